@@ -14,19 +14,19 @@ import (
 	"github.com/shardid/shardid/internal/dialect"
 )
 
-// ownTable is a table of ours and what we need of it: an older one, made by
-// the system it comes from, may have other columns beside them.
+// ownTable is one of shardid's tables, with the columns that Apply checks. A table made by
+// Leaf or UidGenerator may have further columns.
 type ownTable struct {
 	name    string
 	key     []string
 	bigints []string
 	others  []string
 	numbers bool    // the key numbers new rows by itself
-	added   []added // columns that versions before did not make
+	added   []added // columns that earlier versions did not create
 }
 
-// added is a column with what brings a table of a version before up to date, on
-// every database.
+// added is a column that a table of an earlier version lacks, and the statement that adds
+// it on every database.
 type added struct{ column, alter string }
 
 // ownTables are in the order of the DDL's statements.
@@ -41,15 +41,16 @@ var ownTables = []ownTable{
 		added: []added{{"layout", "ALTER TABLE worker_namespace ADD COLUMN layout VARCHAR(255) NOT NULL DEFAULT ''"}}},
 }
 
-// Apply creates those of the tables leaf_alloc, WORKER_NODE, worker_lease and
-// worker_namespace that do not exist, and checks those that do: tables made by
-// Leaf or UidGenerator serve as they are, and one that cannot is a
-// *ColumnError. Nothing that exists is altered, but for the column layout of
-// worker_namespace, which is added to a table of a version before: it takes the
-// right to alter the table, once. Processes of such versions go on with it.
+// Apply creates the tables leaf_alloc, WORKER_NODE, worker_lease and worker_namespace where
+// they do not exist, and checks those that exist. Tables made by Leaf or UidGenerator can
+// be used as they are; a table that cannot be used is a *ColumnError. Apply alters an
+// existing table in one case only: it adds the column layout to a worker_namespace of an
+// earlier version.
+// This needs the right to alter that table, once. Processes of earlier versions continue to
+// work with it.
 //
-// Apply may be called at every start, by several processes at once; where all
-// tables exist it needs no right to create any.
+// Apply may be called at every start, by several processes at once. Where all tables exist,
+// it needs no right to create any.
 func Apply(ctx context.Context, db *sql.DB) error {
 	return withSession(ctx, db, func(s session) error {
 		return inCatalog(ctx, s, func(c catalog) error {
@@ -63,15 +64,16 @@ func Apply(ctx context.Context, db *sql.DB) error {
 	})
 }
 
-// creation is how a table of ours comes to be.
+// creation is the statements that create one table.
 type creation struct {
 	own    ownTable
 	create string
-	fill   []string // puts the first rows into a table that was just created
+	fill   []string // insert the first rows into a new table
 }
 
-// plan reads our own DDL. An INSERT belongs to the table before it; the rest adds
-// columns to tables of versions before, and is for those who run the file by hand.
+// plan parses shardid's own DDL. An INSERT belongs to the CREATE TABLE before it. The
+// remaining statements add columns to tables of earlier versions; they are for those who
+// run the file by hand.
 func plan(ddl string) []creation {
 	var steps []creation
 	for _, statement := range statements(ddl) {
@@ -95,7 +97,7 @@ func (step creation) install(ctx context.Context, s session, c catalog) error {
 			failed = s.nameCluster(ctx)
 		}
 		t, err = c.table(ctx, step.own.name)
-		// PostgreSQL makes it an error that another process was first.
+		// PostgreSQL reports an error when another process creates the table at the same time.
 		if failed != nil && (created || err != nil) {
 			err = failed
 		}
@@ -109,7 +111,7 @@ func (step creation) install(ctx context.Context, s session, c catalog) error {
 	return step.own.check(t)
 }
 
-// update adds the columns that a table of a version before lacks.
+// update adds the columns that a table of an earlier version lacks.
 func (own ownTable) update(ctx context.Context, s session, c catalog, t table) (table, error) {
 	for _, a := range own.added {
 		if _, there := t.column(a.column); there {
@@ -120,16 +122,16 @@ func (own ownTable) update(ctx context.Context, s session, c catalog, t table) (
 		if t, err = c.table(ctx, own.name); err != nil {
 			return t, err
 		}
-		if _, there := t.column(a.column); !there && failed != nil { // no other process was first
-			return t, fmt.Errorf("bring it up to date, or let somebody who may do it run %s: %w", a.alter, failed)
+		if _, there := t.column(a.column); !there && failed != nil { // no other process has added it
+			return t, fmt.Errorf("add the column, or have somebody with the right to alter the table run %s: %w", a.alter, failed)
 		}
 	}
 	return t, nil
 }
 
-// run creates the table, with its first rows where the database can do both in
-// one transaction; MySQL commits each by itself. Created tells whether the
-// CREATE TABLE went well.
+// run creates the table and inserts its first rows, in one transaction where the database
+// can do that; MySQL commits each statement by itself. created reports whether the CREATE
+// TABLE succeeded.
 func (step creation) run(ctx context.Context, s session) (created bool, err error) {
 	err = s.inTx(ctx, func(tx *sql.Tx) error {
 		for i, statement := range append([]string{step.create}, step.fill...) {
@@ -146,9 +148,9 @@ func (step creation) run(ctx context.Context, s session) (created bool, err erro
 // createdHere is the identity that the DDL for MySQL stores.
 const createdHere = `CONCAT_WS(':', @@server_id, @@port, @@hostname)`
 
-// nameCluster replaces the identity that the DDL has stored, which is that of one server, by the
-// identity of the server's cluster. Otherwise the first lease on another member would count as
-// one after a fail-over, and would begin two terms later.
+// nameCluster replaces the identity that the DDL has stored, which is that of one server,
+// by the identity of the server's cluster. Otherwise the first lease on another member
+// would count as one after a failover, and would begin two lease terms later.
 func (s session) nameCluster(ctx context.Context) error {
 	server, err := dialect.Identify(ctx, s)
 	if err != nil || server.Cluster == "" {
@@ -179,7 +181,7 @@ func (own ownTable) check(t table) error {
 		}
 	}
 	if key, _ := t.key(); own.numbers && !key.auto {
-		return &ColumnError{Table: own.name, Column: own.key[0], Need: "one that numbers new rows (AUTO_INCREMENT or IDENTITY)"}
+		return &ColumnError{Table: own.name, Column: own.key[0], Need: "a column that numbers new rows (AUTO_INCREMENT or IDENTITY)"}
 	}
 	return nil
 }

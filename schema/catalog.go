@@ -10,15 +10,14 @@ import (
 	"strings"
 )
 
-// catalog reads what a database says about its tables; one small file per
-// database.
+// catalog reads table definitions from a database.
 type catalog interface {
-	// names returns the base tables, ours and the user's, without the
-	// database's own.
+	// names returns the base tables of shardid and of the user, without the database's system
+	// tables.
 	names(ctx context.Context) ([]string, error)
 	// table wraps ErrNoTable when there is no base table of this name.
 	table(ctx context.Context, name string) (table, error)
-	// close undoes what opening changed on the connection.
+	// close restores the connection's settings that opening the catalog has changed.
 	close(ctx context.Context) error
 }
 
@@ -32,11 +31,11 @@ func openCatalog(ctx context.Context, s session) (catalog, error) {
 	return openMySQLCatalog(ctx, s)
 }
 
-// table is what Inspect, NextID and Apply want to know of a table.
+// table is what Inspect, NextID and Apply need to know about a table.
 type table struct {
 	name        string
-	exact       bool   // the database tells names apart that differ in case
-	engine      string // "" but in MySQL
+	exact       bool   // names are case-sensitive
+	engine      string // "" except in MySQL
 	columns     []column
 	primaryKey  []string
 	foreignKeys []ForeignKey
@@ -49,7 +48,7 @@ type column struct {
 	max      uint64 // largest value of an integer type; 0 for other types
 	unsigned bool
 	auto     bool   // the table numbers new rows here by itself
-	reuses   bool   // auto, and numbers of deleted rows may be given again
+	reuses   bool   // auto, and the database may reuse numbers of deleted rows
 	counter  uint64 // the next number as the database keeps it; 0 when it keeps none
 	sequence string // the sequence that keeps the counter, in PostgreSQL
 	end      uint64 // its largest value
@@ -58,12 +57,12 @@ type column struct {
 
 // uniqueKey is a constraint or an index that keeps values from repeating.
 type uniqueKey struct {
-	name    string // "" when the database made it up
+	name    string // "" when the database generated it
 	columns []string
 }
 
-// readUniqueKeys runs a query for the name of a key and one of its columns, NULL
-// for an expression, per row; the rows of a key follow each other.
+// readUniqueKeys runs a query that returns the name of a key and one of its columns per
+// row, NULL for an expression. The rows of one key must be adjacent.
 func readUniqueKeys(ctx context.Context, s session, query string, args ...any) ([]uniqueKey, error) {
 	var keys []uniqueKey
 	err := s.each(ctx, func(rows *sql.Rows) error {
@@ -85,7 +84,7 @@ func readUniqueKeys(ctx context.Context, s session, query string, args ...any) (
 	return keys, err
 }
 
-// column finds a column, whose name is in any case unless names are exact.
+// column finds a column by name, ignoring case unless names are exact.
 func (t table) column(name string) (column, bool) {
 	for _, c := range t.columns {
 		if c.name == name || !t.exact && strings.EqualFold(c.name, name) {
@@ -95,7 +94,7 @@ func (t table) column(name string) (column, bool) {
 	return column{}, false
 }
 
-// checkCounter is an error when the column has a counter that is not known.
+// checkCounter returns an error when the column has a counter whose value cannot be read.
 func (c column) checkCounter() error {
 	if c.hidden {
 		return fmt.Errorf("%w: %s of column %s", ErrNoCounter, c.sequence, c.name)
@@ -103,7 +102,7 @@ func (c column) checkCounter() error {
 	return nil
 }
 
-// key returns the column that is the whole primary key, if there is one.
+// key returns the single column of the primary key, if it has just one.
 func (t table) key() (column, bool) {
 	if len(t.primaryKey) != 1 {
 		return column{}, false
@@ -113,8 +112,8 @@ func (t table) key() (column, bool) {
 
 var slotTables = []string{"shard_map", "shard_slot", "shard_lease", "shard_fence"}
 
-// isOwn says whether the table is one that Apply creates, or that packages migrate
-// and slotstore do.
+// isOwn reports whether the table is one that Apply or the packages migrate and slotstore
+// create.
 func isOwn(s session, name string) bool {
 	switch lower := strings.ToLower(name); {
 	case strings.HasPrefix(lower, "shardid_"), slices.Contains(slotTables, lower):
@@ -128,14 +127,14 @@ func isOwn(s session, name string) bool {
 	return false
 }
 
-// inCatalog opens the catalog for f and closes it whatever f returns.
+// inCatalog opens the catalog for f and closes it whether or not f fails.
 func inCatalog(ctx context.Context, s session, f func(catalog) error) error {
 	c, err := openCatalog(ctx, s)
 	if err != nil {
 		return err
 	}
 	err = f(c)
-	// The connection goes back to a pool, so it is put right even when ctx ended.
+	// The connection returns to a pool, so its settings are restored even when ctx has ended.
 	if closeErr := c.close(context.WithoutCancel(ctx)); err == nil {
 		err = closeErr
 	}

@@ -16,7 +16,7 @@ import (
 type mysqlCatalog struct {
 	session
 	database string
-	expiry   sql.NullInt64 // what close sets back; invalid when nothing was changed
+	expiry   sql.NullInt64 // the value that close restores; invalid when nothing was changed
 }
 
 var _ catalog = (*mysqlCatalog)(nil)
@@ -63,20 +63,20 @@ func (c *mysqlCatalog) table(ctx context.Context, name string) (table, error) {
 	return t, err
 }
 
-// close sets the session back as it was, or has the pool drop the connection.
+// close restores the session's setting. Where that fails, the pool drops the connection.
 func (c *mysqlCatalog) close(ctx context.Context) error {
 	if !c.expiry.Valid {
 		return nil
 	}
 	_, err := c.ExecContext(ctx, fmt.Sprintf("SET SESSION information_schema_stats_expiry = %d", c.expiry.Int64))
 	if err != nil {
-		_ = c.Raw(func(any) error { return driver.ErrBadConn }) // its answer is that error
+		_ = c.Raw(func(any) error { return driver.ErrBadConn }) // Raw returns this error
 	}
 	return err
 }
 
-// refuseStaleCounters: MySQL 8 and newer answer AUTO_INCREMENT from a cache
-// that may be a day old. MariaDB and MySQL 5.7 do not know the variable.
+// refuseStaleCounters switches off a cache: MySQL 8 and newer answer AUTO_INCREMENT from
+// one that may be a day old. MariaDB and MySQL 5.7 do not know the variable.
 func (c *mysqlCatalog) refuseStaleCounters(ctx context.Context) error {
 	var name string
 	var expiry int64
@@ -87,7 +87,8 @@ func (c *mysqlCatalog) refuseStaleCounters(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// Noted first: an error does not tell whether the server has set it.
+	// The value is noted before the SET: an error does not tell whether the server has applied
+	// it.
 	c.expiry = sql.NullInt64{Int64: expiry, Valid: true}
 	if _, err = c.ExecContext(ctx, "SET SESSION information_schema_stats_expiry = 0"); err != nil {
 		return errors.Join(err, c.close(context.WithoutCancel(ctx)))

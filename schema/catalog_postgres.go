@@ -10,9 +10,9 @@ import (
 	"math"
 )
 
-// postgresCatalog reads pg_catalog, which, unlike information_schema, does not
-// hide what the user has no right to. It sees what a bare table name reaches,
-// which may be in any schema of the search path.
+// postgresCatalog reads pg_catalog, which, unlike information_schema, lists tables that the
+// user has no right to. It sees the tables that an unqualified name reaches, in any schema
+// of the search path.
 type postgresCatalog struct{ session }
 
 var _ catalog = postgresCatalog{}
@@ -28,8 +28,7 @@ func openPostgresCatalog(ctx context.Context, s session) (postgresCatalog, error
 	return postgresCatalog{s}, nil
 }
 
-// The parts of a partitioned table are no tables of their own here, nor are
-// those that an extension has brought.
+// Partitions of a table and tables that belong to an extension are left out.
 const postgresBaseTable = "FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace" +
 	" WHERE c.relkind IN ('r', 'p') AND NOT c.relispartition AND pg_table_is_visible(c.oid)" +
 	` AND n.nspname <> 'information_schema' AND n.nspname NOT LIKE 'pg\_%'` +
@@ -64,9 +63,9 @@ func (c postgresCatalog) table(ctx context.Context, name string) (table, error) 
 
 func (postgresCatalog) close(context.Context) error { return nil }
 
-// postgresSequence is the sequence that numbers a column: an identity's
-// belongs to the column, and a default that calls nextval depends on its own,
-// whether SERIAL made it or somebody did by hand.
+// postgresSequence is the sequence that numbers a column. The sequence of an identity
+// depends on the column. A default that calls nextval depends on its sequence, whether
+// SERIAL or a user created it.
 const postgresSequence = "(SELECT s.oid FROM pg_class s JOIN pg_depend p ON" +
 	" p.classid = 'pg_class'::regclass AND p.objid = s.oid AND p.refclassid = 'pg_class'::regclass" +
 	" AND p.refobjid = a.attrelid AND p.refobjsubid = a.attnum AND p.deptype = 'i'" +
@@ -102,8 +101,8 @@ func postgresMax(typ string) uint64 {
 	return map[string]uint64{"smallint": math.MaxInt16, "integer": math.MaxInt32, "bigint": math.MaxInt64}[typ]
 }
 
-// readCounter reads the sequence itself: pg_sequences does not tell where one
-// that was set, and not used since, goes on.
+// readCounter reads the sequence itself: pg_sequences does not show the next value of a
+// sequence that was set and not used since.
 func (c postgresCatalog) readCounter(ctx context.Context, sequence int64, col *column) error {
 	var step int64
 	err := c.QueryRowContext(ctx, "SELECT format('%I.%I', n.nspname, s.relname), q.seqincrement, q.seqmax, NOT has_sequence_privilege(s.oid, 'SELECT')"+
@@ -119,8 +118,8 @@ func (c postgresCatalog) readCounter(ctx context.Context, sequence int64, col *c
 	return err
 }
 
-// nextOf returns what a sequence gives next. One that counts down has given
-// nothing above its last value that the table's own ids would not tell.
+// nextOf returns the next value of a sequence. Of a descending one it returns the last value
+// plus one: higher values that it has given are ids of rows.
 func nextOf(last, step int64, used bool) uint64 {
 	next := uint64(max(1, last))
 	if used && last > 0 {
@@ -154,7 +153,7 @@ func (c postgresCatalog) foreignKeys(ctx context.Context, oid int64) ([]ForeignK
 		" JOIN pg_attribute a ON a.attrelid = k.conrelid AND a.attnum = u.a"+
 		" JOIN pg_attribute b ON b.attrelid = k.confrelid AND b.attnum = u.b"+
 		" JOIN pg_class r ON r.oid = k.confrelid JOIN pg_namespace n ON n.oid = r.relnamespace"+
-		// A reference to a partitioned table has a copy for each part.
+		// A foreign key to a partitioned table has one more constraint for each partition.
 		" WHERE k.conrelid = $1::bigint::oid AND k.contype = 'f' AND k.conparentid = 0 ORDER BY k.conname, u.n", oid)
 	return keys, err
 }

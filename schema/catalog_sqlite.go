@@ -18,7 +18,7 @@ type sqliteCatalog struct{ session }
 
 var _ catalog = sqliteCatalog{}
 
-// Virtual tables and their shadows have other types than 'table'.
+// Virtual tables and their shadow tables have other types than 'table'.
 const sqliteBaseTable = `l.schema = 'main' AND l.type = 'table' AND l.name NOT LIKE 'sqlite\_%' ESCAPE '\'`
 
 func (c sqliteCatalog) names(ctx context.Context) ([]string, error) {
@@ -61,8 +61,8 @@ func (c sqliteCatalog) find(ctx context.Context, name string) (table, sqliteNumb
 	if errors.Is(err, sql.ErrNoRows) {
 		err = fmt.Errorf("%w: %s", ErrNoTable, name)
 	}
-	// INT PRIMARY KEY, INTEGER PRIMARY KEY DESC and WITHOUT ROWID tables keep
-	// an index for the key; only a rowid needs none.
+	// INT PRIMARY KEY, INTEGER PRIMARY KEY DESC and WITHOUT ROWID tables have an index for the
+	// key; a rowid needs none.
 	return t, sqliteNumbers{keyIndexes == 0, hasAutoincrement(create)}, err
 }
 
@@ -105,8 +105,8 @@ func (c sqliteCatalog) readNumbering(ctx context.Context, t *table, numbers sqli
 	return nil
 }
 
-// readCounter reads sqlite_sequence, which exists in every database with an
-// AUTOINCREMENT table and has a row for a table once a row was inserted there.
+// readCounter reads sqlite_sequence. It exists in every database that has an AUTOINCREMENT
+// table, and has a row for each such table into which a row was inserted.
 func (c sqliteCatalog) readCounter(ctx context.Context, table string, col *column) error {
 	var last sql.NullInt64
 	err := c.QueryRowContext(ctx, "SELECT MAX(seq) FROM sqlite_sequence WHERE name = ?", table).Scan(&last)
@@ -139,7 +139,7 @@ func (c sqliteCatalog) foreignKeys(ctx context.Context, table string) ([]Foreign
 	return keys, c.resolve(ctx, keys)
 }
 
-// resolve fills in the referenced columns that the SQL left out: they are the
+// resolve fills in the referenced columns that a foreign key does not name: they are the
 // other table's primary key.
 func (c sqliteCatalog) resolve(ctx context.Context, keys []ForeignKey) error {
 	for i := range keys {
@@ -155,8 +155,8 @@ func (c sqliteCatalog) resolve(ctx context.Context, keys []ForeignKey) error {
 	return nil
 }
 
-// uniqueKeys are in the order of their columns. Those of a table's definition
-// have names that SQLite made up, which say nothing.
+// uniqueKeys returns the keys in the order of their columns. Keys of a table's definition
+// have no name, as SQLite generates meaningless ones for them.
 func (c sqliteCatalog) uniqueKeys(ctx context.Context, table string) ([]uniqueKey, error) {
 	keys, err := readUniqueKeys(ctx, c.session, `SELECT i.name, x.name FROM pragma_index_list(?) i JOIN pragma_index_xinfo(i.name) x`+
 		` WHERE i."unique" AND i.origin <> 'pk' AND x.key ORDER BY i.name, x.seqno`, table)
@@ -169,12 +169,13 @@ func (c sqliteCatalog) uniqueKeys(ctx context.Context, table string) ([]uniqueKe
 	return keys, err
 }
 
-// sqliteQuoted matches what is not a bare word in a CREATE TABLE statement.
+// sqliteQuoted matches comments, texts and quoted names of a CREATE TABLE statement.
 var sqliteQuoted = regexp.MustCompile(`(?s)--[^\n]*|/\*.*?(?:\*/|$)|'(?:[^']|'')*'|"(?:[^"]|"")*"|` + "`(?:[^`]|``)*`" + `|\[[^\]]*\]`)
 
 var sqliteAutoincrement = regexp.MustCompile(`(?i)\bAUTOINCREMENT\b`)
 
-// hasAutoincrement: the word is reserved, so bare it can mean nothing else.
+// hasAutoincrement looks for the word outside of quotes: it is reserved, so there it has
+// one meaning only.
 func hasAutoincrement(create string) bool {
 	return sqliteAutoincrement.MatchString(sqliteQuoted.ReplaceAllString(create, " "))
 }

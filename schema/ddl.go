@@ -40,8 +40,8 @@ func ddl(d dialect.Dialect) string {
 	return mysqlDDL
 }
 
-// statements splits our own DDL, in which a semicolon ends a line and stands
-// nowhere else at a line's end.
+// statements splits shardid's own DDL, in which a line ends with a semicolon only where a
+// statement ends.
 func statements(text string) []string {
 	var all []string
 	for s := range strings.SplitSeq(text, ";\n") {

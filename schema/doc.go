@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package schema has what a DBA needs first: the DDL of shardid's tables, an inspection
-// of the tables that are to be sharded, a diagnosis of shards, and the seed that makes
-// generated ids start above the ids that a database has already given.
+// Package schema has what a DBA needs first: the DDL of shardid's tables, an inspection of
+// the tables that are to be sharded, a diagnosis of shards, and a seed that makes generated
+// ids start above the ids that a database has already given.
 //
 // # Promise
 //
-// [DDL] is the text for a DBA to read and run. [Apply] runs it where it has not been
-// run. The tables are leaf_alloc, as in Leaf's segment mode (号段), WORKER_NODE, as in
+// [DDL] is the text for a DBA to read and run. [Apply] runs it where it has not been run.
 // UidGenerator, and worker_lease with worker_namespace. Tables made by those systems can
 // be used.
 // [Inspect] reads and never writes. [Seed] raises a counter and never lowers

@@ -15,19 +15,18 @@ import (
 
 // DoctorConfig bounds the work of Doctor.
 type DoctorConfig struct {
-	// MaxRows is how many rows of each physical table are looked at, whichever
-	// the database gives first. Defaults to 1,000,000; negative means all.
+	// MaxRows is how many rows of each physical table are checked; the database chooses which.
+	// Defaults to 1,000,000; negative means all.
 	MaxRows int64
 	// Timeout is how long one physical table, or connecting to one database, may
 	// take. Defaults to one minute.
 	Timeout time.Duration
-	// Children are logical tables whose rows lie where those of another table do,
-	// and do not say so themselves. Such a table is looked at, its rows are not. A
-	// name that the router does not know means nothing. Defaults to none.
+	// Children are logical tables whose rows lie in the shard of a parent row, and have no
+	// sharding key of their own. The definition of such a table is checked, its rows are not.
+	// A name that the router does not know is ignored. Defaults to none.
 	Children []string
-	// Observe is called after each physical table that was looked at, with how many
-	// are done and how many there are. It is called by several goroutines, one at a
-	// time. Defaults to nobody.
+	// Observe is called after each physical table, with how many tables are done and how many
+	// there are. Several goroutines call it, one at a time. Defaults to no call.
 	Observe func(done, all int)
 }
 
@@ -57,8 +56,8 @@ func (d Diagnosis) Healthy() bool {
 type Checkup struct {
 	Place
 
-	Rows      int64 `json:"rows"`      // looked at
-	All       bool  `json:"all"`       // there are no others
+	Rows      int64 `json:"rows"`      // checked
+	All       bool  `json:"all"`       // Rows are all rows of the table
 	Misplaced int64 `json:"misplaced"` // of Rows
 }
 
@@ -88,13 +87,13 @@ type ShardFinding struct {
 // Example is a row by its sharding key, and the place where it belongs.
 type Example struct {
 	Key     string `json:"key"`
-	Belongs string `json:"belongs,omitempty"` // "database/table"; empty when no place can be told
+	Belongs string `json:"belongs,omitempty"` // "database/table"; empty when the rule gives none
 }
 
 // The codes of findings that Doctor makes.
 const (
 	Unreachable      Code = "unreachable"        // the database does not answer
-	NotChecked       Code = "not_checked"        // the time was over, or a statement failed
+	NotChecked       Code = "not_checked"        // the time limit was reached, or a statement failed
 	PartlyChecked    Code = "partly_checked"     // there are more rows than MaxRows
 	MissingTable     Code = "missing_table"      // a physical table does not exist
 	MissingColumn    Code = "missing_column"     // the key's, or one that the other shards have
@@ -102,39 +101,38 @@ const (
 	ExtraColumn      Code = "extra_column"       // most other shards do not have it
 	MissingIndex     Code = "missing_index"      // most other shards have it
 	ExtraIndex       Code = "extra_index"        // most other shards do not have it
-	MisplacedRows    Code = "misplaced_rows"     // rows that the router looks for elsewhere
+	MisplacedRows    Code = "misplaced_rows"     // rows that the router looks for in another table
 	UnplaceableRows  Code = "unplaceable_rows"   // rows whose key is NULL or no key of the rule
-	Collation        Code = "collation"          // the key's takes texts for equal that the rule tells apart
-	KeyColumn        Code = "key_column"         // the type, precision or zone of the key's is not what the rule takes
+	Collation        Code = "collation"          // the key's collation treats texts as equal that the rule distinguishes
+	KeyColumn        Code = "key_column"         // type, precision or time zone of the key's column do not fit the rule
 	GeneDiffers      Code = "gene_differs"       // another column leads to another slot than the key
 	ShardNumbersRows Code = "shard_numbers_rows" // AUTO_INCREMENT in a shard, beside the rule
 	WrongNumbering   Code = "wrong_numbering"    // step or offset are not those of the rule
-	EpochUnarmed     Code = "epoch_unarmed"      // a server does not number as the last epoch says
-	StrayTable       Code = "stray_table"        // called like a shard, but the router does not know it
-	UnguardedNode    Code = "unguarded_node"     // WORKER_NODE gives worker ids, and nothing notices a database that forgot some
+	EpochUnarmed     Code = "epoch_unarmed"      // a server does not number rows as the last epoch requires
+	StrayTable       Code = "stray_table"        // has the name of a shard, but the router does not know it
+	UnguardedNode    Code = "unguarded_node"     // WORKER_NODE gives worker ids, and nothing detects a database that has lost some
 	NodeSteps        Code = "node_steps"         // WORKER_NODE leaves worker ids out
-	// UnguardedSegments: leaf_alloc, tiny_id_info or cosid is in use, and nothing notices
-	// a database that forgot rows.
+	// UnguardedSegments: leaf_alloc, tiny_id_info or cosid is in use, and nothing detects a
+	// database that has lost rows.
 	UnguardedSegments Code = "unguarded_segments"
-	LogicalTable      Code = "logical_table" // a physical table that bears the logical name
+	LogicalTable      Code = "logical_table" // a table that has the name of the logical table
 	// LookupMissing and LookupLeftOver are about lookup tables, which shardid doctor
 	// compares with lookups.Verify: rows without an entry, and entries without a row.
 	LookupMissing  Code = "lookup_missing"
 	LookupLeftOver Code = "lookup_left_over"
 )
 
-// Doctor looks at every database and physical table of the router, and says which
-// rows lie where nobody looks for them, in what the shards of a table differ,
-// which tables are missing or too many, whether tables number their rows as the
-// rule says, whether the columns of keys keep and compare them as the rules take
-// them, and which databases do not answer. Where one of the databases holds a
-// WORKER_NODE, leaf_alloc, tiny_id_info or cosid in use, it says whether its ids are
-// guarded against a fail-over, and where worker ids rise in steps. It writes nothing.
+// Doctor checks every database and physical table of the router. It reports misplaced rows,
+// differences between the shards of a table, missing and surplus tables, tables that do not
+// number their rows as the rule requires, key columns that do not keep or compare values as
+// the rule does, and databases that do not answer. Where a database holds a WORKER_NODE,
+// leaf_alloc, tiny_id_info or cosid in use, it reports whether its ids are guarded against
+// a failover, and whether worker ids rise in steps. It writes nothing.
 //
-// What cannot be looked at is a finding, too, and not an error of Doctor: only a
-// context that ends is. The databases are looked at side by side, on one
-// connection of each, their tables one after the other. Rows that move
-// meanwhile may be found in neither place or in both.
+// A table or database that cannot be checked is a finding; Doctor returns an error only
+// when ctx ends. The databases are checked concurrently, on one connection each, their
+// tables one after the other. Rows that move meanwhile may be found in neither place or in
+// both.
 func Doctor(ctx context.Context, r *sharding.Router, c DoctorConfig) (Diagnosis, error) {
 	scans := plannedScans(r, c.withDefaults())
 	done := countTables(scans, c.Observe)
@@ -149,7 +147,7 @@ func Doctor(ctx context.Context, r *sharding.Router, c DoctorConfig) (Diagnosis,
 	return diagnose(r, scans), nil
 }
 
-// countTables returns what is called when a table of the scans is done.
+// countTables returns the function that is called after each table of the scans.
 func countTables(scans []*databaseScan, observe func(done, all int)) func() {
 	if observe == nil {
 		return func() {}
@@ -195,7 +193,7 @@ func plannedScans(r *sharding.Router, c DoctorConfig) []*databaseScan {
 	return scans
 }
 
-// diagnose puts together what the scans found, in the router's order.
+// diagnose merges the results of the scans, in the router's order.
 func diagnose(r *sharding.Router, scans []*databaseScan) Diagnosis {
 	d := Diagnosis{Targets: []Checkup{}, Findings: []ShardFinding{}} // [] in JSON
 	for _, db := range scans {

@@ -11,12 +11,12 @@ import (
 	"strings"
 )
 
-// counterTable is one that gives ids, and gives some again on a database that has
-// forgotten rows, unless a guard notices that.
+// counterTable is a table that gives ids. A database that has lost rows gives some of them
+// again, unless a guard detects that.
 type counterTable struct {
 	name string
 	// guard is the row of worker_namespace that notes the server for the table; "" where
-	// there is no guard, as the table belongs to others.
+	// there is no guard, as the table belongs to another system.
 	guard   string
 	finding Finding
 }
@@ -47,8 +47,8 @@ var counterTables = []counterTable{
 	}},
 }
 
-// counters warns of tables in use that no guard protects. On SQLite, which no server
-// tells apart from its copy, a guard would notice nothing.
+// counters warns of tables in use that no guard protects. It skips SQLite: a guard tells
+// servers apart, and SQLite has none.
 func (d *databaseScan) counters(ctx context.Context, names []string) {
 	guards := named(names, "worker_namespace")
 	for _, of := range counterTables {
@@ -73,8 +73,8 @@ func (d *databaseScan) counters(ctx context.Context, names []string) {
 	}
 }
 
-// nodeSteps warns of a server that leaves worker ids out, as a member of a cluster does, so
-// that the members' do not meet: a layout has room for so many starts fewer.
+// nodeSteps warns of a server whose AUTO_INCREMENT rises in steps, as it does in a cluster
+// so that members give distinct ids: a layout's worker bits then last for fewer starts.
 func (d *databaseScan) nodeSteps(ctx context.Context, table string) {
 	step := int64(1)
 	err := d.within(ctx, func(ctx context.Context, s session, _ catalog) error {
@@ -89,13 +89,13 @@ func (d *databaseScan) nodeSteps(ctx context.Context, table string) {
 	case step > 1:
 		d.find(table, Finding{
 			NodeSteps, Warning,
-			fmt.Sprintf("worker ids rise in steps of %d (auto_increment_increment), so a layout's worker bits last for one %dth of the starts", step, step),
-			"set it to 1 (in a replication group by group_replication_auto_increment_increment, in Galera by wsrep_auto_increment_control=OFF); inserts of two members that meet are tried again. Or have a layout with more worker bits",
+			fmt.Sprintf("worker ids rise in steps of %d (auto_increment_increment), so a layout's worker bits last for 1/%d of the starts", step, step),
+			"set it to 1 (in a replication group by group_replication_auto_increment_increment, in Galera by wsrep_auto_increment_control=OFF); inserts of two members that conflict are retried. Or use a layout with more worker bits",
 		})
 	}
 }
 
-// unguarded tells whether the table is in use without a guard.
+// unguarded reports whether the table is in use without a guard.
 func (of counterTable) unguarded(ctx context.Context, s session, table, guards string) (bool, error) {
 	if s.Name() == "sqlite" {
 		return false, nil

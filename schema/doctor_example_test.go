@@ -59,6 +59,6 @@ func ExampleDoctor() {
 		fmt.Println("key", f.Examples[0].Key, "belongs to", f.Examples[0].Belongs)
 	}
 	// Output:
-	// error shop/orders_0: 1 row is here that the router looks for elsewhere
+	// error shop/orders_0: 1 row is here that the router looks for in another table
 	// key 13 belongs to shop/orders_1
 }

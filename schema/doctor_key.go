@@ -8,8 +8,8 @@ import (
 	"github.com/shardid/shardid/internal/keycolumn"
 )
 
-// checkKeys looks at whether the columns that lead to a shard keep and compare keys as
-// their rules take them.
+// checkKeys checks whether the columns that lead to a shard keep and compare keys as their
+// rules require.
 func (scan *tableScan) checkKeys(ctx context.Context, s session) error {
 	if scan.table == nil {
 		return nil

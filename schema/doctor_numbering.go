@@ -10,9 +10,9 @@ import (
 	"github.com/shardid/shardid/sharding"
 )
 
-// numbering compares the way in which a shard numbers its rows with the rule. In
-// SQLite a key that is the rowid always numbers rows that come without one; that
-// says nothing about who gives the ids.
+// numbering compares how a shard numbers its rows with what the rule requires. In SQLite a
+// rowid key always numbers rows that come without an id, so that it says nothing about who
+// gives the ids.
 func (d *databaseScan) numbering(ctx context.Context, s session, scan *tableScan) error {
 	key, single := scan.facts.key()
 	if !single || !key.auto || s.Name() == "sqlite" {
@@ -22,14 +22,14 @@ func (d *databaseScan) numbering(ctx context.Context, s session, scan *tableScan
 	rule := sharding.Describe(scan.table.Rule)
 	if scan.table.Key != key.name || !alone || !numbersRows(rule.Kind) {
 		scan.find(ShardNumbersRows, Warning, fmt.Sprintf("the table numbers %s by itself, so two shards give the same id to rows that come without one", key.name),
-			"fill the ids by a generator and take AUTO_INCREMENT or IDENTITY from the column")
+			"fill the ids by a generator and remove AUTO_INCREMENT or IDENTITY from the column")
 		return nil
 	}
 	got, err := readNumbers(ctx, s, key)
 	if err != nil {
 		return err
 	}
-	if rule.Kind == sharding.KindEpochs { // what is right depends on how far all of them are
+	if rule.Kind == sharding.KindEpochs { // the right numbers depend on the epoch of all shards
 		scan.counter = &sharding.Counter{Slot: slot, Next: int64(key.counter), Offset: int(got.offset), Step: int(got.step)}
 		return nil
 	}
@@ -37,15 +37,15 @@ func (d *databaseScan) numbering(ctx context.Context, s session, scan *tableScan
 	return nil
 }
 
-// numbersRows: servers that number their own rows keep to these rules.
+// numbersRows reports whether the rule sets how servers number their own rows.
 func numbersRows(kind sharding.Kind) bool {
 	return slices.Contains([]sharding.Kind{sharding.KindOffsetStep, sharding.KindMod, sharding.KindEpochs}, kind)
 }
 
-// numbers are where a column starts and how it goes on; offset is at most step.
+// numbers are the first value of a column and its increment; offset is at most step.
 type numbers struct{ offset, step int64 }
 
-// ownSlot returns the slot of a shard that has only one.
+// ownSlot returns the slot of a shard that has just one.
 func (scan *tableScan) ownSlot() (own sharding.Slot, alone bool) {
 	n := 0
 	for slot := range sharding.Slot(scan.table.Rule.Slots()) {
@@ -65,7 +65,7 @@ func (scan *tableScan) compareNumbers(column string, got, want numbers) {
 		fmt.Sprintf("set offset %d and step %d before it gives another id (auto_increment_offset and auto_increment_increment; in PostgreSQL ALTER SEQUENCE)", want.offset, want.step))
 }
 
-// readNumbers reads what the next connection of an application gets.
+// readNumbers reads the settings that the next connection of an application gets.
 func readNumbers(ctx context.Context, s session, key column) (numbers, error) {
 	query, args := "SELECT @@GLOBAL.auto_increment_offset, @@GLOBAL.auto_increment_increment", []any(nil)
 	if s.Name() == "postgres" {
@@ -76,8 +76,7 @@ func readNumbers(ctx context.Context, s session, key column) (numbers, error) {
 	return n, err
 }
 
-// unarmed asks the rule whether all servers of a table may number in its last
-// epoch.
+// unarmed asks the rule whether all servers of a table may give ids of its last epoch.
 func unarmed(tables []*tableScan) []ShardFinding {
 	var counters []sharding.Counter
 	for _, scan := range tables {

@@ -16,7 +16,7 @@ import (
 // maxExamples is how many rows a finding names.
 const maxExamples = 5
 
-// tally counts the rows of one table that are not as they should be.
+// tally counts the wrong rows of one table.
 type tally struct {
 	rows        int64
 	misplaced   count
@@ -37,8 +37,8 @@ func (c *count) add(e Example) {
 	}
 }
 
-// rows looks at the keys of a table: by SQL where the rule can be said in it, and
-// by reading them otherwise.
+// rows checks the keys of a table: by SQL where the rule can be written in SQL, otherwise
+// by reading them.
 func (d *databaseScan) rows(ctx context.Context, s session, scan *tableScan) error {
 	columns, ok := scan.keyColumns()
 	if !ok {
@@ -91,7 +91,7 @@ func (scan *tableScan) keyColumns() ([]column, bool) {
 
 func (scan *tableScan) report(t tally) {
 	if n := t.misplaced.n; n > 0 {
-		scan.find(MisplacedRows, Error, rowsAre(n)+" here that the router looks for elsewhere",
+		scan.find(MisplacedRows, Error, rowsAre(n)+" here that the router looks for in another table",
 			"move each to the table it belongs to, within one transaction where that is in the same database", t.misplaced.examples...)
 	}
 	if n := t.unplaceable.n; n > 0 {
@@ -116,7 +116,7 @@ func rowsAre(n int64) string {
 	return fmt.Sprintf("%d rows are", n)
 }
 
-// rowCheck looks at the first limit rows of a table; at all if limit is negative.
+// rowCheck checks the first limit rows of a table; all rows if limit is negative.
 type rowCheck struct {
 	session
 	*tableScan
@@ -126,8 +126,8 @@ type rowCheck struct {
 	limit   int64
 }
 
-// part is the rows that are looked at. The database copies those of a subquery,
-// so there is none when they are all.
+// part is the rows that are checked. It is a subquery only where limit cuts them, because
+// the database copies the rows of a subquery.
 func (c rowCheck) part() string {
 	if c.limit < 0 {
 		return c.Quote(c.facts.name)
@@ -135,7 +135,7 @@ func (c rowCheck) part() string {
 	return fmt.Sprintf("(SELECT %s FROM %s LIMIT %d) AS part", c.selected(), c.Quote(c.facts.name), c.limit)
 }
 
-// all reports whether there are no other rows than these.
+// all reports whether the table has no further rows.
 func (c rowCheck) all(ctx context.Context, rows int64) (bool, error) {
 	if c.limit < 0 || rows < c.limit {
 		return true, nil
@@ -145,7 +145,7 @@ func (c rowCheck) all(ctx context.Context, rows int64) (bool, error) {
 	return others == 0, err
 }
 
-// selected is the columns that are looked at.
+// selected is the list of the columns that are read.
 func (c rowCheck) selected() string {
 	quoted := make([]string, len(c.columns))
 	for i, col := range c.columns {
@@ -154,7 +154,7 @@ func (c rowCheck) selected() string {
 	return strings.Join(quoted, ", ")
 }
 
-// read asks for the keys and lets the rule itself place them.
+// read selects the keys and applies the rule to each in Go.
 func (c rowCheck) read(ctx context.Context) (tally, error) {
 	t := tally{genes: map[string]*count{}}
 	values := make([]any, len(c.columns))
@@ -198,8 +198,8 @@ func (c rowCheck) gene(t *tally, column string) *count {
 	return t.genes[column]
 }
 
-// takes reports whether rows of a slot, whose target this is, may lie here. A
-// slot that is being moved has rows in two places.
+// takes reports whether rows of a slot may lie here, where t is the slot's target. While a
+// slot is being moved, its rows may lie in two places.
 func (c rowCheck) takes(t sharding.Target, s sharding.Slot) bool {
 	return t.DB == c.Database && t.Table == c.Physical || slices.Contains(c.moving, s)
 }
@@ -213,7 +213,7 @@ func (c rowCheck) example(key any) Example {
 	return e
 }
 
-// below: ids under From carry no slot, and NULL is no id.
+// below reports whether the id carries no slot: it is under From, or NULL.
 func below(id any, from int64) bool {
 	if id == nil {
 		return true

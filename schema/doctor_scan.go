@@ -14,8 +14,7 @@ import (
 	"github.com/shardid/shardid/sharding"
 )
 
-// databaseScan looks at one database and its physical tables. One goroutine
-// runs it.
+// databaseScan checks one database and its physical tables. One goroutine runs it.
 type databaseScan struct {
 	name     string
 	db       *sql.DB
@@ -24,7 +23,7 @@ type databaseScan struct {
 	findings []ShardFinding
 }
 
-// tableScan looks at one physical table.
+// tableScan checks one physical table.
 type tableScan struct {
 	Checkup
 
@@ -43,7 +42,7 @@ func (d *databaseScan) find(physical string, f Finding) {
 	d.findings = append(d.findings, ShardFinding{Finding: f, Place: Place{Database: d.name, Physical: physical}})
 }
 
-// run looks at the tables, and calls done after each.
+// run checks the tables, and calls done after each.
 func (d *databaseScan) run(ctx context.Context, done func()) {
 	names, err := d.tableNames(ctx)
 	if err != nil {
@@ -63,7 +62,7 @@ func (d *databaseScan) run(ctx context.Context, done func()) {
 	d.counters(ctx, names)
 }
 
-// within runs f on one connection, within the time for one table.
+// within runs f on one connection, limited to the time for one table.
 func (d *databaseScan) within(ctx context.Context, f func(context.Context, session, catalog) error) error {
 	ctx, cancel := context.WithTimeout(ctx, d.config.Timeout)
 	defer cancel()
@@ -80,7 +79,7 @@ func (d *databaseScan) tableNames(ctx context.Context) (names []string, err erro
 	return names, err
 }
 
-// examine looks at one physical table. A retry starts from nothing.
+// examine checks one physical table. Each attempt starts with an empty result.
 func (d *databaseScan) examine(ctx context.Context, scan *tableScan) {
 	place := scan.Place
 	err := d.within(ctx, func(ctx context.Context, s session, c catalog) (err error) {
@@ -114,15 +113,15 @@ func (d *databaseScan) examine(ctx context.Context, scan *tableScan) {
 	}
 }
 
-// isChild reports whether the rows of a table say nothing of their shard.
+// isChild reports whether the rows of a table carry no sharding key.
 func (d *databaseScan) isChild(scan *tableScan) bool {
 	return slices.ContainsFunc(d.config.Children, func(name string) bool { return strings.EqualFold(name, scan.Table) })
 }
 
 var shardNumber = regexp.MustCompile(`^_?-?[0-9]+$`)
 
-// strays finds tables that are called like a sharded table, or like a shard of
-// it, and that the router does not know: rows in them are seen by nobody.
+// strays finds tables that have the name of a sharded table or of one of its shards, and
+// that the router does not know. No routed statement sees rows in them.
 func (d *databaseScan) strays(ctx context.Context, names []string) {
 	slices.Sort(names)
 	for _, name := range names {
@@ -154,7 +153,7 @@ func (d *databaseScan) logical() []string {
 func stray(logical, name string) (Code, string) {
 	switch {
 	case strings.EqualFold(name, logical):
-		return LogicalTable, "bears the name of the sharded table " + logical
+		return LogicalTable, "has the name of the sharded table " + logical
 	case len(name) > len(logical) && strings.EqualFold(name[:len(logical)], logical) && shardNumber.MatchString(name[len(logical):]):
 		return StrayTable, "looks like a shard of " + logical + ", but the router has none of this name here"
 	}

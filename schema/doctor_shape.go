@@ -12,10 +12,10 @@ import (
 	"strings"
 )
 
-// shape is what the shards of a table have to agree on.
+// shape is what must be equal in all shards of a table.
 type shape struct {
 	columns map[string]string // by name: type and NOT NULL
-	indexes map[string]string // by what they hold: a name of theirs
+	indexes map[string]string // by their columns: one of their names
 }
 
 func readShape(ctx context.Context, s session, t table) (shape, error) {
@@ -60,8 +60,8 @@ func (sh shape) readIndexes(ctx context.Context, s session, query, table string)
 	return err
 }
 
-// shapeQueries ask for the columns of a table, with their types, and for the
-// columns of its indexes but the primary key.
+// shapeQueries returns queries for the columns of a table with their types, and for the
+// columns of its indexes except the primary key.
 func shapeQueries(s session) (columns, indexes string) {
 	switch s.Name() {
 	case "sqlite":
@@ -81,7 +81,7 @@ func shapeQueries(s session) (columns, indexes string) {
 			" WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ? AND INDEX_NAME <> 'PRIMARY' ORDER BY INDEX_NAME, SEQ_IN_INDEX"
 }
 
-// drift compares the shards of a table with what most of them have.
+// drift compares the shards of a table with the majority.
 func drift(tables []*tableScan) []ShardFinding {
 	tables = slices.DeleteFunc(slices.Clone(tables), func(scan *tableScan) bool { return scan.shape.columns == nil })
 	columns, indexes := poll{}, poll{}
@@ -99,7 +99,7 @@ func drift(tables []*tableScan) []ShardFinding {
 	return found
 }
 
-// poll counts, for each name, the shards by what they say of it.
+// poll counts, for each name, how many shards give which definition of it.
 type poll map[string]map[string]int
 
 func (scan poll) count(said map[string]string) {
@@ -120,7 +120,8 @@ func (scan poll) common(name string, shards int) bool {
 	return 2*have >= shards
 }
 
-// most returns what most shards say of a name; of equals, the first in order.
+// most returns the definition that most shards have of a name; of equal counts, the first
+// in order.
 func (scan poll) most(name string) string {
 	best := ""
 	for _, what := range slices.Sorted(maps.Keys(scan[name])) {
@@ -137,7 +138,7 @@ func (scan *tableScan) compareColumns(columns poll, shards int) {
 		most := columns.most(name)
 		switch common := columns.common(name, shards); {
 		case !has && slices.ContainsFunc(scan.routing(), func(key string) bool { return strings.EqualFold(key, name) }):
-			// Whoever looked for it has said so.
+			// The check that needed the column has already reported it.
 		case !has && common:
 			scan.find(MissingColumn, Error, fmt.Sprintf("there is no column %s %s, which other shards have", name, most), "add it")
 		case has && !common:

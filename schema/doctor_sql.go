@@ -13,8 +13,8 @@ import (
 	"github.com/shardid/shardid/sharding"
 )
 
-// inSQL reports whether the database can place the rows by itself: the columns
-// are integers and the rules are sums of them.
+// inSQL reports whether the database can compute the slots by itself: the columns are
+// integers and the rules can be written in SQL.
 func (c rowCheck) inSQL() bool {
 	for i, col := range c.columns {
 		if _, ok := c.slotSQL(i, 1); !ok || col.max == 0 {
@@ -24,7 +24,7 @@ func (c rowCheck) inSQL() bool {
 	return true
 }
 
-// rule returns that of the i-th column.
+// rule returns the rule of the i-th column.
 func (c rowCheck) rule(i int) sharding.Rule {
 	if i == 0 {
 		return c.table.Rule
@@ -41,14 +41,14 @@ func (c rowCheck) slotSQL(i, n int) (string, bool) {
 	return sharding.Describe(c.rule(i)).SQL(value, n)
 }
 
-// condition is a count to make and what to name of its rows.
+// condition is an SQL condition of wrong rows, and where they are counted.
 type condition struct {
 	sql   string
 	shown int // index of the column whose value is shown
 	into  *count
 }
 
-// count lets the database count, and asks for examples of what it found.
+// count has the database count wrong rows, and reads examples of them.
 func (c rowCheck) count(ctx context.Context) (tally, error) {
 	t := tally{genes: map[string]*count{}}
 	conditions := c.conditions(&t)
@@ -86,7 +86,7 @@ func (c rowCheck) conditions(t *tally) []condition {
 	return all
 }
 
-// notInteger: SQLite keeps values of any type in a column.
+// notInteger is needed because SQLite keeps values of any type in a column.
 func (c rowCheck) notInteger(i int) string {
 	column := c.Quote(c.columns[i].name)
 	if c.Name() == "sqlite" {
@@ -95,14 +95,14 @@ func (c rowCheck) notInteger(i int) string {
 	return column + " IS NULL"
 }
 
-// slot is the whole slot of the i-th column.
+// slot is the slot of the i-th column, as an expression.
 func (c rowCheck) slot(i int) string {
 	expression, _ := c.slotSQL(i, c.rule(i).Slots())
 	return expression
 }
 
-// elsewhere is true for keys that belong to other targets; some is false when
-// there are none.
+// elsewhere is true for keys that belong to other targets; some is false when there are no
+// others.
 func (c rowCheck) elsewhere() (condition string, some bool) {
 	targets := c.table.Cycle()
 	if len(c.moving) > 0 {

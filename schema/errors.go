@@ -39,8 +39,8 @@ var (
 	ErrSeed = errors.New("schema: cannot seed")
 )
 
-// ColumnError says that a table called like one of ours cannot serve as it.
-// Apply returns it and leaves the table as it is.
+// ColumnError says that an existing table has the name of one of shardid's tables and
+// cannot be used as such. Apply returns it and leaves the table as it is.
 type ColumnError struct {
 	Table  string // "leaf_alloc", say
 	Column string // or columns, separated by commas
@@ -51,7 +51,7 @@ type ColumnError struct {
 	Missing bool
 }
 
-// Error names the table, the column and the way out.
+// Error names the table, the column and what to do.
 func (e *ColumnError) Error() string {
 	if e.Missing {
 		return fmt.Sprintf("schema: table %s exists, but its column %s does not, or this user may not see it; add it, grant SELECT on it, or rename that table and run Apply again",

@@ -11,20 +11,20 @@ import (
 	"strconv"
 )
 
-// extent is where the integers of a column lie.
+// extent is the range of the integers in a column.
 type extent struct {
 	empty   bool
 	lowest  int64
 	highest int64  // the largest int64 when beyond
 	beyond  bool   // ids above the largest int64 exist
-	next    uint64 // the lowest number above all, at least 1
+	next    uint64 // the lowest number above all ids, at least 1
 }
 
-// errNotInteger: SQLite stores values of any type in a column.
+// errNotInteger exists because SQLite stores values of any type in a column.
 var errNotInteger = errors.New("a value is not an integer")
 
-// readExtent reads both ends of a column. Two subqueries use the key's index
-// twice; SQLite would scan the table for MIN and MAX in one.
+// readExtent reads the lowest and the highest value of a column. It uses two subqueries,
+// each of which uses the key's index; with MIN and MAX in one, SQLite would scan the table.
 func readExtent(ctx context.Context, s session, table, column string) (extent, error) {
 	var low, high sql.NullString
 	end := func(f string) string {
@@ -58,7 +58,7 @@ func parseExtent(low, high sql.NullString) (extent, error) {
 	return extent{lowest: lowest, highest: highest, beyond: unsigned > math.MaxInt64, next: max(1, saturatingInc(unsigned))}, nil
 }
 
-// parseID returns an id as int64, capped, and as uint64, 0 when negative.
+// parseID returns an id as int64, limited to its range, and as uint64, 0 when negative.
 func parseID(text string) (int64, uint64, error) {
 	if u, err := strconv.ParseUint(text, 10, 64); err == nil {
 		return int64(min(u, math.MaxInt64)), u, nil

@@ -11,7 +11,7 @@ import (
 	"github.com/shardid/shardid/internal/dialect"
 )
 
-// keyFindings is what the table's definition tells by itself.
+// keyFindings are the findings that follow from the table's definition.
 func keyFindings(d dialect.Dialect, t table) []Finding {
 	found := []Finding{} // [] in JSON
 	if t.engine != "" && !strings.EqualFold(t.engine, "InnoDB") {
@@ -33,8 +33,8 @@ func keyFindings(d dialect.Dialect, t table) []Finding {
 	return append(found, uniqueFindings(t)...)
 }
 
-// uniqueFindings leaves out keys that hold the whole primary key, which cannot
-// repeat anyway.
+// uniqueFindings leaves out unique keys that contain the whole primary key: they hold
+// across shards, too.
 func uniqueFindings(t table) []Finding {
 	var found []Finding
 	for _, key := range t.uniqueKeys {
@@ -71,12 +71,12 @@ func nonInteger(col column) Finding {
 		"shard by a rule for this type, or add a single BIGINT primary key"}
 }
 
-// useFindings is what the key's type and its ids tell.
+// useFindings are the findings that follow from the key's type and its ids.
 func useFindings(k Key, col column, e extent) []Finding {
 	var found []Finding
 	if k.Max < math.MaxInt64 {
 		found = append(found, Finding{NarrowKey, Warning,
-			fmt.Sprintf("%s %s ends at %d, generated ids take up to 63 bits", typeName(k), k.Column, k.Max),
+			fmt.Sprintf("%s %s ends at %d; generated ids take up to 63 bits", typeName(k), k.Column, k.Max),
 			"make the key, and every column that refers to it, BIGINT in the shard tables"})
 	}
 	found = append(found, rangeUsed(k)...)
@@ -104,7 +104,7 @@ func rangeUsed(k Key) []Finding {
 		severity = Error
 	}
 	return []Finding{{RangeUsed, severity,
-		fmt.Sprintf("%.2f %% of the range of %s is used, %s left", k.PercentUsed, typeName(k), idsAre(k.Max-min(k.Max, k.Next-1))),
+		fmt.Sprintf("%.2f %% of the range of %s is used; %s left", k.PercentUsed, typeName(k), idsAre(k.Max-min(k.Max, k.Next-1))),
 		"widen the key before inserts fail, and every column that refers to it"}}
 }
 
@@ -118,7 +118,7 @@ func idsAre(n uint64) string {
 	return fmt.Sprintf("%d ids are", n)
 }
 
-// sequenceEnd: a SERIAL column that was widened keeps its narrow sequence.
+// sequenceEnd finds a SERIAL column that was widened: its sequence keeps the narrow range.
 func sequenceEnd(k Key, col column) []Finding {
 	if col.sequence == "" || col.end >= k.Max {
 		return nil
@@ -136,12 +136,12 @@ func numbering(col column) []Finding {
 	switch {
 	case !col.auto:
 		return []Finding{{NoAutoIncrement, Info,
-			"the table does not number its rows, the application gives the ids",
-			"find out who gives them, and change that to a generator"}}
+			"the table does not number its rows; the application gives the ids",
+			"find the code that gives them, and replace it by a generator"}}
 	case col.reuses:
 		return []Finding{{ReusesIDs, Info,
-			"without AUTOINCREMENT, SQLite gives the ids of deleted last rows again",
-			"seed above every id that was ever given, also to rows that are deleted"}}
+			"without AUTOINCREMENT, SQLite reuses the ids of deleted rows at the end",
+			"seed above every id that was ever given, including those of deleted rows"}}
 	}
 	return nil
 }

@@ -12,15 +12,14 @@ import (
 	"slices"
 )
 
-// Inspect looks at every base table of the database and says, for each, what
-// its key is, how far it is used, what it refers to, and what stands in the
-// way of sharding it. It writes nothing. The tables of shardid itself and of
-// the database are left out, as are, in PostgreSQL, those of extensions and
-// those that a name without a schema does not reach; the order is by name.
+// Inspect reports, for every base table of the database, its key, how much of the key's
+// range is used, its foreign keys, and the findings that prevent or complicate sharding it.
+// It writes nothing. Tables of shardid and of the database itself are left out. In
+// PostgreSQL, tables of extensions and tables that an unqualified name does not reach are
+// left out, too. The order is by name.
 //
-// It needs SELECT on the tables; a table without is an error, not an omission.
-// The counters are read freshly, each at its own moment, so that a busy
-// database gives numbers that are a little old at once.
+// It needs SELECT on the tables; a table without it is an error, not an omission. Each
+// counter is read at its own moment, so numbers of a busy database are soon out of date.
 func Inspect(ctx context.Context, db *sql.DB) (Report, error) {
 	var report Report
 	err := withSession(ctx, db, func(s session) error {
@@ -36,10 +35,10 @@ func Inspect(ctx context.Context, db *sql.DB) (Report, error) {
 	return report, nil
 }
 
-// NextID returns the lowest id, at least 1, that is above every id in an
-// integer column and that the table has not given by itself yet: the next
-// AUTO_INCREMENT or sequence value, or MAX(column)+1, whichever is higher. A tag is seeded
-// from it, plus a margin for the rows that other writers insert meanwhile.
+// NextID returns the lowest id, at least 1, that is above every id in an integer column and
+// that the table has not yet given by itself: the next AUTO_INCREMENT or sequence value, or
+// MAX(column)+1, whichever is higher. Seed a tag from it, plus a margin for the rows that
+// other writers insert meanwhile.
 //
 // The error wraps ErrNoTable, ErrNoIntegerKey, ErrNoCounter or ErrKeyExhausted
 // where that is the cause.
@@ -146,7 +145,7 @@ func percentUsed(k Key) float64 {
 	return min(100, 100*float64(k.Next-1)/float64(k.Max))
 }
 
-// sortedKeys orders by columns, as SQLite tells no names, and never returns
+// sortedKeys orders by columns, as SQLite has no names of foreign keys, and never returns
 // nil, which would be null in JSON.
 func sortedKeys(keys []ForeignKey) []ForeignKey {
 	keys = append([]ForeignKey{}, keys...)

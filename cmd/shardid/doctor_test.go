@@ -68,7 +68,7 @@ func TestDoctorExitsWithOneOnErrorsAndSaysWhatToDo(t *testing.T) {
 	}
 	for _, want := range []string{
 		"orders   east      orders_00    25          1\n",
-		"\nerror east/orders_00: 1 row is here that the router looks for elsewhere (misplaced_rows)\n    41 → west/orders_01\n  fix: move each",
+		"\nerror east/orders_00: 1 row is here that the router looks for in another table (misplaced_rows)\n    41 → west/orders_01\n  fix: move each",
 		"\nwarning west/orders_04, west/orders_05: it looks like a shard of orders",
 	} {
 		if !strings.Contains(o.stdout, want) {

@@ -89,7 +89,7 @@ func TestExportToVitessRefusesRowsThatVitessWouldLose(t *testing.T) {
 	for change, says := range map[string]string{
 		"INSERT INTO orders_00 (user_id) VALUES (-4), (-8)":          "east/orders_00 has 2 rows whose user_id is negative (-8 is the lowest), and the vindex reverse_bits gives negative numbers no shard",
 		"INSERT INTO orders_02 (user_id) VALUES (NULL)":              "east/orders_02: 1 row is here whose user_id is NULL or no sharding key; give them a key",
-		"UPDATE orders_00 SET user_id = 41 WHERE user_id = 40":       "east/orders_00: 1 row is here that the router looks for elsewhere; move each",
+		"UPDATE orders_00 SET user_id = 41 WHERE user_id = 40":       "east/orders_00: 1 row is here that the router looks for in another table; move each",
 		"DROP TABLE orders_02":                                       "east/orders_02: the table does not exist",
 		"ALTER TABLE orders_02 RENAME COLUMN user_id TO customer_id": "east/orders_02: there is no column user_id",
 	} {

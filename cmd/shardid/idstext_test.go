@@ -83,7 +83,7 @@ func TestMistakesInIDsAreOneClearSentence(t *testing.T) {
 	for ids, says := range map[string]string{
 		"affine(1)":     "affine takes a factor and what is added",
 		"affine(x, 1)":  "affine takes a factor and what is added",
-		"affine(0, 1)":  "the factor must be from 1 up",
+		"affine(0, 1)":  "the factor must be at least 1",
 		"keyed()":       "keyed takes the name of an environment variable",
 		"keyed(NO_KEY)": "NO_KEY holds no key; set it to 32 hexadecimal digits",
 		"map()":         "name the tag of leaf_alloc",

@@ -201,7 +201,7 @@ func TestWhatACopyWouldChangeIsFoundAndNotCopied(t *testing.T) {
 				database.Exec(t, lax, step)
 			}
 		}
-		refused(3, "INSERT INTO odd (id, u, e) VALUES (3, 2, 'what?')", "e has the empty value that stands for one which was not allowed", "UPDATE odd SET e = '' WHERE id = 3")
+		refused(3, "INSERT INTO odd (id, u, e) VALUES (3, 2, 'what?')", "e has the empty value with which the server replaces one that the ENUM does not allow", "UPDATE odd SET e = '' WHERE id = 3")
 		refused(4, "INSERT INTO odd (id, u, c) VALUES (4, 1, _cp1251 x'4198')", "c has bytes that are no character of cp1251, or not that one alone", "UPDATE odd SET c = 'A?' WHERE id = 4")
 		o.run(t)
 		if v, err := o.Verify(t.Context()); err != nil || !v.Clean() {
@@ -214,7 +214,7 @@ func TestTypesThatTheTextOfJSONDoesNotTellAreFoundAndNotCopied(t *testing.T) {
 	o := newOdd(t, server.RunMySQL(t), "odd", "odd", sharding.Low(1), "CREATE TABLE odd (id INT PRIMARY KEY, u INT NOT NULL, j JSON)",
 		"INSERT INTO odd VALUES (1, 1, JSON_OBJECT('a', JSON_ARRAY(1, -1, 1.5e0, true, null, 'b', 18446744073709551615, CAST(7 AS UNSIGNED))))", "INSERT INTO odd VALUES (2, 2, NULL), (3, 2, '[]')")
 	o.run(t)
-	const finding = "j has a DECIMAL, a date, a time or bytes inside, which as text become a DOUBLE or a string"
+	const finding = "j has a DECIMAL, a date, a time or bytes inside, which become a DOUBLE or a string when read as text"
 	for typed, text := range typedJSON {
 		database.Exec(t, o.source, "UPDATE odd SET j = "+typed+" WHERE id = 3")
 		o.finds(t, "block lost_value "+finding+" in 1 row, the first of which is row 3")

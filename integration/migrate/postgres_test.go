@@ -253,7 +253,7 @@ func TestATableWithALongNameGoesThereAndBackOrIsRefused(t *testing.T) {
 		}
 		o.job = j
 		if refused {
-			if found := o.blocked(t); !strings.Contains(found, "longer than the 59 bytes") {
+			if found := o.blocked(t); !strings.Contains(found, "longer than 59 bytes") {
 				t.Errorf("%d bytes: %q", length, found)
 			}
 			continue

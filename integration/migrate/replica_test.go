@@ -69,7 +69,7 @@ func TestASourceThatIsAReplicaIsRefused(t *testing.T) {
 				}
 			}
 			database.Exec(t, o.source, feed) // and stands still
-			o.finds(t, "block replica the server is configured to repeat 127.0.0.1:")
+			o.finds(t, "block replica the server is configured to replicate from 127.0.0.1:")
 			refused("the first run", o.Run)
 			if got := database.Texts(t, o.source, "SELECT TRIGGER_NAME FROM information_schema.TRIGGERS WHERE TRIGGER_SCHEMA = DATABASE()"); len(got) > 0 {
 				t.Errorf("a run that was refused made %q", got)
@@ -98,7 +98,7 @@ func TestARollbackFromAShardThatIsAReplicaIsRefused(t *testing.T) {
 	o := newOdd(t, server.RunMariaDB(t), "odd", "odd", sharding.Low(1), orderTable, "INSERT INTO odd (u) VALUES (1), (2)")
 	o.reach(t, "b", server.RunMariaDB(t).Open(t, "odd_b"))
 	database.Exec(t, o.shards["b"], fmt.Sprintf(slaveOf.configure, 1))
-	o.finds(t, "warn replica the server is configured to repeat 127.0.0.1:1 feed")
+	o.finds(t, "warn replica the server is configured to replicate from 127.0.0.1:1 feed")
 	o.run(t)
 	if _, err := o.Cutover(t.Context(), longPause); err != nil {
 		t.Fatal(err)

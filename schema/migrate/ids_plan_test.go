@@ -42,7 +42,7 @@ func TestTablesThatDoNotHangTogetherAreRefused(t *testing.T) {
 		"refers to both invoices and papers": func(c *migrate.Config) {
 			c.Tables[1].References = []migrate.Reference{{Column: "invoice_id", Table: "papers"}}
 		},
-		"no column nothing, which is said to ref": func(c *migrate.Config) {
+		"no column nothing, which References n": func(c *migrate.Config) {
 			c.Tables[1].References = []migrate.Reference{{Column: "nothing", Table: "papers"}}
 		},
 	} {

@@ -12,7 +12,8 @@ import (
 	"github.com/shardid/shardid/internal/dialect"
 )
 
-// Backend is what differs between the databases; one family of files for each.
+// Backend is the set of operations that differ between databases. Each database has one
+// family of files.
 type Backend interface {
 	dialect.Dialect
 	connections
@@ -25,170 +26,173 @@ type Backend interface {
 	writing
 }
 
-// writing is how many rows are written.
+// writing inserts and deletes rows.
 type writing interface {
-	// MakeRoom prepares the session for many rows.
+	// MakeRoom grows the driver's buffers for statements with many rows.
 	MakeRoom(ctx context.Context, s *Session) error
 	// Batch is how many of the rows the next INSERT takes, at least one.
 	Batch(rows []Row) int
-	// Insert inserts the rows, which are a batch, in one statement.
+	// Insert inserts one batch of rows in one statement.
 	Insert(ctx context.Context, s *Session, columns []Column, name string, rows []Row) error
-	// Deletion deletes the rows with these keys, if they fulfil the condition; "" is
-	// none. It looks each of them up by its key and at no other row: one that
-	// somebody has written and not committed would keep it waiting.
+	// Deletion returns the statement that deletes the rows with these keys, if they satisfy
+	// the condition; "" is no condition. The statement looks up each row by its key and reads
+	// no other row, because it would wait for a row that somebody has written and not
+	// committed.
 	Deletion(table, key string, keys []int64, condition string) string
 }
 
-// expression is how columns are read.
+// expression returns SQL expressions that read columns.
 type expression interface {
-	// Value is the SQL expression of a column as it is read for a copy.
+	// Value is the SQL expression that reads a column for a copy.
 	Value(qualifier string, c Column) string
-	// Refused is the SQL expression of the number, from 1 on, of the first of the
-	// columns whose value would not come out of a copy as it is; 0 when all would.
+	// Refused is the SQL expression of the number, from 1 on, of the first of the columns
+	// whose value a copy would change; 0 when it changes none.
 	Refused(qualifier string, columns []Column) string
-	// KeyText is the SQL expression of a sharding key from the column, as text, just
-	// as rules are given it by an application.
+	// KeyText is the SQL expression of a sharding key as text, in the form in which an
+	// application gives it to a rule.
 	KeyText(expression string, c Column) string
-	// BytesOf makes a column's texts ones that are equal only when all their bytes
-	// are, so that none hides behind another that its collation takes for the same.
+	// BytesOf compares a column's texts by their bytes, so that two texts which a collation
+	// treats as equal stay distinct.
 	BytesOf(expression string, c Column) string
 }
 
-// connections is how connections and transactions are had.
+// connections configures connections and transactions.
 type connections interface {
-	// pin makes the settings of a connection what every one of a migration has,
-	// and reads them back.
+	// pin applies the settings that every connection of a migration has, and reads them back.
 	pin(ctx context.Context, c *sql.Conn) error
-	// begin is the statement that begins a transaction that will write.
+	// begin is the statement that begins a writing transaction.
 	begin() string
-	// commit ends it, and fails unless all of it lasts.
+	// commit is the statement that ends it. It fails unless everything in the transaction is
+	// committed.
 	commit() string
 	// LockRead ends a SELECT whose rows must not change until the transaction
 	// ends.
 	LockRead() string
-	// Duplicate: a unique key of any kind refused a row.
+	// Duplicate reports whether a unique key of any kind has refused a row.
 	Duplicate(err error) bool
 }
 
-// definitions are how tables are made.
+// definitions creates tables.
 type definitions interface {
-	// OwnTables are the definitions of the tables of this package on the source,
-	// ShardTables those on a database with shards; each with a log.
+	// OwnTables are the statements that create this package's tables on the source, and
+	// ShardTables those on a database with shards. Both create a log.
 	OwnTables(log string) []string
 	ShardTables(log string) []string
-	// BytesType is the type of columns of bytes in own tables.
+	// BytesType is the type of byte columns in this package's tables.
 	BytesType() string
-	// MapDefinition is that of a table of old and new ids.
+	// MapDefinition is the statement that creates a map table, which has old and new ids.
 	MapDefinition(name string) string
-	// TargetDefinition is how to make a table for rows of the one described.
+	// TargetDefinition returns the statements that create a table for rows of the described
+	// one.
 	TargetDefinition(ctx context.Context, s *Session, of Table, name string) ([]string, error)
 }
 
-// catalog is what a database says about its tables, and how they are made.
+// catalog reads and changes table definitions.
 type catalog interface {
 	definitions
-	// Describe reads what a table is.
+	// Describe reads the definition of a table.
 	Describe(ctx context.Context, s *Session, name string) (Table, error)
 	// Exists reports whether there is a table of this name.
 	Exists(ctx context.Context, s *Session, name string) (bool, error)
-	// Counter is the last id that a table's counter may have given, 0 without one;
-	// SetCounter has it go on above an id.
+	// Counter is the last id that a table's counter may have given, 0 without a counter.
+	// SetCounter makes the counter continue above an id.
 	Counter(ctx context.Context, s *Session, name string) (int64, error)
 	SetCounter(ctx context.Context, s *Session, name string, id int64) error
-	// DropKeys drops foreign keys of a table, and perhaps others of it.
+	// DropKeys drops these foreign keys of a table. SQLite can drop only all of them.
 	DropKeys(ctx context.Context, s *Session, table string, keys []ForeignKey) error
-	// Unclosable are constraints of a table with which it could not get the name of a
-	// closed one.
+	// Unclosable returns the constraints of a table that prevent renaming it to its retired
+	// name.
 	Unclosable(ctx context.Context, s *Session, table string) ([]string, error)
-	// Blockers says what else in the database depends on the tables.
+	// Blockers returns other objects of the database that depend on the tables.
 	Blockers(ctx context.Context, s *Session, tables []string) ([]string, error)
 }
 
-// recognition is how it is seen that something is not what it was.
+// recognition detects that a table or a server was replaced.
 type recognition interface {
-	// Identity changes when a table's rows were replaced by other means than
-	// statements on rows: TRUNCATE, a restored file.
+	// Identity changes when a table's rows were replaced by something else than row
+	// statements, such as TRUNCATE or a restored file.
 	Identity(ctx context.Context, s *Session, name string) (string, error)
-	// Numbers are the parts of identities that an ALTER which leaves the rows where
-	// they are does not change, by the tables' names; "" is that of no table.
+	// Numbers returns, by table name, the part of an identity that an ALTER which keeps the
+	// rows in place does not change; "" for a missing table.
 	Numbers(ctx context.Context, s *Session, names []string) (map[string]string, error)
-	// server changes when a database is served by another server: a replica that
-	// took over, and may lack what was committed last.
+	// server returns another value when another server serves the database, for example a
+	// replica that took over and may lack the last commits.
 	server(ctx context.Context, s *Session) (string, error)
 }
 
-// capture is the triggers.
+// capture creates the triggers of a job.
 type capture interface {
-	// Capture are the triggers that note changes of a table; name makes their names
-	// from an event.
+	// Capture returns the triggers that note changes of a table. c.TriggerName makes their
+	// names from an event.
 	Capture(c Capture) []Trigger
-	// Barrier are the triggers that refuse writers of a retired table.
+	// Barrier returns the triggers that refuse writes to a retired table.
 	Barrier(c Capture) []Trigger
-	// KeyWatch is the trigger that refuses changes of columns that foreign keys refer to.
+	// KeyWatch returns the trigger that refuses changes of columns that foreign keys refer to.
 	KeyWatch(w KeyWatch) Trigger
 	// dropTrigger is the statement that drops the trigger of this name, if there is one.
 	dropTrigger(name string) string
-	// triggers are the names of all those in the database that begin like this.
+	// triggers returns the names of all triggers in the database that have the prefix.
 	triggers(ctx context.Context, s *Session, prefix string) ([]string, error)
-	// hasTrigger reports whether the trigger is there, on its table and as it is to
-	// be.
+	// hasTrigger reports whether the trigger exists on its table with the expected body.
 	hasTrigger(ctx context.Context, s *Session, t Trigger) (bool, error)
-	// aside runs f, which makes triggers on the table, while no statement that
-	// somebody has prepared before can run without them.
+	// aside runs f, which creates triggers on the table, so that no statement prepared earlier
+	// runs without them.
 	aside(ctx context.Context, s *Session, table string, f func() error) error
-	// briefly runs f, which changes definitions of tables that others use, so that
-	// these are kept waiting for a second at a time at most.
+	// briefly runs f, which changes definitions of tables in use, and limits each wait for a
+	// lock to a second: other users of the tables wait behind it.
 	briefly(ctx context.Context, s *Session, f func() error) error
-	// PassBarrier has the session write to retired tables, or no longer.
+	// PassBarrier allows the session to write to retired tables, or forbids it again.
 	PassBarrier(ctx context.Context, s *Session, pass bool) error
-	// IgnoreKeys has no foreign key check or carry on what the session writes, or has them
-	// do so again; the triggers of a job run all the same. The error is ErrNotReady when the
-	// user may not.
+	// IgnoreKeys switches the checks and actions of foreign keys off for what the session
+	// writes, or on again; the triggers of a job run in both cases. The error is ErrNotReady
+	// when the user lacks the right.
 	IgnoreKeys(ctx context.Context, s *Session, ignore bool) error
 }
 
-// lasting is what becomes of what is done under a lock.
+// lasting decides whether work done under a lock is kept.
 type lasting interface {
-	// Undoes reports whether Unlock without keep undoes what was done under the lock.
+	// Undoes reports whether Unlock without keep undoes the work done under the lock.
 	Undoes() bool
-	// Settle waits for the end of a switch whose connection was lost, and which may go
-	// on in its server.
+	// Settle waits for the end of a switch whose connection was lost and whose statement may
+	// still run in the server.
 	Settle(ctx context.Context, s *Session, tables []string) error
-	// Persist makes what was written under the lock last at once, if need be by
-	// letting others in for a moment: what they write is in the log.
+	// Persist commits the work done under the lock at once. It may release the lock for a
+	// moment; the log has what others write then.
 	Persist(ctx context.Context, s *Session) error
 }
 
-// exclusion is how others are kept out.
+// exclusion locks out other runners and writers.
 type exclusion interface {
-	// Lead makes the session the only leader of the job; false: another one is.
+	// Lead makes the session the only leader of the job; false means that another session
+	// leads.
 	Lead(ctx context.Context, s *Session, job string) (bool, error)
-	// Lock has all other writers of the tables wait. The session must not begin a
-	// transaction after it. It gives up after most.
+	// Lock makes all other writers of the tables wait. The session must not begin a
+	// transaction after it. Lock gives up after most.
 	Lock(ctx context.Context, s *Session, of Locking, most time.Duration) error
-	// Unlock makes the work under the lock last, or not where that is possible.
+	// Unlock ends the lock. Without keep it undoes the work done under the lock, where the
+	// database can do that.
 	Unlock(ctx context.Context, s *Session, keep bool) error
-	// Rename gives a table another name; the lock may be held.
+	// Rename returns the statement that renames a table; it may run under the lock.
 	Rename(from, to string) string
-	// RenameAll gives several tables other names; no lock is held.
+	// RenameAll returns the statements that rename several tables; they run without a lock.
 	RenameAll(all []Rename) []string
-	// Abandoned fails when changes may still come that no lock keeps out.
+	// Abandoned fails when changes may still arrive that no lock prevents, such as prepared XA
+	// transactions.
 	Abandoned(ctx context.Context, s *Session) error
-	// OtherWriters finds how rows may change that no trigger notes or no lock holds.
+	// OtherWriters returns ways in which rows may change without triggers or despite locks.
 	OtherWriters(ctx context.Context, s *Session) ([]Writers, error)
-	// Watch runs f, and has the session's statements fail when the time is over that a
-	// switch has before its first rename, of which rest tells what is left. The time
-	// begins in f, when began is closed.
+	// Watch runs f, and cancels the session's statements when rest returns no more time. A
+	// switch has that time before its first rename. The time starts in f, which closes began.
 	Watch(ctx context.Context, s *Session, began <-chan struct{}, rest func() time.Duration, f func() error) error
 }
 
-// Locking is what a switch locks.
+// Locking is the set of tables that a switch locks.
 type Locking struct {
-	Tables []string // others write to them
+	Tables []string // which others write to
 	Own    []string // of the job, which the session uses under the lock
 }
 
-// Rename is a table that gets another name.
+// Rename is the old and the new name of a table.
 type Rename struct{ From, To string }
 
 func forServer(server dialect.Server) (Backend, error) {
@@ -205,12 +209,12 @@ func forServer(server dialect.Server) (Backend, error) {
 		}
 		return newPostgres(server), nil
 	case server.Kind == dialect.KindTiDB:
-		return nil, fmt.Errorf("%w: TiDB (%s) has no triggers, by which a migration notes what is written meanwhile; take the rows out with TiDB's own dumpling", ErrUnsupported, server.Version)
+		return nil, fmt.Errorf("%w: TiDB (%s) has no triggers, which a migration needs to note concurrent writes; export the rows with TiDB's dumpling", ErrUnsupported, server.Version)
 	}
 	return nil, fmt.Errorf("%w: %s; only MariaDB, MySQL, PostgreSQL and SQLite are", ErrUnsupported, server.Kind)
 }
 
-// ColumnOf is a column with its table, quoted.
+// ColumnOf returns the quoted name of a column, qualified by its table.
 func ColumnOf(d dialect.Dialect, table, column string) string {
 	return d.Quote(table) + "." + d.Quote(column)
 }

@@ -24,20 +24,19 @@ type Database struct {
 	Label string // "source", or its name among the shards
 	Fence string // the table with the epoch
 
-	// Waits, unless nil, is told why Do has tried for a second in vain, and nil when
-	// it has succeeded after all. Several goroutines may call it at once.
+	// Waits, unless nil, is called with the cause when Do has retried for a second without
+	// success, and with nil when it succeeds later. Several goroutines may call it at once.
 	Waits func(cause error)
 
 	db *sql.DB
 
 	mu       sync.Mutex
 	idle     []*Session // pinned connections that nobody uses
-	ServerID string     // which one it is on; "" before the first connection
+	ServerID string     // of the server it is on; "" before the first connection
 }
 
-// Open finds out what kind of database db is. Its label stands in errors, and fence is
-// the table in which it keeps the epoch of a job. A kind that cannot be migrated is
-// ErrUnsupported.
+// Open detects the kind of database db. The label appears in errors, and fence is the table
+// that stores the epoch of a job. A kind that cannot be migrated is ErrUnsupported.
 func Open(ctx context.Context, label, fence string, db *sql.DB) (*Database, error) {
 	server, err := dialect.Identify(ctx, db)
 	if err != nil {
@@ -50,7 +49,7 @@ func Open(ctx context.Context, label, fence string, db *sql.DB) (*Database, erro
 	return &Database{Backend: sql, Label: label, Fence: fence, db: db}, nil
 }
 
-// NewSession returns a connection that is pinned. Close it.
+// NewSession returns a pinned connection. Close it.
 func (s *Database) NewSession(ctx context.Context) (*Session, error) {
 	made, err := s.db.Conn(ctx)
 	if err != nil {
@@ -68,8 +67,8 @@ func (s *Database) NewSession(ctx context.Context) (*Session, error) {
 	return c, nil
 }
 
-// recognize refuses a connection to another server than the others lead to: what
-// was read on one must not be acted upon on the other.
+// recognize refuses a connection to another server than the earlier connections: data read
+// on one server must not be used for writes on another.
 func (s *Database) recognize(ctx context.Context, c *Session) error {
 	is, err := s.Backend.server(ctx, c)
 	if err != nil {
@@ -81,12 +80,12 @@ func (s *Database) recognize(ctx context.Context, c *Session) error {
 		s.ServerID = is
 	}
 	if s.ServerID != is {
-		return fmt.Errorf("%w: %w from %q: %q; make the same call again", ErrNotReady, ErrOtherServer, s.ServerID, is)
+		return fmt.Errorf("%w: %w, %q instead of %q; make the same call again", ErrNotReady, ErrOtherServer, s.ServerID, is)
 	}
 	return nil
 }
 
-// Close discards the connections that nobody uses.
+// Close discards the idle connections.
 func (s *Database) Close() {
 	s.mu.Lock()
 	idle := s.idle
@@ -97,16 +96,16 @@ func (s *Database) Close() {
 	}
 }
 
-// LeadTerm is after how long of silence a leader loses the lock on its job.
+// LeadTerm is how long a silent leader keeps the lock on its job.
 const LeadTerm = time.Minute
 
-// Patience is how long a database may be away or a lock be held by others
-// before a run ends with an error.
+// Patience is how long a database may be unreachable, or others may hold a lock, before a
+// run ends with an error.
 const Patience = time.Minute
 
-// Do runs f on a pinned connection, and again on a new one while what went
-// wrong may pass: a deadlock, a lost connection, a server that is starting. So
-// f must be something that may be done twice.
+// Do runs f on a pinned connection. It runs f again on a new connection after errors that
+// may pass: a deadlock, a lost connection, a server that is starting. So f must be
+// idempotent.
 func (s *Database) Do(ctx context.Context, f func(*Session) error) error {
 	deadline := time.Now().Add(Patience)
 	wait, told := time.Millisecond, s.Waits == nil
@@ -129,30 +128,31 @@ func (s *Database) Do(ctx context.Context, f func(*Session) error) error {
 	}
 }
 
-// MayPass reports whether what went wrong may be gone at the next attempt.
+// MayPass reports whether another attempt may succeed after err.
 func (s *Database) MayPass(err error) bool { return errors.Is(err, ErrAgain) || Transient(err) }
 
-// Transient reports whether a database or the way to it was in a state that passes:
-// transactions of others in the way, a lost connection, a server that goes down, starts,
-// or takes no writes as it is not the primary any more.
+// Transient reports whether err has a temporary cause: conflicting transactions, a lost
+// connection, or a server that shuts down, starts, or refuses writes because it is no
+// longer the primary.
 func Transient(err error) bool {
 	var network net.Error
 	return errors.Is(err, driver.ErrBadConn) || errors.Is(err, sql.ErrConnDone) || dialect.Contended(err) ||
 		errors.As(err, &network) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
 		lostByDriver(err) ||
 		postgresPasses(err) ||
-		// Lock timeouts, and a statement whose table was changed too often to be prepared again.
+		// These are lock timeouts, server states and lost connections; 1615 is a statement whose
+		// table was changed too often to be prepared again.
 		IsMySQL(err, "1205", "1213", "1053", "1040", "1180", "2006", "2013", "1927", "1129", "1615", "1290")
 }
 
-// lostByDriver returns true for errors of go-sql-driver/mysql that say no more than that a
-// connection is gone. It finds a "busy buffer" when it is about to send a statement and the
-// message with which the server closed the connection has not been read; it sends nothing then.
+// lostByDriver reports whether err is one with which go-sql-driver/mysql says only that a
+// connection is gone. It returns "busy buffer" when it is about to send a statement and has
+// not read the message with which the server closed the connection; it sends nothing then.
 func lostByDriver(err error) bool {
 	return err != nil && (strings.Contains(err.Error(), "invalid connection") || strings.Contains(err.Error(), "busy buffer"))
 }
 
-// Once runs f on a pinned connection, which is kept for the next call unless f fails.
+// Once runs f once on a pinned connection, which is kept for the next call unless f fails.
 func (s *Database) Once(ctx context.Context, f func(*Session) error) error {
 	c, err := s.take(ctx)
 	if err != nil {
@@ -198,7 +198,7 @@ func (s *Database) Note(ctx context.Context, log string, table int, ids []int64)
 	})
 }
 
-// Clock is an expression for the time by the database's clock, in seconds since 1970.
+// Clock is an SQL expression for the database's time in seconds since 1970.
 func (s *Database) Clock() string {
 	switch s.Name() {
 	case "sqlite":
@@ -209,7 +209,7 @@ func (s *Database) Clock() string {
 	return "UNIX_TIMESTAMP()"
 }
 
-// Wait waits for a time, or until ctx ends, of which it returns the error.
+// Wait waits for d. It returns the error of ctx if that ends first.
 func Wait(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -10,23 +10,23 @@ import (
 	"github.com/shardid/shardid/internal/dialect"
 )
 
-// Loss is a condition under which a value would not come out of a shard as it is.
+// Loss is a condition under which a copy would change a value.
 type Loss struct{ Column, Condition, Message, Fix string }
 
-// Refusal is why a row is not read that has such a value in the column.
+// Refusal is the error for a row that has such a value in the column.
 func (c Column) Refusal(d dialect.Dialect) error {
 	l, _ := c.Loss(d.Quote(c.Name))
 	return fmt.Errorf("%w: %s %s: %s", ErrUnsupported, l.Column, l.Message, l.Fix)
 }
 
-// Loss says which values of a column a copy would change; some is false when it has
-// none.
+// Loss returns the values of a column that a copy would change; some is false when it
+// changes none.
 func (c Column) Loss(name string) (l Loss, some bool) {
 	switch {
 	case c.Type == "enum":
-		return Loss{c.Name, name + "+0 = 0", "has the empty value that stands for one which was not allowed", "give it a member of the ENUM, or NULL"}, true
+		return Loss{c.Name, name + "+0 = 0", "has the empty value with which the server replaces one that the ENUM does not allow", "give it a member of the ENUM, or NULL"}, true
 	case c.Type == "json": // of MySQL, which keeps more of a value than its text says
-		return Loss{c.Name, mysqlTyped(name), "has a DECIMAL, a date, a time or bytes inside, which as text become a DOUBLE or a string",
+		return Loss{c.Name, mysqlTyped(name), "has a DECIMAL, a date, a time or bytes inside, which become a DOUBLE or a string when read as text",
 			"MODIFY the column to LONGTEXT and back, as an UPDATE to an equal number changes nothing, and have the application put such values in as texts"}, true
 	case c.holdsUnknown():
 		return Loss{c.Name, mysqlUnknown(c, name), "has bytes that are no character of " + c.charset + ", or not that one alone",
@@ -35,8 +35,8 @@ func (c Column) Loss(name string) (l Loss, some bool) {
 	return l, false
 }
 
-// mysqlTyped is true of JSON with a value, at whatever depth, of a type that its text
-// does not tell. An unsigned integer is none: it is the same number without a sign.
+// mysqlTyped is true for JSON that contains, at any depth, a value whose type its text does
+// not show. Unsigned integers are excluded: as signed ones they are the same number.
 func mysqlTyped(name string) string {
 	const told = "NOT IN ('NULL','BOOLEAN','INTEGER','UNSIGNED INTEGER','DOUBLE','STRING','OBJECT','ARRAY')"
 	inside := func(path string) string {
@@ -45,14 +45,14 @@ func mysqlTyped(name string) string {
 	return "(JSON_TYPE(" + name + ") " + told + " OR " + inside("$**.*") + " OR " + inside("$**[*]") + ")"
 }
 
-// holdsUnknown: there are bytes in the character set that do not survive the way into
-// utf8mb4 and back.
+// holdsUnknown reports whether the column may hold bytes that a conversion to utf8mb4 and
+// back would change.
 func (c Column) holdsUnknown() bool {
 	return (strings.HasSuffix(c.Type, "char") || strings.HasSuffix(c.Type, "text")) && c.charset != "" &&
 		!slices.Contains([]string{"utf8mb4", "utf8mb3", "utf8", "latin1", "ascii"}, c.charset)
 }
 
-// mysqlUnknown is true of such bytes.
+// mysqlUnknown is true for such bytes.
 func mysqlUnknown(c Column, name string) string {
 	return "CAST(CONVERT(CONVERT(" + name + " USING utf8mb4) USING " + c.charset + ") AS BINARY) <> CAST(" + name + " AS BINARY)"
 }

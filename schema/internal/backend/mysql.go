@@ -14,7 +14,7 @@ import (
 	"github.com/shardid/shardid/internal/dialect"
 )
 
-// mySQL is MariaDB and MySQL: what they do, by the parts of a Backend.
+// mySQL implements Backend for MariaDB and MySQL.
 type mySQL struct {
 	mysqlServer
 	mysqlConnections
@@ -26,7 +26,7 @@ type mySQL struct {
 	mysqlWriting
 }
 
-// mysqlServer is what each part knows.
+// mysqlServer is the data that all parts of mySQL share.
 type mysqlServer struct {
 	dialect.MySQL
 
@@ -56,7 +56,7 @@ func (mysqlConnections) LockRead() string { return " LOCK IN SHARE MODE" }
 
 func (mysqlConnections) Duplicate(err error) bool { return IsMySQL(err, "1062") }
 
-// IsMySQL goes by the text, as instrumented drivers hide the error's type.
+// IsMySQL compares the error's text, as instrumented drivers hide its type.
 func IsMySQL(err error, numbers ...string) bool {
 	for _, n := range numbers {
 		if err != nil && strings.Contains(err.Error(), "Error "+n) {
@@ -70,7 +70,7 @@ func (m mysqlExclusion) Rename(from, to string) string {
 	return "ALTER TABLE " + m.Quote(from) + " RENAME TO " + m.Quote(to)
 }
 
-// RenameAll is one step: all or none.
+// RenameAll returns one atomic statement.
 func (m mysqlExclusion) RenameAll(all []Rename) []string {
 	if len(all) == 0 {
 		return nil
@@ -82,10 +82,10 @@ func (m mysqlExclusion) RenameAll(all []Rename) []string {
 	return []string{"RENAME TABLE " + strings.Join(list, ", ")}
 }
 
-// Value reads dates as text, because a driver may make times of them, which
-// have no zero date; years, too, as the text 0000 is another one than the number
-// 0; floating-point numbers with all their bits, which they lose as text of their
-// own type, and with the sign of a zero, which a sum would lose.
+// Value reads dates as text, because a driver may turn them into time.Time, which has no
+// zero date. It reads years as text, because the text 0000 differs from the number 0. It
+// reads floating-point numbers with all their bits, which their own text loses, and with
+// the sign of a zero, which a sum would lose.
 func (m mysqlExpression) Value(qualifier string, c Column) string {
 	name := qualifier + m.Quote(c.Name)
 	switch {
@@ -110,8 +110,8 @@ func (m mysqlExpression) Refused(qualifier string, columns []Column) string {
 	return "CASE" + cases.String() + " ELSE 0 END"
 }
 
-// KeyText leaves bytes as they are, as they need not be text, and integers without
-// the zeros of ZEROFILL.
+// KeyText returns bytes unchanged, as they need not be text, and integers without the zeros
+// of ZEROFILL.
 func (mysqlExpression) KeyText(expression string, c Column) string {
 	switch {
 	case c.kind == Binary || c.Type == "bit":
@@ -122,7 +122,8 @@ func (mysqlExpression) KeyText(expression string, c Column) string {
 	return "CAST(" + expression + " AS CHAR)"
 }
 
-// BytesOf: most collations ignore spaces at the end, utf8mb4_bin, too.
+// BytesOf converts texts to a collation that compares bytes: most collations, utf8mb4_bin
+// included, ignore trailing spaces.
 func (m mysqlExpression) BytesOf(expression string, c Column) string {
 	if c.kind != Quoted || c.cast {
 		return expression
@@ -134,18 +135,18 @@ func (m mysqlExpression) BytesOf(expression string, c Column) string {
 	return "(CONVERT(" + expression + " USING utf8mb4) COLLATE " + collation + ")"
 }
 
-// leadLock is the name of the lock on a job. It is that of the server, so the database
-// belongs into it.
+// leadLock is the name of the lock on a job. Lock names are global in the server, so it
+// includes the database.
 const leadLock = "LEFT(CONCAT('shardid:', SHA2(CONCAT(DATABASE(), '/', ?), 224)), 64)"
 
 func (mysqlExclusion) Lead(ctx context.Context, s *Session, job string) (bool, error) {
-	// The server releases the lock of a leader that has just ended when it has noticed the end
-	// of the connection, so this waits for a second.
+	// GET_LOCK waits for a second: the server releases the lock of a leader that has just
+	// ended only once it has noticed the end of the connection.
 	got, err := s.Number(ctx, "SELECT GET_LOCK("+leadLock+", 1)", job)
 	if err != nil || got != 1 {
 		return false, err
 	}
-	// A host that is cut off must not keep the lock.
+	// A host without network must not keep the lock.
 	return true, s.Exec(ctx, fmt.Sprintf("SET SESSION wait_timeout = %d", int(LeadTerm.Seconds())))
 }
 
@@ -160,13 +161,13 @@ func (mysqlCapture) PassBarrier(ctx context.Context, s *Session, pass bool) erro
 	return s.Exec(ctx, "SET @shardid_pass = NULL")
 }
 
-// IgnoreKeys: the pinned settings ignore them.
+// IgnoreKeys does nothing: the pinned settings switch foreign keys off.
 func (mysqlCapture) IgnoreKeys(context.Context, *Session, bool) error { return nil }
 
-// Lock names all tables that the session uses: others it could not read.
+// Lock names all tables that the session uses, as it could not read any other table.
 func (m mysqlExclusion) Lock(ctx context.Context, s *Session, of Locking, most time.Duration) error {
-	// The watch is exact; this is for a server where it does not get through, and
-	// for a runner that stands still with the lock in its hands.
+	// The Watch enforces the exact limit. These timeouts are for a server that the Watch does
+	// not reach, and for a suspended runner that holds the lock.
 	seconds := int(math.Ceil(most.Seconds()))
 	if err := s.Exec(ctx, fmt.Sprintf("SET SESSION lock_wait_timeout = %d, wait_timeout = %d", seconds+1, 2*seconds+10)); err != nil {
 		return err
@@ -187,17 +188,17 @@ func (mysqlExclusion) Unlock(ctx context.Context, s *Session, _ bool) error {
 	return s.Exec(ctx, "UNLOCK TABLES")
 }
 
-// Undoes: each statement lasts under LOCK TABLES.
+// Undoes is false: each statement under LOCK TABLES is committed.
 func (mysqlExclusion) Undoes() bool { return false }
 
-// Settle has nothing to wait for: a name that is read waits for the statement that changes it.
+// Settle does nothing: reading a table name waits for the statement that changes it.
 func (mysqlExclusion) Settle(context.Context, *Session, []string) error { return nil }
 
-// Persist: nothing is held back under LOCK TABLES.
+// Persist does nothing: statements under LOCK TABLES are committed at once.
 func (mysqlExclusion) Persist(context.Context, *Session) error { return nil }
 
-// Abandoned: in MariaDB a prepared XA transaction whose connection is gone holds
-// no lock on the tables, and may commit later.
+// Abandoned lists prepared XA transactions: in MariaDB, one whose connection is gone holds
+// no lock on the tables and may commit later.
 func (mysqlExclusion) Abandoned(ctx context.Context, s *Session) error {
 	count := 0
 	err := s.Each(ctx, func(*sql.Rows) error { count++; return nil }, "XA RECOVER")
@@ -207,8 +208,8 @@ func (mysqlExclusion) Abandoned(ctx context.Context, s *Session) error {
 	return err
 }
 
-// Watch sends KILL QUERY, as a statement that waits for a lock does not end when
-// its connection is closed.
+// Watch sends KILL QUERY, because closing a connection does not end a statement that waits
+// for a lock.
 func (m mysqlExclusion) Watch(ctx context.Context, s *Session, began <-chan struct{}, rest func() time.Duration, f func() error) error {
 	id, err := s.Number(ctx, "SELECT CONNECTION_ID()")
 	if err != nil {
@@ -216,7 +217,7 @@ func (m mysqlExclusion) Watch(ctx context.Context, s *Session, began <-chan stru
 	}
 	s.kills.endangers = m.found.Kind == dialect.KindMariaDB
 	err = watch(ctx, s, fmt.Sprintf("KILL QUERY %d", id), began, rest, f)
-	if s.kills.sent { // MariaDB has a KILL that comes between two statements end the next one
+	if s.kills.sent { // on MariaDB, a KILL between two statements ends the next statement
 		_ = s.Exec(ctx, "DO 0")
 	}
 	return err
@@ -229,15 +230,15 @@ func (m mysqlCatalog) Exists(ctx context.Context, s *Session, name string) (bool
 	return n > 0, err
 }
 
-// Identity is InnoDB's number of the table, which TRUNCATE and every rebuild
-// change, and its definition.
+// Identity is InnoDB's number of the table, which TRUNCATE and every rebuild change, and a
+// hash of its definition.
 func (m mysqlRecognition) Identity(ctx context.Context, s *Session, name string) (string, error) {
 	numbers, err := m.Numbers(ctx, s, []string{name})
 	if err != nil {
 		return "", err
 	}
 	if numbers[name] == "" {
-		return "", fmt.Errorf("%w: the server shows no number of InnoDB for table %s, so that a TRUNCATE would not be seen", ErrUnsupported, name)
+		return "", fmt.Errorf("%w: the server does not show InnoDB's number of table %s, so that a TRUNCATE could not be detected", ErrUnsupported, name)
 	}
 	definition, err := mysqlCatalog(m).definition(ctx, s, name)
 	if err != nil {
@@ -247,12 +248,12 @@ func (m mysqlRecognition) Identity(ctx context.Context, s *Session, name string)
 	return numbers[name] + " " + Digest(openNames(body)), nil
 }
 
-// server adds where the data lies, as a MariaDB whose files were restored elsewhere
-// keeps its other marks.
+// server includes the data directory, as a MariaDB whose files were restored elsewhere
+// keeps its other identifiers.
 func (m mysqlRecognition) server(ctx context.Context, s *Session) (name string, err error) {
 	err = s.QueryRowContext(ctx, "SELECT CONCAT_WS(' ', "+m.found.NodeExpr()+", @@datadir, DATABASE())").Scan(&name)
 	return name, err
 }
 
-// Blockers finds what InnoDB would do by itself across the edge of the job.
+// Blockers returns nothing: the checks of foreign keys find what InnoDB would change.
 func (mysqlCatalog) Blockers(context.Context, *Session, []string) ([]string, error) { return nil, nil }

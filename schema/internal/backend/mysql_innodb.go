@@ -11,11 +11,11 @@ import (
 	"strings"
 )
 
-// InnoDB has names of its own for databases and tables, those of files: letters
-// outside of ASCII are written in a way that no server tells, and a name that some
-// systems keep for devices gets an ending. So they are found by what they look like.
+// InnoDB spells names of databases and tables as file names: it escapes letters outside of
+// ASCII in a way that no server shows, and adds an ending to the names of some systems'
+// devices. So tables are found by a pattern.
 
-// Numbers are InnoDB's; a table with partitions has one for each of them.
+// Numbers returns InnoDB's table ids; a partitioned table has one for each partition.
 func (m mysqlRecognition) Numbers(ctx context.Context, s *Session, names []string) (map[string]string, error) {
 	view, err := m.innodbTables(ctx, s)
 	if err != nil {
@@ -51,7 +51,7 @@ func (m mysqlRecognition) Numbers(ctx context.Context, s *Session, names []strin
 	return all, nil
 }
 
-// innodbNumbers are the numbers by database and table, as InnoDB spells them.
+// innodbNumbers are table ids by database and table, as InnoDB spells them.
 type innodbNumbers map[string]map[string][]string
 
 func (n innodbNumbers) add(path, id string) {
@@ -64,21 +64,21 @@ func (n innodbNumbers) add(path, id string) {
 	n[database][table] = append(n[database][table], id)
 }
 
-// of are the numbers of a database's tables.
+// of returns the ids of a database's tables.
 func (n innodbNumbers) of(database string) (map[string][]string, error) {
 	if tables := n[innodbPattern(database)]; tables != nil || len(n) == 0 {
 		return tables, nil
 	}
 	spelled := slices.Sorted(maps.Keys(n))
 	if len(spelled) > 1 {
-		return nil, fmt.Errorf("%w: the databases that InnoDB calls %s cannot be told apart; one of them needs a name that differs in letters of ASCII",
+		return nil, fmt.Errorf("%w: the databases that InnoDB calls %s cannot be distinguished; give one of them a name that differs in ASCII letters",
 			ErrUnsupported, strings.Join(spelled, " and "))
 	}
 	return n[spelled[0]], nil
 }
 
-// like prefers the name itself, which is in ASCII: a server may keep names that differ in case apart,
-// or write all of them in small letters.
+// like prefers an exact match, which exists for names in ASCII: a server may distinguish
+// names that differ in case, or store all in lower case.
 func like(tables map[string][]string, name string) []string {
 	if ids := tables[name]; ids != nil {
 		return ids

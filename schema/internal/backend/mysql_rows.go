@@ -9,18 +9,18 @@ import (
 	"strings"
 )
 
-// Rows are inserted by prepared statements: a server has less to do for their
-// values than for literals, which it must read. Each statement has a fixed number of
-// rows; a connection keeps those that it has used.
+// Rows are inserted by prepared statements, whose values cost a server less than literals,
+// which it must parse. Each statement has a fixed number of rows; a connection keeps the
+// statements that it has used.
 const (
-	preparedRows       = 256 // and its halves: more rows gain little
+	preparedRows       = 256 // and its halves; more rows gain little
 	preparedValues     = 2048
-	preparedBytes      = 240_000 // with what comes beside the values, what the driver keeps for them
-	preparedStatements = 128     // of one connection: it has the server keep what is in them
+	preparedBytes      = 240_000 // of the values and the driver's overhead for them
+	preparedStatements = 128     // of one connection, as the server keeps memory for each
 )
 
-// Batch is the largest number of rows, among those that statements have, which
-// there are and fit.
+// Batch is the largest number of rows for which there is a statement, and that rows provide
+// and the size limit allows.
 func (mysqlWriting) Batch(rows []Row) int {
 	rows = rows[:min(len(rows), preparedRows)]
 	most := min(fitting(rows, preparedBytes), preparedValues/len(rows[0].Ends))
@@ -31,8 +31,7 @@ func (mysqlWriting) Batch(rows []Row) int {
 	return n
 }
 
-// Insert has all values come as texts, of which the columns make what they hold
-// as they do of literals.
+// Insert sends all values as text; the columns convert them as they convert literals.
 func (m mysqlWriting) Insert(ctx context.Context, s *Session, columns []Column, name string, rows []Row) error {
 	row := "(?" + strings.Repeat(",?", len(columns)-1) + ")"
 	stmt, err := s.prepare(ctx, insertHead(m, columns, name)+row+strings.Repeat(","+row, len(rows)-1)) //nolint:sqlclosecheck // it stays with the connection
@@ -48,9 +47,9 @@ func (m mysqlWriting) Insert(ctx context.Context, s *Session, columns []Column, 
 	return tooLong(err)
 }
 
-// Deletion joins the table to the list of keys, in this order. Given the list in
-// an IN, the server may go through the whole table, when it thinks that most of
-// the rows are in the list, or that there are few.
+// Deletion joins the table to the list of keys, in this order. With the list in an IN, the
+// server may scan the whole table when its estimate is that most rows are in the list, or
+// that the table is small.
 func (m mysqlWriting) Deletion(table, key string, keys []int64, condition string) string {
 	name := m.Quote(table)
 	text := fmt.Sprintf("DELETE %s FROM JSON_TABLE('[%s]', '$[*]' COLUMNS (shardid_key BIGINT PATH '$')) AS shardid_gone"+
@@ -61,7 +60,7 @@ func (m mysqlWriting) Deletion(table, key string, keys []int64, condition string
 	return text
 }
 
-// tooLong says what to do about a row that does not fit into a statement.
+// tooLong adds advice to the error for a row that does not fit into a statement.
 func tooLong(err error) error {
 	if IsMySQL(err, "1153") || err != nil && strings.Contains(err.Error(), "packet for query is too large") {
 		return fmt.Errorf("%w; a row is longer than a statement may be: raise max_allowed_packet there, or have the driver send long values one by one, as it does with maxAllowedPacket=0 in its DSN", err)
@@ -69,7 +68,7 @@ func tooLong(err error) error {
 	return err
 }
 
-// appendTo appends the values to those of other rows.
+// appendTo appends the row's values to those of other rows.
 func (r *Row) appendTo(values []any) []any {
 	for i := range r.Ends {
 		if text, ok := r.Value(i); ok {
@@ -100,11 +99,11 @@ func (c *Session) prepare(ctx context.Context, query string) (*sql.Stmt, error) 
 	return stmt, nil
 }
 
-// MakeRoom has the driver get a large buffer, which it would not for values: it
-// adds them one by one to the one that it has, and throws away several times
-// their size on the way, each time. It reads rows by few system calls then, too.
-// An answer's buffer is made at once, and kept. The driver has two of them, and
-// takes the other one after an answer that was not read to its end, as here.
+// MakeRoom makes the driver allocate a large buffer. For values it would grow its buffer
+// step by step, and discard several times their size with each statement. With a large
+// buffer it also reads rows with fewer system calls. The driver allocates the buffer of an
+// answer at once and keeps it. It has two buffers, and switches to the other one after an
+// answer that was not read to its end, as here.
 func (mysqlWriting) MakeRoom(ctx context.Context, s *Session) error {
 	for ; s.rooms < 2; s.rooms++ {
 		var answer string
@@ -115,7 +114,7 @@ func (mysqlWriting) MakeRoom(ctx context.Context, s *Session) error {
 	return nil
 }
 
-// forget ends the statements.
+// forget closes the statements.
 func (c *Session) forget() {
 	for _, stmt := range c.prepared {
 		_ = stmt.Close()

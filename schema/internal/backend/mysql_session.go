@@ -11,19 +11,18 @@ import (
 	"strings"
 )
 
-// mysqlSettings are those of every connection. A server need not know all of
-// them.
+// mysqlSettings are the settings of every connection. A server need not know all of them.
 var mysqlSettings = map[string]string{
-	// The same value must come out of a column and into another one.
+	// A copied value must not change.
 	"sql_mode":  "STRICT_TRANS_TABLES,STRICT_ALL_TABLES,NO_AUTO_VALUE_ON_ZERO,ALLOW_INVALID_DATES,NO_ENGINE_SUBSTITUTION",
 	"time_zone": "+00:00",
-	// Each statement reads what is committed, and lasts at once.
+	// Each statement reads committed data and is committed at once.
 	"autocommit":            "ON",
 	"tx_isolation":          "READ-COMMITTED",
 	"transaction_isolation": "READ-COMMITTED",
 	"tx_read_only":          "OFF",
 	"transaction_read_only": "OFF",
-	// Nothing cuts a result or a statement short.
+	// Nothing truncates a result or ends a statement early.
 	"sql_select_limit":         "18446744073709551615",
 	"max_join_size":            "18446744073709551615",
 	"sql_safe_updates":         "OFF",
@@ -36,7 +35,7 @@ var mysqlSettings = map[string]string{
 	// Rewriting a parent in a retired table must not delete its children.
 	"foreign_key_checks": "OFF",
 	"unique_checks":      "ON",
-	// Rows that the source has from before a CHECK are copied all the same.
+	// The source may have rows older than a CHECK; they are copied unchecked.
 	"check_constraint_checks": "OFF",
 	// COMMIT ends a transaction, and nothing else.
 	"completion_type": "NO_CHAIN",
@@ -45,8 +44,8 @@ var mysqlSettings = map[string]string{
 }
 
 func (m mysqlConnections) pin(ctx context.Context, c *sql.Conn) error {
-	// By the first, the answer to which variables there are would be cut; by the
-	// second, ROLLBACK could end the connection.
+	// Another sql_select_limit could truncate the list of variables, and another
+	// completion_type could make ROLLBACK end the connection.
 	if _, err := c.ExecContext(ctx, "SET SESSION sql_select_limit = 18446744073709551615, SESSION completion_type = 'NO_CHAIN'"); err != nil {
 		return fmt.Errorf("%w: sql_select_limit, completion_type: %w", ErrSession, err)
 	}
@@ -58,7 +57,8 @@ func (m mysqlConnections) pin(ctx context.Context, c *sql.Conn) error {
 	for _, name := range slices.Sorted(maps.Keys(known)) {
 		set = append(set, "SESSION "+name+" = "+mysqlSetting(mysqlSettings[name]))
 	}
-	// ROLLBACK ends what a pooled connection may have begun; so does UNLOCK.
+	// ROLLBACK ends a transaction that a pooled connection may have begun, and UNLOCK TABLES
+	// ends its locks.
 	for _, statement := range []string{"ROLLBACK", "UNLOCK TABLES", "SET NAMES utf8mb4", "SET " + pinnedMark + " = CONNECTION_ID()", "SET " + strings.Join(set, ", ")} {
 		if _, err := c.ExecContext(ctx, statement); err != nil {
 			return fmt.Errorf("%w: %s: %w", ErrSession, statement, err)

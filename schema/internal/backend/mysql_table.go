@@ -50,7 +50,7 @@ func (m mysqlCatalog) MapDefinition(name string) string {
 	return "CREATE TABLE IF NOT EXISTS " + m.Quote(name) + " (tbl INT NOT NULL, old BIGINT NOT NULL, new BIGINT NOT NULL, PRIMARY KEY (tbl, old), UNIQUE KEY (tbl, new)) ENGINE=InnoDB"
 }
 
-// Counter goes by the definition: what the information schema says is cached.
+// Counter reads the table's definition, because the information schema caches the counter.
 func (m mysqlCatalog) Counter(ctx context.Context, s *Session, name string) (int64, error) {
 	text, err := m.definition(ctx, s, name)
 	if err != nil {
@@ -79,9 +79,9 @@ func (m mysqlCatalog) Describe(ctx context.Context, s *Session, name string) (sh
 	return sh, err
 }
 
-// hold keeps a table's name and definition as they are until the transaction ends:
-// the server lets nobody change a table that one has read from. The information
-// schema alone would tell of each a different moment.
+// hold keeps a table's name and definition unchanged until the transaction ends: the server
+// lets nobody change a table that an open transaction has read. The information schema
+// alone would show different moments.
 func (m mysqlCatalog) hold(ctx context.Context, s *Session, name string) error {
 	if s.Locked {
 		return nil
@@ -97,7 +97,7 @@ func (m mysqlCatalog) describeHeld(ctx context.Context, s *Session, name string)
 	sh := Table{Name: name}
 	var engine, kind sql.NullString
 	err := s.QueryRowContext(ctx, "SELECT TABLE_NAME, ENGINE, TABLE_TYPE FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ?", name).Scan(&sh.Name, &engine, &kind)
-	if errors.Is(err, sql.ErrNoRows) { // under a lock, which holds the tables that it names
+	if errors.Is(err, sql.ErrNoRows) { // under LOCK TABLES, which keeps the named tables unchanged
 		err = ErrNoTable
 	}
 	if err != nil {
@@ -186,7 +186,7 @@ func (mysqlCatalog) readKeys(ctx context.Context, s *Session, sh *Table) error {
 	return sh.setKey(primary)
 }
 
-// setKey accepts a primary key of one integer column.
+// setKey accepts only a primary key of one integer column.
 func (s *Table) setKey(primary []string) error {
 	if len(primary) == 1 {
 		c, ok := s.Column(primary[0])
@@ -195,16 +195,16 @@ func (s *Table) setKey(primary []string) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("%w: table %s has the primary key (%s); rows are followed by a primary key of one integer column: give it one, with a unique key on the present columns",
+	return fmt.Errorf("%w: table %s has the primary key (%s); a migration needs a primary key of one integer column: add one, and a unique key on the present columns",
 		ErrUnsupported, s.Name, strings.Join(primary, ", "))
 }
 
-// checkRange: an id is an int64, which not every BIGINT UNSIGNED is.
+// checkRange refuses ids above the largest int64, which a BIGINT UNSIGNED may have.
 func (m mysqlCatalog) checkRange(ctx context.Context, s *Session, sh Table) error {
 	key := m.Quote(sh.Key)
 	above, err := s.List(ctx, fmt.Sprintf("SELECT %s FROM %s WHERE %[1]s > %[3]d ORDER BY %[1]s LIMIT 1", key, m.Quote(sh.Name), int64(math.MaxInt64)))
 	if err == nil && len(above) > 0 {
-		err = fmt.Errorf("%w: table %s has the id %s; rows are followed by ids up to %d: give the rows above it others", ErrUnsupported, sh.Name, above[0], int64(math.MaxInt64))
+		err = fmt.Errorf("%w: table %s has the id %s; a migration handles ids up to %d: give the rows above it lower ids", ErrUnsupported, sh.Name, above[0], int64(math.MaxInt64))
 	}
 	return err
 }
@@ -223,9 +223,9 @@ func (mysqlCatalog) readForeignKeys(ctx context.Context, s *Session, sh *Table) 
 		" AND k.REFERENCED_TABLE_NAME IS NOT NULL ORDER BY r.CONSTRAINT_SCHEMA, r.TABLE_NAME, r.CONSTRAINT_NAME, k.ORDINAL_POSITION", sh.Name, sh.Name)
 }
 
-// findUnseen finds foreign keys that carry updates, and whose parent's columns change
-// without its triggers: because another foreign key changes them, or a table of another
-// database has them.
+// findUnseen finds foreign keys that cascade updates and whose parent's columns change
+// without running its triggers: another foreign key changes them, or the parent is in
+// another database.
 func (m mysqlCatalog) findUnseen(ctx context.Context, s *Session, sh *Table) error {
 	for i, fk := range sh.Parents {
 		if !fk.Updates || strings.EqualFold(fk.Table, sh.Name) {
@@ -262,14 +262,14 @@ func (m mysqlCatalog) DropKeys(ctx context.Context, s *Session, table string, ke
 	for i, fk := range keys {
 		drops[i] = "DROP FOREIGN KEY " + m.Quote(fk.name)
 	}
-	// MySQL locks the tables that the keys refer to as well.
+	// MySQL locks the referenced tables as well.
 	return mysqlCapture(m).briefly(ctx, s, func() error {
 		return s.Exec(ctx, "ALTER TABLE "+m.Quote(table)+" "+strings.Join(drops, ", "))
 	})
 }
 
-// here is the name of a table, with that of its database unless it is this one: it
-// may have a table of the same name.
+// here is an SQL expression of a table's name, qualified by its database unless that is the
+// current one, which may have a table of the same name.
 func here(database, table string) string {
 	return "IF(" + database + " = DATABASE(), " + table + ", CONCAT(" + database + ", '.', " + table + "))"
 }
@@ -284,15 +284,14 @@ func (m mysqlCatalog) definition(ctx context.Context, s *Session, name string) (
 	return text, err
 }
 
-// Digest is a hash of a text, in hexadecimal digits.
+// Digest is a hash of a text, in hexadecimal.
 func Digest(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:])
 }
 
-// Definitions are read as SHOW CREATE TABLE writes them: a line for each column and
-// key, names in backticks, and texts, which may say anything, in quotes at the ends of
-// lines.
+// Definitions have the form of SHOW CREATE TABLE: one line for each column and key, names
+// in backticks, and texts with any content in quotes at the ends of lines.
 const mysqlName = "`(?:[^`]|``)+`"
 
 var (
@@ -305,13 +304,12 @@ var (
 	mysqlLastComma  = regexp.MustCompile(`(?m),(\n\))`)
 )
 
-// WithoutCounter is the definition of a table of a server without the AUTO_INCREMENT
-// value that it goes on with.
+// WithoutCounter is a MySQL table definition without its AUTO_INCREMENT value.
 func WithoutCounter(definition string) string { return mysqlCounter.ReplaceAllString(definition, "$1") }
 
-// openNames returns a definition as it was before the tables that its foreign keys
-// lead to, and the table itself, were closed: the server renames what the keys refer
-// to, and keys whose names it has made of the table's.
+// openNames restores in a definition the names from before the table and the tables that
+// its foreign keys refer to were closed: the server renames references to tables, and keys
+// whose names it has derived from the table's.
 func openNames(definition string) string {
 	return mysqlForeignKey.ReplaceAllStringFunc(definition, func(key string) string {
 		return mysqlClosed.ReplaceAllString(key, "$1$2")
@@ -323,9 +321,9 @@ func mysqlInteger(quoted string) *regexp.Regexp {
 	return regexp.MustCompile("(?m)^( +" + regexp.QuoteMeta(quoted) + ` )[a-z]*int(?:\(\d+\))?(?: unsigned)?(?: zerofill)?(.*)$`)
 }
 
-// TargetDefinition is the table's own with wide ids that nothing counts up,
-// without foreign keys, whose parents are elsewhere, and with other names of
-// checks, which a database may have only once.
+// TargetDefinition is the table's definition with BIGINT ids and without AUTO_INCREMENT. It
+// has no foreign keys, as the parents may be on other shards, and other names of checks,
+// which must be unique in a database.
 func (m mysqlCatalog) TargetDefinition(ctx context.Context, s *Session, of Table, name string) ([]string, error) {
 	text, err := m.definition(ctx, s, of.Name)
 	if err != nil {
@@ -344,8 +342,8 @@ func (m mysqlCatalog) TargetDefinition(ctx context.Context, s *Session, of Table
 	return []string{"CREATE TABLE " + m.Quote(name) + " (" + body}, nil
 }
 
-// renameChecks leaves the names of checks to the server, unless those that MySQL would
-// make of a shard's longest name were too long.
+// renameChecks lets the server name checks, unless the names that MySQL derives from a
+// shard's longest name would be too long.
 func (m mysqlCatalog) renameChecks(definition, name string) string {
 	n := 0
 	return mysqlCheckName.ReplaceAllStringFunc(definition, func(check string) string {
@@ -361,10 +359,10 @@ func (m mysqlCatalog) renameChecks(definition, name string) string {
 // mysqlLongestName is in characters.
 const mysqlLongestName = 64
 
-// Unclosable are constraints with names that MySQL makes of the table's, and that would be
-// too long for the table when it is closed: it could not be renamed.
+// Unclosable returns constraints whose names MySQL derives from the table's. With the
+// retired name they would be too long, and the table could not be renamed.
 func (m mysqlCatalog) Unclosable(ctx context.Context, s *Session, table string) ([]string, error) {
-	if m.found.Kind == dialect.KindMariaDB { // which cuts them
+	if m.found.Kind == dialect.KindMariaDB { // which truncates them
 		return nil, nil
 	}
 	return s.List(ctx, "SELECT CONSTRAINT_NAME FROM information_schema.TABLE_CONSTRAINTS WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ?"+
@@ -389,18 +387,18 @@ func (m mysqlCapture) captureOwn(c Capture, insert func(row string) string) []Tr
 	}
 }
 
-// captureCascades notes the rows below one that is deleted, or of which columns
-// change that they follow: InnoDB changes them without their triggers, or they
-// move to another shard. A writer of such a row holds a lock on the one above, so
-// that the reading here sees it.
+// captureCascades notes the rows below a row that is deleted, or whose watched columns
+// change: InnoDB changes these rows without running their triggers, or they move to another
+// shard. A writer of such a row holds a lock on the row above, so that the read here sees
+// it.
 func (m mysqlCapture) captureCascades(c Capture) []Trigger {
 	if len(c.Below) == 0 {
 		return nil
 	}
 	var always, changed []string
 	for _, d := range c.Below {
-		// A plain read could be one of the moment when the statement began, before a
-		// row was inserted that this one has waited for.
+		// A plain read could show the moment when the statement began, before another
+		// transaction, for which this one has waited, inserted a row.
 		note := notedBelow(m, c.Log, d, func(refers string) string { return "= OLD." + m.Quote(refers) }) + " FOR UPDATE"
 		same := make([]string, len(d.Watch))
 		for i, column := range d.Watch {
@@ -420,9 +418,9 @@ func (m mysqlCapture) trigger(c Capture, event, when, body string) Trigger {
 	return Trigger{name: name, table: c.Table, body: body, Create: "CREATE TRIGGER " + m.Quote(name) + " " + when + " ON " + m.Quote(c.Table) + " FOR EACH ROW " + body}
 }
 
-// Barrier compares with what no two connections have alike: MySQL 9.7.4 works out for each
-// open table once whether a variable of the user's is NULL in a trigger, and lets the answer
-// stand for all connections that use the same open table.
+// Barrier compares the variable with CONNECTION_ID(), which differs for each connection:
+// MySQL 9.7.4 evaluates once per open table whether a user variable is NULL in a trigger,
+// and uses the answer for all connections that share the open table.
 func (m mysqlCapture) Barrier(c Capture) []Trigger {
 	const refuse = "IF NOT (@shardid_pass <=> CONNECTION_ID()) THEN SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'shardid: this table moved to shards'; END IF"
 	return []Trigger{
@@ -432,14 +430,14 @@ func (m mysqlCapture) Barrier(c Capture) []Trigger {
 	}
 }
 
-// sameBytes says that a column is not changed. InnoDB carries on a change that a
-// collation does not see.
+// sameBytes is true when a column does not change. It compares bytes, as InnoDB cascades a
+// change that a collation does not see.
 func (m mysqlCapture) sameBytes(column string) string {
 	return fmt.Sprintf("CAST(OLD.%s AS BINARY) <=> CAST(NEW.%[1]s AS BINARY)", m.Quote(column))
 }
 
-// KeyWatch comes after the change, which the server takes back with all that it has carried on:
-// a trigger before it would not know what others make of the row.
+// KeyWatch runs after the change, and the server undoes the change with all its cascades. A
+// trigger that runs before would not see what other triggers make of the row.
 func (m mysqlCapture) KeyWatch(w KeyWatch) Trigger {
 	const longest = 128 // of MESSAGE_TEXT
 	same, was := make([]string, len(w.Columns)), make([]string, len(w.Columns))
@@ -454,24 +452,24 @@ func (m mysqlCapture) KeyWatch(w KeyWatch) Trigger {
 	return Trigger{name: w.Name, table: w.Table, body: body, Create: "CREATE TRIGGER " + m.Quote(w.Name) + " AFTER UPDATE ON " + m.Quote(w.Table) + " FOR EACH ROW " + body}
 }
 
-// mysqlText is a literal of a text under whatever sql_mode.
+// mysqlText is a literal of a text that is valid under every sql_mode.
 func mysqlText(text string) string { return "_utf8mb4 x'" + hex.EncodeToString([]byte(text)) + "'" }
 
-// hasTrigger goes by the body, which servers keep as it was written.
+// hasTrigger compares the body, which servers keep unchanged.
 func (mysqlCapture) hasTrigger(ctx context.Context, s *Session, t Trigger) (bool, error) {
 	body, err := s.List(ctx, "SELECT ACTION_STATEMENT FROM information_schema.TRIGGERS WHERE TRIGGER_SCHEMA = DATABASE() AND TRIGGER_NAME = ? AND EVENT_OBJECT_TABLE = ?", t.name, t.table)
 	return len(body) == 1 && body[0] == t.body, err
 }
 
-// asideFor is above the hundredth of a second in which MariaDB tells times of
-// statements and of triggers apart.
+// asideFor is above a hundredth of a second, the precision of MariaDB's times of statements
+// and triggers.
 const asideFor = 20 * time.Millisecond
 
-// aside locks the table for a moment before the first trigger comes. MariaDB
-// compares the time when a statement was prepared with that of the triggers: one
-// that was prepared in the same moment would run them without having opened the
-// log, and fail (error 1146). Writers are kept waiting for at most a second at a
-// time by a transaction that does not end.
+// aside locks the table before the first trigger is created. MariaDB compares the time when
+// a statement was prepared with the time of the triggers. A statement prepared in the same
+// hundredth of a second would run them without having opened the log, and fail with error
+// 1146. While another transaction keeps the table, the lock waits for at most a second at a
+// time, so that writers wait no longer.
 func (m mysqlCapture) aside(ctx context.Context, s *Session, table string, f func() error) error {
 	return m.briefly(ctx, s, func() error {
 		err := s.Exec(ctx, "LOCK TABLES "+m.Quote(table)+" WRITE")
@@ -482,14 +480,14 @@ func (m mysqlCapture) aside(ctx context.Context, s *Session, table string, f fun
 			err = f()
 		}
 		if err != nil {
-			return err // whoever sees it discards the connection, and the lock with it
+			return err // the caller discards the connection, and the lock with it
 		}
 		return s.Exec(ctx, "UNLOCK TABLES")
 	})
 }
 
-// briefly: who waits for the end of a transaction that has used a table lets nobody
-// else begin to use it.
+// briefly limits the wait for a lock: new users of a table wait behind a session that waits
+// for its lock.
 func (mysqlCapture) briefly(ctx context.Context, s *Session, f func() error) error {
 	if err := s.Exec(ctx, "SET SESSION lock_wait_timeout = 1"); err != nil {
 		return err

@@ -11,24 +11,24 @@ import (
 	"github.com/shardid/shardid/internal/sqltext"
 )
 
-// OwnTrigger is a trigger of a table of MariaDB or MySQL that is not a job's.
+// OwnTrigger is a trigger on MariaDB or MySQL that is the user's, not a job's.
 type OwnTrigger struct {
 	Name, When, Body string   // When is like AFTER INSERT
-	Routines         []string // of its database
+	Routines         []string // all routines of its database
 	Foreign          string   // says why its text cannot be read; "" when it can
 
 	mode, definer string
 }
 
-// pinnedMark is set to the number of the connection in all sessions of migrations. Triggers
-// with the guard do nothing in them. See Barrier for why it is compared with the number.
+// pinnedMark is set to the connection's id in all sessions of migrations. Triggers with the
+// guard do nothing in them. See Barrier for why it is compared with the id.
 const (
 	pinnedMark = "@shardid_pinned"
 	guard      = "shardid: BEGIN IF " + pinnedMark + " <=> CONNECTION_ID() THEN LEAVE shardid; END IF;"
 )
 
-// IsGuarded reports whether the trigger does nothing in sessions of a migration: what it
-// does first is to leave.
+// IsGuarded reports whether the trigger does nothing in sessions of a migration, because
+// its first statement leaves it.
 func (o OwnTrigger) IsGuarded() bool {
 	is, want := sqltext.NewScanner(o.Body, sqltext.MySQL), sqltext.NewScanner(guard, sqltext.MySQL)
 	for {
@@ -42,7 +42,7 @@ func (o OwnTrigger) IsGuarded() bool {
 	}
 }
 
-// Guarded are the statements that give the trigger its guard.
+// Guarded returns the statements that add the guard to the trigger.
 func (o OwnTrigger) Guarded(table string) string {
 	user, host, _ := cutLast(o.definer, "@")
 	m := mysqlServer{}
@@ -59,14 +59,15 @@ func cutLast(text, by string) (before, after string, found bool) {
 	return text[:i], text[i+len(by):], true
 }
 
-// On is the trigger on another table, with another body. Its definer is who makes it.
+// On is the trigger on another table, with another body. Its definer is the user who
+// creates it.
 func (o OwnTrigger) On(name, table, body string) Trigger {
 	m := mysqlServer{}
 	return Trigger{name: name, table: table, body: body, mode: o.mode, Create: "CREATE TRIGGER " + m.Quote(name) + " " + o.When + " ON " + m.Quote(table) + " FOR EACH ROW " + body}
 }
 
-// readTriggers reads the names of all triggers, and the texts of those that are no job's,
-// in the order in which they run.
+// readTriggers reads the names of all triggers, and the bodies of the user's triggers, in
+// the order in which they run.
 func (m mysqlCatalog) readTriggers(ctx context.Context, s *Session, sh *Table) error {
 	err := s.Each(ctx, func(rows *sql.Rows) error {
 		var o OwnTrigger

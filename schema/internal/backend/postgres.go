@@ -15,8 +15,8 @@ import (
 	"github.com/shardid/shardid/internal/dialect"
 )
 
-// postgres is PostgreSQL: what it does, by the parts of a Backend. Definitions are a part
-// of transactions there, so that a switch is one transaction.
+// postgres implements Backend for PostgreSQL. Changes of definitions are transactional
+// there, so that a switch is one transaction.
 type postgres struct {
 	dialect.Postgres
 	postgresConnections
@@ -44,7 +44,7 @@ func newPostgres(found dialect.Server) postgres {
 
 var _ Backend = postgres{}
 
-// inState goes by the text where an instrumented driver hides the error's type.
+// inState also compares the text, as instrumented drivers hide the error's type.
 func inState(err error, states ...string) bool {
 	if err == nil {
 		return false
@@ -55,12 +55,12 @@ func inState(err error, states ...string) bool {
 	})
 }
 
-// noTable: there is no table of a name that a statement has, any more perhaps.
+// noTable reports whether err says that a table in a statement does not exist.
 func noTable(err error) bool { return dialect.FaultOf(err) == dialect.NoTable }
 
-// postgresPasses: a lock that others hold, a server that goes down, starts, has no
-// connection left or is no primary any more, a transaction that an error has ended whose cause
-// was not told, and a plan made before a table was altered.
+// postgresPasses reports temporary errors: a lock that others hold, a server that shuts
+// down, starts, has no connection left or is no longer the primary, a transaction that an
+// earlier error has aborted, and a plan made before a table was altered.
 func postgresPasses(err error) bool {
 	return inState(err, "55P03", "57P01", "57P02", "57P03", "53300", "25006", "25P02", "26000", "08000", "08003", "08006") ||
 		inState(err, "0A000") && strings.Contains(err.Error(), "cached plan")
@@ -69,16 +69,16 @@ func postgresPasses(err error) bool {
 func (postgresConnections) begin() string    { return "BEGIN" }
 func (postgresConnections) LockRead() string { return " FOR SHARE" }
 
-// commit fails in a transaction in which a statement has failed: COMMIT alone would roll
-// it back, and report no error.
+// commit begins with a SELECT, which fails in an aborted transaction. COMMIT alone would
+// roll it back and report no error.
 func (postgresConnections) commit() string { return "SELECT 1; COMMIT" }
 
 func (postgresConnections) Duplicate(err error) bool { return inState(err, "23505") }
 
-// postgresSettings are those of every connection, as pg_settings has them. A server need
-// not know all of them.
+// postgresSettings are the settings of every connection, in the spelling of pg_settings. A
+// server need not know all of them.
 var postgresSettings = map[string]string{
-	// The same value must come out of a column and into another one.
+	// A copied value must not change.
 	"DateStyle":                   "ISO, MDY",
 	"IntervalStyle":               "postgres",
 	"TimeZone":                    "UTC",
@@ -89,17 +89,17 @@ var postgresSettings = map[string]string{
 	"standard_conforming_strings": "on",
 	"quote_all_identifiers":       "off",
 	"client_encoding":             "UTF8",
-	// Each statement reads what is committed.
+	// Each statement reads committed data.
 	"default_transaction_isolation":  "read committed",
 	"default_transaction_read_only":  "off",
 	"default_transaction_deferrable": "off",
-	// What is acknowledged lasts; entries of the log are deleted because of it.
+	// An acknowledged commit is durable; log entries are deleted because of it.
 	"synchronous_commit": "on",
 	// A policy that would hide rows is an error.
 	"row_security": "off",
 	// Foreign keys and triggers do what they do for others.
 	"session_replication_role": "origin",
-	// Nothing cuts a statement or a transaction short.
+	// Nothing ends a statement or a transaction early.
 	"statement_timeout":                   "0",
 	"transaction_timeout":                 "0",
 	"idle_in_transaction_session_timeout": "0",
@@ -107,7 +107,7 @@ var postgresSettings = map[string]string{
 	"client_min_messages":                 "warning",
 }
 
-// pin has the search path name one schema, which functions of triggers keep.
+// pin sets the search path to one schema, which the functions of triggers keep.
 func (m postgresConnections) pin(ctx context.Context, c *sql.Conn) error {
 	if _, err := c.ExecContext(ctx, "ROLLBACK"); err != nil { // of what a pooled connection may have begun
 		return fmt.Errorf("%w: ROLLBACK: %w", ErrSession, err)
@@ -159,8 +159,8 @@ func postgresVariables(ctx context.Context, c *sql.Conn) (map[string]string, err
 	return known, err
 }
 
-// Identity is the number of the table's file, which TRUNCATE and whatever else writes all
-// rows anew changes, and its definition.
+// Identity is the number of the table's file, which TRUNCATE and every rewrite of the table
+// change, and a hash of its definition.
 func (m postgresRecognition) Identity(ctx context.Context, s *Session, name string) (string, error) {
 	numbers, err := m.Numbers(ctx, s, []string{name})
 	if err != nil {
@@ -205,18 +205,18 @@ func (m postgresRecognition) server(ctx context.Context, s *Session) (name strin
 	return name, err
 }
 
-// Value has the database write the value as text, which it reads as the same value under
+// Value reads the value as text, which the database converts back to the same value under
 // the settings of each connection.
 func (m postgresExpression) Value(qualifier string, c Column) string {
 	return qualifier + m.Quote(c.Name) + "::text"
 }
 
-// Refused: columns of types whose texts tell less than their values are not taken.
+// Refused is always 0: Describe refuses column types whose text loses information.
 func (postgresExpression) Refused(string, []Column) string { return "0" }
 
 func (postgresExpression) KeyText(expression string, _ Column) string { return expression + "::text" }
 
-// BytesOf makes a text of what has no order, too.
+// BytesOf converts values to text, including those of types without an order.
 func (postgresExpression) BytesOf(expression string, c Column) string {
 	if strings.HasPrefix(c.Type, "int") {
 		return expression
@@ -226,10 +226,11 @@ func (postgresExpression) BytesOf(expression string, c Column) string {
 
 func (postgresWriting) MakeRoom(context.Context, *Session) error { return nil }
 
-// Batch is one of few numbers of rows, so that drivers prepare few statements.
+// Batch returns one of few numbers of rows, so that drivers prepare few statements.
 func (postgresWriting) Batch(rows []Row) int { return mysqlWriting{}.Batch(rows) }
 
-// Insert has all values come as texts. In a transaction, what fails undoes itself alone.
+// Insert sends all values as text. In a transaction, a savepoint limits the rollback after
+// an error to this statement.
 func (m postgresWriting) Insert(ctx context.Context, s *Session, columns []Column, name string, rows []Row) error {
 	var text strings.Builder
 	head := strings.TrimSuffix(insertHead(m, columns, name), " VALUES ")
@@ -271,12 +272,12 @@ func (m postgresWriting) Deletion(table, key string, keys []int64, condition str
 	return text
 }
 
-// postgresLead is the number of the lock on a job, of which each database has its own.
+// postgresLead is the key of the lock on a job. Each database has its own advisory locks.
 const postgresLead = "('x' || substr(md5('shardid:' || current_schema() || '/' || ?), 1, 16))::bit(64)::bigint"
 
 func (postgresExclusion) Lead(ctx context.Context, s *Session, job string) (bool, error) {
-	// The server releases the lock of a leader that has just ended when it has noticed the end
-	// of the connection, so this waits for a second.
+	// The lock waits for a second: the server releases the lock of a leader that has just
+	// ended only once it has noticed the end of the connection.
 	if err := s.Exec(ctx, "SET lock_timeout = '1s'"); err != nil {
 		return false, err
 	}
@@ -287,18 +288,18 @@ func (postgresExclusion) Lead(ctx context.Context, s *Session, job string) (bool
 	if err != nil {
 		return false, err
 	}
-	// A host that is cut off must not keep the lock.
+	// A host without network must not keep the lock.
 	return true, s.Exec(ctx, fmt.Sprintf("SELECT set_config(name, '%d', false) FROM pg_settings WHERE name = 'idle_session_timeout'", LeadTerm.Milliseconds()))
 }
 
-// postgresLed is how many sessions have the lock on a job.
+// postgresLed counts the sessions that hold the lock on a job.
 const postgresLed = "SELECT COUNT(*) FROM pg_locks WHERE locktype = 'advisory' AND granted AND objsubid = 1" +
 	" AND database = (SELECT oid FROM pg_database WHERE datname = current_database())" +
 	" AND ((classid::bigint << 32) | objid::bigint) = " + postgresLead
 
-// togetherFor is for how long the lock of a further table is waited for with that of the
-// first one held. It is below the default of deadlock_timeout, so that a writer with the
-// one who needs the other goes on, and is not the one who gets the error.
+// togetherFor is how long Lock waits for further tables while it holds the first. It is
+// below the default of deadlock_timeout, so that of two sessions that need each other's
+// tables the application's continues without an error.
 const togetherFor = 200 * time.Millisecond
 
 // Lock begins the transaction that the whole switch is. The job's own tables are left
@@ -403,5 +404,5 @@ func (postgresExclusion) OtherWriters(ctx context.Context, s *Session) ([]Writer
 		return nil, err
 	}
 	return []Writers{{Replicated, "the database subscribes to another one (" + strings.Join(names, ", ") + "), whose rows come whatever this one says",
-		"have all write to this server, then DROP SUBSCRIPTION of each"}}, nil
+		"have all applications write to this server, then DROP SUBSCRIPTION of each"}}, nil
 }

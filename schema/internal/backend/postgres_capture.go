@@ -11,9 +11,9 @@ import (
 	"github.com/shardid/shardid/internal/dialect"
 )
 
-// A trigger and its function have one name. The function runs with the rights of who
-// made it, as writers need none on the log, and finds tables where that one did. The
-// trigger is of those that run always: also for who writes as a replica.
+// A trigger and its function have the same name. The function runs with the rights of its
+// owner, so that writers need no right on the log, and with the owner's search path. The
+// triggers are ENABLE ALWAYS, so that they run for replication sessions, too.
 
 func (m postgresCapture) Capture(c Capture) []Trigger {
 	insert := func(row string) string {
@@ -30,10 +30,9 @@ func (m postgresCapture) Capture(c Capture) []Trigger {
 	}
 }
 
-// captureBelow notes that the rows have to be looked at that lie where one does that moves
-// or goes: a key that is checked at the end of a transaction lets them stay, and another row
-// take its place. What foreign keys change by themselves is noted by the triggers of the
-// rows that they change.
+// captureBelow notes that the rows that depend on a row which moves or is deleted have to
+// be checked: a deferred foreign key lets them stay while another row takes the place of
+// their parent. Rows that foreign keys change run their own triggers.
 func (m postgresCapture) captureBelow(c Capture) (rerouted, gone string) {
 	var changed []string
 	for _, d := range c.Below {
@@ -74,19 +73,19 @@ func (m postgresCapture) trigger(name, table, when, each, body string) Trigger {
 	return Trigger{name: name, table: table, body: body, Create: create}
 }
 
-// KeyWatch is of no use here: a foreign key runs the triggers of the rows that it changes.
+// KeyWatch is not used: a foreign key runs the triggers of the rows that it changes.
 func (postgresCapture) KeyWatch(KeyWatch) Trigger { panic("bug: no table of PostgreSQL is watched") }
 
-// dropTrigger drops the function, and the trigger with it.
+// dropTrigger drops the function and with it the trigger.
 func (m postgresCapture) dropTrigger(name string) string {
 	return "DROP FUNCTION IF EXISTS " + m.Quote(name) + "() CASCADE"
 }
 
-// postgresTriggers are those of tables of the schema that run always.
+// postgresTriggers are the ENABLE ALWAYS triggers on tables of the schema.
 const postgresTriggers = " FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid JOIN pg_namespace n ON n.oid = c.relnamespace JOIN pg_proc p ON p.oid = t.tgfoid" +
 	" WHERE NOT t.tgisinternal AND n.nspname = current_schema() AND t.tgenabled = 'A'"
 
-// triggers are by the functions, which DROP TRIGGER leaves, where it asks for all.
+// triggers lists the triggers with the prefix; their functions have the same names.
 func (postgresCapture) triggers(ctx context.Context, s *Session, prefix string) ([]string, error) {
 	return s.List(ctx, "SELECT t.tgname"+postgresTriggers+" AND starts_with(t.tgname, ?)", prefix)
 }
@@ -96,7 +95,7 @@ func (postgresCapture) hasTrigger(ctx context.Context, s *Session, t Trigger) (b
 	return n == 1, err
 }
 
-// aside makes all triggers in one transaction, which waits for those who write.
+// aside creates all triggers in one transaction, which waits for concurrent writers.
 func (m postgresCapture) aside(ctx context.Context, s *Session, table string, f func() error) error {
 	return m.briefly(ctx, s, func() error {
 		return s.Tx(ctx, func() error {
@@ -108,7 +107,8 @@ func (m postgresCapture) aside(ctx context.Context, s *Session, table string, f 
 	})
 }
 
-// briefly: who waits for a lock lets nobody else begin to use the table.
+// briefly limits the wait for a lock: new users of a table wait behind a session that waits
+// for its lock.
 func (postgresCapture) briefly(ctx context.Context, s *Session, f func() error) error {
 	if err := s.Exec(ctx, "SET lock_timeout = '1s'"); err != nil {
 		return err
@@ -127,8 +127,8 @@ func (postgresCapture) PassBarrier(ctx context.Context, s *Session, pass bool) e
 	return s.Exec(ctx, "SELECT set_config('shardid.pass', '"+value+"', false)")
 }
 
-// IgnoreKeys has the session be one of those that repeat what others have checked. Foreign
-// keys are triggers here, which run for none of these.
+// IgnoreKeys sets session_replication_role to replica. PostgreSQL checks foreign keys by
+// triggers, which do not run in such a session.
 func (postgresCapture) IgnoreKeys(ctx context.Context, s *Session, ignore bool) error {
 	role := postgresSettings["session_replication_role"]
 	if ignore {
@@ -136,7 +136,7 @@ func (postgresCapture) IgnoreKeys(ctx context.Context, s *Session, ignore bool) 
 	}
 	err := s.Exec(ctx, "SELECT set_config('session_replication_role', '"+role+"', false)")
 	if dialect.FaultOf(err) == dialect.NoRight {
-		return fmt.Errorf("%w: the user may not write rows back past foreign keys, which would change others with them; GRANT SET ON PARAMETER session_replication_role TO it", ErrNotReady)
+		return fmt.Errorf("%w: the user may not switch foreign keys off, which would change other rows when rows are written back; GRANT SET ON PARAMETER session_replication_role TO this user", ErrNotReady)
 	}
 	return err
 }

@@ -62,7 +62,7 @@ const postgresCounter = "WITH k AS (SELECT i.indrelid AS rel, i.indkey[0] AS att
 	" UNION SELECT q.seqrelid::regclass::text, q.seqmax FROM k JOIN pg_attrdef f ON f.adrelid = k.rel AND f.adnum = k.att" +
 	" JOIN pg_depend d ON d.classid = 'pg_attrdef'::regclass AND d.objid = f.oid AND d.refclassid = 'pg_class'::regclass JOIN pg_sequence q ON q.seqrelid = d.refobjid"
 
-// sequence is that of the key, and its last number; "" is none.
+// sequence is the sequence of the key and its largest value; "" when there is none.
 func (postgresCatalog) sequence(ctx context.Context, s *Session, name string) (sequence string, last int64, err error) {
 	err = s.QueryRowContext(ctx, postgresCounter, name).Scan(&sequence, &last)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -79,7 +79,7 @@ func (m postgresCatalog) Counter(ctx context.Context, s *Session, name string) (
 	return s.Number(ctx, "SELECT CASE WHEN is_called THEN last_value ELSE last_value - 1 END FROM "+sequence)
 }
 
-// SetCounter goes to the end of the sequence at most, where the next INSERT fails.
+// SetCounter sets the sequence to its largest value at most; the next INSERT fails then.
 func (m postgresCatalog) SetCounter(ctx context.Context, s *Session, name string, id int64) error {
 	sequence, last, err := m.sequence(ctx, s, name)
 	if err != nil || sequence == "" {
@@ -103,7 +103,7 @@ func (m postgresCatalog) describeOne(ctx context.Context, s *Session, name strin
 	if err := m.checkTable(ctx, s, name); err != nil {
 		return sh, err
 	}
-	if !s.Locked { // until the end of the transaction nobody alters it
+	if !s.Locked { // nobody alters the table until the transaction ends
 		err := s.Exec(ctx, "LOCK TABLE "+m.Quote(name)+" IN ACCESS SHARE MODE")
 		if noTable(err) { // a switch has renamed it meanwhile
 			return sh, fmt.Errorf("table %s: %w", name, ErrNoTable)
@@ -122,16 +122,17 @@ func (m postgresCatalog) describeOne(ctx context.Context, s *Session, name strin
 	return sh, err
 }
 
-// postgresLongest is how many bytes a name may have; what is longer is cut.
+// postgresLongest is the largest length of a name in bytes; the server truncates longer
+// names.
 const postgresLongest = 63
 
-// checkTable refuses what a copy would not carry, or a switch not close.
+// checkTable refuses tables that a copy would change or that a switch could not close.
 func (postgresCatalog) checkTable(ctx context.Context, s *Session, name string) error {
 	refuse := func(what string) error {
 		return fmt.Errorf("%w: table %s %s", ErrUnsupported, name, what)
 	}
 	if len(strings.TrimSuffix(name, Retired("")))+len(Retired("")) > postgresLongest {
-		return refuse("has a name that is longer than the 59 bytes which leave room for _old")
+		return refuse("has a name longer than 59 bytes, to which _old cannot be added")
 	}
 	var kind, persistence, owner string
 	var partition, inherits, security, rules, owns bool
@@ -147,11 +148,11 @@ func (postgresCatalog) checkTable(ctx context.Context, s *Session, name string) 
 	case kind == "p" || partition:
 		return refuse("is partitioned, or a partition; move the rows into a table that is not")
 	case kind != "r":
-		return refuse("is a view or a foreign table; only tables of the database itself have row triggers")
+		return refuse("is a view or a foreign table; a migration needs an ordinary table with row triggers")
 	case persistence != "p":
 		return refuse("is unlogged or temporary, and loses its rows in a crash; ALTER TABLE … SET LOGGED")
 	case inherits:
-		return refuse("inherits from another table, or another one from it; a query of one sees rows of both")
+		return refuse("inherits from another table, or is inherited from; a query of the parent returns rows of both")
 	case security:
 		return refuse("has row-level security, which the shards' tables would not have; ALTER TABLE … DISABLE ROW LEVEL SECURITY, and have the application check")
 	case rules:
@@ -167,15 +168,16 @@ func (postgresCatalog) checkTable(ctx context.Context, s *Session, name string) 
 	return err
 }
 
-// Types of columns, as far as callers tell them apart. Those of integers are the server's.
+// These are the column types that callers distinguish. The names of integer types are the
+// server's.
 const (
 	postgresText  = "text"
 	postgresUUID  = "uuid"
 	postgresOther = "other"
 )
 
-// postgresCarried are the types whose texts tell all of a value, under the settings of
-// each connection, and whether they are short.
+// postgresCarried are the types whose text has the complete value under the settings of
+// each connection; true for types with short values.
 var postgresCarried = map[string]bool{
 	"int2": true, "int4": true, "int8": true, "float4": true, "float8": true, "bool": true, "uuid": true, "oid": true,
 	"date": true, "time": true, "timetz": true, "timestamp": true, "timestamptz": true, "interval": true,
@@ -185,9 +187,9 @@ var postgresCarried = map[string]bool{
 	"point": false, "line": false, "lseg": false, "box": false, "path": false, "polygon": false, "circle": false,
 }
 
-// postgresElements are the types that a column's is made of: those of arrays' elements,
-// ranges' bounds, and what domains stand for. A character of no fixed length is none of
-// those that are carried: its text loses spaces at the end.
+// postgresElements are the types that a column's type is made of: those of array elements,
+// range bounds and domains. A bpchar without a length is excluded: its text loses trailing
+// spaces.
 const postgresElements = "WITH RECURSIVE made AS (SELECT a.attnum, a.attname, a.attnotnull, a.attgenerated, a.atttypid AS type, a.atttypmod AS size FROM pg_attribute a WHERE a.attrelid = " + postgresOid + " AND a.attnum > 0 AND NOT a.attisdropped" +
 	" UNION ALL SELECT m.attnum, m.attname, m.attnotnull, m.attgenerated, CASE WHEN t.typtype = 'd' THEN t.typbasetype WHEN t.typtype IN ('r', 'm') THEN (SELECT r.rngsubtype FROM pg_range r WHERE t.oid IN (r.rngtypid, r.rngmultitypid)) ELSE t.typelem END," +
 	" CASE WHEN t.typtype = 'd' THEN t.typtypmod ELSE 0 END" +
@@ -208,11 +210,11 @@ func (postgresCatalog) readColumns(ctx context.Context, s *Session, sh *Table) e
 			return nil
 		}
 		if _, twice := sh.Column(c.Name); twice {
-			return fmt.Errorf("%w: table %s: two columns are called %s but for capitals", ErrUnsupported, sh.Name, c.Name)
+			return fmt.Errorf("%w: table %s: two columns called %s differ only in case", ErrUnsupported, sh.Name, c.Name)
 		}
 		short, carried := postgresCarried[typ]
 		if !carried && typ != "enum" {
-			return fmt.Errorf("%w: table %s: column %s is made of %s, whose values are not carried to the last bit; change its type, to text for example", ErrUnsupported, sh.Name, c.Name, shown)
+			return fmt.Errorf("%w: table %s: column %s uses the type %s, whose values a copy cannot keep exactly; change its type, for example to text", ErrUnsupported, sh.Name, c.Name, shown)
 		}
 		c.Nullable, c.kind, c.Type = !notNull, Quoted, postgresOther
 		if short && plain {
@@ -230,8 +232,8 @@ func (postgresCatalog) readColumns(ctx context.Context, s *Session, sh *Table) e
 	}, postgresElements, sh.Name, sh.Name)
 }
 
-// readKeys leaves unique indexes out that hold for some rows, or of expressions: they
-// refuse rows like others.
+// readKeys leaves out partial unique indexes and those on expressions: they refuse rows as
+// others do.
 func (postgresCatalog) readKeys(ctx context.Context, s *Session, sh *Table) error {
 	var primary []string
 	last := ""
@@ -265,7 +267,7 @@ const postgresActions = "('a', 'NO ACTION'), ('r', 'RESTRICT'), ('c', 'CASCADE')
 
 func (postgresCatalog) readForeignKeys(ctx context.Context, s *Session, sh *Table) error {
 	return s.Each(ctx, func(rows *sql.Rows) error {
-		// Actions of foreign keys run the child's triggers here.
+		// In PostgreSQL, actions of foreign keys run the child's triggers.
 		var k keyColumn
 		if err := rows.Scan(&k.child, &k.parent, &k.name, &k.column, &k.refers, &k.onDelete, &k.onUpdate, &k.drop, &k.add); err != nil {
 			return err
@@ -280,7 +282,8 @@ func (postgresCatalog) readForeignKeys(ctx context.Context, s *Session, sh *Tabl
 		" WHERE f.contype = 'f' AND f.conparentid = 0 AND "+postgresOid+" IN (f.conrelid, f.confrelid) ORDER BY 1, f.conname, k.n", sh.Name)
 }
 
-// postgresHere is the name of a table, with that of its schema unless it is this one.
+// postgresHere is the name of a table, qualified by its schema unless that is the current
+// one.
 func postgresHere(of string) string {
 	return "(SELECT CASE WHEN n.nspname = current_schema() THEN " + of + ".relname ELSE n.nspname || '.' || " + of + ".relname END FROM pg_namespace n WHERE n.oid = " + of + ".relnamespace)"
 }
@@ -295,13 +298,13 @@ func (m postgresCatalog) DropKeys(ctx context.Context, s *Session, table string,
 	})
 }
 
-// Unclosable: names of constraints have nothing to do with those of tables.
+// Unclosable returns nothing: names of constraints do not change with the table's.
 func (postgresCatalog) Unclosable(context.Context, *Session, string) ([]string, error) {
 	return nil, nil
 }
 
-// Blockers: views, policies, and functions whose bodies are SQL of the standard go by the
-// number of a table, and so would go on to use the retired one without a word.
+// Blockers returns views, policies, and functions with SQL-standard bodies: they refer to a
+// table by its oid, and would silently use the retired table after a switch.
 func (postgresCatalog) Blockers(ctx context.Context, s *Session, tables []string) (found []string, err error) {
 	for _, t := range tables {
 		names, err := s.List(ctx, "SELECT DISTINCT CASE WHEN v.oid IS NULL THEN pg_describe_object(d.classid, d.objid, 0) ELSE 'view ' || v.relname END"+
@@ -311,17 +314,17 @@ func (postgresCatalog) Blockers(ctx context.Context, s *Session, tables []string
 			return nil, err
 		}
 		for _, name := range names {
-			found = append(found, name+" uses table "+t+", and would go on with the retired one; drop it before the switch")
+			found = append(found, name+" uses table "+t+", and would use the retired table after the switch; drop it before the switch")
 		}
 	}
 	return found, nil
 }
 
-// TargetDefinition is one text, of which the server makes one transaction, as a table
-// without its unique keys would take rows that it must refuse.
+// TargetDefinition is one text, which the server runs as one transaction: a table without
+// its unique keys would accept rows that it must refuse.
 func (m postgresCatalog) TargetDefinition(ctx context.Context, s *Session, of Table, name string) ([]string, error) {
 	if len(Sealed(strings.TrimSuffix(name, Sealed("")))) > postgresLongest {
-		return nil, fmt.Errorf("%w: the name of the shard %s is longer than the 56 bytes which leave room for _sealed", ErrUnsupported, name)
+		return nil, fmt.Errorf("%w: the name of the shard %s is longer than 56 bytes, and _sealed cannot be added to it", ErrUnsupported, name)
 	}
 	parts, err := m.definition(ctx, s, of, true)
 	if err != nil {
@@ -335,14 +338,15 @@ func (m postgresCatalog) TargetDefinition(ctx context.Context, s *Session, of Ta
 	return []string{strings.Join(append([]string{table}, indexes...), "; CREATE ")}, nil
 }
 
-// indexes are those of no constraint, on a table of whatever name.
+// indexes are the statements for indexes that belong to no constraint, on a table of any
+// name.
 func (postgresCatalog) indexes(ctx context.Context, s *Session, of, on string) ([]string, error) {
 	return s.List(ctx, "SELECT CASE WHEN i.indisunique THEN 'UNIQUE ' ELSE '' END || 'INDEX ON ' || ?::text || substring(pg_get_indexdef(i.indexrelid) FROM position(' USING ' IN pg_get_indexdef(i.indexrelid)))"+
 		" FROM pg_index i WHERE i.indisvalid AND NOT EXISTS(SELECT 1 FROM pg_constraint k WHERE k.conindid = i.indexrelid AND k.contype IN ('p', 'u')) AND i.indrelid = "+postgresOid+" ORDER BY 1", on, of)
 }
 
-// definition are the columns and constraints of a table, without foreign keys. Those of a
-// shard's table have wide ids, and nothing that counts.
+// definition returns the columns and constraints of a table, without foreign keys. A
+// shard's table has BIGINT ids and no sequence.
 func (m postgresCatalog) definition(ctx context.Context, s *Session, of Table, shard bool) (parts []string, err error) {
 	err = s.Each(ctx, func(rows *sql.Rows) error {
 		var name, typ, collation, fallback, generated, identity string

@@ -9,8 +9,8 @@ import (
 	"github.com/shardid/shardid/internal/dialect"
 )
 
-// Row is a row on its way. It holds as few pointers as it can: many are under
-// way at once, and collecting garbage would cost as much as reading them.
+// Row is a row that is being copied. It has as few pointers as possible: many rows are in
+// memory at once, and the garbage collector would cost as much as reading them.
 type Row struct {
 	ID    int64    // where it was read
 	Key   int64    // where it is to be written
@@ -18,7 +18,7 @@ type Row struct {
 	To    int      // index of its target, or nowhere
 	Text  string   // its values as the database wrote them down, in the order of the columns
 	Ends  []int    // of the values in the text; of NULL, the complement
-	Slots []IDSlot // where ids of the other side go
+	Slots []IDSlot // values that are replaced by ids of the other side
 
 	Weight int // in memory, bytes
 }
@@ -35,13 +35,14 @@ func (r *Row) Value(i int) (text string, ok bool) {
 	return r.Text[from:to], true
 }
 
-// IDSlot is a value of a row that is an id, and another one on the other side.
+// IDSlot is a value of a row that is an id, which is another one on the other side.
 type IDSlot struct {
 	At int // which of the values
 	ID int64
 }
 
-// fitting is how many of the rows have no more bytes than these, at least one.
+// fitting is how many of the first rows have at most this many bytes together, at least
+// one.
 func fitting(rows []Row, bytes int) int {
 	size := 0
 	for i, r := range rows {

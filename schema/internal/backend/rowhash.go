@@ -13,12 +13,12 @@ import (
 	"github.com/shardid/shardid/internal/dialect"
 )
 
-// A row's hash tells rows apart that differ in any bit of any column, but for
-// one in 2³² pairs, and is the same on source and target whatever their
-// collations and whether a column was widened on the way. Sums of such hashes
-// tell sets of rows apart; an exclusive or would miss two rows that swap values.
+// The hashes of two rows that differ in any bit differ, except for one pair in 2³². Source
+// and target compute equal hashes for equal rows, whatever their collations and whether a
+// column was widened. Sets of rows are compared by the sums of hashes; an exclusive or
+// would miss two rows that swap values.
 
-// RowHash returns an SQL expression of a row that [rowSum] makes its hash of.
+// RowHash returns an SQL expression from whose value [RowSum] makes a row's hash.
 func RowHash(d dialect.Dialect, cols []Column) string {
 	switch d.Name() {
 	case "sqlite":
@@ -29,7 +29,7 @@ func RowHash(d dialect.Dialect, cols []Column) string {
 	return mysqlRowHash(d, cols)
 }
 
-// mysqlRowHash has the database make a number.
+// mysqlRowHash computes a number in the database.
 func mysqlRowHash(d dialect.Dialect, cols []Column) string {
 	parts := make([]string, 0, len(cols)+1)
 	var nulls []string
@@ -46,14 +46,14 @@ func mysqlRowHash(d dialect.Dialect, cols []Column) string {
 	return "CRC32(CONCAT_WS(','," + strings.Join(parts, ",") + "))"
 }
 
-// mysqlHashForm is a text that says what a column holds, to the last bit, or NULL.
-// Long values come in as hashes of their own: together they could be longer than
-// max_allowed_packet, and CONCAT_WS would return NULL.
+// mysqlHashForm is a text that has a column's complete value, or NULL. Long values are
+// included as hashes: together they could be longer than max_allowed_packet, and CONCAT_WS
+// would return NULL.
 func mysqlHashForm(c Column, name string) string {
 	switch {
 	case c.isFloat():
-		// As text, a FLOAT shows six digits of what it holds, and MySQL cuts what is
-		// computed at 22 characters; JSON has all digits, and the sign of a zero.
+		// A FLOAT as text has six digits only, and MySQL truncates computed numbers to 22
+		// characters; JSON has all digits and the sign of a zero.
 		return "JSON_ARRAY(" + name + "*1e0)"
 	case c.kind == Number: // a ZEROFILL column would show its width
 		return name + "+0"
@@ -62,27 +62,27 @@ func mysqlHashForm(c Column, name string) string {
 	case c.kind == Binary:
 		return mysqlBytes(name)
 	}
-	// The two sides need not have the same character set. To convert a text costs
-	// more than all else, so it is left out where the bytes would stay the same.
+	// Source and target need not have the same character set. Converting a text costs more
+	// than everything else, so it is left out where the bytes would stay the same.
 	form := "IF(CHARSET(" + name + ") IN ('utf8mb4','utf8mb3','ascii')," + mysqlBytes(name) + "," + mysqlBytes("CONVERT("+name+" USING utf8mb4)") + ")"
 	switch {
-	case c.Type == "json": // whose text does not tell all types; on MariaDB, where it is a text, none is lost
+	case c.Type == "json": // whose text does not show all types; on MariaDB, JSON is text and loses nothing
 		form = "CONCAT(" + form + " /*!80014 ,IF(JSON_VALID(" + name + ") AND " + mysqlTyped(name) + ",'?','') */)"
-	case c.holdsUnknown(): // which is a question mark on the other side
+	case c.holdsUnknown(): // which becomes a question mark on the other side
 		form = "CONCAT(" + form + ",IF(CHARSET(" + name + ")='" + c.charset + "' AND " + mysqlUnknown(c, name) + ",'?',''))"
 	}
 	return form
 }
 
-// mysqlBytes is a hash of a value and its length. A length in characters would
-// have to be counted.
+// mysqlBytes is a hash of a value and its length in bytes, as counting characters would
+// cost more.
 func mysqlBytes(value string) string {
 	return "CONCAT(CRC32(" + value + "),',',OCTET_LENGTH(" + value + "))"
 }
 
-// postgresRowHash has the database make a number of 32 bits from an MD5, as its other
-// hashes need not be the same in all versions. Long values come in as hashes of their own:
-// together they could be longer than a text may be.
+// postgresRowHash computes 32 bits of an MD5 in the database, as other hash functions may
+// differ between versions. Long values are included as hashes: together they could be
+// longer than a text may be.
 func postgresRowHash(d dialect.Dialect, cols []Column) string {
 	parts := make([]string, len(cols))
 	for i, c := range cols {
@@ -95,8 +95,8 @@ func postgresRowHash(d dialect.Dialect, cols []Column) string {
 	return "('x'||substr(md5(" + strings.Join(parts, "||','||") + "),1,8))::bit(32)::bigint"
 }
 
-// sqliteRowHash has the database write what a row holds, types included: SQLite
-// has no checksum.
+// sqliteRowHash selects a row's values with their types, as SQLite has no checksum
+// function.
 func sqliteRowHash(d dialect.Dialect, cols []Column) string {
 	parts := make([]string, 0, len(cols))
 	for _, c := range cols {
@@ -108,10 +108,10 @@ func sqliteRowHash(d dialect.Dialect, cols []Column) string {
 	return strings.Join(parts, "||','||")
 }
 
-// errNoHash: a NULL would be left out of sums without a word.
+// errNoHash is an error because sums would silently ignore a NULL.
 var errNoHash = errors.New("the database gave no hash of a row, as a value in it is longer than its limits")
 
-// RowSum makes a number of what a row hash's expression returned.
+// RowSum computes a number from the value of a RowHash expression.
 func RowSum(d dialect.Dialect, hash sql.RawBytes) (uint64, error) {
 	if hash == nil {
 		return 0, errNoHash

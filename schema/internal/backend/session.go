@@ -14,15 +14,16 @@ import (
 	"github.com/shardid/shardid/internal/dialect"
 )
 
-// conn is a connection whose statements have ? for each argument, whatever its database has.
+// conn is a connection on which statements use ? for arguments, whatever the database's
+// placeholders.
 type conn struct {
 	*sql.Conn
 
 	dialect dialect.Dialect
 }
 
-// numbered has the placeholders of a statement be those of its database. Texts in quotes
-// stay as they are.
+// numbered replaces the placeholders by those of the database. Quoted texts are not
+// changed.
 func (c conn) numbered(query string, args []any) string {
 	if len(args) == 0 || c.dialect.Placeholder(1) == "?" {
 		return query
@@ -47,17 +48,17 @@ func (c conn) numbered(query string, args []any) string {
 	return b.String()
 }
 
-// ExecContext is that of the connection, with ? for each argument.
+// ExecContext calls the connection's, with ? for each argument.
 func (c conn) ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error) {
 	return c.Conn.ExecContext(ctx, c.numbered(query, args), args...)
 }
 
-// QueryContext is that of the connection, with ? for each argument.
+// QueryContext calls the connection's, with ? for each argument.
 func (c conn) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
 	return c.Conn.QueryContext(ctx, c.numbered(query, args), args...)
 }
 
-// QueryRowContext is that of the connection, with ? for each argument.
+// QueryRowContext calls the connection's, with ? for each argument.
 func (c conn) QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row {
 	return c.Conn.QueryRowContext(ctx, c.numbered(query, args), args...)
 }
@@ -67,10 +68,10 @@ type Session struct {
 	conn
 
 	Database *Database
-	Spent    bool          // it is not used again: an answer was cut off, or its settings are those of a lock
+	Spent    bool          // it is not used again: an answer was not read to its end, or its settings are those of a lock
 	Locked   bool          // holds the lock of a switch: no transaction may begin
 	began    bool          // a transaction
-	lock     string        // the statements of the lock, where it can be had again
+	lock     string        // the statements that take the lock again, on PostgreSQL
 	lockFor  time.Duration // how long the locks of that text may take
 	kills    kills
 	prepared map[string]*sql.Stmt // by their text; they end with the connection
@@ -78,14 +79,14 @@ type Session struct {
 	rooms    int                  // how many large buffers the driver has
 }
 
-// Close takes the connection out of the application's pool: its settings are
-// not the application's.
+// Close removes the connection from the application's pool, as its settings are not the
+// application's.
 func (c *Session) Close() {
 	_ = c.Raw(func(any) error { return driver.ErrBadConn })
 	_ = c.Conn.Close()
 }
 
-// kills are what a Watch sends to a session of MySQL or MariaDB when its time is over.
+// kills are what a Watch sends to a MySQL or MariaDB session when its time is over.
 type kills struct {
 	mu        sync.Mutex
 	sent      bool
@@ -93,19 +94,19 @@ type kills struct {
 	spared    bool
 }
 
-// Spare is called before a statement that gives another name to a table with triggers: on
-// MariaDB the Watch sends no KILL from now on. One that comes in the midst of such a
-// statement may leave the table without its triggers, silently, or with an empty list of
-// them, after which every statement on the table fails with error 1343 (10.11.19: 1 KILL
-// CONNECTION of 4 and 1 KILL QUERY of several hundred). With a lock on the table the
-// statement waits for nobody but a backup, and then for as long as lock_wait_timeout says.
-// The error is context.DeadlineExceeded where a KILL was sent before.
+// Spare is called before a statement that renames a table with triggers. On MariaDB the
+// Watch sends no KILL from then on: a KILL in the middle of such a statement may leave the
+// table without its triggers, silently, or with an empty list of triggers, after which
+// every statement on the table fails with error 1343 (10.11.19: 1 KILL CONNECTION of 4 and
+// 1 KILL QUERY of several hundred). With a lock on the table, the statement waits only for
+// a backup, at most lock_wait_timeout. The error is context.DeadlineExceeded if a KILL was
+// sent before.
 func (c *Session) Spare(ctx context.Context) error {
 	c.kills.mu.Lock()
 	defer c.kills.mu.Unlock()
 	c.kills.spared = c.kills.endangers
 	if c.kills.spared && c.kills.sent {
-		_ = c.Exec(ctx, "DO 0") // which it ends, if it has come between two statements
+		_ = c.Exec(ctx, "DO 0") // which the KILL ends if it came between two statements
 		return context.DeadlineExceeded
 	}
 	return nil
@@ -121,8 +122,8 @@ func (c *Session) kill(send func()) {
 	}
 }
 
-// watch runs f, and has another connection send a statement again and again, from the
-// time when nothing is left of rest until f ends.
+// watch runs f. From the time when rest returns nothing until f ends, another connection
+// repeatedly sends the cancel statement.
 func watch(ctx context.Context, c *Session, cancel string, began <-chan struct{}, rest func() time.Duration, f func() error) error {
 	killer, err := c.Database.NewSession(ctx)
 	if err != nil {
@@ -144,14 +145,14 @@ func watch(ctx context.Context, c *Session, cancel string, began <-chan struct{}
 			case <-killing.Done():
 				return
 			case <-timer.C:
-				// It may come between two statements, so it is repeated.
+				// A KILL may arrive between two statements, so it is repeated.
 				c.kill(func() { _ = killer.Exec(killing, cancel) })
 				timer.Reset(20 * time.Millisecond)
 			}
 		}
 	})
 	err = f()
-	done() // nobody waits for an answer: writers do
+	done() // the answer is not awaited, because writers are waiting
 	wg.Wait()
 	return err
 }
@@ -188,7 +189,7 @@ func (c *Session) within(ctx context.Context, begin string, f func() error) erro
 	}
 	undo, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
-	_ = c.Exec(undo, "ROLLBACK") // a connection that cannot is discarded by whoever sees err
+	_ = c.Exec(undo, "ROLLBACK") // if this fails, the caller discards the connection because of err
 	return err
 }
 
@@ -249,7 +250,7 @@ func (c *Session) Ensure(ctx context.Context, table, columns string, values ...a
 		return err
 	}
 	insert := "INSERT INTO " + table + " (" + columns + ") VALUES (?" + strings.Repeat(", ?", len(values)-1) + ")"
-	if c.Database.Name() == "postgres" { // where an error would end the transaction
+	if c.Database.Name() == "postgres" { // where an error would abort the transaction
 		insert += " ON CONFLICT DO NOTHING"
 	}
 	err = c.Exec(ctx, insert, values...)
@@ -259,8 +260,8 @@ func (c *Session) Ensure(ctx context.Context, table, columns string, values ...a
 	return err
 }
 
-// Led reports whether a runner holds the lock on a job. Of a file nobody knows, so the
-// answer is no.
+// Led reports whether a runner holds the lock on a job. SQLite has no such lock, so that
+// the answer is no.
 func (c *Session) Led(ctx context.Context, job string) (bool, error) {
 	query := "SELECT IS_USED_LOCK(" + leadLock + ")"
 	switch c.Database.Name() {
@@ -273,7 +274,7 @@ func (c *Session) Led(ctx context.Context, job string) (bool, error) {
 	return holder != 0, err
 }
 
-// Place tells databases apart; "" is one that nobody else can open.
+// Place identifies a database; "" for one that nobody else can open.
 func (c *Session) Place(ctx context.Context) (string, error) {
 	if c.Database.Name() != "sqlite" {
 		return c.Database.Backend.server(ctx, c)

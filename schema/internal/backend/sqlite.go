@@ -12,7 +12,7 @@ import (
 	"github.com/shardid/shardid/internal/dialect"
 )
 
-// sqLite is SQLite, where a file has one writer at a time.
+// sqLite implements Backend for SQLite, where a file has one writer at a time.
 type sqLite struct {
 	dialect.SQLite
 	sqliteConnections
@@ -58,8 +58,8 @@ func (m sqliteExclusion) RenameAll(all []Rename) []string {
 
 const sqlitePatience = 10_000 // ms
 
-// pin: foreign keys are off so that rewriting a parent in a retired table does
-// not delete its children.
+// pin switches foreign keys off, so that rewriting a parent in a retired table does not
+// delete its children.
 func (sqliteConnections) pin(ctx context.Context, c *sql.Conn) error {
 	settings := []struct {
 		name  string
@@ -80,18 +80,18 @@ func (sqliteConnections) pin(ctx context.Context, c *sql.Conn) error {
 	return nil
 }
 
-// Value has SQLite write the literal: it is exact for every type a value may
-// have, whatever the column's type, and for text with a zero byte in it, where
-// quote() ends.
+// Value returns a SQL literal: it is exact for every type that a value may have, whatever
+// the column's type. A text is written in hexadecimal, because quote() stops at a zero
+// byte.
 func (m sqliteExpression) Value(qualifier string, c Column) string {
 	name := qualifier + m.Quote(c.Name)
 	return "CASE typeof(" + name + ") WHEN 'text' THEN 'CAST(x''' || hex(" + name + ") || ''' AS TEXT)' ELSE quote(" + name + ") END"
 }
 
-// Refused: literals are exact.
+// Refused is always 0, as literals are exact.
 func (sqliteExpression) Refused(string, []Column) string { return "0" }
 
-// The size of one INSERT: beyond it nothing gets faster.
+// These limit the size of one INSERT; larger ones are not faster.
 const (
 	statementRows  = 1000
 	statementBytes = 1 << 20
@@ -117,23 +117,23 @@ func (m sqliteWriting) Deletion(table, key string, keys []int64, condition strin
 	return text
 }
 
-// Insert has the values in its text, as the database has written them down.
+// Insert has the values in its text, as literals.
 func (m sqliteWriting) Insert(ctx context.Context, s *Session, columns []Column, name string, rows []Row) error {
 	return s.Exec(ctx, insertText(insertHead(m, columns, name), rows))
 }
 
-// Lead: there is no lock that ends with its process, so the last one started
-// leads, and the fence ends the others.
+// Lead always succeeds, as SQLite has no lock that ends with its process. The runner
+// started last leads, and the fence stops the others.
 func (sqliteExclusion) Lead(context.Context, *Session, string) (bool, error) { return true, nil }
 
 func (m sqliteCapture) dropTrigger(name string) string {
 	return "DROP TRIGGER IF EXISTS " + m.Quote(name)
 }
 
-// IgnoreKeys: the pinned settings ignore them.
+// IgnoreKeys does nothing: the pinned settings switch foreign keys off.
 func (sqliteCapture) IgnoreKeys(context.Context, *Session, bool) error { return nil }
 
-// PassBarrier belongs into the transaction that writes: nobody else sees it.
+// PassBarrier must be called in the transaction that writes, as others see it otherwise.
 func (sqliteCapture) PassBarrier(ctx context.Context, s *Session, pass bool) error {
 	value := 0
 	if pass {
@@ -161,10 +161,10 @@ func (sqliteExclusion) Unlock(ctx context.Context, s *Session, keep bool) error 
 	return s.Exec(ctx, "ROLLBACK")
 }
 
-// Undoes: the lock is a transaction.
+// Undoes is true: the lock is a transaction.
 func (sqliteExclusion) Undoes() bool { return true }
 
-// Settle: a transaction ends with its process.
+// Settle does nothing: a transaction ends with its process.
 func (sqliteExclusion) Settle(context.Context, *Session, []string) error { return nil }
 
 func (m sqliteExclusion) Persist(ctx context.Context, s *Session) error {
@@ -191,7 +191,8 @@ func (sqliteCatalog) Exists(ctx context.Context, s *Session, name string) (bool,
 	return n > 0, err
 }
 
-// Identity is the definition: a DELETE of all rows passes the triggers here.
+// Identity is the definition. A DELETE of all rows runs the triggers in SQLite, so that no
+// number is needed.
 func (sqliteRecognition) Identity(ctx context.Context, s *Session, name string) (string, error) {
 	text, err := s.List(ctx, "SELECT sql FROM sqlite_schema WHERE type = 'table' AND name = ? COLLATE NOCASE", name)
 	if err != nil || len(text) == 0 {
@@ -201,7 +202,7 @@ func (sqliteRecognition) Identity(ctx context.Context, s *Session, name string) 
 	return Digest(body), nil
 }
 
-// Numbers are the definitions, too.
+// Numbers are the definitions as well.
 func (m sqliteRecognition) Numbers(ctx context.Context, s *Session, names []string) (map[string]string, error) {
 	all := map[string]string{}
 	for _, name := range names {
@@ -214,11 +215,11 @@ func (m sqliteRecognition) Numbers(ctx context.Context, s *Session, names []stri
 	return all, nil
 }
 
-// server: a file has none, and its path may be spelled in many ways.
+// server is a constant: a file has no server, and its path may be spelled in many ways.
 func (sqliteRecognition) server(context.Context, *Session) (string, error) { return "file", nil }
 
-// Blockers: a rename is written into views and triggers elsewhere, which would
-// go on to read the retired table without a word.
+// Blockers returns views and triggers that name the tables: a rename changes their text, so
+// that they would silently use the retired table.
 func (sqliteCatalog) Blockers(ctx context.Context, s *Session, tables []string) ([]string, error) {
 	var found []string
 	for _, t := range tables {
@@ -228,7 +229,7 @@ func (sqliteCatalog) Blockers(ctx context.Context, s *Session, tables []string) 
 			return nil, err
 		}
 		for _, name := range names {
-			found = append(found, name+" names table "+t+", and would go on with the retired one; drop it before the switch")
+			found = append(found, name+" names table "+t+", and would use the retired table after the switch; drop it before the switch")
 		}
 	}
 	return found, nil

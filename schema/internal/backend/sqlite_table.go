@@ -34,8 +34,8 @@ func (sqliteCatalog) fenceDefinition(name string) string {
 	return "CREATE TABLE IF NOT EXISTS " + name + " (job TEXT NOT NULL PRIMARY KEY, epoch INTEGER NOT NULL, owner TEXT NOT NULL, pass INTEGER NOT NULL DEFAULT 0)"
 }
 
-// logDefinition: with AUTOINCREMENT, the number of an entry that was deleted is
-// never given again.
+// logDefinition uses AUTOINCREMENT, so that the number of a deleted entry is not given
+// again.
 func (sqliteCatalog) logDefinition(name string) string {
 	return "CREATE TABLE IF NOT EXISTS " + name + " (seq INTEGER PRIMARY KEY AUTOINCREMENT, tbl INTEGER NOT NULL, id INTEGER NOT NULL)"
 }
@@ -44,8 +44,7 @@ func (m sqliteCatalog) MapDefinition(name string) string {
 	return "CREATE TABLE IF NOT EXISTS " + m.Quote(name) + " (tbl INTEGER NOT NULL, old INTEGER NOT NULL, new INTEGER NOT NULL, PRIMARY KEY (tbl, old), UNIQUE (tbl, new)) WITHOUT ROWID"
 }
 
-// Counter is there for tables with AUTOINCREMENT only, and their own table with
-// the first of them.
+// Counter reads sqlite_sequence, which exists once there is a table with AUTOINCREMENT.
 func (m sqliteCatalog) Counter(ctx context.Context, s *Session, name string) (int64, error) {
 	there, err := m.Exists(ctx, s, "sqlite_sequence")
 	if err != nil || !there {
@@ -117,7 +116,7 @@ func (sqliteCatalog) readColumns(ctx context.Context, s *Session, sh *Table) err
 	}
 	indexed, err := s.Number(ctx, "SELECT COUNT(*) FROM pragma_index_list(?) WHERE origin = 'pk'", sh.Name)
 	if err == nil && indexed > 0 {
-		err = fmt.Errorf("%w: table %s: its key is no rowid, so that values of other types than integers may be in it; declare it INTEGER PRIMARY KEY", ErrUnsupported, sh.Name)
+		err = fmt.Errorf("%w: table %s: its key is no rowid, so that it may hold values that are not integers; declare it INTEGER PRIMARY KEY", ErrUnsupported, sh.Name)
 	}
 	return err
 }
@@ -131,7 +130,7 @@ func (sqliteCatalog) readUniques(ctx context.Context, s *Session, sh *Table) err
 			return err
 		}
 		if !column.Valid {
-			return fmt.Errorf("%w: table %s: index %s is on an expression: rows that an INSERT OR REPLACE removes because of it could not be seen", ErrUnsupported, sh.Name, index)
+			return fmt.Errorf("%w: table %s: index %s is on an expression: rows that an INSERT OR REPLACE deletes because of it would not be noted", ErrUnsupported, sh.Name, index)
 		}
 		if index == last {
 			u := &sh.Uniques[len(sh.Uniques)-1]
@@ -145,8 +144,8 @@ func (sqliteCatalog) readUniques(ctx context.Context, s *Session, sh *Table) err
 
 func (sqliteCatalog) readForeignKeys(ctx context.Context, s *Session, sh *Table) error {
 	return s.Each(ctx, func(rows *sql.Rows) error {
-		// Actions of foreign keys run the child's triggers here; they matter at the
-		// edge of the job only.
+		// In SQLite, actions of foreign keys run the child's triggers, so that only foreign keys
+		// to tables outside of the job matter.
 		var k keyColumn
 		if err := rows.Scan(&k.child, &k.parent, &k.name, &k.column, &k.refers, &k.onDelete, &k.onUpdate); err != nil {
 			return err
@@ -157,8 +156,8 @@ func (sqliteCatalog) readForeignKeys(ctx context.Context, s *Session, sh *Table)
 		` WHERE s.type = 'table' AND (s.name = ?1 COLLATE NOCASE OR f."table" = ?1 COLLATE NOCASE) ORDER BY s.name, f.id, f.seq`, sh.Name)
 }
 
-// DropKeys takes all foreign keys out of the table's text, which is all that there is
-// of them: https://sqlite.org/lang_altertable.html#otheralter.
+// DropKeys removes all foreign keys from the table's text, which is the only place where
+// SQLite keeps them: https://sqlite.org/lang_altertable.html#otheralter.
 func (m sqliteCatalog) DropKeys(ctx context.Context, s *Session, table string, _ []ForeignKey) error {
 	return s.Tx(ctx, func() error {
 		texts, err := s.List(ctx, "SELECT sql FROM sqlite_schema WHERE type = 'table' AND name = ? COLLATE NOCASE", table)
@@ -167,7 +166,7 @@ func (m sqliteCatalog) DropKeys(ctx context.Context, s *Session, table string, _
 		}
 		text := strings.Join(texts, "")
 		if m.saysMore(text) {
-			return fmt.Errorf("%w: a literal or comment of its definition has words of SQL in it; drop the table, when rows that it refers to have to go", ErrUnsupported)
+			return fmt.Errorf("%w: a literal or comment of its definition contains SQL keywords; drop the table when rows that it refers to have to be deleted", ErrUnsupported)
 		}
 		head, body, _ := strings.Cut(text, "(")
 		version, err := s.Number(ctx, "PRAGMA schema_version")
@@ -187,16 +186,17 @@ func (m sqliteCatalog) DropKeys(ctx context.Context, s *Session, table string, _
 	})
 }
 
-// hasNoKeys reads the table's text as the database understands it.
+// hasNoKeys checks that the database finds no foreign key in the table's text.
 func (sqliteCatalog) hasNoKeys(ctx context.Context, s *Session, table string) error {
 	left, err := s.Number(ctx, "SELECT COUNT(*) FROM pragma_foreign_key_list(?)", table)
 	if err == nil && left > 0 {
-		err = fmt.Errorf("%w: cannot read its definition; drop the table, when rows that it refers to have to go", ErrUnsupported)
+		err = fmt.Errorf("%w: cannot read its definition; drop the table when rows that it refers to have to be deleted", ErrUnsupported)
 	}
 	return err
 }
 
-// saysMore: what looks like a foreign key or a counter may be a literal or a comment.
+// saysMore reports whether a literal or a comment contains what looks like a foreign key or
+// a counter.
 func (sqliteCatalog) saysMore(text string) bool {
 	return slices.ContainsFunc(sqliteApart.FindAllString(text, -1), func(apart string) bool {
 		upper := strings.ToUpper(apart)
@@ -214,15 +214,15 @@ var (
 	sqliteIndex         = regexp.MustCompile(`(?is)^CREATE\s+(UNIQUE\s+)?INDEX\s+` + sqliteName + `\s+ON\s+` + sqliteName + `\s*(\(.*)$`)
 )
 
-// TargetDefinition is the table's own text under another name, without a counter
-// and without foreign keys, whose parents are elsewhere.
+// TargetDefinition is the table's text under another name, without AUTOINCREMENT and
+// without foreign keys, as the parents may be on other shards.
 func (m sqliteCatalog) TargetDefinition(ctx context.Context, s *Session, of Table, name string) ([]string, error) {
 	texts, err := s.List(ctx, "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL AND tbl_name = ? COLLATE NOCASE AND type IN ('table', 'index') ORDER BY type DESC, name", of.Name)
 	if err != nil {
 		return nil, err
 	}
 	if m.saysMore(texts[0]) {
-		return nil, fmt.Errorf("%w: table %s: a literal or comment of its definition has words of SQL in it; create the tables of the shards by hand", ErrUnsupported, of.Name)
+		return nil, fmt.Errorf("%w: table %s: a literal or comment of its definition contains SQL keywords; create the tables of the shards by hand", ErrUnsupported, of.Name)
 	}
 	_, body, _ := strings.Cut(texts[0], "(")
 	body = sqliteAutoincrement.ReplaceAllString(sqliteReferences.ReplaceAllString(body, ""), "")
@@ -237,8 +237,8 @@ func (m sqliteCatalog) TargetDefinition(ctx context.Context, s *Session, of Tabl
 	return list, nil
 }
 
-// Capture also notes, before each insert and update, the rows that have the new
-// one's unique values: OR REPLACE deletes them without their triggers.
+// Capture also notes, before each insert and update, the rows that have the new row's
+// unique values: OR REPLACE deletes them without running their triggers.
 func (m sqliteCapture) Capture(c Capture) []Trigger {
 	insert := func(row string) string {
 		return fmt.Sprintf("INSERT INTO %s (tbl, id) VALUES (%d, %s.%s)", m.Quote(c.Log), c.Number, row, m.Quote(c.Key))
@@ -261,8 +261,8 @@ func (m sqliteCapture) Capture(c Capture) []Trigger {
 	return append(list, m.trigger(c, "repins", "BEFORE INSERT", "", body), m.trigger(c, "repupd", "BEFORE UPDATE", "", body))
 }
 
-// captureRouted notes rows that lie where the row that changes does. An INSERT
-// may be an OR REPLACE.
+// captureRouted notes the rows that lie in the same shard as the row that changes. It runs
+// for an INSERT, too, which may be an OR REPLACE.
 func (m sqliteCapture) captureRouted(c Capture, d Dependent, number string) []Trigger {
 	below := func(row string) func(string) string {
 		return func(refers string) string { return fmt.Sprintf(row, m.Quote(refers)) }
@@ -278,8 +278,8 @@ func (m sqliteCapture) captureRouted(c Capture, d Dependent, number string) []Tr
 	}
 }
 
-// replaced are statements that note rows with the new one's unique values, and
-// those that lie where they do.
+// replaced returns statements that note the rows with the new row's unique values, and the
+// rows that depend on those.
 func (m sqliteCapture) replaced(c Capture) []string {
 	var all []string
 	for _, u := range c.Uniques {
@@ -314,20 +314,21 @@ func (m sqliteCapture) Barrier(c Capture) []Trigger {
 	}
 }
 
-// Unclosable: names of constraints have nothing to do with those of tables.
+// Unclosable returns nothing: names of constraints do not change with the table's.
 func (sqliteCatalog) Unclosable(context.Context, *Session, string) ([]string, error) { return nil, nil }
 
-// KeyWatch is of no use here: a foreign key runs the triggers of the rows that it changes.
+// KeyWatch is not used: a foreign key runs the triggers of the rows that it changes.
 func (sqliteCapture) KeyWatch(KeyWatch) Trigger { panic("bug: no table of SQLite is watched") }
 
-// hasTrigger goes by the text, into which a rename of the table is written.
+// hasTrigger compares the text, which a rename of the table changes.
 func (sqliteCapture) hasTrigger(ctx context.Context, s *Session, t Trigger) (bool, error) {
 	n, err := s.Number(ctx, "SELECT COUNT(*) FROM sqlite_schema WHERE type = 'trigger' AND name = ? AND sql = ?", t.name, t.Create)
 	return n == 1, err
 }
 
-// briefly: nobody waits for who waits here.
+// briefly needs no limit: SQLite has no queue of waiting sessions.
 func (sqliteCapture) briefly(_ context.Context, _ *Session, f func() error) error { return f() }
 
-// aside: a statement is prepared again when anything in the file has changed.
+// aside needs no lock: SQLite prepares a statement again when the file's schema has
+// changed.
 func (sqliteCapture) aside(_ context.Context, _ *Session, _ string, f func() error) error { return f() }

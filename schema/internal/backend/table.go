@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Kind is what a column holds, as hashes see it.
+// Kind is the kind of a column's values, by which hashes distinguish them.
 type Kind int
 
 // The kinds of columns.
@@ -16,31 +16,31 @@ const (
 	Number  Kind = iota
 	Quoted       // text
 	Binary       // bytes
-	Literal      // the database writes a literal
+	Literal      // the database returns a literal
 )
 
 // Column is a column that is copied.
 type Column struct {
 	Name, Type string
-	charset    string // of texts on servers
+	charset    string // of text columns on MySQL and MariaDB
 	kind       Kind
 	Nullable   bool
-	cast       bool // read as text, as drivers read it as something else
+	cast       bool // read as text, because drivers convert it to other types
 }
 
 // isFloat: the column holds binary floating-point numbers.
 func (c Column) isFloat() bool { return c.Type == "float" || c.Type == "double" }
 
-// ForeignKey is one of a table described, or one that points to it.
+// ForeignKey is a foreign key of a described table, or one that refers to it.
 type ForeignKey struct {
-	name    string   // in SQLite its number, which is its child's alone
-	Table   string   // the other one, as it was called when the table was described
+	name    string   // in SQLite its number, which is unique within its child
+	Table   string   // the other table, by its name when this one was described
 	Columns []string // of the child
 	Refers  []string // of the parent, for each column; "" is its primary key
-	Deletes bool     // changes rows of the child by itself when one of the parent is deleted
-	Updates bool     // … when what it refers to is updated
-	// Unseen says why no trigger on the parent sees all changes of what the key refers
-	// to; "" when one does.
+	Deletes bool     // changes rows of the child when a row of the parent is deleted
+	Updates bool     // changes rows of the child when the referenced columns are updated
+	// Unseen says why no trigger on the parent sees all changes of the referenced columns; ""
+	// when one does.
 	Unseen string
 
 	rules string // ON DELETE … ON UPDATE …
@@ -48,7 +48,8 @@ type ForeignKey struct {
 	drop, add string // on PostgreSQL, which writes definitions down
 }
 
-// Statements drop the key of a table of a server that refers to a parent, and make it again.
+// Statements returns the statements that drop a foreign key to a parent, and that create it
+// again.
 func (fk ForeignKey) Statements(child, parent string) (drop, add string) {
 	if fk.drop != "" {
 		return fk.drop, fk.add
@@ -68,7 +69,7 @@ func (fk ForeignKey) Statements(child, parent string) (drop, add string) {
 // Cascades reports whether the key changes rows of the child by itself.
 func (fk ForeignKey) Cascades() bool { return fk.Deletes || fk.Updates }
 
-// Table is what a database says about a table.
+// Table is the definition of a table, as read from a database.
 type Table struct {
 	Name     string
 	Key      string   // the single integer primary key
@@ -77,14 +78,14 @@ type Table struct {
 	Parents  []ForeignKey
 	Children []ForeignKey
 	Triggers []string
-	Own      []OwnTrigger // those of servers that are not a job's
-	Widened  []string     // columns for which the shards have wide ones: the key and references; nil: the key
+	Own      []OwnTrigger // those user triggers on MariaDB and MySQL
+	Widened  []string     // columns that are BIGINT on the shards: the key and references; nil: the key
 }
 
 // HasKeys reports whether the table has foreign keys, or others refer to it.
 func (s Table) HasKeys() bool { return len(s.Parents) > 0 || len(s.Children) > 0 }
 
-// wide are the columns that hold ids.
+// wide returns the columns that hold ids.
 func (s Table) wide() []string {
 	if len(s.Widened) == 0 {
 		return []string{s.Key}
@@ -92,7 +93,7 @@ func (s Table) wide() []string {
 	return s.Widened
 }
 
-// Column finds a column by its name, whatever its case.
+// Column finds a column by its name, ignoring case.
 func (s Table) Column(name string) (Column, bool) {
 	for _, c := range s.Columns {
 		if strings.EqualFold(c.Name, name) {
@@ -105,8 +106,8 @@ func (s Table) Column(name string) (Column, bool) {
 // keyColumn is one column of a foreign key, as a database lists it.
 type keyColumn struct{ child, parent, name, column, refers, onDelete, onUpdate, drop, add string }
 
-// addKey takes a column of a foreign key of the table or to it; those of one key
-// come one after the other.
+// addKey adds one column of a foreign key of the table or to it. The columns of one key
+// must be added one after the other.
 func (s *Table) addKey(k keyColumn) {
 	if strings.EqualFold(k.child, s.Name) {
 		s.Parents = k.addTo(s.Parents, k.parent)
@@ -127,8 +128,8 @@ func (k keyColumn) addTo(keys []ForeignKey, other string) []ForeignKey {
 	return keys
 }
 
-// CheckKinds refuses a way between PostgreSQL and another kind of database: what one writes
-// down of a value, the other need not read.
+// CheckKinds refuses to copy between PostgreSQL and another kind of database: the text of a
+// value may not be valid on the other.
 func CheckKinds(source, side *Database) error {
 	if is, of := side.Name(), source.Name(); is != of && (is == "postgres" || of == "postgres") {
 		return fmt.Errorf("%w: database %s is a %s, the source a %s", ErrUnsupported, side.Label, is, of)
@@ -136,8 +137,8 @@ func CheckKinds(source, side *Database) error {
 	return nil
 }
 
-// MakeLike makes a table for rows of one of a source in the database of a session, with the
-// definition that it has there.
+// MakeLike creates a table for the rows of a source table in the database of a session,
+// with the definition of the source table.
 func MakeLike(ctx context.Context, s *Session, source *Database, t Table, name string) error {
 	if s.Database.Name() != source.Name() {
 		return fmt.Errorf("%w: it is a %s, the source a %s; create the table by hand", ErrUnsupported, s.Database.Name(), source.Name())

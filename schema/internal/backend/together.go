@@ -17,7 +17,7 @@ func Together(ctx context.Context, tasks ...func(context.Context) error) error {
 	for _, task := range tasks {
 		wg.Go(func() {
 			if err := task(ctx); err != nil {
-				once.Do(func() { first = err }) // before the others hear of it, who will fail, too
+				once.Do(func() { first = err }) // before the other tasks are cancelled and fail, too
 				cancel()
 			}
 		})

@@ -9,9 +9,8 @@ import (
 	"strings"
 )
 
-// MakeTriggers makes those that are not there as they should be: a run may have
-// been killed in the middle of making them, and a new table of the name may have
-// none.
+// MakeTriggers creates those triggers that are missing or different: a run may have been
+// killed while it created them, and a new table of the same name has none.
 func (c *Session) MakeTriggers(ctx context.Context, all []Trigger) error {
 	missing, err := c.missingTriggers(ctx, all)
 	if err != nil {
@@ -20,7 +19,7 @@ func (c *Session) MakeTriggers(ctx context.Context, all []Trigger) error {
 	return c.replaceTriggers(ctx, missing)
 }
 
-// MakeTriggersUnderWriters is for a table that others write to.
+// MakeTriggersUnderWriters creates triggers on a table that others write to.
 func (c *Session) MakeTriggersUnderWriters(ctx context.Context, all []Trigger) error {
 	missing, err := c.missingTriggers(ctx, all)
 	if err != nil || len(missing) == 0 {
@@ -55,7 +54,7 @@ func (c *Session) replaceTriggers(ctx context.Context, all []Trigger) error {
 	return nil
 }
 
-// createTrigger: a server keeps the sql_mode with the trigger.
+// createTrigger sets the trigger's sql_mode, which a server stores with the trigger.
 func (c *Session) createTrigger(ctx context.Context, t Trigger) error {
 	if t.mode == "" {
 		return c.Exec(ctx, t.Create)
@@ -63,8 +62,8 @@ func (c *Session) createTrigger(ctx context.Context, t Trigger) error {
 	return c.ExecAll(ctx, []string{"SET SESSION sql_mode = '" + t.mode + "'", t.Create, "SET SESSION sql_mode = '" + mysqlSettings["sql_mode"] + "'"})
 }
 
-// LostTriggers returns the names of those triggers, all of which begin with a prefix, that
-// are not there.
+// LostTriggers returns the names of the missing triggers. All triggers must have the
+// prefix.
 func (c *Session) LostTriggers(ctx context.Context, prefix string, all []Trigger) (lost []string, err error) {
 	names, err := c.Database.triggers(ctx, c, prefix)
 	if err != nil {
@@ -78,15 +77,15 @@ func (c *Session) LostTriggers(ctx context.Context, prefix string, all []Trigger
 	return lost, nil
 }
 
-// DropTriggersNamed drops the triggers whose names are this and an event, but for
-// those that stay. Others may be using their table.
+// DropTriggersNamed drops the triggers whose names are the prefix and an event, except
+// those in stay. Others may be using their table.
 func (c *Session) DropTriggersNamed(ctx context.Context, prefix string, stay []Trigger) error {
 	names, err := c.Database.triggers(ctx, c, prefix)
 	if err != nil {
 		return err
 	}
 	names = slices.DeleteFunc(names, func(name string) bool {
-		return strings.Contains(name[len(prefix):], "_") || // of a job whose name begins like this
+		return strings.Contains(name[len(prefix):], "_") || // belongs to a job whose name has this prefix
 			slices.ContainsFunc(stay, func(t Trigger) bool { return strings.EqualFold(t.name, name) })
 	})
 	if len(names) == 0 {
@@ -102,7 +101,7 @@ func (c *Session) DropTriggersNamed(ctx context.Context, prefix string, stay []T
 	})
 }
 
-// DropTriggers drops those of the triggers that are there.
+// DropTriggers drops the triggers that exist.
 func (c *Session) DropTriggers(ctx context.Context, all []Trigger) error {
 	for _, t := range all {
 		if err := c.Exec(ctx, c.Database.dropTrigger(t.name)); err != nil {

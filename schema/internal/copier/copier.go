@@ -24,40 +24,40 @@ type Copier struct {
 	ends   Ends
 }
 
-// Pace is how fast a copier is.
+// Pace limits the speed of a copier.
 type Pace struct {
 	ChunkRows int                         // at most, of a chunk
-	Copiers   int                         // chunks under way at once
+	Copiers   int                         // chunks that are copied at once
 	Throttle  func(context.Context) error // asked before each chunk
 }
 
-// Ends are where rows come from and where they go.
+// Ends are the functions that read rows from one side and write them to the other.
 type Ends struct {
-	// Read reads rows of a chunk as they are at one moment, as many as the limits allow,
-	// and reports whether there are more.
+	// Read reads rows of a chunk as of one moment, as many as the limits allow, and reports
+	// whether there are more.
 	Read func(ctx context.Context, t *openjob.Table, l transfer.Limits, c proto.Chunk) (rows []backend.Row, more bool, err error)
-	// Store writes rows, and returns those that have to wait for others.
+	// Store writes rows, and returns the ids of those that a unique key refused.
 	Store func(ctx context.Context, t *openjob.Table, rows []backend.Row) (refused []int64, err error)
 }
 
-// New returns the copier of a job, of all rows of its tables.
+// New returns the copier of a job. It copies all rows of its tables.
 func New(state *lead.State, leader *lead.Leader, room *transfer.Room, p Pace) *Copier {
 	c := &Copier{state: state, leader: leader, room: room, pace: p}
 	c.ends = Ends{c.read, c.store}
 	return c
 }
 
-// Along returns the copier with other ends.
+// Along returns a copier with other ends.
 func (c *Copier) Along(e Ends) *Copier {
 	return &Copier{c.state, c.leader, c.room, c.pace, e}
 }
 
-// Resume goes on with the copy of a table that is copied up to low.
+// Resume continues the copy of a table that is complete up to low.
 func (c *Copier) Resume(t *openjob.Table, low proto.Bound) *Course {
 	return &Course{of: c, t: t, mark: proto.Resume(low)}
 }
 
-// Copy copies the table from where it stands to its end.
+// Copy copies the rest of a table.
 func (c *Copier) Copy(ctx context.Context, t *openjob.Table) error {
 	spans, err := c.state.ReadSpans(ctx)
 	if err != nil {
@@ -82,8 +82,8 @@ func (c *Copier) Copy(ctx context.Context, t *openjob.Table) error {
 	return backend.Together(ctx, tasks...)
 }
 
-// End returns the key of the last row of a full chunk, or Top. A chunk of large
-// rows has fewer of them, so that a run that ends loses little.
+// End returns the key of the last row of a full chunk, or Top. Chunks of large rows have
+// fewer rows, so that less work is repeated after a run ends.
 func (c *Copier) End(ctx context.Context, t *openjob.Table, after proto.Bound) (end proto.Bound, err error) {
 	key, where := c.state.Source.Quote(t.Key), ""
 	if after.Set {

@@ -22,14 +22,14 @@ type Course struct {
 	mark *proto.Watermark
 }
 
-// Complete reports whether all is copied.
+// Complete reports whether the whole table is copied.
 func (c *Course) Complete() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.mark.Complete()
 }
 
-// hand hands out chunks whose bound is written down.
+// hand sends chunks whose bound is stored to the copying goroutines.
 func (c *Course) hand(ctx context.Context, chunks chan<- proto.Chunk) error {
 	for {
 		if err := c.of.pace.Throttle(ctx); err != nil {
@@ -47,7 +47,7 @@ func (c *Course) hand(ctx context.Context, chunks chan<- proto.Chunk) error {
 	}
 }
 
-// Next takes a chunk and persists its bound, before anybody reads its rows.
+// Next takes a chunk and stores its bound before anybody reads its rows.
 func (c *Course) Next(ctx context.Context) (chunk proto.Chunk, more bool, err error) {
 	after, exhausted := c.taken()
 	if exhausted {
@@ -84,7 +84,7 @@ func (c *Course) work(ctx context.Context, chunks <-chan proto.Chunk) error {
 	return nil
 }
 
-// Copy copies a chunk, and notes that its rows are where they belong.
+// Copy copies a chunk, and notes that its rows are stored.
 func (c *Course) Copy(ctx context.Context, chunk proto.Chunk) error {
 	rest := chunk
 	err := c.of.room.Portions(ctx, c.t, func(l transfer.Limits) ([]backend.Row, bool, error) {
@@ -101,20 +101,20 @@ func (c *Course) Copy(ctx context.Context, chunk proto.Chunk) error {
 	return c.finish(ctx, chunk)
 }
 
-// finish notes that the rows of a chunk are where they belong.
+// finish notes that the rows of a chunk are stored.
 func (c *Course) finish(ctx context.Context, chunk proto.Chunk) error {
 	c.mu.Lock()
 	low := c.mark.Finish(chunk)
 	c.mu.Unlock()
 	return c.of.leader.OnSource(ctx, func(s *backend.Session) error {
 		if !low.Set {
-			return nil // an earlier chunk is still under way
+			return nil // an earlier chunk is still being copied
 		}
 		return s.Exec(ctx, "UPDATE "+backend.SpanTable+" SET low = ? WHERE job = ? AND tbl = ? AND (low IS NULL OR low < ?)", low.ID, c.of.state.Name, c.t.Number, low.ID)
 	})
 }
 
-// copyRows brings rows that were just read to where they go.
+// copyRows writes rows that were just read to the other side.
 func (c *Course) copyRows(ctx context.Context, rows []backend.Row) error {
 	state := c.of.state
 	state.Observe(openjob.StepSnapshot, c.t, int64(len(rows)))
@@ -122,7 +122,7 @@ func (c *Course) copyRows(ctx context.Context, rows []backend.Row) error {
 	if err != nil {
 		return err
 	}
-	// The entries must be there before low lets the applier see them.
+	// The entries must be in the log before low rises and lets the applier process them.
 	if err := state.Source.Note(ctx, state.LogTable(), c.t.Number, refused); err != nil {
 		return err
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/shardid/shardid/schema/internal/transfer"
 )
 
-// read reads rows of the source with the shards that they belong to.
+// read reads rows of the source and finds the shard of each.
 func (c *Copier) read(ctx context.Context, t *openjob.Table, l transfer.Limits, within proto.Chunk) (rows []backend.Row, more bool, err error) {
 	err = c.state.Source.Do(ctx, func(s *backend.Session) (err error) {
 		rows, more, err = transfer.Read(ctx, s, transfer.Reading{Limits: l, Table: t, Name: t.Name, Where: Within(backend.ColumnOf(s.Database, t.Name, t.Key), within), Routed: true, About: c.pace.ChunkRows})
@@ -22,7 +22,7 @@ func (c *Copier) read(ctx context.Context, t *openjob.Table, l transfer.Limits, 
 	return rows, more, err
 }
 
-// store writes the rows with one transaction for each database, all databases at once.
+// store writes the rows to all databases at once, with one transaction for each.
 func (c *Copier) store(ctx context.Context, t *openjob.Table, rows []backend.Row) (refused []int64, err error) {
 	if err := transfer.Convert(ctx, c.leader.IDWriter(), t, rows, idmap.ToShards); err != nil {
 		return nil, err
@@ -43,8 +43,8 @@ func (c *Copier) store(ctx context.Context, t *openjob.Table, rows []backend.Row
 	return refused, err
 }
 
-// storeOn writes a database's rows. When the transaction is repeated because nobody knows
-// whether it was committed, the chunk's own rows are removed first.
+// storeOn writes the rows of one database. When it repeats a transaction that may have been
+// committed, it first removes the chunk's own rows.
 func (c *Copier) storeOn(ctx context.Context, side *backend.Database, t *openjob.Table, parts [][]backend.Row) (refused []int64, err error) {
 	first := true
 	err = c.leader.On(ctx, side, func(s *backend.Session) error {

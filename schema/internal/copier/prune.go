@@ -14,8 +14,8 @@ import (
 	"github.com/shardid/shardid/schema/internal/transfer"
 )
 
-// Prune removes what a run that ended in the middle left above low, and takes
-// the bound back: those chunks will be read again.
+// Prune removes the rows above low that an earlier run left behind, and lowers the bound:
+// those chunks are read again.
 func (c *Copier) Prune(ctx context.Context) error {
 	var spans []lead.Span
 	err := c.leader.OnSource(ctx, func(s *backend.Session) (err error) {
@@ -69,8 +69,8 @@ func (c *Copier) pruneTargets(ctx context.Context, t *openjob.Table, chunk proto
 	return nil
 }
 
-// pruneRenumbered removes rows of a chunk from the shards, where they lie in
-// another order. A row without counterpart is none that was copied.
+// pruneRenumbered removes rows of a chunk from shards where rows have new ids, and so
+// another order. A row without a counterpart was not copied by the job.
 func (c *Copier) pruneRenumbered(ctx context.Context, t *openjob.Table, chunk proto.Chunk) error {
 	for _, to := range t.Targets {
 		err := transfer.EachKey(ctx, t, to, func(keys []int64) error {
@@ -87,7 +87,7 @@ func (c *Copier) pruneRenumbered(ctx context.Context, t *openjob.Table, chunk pr
 	return nil
 }
 
-// among are the ids of shards whose rows are those of a chunk.
+// among returns the shard ids of rows that belong to a chunk.
 func (c *Copier) among(ctx context.Context, t *openjob.Table, keys []int64, chunk proto.Chunk) ([]int64, error) {
 	wanted := idmap.Wanted{}
 	for _, key := range keys {
@@ -107,7 +107,7 @@ func (c *Copier) among(ctx context.Context, t *openjob.Table, keys []int64, chun
 	return found, nil
 }
 
-// Within is the condition for the keys of a chunk; the first is open below.
+// Within is the SQL condition for the keys of a chunk; the first chunk has no lower limit.
 func Within(key string, c proto.Chunk) string {
 	condition := fmt.Sprintf("%s <= %d", key, c.To.ID)
 	if c.After.Set {

@@ -18,14 +18,14 @@ import (
 	"github.com/shardid/shardid/sharding"
 )
 
-// Cutover has the shards serve, or finishes what an attempt before has begun. The phase
-// is proto.Following. An error that TooLong has made says that everything is as before.
+// Cutover makes the shards serve, or finishes an earlier attempt. The phase must be
+// proto.Following. After an error made by TooLong, everything is as before.
 func (l *Stage) Cutover(ctx context.Context, maxPause time.Duration) (Result, error) {
 	repair, err := l.Repair(ctx)
 	if err != nil || repair == proto.Flip {
 		return Result{Epoch: l.Epoch()}, err
 	}
-	unchanged := func(context.Context) error { return nil } // of tables that are closed already
+	unchanged := func(context.Context) error { return nil } // the tables are closed already, so there is nothing to check
 	if repair == proto.Nothing {
 		unchanged = l.conf.Unchanged
 		if err := l.conf.MoveIn(ctx, proto.Following); err != nil {
@@ -53,14 +53,14 @@ func (l *Stage) Cutover(ctx context.Context, maxPause time.Duration) (Result, er
 	switch {
 	case again != nil:
 	case repair == proto.Flip:
-		err = nil // the connection was lost when all was renamed
+		err = nil // the connection was lost after all tables were renamed
 	case repair == proto.Nothing:
 		err = errors.Join(err, l.DropBackCapture(ctx))
 	}
 	return done, err
 }
 
-// Repair finishes a switch of which only the route is missing.
+// Repair finishes a switch that lacks only the route.
 func (l *Stage) Repair(ctx context.Context) (repair proto.Repair, err error) {
 	err = l.Source.Do(ctx, func(s *backend.Session) error {
 		if err := s.Database.Settle(ctx, s, l.Tables.Names()); err != nil {
@@ -87,7 +87,7 @@ func (l *Stage) Repair(ctx context.Context) (repair proto.Repair, err error) {
 	return repair, nil
 }
 
-// ready checks what can be checked before writers are kept waiting.
+// ready makes the checks that need no lock.
 func (l *Stage) ready(ctx context.Context) error {
 	err := l.EachTarget(ctx, func(s *backend.Session, t *openjob.Table, i int) error { return t.Targets[i].Look(ctx, s) })
 	if err != nil {
@@ -111,7 +111,8 @@ func (l *Stage) ready(ctx context.Context) error {
 	})
 }
 
-// SwitchOver is the pause. needs is how long it takes from the first rename on.
+// SwitchOver is the time in which writers wait. needs is how long it takes from the first
+// rename on.
 func (l *Stage) SwitchOver(ctx context.Context, maxPause, needs time.Duration) (Result, error) {
 	p, err := l.newPause(maxPause, needs, slices.ContainsFunc(l.Tables, (*openjob.Table).IsRetired))
 	if err != nil {
@@ -136,18 +137,18 @@ func (l *Stage) SwitchOver(ctx context.Context, maxPause, needs time.Duration) (
 	return c.result(), err
 }
 
-// cutover is the pause of a cutover.
+// cutover is the state of a cutover while writers wait.
 type cutover struct {
 	*pause
 
-	renaming bool // everything was brought over and checked, and the renaming has begun
-	renamed  int  // of the tables
+	renaming bool // all changes are copied and checked, and the renames have begun
+	renamed  int  // number of tables renamed
 }
 
-// source is the connection with the lock.
+// source returns the connection that holds the lock on the source.
 func (c *cutover) source() *backend.Session { return c.locked[c.Source] }
 
-// lockedTables are the source's tables under the names that they have now.
+// lockedTables are the source's tables under their present names.
 func (c *cutover) lockedTables(*backend.Database) backend.Locking {
 	all := backend.Locking{Own: []string{c.LogTable(), backend.JobTable, backend.SpanTable, backend.RouteTable, backend.FenceTable}}
 	if c.Tables.HasMap() {
@@ -201,8 +202,8 @@ func (c *cutover) checkUnderLock(ctx context.Context) error {
 	return c.ask(ctx)
 }
 
-// checkFilled: all changes are over, so rows of the source without one on any
-// shard mean that somebody emptied the shards.
+// checkFilled runs after the last change. If the source has rows and the shards have none,
+// somebody emptied the shards.
 func (c *cutover) checkFilled(ctx context.Context) error {
 	filled := make([]bool, len(c.Tables))
 	err := c.EachTarget(ctx, func(s *backend.Session, t *openjob.Table, i int) (err error) {
@@ -229,13 +230,13 @@ func (c *cutover) checkFilled(ctx context.Context) error {
 	return nil
 }
 
-// hasRows: the table has a row.
+// hasRows reports whether the table has a row.
 func hasRows(ctx context.Context, c *backend.Session, name string) (bool, error) {
 	row, err := c.List(ctx, "SELECT 1 FROM "+c.Database.Quote(name)+" LIMIT 1")
 	return len(row) > 0, err
 }
 
-// ask lets the configuration say no.
+// ask calls Config.Ready, which may refuse the cutover.
 func (c *cutover) ask(ctx context.Context) error {
 	if c.conf.Ready == nil {
 		return nil
@@ -255,8 +256,8 @@ func (c *cutover) ask(ctx context.Context) error {
 	return nil
 }
 
-// lookAgain: an error may have come after the rename it is about, unless the end of the
-// lock undoes it.
+// lookAgain checks how many tables were renamed: an error may have come after a rename,
+// unless the end of the lock undoes it.
 func (c *cutover) lookAgain(ctx context.Context) {
 	if c.Source.Undoes() && c.undo(ctx) {
 		return
@@ -269,7 +270,7 @@ func (c *cutover) lookAgain(ctx context.Context) {
 	}
 }
 
-// firstRename is the end of what can be given up.
+// firstRename is the last point at which the switch can be given up.
 func (c *cutover) firstRename(ctx context.Context) error {
 	if err := c.source().Spare(ctx); err != nil {
 		return err
@@ -277,14 +278,14 @@ func (c *cutover) firstRename(ctx context.Context) error {
 	return c.rename(ctx)
 }
 
-// rename closes the tables, whatever connections writers hold on to. An error
-// leaves open whether the table was renamed, which decides what comes next.
+// rename closes the tables for writers on every connection. After an error it is unknown
+// whether the table was renamed, so lookAgain decides how to continue.
 func (c *cutover) rename(ctx context.Context) error {
 	c.renaming, c.renamed = true, 0
 	for _, t := range c.Tables {
 		if t.IsRetired() {
 			c.renamed++
-			continue // by an attempt before
+			continue // an earlier attempt renamed it
 		}
 		err := c.source().Exec(ctx, c.Source.Rename(t.Name, backend.Retired(t.Conf.Name)))
 		gone, existsErr := c.Source.Exists(ctx, c.source(), backend.Retired(t.Conf.Name))
@@ -299,8 +300,8 @@ func (c *cutover) rename(ctx context.Context) error {
 	return nil
 }
 
-// finish goes on after the first rename. When the time is over, it takes whichever way
-// is the shorter one.
+// finish continues after the first rename. When the time is over, it goes on or back,
+// whichever is shorter.
 func (c *cutover) finish(ctx context.Context) error {
 	if c.spent() > c.max && c.backIsShorter() && c.undo(ctx) {
 		return c.tooLong(undone, 0)
@@ -324,8 +325,8 @@ func (c *cutover) finish(ctx context.Context) error {
 	return nil
 }
 
-// closeToKeys has the tables refuse what foreign keys would carry on into them, from the
-// end of the lock on: those do not go by names.
+// closeToKeys makes the tables refuse, from the end of the lock on, changes by foreign
+// keys: a rename does not stop those.
 func (c *cutover) closeToKeys(ctx context.Context) error {
 	if !c.Source.Undoes() {
 		return nil
@@ -341,8 +342,8 @@ func (c *cutover) closeToKeys(ctx context.Context) error {
 	return nil
 }
 
-// flip tells the application and the other runners. On a connection without the
-// lock it belongs into a transaction.
+// flip changes the route for the application and the other runners. On a connection without
+// the lock it must run in a transaction.
 func (l *Stage) flip(ctx context.Context, s *backend.Session) error {
 	if err := l.SetRoute(ctx, s, sharding.OnShards); err != nil {
 		return err
@@ -350,12 +351,13 @@ func (l *Stage) flip(ctx context.Context, s *backend.Session) error {
 	return l.Enter(ctx, s, proto.Following, proto.Switched)
 }
 
-// backIsShorter counts statements, or one ROLLBACK that undoes all.
+// backIsShorter counts the statements of both ways; where one ROLLBACK undoes everything,
+// back is one.
 func (c *cutover) backIsShorter() bool {
 	if c.Source.Undoes() {
 		return true
 	}
-	on := len(c.Tables) - c.renamed + 1 // and the route
+	on := len(c.Tables) - c.renamed + 1 // one more for the route
 	for _, t := range c.Tables {
 		if slices.ContainsFunc(t.Targets, func(to *openjob.Target) bool { return to.Sealed }) {
 			on++
@@ -367,8 +369,8 @@ func (c *cutover) backIsShorter() bool {
 
 const undone = "renaming the tables, which was undone"
 
-// undo gives the tables their names back, under the lock. On MariaDB the server
-// has refused it whenever it was tried; then the switch goes on.
+// undo gives the tables their former names, under the lock. In all trials MariaDB has
+// refused this; then the switch goes on.
 func (c *cutover) undo(ctx context.Context) bool {
 	for _, t := range c.Tables {
 		if !t.IsRetired() {
@@ -385,8 +387,8 @@ func (c *cutover) undo(ctx context.Context) bool {
 	return true
 }
 
-// CloseRetired replaces the triggers of the retired tables by ones that refuse
-// writers who know the new name.
+// CloseRetired replaces the triggers of the retired tables by ones that refuse writers who
+// use the new name.
 func (l *Stage) CloseRetired(ctx context.Context) error {
 	return l.Source.Do(ctx, func(s *backend.Session) error {
 		for _, t := range l.Tables {
@@ -402,11 +404,11 @@ func (l *Stage) CloseRetired(ctx context.Context) error {
 	})
 }
 
-// makeBackCapture has the shards note their changes before anybody but this
-// runner can write there, and do what triggers of the source do.
+// makeBackCapture creates triggers on the shards that note changes, before anybody else can
+// write there, and the source's own triggers.
 func (l *Stage) makeBackCapture(ctx context.Context) error {
 	for _, side := range l.Shards {
-		// What an attempt before has left there says nothing any more.
+		// Entries of an earlier attempt are obsolete.
 		if err := l.On(ctx, side, func(s *backend.Session) error { return s.Exec(ctx, "DELETE FROM "+s.Database.Quote(l.BackTable())) }); err != nil {
 			return err
 		}

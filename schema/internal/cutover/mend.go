@@ -15,12 +15,12 @@ import (
 	"github.com/shardid/shardid/schema/internal/proto"
 )
 
-// mendPause is what the pause of a switch is compared with that somebody has left half
-// done: writers wait already, so it takes as long as it takes.
+// mendPause is the limit for the locks of a switch that another runner left unfinished. It
+// does not limit the pause as a whole, as writers are waiting already.
 const mendPause = time.Second
 
-// HalfDone reports whether a switch was begun and not ended, by the phase of the job and
-// the names of its tables. Its runner may be at work on it.
+// HalfDone reports whether a switch was begun and not finished, by the phase of the job and
+// the names of its tables. Its runner may still be working on it.
 func HalfDone(ctx context.Context, of *lead.State, s *backend.Session) (bool, error) {
 	phase, err := of.Phase(ctx, s)
 	switch {
@@ -35,8 +35,8 @@ func HalfDone(ctx context.Context, of *lead.State, s *backend.Session) (bool, er
 	return repair == proto.Rename || repair == proto.Flip, err
 }
 
-// Mend ends a switch that somebody has left half done. It goes on with it; where that
-// fails, it goes back, if no writer can have seen the other side yet.
+// Mend finishes a switch that another runner left unfinished. Where that fails, it undoes
+// the switch, if no writer can have used the other side yet.
 func (l *Stage) Mend(ctx context.Context) error {
 	phase, err := l.ReadPhase(ctx)
 	if err != nil {
@@ -52,8 +52,8 @@ func (l *Stage) Mend(ctx context.Context) error {
 	return l.orReopen(ctx, err)
 }
 
-// orReopen gives the source's tables their names back, unless all have lost them: then
-// an instance of the application may have gone to the shards.
+// orReopen gives the source's tables their names back, unless all were renamed: then an
+// instance of the application may already use the shards.
 func (l *Stage) orReopen(ctx context.Context, cause error) error {
 	return l.instead(ctx, cause, func() (bool, error) {
 		var repair proto.Repair
@@ -83,7 +83,7 @@ func (l *Stage) orReopen(ctx context.Context, cause error) error {
 	})
 }
 
-// orReclose has the shards serve again, while none of the source's tables has its name
+// orReclose makes the shards serve again, unless a table of the source already has its name
 // back.
 func (l *Stage) orReclose(ctx context.Context, cause error) error {
 	return l.instead(ctx, cause, func() (bool, error) {
@@ -109,12 +109,13 @@ func (l *Stage) orReclose(ctx context.Context, cause error) error {
 	})
 }
 
-// outlast waits until no statement of an attempt before can close a shard any more: such a
-// statement holds the locks of the shard's tables, which outlast takes and gives back.
+// outlast waits until no statement of an earlier attempt can close a shard any more. Such a
+// statement holds the locks of the shard's tables, so outlast takes and releases these
+// locks.
 func (l *Stage) outlast(ctx context.Context) error {
 	return l.EachDatabase(ctx, func(ctx context.Context, side *backend.Database, all []*openjob.Target) error {
 		return side.Do(ctx, func(s *backend.Session) error {
-			s.Spent = true // it gets the time limits of a lock
+			s.Spent = true // its settings become those of a lock
 			var open []string
 			for _, to := range all {
 				if err := to.Look(ctx, s); err != nil {
@@ -128,7 +129,7 @@ func (l *Stage) outlast(ctx context.Context) error {
 				return nil
 			}
 			switch err := side.Lock(ctx, s, backend.Locking{Tables: open}, mendPause); {
-			case dialect.FaultOf(err) == dialect.NoTable: // it was closed since
+			case dialect.FaultOf(err) == dialect.NoTable: // it was closed meanwhile
 				return fmt.Errorf("%w: %w", backend.ErrAgain, err)
 			case err != nil:
 				return err
@@ -138,8 +139,8 @@ func (l *Stage) outlast(ctx context.Context) error {
 	})
 }
 
-// instead goes back after a failure, and tells of both when that fails, too. Whoever was
-// told to end, or does not lead any more, leaves it to the next.
+// instead undoes a switch after a failure, and reports both errors when that fails, too. If
+// ctx has ended or this runner no longer leads, the next runner does it.
 func (l *Stage) instead(ctx context.Context, cause error, back func() (bool, error)) error {
 	if cause == nil || ctx.Err() != nil || errors.Is(cause, lead.ErrFenced) {
 		return cause

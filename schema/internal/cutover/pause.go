@@ -12,34 +12,34 @@ import (
 	"github.com/shardid/shardid/schema/internal/openjob"
 )
 
-// direction is what a pause needs to know about the side that stops to serve.
+// direction is the data that a pause needs about the side that stops serving.
 type direction struct {
-	sides   []*backend.Database                     // whose tables are closed
-	tables  func(*backend.Database) backend.Locking // that are locked there
+	sides   []*backend.Database                     // databases whose tables are closed
+	tables  func(*backend.Database) backend.Locking // the tables that are locked there
 	changes []*follow.Stream                        // of the changes made there
-	refused func(left []follow.Entry) error         // is the error of changes that the other side does not take
+	refused func(left []follow.Entry) error         // makes the error for changes that the other side refuses
 	check   func(context.Context) error             // runs under the locks, when all changes are over
 	close   func(context.Context) error             // runs after it, while the databases are still watched
 
 	locking, draining, closing string // the steps, as an error names them
 }
 
-// pause is the time in which writers wait: the side that serves is locked, its last
-// changes are brought over, and it is closed. Nothing before the first rename changes
-// anything that another attempt would not do again.
+// pause is the time in which writers wait: the serving side is locked, its last changes are
+// copied, and it is closed. Whatever it does before the first rename can be repeated by
+// another attempt.
 type pause struct {
 	*Stage
 	*timing
 	direction
 
 	needs   time.Duration // from the first rename on
-	forced  bool          // some tables may be closed already: the pause takes what it takes
+	forced  bool          // some tables may be closed already, so the pause has no limit
 	locked  map[*backend.Database]*backend.Session
 	drained int64
 	step    string
 }
 
-// newPause fails when what comes after the first rename does not fit into most.
+// newPause fails when the work from the first rename on does not fit into most.
 func (l *Stage) newPause(most, needs time.Duration, forced bool) (*pause, error) {
 	p := &pause{Stage: l, timing: newTiming(most, needs), needs: needs, forced: forced, locked: map[*backend.Database]*backend.Session{}}
 	if forced {
@@ -49,8 +49,8 @@ func (l *Stage) newPause(most, needs time.Duration, forced bool) (*pause, error)
 	return p, l.enough(most, 0, needs)
 }
 
-// hold closes the side that serves to writers, brings the last changes over and runs the
-// direction's check and close. The caller calls release, whatever came of it.
+// hold locks the serving side, copies the last changes and runs the direction's check and
+// close. The caller must call release, also after an error.
 func (p *pause) hold(ctx context.Context) error {
 	p.Hold(p.locked)
 	err := p.watched(ctx, p.sides)
@@ -60,8 +60,8 @@ func (p *pause) hold(ctx context.Context) error {
 	return err
 }
 
-// watched has the databases watched, so that no statement waits longer than the pause
-// may last, and goes on when all of them are.
+// watched starts a Watch on each database, so that no statement waits longer than the pause
+// may last, and continues when all are running.
 func (p *pause) watched(ctx context.Context, sides []*backend.Database) error {
 	if len(sides) > 0 {
 		side := sides[0]
@@ -79,7 +79,7 @@ func (p *pause) watched(ctx context.Context, sides []*backend.Database) error {
 	return p.close(ctx)
 }
 
-// getReady does what has to be done within the pause before something is renamed.
+// getReady does everything that comes before the first rename.
 func (p *pause) getReady(ctx context.Context) error {
 	ctx, cancel := p.within(ctx)
 	defer cancel()
@@ -100,7 +100,7 @@ func (p *pause) getReady(ctx context.Context) error {
 	return p.enough(p.max, p.spent(), p.needs)
 }
 
-// at notes what the pause does next, and fails when there is no time left for it.
+// at notes the next step, and fails when there is no time left for it.
 func (p *pause) at(step string) error {
 	p.step = step
 	if !p.forced && p.over() {
@@ -109,8 +109,8 @@ func (p *pause) at(step string) error {
 	return nil
 }
 
-// lock locks one database after another: in one order, so that two runners do not wait
-// for each other.
+// lock locks the databases one after another, always in the same order, so that two runners
+// do not deadlock.
 func (p *pause) lock(ctx context.Context) error {
 	for _, side := range p.sides {
 		if err := p.at(p.locking); err != nil {
@@ -127,7 +127,7 @@ func (p *pause) lock(ctx context.Context) error {
 	return nil
 }
 
-// drain brings over what is left, through the connections with the locks.
+// drain copies the remaining changes, through the connections that hold the locks.
 func (p *pause) drain(ctx context.Context) error {
 	for more := true; more; {
 		more = false
@@ -140,7 +140,7 @@ func (p *pause) drain(ctx context.Context) error {
 				return err
 			}
 			if done.Applied == 0 && len(done.Left) > 0 {
-				return p.refused(done.Left) // nobody writes, and still these cannot be written
+				return p.refused(done.Left) // nobody writes any more, so these changes will stay refused
 			}
 			p.drained += done.Applied
 			more = more || done.Applied > 0
@@ -149,8 +149,8 @@ func (p *pause) drain(ctx context.Context) error {
 	return nil
 }
 
-// release ends the locks that are still held. keep is whether what was done under them
-// stays, where a lock is a transaction.
+// release releases the locks that are still held. keep says whether to commit the work done
+// under them, where a lock is a transaction.
 func (p *pause) release(ctx context.Context, keep bool) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
@@ -170,7 +170,7 @@ func (p *pause) tooLong(step string, needs time.Duration) error {
 	return p.conf.TooLong(p.max, step, needs)
 }
 
-// result is what came of it up to now.
+// result is the result so far.
 func (p *pause) result() Result {
 	if p.began.IsZero() {
 		return Result{}

@@ -11,8 +11,8 @@ import (
 	"github.com/shardid/shardid/schema/internal/backend"
 )
 
-// What is renamed is switched, however long it takes, so how long that will be is
-// measured before writers are kept waiting.
+// After the first rename a switch has to be finished, however long it takes. So the
+// duration of a rename is measured before writers have to wait.
 
 // rehearse returns how long the slowest of the databases needs to change a table's
 // definition.
@@ -36,9 +36,9 @@ func (l *Stage) rehearse(ctx context.Context, sides ...*backend.Database) (time.
 	return longest, err
 }
 
-// rehearseOn renames a table of its own there and back. The faster one counts, as
-// the other may have waited for something that a switch keeps out. Each side has a name of its
-// own, as the source and a shard may be one database.
+// rehearseOn renames a table of its own, and renames it back. The faster of the two counts,
+// as the other may have waited for a session that a switch would lock out. Each database
+// has its own name for the table, as the source and a shard may share a database.
 func (l *Stage) rehearseOn(ctx context.Context, side *backend.Database, n int) (took time.Duration, err error) {
 	one, other := fmt.Sprintf("shardid_try_%s_%d", l.Name, n), fmt.Sprintf("shardid_was_%s_%d", l.Name, n)
 	err = side.Do(ctx, func(s *backend.Session) error {
@@ -65,7 +65,7 @@ func (l *Stage) rehearseCutover(ctx context.Context) (time.Duration, error) {
 	steps := len(l.Tables) + 2
 	for _, t := range l.Tables {
 		if l.Source.Undoes() && l.Tables.CarriedInto(t) {
-			steps += 2 * len(l.Source.Barrier(l.Capture(t))) // which are looked for, and made
+			steps += 2 * len(l.Source.Barrier(l.Capture(t))) // each is checked and created
 		}
 	}
 	one, err := l.rehearse(ctx, append([]*backend.Database{l.Source}, l.Shards...)...)
@@ -86,16 +86,16 @@ func (l *Stage) rehearseRollback(ctx context.Context) (needs rollbackNeeds, err 
 	}
 	one, err := l.rehearse(ctx, append([]*backend.Database{l.Source}, l.Shards...)...)
 	needs.reinstating = one * time.Duration(steps)
-	needs.all = needs.reinstating + one*time.Duration(shards+1) // and the phase before
+	needs.all = needs.reinstating + one*time.Duration(shards+1) // and one for the phase
 	return needs, err
 }
 
-// rollbackNeeds is how long a rollback takes from its first rename on, and how much of
-// that after the last shard is closed.
+// rollbackNeeds is how long a rollback takes from its first rename on, and how long from
+// the moment when the last shard is closed.
 type rollbackNeeds struct{ all, reinstating time.Duration }
 
-// enough fails when what cannot be given up any more would not fit into the rest
-// of a pause.
+// enough fails when the steps from the first rename on would not fit into the rest of a
+// pause.
 func (l *Stage) enough(limit, spent, needs time.Duration) error {
 	if spent+needs <= limit {
 		return nil

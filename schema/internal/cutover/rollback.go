@@ -17,7 +17,7 @@ import (
 	"github.com/shardid/shardid/sharding"
 )
 
-// RolledBack fails unless the source serves because a rollback was made before.
+// RolledBack fails unless the source serves after an earlier rollback.
 func (l *Stage) RolledBack(ctx context.Context, phase proto.Phase) error {
 	repair, err := l.Repair(ctx)
 	switch {
@@ -31,8 +31,8 @@ func (l *Stage) RolledBack(ctx context.Context, phase proto.Phase) error {
 	return nil
 }
 
-// Rollback has the source serve again, or finishes what an attempt before has begun. The
-// phase is proto.Switched or proto.Returning.
+// Rollback makes the source serve again, or finishes an earlier attempt. The phase must be
+// proto.Switched or proto.Returning.
 func (l *Stage) Rollback(ctx context.Context, phase proto.Phase, maxPause time.Duration) (Result, error) {
 	if phase == proto.Switched {
 		if err := l.checkShards(ctx); err != nil {
@@ -67,7 +67,7 @@ func (l *Stage) Rollback(ctx context.Context, phase proto.Phase, maxPause time.D
 	if err == nil {
 		err = r.seal(ctx)
 	}
-	_ = r.release(ctx, false) // seal has ended the locks of what it closed
+	_ = r.release(ctx, false) // seal has released the locks of the databases that it closed
 	if err != nil {
 		return r.result(), err
 	}
@@ -81,7 +81,7 @@ func (l *Stage) Rollback(ctx context.Context, phase proto.Phase, maxPause time.D
 	return r.result(), l.DropBackCapture(ctx)
 }
 
-// rollback is the pause of a rollback.
+// rollback is the state of a rollback while writers wait.
 type rollback struct {
 	*pause
 
@@ -102,14 +102,14 @@ func (r *rollback) refusedBy(left []follow.Entry) error {
 	return r.Tables[e.Table].RowError(e.ID, fmt.Errorf("%w: two shards have this row, or an equal value that a unique key of the source refuses; change one of them", backend.ErrNotReady))
 }
 
-// isLate: what is left would keep writers waiting for too long, and to open the shards
-// again is the shorter way.
+// isLate reports whether the remaining steps would exceed the pause while opening the
+// shards again is still possible.
 func (r *rollback) isLate() bool {
 	return !r.forced && r.spent()+r.needs.reinstating > r.max
 }
 
-// undo opens the shards again, which nothing but their names has closed, before the
-// source's tables take writes.
+// undo opens the shards again, before the source's tables accept writes. Only their names
+// had closed them.
 func (r *rollback) undo(ctx context.Context) error {
 	if err := r.unseal(ctx); err != nil {
 		return err
@@ -150,8 +150,8 @@ func (r *rollback) seal(ctx context.Context) error {
 	return nil
 }
 
-// reinstate opens the source's tables, which note changes again from the first
-// one on.
+// reinstate opens the source's tables. From the first one on, triggers note their changes
+// again.
 func (r *rollback) reinstate(ctx context.Context) error {
 	err := r.Source.Do(ctx, func(s *backend.Session) error {
 		for _, t := range r.Tables {
@@ -179,8 +179,8 @@ func (r *rollback) reinstate(ctx context.Context) error {
 	return err
 }
 
-// routeBack: after a switch processes hold ids that they have not given yet, so
-// generators go on making the keys, if those mean the same on the source.
+// routeBack keeps the generators in use, if their keys mean the same on the source: after a
+// switch, processes hold ids that they have not used yet.
 func (r *rollback) routeBack() sharding.Route {
 	for _, t := range r.Tables {
 		if !idmap.Keeps(t.Conf.IDs) {
@@ -199,7 +199,8 @@ func (r *rollback) reinstateTable(ctx context.Context, s *backend.Session, t *op
 	if err := s.MakeTriggers(ctx, s.Database.Capture(r.Capture(t))); err != nil {
 		return err
 	}
-	// No sooner: what foreign keys carry on into the table from others must be noted.
+	// These triggers are dropped only now: changes that foreign keys cascade from other tables
+	// must be noted.
 	if err := s.DropTriggers(ctx, s.Database.Barrier(r.Capture(t))); err != nil {
 		return err
 	}
@@ -216,8 +217,8 @@ func (r *rollback) reinstateTable(ctx context.Context, s *backend.Session, t *op
 	return nil
 }
 
-// raiseCounter keeps the source from giving an id again that it got in a
-// rollback. The counters of PostgreSQL know nothing of rows that bring their ids.
+// raiseCounter keeps the source from giving an id again that a rollback has inserted.
+// PostgreSQL's sequences do not see explicit ids.
 func (r *rollback) raiseCounter(ctx context.Context, s *backend.Session, t *openjob.Table) (err error) {
 	var highest int64
 	switch {
@@ -236,7 +237,7 @@ func (r *rollback) raiseCounter(ctx context.Context, s *backend.Session, t *open
 	return s.Database.SetCounter(ctx, s, t.Name, highest)
 }
 
-// unseal gives the shards their names back, when they are closed.
+// unseal gives closed shards their names back.
 func (l *Stage) unseal(ctx context.Context) error {
 	return l.EachDatabase(ctx, func(ctx context.Context, side *backend.Database, all []*openjob.Target) error {
 		return side.Do(ctx, func(s *backend.Session) error { return unsealOn(ctx, s, all) })
@@ -246,7 +247,7 @@ func (l *Stage) unseal(ctx context.Context) error {
 func unsealOn(ctx context.Context, s *backend.Session, all []*openjob.Target) error {
 	var closed []backend.Rename
 	for _, to := range all {
-		// An attempt before may have opened it, or have closed it without getting the answer.
+		// An earlier attempt may have opened it, or closed it without receiving the answer.
 		if err := to.Look(ctx, s); err != nil {
 			return err
 		}
@@ -270,14 +271,14 @@ func (l *Stage) DropBackCapture(ctx context.Context) error {
 	})
 }
 
-// DropOwnTriggers drops what the shards have of the source's own triggers.
+// DropOwnTriggers drops the copies of the source's own triggers on the shards.
 func (l *Stage) DropOwnTriggers(ctx context.Context) error {
 	return l.EachTarget(ctx, func(s *backend.Session, t *openjob.Table, i int) error {
 		return s.DropTriggers(ctx, l.Tables.OwnTriggers(t, i))
 	})
 }
 
-// checkShards fails when rows of the shards may have come from other servers.
+// checkShards fails when other servers may have written rows of the shards.
 func (l *Stage) checkShards(ctx context.Context) error {
 	return l.EachDatabase(ctx, func(ctx context.Context, side *backend.Database, _ []*openjob.Target) error {
 		return side.Do(ctx, func(s *backend.Session) error { return preflight.CheckReplicas(ctx, s) })

@@ -13,24 +13,24 @@ import (
 	"github.com/shardid/shardid/schema/internal/proto"
 )
 
-// ErrUnclear is that the names of the tables do not say who has the rows.
+// ErrUnclear says that the names of the tables do not show which side has the rows.
 var ErrUnclear = errors.New("migrate: cannot tell who owns the rows")
 
-// Config is what the owner of a job decides.
+// Config are the functions that the owner of a job provides.
 type Config struct {
 	// Ready is asked under the lock of a cutover, with the highest id of each table; nil
-	// says yes.
+	// agrees.
 	Ready func(ctx context.Context, highest map[string]int64) error
-	// Unchanged fails when a table is not what the job began with.
+	// Unchanged fails when a table is not the one with which the job began.
 	Unchanged func(context.Context) error
-	// MoveIn makes sure of every row when a database is on another server than before.
+	// MoveIn verifies every row when a database is on another server than before.
 	MoveIn func(context.Context, proto.Phase) error
-	// TooLong makes the error of a pause that would last longer than allowed. needs is how
-	// long the rest would take, 0 when the limit had passed before.
+	// TooLong makes the error for a pause that would exceed its limit. needs is how long the
+	// rest would take, 0 when the limit has already passed.
 	TooLong func(limit time.Duration, step string, needs time.Duration) error
 }
 
-// Stage switches a job that this runner leads.
+// Stage switches a job that this runner leads between its two sides.
 type Stage struct {
 	*lead.State
 	*lead.Leader
@@ -48,11 +48,11 @@ func New(of *lead.State, l *lead.Leader, streams *follow.Streams, conf Config) *
 type Result struct {
 	Pause   time.Duration // how long writers waited
 	Over    time.Duration // by how much that was longer than allowed
-	Drained int64         // changes that were brought over during the pause
+	Drained int64         // changes that were copied during the pause
 	Epoch   int64         // in which the route was changed
 }
 
-// diagnose says whether a switch was begun and not finished.
+// diagnose reports whether a switch was begun and not finished.
 func diagnose(ctx context.Context, tables []string, s *backend.Session) (proto.Repair, error) {
 	current, renamed := make([]bool, len(tables)), make([]bool, len(tables))
 	for i, name := range tables {

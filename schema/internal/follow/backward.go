@@ -14,8 +14,8 @@ import (
 	"github.com/shardid/shardid/schema/internal/transfer"
 )
 
-// Backward are the streams from the shards to the retired tables, one for each
-// database. They are used by one goroutine, as a row can be noted on several.
+// Backward are the streams from the shards to the retired tables, one for each database.
+// One goroutine uses all of them, as several may have entries of one row.
 func (ss *Streams) Backward() []*Stream {
 	all := make([]*Stream, len(ss.state.Shards))
 	for i, side := range ss.state.Shards {
@@ -24,10 +24,9 @@ func (ss *Streams) Backward() []*Stream {
 	return all
 }
 
-// fetchFromShards reads the rows wherever they lie. A row that moves from one
-// shard to another may be seen on both, or on none; the entries of the move
-// bring it here again. When there is no room for all, it reads anew those with fewer
-// of the ids.
+// fetchFromShards reads rows from all shards. A row that moves from one shard to another
+// may be found on both or on neither; the log entries of the move have it read again. When
+// the rows exceed the limits, it reads again with fewer ids.
 func (ss *Streams) fetchFromShards(ctx context.Context, t *openjob.Table, ids []int64, most transfer.Limits) (all []backend.Row, n int, err error) {
 	n = len(ids)
 	for {
@@ -48,9 +47,9 @@ func (ss *Streams) fetchFromShards(ctx context.Context, t *openjob.Table, ids []
 	return all, n, transfer.Convert(ctx, ss.leader.IDWriter(), t, all, idmap.ToSource)
 }
 
-// fetchAll reads all rows with these ids; the error is a tooLargeError, with what was
-// read, when there is no room for them. For a single id, whose row several shards may
-// have, there is room if it may take all.
+// fetchAll reads all rows with these ids. When they exceed the limits, the error is a
+// TooLargeError, with the rows read so far. For a single id, whose row several shards may
+// have, it exceeds them only if it may not take everything.
 func (ss *Streams) fetchAll(ctx context.Context, t *openjob.Table, ids []int64, most transfer.Limits) (all []backend.Row, err error) {
 	held := 0
 	for _, to := range t.Targets {
@@ -80,8 +79,8 @@ func (ss *Streams) fetchAll(ctx context.Context, t *openjob.Table, ids []int64, 
 	return all, nil
 }
 
-// putOnSource writes the rows into the retired table. A row that two shards have
-// waits until one of them lets it go: it is on its way from one to the other.
+// putOnSource writes the rows into the retired table. A row that two shards have is moving
+// between them; it waits until one of them has deleted it.
 func (ss *Streams) putOnSource(ctx context.Context, t *openjob.Table, ids []int64, rows []backend.Row) (refused []int64, err error) {
 	doubled := doubledIn(rows)
 	ids = slices.DeleteFunc(slices.Clone(ids), func(id int64) bool { return doubled[id] })
@@ -105,8 +104,8 @@ func (ss *Streams) putOnSource(ctx context.Context, t *openjob.Table, ids []int6
 	return slices.AppendSeq(refused, maps.Keys(doubled)), err
 }
 
-// openRetired has the session write to a retired table, or no longer, whatever its rows
-// refer to and whichever refer to them.
+// openRetired allows the session to write to a retired table, ignoring foreign keys, or
+// forbids it again.
 func openRetired(ctx context.Context, s *backend.Session, t *openjob.Table, open bool) error {
 	if t.HasKeys() {
 		if err := s.Database.IgnoreKeys(ctx, s, open); err != nil {

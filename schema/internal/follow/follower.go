@@ -11,16 +11,15 @@ import (
 	"github.com/shardid/shardid/schema/internal/lead"
 )
 
-// An applier rests when there was nothing to apply: twice as long each time while
+// An applier waits after a pass that found no entry, and doubles the wait each time while
 // the log stays empty.
 const (
 	IdlePause     = 10 * time.Millisecond
 	mostIdlePause = 80 * time.Millisecond
 )
 
-// UntilCaughtUp goes on until the copy is done, if there is one, and what
-// writers changed since is little. Changes that waited for others of the same round
-// get another one.
+// UntilCaughtUp follows until the copy is done, if there is one, and few changes of writers
+// are left. Changes that waited for others in the same round get another round.
 func (f *Follower) UntilCaughtUp(ctx context.Context, copied <-chan struct{}) error {
 	for waited := 0; ; {
 		complete := copied == nil
@@ -57,7 +56,7 @@ func (f *Follower) KeepUp(ctx context.Context) error {
 	}
 }
 
-// rest waits a moment when there was nothing to do, or until enough is closed.
+// rest waits a moment when the round had nothing to do, or until enough is closed.
 func (f *Follower) rest(ctx context.Context, done Passed, enough <-chan struct{}) error {
 	switch {
 	case done.Applied > 0:
@@ -78,25 +77,25 @@ func (f *Follower) rest(ctx context.Context, done Passed, enough <-chan struct{}
 	return ctx.Err()
 }
 
-// Follower goes through logs again and again.
+// Follower goes through logs repeatedly.
 type Follower struct {
 	streams   []*Stream
 	unchanged func(context.Context) error // fails when a table is not what it was
 	looked    time.Time
-	pause     time.Duration // the last one, 0 after something was applied
+	pause     time.Duration // the last wait, 0 after something was applied
 }
 
-// New follows the streams. unchanged is asked now and then, and when a
-// statement failed.
+// New returns a follower of the streams. It calls unchanged from time to time, and when a
+// statement has failed.
 func New(unchanged func(context.Context) error, streams ...*Stream) *Follower {
 	return &Follower{streams: streams, unchanged: unchanged}
 }
 
-// lookEvery is how often a follower makes sure that the tables are still those
-// that the job began with.
+// lookEvery is how often a follower checks that the tables are still those with which the
+// job began.
 const lookEvery = time.Second
 
-// round goes once through each log.
+// round goes through each log once.
 func (f *Follower) round(ctx context.Context) (all Passed, err error) {
 	if time.Since(f.looked) >= lookEvery {
 		if err := f.unchanged(ctx); err != nil {
@@ -116,14 +115,14 @@ func (f *Follower) round(ctx context.Context) (all Passed, err error) {
 }
 
 const (
-	catchUpEnough = 100 // changes that any pause can take over
-	catchUpRounds = 10  // in which a backlog has to shrink
+	catchUpEnough = 100 // changes that any pause has time for
+	catchUpRounds = 10  // rounds in which a backlog has to shrink
 	catchUpTime   = 15 * time.Second
 )
 
-// CatchUp applies what there is, so that little is left for the pause: few
-// changes, or what writers add in a fourth of maxPause. What does not become
-// little soon is for Follow, which may take its time.
+// CatchUp applies changes until few are left for the pause: a small number, or what writers
+// add in a fourth of maxPause. A backlog that does not shrink soon is left to Follow, which
+// has no time limit.
 func CatchUp(ctx context.Context, maxPause time.Duration, unchanged func(context.Context) error, streams ...*Stream) error {
 	f := New(unchanged, streams...)
 	limited, cancel := context.WithTimeout(ctx, catchUpTime)
@@ -145,7 +144,7 @@ func CatchUp(ctx context.Context, maxPause time.Duration, unchanged func(context
 			continue
 		}
 		if time.Since(began) <= maxPause/4 {
-			return nil // as the pause can do what this round did
+			return nil // as the pause has time for as much as this round did
 		}
 		if waited >= pageSize {
 			return behind(ctx, streams)
@@ -153,11 +152,11 @@ func CatchUp(ctx context.Context, maxPause time.Duration, unchanged func(context
 	}
 }
 
-// behind says how many changes wait.
+// behind makes the error that says how many changes wait.
 func behind(ctx context.Context, streams []*Stream) error {
 	waiting, err := waiting(ctx, streams)
 	if err == nil {
-		err = fmt.Errorf("%w: writers are faster than their changes are followed, or too many had gathered; %d changes wait: let Follow bring them over, have writers slow down, or allow a longer pause, and try again", backend.ErrNotReady, waiting)
+		err = fmt.Errorf("%w: changes arrive faster than they are applied, or too many were left; %d changes wait: let Follow apply them, slow writers down, or allow a longer pause, and try again", backend.ErrNotReady, waiting)
 	}
 	return err
 }

@@ -30,9 +30,9 @@ func (ss *Streams) Forward() *Stream {
 	})
 }
 
-// putOnShards writes each row to its shard and deletes it from all others: a
-// row moves when its sharding key changes, and one that never should have been
-// on a shard goes. One transaction for each database.
+// putOnShards writes each row to its shard and deletes it from all others: a row moves when
+// its sharding key changes, and a row that should not be on a shard is removed. It uses one
+// transaction for each database.
 func (ss *Streams) putOnShards(ctx context.Context, t *openjob.Table, ids []int64, rows []backend.Row) (refused []int64, err error) {
 	keys, err := ss.keysOf(ctx, t, ids, idmap.ToShards)
 	if err != nil {
@@ -66,8 +66,8 @@ func (ss *Streams) putOnShards(ctx context.Context, t *openjob.Table, ids []int6
 	return refused, nil
 }
 
-// keysOf are the ids on the other side of those that have one. What has none was
-// never written there.
+// keysOf returns the ids on the other side for those ids that have one. A row without one
+// was never written there.
 func (ss *Streams) keysOf(ctx context.Context, t *openjob.Table, ids []int64, way idmap.Direction) ([]int64, error) {
 	if t.IDs == nil {
 		return ids, nil

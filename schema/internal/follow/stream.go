@@ -15,20 +15,20 @@ import (
 	"github.com/shardid/shardid/schema/internal/transfer"
 )
 
-// Streams are the ways on which changes of a job go.
+// Streams are the logs of a job, with both sides of each.
 type Streams struct {
 	state  *lead.State
 	leader *lead.Leader
 	room   *transfer.Room
 }
 
-// NewStreams returns those of a job that this runner leads.
+// NewStreams returns the streams of a job that this runner leads.
 func NewStreams(state *lead.State, leader *lead.Leader, room *transfer.Room) *Streams {
 	return &Streams{state, leader, room}
 }
 
-// Stream brings the changes that a log notes to where the rows belong. One
-// goroutine at a time may use the streams of a job: a row has one applier.
+// Stream applies the changes that a log notes to the other side. One goroutine at a time
+// may use the streams of a job: a row has one applier.
 type Stream struct {
 	of   *Streams
 	from *backend.Database
@@ -39,18 +39,19 @@ type Stream struct {
 	bounds func(ctx context.Context, s *backend.Session, lock bool) ([]lead.Span, error)
 }
 
-// Ends are where the rows of a stream come from and where they go.
+// Ends are the functions that read a stream's rows from one side and write them to the
+// other.
 type Ends struct {
-	// Fetch reads the rows with the first n of these ids as they are now, in one
-	// statement: of all, or of as many as the limits allow.
+	// Fetch reads, in one statement, the present rows of the first n ids: of all, or of as
+	// many as the limits allow.
 	Fetch func(ctx context.Context, t *openjob.Table, ids []int64, l transfer.Limits) (rows []backend.Row, n int, err error)
-	// Put makes the ids have these rows, or none, and returns the ids of rows that
-	// are in the way of others.
+	// Put writes these rows and deletes the other ids. It returns the ids of rows that a
+	// unique key refused.
 	Put func(ctx context.Context, t *openjob.Table, ids []int64, rows []backend.Row) (refused []int64, err error)
 }
 
-// Entry is a change as a log has it: of which row, of which of the job's tables, or below
-// which row of one, as backend.Below says.
+// Entry is a change in a log: the row's table and id. For a negative table number see
+// backend.Below.
 type Entry struct {
 	seq, ID int64
 	Table   int
@@ -58,18 +59,18 @@ type Entry struct {
 
 const pageSize = 1000
 
-// Passed is what a pass over a log did.
+// Passed is the result of a pass over a log.
 type Passed struct {
 	Applied int64
-	Left    []Entry // that wait for a copier or for another row
+	Left    []Entry // entries that wait for a copier or for another row
 }
 
 // Empty reports whether the log had no entry.
 func (p Passed) Empty() bool { return p.Applied == 0 && len(p.Left) == 0 }
 
-// Pass goes once through the log as it is now, however fast writers add to it.
-// Its numbers are not in the order of commits, so the next pass begins at the
-// start again.
+// Pass goes through the present entries of the log once, however fast writers add more.
+// Entries are not numbered in the order of commits, so the next pass begins at the start
+// again.
 func (st *Stream) Pass(ctx context.Context) (Passed, error) {
 	var done Passed
 	end, err := st.end(ctx)
@@ -88,7 +89,7 @@ func (st *Stream) Pass(ctx context.Context) (Passed, error) {
 		if err != nil {
 			return done, err
 		}
-		if begins <= first { // so that it comes to an end
+		if begins <= first { // so that the pass ends
 			end = max(end, noted)
 		}
 		left, err := st.process(ctx, page)
@@ -100,10 +101,10 @@ func (st *Stream) Pass(ctx context.Context) (Passed, error) {
 	}
 }
 
-// lookBelow puts entries of the rows that lie where others do into the place of those that
-// say to look at them, and returns the others of the page with the number of the last entry
-// that it made, 0 for none. What was noted is committed by now, so that all rows are seen
-// whose own entries do not come later.
+// lookBelow replaces the entries that ask to check dependent rows by entries of those rows.
+// It returns the other entries of the page, and the number of the last entry that it
+// inserted, 0 for none. The changes that the entries note are committed by now, so that it
+// sees all rows except those whose own entries come later.
 func (st *Stream) lookBelow(ctx context.Context, page []Entry) (others []Entry, last int64, err error) {
 	above := map[int][]int64{} // ids, by the tables' numbers
 	var gone []int64
@@ -144,8 +145,8 @@ func (st *Stream) do(ctx context.Context, f func(*backend.Session) error) error 
 	return st.of.leader.From(st.from).Do(ctx, f)
 }
 
-// end is the number of the last entry. A runner that finds none must learn, too,
-// that another has taken over.
+// end is the number of the last entry. It also checks the epoch, as a runner that finds no
+// entry must learn that another one has taken over.
 func (st *Stream) end(ctx context.Context) (end int64, err error) {
 	err = st.do(ctx, func(s *backend.Session) error {
 		fence, err := s.Number(ctx, "SELECT epoch FROM "+st.from.Fence+" WHERE job = ?", st.of.state.Name)
@@ -187,7 +188,7 @@ func (st *Stream) readBounds(ctx context.Context, s *backend.Session, lock bool)
 	return all, nil
 }
 
-// process applies a page and returns the entries that stay.
+// process applies a page and returns the entries that stay in the log.
 func (st *Stream) process(ctx context.Context, page []Entry) (left []Entry, err error) {
 	var spans []lead.Span
 	err = st.do(ctx, func(s *backend.Session) error {
@@ -233,7 +234,7 @@ func (st *Stream) process(ctx context.Context, page []Entry) (left []Entry, err 
 	return left, st.ack(ctx, gone, drop)
 }
 
-// applyTable leaves in ids what was brought to its place.
+// applyTable sets ids[id] to true for the rows that were applied.
 func (st *Stream) applyTable(ctx context.Context, t *openjob.Table, ids map[int64]bool) error {
 	if len(ids) == 0 {
 		return nil
@@ -261,8 +262,8 @@ func (st *Stream) applyTable(ctx context.Context, t *openjob.Table, ids map[int6
 	})
 }
 
-// ack deletes the entries that were applied, and those that no copier has
-// reached: that is decided by bounds read in this same transaction.
+// ack deletes the entries that were applied, and those that no copier has reached, by the
+// bounds that it reads in the same transaction.
 func (st *Stream) ack(ctx context.Context, gone []int64, drop []Entry) error {
 	if len(gone) == 0 && len(drop) == 0 {
 		return nil
@@ -295,8 +296,8 @@ func (st *Stream) ack(ctx context.Context, gone []int64, drop []Entry) error {
 	return err
 }
 
-// Along is a stream from the log of the source with other ends, for those who move some
-// of the rows.
+// Along is a stream from the log of the source with other ends, for callers that move only
+// some of the rows.
 func (ss *Streams) Along(ends Ends) *Stream {
 	return &Stream{of: ss, from: ss.state.Source, log: ss.state.LogTable(), bounds: ss.state.Spans, ends: ends}
 }

@@ -4,7 +4,7 @@ package idmap
 
 import "fmt"
 
-// Direction is where rows are going.
+// Direction is the side to which rows are copied.
 type Direction bool
 
 // The directions.
@@ -13,7 +13,7 @@ const (
 	ToSource Direction = false
 )
 
-// columns of the map table: what is known, and what is looked for.
+// columns returns the columns of the map table for the known and for the wanted id.
 func (d Direction) columns() (from, to string) {
 	if d == ToShards {
 		return "old", "new"
@@ -21,7 +21,7 @@ func (d Direction) columns() (from, to string) {
 	return "new", "old"
 }
 
-// Dictionary turns ids of one side into those of the other.
+// Dictionary translates ids of one side to those of the other.
 type Dictionary struct {
 	Way   Direction
 	known map[*Renumbering]map[int64]int64 // from map tables
@@ -44,10 +44,10 @@ func (d Dictionary) Turn(r *Renumbering, id int64) (int64, error) {
 	return Old(r.By, id)
 }
 
-// Wanted are ids that map tables have to turn.
+// Wanted are ids for which map tables have to be read.
 type Wanted map[*Renumbering]map[int64]bool
 
-// Add takes an id, unless no map table has to be asked for it.
+// Add adds an id, unless its renumbering has no map table.
 func (w Wanted) Add(r *Renumbering, id int64) {
 	if !r.IsDrawn() || id == 0 {
 		return

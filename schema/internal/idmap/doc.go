@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package idmap turns the ids that rows have on the source of a migration into those
+// Package idmap translates the ids that rows have on the source of a migration to the ids
 // that they have on the shards, and back.
 //
 // A [Numbering] keeps ids, computes them, or takes them from a generator. Ids from a generator
@@ -9,8 +9,8 @@
 //
 // # Promise
 //
-// One id has one counterpart, whatever is killed: a pair is committed on the source, by
-// the runner that leads, before any row is written with it. An id without one is
-// [ErrNoID]. A Numbering, a Table and a Writer are safe for concurrent use; a Wanted and
-// a Dictionary are for one goroutine.
+// An id has one counterpart, also after crashes: the leading runner commits a pair on the
+// source before it writes any row with it. For an id without a counterpart the error is
+// [ErrNoID]. A Numbering, a Table and a Writer are safe for concurrent use; a Wanted and a
+// Dictionary are for one goroutine.
 package idmap

@@ -16,17 +16,16 @@ import (
 // ErrNoID: an id has no counterpart on the other side.
 var ErrNoID = errors.New("migrate: the id has no counterpart")
 
-// Numbering is a way to number rows anew.
+// Numbering gives rows new ids.
 type Numbering interface {
-	// Text says what it does, for people and for the digest of a plan. It tells
-	// different numberings apart, and no secret.
+	// Text describes the numbering for people and for the digest of a plan. It differs for
+	// different numberings and contains no secret.
 	Text() string
-	// Check fails when it cannot work.
+	// Check fails when the numbering cannot be used.
 	Check() error
 }
 
-// pure is a numbering that needs no database. Both functions are for numbers
-// from 1 up.
+// pure is a numbering that needs no database. Both functions take numbers from 1 up.
 type pure interface {
 	Numbering
 	forward(old int64) (int64, error)
@@ -50,14 +49,14 @@ func turn(by Numbering, id int64, f func(pure) (int64, error)) (int64, error) {
 	p, ok := by.(pure)
 	switch {
 	case !ok:
-		return 0, fmt.Errorf("%w: only the map table knows that of %d; ask Job.ResolveOld", ErrNoID, id)
+		return 0, fmt.Errorf("%w: only the map table has the counterpart of %d; use Job.ResolveOld", ErrNoID, id)
 	case id < 0:
 		return 0, fmt.Errorf("%w: %d is below zero, and only ids from 1 up are numbered anew", ErrNoID, id)
 	}
 	return f(p)
 }
 
-// Keeps reports whether ids stay as they are, as they do when nothing is said.
+// Keeps reports whether ids stay as they are; nil keeps them.
 func Keeps(by Numbering) bool {
 	_, keeps := by.(Kept)
 	return keeps || by == nil
@@ -66,22 +65,22 @@ func Keeps(by Numbering) bool {
 // Kept leaves ids as they are.
 type Kept struct{}
 
-// Text says that ids are kept.
+// Text returns "kept".
 func (Kept) Text() string { return "kept" }
 
-// Check finds nothing.
+// Check returns nil.
 func (Kept) Check() error { return nil }
 
-// Affine makes old·m + s of an id.
+// Affine turns an id into id·Factor + Offset.
 type Affine struct{ Factor, Offset int64 }
 
 // Text is the formula.
 func (a Affine) Text() string { return fmt.Sprintf("old * %d + %d", a.Factor, a.Offset) }
 
-// Check fails for numbers by which ids would not come from 1 up.
+// Check fails when the new ids could be below 1.
 func (a Affine) Check() error {
 	if a.Factor < 1 || a.Offset < 0 {
-		return fmt.Errorf("Affine(%d, %d): the factor must be from 1 up, and what is added from 0 up", a.Factor, a.Offset)
+		return fmt.Errorf("Affine(%d, %d): the factor must be at least 1, and the offset at least 0", a.Factor, a.Offset)
 	}
 	return nil
 }
@@ -106,13 +105,13 @@ type keyed struct {
 	err       error
 }
 
-// NewKeyed has the error, if there is one, until the numbering is checked.
+// NewKeyed returns a numbering by the key. An error in making it is returned by Check.
 func NewKeyed(key [16]byte) Numbering {
 	s, err := keygen.NewScrambler(key, 63)
 	return keyed{s, err}
 }
 
-// Text shows which key it is by what it does.
+// Text identifies the key by the new id of 1, without disclosing the key.
 func (k keyed) Text() string {
 	one, err := k.forward(1)
 	if err != nil {
@@ -137,10 +136,10 @@ func (k keyed) backward(id int64) (int64, error) {
 	return k.scrambler.Unscramble(id)
 }
 
-// Drawn is a numbering by a generator, with a map table.
+// Drawn takes new ids from a generator and keeps them in a map table.
 type Drawn struct{ Generator keygen.Generator[int64] }
 
-// Text says that there is a map table.
+// Text returns "map table".
 func (Drawn) Text() string { return "map table" }
 
 // Check fails without a generator.

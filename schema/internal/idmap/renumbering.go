@@ -8,15 +8,15 @@ import (
 	"github.com/shardid/shardid/schema/internal/backend"
 )
 
-// Renumbering is how the rows of one table get new ids. Columns that refer to
-// them have the same one. nil keeps them.
+// Renumbering is how the rows of one table get new ids. Columns that refer to them share
+// it. nil keeps the ids.
 type Renumbering struct {
 	By     Numbering
 	Of     *backend.Table // the table of the source
-	Number int            // of that table, under which the map table has the ids
+	Number int            // the table's number in the map table
 }
 
-// IsDrawn reports whether a map table has the ids; one of nil has none.
+// IsDrawn reports whether a map table has the ids; false for nil.
 func (r *Renumbering) IsDrawn() bool {
 	if r == nil {
 		return false
@@ -25,7 +25,7 @@ func (r *Renumbering) IsDrawn() bool {
 	return drawn
 }
 
-// Text says what becomes of ids, without a key.
+// Text describes the numbering without disclosing a key.
 func (r *Renumbering) Text() string { return r.By.Text() }
 
 // Accepts fails when an id has no counterpart on the shards.

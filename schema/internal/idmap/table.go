@@ -18,11 +18,11 @@ type Doer interface {
 	Do(ctx context.Context, f func(*backend.Session) error) error
 }
 
-// Table is the map table of a job, by its name: it remembers which ids the rows of
-// the source have on the shards.
+// Table is the name of a job's map table, which stores the new id of each row of the
+// source.
 type Table string
 
-// LookUp reads what the map tables know.
+// LookUp reads counterparts from map tables.
 func (m Table) LookUp(ctx context.Context, on Doer, ids Wanted, way Direction) (Dictionary, error) {
 	d := Dictionary{way, map[*Renumbering]map[int64]int64{}}
 	for r, wanted := range ids {
@@ -62,11 +62,11 @@ type Writer struct {
 	Source   *backend.Database
 	From     Doer                                                            // reads the source
 	OnSource func(ctx context.Context, f func(*backend.Session) error) error // in a transaction in which this runner leads
-	Persist  func(ctx context.Context) error                                 // makes what was written last, if a lock keeps it from that
+	Persist  func(ctx context.Context) error                                 // commits what was written, if a lock would delay that
 }
 
-// Dictionary knows all of the ids afterwards: those that had no counterpart get
-// one, which is there to stay before any row is written with it.
+// Dictionary returns the counterparts of all these ids. It first commits new ones for ids
+// that have none, so that no row is written with an uncommitted id.
 func (w Writer) Dictionary(ctx context.Context, ids Wanted, way Direction) (Dictionary, error) {
 	d, err := w.LookUp(ctx, w.From, ids, way)
 	if err != nil {
@@ -98,8 +98,8 @@ func missingFrom(known map[int64]int64, wanted map[int64]bool) []int64 {
 	return missing
 }
 
-// extend gives ids counterparts. Another goroutine may be giving some to the
-// same ones: a unique key lets one of the two through, and the other looks again.
+// extend gives ids counterparts. If another goroutine does the same for one of them, a
+// unique key refuses one of the two, which then reads again.
 func (w Writer) extend(ctx context.Context, r *Renumbering, ids []int64, way Direction, known map[int64]int64) error {
 	var drawn []int64
 	if way == ToShards {
@@ -109,7 +109,7 @@ func (w Writer) extend(ctx context.Context, r *Renumbering, ids []int64, way Dir
 		}
 	}
 	err := w.OnSource(ctx, func(s *backend.Session) error {
-		// Nobody may know whether an attempt before was committed.
+		// An earlier attempt may have been committed without an answer.
 		if err := w.read(ctx, s, r, ids, way, known); err != nil {
 			return err
 		}
@@ -139,7 +139,7 @@ func counted(above int64, n int) []int64 {
 	return ids
 }
 
-// insert pairs the ids that are not known with drawn ones.
+// insert stores pairs of the ids without counterparts and drawn ids.
 func (m Table) insert(ctx context.Context, s *backend.Session, r *Renumbering, ids, drawn []int64, way Direction, known map[int64]int64) error {
 	from, to := way.columns()
 	var values []string
@@ -157,7 +157,8 @@ func (m Table) insert(ctx context.Context, s *backend.Session, r *Renumbering, i
 	return nil
 }
 
-// Highest is the highest id that the source has given or could take for given.
+// Highest is the highest id that the source has used or that the map table has reserved for
+// it.
 func (m Table) Highest(ctx context.Context, s *backend.Session, r *Renumbering) (int64, error) {
 	counter, err := s.Database.Counter(ctx, s, r.Of.Name)
 	if err != nil {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package lead knows who leads a job, where the job stands and whether its tables are
-// still those that it began with.
+// Package lead elects the leading runner of a job, stores the phase and progress of the
+// job, and detects tables that are no longer those with which it began.
 //
 // [Take] makes a runner the [Leader] of a job: it holds the lock on the job and keeps it
 // by a heartbeat, and gets an epoch that is higher than any database has seen.
 // [Leader.On] runs a function in a transaction that checks the epoch first, and is what
-// stages write with. [State] reads what the databases have noted of a job: its phase, how
-// far each table is copied, and what tells that a table was truncated, altered, restored
-// or moved to another server.
+// stages write with. [State] reads what the databases store about a job: its phase, how far
+// each table is copied, and the identities that show that a table was truncated, altered,
+// restored or moved to another server.
 //
 // # Promise
 //

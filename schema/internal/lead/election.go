@@ -15,11 +15,11 @@ import (
 	"github.com/shardid/shardid/schema/internal/proto"
 )
 
-// term is what databases know the leadership of one runner by.
+// term is the leadership of one runner, as the databases store it.
 type term struct {
 	job   string
 	epoch int64
-	mark  string // by which shards know the job from one of this name on another source
+	mark  string // distinguishes the job, on shards, from one of the same name on another source
 }
 
 // elect begins a term with a higher epoch than any database has seen.
@@ -40,7 +40,7 @@ func elect(ctx context.Context, j *openjob.Job) (*term, error) {
 		}
 	}
 	t.epoch++
-	for _, side := range sides { // the source first: two that chose one epoch meet there
+	for _, side := range sides { // the source first: it refuses the second of two runners that chose the same epoch
 		err := side.Do(ctx, func(s *backend.Session) error {
 			if side == j.Source {
 				return t.claim(ctx, s)
@@ -54,8 +54,8 @@ func elect(ctx context.Context, j *openjob.Job) (*term, error) {
 	return t, nil
 }
 
-// claim raises the fence of the source, where the epoch must be new, or another runner
-// that read the same one would have it too.
+// claim raises the fence of the source. It fails when the epoch is not new, because another
+// runner read the same one.
 func (t *term) claim(ctx context.Context, s *backend.Session) error {
 	return s.Tx(ctx, func() error {
 		result, err := s.ExecContext(ctx, "UPDATE "+s.Database.Fence+" SET epoch = ? WHERE job = ? AND epoch < ?", t.epoch, t.job, t.epoch)
@@ -69,8 +69,8 @@ func (t *term) claim(ctx context.Context, s *backend.Session) error {
 	})
 }
 
-// fence reads the epoch of a database, 0 when it has none. A job of the same name
-// on another source has its own logs and triggers under the same names.
+// fence reads the epoch of a database, 0 when it has none. It refuses a job of the same
+// name on another source, whose logs and triggers would have the same names.
 func (t *term) fence(ctx context.Context, s *backend.Session) (epoch int64, err error) {
 	var mark string
 	err = s.QueryRowContext(ctx, "SELECT epoch, owner FROM "+s.Database.Fence+" WHERE job = ?"+s.Database.LockRead(), t.job).Scan(&epoch, &mark)
@@ -84,7 +84,7 @@ func (t *term) fence(ctx context.Context, s *backend.Session) (epoch int64, err 
 	return epoch, err
 }
 
-// raise makes the epoch that of a database, unless a newer one is there.
+// raise stores the epoch in a database, unless that has a newer one.
 func (t *term) raise(ctx context.Context, s *backend.Session) error {
 	return s.Tx(ctx, func() error {
 		if err := s.Ensure(ctx, s.Database.Fence, "job, epoch, owner", t.job, 0, t.mark); err != nil {
@@ -100,7 +100,7 @@ func (t *term) raise(ctx context.Context, s *backend.Session) error {
 	})
 }
 
-// readMark reads the job's mark, and makes one when the job is first led.
+// readMark reads the job's mark, and creates one when the job is led for the first time.
 func (t *term) readMark(ctx context.Context, s *backend.Session) error {
 	return s.Tx(ctx, func() error {
 		if err := s.Ensure(ctx, s.Database.Fence, "job, epoch, owner", t.job, 0, rand.Text()); err != nil {
@@ -110,8 +110,8 @@ func (t *term) readMark(ctx context.Context, s *backend.Session) error {
 	})
 }
 
-// check fails unless the runner still leads. In a
-// transaction the answer holds until its end.
+// check fails unless the runner still leads. In a transaction, the answer stays true until
+// the end.
 func (t *term) check(ctx context.Context, s *backend.Session) error {
 	query := "SELECT epoch FROM " + s.Database.Fence + " WHERE job = ?"
 	if !s.Locked || s.Database.Undoes() { // otherwise the table is locked
@@ -124,22 +124,23 @@ func (t *term) check(ctx context.Context, s *backend.Session) error {
 	return led(s.Database, t.epoch, fence)
 }
 
-// led fails unless the runner of the epoch leads by the fence of this database.
+// led fails unless the runner with this epoch leads according to the fence of this
+// database.
 func led(s *backend.Database, epoch, fence int64) error {
 	switch {
 	case proto.Leads(epoch, fence):
 		return nil
-	case fence < epoch: // it knew of this runner before
+	case fence < epoch: // the database had this epoch when the runner began
 		return fmt.Errorf("%w: database %s is as it was before this runner began: it was restored", openjob.ErrChanged, s.Label)
 	}
 	return ErrFenced
 }
 
-// makeTables creates what is missing of a migration's own tables. The logs of
-// the shards are used after the switch.
+// makeTables creates the missing ones of a migration's own tables. The logs on the shards
+// are used after the switch.
 func makeTables(ctx context.Context, st *State) error {
 	phase, err := st.ReadPhase(ctx)
-	if err != nil || phase == proto.Finalized { // which has dropped the logs
+	if err != nil || phase == proto.Finalized { // Finalize has dropped the logs
 		return err
 	}
 	if err := st.Source.Do(ctx, func(s *backend.Session) error { return create(ctx, s, st.SourceTables()) }); err != nil {

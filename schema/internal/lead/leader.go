@@ -14,22 +14,23 @@ import (
 	"github.com/shardid/shardid/sharding"
 )
 
-// Leader is the leadership of a job: this runner is the newest. Release it.
+// Leader is the leadership of a job: this runner is the newest one. Release it.
 type Leader struct {
 	*Pulse
 
 	job    *openjob.Job
 	state  *State
 	term   *term
-	holder *backend.Session // of the lock on the job; only heartbeat uses it
+	holder *backend.Session // holds the lock on the job; only heartbeat uses it
 	beats  sync.WaitGroup
 	stop   context.CancelFunc                     // ends heartbeat
 	held   map[*backend.Database]*backend.Session // connections with the lock of their database, in a switch
 }
 
-// Take takes the job over: it gets a higher epoch than any database has seen,
-// and tells all of them, so that a runner thought dead can write no more. cause says why
-// the leader is held back at a moment, "" when it is not; nil is never.
+// Take takes the leadership of the job: it gets a higher epoch than any database has
+// stored, and stores it in all of them, so that older runners can no longer write. cause
+// returns why the leader is throttled at the moment, "" when it is not; nil never returns a
+// cause.
 func Take(ctx context.Context, of *State, cause func() string) (*Leader, error) {
 	if err := makeTables(ctx, of); err != nil {
 		return nil, err
@@ -59,32 +60,31 @@ func Take(ctx context.Context, of *State, cause func() string) (*Leader, error) 
 	return l, nil
 }
 
-// Release gives the lock on the job back.
+// Release releases the lock on the job.
 func (l *Leader) Release() {
 	l.stop()
 	l.beats.Wait()
 	l.holder.Close()
 }
 
-// Epoch is that of this runner.
+// Epoch is the epoch of this runner.
 func (l *Leader) Epoch() int64 { return l.term.epoch }
 
-// CheckEpoch fails unless this runner still leads. In a transaction the answer holds
-// until its end.
+// CheckEpoch fails unless this runner still leads. In a transaction, the answer stays true
+// until the end.
 func (l *Leader) CheckEpoch(ctx context.Context, s *backend.Session) error {
 	return l.term.check(ctx, s)
 }
 
-// Hold has everything go through connections that hold the lock of their database, for
-// as long as a switch keeps them; nil ends it.
+// Hold routes all statements through connections that hold the lock of their database,
+// while a switch keeps the locks; nil ends this.
 func (l *Leader) Hold(held map[*backend.Database]*backend.Session) { l.held = held }
 
-// beatEvery is how often a leader lets its server hear of it.
+// beatEvery is the interval of the heartbeat.
 const beatEvery = backend.LeadTerm / 6
 
-// heartbeat keeps the lock for as long as the process runs and reaches the
-// server. Losing it is not dangerous: another runner may lead then, and fences
-// this one.
+// heartbeat keeps the lock while the process runs and reaches the server. Losing the lock
+// is safe: another runner may then lead, and fences this one.
 func (l *Leader) heartbeat(ctx context.Context) {
 	for backend.Wait(ctx, beatEvery) == nil {
 		if l.holder.Exec(ctx, "SELECT 1") != nil {
@@ -93,12 +93,13 @@ func (l *Leader) heartbeat(ctx context.Context) {
 	}
 }
 
-// OnSource runs f in a transaction of the source in which this runner leads.
+// OnSource runs f in a transaction of the source that checks that this runner leads.
 func (l *Leader) OnSource(ctx context.Context, f func(*backend.Session) error) error {
 	return l.On(ctx, l.job.Source, f)
 }
 
-// On runs f in a transaction in which this runner leads, again if need be.
+// On runs f in a transaction that checks that this runner leads. It repeats f after
+// temporary errors.
 func (l *Leader) On(ctx context.Context, side *backend.Database, f func(*backend.Session) error) error {
 	return l.From(side).Do(ctx, func(s *backend.Session) error {
 		return s.Tx(ctx, func() error {
@@ -110,7 +111,7 @@ func (l *Leader) On(ctx context.Context, side *backend.Database, f func(*backend
 	})
 }
 
-// Register makes the rows of a job whose triggers are in place.
+// Register inserts the rows of a job whose triggers are in place.
 func (l *Leader) Register(ctx context.Context, s *backend.Session) error {
 	if err := lockJobs(ctx, s); err != nil {
 		return err
@@ -140,8 +141,8 @@ func (l *Leader) Register(ctx context.Context, s *backend.Session) error {
 	return s.Exec(ctx, "INSERT INTO "+backend.JobTable+" (job, phase, servers) VALUES (?, ?, ?)", l.job.Name, string(proto.Copying), l.state.servers())
 }
 
-// firstRoute is what the rows of a new job say. After a job that was rolled back
-// and aborted, generators go on making the keys.
+// firstRoute is the route of a new job. After a job that was rolled back and aborted,
+// generators continue to make the keys.
 func firstRoute(ctx context.Context, s *backend.Session, j *openjob.Job) (sharding.Route, error) {
 	for _, t := range j.Tables {
 		row, err := sharding.ReadRoute(ctx, s, t.Conf.Name)
@@ -155,7 +156,7 @@ func firstRoute(ctx context.Context, s *backend.Session, j *openjob.Job) (shardi
 	return sharding.OnSource, nil
 }
 
-// From is the database itself, or the connection that holds its lock.
+// From returns the database, or the connection that holds its lock.
 func (l *Leader) From(side *backend.Database) idmap.Doer {
 	if s := l.held[side]; s != nil {
 		return heldSession{s}
@@ -163,7 +164,7 @@ func (l *Leader) From(side *backend.Database) idmap.Doer {
 	return side
 }
 
-// heldSession is a connection with the lock of its database.
+// heldSession is a connection that holds the lock of its database.
 type heldSession struct{ s *backend.Session }
 
 func (h heldSession) Do(_ context.Context, f func(*backend.Session) error) error { return f(h.s) }
@@ -173,8 +174,8 @@ func (l *Leader) IDWriter() idmap.Writer {
 	return idmap.Writer{Table: l.job.MapTable(), Source: l.job.Source, From: l.From(l.job.Source), OnSource: l.OnSource, Persist: l.persistHeld}
 }
 
-// persistHeld makes what was written under the lock of a switch last: the switch may
-// be given up, and rows with ids of the map table stay on the shards.
+// persistHeld commits what was written under the lock of a switch: the switch may be given
+// up, while rows with ids of the map table stay on the shards.
 func (l *Leader) persistHeld(ctx context.Context) error {
 	held := l.held[l.job.Source]
 	if held == nil {
@@ -186,8 +187,8 @@ func (l *Leader) persistHeld(ctx context.Context) error {
 	return l.CheckEpoch(ctx, held)
 }
 
-// Enter changes the phase; the caller has checked the epoch in the same
-// transaction, or holds the lock.
+// Enter changes the phase. The caller must have checked the epoch in the same transaction,
+// or hold the lock.
 func (l *Leader) Enter(ctx context.Context, s *backend.Session, from, to proto.Phase) error {
 	if err := proto.Check(from, to); err != nil {
 		return fmt.Errorf("%w: %w", ErrPhase, err)
@@ -203,7 +204,7 @@ func (l *Leader) Enter(ctx context.Context, s *backend.Session, from, to proto.P
 	return err
 }
 
-// SetRoute says where the application finds the tables.
+// SetRoute stores the route, by which the application finds the tables.
 func (l *Leader) SetRoute(ctx context.Context, s *backend.Session, route sharding.Route) error {
 	for _, t := range l.job.Tables {
 		if err := s.Exec(ctx, "DELETE FROM "+backend.RouteTable+" WHERE tbl = ?", t.Conf.Name); err != nil {
@@ -216,7 +217,7 @@ func (l *Leader) SetRoute(ctx context.Context, s *backend.Session, route shardin
 	return nil
 }
 
-// Identify writes down what the tables are now.
+// Identify stores the present identities of the tables.
 func (l *Leader) Identify(ctx context.Context, s *backend.Session) error {
 	for _, t := range l.job.Tables {
 		identity, err := s.Database.Identity(ctx, s, t.Name)
@@ -230,8 +231,8 @@ func (l *Leader) Identify(ctx context.Context, s *backend.Session) error {
 	return nil
 }
 
-// Acknowledge writes down what the tables and the servers are now, after somebody made
-// sure of every row.
+// Acknowledge stores the present identities of the tables and servers, after every row was
+// verified.
 func (l *Leader) Acknowledge(ctx context.Context, s *backend.Session, is Identities) error {
 	if err := l.Identify(ctx, s); err != nil {
 		return err

@@ -14,14 +14,14 @@ import (
 	"github.com/shardid/shardid/schema/internal/proto"
 )
 
-// ErrOwned is that another job has a table of the source: Register has made nothing, now
-// or before.
+// ErrOwned says that another job has a table of the source. Register has inserted nothing,
+// neither now nor earlier.
 var ErrOwned = fmt.Errorf("%w: a table belongs to one job", backend.ErrNotReady)
 
-// CheckOwner refuses tables that another job has: two that write to the same
-// shards would take each other's rows for strays, and an Abort of one would empty
-// what the other serves from. In a transaction the answer holds until its end, if
-// all jobs of the source wait for it, as they do after lockJobs.
+// CheckOwner refuses tables that another job has: two jobs with the same shards would
+// remove each other's rows as strays, and an Abort of one would empty the tables from which
+// the other serves. In a transaction, the answer stays true until the end, if it has called
+// lockJobs.
 func CheckOwner(ctx context.Context, s *backend.Session, of string, tables []string) error {
 	return s.Each(ctx, func(rows *sql.Rows) error {
 		var job, name string
@@ -38,14 +38,14 @@ func CheckOwner(ctx context.Context, s *backend.Session, of string, tables []str
 		of, string(proto.Finalized))
 }
 
-// lockJobs has all jobs of the source wait for the end of the transaction.
+// lockJobs makes all jobs of the source wait for the end of the transaction.
 func lockJobs(ctx context.Context, s *backend.Session) error {
 	return s.Exec(ctx, "UPDATE "+s.Database.Fence+" SET epoch = epoch")
 }
 
-// Own notes in the databases with shards that their tables are this job's. Those
-// of another job are refused, whatever its source is: equal ids of two sources
-// would be taken for one row.
+// Own stores in the databases with shards that their tables are this job's. It refuses
+// tables of another job, whatever its source is: equal ids of two sources would be taken
+// for one row.
 func (l *Leader) Own(ctx context.Context) error {
 	return l.eachOwned(ctx, func(s *backend.Session, to *openjob.Target) error {
 		if err := s.Ensure(ctx, backend.OwnerTable, "name, job, owner", to.Name, l.job.Name, l.term.mark); err != nil {
@@ -63,14 +63,14 @@ func (l *Leader) Own(ctx context.Context) error {
 	})
 }
 
-// Disown gives the tables of the job free for others.
+// Disown makes the tables of the job available to others.
 func (l *Leader) Disown(ctx context.Context) error {
 	return l.eachOwned(ctx, func(s *backend.Session, to *openjob.Target) error {
 		return s.Exec(ctx, "DELETE FROM "+backend.OwnerTable+" WHERE name = ? AND job = ? AND owner = ?", to.Name, l.job.Name, l.term.mark)
 	})
 }
 
-// eachOwned runs f for each table of the shards, in a transaction in which this
+// eachOwned runs f for each table of the shards, in a transaction that checks that this
 // runner leads.
 func (l *Leader) eachOwned(ctx context.Context, f func(*backend.Session, *openjob.Target) error) error {
 	for _, t := range l.job.Tables {
@@ -83,8 +83,8 @@ func (l *Leader) eachOwned(ctx context.Context, f func(*backend.Session, *openjo
 	return nil
 }
 
-// OwnerOf is the job that a table of a shard belongs to, "" for none. In a
-// transaction it stays that until the end.
+// OwnerOf is the job that owns a table of a shard, "" for none. In a transaction, the
+// answer stays true until the end.
 func OwnerOf(ctx context.Context, c *backend.Session, name string) (job, mark string, err error) {
 	err = c.QueryRowContext(ctx, "SELECT job, owner FROM "+backend.OwnerTable+" WHERE name = ?"+c.Database.LockRead(), name).Scan(&job, &mark)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -93,7 +93,7 @@ func OwnerOf(ctx context.Context, c *backend.Session, name string) (job, mark st
 	return job, mark, err
 }
 
-// is: the job and the mark are this one's.
+// is reports whether the job and the mark are this one's.
 func (l *Leader) is(job, mark string) bool { return job == l.job.Name && mark == l.term.mark }
 
 // Owns reports whether a table of the shards is this job's.

@@ -13,20 +13,20 @@ import (
 	"github.com/shardid/shardid/schema/internal/openjob"
 )
 
-// RunnerTable is where the leading runner of each job says on the source who it is and
-// what it does. It is made by the first one that says something.
+// RunnerTable is where the leading runner of each job stores, on the source, who it is and
+// what it does. The first runner creates it.
 const RunnerTable = "shardid_runner"
 
 const (
-	// PulseEvery is how often a leader says something, and noteWithin how long it tries to.
+	// PulseEvery is how often a leader writes its row, and noteWithin how long it tries to.
 	PulseEvery = 2 * time.Second
 	noteWithin = 2 * time.Second
 
 	rateOver = time.Minute // see Pulse.rates
 )
 
-// Pulse is what a leader says of itself. Nothing fails because it cannot be said: a
-// source that is away is for those to report who need it.
+// Pulse writes the state of a leader. Its errors are ignored: whoever needs the source
+// reports that it is unreachable.
 type Pulse struct {
 	job   *openjob.Job
 	term  *term
@@ -34,13 +34,13 @@ type Pulse struct {
 	does  atomic.Pointer[string]
 	cause func() string
 
-	began   string // the clock of the source when it first spoke, as a number
+	began   string // the source's time at the first write, as a number
 	samples []sample
-	back    bool // the shards serve, by the phase of the last word
+	back    bool // the shards serve, by the phase at the last write
 	logs    map[*backend.Database]*logAge
 }
 
-// sample is how many rows were written until a moment.
+// sample is how many rows were written up to a moment.
 type sample struct {
 	at               time.Time
 	copied, followed int64
@@ -59,27 +59,27 @@ func newPulse(j *openjob.Job, t *term, cause func() string) *Pulse {
 	return p
 }
 
-// Does says what the leader does from now on.
+// Does sets the leader's present activity.
 func (p *Pulse) Does(what string) { p.does.Store(&what) }
 
-// speaks until ctx ends.
+// speaks writes the row regularly until ctx ends.
 func (p *Pulse) speaks(ctx context.Context) {
 	for backend.Wait(ctx, PulseEvery) == nil {
 		p.speak(ctx, true)
 	}
 }
 
-// speak says something once. A switch locks the log, so that the first word, for which
-// the lead waits, leaves the log alone.
+// speak writes the row once. A switch locks the log, so that the first write, for which the
+// leader waits, does not read the log.
 func (p *Pulse) speak(ctx context.Context, lag bool) {
 	ctx, done := context.WithTimeout(ctx, noteWithin)
 	defer done()
 	_ = p.job.Source.Once(ctx, func(s *backend.Session) error { return p.note(ctx, s, lag) })
 }
 
-// note writes the row, unless a newer runner has.
+// note writes the row, unless a newer runner has written it.
 func (p *Pulse) note(ctx context.Context, s *backend.Session, lag bool) error {
-	if p.began == "" { // texts are bytes, in whatever character set the database is
+	if p.began == "" { // texts are stored as bytes, independent of the database's character set
 		bytes := s.Database.BytesType()
 		if err := s.Exec(ctx, "CREATE TABLE IF NOT EXISTS "+RunnerTable+" (job VARCHAR(64) NOT NULL PRIMARY KEY, epoch BIGINT NOT NULL DEFAULT 0,"+
 			" host "+bytes+", pid BIGINT NOT NULL DEFAULT 0, doing "+bytes+", cause "+bytes+", began BIGINT NOT NULL DEFAULT 0, heard BIGINT NOT NULL DEFAULT 0,"+
@@ -109,8 +109,8 @@ func (p *Pulse) note(ctx context.Context, s *backend.Session, lag bool) error {
 		caught, caught, p.term.epoch, []byte(p.host), os.Getpid(), []byte(*p.does.Load()), []byte(p.cause()), copied, followed, p.job.Name, p.term.epoch)
 }
 
-// rates are how many rows were copied, and of how many rows changes brought over, in a
-// second over the last minute, or since the runner leads if that is less.
+// rates are how many rows were copied per second, and how many changes applied, over the
+// last minute, or since the runner leads if that is shorter.
 func (p *Pulse) rates() (copied, followed int64) {
 	is := sample{time.Now(), p.job.Copied.Load(), p.job.Followed.Load()}
 	p.samples = append(p.samples, is)

@@ -14,10 +14,10 @@ import (
 	"github.com/shardid/shardid/schema/internal/proto"
 )
 
-// State is where a job stands, as its databases have it. Whoever asks need not lead.
+// State reads the state of a job from its databases. A caller need not lead.
 type State struct{ *openjob.Job }
 
-// ReadPhase is Phase, on a connection of its own.
+// ReadPhase reads the phase on a connection of its own.
 func (st *State) ReadPhase(ctx context.Context) (phase proto.Phase, err error) {
 	err = st.Source.Do(ctx, func(s *backend.Session) error {
 		phase, err = st.Phase(ctx, s)
@@ -26,13 +26,13 @@ func (st *State) ReadPhase(ctx context.Context) (phase proto.Phase, err error) {
 	return phase, err
 }
 
-// Span is how far the copy of a table is.
+// Span is how far the copy of a table has come.
 type Span struct {
 	Low, High proto.Bound
 	Identity  string
 }
 
-// Phase is that of the job, "" when it was never begun.
+// Phase is the phase of the job, "" when it was never begun.
 func (st *State) Phase(ctx context.Context, s *backend.Session) (proto.Phase, error) {
 	there, err := s.Database.Exists(ctx, s, backend.JobTable)
 	if err != nil || !there {
@@ -52,8 +52,8 @@ func (st *State) Phase(ctx context.Context, s *backend.Session) (proto.Phase, er
 	return "", fmt.Errorf("%w: the job is %q, which this version does not know", ErrPhase, phase)
 }
 
-// Spans are how far each table is, in the order of the job. With lock, they stay that
-// until the end of the transaction.
+// Spans returns the progress of each table, in the order of the job. With lock, the rows
+// stay locked until the end of the transaction.
 func (st *State) Spans(ctx context.Context, s *backend.Session, lock bool) ([]Span, error) {
 	all := make([]Span, len(st.Tables))
 	query := "SELECT tbl, low, hig, identity FROM " + backend.SpanTable + " WHERE job = ?"
@@ -83,7 +83,7 @@ func (st *State) Spans(ctx context.Context, s *backend.Session, lock bool) ([]Sp
 
 func boundOf(v sql.NullInt64) proto.Bound { return proto.Bound{Set: v.Valid, ID: v.Int64} }
 
-// ReadSpans is Spans, on a connection of its own.
+// ReadSpans reads the spans on a connection of its own.
 func (st *State) ReadSpans(ctx context.Context) (spans []Span, err error) {
 	err = st.Source.Do(ctx, func(s *backend.Session) error {
 		spans, err = st.Spans(ctx, s, false)
@@ -92,7 +92,7 @@ func (st *State) ReadSpans(ctx context.Context) (spans []Span, err error) {
 	return spans, err
 }
 
-// servers tells where all databases of the job are.
+// servers identifies the servers of all databases of the job.
 func (st *State) servers() string {
 	all := []string{st.Source.ServerID}
 	for _, side := range st.Shards {
@@ -108,7 +108,7 @@ func (st *State) Moved(ctx context.Context, s *backend.Session) (bool, error) {
 }
 
 // CheckIdentities fails when a table was truncated, rebuilt or altered, or has lost its
-// triggers: the log does not know of it, or not of all that has happened since.
+// triggers: the log then lacks changes.
 func (st *State) CheckIdentities(ctx context.Context, s *backend.Session) error {
 	spans, err := st.Spans(ctx, s, false)
 	if err != nil {
@@ -134,7 +134,7 @@ func (st *State) CheckIdentities(ctx context.Context, s *backend.Session) error 
 	return st.CheckWatches(ctx, s)
 }
 
-// CheckWatches fails when rows may have changed that no trigger sees.
+// CheckWatches fails when rows may have changed without a trigger that notes it.
 func (st *State) CheckWatches(ctx context.Context, s *backend.Session) error {
 	lost, err := openjob.WatchesOf(st.Job).Lost(ctx, s)
 	if err == nil && len(lost) > 0 {
@@ -143,7 +143,7 @@ func (st *State) CheckWatches(ctx context.Context, s *backend.Session) error {
 	return err
 }
 
-// CheckDefinitions is what can be asked of a table on another server.
+// CheckDefinitions makes the checks that are possible on another server.
 func (st *State) CheckDefinitions(ctx context.Context, s *backend.Session) error {
 	spans, err := st.Spans(ctx, s, false)
 	if err != nil {
@@ -161,11 +161,11 @@ func (st *State) CheckDefinitions(ctx context.Context, s *backend.Session) error
 	return nil
 }
 
-// definitionOf is the part of an identity that all servers have in common.
+// definitionOf is the part of an identity that is the same on all servers.
 func definitionOf(identity string) string { return identity[strings.LastIndex(identity, " ")+1:] }
 
-// Differs says in what the job, when it is under way, was begun with another
-// configuration. A table of which nothing is noted is taken as it is.
+// Differs returns the differences between this configuration and the one with which the job
+// was begun. A table without a stored digest is accepted.
 func (st *State) Differs(ctx context.Context, s *backend.Session) ([]string, error) {
 	phase, err := st.Phase(ctx, s)
 	if err != nil || phase == "" || phase == proto.Aborted || phase == proto.Finalized {

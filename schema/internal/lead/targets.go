@@ -13,30 +13,30 @@ import (
 	"github.com/shardid/shardid/schema/internal/openjob"
 )
 
-// The tables of the shards must stay those that the job has filled: one that was
-// emptied or restored meanwhile would lose rows at a cutover, and after one.
+// The tables of the shards must stay the ones that the job has filled: a table that was
+// emptied or restored meanwhile would lose rows at or after a cutover.
 
-// place is a table of a shard: which of the job's, which of its targets.
+// place is a table of a shard: the number of the job's table and of its target.
 type place struct{ tbl, shard int }
 
-// targetIdentity is what tells that the table of a shard is still the one it was.
+// targetIdentity shows whether the table of a shard is still the same.
 type targetIdentity struct {
-	// numbers are those of the table under its name and under that of a closed one:
-	// a TRUNCATE changes them, a DROP, and a restore from statements.
+	// numbers are the server's numbers of the table under its name and under its sealed name.
+	// A TRUNCATE, a DROP and a restore from statements change them.
 	numbers [2]string
-	// beat counts up while a runner is at work: a restore of files goes back.
+	// beat is a counter that rises while a runner works: a restore of files lowers it.
 	beat int64
 }
 
-// follows: the table of the shard is the one that was written down.
+// follows reports whether the table of the shard is the stored one.
 func (is targetIdentity) follows(was targetIdentity) bool {
 	return slices.Contains(is.numbers[:], was.numbers[0]) && is.beat >= was.beat
 }
 
-// Identities are those of the shards' tables.
+// Identities are the identities of the shards' tables.
 type Identities map[place]targetIdentity
 
-// TargetIdentities reads those of all tables of the shards.
+// TargetIdentities reads the identities of all tables of the shards.
 func (st *State) TargetIdentities(ctx context.Context) (Identities, error) {
 	all := Identities{}
 	for _, side := range st.Shards {
@@ -74,7 +74,7 @@ func (st *State) targetIdentitiesOn(ctx context.Context, s *backend.Session, all
 	return err
 }
 
-// NoteTargets writes down what the tables of the shards are now.
+// NoteTargets stores the present identities of the shards' tables.
 func (l *Leader) NoteTargets(ctx context.Context, s *backend.Session, is Identities) error {
 	if err := s.Exec(ctx, "DELETE FROM "+backend.TargetTable+" WHERE job = ?", l.job.Name); err != nil {
 		return err
@@ -93,8 +93,8 @@ func (l *Leader) noteTarget(ctx context.Context, s *backend.Session, at place, i
 		l.job.Name, at.tbl, at.shard, to.Database.Label+"/"+to.Name, cmp.Or(is.numbers[:]...), is.beat)
 }
 
-// NotedTargets reads what was written down of the shards' tables. It has to be read before
-// their identities now: a beat reaches the shards first.
+// NotedTargets reads the stored identities of the shards' tables. It must be called before
+// TargetIdentities, because a beat is written to the shards first.
 func (st *State) NotedTargets(ctx context.Context) (was Identities, err error) {
 	err = st.Source.Do(ctx, func(s *backend.Session) error {
 		was = Identities{}
@@ -109,21 +109,21 @@ func (st *State) NotedTargets(ctx context.Context) (was Identities, err error) {
 	return was, err
 }
 
-// CompareTargets fails when a table of a shard is not the one that was written down.
+// CompareTargets fails when a table of a shard is not the stored one.
 func (st *State) CompareTargets(was, is Identities) error {
 	for at, now := range is {
 		if known, ok := was[at]; ok && !now.follows(known) {
 			t := st.Tables[at.tbl]
 			to := t.Targets[at.shard]
-			return fmt.Errorf("%w: shard %s on %s was truncated, dropped, rebuilt or restored; before a cutover abort the job and begin again, after one %s has its rows, and the runbook says how to bring them back",
+			return fmt.Errorf("%w: shard %s on %s was truncated, dropped, rebuilt or restored; before a cutover, abort the job and begin again; after a cutover %s has its rows, and the runbook says how to restore them",
 				openjob.ErrChanged, to.Name, to.Database.Label, backend.Retired(t.Conf.Name))
 		}
 	}
 	return nil
 }
 
-// CheckTargets fails when a table of a shard is not what it was. One of which
-// nothing is known is taken as it is: an operator has agreed to that.
+// CheckTargets fails when a table of a shard is not the stored one. A table without a
+// stored identity is accepted: an operator has agreed to that.
 func (l *Leader) CheckTargets(ctx context.Context) error {
 	was, err := l.state.NotedTargets(ctx)
 	if err != nil {
@@ -156,7 +156,8 @@ func (l *Leader) CheckTargets(ctx context.Context) error {
 	return l.beat(ctx, is)
 }
 
-// beat counts up, on the shards first: what the source knows, they had.
+// beat raises the counter, on the shards first, so that the source never stores a value
+// that they lack.
 func (l *Leader) beat(ctx context.Context, is Identities) error {
 	next := int64(1)
 	for _, of := range is {

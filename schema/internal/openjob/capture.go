@@ -11,8 +11,8 @@ import (
 	"github.com/shardid/shardid/schema/internal/backend"
 )
 
-// Edges are foreign keys by which the database would change retired tables, or
-// refuse rows because of them.
+// Edges are foreign keys by which the database would change retired tables, or refuse rows
+// because of them.
 func (j *Job) Edges() []string {
 	var found []string
 	for _, t := range j.Tables {
@@ -31,7 +31,7 @@ func (j *Job) Edges() []string {
 	return found
 }
 
-// Capture is what notes the changes of a table of the source.
+// Capture describes the triggers that note the changes of a table of the source.
 func (j *Job) Capture(t *Table) backend.Capture {
 	return backend.Capture{
 		Below: j.descents(t),
@@ -40,9 +40,8 @@ func (j *Job) Capture(t *Table) backend.Capture {
 	}
 }
 
-// descents are the rows that have to be looked at when one of the table's
-// changes: those that the database changes along with it, and those that lie
-// where it lies.
+// descents are the tables whose rows have to be checked when a row of the table changes:
+// rows that the database changes along with it, and rows that lie in its shard.
 func (j *Job) descents(t *Table) []backend.Dependent {
 	all := j.below(t, nil)
 	for _, d := range j.RoutedBelow(t) {
@@ -58,7 +57,7 @@ func (j *Job) descents(t *Table) []backend.Dependent {
 	return all
 }
 
-// below finds what foreign keys change along with a table.
+// below finds the tables whose rows foreign keys change along with a row of the table.
 func (j *Job) below(t *Table, path []backend.Link) []backend.Dependent {
 	var all []backend.Dependent
 	for _, fk := range t.down {
@@ -80,7 +79,7 @@ func (j *Job) below(t *Table, path []backend.Link) []backend.Dependent {
 	return all
 }
 
-// BackCapture is what notes the changes of one of its shards after the switch.
+// BackCapture describes the triggers that note the changes of a shard after the switch.
 func (j *Job) BackCapture(t *Table, to int) backend.Capture {
 	return backend.Capture{
 		Table: t.Targets[to].Present(), Log: j.BackTable(), Number: t.Number, Key: t.Key, Uniques: t.Uniques,
@@ -88,8 +87,8 @@ func (j *Job) BackCapture(t *Table, to int) backend.Capture {
 	}
 }
 
-// RoutedBelow finds the tables whose rows move when a row of t changes, and the
-// columns of t on which that depends.
+// RoutedBelow finds the tables whose rows move when a row of t changes, and the columns of
+// t on which their place depends.
 func (j *Job) RoutedBelow(t *Table) []backend.Dependent {
 	var all []backend.Dependent
 	for _, child := range j.Tables {
@@ -107,7 +106,7 @@ func (j *Job) RoutedBelow(t *Table) []backend.Dependent {
 	return all
 }
 
-// links are the first n hops of a table's route.
+// links are the first n foreign keys of a table's route.
 func (j *Job) links(t *Table, n int) []backend.Link {
 	path := make([]backend.Link, n)
 	at := t
@@ -118,8 +117,8 @@ func (j *Job) links(t *Table, n int) []backend.Link {
 	return path
 }
 
-// bodyName is how the body of a trigger names a table: MySQL looks tables up when
-// the trigger runs, SQLite writes renames into it.
+// bodyName is the name of a table in the body of a trigger: MySQL looks names up when the
+// trigger runs, SQLite updates them at a rename.
 func (j *Job) bodyName(t *Table) string {
 	if j.Source.Name() == "sqlite" {
 		return t.Name
@@ -127,14 +126,14 @@ func (j *Job) bodyName(t *Table) string {
 	return t.Conf.Name
 }
 
-// DropCaptureOf drops the triggers that note changes of a table. It goes by the
-// triggers that there are, not by those that the table would get now: these depend on
-// its foreign keys.
+// DropCaptureOf drops the triggers that note changes of a table. It goes by the existing
+// triggers, as those that the table would get now depend on its present foreign keys.
 func (j *Job) DropCaptureOf(ctx context.Context, s *backend.Session, t *Table) error {
 	return s.DropTriggersNamed(ctx, j.TriggerName("s", t.Number, ""), s.Database.Barrier(j.Capture(t)))
 }
 
-// MakeCapture puts the triggers on the source's tables, and on those that they refer to.
+// MakeCapture creates the triggers on the source's tables, and on tables that they refer
+// to.
 func MakeCapture(ctx context.Context, j *Job) error {
 	return j.Source.Do(ctx, func(s *backend.Session) error {
 		for _, t := range j.Tables {

@@ -4,6 +4,6 @@ package openjob
 
 import "errors"
 
-// ErrChanged is that a table is not what it was when the job began, or that the job is
-// given another configuration. Package migrate documents it.
+// ErrChanged says that a table is not the one with which the job began, or that the job has
+// another configuration. Package migrate documents it.
 var ErrChanged = errors.New("migrate: a table is not what it was when the job began")

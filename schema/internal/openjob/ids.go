@@ -12,8 +12,8 @@ import (
 	"github.com/shardid/shardid/schema/internal/idmap"
 )
 
-// numberAnew gives a table its renumbering. One whose primary key refers to
-// another table shares that one's.
+// numberAnew gives a table its renumbering. A table whose primary key refers to another
+// table shares that table's.
 func (all Tables) numberAnew(t *Table) error {
 	owner := t
 	for range all {
@@ -24,7 +24,7 @@ func (all Tables) numberAnew(t *Table) error {
 		owner = up.to
 	}
 	if owner != t && !idmap.Keeps(t.Conf.IDs) && numberingText(t.Conf.IDs) != numberingText(owner.Conf.IDs) {
-		return fmt.Errorf("%w: table %s: its primary key refers to %s, so its ids become what those become (%s); leave out IDs", backend.ErrUnsupported, t.Conf.Name, owner.Conf.Name, numberingText(owner.Conf.IDs))
+		return fmt.Errorf("%w: table %s: its primary key refers to %s, so it gets the same new ids (%s); leave out IDs", backend.ErrUnsupported, t.Conf.Name, owner.Conf.Name, numberingText(owner.Conf.IDs))
 	}
 	if idmap.Keeps(owner.Conf.IDs) {
 		return nil
@@ -36,7 +36,7 @@ func (all Tables) numberAnew(t *Table) error {
 	return nil
 }
 
-// Numbering says what becomes of the table's ids.
+// Numbering describes how the table's ids change.
 func (t *Table) Numbering() string {
 	if t.IDs == nil {
 		return idmap.Kept{}.Text()
@@ -44,7 +44,7 @@ func (t *Table) Numbering() string {
 	return t.IDs.Text()
 }
 
-// RenumberingOf is what becomes of the values of a column.
+// RenumberingOf is how the values of a column change.
 func (t *Table) RenumberingOf(column string) *idmap.Renumbering {
 	if strings.EqualFold(column, t.Key) {
 		return t.IDs
@@ -55,8 +55,8 @@ func (t *Table) RenumberingOf(column string) *idmap.Renumbering {
 	return nil
 }
 
-// rewritten are the renumberings of the table's columns, in their order; nil when
-// none is rewritten.
+// rewritten are the renumberings of the table's columns, in their order; nil when none
+// changes.
 func (t *Table) rewritten() []*idmap.Renumbering {
 	all := make([]*idmap.Renumbering, len(t.Columns))
 	some := false
@@ -70,7 +70,7 @@ func (t *Table) rewritten() []*idmap.Renumbering {
 	return all
 }
 
-// idColumns are the columns that hold ids of the job, which may become long ones.
+// idColumns are the columns that hold ids of the job, which may become larger.
 func (t *Table) idColumns() []string {
 	all := []string{t.Key}
 	for _, r := range t.references {
@@ -91,8 +91,8 @@ func (all Tables) CheckIDs(ctx context.Context, s *backend.Session) error {
 	return nil
 }
 
-// checkEnds looks at both ends of each column: what they can be turned into, all
-// between them can.
+// checkEnds tries the lowest and the highest value of each column: if these have
+// counterparts, all values between them have.
 func (t *Table) checkEnds(ctx context.Context, s *backend.Session) error {
 	for i, r := range t.Rewrites {
 		if r == nil {
@@ -117,7 +117,7 @@ func (all Tables) HasMap() bool {
 	return slices.ContainsFunc(all, func(t *Table) bool { return t.IDs.IsDrawn() })
 }
 
-// numberingText says what a numbering makes of ids, without a key.
+// numberingText describes a numbering without disclosing a key.
 func numberingText(by idmap.Numbering) string {
 	if by == nil {
 		by = idmap.Kept{}

@@ -15,30 +15,31 @@ import (
 	"github.com/shardid/shardid/sharding"
 )
 
-// Config says what a job moves and where to, and not how.
+// Config says what a job moves, and where to.
 type Config struct {
-	Name   string // by which its tables and triggers are called
+	Name   string // part of the names of its tables and triggers
 	Source *sql.DB
 	Shards sharding.DBs
 	Tables []TableConfig
-	// Observe is told about each step: its name, the table or "", and how many rows it
+	// Observe is called after each step with its name, the table or "", and how many rows it
 	// wrote.
 	Observe func(step, table string, rows int64)
-	// Waits is told why a database is waited for, and nil when that is over.
+	// Waits is called with the reason why a database is waited for, and with nil when the wait
+	// is over.
 	Waits func(cause error)
-	// RowError makes an error of one about a row of a table.
+	// RowError turns an error into one about a row of a table.
 	RowError func(table string, id int64, err error) error
 }
 
 // Job is a job with its databases opened and its tables described. Close it.
 type Job struct {
-	Name   string // by which its tables and triggers are called
+	Name   string // part of the names of its tables and triggers
 	Source *backend.Database
 	Shards []*backend.Database // those with shards, in the order of the targets
 	Tables Tables
 
-	// Copied is how many rows were copied since the job was opened, and Followed of how
-	// many changes were brought over.
+	// Copied is how many rows were copied since the job was opened, and Followed how many
+	// changes were applied.
 	Copied, Followed atomic.Int64
 
 	tell     func(step, table string, rows int64)
@@ -46,8 +47,8 @@ type Job struct {
 	rowError func(table string, id int64, err error) error
 }
 
-// Open describes the tables where they are now: under their own names or, after
-// the switch, under those of retired ones.
+// Open describes the tables under their present names: their own or, after the switch, the
+// retired ones.
 func Open(ctx context.Context, c Config) (*Job, error) {
 	source, err := backend.Open(ctx, "source", backend.FenceTable, c.Source)
 	if err != nil {
@@ -73,14 +74,13 @@ func Open(ctx context.Context, c Config) (*Job, error) {
 	return j, nil
 }
 
-// New returns a job without tables, for those who describe them by themselves.
+// New returns a job without tables, for callers that describe them.
 func New(c Config, source *backend.Database) *Job {
 	source.Waits = c.Waits
 	return &Job{Name: c.Name, Source: source, tell: c.Observe, waits: c.Waits, rowError: c.RowError}
 }
 
-// Described returns a job whose tables somebody else has described. It has no
-// shards.
+// Described returns a job with described tables and without shards.
 func Described(c Config, source *backend.Database, shapes []backend.Table) (*Job, error) {
 	j := New(c, source)
 	for i, shape := range shapes {
@@ -109,7 +109,7 @@ func (j *Job) AddTable(conf TableConfig) *Table {
 	return t
 }
 
-// survey finds out what is where.
+// survey reads where the tables are.
 func (j *Job) survey(ctx context.Context) error {
 	if err := j.Source.Do(ctx, func(s *backend.Session) error { return j.describe(ctx, s) }); err != nil {
 		return err
@@ -123,7 +123,7 @@ func (j *Job) survey(ctx context.Context) error {
 	})
 }
 
-// separate refuses shards where the source is: in a file with one writer at a time,
+// separate refuses shards in the source's place: a SQLite file has one writer at a time, so
 // nothing could be written to them while the source is locked. In a database of a server
 // they need names of their own.
 func (j *Job) separate(ctx context.Context) error {
@@ -150,7 +150,7 @@ func (j *Job) separate(ctx context.Context) error {
 	return nil
 }
 
-// beside says why shards of a side cannot be where the source is.
+// beside returns an error when shards of a database cannot be where the source is.
 func (j *Job) beside(of *backend.Database) error {
 	if of.Name() == "sqlite" {
 		return fmt.Errorf("%w: database %s is the same file as the source; shards need files of their own", backend.ErrUnsupported, of.Label)
@@ -193,8 +193,8 @@ func (j *Job) describe(ctx context.Context, s *backend.Session) error {
 	return j.Tables.checkOwnTriggers()
 }
 
-// renamedMeanwhile: a switch of a runner that was cut off may go on in its server,
-// between the reading of a name and that of its table.
+// renamedMeanwhile makes a missing table a temporary error: a switch of a runner that was
+// killed may go on in its server, between the reading of a name and that of its table.
 func renamedMeanwhile(err error) error {
 	if errors.Is(err, backend.ErrNoTable) {
 		return fmt.Errorf("%w: %w", backend.ErrAgain, err)
@@ -202,8 +202,8 @@ func renamedMeanwhile(err error) error {
 	return err
 }
 
-// PresentName is the name that a table of the configuration has on the source. Of its
-// two names, the first is asked for again at the end: a rename may have come between.
+// PresentName is the present name of a configured table on the source. It checks the first
+// of the two names again at the end, as a rename may have happened meanwhile.
 func PresentName(ctx context.Context, s *backend.Session, of string) (string, error) {
 	for _, name := range []string{of, backend.Retired(of), of} {
 		if there, err := s.Database.Exists(ctx, s, name); err != nil || there {
@@ -213,8 +213,7 @@ func PresentName(ctx context.Context, s *backend.Session, of string) (string, er
 	return "", fmt.Errorf("%w: the source has no table %s; check the spelling, and which database the source is", backend.ErrConfig, of)
 }
 
-// CheckTriggers fails when a table has triggers of the user's: what they do on the
-// source, nobody would do on the shards.
+// CheckTriggers fails when a table has user triggers, which the shards would not have.
 func CheckTriggers(t backend.Table) error {
 	for _, name := range t.Triggers {
 		if !strings.HasPrefix(name, "shardid_") {
@@ -224,7 +223,7 @@ func CheckTriggers(t backend.Table) error {
 	return nil
 }
 
-// Observe tells of a step, of one table or with nil of all.
+// Observe reports a step of one table, or of all with nil.
 func (j *Job) Observe(step string, t *Table, rows int64) {
 	name := ""
 	if t != nil {
@@ -239,7 +238,7 @@ func (j *Job) Observe(step string, t *Table, rows int64) {
 	j.tell(step, name, rows)
 }
 
-// TargetsOn are the tables of the shards in one of their databases.
+// TargetsOn are the tables of the shards in one database.
 func (j *Job) TargetsOn(side *backend.Database) []*Target {
 	var all []*Target
 	for _, t := range j.Tables {
@@ -252,7 +251,7 @@ func (j *Job) TargetsOn(side *backend.Database) []*Target {
 	return all
 }
 
-// EachTarget runs f for each table of the shards, in turn: the i-th of t.
+// EachTarget runs f for each table of the shards, in turn; i is its index in t.
 func (j *Job) EachTarget(ctx context.Context, f func(s *backend.Session, t *Table, i int) error) error {
 	for _, t := range j.Tables {
 		for i, to := range t.Targets {
@@ -264,7 +263,7 @@ func (j *Job) EachTarget(ctx context.Context, f func(s *backend.Session, t *Tabl
 	return nil
 }
 
-// EachDatabase runs f for all databases of shards at once, with their tables.
+// EachDatabase runs f for all databases of shards at once, with the tables of each.
 func (j *Job) EachDatabase(ctx context.Context, f func(ctx context.Context, side *backend.Database, all []*Target) error) error {
 	tasks := make([]func(context.Context) error, len(j.Shards))
 	for i, side := range j.Shards {
@@ -279,7 +278,7 @@ func (j *Job) EachDatabase(ctx context.Context, f func(ctx context.Context, side
 	return backend.Together(ctx, tasks...)
 }
 
-// Names are those of the tables in the configuration.
+// Names are the names of the tables in the configuration.
 func (all Tables) Names() []string {
 	names := make([]string, len(all))
 	for i, t := range all {
@@ -288,8 +287,8 @@ func (all Tables) Names() []string {
 	return names
 }
 
-// HaveServed reports whether the shards have been in force: only a rollback closes
-// shards, and a job that finds its traces.
+// HaveServed reports whether the shards have served before: only a rollback closes shards,
+// of this job or of an earlier one.
 func (all Tables) HaveServed() bool {
 	return slices.ContainsFunc(all, func(t *Table) bool {
 		return slices.ContainsFunc(t.Targets, func(to *Target) bool { return to.Sealed })

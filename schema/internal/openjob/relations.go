@@ -14,25 +14,25 @@ import (
 	"github.com/shardid/shardid/sharding"
 )
 
-// Tables are those of a job, in its order: parents first.
+// Tables are the tables of a job, in its order: parents first.
 type Tables []*Table
 
 // link is a column that holds the ids of rows of a table.
 type link struct {
 	column   string
 	to       *Table
-	declared bool // the database sees to it
+	declared bool // a foreign key enforces it
 }
 
 // route leads from a row to its sharding key.
 type route struct {
-	hops   []link // up to the table with the column; none: it is the row's own
+	hops   []link // up to the table with the column; none: the row has the key itself
 	column string
-	holder backend.Column     // what the column is
-	ids    *idmap.Renumbering // of what it holds; nil: it is kept
+	holder backend.Column     // the column
+	ids    *idmap.Renumbering // of its values; nil: they are kept
 }
 
-// resolve finds out how the tables hang together.
+// resolve finds the relations between the tables.
 func (all Tables) resolve(source *backend.Database) error {
 	for _, t := range all {
 		t.up, t.down = all.connect(t.Parents), all.connect(t.Children)
@@ -58,11 +58,11 @@ func (all Tables) resolve(source *backend.Database) error {
 type relation struct {
 	backend.ForeignKey
 
-	other *Table // of the job, whatever it is called by now; nil: it is none of the job's
+	other *Table // the other table, if it is in the job; otherwise nil
 }
 
-// connect finds the tables at the other ends of foreign keys. A switch renames
-// tables, so from here on they are not told by names.
+// connect finds the tables at the other ends of foreign keys. A switch renames tables, so
+// from here on they are compared by pointer, not by name.
 func (all Tables) connect(keys []backend.ForeignKey) []relation {
 	relations := make([]relation, len(keys))
 	for i, fk := range keys {
@@ -71,8 +71,8 @@ func (all Tables) connect(keys []backend.ForeignKey) []relation {
 	return relations
 }
 
-// findReferences takes the foreign keys to primary keys of the job's tables, and
-// what the configuration adds.
+// findReferences collects the foreign keys to primary keys of the job's tables, and the
+// References of the configuration.
 func (all Tables) findReferences(t *Table) error {
 	t.references = nil
 	for _, fk := range t.up {
@@ -85,7 +85,7 @@ func (all Tables) findReferences(t *Table) error {
 	for _, r := range t.Conf.References {
 		c, ok := t.Column(r.Column)
 		if !ok {
-			return fmt.Errorf("%w: table %s has no column %s, which is said to refer to %s", backend.ErrUnsupported, t.Conf.Name, r.Column, r.Table)
+			return fmt.Errorf("%w: table %s has no column %s, which References names as one that refers to %s", backend.ErrUnsupported, t.Conf.Name, r.Column, r.Table)
 		}
 		to := all.Find(r.Table)
 		known, there := t.reference(c.Name)
@@ -135,7 +135,7 @@ func (t *Table) reference(column string) (link, bool) {
 	return link{}, false
 }
 
-// findRoute goes up to the table that has the sharding key.
+// findRoute follows Via up to the table that has the sharding key.
 func (all Tables) findRoute(t *Table, source *backend.Database) error {
 	r := route{column: t.Conf.Key}
 	at := t
@@ -147,7 +147,7 @@ func (all Tables) findRoute(t *Table, source *backend.Database) error {
 		case !up.declared && source.Name() != "sqlite":
 			return fmt.Errorf("%w: table %s: nothing keeps a row from being inserted while the row that %s refers to moves to another shard; declare the foreign key", backend.ErrUnsupported, at.Conf.Name, at.Conf.Via)
 		case len(r.hops) == len(all):
-			return fmt.Errorf("%w: table %s: its way to the sharding key is a circle", backend.ErrUnsupported, t.Conf.Name)
+			return fmt.Errorf("%w: table %s: its Via columns lead in a circle and not to a sharding key", backend.ErrUnsupported, t.Conf.Name)
 		}
 		r.hops = append(r.hops, up)
 		at = up.to
@@ -179,13 +179,13 @@ func (t *Table) routeExpression(d dialect.Dialect, name string) string {
 	return text
 }
 
-// RouteText is the sharding key as rules are given it.
+// RouteText is the SQL of the sharding key, as text in the form that rules take.
 func (t *Table) RouteText(s *backend.Database, name string) string {
 	return s.KeyText(t.routeExpression(s, name), t.route.holder)
 }
 
-// Above are the tables that lead from a row to its sharding key: its parent, the
-// parent's parent and so on; none when the key is the row's own.
+// Above are the tables that lead from a row to its sharding key: its parent, the parent's
+// parent and so on; none when the row has the key itself.
 func (t *Table) Above() []*Table {
 	all := make([]*Table, len(t.route.hops))
 	for i, up := range t.route.hops {
@@ -198,8 +198,8 @@ func (t *Table) Above() []*Table {
 // sharding key.
 func (t *Table) KeyColumn() string { return t.route.column }
 
-// RoutesItself reports whether a row of the table names its shard, by a sharding key of
-// its own or by the id of its parent.
+// RoutesItself reports whether a row of the table determines its shard, by its own sharding
+// key or by the id of its parent.
 func (t *Table) RoutesItself() bool {
 	if c, own := t.Column(t.Conf.Key); own && !strings.EqualFold(c.Name, t.Key) {
 		return true
@@ -209,6 +209,6 @@ func (t *Table) RoutesItself() bool {
 		return true
 	}
 	return slices.ContainsFunc(parent.Conf.Also, func(a sharding.Alt) bool {
-		return strings.EqualFold(a.Column, parent.Key) && a.From <= 0 // ids below it say nothing
+		return strings.EqualFold(a.Column, parent.Key) && a.From <= 0 // ids below From carry no slot
 	})
 }

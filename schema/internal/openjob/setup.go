@@ -14,12 +14,10 @@ import (
 	"github.com/shardid/shardid/sharding"
 )
 
-// Part is one thing that decides where the rows of a table go or which ids they
-// get.
+// Part is one setting that decides where the rows of a table go or which ids they get.
 type Part struct{ name, text string }
 
-// Setup is all that decides it. Names are compared without regard to case, as
-// databases do.
+// Setup are all such settings. Names are compared without regard to case, as databases do.
 func (t *Table) Setup() []Part {
 	return []Part{
 		{"sharding key", strings.ToLower(t.Conf.Key)},
@@ -52,8 +50,8 @@ func referencesText(all []link) string {
 	return strings.Join(texts, " ")
 }
 
-// ruleText goes by what the rule says of itself, and by what it does: how one of
-// somebody's own is written down in memory could differ from one process to the next.
+// ruleText describes a rule by its kind and by the slots that it gives sample keys. The
+// memory representation of a caller's own rule could differ between processes.
 func ruleText(r sharding.Rule) string {
 	var b strings.Builder
 	is := sharding.Describe(r)
@@ -72,15 +70,15 @@ func ruleText(r sharding.Rule) string {
 	return b.String()
 }
 
-// slotOf: a rule of somebody's own may know one type only, and panic over others.
+// slotOf recovers from panics: a caller's own rule may panic over keys of other types.
 func slotOf(r sharding.Rule, key any) (slot sharding.Slot, ok bool) {
 	defer func() { _ = recover() }()
 	slot, err := r.Slot(key)
 	return slot, err == nil
 }
 
-// sampleKeys are small numbers, those around powers of two and around round ones,
-// as bounds are, some texts, and where it can matter the days of a century.
+// sampleKeys are small numbers, numbers around powers of two and around round ones, which
+// are typical bounds, some texts, and for time rules the days of a century.
 func sampleKeys(kind sharding.Kind) []any {
 	keys := []any{int64(math.MaxInt64), int64(math.MinInt64)}
 	for i := range int64(256) {
@@ -94,7 +92,7 @@ func sampleKeys(kind sharding.Kind) []any {
 			keys = append(keys, around(round*(digit+1))...)
 		}
 	}
-	if kind == sharding.KindOther { // numbers come as text from some databases
+	if kind == sharding.KindOther { // some databases return numbers as text
 		for _, key := range slices.Clone(keys) {
 			keys = append(keys, fmt.Sprint(key))
 		}
@@ -110,7 +108,7 @@ func sampleKeys(kind sharding.Kind) []any {
 
 func around(n int64) []any { return []any{-n, n - 1, n, n + 1} }
 
-// SetupDigest tells the parts apart, and no secret.
+// SetupDigest differs when a part differs, and discloses no secret.
 func (t *Table) SetupDigest() string {
 	var lines []string
 	for _, p := range t.Setup() {
@@ -120,8 +118,8 @@ func (t *Table) SetupDigest() string {
 	return strings.Join(lines, ";")
 }
 
-// Differs says in what the tables differ from those that were noted under these names,
-// with these digests. One without a digest is taken as it is.
+// Differs returns the differences between the tables and those stored under these names,
+// with these digests. A table without a digest is accepted.
 func (all Tables) Differs(names, digests []string) (found []string) {
 	if !slices.EqualFunc(names, all.Names(), strings.EqualFold) {
 		return []string{fmt.Sprintf("its tables were %s, and are %s now", strings.Join(names, ", "), strings.Join(all.Names(), ", "))}

@@ -15,17 +15,16 @@ import (
 	"github.com/shardid/shardid/sharding"
 )
 
-// TableConfig is what the configuration says of a table.
+// TableConfig is the configuration of a table.
 type TableConfig struct {
 	sharding.Table
 
-	IDs        idmap.Numbering // of the primary key; nil keeps them
+	IDs        idmap.Numbering // new ids for the primary key; nil keeps the ids
 	Via        string          // the column that leads to the parent with the sharding key
 	References []Reference
 }
 
-// Reference is a column that holds ids of a table of the job without a foreign
-// key that says so.
+// Reference is a column that holds ids of a table of the job without being a foreign key.
 type Reference struct{ Column, Table string }
 
 // Table is one table of the job, as its database describes it.
@@ -35,8 +34,8 @@ type Table struct {
 	Number   int // its place in the job, and its number in logs
 	Conf     TableConfig
 	Targets  []*Target
-	IDs      *idmap.Renumbering   // of the primary key; nil: it is kept
-	Rewrites []*idmap.Renumbering // of the columns, in their order; nil: all are kept
+	IDs      *idmap.Renumbering   // of the primary key; nil keeps it
+	Rewrites []*idmap.Renumbering // of the columns, in their order; nil keeps all
 
 	index      map[sharding.Target]int
 	up, down   []relation // foreign keys of the table, and to it
@@ -49,11 +48,11 @@ type Table struct {
 type Target struct {
 	Database *backend.Database
 	Name     string // while the shards serve, and before
-	Sealed   bool   // bears the name that a rollback gave it
+	Sealed   bool   // has the name that a rollback gave it
 }
 
-// IsRetired reports whether the table has the name of after the switch. The database may
-// spell it in another case than the configuration.
+// IsRetired reports whether the table has the name that a switch gives it. The case may
+// differ from the configuration's.
 func (t *Table) IsRetired() bool { return strings.EqualFold(t.Name, backend.Retired(t.Conf.Name)) }
 
 // Present is the physical name of a shard at present.
@@ -64,21 +63,21 @@ func (t *Target) Present() string {
 	return t.Name
 }
 
-// place returns the target of a sharding key's value.
+// place returns the index of the target for a sharding key's value.
 func (t *Table) place(key any) (int, error) {
 	at, err := t.TargetOf(key)
 	return t.index[at], err
 }
 
-// TargetOf is where rows with a value of the sharding key lie, as RouteText selects it.
+// TargetOf returns the target for a value of the sharding key, as RouteText selects it.
 func (t *Table) TargetOf(key any) (sharding.Target, error) {
 	return t.Conf.Target(timeOf(t.Conf.Rule, t.route.holder.Type, key))
 }
 
-// timeOf is the time that an application's driver makes of a DATE or DATETIME under
-// Interval: the column keeps what the clock of the rule's zone showed. It leaves to the
-// rule, which refuses them, texts of other columns: what a TIMESTAMP shows depends on the
-// time_zone of the application's session, and SQLite's texts on its driver.
+// timeOf turns a DATE or DATETIME under Interval into the time that an application's driver
+// makes of it: the column stores local time in the rule's zone. Texts of other columns are
+// left to the rule, which refuses them: a TIMESTAMP depends on the time_zone of the
+// application's session, and SQLite's texts on its driver.
 func timeOf(rule sharding.Rule, columnType string, key any) any {
 	r, isInterval := rule.(sharding.IntervalRule)
 	layout, isTime := map[string]string{"date": time.DateOnly, "datetime": time.DateTime}[columnType]
@@ -93,7 +92,7 @@ func timeOf(rule sharding.Rule, columnType string, key any) any {
 	return at
 }
 
-// Look finds out which name the shard bears. Of two tables nobody knows which one
+// Look finds out which name the shard has. If both tables exist, it is unknown which one
 // has the rows.
 func (t *Target) Look(ctx context.Context, s *backend.Session) (err error) {
 	if t.Sealed, err = s.Database.Exists(ctx, s, backend.Sealed(t.Name)); err != nil || !t.Sealed {
@@ -106,8 +105,8 @@ func (t *Target) Look(ctx context.Context, s *backend.Session) (err error) {
 	return err
 }
 
-// Home is the target of a row with the sharding key as it was read; an id in it is
-// turned into the new one.
+// Home is the target of a row by its sharding key as it was read; an id in it is translated
+// to the new one.
 func (t *Table) Home(key any, d idmap.Dictionary) (int, error) {
 	if key == nil && len(t.route.hops) > 0 {
 		return Nowhere, nil
@@ -122,7 +121,7 @@ func (t *Table) Home(key any, d idmap.Dictionary) (int, error) {
 	return t.place(key)
 }
 
-// routeID is a sharding key that was read as text, as a number.
+// routeID parses a sharding key that was read as text.
 func routeID(key any) (int64, bool) {
 	text, ok := key.(string)
 	if !ok {
@@ -132,15 +131,14 @@ func routeID(key any) (int64, bool) {
 	return id, err == nil
 }
 
-// CheckAlso fails when the id of a row says by itself where the row lies, and that is
-// not where it is to lie.
+// CheckAlso fails when the id of a row carries the slot of another shard than the row's.
 func (t *Table) CheckAlso(r *backend.Row) error {
 	if r.To == Nowhere || !t.Conf.Leads(t.Key) || len(t.route.hops) == 0 && t.route.column == t.Key {
 		return nil
 	}
 	at, err := t.Conf.TargetBy(t.Key, r.Key)
 	switch {
-	case errors.Is(err, sharding.ErrMissingKey): // below Alt.From: it says nothing
+	case errors.Is(err, sharding.ErrMissingKey): // below Also.From: the id carries no slot
 		return nil
 	case err != nil:
 		return err
@@ -148,11 +146,11 @@ func (t *Table) CheckAlso(r *backend.Row) error {
 	if to, known := t.index[at]; known && to == r.To {
 		return nil
 	}
-	return fmt.Errorf("%w: the id %d would lead to %s, where the row is not to be; raise Also.From above all ids that carry no slot", backend.ErrNotReady, r.Key, at)
+	return fmt.Errorf("%w: the id %d leads to %s, but the row belongs to another shard; raise Also.From above all ids that carry no slot", backend.ErrNotReady, r.Key, at)
 }
 
-// Nowhere is the target of a row whose parent, and with it the sharding key, is
-// missing for the moment: it waits for it like one that a unique key refuses.
+// Nowhere is the target of a row whose parent, and with it the sharding key, is missing at
+// present: it waits, like a row that a unique key refuses.
 const Nowhere = -1
 
 // AddTarget adds a physical table of the shards.
@@ -161,15 +159,15 @@ func (t *Table) AddTarget(at sharding.Target, on *backend.Database) {
 	t.Targets = append(t.Targets, &Target{Database: on, Name: at.Table})
 }
 
-// WantRoute collects the id in a sharding key, which is read as text, if map tables
-// have it.
+// WantRoute collects the id in a sharding key, which is read as text, if a map table has to
+// translate it.
 func (t *Table) WantRoute(wanted idmap.Wanted, route any) {
 	if id, ok := routeID(route); ok {
 		wanted.Add(t.route.ids, id)
 	}
 }
 
-// Outside are the foreign keys to the table that are of no table of the job.
+// Outside are foreign keys to the table from tables outside of the job.
 func (t *Table) Outside() (keys []backend.ForeignKey) {
 	for _, fk := range t.down {
 		if fk.other == nil {
@@ -179,10 +177,10 @@ func (t *Table) Outside() (keys []backend.ForeignKey) {
 	return keys
 }
 
-// RowError makes an error of one about a row of the table.
+// RowError turns an error into one about a row of the table.
 func (t *Table) RowError(id int64, err error) error { return t.rowError(t.Conf.Name, id, err) }
 
-// RowErrorOn makes an error of one about a row of one of its shards.
+// RowErrorOn turns an error into one about a row of one of its shards.
 func (t *Table) RowErrorOn(to *Target, id int64, err error) error {
 	return t.rowError(to.Name, id, err)
 }

@@ -13,15 +13,15 @@ import (
 	"github.com/shardid/shardid/sharding"
 )
 
-// Carried returns a trigger of the table's own as its i-th shard is to have it. Otherwise
-// why says why none can, and fix what to do.
+// Carried returns one of the table's own triggers in the form for its i-th shard. If that
+// is impossible, why says the reason, and fix what to do.
 func (all Tables) Carried(t *Table, own backend.OwnTrigger, i int) (carried backend.Trigger, why, fix string) {
 	const leave = "move what it does into the application, and drop it"
 	switch {
 	case own.Foreign != "":
 		return carried, own.Foreign, leave
 	case !own.IsGuarded():
-		return carried, "it would run for rows as well that the job writes, and change twice what it changes", "have it leave them out, in one connection: " + own.Guarded(t.Name)
+		return carried, "it would also run for rows that the job writes, and repeat its changes", "make it skip them, in one connection: " + own.Guarded(t.Name)
 	}
 	to := t.Conf.Map.Targets()[i]
 	name := own.Name + "_" + to.Table
@@ -43,11 +43,10 @@ func (all Tables) Carried(t *Table, own backend.OwnTrigger, i int) (carried back
 	return own.On(name, physical, body), "", ""
 }
 
-// beside is the physical table of another one that lies where a target of t does, whatever
-// slot it is of.
+// beside is the physical table of another table that has the same slots as a target of t.
 func beside(t *Table, to sharding.Target, other *Table) (name, why string) {
 	if t.IDs != nil || other.IDs != nil {
-		return "", "ids become new ones"
+		return "", "ids are renumbered"
 	}
 	mine, theirs := t.Conf.Cycle(), other.Conf.Cycle()
 	if ruleText(t.Conf.Rule) != ruleText(other.Conf.Rule) || len(mine) != len(theirs) {
@@ -67,8 +66,8 @@ func beside(t *Table, to sharding.Target, other *Table) (name, why string) {
 	return name, ""
 }
 
-// reader finds the tables that a trigger names. It knows little of SQL, and refuses what
-// it does not know.
+// reader finds the tables that a trigger names. It knows a part of SQL, and refuses what it
+// does not know.
 type reader struct {
 	tables Tables
 	of     *Table
@@ -77,7 +76,7 @@ type reader struct {
 
 	tokens []sqltext.Token
 	out    strings.Builder
-	done   int // of the body's bytes
+	done   int // bytes of the body that are copied
 	verb   string
 	lists  []int // depths of parentheses in which tables are listed
 }
@@ -131,7 +130,7 @@ func (r *reader) read() (body, why string) {
 	return r.out.String(), ""
 }
 
-// scan reads the tokens that are code.
+// scan reads the tokens outside of comments and texts.
 func (r *reader) scan() (why string) {
 	scanner := sqltext.NewScanner(r.own.Body, sqltext.MySQL)
 	for {
@@ -157,7 +156,7 @@ func (r *reader) isOneOf(i int, all []string) bool {
 	return slices.ContainsFunc(all, func(what string) bool { return r.is(i, what) })
 }
 
-// word takes a word that is no table's name where one is expected.
+// word reads a word that is not the name of a table where one is expected.
 func (r *reader) word(i, depth int, expects *bool) (why string) {
 	name := sqltext.Ident(r.own.Body, r.tokens[i])
 	known := r.tables.named(name)
@@ -170,7 +169,7 @@ func (r *reader) word(i, depth int, expects *bool) (why string) {
 	case r.is(i+1, "(") && slices.ContainsFunc(r.own.Routines, func(routine string) bool { return strings.EqualFold(routine, name) }):
 		return "it calls the function " + name
 	case r.isOneOf(i, triggerForbidden):
-		return "it says " + strings.ToUpper(name)
+		return "it uses " + strings.ToUpper(name)
 	case r.is(i, "SELECT"):
 		r.verb = "SELECT"
 	case (r.is(i, "INSERT") || r.is(i, "REPLACE")) && !r.is(i+1, "("):
@@ -189,7 +188,7 @@ func (r *reader) word(i, depth int, expects *bool) (why string) {
 	return ""
 }
 
-// named finds a table of the job by the name under which applications know it.
+// named finds a table of the job by its name in applications.
 func (all Tables) named(name string) *Table {
 	for _, t := range all {
 		if strings.EqualFold(t.Conf.Name, name) {
@@ -199,7 +198,7 @@ func (all Tables) named(name string) *Table {
 	return nil
 }
 
-// table takes the name of a table.
+// table reads the name of a table.
 func (r *reader) table(i int) (why string) {
 	name := sqltext.Ident(r.own.Body, r.tokens[i])
 	known := r.tables.named(name)
@@ -217,7 +216,7 @@ func (r *reader) table(i int) (why string) {
 	return r.replace(i, known)
 }
 
-// givesKey: a list of columns follows, with the primary key.
+// givesKey reports whether a list of columns with the primary key follows.
 func (r *reader) givesKey(i int, t *Table) bool {
 	if !r.is(i, "(") {
 		return false
@@ -246,7 +245,7 @@ func (r *reader) replace(i int, t *Table) (why string) {
 	return ""
 }
 
-// OwnTriggers are those of a table that its i-th shard gets.
+// OwnTriggers are the table's own triggers that its i-th shard gets.
 func (all Tables) OwnTriggers(t *Table, i int) []backend.Trigger {
 	var carried []backend.Trigger
 	for _, own := range t.Own {

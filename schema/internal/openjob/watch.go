@@ -10,15 +10,15 @@ import (
 	"github.com/shardid/shardid/schema/internal/backend"
 )
 
-// Watches refuse changes of tables outside of the job that foreign keys would carry on
-// into those of the job, on which no trigger sees them.
+// Watches are triggers on tables outside of the job. They refuse changes that foreign keys
+// would cascade into the job's tables, where no trigger would see them.
 type Watches struct {
 	Triggers []backend.Trigger
 
-	prefix string // of their names; a number follows
+	prefix string // the names are this and a number
 }
 
-// WatchesOf are those of a job.
+// WatchesOf are the watches of a job.
 func WatchesOf(j *Job) Watches {
 	w := Watches{prefix: "shardid_" + j.Name + "_watch"}
 	var all []backend.KeyWatch
@@ -41,8 +41,8 @@ func WatchesOf(j *Job) Watches {
 	return w
 }
 
-// watched reports whether all that a foreign key to a table outside of the job does by
-// itself is refused while the job is under way.
+// watched reports whether a watch refuses all changes that a foreign key to a table outside
+// of the job would cascade.
 func watched(j *Job, fk relation) bool {
 	return j.Source.Name() == "mysql" && fk.other == nil && fk.Updates && !fk.Deletes && fk.Unseen == ""
 }
@@ -61,7 +61,7 @@ func (w Watches) Drop(ctx context.Context, s *backend.Session) error {
 	return s.DropTriggersNamed(ctx, w.prefix, nil)
 }
 
-// Lost are the names of those that are not there.
+// Lost are the names of the missing triggers.
 func (w Watches) Lost(ctx context.Context, s *backend.Session) ([]string, error) {
 	return s.LostTriggers(ctx, w.prefix, w.Triggers)
 }
