@@ -83,7 +83,7 @@ func useFindings(k Key, col column, e extent) []Finding {
 	found = append(found, sequenceEnd(k, col)...)
 	if !e.empty && e.lowest <= 0 {
 		found = append(found, Finding{NonPositiveID, Warning,
-			fmt.Sprintf("ids of 0 or below exist, the lowest is %d", e.lowest),
+			fmt.Sprintf("ids of 0 or below exist; the lowest is %d", e.lowest),
 			"give those rows ids of 1 or above, together with what refers to them"})
 	}
 	if e.beyond {

@@ -202,7 +202,7 @@ func TestACutoverWithAnotherRuleThanWasCopiedByEndsWithEight(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, verb := range []string{"cutover", "run", "verify", "rollback"} {
-		if o := m.must(t, command.MigrateChanged, verb); !strings.Contains(o.stderr, "the job was begun with another configuration: table orders: rule; give it the one it had") {
+		if o := m.must(t, command.MigrateChanged, verb); !strings.Contains(o.stderr, "the job was begun with another configuration: table orders: rule; use that configuration") {
 			t.Errorf("%s: %s", verb, o.stderr)
 		}
 	}
@@ -297,7 +297,7 @@ func TestAClosedShardThatDoesNotFitIsNamedAsItIsCalled(t *testing.T) {
 	m.must(t, 0, "rollback", "--max-pause", "10m")
 	m.must(t, 0, "abort", "--yes")
 	m.exec(t, "ALTER TABLE orders ADD COLUMN extra TEXT")
-	if o := m.must(t, command.MigrateNotReady, "run", "--once"); !strings.Contains(o.stderr, "shard orders_0_sealed on east: not ready: it has no column extra; drop this table, and it is made anew, or add the column") {
+	if o := m.must(t, command.MigrateNotReady, "run", "--once"); !strings.Contains(o.stderr, "shard orders_0_sealed on east: not ready: it has no column extra; drop this table, so that the job creates it, or add the column") {
 		t.Errorf("%s", o.stderr)
 	}
 	for i, name := range []string{"east.db", "west.db", "east.db", "west.db"} {
@@ -497,7 +497,7 @@ func TestAbortOfAFinalizedJobSaysThatItIsOver(t *testing.T) {
 		t.Errorf("%s", o.stderr)
 	}
 	m.must(t, 0, "finalize", "--yes")
-	if o := m.must(t, command.MigrateNotReady, "abort", "--yes"); !strings.Contains(o.stderr, "the job is finalized: its shards serve for good, so there is nothing to abort; what it left behind is dropped by hand, after its retired tables") {
+	if o := m.must(t, command.MigrateNotReady, "abort", "--yes"); !strings.Contains(o.stderr, "the job is finalized: its shards serve for good, so there is nothing to abort; drop what it left behind by hand, after its retired tables") {
 		t.Errorf("%s", o.stderr)
 	}
 }

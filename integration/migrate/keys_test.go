@@ -17,7 +17,7 @@ func TestAKeyThatAnotherKeyChangesCannotBeWatched(t *testing.T) {
 		o := newOdd(t, s, "chain", "odd", sharding.Low(1), "CREATE TABLE people (id INT PRIMARY KEY)",
 			"CREATE TABLE users (id INT PRIMARY KEY, CONSTRAINT one FOREIGN KEY (id) REFERENCES people (id) ON UPDATE CASCADE)",
 			"CREATE TABLE odd (id INT PRIMARY KEY, u INT NOT NULL, FOREIGN KEY (u) REFERENCES users (id) ON UPDATE CASCADE)")
-		o.finds(t, "block outside_job (u) refers to the table users, which is not in the job, and changes rows here by itself when its key is changed, which no trigger there would see: the foreign key one to people changes (id) of users by itself")
+		o.finds(t, "block outside_job (u) refers to the table users, which is not in the job, and changes rows here by itself when its key is changed, and no trigger there would note that: the foreign key one to people changes (id) of users by itself")
 		if err := o.Run(t.Context()); !errors.Is(err, migrate.ErrNotReady) {
 			t.Errorf("a run ended with %v", err)
 		}

@@ -385,7 +385,7 @@ func TestSakilasFilmsMigrateWithoutTheKeysOfOthersUnderWriters(t *testing.T) {
 				continue
 			}
 			_, statements, _ := strings.Cut(f.Fix, "or drop the foreign key: ")
-			drop, add, ok := strings.Cut(statements, "; after an abort it is made again by: ")
+			drop, add, ok := strings.Cut(statements, "; after an abort, create it again by: ")
 			if !ok {
 				t.Fatalf("%+v", f)
 			}

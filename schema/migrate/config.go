@@ -23,34 +23,33 @@ type Config struct {
 	// takes a handful of connections of its own from it. There is no default.
 	Source *sql.DB
 
-	// Shards are the databases of the targets, by the names that the maps of
-	// Tables use. There is no default.
+	// Shards are the databases of the targets, by the names that the maps of Tables use. There
+	// is no default.
 	Shards sharding.DBs
 
-	// Tables are the tables that move together: all that foreign keys connect,
-	// parents first. There is no default.
+	// Tables are the tables that move together: all tables that foreign keys connect, parents
+	// first. There is no default.
 	Tables []Table
 
-	// IDs says what becomes of the ids of tables whose own IDs do not. Defaults to
-	// KeepIDs.
+	// IDs says how the ids of tables without their own IDs change. Defaults to KeepIDs.
 	IDs IDs
 
-	// Name tells jobs apart; tables of the job bear it. Letters, digits and _, at
-	// most 32. Defaults to the name of the first table.
+	// Name identifies the job and is part of the names of its tables. Letters, digits and _,
+	// at most 32. Defaults to the name of the first table.
 	Name string
 
-	// ChunkRows is how many rows are copied at once, at most: of large rows it is as
-	// many as there is memory for. Defaults to 4000; at most 100,000.
+	// ChunkRows is how many rows are copied at once, at most; of large rows, as many as fit
+	// into memory. Defaults to 4000; at most 100,000.
 	ChunkRows int
 
-	// Copiers is how many chunks are under way at once. Defaults to 2; at most
-	// 16. On SQLite there is always one.
+	// Copiers is how many chunks are copied at once. Defaults to 2; at most 16. On SQLite
+	// there is always one.
 	Copiers int
 
-	// Throttle is asked before each chunk is copied; it returns when the copy may go
-	// on, and its error ends the run. It is called by several goroutines. Changes are
-	// followed and rows compared without it. A throttle.Throttle of schema/throttle waits
-	// for replicas, threads and commits. Defaults to no throttling.
+	// Throttle is called before each chunk is copied. It returns when the copy may continue;
+	// its error ends the run. Several goroutines call it. Following changes and comparing rows
+	// do not call it. A throttle.Throttle of schema/throttle waits for replicas, threads and
+	// commits. Defaults to no throttling.
 	Throttle func(ctx context.Context) error
 
 	// Cause says why Throttle waits at the moment, "" when it does not. The leading
@@ -58,52 +57,47 @@ type Config struct {
 	// seconds by another goroutine than those of Throttle. Defaults to no cause.
 	Cause func() string
 
-	// Ready is asked during a Cutover, when writers are locked out and all their
-	// changes are on the shards, with the highest id of each table there, by the
-	// table's name; 0 for a table without an id above zero. Its error, which is
-	// wrapped in an ErrNotReady, keeps the switch from happening. This is where to
-	// make sure that the generator that will number the rows from then on is beyond
-	// those ids. It runs in the pause, so it should take milliseconds; it must
-	// neither write to the source nor read the job's tables and sharding.RouteTable
-	// there, which are locked. Defaults to no question.
+	// Ready is called during a Cutover, when writers are locked out and all their changes are
+	// on the shards. It gets the highest id of each table there, by the table's name; 0 for a
+	// table without an id above zero. Its error, wrapped in an ErrNotReady, cancels the
+	// switch. Use it to make sure that the generator which numbers the rows from then on is
+	// beyond those ids. It runs during the pause, so it should take milliseconds. It must
+	// neither write to the source nor read the job's tables and sharding.RouteTable there,
+	// which are locked. Defaults to no check.
 	Ready func(ctx context.Context, highest map[string]int64) error
 
-	// Observe is told about each step as it is made, by the goroutine that makes
-	// it: what it takes, the step takes longer. Defaults to nobody.
+	// Observe is called after each step, by the goroutine that made it; the time it takes is
+	// added to the step. Defaults to no call.
 	Observe func(Step)
 }
 
 // Table is one table of a migration.
 type Table struct {
-	// Table says where rows go: Name is the table on the source, Key the column
-	// that holds the sharding key, Rule and Map are those that the application
-	// will route with. A rule is asked for the values that the shards have: new ids
-	// where ids change.
+	// Table says where rows go: Name is the table on the source, Key the column with the
+	// sharding key, and Rule and Map are those by which the application will route. Where ids
+	// change, the rule gets the new ids.
 	sharding.Table
 
-	// IDs says what becomes of the values of the primary key. Defaults to
-	// Config.IDs.
+	// IDs says how the values of the primary key change. Defaults to Config.IDs.
 	IDs IDs
 
-	// Via is for a child whose rows lie where their parents do: the column that
-	// refers to the parent, a table of the job. Key is the column of the parent
-	// then, or of the parent's parent if that table has a Via, too. On MariaDB and
-	// MySQL the column needs a foreign key. After the switch applications reach such
-	// rows under the hint sharding.OnKey alone and can add none, unless the ids of
-	// the parents carry the slot; Inspect warns of it. Defaults to "": Key is a
-	// column of the table.
+	// Via is for a child whose rows lie in the shard of their parents: the column that refers
+	// to the parent, a table of the job. Key is then the column of the parent, or of the
+	// parent's parent if that table has a Via, too. On MariaDB and MySQL the column needs a
+	// foreign key. After the switch applications reach such rows only under the hint
+	// sharding.OnKey and cannot insert any, unless the ids of the parents carry the slot;
+	// Inspect warns of it. Defaults to "": Key is a column of the table.
 	Via string
 
-	// References are columns that hold ids of tables of the job without a foreign
-	// key that says so. Where ids change, what is left out here goes on naming old
-	// ids. Defaults to none.
+	// References are columns that hold ids of tables of the job without a foreign key. Where
+	// ids change, columns that are left out here keep the old ids. Defaults to none.
 	References []Reference
 }
 
 // Reference is a column of a table that holds the id of a row of another one, or
 // of its own.
 type Reference struct {
-	// Column is the one that refers.
+	// Column is the referring column.
 	Column string
 	// Table is the table of the job whose primary key it holds.
 	Table string
@@ -111,20 +105,20 @@ type Reference struct {
 
 // Step is a point of a migration, for Config.Observe.
 type Step struct {
-	Name  string // one of the Step constants
-	Table string // "" when the step is about all
-	Rows  int64  // that the step wrote, compared or, with StepInspected, read
-	Of    int64  // with StepInspected: about how many rows Inspect reads in all, each several times
-	Err   error  // why a StepWaiting waits, nil when that is over
+	Name  string // a Step constant
+	Table string // "" for a step of all tables
+	Rows  int64  // rows that the step wrote, compared or, with StepInspected, read
+	Of    int64  // with StepInspected: estimate of how many rows Inspect reads in all, each several times
+	Err   error  // why a StepWaiting waits, nil when the wait is over
 }
 
-// The steps of a run, in the order in which they first happen. Their texts are their
-// names without Step, in small letters: "leading".
+// The steps of a run, in the order in which they first happen. Their texts are their names
+// without Step, in lower case: "leading".
 const (
-	StepLeading    = openjob.StepLeading    // elected, the older ones are fenced
+	StepLeading    = openjob.StepLeading    // the runner is elected, older runners are fenced
 	StepPruned     = openjob.StepPruned     // what a crash left half done was removed
-	StepBlocked    = openjob.StepBlocked    // something, a transaction on the table mostly, kept triggers from being made; it is tried again
-	StepBound      = openjob.StepBound      // a chunk's bound is written down
+	StepBlocked    = openjob.StepBlocked    // triggers could not be created, mostly because of a transaction on the table; this is retried
+	StepBound      = openjob.StepBound      // a chunk's bound is stored
 	StepSnapshot   = openjob.StepSnapshot   // a chunk was read
 	StepStored     = openjob.StepStored     // a chunk is on the targets
 	StepApplied    = openjob.StepApplied    // changes are on the targets, their entries are still in the log
@@ -136,9 +130,9 @@ const (
 	StepSealing    = openjob.StepSealing    // a rollback closes the shards next
 	StepSealed     = openjob.StepSealed     // the shards are closed
 	StepReinstated = openjob.StepReinstated // the source's tables are back
-	StepWaiting    = openjob.StepWaiting    // a database has been away, or locks been held by others, for a second; it is tried again, and the step told once more without an Err when that is over
+	StepWaiting    = openjob.StepWaiting    // a database was unreachable, or others held locks, for a second; this is retried, and the step is reported once more without an Err when the wait is over
 	StepCompared   = openjob.StepCompared   // Verify has compared rows, which it did not write
-	StepUndone     = openjob.StepUndone     // a switch that somebody had left half done could not be finished, and was undone
+	StepUndone     = openjob.StepUndone     // an unfinished switch of another runner could not be finished, and was undone
 	StepInspected  = openjob.StepInspected  // Inspect has read the rows of a table once
 )
 
@@ -174,7 +168,7 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// known is the configuration as the rooms of a migration take it.
+// known is the configuration in the form that package openjob takes.
 func (c Config) known() openjob.Config {
 	to := openjob.Config{Name: c.Name, Source: c.Source, Shards: c.Shards, Observe: c.tell, Waits: c.waits, RowError: rowError}
 	for _, t := range c.Tables {
@@ -260,14 +254,14 @@ func (c Config) checkReferences(t Table) error {
 	return errors.Join(errs...)
 }
 
-// checkNames: every name must also be one with what is added to it.
+// checkNames also checks every name with the suffix that a switch adds.
 func checkNames(t Table) error {
 	errs := []error{dialect.CheckIdent(backend.Retired(t.Name))}
 	for _, target := range t.Map.Targets() {
 		errs = append(errs, dialect.CheckIdent(backend.Sealed(target.Table)))
 	}
 	if err := errors.Join(errs...); err != nil {
-		return fmt.Errorf("table %q: names must leave room for what is added: %w", t.Name, err)
+		return fmt.Errorf("table %q: names with the suffixes that a migration adds: %w", t.Name, err)
 	}
 	return nil
 }

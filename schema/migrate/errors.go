@@ -15,9 +15,9 @@ import (
 	"github.com/shardid/shardid/schema/internal/openjob"
 )
 
-// Transient reports whether a call failed because of a state of the databases that
-// passes: transactions of others in the way, a lost connection, a server that goes down,
-// starts, has become another one or takes no writes. The same call may succeed later.
+// Transient reports whether a call failed because of a temporary state of the databases:
+// conflicting transactions, a lost connection, or a server that shuts down, starts, was
+// replaced or accepts no writes. The same call may succeed later.
 func Transient(err error) bool {
 	return backend.Transient(err) || errors.Is(err, backend.ErrOtherServer)
 }
@@ -34,64 +34,62 @@ var (
 	// looks at the tables.
 	ErrUnsupported = backend.ErrUnsupported
 
-	// ErrLocked: another runner leads the job on this database. It goes on; try
-	// again when it ended. Not returned on SQLite, where the last one started
-	// leads.
+	// ErrLocked: another runner leads the job on this database. It continues; try again when
+	// it has ended. Not returned on SQLite, where the runner started last leads.
 	ErrLocked = lead.ErrLocked
 
 	// ErrFenced: a newer runner leads the job. This one has stopped, and wrote
 	// nothing since.
 	ErrFenced = lead.ErrFenced
 
-	// ErrNotReady: a precondition of the step is not met. Nothing was changed;
-	// the text says what to wait for or to mend.
+	// ErrNotReady: a precondition of the step is not met. Nothing was changed; the text says
+	// what to wait for or to change.
 	ErrNotReady = backend.ErrNotReady
 
-	// ErrPhase: the job stands where this step makes no sense.
+	// ErrPhase: the phase of the job does not allow this step.
 	ErrPhase = lead.ErrPhase
 
-	// ErrChanged: a table of the source was altered, truncated or restored while the
-	// job was under way, or one of a shard truncated, dropped or restored; or the job
-	// was begun with another configuration, which is a *SetupError. Before the
-	// switch, abort the job and begin again; after it, the retired tables have the
-	// rows of the shard.
+	// ErrChanged: while the job was under way, a table of the source was altered, truncated or
+	// restored, or a table of a shard was truncated, dropped or restored; or the job was begun
+	// with another configuration, which is a *SetupError. Before the switch, abort the job and
+	// begin again; after it, the retired tables have the rows of the shard.
 	ErrChanged = openjob.ErrChanged
 
-	// ErrUnclear: the source has tables both under the old and the new name, or
-	// under neither: somebody else renamed one, put the names right by hand. Or a
-	// server took over that does not know of a switch.
+	// ErrUnclear: the source has tables under both the old and the new name, or under neither,
+	// because somebody else renamed one; correct the names by hand. Or a server took over that
+	// does not know of a switch.
 	ErrUnclear = cutover.ErrUnclear
 
 	// ErrNoID: an id has no counterpart on the other side. Returned by IDs.New,
 	// IDs.Old and ResolveOld, and by a run that meets such an id.
 	ErrNoID = idmap.ErrNoID
 
-	// ErrSession: a connection does not take or keep the settings that every
-	// connection of a migration has.
+	// ErrSession: a connection does not accept or keep the settings that every connection of a
+	// migration has.
 	ErrSession = backend.ErrSession
 )
 
-// PauseError says that a switch would have kept writers waiting for longer than
-// allowed. Everything is as before, and writers go on.
+// PauseError says that a switch would have made writers wait for longer than allowed.
+// Everything is as before, and writers continue.
 type PauseError struct {
 	Max  time.Duration // the limit that was given
-	Step string        // what it was doing
-	// Needs is how long the rest would have taken, which cannot be given up once it
-	// has begun; 0 when the limit had passed before.
+	Step string        // the step that it was in
+	// Needs is how long the rest would have taken, which cannot be given up once it has begun;
+	// 0 when the limit had already passed.
 	Needs time.Duration
 }
 
 // Error names the step and what to do.
 func (e *PauseError) Error() string {
 	if e.Needs > 0 {
-		return fmt.Sprintf("migrate: gave up while it was %s: that takes about %s, by a rehearsal, and too little is left of %s; writers go on as before. "+
-			"Try again when the databases have less to do, or allow a longer pause", e.Step, e.Needs.Round(time.Millisecond), e.Max)
+		return fmt.Sprintf("migrate: gave up while %s: that takes about %s, by a rehearsal, and too little is left of %s; writers continue as before. "+
+			"Try again when the databases have less load, or allow a longer pause", e.Step, e.Needs.Round(time.Millisecond), e.Max)
 	}
-	return fmt.Sprintf("migrate: gave up after %s while it was %s; writers go on as before. "+
+	return fmt.Sprintf("migrate: gave up after %s while %s; writers continue as before. "+
 		"Look for long transactions on the tables, or allow a longer pause, and try again", e.Max, e.Step)
 }
 
-// tooLong is for the stage that switches.
+// tooLong makes the PauseError of a switch.
 func tooLong(limit time.Duration, step string, needs time.Duration) error {
 	return &PauseError{Max: limit, Step: step, Needs: needs}
 }
@@ -105,7 +103,7 @@ type BlockedError struct {
 	Findings []Finding // those whose Severity is Block
 }
 
-// Error says what was found and what to do.
+// Error lists the findings with their fixes.
 func (e *BlockedError) Error() string {
 	texts := make([]string, len(e.Findings))
 	for i, f := range e.Findings {
@@ -115,13 +113,13 @@ func (e *BlockedError) Error() string {
 		}
 		texts[i] = fmt.Sprintf("%s: %s (%s)", where, f.Message, f.Fix)
 	}
-	return "inspect finds what stands in the way: " + strings.Join(texts, "; ")
+	return "inspect has blocking findings: " + strings.Join(texts, "; ")
 }
 
 // Is makes a BlockedError an ErrNotReady.
 func (*BlockedError) Is(target error) bool { return target == ErrNotReady }
 
-// RowError is about one row of the source.
+// RowError is an error about one row of the source.
 type RowError struct {
 	Table string
 	ID    int64

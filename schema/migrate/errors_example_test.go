@@ -68,5 +68,5 @@ func Example_errors() {
 	// true migrate: job orders: verify: migrate: wrong phase: the job is "not begun"; rows can be compared from the begin of Run until Finalize
 	// true migrate: job orders: migrate: not ready: the job is "not begun"; Run must have copied the tables
 	// true migrate: job orders: migrate: wrong phase: the job is "not begun"; a rollback is possible from the cutover until finalize
-	// true migrate: job orders: inspect finds what stands in the way: a/orders_00: the table exists and has rows that no job has brought (drop it, or give the job tables of its own: it begins with empty ones)
+	// true migrate: job orders: inspect has blocking findings: a/orders_00: the table exists and has rows that no job has written (drop it, or give the job tables of its own: it begins with empty ones)
 }

@@ -14,12 +14,12 @@ import (
 	"github.com/shardid/shardid/schema/internal/proto"
 )
 
-// Finalize gives up the way back: it drops the triggers and logs of the job. The
-// retired tables stay, closed, as an archive that may be dropped by hand. Their
-// foreign keys to tables that are not in the job are dropped: nobody can delete from
-// the archive, so they would keep the rows that it refers to for good. While a table
-// outside of the job refers to a retired one, the error is ErrNotReady and says which
-// key to drop. Call it again when it was cut off.
+// Finalize ends the possibility of a rollback: it drops the triggers and logs of the job.
+// The retired tables stay closed, as an archive that may be dropped by hand. Their foreign
+// keys to tables outside of the job are dropped: nobody can delete from the archive, so the
+// keys would prevent deleting the rows they refer to for good. While a table outside of the
+// job refers to a retired one, the error is ErrNotReady and says which key to drop. Call
+// Finalize again when it was interrupted.
 func (j *Job) Finalize(ctx context.Context) error {
 	return j.leadingAnyway(ctx, func(l *leader) error {
 		phase, err := l.ReadPhase(ctx)
@@ -48,8 +48,8 @@ func (j *Job) Finalize(ctx context.Context) error {
 	})
 }
 
-// nobodyRefers fails when a table that stays refers to a retired one. No job begins or
-// switches with such a key, so somebody has made it since, and has to know.
+// nobodyRefers fails when a table outside of the job refers to a retired one. No job begins
+// or switches with such a key, so somebody has created it since, and has to be told.
 func (w *openJob) nobodyRefers() error {
 	var found []string
 	for _, t := range w.Tables {
@@ -60,14 +60,14 @@ func (w *openJob) nobodyRefers() error {
 	if len(found) == 0 {
 		return nil
 	}
-	return fmt.Errorf("%w: %s; rows of the shards are not there, so drop the foreign keys", ErrNotReady, strings.Join(found, "; "))
+	return fmt.Errorf("%w: %s; the retired tables lack the rows of the shards, so drop these foreign keys", ErrNotReady, strings.Join(found, "; "))
 }
 
-// detach drops what keeps rows of other tables from being deleted.
+// detach drops the foreign keys that prevent rows of other tables from being deleted.
 func (w *openJob) detach(ctx context.Context) error {
 	return w.Source.Do(ctx, func(s *backend.Session) error {
 		for _, t := range w.Tables {
-			sh, err := s.Database.Describe(ctx, s, t.Name) // what it has now: it may have been done
+			sh, err := s.Database.Describe(ctx, s, t.Name) // its present keys: an earlier call may have dropped them
 			if err != nil {
 				return err
 			}
@@ -83,8 +83,8 @@ func (w *openJob) detach(ctx context.Context) error {
 	})
 }
 
-// dropTraces removes what changes were noted with. The fences stay: a runner
-// that was thought dead must find them.
+// dropTraces removes the triggers and logs. The fences stay: a runner that continues after
+// a long pause must find them.
 func (l *leader) dropTraces(ctx context.Context) error {
 	if err := l.cut.DropBackCapture(ctx); err != nil {
 		return err
@@ -104,12 +104,12 @@ func (l *leader) dropTraces(ctx context.Context) error {
 	})
 }
 
-// Abort ends a job before its switch, or after a rollback: the source goes on as
-// if there had been no job. The triggers and the logs are dropped; the tables of
-// the shards are emptied and stay. After a rollback they keep the name
-// <name>_sealed, and the route row stays: an instance of the application that was
-// idle since the switch still writes to the shards, and has to be refused and to
-// read where the source is. Call it again when it was cut off.
+// Abort ends a job before its switch, or after a rollback: the source continues as if there
+// had been no job. The triggers and the logs are dropped; the tables of the shards are
+// emptied and stay. After a rollback they keep the name <name>_sealed, and the route row
+// stays: an instance of the application that was idle since the switch still writes to the
+// shards; it has to be refused, and to find the route to the source. Call Abort again when
+// it was interrupted.
 func (j *Job) Abort(ctx context.Context) error {
 	return j.leadingAnyway(ctx, func(l *leader) error {
 		phase, err := l.ReadPhase(ctx)
@@ -125,7 +125,7 @@ func (j *Job) Abort(ctx context.Context) error {
 			}
 		case proto.Aborted:
 		case proto.Finalized:
-			return fmt.Errorf("%w: the job is finalized: its shards serve for good, so there is nothing to abort; what it left behind is dropped by hand, after its retired tables", ErrPhase)
+			return fmt.Errorf("%w: the job is finalized: its shards serve for good, so there is nothing to abort; drop what it left behind by hand, after its retired tables", ErrPhase)
 		default:
 			return fmt.Errorf("%w: the job is %s; roll it back first", ErrPhase, phase)
 		}
@@ -153,7 +153,7 @@ func (j *Job) Abort(ctx context.Context) error {
 	})
 }
 
-// abandon: from here on nobody else goes on with the job.
+// abandon enters the phase Aborted, after which no runner resumes the job.
 func (l *leader) abandon(ctx context.Context, phase proto.Phase) error {
 	repair, err := l.cut.Repair(ctx)
 	if err != nil {
@@ -165,8 +165,8 @@ func (l *leader) abandon(ctx context.Context, phase proto.Phase) error {
 	return l.OnSource(ctx, func(s *backend.Session) error { return l.Enter(ctx, s, phase, proto.Aborted) })
 }
 
-// emptyTargets: all that is there was copied. Where this job has copied nothing,
-// rows are of somebody else.
+// emptyTargets deletes all rows of the shards, which are copies. Where this job has copied
+// nothing, the rows are not its own and stay.
 func (l *leader) emptyTargets(ctx context.Context) error {
 	spans, err := l.ReadSpans(ctx)
 	if err != nil {
@@ -196,15 +196,15 @@ func (l *leader) emptyTargets(ctx context.Context) error {
 	return nil
 }
 
-// forget removes the rows of the job. The fence stays, and when the shards have
-// served so does the route, for those that still follow the one to the shards.
+// forget removes the rows of the job. The fence stays. When the shards have served, the
+// route stays, too, for applications that still use the shards.
 func (l *leader) forget(ctx context.Context, s *backend.Session) error {
 	tables := []string{backend.SpanTable, backend.TargetTable, backend.JobTable}
 	if !l.Tables.HaveServed() {
 		tables = append(tables, backend.RouteTable)
 	}
-	// Made by those who need them. A pause was meant for this job, not for a later one of
-	// the name.
+	// These tables exist only where they were needed. A pause was meant for this job, not for
+	// a later one of the same name.
 	for _, table := range []string{steerTable, switchTable, backend.BeatTable} {
 		there, err := s.Database.Exists(ctx, s, table)
 		if err != nil {

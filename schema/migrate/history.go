@@ -11,17 +11,17 @@ import (
 	"github.com/shardid/shardid/schema/internal/cutover"
 )
 
-// switchTable is where each attempt to switch notes on the source for how long writers
-// waited. It is made by the first one.
+// switchTable is where each attempt to switch stores, on the source, how long writers
+// waited. The first attempt creates it.
 const switchTable = "shardid_switch"
 
 const (
-	noteWithin   = 2 * time.Second // for as long a switch tries to note what it did
-	mostSwitches = 20              // that Status lists
+	noteWithin   = 2 * time.Second // how long a switch tries to store its result
+	mostSwitches = 20              // how many of them Status lists
 )
 
-// PastSwitch is what a Cutover or a Rollback did, or one that was given up after writers
-// had waited.
+// PastSwitch is the result of a Cutover or a Rollback, or of an attempt that was given up
+// after writers had waited.
 type PastSwitch struct {
 	Way     string    `json:"way"`   // "cutover" or "rollback"
 	Ended   time.Time `json:"ended"` // by the clock of the source, to the second, in UTC
@@ -31,11 +31,11 @@ type PastSwitch struct {
 	Drained int64     `json:"drained"`
 }
 
-// note remembers a pause. Nothing fails because it cannot be remembered: what became of
-// the switch is known without.
+// note stores a pause. Its errors are ignored, because the result of the switch does not
+// depend on it.
 func (l *leader) note(ctx context.Context, way string, r cutover.Result, err error) {
 	if r.Pause == 0 {
-		return // nobody waited
+		return // no writer waited
 	}
 	ctx, done := context.WithTimeout(context.WithoutCancel(ctx), noteWithin)
 	defer done()
@@ -54,7 +54,7 @@ func (l *leader) note(ctx context.Context, way string, r cutover.Result, err err
 	})
 }
 
-// pastSwitches reads the newest ones, the last one first.
+// pastSwitches reads the newest switches, the last one first.
 func pastSwitches(ctx context.Context, s *backend.Session, job string) (all []PastSwitch, err error) {
 	there, err := s.Database.Exists(ctx, s, switchTable)
 	if err != nil || !there {

@@ -10,12 +10,11 @@ import (
 	"github.com/shardid/shardid/schema/internal/idmap"
 )
 
-// ResolveOld returns the id that the row with the id old on the source has on the
-// shards, for references that are kept elsewhere: in other databases, caches and
-// links. It works from the begin of Run on and after Finalize; where ids are
-// kept or computed it does not ask whether there is such a row. table is the name
-// of a table of the job. An id without counterpart is an error that wraps
-// [ErrNoID].
+// ResolveOld returns the id on the shards of the row with the id old on the source, for
+// references that are kept elsewhere: in other databases, caches and links. It works from
+// the beginning of Run and after Finalize; where ids are kept or computed it does not check
+// whether the row exists. table is the name of a table of the job. For an id without a
+// counterpart the error wraps [ErrNoID].
 func (j *Job) ResolveOld(ctx context.Context, table string, old int64) (int64, error) {
 	w, err := j.open(ctx)
 	if err != nil {

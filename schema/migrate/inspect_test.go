@@ -234,7 +234,7 @@ func TestInspectWarnsOfChildrenThatOnlyAHintFinds(t *testing.T) {
 		}))
 		if warns := slices.ContainsFunc(found, func(f migrate.Finding) bool {
 			return f.Severity == migrate.Warn && f.Code == migrate.NoShardingKey && f.Table == "items" &&
-				f.Message == "user_id of orders is not in it, and order_id does not lead to the shard: applications will reach its rows under the hint OnKey alone, and can add none" &&
+				f.Message == "user_id of orders is not in it, and order_id does not lead to the shard: applications will reach its rows only under the hint OnKey, and cannot insert any" &&
 				strings.Contains(f.Fix, "; or place orders by its id, and this table by order_id without a Via")
 		}); warns != test.warns {
 			t.Errorf("%s: %+v", name, found)

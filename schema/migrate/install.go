@@ -11,8 +11,8 @@ import (
 	"github.com/shardid/shardid/schema/internal/openjob"
 )
 
-// makeTargets creates the shards that are missing, and refuses those that are
-// not empty or have other columns.
+// makeTargets creates missing shards, and refuses shards that are not empty or have other
+// columns.
 func (w *openJob) makeTargets(ctx context.Context) error {
 	for _, t := range w.Tables {
 		served, err := w.mayHaveServed(ctx, t)
@@ -28,8 +28,8 @@ func (w *openJob) makeTargets(ctx context.Context) error {
 	return nil
 }
 
-// mayHaveServed: an earlier job of the table has left its route, so that somebody
-// may still write to the shards that it led to.
+// mayHaveServed reports whether an earlier job of the table has left its route, so that
+// somebody may still write to the shards of that job.
 func (w *openJob) mayHaveServed(ctx context.Context, t *openjob.Table) (bool, error) {
 	rows := int64(0)
 	err := w.Source.Do(ctx, func(s *backend.Session) error {
@@ -43,8 +43,8 @@ func (w *openJob) mayHaveServed(ctx context.Context, t *openjob.Table) (bool, er
 	return rows > 0, err
 }
 
-// prepareTarget has an empty shard ready. One that may have served is closed, so
-// that nobody but the runner writes to it before the switch.
+// prepareTarget creates or checks an empty shard. A shard that may have served is closed,
+// so that only the runner writes to it before the switch.
 func (w *openJob) prepareTarget(ctx context.Context, s *backend.Session, t *openjob.Table, to *openjob.Target, served bool) error {
 	if err := to.Look(ctx, s); err != nil {
 		return err
@@ -55,7 +55,7 @@ func (w *openJob) prepareTarget(ctx context.Context, s *backend.Session, t *open
 	}
 	switch {
 	case open && served:
-		if err = w.checkTarget(ctx, s, t, to); err == nil { // nothing but an empty shard is renamed
+		if err = w.checkTarget(ctx, s, t, to); err == nil { // only an empty shard is renamed
 			err = s.Exec(ctx, s.Database.Rename(to.Name, backend.Sealed(to.Name)))
 		}
 		to.Sealed = err == nil
@@ -76,11 +76,11 @@ func (w *openJob) checkTarget(ctx context.Context, s *backend.Session, t *openjo
 	}
 	for _, c := range t.Columns {
 		if _, ok := found.Column(c.Name); !ok {
-			return fmt.Errorf("%w: it has no column %s; drop this table, and it is made anew, or add the column", ErrNotReady, c.Name)
+			return fmt.Errorf("%w: it has no column %s; drop this table, so that the job creates it, or add the column", ErrNotReady, c.Name)
 		}
 	}
 	if len(found.Columns) != len(t.Columns) || !strings.EqualFold(found.Key, t.Key) {
-		return fmt.Errorf("%w: its columns or its key are not those of table %s; drop this table, and it is made anew, or alter it", ErrNotReady, t.Name)
+		return fmt.Errorf("%w: its columns or its key are not those of table %s; drop this table, so that the job creates it, or alter it", ErrNotReady, t.Name)
 	}
 	if len(found.Parents) > 0 {
 		return fmt.Errorf("%w: it has foreign keys, which would delete rows when others are rewritten; add them after Finalize", ErrNotReady)

@@ -33,7 +33,7 @@ type openJob struct {
 	*lead.State
 
 	cfg  Config
-	room *transfer.Room // for rows on their way: those of the copiers, and of the one who follows
+	room *transfer.Room // memory for the rows of the copiers and of the follower
 }
 
 func (j *Job) open(ctx context.Context) (*openJob, error) {
@@ -48,7 +48,7 @@ func newOpenJob(w *openjob.Job, cfg Config) *openJob {
 	return &openJob{State: &lead.State{Job: w}, cfg: cfg, room: transfer.NewRoom(cfg.Copiers + 1)}
 }
 
-// names reports whether a table of the job is called so.
+// names reports whether a table of the job has this name.
 func (c Config) names(table string) bool {
 	return slices.ContainsFunc(c.Tables, func(t Table) bool { return strings.EqualFold(t.Name, table) })
 }

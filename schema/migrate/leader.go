@@ -19,7 +19,7 @@ import (
 	"github.com/shardid/shardid/schema/internal/proto"
 )
 
-// leader is an open job in which this runner is the newest.
+// leader is an open job that this runner leads.
 type leader struct {
 	*openJob
 	*lead.Leader
@@ -41,7 +41,7 @@ func (w *openJob) lead(ctx context.Context) (*leader, error) {
 	return of, nil
 }
 
-// begin installs what is missing and returns where the job stands.
+// begin installs what is missing and returns the phase of the job.
 func (l *leader) begin(ctx context.Context) (proto.Phase, error) {
 	phase, err := l.ReadPhase(ctx)
 	if err != nil || phase != "" {
@@ -54,10 +54,10 @@ func (l *leader) begin(ctx context.Context) (proto.Phase, error) {
 		if err := preflight.CheckWriters(ctx, s); err != nil {
 			return err
 		}
-		if err := lead.CheckOwner(ctx, s, l.Name, l.Tables.Names()); err != nil { // before anything is made; register asks again
+		if err := lead.CheckOwner(ctx, s, l.Name, l.Tables.Names()); err != nil { // before anything is created; Register checks it again
 			return err
 		}
-		for _, t := range l.Tables { // a user who may not read it must not be left with triggers
+		for _, t := range l.Tables { // a user without the right to read a table must not create triggers first
 			if _, err := s.Database.Identity(ctx, s, t.Name); err != nil {
 				return err
 			}
@@ -76,7 +76,7 @@ func (l *leader) begin(ctx context.Context) (proto.Phase, error) {
 	return proto.Copying, nil
 }
 
-// checkBlocked holds a job that has not begun to what Inspect finds.
+// checkBlocked fails when Inspect has blocking findings for a job that has not begun.
 func (l *leader) checkBlocked(ctx context.Context) error {
 	found, err := (&Job{l.cfg}).Inspect(ctx)
 	if err != nil || !Blocked(found) {
@@ -85,7 +85,7 @@ func (l *leader) checkBlocked(ctx context.Context) error {
 	return &BlockedError{slices.DeleteFunc(found, func(f Finding) bool { return f.Severity != Block })}
 }
 
-// install makes the shards, the triggers and the rows of the job.
+// install creates the shards, the triggers and the rows of the job.
 func (l *leader) install(ctx context.Context) error {
 	if err := l.Own(ctx); err != nil {
 		return err
@@ -106,7 +106,7 @@ func (l *leader) install(ctx context.Context) error {
 		}
 		return l.NoteTargets(ctx, s, shards)
 	})
-	if errors.Is(err, lead.ErrOwned) { // another job was faster
+	if errors.Is(err, lead.ErrOwned) { // another job has registered the table meanwhile
 		err = errors.Join(err, l.dropTraces(ctx))
 	}
 	return err

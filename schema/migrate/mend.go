@@ -14,16 +14,16 @@ import (
 	"github.com/shardid/shardid/schema/internal/openjob"
 )
 
-// Mend ends a switch whose runner died in the midst of it, while writers can reach neither
-// side: it goes on with it, or goes back where that fails and no writer can have seen the
-// other side yet. It reports whether it did. While somebody is at work on the switch, and
-// when there is none, it does nothing and takes one connection to the source for a few
-// queries: a process that stands by for a job calls it many times a second, as the command
-// run does. Run begins with it.
+// Mend finishes a switch whose runner died during it, while writers can reach neither side.
+// Where it cannot finish the switch, it undoes it, if no writer can have used the other
+// side yet. It reports whether it did. While a runner works on the switch, and when there
+// is none, Mend does nothing and takes one connection to the source for a few queries: a
+// standby process of a job calls it many times a second, as the command run does. Run
+// begins with it.
 //
-// A file of SQLite does not tell whether a runner still lives: there Mend watches a
-// rollback for half a second, and takes it over when it has not ended by then. The runner
-// that had begun it gets ErrFenced.
+// A SQLite file does not show whether a runner still lives: there Mend waits half a second
+// for a rollback to end, and then takes it over. The runner that had begun it gets
+// ErrFenced.
 func (j *Job) Mend(ctx context.Context) (mended bool, err error) {
 	left, err := j.leftHalfDone(ctx)
 	if err != nil || !left {
@@ -36,22 +36,22 @@ func (j *Job) Mend(ctx context.Context) (mended bool, err error) {
 			return err
 		})
 		if err != nil || !half {
-			return err // somebody was faster
+			return err // another runner finished it
 		}
 		mended = true
-		l.Does("ends a switch that was left half done")
+		l.Does("ends an unfinished switch")
 		return l.cut.Mend(ctx)
 	})
-	if errors.Is(err, ErrLocked) { // somebody else does it
+	if errors.Is(err, ErrLocked) { // another runner finishes it
 		return false, nil
 	}
 	return mended && err == nil, err
 }
 
-// stillAlive is for how long a rollback on files is left to whoever began it.
+// stillAlive is how long Mend waits for a rollback on files to be ended by its runner.
 const stillAlive = 500 * time.Millisecond
 
-// leftHalfDone reports whether a switch is half done and nobody is at work on it.
+// leftHalfDone reports whether a switch is unfinished and no runner works on it.
 func (j *Job) leftHalfDone(ctx context.Context) (left bool, err error) {
 	err = j.atSource(ctx, func(s *backend.Session) error {
 		left = false
@@ -73,7 +73,7 @@ func (j *Job) leftHalfDone(ctx context.Context) (left bool, err error) {
 	return left, err
 }
 
-// halfDone reports whether a switch is half done, and in which epoch.
+// halfDone reports whether a switch is unfinished, and in which epoch.
 func (j *Job) halfDone(ctx context.Context, s *backend.Session) (half bool, epoch int64, err error) {
 	known := j.cfg.known()
 	of := openjob.New(known, s.Database)

@@ -14,27 +14,26 @@ import (
 	"github.com/shardid/shardid/schema/internal/openjob"
 )
 
-// Plan is what a job will do, for those who have to agree to it.
+// Plan is what a job will do, for people who have to approve it.
 type Plan struct {
 	Job    string         `json:"job"`
 	Tables []PlannedTable `json:"tables"`
 	Bytes  int64          `json:"bytes"` // of data and indexes, as the source estimates
-	// Seconds is how long the copy may take on a common server without
-	// throttling: a first guess.
+	// Seconds is a rough estimate of how long the copy takes on a common server without
+	// throttling.
 	Seconds int64 `json:"seconds"`
-	// Digest changes with the definitions of the source's tables, with the rule,
-	// with what becomes of ids and with the targets, and with nothing else: a plan that was agreed to still
-	// holds as long as it is the same.
+	// Digest changes with the definitions of the source's tables, the rule, the change of ids
+	// and the targets, and with nothing else: an approved plan is valid as long as its digest
+	// is the same.
 	Digest string `json:"digest"`
-	// Before are statements to be given by hand before Run, on the servers: they drop
-	// the foreign keys of other tables to those of the job, which block it. AfterAbort make
-	// these keys again.
+	// Before are statements to run by hand before Run: they drop the foreign keys of other
+	// tables to those of the job, which block it. AfterAbort create these keys again.
 	Before     []Statement `json:"before,omitempty"`
 	AfterAbort []Statement `json:"after_abort,omitempty"`
-	// Statements are those that install the job, in their order.
+	// Statements install the job, in this order.
 	Statements []Statement `json:"statements"`
-	// AtSwitch are those that Cutover adds before it switches: what the shards get of the
-	// tables' own triggers.
+	// AtSwitch are statements that Cutover runs before it switches: they create the tables'
+	// own triggers on the shards.
 	AtSwitch []Statement `json:"at_switch,omitempty"`
 }
 
@@ -42,9 +41,9 @@ type Plan struct {
 type PlannedTable struct {
 	Name    string   `json:"name"`
 	Key     string   `json:"key"`           // the primary key
-	ShardBy string   `json:"shard_by"`      // the column that decides
+	ShardBy string   `json:"shard_by"`      // the column with the sharding key
 	Via     string   `json:"via,omitempty"` // the column that leads to the parent with ShardBy
-	IDs     string   `json:"ids"`           // what becomes of ids
+	IDs     string   `json:"ids"`           // how ids change
 	Rows    int64    `json:"rows"`          // as the source estimates
 	Targets []string `json:"targets"`       // databases and physical tables
 }
@@ -55,14 +54,14 @@ type Statement struct {
 	SQL      string `json:"sql"`
 }
 
-// What a common server copies in a second.
+// Rows and bytes that a common server copies in a second.
 const (
 	copiedRows  = 100_000
 	copiedBytes = 25_000_000
 )
 
-// Plan says what the job will do, and changes nothing. Targets that exist are
-// not in its statements; Run checks that they are empty.
+// Plan returns what the job will do, and changes nothing. Existing targets are not in its
+// statements; Run checks that they are empty.
 func (j *Job) Plan(ctx context.Context) (Plan, error) {
 	w, err := j.open(ctx)
 	if err != nil {
@@ -115,8 +114,8 @@ func (p *planner) run(ctx context.Context) error {
 	return nil
 }
 
-// constraints are the foreign keys of other tables. Those of another database of MySQL are
-// for whoever knows it.
+// constraints plans the foreign keys of other tables. Keys of another MySQL database are
+// left to the administrator of that database.
 func (p *planner) constraints() {
 	if p.Source.Name() == "sqlite" {
 		return
@@ -168,8 +167,8 @@ func (p *planner) table(ctx context.Context, t *openjob.Table) error {
 	return err
 }
 
-// target adds what makes a physical table. The digest does not depend on what is
-// there already.
+// target adds the statements that create a physical table. The digest does not depend on
+// which tables exist.
 func (p *planner) target(ctx context.Context, t *openjob.Table, to *openjob.Target) error {
 	definition, err := p.definition(ctx, t, to.Name)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/shardid/shardid/schema/internal/proto"
 )
 
-// Phase is where a job stands.
+// Phase is the state of a job.
 type Phase string
 
 // The phases, in the order of a migration that goes well.
@@ -28,20 +28,19 @@ const (
 	PhaseAborted   Phase = Phase(proto.Aborted)   // an Abort has begun
 )
 
-// Progress is where a job stands at one moment.
+// Progress is the progress of a job at one moment.
 type Progress struct {
 	Job    string          `json:"job"`
 	Phase  Phase           `json:"phase"`
 	Epoch  int64           `json:"epoch"` // how many runners have led the job so far
 	Tables []TableProgress `json:"tables"`
-	// Backlog is how many entries of changes wait to be brought over: to the
-	// shards before the switch, back to the source after it. One change may leave
-	// several.
+	// Backlog is how many log entries of changes wait to be applied: to the shards before the
+	// switch, to the source after it. One change may add several entries.
 	Backlog int64 `json:"backlog"`
 	Paused  bool  `json:"paused"` // see Pause
 }
 
-// TableProgress is how far the copy of one table is.
+// TableProgress is how far the copy of one table has come.
 type TableProgress struct {
 	Name string `json:"name"`
 	Rows int64  `json:"rows"` // as the database estimates
@@ -63,8 +62,8 @@ func (p Progress) Copied() float64 {
 	return copied / rows
 }
 
-// Progress says where the job stands. It changes nothing, needs no runner, and
-// may be called from any host.
+// Progress reads the progress of the job. It changes nothing, needs no runner, and may be
+// called from any host.
 func (j *Job) Progress(ctx context.Context) (Progress, error) {
 	w, err := j.open(ctx)
 	if err != nil {
@@ -126,7 +125,7 @@ func (w *openJob) progress(ctx context.Context, s *backend.Session) (Progress, e
 	return p, err
 }
 
-// copiedPart is how much of the ids is at or below a bound.
+// copiedPart is the part of the ids that is at or below a bound.
 func copiedPart(ctx context.Context, c *backend.Session, t *openjob.Table, low proto.Bound) (float64, error) {
 	if low == proto.Top {
 		return 1, nil
@@ -144,7 +143,7 @@ func copiedPart(ctx context.Context, c *backend.Session, t *openjob.Table, low p
 	return max(0, min(1, (float64(low.ID)-float64(first)+1)/span)), err
 }
 
-// backlogBehind counts the changes that wait on the shards.
+// backlogBehind counts the changes in the logs of the shards.
 func (w *openJob) backlogBehind(ctx context.Context) (sum int64, err error) {
 	for _, side := range w.Shards {
 		err := side.Do(ctx, func(s *backend.Session) error {

@@ -12,25 +12,24 @@ import (
 	"github.com/shardid/shardid/schema/internal/proto"
 )
 
-// Run copies the tables and follows their changes until it has caught up with
-// the writers, and returns then. The same call begins the job, resumes it after
-// whatever ended it, or finds that there is nothing left to do. After Run,
-// [Job.Follow] keeps the shards up to date until [Job.Cutover]. After the switch it
-// brings what was noted on the shards back into the retired tables.
+// Run copies the tables and follows their changes until it has caught up with the writers,
+// and returns then. The same call begins the job, resumes it after an interruption, or
+// finds that there is nothing left to do. After Run, [Job.Follow] keeps the shards up to
+// date until [Job.Cutover]. After the switch, Run applies the changes of the shards to the
+// retired tables.
 //
-// Changes of rows that wait for another one, as a child without its parent does,
-// are no reason for it to go on: [Progress].Backlog counts them.
+// Run does not wait for changes of rows that wait for another row, as a child without its
+// parent does: [Progress].Backlog counts them.
 //
-// A job that is not under way is begun only when Inspect finds nothing that blocks it,
-// which takes as long as Inspect does; otherwise the error is a *BlockedError with what
-// it has found.
+// A new job begins only when Inspect has no blocking finding, which takes as long as
+// Inspect does; otherwise the error is a *BlockedError with the findings.
 //
-// A switch that its runner has left half done it ends first, as [Job.Mend] does.
+// Run first ends an unfinished switch of another runner, as [Job.Mend] does.
 //
-// Errors wrap ErrLocked, ErrFenced, ErrUnsupported, ErrNotReady or ErrChanged
-// where that is the cause, and a *SetupError when the job was begun with another
-// configuration, as those of Follow, Verify, Cutover and Rollback do. ctx ends the
-// run at any point; it can be resumed.
+// Errors wrap ErrLocked, ErrFenced, ErrUnsupported, ErrNotReady or ErrChanged where that is
+// the cause, and a *SetupError when the job was begun with another configuration. The same
+// holds for Follow, Verify, Cutover and Rollback. ctx may end the run at any point; it can
+// be resumed.
 func (j *Job) Run(ctx context.Context) error {
 	if _, err := j.Mend(ctx); err != nil {
 		return err
@@ -52,10 +51,10 @@ func (j *Job) Run(ctx context.Context) error {
 	})
 }
 
-// Follow brings changes to where they belong until ctx ends, and returns nil
-// then: from the source to the shards, and after the switch from the shards back
-// to the retired tables of the source. It ends with ErrChanged within seconds of a
-// TRUNCATE of a table, or of an ALTER of one of the source's while those serve.
+// Follow applies changes to the other side until ctx ends, and then returns nil: from the
+// source to the shards, and after the switch from the shards to the retired tables of the
+// source. It ends with ErrChanged within seconds after a TRUNCATE of a table, or an ALTER
+// of a source table while the source serves.
 func (j *Job) Follow(ctx context.Context) error {
 	err := j.leading(ctx, func(l *leader) error {
 		phase, err := l.ReadPhase(ctx)
@@ -80,14 +79,14 @@ func (j *Job) Follow(ctx context.Context) error {
 		return f.KeepUp(ctx)
 	})
 	if ctx.Err() != nil {
-		err = nil // it was told to end
+		err = nil // ctx ended, which is how Follow is stopped
 	}
 	return err
 }
 
-// leading runs f as the leader of the job, if it is given the configuration that it
-// was begun with. That is asked before another runner is fenced, and again when
-// nobody else can begin the job any more.
+// leading runs f as the leader of the job, if the job was begun with this configuration. It
+// checks that before it fences another runner, and again when nobody else can begin the job
+// any more.
 func (j *Job) leading(ctx context.Context, f func(*leader) error) error {
 	return j.opened(ctx, func(w *openJob) error {
 		if err := w.sameSetup(ctx); err != nil {
@@ -102,7 +101,7 @@ func (j *Job) leading(ctx context.Context, f func(*leader) error) error {
 	})
 }
 
-// leadingAnyway is for what ends a job, whatever it was begun with.
+// leadingAnyway is for calls that end a job, whatever its configuration was.
 func (j *Job) leadingAnyway(ctx context.Context, f func(*leader) error) error {
 	return j.opened(ctx, func(w *openJob) error { return w.leading(ctx, f) })
 }
@@ -132,13 +131,13 @@ func (j *Job) opened(ctx context.Context, f func(*openJob) error) error {
 	return nil
 }
 
-// bringBack carries the changes of the shards back until it has caught up.
+// bringBack applies the changes of the shards to the source until it has caught up.
 func (l *leader) bringBack(ctx context.Context) error {
 	l.Does("brings changes of the shards back")
 	if err := l.moveIn(ctx, proto.Switched); err != nil {
 		return err
 	}
-	if err := l.cut.CloseRetired(ctx); err != nil { // whoever switched may have ended before it did
+	if err := l.cut.CloseRetired(ctx); err != nil { // the runner that switched may have died before it did this
 		return err
 	}
 	f := follow.New(l.CheckTargets, l.streams.Backward()...)

@@ -14,10 +14,10 @@ import (
 	"github.com/shardid/shardid/schema/internal/verify"
 )
 
-// moveIn makes sure of every row when a database is on another server than when
-// the job was last there. A replica that took over may lack what was committed
-// last: rows of a shard whose changes were done with, or changes of the source
-// that shards have. After it each row is right, or its change is in the log.
+// moveIn verifies every row when a database is on another server than when the job last
+// used it. A replica that took over may lack the last commits: rows of a shard whose log
+// entries are deleted, or changes of the source that shards have. After moveIn each row is
+// correct, or its change is in the log.
 func (l *leader) moveIn(ctx context.Context, phase proto.Phase) error {
 	var moved bool
 	err := l.Source.Do(ctx, func(s *backend.Session) (err error) {
@@ -44,8 +44,7 @@ func (l *leader) moveIn(ctx context.Context, phase proto.Phase) error {
 	})
 }
 
-// startOver removes what shards may have above the bounds that this server
-// knows.
+// startOver removes rows that shards may have above the bounds that this server has stored.
 func (l *leader) startOver(ctx context.Context) error {
 	if err := l.checkTaken(ctx); err != nil {
 		return err
@@ -62,8 +61,8 @@ func (l *leader) startOver(ctx context.Context) error {
 	return l.copier.Prune(ctx)
 }
 
-// checkTaken fails when shards may have rows of writers: a source that lacks the
-// last seconds of a switch would have them overwritten.
+// checkTaken fails when writers may have reached the shards: a source that lacks the last
+// seconds of a switch would overwrite their rows.
 func (w *openJob) checkTaken(ctx context.Context) error {
 	return w.EachTarget(ctx, func(s *backend.Session, t *openjob.Table, i int) error {
 		sh, err := s.Database.Describe(ctx, s, t.Targets[i].Present())
@@ -73,16 +72,16 @@ func (w *openJob) checkTaken(ctx context.Context) error {
 		for _, name := range sh.Triggers {
 			if strings.HasPrefix(name, "shardid_"+w.cfg.Name+"_b") {
 				return fmt.Errorf("%w: another server has taken over, which knows of no switch, but one was under way: "+
-					"see whether writers have reached the shards; when none has, drop the triggers shardid_%s_b… there and try again", ErrUnclear, w.cfg.Name)
+					"check whether writers have reached the shards; if none has, drop the triggers shardid_%s_b… there and try again", ErrUnclear, w.cfg.Name)
 			}
 		}
 		return nil
 	})
 }
 
-// checkAll is for a job whose source serves, and has to see all that its writers do: what
-// looks like changes of a table that was truncated or altered, a runner would do to the
-// only copies that are left. No other runner leads meanwhile, or the answer is ErrFenced.
+// checkAll is for a job whose source serves. It checks the tables first: after a TRUNCATE
+// or an ALTER of a table, a runner would take the missing rows for deletions and delete the
+// only copies. If another runner leads meanwhile, the error is ErrFenced.
 func (l *leader) checkAll(ctx context.Context) error {
 	err := l.OnSource(ctx, func(s *backend.Session) error {
 		if err := preflight.CheckWriters(ctx, s); err != nil {

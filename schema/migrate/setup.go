@@ -9,20 +9,20 @@ import (
 	"github.com/shardid/shardid/schema/internal/backend"
 )
 
-// What is copied by one rule and looked for by another is lost, so a job remembers
-// what it was begun with.
+// A row that is copied by one rule and read by another is lost, so a job stores digests of
+// the configuration with which it was begun.
 
-// SetupError says that a job was begun with another configuration than it is
-// given now. Nothing was done. It is an ErrChanged.
+// SetupError says that a job was begun with another configuration than the present one.
+// Nothing was done. It is an ErrChanged.
 type SetupError struct {
-	// Differs says what, for each table: "table orders: rule, ids".
+	// Differs lists the differences of each table: "table orders: rule, ids".
 	Differs []string
 }
 
 // Error says what differs and what to do.
 func (e *SetupError) Error() string {
 	return "the job was begun with another configuration: " + strings.Join(e.Differs, "; ") +
-		"; give it the one it had, or abort it with that one and begin anew"
+		"; use that configuration, or abort the job with it and begin again"
 }
 
 // Is makes a SetupError an ErrChanged.

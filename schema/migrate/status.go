@@ -14,57 +14,57 @@ import (
 	"github.com/shardid/shardid/schema/internal/lead"
 )
 
-// SilentAfter is for how long the leading runner may say nothing until it counts as gone.
-// It speaks every two seconds.
+// SilentAfter is how long the leading runner may write nothing until it counts as dead. It
+// writes every two seconds.
 const SilentAfter = 15 * time.Second
 
-// Status is where a job stands and who is at work on it.
+// Status is the state of a job and of its runner.
 type Status struct {
 	Progress
 
-	// Runner is the one that led last, nil when none has said anything: the job has not
-	// begun, or its runner may not write to the source.
+	// Runner is the runner that led last. It is nil when none has written anything: the job
+	// has not begun, or its runner may not write to the source.
 	Runner *Runner `json:"runner"`
-	// Lag is how old the oldest change is that waits to be brought over, in seconds: to the
-	// shards before the switch, back to the source after it. It is at most so, and precise
-	// to the two seconds between a runner's words. It is 0 when no change waits, and nil when
-	// it is not known: of changes that were made before any runner had caught up.
+	// Lag is an upper bound for the age, in seconds, of the oldest change that waits to be
+	// applied: to the shards before the switch, to the source after it. It is precise to the
+	// two seconds between a runner's writes. It is 0 when no change waits, and nil when it is
+	// unknown: for changes made before any runner had caught up.
 	Lag *int64 `json:"lag_seconds"`
-	// Left is for how long the copy will go on, in seconds, at the pace of the last
-	// minute; nil when nothing is copied, or nothing is known of the pace.
+	// Left is how long the copy will take, in seconds, at the speed of the last minute; nil
+	// when nothing is copied, or the speed is unknown.
 	Left *int64 `json:"eta_seconds"`
-	// Oldest is the longest open transaction of others on the source, nil when there is
-	// none, on SQLite, which shows none, and when OldestHidden.
+	// Oldest is the longest open transaction of others on the source. It is nil when there is
+	// none, when OldestHidden is true, and on SQLite, which does not show transactions.
 	Oldest *Transaction `json:"oldest_transaction"`
-	// OldestHidden is that the user lacks the right to see transactions: PROCESS.
+	// OldestHidden is true when the user lacks the right to see transactions: PROCESS.
 	OldestHidden bool `json:"oldest_transaction_hidden,omitempty"`
-	// Switches are the last twenty in which writers waited, the newest first.
+	// Switches are the last twenty switches in which writers waited, the newest first.
 	Switches []PastSwitch `json:"switches,omitempty"`
 }
 
-// Runner is the runner that led last. Times are by the clock of the source.
+// Runner is the runner that led last. Times are those of the source's clock.
 type Runner struct {
 	Host     string `json:"host"`
 	PID      int64  `json:"pid"`
 	Epoch    int64  `json:"epoch"`
 	Leads    bool   `json:"leads"`     // heard within SilentAfter
-	Silent   int64  `json:"silent"`    // seconds since it was last heard
-	Leading  int64  `json:"leading"`   // seconds from when it began to lead until it was last heard
-	Does     string `json:"does"`      // as it said last
-	Cause    string `json:"throttled"` // by what, as Config.Cause said last, "" for nothing
+	Silent   int64  `json:"silent"`    // seconds since its last write
+	Leading  int64  `json:"leading"`   // seconds from when it began to lead until its last write
+	Does     string `json:"does"`      // what it did at its last write
+	Cause    string `json:"throttled"` // the last answer of Config.Cause, "" when not throttled
 	Copied   int64  `json:"rows_per_second"`
 	Followed int64  `json:"changes_per_second"`
 
-	caught int64 // how long ago all changes were brought over, -1 for not known
+	caught int64 // how long ago all changes had been applied, -1 if unknown
 }
 
-// Transaction is one that is open on the source.
+// Transaction is an open transaction on the source.
 type Transaction struct {
 	Connection int64 `json:"connection"` // as KILL takes it
 	Seconds    int64 `json:"seconds"`    // since it began
 }
 
-// NeedsRunner reports whether the job should have a runner at work, and has none.
+// NeedsRunner reports whether the phase of the job needs a runner, and none is active.
 func (s Status) NeedsRunner() bool {
 	switch s.Phase {
 	case PhaseNone, PhaseFinalized, PhaseAborted:
@@ -73,8 +73,8 @@ func (s Status) NeedsRunner() bool {
 	return s.Runner == nil || !s.Runner.Leads
 }
 
-// Status says where the job stands and who is at work on it. It changes nothing, needs no
-// runner, and may be called from any host.
+// Status reads the state of the job and of its runner. It changes nothing, needs no runner,
+// and may be called from any host.
 func (j *Job) Status(ctx context.Context) (Status, error) {
 	p, err := j.Progress(ctx)
 	if err != nil {
@@ -101,7 +101,7 @@ func (j *Job) Status(ctx context.Context) (Status, error) {
 	return st, nil
 }
 
-// estimate finds what follows from the rest.
+// estimate computes the fields that depend on others.
 func (s *Status) estimate() {
 	switch s.Phase {
 	case PhaseNone, PhaseFinalized, PhaseAborted:
@@ -124,7 +124,7 @@ func (s *Status) estimate() {
 	s.Left = &left
 }
 
-// runner reads what the leading runner said last.
+// runner reads what the leading runner wrote last.
 func runner(ctx context.Context, s *backend.Session, job string) (*Runner, error) {
 	there, err := s.Database.Exists(ctx, s, lead.RunnerTable)
 	if err != nil || !there {
@@ -136,7 +136,7 @@ func runner(ctx context.Context, s *backend.Session, job string) (*Runner, error
 		" FROM "+lead.RunnerTable+" WHERE job = ? AND heard > 0"), job).
 		Scan(&host, &r.PID, &r.Epoch, &does, &cause, &r.Silent, &r.Leading, &r.Copied, &r.Followed, &r.caught)
 	if errors.Is(err, sql.ErrNoRows) {
-		return nil, nil //nolint:nilnil // none has said anything
+		return nil, nil //nolint:nilnil // no runner has written yet
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", lead.RunnerTable, err)
@@ -146,11 +146,11 @@ func runner(ctx context.Context, s *backend.Session, job string) (*Runner, error
 	return &r, nil
 }
 
-// oldestTransaction finds the longest open transaction of the server but that of the
-// connection itself.
+// oldestTransaction finds the longest open transaction of the server, except that of its
+// own connection.
 func oldestTransaction(ctx context.Context, s *backend.Session) (*Transaction, error) {
 	if s.Database.Name() == "sqlite" {
-		return nil, nil //nolint:nilnil // a file shows none
+		return nil, nil //nolint:nilnil // SQLite does not show transactions
 	}
 	query := "SELECT trx_mysql_thread_id, TIMESTAMPDIFF(SECOND, trx_started, NOW()) FROM information_schema.INNODB_TRX" +
 		" WHERE trx_mysql_thread_id NOT IN (0, CONNECTION_ID()) ORDER BY trx_started LIMIT 1"

@@ -13,34 +13,34 @@ import (
 	"github.com/shardid/shardid/schema/internal/backend"
 )
 
-// steerTable is where operators say what runners should do, from any host. It
-// is made when the first one says something.
+// steerTable is where operators tell runners what to do, from any host. The first of them
+// creates it.
 const steerTable = "shardid_steer"
 
-// Steering is what operators want of the runners of a job. A Config.Throttle
+// Steering is what operators have requested from the runners of a job. A Config.Throttle
 // that waits while Paused is true obeys Pause.
 type Steering struct {
-	// Paused: no more chunks should be copied for now. Changes are still followed,
-	// so that the log does not grow.
+	// Paused: no more chunks should be copied for now. Changes are still followed, so that the
+	// log does not grow.
 	Paused bool
-	// Wanted: somebody waits to lead the job for a moment. Whoever leads it should
+	// Wanted: another process waits to lead the job for a moment. The leading runner should
 	// end its Run or Follow, and begin again when Wanted is false.
 	Wanted bool
-	// Asked is how often somebody has wanted to lead so far. A runner that was
-	// fenced and finds that it has grown made room without knowing.
+	// Asked is how often another process has requested to lead. A runner that was fenced and
+	// finds that Asked has grown was replaced by such a request.
 	Asked int64
 }
 
-// Pause asks all runners to copy no more until Resume, also those that start
-// later. Nothing is lost by a pause of any length.
+// Pause asks all runners, including those that start later, to copy no more until Resume. A
+// pause of any length loses nothing.
 func (j *Job) Pause(ctx context.Context) error { return j.steer(ctx, "paused = 1") }
 
 // Resume undoes Pause.
 func (j *Job) Resume(ctx context.Context) error { return j.steer(ctx, "paused = 0") }
 
-// Ask asks the leading runner to make room, for as long as it takes but at most
-// for d, by the clock of the source; zero takes that back. Runners that look at
-// [Job.Steering] obey, and Cutover, Rollback, Finalize or Abort can lead then.
+// Ask asks the leading runner to stop leading for at most d, by the clock of the source;
+// zero cancels the request. Runners that read [Job.Steering] obey, so that Cutover,
+// Rollback, Finalize or Abort can lead.
 func (j *Job) Ask(ctx context.Context, d time.Duration) error {
 	if d <= 0 {
 		return j.steer(ctx, "wanted_until = 0")
@@ -48,7 +48,7 @@ func (j *Job) Ask(ctx context.Context, d time.Duration) error {
 	return j.steer(ctx, fmt.Sprintf("asked = asked + 1, wanted_until = %s + %d", now, int64((d+time.Second-1)/time.Second)))
 }
 
-// Steering reads what operators want.
+// Steering reads what operators have requested.
 func (j *Job) Steering(ctx context.Context) (steer Steering, err error) {
 	err = j.atSource(ctx, func(s *backend.Session) error {
 		steer, err = steering(ctx, s, j.cfg.Name)
@@ -70,14 +70,14 @@ func steering(ctx context.Context, s *backend.Session, job string) (steer Steeri
 	return steer, err
 }
 
-// now stands for the clock of the database, in seconds.
+// now is a placeholder for the clock of the database, in seconds.
 const now = "{now}"
 
 func withClock(s *backend.Database, text string) string {
 	return strings.ReplaceAll(text, now, s.Clock())
 }
 
-// steer notes something for the runners.
+// steer stores a request for the runners.
 func (j *Job) steer(ctx context.Context, set string) error {
 	return j.atSource(ctx, func(s *backend.Session) error {
 		const columns = " (job VARCHAR(64) NOT NULL PRIMARY KEY, paused INTEGER NOT NULL DEFAULT 0, wanted_until BIGINT NOT NULL DEFAULT 0, asked BIGINT NOT NULL DEFAULT 0)"

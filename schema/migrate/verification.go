@@ -9,20 +9,18 @@ import (
 	"github.com/shardid/shardid/schema/internal/verify"
 )
 
-// Kind is how a row is not what it should be: on the shards, or after Cutover in
-// the retired table.
+// Kind is the kind of a difference: on the shards, or after Cutover in the retired table.
 type Kind string
 
 // The kinds.
 const (
-	Missing   Kind = Kind(verify.Missing)   // "missing": it is not where it was to be brought
-	Different Kind = Kind(verify.Different) // "different": it has other values there
-	Misplaced Kind = Kind(verify.Misplaced) // "misplaced": a shard has it that it does not belong to
-	Extra     Kind = Kind(verify.Extra)     // "extra": it is there, but not where rows come from
+	Missing   Kind = Kind(verify.Missing)   // "missing": the row is not on the target
+	Different Kind = Kind(verify.Different) // "different": the row has other values on the target
+	Misplaced Kind = Kind(verify.Misplaced) // "misplaced": a shard has the row that it does not belong to
+	Extra     Kind = Kind(verify.Extra)     // "extra": the target has a row that the serving side does not have
 )
 
-// Divergence is a row that was found to differ although no change of it was
-// under way.
+// Divergence is a row that differs although no change of it is pending.
 type Divergence struct {
 	Table  string `json:"table"`
 	ID     int64  `json:"id"` // in the source
@@ -30,7 +28,7 @@ type Divergence struct {
 	Target string `json:"target"` // database and physical table that is wrong; "" for a child without a parent
 }
 
-// String names the row and what is wrong with it.
+// String names the row and the difference.
 func (d Divergence) String() string {
 	if d.Target == "" {
 		return fmt.Sprintf("%s %d: %s, as the row that leads to its shard is", d.Table, d.ID, d.Kind)
@@ -42,15 +40,15 @@ func (d Divergence) String() string {
 type Verification struct {
 	Rows     int64 `json:"rows"`     // of the source, as far as they are copied
 	Ranges   int64 `json:"ranges"`   // of ids that were compared as a whole
-	Suspects int64 `json:"suspects"` // rows that were looked at alone
-	// Unsettled rows could not be judged: changes of them are waiting for a
-	// runner to apply them, or kept coming.
+	Suspects int64 `json:"suspects"` // rows that were compared one by one
+	// Unsettled rows could not be compared: changes of them wait for a runner to apply them,
+	// or kept coming.
 	Unsettled int64 `json:"unsettled"`
 	// Requeued is how many rows differ; the runner writes them again.
 	Requeued int64 `json:"requeued"`
 	// Divergences are the rows that differ, up to 1000 of them.
 	Divergences []Divergence `json:"divergences"`
-	// Complete is false while rows are still to be copied, which were left out.
+	// Complete is false while rows are still to be copied; these were not compared.
 	Complete bool `json:"complete"`
 }
 
@@ -65,21 +63,20 @@ func verificationOf(done verify.Result) Verification {
 	return v
 }
 
-// Verify compares every row that was copied with the shards, without a lock and
-// while writers and the runner go on, once from the first id to the last,
-// strays below and above them included. It reads ranges of rows and their
-// sums, Config.Copiers of them at a time, and looks at single rows only where sums
-// differ. A row that differs
-// although no change of it is under way is reported, and noted in the log so
-// that the runner writes it again: a second pass tells whether that helped.
+// Verify compares every copied row with the shards, without a lock and while writers and
+// the runner continue, once from the first id to the last, including stray rows below and
+// above them. It reads the sums of ranges of rows, Config.Copiers of them at a time, and
+// single rows only where sums differ. A row that differs although no change of it is
+// pending is reported, and noted in the log so that the runner writes it again: a second
+// pass shows whether that helped.
 //
-// After Cutover the shards are what counts, and the retired tables are compared
-// with them: what differs there is brought back again by Follow.
+// After Cutover, Verify compares the retired tables with the shards, which serve; Follow
+// writes rows that differ again.
 //
-// It may run beside Run or Follow, in this process or another. Divergences are
-// no error. When a table of the source was truncated or altered, the error is
-// ErrChanged, and none of what differs for that reason was noted; when the job was
-// switched or aborted meanwhile, it is ErrPhase.
+// It may run beside Run or Follow, in this process or another. Divergences are not an
+// error. When a table of the source was truncated or altered, the error is ErrChanged, and
+// the differences were not noted; when the job was switched or aborted meanwhile, it is
+// ErrPhase.
 func (j *Job) Verify(ctx context.Context) (Verification, error) {
 	w, err := j.open(ctx)
 	if err != nil {

@@ -13,14 +13,14 @@ import (
 	"github.com/shardid/shardid/schema/internal/openjob"
 )
 
-// described is a column as the information schema has it.
+// described is a column of the information schema.
 type described struct{ name, typ, extra, charset, collation, expression string }
 
 func (d described) isGenerated() bool {
 	return d.expression != "" && !strings.Contains(d.extra, "DEFAULT_GENERATED")
 }
 
-// mysqlColumns looks at what columns are declared to be.
+// mysqlColumns checks the definitions of the columns.
 func (p tableProbe) mysqlColumns(ctx context.Context) error {
 	var all []described
 	err := p.Each(ctx, func(rows *sql.Rows) error {
@@ -51,7 +51,7 @@ func (p tableProbe) mysqlColumns(ctx context.Context) error {
 	return err
 }
 
-// needCollations notes what the shards' servers have to know.
+// needCollations collects the collations that the shards' servers must know.
 func (p tableProbe) needCollations(ctx context.Context, all []described) error {
 	names, err := p.List(ctx, "SELECT TABLE_COLLATION FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ?", p.shape.Name)
 	for _, d := range all {
@@ -63,7 +63,7 @@ func (p tableProbe) needCollations(ctx context.Context, all []described) error {
 	return err
 }
 
-// unlike looks for what would make a shard's table another one than the source's.
+// unlike finds settings of a shard's server that would change the definition of its table.
 func (p shardProbe) unlike(ctx context.Context, t openjob.TableConfig) error {
 	if bare := p.bare[t.Name]; len(bare) > 0 {
 		adds, err := p.Number(ctx, "SELECT @@explicit_defaults_for_timestamp = 0")
@@ -76,13 +76,13 @@ func (p shardProbe) unlike(ctx context.Context, t openjob.TableConfig) error {
 		}
 	}
 	if from := p.sequences[t.Name]; len(from) > 0 {
-		p.add(ForeignDefault, Block, "the default of "+strings.Join(from, ", ")+" of "+t.Name+" takes from a sequence, which is not here",
-			"take the default away on the source and have the application give the value, or create this table by hand without it")
+		p.add(ForeignDefault, Block, "the default of "+strings.Join(from, ", ")+" of "+t.Name+" uses a sequence, which this database does not have",
+			"drop the default on the source and let the application set the value, or create this table by hand without it")
 	}
 	return p.unknownCollations(ctx, t)
 }
 
-// unknownCollations looks for those that a shard's table could not be made with.
+// unknownCollations finds collations that the shard's server does not know.
 func (p shardProbe) unknownCollations(ctx context.Context, t openjob.TableConfig) error {
 	for _, collation := range p.needed[t.Name] {
 		charset, _, _ := strings.Cut(collation, "_")
@@ -108,7 +108,7 @@ func (p tableProbe) generatedColumns(all []described) {
 		generated = append(generated, d.name)
 		for _, from := range all {
 			if d.isStored() && from.typ == "timestamp" && strings.Contains(d.expression, p.Database.Quote(from.name)) {
-				p.add(GeneratedColumns, Warn, fmt.Sprintf("%s is stored as computed from the TIMESTAMP %s in the time zone of whoever wrote the row; the shards will have it as computed in UTC", d.name, from.name),
+				p.add(GeneratedColumns, Warn, fmt.Sprintf("%s is stored as computed from the TIMESTAMP %s in the time zone of the session that wrote the row; the shards will have it as computed in UTC", d.name, from.name),
 					"make it VIRTUAL, or compute it from a DATETIME, unless all writers have UTC")
 			}
 		}
@@ -132,7 +132,7 @@ func (p tableProbe) otherColumns(all []described) {
 			charsets = append(charsets, d.charset)
 		}
 		if strings.Contains(d.extra, "AUTO_INCREMENT") && !strings.EqualFold(d.name, p.shape.Key) {
-			p.add(OtherCounter, Warn, d.name+" is numbered by the table; the shards' tables will not number it", "have the application give it values from the switch on, or do without it")
+			p.add(OtherCounter, Warn, d.name+" is numbered by the table; the shards' tables will not number it", "let the application set its values from the switch on, or drop it")
 		}
 	}
 	if len(invisible) > 0 {

@@ -2,7 +2,7 @@
 
 package preflight
 
-// Finding is something to know, to decide or to mend before a migration. Package migrate
+// Finding is an obstacle, a decision or a hint before a migration. Package migrate
 // documents it and its codes.
 type Finding struct {
 	Code, Severity  string

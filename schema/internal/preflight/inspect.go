@@ -16,9 +16,10 @@ import (
 	"github.com/shardid/shardid/schema/internal/openjob"
 )
 
-// Inspect looks for what would stop a migration or surprise somebody in the middle of
-// it, and changes nothing. What is worst comes first. It tells inspected, by the same goroutine,
-// of each reading of a table: about how many rows that were, and how many there are to be read in all.
+// Inspect finds what would stop a migration or cause surprises during it, and changes
+// nothing. The worst findings come first. It calls inspected, in the same goroutine, after
+// each time it has read a table: with the estimated rows of that table, and of all that it
+// has to read.
 func Inspect(ctx context.Context, c openjob.Config, inspected func(table string, rows, of int64)) ([]Finding, error) {
 	source, err := backend.Open(ctx, "source", backend.FenceTable, c.Source)
 	if err != nil {
@@ -44,7 +45,7 @@ type inspection struct {
 	cfg    openjob.Config
 	from   *backend.Database // the source
 	found  []Finding
-	packet int64  // the source's max_allowed_packet
+	packet int64  // max_allowed_packet of the source
 	mark   string // of the job, "" before its first run
 	home   string // the place of the source
 	work   work
@@ -54,32 +55,32 @@ type inspection struct {
 	needed map[string][]string // collations
 	bare   map[string][]string // columns of TIMESTAMP NOT NULL without a default
 
-	sequences map[string][]string // columns whose default takes from a sequence
+	sequences map[string][]string // columns whose default uses a sequence
 	drafts    map[string]draft    // of the shards' tables
 }
 
-// probe is where a finding is made.
+// probe is the place where a finding is made.
 type probe struct {
 	*inspection
 	*backend.Session
 
-	shape backend.Table // of the table at hand
+	shape backend.Table // of the present table
 }
 
-// tableProbe is at a table of the source.
+// tableProbe checks a table of the source.
 type tableProbe struct{ probe }
 
-// serverProbe is at a server or a file, as a whole.
+// serverProbe checks a server or a file as a whole.
 type serverProbe struct{ probe }
 
-// shardProbe is at the tables of a database with shards.
+// shardProbe checks the tables of a database with shards.
 type shardProbe struct{ probe }
 
 func (p probe) add(code, severity string, message, fix string) {
 	p.found = append(p.found, Finding{code, severity, p.Database.Label, p.shape.Name, message, fix})
 }
 
-// source may be repeated: a database can be away for a moment.
+// source may be called again: a database can be unreachable for a moment.
 func (i *inspection) source(ctx context.Context, source *backend.Database) error {
 	return source.Do(ctx, func(s *backend.Session) error {
 		i.found, i.needed, i.bare, i.sequences = []Finding{}, map[string][]string{}, map[string][]string{}, map[string][]string{}
@@ -115,7 +116,7 @@ func (i *inspection) source(ctx context.Context, source *backend.Database) error
 	})
 }
 
-// describe returns the tables that serve and that a migration can take; the others are findings.
+// describe returns the serving tables that a migration can move; the others are findings.
 func (i *inspection) describe(ctx context.Context, s *backend.Session) (shapes []backend.Table, err error) {
 	for _, t := range i.cfg.Tables {
 		name, err := openjob.PresentName(ctx, s, t.Name)
@@ -124,13 +125,13 @@ func (i *inspection) describe(ctx context.Context, s *backend.Session) (shapes [
 		}
 		p := probe{i, s, backend.Table{Name: t.Name}}
 		if name != t.Name {
-			p.add(Switched, Info, "the shards serve; here it is "+name+", and closed", "nothing: what else can be found is for the time before a switch")
+			p.add(Switched, Info, "the shards serve; here it is "+name+", and closed", "nothing: the other checks matter only before a switch")
 			continue
 		}
 		sh, err := s.Database.Describe(ctx, s, name)
 		switch {
 		case errors.Is(err, backend.ErrUnsupported):
-			p.add(Unsupported, Block, plain(err), "leave the table where it is, or change it as said")
+			p.add(Unsupported, Block, plain(err), "leave the table out, or change it as the message says")
 		case err != nil:
 			return nil, err
 		default:
@@ -140,7 +141,7 @@ func (i *inspection) describe(ctx context.Context, s *backend.Session) (shapes [
 	return shapes, nil
 }
 
-// jobs looks for other jobs of the tables, and for this one.
+// jobs finds other jobs that own the tables, and reads the mark of this one.
 func (i *inspection) jobs(ctx context.Context, s *backend.Session) error {
 	begun, err := s.Database.Exists(ctx, s, backend.SpanTable)
 	if err != nil || !begun {
@@ -161,13 +162,12 @@ func (i *inspection) jobs(ctx context.Context, s *backend.Session) error {
 	return err
 }
 
-// relations looks at how the tables hang together, and whether ids can become new
-// ones.
+// relations checks the relations between the tables, and whether ids can get new ones.
 func (i *inspection) relations(ctx context.Context, s *backend.Session, shapes []backend.Table) error {
 	p := tableProbe{probe{i, s, backend.Table{}}}
 	w, err := openjob.Described(i.cfg, s.Database, shapes)
 	if err != nil {
-		p.add(Relations, Block, plain(err), "change the table or its settings as said")
+		p.add(Relations, Block, plain(err), "change the table or its settings as the message says")
 		return nil
 	}
 	for _, t := range w.Tables {
@@ -195,12 +195,12 @@ func (i *inspection) relations(ctx context.Context, s *backend.Session, shapes [
 	return err
 }
 
-// plain is the text of an error without the sentinel's.
+// plain is the text of an error without the sentinel's text.
 func plain(err error) string {
 	return strings.TrimPrefix(err.Error(), backend.ErrUnsupported.Error()+": ")
 }
 
-// table looks at what every kind of database has.
+// table makes the checks that every kind of database needs.
 func (p tableProbe) table(ctx context.Context) error {
 	p.edges()
 	p.uniqueKeys()
@@ -225,7 +225,7 @@ func (p tableProbe) table(ctx context.Context) error {
 	return p.mysqlTable(ctx)
 }
 
-// database looks at settings and at the database as a whole.
+// database checks settings, and the database as a whole.
 func (p serverProbe) database(ctx context.Context) error {
 	var names []string
 	for _, t := range p.cfg.Tables {
@@ -251,38 +251,38 @@ func (p probe) has(table string) bool {
 	return slices.ContainsFunc(p.cfg.Tables, func(t openjob.TableConfig) bool { return strings.EqualFold(t.Name, table) })
 }
 
-// edges are the foreign keys to and from the table.
+// edges checks the foreign keys of the table and to it.
 func (p tableProbe) edges() {
 	for _, fk := range p.shape.Parents {
 		refers := fmt.Sprintf("(%s) refers to the table %s, which is not in the job", strings.Join(fk.Columns, ", "), fk.Table)
 		switch {
 		case p.has(fk.Table):
 		case fk.Cascades() && p.Database.Name() == "postgres":
-			p.add(Cascades, Warn, refers+fmt.Sprintf(", and changes rows here by itself, which is followed until the switch; from then on %s refuses it, so that what would be carried on fails for %s until finalize drops the key", backend.Retired(p.shape.Name), fk.Table),
-				"have the application change rows of "+p.shape.Name+" before those of "+fk.Table+" from the switch on, or add "+fk.Table+" to the job")
+			p.add(Cascades, Warn, refers+fmt.Sprintf(", and changes rows here by itself; these changes are followed until the switch; from then on %s refuses them, so that the statement on %s fails until finalize drops the key", backend.Retired(p.shape.Name), fk.Table),
+				"let the application change rows of "+p.shape.Name+" before those of "+fk.Table+" from the switch on, or add "+fk.Table+" to the job")
 		case fk.Deletes || fk.Updates && p.Database.Name() != "mysql":
 			p.add(OutsideJob, Block, refers+" and changes rows here by itself", "add "+fk.Table+" to the job, or drop the foreign key")
 		case fk.Updates && fk.Unseen != "":
-			p.add(OutsideJob, Block, refers+", and changes rows here by itself when its key is changed, which no trigger there would see: "+fk.Unseen, "drop the foreign key, or make it ON UPDATE NO ACTION")
+			p.add(OutsideJob, Block, refers+", and changes rows here by itself when its key is changed, and no trigger there would note that: "+fk.Unseen, "drop the foreign key, or make it ON UPDATE NO ACTION")
 		default:
 			if fk.Updates {
-				p.add(Cascades, Warn, fmt.Sprintf("its foreign key on (%s) carries changes of (%s) of %s over; from the run on until the job is finalized or aborted a trigger on %[3]s refuses them, with an error that names the row",
-					strings.Join(fk.Columns, ", "), strings.Join(fk.Refers, ", "), fk.Table), "change no key of "+fk.Table+" meanwhile; afterwards have the application change rows of "+p.shape.Name+" along with it")
+				p.add(Cascades, Warn, fmt.Sprintf("its foreign key on (%s) cascades changes of (%s) of %s; from run until the job is finalized or aborted, a trigger on %[3]s refuses such changes with an error that names the row",
+					strings.Join(fk.Columns, ", "), strings.Join(fk.Refers, ", "), fk.Table), "change no key of "+fk.Table+" meanwhile; afterwards let the application change rows of "+p.shape.Name+" along with it")
 			}
-			p.add(OutsideJob, Warn, refers+"; the shards will not check that there is such a row, and rows of "+backend.Retired(p.shape.Name)+" keep theirs from being deleted until finalize drops the key",
-				"have the application check it, or add "+fk.Table+" to the job")
+			p.add(OutsideJob, Warn, refers+"; the shards will not check that the row exists there, and until finalize drops the key, rows of "+backend.Retired(p.shape.Name)+" prevent rows that they refer to from being deleted",
+				"let the application check it, or add "+fk.Table+" to the job")
 		}
 		if p.Database.Name() == "mysql" && strings.EqualFold(fk.Table, p.shape.Name) {
-			if !fk.Deletes { // InnoDB refuses an update that it would have to carry on to the same table
+			if !fk.Deletes { // InnoDB refuses an update that would cascade into the same table
 				continue
 			}
 			p.add(Cascades, Block, fmt.Sprintf("the foreign key on (%s) to the table itself changes rows that no trigger sees", strings.Join(fk.Columns, ", ")),
-				"drop it, or make it NO ACTION and have the application do what it does")
+				"drop it, or make it NO ACTION and let the application change these rows")
 			continue
 		}
-		if fk.Cascades() && p.has(fk.Table) { // else the key blocks
+		if fk.Cascades() && p.has(fk.Table) { // otherwise the key is a Block finding
 			p.add(Cascades, Info, fmt.Sprintf("the foreign key on (%s) changes its rows when rows of %s change; on the shards no foreign key does", strings.Join(fk.Columns, ", "), fk.Table),
-				"have the application delete or change rows of "+p.shape.Name+" along with those of "+fk.Table+" from the switch on; until then triggers have them followed")
+				"let the application delete or change rows of "+p.shape.Name+" along with those of "+fk.Table+" from the switch on; until then triggers note such changes")
 		}
 	}
 	for _, fk := range p.shape.Children {
@@ -292,17 +292,17 @@ func (p tableProbe) edges() {
 	}
 }
 
-// inward is a foreign key of a table outside of the job.
+// inward checks a foreign key of a table outside of the job.
 func (p tableProbe) inward(fk backend.ForeignKey) {
 	fix := "add " + fk.Table + " to the job, or drop the foreign key"
 	elsewhere := p.Database.Name() == "mysql" && strings.Contains(fk.Table, ".") // in another database
 	if drop, add := fk.Statements(fk.Table, p.shape.Name); p.Database.Name() != "sqlite" && !elsewhere {
-		fix += ": " + drop + "; after an abort it is made again by: " + add
+		fix += ": " + drop + "; after an abort, create it again by: " + add
 	}
 	p.add(OutsideJob, Block, fmt.Sprintf("the table %s, which is not in the job, refers to it by (%s)", fk.Table, strings.Join(fk.Columns, ", ")), fix)
 }
 
-// settings of the table as the job has it.
+// settings is the configuration of the table.
 func (p probe) settings() openjob.TableConfig {
 	for _, t := range p.cfg.Tables {
 		if strings.EqualFold(t.Name, p.shape.Name) {
@@ -317,7 +317,7 @@ func (p tableProbe) uniqueKeys() {
 	for _, columns := range p.shape.Uniques {
 		if !slices.ContainsFunc(columns, func(c string) bool { return strings.EqualFold(c, key) || strings.EqualFold(c, p.shape.Key) }) {
 			p.add(UniqueAcross, Warn, "the unique key on ("+strings.Join(columns, ", ")+") will hold within each shard, not across them",
-				"keep its values in a table that is sharded by them, or do without")
+				"keep its values in a table that is sharded by them, or drop the unique key")
 		}
 	}
 }
@@ -335,7 +335,7 @@ func (p tableProbe) ownTriggers() {
 	}
 }
 
-// carriedTriggers looks at what the table's own triggers do.
+// carriedTriggers checks the table's own triggers.
 func (p tableProbe) carriedTriggers(w *openjob.Job, t *openjob.Table) {
 	p.shape.Name = t.Conf.Name
 	for _, own := range t.Own {
@@ -349,28 +349,28 @@ func (p tableProbe) carriedTriggers(w *openjob.Job, t *openjob.Table) {
 		}
 		if carried {
 			p.add(ForeignTriggers, Warn, "the shards get the trigger "+own.Name+" before the switch; there it reaches rows of its own shard alone, and runs with the rights of the user of this job",
-				"see that what it writes belongs where the row of "+t.Conf.Name+" lies, and keep the user")
+				"make sure that it writes only rows that belong to the shard of the row of "+t.Conf.Name+", and keep the user")
 		}
 	}
 }
 
-// ids looks at both ends of the table.
+// ids checks the lowest id of the table.
 func (p tableProbe) ids(ctx context.Context) error {
 	key := p.Database.Quote(p.shape.Key)
 	lowest, err := p.Number(ctx, fmt.Sprintf("SELECT COALESCE(MIN(%s), 1) FROM %s", key, p.Database.Quote(p.shape.Name)))
 	if err == nil && lowest <= 0 {
-		p.add(NonPositiveID, Info, fmt.Sprintf("ids of 0 or below exist, the lowest is %d", lowest), "nothing, if the application can live with them on")
+		p.add(NonPositiveID, Info, fmt.Sprintf("ids of 0 or below exist; the lowest is %d", lowest), "nothing, if the application accepts such ids")
 	}
 	return err
 }
 
-// shardingKey looks at the column that says where a row lies, or which row does.
+// shardingKey checks the column that determines the shard of a row.
 func (p tableProbe) shardingKey(ctx context.Context) error {
 	conf := p.settings()
 	c, ok := p.shape.Column(cmp.Or(conf.Via, conf.Key))
 	switch {
 	case !ok && conf.Via != "":
-		return nil // relations says so
+		return nil // relations reports it
 	case !ok:
 		p.add(NoShardingKey, Block, "it has no column "+conf.Key, "shard it by a column that it has")
 		return nil
@@ -388,12 +388,12 @@ func (p tableProbe) shardingKey(ctx context.Context) error {
 	n, err := p.count(ctx, c, "= 0")
 	if err == nil && n > 0 {
 		p.add(ZeroShardingKey, Warn, fmt.Sprintf("%s is 0 in %s", c.Name, rowsOf(n)),
-			"when 0 says that it is unknown, give those rows a value: they would all lie on one shard, and a struct whose "+c.Name+" is 0 is taken for one without")
+			"when 0 means unknown, give those rows a value: they would all lie on one shard, and a struct whose "+c.Name+" is 0 counts as one without a key")
 	}
 	return err
 }
 
-// without looks for rows in which the column is NULL: they lie nowhere.
+// without finds rows in which the column is NULL: such rows belong to no shard.
 func (p tableProbe) without(ctx context.Context, c backend.Column) error {
 	n, err := p.count(ctx, c, "IS NULL")
 	switch {
@@ -408,7 +408,7 @@ func (p tableProbe) without(ctx context.Context, c backend.Column) error {
 	return nil
 }
 
-// count is how many rows fulfil a condition on a column.
+// count is how many rows satisfy a condition on a column.
 func (p tableProbe) count(ctx context.Context, c backend.Column, condition string) (int64, error) {
 	return p.Number(ctx, fmt.Sprintf("SELECT COUNT(*) FROM %s WHERE %s %s", p.Database.Quote(p.shape.Name), p.Database.Quote(c.Name), condition))
 }
@@ -420,7 +420,7 @@ func rowsOf(n int64) string {
 	return fmt.Sprintf("%d rows", n)
 }
 
-// shard looks at one database with shards.
+// shard checks one database with shards.
 func (i *inspection) shard(ctx context.Context, name string) {
 	shard, err := backend.Open(ctx, name, backend.ShardFenceTable, i.cfg.Shards[name])
 	if err == nil {
@@ -435,7 +435,7 @@ func (i *inspection) shard(ctx context.Context, name string) {
 	}
 }
 
-// targets looks for rows that are there already.
+// targets finds rows that exist already in the tables of the shards.
 func (p shardProbe) targets(ctx context.Context) error {
 	for _, t := range p.cfg.Tables {
 		missing := false
@@ -471,7 +471,8 @@ func (p shardProbe) targets(ctx context.Context) error {
 	return serverProbe(p).mysqlShard(ctx)
 }
 
-// target looks at one table of a shard. One that is the job's own exists.
+// target checks one table of a shard, and reports whether the table exists and is the job's
+// own.
 func (p shardProbe) target(ctx context.Context, t openjob.TableConfig, name string) (exists bool, err error) {
 	p.shape.Name = name
 	if p.has(name) {
@@ -484,7 +485,7 @@ func (p shardProbe) target(ctx context.Context, t openjob.TableConfig, name stri
 		return true, err
 	}
 	exists, err = p.Database.Exists(ctx, p.Session, name)
-	if err == nil && !exists && p.Database.Name() != "postgres" { // which is asked to make it
+	if err == nil && !exists && p.Database.Name() != "postgres" { // postgresMakes creates it for a trial
 		err = p.unlike(ctx, t)
 	}
 	if err != nil || !exists {
@@ -495,12 +496,12 @@ func (p shardProbe) target(ctx context.Context, t openjob.TableConfig, name stri
 	}
 	rows, err := p.Number(ctx, "SELECT COUNT(*) FROM (SELECT 1 FROM "+p.Database.Quote(name)+" LIMIT 1) AS one")
 	if err == nil && rows > 0 {
-		p.add(NotEmpty, Block, "the table exists and has rows that no job has brought", "drop it, or give the job tables of its own: it begins with empty ones")
+		p.add(NotEmpty, Block, "the table exists and has rows that no job has written", "drop it, or give the job tables of its own: it begins with empty ones")
 	}
 	return true, err
 }
 
-// owned: the table is a job's. That it is another one's is a finding.
+// owned reports whether the table is a job's. If it is another job's, that is a finding.
 func (p shardProbe) owned(ctx context.Context, name string) (bool, error) {
 	there, err := p.Database.Exists(ctx, p.Session, backend.OwnerTable)
 	if err != nil || !there {

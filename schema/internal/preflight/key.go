@@ -14,8 +14,8 @@ import (
 	"github.com/shardid/shardid/sharding"
 )
 
-// keyColumns looks at whether the columns that lead to a shard keep and compare keys as
-// their rules take them, on the source or in a table of a shard.
+// keyColumns checks whether the columns that lead to a shard keep and compare keys as their
+// rules require, on the source or in a table of a shard.
 func (p probe) keyColumns(ctx context.Context, conf openjob.TableConfig) error {
 	faults, err := keycolumn.Inspect(ctx, p.Session, p.Database, &conf.Table, p.shape.Name)
 	for _, f := range faults {
@@ -34,15 +34,15 @@ func (p probe) keyColumns(ctx context.Context, conf openjob.TableConfig) error {
 
 var keySeverities = map[keycolumn.Severity]string{keycolumn.Error: Block, keycolumn.Warning: Warn, keycolumn.Notice: Info}
 
-// ownKeyColumns is keyColumns on the source.
+// ownKeyColumns is keyColumns for the source.
 func (p tableProbe) ownKeyColumns(ctx context.Context) error { return p.keyColumns(ctx, p.settings()) }
 
-// unplacedValues is how many values of a sharding key are tried, beside its lowest
-// and its highest.
+// unplacedValues is how many values of a sharding key are tried, in addition to its lowest
+// and highest.
 const unplacedValues = 1000
 
-// unplaced tries the rule on values of the sharding key, as a run would read them.
-// A key that becomes a new id is none that can be tried.
+// unplaced tries the rule on values of the sharding key in the form in which a run reads
+// them. A key that gets a new id cannot be tried.
 func (p tableProbe) unplaced(ctx context.Context, t *openjob.Table) error {
 	c, ok := t.Column(t.Conf.Key)
 	if !ok || len(t.Above()) > 0 || t.RenumberingOf(c.Name) != nil || placesAll(t.Conf.Rule, c) {
@@ -64,7 +64,7 @@ func (p tableProbe) unplaced(ctx context.Context, t *openjob.Table) error {
 	if len(refused) > 0 {
 		p.shape.Name = t.Conf.Name
 		p.add(Unplaced, Block, fmt.Sprintf("of %d values of %s that were tried, %d have no place; the first: %v", len(values), c.Name, len(refused), refused[0]),
-			"give those rows other values, or the rule a place for them")
+			"give those rows other values, or give the rule a place for them")
 	}
 	return nil
 }
@@ -76,8 +76,8 @@ func placesAll(rule sharding.Rule, c backend.Column) bool {
 	}, sharding.Describe(rule).Kind)
 }
 
-// keyless warns of children that applications cannot write to after the switch: a
-// row has no sharding key, and the id of its parent does not tell the shard.
+// keyless warns of children that applications cannot insert after the switch: a row has no
+// sharding key, and the id of its parent does not determine the shard.
 func (p tableProbe) keyless(t *openjob.Table) {
 	above := t.Above()
 	if len(above) == 0 || t.RoutesItself() {
@@ -86,7 +86,7 @@ func (p tableProbe) keyless(t *openjob.Table) {
 	parent, top := above[0], above[len(above)-1]
 	p.shape.Name = t.Conf.Name
 	p.add(NoShardingKey, Warn,
-		fmt.Sprintf("%s of %s is not in it, and %s does not lead to the shard: applications will reach its rows under the hint OnKey alone, and can add none", t.KeyColumn(), top.Conf.Name, t.Conf.Via),
-		fmt.Sprintf("add a column with it, fill that, and shard this table by it without a Via; or place %s by its %s, and this table by %s without a Via",
+		fmt.Sprintf("%s of %s is not in it, and %s does not lead to the shard: applications will reach its rows only under the hint OnKey, and cannot insert any", t.KeyColumn(), top.Conf.Name, t.Conf.Via),
+		fmt.Sprintf("add such a column, fill it, and shard this table by it without a Via; or place %s by its %s, and this table by %s without a Via",
 			parent.Conf.Name, parent.Key, t.Conf.Via))
 }

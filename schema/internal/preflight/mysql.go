@@ -18,13 +18,13 @@ import (
 	"github.com/shardid/shardid/schema/internal/backend"
 )
 
-// size says what the shards will need.
+// size reports how much space the shards will need.
 func (p serverProbe) size(bytes int64) {
 	p.add(Size, Info, fmt.Sprintf("the data and its indexes take %.1f MB", float64(bytes)/1e6),
-		"have as much room on the databases with shards, and some for the log of changes on the source")
+		"provide as much space on the databases with shards, and some for the log of changes on the source")
 }
 
-// mysqlTable looks at what a definition has in it.
+// mysqlTable checks the definition of a table.
 func (p tableProbe) mysqlTable(ctx context.Context) error {
 	for _, look := range []func(context.Context) error{p.mysqlColumns, p.mysqlValues, p.mysqlCounter, p.mysqlNames, p.mysqlChecks, p.mysqlPartitions, p.mysqlDraft} {
 		if err := look(ctx); err != nil {
@@ -34,7 +34,7 @@ func (p tableProbe) mysqlTable(ctx context.Context) error {
 	return nil
 }
 
-// mysqlCounter looks at how far the key's type is used.
+// mysqlCounter checks how much of the key's range is used.
 func (p tableProbe) mysqlCounter(ctx context.Context) error {
 	column, err := dialect.WholeNumbers(ctx, p, dialect.MySQL{}, p.shape.Name, p.shape.Key)
 	if err != nil {
@@ -42,7 +42,7 @@ func (p tableProbe) mysqlCounter(ctx context.Context) error {
 	}
 	typ, most := column.Type, cmp.Or(column.Most, math.MaxInt64)
 	if most != math.MaxInt64 {
-		p.add(NarrowKey, Info, fmt.Sprintf("%s is %s; the shards' tables get BIGINT", p.shape.Key, typ), "make columns of other tables and programs that hold such ids as wide")
+		p.add(NarrowKey, Info, fmt.Sprintf("%s is %s; the shards' tables get BIGINT", p.shape.Key, typ), "widen columns of other tables and types in programs that hold such ids")
 	}
 	highest, err := p.Number(ctx, fmt.Sprintf("SELECT MAX(%s) FROM %s", p.Database.Quote(p.shape.Key), p.Database.Quote(p.shape.Name)))
 	if used := float64(highest) / float64(most); err == nil && used >= 0.5 {
@@ -51,7 +51,7 @@ func (p tableProbe) mysqlCounter(ctx context.Context) error {
 	return err
 }
 
-// mysqlNames looks for what would keep the table from getting another name in the switch.
+// mysqlNames finds constraints that would prevent renaming the table in the switch.
 func (p tableProbe) mysqlNames(ctx context.Context) error {
 	names, err := p.Database.Unclosable(ctx, p.Session, p.shape.Name)
 	if err == nil && len(names) > 0 {
@@ -64,7 +64,7 @@ func (p tableProbe) mysqlNames(ctx context.Context) error {
 func (p tableProbe) mysqlChecks(ctx context.Context) error {
 	n, err := p.Number(ctx, "SELECT COUNT(*) FROM information_schema.TABLE_CONSTRAINTS WHERE CONSTRAINT_SCHEMA = DATABASE() AND TABLE_NAME = ? AND CONSTRAINT_TYPE = 'CHECK'", p.shape.Name)
 	if err == nil && n > 0 {
-		p.add(Checks, Info, fmt.Sprintf("it has CHECK constraints (%d), and so will the shards' tables; MariaDB may have rows from before them that do not pass, which are copied all the same", n), "nothing")
+		p.add(Checks, Info, fmt.Sprintf("it has CHECK constraints (%d), and so will the shards' tables; MariaDB may have older rows that violate them; these are copied unchecked", n), "nothing")
 	}
 	return err
 }
@@ -72,12 +72,12 @@ func (p tableProbe) mysqlChecks(ctx context.Context) error {
 func (p tableProbe) mysqlPartitions(ctx context.Context) error {
 	n, err := p.Number(ctx, "SELECT COUNT(*) FROM information_schema.PARTITIONS WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ? AND PARTITION_NAME IS NOT NULL", p.shape.Name)
 	if err == nil && n > 0 {
-		p.add(Partitions, Warn, fmt.Sprintf("it is partitioned (%d); each shard's table gets the same", n), "create the shards' tables by hand if they should have others, or none")
+		p.add(Partitions, Warn, fmt.Sprintf("it is partitioned (%d); each shard's table gets the same", n), "create the shards' tables by hand if they should be partitioned otherwise, or not at all")
 	}
 	return err
 }
 
-// variables reads global settings that the server knows.
+// variables reads the global settings of these names that the server knows.
 func (p serverProbe) variables(ctx context.Context, names ...string) (map[string]string, error) {
 	values := map[string]string{}
 	err := p.Each(ctx, func(rows *sql.Rows) error {
@@ -89,7 +89,7 @@ func (p serverProbe) variables(ctx context.Context, names ...string) (map[string
 	return values, err
 }
 
-// mysqlSource looks at the server of the source.
+// mysqlSource checks the server of the source.
 func (p serverProbe) mysqlSource(ctx context.Context) error {
 	for _, look := range []func(context.Context) error{p.mysqlServer, p.mysqlNumbers, p.otherWriters, p.mysqlTransactions, p.mysqlPrepared, p.mysqlReaders, p.mysqlSize} {
 		if err := look(ctx); err != nil {
@@ -106,12 +106,12 @@ func (p serverProbe) mysqlServer(ctx context.Context) error {
 	}
 	p.inspection.packet, _ = strconv.ParseInt(v["max_allowed_packet"], 10, 64) // the server writes a number
 	if !dialect.ParseMode(v["sql_mode"]).Strict {
-		p.add(LaxMode, Warn, "the sql_mode is not strict: values that do not fit are cut without an error", "add STRICT_TRANS_TABLES before the application meets strict shards")
+		p.add(LaxMode, Warn, "the sql_mode is not strict: values that do not fit are truncated without an error", "add STRICT_TRANS_TABLES before the application meets strict shards")
 	}
 	return p.mysqlPrivileges(ctx, v["log_bin"] == "ON" && v["log_bin_trust_function_creators"] != "ON", sourcePrivileges)
 }
 
-// mysqlShard looks at the server of a database with shards.
+// mysqlShard checks the server of a database with shards.
 func (p serverProbe) mysqlShard(ctx context.Context) error {
 	v, err := p.mysqlLogs(ctx)
 	if err != nil {
@@ -128,7 +128,7 @@ func (p serverProbe) mysqlShard(ctx context.Context) error {
 	return p.mysqlPrivileges(ctx, v["log_bin"] == "ON" && v["log_bin_trust_function_creators"] != "ON", shardPrivileges)
 }
 
-// otherWriters looks for others that change rows, on the source and on the shards.
+// otherWriters finds other writers that change rows, on the source and on the shards.
 func (p serverProbe) otherWriters(ctx context.Context) error {
 	found, err := p.Database.OtherWriters(ctx, p.Session)
 	for _, f := range found {
@@ -138,7 +138,7 @@ func (p serverProbe) otherWriters(ctx context.Context) error {
 		}
 		fix := f.Fix + "; it may be done later, but before a rollback, which is refused until then"
 		if f.Kind == backend.InCluster {
-			fix = "have applications write to this member alone: a rollback closes the tables for its writers, and what others write meanwhile is left behind"
+			fix = "let applications write to this member only: a rollback closes the tables for its writers only, and loses what others write meanwhile"
 		}
 		p.add(codeOf(f), Warn, f.Message, fix)
 	}
@@ -149,11 +149,11 @@ func (p serverProbe) mysqlLogs(ctx context.Context) (map[string]string, error) {
 	v, err := p.variables(ctx, "log_bin", "log_bin_trust_function_creators", "binlog_format", "sql_mode", "max_allowed_packet",
 		"innodb_flush_log_at_trx_commit", "sync_binlog")
 	if flush := v["innodb_flush_log_at_trx_commit"]; err == nil && flush != "1" {
-		p.add(Durability, Warn, "innodb_flush_log_at_trx_commit is "+flush+": a crash of the server or its machine takes back what was committed",
+		p.add(Durability, Warn, "innodb_flush_log_at_trx_commit is "+flush+": a crash of the server or its machine may lose commits",
 			"SET GLOBAL innodb_flush_log_at_trx_commit = 1 until the migration is finalized; after a crash, verify")
 	}
 	if v["log_bin"] == "ON" && v["binlog_format"] == "STATEMENT" {
-		p.add(BinlogFormat, Block, "binlog_format is STATEMENT, which refuses writes under READ COMMITTED", "SET GLOBAL binlog_format = 'ROW', in the server's configuration, too, and connect anew")
+		p.add(BinlogFormat, Block, "binlog_format is STATEMENT, which refuses writes under READ COMMITTED", "SET GLOBAL binlog_format = 'ROW', also in the server's configuration, and reconnect")
 	}
 	return v, err
 }
@@ -165,7 +165,7 @@ func (p serverProbe) mysqlTransactions(ctx context.Context) error {
 	case backend.IsMySQL(err, "1227"):
 		return nil // the missing privilege is a finding of its own
 	case err == nil && age > limit:
-		p.add(LongTransactions, Warn, fmt.Sprintf("a transaction has been open for %d seconds", age), "end it before the switch, which waits for all that have touched the tables")
+		p.add(LongTransactions, Warn, fmt.Sprintf("a transaction has been open for %d seconds", age), "end it before the switch, which waits for all transactions that have used the tables")
 	}
 	return err
 }
@@ -173,7 +173,7 @@ func (p serverProbe) mysqlTransactions(ctx context.Context) error {
 func (p serverProbe) mysqlPrepared(ctx context.Context) error {
 	err := p.Database.Abandoned(ctx, p.Session)
 	switch {
-	case backend.IsMySQL(err, "1401", "1227"): // only those who may end them see them, and a cutover asks
+	case backend.IsMySQL(err, "1401", "1227"): // only users with the right to end XA transactions can list them, and a cutover needs the list
 		p.add(Privileges, Block, "the user may not list prepared XA transactions, which may change the tables after the switch", "GRANT XA_RECOVER_ADMIN ON *.* to it")
 		return nil
 	case err != nil && strings.Contains(err.Error(), "XA RECOVER"):
@@ -183,8 +183,9 @@ func (p serverProbe) mysqlPrepared(ctx context.Context) error {
 	return err
 }
 
-// mysqlReaders looks for what names the tables in its text, and will not find them
-// after the switch: only MySQL lists what a view reads, and nobody what a routine does.
+// mysqlReaders finds views, triggers, events and routines whose text names the tables,
+// which do not exist under these names after the switch: only MySQL lists the tables that a
+// view reads, and no server those that a routine uses.
 func (p serverProbe) mysqlReaders(ctx context.Context) error {
 	for _, t := range p.cfg.Tables {
 		p.shape.Name = t.Name
@@ -195,32 +196,33 @@ func (p serverProbe) mysqlReaders(ctx context.Context) error {
 			}
 			for _, name := range names {
 				if _, of, _ := strings.Cut(name, " of "); kind.name == "trigger" && p.has(of) {
-					continue // is looked at by itself
+					continue // that trigger has its own finding
 				}
-				p.add(OutsideJob, Warn, "the "+kind.name+" "+name+" names it, and will find no table after the switch", kind.fix)
+				p.add(OutsideJob, Warn, "the "+kind.name+" "+name+" names it, and will fail after the switch", kind.fix)
 			}
 		}
 	}
 	return nil
 }
 
-// mysqlReaders are what may name a table. Views are kept with quoted names.
+// mysqlReaders are the kinds of objects that may name a table. The texts of views have
+// quoted names.
 var mysqlReaders = []struct {
 	name, query, fix string
 	pattern          func(table string) string
 }{
 	{"view", "SELECT TABLE_NAME FROM information_schema.VIEWS WHERE TABLE_SCHEMA = DATABASE() AND LOCATE(?, VIEW_DEFINITION) > 0",
-		"have its readers ask the shards, and drop it before the switch", dialect.MySQL{}.Quote},
+		"let its readers query the shards, and drop it before the switch", dialect.MySQL{}.Quote},
 	{"trigger", "SELECT CONCAT(TRIGGER_NAME, ' of ', EVENT_OBJECT_TABLE) FROM information_schema.TRIGGERS WHERE TRIGGER_SCHEMA = DATABASE()" +
 		" AND LEFT(TRIGGER_NAME, 8) <> 'shardid_' AND ACTION_STATEMENT REGEXP ?",
-		"drop it before the switch, or have it do without: writes to its table would fail", asWord},
+		"drop it before the switch, or change it so that it does not use the table: writes to its own table would fail", asWord},
 	{"event", "SELECT EVENT_NAME FROM information_schema.EVENTS WHERE EVENT_SCHEMA = DATABASE() AND EVENT_DEFINITION REGEXP ?",
-		"have a program do what it does on the shards, and drop it before the switch", asWord},
+		"let a program do its work on the shards, and drop it before the switch", asWord},
 	{"routine", "SELECT ROUTINE_NAME FROM information_schema.ROUTINES WHERE ROUTINE_SCHEMA = DATABASE() AND ROUTINE_DEFINITION REGEXP ?",
-		"have its callers ask the shards", asWord},
+		"let its callers query the shards", asWord},
 }
 
-// asWord matches the name where it is not a part of another one.
+// asWord matches the name where it is not part of another name.
 func asWord(name string) string {
 	return "(^|[^A-Za-z0-9_$])" + regexp.QuoteMeta(name) + "([^A-Za-z0-9_$]|$)"
 }
@@ -243,8 +245,8 @@ var (
 	sourcePrivileges = append([]string{"SHOW VIEW"}, shardPrivileges...)
 )
 
-// mysqlPrivileges looks at what was granted to the user by name. What comes by a
-// role does not show, so nothing here blocks but what the server itself says.
+// mysqlPrivileges checks the privileges that were granted to the user by name. Privileges
+// from a role are not visible there, so that only refusals by the server block.
 func (p serverProbe) mysqlPrivileges(ctx context.Context, onlySuper bool, needed []string) error {
 	const me = "CONCAT('''', REPLACE(CURRENT_USER(), '@', '''@'''), '''')"
 	has, err := p.List(ctx, "SELECT PRIVILEGE_TYPE FROM information_schema.USER_PRIVILEGES WHERE GRANTEE = "+me+
@@ -254,7 +256,7 @@ func (p serverProbe) mysqlPrivileges(ctx context.Context, onlySuper bool, needed
 	}
 	if onlySuper && !slices.Contains(has, "SUPER") {
 		p.add(TriggersRefused, Block, "the binary log is on, and the user is not SUPER: the server refuses triggers with error 1419",
-			"SET GLOBAL log_bin_trust_function_creators = 1, and say so in the server's configuration, too: a restart forgets it")
+			"SET GLOBAL log_bin_trust_function_creators = 1, and set it in the server's configuration, too: a restart resets it")
 	}
 	if err := p.mysqlReadOnly(ctx, has); err != nil {
 		return err
@@ -272,8 +274,8 @@ func (p serverProbe) mysqlPrivileges(ctx context.Context, onlySuper bool, needed
 	return nil
 }
 
-// otherGrants: what was not granted to the user by name may be to a role of his, to
-// everybody, or on tables.
+// otherGrants reports whether a role, PUBLIC or grants on tables may give the privileges
+// that were not granted to the user by name.
 func (p serverProbe) otherGrants(ctx context.Context, me string) (bool, error) {
 	n, err := p.Number(ctx, "SELECT COALESCE(CURRENT_ROLE(), 'NONE') NOT IN ('NONE', '')"+
 		" OR EXISTS(SELECT 1 FROM information_schema.TABLE_PRIVILEGES WHERE GRANTEE = "+me+" AND TABLE_SCHEMA = DATABASE())"+
@@ -281,7 +283,7 @@ func (p serverProbe) otherGrants(ctx context.Context, me string) (bool, error) {
 	return n != 0, err
 }
 
-// mysqlReadOnly looks whether the server takes the user's writes.
+// mysqlReadOnly checks whether the server accepts the user's writes.
 func (p serverProbe) mysqlReadOnly(ctx context.Context, has []string) error {
 	v, err := p.variables(ctx, "read_only", "super_read_only")
 	if err != nil {
@@ -289,21 +291,21 @@ func (p serverProbe) mysqlReadOnly(ctx context.Context, has []string) error {
 	}
 	exempt := slices.ContainsFunc([]string{"SUPER", "CONNECTION_ADMIN", "READ_ONLY ADMIN"}, func(may string) bool { return slices.Contains(has, may) })
 	if on := v["read_only"]; on != "" && on != "OFF" && (!exempt || v["super_read_only"] == "ON") {
-		p.add(ReadOnly, Block, "the server takes no writes: read_only is "+on, "SET GLOBAL read_only = OFF, if it is the server that applications write to")
+		p.add(ReadOnly, Block, "the server accepts no writes: read_only is "+on, "SET GLOBAL read_only = OFF, if it is the server that applications write to")
 	}
 	return nil
 }
 
-// mysqlNumbers looks whether the server shows what tells of a TRUNCATE, by whatever
-// grant.
+// mysqlNumbers checks whether the server shows InnoDB's table ids, by which a TRUNCATE is
+// detected.
 func (p serverProbe) mysqlNumbers(ctx context.Context) error {
 	_, err := p.Database.Numbers(ctx, p.Session, []string{p.cfg.Tables[0].Name})
 	switch {
 	case dialect.FaultOf(err) == dialect.NoRight:
-		p.add(Privileges, Block, "the user may not see InnoDB's numbers of tables, which show a TRUNCATE", "GRANT PROCESS ON *.* to it")
+		p.add(Privileges, Block, "the user may not see InnoDB's table ids, by which a TRUNCATE is detected", "GRANT PROCESS ON *.* to it")
 		return nil
 	case errors.Is(err, backend.ErrUnsupported):
-		p.add(Unsupported, Block, plain(err), "change the name as said")
+		p.add(Unsupported, Block, plain(err), "change the name as the message says")
 		return nil
 	}
 	return err

@@ -16,10 +16,10 @@ import (
 	"github.com/shardid/shardid/schema/internal/openjob"
 )
 
-// postgresTable is at a table of PostgreSQL.
+// postgresTable checks a table of PostgreSQL.
 type postgresTable struct{ probe }
 
-// look looks at what a definition has in it.
+// look checks the definition of the table.
 func (p postgresTable) look(ctx context.Context) error {
 	for _, look := range []func(context.Context) error{p.columns, p.counter, p.rights, p.published, p.draft} {
 		if err := look(ctx); err != nil {
@@ -29,7 +29,7 @@ func (p postgresTable) look(ctx context.Context) error {
 	return nil
 }
 
-// ofTable selects from what belongs to a table of the schema, which has the name c.
+// ofTable is the FROM of queries on a table of the schema, which has the alias c.
 const ofTable = " FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace AND n.nspname = current_schema() "
 
 func (p postgresTable) columns(ctx context.Context) error {
@@ -43,7 +43,7 @@ func (p postgresTable) columns(ctx context.Context) error {
 	counted, err := p.List(ctx, "SELECT a.attname"+ofTable+"JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped LEFT JOIN pg_attrdef d ON d.adrelid = c.oid AND d.adnum = a.attnum"+
 		" WHERE c.relname = ? AND (a.attidentity <> '' OR pg_get_expr(d.adbin, d.adrelid) LIKE 'nextval(%') AND a.attname <> ? ORDER BY a.attnum", p.shape.Name, p.shape.Key)
 	for _, name := range counted {
-		p.add(OtherCounter, Warn, name+" is numbered by the table; the shards' tables will not number it", "have the application give it values from the switch on, or do without it")
+		p.add(OtherCounter, Warn, name+" is numbered by the table; the shards' tables will not number it", "let the application set its values from the switch on, or drop it")
 	}
 	if err != nil {
 		return err
@@ -55,7 +55,7 @@ func (p postgresTable) columns(ctx context.Context) error {
 	return err
 }
 
-// counter looks at how far the key's type and its sequence are used.
+// counter checks how much of the ranges of the key's type and of its sequence is used.
 func (p postgresTable) counter(ctx context.Context) error {
 	column, err := dialect.WholeNumbers(ctx, p, dialect.Postgres{}, p.shape.Name, p.shape.Key)
 	if err != nil {
@@ -64,7 +64,7 @@ func (p postgresTable) counter(ctx context.Context) error {
 	most := cmp.Or(column.Most, math.MaxInt64)
 	if most != math.MaxInt64 {
 		p.add(NarrowKey, Info, fmt.Sprintf("%s is %s; the shards' tables get bigint, and a rollback fails on a row with an id that is too large for the source", p.shape.Key, column.Type),
-			"make columns of other tables and programs that hold such ids as wide")
+			"widen columns of other tables and types in programs that hold such ids")
 	}
 	highest, err := p.Number(ctx, fmt.Sprintf("SELECT MAX(%s) FROM %s", p.Database.Quote(p.shape.Key), p.Database.Quote(p.shape.Name)))
 	if used := float64(highest) / float64(most); err == nil && used >= 0.5 {
@@ -73,7 +73,8 @@ func (p postgresTable) counter(ctx context.Context) error {
 	return err
 }
 
-// rights looks who else may use the table: the shards' tables belong to the user.
+// rights finds other users of the table: the shards' tables belong to the job's user, so
+// the others need grants.
 func (p postgresTable) rights(ctx context.Context) error {
 	others, err := p.List(ctx, "SELECT DISTINCT CASE g.grantee WHEN 0 THEN 'PUBLIC' ELSE pg_get_userbyid(g.grantee) END"+ofTable+
 		"CROSS JOIN LATERAL aclexplode(c.relacl) g WHERE c.relname = ? AND g.grantee NOT IN (c.relowner, (SELECT oid FROM pg_roles WHERE rolname = current_user)) ORDER BY 1", p.shape.Name)
@@ -84,28 +85,28 @@ func (p postgresTable) rights(ctx context.Context) error {
 	return err
 }
 
-// published looks for those to whom the table's rows are replicated.
+// published finds publications that replicate the table's rows.
 func (p postgresTable) published(ctx context.Context) error {
 	names, err := p.List(ctx, "SELECT DISTINCT pubname FROM pg_publication_tables WHERE schemaname = current_schema() AND tablename = ? ORDER BY 1", p.shape.Name)
 	if err == nil && len(names) > 0 {
-		p.add(OutsideJob, Warn, "it is published ("+strings.Join(names, ", ")+"); subscribers get no row that is written to the shards", "have them subscribe to the shards' tables, with the switch")
+		p.add(OutsideJob, Warn, "it is published ("+strings.Join(names, ", ")+"); subscribers do not get rows that are written to the shards", "let them subscribe to the shards' tables at the switch")
 	}
 	return err
 }
 
-// draft notes what the shards are asked about later.
+// draft stores the definition that shards are asked to create later.
 func (p postgresTable) draft(ctx context.Context) error {
 	made, err := p.Database.TargetDefinition(ctx, p.Session, p.shape, tried)
 	if errors.Is(err, backend.ErrUnsupported) {
-		p.add(Unsupported, Block, plain(err), "leave the table where it is, or change it as said")
+		p.add(Unsupported, Block, plain(err), "leave the table out, or change it as the message says")
 		return nil
 	}
 	p.drafts[p.settings().Name] = draft{definition: strings.Join(made, "; ")}
 	return err
 }
 
-// postgresMakes has a server with shards make the table, and takes it back: what it lacks
-// of types, functions, collations or rights shows in no other way.
+// postgresMakes creates the table on a server with shards and rolls that back: there is no
+// other way to find types, functions, collations or rights that the server lacks.
 func (p shardProbe) postgresMakes(ctx context.Context, t openjob.TableConfig) error {
 	d, known := p.drafts[t.Name]
 	if !known {
@@ -116,13 +117,13 @@ func (p shardProbe) postgresMakes(ctx context.Context, t openjob.TableConfig) er
 		return undo
 	}
 	if err != nil && !p.Database.MayPass(err) {
-		p.add(RowFormat, Block, fmt.Sprintf("the database does not make the table of %s: %v", t.Name, err), "make here what it lacks, or create this table by hand in a form that it takes")
+		p.add(RowFormat, Block, fmt.Sprintf("the database does not create the table of %s: %v", t.Name, err), "create the missing objects here, or create this table by hand in a form that the database accepts")
 		return nil
 	}
 	return err
 }
 
-// postgresSource looks at the database of the source.
+// postgresSource checks the database of the source.
 func (p serverProbe) postgresSource(ctx context.Context) error {
 	for _, look := range []func(context.Context) error{p.postgresDatabase, p.otherWriters, p.postgresTransactions, p.postgresSize} {
 		if err := look(ctx); err != nil {
@@ -132,7 +133,7 @@ func (p serverProbe) postgresSource(ctx context.Context) error {
 	return nil
 }
 
-// postgresShard looks at a database with shards.
+// postgresShard checks a database with shards.
 func (p serverProbe) postgresShard(ctx context.Context) error {
 	if err := p.postgresDatabase(ctx); err != nil {
 		return err
@@ -140,7 +141,7 @@ func (p serverProbe) postgresShard(ctx context.Context) error {
 	return p.otherWriters(ctx)
 }
 
-// postgresDatabase looks at what each database must have.
+// postgresDatabase makes the checks that every database needs.
 func (p serverProbe) postgresDatabase(ctx context.Context) error {
 	var creates bool
 	var schema, full, synced string
@@ -149,23 +150,23 @@ func (p serverProbe) postgresDatabase(ctx context.Context) error {
 		return err
 	}
 	if !creates {
-		p.add(Privileges, Block, "the user may make no tables in the schema "+schema, "GRANT CREATE, USAGE ON SCHEMA "+p.Database.Quote(schema)+" to it")
+		p.add(Privileges, Block, "the user may not create tables in the schema "+schema, "GRANT CREATE, USAGE ON SCHEMA "+p.Database.Quote(schema)+" to it")
 	}
 	if full == "off" || synced == "off" {
-		p.add(Durability, Warn, "fsync is "+synced+" and full_page_writes "+full+": a crash of the machine takes back what was committed, or worse",
+		p.add(Durability, Warn, "fsync is "+synced+" and full_page_writes "+full+": a crash of the machine may lose commits or corrupt the database",
 			"turn both on until the migration is finalized; after a crash, verify")
 	}
 	return nil
 }
 
-// postgresTransactions looks for what the lock of a switch would wait for. Prepared
-// transactions keep theirs without a connection.
+// postgresTransactions finds transactions for which the lock of a switch would wait.
+// Prepared transactions keep their locks without a connection.
 func (p serverProbe) postgresTransactions(ctx context.Context) error {
 	const limit = 60
 	var age sql.NullFloat64
 	err := p.QueryRowContext(ctx, "SELECT MAX(EXTRACT(EPOCH FROM clock_timestamp() - xact_start))::float8 FROM pg_stat_activity WHERE datname = current_database() AND backend_type = 'client backend'").Scan(&age)
 	if err == nil && age.Float64 > limit {
-		p.add(LongTransactions, Warn, fmt.Sprintf("a transaction has been open for %.0f seconds", age.Float64), "end it before the switch, which waits for all that have touched the tables")
+		p.add(LongTransactions, Warn, fmt.Sprintf("a transaction has been open for %.0f seconds", age.Float64), "end it before the switch, which waits for all transactions that have used the tables")
 	}
 	if err != nil {
 		return err

@@ -13,19 +13,18 @@ import (
 	"github.com/shardid/shardid/schema/internal/openjob"
 )
 
-// A table that was made under innodb_strict_mode = OFF may be one that a strict server
-// refuses to make again: its row format does not go with its options, or its longest
-// row does not fit on a page.
+// A strict server may refuse to create a table that was created under innodb_strict_mode =
+// OFF: its row format may not match its options, or its longest row may not fit on a page.
 
-// tried is the temporary table with which a server is asked.
+// tried is the name of the temporary table with which a server is tested.
 const tried = "shardid_tried"
 
-// draft is what a shard's table will be made of.
+// draft is the definition of a shard's table.
 type draft struct {
 	definition string // as a temporary table without partitions
-	refused    string // options that no strict server takes, "" if there are none
-	compressed bool   // which no temporary table may be
-	blockSize  int64  // KEY_BLOCK_SIZE in kB, 0 when the server is to choose it
+	refused    string // options that every strict server refuses, "" if there are none
+	compressed bool   // temporary tables cannot be compressed
+	blockSize  int64  // KEY_BLOCK_SIZE in kB, 0 when the server chooses it
 }
 
 var (
@@ -34,7 +33,7 @@ var (
 	mysqlOptions     = regexp.MustCompile(`(?i)(row_format=\w+ *|key_block_size=\d+ *)+`)
 )
 
-// mysqlDraft notes what the shards are asked about later.
+// mysqlDraft stores the definition that shards are tested with later.
 func (p tableProbe) mysqlDraft(ctx context.Context) error {
 	made, err := p.Database.TargetDefinition(ctx, p.Session, p.shape, tried)
 	if err != nil {
@@ -58,17 +57,17 @@ func (p tableProbe) mysqlDraft(ctx context.Context) error {
 	return err
 }
 
-// strict asks a server with shards whether it would make the table. What it cannot be
-// asked about is told.
+// strict tests whether a server with shards would create the table. What cannot be tested
+// is reported.
 func (p shardProbe) strict(ctx context.Context, t openjob.TableConfig) error {
 	d, known := p.drafts[t.Name]
 	on, err := p.Number(ctx, "SELECT @@innodb_strict_mode")
 	if err != nil || on == 0 || !known {
 		return err
 	}
-	const fix = "create this table by hand in a form that it takes, or change it on the source, or SET GLOBAL innodb_strict_mode = OFF here until the tables are made"
+	const fix = "create this table by hand in a form that the server accepts, or change it on the source, or SET GLOBAL innodb_strict_mode = OFF here until the tables are created"
 	if d.refused != "" {
-		p.add(RowFormat, Block, fmt.Sprintf("innodb_strict_mode is on, under which no table is made with the options of %s, %s", t.Name, d.refused), fix)
+		p.add(RowFormat, Block, fmt.Sprintf("innodb_strict_mode is on, under which the server refuses the options of %s: %s", t.Name, d.refused), fix)
 		return nil
 	}
 	if d.compressed {
@@ -80,19 +79,19 @@ func (p shardProbe) strict(ctx context.Context, t openjob.TableConfig) error {
 	}
 	switch {
 	case backend.IsMySQL(err, "1118", "1031", "1478", "1005", "1071"):
-		p.add(RowFormat, Block, fmt.Sprintf("innodb_strict_mode is on, under which the server does not make the table of %s: %v", t.Name, err), fix)
-	case backend.IsMySQL(err, ""): // a right that is missing, or what no temporary table has
-		p.add(RowFormat, Info, fmt.Sprintf("whether innodb_strict_mode lets the table of %s be made could not be tried with a temporary table: %v", t.Name, err),
-			"nothing, if the source makes its tables under innodb_strict_mode, too; GRANT CREATE TEMPORARY TABLES lets this be tried")
+		p.add(RowFormat, Block, fmt.Sprintf("innodb_strict_mode is on, under which the server refuses to create the table of %s: %v", t.Name, err), fix)
+	case backend.IsMySQL(err, ""): // a missing right, or an option that temporary tables do not have
+		p.add(RowFormat, Info, fmt.Sprintf("a trial with a temporary table failed, so it is unknown whether innodb_strict_mode allows the table of %s: %v", t.Name, err),
+			"nothing, if the source has innodb_strict_mode on, too; GRANT CREATE TEMPORARY TABLES allows the trial")
 	default:
 		return err
 	}
 	return nil
 }
 
-// compressible asks a strict server whether it makes compressed tables of such blocks: its
-// pages may be of another size than those of the source. The options of the table go
-// together, as the source has the table, and its rows are shorter than others.
+// compressible tests whether a strict server creates compressed tables with such blocks:
+// its pages may have another size than the source's. The options fit together, as the
+// source has the table, and compressed rows are shorter than others.
 func (p shardProbe) compressible(ctx context.Context, t openjob.TableConfig, d draft, fix string) error {
 	var pageSize, ownFiles int64
 	if err := p.QueryRowContext(ctx, "SELECT @@innodb_page_size, @@innodb_file_per_table").Scan(&pageSize, &ownFiles); err != nil {
@@ -102,14 +101,14 @@ func (p shardProbe) compressible(ctx context.Context, t openjob.TableConfig, d d
 	var why string
 	switch {
 	case pageSize > largestPage:
-		why = fmt.Sprintf("innodb_page_size is %d, above 16384, with which no table is compressed", pageSize)
+		why = fmt.Sprintf("innodb_page_size is %d, above 16384, so that tables cannot be compressed", pageSize)
 	case d.blockSize<<10 > pageSize:
 		why = fmt.Sprintf("its KEY_BLOCK_SIZE is %d kB, and innodb_page_size %d bytes", d.blockSize, pageSize)
 	case ownFiles == 0:
-		why = "innodb_file_per_table is off, under which no table is compressed"
+		why = "innodb_file_per_table is off, so that tables cannot be compressed"
 	default:
 		return nil
 	}
-	p.add(RowFormat, Block, fmt.Sprintf("innodb_strict_mode is on, under which the server does not make the compressed table of %s: %s", t.Name, why), fix)
+	p.add(RowFormat, Block, fmt.Sprintf("innodb_strict_mode is on, under which the server refuses to create the compressed table of %s: %s", t.Name, why), fix)
 	return nil
 }

@@ -11,7 +11,8 @@ import (
 	"github.com/shardid/shardid/schema/internal/backend"
 )
 
-// mysqlValues looks for values that a copy would change, in one reading of the table when there are none.
+// mysqlValues finds values that a copy would change. If there are none, it reads the table
+// once.
 func (p tableProbe) mysqlValues(ctx context.Context) error {
 	var all []backend.Loss
 	var selected []string

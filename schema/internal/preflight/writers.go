@@ -10,16 +10,16 @@ import (
 	"github.com/shardid/shardid/schema/internal/backend"
 )
 
-// Rows that a server repeats from another one run no triggers when they come as row
-// events: nobody notes that they changed. In a cluster, a lock on tables holds the
-// writers of one member alone.
+// Rows that a server replicates as row events run no triggers, so that their changes are
+// not noted. In a cluster, a lock on tables stops the writers of one member only.
 
-// CheckWriters fails when rows of the source may change elsewhere.
+// CheckWriters fails when rows of the source may change without a trigger or despite a
+// lock.
 func CheckWriters(ctx context.Context, c *backend.Session) error {
 	return refuse(ctx, c, InCluster, Replica, Privileges)
 }
 
-// refuse fails when one of the codes was found.
+// refuse fails when there is a finding with one of the codes.
 func refuse(ctx context.Context, c *backend.Session, codes ...string) error {
 	found, err := c.Database.OtherWriters(ctx, c)
 	if err != nil {
@@ -37,7 +37,7 @@ func refuse(ctx context.Context, c *backend.Session, codes ...string) error {
 	return nil
 }
 
-// codeOf is that of the finding that there are other writers.
+// codeOf is the code of the finding for such writers.
 func codeOf(o backend.Writers) string {
 	switch o.Kind {
 	case backend.InCluster:
@@ -50,9 +50,9 @@ func codeOf(o backend.Writers) string {
 	panic("bug: a kind of other writers has no code")
 }
 
-// CheckReplicas fails when rows of a shard may have come from other servers, which a
-// rollback would lose. Members of clusters note what they change; that their writers are
-// no longer at work when the shards are closed, Inspect says.
+// CheckReplicas fails when other servers may have written rows of a shard, which a rollback
+// would lose. Members of a cluster note their changes; that their writers must have stopped
+// when the shards are closed is a finding of Inspect.
 func CheckReplicas(ctx context.Context, c *backend.Session) error {
 	return refuse(ctx, c, Replica, Privileges)
 }

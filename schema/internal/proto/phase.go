@@ -7,10 +7,10 @@ import (
 	"slices"
 )
 
-// Phase is where a job stands. Its values are stored.
+// Phase is the state of a job. Its values are stored.
 type Phase string
 
-// The phases in the order of a migration that goes well.
+// These are the phases in the order of a migration without a rollback.
 const (
 	// Copying: rows are copied and followed; the source serves.
 	Copying Phase = "copying"
@@ -20,9 +20,9 @@ const (
 	Switched Phase = "switched"
 	// Returning: a rollback has begun to close the shards.
 	Returning Phase = "returning"
-	// Finalized: the shards serve and there is no way back.
+	// Finalized: the shards serve, and a rollback is no longer possible.
 	Finalized Phase = "finalized"
-	// Aborted: the source serves and the job's work was dropped.
+	// Aborted: the source serves, and the job's work is dropped.
 	Aborted Phase = "aborted"
 )
 
@@ -43,7 +43,7 @@ func Check(from, to Phase) error {
 	return fmt.Errorf("a job that is %s cannot become %s", from, to)
 }
 
-// String is the phase in messages, also of a job that has not begun.
+// String is the phase in messages; "not begun" for a job without a phase.
 func (p Phase) String() string {
 	if p == "" {
 		return "not begun"
@@ -54,24 +54,25 @@ func (p Phase) String() string {
 // Known reports whether p is a phase.
 func (p Phase) Known() bool { _, ok := successors[p]; return ok }
 
-// Repair is what a runner finds to do about the tables of a job whose route
-// still says source.
+// Repair is what a runner has to do with the tables of a job whose route is still the
+// source.
 type Repair int
 
 const (
 	// Nothing says that no table was renamed.
 	Nothing Repair = iota
-	// Rename says that some tables were renamed and others not: the switch must
-	// be finished under the lock.
+	// Rename says that some tables were renamed and others not: the switch must be finished
+	// under the lock.
 	Rename
-	// Flip says that all were renamed: only the route is missing.
+	// Flip says that all tables were renamed, and only the route is missing.
 	Flip
-	// Unclear says that the tables are neither as before the switch nor as after
-	// it.
+	// Unclear says that the tables are neither in the state before the switch nor in the one
+	// after it.
 	Unclear
 )
 
-// Diagnose decides by which tables exist, one element per table of the job.
+// Diagnose decides by which tables exist; the slices have one element for each table of the
+// job.
 func Diagnose(current, renamed []bool) Repair {
 	before, after := 0, 0
 	for i := range current {

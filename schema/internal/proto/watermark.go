@@ -5,8 +5,8 @@ package proto
 // Chunk is the keys above After and up to To.
 type Chunk struct{ After, To Bound }
 
-// Watermark follows the chunks that copiers have taken. The zero Watermark
-// starts below every key; it is not safe for concurrent use.
+// Watermark tracks the chunks that copiers have taken. The zero Watermark starts below
+// every key. It is not safe for concurrent use.
 type Watermark struct {
 	low, hig Bound
 	open     []Chunk // taken in this order, which is that of their keys
@@ -16,8 +16,8 @@ type Watermark struct {
 // Resume returns a watermark of a copy that is complete up to low.
 func Resume(low Bound) *Watermark { return &Watermark{low: low, hig: low} }
 
-// High returns the bound up to which chunks were taken. It must be written down
-// before any row of the last chunk is read.
+// High returns the bound up to which chunks were taken. It must be stored before any row of
+// the last chunk is read.
 func (w *Watermark) High() Bound { return w.hig }
 
 // Complete reports whether everything was copied.
@@ -26,10 +26,10 @@ func (w *Watermark) Complete() bool { return w.low == Top }
 // Exhausted reports whether the last chunk was taken.
 func (w *Watermark) Exhausted() bool { return w.hig == Top }
 
-// Take hands out the chunk that ends at to, which must be above High.
+// Take returns the chunk that ends at to, which must be above High.
 func (w *Watermark) Take(to Bound) Chunk {
 	if !w.hig.Less(to) {
-		panic("bug: a chunk that ends where others were taken")
+		panic("bug: a chunk must end above those already taken")
 	}
 	c := Chunk{After: w.hig, To: to}
 	w.hig = to
@@ -37,8 +37,8 @@ func (w *Watermark) Take(to Bound) Chunk {
 	return c
 }
 
-// Finish notes that the rows of a chunk are on the targets, or have entries in
-// the log, and returns the new low.
+// Finish notes that the rows of a chunk are on the targets or have entries in the log, and
+// returns the new low.
 func (w *Watermark) Finish(c Chunk) Bound {
 	for i := range w.open {
 		if w.open[i] == c {

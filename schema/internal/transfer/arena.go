@@ -8,21 +8,20 @@ import (
 	"strings"
 )
 
-// rowArena keeps the values of rows that are read together, many rows in one piece of
-// memory.
+// rowArena stores the values of rows that are read together in few large allocations.
 type rowArena struct {
 	text strings.Builder
 	ends []int
 }
 
-// A piece holds what the first row needs, and each is twice the one before it, up
-// to these.
+// The first block has the size that the first row needs. Each further block is twice as
+// large, up to these limits.
 const (
 	arenaBytes = 64 << 10
 	arenaEnds  = 8 << 10
 )
 
-// keep copies the values of a row. What was kept before stays where it is.
+// keep copies the values of a row. Values kept before are not moved.
 func (s *rowArena) keep(raw []sql.RawBytes) (text string, ends []int) {
 	size := 0
 	for _, v := range raw {

@@ -12,8 +12,8 @@ import (
 	"github.com/shardid/shardid/schema/internal/openjob"
 )
 
-// Convert makes rows that were read those that are to be written: with the ids
-// of the other side, and on the way to the shards with a target.
+// Convert translates the ids of rows that were read to those of the other side. For rows
+// that go to the shards it also finds the target.
 func Convert(ctx context.Context, ids idmap.Writer, t *openjob.Table, rows []backend.Row, way idmap.Direction) error {
 	wanted := idmap.Wanted{}
 	for i := range rows {
@@ -31,7 +31,7 @@ func Convert(ctx context.Context, ids idmap.Writer, t *openjob.Table, rows []bac
 	return nil
 }
 
-// want collects the ids of a record that map tables have.
+// want collects the ids of a row that map tables have to translate.
 func want(wanted idmap.Wanted, t *openjob.Table, r *backend.Row) {
 	wanted.Add(t.IDs, r.ID)
 	for _, s := range r.Slots {
@@ -57,7 +57,7 @@ func convertRow(t *openjob.Table, r *backend.Row, d idmap.Dictionary) error {
 	return t.CheckAlso(r)
 }
 
-// stranded explains why a row of the shards cannot go back.
+// stranded explains why a row of the shards cannot be written to the source.
 func stranded(err error, way idmap.Direction) error {
 	if way == idmap.ToSource {
 		err = fmt.Errorf("%w: %w; it was not made by the job or with IDs.New, and the source has no id for it", backend.ErrNotReady, err)
@@ -65,7 +65,7 @@ func stranded(err error, way idmap.Direction) error {
 	return err
 }
 
-// findSlots notes which values of a row are ids of rows that get others.
+// findSlots notes which values of a row are ids that get new ones.
 func findSlots(t *openjob.Table, r *backend.Row) error {
 	for i, ids := range t.Rewrites {
 		if ids == nil {
@@ -78,10 +78,10 @@ func findSlots(t *openjob.Table, r *backend.Row) error {
 	return nil
 }
 
-// findSlot notes a value that is an id; NULL is none.
+// findSlot notes a value that is an id; NULL is skipped.
 func findSlot(r *backend.Row, at int) error {
 	text, ok := r.Value(at)
-	if !ok || text == "NULL" { // as SQLite writes it down
+	if !ok || text == "NULL" { // SQLite's literal for NULL
 		return nil
 	}
 	id, err := strconv.ParseInt(text, 10, 64)
@@ -92,7 +92,7 @@ func findSlot(r *backend.Row, at int) error {
 	return nil
 }
 
-// fillSlots puts the ids of the other side where those that were read are.
+// fillSlots replaces the ids that were read by those of the other side.
 func fillSlots(t *openjob.Table, r *backend.Row, d idmap.Dictionary) error {
 	if len(r.Slots) == 0 {
 		return nil

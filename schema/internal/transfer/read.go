@@ -14,7 +14,7 @@ import (
 	"github.com/shardid/shardid/schema/internal/openjob"
 )
 
-// Reading is one statement that reads rows for a copy.
+// Reading is the parameters of one statement that reads rows for a copy.
 type Reading struct {
 	Limits
 
@@ -25,10 +25,10 @@ type Reading struct {
 	About  int    // how many rows there may be
 }
 
-// limited: there may be more rows than are to be read.
+// limited reports whether there may be more rows than the limit.
 func (r Reading) limited() bool { return r.Rows > 0 && r.Rows < r.About }
 
-// expected is how many rows the database is going to send, at most.
+// expected is the largest number of rows that the database sends.
 func (r Reading) expected() int {
 	if r.limited() {
 		return r.Rows
@@ -36,11 +36,10 @@ func (r Reading) expected() int {
 	return r.About
 }
 
-// rowWeight is what a record has beside its values.
+// rowWeight is the memory of a row without its values, in bytes.
 const rowWeight = 160
 
-// weigh is how many bytes a row takes in memory. One whose ids change is written
-// down twice.
+// weigh is how many bytes a row takes in memory. A row whose ids change is stored twice.
 func (r Reading) weigh(raw []sql.RawBytes, route string) int {
 	n := 0
 	for _, v := range raw {
@@ -52,15 +51,15 @@ func (r Reading) weigh(raw []sql.RawBytes, route string) int {
 	return n + len(route) + rowWeight + 8*len(raw)
 }
 
-// errCut ends a reading when there is no room for another row.
+// errCut ends a reading when another row would exceed the limit.
 var errCut = errors.New("no room for more rows")
 
-// manyRows are so many that a session is prepared for them.
+// manyRows is the number of rows from which on the session's buffers are grown.
 const manyRows = 32
 
-// Read returns rows in one statement, and so as of one moment, in the order of their
-// keys: all of them, or as many of the first as the limits allow. They have to be
-// converted before they are written.
+// Read returns rows of one statement, and so as of one moment, in the order of their keys:
+// all of them, or as many of the first as the limits allow. They must be converted before
+// they are written.
 func Read(ctx context.Context, c *backend.Session, r Reading) (all []backend.Row, more bool, err error) {
 	ctx, cutOff := context.WithCancel(ctx)
 	defer cutOff()
@@ -112,8 +111,7 @@ func Read(ctx context.Context, c *backend.Session, r Reading) (all []backend.Row
 }
 
 // cutOffRest ends an answer that is not read to its end. The driver would still read the
-// rest; when that can be much, the connection is ended instead, unless it holds a
-// lock.
+// rest; when that can be much, the connection is closed instead, unless it holds a lock.
 func cutOffRest(c *backend.Session, off func(), much bool) {
 	if much && !c.Locked {
 		c.Spent = true
@@ -142,8 +140,7 @@ func readSQL(s *backend.Database, r Reading) string {
 	return query
 }
 
-// UpTo is how many of the ids, which are sorted, have been read when there are more
-// rows than these.
+// UpTo is how many of the sorted ids were read, when there are more rows than these.
 func UpTo(ids []int64, rows []backend.Row, more bool) int {
 	if !more {
 		return len(ids)

@@ -13,36 +13,34 @@ import (
 	"github.com/shardid/shardid/schema/internal/openjob"
 )
 
-// Rows are held in memory between the two databases. How many are held at once goes
-// by their bytes: those of small rows are never many, and of large ones a single row
-// may be all that there is room for.
+// Rows are held in memory between reading and writing. Their number is limited by their
+// bytes: few large rows or many small ones fit, and a single row may use the whole limit.
 
 const (
-	// roomUnit is the unit in which room is given, in bytes.
+	// roomUnit is the unit in which memory is reserved, in bytes.
 	roomUnit = 1 << 20
-	// roomUnits is how much there is for all rows that a job holds at once. What
-	// drivers keep for a statement or an answer, and what the garbage collector has
-	// not found yet, comes on top: together some three times as much.
+	// roomUnits is the limit for all rows that a job holds at once. Buffers of drivers and
+	// garbage that is not yet collected come on top: together about three times as much.
 	roomUnits = 16
 )
 
-// Room is what the goroutines of a job share to hold rows in. A row that is larger
-// than all of it is held by one of them while no other holds any.
+// Room is the memory for rows that the goroutines of a job share. A row larger than all of
+// it is held alone.
 type Room struct {
-	readers int           // how many read at the same time
-	turn    chan struct{} // one goroutine at a time takes units
+	readers int           // number of concurrent readers
+	turn    chan struct{} // one goroutine at a time reserves units
 	units   chan struct{}
 
 	mu      sync.Mutex
 	weights map[*openjob.Table]*weights
 }
 
-// NewRoom returns a room for so many goroutines that read at the same time.
+// NewRoom returns a Room for this number of concurrent readers.
 func NewRoom(readers int) *Room {
 	return &Room{readers: readers, turn: make(chan struct{}, 1), units: make(chan struct{}, roomUnits), weights: map[*openjob.Table]*weights{}}
 }
 
-// weightsOf are those of a table's rows.
+// weightsOf returns the observed row sizes of a table.
 func (r *Room) weightsOf(t *openjob.Table) *weights {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -52,15 +50,15 @@ func (r *Room) weightsOf(t *openjob.Table) *weights {
 	return r.weights[t]
 }
 
-// Learn notes how large rows are that were read from a table.
+// Learn notes the sizes of rows that were read from a table.
 func (r *Room) Learn(t *openjob.Table, rows []backend.Row) { r.weightsOf(t).note(rows) }
 
-// Fitting is how many rows of a table will fit into a number of bytes; 0: nobody knows
-// yet.
+// Fitting is how many rows of a table fit into a number of bytes, by the sizes seen so far;
+// 0 when none were seen.
 func (r *Room) Fitting(t *openjob.Table, bytes int) int { return r.weightsOf(t).fitting(bytes) }
 
-// take waits for room for that many bytes, or for all that there is. It returns how
-// much was given, to be given back.
+// take waits until it can reserve this many bytes, or the whole memory if that is less. It
+// returns the reserved units, for give.
 func (r *Room) take(ctx context.Context, bytes int) (units int, err error) {
 	units = unitsFor(bytes)
 	select {
@@ -80,7 +78,7 @@ func (r *Room) take(ctx context.Context, bytes int) (units int, err error) {
 	return units, nil
 }
 
-// unitsFor is how much room that many bytes take: at least one unit, at most all.
+// unitsFor is how many units this many bytes take: at least one, at most all.
 func unitsFor(bytes int) int { return min(max(1, (bytes+roomUnit-1)/roomUnit), roomUnits) }
 
 func (r *Room) give(units int) {
@@ -89,28 +87,30 @@ func (r *Room) give(units int) {
 	}
 }
 
-// Limits are those of one reading.
+// Limits are the limits of one reading.
 type Limits struct {
-	Rows  int // 0: as many as there are
+	Rows  int // 0: no limit
 	Bytes int
 	First bool // the first row is read however large it is
 }
 
-// TooLargeError is that of a row for which there is no room in a reading.
+// TooLargeError is the error for a row that does not fit into the limits of a reading.
 type TooLargeError struct{ Bytes int }
 
-func (e *TooLargeError) Error() string { return fmt.Sprintf("there is no room for %d bytes", e.Bytes) }
+func (e *TooLargeError) Error() string {
+	return fmt.Sprintf("a row of %d bytes exceeds the reserved memory", e.Bytes)
+}
 
-// weights are the sizes of the rows that were read from a table last.
+// weights are the sizes of the rows that were last read from a table.
 type weights struct {
 	mu      sync.Mutex
 	typical int // of one row, in bytes; 0 before the first
 	largest int
 }
 
-// note learns from rows that were read. What is typical grows at once and shrinks
-// slowly: to read too few rows costs a statement more, to read too many costs what
-// was sent in vain.
+// note learns from rows that were read. The typical size rises at once and falls slowly:
+// reading too few rows costs one more statement, reading too many costs rows that are sent
+// in vain.
 func (w *weights) note(rows []backend.Row) {
 	if len(rows) == 0 {
 		return
@@ -121,7 +121,7 @@ func (w *weights) note(rows []backend.Row) {
 	w.largest = max(largest(rows), w.largest-w.largest/4)
 }
 
-// fitting is how many rows will fit into a number of bytes; 0: nobody knows yet.
+// fitting is how many rows fit into a number of bytes; 0 before the first row.
 func (w *weights) fitting(bytes int) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -131,8 +131,8 @@ func (w *weights) fitting(bytes int) int {
 	return max(1, bytes/w.typical)
 }
 
-// wanted is how much room a reading should have that needs so much: all, when nobody
-// knows how large the rows are.
+// wanted is how much memory a reading should reserve that needs this much: all of it before
+// the first row.
 func (w *weights) wanted(needed int) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -142,13 +142,13 @@ func (w *weights) wanted(needed int) int {
 	return max(needed, w.largest)
 }
 
-// Share is the part of the room that each of those who read at the same time has.
+// Share is the part of the memory for each of the concurrent readers.
 func (r *Room) Share() int {
 	return max(1, roomUnits/r.readers) * roomUnit
 }
 
-// Portions reads rows of a table and uses them, as many at a time as there is room
-// for, until read says that these were all.
+// Portions reads rows of a table and passes them to use, as many at a time as fit, until
+// read reports that there are no more.
 func (r *Room) Portions(ctx context.Context, t *openjob.Table, read func(Limits) (rows []backend.Row, more bool, err error), use func([]backend.Row) error) error {
 	weights := r.weightsOf(t)
 	for needed := r.Share(); ; {
@@ -165,7 +165,7 @@ func (r *Room) Portions(ctx context.Context, t *openjob.Table, read func(Limits)
 	}
 }
 
-// portion is one of them, for which so many bytes are wanted.
+// portion is one of these steps. It wants this many bytes.
 func (r *Room) portion(ctx context.Context, t *openjob.Table, wanted int, read func(Limits) ([]backend.Row, bool, error), use func([]backend.Row) error) (more bool, err error) {
 	units, err := r.take(ctx, wanted)
 	if err != nil {
@@ -178,7 +178,7 @@ func (r *Room) portion(ctx context.Context, t *openjob.Table, wanted int, read f
 		return false, err
 	}
 	weights.note(rows)
-	// What the rows do not take, others need not wait for.
+	// Memory that the rows do not need is released for others.
 	spare := units - unitsFor(sum(rows))
 	r.give(spare)
 	units -= spare
@@ -204,9 +204,9 @@ func largest(rows []backend.Row) (bytes int) {
 	return bytes
 }
 
-// Collect frees what the driver and database/sql had for a row of so many bytes. Of
-// large ones that is several times the row, and the garbage collector by itself would
-// wait until there is as much again.
+// Collect frees the buffers that the driver and database/sql had for a row of this many
+// bytes. For large rows these are several times the row, and the garbage collector by
+// itself would wait until the heap has doubled.
 func Collect(bytes int) {
 	if bytes >= roomUnits*roomUnit/4 {
 		runtime.GC()

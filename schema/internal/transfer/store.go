@@ -11,9 +11,9 @@ import (
 	"github.com/shardid/shardid/schema/internal/proto"
 )
 
-// Store inserts the rows and returns the ids of those that a secondary unique
-// key refused. It touches no other row: replacing the one in the way could
-// remove the newer of the two for good.
+// Store inserts the rows and returns the ids of those that a secondary unique key refused.
+// It touches no other row: replacing the conflicting row could remove the newer of the two
+// for good.
 func Store(ctx context.Context, c *backend.Session, t *openjob.Table, name string, rows []backend.Row) (refused []int64, err error) {
 	if len(rows) >= manyRows {
 		if err := c.Database.MakeRoom(ctx, c); err != nil {
@@ -29,7 +29,7 @@ func Store(ctx context.Context, c *backend.Session, t *openjob.Table, name strin
 			return nil, fmt.Errorf("write to %s on %s: %w", name, c.Database.Label, err)
 		default:
 			some, apart := storeApart(ctx, c, t, name, rows[:n])
-			if c.Database.MayPass(apart) && !c.Database.Duplicate(err) { // the connection did not outlive err
+			if c.Database.MayPass(apart) && !c.Database.Duplicate(err) { // the connection was lost after err
 				apart = fmt.Errorf("write to %s on %s: %w", name, c.Database.Label, err)
 			}
 			if apart != nil {
@@ -42,12 +42,12 @@ func Store(ctx context.Context, c *backend.Session, t *openjob.Table, name strin
 	return refused, nil
 }
 
-// storeApart finds out which of the rows are refused.
+// storeApart inserts the rows one by one and returns the refused ones.
 func storeApart(ctx context.Context, c *backend.Session, t *openjob.Table, name string, rows []backend.Row) (refused []int64, err error) {
 	for i := range rows {
 		err := c.Database.Insert(ctx, c, t.Columns, name, rows[i:i+1])
 		if c.Database.MayPass(err) {
-			return nil, err // that is not the row's fault
+			return nil, err // the error is not about one row
 		}
 		if err != nil && !c.Database.Duplicate(err) {
 			return nil, t.RowError(rows[i].ID, err)
@@ -75,7 +75,7 @@ func Remove(ctx context.Context, c *backend.Session, t *openjob.Table, name stri
 	return c.Exec(ctx, c.Database.Deletion(name, t.Key, ids, ""))
 }
 
-// Keys are the ids under which rows are written.
+// Keys are the ids under which the rows are written.
 func Keys(rows []backend.Row) []int64 {
 	keys := make([]int64, len(rows))
 	for i, r := range rows {
@@ -84,7 +84,7 @@ func Keys(rows []backend.Row) []int64 {
 	return keys
 }
 
-// ByTarget sorts rows by their target. Those without one have to wait.
+// ByTarget sorts rows by their target. Rows without one have to wait.
 func ByTarget(t *openjob.Table, rows []backend.Row) (parts [][]backend.Row, waiting []int64) {
 	counts := make([]int, len(t.Targets))
 	for i := range rows {
@@ -109,7 +109,7 @@ func ByTarget(t *openjob.Table, rows []backend.Row) (parts [][]backend.Row, wait
 // keysAtOnce is how many ids EachKey reads at a time.
 const keysAtOnce = 10_000
 
-// EachKey calls out with the ids of a target's rows, some thousands at a time.
+// EachKey calls out with the ids of a target's rows, at most keysAtOnce at a time.
 func EachKey(ctx context.Context, t *openjob.Table, to *openjob.Target, out func(keys []int64) error) error {
 	after := proto.Bound{}
 	for {

@@ -3,14 +3,14 @@
 // Package verify compares the rows of a source with those of its shards while both are
 // written to.
 //
-// [Compare] reads ranges of rows and their sums, and looks at single rows only where sums
-// differ. [Hashes] tells the rows of one table apart for those who compare by themselves.
+// [Compare] reads the sums of ranges of rows, and single rows only where sums differ.
+// [Hashes] returns the hashes of one table's rows, for callers that compare themselves.
 //
 // # Promise
 //
-// A row is reported as different only if no change of it was under way: two reads agree, no log
-// had an entry of the row before and after each, and the source's row was the same. Such a row is
-// noted in the log, so that it is written again. Nothing else is written, and no lock is taken. With
-// Options.Guarded nothing is noted after a table has changed. The goroutines of Compare end before it
-// returns.
+// A row is reported as different only if no change of it was pending: two reads agree, no
+// log had an entry of the row before and after each, and the source's row stayed the same.
+// Such a row is noted in the log, so that it is written again. Nothing else is written, and
+// no lock is taken. With Options.Guarded nothing is noted after a table has changed. The
+// goroutines of Compare end before it returns.
 package verify

@@ -11,8 +11,8 @@ import (
 	"github.com/shardid/shardid/schema/internal/proto"
 )
 
-// unchanged ends a pass when a table was truncated or altered: what differs then
-// must not be noted, for the runner would delete the only copies.
+// unchanged ends a pass when a table was truncated or altered: the differences must not be
+// noted then, because the runner would delete the only copies.
 func (v *verifier) unchanged(ctx context.Context) error {
 	if !v.Guarded {
 		return nil
@@ -27,7 +27,7 @@ func (v *verifier) unchanged(ctx context.Context) error {
 	}
 	return v.Source.Do(ctx, func(s *backend.Session) error {
 		changed := v.changed(ctx, s, was, is)
-		phase, err := v.Phase(ctx, s) // afterwards: a switch takes the tables away
+		phase, err := v.Phase(ctx, s) // read after the identities, as a switch renames the tables
 		if served := phase == proto.Switched; err == nil && (served != v.behind || !served && phase != proto.Copying && phase != proto.Following) {
 			err = fmt.Errorf("%w: the job is %q by now; verify again", lead.ErrPhase, phase)
 		}
@@ -38,8 +38,8 @@ func (v *verifier) unchanged(ctx context.Context) error {
 	})
 }
 
-// changed compares all tables with what they were. On another server they have
-// other numbers.
+// changed compares the identities of all tables with the earlier ones. On another server
+// the numbers differ.
 func (v *verifier) changed(ctx context.Context, s *backend.Session, was, is lead.Identities) error {
 	moved, err := v.Moved(ctx, s)
 	if err != nil {

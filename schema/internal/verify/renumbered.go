@@ -18,13 +18,12 @@ import (
 	"github.com/shardid/shardid/schema/internal/transfer"
 )
 
-// Rows whose ids change lie in another order on the shards, and a database
-// cannot add up what it does not have: so they are compared one by one, by the
-// ids that logs have at the time: the source's until the switch, the shards'
-// after it.
+// Rows whose ids change have another order on the shards, and no database can add up rows
+// of another one. So they are compared one by one, by the ids that the logs have at the
+// time: the source's until the switch, the shards' after it.
 
-// renumbered compares a table with columns that are rewritten: each row of the
-// source first, then those of the shards that no row of the source is behind.
+// renumbered compares a table with columns that are rewritten: first each row of the
+// source, then the rows of the shards that belong to no row of the source.
 func (v *verifier) renumbered(ctx context.Context, t *openjob.Table, low proto.Bound) error {
 	for at := (proto.Bound{}); at != low; {
 		end, err := v.rangeEnd(ctx, t, at)
@@ -59,7 +58,7 @@ func (v *verifier) compareRenumbered(ctx context.Context, t *openjob.Table, k ke
 		if ids, err = v.counterparts(ctx, t, olds, idmap.ToShards); err != nil {
 			return err
 		}
-		v.result.Unsettled += int64(len(olds) - len(ids)) // no shard can ever have had them
+		v.result.Unsettled += int64(len(olds) - len(ids)) // these have no counterpart, so no shard has them
 	}
 	for some := range slices.Chunk(ids, settleAtOnce*rangesPerChunk) {
 		seen, err := v.look(ctx, t, selection{ids: some})
@@ -74,7 +73,7 @@ func (v *verifier) compareRenumbered(ctx context.Context, t *openjob.Table, k ke
 	return nil
 }
 
-// strays settles the rows of a shard that have none on the source.
+// strays settles the rows of a shard that have no row on the source.
 func (v *verifier) strays(ctx context.Context, t *openjob.Table, on *openjob.Target, keys []int64, low proto.Bound) error {
 	d, err := v.dictionaryOf(ctx, t, keys, idmap.ToSource)
 	if err != nil {
@@ -114,8 +113,7 @@ func (v *verifier) strays(ctx context.Context, t *openjob.Table, on *openjob.Tar
 	return v.settleAll(ctx, t, suspects)
 }
 
-// foreign is about a row that cannot have come from the source: no entry in its
-// log could name it.
+// foreign reports a row that cannot have come from the source: no log entry could name it.
 func (v *verifier) foreign(t *openjob.Table, on *openjob.Target, key int64) {
 	v.result.Suspects++
 	v.result.Unsettled++
@@ -129,7 +127,7 @@ func inList(column string, ids []int64) string {
 	return column + " IN (" + backend.IDList(ids) + ")"
 }
 
-// sourceKeys are ids of the source.
+// sourceKeys returns ids of the source.
 func (v *reader) sourceKeys(ctx context.Context, t *openjob.Table, among where) (ids []int64, err error) {
 	key := v.Source.Quote(t.Key)
 	err = v.Source.Do(ctx, func(s *backend.Session) error {
@@ -152,7 +150,7 @@ func (v *reader) dictionaryOf(ctx context.Context, t *openjob.Table, ids []int64
 	return v.MapTable().LookUp(ctx, v.Source, wanted, way)
 }
 
-// counterparts are the ids of the other side, without those that have none.
+// counterparts returns the ids of the other side, without those that have none.
 func (v *reader) counterparts(ctx context.Context, t *openjob.Table, ids []int64, way idmap.Direction) ([]int64, error) {
 	named, err := v.named(ctx, t, ids, way)
 	list := make([]int64, 0, len(named))
@@ -162,7 +160,7 @@ func (v *reader) counterparts(ctx context.Context, t *openjob.Table, ids []int64
 	return list, err
 }
 
-// named are the ids by those of the other side.
+// named returns the ids by those of the other side.
 func (v *reader) named(ctx context.Context, t *openjob.Table, ids []int64, way idmap.Direction) (map[int64]int64, error) {
 	d, err := v.dictionaryOf(ctx, t, ids, way)
 	if err != nil {
@@ -177,8 +175,8 @@ func (v *reader) named(ctx context.Context, t *openjob.Table, ids []int64, way i
 	return named, nil
 }
 
-// byName are the ids of a side for those that rows are compared by, and what the
-// rows are called.
+// byName returns the ids by which rows of a side are selected, and for each the id by which
+// rows are reported.
 func (v *reader) byName(ctx context.Context, t *openjob.Table, ids []int64, onShards bool) (list []int64, names map[int64]int64, err error) {
 	names = make(map[int64]int64, len(ids))
 	if onShards == v.behind {
@@ -196,11 +194,11 @@ func (v *reader) byName(ctx context.Context, t *openjob.Table, ids []int64, onSh
 	return list, names, nil
 }
 
-// rawRow is a row before its ids are those of the shards.
+// rawRow is a row whose ids are not yet translated.
 type rawRow struct {
 	id    int64
 	route any
-	hash  uint64 // of what is not rewritten
+	hash  uint64 // of the columns that are not rewritten
 	ids   []sql.NullInt64
 }
 
@@ -242,10 +240,10 @@ func readRawRows(ctx context.Context, c *backend.Session, t *openjob.Table, name
 	return all, err
 }
 
-// sum is the row's hash with the ids that it has on the shards.
+// sum is the row's hash with its ids on the shards.
 func (r rawRow) sum() uint64 {
 	h := fnv.New64a()
-	write := func(n uint64) { // a hash takes everything
+	write := func(n uint64) { // Write of a hash does not fail
 		_, _ = h.Write(strconv.AppendUint([]byte{','}, n, 10))
 	}
 	write(r.hash)
@@ -258,7 +256,7 @@ func (r rawRow) sum() uint64 {
 	return h.Sum64()
 }
 
-// renumberedSource looks at rows of the source as they are to be on the shards.
+// renumberedSource reads rows of the source as they must be on the shards.
 func (v *reader) renumberedSource(ctx context.Context, t *openjob.Table, ids []int64) (map[int64]version, error) {
 	list, names, err := v.byName(ctx, t, ids, false)
 	if err != nil {
@@ -299,8 +297,8 @@ func (r rawRow) want(wanted idmap.Wanted, t *openjob.Table) {
 	t.WantRoute(wanted, r.route)
 }
 
-// onShards is what a row of the source is to be there. One with an id that has no
-// counterpart has no place.
+// onShards is the row of the source as it must be on the shards. If one of its ids has no
+// counterpart, it belongs to no shard.
 func (r rawRow) onShards(t *openjob.Table, d idmap.Dictionary) version {
 	at := 0
 	for _, ids := range t.Rewrites {
@@ -321,7 +319,7 @@ func (r rawRow) onShards(t *openjob.Table, d idmap.Dictionary) version {
 	return version{place, r.sum()}
 }
 
-// renumberedTarget looks at rows of a target.
+// renumberedTarget reads rows of a target.
 func (v *reader) renumberedTarget(ctx context.Context, t *openjob.Table, on *openjob.Target, ids []int64) (map[int64]uint64, error) {
 	list, names, err := v.byName(ctx, t, ids, true)
 	if err != nil {

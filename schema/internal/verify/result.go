@@ -2,7 +2,7 @@
 
 package verify
 
-// Kind is how a row is not what it should be.
+// Kind is the kind of a difference.
 type Kind string
 
 // The kinds. Package migrate documents them.
@@ -13,7 +13,7 @@ const (
 	Extra     Kind = "extra"
 )
 
-// Divergence is a row that was found to differ although no change of it was under way.
+// Divergence is a row that differs although no change of it is pending.
 type Divergence struct {
 	Table  string
 	ID     int64
@@ -21,10 +21,10 @@ type Divergence struct {
 	Target string // database and physical table that is wrong; "" for a child without a parent
 }
 
-// maxListed bounds the divergences of a result, for a whole table may differ.
+// maxListed bounds the divergences of a result, as a whole table may differ.
 const maxListed = 1000
 
-// Result is that of one pass over all rows. Package migrate documents its fields.
+// Result is the result of one pass over all rows. Package migrate documents its fields.
 type Result struct {
 	Rows, Ranges, Suspects, Unsettled, Requeued int64
 	Divergences                                 []Divergence

@@ -14,22 +14,22 @@ import (
 	"github.com/shardid/shardid/schema/internal/transfer"
 )
 
-// where makes a condition of a column of ids.
+// where makes a condition from a column of ids.
 type where func(column string) string
 
-// selection are rows of both sides.
+// selection is a set of rows of both sides.
 type selection struct {
 	where where
 	ids   []int64 // of the side that serves, for tables whose ids are rewritten
 }
 
-// version is a row as it is in one place.
+// version is the content of a row in one place.
 type version struct {
 	place int
 	hash  uint64
 }
 
-// total is what two sets of rows are compared by.
+// total is the count and the sum of hashes of a set of rows.
 type total struct {
 	rows int64
 	sum  uint64 // of the rows' hashes
@@ -40,8 +40,8 @@ func (t *total) add(hash uint64) {
 	t.sum += hash
 }
 
-// sourceTotals adds up the rows of the source by the target they belong to, and
-// last those that belong to none. It does without the ids, which only errors name.
+// sourceTotals adds up the rows of the source by the target to which they belong; the last
+// total is of rows without a target. It does not read the ids.
 func (v *reader) sourceTotals(ctx context.Context, t *openjob.Table, k keys) (sums []total, err error) {
 	err = v.Source.Do(ctx, func(s *backend.Session) error {
 		sums = make([]total, len(t.Targets)+1)
@@ -70,12 +70,12 @@ func (v *reader) sourceTotals(ctx context.Context, t *openjob.Table, k keys) (su
 		if named := sourceRows(ctx, s, t, k.where, func(int64, version) {}); named != nil {
 			return named
 		}
-		return err // the row was changed meanwhile
+		return err // a row has a value that cannot be hashed
 	})
 	return sums, err
 }
 
-// targetTotal has the database add up, where it can hash.
+// targetTotal adds up the rows of a target, in the database where it can hash.
 func (v *reader) targetTotal(ctx context.Context, t *openjob.Table, on *openjob.Target, k keys) (sum total, err error) {
 	err = on.Database.Do(ctx, func(s *backend.Session) error {
 		sum = total{}
@@ -87,16 +87,16 @@ func (v *reader) targetTotal(ctx context.Context, t *openjob.Table, on *openjob.
 	return sum, err
 }
 
-// addUp adds up rows of a target in the database. A row without a hash is counted
-// and adds nothing: the range differs, and the look at its rows says why. To
-// count the hashes too would have the database compute each of them twice.
+// addUp adds up rows of a target in the database. A row without a hash is counted and adds
+// nothing: the range then differs, and reading its rows shows why. Counting the hashes
+// would make the database compute each of them twice.
 func addUp(ctx context.Context, c *backend.Session, t *openjob.Table, on *openjob.Target, k keys, sum *total) error {
 	return c.QueryRowContext(ctx, fmt.Sprintf("SELECT COUNT(*), COALESCE(SUM(%s), 0) FROM %s WHERE %s",
 		backend.RowHash(on.Database, t.Columns), on.Database.Quote(on.Present()), k.where(on.Database.Quote(t.Key)))).Scan(&sum.rows, &sum.sum)
 }
 
-// sourceRows calls out with each row of the source whose id fulfils the
-// condition, and the place where it belongs.
+// sourceRows calls out with each row of the source whose id satisfies the condition, and
+// with the target to which it belongs.
 func sourceRows(ctx context.Context, c *backend.Session, t *openjob.Table, among where, out func(id int64, row version)) error {
 	key := c.Database.Quote(t.Key)
 	var id int64
@@ -116,7 +116,7 @@ func sourceRows(ctx context.Context, c *backend.Session, t *openjob.Table, among
 		key, t.RouteText(c.Database, t.Name), backend.RowHash(c.Database, t.Columns), c.Database.Quote(t.Name), among(key)))
 }
 
-// versionOf is a row of the source by its sharding key and its hash, as they were read.
+// versionOf makes a version from a source row's sharding key and hash.
 func versionOf(c *backend.Session, t *openjob.Table, route sql.NullString, hash sql.RawBytes) (version, error) {
 	var shardingKey any
 	if route.Valid {
@@ -131,8 +131,8 @@ func versionOf(c *backend.Session, t *openjob.Table, route sql.NullString, hash 
 	return version{place, sum}, err
 }
 
-// targetRows calls out with id and hash of each row of a target whose id
-// fulfils the condition.
+// targetRows calls out with id and hash of each row of a target whose id satisfies the
+// condition.
 func targetRows(ctx context.Context, c *backend.Session, t *openjob.Table, on *openjob.Target, among where, out func(id int64, hash uint64)) error {
 	key := c.Database.Quote(t.Key)
 	var id int64
@@ -152,13 +152,13 @@ func targetRows(ctx context.Context, c *backend.Session, t *openjob.Table, on *o
 		key, backend.RowHash(c.Database, t.Columns), c.Database.Quote(on.Present()), among(key)))
 }
 
-// rowComparison is what rows were like at one look, by their ids.
+// rowComparison is the content of rows on both sides at one reading, by their ids.
 type rowComparison struct {
 	source map[int64]version
 	shards map[int64][]version // in the order of the targets
 }
 
-// look reads source and targets, each at its own moment.
+// look reads the rows of source and targets, each at its own moment.
 func (v *reader) look(ctx context.Context, t *openjob.Table, among selection) (s rowComparison, err error) {
 	if s.source, err = v.lookAtSource(ctx, t, among); err == nil {
 		s.shards, err = v.lookAtShards(ctx, t, among)
@@ -166,7 +166,7 @@ func (v *reader) look(ctx context.Context, t *openjob.Table, among selection) (s
 	return s, err
 }
 
-// lookAgain reads the side that serves once more, into a copy.
+// lookAgain reads the serving side once more, into a copy of s.
 func (v *reader) lookAgain(ctx context.Context, t *openjob.Table, among selection, s rowComparison) (rowComparison, error) {
 	var err error
 	if v.behind {
@@ -209,8 +209,7 @@ func (v *reader) lookAtTarget(ctx context.Context, t *openjob.Table, on *openjob
 	return Hashes(ctx, t, on, among.where)
 }
 
-// differing returns the ids of rows that are not the same on both sides, in no
-// order.
+// differing returns the ids of rows that differ between the sides, in no order.
 func (s rowComparison) differing() (ids []int64) {
 	for id, want := range s.source {
 		if got := s.shards[id]; len(got) != 1 || got[0] != want {
@@ -225,14 +224,14 @@ func (s rowComparison) differing() (ids []int64) {
 	return ids
 }
 
-// sameRow reports whether two looks at a row saw the same.
+// sameRow reports whether two readings of a row are equal.
 func (s rowComparison) sameRow(other rowComparison, id int64) bool {
 	is, exists := s.source[id]
 	was, existed := other.source[id]
 	return exists == existed && is == was && slices.Equal(s.shards[id], other.shards[id])
 }
 
-// divergences says what is wrong with one row.
+// divergences are the differences of one row.
 func (v *verifier) divergences(s rowComparison, t *openjob.Table, id int64) []Divergence {
 	if v.behind {
 		return s.ofRetired(t, id)
@@ -240,13 +239,13 @@ func (v *verifier) divergences(s rowComparison, t *openjob.Table, id int64) []Di
 	return s.ofShards(t, id)
 }
 
-// ofRetired is about a row of a table that the shards are brought back into.
+// ofRetired compares a row of a retired table, to which changes of the shards are copied.
 func (s rowComparison) ofRetired(t *openjob.Table, id int64) (found []Divergence) {
 	is, known := s.source[id]
 	rows := s.shards[id]
 	add := func(k Kind) { found = append(found, Divergence{t.Conf.Name, id, k, "source/" + t.Name}) }
 	switch {
-	case !known && len(rows) == 0: // gone meanwhile
+	case !known && len(rows) == 0: // deleted meanwhile
 	case !known:
 		add(Missing)
 	case len(rows) == 0:
@@ -270,7 +269,7 @@ func divergenceOf(t *openjob.Table, id int64, k Kind, place int) Divergence {
 	return Divergence{t.Conf.Name, id, k, on.Database.Label + "/" + on.Name}
 }
 
-// ofShards is about a row that the shards are to have from the source.
+// ofShards compares a row that the shards must have from the source.
 func (s rowComparison) ofShards(t *openjob.Table, id int64) (found []Divergence) {
 	want, exists := s.source[id]
 	add := func(k Kind, place int) { found = append(found, divergenceOf(t, id, k, place)) }
@@ -294,7 +293,7 @@ func (s rowComparison) ofShards(t *openjob.Table, id int64) (found []Divergence)
 	return found
 }
 
-// Hashes are those of the rows of a table whose ids fulfil a condition, by their ids.
+// Hashes are the hashes of the rows whose ids satisfy a condition, by their ids.
 func Hashes(ctx context.Context, t *openjob.Table, on *openjob.Target, among func(column string) string) (found map[int64]uint64, err error) {
 	err = on.Database.Do(ctx, func(s *backend.Session) error {
 		found = map[int64]uint64{}

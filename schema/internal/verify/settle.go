@@ -15,8 +15,8 @@ import (
 
 const (
 	settleAtOnce = 500                    // rows in one query
-	settleTries  = 10                     // looks at a suspect
-	settlePause  = 100 * time.Millisecond // between them: the runner catches up meanwhile
+	settleTries  = 10                     // readings of a suspect
+	settlePause  = 100 * time.Millisecond // between readings, so that the runner can catch up
 )
 
 // settleAll settles rows that seemed to differ.
@@ -30,10 +30,10 @@ func (v *verifier) settleAll(ctx context.Context, t *openjob.Table, suspects []i
 	return nil
 }
 
-// settle tells which of the suspects differ in truth. A shard may differ because
-// a change is on its way to it, so a row counts only when there was no entry of
-// it in the log before and after the look and the source stayed as it was. Two
-// such looks must agree: a row could have changed and changed back unseen.
+// settle finds out which of the suspects really differ. A shard may differ because a change
+// is pending, so a row counts only when the log had no entry of it before and after the
+// reading and the source's row stayed the same. Two such readings must agree: a row could
+// have changed and changed back between them.
 func (v *verifier) settle(ctx context.Context, t *openjob.Table, ids []int64) error {
 	var before map[int64]verdict
 	for try := range settleTries {
@@ -55,9 +55,9 @@ func (v *verifier) settle(ctx context.Context, t *openjob.Table, ids []int64) er
 	return nil
 }
 
-// verdict is what one look at one row has told.
+// verdict is the result of one reading of one row.
 type verdict struct {
-	open  bool // a change was under way
+	open  bool // a change was pending
 	found []Divergence
 	seen  rowComparison
 }
@@ -66,7 +66,7 @@ func (d verdict) same(other verdict, id int64) bool {
 	return !d.open && !other.open && d.seen.sameRow(other.seen, id)
 }
 
-// judge looks at rows once.
+// judge reads the rows once.
 func (v *verifier) judge(ctx context.Context, t *openjob.Table, ids []int64) (map[int64]verdict, error) {
 	among := selection{func(column string) string { return inList(column, ids) }, ids}
 	waiting, err := v.inLog(ctx, t, ids)
@@ -93,7 +93,7 @@ func (v *verifier) judge(ctx context.Context, t *openjob.Table, ids []int64) (ma
 	return verdicts, nil
 }
 
-// logs are where changes are noted that are under way.
+// logs are the logs that note changes of the serving side.
 func (v *verifier) logs() (sides []*backend.Database, name string) {
 	if v.behind {
 		return v.Shards, v.BackTable()
@@ -129,10 +129,10 @@ func (v *verifier) inLog(ctx context.Context, t *openjob.Table, ids []int64) (ma
 	return all, nil
 }
 
-// stillBelow are queries for those of the rows that are to be looked at because of rows
-// above them.
+// stillBelow returns queries for those of the rows that still have to be checked because of
+// log entries of rows above them.
 func (v *verifier) stillBelow(t *openjob.Table, ids []int64) (queries []string) {
-	if v.Source.Name() != "postgres" { // where triggers note the rows themselves
+	if v.Source.Name() != "postgres" { // on the other databases, triggers note these rows themselves
 		return nil
 	}
 	for _, above := range v.Tables {
@@ -145,8 +145,8 @@ func (v *verifier) stillBelow(t *openjob.Table, ids []int64) (queries []string) 
 	return queries
 }
 
-// agreed takes note of the rows about which two looks agree, and returns the
-// others. A look that found nothing wrong needs no other.
+// agreed records the rows about which two readings agree, and returns the others. A reading
+// without a difference needs no second one.
 func (v *verifier) agreed(ctx context.Context, t *openjob.Table, ids []int64, before, now map[int64]verdict) (left []int64, err error) {
 	var differ []int64
 	var found []Divergence
@@ -167,7 +167,7 @@ func (v *verifier) agreed(ctx context.Context, t *openjob.Table, ids []int64, be
 	if err := v.unchanged(ctx); err != nil {
 		return nil, err
 	}
-	sides, log := v.logs() // any of the logs will do: whoever reads an entry looks at all shards
+	sides, log := v.logs() // any of the logs: the follower of an entry reads all shards
 	if err := sides[0].Note(ctx, log, t.Number, differ); err != nil {
 		return nil, err
 	}

@@ -27,18 +27,18 @@ type verifier struct {
 type reader struct {
 	*lead.State
 
-	behind bool // the shards serve; the retired tables are what is to be right
+	behind bool // the shards serve; the retired tables are compared with them
 }
 
-// Options are how a pass is made.
+// Options are the parameters of a pass.
 type Options struct {
 	ChunkRows int  // ranges are a few times as large
 	Workers   int  // ranges under way at once
-	Guarded   bool // by the identities of the source's tables, while they serve
+	Guarded   bool // check the identities of the source's tables while these serve
 }
 
-// Compare compares all rows that are copied, once. What differs it notes in the log,
-// to be written again.
+// Compare compares all copied rows once. It notes rows that differ in the log, so that they
+// are written again.
 func Compare(ctx context.Context, of *lead.State, o Options) (Result, error) {
 	v := &verifier{reader: &reader{State: of}, Options: o, result: Result{Complete: true, Divergences: []Divergence{}}}
 	err := lead.Explain(ctx, v.run(ctx), v.unchanged)
@@ -81,8 +81,8 @@ func (v *verifier) copied(ctx context.Context) (spans []lead.Span, err error) {
 	return spans, err
 }
 
-// keys are the ids above after and up to to. Without after they begin below
-// every id; Top ends above every id.
+// keys are the ids above after and up to to. Without after they begin below every id; Top
+// is above every id.
 type keys struct{ after, to proto.Bound }
 
 // where is the condition that a column of ids lies among the keys.
@@ -97,7 +97,7 @@ func (k keys) where(column string) string {
 	return head + " AND " + tail
 }
 
-// order is that of ranges which do not overlap.
+// order compares ranges that do not overlap.
 func (k keys) order(other keys) int {
 	switch {
 	case k.after.Less(other.after):
@@ -108,17 +108,16 @@ func (k keys) order(other keys) int {
 	return 0
 }
 
-// Ranges that are compared are larger than the chunks that are copied: fewer queries
-// go to the shards, and no lock is held. A range that differs is looked at row by row,
-// with a hash of each in memory.
+// Compared ranges are larger than copied chunks: that needs fewer queries on the shards,
+// and no lock is held. A range that differs is compared row by row, with a hash of each row
+// in memory.
 const (
 	rangesPerChunk = 8
 	maxRangeRows   = 100_000
 )
 
-// table compares the rows of a table that was copied up to low, which only
-// grows. Sums that differ are often of changes that were on their way, so rows are
-// looked at when all ranges are through.
+// table compares the rows of a table that was copied up to low, which only rises. Sums
+// often differ because of pending changes, so single rows are compared after all ranges.
 func (v *verifier) table(ctx context.Context, t *openjob.Table, low proto.Bound) error {
 	v.result.Complete = v.result.Complete && low == proto.Top
 	if t.Rewrites != nil {
@@ -171,7 +170,7 @@ func (v *verifier) ranges(ctx context.Context, t *openjob.Table, low proto.Bound
 	return c.differing, err
 }
 
-// hand hands out the ranges up to low.
+// hand sends the ranges up to low.
 func (c *comparison) hand(ctx context.Context, low proto.Bound, ranges chan<- keys) error {
 	for at := (proto.Bound{}); at != low; {
 		end, err := c.rangeEnd(ctx, c.t, at)
@@ -200,8 +199,7 @@ func (c *comparison) work(ctx context.Context, ranges <-chan keys) error {
 	return nil
 }
 
-// rangeEnd is where the range after a bound ends: at the source's last row, it
-// is open.
+// rangeEnd is the end of the range after a bound. The last range has no upper end.
 func (v *verifier) rangeEnd(ctx context.Context, t *openjob.Table, after proto.Bound) (end proto.Bound, err error) {
 	key := v.Source.Quote(t.Key)
 	query := fmt.Sprintf("SELECT %s FROM %s WHERE %s ORDER BY %[1]s LIMIT 1 OFFSET %[4]d",
@@ -222,7 +220,7 @@ func (c *comparison) compare(ctx context.Context, k keys) error {
 	if err != nil {
 		return err
 	}
-	strays := want[len(c.t.Targets)] // of no target
+	strays := want[len(c.t.Targets)] // rows without a target
 	rows, same := strays.rows, strays.rows == 0
 	for i := range c.t.Targets {
 		rows += want[i].rows
@@ -239,8 +237,8 @@ func (c *comparison) compare(ctx context.Context, k keys) error {
 	return nil
 }
 
-// totals reads the sums of the source, by target and beyond them, and those of
-// the targets, all databases at once.
+// totals reads the sums of the source, by target, and those of the targets, from all
+// databases at once.
 func (v *verifier) totals(ctx context.Context, t *openjob.Table, k keys) (want, got []total, err error) {
 	got = make([]total, len(t.Targets))
 	tasks := []func(context.Context) error{func(ctx context.Context) (err error) {
