@@ -12,15 +12,15 @@ import (
 	"github.com/shardid/shardid/internal/sqlrun"
 )
 
-// session is one connection, pinned: settings and counters are read where
-// they were set, and a pool of a single connection is enough.
+// session is one pinned connection: settings and counters are read on the connection where
+// they were set, and a pool of one connection is enough.
 type session struct {
 	*sql.Conn
 	dialect.Server
 }
 
-// withSession runs f on a connection of db, and again when another writer was
-// in the way; f must be repeatable.
+// withSession runs f on a connection of db, and repeats it when another writer conflicts; f
+// must be repeatable.
 func withSession(ctx context.Context, db *sql.DB, f func(session) error) error {
 	if db == nil {
 		return errors.New("schema: no database: give an open *sql.DB")
@@ -29,7 +29,7 @@ func withSession(ctx context.Context, db *sql.DB, f func(session) error) error {
 	if err != nil {
 		return fmt.Errorf("connect to the database: %w", err)
 	}
-	defer func() { _ = conn.Close() }() // only hands it back to the pool
+	defer func() { _ = conn.Close() }() // only returns it to the pool
 	s := session{Conn: conn}
 	err = sqlrun.Retry(ctx, nil, func() (err error) {
 		s.Server, err = dialect.Detect(ctx, conn)

@@ -35,7 +35,7 @@ func TestAMistakeIsToldWithWhatToGiveInstead(t *testing.T) {
 		"doctor, rows of words":     {[]string{"doctor", "--config", plain, "--rows", "all"}, `"all" is not a whole number`},
 		"doctor, a directory":       {[]string{"doctor", "--config", none}, "is a directory; name the file that says where rows lie, as in shardid export --help"},
 		"audit, a directory":        {[]string{"audit", "--config", plain, "--table", "orders", "--ids", none}, "is a directory; name a file with one id per line"},
-		"ddl without files":         {[]string{"ddl", "up", "--config", plain, "--dir", none}, "there are none; name them by their numbers, as 00001_orders.sql"},
+		"ddl without files":         {[]string{"ddl", "up", "--config", plain, "--dir", none}, "there are none; name them like 00001_orders.sql"},
 		"ddl without directory":     {[]string{"ddl", "up", "--config", plain, "--dir", filepath.Join(none, "x")}, "is not a directory that can be read; name the one with the files of versions, as 00001_orders.sql"},
 		"adopt without version":     {ddl("adopt"), "up to which version are the tables made? give --to"},
 		"resolve without table":     {ddl("resolve", "--version", "1", "--done"), "give --version, and --table as database/table"},

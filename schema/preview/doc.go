@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package preview keeps, in a table on the source of a migration, what the shards will do
-// otherwise with the statements of an application: which they refuse, which several of
-// them answer, and before which others are asked.
+// Package preview stores, in a table on the source of a migration, what the shards will do
+// differently with the statements of an application: which they refuse, which several of
+// them answer, and which need a query before.
 //
 // # Promise
 //
 // A program that routes its statements collects them in a [sharding.Preview] while the
 // source still serves the tables. A [Recorder] of each process writes them into the table
-// shardid_preview, one row per statement without its values, so that an operator sees
-// those of all processes in one place before the switch: [Read], which `shardid migrate
-// preview` prints. [NoteLook] remembers that somebody looked; `shardid migrate cutover`
-// warns when nobody has, or when statements that will be refused were found since.
+// shardid_preview, one row per statement without its values, so that an operator sees those
+// of all processes in one place before the switch: [Read], which `shardid migrate preview`
+// prints. [NoteLook] stores that somebody has read them; `shardid migrate cutover` warns
+// when nobody has, or when statements that will be refused were found since.
 //
 // # What it does not do
 //

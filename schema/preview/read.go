@@ -14,29 +14,29 @@ import (
 	"github.com/shardid/shardid/sharding"
 )
 
-// Statement is what the shards will do otherwise with one statement.
+// Statement is what the shards will do differently with one statement.
 type Statement struct {
 	Text   string          `json:"statement"` // with ? in place of its values
 	Change sharding.Change `json:"-"`
 	// Becomes is Change in words.
 	Becomes string `json:"becomes"`
-	// Times is how often processes sent it since they found it.
+	// Times is how often processes have sent it since they found it.
 	Times int64 `json:"times"`
-	// Reason is why it will be refused, and what to do; "" of other changes.
+	// Reason is why it will be refused, and what to do; "" for other changes.
 	Reason string    `json:"reason,omitempty"`
 	Found  time.Time `json:"found"` // when it was found first
-	Seen   time.Time `json:"seen"`  // when one was written last that sent it
+	Seen   time.Time `json:"seen"`  // when a process that sent it last wrote
 }
 
 // Found is what all processes have written so far. Times are by the clock of the source.
 type Found struct {
-	// Statements are the worst first, and of those the most frequent.
+	// Statements are the worst first; of equal ones, the most frequent.
 	Statements []Statement `json:"statements"`
-	// Recorded is when a process wrote last, nil when none has: nothing is known then.
+	// Recorded is when a process last wrote; nil when none has, so that nothing is known.
 	Recorded *time.Time `json:"recorded"`
-	// Looked is when somebody looked last for the job, nil when nobody has.
+	// Looked is when somebody last read the findings for the job, nil when nobody has.
 	Looked *time.Time `json:"looked"`
-	// Unseen is how many statements that will be refused were found since.
+	// Unseen is how many statements that will be refused were found since then.
 	Unseen int64 `json:"unseen"`
 }
 
@@ -50,9 +50,9 @@ func (f Found) Refused() (n int64) {
 	return n
 }
 
-// Read returns what processes have written into the source so far, and when somebody
-// looked at it for the job. It changes nothing. A source without the tables is one for
-// which no process has written anything.
+// Read returns what processes have written into the source so far, and when somebody read
+// it for the job. It changes nothing. If the tables do not exist, no process has written
+// anything.
 func Read(ctx context.Context, source *sql.DB, job string) (Found, error) {
 	t, err := openTable(ctx, source)
 	if err != nil {
@@ -105,7 +105,7 @@ func (t table) readLook(ctx context.Context, job string, found *Found) error {
 	return nil
 }
 
-// NoteLook remembers that somebody has looked at what was found, for the job.
+// NoteLook stores that somebody has read the findings for the job.
 func NoteLook(ctx context.Context, source *sql.DB, job string, found Found) error {
 	t, err := openTable(ctx, source)
 	if err != nil {

@@ -15,17 +15,17 @@ import (
 
 // Config says what a Recorder writes, and where.
 type Config struct {
-	// Source is the database that is being migrated, that of Migration.Source. Its user
-	// needs SELECT, INSERT and UPDATE on shardid_preview, and CREATE where it is missing;
-	// see Create. Required.
+	// Source is the database that is being migrated, as in Migration.Source. Its user needs
+	// SELECT, INSERT and UPDATE on shardid_preview, and CREATE where it is missing; see
+	// Create. Required.
 	Source *sql.DB
-	// Preview is that of the Migration. Required.
+	// Preview is the Preview of the Migration. Required.
 	Preview *sharding.Preview
-	// Every is how often it is written: a process that is killed loses what it found
-	// since. Defaults to 10 s.
+	// Every is how often the findings are written: a killed process loses those since the last
+	// write. Defaults to 10 s.
 	Every time.Duration
-	// Failed is told of each write that failed; what it was to write is written later.
-	// Defaults to nobody; Close returns the last error in any case.
+	// Failed is called after each failed write; its findings are written later. Defaults to no
+	// call; Close returns the last error in any case.
 	Failed func(error)
 }
 
@@ -34,35 +34,35 @@ const (
 	writeWithin  = 30 * time.Second // one write, so that Close ends
 )
 
-// Recorder writes what a process finds into the table of its source, until Close. It is
-// safe for concurrent use.
+// Recorder writes the findings of a process into the table of its source, until Close. It
+// is safe for concurrent use.
 type Recorder struct {
 	cfg     Config
 	table   table
 	stop    context.CancelFunc
 	stopped sync.WaitGroup
 
-	mu      sync.Mutex // of one write at a time
+	mu      sync.Mutex // one write at a time
 	written map[string]written
 }
 
-// written is what the table has of one statement from this process.
+// written is what the table has about one statement from this process.
 type written struct {
 	times   int64
 	outcome sharding.Change
 }
 
-// ErrConfig: a Config lacks what is required, or holds what cannot be. Returned by Start.
+// ErrConfig: a Config lacks a required field or has an invalid one. Returned by Start.
 var ErrConfig = errors.New("preview: configuration")
 
-// Start makes the tables where they are missing and begins to write. The context is for
-// Start alone. Its errors wrap ErrConfig, or are those of the database.
+// Start creates the tables where they are missing and begins to write. The context is for
+// Start only. Its errors wrap ErrConfig, or are those of the database.
 func Start(ctx context.Context, cfg Config) (*Recorder, error) {
 	switch {
 	case cfg.Source == nil:
 		return nil, fmt.Errorf("%w: Source is nil; give it the database that is being migrated", ErrConfig)
 	case cfg.Preview == nil:
-		return nil, fmt.Errorf("%w: Preview is nil; give it that of the Migration", ErrConfig)
+		return nil, fmt.Errorf("%w: Preview is nil; give the Preview of the Migration", ErrConfig)
 	case cfg.Every < 0:
 		return nil, fmt.Errorf("%w: Every: %s is below zero", ErrConfig, cfg.Every)
 	case cfg.Every == 0:
@@ -100,8 +100,8 @@ func (r *Recorder) run(ctx context.Context) {
 	}
 }
 
-// Close ends the Recorder, and writes what was found since its last write. It waits for as
-// long as ctx lasts, but for 30 s at most. A second Close writes again, and stops nothing.
+// Close ends the Recorder, and writes the findings since the last write. It waits until ctx
+// ends, at most 30 s. A second Close only writes again.
 func (r *Recorder) Close(ctx context.Context) error {
 	r.stop()
 	r.stopped.Wait()
@@ -110,12 +110,12 @@ func (r *Recorder) Close(ctx context.Context) error {
 	return r.write(ctx)
 }
 
-// write writes what is new. What fails is written by the next call.
+// write writes new findings. After an error, the next call writes them.
 func (r *Recorder) write(ctx context.Context) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	err := r.writeAll(ctx)
-	if missing(err) { // this is the first one, or somebody has dropped them
+	if missing(err) { // nobody has created the tables yet, or somebody has dropped them
 		clear(r.written)
 		if err = r.table.create(ctx); err == nil {
 			err = r.writeAll(ctx)
@@ -151,7 +151,7 @@ func (r *Recorder) writeAll(ctx context.Context) error {
 	return r.table.add(ctx, recorders, 0, sharding.Unchanged, "")
 }
 
-// reason is why a statement is refused, without the values of one that was.
+// reason is why a statement is refused, without its values.
 func reason(err error) string {
 	if err == nil {
 		return ""

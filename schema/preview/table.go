@@ -15,8 +15,8 @@ import (
 	"github.com/shardid/shardid/sharding"
 )
 
-// Tables on the source. A row of statementTable without an id is that of the recorders
-// themselves: seen is when one of them wrote last.
+// These are tables on the source. The row of statementTable with an empty id is for the
+// recorders: its seen is when one of them last wrote.
 const (
 	statementTable = "shardid_preview"
 	lookTable      = "shardid_preview_look"
@@ -37,8 +37,8 @@ func openTable(ctx context.Context, db *sql.DB) (table, error) {
 	return table{db, server.Dialect}, nil
 }
 
-// Create makes the tables on the source where they are missing, so that programs need no
-// right to.
+// Create creates the tables on the source where they are missing, so that programs need no
+// right to do so.
 func Create(ctx context.Context, source *sql.DB) error {
 	t, err := openTable(ctx, source)
 	if err != nil {
@@ -50,7 +50,7 @@ func Create(ctx context.Context, source *sql.DB) error {
 	return nil
 }
 
-// clock is the expression for the seconds since 1970 of the database.
+// clock is the database's expression for the seconds since 1970.
 func (t table) clock() string {
 	switch t.d.(type) {
 	case dialect.Postgres:
@@ -65,7 +65,8 @@ func (t table) clock() string {
 // which includes MariaDB, "postgres" or "sqlite".
 func DDL(dialectName string) string { return strings.Join(definitions(dialectName), ";\n") + ";\n" }
 
-// definitions make the tables. Texts are bytes, in whatever character set the database is.
+// definitions create the tables. Texts are stored as bytes, independent of the database's
+// character set.
 func definitions(dialectName string) []string {
 	bytes := "BLOB"
 	if dialectName == (dialect.Postgres{}).Name() {
@@ -78,7 +79,7 @@ func definitions(dialectName string) []string {
 	}
 }
 
-// create makes the tables where they are missing.
+// create creates the tables where they are missing.
 func (t table) create(ctx context.Context) error {
 	for _, text := range definitions(t.d.Name()) {
 		if err := sqlrun.Create(ctx, t.db, text); err != nil {
@@ -88,7 +89,7 @@ func (t table) create(ctx context.Context) error {
 	return nil
 }
 
-// run runs one statement, again when other writers are in its way.
+// run runs one statement, and repeats it when other writers conflict.
 func (t table) run(ctx context.Context, text string, args ...any) error {
 	return sqlrun.Retry(ctx, nil, func() error {
 		return sqlrun.InTx(ctx, t.db, nil, func(tx *sql.Tx) error {
@@ -98,7 +99,7 @@ func (t table) run(ctx context.Context, text string, args ...any) error {
 	})
 }
 
-// insert makes a row unless it is there.
+// insert inserts a row unless it exists.
 func (t table) insert(ctx context.Context, into, columns, values string, args ...any) error {
 	text := "INTO " + into + " (" + columns + ") VALUES (" + values + ")"
 	if t.d.Name() == "mysql" {
@@ -107,20 +108,20 @@ func (t table) insert(ctx context.Context, into, columns, values string, args ..
 	return t.run(ctx, "INSERT "+text+" ON CONFLICT DO NOTHING", args...)
 }
 
-// makeRow makes the row of a statement, or that of the recorders.
+// makeRow inserts the row of a statement, or the row of the recorders.
 func (t table) makeRow(ctx context.Context, id, statement string) error {
 	return t.insert(ctx, statementTable, "id, found, seen, statement", "?, "+t.clock()+", "+t.clock()+", ?", id, []byte(statement))
 }
 
-// add adds to a row what was found since the last time. MySQL sets columns from the left
-// to the right, so that the outcome is the last one.
+// add adds new findings to a row. MySQL assigns columns from left to right, so that the
+// outcome has to be the last one.
 func (t table) add(ctx context.Context, id string, times int64, outcome sharding.Change, reason string) error {
 	return t.run(ctx, "UPDATE "+statementTable+" SET times = times + ?, seen = "+t.clock()+
 		", reason = CASE WHEN outcome < ? THEN ? ELSE reason END, outcome = CASE WHEN outcome < ? THEN ? ELSE outcome END WHERE id = ?",
 		times, int(outcome), []byte(reason), int(outcome), int(outcome), id)
 }
 
-// missing reports whether an error is that the tables are not there.
+// missing reports whether the error says that the tables do not exist.
 func missing(err error) bool { return err != nil && dialect.FaultOf(err) == dialect.NoTable }
 
 // idOf is the key of a statement's row.
@@ -131,7 +132,7 @@ func idOf(text string) string {
 
 func wrap(doing string, err error) error {
 	if dialect.FaultOf(err) == dialect.NoRight {
-		return fmt.Errorf("preview: %s: %w; have `shardid migrate install` make the tables, and grant SELECT, INSERT and UPDATE on %s", doing, err, statementTable)
+		return fmt.Errorf("preview: %s: %w; let `shardid migrate install` create the tables, and grant SELECT, INSERT and UPDATE on %s", doing, err, statementTable)
 	}
 	return fmt.Errorf("preview: %s: %w", doing, err)
 }

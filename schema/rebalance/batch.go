@@ -18,21 +18,21 @@ import (
 	"github.com/shardid/shardid/sharding/slotstore"
 )
 
-// batch moves slots that go together.
+// batch moves slots together.
 type batch struct {
 	cfg   MoverConfig
 	slots *slots
 
-	*rows // of the slots, from run on
+	*rows // the rows of the slots, from run on
 
 	state      *lead.State
 	copier     *copier.Copier
-	stream     *follow.Stream // of changes to the new shard
+	stream     *follow.Stream // applies changes to the new shard
 	comparison *comparison
 	done       Moved
 }
 
-// run leads the slots from whatever state they are in to the end of their move.
+// run continues the move of the slots from their present state to its end.
 func (b *batch) run(ctx context.Context) error {
 	j, err := open(ctx, b.cfg, b.slots)
 	if err != nil {
@@ -51,9 +51,9 @@ func (b *batch) run(ctx context.Context) error {
 		return err
 	}
 	if b.slots.all[0] != before {
-		return errOvertaken // by the one who led until now
+		return errOvertaken // the former leader has changed the slots
 	}
-	// The one who made the step that led here may have ended before the shards knew of it.
+	// The mover that made the last step may have died before the shards knew of it.
 	if again := b.slots.last(); again != nil {
 		if err := b.step(ctx, again); err != nil {
 			return err
@@ -62,9 +62,9 @@ func (b *batch) run(ctx context.Context) error {
 	return b.goOn(ctx)
 }
 
-// take has everything that works on the rows under this lead.
+// take sets the fields that need this leadership.
 func (b *batch) take(j *openjob.Job, leader *lead.Leader) {
-	room := transfer.NewRoom(2) // of the copy and of the changes
+	room := transfer.NewRoom(2) // one for the copy and one for the changes
 	b.rows = &rows{job: j, leader: leader, slots: b.slots, among: b.slots.among(j), chunkRows: b.cfg.ChunkRows}
 	pace := copier.Pace{ChunkRows: b.cfg.ChunkRows, Copiers: 1, Throttle: b.cfg.Throttle}
 	b.copier = copier.New(b.state, leader, room, pace).Along(copier.Ends{Read: b.rows.ofChunk, Store: b.rows.copy})
@@ -81,7 +81,7 @@ func (b *batch) step(ctx context.Context, do change) error {
 	return b.slots.change(ctx, stillLeads, do)
 }
 
-// goOn makes one step after another until the slots are like all others.
+// goOn makes one step after another until the move is finished.
 func (b *batch) goOn(ctx context.Context) (err error) {
 	var failed error
 	for ended := false; !ended; {
@@ -102,7 +102,7 @@ func (b *batch) goOn(ctx context.Context) (err error) {
 	return failed
 }
 
-// announce makes what is missing on the new shard and has everybody know which
+// announce creates what is missing on the new shard, and makes all processes know which
 // slots move.
 func (b *batch) announce(ctx context.Context) error {
 	if err := b.checkFree(ctx); err != nil {
@@ -111,8 +111,7 @@ func (b *batch) announce(ctx context.Context) error {
 	return b.step(ctx, b.slots.begin())
 }
 
-// bring copies the rows to the new shard, follows what changes, compares, and
-// closes the slots.
+// bring copies the rows to the new shard, follows changes, compares, and closes the slots.
 func (b *batch) bring(ctx context.Context) error {
 	if err := b.slots.store.Settle(ctx); err != nil {
 		return err
@@ -136,8 +135,7 @@ func (b *batch) bring(ctx context.Context) error {
 	return b.step(ctx, (*slotstore.Store).Fence)
 }
 
-// copyTable copies the rows of the slots from low on, and follows what changes
-// meanwhile.
+// copyTable copies the rows of the slots from low on, and follows changes meanwhile.
 func (b *batch) copyTable(ctx context.Context, t *openjob.Table, low proto.Bound) error {
 	c := b.copier.Resume(t, low)
 	for !c.Complete() {
@@ -160,7 +158,7 @@ func (b *batch) copyTable(ctx context.Context, t *openjob.Table, low proto.Bound
 	return nil
 }
 
-// switchOver is the pause. A failure that is no crash puts the slots back.
+// switchOver is the pause. After an error that is no crash, it moves the slots back.
 func (b *batch) switchOver(ctx context.Context) (failed, err error) {
 	began := time.Now()
 	b.cfg.Observe(Step{Name: StepFenced})
@@ -187,7 +185,7 @@ func (b *batch) switchOver(ctx context.Context) (failed, err error) {
 	return err, b.step(ctx, (*slotstore.Store).Abort)
 }
 
-// last brings over and compares what changed before the slots were closed.
+// last applies and compares the changes from before the slots were closed.
 func (b *batch) last(ctx context.Context) error {
 	if err := b.comparison.last(ctx); err != nil {
 		return err
@@ -196,12 +194,12 @@ func (b *batch) last(ctx context.Context) error {
 	return b.unaltered(ctx)
 }
 
-// mustGoBack: another try would not do better, and keys are refused meanwhile.
+// mustGoBack reports whether another try would fail, too, while keys are refused.
 func mustGoBack(limited context.Context, err error) bool {
 	return limited.Err() != nil || errors.Is(err, ErrNotReady) || errors.Is(err, ErrChanged)
 }
 
-// clean deletes what is left behind on the slots' other shard.
+// clean deletes the rows left behind on the slots' other shard.
 func (b *batch) clean(ctx context.Context) error {
 	if err := b.slots.store.Settle(ctx); err != nil {
 		return err
@@ -221,8 +219,8 @@ func (b *batch) clean(ctx context.Context) error {
 	return nil
 }
 
-// forget removes what followed the source. The log stays, empty: a statement
-// that had seen the triggers may still want it.
+// forget removes the triggers and the progress. The log stays, empty: a statement that was
+// prepared with the triggers may still need it.
 func (b *batch) forget(ctx context.Context) error {
 	return b.job.Source.Do(ctx, func(s *backend.Session) error {
 		if err := openjob.DropCapture(ctx, b.job, s); err != nil {

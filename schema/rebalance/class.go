@@ -13,16 +13,16 @@ import (
 	"github.com/shardid/shardid/sharding"
 )
 
-// Class are the ids Offset, Offset+Step, Offset+2·Step, …: those that one of
-// several that number in turn may give. Old connections of a table that is to
-// get generated ids take one class and the generator another (early id switch);
-// servers of an [Expansion] take one each.
+// Class are the ids Offset, Offset+Step, Offset+2·Step, …: those that one of several
+// servers or connections may give. Old connections of a table that is to get generated ids
+// use one class and the generator another (early id switch); the servers of an [Expansion]
+// use one each.
 type Class struct {
 	Offset int `json:"offset"` // auto_increment_offset, from 1 to Step
 	Step   int `json:"step"`   // auto_increment_increment, at most 65,535
 }
 
-// maxStep is the largest that the servers take; they would cut a larger one.
+// maxStep is the largest step that servers accept; they would reduce a larger one.
 const maxStep = 65_535
 
 func (c Class) validate() error {
@@ -35,38 +35,36 @@ func (c Class) validate() error {
 // String returns "offset 1, step 2".
 func (c Class) String() string { return fmt.Sprintf("offset %d, step %d", c.Offset, c.Step) }
 
-// Parameters returns what to add to the DSNs of github.com/go-sql-driver/mysql
-// for connections that number in this class. It holds for every connection that
-// is opened with it, whatever the server's own settings.
+// Parameters returns the parameters to add to the DSN of github.com/go-sql-driver/mysql, so
+// that connections number in this class. They apply to every connection opened with it,
+// whatever the server's own settings are.
 func (c Class) Parameters() string {
 	return fmt.Sprintf("auto_increment_increment=%d&auto_increment_offset=%d", c.Step, c.Offset)
 }
 
-// Statement returns the SQL that makes the class the server's own: that of
-// connections opened later, without parameters. Connections that are open keep
-// theirs, and a restart takes it back unless it stands in the server's
-// configuration too.
+// Statement returns the SQL that makes the class the server's default, for connections
+// opened later without parameters. Open connections keep theirs, and a restart resets it
+// unless the server's configuration has it, too.
 func (c Class) Statement() string {
 	return fmt.Sprintf("SET GLOBAL auto_increment_increment = %d, GLOBAL auto_increment_offset = %d", c.Step, c.Offset)
 }
 
-// holds is the condition that an id, which is above 0, is of the class.
+// holds is the condition that an id above 0 belongs to the class.
 func (c Class) holds(id string) string {
 	return fmt.Sprintf("(%s - %d) %% %d = 0", id, c.Offset, c.Step)
 }
 
-// Strays are ids of a table that are not of the class that it should number in.
+// Strays are ids of a table outside of the class in which it should number.
 type Strays struct {
 	Count       int64
 	First, Last int64 // 0 when there are none
 }
 
-// FindStrays counts the ids from the first one on that are not of the class: rows
-// of connections that still number in another way, as open connections of a
-// pool do whatever the server's settings are. It reads the table's primary key
-// from there on. On MySQL it also fails with ErrNotReady when a connection has
-// another step or offset although it has written nothing yet; MariaDB does not
-// tell.
+// FindStrays counts the ids from first on that do not belong to the class: rows of
+// connections with other settings, which open connections of a pool keep whatever the
+// server's settings are. It reads the table's primary key from there on. On MySQL it also
+// fails with ErrNotReady when a connection that has written nothing yet has another step or
+// offset; MariaDB does not show that.
 func FindStrays(ctx context.Context, db *sql.DB, table, key string, first int64, c Class) (Strays, error) {
 	if err := errors.Join(dialect.CheckIdent(table), dialect.CheckIdent(key), c.validate()); err != nil {
 		return Strays{}, err
@@ -87,7 +85,7 @@ func FindStrays(ctx context.Context, db *sql.DB, table, key string, first int64,
 	return found, otherSteps(ctx, db, server, c)
 }
 
-// otherSteps looks at the settings of the connections that are open.
+// otherSteps checks the settings of the open connections.
 func otherSteps(ctx context.Context, db *sql.DB, server dialect.Server, c Class) error {
 	if server.Name() != "mysql" {
 		return nil
@@ -101,22 +99,22 @@ func otherSteps(ctx context.Context, db *sql.DB, server dialect.Server, c Class)
 		AND (v.VARIABLE_NAME = 'auto_increment_increment' AND v.VARIABLE_VALUE <> ? OR v.VARIABLE_NAME = 'auto_increment_offset' AND v.VARIABLE_VALUE <> ?)`,
 		strconv.Itoa(c.Step), strconv.Itoa(c.Offset)).Scan(&other)
 	if err == nil && other > 0 {
-		err = fmt.Errorf("%w: %d open connections number otherwise than with %v; close them", ErrNotReady, other, c)
+		err = fmt.Errorf("%w: %d open connections have other settings than %v; close them", ErrNotReady, other, c)
 	}
 	return err
 }
 
-// Unseen are open connections of which nobody could see how they number.
+// Unseen are open connections whose settings the server does not show.
 type Unseen struct {
 	DB    string `json:"database"`
 	Count int64  `json:"count"`
 }
 
-// UnseenConnections returns the databases of a table with connections that
-// CheckExpansion has not looked at, because the server does not show the settings of
-// others: MariaDB, and MySQL without performance_schema. One that was opened before
-// the server's settings were changed, and without [Class.Parameters], still numbers
-// as before. Of other users' connections it knows only with the privilege PROCESS.
+// UnseenConnections returns the databases of a table with connections that CheckExpansion
+// cannot check, because the server does not show the settings of other connections:
+// MariaDB, and MySQL without performance_schema. A connection opened before the server's
+// settings were changed, and without [Class.Parameters], still has the old settings.
+// Connections of other users are counted only with the privilege PROCESS.
 func UnseenConnections(ctx context.Context, dbs sharding.DBs, t sharding.Table) ([]Unseen, error) {
 	var all []Unseen
 	seen := map[string]bool{}
@@ -153,12 +151,12 @@ func unseenOn(ctx context.Context, db *sql.DB) (n int64, err error) {
 func numbersByStep(ctx context.Context, db *sql.DB) error {
 	server, err := dialect.Detect(ctx, db)
 	if err == nil && server.Dialect.Name() != (dialect.MySQL{}).Name() {
-		err = fmt.Errorf("%w: %s has no auto_increment_offset; tables of MySQL and MariaDB are expanded, others move their slots with a Mover", ErrUnsupported, server.Dialect.Name())
+		err = fmt.Errorf("%w: %s has no auto_increment_offset; only tables of MySQL and MariaDB can be expanded; move slots with a Mover instead", ErrUnsupported, server.Dialect.Name())
 	}
 	return err
 }
 
-// showsSettings: the server tells how its connections number.
+// showsSettings reports whether the server shows the settings of connections.
 func showsSettings(ctx context.Context, db *sql.DB) (bool, error) {
 	var there int
 	err := db.QueryRowContext(ctx, "SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_SCHEMA = 'performance_schema' AND TABLE_NAME = 'variables_by_thread' AND @@performance_schema = 1").Scan(&there)

@@ -17,11 +17,11 @@ import (
 )
 
 const (
-	// fewChanged rows are compared while the slots are closed.
+	// fewChanged is how many changed rows may be left to compare while the slots are closed.
 	fewChanged = 500
 	// comparedAtOnce is how many rows are compared by one query.
 	comparedAtOnce = 500
-	// patientPasses are how often the log is gone through to get there.
+	// patientPasses is how many passes over the log are made to get there.
 	patientPasses = 200
 )
 
@@ -29,16 +29,16 @@ const (
 type comparison struct {
 	rows     *rows
 	copier   *copier.Copier
-	stream   *follow.Stream // which puts what changes
+	stream   *follow.Stream // applies changes
 	throttle func(context.Context) error
-	compared func() // told when few rows are left to be compared
+	compared func() // called when few rows are left to be compared
 
 	// changed are the rows that were written since the comparison began, by table;
 	// nil before.
 	changed []map[int64]bool
 }
 
-// put writes rows that changed to the new shard, and notes them.
+// put writes changed rows to the new shard, and records their ids.
 func (c *comparison) put(ctx context.Context, t *openjob.Table, ids []int64, found []backend.Row) (refused []int64, err error) {
 	if c.changed != nil {
 		for _, id := range ids {
@@ -48,10 +48,10 @@ func (c *comparison) put(ctx context.Context, t *openjob.Table, ids []int64, fou
 	return c.rows.put(ctx, t, ids, found)
 }
 
-// all compares the rows of both shards, range by range, while writers go
-// on. Rows that differ, and all that changed since it began, are compared again
-// until few are left; these are for when the slots are closed. Until then a row
-// that changes all the time may differ each time.
+// all compares the rows of both shards, range by range, while writers continue. Rows that
+// differ, and all rows that changed since it began, are compared again until few are left;
+// these are compared when the slots are closed, because a row that changes all the time may
+// differ each time.
 func (c *comparison) all(ctx context.Context) error {
 	c.track()
 	for _, t := range c.rows.job.Tables {
@@ -85,7 +85,7 @@ func (c *comparison) all(ctx context.Context) error {
 	}
 }
 
-// track begins to note which rows change.
+// track begins to record which rows change.
 func (c *comparison) track() {
 	c.changed = make([]map[int64]bool, len(c.rows.job.Tables))
 	for i := range c.changed {
@@ -93,21 +93,21 @@ func (c *comparison) track() {
 	}
 }
 
-// notEqual says why the rows do not become equal.
+// notEqual returns the reason why the rows do not become equal.
 func (c *comparison) notEqual(ctx context.Context) error {
 	done, err := c.stream.Pass(ctx)
 	if err != nil {
 		return err
 	}
 	if len(done.Left) == 0 {
-		return fmt.Errorf("%w: writers are faster than their changes are followed", ErrNotReady)
+		return fmt.Errorf("%w: changes arrive faster than they are applied", ErrNotReady)
 	}
 	e := done.Left[0]
 	t := c.rows.job.Tables[e.Table]
 	return t.RowError(e.ID, fmt.Errorf("%w: a unique key of %s on %s refuses the row, as another row there has an equal value (%d such rows)", ErrNotReady, t.Targets[0].Name, t.Targets[0].Database.Label, len(done.Left)))
 }
 
-// table goes through all rows of the slots once.
+// table compares all rows of the slots once.
 func (c *comparison) table(ctx context.Context, t *openjob.Table, throttle func(context.Context) error) error {
 	for at := (proto.Bound{}); at != proto.Top; {
 		if err := throttle(ctx); err != nil {
@@ -133,9 +133,8 @@ func (c *comparison) table(ctx context.Context, t *openjob.Table, throttle func(
 	return nil
 }
 
-// again compares the rows that changed once more and keeps those that
-// differ. They are noted in the log too, as the one who should have done so may
-// be what is wrong.
+// again compares the changed rows once more and keeps those that differ. It notes them in
+// the log, too, because the trigger that should have noted them may be missing.
 func (c *comparison) again(ctx context.Context) (differ int, err error) {
 	for _, t := range c.rows.job.Tables {
 		ids := slices.Sorted(maps.Keys(c.changed[t.Number]))
@@ -157,8 +156,7 @@ func (c *comparison) again(ctx context.Context) (differ int, err error) {
 	return differ, nil
 }
 
-// differing returns the rows among these that are not the same on both shards
-// now.
+// differing returns those of the rows that differ between the shards now.
 func (c *comparison) differing(ctx context.Context, t *openjob.Table, which condition) ([]int64, error) {
 	among := func(key string) string { return which(key) + " AND " + c.rows.among[t.Number](key) }
 	want, err := verify.Hashes(ctx, t, &openjob.Target{Database: c.rows.job.Source, Name: t.Name}, among)
@@ -183,15 +181,15 @@ func (c *comparison) differing(ctx context.Context, t *openjob.Table, which cond
 	return differ, nil
 }
 
-// last brings over what changed before the slots were closed, and compares it.
-// After a crash nobody knows what that was: then all is compared.
+// last applies and compares the changes from before the slots were closed. After a crash
+// these are unknown: then it compares all rows.
 func (c *comparison) last(ctx context.Context) error {
 	if c.changed == nil {
 		if err := c.allClosed(ctx); err != nil {
 			return err
 		}
 	}
-	for range 2 { // what differs at first is written once more
+	for range 2 { // rows that differ at first are written once more
 		if err := c.drain(ctx); err != nil {
 			return err
 		}
@@ -216,11 +214,11 @@ func (c *comparison) allClosed(ctx context.Context) error {
 	return nil
 }
 
-// closedPasses are enough for rows that wait for each other's unique values.
+// closedPasses is enough for rows that wait for each other's unique values.
 const closedPasses = 5
 
-// drain applies all that the log has: since the slots are closed nothing comes to
-// it but changes of other slots, for which nobody has to wait.
+// drain applies all entries of the log. Since the slots are closed, new entries are only of
+// other slots, and need not be applied.
 func (c *comparison) drain(ctx context.Context) error {
 	for range closedPasses {
 		done, err := c.stream.Pass(ctx)

@@ -12,29 +12,29 @@ import (
 	"github.com/shardid/shardid/schema/internal/openjob"
 )
 
-// Transient reports whether a call failed because of a state of the databases that
-// passes: transactions of others in the way, a lost connection, a server that goes down,
-// starts, has become another one or takes no writes. The same call may succeed later.
+// Transient reports whether a call failed because of a temporary state of the databases:
+// conflicting transactions, a lost connection, or a server that shuts down, starts, was
+// replaced or accepts no writes. The same call may succeed later.
 func Transient(err error) bool {
 	return backend.Transient(err) || errors.Is(err, backend.ErrOtherServer)
 }
 
-// Errors that this package wraps; test for them with errors.Is. They are those of
-// package schema/migrate, too.
+// Errors that this package wraps; test for them with errors.Is. They are the same as in
+// package schema/migrate.
 var (
 	// ErrConfig: the configuration cannot work; nothing was touched.
 	ErrConfig = backend.ErrConfig
 
-	// ErrUnsupported: a table or a database is not what this package can move rows of
-	// without risk; nothing was changed.
+	// ErrUnsupported: this package cannot move rows of a table or database without risk;
+	// nothing was changed.
 	ErrUnsupported = backend.ErrUnsupported
 
-	// ErrNotReady: a precondition of the step is not met. Nothing was changed; the
-	// text says what to wait for or to mend.
+	// ErrNotReady: a precondition of the step is not met. Nothing was changed; the text says
+	// what to wait for or to change.
 	ErrNotReady = backend.ErrNotReady
 
-	// ErrLocked: another mover is at work on this database. It goes on; try again when
-	// it ended. Not returned on SQLite, where the last one started goes on.
+	// ErrLocked: another mover works on this database. It continues; try again when it has
+	// ended. Not returned on SQLite, where the mover started last continues.
 	ErrLocked = lead.ErrLocked
 
 	// ErrFenced: a newer mover has taken over. This one has stopped, and wrote nothing
@@ -54,13 +54,13 @@ type PauseError struct {
 
 // Error says what to do.
 func (e *PauseError) Error() string {
-	return fmt.Sprintf("the slots were closed for %s, and are where they were; move fewer at once, shorten the leases' term, or allow a longer pause", e.Max)
+	return fmt.Sprintf("the slots were closed for %s, and stay on their old shard; move fewer slots at once, shorten the leases' term, or allow a longer pause", e.Max)
 }
 
 // Is makes a PauseError an ErrNotReady.
 func (*PauseError) Is(target error) bool { return target == ErrNotReady }
 
-// RowError is about one row of the slots.
+// RowError is an error about one row of the slots.
 type RowError struct {
 	Table string
 	ID    int64

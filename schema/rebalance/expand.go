@@ -33,9 +33,9 @@ type ExpandConfig struct {
 	// many as there are servers now, or a multiple of it. There is no default.
 	Add []sharding.Target
 
-	// Margin is how many ids the busiest server may give until all servers number
-	// by the new steps: its rate, times the time that rotating all connection
-	// pools takes, times three. There is no default.
+	// Margin is how many ids the busiest server may give until all servers use the new steps:
+	// its rate, times the time that rotating all connection pools takes, times three. There is
+	// no default.
 	Margin int64
 }
 
@@ -60,7 +60,7 @@ func (c ExpandConfig) validate() error {
 func epochsOf(t sharding.Table) (sharding.EpochRule, error) {
 	rule, ok := t.Rule.(sharding.EpochRule)
 	if !ok {
-		return rule, fmt.Errorf("%w: Table: the rule of %s is not made by Epochs, so an id does not tell which server made it; give the table a rule of sharding.Epochs, in a file epochs(…)", ErrConfig, t.Name)
+		return rule, fmt.Errorf("%w: Table: the rule of %s is not made by Epochs, so an id does not tell which server made it; give the table a rule of sharding.Epochs, which a file writes as epochs(…)", ErrConfig, t.Name)
 	}
 	if len(t.Map.Targets()) != rule.Slots() {
 		return rule, fmt.Errorf("%w: Table: the %d slots of %s need a target each", ErrConfig, rule.Slots(), t.Name)
@@ -75,35 +75,33 @@ type ExpandServer struct {
 	Table  string        `json:"table"`
 	New    bool          `json:"new"`
 	Next   int64         `json:"next"`  // no id at or above it was given; 0 for a new server
-	Now    Class         `json:"now"`   // as its new connections number
-	Class  Class         `json:"class"` // as it is to number
+	Now    Class         `json:"now"`   // of its new connections
+	Class  Class         `json:"class"` // of the new epoch
 	Params string        `json:"dsn_parameters"`
 }
 
-// ExpandStep is one thing to do.
+// ExpandStep is one step of an expansion.
 type ExpandStep struct {
 	DB   string   `json:"database,omitempty"` // "" for the application
 	Text string   `json:"text"`
 	SQL  []string `json:"sql,omitempty"`
 }
 
-// Expansion is a plan for more servers, in the order of its steps.
+// Expansion is a plan for more servers, with the steps in order.
 type Expansion struct {
 	Table   string         `json:"table"`
 	Cut     int64          `json:"cut"`  // the first id of the new epoch
-	Rule    string         `json:"rule"` // as configuration files write it
+	Rule    string         `json:"rule"` // in the form of configuration files
 	Servers []ExpandServer `json:"servers"`
 	Steps   []ExpandStep   `json:"steps"`
 
-	// Next is the table as all routers are to have it before the new servers get
-	// their first row.
+	// Next is the table that all routers must have before the new servers get their first row.
 	Next sharding.Table `json:"-"`
 }
 
-// PlanExpansion computes the cut from the counters of all servers, and what is to
-// be done where and in which order. It changes nothing. The error wraps
-// [sharding.ErrEpochUnarmed] when the present epoch is not in order, and
-// ErrConfig.
+// PlanExpansion computes the cut from the counters of all servers, and the steps with their
+// servers and order. It changes nothing. The error wraps [sharding.ErrEpochUnarmed] when a
+// server does not number as the present epoch requires, and ErrConfig.
 func PlanExpansion(ctx context.Context, cfg ExpandConfig) (Expansion, error) {
 	if err := cfg.validate(); err != nil {
 		return Expansion{}, err
@@ -119,7 +117,7 @@ func PlanExpansion(ctx context.Context, cfg ExpandConfig) (Expansion, error) {
 		next.Slots = append(next.Slots, sharding.Slot(rule.Slots()+i))
 	}
 	if len(next.Slots)%len(last.Slots) != 0 {
-		return Expansion{}, fmt.Errorf("%w: Add: %d new servers beside %d; a server keeps its ids only when their number becomes a multiple", ErrConfig, len(cfg.Add), len(last.Slots))
+		return Expansion{}, fmt.Errorf("%w: Add: %d new servers for %d present ones; the total must be a multiple of the present number, so that each server keeps its ids", ErrConfig, len(cfg.Add), len(last.Slots))
 	}
 	next.From = cutAbove(servers, cfg.Margin, int64(len(next.Slots)))
 	if err := rule.Check(1, counters(servers)); err != nil {
@@ -132,7 +130,7 @@ func PlanExpansion(ctx context.Context, cfg ExpandConfig) (Expansion, error) {
 	return cfg.plan(ctx, grown, servers)
 }
 
-// present reads how the servers of a table number, by slot.
+// present reads how the servers of a table number rows, by slot.
 func present(ctx context.Context, dbs sharding.DBs, t sharding.Table) ([]ExpandServer, error) {
 	var all []ExpandServer
 	for _, at := range t.Map.Targets() {
@@ -155,17 +153,16 @@ func present(ctx context.Context, dbs sharding.DBs, t sharding.Table) ([]ExpandS
 	return all, nil
 }
 
-// numbersBySteps refuses a database whose connections do not number by steps and offsets.
+// numbersBySteps refuses a database that has no step and offset for its ids.
 func numbersBySteps(ctx context.Context, db *sql.DB) error {
 	server, err := dialect.Detect(ctx, db)
 	if err == nil && server.Name() != "mysql" {
-		err = fmt.Errorf("%w: only servers of MySQL and MariaDB number by auto_increment_offset and auto_increment_increment; have a generator make the ids, and move slots to more servers", ErrUnsupported)
+		err = fmt.Errorf("%w: only servers of MySQL and MariaDB number by auto_increment_offset and auto_increment_increment; use a generator for the ids, and move slots to more servers", ErrUnsupported)
 	}
 	return err
 }
 
-// globalClass is that of new connections. An offset above the step is ignored by
-// the servers.
+// globalClass is the class of new connections. The servers ignore an offset above the step.
 func globalClass(ctx context.Context, db *sql.DB) (Class, error) {
 	var c Class
 	if err := numbersByStep(ctx, db); err != nil {
@@ -186,7 +183,7 @@ func counters(servers []ExpandServer) []sharding.Counter {
 	return all
 }
 
-// cutAbove is the first id, above all counters and the margin, that offset 1 has.
+// cutAbove is the first id with offset 1 above all counters and the margin.
 func cutAbove(servers []ExpandServer, margin, step int64) int64 {
 	highest := int64(0)
 	for _, s := range servers {
@@ -195,7 +192,7 @@ func cutAbove(servers []ExpandServer, margin, step int64) int64 {
 	return (highest+margin+step-2)/step*step + 1
 }
 
-// plan puts the steps together.
+// plan computes the steps.
 func (c ExpandConfig) plan(ctx context.Context, grown sharding.EpochRule, servers []ExpandServer) (Expansion, error) {
 	for i, at := range c.Add {
 		servers = append(servers, ExpandServer{Slot: sharding.Slot(len(servers)), DB: at.DB, Table: at.Table, New: true})
@@ -228,7 +225,7 @@ func (c ExpandConfig) plan(ctx context.Context, grown sharding.EpochRule, server
 	return e, err
 }
 
-// epochsText is a rule as configuration files write it.
+// epochsText is the rule in the form of configuration files.
 func epochsText(rule sharding.EpochRule) string {
 	var parts []string
 	for _, e := range rule.Epochs() {
@@ -238,7 +235,7 @@ func epochsText(rule sharding.EpochRule) string {
 	return "epochs(" + strings.Join(parts, ", ") + ")"
 }
 
-// steps are in an order in which no id is ever given twice.
+// steps returns the steps in an order in which no id is given twice.
 func (c ExpandConfig) steps(ctx context.Context, e Expansion) ([]ExpandStep, error) {
 	definition, err := c.definition(ctx, e.Servers[0])
 	if err != nil {
@@ -249,22 +246,22 @@ func (c ExpandConfig) steps(ctx context.Context, e Expansion) ([]ExpandStep, err
 		switch {
 		case s.Class.Step == 0: // has no ids in the new epoch
 		case s.New:
-			create = append(create, ExpandStep{s.DB, "create the table with its counter at the cut, and number by the new step; put the two settings into the server's configuration too", []string{
+			create = append(create, ExpandStep{s.DB, "create the table with its counter at the cut, and set the new step; add both settings to the server's configuration, too", []string{
 				s.Class.Statement(),
 				strings.Replace(definition, "CREATE TABLE `"+e.Servers[0].Table+"`", "CREATE TABLE IF NOT EXISTS `"+s.Table+"`", 1),
 				fmt.Sprintf("ALTER TABLE `%s` AUTO_INCREMENT = %d", s.Table, e.Cut),
 			}})
 		default:
-			arm = append(arm, ExpandStep{s.DB, "have new connections number by the new step; put the two settings into the server's configuration too", []string{s.Class.Statement()}})
-			rotate = append(rotate, ExpandStep{"", fmt.Sprintf("open connections to %s keep their step: add %s to its DSN and restart every process that writes there, then close what is left of the old connections", s.DB, s.Params), nil})
+			arm = append(arm, ExpandStep{s.DB, "set the new step for new connections; add both settings to the server's configuration, too", []string{s.Class.Statement()}})
+			rotate = append(rotate, ExpandStep{"", fmt.Sprintf("open connections to %s keep their step: add %s to its DSN and restart every process that writes there, then close the remaining old connections", s.DB, s.Params), nil})
 		}
 	}
-	check := ExpandStep{"", fmt.Sprintf("check that all is armed, long before a counter reaches %d", e.Cut), nil}
+	check := ExpandStep{"", fmt.Sprintf("check that all servers use the new step, long before a counter reaches %d", e.Cut), nil}
 	deploy := ExpandStep{"", fmt.Sprintf("deploy the rule %s, with the new targets at the end of the list, to every router; only then may rows be written to the new servers", e.Rule), nil}
 	return slices.Concat(arm, rotate, create, []ExpandStep{check, deploy}), nil
 }
 
-// definition is how the present table is made, without its counter.
+// definition is the statement that creates the present table, without its counter.
 func (c ExpandConfig) definition(ctx context.Context, s ExpandServer) (string, error) {
 	var name, text string
 	err := c.DBs[s.DB].QueryRowContext(ctx, "SHOW CREATE TABLE "+dialect.MySQL{}.Quote(s.Table)).Scan(&name, &text)
@@ -274,9 +271,9 @@ func (c ExpandConfig) definition(ctx context.Context, s ExpandServer) (string, e
 	return backend.WithoutCounter(text), nil
 }
 
-// Apply sends the SQL of the steps to the servers, in their order. What is for the
-// application stays to be done. It may be repeated with a newer plan as long as
-// no router has the rule of an older one.
+// Apply sends the SQL of the steps to the servers, in their order. Steps of the application
+// remain to be done. Apply may be repeated with a newer plan while no router has the rule
+// of an older one.
 func (e Expansion) Apply(ctx context.Context, dbs sharding.DBs) error {
 	for _, step := range e.Steps {
 		for _, statement := range step.SQL {
@@ -288,15 +285,13 @@ func (e Expansion) Apply(ctx context.Context, dbs sharding.DBs) error {
 	return nil
 }
 
-// CheckExpansion tells whether the servers of a table can be trusted to number by
-// the last epoch of its rule: that each has its step and offset before its
-// counter comes within margin of the epoch, that new ones begin there, and that
-// no row at or above it has an id of another server's, as connections that are
-// still open with the old step make them. What is wrong is an error that joins
-// one for each server and wraps [sharding.ErrEpochUnarmed]; it changes nothing,
-// and is to be repeated until all pools have changed over. Connections that are open
-// with another step and have written nothing yet are ErrNotReady on MySQL; those that
-// it cannot see are what [UnseenConnections] returns.
+// CheckExpansion checks that the servers of a table number by the last epoch of its rule:
+// that each has its step and offset before its counter comes within margin of the epoch,
+// that new servers begin there, and that no row from there on has an id of another server,
+// which open connections with the old step would make. The error joins one error for each
+// server, and wraps [sharding.ErrEpochUnarmed]. CheckExpansion changes nothing; repeat it
+// until all pools are rotated. Open connections with another step that have written nothing
+// yet are ErrNotReady on MySQL; [UnseenConnections] returns those that it cannot check.
 func CheckExpansion(ctx context.Context, dbs sharding.DBs, t sharding.Table, margin int64) error {
 	if _, err := sharding.New(dbs, t); err != nil {
 		return fmt.Errorf("%w: %w", ErrConfig, err)
@@ -316,7 +311,7 @@ func CheckExpansion(ctx context.Context, dbs sharding.DBs, t sharding.Table, mar
 		c := Class{i + 1, len(last.Slots)}
 		found, err := FindStrays(ctx, dbs[s.DB], s.Table, t.Key, max(last.From, 1), c)
 		if err == nil && found.Count > 0 {
-			err = fmt.Errorf("%w: %d ids from %d to %d are not of its class (%v), so routers look for these rows elsewhere: give them new ids, and close the connections that made them", sharding.ErrEpochUnarmed, found.Count, found.First, found.Last, c)
+			err = fmt.Errorf("%w: %d ids from %d to %d are not of its class (%v), so routers look for these rows on another server: give them new ids, and close the connections that made them", sharding.ErrEpochUnarmed, found.Count, found.First, found.Last, c)
 		}
 		if err != nil {
 			errs = append(errs, fmt.Errorf("migrate: expand %s: %s/%s: %w", t.Name, s.DB, s.Table, err))

@@ -14,29 +14,29 @@ import (
 
 // MoverConfig describes how slots move between shards.
 type MoverConfig struct {
-	// Store is the map of the slots. Its shards must be MySQL, MariaDB, PostgreSQL
-	// or SQLite, all of one kind, and allow the mover a few connections of its own on each. There is no
+	// Store is the map of the slots. Its shards must be MySQL, MariaDB, PostgreSQL or SQLite,
+	// all of one kind, and must accept a few connections of the mover each. There is no
 	// default.
 	Store *slotstore.Store
 
-	// MaxPause is how long the keys of slots may be refused with
-	// [sharding.ErrSlotMoving] until the new shard has them. It must leave time for
-	// all processes to learn of two new versions of the map, each of which takes a
-	// third of a lease's term. A pause that would last longer is given up: the
-	// slots stay where they were. Defaults to 30 seconds.
+	// MaxPause is how long the keys of slots may be refused with [sharding.ErrSlotMoving]
+	// until the new shard has them. It must be long enough for all processes to learn of two
+	// new versions of the map, each of which takes a third of a lease's term. A pause that
+	// would last longer is given up: the slots stay on their old shard. Defaults to 30
+	// seconds.
 	MaxPause time.Duration
 
-	// ChunkRows is how many rows of a table are gone through at once. Defaults to
-	// 4000; at most 100,000.
+	// ChunkRows is how many rows of a table are processed at once. Defaults to 4000; at most
+	// 100,000.
 	ChunkRows int
 
-	// Throttle is asked before each chunk that is copied, compared or deleted; it
-	// returns when the work may go on, and its error ends it. It is not asked
-	// during a pause. Defaults to no throttling.
+	// Throttle is called before each chunk is copied, compared or deleted. It returns when the
+	// work may continue; its error ends the work. It is not called during a pause. Defaults to
+	// no throttling.
 	Throttle func(ctx context.Context) error
 
-	// Observe is told about each step as it is made, by the goroutine that makes
-	// it: what it takes, the step takes longer. Defaults to nobody.
+	// Observe is called after each step, by the goroutine that made it; the time it takes is
+	// added to the step. Defaults to no call.
 	Observe func(Step)
 }
 
@@ -62,7 +62,7 @@ func (c MoverConfig) withDefaults() MoverConfig {
 	return c
 }
 
-// maxMapName leaves room for what the names of logs and triggers add.
+// maxMapName keeps the names of logs and triggers, which include the map's, short enough.
 const maxMapName = 24
 
 func (c MoverConfig) validate() error {
@@ -79,9 +79,9 @@ func (c MoverConfig) validate() error {
 	return nil
 }
 
-// Mover moves slots between shards while the application reads and writes: it
-// carries out what [sharding.Plan] lists. It is safe for concurrent use, and
-// holds no connection between calls.
+// Mover moves slots between shards while the application reads and writes: it executes the
+// moves that [sharding.Plan] lists. It is safe for concurrent use, and holds no connection
+// between calls.
 type Mover struct {
 	cfg MoverConfig
 }
@@ -99,11 +99,11 @@ func NewMover(cfg MoverConfig) (*Mover, error) {
 	return &Mover{cfg}, nil
 }
 
-// Moved is what a call of [Mover.Run] did.
+// Moved is the result of a [Mover.Run].
 type Moved struct {
-	Slots int           // that are on their new shards now, through this call
-	Rows  int64         // that this call copied, changes of them not counted
-	Pause time.Duration // the longest for which keys of slots were refused
+	Slots int           // slots that this call moved to their new shards
+	Rows  int64         // rows that this call copied; changes of them are not counted
+	Pause time.Duration // the longest time for which keys of slots were refused
 }
 
 func (m *Moved) add(other Moved) {
@@ -112,29 +112,29 @@ func (m *Moved) add(other Moved) {
 	m.Pause = max(m.Pause, other.Pause)
 }
 
-// Run finishes moves that an earlier call has left half done, then makes these,
-// and returns when all rows are on the new shards only. The moves are those of
-// any one table of the map, as its tables move together; slots that are on their
-// new shard already are passed over, so the same call resumes after whatever
-// ended it. Slots that go from one shard to another are copied in one pass and
-// switched at the same time: give fewer moves to have fewer keys wait.
+// Run finishes moves that an earlier call has left unfinished, then makes these moves, and
+// returns when all rows are on the new shards only. The moves are those of any one table of
+// the map, as its tables move together. Slots that are already on their new shard are
+// skipped, so the same call resumes after an interruption. Slots that go from one shard to
+// the same other one are copied in one pass and switched at the same time: with fewer
+// moves, fewer keys have to wait.
 //
-// Rows are copied, followed by triggers and compared as those of a migration are. Then
-// the slots are refused by everybody for a moment, what is left is brought over,
-// the rows that changed are compared again, and the map switches. The old rows
-// are deleted when no process uses an older map any more. Shards that lack their
-// tables get them, without AUTO_INCREMENT and foreign keys.
+// Rows are copied, followed by triggers and compared as in a migration. Then all processes
+// refuse the slots for a moment, the remaining changes are applied, the changed rows are
+// compared again, and the map switches. The old rows are deleted when no process uses an
+// older map any more. Missing tables are created on the new shards, without AUTO_INCREMENT
+// and foreign keys.
 //
-// MariaDB fails a statement once that was prepared before the triggers came and
-// is executed after: with error 1146 about a table shardid_log_slots_… It has
-// written nothing, and is to be tried again; [sharding.SlotMoving], and so package shardsql,
-// makes [sharding.ErrSlotMoving] of it.
+// MariaDB fails a statement once that was prepared before the triggers were created and is
+// executed afterwards: with error 1146 about a table shardid_log_slots_… The statement has
+// written nothing and must be repeated; [sharding.SlotMoving], and so package shardsql,
+// turns the error into [sharding.ErrSlotMoving].
 //
-// At any point before the switch [slotstore.Store.Abort] and a Run without moves
-// put everything back. Errors wrap ErrLocked or ErrFenced when another mover is
-// at work on the same shards, ErrUnsupported, ErrNotReady (a [PauseError] when
-// MaxPause was over), ErrChanged, or [sharding.ErrStaleMap] for a slot that is
-// not where its move begins.
+// At any point before the switch, [slotstore.Store.Abort] and a Run without moves undo
+// everything. Errors wrap ErrLocked or ErrFenced when another mover works on the same
+// shards, ErrUnsupported, ErrNotReady (a [PauseError] when MaxPause was exceeded),
+// ErrChanged, or [sharding.ErrStaleMap] for a slot that is not on the shard from which it
+// is to move.
 func (m *Mover) Run(ctx context.Context, moves ...sharding.Move) (Moved, error) {
 	var done Moved
 	for {
@@ -160,8 +160,8 @@ func (m *Mover) Run(ctx context.Context, moves ...sharding.Move) (Moved, error) 
 // errOvertaken: the map changed before this mover led.
 var errOvertaken = errors.New("the slots have changed")
 
-// next returns the slots that are to be moved first, nil when none are. What was begun
-// comes before anything new.
+// next returns the slots to move next, nil when there are none. Unfinished moves come
+// first.
 func (m *Mover) next(v slotstore.View, moves []sharding.Move) (*slots, error) {
 	for _, slot := range v.Slots {
 		if slot.State != slotstore.Active {
@@ -185,12 +185,12 @@ func (m *Mover) next(v slotstore.View, moves []sharding.Move) (*slots, error) {
 		}
 	}
 	if len(next.all) == 0 {
-		return nil, nil //nolint:nilnil // nothing is to be done
+		return nil, nil //nolint:nilnil // there is nothing to do
 	}
 	return next, nil
 }
 
-// due returns the slot of a move as it is, and the shard where it is to be.
+// due returns the present state of a move's slot, and its new shard.
 func (m *Mover) due(v slotstore.View, move sharding.Move) (slot slotstore.Slot, to int, err error) {
 	if move.Slot < 0 || int(move.Slot) >= len(v.Slots) {
 		return slot, 0, fmt.Errorf("%v: %w", move, sharding.ErrNoSlot)
@@ -207,7 +207,7 @@ func (m *Mover) due(v slotstore.View, move sharding.Move) (slot slotstore.Slot, 
 	return slot, to, nil
 }
 
-// begun returns all slots that are as far as this one, and came there with it.
+// begun returns all slots that are in the same state as this one and are moving with it.
 func (m *Mover) begun(v slotstore.View, first slotstore.Slot) *slots {
 	next := &slots{store: m.cfg.Store, version: v.Version, from: first.Shard, to: first.Other}
 	if first.State == slotstore.Moved {

@@ -14,11 +14,11 @@ import (
 	"github.com/shardid/shardid/schema/internal/proto"
 )
 
-// spans say how far each table is copied, as a run has left them; none when it left none.
+// spans are the progress of each table's copy, as an earlier run has stored it; none when
+// there was none.
 type spans []lead.Span
 
-// mark is the version in which the slots began to move, and the identity of a
-// table.
+// mark is the version in which the slots began to move, and the identity of a table.
 type mark string
 
 func (m mark) version() string {
@@ -44,8 +44,8 @@ func (s spans) usable(marks []mark) bool {
 	return len(s) == len(marks)
 }
 
-// resume returns how far the tables are copied, after removing what a crash left
-// above. A copy of a table that is not the same any more begins again.
+// resume returns the progress of the tables, after it has removed the rows that a crash
+// left above. The copy of a table that has changed begins again.
 func (b *batch) resume(ctx context.Context) (spans, error) {
 	marks, err := b.marks(ctx)
 	if err != nil {
@@ -78,7 +78,7 @@ func (b *batch) resume(ctx context.Context) (spans, error) {
 	return left, nil
 }
 
-// marks are what spans of this move bear.
+// marks are the marks of this move, by table.
 func (b *batch) marks(ctx context.Context) (all []mark, err error) {
 	err = b.job.Source.Do(ctx, func(s *backend.Session) error {
 		all = nil
@@ -125,7 +125,7 @@ func (b *batch) unaltered(ctx context.Context) error {
 	return nil
 }
 
-// begin puts the triggers in place and notes that nothing is copied.
+// begin creates the triggers and stores that nothing is copied.
 func (b *batch) begin(ctx context.Context, marks []mark, dirty bool) (spans, error) {
 	if dirty {
 		for _, t := range b.job.Tables {

@@ -15,17 +15,17 @@ import (
 	"github.com/shardid/shardid/sharding/slotstore"
 )
 
-// rows are those of the slots, on both of their shards.
+// rows are the rows of the slots, on both of their shards.
 type rows struct {
 	job       *openjob.Job // its source is the old shard, its only shards are the new one
 	leader    *lead.Leader
 	slots     *slots
-	among     []condition // by table: that a row is of the slots
+	among     []condition // by table: the condition that a row belongs to the slots
 	chunkRows int
 }
 
-// checkFree: a row that strayed to the new shard long ago might be the only one
-// of its key.
+// checkFree fails when the new shard has rows of the slots: a row misplaced there might be
+// the only one with its key.
 func (r *rows) checkFree(ctx context.Context) error {
 	for _, t := range r.job.Tables {
 		to := t.Targets[0]
@@ -44,12 +44,12 @@ func (r *rows) checkFree(ctx context.Context) error {
 	return nil
 }
 
-// ofChunk reads rows of a chunk on the old shard, as they are at one moment.
+// ofChunk reads rows of a chunk on the old shard, as of one moment.
 func (r *rows) ofChunk(ctx context.Context, t *openjob.Table, l transfer.Limits, c proto.Chunk) ([]backend.Row, bool, error) {
 	return r.read(ctx, r.job.Source.Do, t, l, r.chunkRows, func(key string) string { return copier.Within(key, c) })
 }
 
-// fetch reads rows that changed, and says up to which of the ids it has come.
+// fetch reads changed rows, and returns how many of the ids it has read.
 func (r *rows) fetch(ctx context.Context, t *openjob.Table, ids []int64, l transfer.Limits) ([]backend.Row, int, error) {
 	found, more, err := r.read(ctx, r.leader.From(r.job.Source).Do, t, l, len(ids), func(key string) string { return key + " IN (" + backend.IDList(ids) + ")" })
 	if err != nil {
@@ -67,8 +67,8 @@ func (r *rows) read(ctx context.Context, do func(context.Context, func(*backend.
 	return found, more, err
 }
 
-// copy writes rows that were just read to the new shard. When the transaction is repeated
-// nobody knows whether it was committed, and they are removed first.
+// copy writes rows that were just read to the new shard. When the transaction is repeated,
+// the first one may have been committed, so the rows are removed first.
 func (r *rows) copy(ctx context.Context, t *openjob.Table, found []backend.Row) (refused []int64, err error) {
 	if len(found) == 0 {
 		return nil, nil
@@ -87,7 +87,7 @@ func (r *rows) copy(ctx context.Context, t *openjob.Table, found []backend.Row) 
 	return refused, err
 }
 
-// put writes rows that changed to the new shard, without those that are gone.
+// put writes changed rows to the new shard, and removes deleted ones.
 func (r *rows) put(ctx context.Context, t *openjob.Table, ids []int64, found []backend.Row) (refused []int64, err error) {
 	err = r.onCopies(ctx, func(s *backend.Session) error {
 		if err := s.Exec(ctx, r.deletion(t, ids)); err != nil {
@@ -99,14 +99,12 @@ func (r *rows) put(ctx context.Context, t *openjob.Table, ids []int64, found []b
 	return refused, err
 }
 
-// onCopies runs f in a transaction of the new shard, past the fences of the
-// slots.
+// onCopies runs f in a transaction of the new shard that may write rows of the slots.
 func (r *rows) onCopies(ctx context.Context, f func(*backend.Session) error) error {
 	return r.past(ctx, r.job.Shards[0], f)
 }
 
-// past runs f in a transaction of the slots' other shard in which it takes
-// writes of the slots.
+// past runs f in a transaction of the slots' other shard that may write rows of the slots.
 func (r *rows) past(ctx context.Context, side *backend.Database, f func(*backend.Session) error) error {
 	passage, err := r.slots.store.Passage(ctx, r.slots.all...)
 	if err != nil {
@@ -117,8 +115,8 @@ func (r *rows) past(ctx context.Context, side *backend.Database, f func(*backend
 	})
 }
 
-// other is the shard on which the rows are copies, or are left behind, and what the table
-// is called there.
+// other is the shard that has the copies, or the rows left behind, and the table's name
+// there.
 func (r *rows) other(t *openjob.Table) (side *backend.Database, name string) {
 	if r.slots.state() == slotstore.Moved {
 		return r.job.Source, t.Name
@@ -126,8 +124,8 @@ func (r *rows) other(t *openjob.Table) (side *backend.Database, name string) {
 	return r.job.Shards[0], t.Targets[0].Name
 }
 
-// deletion deletes rows of the slots, and of no others: another row of the new
-// shard may have the same key.
+// deletion deletes only rows of the slots: another row of the new shard may have the same
+// key.
 func (r *rows) deletion(t *openjob.Table, keys []int64) string {
 	side, name := r.other(t)
 	return side.Deletion(name, t.Key, keys, r.among[t.Number](side.Quote(t.Key)))

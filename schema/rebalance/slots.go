@@ -11,17 +11,17 @@ import (
 	"github.com/shardid/shardid/sharding/slotstore"
 )
 
-// slots are those that go from one shard to another together, as the map has them.
+// slots are the slots that move from one shard to another together.
 type slots struct {
 	store    *slotstore.Store
 	from, to int
-	version  int64            // of the map as it is known here
-	all      []slotstore.Slot // as of then
+	version  int64            // the last version of the map that was read
+	all      []slotstore.Slot // their state in that version
 }
 
 func (s *slots) state() slotstore.State { return s.all[0].State }
 
-// refresh reads the slots anew.
+// refresh reads the slots again.
 func (s *slots) refresh(ctx context.Context) error {
 	v, err := s.store.Load(ctx)
 	if err != nil {
@@ -31,24 +31,24 @@ func (s *slots) refresh(ctx context.Context) error {
 	for i, slot := range s.all {
 		now[i] = v.Slots[slot.Slot]
 		if now[i].State != now[0].State || now[i].Shard != now[0].Shard || now[i].Other != now[0].Other {
-			return fmt.Errorf("%w: slots %d and %d have parted", sharding.ErrStaleMap, now[0].Slot, now[i].Slot)
+			return fmt.Errorf("%w: slots %d and %d are no longer moving together", sharding.ErrStaleMap, now[0].Slot, now[i].Slot)
 		}
 	}
 	s.version, s.all = v.Version, now
 	return nil
 }
 
-// change is one of the steps of a store.
+// change is a method of the store that changes slots.
 type change func(s *slotstore.Store, ctx context.Context, slots ...sharding.Slot) error
 
-// begin has the slots be copied.
+// begin is the change that begins the copy.
 func (s *slots) begin() change {
 	return func(store *slotstore.Store, ctx context.Context, all ...sharding.Slot) error {
 		return store.Copy(ctx, s.to, all...)
 	}
 }
 
-// last is the step that led to where the slots are; nil for slots that nobody moves.
+// last is the change that led to the slots' present state; nil for slots that do not move.
 func (s *slots) last() change {
 	switch s.state() {
 	case slotstore.Copying:
@@ -63,8 +63,8 @@ func (s *slots) last() change {
 	return nil
 }
 
-// change changes the slots in the map, as soon as everybody knows the present one, and
-// if the mover still leads.
+// change changes the slots in the map, as soon as all processes know the present version,
+// and if the mover still leads.
 func (s *slots) change(ctx context.Context, stillLeads func(context.Context) error, do change) error {
 	numbers := make([]sharding.Slot, len(s.all))
 	for i, slot := range s.all {
@@ -79,7 +79,7 @@ func (s *slots) change(ctx context.Context, stillLeads func(context.Context) err
 		}
 		err := do(s.store.AsOf(s.version), ctx, numbers...)
 		if errors.Is(err, slotstore.ErrLeased) {
-			continue // somebody moves other slots
+			continue // another mover has changed other slots
 		}
 		if err != nil {
 			return err

@@ -14,7 +14,7 @@ import (
 	"github.com/shardid/shardid/sharding/slotstore"
 )
 
-// open describes the tables of both shards, and makes those that the new one lacks.
+// open describes the tables of both shards, and creates those that the new one lacks.
 func open(ctx context.Context, cfg MoverConfig, of *slots) (*openjob.Job, error) {
 	known := openjob.Config{
 		Name:     fmt.Sprintf("slots_%s_%d_%d", of.store.Name(), of.from, of.to),
@@ -65,7 +65,7 @@ func describe(ctx context.Context, j *openjob.Job, of *slots) error {
 	return checkForeignKeys(j)
 }
 
-// makeOrCompare makes a table like the source's, or compares the one that is there.
+// makeOrCompare creates a table like the source's, or compares the existing one with it.
 func makeOrCompare(ctx context.Context, j *openjob.Job, s *backend.Session, t *openjob.Table, to *openjob.Target) error {
 	there, err := s.Database.Exists(ctx, s, to.Name)
 	if err != nil {
@@ -89,8 +89,8 @@ func makeOrCompare(ctx context.Context, j *openjob.Job, s *backend.Session, t *o
 	return openjob.CheckTriggers(found)
 }
 
-// checkForeignKeys refuses those that lead out of the map, as the rows at their other end
-// stay, and those by which InnoDB changes rows that no trigger sees.
+// checkForeignKeys refuses foreign keys to tables outside of the map, whose rows stay on
+// the old shard, and those by which InnoDB changes rows without running triggers.
 func checkForeignKeys(j *openjob.Job) error {
 	inside := func(name string) bool {
 		return slices.ContainsFunc(j.Tables, func(t *openjob.Table) bool { return strings.EqualFold(t.Name, name) })
@@ -98,7 +98,7 @@ func checkForeignKeys(j *openjob.Job) error {
 	for _, t := range j.Tables {
 		for _, fk := range append(slices.Clone(t.Parents), t.Children...) {
 			if !inside(fk.Table) {
-				return fmt.Errorf("%w: a foreign key connects %s with %s, which does not move along; take it into the map or drop the key", ErrUnsupported, t.Name, fk.Table)
+				return fmt.Errorf("%w: a foreign key connects %s with %s, which does not move with it; add that table to the map or drop the key", ErrUnsupported, t.Name, fk.Table)
 			}
 			if fk.Cascades() && j.Source.Name() == "mysql" {
 				return fmt.Errorf("%w: a foreign key between %s and %s changes rows by itself, which no trigger sees; drop it", ErrUnsupported, t.Name, fk.Table)
@@ -108,10 +108,10 @@ func checkForeignKeys(j *openjob.Job) error {
 	return nil
 }
 
-// condition makes the SQL of one from a column of ids.
+// condition makes an SQL condition from a column of ids.
 type condition func(column string) string
 
-// among are the conditions that a row of each table is of the slots.
+// among are, for each table, the condition that a row belongs to the slots.
 func (s *slots) among(j *openjob.Job) []condition {
 	list := make([]string, len(s.all))
 	for i, slot := range s.all {
@@ -121,7 +121,7 @@ func (s *slots) among(j *openjob.Job) []condition {
 	for _, t := range j.Tables {
 		slot, ok := slotstore.SlotSQL(t.Conf.Rule, j.Source.Quote(t.Conf.Key))
 		if !ok {
-			panic("bug: a store has taken a rule that SQL cannot say")
+			panic("bug: the store has a rule that cannot be written in SQL")
 		}
 		is := slot + " IN (" + strings.Join(list, ", ") + ")"
 		all = append(all, func(string) string { return is })

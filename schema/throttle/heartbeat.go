@@ -21,27 +21,27 @@ const (
 	keptCommits = 5
 )
 
-// heartbeat is a row of the source that changes. Whoever has the turn of a Throttle uses
-// it.
+// heartbeat is a row of the source that changes regularly. Only the goroutine that has the
+// turn of the Throttle uses it.
 type heartbeat struct {
 	source *source
 	name   string
 
 	made    bool
 	first   int64           // the first number of this process
-	beats   []beat          // the last ones, in their order
-	commits []time.Duration // of the last ones
+	beats   []beat          // the latest beats, in order
+	commits []time.Duration // commit durations of the latest beats
 }
 
 type beat struct {
 	number int64
-	at     time.Time // by when it was committed
+	at     time.Time // the time after its commit
 }
 
 // last is the newest beat. There is one after keep.
 func (h *heartbeat) last() beat { return h.beats[len(h.beats)-1] }
 
-// keep writes a beat when it is time for one.
+// keep writes a beat when the last one is old enough.
 func (h *heartbeat) keep(ctx context.Context) error {
 	if len(h.beats) > 0 && time.Since(h.last().at) < beatEvery {
 		return nil
@@ -88,7 +88,7 @@ func (h *heartbeat) write(ctx context.Context) error {
 	return nil
 }
 
-// make makes the row, which another runner may make at the same time.
+// make inserts the row, which another runner may insert at the same time.
 func (h *heartbeat) make(ctx context.Context) error {
 	const create = "CREATE TABLE IF NOT EXISTS " + backend.BeatTable + " (job VARCHAR(64) NOT NULL PRIMARY KEY, beat BIGINT NOT NULL)"
 	if _, err := h.source.ExecContext(ctx, create); err != nil {
@@ -107,7 +107,7 @@ func (h *heartbeat) make(ctx context.Context) error {
 	})
 }
 
-// after returns the first of this process's beats that comes after a number.
+// after returns this process's first beat with a number above the given one.
 func (h *heartbeat) after(number int64) (b beat, there bool) {
 	i := slices.IndexFunc(h.beats, func(b beat) bool { return b.number > number })
 	if i < 0 {

@@ -29,7 +29,7 @@ func (l *lag) why(ctx context.Context) (string, error) {
 	}
 	seen, err := l.beat.read(ctx, l.of.DB)
 	if err != nil {
-		return fmt.Sprintf("replica %s cannot be asked: %v", l.of.Name, err), ctx.Err()
+		return fmt.Sprintf("replica %s does not answer: %v", l.of.Name, err), ctx.Err()
 	}
 	missing, behind := l.beat.after(seen)
 	if !behind {
@@ -45,8 +45,8 @@ func (l *lag) why(ctx context.Context) (string, error) {
 	return "", nil
 }
 
-// stopped says which part of the replication stands still, "" when none does or nobody
-// says.
+// stopped says which part of the replication is stopped; "" when none is or the server does
+// not show it.
 func (l *lag) stopped(ctx context.Context) string {
 	ctx, cancel := context.WithTimeout(ctx, askFor)
 	defer cancel()
@@ -63,9 +63,9 @@ func (l *lag) stopped(ctx context.Context) string {
 			return err
 		}, ask)
 		switch {
-		case err != nil: // it knows another form, or the user may not ask
+		case err != nil: // the server knows another form, or the user lacks the right
 		case sources == 0:
-			return "; it is configured to repeat no server"
+			return "; it is not configured as a replica"
 		case len(found) > 0:
 			return "; " + strings.Join(found, ", ")
 		default:
@@ -75,8 +75,8 @@ func (l *lag) stopped(ctx context.Context) string {
 	return ""
 }
 
-// stoppedStandby says why a server of PostgreSQL repeats nothing. A server that replays
-// files alone has no receiver either.
+// stoppedStandby says why a PostgreSQL server replicates nothing. A server that only
+// replays files has no receiver either.
 func (l *lag) stoppedStandby(ctx context.Context) string {
 	var standby, paused, receives bool
 	err := l.of.DB.QueryRowContext(ctx, "SELECT pg_is_in_recovery(), CASE WHEN pg_is_in_recovery() THEN pg_is_wal_replay_paused() ELSE FALSE END,"+
@@ -85,7 +85,7 @@ func (l *lag) stoppedStandby(ctx context.Context) string {
 	case err != nil:
 		return ""
 	case !standby:
-		return "; it is configured to repeat no server"
+		return "; it is not configured as a replica"
 	case paused:
 		return "; its replay of the log is paused"
 	case !receives:
@@ -129,7 +129,7 @@ func stoppedThreads(rows *sql.Rows, found []string) ([]string, error) {
 	return found, nil
 }
 
-// shown is a duration for people.
+// shown formats a duration for people.
 func shown(d time.Duration) string {
 	if d < 10*time.Second {
 		return d.Round(time.Millisecond * 100).String()

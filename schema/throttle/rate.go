@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// rate spreads rows over time.
+// rate limits the number of rows per second.
 type rate struct {
 	mu        sync.Mutex
 	perSecond int64
-	free      time.Time // when the rows so far have had their time
+	free      time.Time // when the next rows may be copied
 }
 
 func (r *rate) set(perSecond int64) {
@@ -40,8 +40,8 @@ func (r *rate) wait() (d time.Duration, perSecond int64) {
 	return time.Until(r.free), r.perSecond
 }
 
-// catchUp forgets time in which nothing was copied, but for the last second: the time
-// that the copy of a chunk takes is part of its share.
+// catchUp drops unused time, except for the last second: the time in which a chunk is
+// copied counts.
 func (r *rate) catchUp() {
 	if least := time.Now().Add(-time.Second); r.free.Before(least) {
 		r.free = least

@@ -10,14 +10,15 @@ import (
 	"github.com/shardid/shardid/internal/dialect"
 )
 
-// source is the database that rows are read from. Whoever has the turn of a Throttle uses it.
+// source is the database that rows are read from. Only the goroutine that has the turn of
+// the Throttle uses it.
 type source struct {
 	*sql.DB
 
-	dialect dialect.Dialect // nil until somebody has asked
+	dialect dialect.Dialect // nil until the first query
 }
 
-// speaks asks the source once which dialect it speaks. Its replicas speak the same.
+// speaks asks the source for its dialect, once. Its replicas have the same.
 func (s *source) speaks(ctx context.Context) (dialect.Dialect, error) {
 	if s.dialect == nil {
 		server, err := dialect.Detect(ctx, s.DB)
@@ -29,7 +30,8 @@ func (s *source) speaks(ctx context.Context) (dialect.Dialect, error) {
 	return s.dialect, nil
 }
 
-// running counts the threads that run, or PostgreSQL's connections with a statement under way.
+// running counts the running threads, or on PostgreSQL the connections that execute a
+// statement.
 func (s *source) running(ctx context.Context) (n int, err error) {
 	d, err := s.speaks(ctx)
 	if err != nil {
@@ -40,7 +42,7 @@ func (s *source) running(ctx context.Context) (n int, err error) {
 		err = s.QueryRowContext(ctx, "SHOW GLOBAL STATUS LIKE 'Threads_running'").Scan(&name, &n)
 		return n, err
 	}
-	hidden := 0 // A connection that begins has no state either, but its text is empty.
+	hidden := 0 // A connection that is being opened has no state either, but its query is empty.
 	err = s.QueryRowContext(ctx, "SELECT COUNT(*) FILTER (WHERE state = 'active'),"+
 		" COUNT(*) FILTER (WHERE state IS NULL AND query = '<insufficient privilege>')"+
 		" FROM pg_stat_activity WHERE backend_type IS NULL OR backend_type = 'client backend'").Scan(&n, &hidden)

@@ -11,65 +11,66 @@ import (
 	"time"
 )
 
-// ErrTooLong: Wait was held back for longer than Config.Longest. The text says by what.
+// ErrTooLong: Wait was throttled for longer than Config.Longest. The text says by which
+// cause.
 var ErrTooLong = errors.New("held back for too long")
 
 // ErrConfig: the configuration cannot work. Returned by New.
 var ErrConfig = errors.New("throttle: configuration cannot work")
 
-// Config says what holds a copy back. The zero value of a limit is no limit.
+// Config sets the causes that throttle a copy. The zero value of a limit is no limit.
 type Config struct {
-	// Source is the database that rows are read from. MaxThreads needs another one than
-	// SQLite. There is no default.
+	// Source is the database that rows are read from. MaxThreads does not work on SQLite.
+	// There is no default.
 	Source *sql.DB
 
-	// Name tells heartbeats on a source apart: that of the job, at most 64 letters.
-	// There is no default.
+	// Name identifies the heartbeat on the source: use the name of the job, at most 64
+	// letters. There is no default.
 	Name string
 
-	// Replicas are those of the source whose lag counts. Defaults to none.
+	// Replicas are the source's replicas whose lag counts. Defaults to none.
 	Replicas []Replica
 
-	// MaxLag is by how much each of the Replicas may be behind, from a second to half an
-	// hour. Defaults to 5 s.
+	// MaxLag is the largest lag of each of the Replicas, from a second to half an hour.
+	// Defaults to 5 s.
 	MaxLag time.Duration
 
-	// MaxThreads is how many threads may be running on the source (Threads_running), or on
-	// PostgreSQL how many connections may have a statement under way, for which the user needs
-	// pg_read_all_stats. The copy's own are among them.
+	// MaxThreads is how many threads may be running on the source (Threads_running). On
+	// PostgreSQL it is how many connections may be executing a statement, for which the user
+	// needs pg_read_all_stats. The copy's own connections count.
 	MaxThreads int
 
-	// MaxCommitLatency is how long the median of the last five commits of the heartbeat
-	// on the source may take.
+	// MaxCommitLatency is the longest allowed median of the last five commits of the heartbeat
+	// on the source.
 	MaxCommitLatency time.Duration
 
-	// Rate is how many rows may be copied in a second, on average; see [Throttle.Copied].
+	// Rate is how many rows may be copied per second, on average; see [Throttle.Copied].
 	Rate int64
 
-	// Also returns why nothing should be copied for another reason, "" when it may. An
+	// Also returns another reason why nothing should be copied, "" when there is none. An
 	// error ends Wait. Defaults to no other reason.
 	Also func(context.Context) (why string, err error)
 
-	// Paused reports whether people have paused the copy, for as long as they want: that
-	// does not count for Longest, and Observe is not told. Defaults to never.
+	// Paused reports whether an operator has paused the copy. A pause of any length does not
+	// count for Longest, and Observe is not called. Defaults to never.
 	Paused func() bool
 
-	// Longest is how long Wait may be held back without a break, by a cause that
-	// is neither Paused nor Rate, until it ends with ErrTooLong. Defaults to no end.
+	// Longest is how long Wait may be throttled without a break, by a cause that is neither
+	// Paused nor Rate, before it returns ErrTooLong. Defaults to no limit.
 	Longest time.Duration
 
-	// Observe is told the cause when Wait has been held back for a second, and "" when
-	// it goes on after that. It is called by those who Wait, one at a time. Defaults to
-	// nobody.
+	// Observe is called with the cause when Wait has been throttled for a second, and with ""
+	// when it continues after that. The goroutines in Wait call it, one at a time. Defaults to
+	// no call.
 	Observe func(why string)
 }
 
-// Replica is a server that repeats the source.
+// Replica is a server that replicates from the source.
 type Replica struct {
 	Name string
-	// DB is the replica's copy of the database of the source, in which the user may
-	// read shardid_beat. With the right to see the state of replication, too, a cause says
-	// which of its threads is stopped.
+	// DB is the replica's copy of the source's database, in which the user may read
+	// shardid_beat. With the right to see the state of replication, the cause also names a
+	// stopped thread.
 	DB *sql.DB
 }
 
@@ -81,21 +82,21 @@ const (
 	tellAfter = time.Second
 )
 
-// Throttle holds a copy back. It is safe for concurrent use.
+// Throttle throttles a copy. It is safe for concurrent use.
 type Throttle struct {
 	cfg    Config
 	causes []cause
 	rate   rate
-	now    atomic.Pointer[string] // why somebody waits
+	now    atomic.Pointer[string] // why a Wait is throttled
 
-	turn chan struct{} // holds one element while somebody looks
-	told bool          // Observe knows of a cause; of whoever has the turn
+	turn chan struct{} // holds one element while a goroutine checks the causes
+	told bool          // Observe was called with a cause; used by the goroutine that has the turn
 }
 
-// cause says why nothing should be copied now, "" when it may.
+// cause says why nothing should be copied now, "" when copying is allowed.
 type cause func(context.Context) (why string, err error)
 
-// New returns a Throttle, which has asked nobody yet. Errors wrap ErrConfig.
+// New returns a Throttle. It does not connect. Errors wrap ErrConfig.
 func New(cfg Config) (*Throttle, error) {
 	if cfg.MaxLag == 0 {
 		cfg.MaxLag = defaultLag
@@ -169,7 +170,7 @@ func (t *Throttle) Wait(ctx context.Context) error {
 		}
 		rest := lookEvery
 		switch held := time.Since(begun); {
-		case t.cfg.Paused(): // whoever paused it knows
+		case t.cfg.Paused(): // the operator knows of the pause
 			why, begun = "paused by an operator", time.Now()
 		case why == "":
 			t.goesOn()
@@ -177,7 +178,7 @@ func (t *Throttle) Wait(ctx context.Context) error {
 			if wait <= 0 {
 				return nil
 			}
-			why, begun, rest = fmt.Sprintf("at most %d rows a second are wanted", perSecond), time.Now(), min(rest, wait)
+			why, begun, rest = fmt.Sprintf("the rate is at most %d rows a second", perSecond), time.Now(), min(rest, wait)
 		case t.cfg.Longest > 0 && held > t.cfg.Longest:
 			return fmt.Errorf("%w, longer than %v: %s", ErrTooLong, t.cfg.Longest, why)
 		case held > tellAfter && !t.told:
@@ -191,7 +192,7 @@ func (t *Throttle) Wait(ctx context.Context) error {
 	}
 }
 
-// look returns the first cause there is.
+// look returns the first cause that applies.
 func (t *Throttle) look(ctx context.Context) (why string, err error) {
 	for _, c := range t.causes {
 		if why, err = c(ctx); why != "" || err != nil {
@@ -208,16 +209,16 @@ func (t *Throttle) goesOn() {
 	}
 }
 
-// Cause says why a Wait is held back at the moment, "" when none is.
+// Cause says why a Wait is throttled at the moment, "" when none is.
 func (t *Throttle) Cause() string { return *t.now.Load() }
 
-// Copied tells that rows were copied: those of a migrate.StepStored. The next Waits are
-// held back for as long as the rate wants. The chunks under way, one more than
-// migrate.Config.Copiers, are not, so that the rate is one on average, and chunks should
-// have fewer rows than it.
+// Copied reports copied rows: those of a migrate.StepStored. The next Waits take as long as
+// the rate requires. Chunks that are already being copied, one more than
+// migrate.Config.Copiers, are not delayed, so the rate holds on average, and chunks should
+// have fewer rows than the rate.
 func (t *Throttle) Copied(rows int64) { t.rate.copied(rows) }
 
-// SetRate changes how many rows may be copied in a second, also for those who wait; zero
+// SetRate changes how many rows may be copied per second, also for goroutines in Wait; zero
 // or less is no limit.
 func (t *Throttle) SetRate(rows int64) { t.rate.set(rows) }
 

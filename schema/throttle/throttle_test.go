@@ -146,7 +146,7 @@ func TestARateIsKeptOnAverageAndCanBeChangedMeanwhile(t *testing.T) {
 		done := make(chan error)
 		go func() { done <- th.Wait(t.Context()) }()
 		time.Sleep(time.Minute)
-		if why := th.Cause(); why != "at most 1000 rows a second are wanted" {
+		if why := th.Cause(); why != "the rate is at most 1000 rows a second" {
 			t.Errorf("the cause is %q", why)
 		}
 		th.SetRate(0)

@@ -11,8 +11,8 @@ import (
 	"sync"
 )
 
-// outcomes are the definitions that tables had after each statement of a version, wherever it
-// was done. They are safe for concurrent use.
+// outcomes are the definitions that tables had after each statement of a version, on any
+// database. They are safe for concurrent use.
 type outcomes struct {
 	mu    sync.Mutex
 	after map[int][]string // by statement
@@ -30,7 +30,7 @@ func (o *outcomes) has(statement int, definition string) bool {
 	return slices.Contains(o.after[statement], definition)
 }
 
-// outcomes returns those that are noted.
+// outcomes returns the definitions that the notes contain.
 func (v *visit) outcomes(file *version, d direction) *outcomes {
 	known := &outcomes{after: map[int][]string{}}
 	for _, s := range v.shards {
@@ -43,9 +43,9 @@ func (v *visit) outcomes(file *version, d direction) *outcomes {
 	return known
 }
 
-// applyAll runs what is left of a version in the databases; unless it was begun before, on the
-// first alone at first. A database where it is unclear what a statement did is served again when the
-// others have shown what it does.
+// applyAll runs the remaining statements of a version in the databases. A version that was
+// not begun before runs on the first database alone first. A database where the outcome of
+// a statement is unclear is tried again when the others have shown its outcome.
 func (v *visit) applyAll(ctx context.Context, shards []*shard, file *version, d direction, begun bool) error {
 	known := v.outcomes(file, d)
 	apply := func(s *shard) error { return v.apply(ctx, s, file, d, known) }
@@ -76,9 +76,9 @@ func (v *visit) applyAll(ctx context.Context, shards []*shard, file *version, d 
 	return v.each(shards, func(s *shard) error { return v.forgetUndone(ctx, s, file) })
 }
 
-// forgetUndone removes the notes of a version that all databases have undone. Until then they show
-// what a statement does that was in flight elsewhere. Somebody else may have removed them
-// meanwhile, and have applied the version again.
+// forgetUndone removes the notes of a version that all databases have undone. Until then
+// they show the outcome of a statement that was in flight on another database. Another
+// runner may have removed them meanwhile, and have applied the version again.
 func (v *visit) forgetUndone(ctx context.Context, s *shard, file *version) error {
 	steps, err := v.steps(s, file, down)
 	if err != nil {
@@ -100,7 +100,7 @@ func (v *visit) forgetUndone(ctx context.Context, s *shard, file *version) error
 	})
 }
 
-// apply runs what is left of a version in one database.
+// apply runs the remaining statements of a version in one database.
 func (v *visit) apply(ctx context.Context, s *shard, file *version, d direction, known *outcomes) error {
 	steps, err := v.steps(s, file, d)
 	if err != nil {
@@ -122,7 +122,7 @@ func (v *visit) apply(ctx context.Context, s *shard, file *version, d direction,
 	return nil
 }
 
-// course is a version on its way through one database.
+// course is the execution of a version in one database.
 type course struct {
 	*visit
 	*shard
@@ -133,7 +133,7 @@ type course struct {
 	known     *outcomes
 }
 
-// together runs the version in one transaction with its notes.
+// together runs the version and its notes in one transaction.
 func (c *course) together(ctx context.Context) error {
 	var finished []Step
 	err := c.atOnce(ctx, func(on execer) error {
@@ -166,7 +166,7 @@ func (c *course) together(ctx context.Context) error {
 	return nil
 }
 
-// execute sends a step, and notes that it was done.
+// execute sends a statement, and notes that it was executed.
 func (c *course) execute(ctx context.Context, on execer, step *Step, before string) error {
 	if _, err := on.ExecContext(ctx, step.SQL); err != nil {
 		return fmt.Errorf("%s: %w: %s", step.Target, err, shortened(step.SQL))
@@ -185,7 +185,7 @@ func (c *course) note(step *Step, state noteState, before, after string) *note {
 	}
 }
 
-// oneByOne runs the version where no transaction undoes a statement.
+// oneByOne runs the version where a transaction cannot undo a statement.
 func (c *course) oneByOne(ctx context.Context) error {
 	have, err := c.session.notes(ctx, c)
 	if err != nil {
@@ -206,8 +206,8 @@ func (c *course) oneByOne(ctx context.Context) error {
 	return nil
 }
 
-// flyingLast moves a step that was in flight behind the same statement on other tables, as
-// these show what it does.
+// flyingLast moves a statement that was in flight behind the same statement on other
+// tables, as these show its outcome.
 func (c *course) flyingLast(have notes) {
 	flying := func(step Step) int {
 		if kept := have[step.key(c.direction)]; kept != nil && kept.state == began {
@@ -220,7 +220,7 @@ func (c *course) flyingLast(have notes) {
 	})
 }
 
-// alone runs one step, which may have been in flight.
+// alone runs one statement, which may have been in flight.
 func (c *course) alone(ctx context.Context, step *Step, flying *note) error {
 	now, err := c.definitionOf(ctx, c, step)
 	if err != nil {
@@ -231,11 +231,11 @@ func (c *course) alone(ctx context.Context, step *Step, flying *note) error {
 		if err := c.replace(ctx, c.note(step, began, now, "")); err != nil {
 			return err
 		}
-	case now == flying.before: // it was not executed, as it would be another one now
+	case now == flying.before: // it was not executed, as the definition would have changed
 	case step.drops && now == nothing(step), c.known.has(step.Statement, now):
 		return c.replace(ctx, c.note(step, done, flying.before, now))
 	default:
-		return fmt.Errorf("%w: statement %d on %s; before it the table was\n%s\nand now it is\n%s\nlook, and resolve it as done or as not done: %s",
+		return fmt.Errorf("%w: statement %d on %s; before it the table was\n%s\nand now it is\n%s\ncompare them, and resolve the statement as done or as not done: %s",
 			ErrUnclear, step.Statement, step.Target, flying.before, now, shortened(step.SQL))
 	}
 	if _, err := c.ExecContext(ctx, step.SQL); err != nil {
@@ -249,11 +249,11 @@ func (c *course) alone(ctx context.Context, step *Step, flying *note) error {
 	return c.replace(ctx, c.note(step, done, now, after))
 }
 
-// withdraw removes the note of a step that has failed, if the table shows that nothing
-// was done, so that its file can be mended. It returns the statement, for the error.
+// withdraw removes the note of a failed statement, if the table shows that nothing was
+// done, so that its file can be corrected. It returns the statement, for the error.
 func (c *course) withdraw(ctx context.Context, step *Step, before string) string {
 	if now, err := c.definitionOf(ctx, c, step); err == nil && now == before {
-		_ = c.atOnce(ctx, func(on execer) error { return c.forget(ctx, on, step.key(c.direction)) }) // it stays noted then
+		_ = c.atOnce(ctx, func(on execer) error { return c.forget(ctx, on, step.key(c.direction)) }) // after an error the note stays
 	}
 	return shortened(step.SQL)
 }

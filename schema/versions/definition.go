@@ -19,8 +19,8 @@ import (
 // compareNames orders names by length first, so that orders_10 follows orders_9.
 func compareNames(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) }
 
-// definitionOf returns the definitions of a step's own tables, one after the other, with
-// the logical names.
+// definitionOf returns the definitions of a statement's own tables, one after the other,
+// with logical names.
 func (s *session) definitionOf(ctx context.Context, on dialect.Querier, step *Step) (string, error) {
 	var b strings.Builder
 	for _, table := range step.own {
@@ -33,7 +33,7 @@ func (s *session) definitionOf(ctx context.Context, on dialect.Querier, step *St
 	return b.String(), nil
 }
 
-// nothing is what definitionOf returns when there are none of the tables.
+// nothing is the result of definitionOf when none of the tables exists.
 func nothing(step *Step) string { return strings.Repeat("\n", len(step.own)) }
 
 // definition returns the lines that define a table; none when there is no such table.
@@ -48,7 +48,7 @@ func (s *session) definition(ctx context.Context, on dialect.Querier, table stri
 	return lines, nil
 }
 
-// numberedFrom is the next number of a table, which differs from shard to shard.
+// numberedFrom is the next number of a table, which differs between shards.
 var numberedFrom = regexp.MustCompile(` AUTO_INCREMENT=\d+`)
 
 func (s *session) rawDefinition(ctx context.Context, on dialect.Querier, table string) (lines []string, err error) {
@@ -69,7 +69,7 @@ func (s *session) rawDefinition(ctx context.Context, on dialect.Querier, table s
 	for line := range strings.SplitSeq(numberedFrom.ReplaceAllString(text, ""), "\n") {
 		lines = append(lines, strings.TrimSuffix(strings.TrimSpace(line), ","))
 	}
-	// Constraints are shown by their names, which end with the physical table's.
+	// Constraints are listed in the order of their names, which end with the physical table's.
 	at := slices.IndexFunc(lines, func(l string) bool { return strings.HasPrefix(l, "CONSTRAINT ") })
 	if end := len(lines) - 1; at >= 0 && at < end {
 		slices.Sort(lines[at:end])
@@ -101,8 +101,8 @@ FROM pg_index WHERE indrelid = to_regclass(quote_ident($1))
 UNION ALL SELECT 3, 0, 'comment ' || quote_literal(obj_description(c.oid, 'pg_class')) FROM pg_class c
 WHERE c.oid = to_regclass(quote_ident($1)) AND obj_description(c.oid, 'pg_class') IS NOT NULL) parts ORDER BY part, n, line`
 
-// logical returns a line of a definition with logical names in the place of physical ones, one
-// space between tokens, and names without quotes.
+// logical replaces physical names in a line of a definition by logical ones, removes quotes
+// of names, and leaves one space between tokens.
 func logical(line string, flavor sqltext.Flavor, physical map[string]string) string {
 	s := sqltext.NewScanner(line, flavor)
 	var b strings.Builder
@@ -127,8 +127,8 @@ func logical(line string, flavor sqltext.Flavor, physical map[string]string) str
 	}
 }
 
-// logicalName undoes ownName, and what databases do themselves: they name a constraint
-// after its table.
+// logicalName undoes ownName, and removes the table's name from constraint names that
+// databases make.
 func logicalName(text string, physical map[string]string) string {
 	for table, there := range physical {
 		if fold(text) == fold(there) {

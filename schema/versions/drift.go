@@ -13,8 +13,8 @@ import (
 	"github.com/shardid/shardid/sharding"
 )
 
-// Difference is a line of the definition of a physical table that most others of its
-// table lack, or that this one lacks.
+// Difference is a line of a physical table's definition that most others of its table lack,
+// or that only this one lacks.
 type Difference struct {
 	Table  string          `json:"table"` // the logical one
 	Target sharding.Target `json:"target"`
@@ -22,7 +22,7 @@ type Difference struct {
 	Lacks  bool            `json:"lacks"` // the others have it, and this one does not
 }
 
-// String says it in a sentence.
+// String describes the difference in a sentence.
 func (d Difference) String() string {
 	if d.Lacks {
 		return fmt.Sprintf("%s lacks what most others have: %s", d.Target, d.Line)
@@ -31,8 +31,8 @@ func (d Difference) String() string {
 }
 
 // Drift compares the whole definitions of all physical tables of each sharded table, and of
-// all copies of each broadcast table. It writes nothing, and needs no files. Databases that
-// cannot be reached are an error beside what differs among the others.
+// all copies of each broadcast table. It writes nothing, and needs no files. For
+// unreachable databases it returns an error beside the differences among the others.
 func (r *Runner) Drift(ctx context.Context) (all []Difference, err error) {
 	v, err := r.visit(ctx)
 	if err != nil {
@@ -70,7 +70,7 @@ func (v *visit) drift(ctx context.Context) (all []Difference, err error) {
 	return all, nil
 }
 
-// compare reads the definitions of one table and compares them with the most common.
+// compare compares the definitions of one table with the most common one.
 func (v *visit) compare(ctx context.Context, table string, targets []sharding.Target) (all []Difference, err error) {
 	defined := map[sharding.Target][]string{}
 	votes := map[string]int{}
@@ -118,8 +118,8 @@ func differences(table string, target sharding.Target, lines, usual []string) (a
 	return all
 }
 
-// neighbours returns the physical tables of a group's shard by their logical names, for
-// foreign keys.
+// neighbours returns the physical tables of one shard of a group by their logical names,
+// for foreign keys.
 func neighbours(router *sharding.Snapshot, table string, target sharding.Target) map[string]string {
 	names := map[string]string{fold(table): target.Table}
 	t, sharded := router.Lookup(table)

@@ -9,27 +9,27 @@ import (
 
 // Errors that this package wraps; test for them with errors.Is.
 var (
-	// ErrStatement: a statement of a file is none that can be run on shards. Returned
-	// by New and by everything that first learns a database's dialect.
+	// ErrStatement: a statement of a file cannot be run on shards. Returned by New and by
+	// every call that first reads a database's dialect.
 	ErrStatement = errors.New("versions: this statement cannot be run on shards")
 
 	// ErrFiles: the files cannot be read as versions.
 	ErrFiles = errors.New("versions: the files cannot be read")
 
-	// ErrChanged: a statement that was run on a shard reads otherwise now. Put the
-	// file back, and write the change as a version of its own.
+	// ErrChanged: the text of a statement was changed after it was run on a shard. Restore the
+	// file, and write the change as a new version.
 	ErrChanged = errors.New("versions: a file was changed after it was run")
 
 	// ErrOrder: a database has a newer version than one that it lacks, or a version
 	// that no file has.
 	ErrOrder = errors.New("versions: the versions of a database are not those of the files in their order")
 
-	// ErrPartial: a version is done on a part of the physical tables and cannot be
-	// undone, or undone on a part and cannot be run. Finish what was begun.
+	// ErrPartial: a version is done on some of the physical tables and cannot be undone, or
+	// undone on some and cannot be run. Finish the begun direction first.
 	ErrPartial = errors.New("versions: a version is done in part")
 
-	// ErrUnclear: it cannot be told whether a statement that was in flight when its
-	// runner died has been done. Look at the table, and call Resolve.
+	// ErrUnclear: it is unknown whether a statement that was in flight when its runner died
+	// has been executed. Check the table, and call Resolve.
 	ErrUnclear = errors.New("versions: it is unclear whether a statement was done")
 
 	// ErrLocked: another runner works on the database, or the server has not yet ended
@@ -39,13 +39,13 @@ var (
 	// ErrNoDown: a version has no statements that undo it.
 	ErrNoDown = errors.New("versions: this version has no Down statements")
 
-	// ErrDiffers: the definitions of a table's shards differ, so that Adopt cannot tell
-	// which of them the files describe.
+	// ErrDiffers: the definitions of a table's shards differ, so that Adopt cannot know which
+	// of them the files describe.
 	ErrDiffers = errors.New("versions: the shards of a table differ")
 )
 
-// UnreachableError is a database that could not be asked. Up, Down, Status and Drift return one
-// for each, joined, after the others were served.
+// UnreachableError is a database that did not answer. Up, Down, Status and Drift return one
+// for each, joined, after they have processed the others.
 type UnreachableError struct {
 	Database string
 	Err      error
@@ -53,7 +53,7 @@ type UnreachableError struct {
 
 // Error names the database.
 func (u *UnreachableError) Error() string {
-	return fmt.Sprintf("versions: database %s cannot be reached: %v; run the same again when it is back", u.Database, u.Err)
+	return fmt.Sprintf("versions: database %s cannot be reached: %v; repeat the command when it is back", u.Database, u.Err)
 }
 
 // Unwrap returns the driver's error.

@@ -14,11 +14,11 @@ import (
 
 var (
 	errEnd  = errors.New("it ends too early")
-	errKind = errors.New("only CREATE, ALTER, DROP and RENAME TABLE, CREATE and DROP INDEX, and COMMENT ON TABLE and COLUMN can be")
-	errMore = errors.New("something follows that is not understood")
+	errKind = errors.New("only CREATE, ALTER, DROP and RENAME TABLE, CREATE and DROP INDEX, and COMMENT ON TABLE and COLUMN are allowed")
+	errMore = errors.New("the text after it is not understood")
 )
 
-// statement reads all of it.
+// statement reads the whole statement.
 func (r *reader) statement() error {
 	switch {
 	case r.skip("CREATE", "TABLE"):
@@ -47,7 +47,7 @@ func (r *reader) createTable() error {
 	}
 	r.out.own = 1
 	if !r.is("(") && !r.is("LIKE") {
-		return errors.New(`its columns should follow, in parentheses; AS SELECT, OF and PARTITION OF cannot be`)
+		return errors.New(`expected its columns in parentheses; AS SELECT, OF and PARTITION OF are not allowed`)
 	}
 	return r.rest(table, false)
 }
@@ -110,7 +110,7 @@ func (r *reader) dropIndex() error {
 	}
 	if r.dialect == "mysql" {
 		if !r.skip("ON") {
-			return errors.New("say whose it is: DROP INDEX name ON table")
+			return errors.New("name its table: DROP INDEX name ON table")
 		}
 		table, err := r.table()
 		if err != nil {
@@ -178,7 +178,7 @@ func (r *reader) end() error {
 	return nil
 }
 
-// verbs begin the actions of an ALTER TABLE that can be.
+// verbs are the words that begin an allowed action of ALTER TABLE.
 var verbs = []string{
 	"ADD", "DROP", "MODIFY", "CHANGE", "ALTER", "RENAME", "VALIDATE", "SET", "RESET", "ENGINE", "COMMENT", "CONVERT", "CHARACTER",
 	"CHARSET", "DEFAULT", "COLLATE", "ROW_FORMAT", "AUTO_INCREMENT", "ALGORITHM", "LOCK", "FORCE", "KEY_BLOCK_SIZE", "STATS_PERSISTENT",
@@ -198,12 +198,12 @@ func (r *reader) alterTable() error {
 	return r.actions(table)
 }
 
-// actions reads what is done to a table, up to the end.
+// actions reads the actions on a table, up to the end.
 func (r *reader) actions(table string) error {
 	for !r.done() {
 		begin := r.at
 		if !slices.ContainsFunc(verbs, func(v string) bool { return r.is(v) }) {
-			return fmt.Errorf("%s cannot be, or is not known", r.tokens[r.at].Text(r.sql))
+			return fmt.Errorf("%s is not allowed or not known", r.tokens[r.at].Text(r.sql))
 		}
 		if err := r.action(table); err != nil {
 			return err
@@ -218,13 +218,13 @@ func (r *reader) actions(table string) error {
 	return nil
 }
 
-// action reads the names at the beginning of one.
+// action reads the names at the beginning of an action.
 func (r *reader) action(table string) error {
 	switch {
 	case r.skip("RENAME"):
 		return r.rename(table)
 	case r.is("SET", "SCHEMA"):
-		return errors.New("a table stays in its schema")
+		return errors.New("a table cannot change its schema")
 	case r.skip("DROP", "FOREIGN", "KEY"), r.skip("DROP", "CHECK"):
 		r.skip("IF", "EXISTS")
 		_, err := r.owned(constraintName, table)
@@ -252,11 +252,12 @@ func (r *reader) rename(table string) error {
 	return nil
 }
 
-// foreign are words that name other objects in ways that are not understood.
+// foreign are words after which names of other objects follow in ways that the reader does
+// not understand.
 var foreign = []string{"SELECT", "INHERIT", "INHERITS", "ATTACH", "DETACH", "EXCHANGE", "UNION", "NEXTVAL"}
 
-// rest reads up to the end, or to the comma behind an action: names of other tables and
-// of constraints, and the table's own before a dot.
+// rest reads up to the end, or to the comma after an action. It finds names of other tables
+// and of constraints, and the table's own before a dot.
 func (r *reader) rest(table string, action bool) error {
 	for depth := 0; !r.done(); {
 		t := r.tokens[r.at]
@@ -269,9 +270,9 @@ func (r *reader) rest(table string, action bool) error {
 			r.at++
 			return nil
 		case slices.ContainsFunc(foreign, func(w string) bool { return r.is(w) }) && !r.dot(-1) && !r.dot(1):
-			return fmt.Errorf("%s cannot be", strings.ToUpper(t.Text(r.sql)))
+			return fmt.Errorf("%s is not allowed", strings.ToUpper(t.Text(r.sql)))
 		case r.is("PARTITION", "OF"), depth == 0 && !action && r.is("AS"):
-			return fmt.Errorf("%s cannot be", strings.ToUpper(t.Text(r.sql)))
+			return fmt.Errorf("%s is not allowed", strings.ToUpper(t.Text(r.sql)))
 		case r.skip("REFERENCES"), r.likeTable():
 			if _, err := r.table(); err != nil {
 				return err
@@ -298,8 +299,8 @@ func (r *reader) rest(table string, action bool) error {
 	return nil
 }
 
-// likeTable passes the LIKE of "CREATE TABLE a LIKE b" and "(LIKE b …)", which no
-// expression can have there.
+// likeTable skips the LIKE of "CREATE TABLE a LIKE b" and "(LIKE b …)"; no expression can
+// have it there.
 func (r *reader) likeTable() bool {
 	if r.is("LIKE") && r.at > 0 && (r.at == 3 || r.at == 6 || r.tokens[r.at-1].Is(r.sql, "(")) {
 		r.at++
@@ -308,13 +309,13 @@ func (r *reader) likeTable() bool {
 	return false
 }
 
-// dot reports whether a dot stands so many tokens from here.
+// dot reports whether the token at this distance is a dot.
 func (r *reader) dot(away int) bool {
 	at := r.at + away
 	return at >= 0 && at < len(r.tokens) && r.tokens[at].Is(r.sql, ".")
 }
 
-// qualifier reads the name before a dot: the statement's own table, or a schema's before a
+// qualifier reads the name before a dot: the statement's own table, or the schema of a
 // function or a collation.
 func (r *reader) qualifier(table string) error {
 	t := r.tokens[r.at]
@@ -328,7 +329,7 @@ func (r *reader) qualifier(table string) error {
 	return fmt.Errorf("%s is neither %s nor pg_catalog", t.Text(r.sql), table)
 }
 
-// constraint reads what follows the word CONSTRAINT.
+// constraint reads the text after the word CONSTRAINT.
 func (r *reader) constraint(table string) error {
 	adding := r.at < 2 || !r.tokens[r.at-2].Is(r.sql, "DROP")
 	r.skip("IF", "EXISTS")
@@ -345,7 +346,7 @@ func (r *reader) constraint(table string) error {
 		r.known.constraint(table, text, own)
 	} else if r.dialect == "mysql" {
 		r.out.names = append(r.out.names, name{Token: t, kind: constraintName, text: text, table: table})
-		return nil // the catalog knows later whether it is the table's own
+		return nil // settle finds out later whether the name ends with the physical table's
 	}
 	if own {
 		r.out.names = append(r.out.names, name{Token: t, kind: constraintName, text: text, table: table})

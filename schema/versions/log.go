@@ -13,10 +13,10 @@ import (
 	"github.com/shardid/shardid/internal/sqlrun"
 )
 
-// logTable is where each database notes what was run there.
+// logTable is where each database stores its notes.
 const logTable = "shardid_ddl"
 
-// note is what a database knows of one statement on one physical table.
+// note is what a database has stored about one statement on one physical table.
 type note struct {
 	version       int64
 	direction     direction
@@ -30,9 +30,9 @@ type note struct {
 type noteState string
 
 const (
-	began   noteState = "began"   // it was about to be sent
-	done    noteState = "done"    // it was executed
-	adopted noteState = "adopted" // somebody said so
+	began   noteState = "began"   // the statement is about to be sent
+	done    noteState = "done"    // the statement was executed
+	adopted noteState = "adopted" // an operator declared it as executed
 )
 
 // noteKey identifies a note in its database.
@@ -49,10 +49,10 @@ func (step *Step) key(d direction) noteKey {
 	return noteKey{step.Version, d, step.Statement, step.Target.Table}
 }
 
-// notes are those of one database.
+// notes are the notes of one database.
 type notes map[noteKey]*note
 
-// makeLog makes the table that notes stand in.
+// makeLog creates the table for the notes.
 func (s *session) makeLog(ctx context.Context) error {
 	text, options := "TEXT", ""
 	if s.Name() == "mysql" {
@@ -67,7 +67,7 @@ func (s *session) makeLog(ctx context.Context) error {
 	return nil
 }
 
-// hasLog reports whether anything can have been noted.
+// hasLog reports whether the table for the notes exists.
 func (s *session) hasLog(ctx context.Context) (bool, error) {
 	query := "SELECT name FROM sqlite_master WHERE type = 'table' AND name = '" + logTable + "'"
 	switch s.Name() {
@@ -95,7 +95,7 @@ func (s *session) notes(ctx context.Context, on execer) (notes, error) {
 	return all, nil
 }
 
-// write notes n in the place of what was noted before.
+// write stores n instead of the earlier note.
 func (s *session) write(ctx context.Context, on execer, n *note) error {
 	if err := s.forget(ctx, on, n.key()); err != nil {
 		return err

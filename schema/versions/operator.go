@@ -10,9 +10,9 @@ import (
 	"github.com/shardid/shardid/sharding"
 )
 
-// Resolve answers ErrUnclear: whether the statement that was in flight on a physical
-// table has been done. If it has, the table's definition as it is now is what other
-// shards are compared with.
+// Resolve answers an ErrUnclear: whether the statement that was in flight on a physical
+// table was executed. If it was, the table's present definition is what other shards are
+// compared with.
 func (r *Runner) Resolve(ctx context.Context, number int64, at sharding.Target, wasDone bool) (err error) {
 	v, err := r.visit(ctx)
 	if err != nil {
@@ -56,10 +56,10 @@ func (s *shard) resolve(ctx context.Context, step *Step, flying *note, wasDone b
 	return s.replace(ctx, &resolved)
 }
 
-// Adopt notes all versions up to the given one as done wherever nothing is noted of
-// them, and sends none of their statements: for tables that were made by other means,
-// and for a server to which tables were moved with their definitions. It refuses with
-// ErrDiffers while shards of a table differ, and needs all databases.
+// Adopt notes all versions up to the given one as done wherever there is no note of them,
+// and sends none of their statements: for tables that were created otherwise, and for a
+// server to which tables were moved with their definitions. It refuses with ErrDiffers
+// while shards of a table differ, and needs all databases.
 func (r *Runner) Adopt(ctx context.Context, to int64) (err error) {
 	v, err := r.visit(ctx)
 	if err != nil {

@@ -13,24 +13,24 @@ import (
 	"github.com/shardid/shardid/sharding"
 )
 
-// Step is a statement as one database is sent it.
+// Step is a statement for one physical table.
 type Step struct {
 	Version   int64
 	Statement int             // counted from 1, in its direction of the version
-	Target    sharding.Target // the physical table; of a RENAME, or of a DROP of several, the first
-	SQL       string          // as it is sent
+	Target    sharding.Target // the physical table; for a RENAME, or a DROP of several, the first
+	SQL       string          // the text that is sent
 
-	text     string            // as the file has it
-	physical map[string]string // of the statement's tables, by their logical names in lower case
+	text     string            // the text in the file
+	physical map[string]string // the statement's physical tables, by their logical names in lower case
 	around   map[string]string // the same, and the other tables of the group's shard
 	own      []string          // the physical tables whose definitions the statement changes
-	drops    bool              // there are none of these after it
+	drops    bool              // none of these exists after it
 }
 
-// versionStatements has the statements of all versions as one dialect reads them.
+// versionStatements are the statements of all versions, parsed for one dialect.
 type versionStatements map[*version]map[direction][]*statement
 
-// readStatements reads every statement before any is sent.
+// readStatements parses every statement before any is sent.
 func readStatements(all []*version, dialectName string, flavor sqltext.Flavor) (versionStatements, error) {
 	known := newCatalog()
 	b := versionStatements{}
@@ -58,7 +58,7 @@ func readStatements(all []*version, dialectName string, flavor sqltext.Flavor) (
 	return b, nil
 }
 
-// flavorOf returns how a server reads texts.
+// flavorOf returns how a server parses texts.
 func flavorOf(ctx context.Context, db dialect.Querier, d dialect.Dialect) (sqltext.Flavor, error) {
 	switch d.Name() {
 	case "postgres":
@@ -80,8 +80,8 @@ func flavorOf(ctx context.Context, db dialect.Querier, d dialect.Dialect) (sqlte
 	return flavor, nil
 }
 
-// places returns the statement's physical tables in a database, those of one shard in each
-// map.
+// places returns the statement's physical tables in a database; each map has those of one
+// shard.
 func places(router *sharding.Snapshot, s *statement, db string) ([]map[string]string, error) {
 	for _, table := range s.tables {
 		if router.IsBroadcast(table) {
@@ -90,7 +90,7 @@ func places(router *sharding.Snapshot, s *statement, db string) ([]map[string]st
 		t, ok := router.Lookup(table)
 		switch {
 		case !ok:
-			return nil, fmt.Errorf("%w: %s is neither a sharded nor a broadcast table of the router; make others with a tool for one database", ErrStatement, table)
+			return nil, fmt.Errorf("%w: %s is neither a sharded nor a broadcast table of the router; change other tables with a tool for one database", ErrStatement, table)
 		case t.Origin() != nil || len(router.Targets(table)) == 0:
 			return nil, fmt.Errorf("%w: %s is being migrated; wait until its shards serve", ErrStatement, table)
 		}
@@ -114,7 +114,8 @@ func broadcast(tables []string) map[string]string {
 	return place
 }
 
-// shards walks over the slots, so that tables of a group meet those that hold the same rows.
+// shards iterates over the slots, so that tables of a group are matched with those that
+// hold the same slots.
 func shards(router *sharding.Snapshot, s *statement, db string) (all []map[string]string, err error) {
 	first := s.tables[0]
 	found := map[string]map[string]string{} // by the first table's physical name
@@ -156,7 +157,7 @@ func shards(router *sharding.Snapshot, s *statement, db string) (all []map[strin
 	return all, nil
 }
 
-// steps returns what a version sends to a database, in order.
+// steps returns the steps of a version for a database, in order.
 func (b versionStatements) steps(router *sharding.Snapshot, v *version, d direction, db string, on dialect.Dialect) ([]Step, error) {
 	var all []Step
 	for i, s := range b[v][d] {

@@ -10,17 +10,17 @@ import (
 	"github.com/shardid/shardid/internal/sqltext"
 )
 
-// reader reads one statement.
+// reader parses one statement.
 type reader struct {
 	sql     string
 	tokens  []sqltext.Token // without white space and comments
 	at      int
-	dialect string // as dialect.Dialect names it
+	dialect string // the name of a dialect.Dialect
 	known   *catalog
 	out     *statement
 }
 
-// read returns the statement, or ErrStatement.
+// read parses the statement, or returns ErrStatement.
 func read(text, dialectName string, flavor sqltext.Flavor, known *catalog) (s *statement, err error) {
 	r := &reader{sql: strings.TrimSpace(text), dialect: dialectName, known: known}
 	r.out = new(statement)
@@ -62,7 +62,7 @@ func (r *reader) scan(flavor sqltext.Flavor) error {
 			end = t.Start
 			continue
 		case end < len(r.sql):
-			return fmt.Errorf("%w: it is several; end each with a semicolon at the end of its line: %s", ErrStatement, shortened(r.sql))
+			return fmt.Errorf("%w: there are several statements; end each with a semicolon at the end of its line: %s", ErrStatement, shortened(r.sql))
 		}
 		r.tokens = append(r.tokens, t)
 	}
@@ -84,7 +84,7 @@ func (r *reader) is(words ...string) bool {
 	return true
 }
 
-// skip passes the words if they are next.
+// skip skips the words if they are next.
 func (r *reader) skip(words ...string) bool {
 	if !r.is(words...) {
 		return false
@@ -93,7 +93,7 @@ func (r *reader) skip(words ...string) bool {
 	return true
 }
 
-// any passes the first of the words that is next, and returns it.
+// any skips the first of the words that is next, and returns it.
 func (r *reader) any(words ...string) string {
 	for _, word := range words {
 		if r.skip(word) {
@@ -103,37 +103,37 @@ func (r *reader) any(words ...string) string {
 	return ""
 }
 
-// done reports whether nothing is left.
+// done reports whether no token is left.
 func (r *reader) done() bool { return r.at >= len(r.tokens) }
 
-// ident passes a name and returns it and its token.
+// ident reads a name and returns it and its token.
 func (r *reader) ident() (string, sqltext.Token, error) {
 	if r.done() {
 		return "", sqltext.Token{}, errEnd
 	}
 	t := r.tokens[r.at]
 	if t.Kind != sqltext.Word && t.Kind != sqltext.QuotedIdent {
-		return "", t, fmt.Errorf("%q stands where a name should be", t.Text(r.sql))
+		return "", t, fmt.Errorf("expected a name, found %q", t.Text(r.sql))
 	}
 	r.at++
 	return sqltext.Ident(r.sql, t), t, nil
 }
 
-// table passes the name of a table.
+// table reads the name of a table.
 func (r *reader) table() (string, error) {
 	text, t, err := r.ident()
 	if err != nil {
 		return "", err
 	}
 	if r.is(".") {
-		return "", fmt.Errorf("%s is a schema or a database; name tables alone", text)
+		return "", fmt.Errorf("%s is a schema or a database; write names of tables without one", text)
 	}
 	r.out.names = append(r.out.names, name{Token: t, kind: tableName, text: text})
 	r.out.add(text)
 	return text, nil
 }
 
-// owned passes the name of an index or a constraint of the table.
+// owned reads the name of an index or a constraint of the table.
 func (r *reader) owned(kind nameKind, table string) (string, error) {
 	text, t, err := r.ident()
 	if err == nil {

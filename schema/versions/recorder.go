@@ -11,14 +11,13 @@ import (
 	"github.com/pressly/goose/v3/database"
 )
 
-// recorder is a database that writes down what it is sent. It serves one caller at a
-// time.
+// recorder is a driver that records the statements it gets. It serves one caller at a time.
 type recorder struct {
 	now     script
 	undoing bool
 }
 
-// record returns what goose would send for a version.
+// record returns the statements that goose would send for a version.
 func (r *recorder) record(ctx context.Context, p *goose.Provider, number int64, up bool) (script, error) {
 	r.now, r.undoing = script{}, !up
 	_, err := p.ApplyVersion(ctx, number, up)
@@ -28,7 +27,7 @@ func (r *recorder) record(ctx context.Context, p *goose.Provider, number int64, 
 // Connect returns a connection that records.
 func (r *recorder) Connect(context.Context) (driver.Conn, error) { return recording{r}, nil }
 
-// Driver is the recorder itself: nobody asks.
+// Driver returns the recorder; nobody calls it.
 func (r *recorder) Driver() driver.Driver { return r }
 
 // Open returns a connection that records.
@@ -39,7 +38,7 @@ type recording struct{ *recorder }
 
 var errRecorder = errors.New("versions: the recorder has no rows")
 
-// Prepare is not called, as ExecContext serves.
+// Prepare is not called, because there is ExecContext.
 func (recording) Prepare(string) (driver.Stmt, error) { return nil, errRecorder }
 
 // Close has nothing to close.
@@ -62,19 +61,19 @@ func (recording) Commit() error { return nil }
 // Rollback has nothing to undo.
 func (recording) Rollback() error { return nil }
 
-// ExecContext writes the statement down.
+// ExecContext records the statement.
 func (c recording) ExecContext(_ context.Context, text string, _ []driver.NamedValue) (driver.Result, error) {
 	c.now.statements = append(c.now.statements, text)
 	return driver.ResultNoRows, nil
 }
 
-// gooseStore tells goose that no version was run, or while one is undone, that all were.
+// gooseStore tells goose that no version was run or, for Down, that all were.
 type gooseStore struct{ *recorder }
 
 // Tablename is not used in any statement.
 func (gooseStore) Tablename() string { return logTable }
 
-// CreateVersionTable has nothing to make.
+// CreateVersionTable has nothing to create.
 func (gooseStore) CreateVersionTable(context.Context, database.DBTxConn) error { return nil }
 
 // Insert has nothing to note.
@@ -85,7 +84,8 @@ func (gooseStore) Insert(context.Context, database.DBTxConn, database.InsertRequ
 // Delete has nothing to note.
 func (gooseStore) Delete(context.Context, database.DBTxConn, int64) error { return nil }
 
-// GetMigration answers for version 0, which is how goose asks for the table, always.
+// GetMigration always answers for version 0, by which goose checks whether the table
+// exists.
 func (s gooseStore) GetMigration(_ context.Context, _ database.DBTxConn, number int64) (*database.GetMigrationResult, error) {
 	if number == 0 || s.undoing {
 		return &database.GetMigrationResult{IsApplied: true}, nil

@@ -14,32 +14,32 @@ import (
 	"github.com/shardid/shardid/sharding"
 )
 
-// Config says what is run where.
+// Config says which versions are run, and where.
 type Config struct {
 	// Router knows the tables and their databases.
 	Router *sharding.Router
 
-	// Files has the versions at its root, NNNNN_name.sql, as goose has them.
+	// Files has the versions at its root, named NNNNN_name.sql as in goose.
 	Files fs.FS
 
-	// Concurrency is how many databases are worked on at once; the physical tables of one
-	// database follow each other. Defaults to 4.
+	// Concurrency is how many databases are processed at once; the physical tables of one
+	// database are processed in turn. Defaults to 4.
 	Concurrency int
 
-	// Observe is told of each statement that was done, one at a time. Defaults to none.
+	// Observe is called after each executed statement, one at a time. Defaults to no call.
 	Observe func(Step)
 }
 
-// Runner runs versions. It is safe for concurrent use, also by several processes: they
-// wait for each other, and give up with ErrLocked.
+// Runner runs versions. It is safe for concurrent use, also by several processes: they wait
+// for each other, and give up with ErrLocked.
 type Runner struct {
 	config   Config
 	versions []*version
 	telling  sync.Mutex
 }
 
-// New reads the files. Statements are read when the first database is asked, as what
-// they mean depends on its dialect.
+// New reads the files. Statements are parsed when the first database is opened, because
+// their syntax depends on its dialect.
 func New(ctx context.Context, c Config) (*Runner, error) {
 	if c.Router == nil || c.Files == nil {
 		return nil, errors.New("versions: give a Router and Files")
@@ -60,8 +60,8 @@ func New(ctx context.Context, c Config) (*Runner, error) {
 // Newest returns the highest version of the files.
 func (r *Runner) Newest() int64 { return r.versions[len(r.versions)-1].number }
 
-// shard is a database that answers: its session, how it reads the files, and what it
-// has noted.
+// shard is a database that answers: its session, the statements in its dialect, and its
+// notes.
 type shard struct {
 	*session
 
@@ -69,7 +69,7 @@ type shard struct {
 	notes      notes
 }
 
-// visit is one look at all databases.
+// visit is one pass over all databases.
 type visit struct {
 	*Runner
 
@@ -78,7 +78,7 @@ type visit struct {
 	missing error    // *UnreachableError, joined
 }
 
-// visit opens every database, and reads the statements in the dialect of each. The caller
+// visit opens every database, and parses the statements in the dialect of each. The caller
 // closes it.
 func (r *Runner) visit(ctx context.Context) (*visit, error) {
 	v := &visit{Runner: r, router: r.config.Router.Snapshot()}
@@ -131,7 +131,7 @@ func (v *visit) look(ctx context.Context) error {
 	return nil
 }
 
-// checkSteps finds statements that cannot be placed, before any is sent.
+// checkSteps finds statements that cannot be placed on the shards, before any is sent.
 func (v *visit) checkSteps() error {
 	for _, s := range v.shards {
 		for _, file := range v.versions {

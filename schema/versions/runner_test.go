@@ -225,7 +225,7 @@ func TestFilesThatAreNoVersionsAreRefused(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if _, err := versions.New(t.Context(), versions.Config{Router: s.router, Files: fstest.MapFS{"orders.sql": {}}}); err == nil || !strings.Contains(err.Error(), "there are none; name them by their numbers, as 00001_orders.sql") {
+	if _, err := versions.New(t.Context(), versions.Config{Router: s.router, Files: fstest.MapFS{"orders.sql": {}}}); err == nil || !strings.Contains(err.Error(), "there are none; name them like 00001_orders.sql") {
 		t.Error(err)
 	}
 	if _, err := versions.New(t.Context(), versions.Config{Router: s.router}); err == nil {

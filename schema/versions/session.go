@@ -44,16 +44,16 @@ func open(ctx context.Context, r *sharding.Router, name string) (*session, error
 	return s, nil
 }
 
-// lockPatience is how long a lock of another runner is waited for, lockPause how often it is
-// asked for.
+// lockPatience is how long a session waits for the lock of another runner, and lockPause
+// the interval of its attempts.
 const (
 	lockPatience = 10 * time.Second
 	lockPause    = 50 * time.Millisecond
 )
 
-// locked runs f while no other runner works on the database. The lock is the
-// connection's: the server gives it back when the connection has ended, and with it any statement
-// that it still executes. SQLite has its lock on the file.
+// locked runs f while no other runner works on the database. The lock belongs to the
+// connection: the server releases it when the connection has ended, together with any
+// statement that it still executes. SQLite locks the file.
 func (s *session) locked(ctx context.Context, f func() error) error {
 	var take, release string
 	switch s.Name() {
@@ -72,13 +72,14 @@ func (s *session) locked(ctx context.Context, f func() error) error {
 	err := f()
 	var released sql.NullInt64
 	if back := s.QueryRowContext(context.WithoutCancel(ctx), release).Scan(&released); back != nil {
-		// Closed instead of handed back to the pool, so that it ends with its lock.
+		// The connection is closed instead of returned to the pool, so that it ends with its
+		// lock.
 		_ = s.Raw(func(any) error { return driver.ErrBadConn })
 	}
 	return err
 }
 
-// take asks for the lock until it has it.
+// take tries to get the lock until it has it.
 func (s *session) take(ctx context.Context, query string) error {
 	giveUp := time.NewTimer(lockPatience)
 	defer giveUp.Stop()
@@ -94,13 +95,13 @@ func (s *session) take(ctx context.Context, query string) error {
 		case <-ctx.Done():
 			return fmt.Errorf("%w: %s: %w", ErrLocked, s.name, ctx.Err())
 		case <-giveUp.C:
-			return fmt.Errorf("%w: %s; run the same again when that has ended (it is given up after %v)", ErrLocked, s.name, lockPatience)
+			return fmt.Errorf("%w: %s; repeat the command when that runner has ended (this one waited %v)", ErrLocked, s.name, lockPatience)
 		case <-time.After(lockPause):
 		}
 	}
 }
 
-// transactional reports whether DDL is undone with its transaction.
+// transactional reports whether a rollback undoes DDL.
 func (s *session) transactional(asked bool) bool {
 	switch s.Name() {
 	case "sqlite":
@@ -111,7 +112,7 @@ func (s *session) transactional(asked bool) bool {
 	return false
 }
 
-// atOnce runs f in a transaction, again when another writer was in the way.
+// atOnce runs f in a transaction, and repeats it when another writer conflicts.
 func (s *session) atOnce(ctx context.Context, f func(execer) error) error {
 	if s.Name() == "sqlite" {
 		return sqlrun.Retry(ctx, nil, func() error { return s.immediate(ctx, f) })
@@ -119,8 +120,8 @@ func (s *session) atOnce(ctx context.Context, f func(execer) error) error {
 	return sqlrun.Retry(ctx, nil, func() error { return sqlrun.InTx(ctx, s, nil, func(tx *sql.Tx) error { return f(tx) }) })
 }
 
-// immediate takes SQLite's lock before anything is read, so that it takes the place of the
-// lock of a session.
+// immediate takes SQLite's write lock before anything is read. It replaces the lock of a
+// session.
 func (s *session) immediate(ctx context.Context, f func(execer) error) error {
 	if _, err := s.ExecContext(ctx, "BEGIN IMMEDIATE"); err != nil {
 		return err
@@ -131,7 +132,7 @@ func (s *session) immediate(ctx context.Context, f func(execer) error) error {
 	}
 	_, err := s.ExecContext(ctx, "COMMIT")
 	if err != nil {
-		_, _ = s.ExecContext(context.WithoutCancel(ctx), "ROLLBACK") // there is none left after some errors
+		_, _ = s.ExecContext(context.WithoutCancel(ctx), "ROLLBACK") // some errors have ended the transaction already
 	}
 	return err
 }

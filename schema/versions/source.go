@@ -16,10 +16,10 @@ import (
 	"github.com/pressly/goose/v3"
 )
 
-// version is a file: its statements as they are written.
+// version is a file with its statements, not yet parsed.
 type version struct {
 	number   int64
-	name     string // of the file
+	name     string // the file's name
 	up, down script
 }
 
@@ -44,15 +44,15 @@ const (
 	down direction = "down"
 )
 
-// readVersions reads the files by goose's own parser: its provider runs each of them on a
-// recorder in the place of a database.
+// readVersions reads the files by goose's own parser: goose's provider runs each of them on
+// a recorder instead of a database.
 func readVersions(ctx context.Context, files fs.FS) ([]*version, error) {
 	rec := new(recorder)
 	db := sql.OpenDB(rec)
-	defer func() { _ = db.Close() }() // it holds nothing
+	defer func() { _ = db.Close() }() // it has no connection
 	p, err := goose.NewProvider("", db, files, goose.WithStore(gooseStore{rec}), goose.WithDisableGlobalRegistry(true))
 	if errors.Is(err, goose.ErrNoMigrations) {
-		return nil, fmt.Errorf("%w: there are none; name them by their numbers, as 00001_orders.sql", ErrFiles)
+		return nil, fmt.Errorf("%w: there are none; name them like 00001_orders.sql", ErrFiles)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrFiles, err)
@@ -60,7 +60,7 @@ func readVersions(ctx context.Context, files fs.FS) ([]*version, error) {
 	var all []*version
 	for _, source := range p.ListSources() {
 		if text, err := fs.ReadFile(files, source.Path); err == nil && !strings.Contains(string(text), "+goose Up") {
-			return nil, fmt.Errorf("%w: %s has no line -- +goose Up; its statements stand below one", ErrFiles, path.Base(source.Path))
+			return nil, fmt.Errorf("%w: %s has no line -- +goose Up; write its statements below that line", ErrFiles, path.Base(source.Path))
 		}
 		v := &version{number: source.Version, name: path.Base(source.Path)}
 		if v.up, err = rec.record(ctx, p, v.number, true); err == nil {

@@ -9,19 +9,19 @@ import (
 	"slices"
 )
 
-// State is how far a version is in one database.
+// State is the state of a version in one database.
 type State string
 
 // The states.
 const (
-	Pending  State = "pending"   // nothing was begun
-	Applied  State = "applied"   // all is done
-	Partial  State = "partial"   // a part of the physical tables has it
-	InFlight State = "in flight" // a statement was sent, and no answer noted
+	Pending  State = "pending"   // no statement was sent
+	Applied  State = "applied"   // all statements are executed
+	Partial  State = "partial"   // some of the physical tables have it
+	InFlight State = "in flight" // a statement was sent, and its answer is not noted
 	Undoing  State = "undoing"   // Down was begun and is not done
 )
 
-// state compares the steps of a version with what the database has noted.
+// state compares the steps of a version with the notes of the database.
 func (n notes) state(number int64, steps []Step) (s State, finished int) {
 	flying := false
 	for k, kept := range n {
@@ -56,13 +56,13 @@ func (n notes) state(number int64, steps []Step) (s State, finished int) {
 func (n notes) check(file *version, steps []Step, d direction) error {
 	for i := range steps {
 		if kept := n[steps[i].key(d)]; kept != nil && kept.fingerprint != fingerprint(steps[i].text) {
-			return fmt.Errorf("%w: statement %d of %s; put it back, and write what is new as a version of its own", ErrChanged, steps[i].Statement, file.name)
+			return fmt.Errorf("%w: statement %d of %s; restore it, and write the change as a new version", ErrChanged, steps[i].Statement, file.name)
 		}
 	}
 	return nil
 }
 
-// versions are those that anything is noted of, in order.
+// versions are the versions with notes, in order.
 func (n notes) versions() []int64 {
 	known := map[int64]bool{}
 	for k := range n {
@@ -71,7 +71,7 @@ func (n notes) versions() []int64 {
 	return slices.Sorted(maps.Keys(known))
 }
 
-// inOrder finds a database that is ahead of a version it lacks.
+// inOrder finds a database that has a newer version than one that it lacks.
 func (v *visit) inOrder() error {
 	for _, s := range v.shards {
 		noted := s.notes.versions()
@@ -100,7 +100,7 @@ func (v *visit) inOrder() error {
 }
 
 // grown reports whether the version was applied on all physical tables that the database
-// had then: what lacks it are tables that it got since.
+// had at that time: the tables that lack it were added since.
 func (v *visit) grown(s *shard, steps []Step) bool {
 	known := map[string]bool{}
 	for k := range s.notes {

@@ -11,10 +11,10 @@ import (
 	"github.com/shardid/shardid/internal/sqltext"
 )
 
-// statement is a DDL statement and the names in it that differ from shard to shard.
+// statement is a DDL statement and the names in it that differ between shards.
 type statement struct {
 	sql    string
-	tables []string // that it names, once each; its own come first
+	tables []string // tables that it names, once each; its own come first
 	own    int      // how many of tables it defines; the others are only referred to
 	names  []name
 	drops  string // the index of a DROP INDEX that names no table
@@ -28,7 +28,7 @@ type name struct {
 
 	kind  nameKind
 	text  string // the logical name
-	table string // whose index or constraint it is
+	table string // the table of the index or constraint
 }
 
 type nameKind string
@@ -57,8 +57,8 @@ func (s *statement) on(d dialect.Dialect, physical map[string]string) (string, e
 	return b.String() + s.sql[at:], nil
 }
 
-// apart returns what keeps a quoted name from a quote beside it, with which it would be
-// another name.
+// apart returns a space where a quoted name would follow or precede another quote, with
+// which it would form another token.
 func (s *statement) apart(neighbour int) string {
 	if neighbour >= 0 && neighbour < len(s.sql) && strings.IndexByte("\"`'", s.sql[neighbour]) >= 0 {
 		return " "
@@ -66,19 +66,19 @@ func (s *statement) apart(neighbour int) string {
 	return ""
 }
 
-// ownName is the name of a physical table's index or constraint.
+// ownName is the name of an index or constraint of a physical table.
 func ownName(d dialect.Dialect, text, logical, physical string) (string, error) {
 	if physical == logical {
 		return text, nil
 	}
 	text += "_" + physical
 	if limit := longest(d); len(text) > limit {
-		return "", fmt.Errorf("%w: the name %s has more than the %d bytes that the database takes; give a shorter one", ErrStatement, text, limit)
+		return "", fmt.Errorf("%w: the name %s is longer than %d bytes, the limit of the database; use a shorter one", ErrStatement, text, limit)
 	}
 	return text, nil
 }
 
-// longest is how many bytes a name may have.
+// longest is the largest length of a name in bytes.
 func longest(d dialect.Dialect) int {
 	switch d.Name() {
 	case "postgres":
@@ -89,10 +89,10 @@ func longest(d dialect.Dialect) int {
 	return 1 << 10
 }
 
-// fold is how names of tables are compared.
+// fold returns the form in which names of tables are compared.
 func fold(name string) string { return strings.ToLower(name) }
 
-// add notes a table that the statement names.
+// add records a table that the statement names.
 func (s *statement) add(table string) {
 	if !slices.ContainsFunc(s.tables, func(t string) bool { return fold(t) == fold(table) }) {
 		s.tables = append(s.tables, table)

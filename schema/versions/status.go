@@ -9,17 +9,17 @@ import (
 	"slices"
 )
 
-// Cell is a version in a database.
+// Cell is the state of a version in a database.
 type Cell struct {
 	State State `json:"state"`
-	Done  int   `json:"done"` // of Steps, how many are done
+	Done  int   `json:"done"` // how many of Steps are done
 	Steps int   `json:"steps"`
 }
 
-// Line is a version.
+// Line is a version with its state in each database.
 type Line struct {
 	Version int64  `json:"version"`
-	File    string `json:"file"` // "" where the databases know a version that no file has
+	File    string `json:"file"` // "" for a version that databases have and no file has
 
 	Cells map[string]Cell `json:"cells"` // by database; those that cannot be reached have none
 }
@@ -43,8 +43,8 @@ func (m *Matrix) Complete() bool {
 	return len(m.Unreachable) == 0
 }
 
-// Status returns how far each version is in each database. It writes nothing. A
-// database that cannot be reached is no error.
+// Status returns the state of each version in each database. It writes nothing. An
+// unreachable database is not an error.
 func (r *Runner) Status(ctx context.Context) (m Matrix, err error) {
 	v, err := r.visit(ctx)
 	if err != nil {
@@ -104,9 +104,9 @@ func unreached(err error) map[string]string {
 	return found
 }
 
-// Plan returns the statements that Up to a version, 0 for all, would send, database by
-// database in each version. It writes nothing. Databases that cannot be reached are an
-// error beside the statements of the others.
+// Plan returns the statements that Up would send up to a version, 0 for all, by version and
+// then by database. It writes nothing. For unreachable databases it returns an error beside
+// the statements of the others.
 func (r *Runner) Plan(ctx context.Context, to int64) (all []Step, err error) {
 	v, err := r.visit(ctx)
 	if err != nil {

@@ -10,10 +10,10 @@ import (
 )
 
 // Up runs all versions up to the given one, 0 for all, wherever they are not done. A
-// version is run on one database first, and on the others when it was done there. When
-// a database fails, the others finish that version, and no further one is begun; while
-// one cannot be reached, no version is begun, and one that was begun is finished on the others.
-// Errors are joined. Call it again to go on.
+// version runs on one database first, and on the others when it has succeeded there. When a
+// database fails, the others finish that version, and no further one is begun. While a
+// database is unreachable, no version is begun, and one that was begun is finished on the
+// others. Errors are joined. Call it again to continue.
 func (r *Runner) Up(ctx context.Context, to int64) (err error) {
 	v, err := r.visit(ctx)
 	if err != nil {
@@ -37,7 +37,7 @@ func (r *Runner) Up(ctx context.Context, to int64) (err error) {
 	return v.missing
 }
 
-// run brings a version to all shards that lack it.
+// run applies a version to all shards that lack it.
 func (v *visit) run(ctx context.Context, file *version) error {
 	if err := v.look(ctx); err != nil {
 		return err
@@ -71,8 +71,8 @@ func (v *visit) run(ctx context.Context, file *version) error {
 }
 
 // Down undoes the newest version that any database has, on all of them, and returns its
-// number, or 0 if there is none. It goes on where it was broken off, and takes one
-// database first as Up does.
+// number, or 0 if there is none. It resumes after an interruption, and begins with one
+// database as Up does.
 func (r *Runner) Down(ctx context.Context) (undone int64, err error) {
 	v, err := r.visit(ctx)
 	if err != nil {
