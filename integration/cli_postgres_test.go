@@ -63,8 +63,8 @@ func TestCommandsThatLookTakePostgreSQL(t *testing.T) {
 	expect(run("", "migrate", "expand", "--config", stepped, "--tables", "orders"), "only servers of MySQL and MariaDB number by auto_increment_offset")
 
 	for verb, want := range map[string]string{
-		"export vitess":             "a is no MySQL: its rows have to be copied, there is no adoption in place",
-		"export vitess --unchecked": "The live shards were not looked at",
+		"export vitess":             "a is not MySQL: its rows have to be copied; there is no adoption in place",
+		"export vitess --unchecked": "The live shards were not checked",
 		"export shardingsphere":     "actualDataNodes: a.orders_0,b.orders_1",
 		"export citus":              "create_distributed_table",
 		"export tidb":               "TiDB takes tables of MySQL and MariaDB only; this database is another",

@@ -27,7 +27,7 @@ import (
 // errUneven: audit found that ids do not fit the rule.
 var errUneven = errors.New("the ids spread unevenly over the slots")
 
-// auditFlags say which ids are counted.
+// auditFlags are the flags of audit.
 type auditFlags struct {
 	config, table, column, ids string
 	rows                       int64
@@ -39,10 +39,10 @@ func newAudit() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "audit --config FILE --table TABLE",
 		Short: "Say whether the ids in use spread evenly over the slots",
-		Long: `Audit counts how ids spread over the slots of a table's rule, and judges whether
-chance would spread them so. It takes the highest ids of each physical table, which
-are as a rule the newest, or reads ids from a file, one per line: those of a table
-that is to be sharded, say. It writes nothing.
+		Long: `Audit counts how ids spread over the slots of a table's rule, and tests whether
+chance explains the result. It takes the highest ids of each physical table, which
+are usually the newest, or reads ids from a file, one per line, for example of a table
+that is to be sharded. It writes nothing.
 
 It exits with 1 when the ids are uneven.
 
@@ -94,7 +94,7 @@ func (f auditFlags) run(cmd *cobra.Command) error {
 	return f.print(cmd.OutOrStdout(), report)
 }
 
-// rule returns that of the column, and fills in the column's name.
+// rule returns the rule of the column, and sets the column's name to its default.
 func (f *auditFlags) rule(r *sharding.Router) (sharding.Table, sharding.Rule, error) {
 	if f.table == "" {
 		return sharding.Table{}, nil, input.Errorf("which table? give --table; the configuration has %s", tableList(r))
@@ -125,7 +125,7 @@ func tableList(r *sharding.Router) string {
 
 const oneIDPerLine = "name a file with one id per line"
 
-// read takes ids from a file, one per line.
+// read reads ids from a file, one per line.
 func (f auditFlags) read(stdin io.Reader) ([]int64, error) {
 	source := stdin
 	if f.ids != "-" {
@@ -133,7 +133,7 @@ func (f auditFlags) read(stdin io.Reader) ([]int64, error) {
 		if err != nil {
 			return nil, input.Unread("--ids", f.ids, err, oneIDPerLine)
 		}
-		defer func() { _ = file.Close() }() // only read
+		defer func() { _ = file.Close() }() // the file was only read
 		source = file
 	}
 	var ids []int64
@@ -155,7 +155,7 @@ func (f auditFlags) read(stdin io.Reader) ([]int64, error) {
 	return ids, nil
 }
 
-// sample takes the highest ids of each physical table.
+// sample reads the highest ids of each physical table.
 func (f auditFlags) sample(ctx context.Context, progress *term.Progress, layout layoutfile.File, t sharding.Table) (ids []int64, err error) {
 	s, err := layout.Open(ctx)
 	if err != nil {
@@ -186,7 +186,7 @@ func (f auditFlags) highest(ctx context.Context, db *sql.DB, table string) ([]in
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = rows.Close() }() // rows.Err tells all
+	defer func() { _ = rows.Close() }() // rows.Err returns every error
 	var ids []int64
 	for rows.Next() {
 		var id int64

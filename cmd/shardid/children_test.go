@@ -24,8 +24,8 @@ func TestExportRefusesChildrenThatLieByTheirParent(t *testing.T) {
 	config := newConfig(t, childJSON)
 	for _, system := range exportSystems {
 		o := execute(t, "export", system, "--config", config)
-		want := "export: " + system + `: table items: no exact equivalent: its rows lie where those do that its order_id refers to, and cannot be placed by themselves ("via"); ` +
-			`leave "via" out where the table has the sharding key itself, or add that to it; where its parent is placed by its id, say "key": "order_id" in place of "via"`
+		want := "export: " + system + `: table items: no exact equivalent: its rows lie in the shards of the rows that its order_id refers to, and have no sharding key themselves ("via"); ` +
+			`leave "via" out if the table has the sharding key itself, or add that column; if its parent is placed by its id, write "key": "order_id" instead of "via"`
 		if o.code != command.ExitInput || !strings.Contains(o.stderr, want) || !oneSentence(o.stderr) || o.stdout != "" {
 			t.Errorf("%s: %d, %q, %q", system, o.code, o.stdout, o.stderr)
 		}
@@ -46,8 +46,8 @@ func TestDoctorLooksAtChildrenButNotAtTheirRows(t *testing.T) {
 	for _, want := range []string{
 		"orders  east      orders_00   ≥ 2          0\n",
 		"items   east      items_00      –          –\n",
-		`info east/items_00, east/items_02, west/items_01, west/items_03: its rows lie where those do that its order_id refers to, and cannot be placed by themselves ("via"); they were not looked at (not_checked)` + "\n",
-		`, say "key": "order_id" in place of "via"` + "\n",
+		`info east/items_00, east/items_02, west/items_01, west/items_03: its rows lie in the shards of the rows that its order_id refers to, and have no sharding key themselves ("via"); they were not checked (not_checked)` + "\n",
+		`, write "key": "order_id" instead of "via"` + "\n",
 	} {
 		if !strings.Contains(o.stdout, want) {
 			t.Errorf("no %q in\n%s", want, o.stdout)
@@ -64,7 +64,7 @@ func TestDoctorLooksAtChildrenButNotAtTheirRows(t *testing.T) {
 
 func TestAuditOfAChildSaysWhyItCannot(t *testing.T) {
 	o := execute(t, "audit", "--config", newConfig(t, childJSON), "--table", "items")
-	if o.code != command.ExitInput || !strings.Contains(o.stderr, "items: its rows lie where those do") || !strings.Contains(o.stderr, "; audit its parent; leave") || !oneSentence(o.stderr) || o.stdout != "" {
+	if o.code != command.ExitInput || !strings.Contains(o.stderr, "items: its rows lie in the shards of the rows") || !strings.Contains(o.stderr, "; audit its parent; leave") || !oneSentence(o.stderr) || o.stdout != "" {
 		t.Errorf("%d, %q, %q", o.code, o.stdout, o.stderr)
 	}
 }

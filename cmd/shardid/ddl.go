@@ -26,17 +26,17 @@ import (
 
 const ddlLong = `Ddl runs files of DDL, one version each, on every physical table of sharded tables and
 in every database of broadcast tables. The files are goose's, 00001_orders.sql, with logical
-names of tables; docs/ddl.md has what they may say, and what becomes of a
-version that was broken off.`
+names of tables; docs/ddl.md has what they may say, and how a
+interrupted version is resumed.`
 
 var (
 	// errBehind: status found versions that are not applied everywhere.
 	errBehind = errors.New("not every version is applied everywhere; run shardid ddl up")
 	// errDrift: drift found shards that differ.
-	errDrift = errors.New("the shards are not defined alike")
+	errDrift = errors.New("the definitions of the shards differ")
 )
 
-// ddl is what the flags of its verbs say.
+// ddl are the flags of its verbs.
 type ddl struct {
 	config, dir, table string
 	to, version        int64
@@ -51,7 +51,7 @@ func newDDL() *cobra.Command {
 		Use: "ddl", Short: "Run versioned DDL on all shards", Long: ddlLong, Args: command.Known,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.PersistentFlags().StringVar(&d.config, "config", "", "the file that says where rows lie, as in shardid export --help")
+	cmd.PersistentFlags().StringVar(&d.config, "config", "", "the sharding configuration, as in shardid export --help")
 	cmd.PersistentFlags().StringVar(&d.dir, "dir", "migrations", "the directory of the versions")
 	up := d.verb("up", "Run all versions that are not applied", database.Made, d.up)
 	d.toFlag(up, "the last version to run (default all)")
@@ -65,11 +65,11 @@ func newDDL() *cobra.Command {
 	drift.Flags().BoolVar(&d.asJSON, "json", false, "print one JSON array")
 	adopt := d.verb("adopt", "Note versions as applied without running them", database.Refused, d.adopt)
 	d.toFlag(adopt, "the last version that the tables have")
-	resolve := d.verb("resolve", "Say whether a statement that was in flight was executed", database.Refused, d.resolve)
+	resolve := d.verb("resolve", "Record whether a statement that was in flight was executed", database.Refused, d.resolve)
 	resolve.Flags().Var(input.Between(1, math.MaxInt64, &d.version), "version", "the version")
 	resolve.Flags().StringVar(&d.table, "table", "", "the physical table, as database/table")
-	resolve.Flags().BoolVar(&d.done, "done", false, "it was executed")
-	resolve.Flags().BoolVar(&d.not, "not-done", false, "it was not, and is to be sent again")
+	resolve.Flags().BoolVar(&d.done, "done", false, "the statement was executed")
+	resolve.Flags().BoolVar(&d.not, "not-done", false, "the statement was not executed; up sends it again")
 	resolve.MarkFlagsMutuallyExclusive("done", "not-done")
 	cmd.AddCommand(up, d.verb("down", "Undo the newest version", database.Refused, d.down), plan, status, drift, adopt, resolve)
 	return cmd
@@ -79,8 +79,8 @@ func (d *ddl) toFlag(cmd *cobra.Command, usage string) {
 	cmd.Flags().Var(input.Between(0, math.MaxInt64, &d.to), "to", usage)
 }
 
-// verb is a command whose work is run with the databases of the file; missing is what becomes
-// of SQLite files that do not exist.
+// verb is a command that runs work with the databases of the file. missing says what to do
+// with SQLite files that do not exist.
 func (d *ddl) verb(name, short string, missing database.Missing, work func(context.Context, *versions.Runner) error) *cobra.Command {
 	return &cobra.Command{
 		Use: name + " --config FILE --dir DIRECTORY", Short: short, Long: short + ".\n\n" + ddlLong,
@@ -99,10 +99,10 @@ func (d *ddl) run(ctx context.Context, missing database.Missing, work func(conte
 		return err
 	}
 	if _, err := layout.Router(layout.Unopened()); err != nil {
-		return err // before anything is opened
+		return err // before any database is opened
 	}
 	if info, err := os.Stat(d.dir); err != nil || !info.IsDir() {
-		return input.Errorf("--dir %s is not a directory that can be read; name the one with the files of versions, as 00001_orders.sql", d.dir)
+		return input.Errorf("--dir %s is not a directory that can be read; name the directory with the files, such as 00001_orders.sql", d.dir)
 	}
 	s, err := layout.OpenBy(func(dsn string) (*sql.DB, error) { return database.OpenForWriting(ctx, dsn, missing) })
 	if err != nil {
@@ -120,7 +120,7 @@ func (d *ddl) run(ctx context.Context, missing database.Missing, work func(conte
 	return d.explained(err, s.Mask)
 }
 
-// explained hides passwords, and tells mistakes of the user's from failures.
+// explained hides passwords, and marks mistakes of the user as such.
 func (d *ddl) explained(err error, m layoutfile.Mask) error {
 	switch {
 	case err == nil:
@@ -133,9 +133,9 @@ func (d *ddl) explained(err error, m layoutfile.Mask) error {
 	return errors.New(m.Hide(err.Error()))
 }
 
-// tell prints a statement that was done.
+// tell prints an executed statement.
 func (d *ddl) tell(step versions.Step) {
-	_, _ = fmt.Fprintf(d.cmd.ErrOrStderr(), "%d %s: %s\n", step.Version, step.Target, oneLine(step.SQL)) // nobody can be told that stderr is gone
+	_, _ = fmt.Fprintf(d.cmd.ErrOrStderr(), "%d %s: %s\n", step.Version, step.Target, oneLine(step.SQL)) // an error of stderr cannot be reported
 }
 
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
@@ -235,7 +235,7 @@ func (d *ddl) drift(ctx context.Context, r *versions.Runner) error {
 			b.WriteString(difference.String() + "\n")
 		}
 		if len(all) == 0 {
-			b.WriteString("all shards of each table are defined alike\n")
+			b.WriteString("the definitions of all shards of each table are equal\n")
 		}
 		_, err = io.WriteString(d.cmd.OutOrStdout(), b.String())
 	}
@@ -247,7 +247,7 @@ func (d *ddl) drift(ctx context.Context, r *versions.Runner) error {
 
 func (d *ddl) adopt(ctx context.Context, r *versions.Runner) error {
 	if d.to == 0 {
-		return input.Errorf("up to which version are the tables made? give --to")
+		return input.Errorf("which is the last version that the tables have? give --to")
 	}
 	return r.Adopt(ctx, d.to)
 }

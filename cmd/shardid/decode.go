@@ -23,7 +23,7 @@ import (
 // slots is the number of slots of the usual rule, Low(10).
 const slots = 1024
 
-// decoded is an id taken apart.
+// decoded is an id split into its fields.
 type decoded struct {
 	ID keygen.ID `json:"id"`
 	keygen.Parts
@@ -36,9 +36,9 @@ func newDecode() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "decode ID…",
-		Short: "Take snowflake ids apart: time, worker, sequence",
-		Long: `Decode says when and by which worker an id was made. The layout says which bits
-of the id mean what: one of ` + presetNames() + `, or your own from the
+		Short: "Split snowflake ids into time, worker, sequence",
+		Long: `Decode prints when and by which worker an id was made. The layout defines the bits
+of each field: one of ` + presetNames() + `, or your own from the
 highest bit down, as in "time:41,worker:10,sequence:12", with --epoch and --unit.
 The fields are time, datacenter, worker, sequence and bucket.`,
 		Example: "  shardid decode 1541815603606036480\n  shardid decode --layout time:41,worker:10,sequence:12 --epoch 2024-01-01T00:00:00Z 123456789012",
@@ -65,7 +65,7 @@ The fields are time, datacenter, worker, sequence and bucket.`,
 	return cmd
 }
 
-// forms are the ways of writing an id, in the order of their digits' number.
+// forms are the ways of writing an id, ordered by the size of their digits.
 var forms = []struct {
 	name string
 	*keygen.Encoding
@@ -144,7 +144,7 @@ func errNegative(text string) error {
 	return input.Errorf("%s is negative, and ids never are; if it comes from an unsigned column read as signed, convert it first", text)
 }
 
-// negativeID recognises an id that was taken for a flag.
+// negativeID detects a negative id that was parsed as a flag.
 func negativeID(cmd *cobra.Command, err error) error {
 	if m := negativeFlag.FindStringSubmatch(err.Error()); m != nil {
 		return errNegative(m[1])
@@ -185,10 +185,10 @@ func (d decoded) part(k keygen.Kind) int64 {
 	case keygen.Bucket:
 		return d.Bucket
 	}
-	panic("bug: " + k.String() + " is no number")
+	panic("bug: " + k.String() + " is not a number")
 }
 
-// timeFormat shows as many digits of a second as a tick has.
+// timeFormat shows as many digits of a second as a tick needs.
 func timeFormat(unit time.Duration) string {
 	switch {
 	case unit%time.Second == 0:

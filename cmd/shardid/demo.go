@@ -29,16 +29,16 @@ func (p *program) newDemo() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "demo",
 		Short: "Move an AUTO_INCREMENT database to shards under live writers, on files of its own",
-		Long: `Demo makes a SQLite database of orders and order items that number themselves,
+		Long: `Demo creates a SQLite database of orders and order items with AUTOINCREMENT keys,
 and moves it to shards by the order's id, while an application written with GORM
-and one written with sqlx go on inserting, updating and deleting: it inspects the
+and one written with sqlx keep inserting, updating and deleting: it inspects the
 database, seeds generators above the ids in use, copies 2 databases × 4 tables,
-items beside their orders, follows the changes, compares, and switches. From then
-on ids are generated. The applications are the same all the time: their routers find
+items with their orders, follows the changes, compares, and switches. From then
+on ids are generated. The applications do not change: their routers find
 out where the tables are. In the end every row is compared with what the applications
-were told is stored, and every new row is read back by its id.
+know to be stored, and every new row is read back by its id.
 
-With --db it does so with a copy of a table of yours, which needs a single integer
+With --db it shards a copy of your own table, which needs a single integer
 key. Your file is opened read-only. New rows are copies of existing ones.
 
 Everything is written into one folder, below --dir or a new temporary directory.
@@ -51,19 +51,19 @@ had inserted besides), switch_pause_ms, for which the tables were closed, and
 longest_pause_ms, which is the longest time that a writer waited for one statement
 or transaction during the whole migration.`,
 		Example: "  shardid demo\n  shardid demo --db Chinook.db --table Invoice --child InvoiceLine.InvoiceId",
-		Args:    command.NoArgs("give a SQLite file with --db"),
+		Args:    command.NoArgs("name a SQLite file with --db"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if cfg.File != "" && cmd.Flags().Changed("rows") {
-				return input.Errorf("--rows is for the database that demo makes; leave it out with --db")
+				return input.Errorf("--rows is for the database that demo creates; leave it out with --db")
 			}
 			return runDemo(cmd.Context(), cfg, asJSON, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
 	cmd.Flags().StringVar(&cfg.Dir, "dir", "", "directory for the folder with all files (default a new temporary one)")
-	cmd.Flags().StringVar(&cfg.File, "db", "", "SQLite file to shard instead of a made one")
+	cmd.Flags().StringVar(&cfg.File, "db", "", "SQLite file to shard instead of a created one")
 	cmd.Flags().StringVar(&cfg.Table, "table", "", "with --db: the table to shard by its key")
 	cmd.Flags().StringVar(&cfg.Child, "child", "", "with --db: a table and its column that refers to --table, as order_items.order_id")
-	cmd.Flags().Var(input.Between(1, 100_000_000, &cfg.Rows), "rows", "without --db: number of orders to make")
+	cmd.Flags().Var(input.Between(1, 100_000_000, &cfg.Rows), "rows", "without --db: number of orders to create")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	return cmd
 }
@@ -119,7 +119,7 @@ func shardTable(style term.Style, r demo.Result) *term.Table {
 	return t
 }
 
-// rowTable has a column for each application and one for what they both did.
+// rowTable has a column for each application, and one for the sum.
 func rowTable(style term.Style, r demo.Result) *term.Table {
 	t := term.NewTable(style, "ROWS", ">COUNT", ">GORM", ">SQLX")
 	gorm, sqlx := r.Apps[demo.ViaGORM], r.Apps[demo.ViaSQLX]
@@ -149,7 +149,7 @@ func conclusion(style term.Style, r demo.Result) string {
 	if r.Verdict().Clean() {
 		return style.Green("Every row is where its key leads to.")
 	}
-	return style.Red("Rows are not where they should be.")
+	return style.Red("Some rows are lost, duplicated or misrouted.")
 }
 
 func size(path string) string {

@@ -295,7 +295,7 @@ func TestDemoKeepsOutOfADirectoryWhereAnotherIsAtWork(t *testing.T) {
 	p := &program{beforeCheck: func(context.Context, *sharding.Router) error {
 		for _, args := range [][]string{{"--rows", "10"}, {"--db", shop, "--table", "orders"}} {
 			second := execute(t, append([]string{"demo", "--dir", dir}, args...)...)
-			if second.code != command.ExitInput || !strings.Contains(second.stderr, "another demo is at work there; choose another --dir") {
+			if second.code != command.ExitInput || !strings.Contains(second.stderr, "another demo is running there; choose another --dir") {
 				t.Errorf("exit code %d, %s", second.code, second.stderr)
 			}
 		}

@@ -32,15 +32,15 @@ func newDoctor() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor --config FILE",
 		Short: "Find rows in the wrong shard, and shards that differ",
-		Long: `Doctor looks at every database and physical table of a sharding configuration. It
-finds rows that lie where nobody looks for them, tables, columns and indexes that
-are missing in one of the shards, rows that are missing in a lookup table, tables that number their rows otherwise than the
-rule says, tables beside the shards that nobody reads, and databases that do not
-answer. It writes nothing. Rows of a table with "via" say nothing of the shard; the
-table is looked at without them.
+		Long: `Doctor checks every database and physical table of a sharding configuration. It
+finds rows in the wrong shard, tables, columns and indexes that
+are missing in one of the shards, rows that are missing in a lookup table, tables that do not number their rows as the
+rule requires, tables that no routed statement reads, and databases that do not
+answer. It writes nothing. Rows of a table with "via" have no sharding key; the
+table is checked without its rows.
 
 It exits with 1 when a finding is an error. Rows that move meanwhile may be found in
-neither place or in both: look again.
+neither place or in both: run doctor again.
 
 ` + layoutfile.Help,
 		Example: "  shardid doctor --config shards.json\n  shardid doctor --config shards.json --rows -1 --timeout 1h --json",
@@ -50,7 +50,7 @@ neither place or in both: look again.
 		},
 	}
 	layoutfile.Flag(cmd, &config)
-	cmd.Flags().Var(input.Between(-1, math.MaxInt64, &c.MaxRows), "rows", "how many rows of each physical table to look at; -1 for all")
+	cmd.Flags().Var(input.Between(-1, math.MaxInt64, &c.MaxRows), "rows", "how many rows of each physical table to check; -1 for all")
 	cmd.Flags().Var(input.Between(time.Millisecond, 7*24*time.Hour, &c.Timeout), "timeout", "how long one physical table, or one lookup, may take")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	return cmd
@@ -63,7 +63,7 @@ func runDoctor(cmd *cobra.Command, config string, c schema.DoctorConfig, asJSON 
 		return err
 	}
 	if _, err := layout.Router(layout.Unopened()); err != nil {
-		return err // before anything is opened
+		return err // before any database is opened
 	}
 	s, err := layout.Open(ctx)
 	if err != nil {
@@ -97,7 +97,7 @@ func runDoctor(cmd *cobra.Command, config string, c schema.DoctorConfig, asJSON 
 	return nil
 }
 
-// watchedDoctor shows how many tables were looked at.
+// watchedDoctor shows how many tables were checked.
 func watchedDoctor(ctx context.Context, progress *term.Progress, r *sharding.Router, c schema.DoctorConfig) (schema.Diagnosis, error) {
 	progress.Begin("tables", 0)
 	defer progress.Abort("")
@@ -120,20 +120,20 @@ func printDiagnosis(w io.Writer, d schema.Diagnosis, asJSON bool) error {
 		fmt.Fprintf(&b, "  %s %s\n", style.Dim("fix:"), f.Fix)
 	}
 	if len(d.Findings) == 0 {
-		b.WriteString("\n" + style.Green("Every row is where its key leads to, and the shards are alike.") + "\n")
+		b.WriteString("\n" + style.Green("Every row is in the shard of its key, and the definitions of the shards are equal.") + "\n")
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
 }
 
-// shardNote is a finding and the places that it is about.
+// shardNote is a finding and the places where it was made.
 type shardNote struct {
 	schema.ShardFinding
 
 	places []string
 }
 
-// foldShards says once what is the case in several places.
+// foldShards merges equal findings of several places.
 func foldShards(list []schema.ShardFinding) []shardNote {
 	var notes []shardNote
 	for _, f := range list {
@@ -157,7 +157,7 @@ func checkups(style term.Style, list []schema.Checkup) *term.Table {
 		last = c.Table
 		rows, misplaced := term.Number(c.Rows), term.Number(c.Misplaced)
 		switch {
-		case !c.All && c.Rows == 0: // its rows were not looked at
+		case !c.All && c.Rows == 0: // its rows were not checked
 			rows, misplaced = "–", "–"
 		case !c.All:
 			rows = "≥ " + rows

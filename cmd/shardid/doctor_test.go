@@ -50,7 +50,7 @@ func TestDoctorSaysThatAllIsWell(t *testing.T) {
 		"orders   east      orders_00    25          0\n",
 		"         west      orders_03    25          0\n",
 		"regions  east      regions       –          –\n",
-		"\nEvery row is where its key leads to, and the shards are alike.\n",
+		"\nEvery row is in the shard of its key, and the definitions of the shards are equal.\n",
 	} {
 		if !strings.Contains(o.stdout, want) {
 			t.Errorf("no %q in\n%s", want, o.stdout)

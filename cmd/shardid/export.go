@@ -24,7 +24,7 @@ import (
 	"github.com/shardid/shardid/sharding/export"
 )
 
-// exportSystems are the systems that there are exports for.
+// exportSystems are the systems for which there are exports.
 var exportSystems = []string{"vitess", "shardingsphere", "citus", "tidb", "fdw", "spider"}
 
 func newExport() *cobra.Command {
@@ -32,18 +32,18 @@ func newExport() *cobra.Command {
 	var asJSON, unchecked bool
 	cmd := &cobra.Command{
 		Use:   "export vitess|shardingsphere|citus|tidb|fdw|spider --config FILE",
-		Short: "Say a sharding configuration in another system's terms, exactly or not at all",
+		Short: "Translate a sharding configuration for another system, exactly or not at all",
 		Long: `Export prints what another system needs to place every row where it lies now: a
 VSchema and its shards for Vitess, rules for Apache ShardingSphere, and the
-statements that make the tables for Citus and TiDB. For fdw it prints the statements by
+statements that create the tables for Citus and TiDB. For fdw it prints the statements by
 which one PostgreSQL reads the live shards as single tables, for reports, and for spider
 those by which one MariaDB does. A table that the system cannot place exactly is refused,
-with the reason and what would do instead.
+with the reason and an alternative.
 
-For Vitess every row of the live shards is looked at, as doctor does: the export is
-refused where Vitess would lose rows that are there. Where the shards are MySQL's, the
-export has what makes them Vitess' in their places, by RENAME TABLE. For TiDB and Spider the tables'
-definitions are read from their databases. Nothing writes to one.
+For Vitess every row of the live shards is checked, as doctor does: the export is
+refused where Vitess would not find existing rows. Where the shards are MySQL's, the
+export has the statements that turn them into Vitess' shards in place, by RENAME TABLE. For TiDB and Spider the tables'
+definitions are read from their databases. Nothing is written to a database.
 
 ` + layoutfile.Help,
 		Example: "  shardid export vitess --config shards.json --dir vitess\n  shardid export shardingsphere --config shards.json",
@@ -61,9 +61,9 @@ definitions are read from their databases. Nothing writes to one.
 		},
 	}
 	layoutfile.Flag(cmd, &config)
-	cmd.Flags().StringVar(&dir, "dir", "", "directory to write the files into, made if need be (default: print them)")
+	cmd.Flags().StringVar(&dir, "dir", "", "directory to write the files into, created if it is missing (default: print them)")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
-	cmd.Flags().BoolVar(&unchecked, "unchecked", false, "vitess: do not look at the live shards, as they are not made yet")
+	cmd.Flags().BoolVar(&unchecked, "unchecked", false, "vitess: do not check the live shards, because they do not exist yet")
 	return cmd
 }
 
@@ -78,7 +78,7 @@ func oneSystem(_ *cobra.Command, args []string) error {
 	return nil
 }
 
-// exported is the layout in the terms of a system.
+// exported is the layout in the form of a system.
 func exported(ctx context.Context, progress *term.Progress, l layoutfile.File, system string, unchecked bool) (export.Export, error) {
 	r, err := l.Placed(ctx)
 	if err != nil {
@@ -99,7 +99,7 @@ func exported(ctx context.Context, progress *term.Progress, l layoutfile.File, s
 		if !unchecked {
 			return addLive(ctx, progress, l, out)
 		}
-		out.Notes = append(out.Notes, "The live shards were not looked at: Vitess loses rows with a negative key or a wrong slot.")
+		out.Notes = append(out.Notes, "The live shards were not checked: Vitess does not find rows with a negative key or in a wrong slot.")
 	case "shardingsphere":
 		out, err = export.ShardingSphere(r)
 	case "citus":
@@ -117,7 +117,7 @@ func exported(ctx context.Context, progress *term.Progress, l layoutfile.File, s
 	return out, nil
 }
 
-// exportSpider asks the databases for the tables' columns.
+// exportSpider reads the tables' columns from the databases.
 func exportSpider(ctx context.Context, l layoutfile.File) (out export.Export, err error) {
 	s, err := l.Open(ctx)
 	if err != nil {
@@ -132,7 +132,7 @@ func exportSpider(ctx context.Context, l layoutfile.File) (out export.Export, er
 	return out, explained(refusal(err), s.Mask)
 }
 
-// exportTiDB asks the databases for the tables' definitions.
+// exportTiDB reads the tables' definitions from the databases.
 func exportTiDB(ctx context.Context, l layoutfile.File, r *sharding.Router) (out export.Export, err error) {
 	s, err := l.Open(ctx)
 	if err != nil {
@@ -190,11 +190,11 @@ func writeExport(w io.Writer, out export.Export, dir string, asJSON bool) error 
 	return err
 }
 
-// writeFiles replaces nothing: an export that is in use may have been edited. Others
-// may read the files, which hold no secrets, as Vitess runs under a user of its own.
+// writeFiles replaces no file: an export that is in use may have been edited. Others may
+// read the files, which hold no secrets, as Vitess has its own user.
 func writeFiles(out export.Export, dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // see above
-		return input.Errorf("--dir %s cannot be made; name a directory that you may write to", dir)
+		return input.Errorf("--dir %s cannot be created; name a directory that you may write to", dir)
 	}
 	for _, f := range out.Files {
 		if exists(filepath.Join(dir, f.Name)) {

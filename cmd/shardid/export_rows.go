@@ -17,8 +17,8 @@ import (
 	"github.com/shardid/shardid/sharding/export"
 )
 
-// addLive refuses an export that rows of the live shards do not fit, and adds to it what
-// makes them Vitess' in their places.
+// addLive refuses an export for which rows of the live shards are not valid, and adds to it
+// the statements that turn the shards into Vitess' in place.
 func addLive(ctx context.Context, progress *term.Progress, l layoutfile.File, out export.Export) (_ export.Export, err error) {
 	s, err := l.Open(ctx)
 	if err != nil {
@@ -42,7 +42,7 @@ func addLive(ctx context.Context, progress *term.Progress, l layoutfile.File, ou
 	return adopt(ctx, l, r, out)
 }
 
-// adopt adds the adoption in place, or a note on why there is none.
+// adopt adds the adoption in place, or a note with the reason why there is none.
 func adopt(ctx context.Context, l layoutfile.File, r *sharding.Router, out export.Export) (export.Export, error) {
 	names := map[string]string{}
 	for db := range l.Databases {
@@ -51,7 +51,7 @@ func adopt(ctx context.Context, l layoutfile.File, r *sharding.Router, out expor
 			return out, err
 		}
 		if server.Name() != "mysql" {
-			out.Notes = append(out.Notes, db+" is no MySQL: its rows have to be copied, there is no adoption in place.")
+			out.Notes = append(out.Notes, db+" is not MySQL: its rows have to be copied; there is no adoption in place.")
 			return out, nil
 		}
 		var name string
@@ -69,8 +69,8 @@ func adopt(ctx context.Context, l layoutfile.File, r *sharding.Router, out expor
 	return out, nil
 }
 
-// refusal is the user's mistake where it is one of the tables; a database that does
-// not answer is none.
+// refusal marks an error about the tables as the user's mistake; a database that does not
+// answer is none.
 func refusal(err error) error {
 	if errors.Is(err, export.ErrInexact) {
 		return input.Wrap(err)
@@ -78,8 +78,8 @@ func refusal(err error) error {
 	return err
 }
 
-// unmovable returns what Vitess cannot take over: rows that the router itself does not
-// find, and tables that were not seen whole.
+// unmovable returns the reasons why Vitess cannot take over the shards: rows that the
+// router itself does not find, and tables that were not checked completely.
 func unmovable(s layoutfile.Opened, d schema.Diagnosis) error {
 	var errs []error
 	for _, f := range d.Findings {
@@ -87,7 +87,7 @@ func unmovable(s layoutfile.Opened, d schema.Diagnosis) error {
 		case schema.MisplacedRows, schema.UnplaceableRows, schema.MissingTable, schema.MissingColumn:
 			errs = append(errs, input.Errorf("export: vitess: %s: %s; %s", f.Place, s.Mask.Hide(f.Message), f.Fix))
 		case schema.Unreachable, schema.NotChecked, schema.PartlyChecked:
-			errs = append(errs, fmt.Errorf("export: vitess: the rows of %s were not seen whole: %s; %s; or give --unchecked where the shards are not made yet", f.Place, s.Mask.Hide(f.Message), f.Fix))
+			errs = append(errs, fmt.Errorf("export: vitess: not all rows of %s were checked: %s; %s; or give --unchecked if the shards do not exist yet", f.Place, s.Mask.Hide(f.Message), f.Fix))
 		}
 	}
 	return errors.Join(errs...)

@@ -99,7 +99,7 @@ func TestExportToVitessRefusesRowsThatVitessWouldLose(t *testing.T) {
 		if o.code != command.ExitInput || !strings.Contains(o.stderr, says) || o.stdout != "" {
 			t.Errorf("%s: %d, %q, %q", change, o.code, o.stdout, o.stderr)
 		}
-		if o := succeed(t, "export", "vitess", "--config", config, "--unchecked"); !strings.Contains(o.stdout, "note: The live shards were not looked at") {
+		if o := succeed(t, "export", "vitess", "--config", config, "--unchecked"); !strings.Contains(o.stdout, "note: The live shards were not checked") {
 			t.Errorf("%s: %q", change, o.stdout)
 		}
 	}
@@ -125,7 +125,7 @@ func TestExportToVitessRefusesSlotsOfOtherTables(t *testing.T) {
 
 func TestExportToVitessIsNoMistakeOfTheUsersWhenADatabaseDoesNotAnswer(t *testing.T) {
 	o := execute(t, "export", "vitess", "--config", newConfig(t, shardsJSON))
-	if o.code != command.ExitFailure || !strings.Contains(o.stderr, "were not seen whole") || !strings.Contains(o.stderr, "give --unchecked where the shards are not made yet") || o.stdout != "" {
+	if o.code != command.ExitFailure || !strings.Contains(o.stderr, "not all rows of") || !strings.Contains(o.stderr, "give --unchecked if the shards do not exist yet") || o.stdout != "" {
 		t.Errorf("%d, %q, %q", o.code, o.stdout, o.stderr)
 	}
 }

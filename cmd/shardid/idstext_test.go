@@ -81,10 +81,10 @@ func TestACutoverComparesComputedIDsAsTheSourceKnewThem(t *testing.T) {
 func TestMistakesInIDsAreOneClearSentence(t *testing.T) {
 	t.Setenv("NO_KEY", "s3cret")
 	for ids, says := range map[string]string{
-		"affine(1)":     "affine takes a factor and what is added",
-		"affine(x, 1)":  "affine takes a factor and what is added",
+		"affine(1)":     "affine needs a factor and an offset",
+		"affine(x, 1)":  "affine needs a factor and an offset",
 		"affine(0, 1)":  "the factor must be at least 1",
-		"keyed()":       "keyed takes the name of an environment variable",
+		"keyed()":       "keyed needs the name of the environment variable",
 		"keyed(NO_KEY)": "NO_KEY holds no key; set it to 32 hexadecimal digits",
 		"map()":         "name the tag of leaf_alloc",
 		"random(4)":     "write it as kept, affine(10, 3)",

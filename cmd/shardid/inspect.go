@@ -21,18 +21,18 @@ import (
 )
 
 // errBlocked: inspect found errors.
-var errBlocked = errors.New("some tables cannot be sharded as they are, or are about to take no more rows; the findings say what to do")
+var errBlocked = errors.New("some tables cannot be sharded as they are, or will soon accept no more rows; the findings say what to do")
 
 func newInspect() *cobra.Command {
 	var source string
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "inspect [--source DSN]",
-		Short: "Say which tables number their rows, how far they got, and what stands in the way",
-		Long: `Inspect looks at every table of a database: its key, how much of the key's range
-is used, what it refers to, and what has to be decided before it is sharded.
+		Short: "Print which tables number their rows, how much of the range is used, and what prevents sharding",
+		Long: `Inspect reads every table of a database: its key, how much of the key's range
+is used, its foreign keys, and what has to be decided before it is sharded.
 It writes nothing. It exits with 1 when a finding is an error: a table cannot be sharded
-by its key, or is about to take no more rows.
+by its key, or will soon accept no more rows.
 
 The source is ` + database.Forms + `.
 Without --source it is read from ` + command.SourceVariable + `, so that a password need not stand
@@ -89,21 +89,21 @@ func printReport(w io.Writer, report schema.Report) error {
 	return err
 }
 
-// note is a finding and the tables that it is about.
+// note is a finding and its tables.
 type note struct {
 	schema.Finding
 
 	tables []string
 }
 
-// blocked tells whether a finding is an error.
+// blocked reports whether a finding is an error.
 func blocked(report schema.Report) bool {
 	return slices.ContainsFunc(report.Tables, func(t schema.Table) bool {
 		return slices.ContainsFunc(t.Findings, func(f schema.Finding) bool { return f.Severity == schema.Error })
 	})
 }
 
-// fold says once what is the case with several tables.
+// fold merges equal findings of several tables.
 func fold(list []schema.Table) []note {
 	var notes []note
 	for _, t := range list {

@@ -35,8 +35,8 @@ func presetNames() string {
 	return strings.Join(slices.Sorted(maps.Keys(keygen.Presets())), ", ")
 }
 
-// layout returns a named layout or a custom one. Epoch and unit also change
-// those of a named one: many systems took over its fields only.
+// layout returns a named layout or a custom one. Epoch and unit also change a named one,
+// because many systems have copied only its fields.
 func (f *layoutFlags) layout() (keygen.Layout, error) {
 	l, named := keygen.Presets()[f.spec]
 	if !named {
@@ -44,7 +44,7 @@ func (f *layoutFlags) layout() (keygen.Layout, error) {
 		if err != nil {
 			return l, err
 		}
-		// Any epoch, until the rest is known to be right.
+		// This epoch is replaced after the fields are checked.
 		l = keygen.Layout{Epoch: time.UnixMilli(0), Unit: time.Millisecond, Fields: fields}
 	}
 	if f.given("unit") {
@@ -64,7 +64,7 @@ func (f *layoutFlags) layout() (keygen.Layout, error) {
 		return l, input.Errorf("--layout %s needs --epoch, the time at which its time field was 0", f.spec)
 	}
 	if err := l.Validate(); err != nil {
-		return l, input.Errorf("--epoch cannot be: %w", err)
+		return l, input.Errorf("--epoch is not possible: %w", err)
 	}
 	return l, nil
 }
@@ -81,7 +81,7 @@ func parseFields(spec string) ([]keygen.Field, error) {
 	for part := range strings.SplitSeq(spec, ",") {
 		name, width, _ := strings.Cut(part, ":")
 		kind, known := kinds[strings.ToLower(strings.TrimSpace(name))]
-		if !known { // what follows the name may be a password
+		if !known { // the text after the name may be a password
 			return nil, input.Errorf("--layout: %q is not a field; write fields and their bits as in time:41,worker:10,sequence:12 (time, datacenter, worker, sequence, bucket)", dialect.RedactDSN(name))
 		}
 		bits, err := strconv.Atoi(strings.TrimSpace(width))
@@ -104,7 +104,8 @@ func parseEpoch(text string) (time.Time, error) {
 	return epoch, nil
 }
 
-// shownTime: times have colons, which look like those before a password.
+// shownTime redacts a text unless it is a time, because the colons of a time look like
+// those before a password.
 func shownTime(text string) string {
 	if strings.Trim(text, "0123456789-+.:TtZz ") == "" {
 		return text

@@ -44,7 +44,7 @@ func TestMistakesInTheConfigurationAreOneClearSentence(t *testing.T) {
 		"empty object":      {"{}", `no tables; list them in "tables", as in shardid export --help`},
 		"unknown home":      {strings.Replace(table(`"rule": "low(1)", `+spread), `{"databases"`, `{"home": "north", "databases"`, 1), `"home" is "north", which is not one of "databases"`},
 		"no key":            {strings.Replace(table(`"rule": "low(1)", `+spread), `"key": "k", `, "", 1), `give "key", the column whose value leads to the shard`},
-		"no name":           {strings.Replace(table(`"rule": "low(1)", `+spread), `"name": "t", `, "", 1), `give "name", by which statements call the table`},
+		"no name":           {strings.Replace(table(`"rule": "low(1)", `+spread), `"name": "t", `, "", 1), `give "name", the name of the table in statements`},
 		"no rule":           {table(spread), `give "rule", as low(10)`},
 		"rule of one":       {table(`"rule": "bits(1)", ` + spread), `write two numbers, as in bits(1, 8)`},
 		"list of words":     {table(`"rule": "list(1 = a)", ` + spread), `"1 = a" has no slot; write it as list(de = 0, fr = 1)`},

@@ -21,7 +21,7 @@ import (
 	"github.com/shardid/shardid/sharding/lookups"
 )
 
-// lookup is what the flags of the verbs of lookup say.
+// lookup are the flags of the verbs of lookup.
 type lookup struct {
 	config, table, column string
 	dry, remove, asJSON   bool
@@ -31,25 +31,25 @@ func newLookup() *cobra.Command {
 	l := &lookup{}
 	cmd := &cobra.Command{
 		Use:   "lookup",
-		Short: "Make, fill and check lookup tables",
-		Long: `Lookup works on the tables that "lookups" of the configuration names, by which rows
-are found whose sharding key is not given, and by which a value is unique over all
-shards. create makes one, build enters the rows that are there already, verify
+		Short: "Create, fill and check lookup tables",
+		Long: `Lookup works on the tables that "lookups" of the configuration names, which find rows
+without their sharding key, and keep a value unique over all
+shards. create creates one, build enters existing rows, verify
 compares it with the shards.
 
 ` + layoutfile.Help,
 		Args: command.Known,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	create := l.verb("create", "Make a lookup table", `Create makes the lookup table, with the types that the columns have on the shards. One that is
-there stays as it is.`, l.create)
+	create := l.verb("create", "Create a lookup table", `Create creates the lookup table, with the columns' types on the shards. An existing table
+is not changed.`, l.create)
 	create.Flags().BoolVar(&l.dry, "dry-run", false, "print the SQL and execute nothing")
-	build := l.verb("build", "Enter the rows that are there already", `Build enters all rows of the shards into a lookup table that is declared with
-"building": true, while the application writes. It can be broken off at any time, and goes on where
-it was. At the end it compares all rows. It exits with 1 when two rows have one value
+	build := l.verb("build", "Enter existing rows", `Build enters all rows of the shards into a lookup table that is declared with
+"building": true, while the application writes. It can be interrupted at any time, and resumes where
+it stopped. At the end it compares all rows. It exits with 1 when two rows have the same value
 of a unique lookup: change one of them, and build again.`, l.build)
-	verify := l.verb("verify", "Compare a lookup table with the shards", `Verify looks for the entry of each row and for the row of each entry. It exits with 1
-when a row has no entry. Entries without a row are left of writers that were killed
+	verify := l.verb("verify", "Compare a lookup table with the shards", `Verify checks that each row has an entry and each entry a row. It exits with 1
+when a row has no entry. Entries without a row come from writers that were killed,
 and do no harm.`, l.verify)
 	verify.Flags().BoolVar(&l.remove, "remove", false, "remove entries without a row")
 	for _, verb := range []*cobra.Command{build, verify} {
@@ -83,7 +83,7 @@ func (l *lookup) run(ctx context.Context, do func(context.Context, lookups.Confi
 	unopened := layout.Unopened()
 	r, err := layout.Router(unopened)
 	if err != nil {
-		return err // before anything is opened
+		return err // before any database is opened
 	}
 	home, err := layout.HomeDB(unopened)
 	if err != nil {
@@ -111,7 +111,7 @@ func (l *lookup) run(ctx context.Context, do func(context.Context, lookups.Confi
 	return errors.Join(do(ctx, c), done())
 }
 
-// unknown is the error of flags that name no lookup of the file.
+// unknown is the error for flags that name no lookup of the file.
 func (l *lookup) unknown(r *sharding.Router) error {
 	var all []string
 	for _, t := range r.Tables() {
@@ -162,7 +162,7 @@ func (l *lookup) verify(ctx context.Context, cmd *cobra.Command, c lookups.Confi
 	return errors.Join(l.show(cmd.OutOrStdout(), r, err), unsound(err))
 }
 
-// unsound gives what was found its exit code.
+// unsound gives a failed comparison its exit code.
 func unsound(err error) error {
 	if errors.Is(err, lookups.ErrMissing) || errors.Is(err, lookups.ErrDuplicates) {
 		return command.WithCode(err, command.ExitUnclean)
@@ -173,7 +173,7 @@ func unsound(err error) error {
 func (l *lookup) show(w io.Writer, r lookups.Report, failed error) error {
 	switch {
 	case failed != nil && unsound(failed) == failed: //nolint:errorlint // the same error, or one with a code around it
-		return nil // it was broken off
+		return nil // the comparison was interrupted
 	case l.asJSON:
 		return command.WriteJSON(w, r)
 	}
@@ -192,8 +192,8 @@ func (l *lookup) show(w io.Writer, r lookups.Report, failed error) error {
 	return err
 }
 
-// lookUp adds to a diagnosis what is wrong with lookup tables, each of which may take so
-// long. Of one that is being built nothing is said.
+// lookUp adds findings on lookup tables to a diagnosis. Each table may take as long as
+// timeout. A lookup that is being built is skipped.
 func lookUp(ctx context.Context, progress *term.Progress, l layoutfile.File, r *sharding.Router, timeout time.Duration, d *schema.Diagnosis) error {
 	for _, t := range r.Tables() {
 		for _, of := range t.Lookups {
@@ -213,7 +213,7 @@ func lookUp(ctx context.Context, progress *term.Progress, l layoutfile.File, r *
 	return ctx.Err()
 }
 
-// compared returns what is wrong with one lookup, or nil.
+// compared returns the finding on one lookup, or nil.
 func compared(ctx context.Context, progress *term.Progress, c lookups.Config, timeout time.Duration) *schema.Finding {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -222,7 +222,7 @@ func compared(ctx context.Context, progress *term.Progress, c lookups.Config, ti
 	case errors.Is(err, lookups.ErrMissing):
 		return &schema.Finding{
 			Code: schema.LookupMissing, Severity: schema.Error,
-			Message: fmt.Sprintf("%s of %s values of %s have no entry, so nobody finds their rows by it", term.Number(r.Missing), term.Number(r.Rows), c.Column),
+			Message: fmt.Sprintf("%s of %s values of %s have no entry, so that their rows are not found by it", term.Number(r.Missing), term.Number(r.Rows), c.Column),
 			Fix:     `declare the lookup with "building": true everywhere, and run shardid lookup build`,
 		}
 	case err != nil && ctx.Err() != nil:
@@ -233,12 +233,12 @@ func compared(ctx context.Context, progress *term.Progress, c lookups.Config, ti
 	case err != nil:
 		return &schema.Finding{
 			Code: schema.NotChecked, Severity: schema.Error, Message: err.Error(),
-			Fix: "make the lookup table with shardid lookup create, or let this user read it",
+			Fix: "create the lookup table with shardid lookup create, or let this user read it",
 		}
 	case r.LeftOver > 0:
 		return &schema.Finding{
 			Code: schema.LookupLeftOver, Severity: schema.Info,
-			Message: fmt.Sprintf("%s entries of %s have no row, which does no harm", term.Number(r.LeftOver), c.Column),
+			Message: fmt.Sprintf("%s entries of %s have no row, which is harmless", term.Number(r.LeftOver), c.Column),
 			Fix:     "remove them with shardid lookup verify --remove",
 		}
 	}

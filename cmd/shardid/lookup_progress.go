@@ -10,10 +10,10 @@ import (
 	"github.com/shardid/shardid/sharding/lookups"
 )
 
-// lookupPhases are the names under which the passes over a lookup are shown.
+// lookupPhases are the displayed names of the passes over a lookup.
 var lookupPhases = map[lookups.Pass]string{lookups.Entering: "enter", lookups.ComparingRows: "rows", lookups.ComparingEntries: "entries"}
 
-// watchedLookup shows how far a function of package lookups has come, which calls
+// watchedLookup shows the progress of a function of package lookups, which calls
 // Config.Observe in one goroutine.
 func watchedLookup(ctx context.Context, progress *term.Progress, c lookups.Config, do func(context.Context, lookups.Config) (lookups.Report, error)) (lookups.Report, error) {
 	total := lookupRows(ctx, c)
@@ -33,7 +33,7 @@ func watchedLookup(ctx context.Context, progress *term.Progress, c lookups.Confi
 	return do(ctx, c)
 }
 
-// lookupRows is about how many rows the shards of the table have, 0 where nobody knows.
+// lookupRows estimates how many rows the shards of the table have, 0 if unknown.
 func lookupRows(ctx context.Context, c lookups.Config) (total int64) {
 	t, _ := c.Router.Table(c.Table)
 	for _, target := range t.Map.Targets() {

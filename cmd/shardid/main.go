@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command shardid looks at AUTO_INCREMENT databases and moves their tables into
-// shards while applications write, checks shards, gives ids over HTTP, takes ids apart,
-// and prints the tables that generators need.
+// Command shardid inspects AUTO_INCREMENT databases and moves their tables to shards while
+// applications write, checks shards, gives ids over HTTP, decodes ids, and prints the DDL
+// of the tables that generators need.
 //
 // Data goes to stdout and everything else to stderr. The exit codes are those
 // of "shardid --help".

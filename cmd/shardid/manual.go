@@ -9,12 +9,12 @@ import (
 	"github.com/shardid/shardid/cmd/shardid/internal/manual"
 )
 
-// newManual is for those who package the program.
+// newManual is the command man, for packagers of the program.
 func newManual() *cobra.Command {
 	return &cobra.Command{
 		Use:    "man DIRECTORY",
 		Short:  "Write a manual page of each command",
-		Long:   "Man writes a manual page of each command, shardid.1, shardid-migrate.1 and so on, into a\ndirectory that exists. Releases contain them.",
+		Long:   "Man writes a manual page of each command, shardid.1, shardid-migrate.1 and so on, into an\nexisting directory. Releases contain them.",
 		Hidden: true,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {

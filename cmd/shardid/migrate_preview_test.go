@@ -35,20 +35,20 @@ func TestACutoverWarnsUntilSomebodyHasLookedAtThePreview(t *testing.T) {
 		}
 		m.must(t, 0, "rollback", "--max-pause", "10m")
 	}
-	switches("nobody has looked at what the shards will refuse; look with: shardid migrate preview --config ")
+	switches("nobody has checked which statements the shards will refuse; run: shardid migrate preview --config ")
 	m.records(t, "UPDATE orders SET note = ?", "DELETE FROM orders")
-	switches("nobody has looked at what the shards will refuse: 2 statements of the application; look with")
+	switches("nobody has checked the 2 statements of the application that the shards will refuse; run")
 	m.must(t, 0, "preview")
 	switches("")
 	m.records(t, "UPDATE orders SET note = ?", "UPDATE orders SET user_id = ?")
-	switches("1 statements that the shards will refuse were found since somebody looked")
+	switches("1 statements that the shards will refuse were found since the last check")
 }
 
 func TestAPreviewSaysWhatWillBeRefusedAndWhy(t *testing.T) {
 	m := newMovable(t, 20)
 	m.records(t, "UPDATE orders SET note = ?")
 	want := "1 times  refused\n    UPDATE orders SET note = ?\n    sharding: update orders refused: no sharding key; add a condition on user_id\n"
-	if o := m.must(t, 6, "preview", "--check"); !strings.Contains(o.stdout, ": 1 will be refused, 0 will be done otherwise\n") || !strings.HasSuffix(o.stdout, want) {
+	if o := m.must(t, 6, "preview", "--check"); !strings.Contains(o.stdout, ": 1 will be refused, 0 will be executed differently\n") || !strings.HasSuffix(o.stdout, want) {
 		t.Errorf("%s%s", o.stdout, o.stderr)
 	}
 	var said struct {
@@ -76,7 +76,7 @@ func TestAPreviewPlansTheStatementsOfALog(t *testing.T) {
 		t.Fatal(err)
 	}
 	o := m.must(t, 6, "preview", "--check", "--log", log)
-	for _, want := range []string{"no process has recorded what it sends", "in the log: 3 statements", "66.7 %  refused", "2  sharding: update orders refused: no sharding key"} {
+	for _, want := range []string{"no process has recorded its statements", "in the log: 3 statements", "66.7 %  refused", "2  sharding: update orders refused: no sharding key"} {
 		if !strings.Contains(o.stdout, want) {
 			t.Errorf("%q is missing in\n%s", want, o.stdout)
 		}

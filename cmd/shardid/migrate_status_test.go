@@ -41,7 +41,7 @@ func TestAStatusSaysWhoLedLastAndWhatToGiveNext(t *testing.T) {
 		}
 	}
 	m.exec(t, "DROP TABLE shardid_runner") // as a runner of an older version leaves it
-	if o := m.must(t, 0, "status"); !strings.Contains(o.stdout, "no runner: none was heard yet") {
+	if o := m.must(t, 0, "status"); !strings.Contains(o.stdout, "no runner: none has written yet") {
 		t.Errorf("without a heartbeat: %s", o.stdout)
 	}
 	m.must(t, 0, "run", "--once")

@@ -170,7 +170,7 @@ func TestARunThatEndsByItselfBringsChangesOfTheShardsBack(t *testing.T) {
 	if _, err := east.ExecContext(t.Context(), "UPDATE orders_0 SET note = 'changed'"); err != nil {
 		t.Fatal(err)
 	}
-	if o := m.must(t, 0, "run", "--once"); !strings.Contains(o.stderr, "switched  0 changes wait\nall changes that were noted on the shards are brought back") {
+	if o := m.must(t, 0, "run", "--once"); !strings.Contains(o.stderr, "switched  0 changes wait\nall changes that were noted on the shards are copied back") {
 		t.Errorf("%s", o.stderr)
 	}
 	var n int
@@ -585,7 +585,7 @@ func TestAnInterruptedRunEndsWithTenAndCanGoOn(t *testing.T) {
 	m.until(t, migrate.PhaseFollowing)
 	runner.stop()
 	o := <-runner.done
-	if o.code != command.MigrateInterrupted || !strings.Contains(o.stderr, "goes on where it stopped") {
+	if o.code != command.MigrateInterrupted || !strings.Contains(o.stderr, "resumes the work") {
 		t.Errorf("exit code %d, %s", o.code, o.stderr)
 	}
 	first, _, _ := strings.Cut(o.stdout, "\n")

@@ -26,13 +26,13 @@ import (
 
 const rebalanceLong = `Rebalance moves slots between shards while applications read and write. The map of the
 slots is in the home database, where "slots" of the configuration has its name; programs that
-follow it (slotstore.Store.Follow) learn of each move. docs/rebalance.md has the whole way of
-a server that is added, and of one that is drained.`
+follow it (slotstore.Store.Follow) learn of each move. docs/rebalance.md describes how
+to add a server, and how to drain one.`
 
-// errMoving: status found slots on their way.
+// errMoving: status found moving slots.
 var errMoving = errors.New("slots are on their way; shardid rebalance run brings them there, abort takes them back")
 
-// rebalancing is what the flags of its verbs say.
+// rebalancing are the flags of the verbs.
 type rebalancing struct {
 	config, file string
 	drain        []string
@@ -41,7 +41,7 @@ type rebalancing struct {
 	cmd          *cobra.Command
 }
 
-// pace is how run goes on.
+// pace are the flags that control the speed of run.
 type pace struct {
 	maxPause, interval time.Duration
 	slots              int
@@ -54,30 +54,30 @@ func newRebalance() *cobra.Command {
 		Use: "rebalance", Short: "Move slots to other shards: add a server, drain one", Long: rebalanceLong + "\n\n" + layoutfile.Help, Args: command.Known,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	create := r.verb("create", "Store the map of the configuration", "Create stores where the slots are: as the tables of the configuration say. A map that is there stays as it is.", (*balance).create)
-	plan := r.verb("plan", "Print which slots would move", `Plan prints the fewest moves after which every shard has as many slots as every other, or one more,
+	create := r.verb("create", "Store the map of the configuration", "Create stores the map of the slots, with the shards of the configuration's tables. An existing map is not changed.", (*balance).create)
+	plan := r.verb("plan", "Print the slots that would move", `Plan prints the fewest moves after which every shard has as many slots as every other, or one more,
 and a drained one none. Rows and bytes are those of the databases' statistics, divided by slots.`, (*balance).printPlan)
 	plan.Flags().StringVar(&r.file, "out", "", "write the moves to this file, for run and undo")
-	run := r.verb("run", "Move the slots", `Run moves the slots that plan lists, or those of --plan: it copies their rows, follows what
-changes, compares, and switches. Interrupt it at any time, and run it again: it goes on where it
-was. It does not end because a database is away.`, (*balance).run)
-	undo := r.verb("undo", "Move the slots of a plan back", "Undo moves the slots of --plan to where they were before. It is run with the moves the other way round.", (*balance).undo)
+	run := r.verb("run", "Move the slots", `Run moves the slots that plan lists, or those of --plan: it copies their rows, follows
+changes, compares, and switches. Interrupt it at any time, and run it again: it resumes where it
+stopped. It does not end because a database is unreachable.`, (*balance).run)
+	undo := r.verb("undo", "Move the slots of a plan back", "Undo moves the slots of --plan back to their former shards, as run with the reverse moves.", (*balance).undo)
 	for _, verb := range []*cobra.Command{run, undo} {
 		verb.Flags().StringVar(&r.file, "plan", "", "a file of plan --out")
 		verb.Flags().Var(input.Between(time.Millisecond, time.Hour, &r.pace.maxPause), "max-pause", "how long the keys of slots may be refused while they are switched")
-		verb.Flags().Var(input.Between(1, 1<<20, &r.pace.slots), "slots", "how many slots to switch at a time: fewer let fewer keys wait, more end sooner")
+		verb.Flags().Var(input.Between(1, 1<<20, &r.pace.slots), "slots", "how many slots to switch at a time: with fewer, fewer keys wait; with more, the run ends sooner")
 		verb.Flags().Var(input.Between(time.Millisecond, 24*time.Hour, &r.pace.interval), "interval", "time between two lines of progress")
 		verb.Flags().StringVar(&r.pace.throttleFile, "throttle-file", "", "copy nothing while this file exists")
 	}
 	for _, verb := range []*cobra.Command{plan, run} {
 		verb.Flags().StringSliceVar(&r.drain, "drain", nil, "leave no slot on the shards of this database; may be repeated")
 	}
-	status := r.verb("status", "Print which shard has how many slots, and which are on their way; exit with 1 if some are", "Status prints the shards, and the slots that are on their way.", (*balance).status)
+	status := r.verb("status", "Print how many slots each shard has, and which are moving; exit with 1 if some are", "Status prints the shards, and the moving slots.", (*balance).status)
 	for _, verb := range []*cobra.Command{plan, status} {
 		verb.Flags().BoolVar(&r.asJSON, "json", false, "print one JSON object")
 	}
-	cmd.AddCommand(create, plan, run, status, undo, r.verb("abort", "Take slots back that have not switched yet", `Abort takes back the slots whose new shard does not serve them yet, and removes what was copied.
-Those that have switched stay; undo moves them back.`, (*balance).abort))
+	cmd.AddCommand(create, plan, run, status, undo, r.verb("abort", "Cancel moves that have not switched yet", `Abort cancels the moves of slots whose new shard does not serve them yet, and removes the copied rows.
+Slots that have switched stay on their new shard; undo moves them back.`, (*balance).abort))
 	return cmd
 }
 
@@ -104,7 +104,7 @@ func (r *rebalancing) do(ctx context.Context, work func(*balance, context.Contex
 	unopened := layout.Unopened()
 	router, err := layout.Router(unopened)
 	if err != nil {
-		return err // before anything is opened
+		return err // before any database is opened
 	}
 	home, err := layout.HomeDB(unopened)
 	if err != nil {
@@ -138,7 +138,7 @@ func explained(err error, m layoutfile.Mask) error {
 	return m.Explain(err)
 }
 
-// balance is a map of slots that is open.
+// balance is an open map of slots.
 type balance struct {
 	*rebalancing
 
@@ -178,7 +178,7 @@ func (b *balance) create(ctx context.Context) error {
 	return err
 }
 
-// ends is where a slot is when the move that is under way has ended.
+// ends is the shard of a slot when its present move has ended.
 func ends(s slotstore.Slot) int {
 	if s.State == slotstore.Copying || s.State == slotstore.Fenced {
 		return s.Other
@@ -186,7 +186,8 @@ func ends(s slotstore.Slot) int {
 	return s.Shard
 }
 
-// even returns the moves after which all shards but the drained ones have as many slots.
+// even returns the moves after which all shards but the drained ones have equally many
+// slots.
 func (b *balance) even(v slotstore.View) ([]sharding.Move, error) {
 	var stay []sharding.Target
 	for shard := range b.shards {
@@ -212,7 +213,7 @@ func (b *balance) even(v slotstore.View) ([]sharding.Move, error) {
 	return sharding.Plan(len(place), now, next)
 }
 
-// moves are those of the file, or those that make the shards even.
+// moves are the moves of the file, or those that even computes.
 func (b *balance) moves(v slotstore.View) ([]sharding.Move, error) {
 	if b.file == "" || b.cmd.Name() == "plan" {
 		return b.even(v)
@@ -235,8 +236,8 @@ func (b *balance) moves(v slotstore.View) ([]sharding.Move, error) {
 type balancePlan struct {
 	Map   string        `json:"map"`
 	Moves []plannedMove `json:"moves"`
-	Rows  int64         `json:"rows"`  // about, -1 where nobody knows
-	Bytes int64         `json:"bytes"` // about, -1 where nobody knows
+	Rows  int64         `json:"rows"`  // estimated, -1 if unknown
+	Bytes int64         `json:"bytes"` // estimated, -1 if unknown
 }
 
 type plannedMove struct {
@@ -296,7 +297,7 @@ func (b *balance) printPlan(ctx context.Context) error {
 	return b.showPlan(order, len(moves), all)
 }
 
-// group are slots that go from one shard to another.
+// group is a set of slots that move from one shard to another.
 type group struct {
 	amount
 
@@ -354,10 +355,10 @@ type shardStatus struct {
 	Shard  int    `json:"shard"`
 	Target string `json:"target"`
 	Slots  int    `json:"slots"`
-	Rows   int64  `json:"rows"` // about, -1 where nobody knows
+	Rows   int64  `json:"rows"` // estimated, -1 if unknown
 }
 
-// movingSlot is the JSON form of a slot on its way.
+// movingSlot is the JSON form of a moving slot.
 type movingSlot struct {
 	Slot  sharding.Slot `json:"slot"`
 	State string        `json:"state"`
@@ -370,7 +371,7 @@ type balanceStatus struct {
 	Version int64         `json:"version"`
 	Shards  []shardStatus `json:"shards"`
 	Moving  []movingSlot  `json:"moving"`
-	Due     int           `json:"due"` // slots that run would move besides
+	Due     int           `json:"due"` // slots that run would move in addition
 }
 
 func (b *balance) status(ctx context.Context) error {
@@ -427,7 +428,7 @@ func (b *balance) showStatus(s balanceStatus) error {
 		fmt.Fprintf(&out, "slot %d is %s: %s → %s\n", m.Slot, m.State, m.From, m.To)
 	}
 	if s.Due > 0 {
-		fmt.Fprintf(&out, "%s would move to make the shards even; shardid rebalance plan says which\n", term.Count(int64(s.Due), "slot"))
+		fmt.Fprintf(&out, "%s would move to make the shards even; shardid rebalance plan lists them\n", term.Count(int64(s.Due), "slot"))
 	}
 	_, err := w.Write([]byte(out.String()))
 	return err
@@ -435,7 +436,7 @@ func (b *balance) showStatus(s balanceStatus) error {
 
 func (b *balance) undo(ctx context.Context) error {
 	if b.file == "" {
-		return input.Errorf("give the moves that are to be undone with --plan, a file of shardid rebalance plan --out")
+		return input.Errorf("give the moves to undo with --plan, a file of shardid rebalance plan --out")
 	}
 	v, err := b.store.Load(ctx)
 	if err != nil {
@@ -463,7 +464,7 @@ func (b *balance) run(ctx context.Context) error {
 	return b.bring(ctx, moves)
 }
 
-// abort takes back what has not switched.
+// abort cancels the moves that have not switched.
 func (b *balance) abort(ctx context.Context) error {
 	v, err := b.store.Load(ctx)
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 	"github.com/shardid/shardid/sharding/slotstore"
 )
 
-// amount is about how much there is to move, -1 for what nobody knows.
+// amount is an estimate of how much there is to move, -1 if unknown.
 type amount struct{ rows, bytes int64 }
 
 func (s amount) plus(other amount) amount {
@@ -34,7 +34,7 @@ func sum(a, b int64) int64 {
 	return a + b
 }
 
-// sizes returns about how much a slot of each shard has, in all tables of the map.
+// sizes estimates how much a slot of each shard has, in all tables of the map.
 func (b *balance) sizes(ctx context.Context, v slotstore.View) map[sharding.Target]amount {
 	slots := make([]int64, b.shards)
 	for _, s := range v.Slots {
@@ -80,20 +80,20 @@ func (b *balance) sizeOf(ctx context.Context, shard int) (all amount) {
 	return all
 }
 
-// bringing is a run under way.
+// bringing is a running rebalance run.
 type bringing struct {
 	*balance
 
 	mover *rebalance.Mover
 	slots int   // to move
-	rows  int64 // in them, about; -1 where nobody knows
+	rows  int64 // estimated rows in them; -1 if unknown
 	began time.Time
 	moved atomic.Int64 // slots
 	done  atomic.Int64 // rows
 	pause time.Duration
 }
 
-// bring makes the moves, some at a time, until all are made.
+// bring makes the moves, some at a time.
 func (b *balance) bring(ctx context.Context, moves []sharding.Move) error {
 	v, err := b.store.Load(ctx)
 	if err != nil {
@@ -123,7 +123,8 @@ func (b *balance) bring(ctx context.Context, moves []sharding.Move) error {
 	return err
 }
 
-// all finishes first what an earlier run has begun. Slots with the same way go together.
+// all first finishes moves that an earlier run has begun. Slots with the same source and
+// target move together.
 func (r *bringing) all(ctx context.Context, moves []sharding.Move) error {
 	if err := r.some(ctx, nil); err != nil {
 		return err
@@ -145,8 +146,8 @@ func (r *bringing) all(ctx context.Context, moves []sharding.Move) error {
 	return nil
 }
 
-// some makes a few moves. It does not end because a database is away, another run leads, or a
-// pause was too long.
+// some makes a few moves. It does not end because a database is unreachable, another run
+// leads, or a pause was too long.
 func (r *bringing) some(ctx context.Context, moves []sharding.Move) error {
 	for failed := 0; ; failed++ {
 		did, err := r.mover.Run(ctx, moves...)
@@ -203,5 +204,5 @@ func (r *bringing) progress(took time.Duration) string {
 }
 
 func (r *bringing) sayf(format string, args ...any) {
-	_, _ = fmt.Fprintf(r.cmd.ErrOrStderr(), format+"\n", args...) // nobody can be told that stderr is gone
+	_, _ = fmt.Fprintf(r.cmd.ErrOrStderr(), format+"\n", args...) // an error of stderr cannot be reported
 }

@@ -158,7 +158,7 @@ func TestWhatCannotBeRebalancedIsSaid(t *testing.T) {
 		"cannot be read":                                   {"undo", "--plan", other + "x"},
 		`there is no "slots"`:                              {"status", "--config", newConfig(t, strings.Replace(blockOf(t, lookupsPage(t), "json"), `"building": true`, `"building": false`, 1))},
 		"--slots":                                          {"run", "--slots", "0"},
-		"give the moves that are to be undone with --plan": {"undo"},
+		"give the moves to undo with --plan": {"undo"},
 	} {
 		o := execute(t, append([]string{"rebalance", args[0], "--config", config}, args[1:]...)...)
 		if o.code != command.ExitInput || !strings.Contains(o.stderr, says) {

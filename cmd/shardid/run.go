@@ -33,7 +33,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 
 // program is one execution.
 type program struct {
-	parsed      bool // the command line could be read
+	parsed      bool // the command line was parsed
 	beforeCheck func(context.Context, *sharding.Router) error
 }
 
@@ -46,12 +46,12 @@ func (p *program) run(ctx context.Context, args []string, stdout, stderr io.Writ
 	err := root.ExecuteContext(ctx)
 	code := p.exitCode(ctx, err)
 	if err != nil {
-		_, _ = fmt.Fprintln(stderr, "shardid: "+p.message(err, code)) // nobody can be told that stderr is gone
+		_, _ = fmt.Fprintln(stderr, "shardid: "+p.message(err, code)) // an error of stderr cannot be reported
 	}
 	return code
 }
 
-// exitCode: what fails before a command has begun is a mistake in its flags.
+// exitCode treats an error before a command has begun as a mistake in its flags.
 func (p *program) exitCode(ctx context.Context, err error) int {
 	own, given := command.CodeOf(err)
 	switch {
@@ -69,10 +69,10 @@ func (p *program) exitCode(ctx context.Context, err error) int {
 	return command.ExitFailure
 }
 
-// message says in one line what is wrong.
+// message is the error in one line.
 func (p *program) message(err error, code int) string {
 	text := strings.ReplaceAll(err.Error(), "\n", "; ")
-	text = strings.ReplaceAll(text, ": migrate: ", ": ") // which causes say once more
+	text = strings.ReplaceAll(text, ": migrate: ", ": ") // causes repeat this
 	switch {
 	case code == command.ExitInterrupted:
 		return "interrupted"
@@ -100,8 +100,8 @@ func (p *program) newRoot() *cobra.Command {
 	return root
 }
 
-// version is that of the module. A program that was built from a folder has the commit behind
-// it, if the go command has found one.
+// version is the version of the module. A program built from a directory has the commit, if
+// the go command has found one.
 func version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok || info.Main.Version == "" {

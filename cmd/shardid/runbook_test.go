@@ -144,7 +144,7 @@ func TestTheRunbooksProgramIsTheSameBeforeAndAfterTheSwitch(t *testing.T) {
 	m.must(t, 0, "run", "--once")
 	m.must(t, 6, "preview", "--check")
 	runbookPreview(ctx, m.source, found)
-	if said := m.must(t, 0, "preview", "--check"); !strings.Contains(said.stdout, ": 0 will be refused, 0 will be done otherwise") {
+	if said := m.must(t, 0, "preview", "--check"); !strings.Contains(said.stdout, ": 0 will be refused, 0 will be executed differently") {
 		t.Errorf("the shards will do otherwise:\n%s", said.stdout)
 	}
 	m.must(t, 0, "cutover", "--max-pause", "10m")

@@ -20,7 +20,7 @@ import (
 	"github.com/shardid/shardid/cmd/shardid/internal/serve"
 )
 
-// serveFlags are those of serve.
+// serveFlags are the flags of serve.
 type serveFlags struct {
 	serve.Config
 
@@ -41,9 +41,9 @@ Leaf's server, /api/segment/get/TAG, /api/snowflake/get/ANY and
 /decodeSnowflakeId?snowflakeId=ID, and besides /api/segment/batch/TAG?n=100,
 /api/snowflake/batch/ANY?n=100, /metrics, /livez, /readyz and /status/.
 
-Segments come from leaf_alloc and leases of worker ids from worker_lease, so that
-several servers can work side by side; see shardid schema. A server is stopped by
-SIGTERM: requests under way are answered first.`,
+Segments come from leaf_alloc and leases of worker ids from worker_lease, so
+several servers can run at once; see shardid schema. SIGTERM stops a
+server after it has answered pending requests.`,
 		Example: "  shardid serve --source 'user:password@tcp(host:3306)/shop'\n  shardid serve --source postgres://user@host:5432/shop\n  shardid serve --source ids.db --listen 0.0.0.0:8080 --token-file /etc/shardid/token",
 		Args:    command.NoArgs("name the database with --source"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -55,13 +55,13 @@ SIGTERM: requests under way are answered first.`,
 	flags.StringVar(&f.source, "source", os.Getenv(command.SourceVariable), "the database, as "+database.Forms+" (default $"+command.SourceVariable+")")
 	flags.StringVar(&f.listen, "listen", "127.0.0.1:8080", "address to listen on")
 	flags.StringVar(&f.tokenFile, "token-file", "", "file with the token that requests must carry; it is read again when it changes, and on SIGHUP")
-	flags.BoolVar(&f.noAuth, "no-auth", false, "let everybody in who reaches --listen")
+	flags.BoolVar(&f.noAuth, "no-auth", false, "allow everybody who reaches --listen")
 	flags.StringVar(&f.Namespace, "namespace", "shardid", "namespace of the worker ids; servers whose snowflake ids must differ share one")
 	flags.Var(input.Between(1, 1_000_000, &f.Tags), "tags", "how many tags may be open at once")
 	flags.Var(input.Between(1, 10_000, &f.connections), "connections", "how many connections to the database may be open at once")
 	flags.Var(input.Between(1, 1_000_000, &f.Batch), "max-batch", "how many ids one request may ask for")
 	flags.Var(input.Between(time.Millisecond, time.Hour, &f.Wait), "wait", "how long a request waits for ids")
-	flags.Var(input.Between(time.Millisecond, time.Hour, &f.grace), "grace", "how long requests under way may take when the server stops")
+	flags.Var(input.Between(time.Millisecond, time.Hour, &f.grace), "grace", "how long pending requests may take when the server stops")
 	flags.Lookup("source").DefValue = ""
 	return cmd
 }
@@ -78,7 +78,7 @@ func (f *serveFlags) run(ctx context.Context, stderr io.Writer) (err error) {
 		if f.Token, err = serve.OpenToken(f.tokenFile, log); err != nil {
 			return err
 		}
-		defer onHangup(func() { _ = f.Token.Reload() })() // it refuses requests, and says so
+		defer onHangup(func() { _ = f.Token.Reload() })() // on failure it refuses requests and logs the error
 	}
 	if f.Namespace == "" {
 		return input.Errorf("--namespace is empty; give the name that the servers share, or leave the flag out for shardid")

@@ -12,12 +12,12 @@ import (
 	"github.com/shardid/shardid/internal/dialect"
 )
 
-// SourceVariable names the database where a flag would show its password to
-// everybody on the machine.
+// SourceVariable names the variable with the database: a flag would show the password to
+// all users of the machine.
 const SourceVariable = "SHARDID_SOURCE"
 
-// NoArgs refuses arguments and says what to give instead. An argument is often a
-// database whose flag was forgotten.
+// NoArgs refuses arguments and says what to give instead. An argument is often a database
+// whose flag was left out.
 func NoArgs(instead string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) > 0 {
@@ -27,7 +27,7 @@ func NoArgs(instead string) cobra.PositionalArgs {
 	}
 }
 
-// Known refuses what is no command of the program.
+// Known refuses unknown commands.
 func Known(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -46,8 +46,8 @@ var (
 	unknownShorthand = regexp.MustCompile(`(?s)^unknown shorthand flag: '(.*)' in .*`)
 )
 
-// FlagError shows no more than the letter of an unknown short flag: what follows
-// it may be a password, as in mysql's -p.
+// FlagError shows only the letter of an unknown short flag: the rest may be a password, as
+// in mysql's -p.
 func FlagError(cmd *cobra.Command, err error) error {
 	text := err.Error()
 	if m := unknownFlag.FindStringSubmatch(text); m != nil {

@@ -33,38 +33,38 @@ const (
 	MigrateInterrupted = 10
 )
 
-// exitCode is a code, what it says, and what to do then.
+// exitCode is a code, its meaning, and what to do then.
 type exitCode struct {
 	Code        int
 	Meaning, Do string
 }
 
-// exitCodes are those of all commands but the verbs of migrate, migrateCodes those
-// of the verbs, as the runbook has them, too.
+// exitCodes are the codes of all commands except the verbs of migrate. MigrateCodes are
+// those of the verbs; the runbook has them, too.
 var (
 	exitCodes = []exitCode{
 		{ExitOK, "done", ""},
-		{ExitUnclean, "demo found rows that are lost, duplicated or misrouted; doctor or inspect found errors; audit found uneven ids; ddl status or drift found shards that lack a version or differ; rebalance status found slots on their way", ""},
+		{ExitUnclean, "demo found rows that are lost, duplicated or misrouted; doctor or inspect found errors; audit found uneven ids; ddl status or drift found shards that lack a version or differ; rebalance status found moving slots", ""},
 		{ExitInput, "the input is wrong: a flag, an id, a file, a server; nothing was written", ""},
-		{ExitFailure, "something failed while the command was at work", ""},
+		{ExitFailure, "something failed while the command was running", ""},
 		{ExitInterrupted, "interrupted", ""},
 	}
 	MigrateCodes = []exitCode{
 		{ExitOK, "done", "the next step"},
 		{MigrateUsage, "a flag, a file or a name is wrong, or a database does not let you in", "read the message"},
-		{MigratePreflight, "something stands in the way", "`inspect`, and its fixes"},
+		{MigratePreflight, "a finding blocks the job", "`inspect`, and its fixes"},
 		{MigrateDivergence, "rows differ", "let the runner write them again, verify"},
 		{MigrateLocked, "another runner leads the job", "leave it alone, or end it"},
 		{MigrateFenced, "a newer runner has taken the job over", "leave it to that one"},
-		{MigrateNotReady, "not now", "wait, or do the step before; try again"},
+		{MigrateNotReady, "a precondition is not met", "wait, or do the step before; try again"},
 		{MigrateThrottled, "throttled for longer than `--max-throttle`", "find out why"},
-		{MigrateChanged, "the tables or the plan are not what they were", "read the message: plan again, abort and begin again, or put a shard's rows back"},
-		{MigrateUnclear, "tables exist under both names, or under neither", "put the names right by hand: somebody else renamed one"},
+		{MigrateChanged, "the tables or the plan have changed", "read the message: plan again, abort and begin again, or put a shard's rows back"},
+		{MigrateUnclear, "tables exist under both names, or under neither", "correct the names by hand: somebody else renamed one"},
 		{MigrateInterrupted, "interrupted, or a database failed", "the same command again"},
 	}
 )
 
-// ExitHelp is what the help of every command that has commands says about them.
+// ExitHelp is the text about exit codes in the help of every command with subcommands.
 func ExitHelp() string {
 	return "Exit codes of the verbs of migrate:\n" + exitTable(MigrateCodes) + "\nExit codes of all other commands:\n" + exitTable(exitCodes)
 }
@@ -94,7 +94,7 @@ func (c coded) Unwrap() error { return c.error }
 // WithCode gives an error an exit code.
 func WithCode(err error, code int) error { return coded{err, code} }
 
-// CodeOf returns the exit code that an error was given, and whether it was given one.
+// CodeOf returns the exit code of an error, and whether it has one.
 func CodeOf(err error) (code int, given bool) {
 	var has coded
 	given = errors.As(err, &has)

@@ -7,7 +7,7 @@ import (
 	"io"
 )
 
-// WriteJSON writes v for programs, and readable.
+// WriteJSON writes v as indented JSON.
 func WriteJSON(w io.Writer, v any) error {
 	e := json.NewEncoder(w)
 	e.SetIndent("", "  ")

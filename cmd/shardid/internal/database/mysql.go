@@ -46,7 +46,7 @@ func portOf(u *url.URL) string {
 	return "3306"
 }
 
-// openMySQL opens the driver's own form. given is what the user wrote.
+// openMySQL opens a DSN in the driver's form. given is the name that the user wrote.
 func openMySQL(ctx context.Context, dsn, given string) (*sql.DB, error) {
 	shown := dialect.RedactDSN(given)
 	c, err := mysql.ParseDSN(dsn)
@@ -60,9 +60,9 @@ func openMySQL(ctx context.Context, dsn, given string) (*sql.DB, error) {
 		c.Timeout = connectTimeout
 	}
 	if c.MaxAllowedPacket == mysql.NewConfig().MaxAllowedPacket {
-		c.MaxAllowedPacket = 0 // the server's: then a row may be longer, as long values go one by one
+		c.MaxAllowedPacket = 0 // the server's limit; a row may then be longer, as the driver sends long values one by one
 	}
-	c.Logger = &mysql.NopLogger{} // its messages come back as errors as well
+	c.Logger = &mysql.NopLogger{} // its messages are returned as errors, too
 	connector, err := mysql.NewConnector(c)
 	if err != nil {
 		return nil, input.Errorf("%s cannot be used; check its settings", shown)

@@ -14,14 +14,14 @@ import (
 	"github.com/shardid/shardid/internal/dialect"
 )
 
-// connectTimeout is how long a server may take to let the user in.
+// connectTimeout is how long a server may take to accept the connection.
 const connectTimeout = 5 * time.Second
 
 // Forms names the forms that Open takes, for messages and help.
 const Forms = "user:password@tcp(host:3306)/shop, mysql://user:password@host:3306/shop, postgres://user:password@host:5432/shop, or the path of a SQLite file"
 
-// Unnamed is the error of a command that is given its database neither by --source nor by the
-// variable.
+// Unnamed is the error of a command for which neither --source nor the variable names the
+// database.
 func Unnamed(variable string) error {
 	return input.Errorf("no database is named; give --source or set %s to %s", variable, Forms)
 }
@@ -33,8 +33,8 @@ var (
 	mysqlAddress   = regexp.MustCompile(`@|\w\([^)]*\)/`)
 )
 
-// Open opens the database that dsn names for reading, and makes sure that it
-// answers. The caller closes it.
+// Open opens the database with the name dsn for reading, and checks that it answers. The
+// caller closes it.
 func Open(ctx context.Context, dsn string) (*sql.DB, error) {
 	switch {
 	case dsn == "":
@@ -51,15 +51,15 @@ func Open(ctx context.Context, dsn string) (*sql.DB, error) {
 	if scheme, _, is := strings.Cut(dsn, "://"); is && !exists(dsn) {
 		return nil, input.Errorf("%q is not the scheme of a database; give %s", dialect.RedactDSN(scheme), Forms)
 	}
-	// It may be the name of a server whose address was forgotten.
+	// It may be a server whose address was left out.
 	if !exists(dsn) {
 		return nil, input.Errorf("there is no file %s; name an existing SQLite file, or a server as %s", dialect.RedactDSN(dsn), "user:password@tcp(host:3306)/shop or postgres://user:password@host:5432/shop")
 	}
 	return openFile(ctx, dsn, "", dialect.RedactDSN(dsn))
 }
 
-// isServer reports whether dsn is the name of a server; one of a file may look
-// like it.
+// isServer reports whether dsn names a server; the name of an existing file may have the
+// same form.
 func isServer(dsn string) bool {
 	return mysqlScheme.MatchString(dsn) || postgresScheme.MatchString(dsn) || mysqlAddress.MatchString(dsn) && !exists(dsn)
 }
@@ -69,8 +69,8 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// openFileURL takes "file:path?settings" and "sqlite:path", with or without
-// slashes before the path.
+// openFileURL opens "file:path?settings" and "sqlite:path", with or without slashes before
+// the path.
 func openFileURL(ctx context.Context, dsn string) (*sql.DB, error) {
 	rest := dsn[len(sqliteScheme.FindString(dsn)):]
 	if strings.HasPrefix(strings.ToLower(dsn), "file://") {

@@ -15,8 +15,8 @@ import (
 	"github.com/shardid/shardid/internal/dialect"
 )
 
-// openPostgres opens postgres://user:password@host:port/database?settings. What the name
-// leaves out, pgx takes from PGPASSWORD, PGSSLMODE and their like.
+// openPostgres opens postgres://user:password@host:port/database?settings. Missing parts
+// are taken by pgx from PGPASSWORD, PGSSLMODE and similar variables.
 func openPostgres(ctx context.Context, dsn string) (*sql.DB, error) {
 	shown := dialect.RedactDSN(dsn)
 	u, err := parseURL(dsn, "postgres://user:password@host:5432/shop")
@@ -26,7 +26,7 @@ func openPostgres(ctx context.Context, dsn string) (*sql.DB, error) {
 	if strings.TrimPrefix(u.Path, "/") == "" {
 		return nil, input.Errorf("%s names no database; add it at the end, as in postgres://user:password@host:5432/shop", shown)
 	}
-	u.Scheme = "postgres" // pgx knows it in small letters alone
+	u.Scheme = "postgres" // pgx knows it only in lower case
 	c, err := pgx.ParseConfig(u.String())
 	if err != nil { // the driver's text may quote any part of the name
 		return nil, input.Errorf("%s cannot be read; check its settings, and write it as postgres://user:password@host:5432/shop", shown)

@@ -12,18 +12,18 @@ import (
 	"github.com/shardid/shardid/internal/dialect"
 )
 
-// parseURL reads the name of a server. form is how it should be written.
+// parseURL parses the name of a server. form is the expected form, for the error.
 func parseURL(dsn, form string) (*url.URL, error) {
 	u, err := url.Parse(dsn)
-	// A bare /, ? or # in a password would make the rest of it another part of the URL,
-	// and show it in what the driver says about that part.
+	// An unescaped /, ? or # in a password would make the rest of the password another part of
+	// the URL, which the driver's errors show.
 	if err != nil || u.Hostname() == "" || strings.Contains(u.Path+u.RawQuery, "@") || u.Fragment != "" {
 		return nil, input.Errorf("%s is not a URL of the form %s; write special characters in the password as %%XX", dialect.RedactDSN(dsn), form)
 	}
 	return u, nil
 }
 
-// refused is the error of a server that does not answer or does not let the user in.
+// refused is the error for a server that does not answer or refuses the user.
 func refused(shown string, err error, password string) error {
 	return input.Errorf("cannot connect to %s: %w; check the address, the user and the password, and that the user has rights on the database", shown, scrubbed{err, password})
 }

@@ -38,8 +38,7 @@ func OpenFile(ctx context.Context, path string) (*sql.DB, error) {
 	return openFile(ctx, path, "", dialect.RedactDSN(path))
 }
 
-// openFile keeps the settings but the one that says how to open the file.
-// shown is how the user called the file.
+// openFile keeps the settings except the mode. shown is the name that the user gave.
 func openFile(ctx context.Context, path, settings, shown string) (*sql.DB, error) {
 	if err := checkFile(path, shown); err != nil {
 		return nil, err
@@ -81,9 +80,9 @@ func checkFile(path, shown string) error {
 	return nil
 }
 
-// idleWAL reports whether the file is in WAL mode and nobody has it open. SQLite
-// would make files beside it even to read, and leave them, unless it is told
-// that the file does not change.
+// idleWAL reports whether the file is in WAL mode and nobody has it open. SQLite would
+// create files beside it even for reading, and leave them there, unless the file is
+// declared immutable.
 func idleWAL(path string) bool {
 	if exists(path + "-wal") {
 		return false
@@ -93,7 +92,7 @@ func idleWAL(path string) bool {
 		return false
 	}
 	defer func() { _ = f.Close() }() // only read
-	const readVersion = 19           // its place in the file's header
+	const readVersion = 19           // its offset in the file's header
 	var header [readVersion + 1]byte
 	_, err = io.ReadFull(f, header[:])
 	return err == nil && header[readVersion] == 2

@@ -12,20 +12,20 @@ import (
 	"github.com/shardid/shardid/internal/sqlrun"
 )
 
-// Missing is what becomes of a SQLite file that does not exist.
+// Missing says what to do with a SQLite file that does not exist.
 type Missing int
 
 const (
-	// Refused makes it an error.
+	// Refused returns an error.
 	Refused Missing = iota
-	// Made makes the file.
+	// Made creates the file.
 	Made
-	// Empty opens a database without tables in its place, for those who only look.
+	// Empty opens an empty database in memory instead, for commands that only read.
 	Empty
 )
 
-// OpenForWriting opens the database that dsn names, as Open does, for reading
-// and writing. The caller closes it.
+// OpenForWriting opens the database with the name dsn, as Open does, for reading and
+// writing. The caller closes it.
 func OpenForWriting(ctx context.Context, dsn string, missing Missing) (*sql.DB, error) {
 	if dsn == "" || isServer(dsn) || sqliteScheme.MatchString(dsn) && !exists(dsn) {
 		if sqliteScheme.MatchString(dsn) {
@@ -41,8 +41,8 @@ func OpenForWriting(ctx context.Context, dsn string, missing Missing) (*sql.DB, 
 	if err != nil {
 		return nil, err
 	}
-	// Where several make a file at once, SQLite does not wait for the one that turns
-	// it to WAL, whatever busy_timeout says.
+	// When several processes create a file at once, SQLite does not wait for the one that
+	// switches it to WAL, whatever busy_timeout is.
 	if err := sqlrun.Retry(ctx, nil, func() error { return db.PingContext(ctx) }); err != nil {
 		return nil, errors.Join(input.Errorf("%s cannot be opened for writing: %w", dialect.RedactDSN(dsn), err), db.Close())
 	}

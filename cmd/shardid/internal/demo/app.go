@@ -9,15 +9,14 @@ import (
 	"github.com/shardid/shardid/sharding"
 )
 
-// app is an application, written with GORM or with sqlx. It is the same before
-// and after the switch and does not ask which it is: its router does. It is safe
-// for concurrent use.
+// app is an application, written with GORM or with sqlx. Its code is the same before and
+// after the switch: its router finds the serving database. It is safe for concurrent use.
 type app interface {
-	// create inserts a row and its children, none of which has a key, and returns
-	// them with the keys they were given: a pointer to a struct, and to a slice of
-	// structs that is invalid when there are none.
+	// create inserts a row and its children, which have no keys yet, and returns them with
+	// their keys: a pointer to a struct, and to a slice of structs that is invalid when there
+	// are none.
 	create(ctx context.Context, d draft, in repeat) (parent, children reflect.Value, err error)
-	// update gives a row these values; its key and its sharding key stay.
+	// update sets these values of a row; its key and its sharding key stay.
 	update(ctx context.Context, m *model, stored []any) error
 	// remove deletes the row with this key and its children, in one transaction.
 	remove(ctx context.Context, key int64) error
@@ -25,8 +24,8 @@ type app interface {
 	find(ctx context.Context, key int64) (parent, children reflect.Value, err error)
 }
 
-// repeat does something that fails as a whole until it succeeds, or fails for
-// good.
+// repeat calls something, which fails without effect, until it succeeds or fails
+// permanently.
 type repeat func(ctx context.Context, something func() error) error
 
 // models are the structs of the parent and, unless nil, of the child.
@@ -48,12 +47,12 @@ func (m models) childFirst() []*model {
 	return []*model{m.child, m.parent}
 }
 
-// draft is what a new parent and its children will contain.
+// draft is the content of a new parent and its children.
 type draft struct {
 	models
 
 	content  sample
-	contents []sample // of the children
+	contents []sample // content of the children
 }
 
 // row returns a pointer to a new struct of the parent.
@@ -74,8 +73,8 @@ const (
 	ViaSQLX = "sqlx"
 )
 
-// deploy returns the two applications, each with a router of its own, as two
-// programs have. They share the generators.
+// deploy returns the two applications, each with its own router, as two programs have. They
+// share the generators.
 func deploy(ctx context.Context, c *control, dbs sharding.DBs, all []*table) (map[string]app, error) {
 	var routers [2]*sharding.Router
 	for i := range routers {
@@ -96,10 +95,10 @@ func deploy(ctx context.Context, c *control, dbs sharding.DBs, all []*table) (ma
 	return map[string]app{ViaGORM: viaGORM, ViaSQLX: viaSQLX}, err
 }
 
-// liveName is what routers call the database that is migrated.
+// liveName is the routers' name for the database that is migrated.
 const liveName = "live"
 
-// moving is what the routers of the applications know of the migration.
+// moving is the routers' configuration of the migration.
 func moving(all []*table) sharding.Migration {
 	m := sharding.Migration{Source: liveName, Tables: map[string]string{}, Patience: 10 * maxPause}
 	for _, t := range all {

@@ -11,24 +11,24 @@ import (
 	"github.com/shardid/shardid/sharding"
 )
 
-// The databases and tables that rows are spread over. There are more slots than
-// tables, so that a slot can move to a new table later.
+// Rows are spread over these databases and tables. There are more slots than tables, so
+// that a slot can move to a new table later.
 const (
 	databases = 2
 	tables    = 8 // in all databases together
 	slotBits  = 10
 )
 
-// MaxRows bounds Config.Rows: beyond it, it is not a demonstration any more.
+// MaxRows bounds Config.Rows, so that a demonstration does not take too long.
 const MaxRows = 10_000_000
 
 // Config says what to migrate, and where to.
 type Config struct {
-	// Dir is where Run puts its folder; it is made if it is missing. Defaults to
-	// a new temporary directory.
+	// Dir is the directory in which Run creates its folder; it is created if it is missing.
+	// Defaults to a new temporary directory.
 	Dir string
 
-	// File is an existing SQLite database. Defaults to none: Run makes one.
+	// File is an existing SQLite database. Defaults to none: Run creates one.
 	File string
 
 	// Table is the table of File that is sharded by its key. It is required with
@@ -36,24 +36,23 @@ type Config struct {
 	Table string
 
 	// Child is a table of File and its column that refers to the key of Table, as
-	// "order_items.order_id"; its rows go where their parents are. Defaults to
-	// none.
+	// "order_items.order_id"; its rows go to the shards of their parents. Defaults to none.
 	Child string
 
-	// Rows is the number of orders in the database that Run makes, from 1 to
-	// MaxRows. It is required without File.
+	// Rows is the number of orders in the database that Run creates, from 1 to MaxRows. It is
+	// required without File.
 	Rows int
 
-	// Progress is told of each phase. It is required.
+	// Progress gets each phase. It is required.
 	Progress Progress
 
-	// BeforeCheck is called when the migration is over, before what it did is
-	// compared. Tests break the shards with it. Defaults to nothing.
+	// BeforeCheck is called after the migration and before the verification. Tests corrupt the
+	// shards with it. Defaults to no call.
 	BeforeCheck func(ctx context.Context, router *sharding.Router) error
 }
 
-// Progress is told of the phases of Run: Begin and End by the goroutine of Run,
-// Add by any.
+// Progress shows the phases of Run. Begin and End are called by the goroutine of Run, Add
+// by any.
 type Progress interface {
 	Begin(phase string, total int64)
 	Add(n int64)
@@ -63,7 +62,7 @@ type Progress interface {
 func (c Config) validate() error {
 	switch {
 	case c.File == "" && (c.Table != "" || c.Child != ""):
-		return input.Errorf("--table and --child describe a database of yours; name its file with --db")
+		return input.Errorf("--table and --child are for your own database; name its file with --db")
 	case c.File == "" && (c.Rows < 1 || c.Rows > MaxRows):
 		return input.Errorf("--rows is %d; give a number from 1 to %d", c.Rows, MaxRows)
 	case c.File != "" && c.Table == "":

@@ -14,23 +14,23 @@ import (
 	"github.com/shardid/shardid/schema"
 )
 
-// The old database gives ids by itself until the switch; the margin is for these,
-// and more than its writers can use up while a demonstration lasts.
+// The old database gives ids by itself until the switch. The margin is larger than the
+// number of ids that its writers use during a demonstration.
 const (
 	seedMargin  = 1_000_000
 	segmentStep = 1000
 )
 
-// control is the database that keeps the counters, the generators that take their
-// ids from it, one for each table, called like it, and what else is open.
+// control is the database that keeps the counters, the generators that take ids from it,
+// one per table under the table's name, and other open databases.
 type control struct {
 	db         *sql.DB
 	generators keygen.Set
 	open       []io.Closer
 }
 
-// install makes shardid's own tables and a counter for each table, above all
-// ids that the source has given.
+// install creates shardid's own tables, and for each table a counter above all ids that the
+// source has given.
 func install(ctx context.Context, f folder, all []*table) (*control, error) {
 	db, err := f.create(ctx, controlFile)
 	if err != nil {

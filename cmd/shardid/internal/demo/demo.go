@@ -18,10 +18,10 @@ import (
 	"github.com/shardid/shardid/schema/migrate"
 )
 
-// Result is what Run did. A row is a row of the table or of its child.
+// Result is the result of Run. A row is a row of the table or of its child.
 type Result struct {
 	SourceRows   int64   `json:"source_rows"`   // rows in the source
-	CopiedRows   int64   `json:"copied_rows"`   // of them, those that are on shards
+	CopiedRows   int64   `json:"copied_rows"`   // rows of the source that are on shards
 	InsertedGORM int64   `json:"inserted_gorm"` // new rows that stay
 	InsertedSQLX int64   `json:"inserted_sqlx"`
 	Lost         int64   `json:"lost"`
@@ -30,10 +30,10 @@ type Result struct {
 	Seconds      float64 `json:"seconds"`
 	Shards       []Shard `json:"shards"`
 
-	UpdatedRows    int64   `json:"updated_rows"`     // by the writers, in all
-	DeletedRows    int64   `json:"deleted_rows"`     // by the writers, who had inserted them besides
+	UpdatedRows    int64   `json:"updated_rows"`     // by all writers
+	DeletedRows    int64   `json:"deleted_rows"`     // rows that the writers inserted and deleted again
 	SwitchPauseMS  float64 `json:"switch_pause_ms"`  // how long the tables were closed
-	LongestPauseMS float64 `json:"longest_pause_ms"` // that a writer saw in the whole migration
+	LongestPauseMS float64 `json:"longest_pause_ms"` // longest wait of a writer during the whole migration
 
 	Apps  map[string]Writes `json:"-"` // by the names of the applications
 	Dir   string            `json:"-"` // the folder of everything that was written
@@ -43,7 +43,7 @@ type Result struct {
 // File is a database that the demo read or wrote.
 type File struct{ Path, Holds string }
 
-// Verdict returns what is wrong with the shards.
+// Verdict returns the numbers of wrong rows on the shards.
 func (r Result) Verdict() Verdict { return Verdict{r.Lost, r.Duplicates, r.Misrouted} }
 
 // Run migrates a database to shards while applications go on writing to it.
@@ -65,20 +65,20 @@ func Run(ctx context.Context, cfg Config) (Result, error) {
 type run struct {
 	Config
 
-	made    bool // the source was made by this run
+	made    bool // this run created the source
 	folder  folder
 	source  *source
 	live    *sql.DB // the copy of the source that applications work with
 	control *control
 	shards  *shards
 	job     *migrate.Job
-	copied  atomic.Int64 // rows, by the migration
+	copied  atomic.Int64 // rows copied by the migration
 	apps    map[string]app
 	traffic *traffic
 	result  Result
 }
 
-// run does the phases, and stops behind the one that finds something wrong.
+// run runs the phases, and stops after a phase that finds an error.
 func (r *run) run(ctx context.Context) error {
 	for _, phase := range []func(context.Context) error{
 		r.makeSource, r.inspect, r.install, r.migrate, r.verify, r.readBack,
@@ -110,7 +110,7 @@ func (r *run) close() error {
 	return errors.Join(append(errs, r.folder.close())...)
 }
 
-// makeSource makes a database, unless the user has one.
+// makeSource creates a database, unless the user has named one.
 func (r *run) makeSource(ctx context.Context) (err error) {
 	if r.File != "" {
 		return nil
@@ -133,8 +133,8 @@ func (r *run) makeSource(ctx context.Context) (err error) {
 	return nil
 }
 
-// inspect opens the source and finds out what is to be moved. It is the last
-// phase that may find a mistake of the user's.
+// inspect opens the source and reads the tables that are to be moved. It is the last phase
+// that may find a mistake of the user.
 func (r *run) inspect(ctx context.Context) (err error) {
 	r.Progress.Begin("inspect", 0)
 	childTable, childColumn := r.child()
@@ -157,8 +157,8 @@ func (r *run) inspect(ctx context.Context) (err error) {
 	return nil
 }
 
-// install makes the databases: the copy that is migrated, counters above the ids
-// in use, and shards without tables.
+// install creates the databases: the copy that is migrated, counters above the ids in use,
+// and shards without tables.
 func (r *run) install(ctx context.Context) (err error) {
 	if r.folder.path == "" {
 		if r.folder, err = makeFolder(r.Dir); err != nil {
@@ -203,7 +203,7 @@ func (r *run) listFiles() {
 	}
 }
 
-// readBack counts a row that an application cannot find by its id as lost.
+// readBack counts each row as lost that an application cannot find by its id.
 func (r *run) readBack(ctx context.Context) error {
 	r.Progress.Begin("read back", int64(len(r.apps))*(r.result.InsertedGORM+r.result.InsertedSQLX))
 	wrong, err := r.traffic.readBack(ctx, r.apps)
@@ -219,8 +219,8 @@ func (r *run) readBack(ctx context.Context) error {
 	return nil
 }
 
-// verify compares all shards with the source and what the writers were told is
-// done, for each table.
+// verify compares all shards with the source and with the writes that were acknowledged,
+// for each table.
 func (r *run) verify(ctx context.Context) error {
 	if r.BeforeCheck != nil {
 		if err := r.BeforeCheck(ctx, r.shards.router); err != nil {

@@ -18,8 +18,8 @@ import (
 	"github.com/shardid/shardid/internal/dialect"
 )
 
-// The folder that everything is written to, and the file by which a later run
-// knows that it may replace what is in there.
+// Everything is written into this folder. By the marker a later run knows that it may
+// replace the folder's files.
 const (
 	folderName = "shardid-demo"
 	markerName = "made-by-shardid-demo"
@@ -51,15 +51,15 @@ func shardNames() []string {
 }
 
 // errLocked: another run has the folder.
-var errLocked = errors.New("another demo is at work there")
+var errLocked = errors.New("another demo is running there")
 
-// folder is the directory that a run writes to.
+// folder is the directory into which a run writes.
 type folder struct {
 	path   string
 	marker *os.File // locked while the run lasts
 }
 
-// checkFolder finds before anything is written whether dir can be used.
+// checkFolder checks, before anything is written, whether dir can be used.
 func checkFolder(dir, source string) error {
 	if dir == "" {
 		return nil
@@ -68,7 +68,7 @@ func checkFolder(dir, source string) error {
 		return input.Errorf("--dir %s looks like a database with a password; name a directory", dialect.RedactDSN(dir))
 	}
 	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
-		return input.Errorf("--dir %s is a file; name a directory, or one that can be made", dir)
+		return input.Errorf("--dir %s is a file; name a directory, or one that can be created", dir)
 	}
 	path := filepath.Join(dir, folderName)
 	entries, err := os.ReadDir(path)
@@ -85,7 +85,7 @@ func checkFolder(dir, source string) error {
 
 // checkSource refuses to migrate a database that this run would replace.
 func (f folder) checkSource(source string) error {
-	given, missing := os.Stat(source) // what is wrong with it, opening it will say
+	given, missing := os.Stat(source) // opening the file reports errors
 	for _, name := range ownFiles() {
 		if own, err := os.Stat(f.file(name)); err == nil && missing == nil && os.SameFile(own, given) {
 			return input.Errorf("--db %s is a file that this run would replace; choose another --dir", source)
@@ -94,13 +94,13 @@ func (f folder) checkSource(source string) error {
 	return nil
 }
 
-// makeFolder makes the folder, without what an earlier run left there, and
-// takes it for this run until it is closed. dir is one that checkFolder accepted.
+// makeFolder creates the folder, removes the files of an earlier run, and locks the folder
+// for this run until it is closed. checkFolder must have accepted dir.
 func makeFolder(dir string) (folder, error) {
 	if dir == "" {
 		temporary, err := os.MkdirTemp("", "shardid-")
 		if err != nil {
-			return folder{}, input.Errorf("no temporary directory can be made: %w; name a directory with --dir, or set TMPDIR to one", err)
+			return folder{}, input.Errorf("no temporary directory can be created: %w; name a directory with --dir, or set TMPDIR to one", err)
 		}
 		dir = temporary
 	}
@@ -109,7 +109,7 @@ func makeFolder(dir string) (folder, error) {
 		return folder{}, err
 	}
 	if err := os.MkdirAll(path, 0o750); err != nil {
-		return folder{}, input.Errorf("%s cannot be made: %w; choose another --dir", path, err)
+		return folder{}, input.Errorf("%s cannot be created: %w; choose another --dir", path, err)
 	}
 	f := folder{path: path}
 	if err := f.take(); err != nil {
@@ -121,7 +121,7 @@ func makeFolder(dir string) (folder, error) {
 	return f, nil
 }
 
-// take locks the marker: it must not change under the eyes of another run.
+// take locks the marker, so that no other run uses the folder.
 func (f *folder) take() error {
 	marker, err := os.OpenFile(f.file(markerName), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -138,7 +138,7 @@ func (f *folder) take() error {
 	return nil
 }
 
-// close lets other runs have the folder.
+// close unlocks the folder.
 func (f folder) close() error {
 	if f.marker == nil {
 		return nil
@@ -157,8 +157,8 @@ func (f folder) clean() error {
 
 func (f folder) file(name string) string { return filepath.Join(f.path, name) }
 
-// Writers queue up for twenty seconds, and take their lock at BEGIN, because
-// SQLite refuses one that turns from reading to writing behind another's back.
+// Writers wait up to twenty seconds for the lock, and take it at BEGIN: SQLite refuses a
+// transaction that begins with reading and writes after another one has written.
 const writable = "mode=rwc&_txlock=immediate&_pragma=busy_timeout(20000)&_pragma=journal_mode(wal)&_pragma=synchronous(off)"
 
 // create opens a new database in the folder.
@@ -179,6 +179,6 @@ func (f folder) create(ctx context.Context, name string) (*sql.DB, error) {
 	return db, nil
 }
 
-// connections is enough for a cursor on each table of a database, all writers and
-// the migration.
+// connections is enough for a cursor on each table of a database, all writers and the
+// migration.
 const connections = 2*tables + 2*writersPerApp + 4

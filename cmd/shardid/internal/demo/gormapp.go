@@ -15,7 +15,7 @@ import (
 	"github.com/shardid/shardid/sharding"
 )
 
-// gormApp is an application with the plugin.
+// gormApp is an application with the plugin of package gormplugin.
 type gormApp struct {
 	db     *gorm.DB
 	models models
@@ -31,8 +31,8 @@ func newGormApp(c *control, router *sharding.Router, m models) (*gormApp, error)
 	return &gormApp{db, m}, db.Use(gormplugin.New(gormplugin.Config{Generators: c.generators, Router: router}))
 }
 
-// create does all in one transaction, which begins again with new structs: in
-// those of an attempt are the keys of a row that is not there.
+// create inserts everything in one transaction. A repeated transaction gets new structs,
+// because those of the failed attempt have keys of rows that do not exist.
 func (g *gormApp) create(ctx context.Context, d draft, in repeat) (parent, children reflect.Value, err error) {
 	err = in(ctx, func() error {
 		return g.db.WithContext(ctx).Transaction(func(tx *gorm.DB) error {

@@ -8,9 +8,8 @@ import (
 	"sync"
 )
 
-// ledger is what should be stored in one table, as far as it is not what the
-// source has: the writers note here what they were told is done. It is safe for
-// concurrent use.
+// ledger has the rows of one table that must differ from the source: the writers record
+// here the writes that were acknowledged. It is safe for concurrent use.
 type ledger struct {
 	table *table
 
@@ -40,15 +39,15 @@ func (l *ledger) change(row []any) {
 	l.changed[key] = row
 }
 
-// remove is for rows that are new: those of the source are never deleted, so
-// that their number is known in advance.
+// remove records a deleted new row. Rows of the source are never deleted, so that their
+// number is known in advance.
 func (l *ledger) remove(row []any) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.made, l.table.keyOf(row))
 }
 
-// now returns the row of the source as it should be.
+// now returns the row of the source with its acknowledged changes.
 func (l *ledger) now(row []any) []any {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -10,16 +10,16 @@ import (
 	"os"
 )
 
-// The file that applications work with until the switch: a copy of the source,
-// which stays as it is and tells in the end what should have become of it.
+// The applications work with this file until the switch. It is a copy of the source, which
+// is not changed, so that the verification can compare with it.
 const liveFile = "live.db"
 
-// bindLimit keeps statements small: the driver's time for binding grows with
+// bindLimit keeps statements small: the time that the driver needs for binding grows with
 // the square of the number of parameters.
 const bindLimit = 128
 
-// makeLive makes the copy. A source that the demo has made is copied as a file,
-// foreign keys and all; of a user's only the tables that are to be sharded.
+// makeLive creates the copy. A source that the demo has created is copied as a file, with
+// its foreign keys; of a user's source, only the tables that are to be sharded are copied.
 func makeLive(ctx context.Context, f folder, s *source, made bool) (*sql.DB, error) {
 	if made {
 		if err := copyFile(f.file(sourceFile), f.file(liveFile)); err != nil {
@@ -42,7 +42,7 @@ func copyFile(from, to string) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = in.Close() }()                                     // only read
+	defer func() { _ = in.Close() }()                                     // the file is only read
 	out, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600) //nolint:gosec // as above
 	if err != nil {
 		return err

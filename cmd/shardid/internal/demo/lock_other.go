@@ -6,6 +6,6 @@ package demo
 
 import "os"
 
-// lock does nothing: elsewhere a database that another run has open cannot be
-// removed, which stops this one.
+// lock does nothing: on this system a database that another run has open cannot be removed,
+// which stops this run.
 func lock(*os.File) error { return nil }

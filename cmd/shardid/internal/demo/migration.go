@@ -14,12 +14,11 @@ import (
 	"github.com/shardid/shardid/schema/migrate"
 )
 
-// jobName is that of the migration in its own tables.
+// jobName is the name of the migration in its own tables.
 const jobName = "demo"
 
-// maxPause is how long writers may wait at the switch: it is only reached on a
-// machine that is busy with other things, and then the switch is tried again with
-// slower writers.
+// maxPause is how long writers may wait at the switch. It is only reached on an overloaded
+// machine, and then the switch is tried again with slower writers.
 const maxPause = 10 * time.Second
 
 // attempts is how often the switch is tried.
@@ -44,13 +43,13 @@ func (r *run) newJob() (*migrate.Job, error) {
 	return migrate.New(cfg)
 }
 
-// migrate takes the tables to the shards under the eyes of the writers.
+// migrate moves the tables to the shards while the writers are running.
 func (r *run) migrate(ctx context.Context) error {
 	ctx = r.traffic.start(ctx, r.apps)
 	for _, phase := range []func(context.Context) error{r.write, r.copy, r.checkLive, r.cutover, r.serve, r.finalize} {
 		if err := phase(ctx); err != nil {
 			if cause := context.Cause(ctx); cause != nil {
-				return cause // a writer's, or the user's
+				return cause // an error of a writer, or the user's interrupt
 			}
 			return err
 		}
@@ -58,7 +57,7 @@ func (r *run) migrate(ctx context.Context) error {
 	return nil
 }
 
-// write has the applications work as they did before anybody thought of shards.
+// write starts the applications, which use the live database only.
 func (r *run) write(ctx context.Context) error {
 	r.Progress.Begin("write", r.traffic.staying(len(r.apps)))
 	r.traffic.enter(beforeCopy)
@@ -84,13 +83,12 @@ func (r *run) copy(ctx context.Context) error {
 	return nil
 }
 
-// meanwhile says what the writers did since then.
+// meanwhile says how many changes the writers have made since then.
 func (r *run) meanwhile(before Writes) string {
 	return term.Number(r.traffic.all().changes()-before.changes()) + " rows changed meanwhile"
 }
 
-// checkLive follows the writers and compares all rows while it does, until they
-// are the same.
+// checkLive follows the writers and compares all rows, until there are no differences.
 func (r *run) checkLive(ctx context.Context) error {
 	r.Progress.Begin("check", r.traffic.staying(len(r.apps)))
 	before := r.traffic.all()
@@ -114,11 +112,11 @@ func (r *run) checkLive(ctx context.Context) error {
 	if last.Requeued > 0 {
 		return fmt.Errorf("the shards differ: %s", last.Divergences[0])
 	}
-	r.Progress.End(fmt.Sprintf("%s rows compared, all the same; %s", term.Number(last.Rows), r.meanwhile(before)))
+	r.Progress.End(fmt.Sprintf("%s rows compared, all equal; %s", term.Number(last.Rows), r.meanwhile(before)))
 	return nil
 }
 
-// following does something while changes are followed.
+// following runs a function while changes are followed.
 func (r *run) following(ctx context.Context, do func() error) error {
 	ctx, stop := context.WithCancel(ctx)
 	var following sync.WaitGroup
@@ -130,7 +128,7 @@ func (r *run) following(ctx context.Context, do func() error) error {
 	return errors.Join(did, err)
 }
 
-// cutover is the only moment in which writers wait.
+// cutover is the only phase in which writers wait.
 func (r *run) cutover(ctx context.Context) error {
 	r.Progress.Begin("cutover", 0)
 	r.traffic.pauseSince()
@@ -144,7 +142,7 @@ func (r *run) cutover(ctx context.Context) error {
 			return err
 		}
 		r.result.SwitchPauseMS = milliseconds(done.Pause)
-		r.Progress.End(fmt.Sprintf("tables closed for %s ms; %s brought over meanwhile, the rest before", term.Number(done.Pause.Round(time.Millisecond).Milliseconds()), term.Count(done.Drained, "change")))
+		r.Progress.End(fmt.Sprintf("tables closed for %s ms; %s copied meanwhile, the rest before", term.Number(done.Pause.Round(time.Millisecond).Milliseconds()), term.Count(done.Drained, "change")))
 		return nil
 	}
 }
@@ -153,7 +151,7 @@ func milliseconds(d time.Duration) float64 {
 	return float64(d.Round(10*time.Microsecond)) / float64(time.Millisecond)
 }
 
-// serve has the shards serve, with a way back that is kept up to date.
+// serve makes the shards serve, and keeps the source up to date for a rollback.
 func (r *run) serve(ctx context.Context) error {
 	r.Progress.Begin("serve", r.traffic.staying(len(r.apps)))
 	before := r.traffic.all()
@@ -169,11 +167,11 @@ func (r *run) serve(ctx context.Context) error {
 		return err
 	}
 	r.tell()
-	r.Progress.End(r.meanwhile(before) + " on the shards, new ids generated; carried back into the retired tables as well")
+	r.Progress.End(r.meanwhile(before) + " on the shards, new ids generated; also copied back into the retired tables")
 	return nil
 }
 
-// tell notes what the writers did and saw.
+// tell stores the writers' numbers in the result.
 func (r *run) tell() {
 	r.result.Apps = map[string]Writes{ViaGORM: r.traffic.by(ViaGORM), ViaSQLX: r.traffic.by(ViaSQLX)}
 	all := r.traffic.all()

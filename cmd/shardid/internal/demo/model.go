@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// model is the Go struct of a table that is known only at run time. For orders
-// it is what somebody would write as
+// model is the Go struct of a table that is known only at run time. For orders, a
+// programmer would write it as
 //
 //	type OrderItem struct {
 //		ID      int64  `gorm:"column:id;primaryKey" db:"id" keygen:"order_items"`
@@ -78,8 +78,8 @@ func (m *model) children(rows []sample, parent int64) reflect.Value {
 
 func (m *model) key(row reflect.Value) int64 { return row.Field(m.table.keyAt).Int() }
 
-// content lists the columns that are neither the key nor the sharding key, with
-// their values in a row.
+// content lists the columns that are neither the key nor the sharding key, with their
+// values in a row.
 func (m *model) content(stored []any) (columns []string, values []any) {
 	for i, c := range m.table.columns {
 		if i != m.table.keyAt && i != m.table.byAt {
@@ -89,7 +89,7 @@ func (m *model) content(stored []any) (columns []string, values []any) {
 	return columns, values
 }
 
-// values returns a struct as a row.
+// values returns a struct as a row of values.
 func (m *model) values(row reflect.Value) []any {
 	values := make([]any, row.NumField())
 	for i := range values {
@@ -103,7 +103,7 @@ func (m *model) values(row reflect.Value) []any {
 	return values
 }
 
-// cell is a value of whatever type a SQLite column happens to hold.
+// cell is a value of any type that a SQLite column may hold.
 type cell struct{ value any }
 
 var (
@@ -123,7 +123,7 @@ func (c *cell) Scan(v any) error {
 	return nil
 }
 
-// GormDataType tells GORM that the column has a type, though not which.
+// GormDataType tells GORM that the column has a type, without naming it.
 func (cell) GormDataType() string { return "any" }
 
 // sameValues compares rows as a driver returns them to an application, where the

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// The tables of the database that Run makes.
+// These are the tables of the database that Run creates.
 const (
 	ordersTable = "orders"
 	itemsTable  = "order_items"
@@ -35,9 +35,8 @@ CREATE TABLE order_items (
   price_cents INTEGER NOT NULL
 );`
 
-// Ids are not without gaps in a database that has been in use: every
-// hundredth order was deleted, and some of the last ones, so that the next id
-// is not the highest one plus one.
+// A database that has been in use has gaps in its ids: every hundredth order was deleted,
+// and some of the last ones, so that the next id is not the highest one plus one.
 const (
 	deletedEvery  = 100
 	deletedAtEnd  = 7
@@ -45,7 +44,7 @@ const (
 	rowsPerInsert = 20
 )
 
-// makeOrders fills db with n orders of one to three items each, always the same.
+// makeOrders inserts n orders with one to three items each; they are the same in every run.
 func makeOrders(ctx context.Context, db *sql.DB, n int, add func(int64)) error {
 	if _, err := db.ExecContext(ctx, ordersDDL); err != nil {
 		return err
@@ -68,7 +67,7 @@ func deleteOrders(ctx context.Context, db *sql.DB, given int) error {
 		fmt.Sprintf("DELETE FROM order_items WHERE order_id %% %d = 0 OR order_id > %d", deletedEvery, given-deletedAtEnd),
 		fmt.Sprintf("DELETE FROM orders WHERE id %% %d = 0 OR id > %d", deletedEvery, given-deletedAtEnd),
 		"PRAGMA wal_checkpoint(truncate)",
-		"PRAGMA journal_mode = delete", // a file of its own, which can be read without writing beside it
+		"PRAGMA journal_mode = delete", // a single file, which can be read without creating files beside it
 	} {
 		if _, err := db.ExecContext(ctx, statement); err != nil {
 			return err
@@ -77,13 +76,13 @@ func deleteOrders(ctx context.Context, db *sql.DB, given int) error {
 	return nil
 }
 
-// orderMaker makes up orders.
+// orderMaker generates orders.
 type orderMaker struct {
 	random *rand.Rand
 	clock  time.Time
 }
 
-// insert adds the orders first to last; the database numbers them so.
+// insert inserts the orders first to last, which get these numbers.
 func (o *orderMaker) insert(ctx context.Context, db *sql.DB, first, last int) error {
 	tx, err := db.BeginTx(ctx, nil)
 	if err != nil {
@@ -119,7 +118,7 @@ var (
 	goods    = []string{"LAMP", "NUT", "TENT", "ROPE", "MUG", "BOOK", "PEN", "CHAIR"}
 	notes    = []string{
 		"", "leave it at the door", `say "hello"`, "it's a gift; don't ring", "größer, bitte",
-		"请放在门口", //nolint:gosmopolitan // customers write as they like
+		"请放在门口", //nolint:gosmopolitan // notes are in any language
 		"двор, 2-й этаж", "line one\nline two", "100 % cotton?", "\\o/ -- thanks", "🚲 only",
 	}
 )
@@ -128,7 +127,7 @@ func (o *orderMaker) sku() string {
 	return fmt.Sprintf("%s-%04d", pickOne(o.random, goods), o.random.IntN(10_000))
 }
 
-// note is mostly NULL.
+// note returns NULL for most orders.
 func (o *orderMaker) note() any {
 	if o.random.IntN(4) > 0 {
 		return nil
@@ -143,7 +142,7 @@ func (o *orderMaker) next() string {
 
 func pickOne(r *rand.Rand, from []string) string { return from[r.IntN(len(from))] }
 
-// inserter collects rows into statements of several.
+// inserter collects rows into statements with several rows.
 type inserter struct {
 	tx      *sql.Tx
 	into    string

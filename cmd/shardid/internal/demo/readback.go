@@ -12,8 +12,8 @@ import (
 	"gorm.io/gorm"
 )
 
-// readBack finds every new row by its parent's key through every application
-// and returns how many are not as they should be.
+// readBack finds every new row by its parent's key through every application, and returns
+// how many are missing or different.
 func (t *traffic) readBack(ctx context.Context, apps map[string]app) (int64, error) {
 	var all []made
 	for _, w := range t.writers {

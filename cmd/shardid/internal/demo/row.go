@@ -12,7 +12,7 @@ import (
 	"math"
 )
 
-// querier is what rows are read from.
+// querier is a database or a transaction from which rows are read.
 type querier interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 }
@@ -24,7 +24,7 @@ func eachRow(ctx context.Context, q querier, columns int, f func([]any) error, q
 	if err != nil {
 		return err
 	}
-	defer func() { _ = c.close() }() // next tells all
+	defer func() { _ = c.close() }() // next returns every error
 	for {
 		row, err := c.next()
 		if err != nil || row == nil {
@@ -43,14 +43,14 @@ type cursor struct {
 }
 
 func openCursor(ctx context.Context, q querier, columns int, query string, args ...any) (*cursor, error) {
-	rows, err := q.QueryContext(ctx, query, args...) //nolint:rowserrcheck // next does
+	rows, err := q.QueryContext(ctx, query, args...) //nolint:rowserrcheck // next checks Err
 	if err != nil {
 		return nil, err
 	}
 	return &cursor{rows, columns}, nil
 }
 
-// next returns the next row, nil behind the last one.
+// next returns the next row, nil after the last one.
 func (c *cursor) next() ([]any, error) {
 	if !c.rows.Next() {
 		return nil, c.rows.Err()
@@ -72,8 +72,8 @@ func (c *cursor) next() ([]any, error) {
 
 func (c *cursor) close() error { return c.rows.Close() }
 
-// encode appends a row to buf so that two rows are the same, types and bytes,
-// when their encodings are.
+// encode appends a row to buf. Two rows have equal encodings only if their types and bytes
+// are equal.
 func encode(buf []byte, row []any) []byte {
 	for _, v := range row {
 		switch v := v.(type) {
@@ -94,11 +94,11 @@ func encode(buf []byte, row []any) []byte {
 	return buf
 }
 
-// sameRow reports whether two rows are the same, types and bytes.
+// sameRow reports whether types and bytes of two rows are equal.
 func sameRow(a, b []any) bool { return bytes.Equal(encode(nil, a), encode(nil, b)) }
 
-// checksum is a row's part of the checksum of its table, the sum over all rows.
-// A sum, unlike XOR, does not cancel rows that occur twice.
+// checksum is a row's part of the checksum of its table, which is the sum over all rows.
+// Unlike XOR, a sum does not cancel duplicate rows.
 func checksum(encoded []byte) uint64 {
 	h := fnv.New64a()
 	_, _ = h.Write(encoded) // cannot fail

@@ -7,16 +7,16 @@ import (
 	"slices"
 )
 
-// samplesPerTable is how many existing rows serve as the content of new ones.
+// samplesPerTable is how many existing rows are used as the content of new ones.
 const samplesPerTable = 400
 
 // sample is a row of the source.
 type sample struct {
-	stored []any // as SQLite holds it
-	read   []any // as the driver returns it to an application
+	stored []any // as SQLite stores it
+	read   []any // as the driver returns it
 }
 
-// takeSamples reads rows of t, evenly over its keys.
+// takeSamples reads rows of t, spread evenly over its keys.
 func takeSamples(ctx context.Context, s *source, t *table) ([]sample, error) {
 	key, n := quote(t.key), len(t.columns)
 	every := max(1, t.rows/samplesPerTable)

@@ -13,15 +13,15 @@ import (
 	"github.com/shardid/shardid/sharding"
 )
 
-// shards are the databases that rows are spread over.
+// shards are the databases over which rows are spread.
 type shards struct {
 	dbs    sharding.DBs
-	router *sharding.Router // leads to them, whoever serves
+	router *sharding.Router // leads to them, whether they serve or not
 }
 
-// makeShards makes the databases, in which the migration will make the tables.
-// Children go by their parent's key, with the same rule and a map of the same
-// shape, so that they lie beside their parents.
+// makeShards creates the databases, in which the migration will create the tables. Children
+// use their parent's key, with the same rule and a map of the same form, so that they lie
+// in their parents' databases.
 func makeShards(ctx context.Context, f folder, all []*table) (*shards, error) {
 	s := &shards{dbs: sharding.DBs{}}
 	for _, name := range shardNames() {
@@ -38,8 +38,8 @@ func makeShards(ctx context.Context, f folder, all []*table) (*shards, error) {
 	return s, nil
 }
 
-// and returns the shards and the database that is migrated to them, as the
-// applications know them.
+// and returns the shards and the database that is migrated to them, under the names that
+// the applications use.
 func (s *shards) and(live *sql.DB) sharding.DBs {
 	dbs := maps.Clone(s.dbs)
 	dbs[liveName] = live
@@ -61,8 +61,8 @@ func newRouter(dbs sharding.DBs, all []*table, options ...sharding.Option) (*sha
 	return router, nil
 }
 
-// checkLayout finds before anything is written whether the tables can be laid
-// out: two names may differ too little, or leave no room for what is added.
+// checkLayout checks, before anything is written, whether the physical tables can be named:
+// names may be too similar or too long.
 func checkLayout(all []*table) error {
 	dbs := sharding.DBs{}
 	for _, name := range shardNames() {

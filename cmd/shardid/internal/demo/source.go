@@ -20,12 +20,12 @@ import (
 type source struct {
 	path   string
 	db     *sql.DB
-	tx     *sql.Tx // what it sees does not change
+	tx     *sql.Tx // a snapshot
 	tables []*table
 }
 
-// openSource opens the file and finds out all about the table and, when it is
-// not "", its child.
+// openSource opens the file and reads the definitions of the table and, when it is not "",
+// of its child.
 func openSource(ctx context.Context, path, name, childName, childColumn string) (*source, error) {
 	db, err := database.OpenFile(ctx, path)
 	if err != nil {
@@ -40,7 +40,7 @@ func openSource(ctx context.Context, path, name, childName, childColumn string) 
 
 func (s *source) close() error {
 	if s.tx != nil {
-		_ = s.tx.Rollback() // it only read
+		_ = s.tx.Rollback() // it was only used for reading
 	}
 	return s.db.Close()
 }
@@ -72,7 +72,7 @@ func (s *source) read(ctx context.Context, name, childName, childColumn string) 
 	return checkReference(report, parent, child)
 }
 
-// table reads what is needed to know about one table.
+// table reads the definition and the number of rows of one table.
 func (s *source) table(ctx context.Context, report schema.Report, name string) (*table, error) {
 	found, err := pick(report, name)
 	if err != nil {
@@ -141,7 +141,7 @@ func (s *source) readColumns(ctx context.Context, t *table) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = rows.Close() }() // rows.Err tells all
+	defer func() { _ = rows.Close() }() // rows.Err returns every error
 	for rows.Next() {
 		c, err := scanColumn(rows, t.name)
 		if err != nil {
@@ -171,7 +171,7 @@ func scanColumn(rows *sql.Rows, table string) (column, error) {
 	return c, checkName("column", c.name)
 }
 
-// relate makes parent decide where the rows of child lie.
+// relate makes the sharding key of parent the one of child, too.
 func (s *source) relate(ctx context.Context, parent, child *table, column string) error {
 	i := child.index(column)
 	switch {
@@ -189,8 +189,7 @@ func (s *source) relate(ctx context.Context, parent, child *table, column string
 	return err
 }
 
-// checkReference refuses a column that the database itself says is about another
-// table.
+// checkReference refuses a column with a foreign key to another table.
 func checkReference(report schema.Report, parent, child *table) error {
 	found, err := pick(report, child.name)
 	if err != nil {
@@ -212,8 +211,8 @@ func (t *table) names() []string {
 	return names
 }
 
-// collationsOf reads the COLLATE of each column from a CREATE TABLE statement;
-// no pragma tells them. Column names are in lower case.
+// collationsOf parses the COLLATE of each column from a CREATE TABLE statement, because no
+// pragma returns it. Column names are in lower case.
 func collationsOf(create string) map[string]string {
 	found := map[string]string{}
 	s := sqltext.NewScanner(create, sqltext.SQLite)
@@ -246,7 +245,7 @@ func nesting(sql string, t sqltext.Token) int {
 	return 0
 }
 
-// ident also takes 'name', which SQLite accepts where a name is needed.
+// ident also accepts 'name', as SQLite does where a name is needed.
 func ident(sql string, t sqltext.Token) string {
 	if t.Kind == sqltext.String {
 		return strings.ReplaceAll(strings.Trim(t.Text(sql), "'"), "''", "'")

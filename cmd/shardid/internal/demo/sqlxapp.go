@@ -13,8 +13,8 @@ import (
 	"github.com/shardid/shardid/sqlxhook"
 )
 
-// sqlxApp sends its statements to the routed database, each with the sharding key,
-// which is the parent's key.
+// sqlxApp sends its statements to the routed database, each with the sharding key, which is
+// the parent's key.
 type sqlxApp struct {
 	hook   *sqlxhook.Hook
 	db     *sqlx.DB
@@ -30,9 +30,9 @@ func newSqlxApp(c *control, router *sharding.Router, m models) (*sqlxApp, error)
 	return &sqlxApp{hook, sqlx.NewDb(routed, "sqlite"), m}, err
 }
 
-// create makes two statements, each of which waits for the switch by itself: a
-// transaction would have to know the key beforehand, which the database gives
-// until then.
+// create sends two statements outside of a transaction, each of which waits for the switch
+// by itself: a routed transaction would need the key in advance, which the database gives
+// until the switch.
 func (s *sqlxApp) create(ctx context.Context, d draft, in repeat) (parent, children reflect.Value, err error) {
 	err = in(ctx, func() error {
 		parent = d.row()

@@ -17,8 +17,8 @@ type table struct {
 	by      string // its sharding key: the primary key, or the parent's
 	next    int64  // the lowest id the source has not given
 	rows    int64
-	unique  []string // what is said about each unique key, none of which is kept
-	strict  bool     // checks the types of values
+	unique  []string // a message about each unique key; none is kept
+	strict  bool     // whether SQLite checks the types of values
 	columns []column
 	keyAt   int // the position of key among the columns
 	byAt    int // the position of by
@@ -57,9 +57,9 @@ func integer(v any) int64 {
 
 func quote(name string) string { return dialect.SQLite{}.Quote(name) }
 
-// selectColumns lists the columns so that the driver returns them as they are
-// stored. It turns the text in a DATETIME column into a time, which could not be
-// stored again byte by byte, but it does not know the type of an expression.
+// selectColumns lists the columns as expressions, so that the driver returns them as they
+// are stored. It would turn the text in a DATETIME column into a time, which could not be
+// stored again byte by byte, but does not know the type of an expression.
 func (t *table) selectColumns() string {
 	var list []string
 	for _, c := range t.columns {
@@ -106,9 +106,9 @@ func (t *table) deleteBy() string {
 	return "DELETE FROM " + quote(t.name) + " WHERE " + quote(t.by) + " = ?"
 }
 
-// createTable declares the columns as in the source. Foreign keys, CHECK and
-// UNIQUE stay behind: rows are copied with values of others, and what the keys
-// speak about is not all there.
+// createTable declares the columns as in the source, without foreign keys, CHECK and
+// UNIQUE: new rows have copied values, and a shard has only some of the rows to which the
+// keys refer.
 func (t *table) createTable() string {
 	var defs []string
 	for _, c := range t.columns {
@@ -134,7 +134,7 @@ func (t *table) define(c column) string {
 	}
 	switch {
 	case c.fallback == "":
-	case strings.HasPrefix(c.fallback, `"`): // a string, but not between parentheses
+	case strings.HasPrefix(c.fallback, `"`): // a string, except between parentheses
 		def += " DEFAULT " + c.fallback
 	default:
 		def += " DEFAULT (" + c.fallback + ")"
@@ -145,10 +145,10 @@ func (t *table) define(c column) string {
 	return def
 }
 
-// createIndex makes the rows of one parent quick to find.
+// createIndex creates an index on the sharding key.
 func (t *table) createIndex() string {
 	return "CREATE INDEX " + quote(t.name+"_by_parent") + " ON " + quote(t.name) + " (" + quote(t.by) + ")"
 }
 
-// plainType matches declared types that can be declared again as they are.
+// plainType matches types that can be declared in the same words.
 var plainType = regexp.MustCompile(`^(?:[A-Za-z_][A-Za-z0-9_]*(?: [A-Za-z_][A-Za-z0-9_]*)*(?: ?\( ?[+-]?[0-9.]+ ?(?:, ?[+-]?[0-9.]+ ?)?\))?)?$`)

@@ -11,13 +11,13 @@ import (
 	"time"
 )
 
-// writersPerApp is how many goroutines each application works with.
+// writersPerApp is the number of goroutines of each application.
 const writersPerApp = 2
 
 // mostChildren bounds how many children a new parent gets.
 const mostChildren = 20
 
-// stage is a part of the migration in which writers have something to do.
+// stage is a part of the migration in which writers have a share of work.
 type stage int
 
 const (
@@ -25,21 +25,20 @@ const (
 	whileCopying
 	whileFollowing
 	onShards
-	stages // how many there are
+	stages // the number of stages
 )
 
-// traffic is the writers, who work from the first stage to the end of the last
-// one without a pause that they are not made to take. In each stage each has a
-// share of the rows to insert that are to stay; when it has done that it goes on
-// with other changes until the next stage begins. So the rows that are there in
-// the end have the same number each time, however long the stages take.
+// traffic are the writers, who work from the first stage to the end of the last one without
+// a pause of their own. In each stage, each writer has a share of rows to insert that stay;
+// after that it makes other changes until the next stage begins. So the final number of
+// rows is the same in every run, however long the stages take.
 type traffic struct {
 	tables    []*table
 	models    models
-	ledgers   []*ledger // of the tables
+	ledgers   []*ledger // one for each table
 	parents   []sample
 	children  []sample
-	perParent int // children of each new parent
+	perParent int // number of children of each new parent
 	add       func(int64)
 
 	begun   [stages]chan struct{} // closed when the stage begins
@@ -51,7 +50,7 @@ type traffic struct {
 	cancel  context.CancelCauseFunc
 }
 
-// newTraffic takes the content of new rows from the source.
+// newTraffic reads the content of new rows from the source.
 func newTraffic(ctx context.Context, s *source, add func(int64)) (*traffic, error) {
 	t := &traffic{tables: s.tables, models: newModels(s.tables), add: add}
 	t.stage.Store(-1)
@@ -69,7 +68,7 @@ func newTraffic(ctx context.Context, s *source, add func(int64)) (*traffic, erro
 	child := s.tables[1]
 	t.children, err = takeSamples(ctx, s, child)
 	t.perParent = int(min(mostChildren, max(1, (child.rows+parent.rows/2)/parent.rows)))
-	if child.by == child.key { // one row for each parent, with the parent's id
+	if child.by == child.key { // one child for each parent, with the parent's id
 		t.perParent = 1
 	}
 	return t, err
@@ -85,7 +84,7 @@ func (t *traffic) staying(apps int) int64 {
 	return int64(apps) * int64(t.parentsPerApp()) / int64(stages) * int64(1+t.perParent)
 }
 
-// start has the writers wait for the first stage. The context that it returns
+// start starts the writers, which wait for the first stage. The context that it returns
 // ends when one of them fails, and they end with it.
 func (t *traffic) start(ctx context.Context, apps map[string]app) context.Context {
 	ctx, t.cancel = context.WithCancelCause(ctx)
@@ -107,8 +106,8 @@ func (t *traffic) start(ctx context.Context, apps map[string]app) context.Contex
 	return ctx
 }
 
-// enter begins a stage; the writers leave the one before as soon as they have
-// done their share.
+// enter begins a stage; the writers leave the stage before as soon as they have done their
+// share.
 func (t *traffic) enter(s stage) {
 	t.stage.Store(int32(s))
 	close(t.begun[s])
@@ -122,7 +121,7 @@ func (t *traffic) share(ctx context.Context, s stage) error {
 		t.working[s].Wait()
 		close(done)
 	})
-	defer waiting.Wait() // writers that fail have done all shares
+	defer waiting.Wait() // a failed writer marks all its shares as done
 	select {
 	case <-done:
 		return context.Cause(ctx)
@@ -131,11 +130,11 @@ func (t *traffic) share(ctx context.Context, s stage) error {
 	}
 }
 
-// slowDown has writers do things half as often: a machine that is busy with other
-// things may not follow them.
+// slowDown doubles the writers' pauses: on an overloaded machine, changes may arrive faster
+// than they are followed.
 func (t *traffic) slowDown() { t.slower.Add(1) }
 
-// pause is what a writer waits between two things.
+// pause waits between two actions of a writer.
 func (t *traffic) pause(ctx context.Context) error { return pause(ctx, rest<<t.slower.Load()) }
 
 // stop ends the last stage and waits for the writers.
@@ -152,13 +151,13 @@ func (t *traffic) abort() {
 	}
 }
 
-// Writes is what the writers of one application did, and saw.
+// Writes is what the writers of one application have done, and their waits.
 type Writes struct {
 	Inserted int64 // rows that stay
 	Updated  int64
-	Deleted  int64 // rows that it had inserted besides
-	// LongestPause is the longest time that one statement or transaction took,
-	// with all that it had to wait and was sent again.
+	Deleted  int64 // rows that it inserted and deleted again
+	// LongestPause is the longest time that one statement or transaction took, with all waits
+	// and repetitions.
 	LongestPause time.Duration
 }
 
@@ -180,7 +179,7 @@ func (t *traffic) by(name string) (sum Writes) {
 
 func (t *traffic) all() Writes { return t.by(ViaGORM).plus(t.by(ViaSQLX)) }
 
-// pauseSince returns the longest pause of any writer since it was last asked for.
+// pauseSince returns the longest pause of any writer since the last call.
 func (t *traffic) pauseSince() time.Duration {
 	var longest int64 = math.MinInt64
 	for _, w := range t.writers {

@@ -11,27 +11,26 @@ import (
 	"github.com/shardid/shardid/sharding"
 )
 
-// Verdict counts what a verification found wrong. All zero is right.
+// Verdict counts the errors that a verification found. All zero is correct.
 type Verdict struct {
-	Lost       int64 // rows that no shard holds with the values they have in the source
-	Duplicates int64 // rows on a shard beyond the one there should be
-	Misrouted  int64 // rows on another shard than their key leads to, or away from their parent
+	Lost       int64 // rows that no shard has with the expected values
+	Duplicates int64 // rows that a shard has in addition to the expected one
+	Misrouted  int64 // rows on another shard than that of their key, or in another database than their parent
 }
 
 // Clean reports whether nothing is wrong.
 func (v Verdict) Clean() bool { return v == Verdict{} }
 
-// Shard is a table on a shard, as counted.
+// Shard is a table on a shard, with counted values.
 type Shard struct {
 	DB       string `json:"db"`
 	Table    string `json:"table"`
 	Rows     int64  `json:"rows"`
-	Checksum uint64 `json:"-"` // the sum over its rows; it is the same as in the source
+	Checksum uint64 `json:"-"` // the sum over its rows, which must equal the source's
 }
 
-// verifier merges the rows there should be with those on the shards, all in the
-// order of their keys, so that each key is seen once with everything that
-// bears it.
+// verifier merges the expected rows with those on the shards, all in the order of their
+// keys, so that all rows with one key are compared at once.
 type verifier struct {
 	table  *table
 	parent *table
@@ -40,21 +39,21 @@ type verifier struct {
 
 	expected *feed
 	found    []*feed
-	wanted   map[sharding.Target]*Shard // what should be there
+	wanted   map[sharding.Target]*Shard // expected
 	copied   int64                      // rows of the source that are on a shard
 	verdict  Verdict
 	buf      []byte
 }
 
-// verified is what the verification of a table found.
+// verified is the result of the verification of a table.
 type verified struct {
 	verdict Verdict
 	copied  int64
 	shards  []Shard
 }
 
-// verifyTable compares the rows on the shards with those of the source, as the
-// ledger says that they are by now, and the new ones, whose keys are higher.
+// verifyTable compares the rows on the shards with those of the source, including the
+// changes in the ledger, and with the new ones, whose keys are higher.
 func verifyTable(ctx context.Context, s *source, to *shards, l *ledger, add func(int64)) (v verified, err error) {
 	m := &verifier{table: l.table, parent: s.tables[0], router: to.router, add: add, wanted: map[sharding.Target]*Shard{}}
 	defer func() { err = errors.Join(err, m.close()) }()
@@ -120,7 +119,7 @@ func (m *verifier) lowest() (int64, bool) {
 	return key, some
 }
 
-// compare looks at everything that bears the key and goes on.
+// compare compares all rows that have the key, and advances past it.
 func (m *verifier) compare(key int64) error {
 	old := m.expected.at(key) && m.expected.stored
 	want, err := m.want(key)
@@ -157,7 +156,7 @@ func (m *verifier) compare(key int64) error {
 	return nil
 }
 
-// want returns the encoded row that should be there, nil if there is none.
+// want returns the expected encoded row, nil if there is none.
 func (m *verifier) want(key int64) ([]byte, error) {
 	if !m.expected.at(key) {
 		return nil, nil
@@ -172,14 +171,14 @@ func (m *verifier) want(key int64) ([]byte, error) {
 	return encoded, m.expected.advance()
 }
 
-// checkPlace checks that the row at f is where its own key leads to, and in the
-// database of its parent.
+// checkPlace checks that the row at f is in the shard of its own key, and in the database
+// of its parent.
 func (m *verifier) checkPlace(f *feed) error {
 	by := f.row[m.table.byAt]
 	target, err := m.router.Target(m.table.name, by)
-	if err != nil { // a row that is nobody's can hold anything
+	if err != nil { // a row that nobody expects can have any value
 		m.verdict.Misrouted++
-		return nil //nolint:nilerr // it is counted
+		return nil //nolint:nilerr // the row is counted
 	}
 	beside, err := m.router.Target(m.parent.name, by)
 	if err != nil {
@@ -192,8 +191,8 @@ func (m *verifier) checkPlace(f *feed) error {
 	return nil
 }
 
-// errTally is for the case that the checksums tell of a difference that the
-// comparison of the rows did not see.
+// errTally says that the checksums show a difference that the comparison of the rows did
+// not find.
 var errTally = errors.New("bug: the checksums of a shard differ though its rows are the same")
 
 func (m *verifier) tally() ([]Shard, error) {
@@ -208,15 +207,15 @@ func (m *verifier) tally() ([]Shard, error) {
 	return all, nil
 }
 
-// feed is rows in the order of their keys: those of a cursor, then more.
+// feed is a sequence of rows in the order of their keys: those of a cursor, then more.
 type feed struct {
 	cursor *cursor
-	now    func([]any) []any // what became of a row of the cursor; nil for nothing
+	now    func([]any) []any // the present state of a row of the cursor; nil for unchanged
 	rest   [][]any
 	keyAt  int
-	row    []any // the next one, nil behind the last
-	stored bool  // whether it is one of the cursor's
-	shard  Shard // what was counted so far, for the rows of a shard
+	row    []any // the next row, nil after the last
+	stored bool  // whether the row is from the cursor
+	shard  Shard // the numbers so far, for the rows of a shard
 }
 
 func (f *feed) advance() (err error) {
@@ -244,7 +243,7 @@ func (f *feed) at(key int64) bool {
 	return ok && k == key
 }
 
-// count adds the row to what was counted, and its encoding to buf.
+// count adds the row to the numbers, and appends its encoding to buf.
 func (f *feed) count(buf []byte) []byte {
 	buf = encode(buf, f.row)
 	f.shard.Rows++

@@ -14,8 +14,8 @@ import (
 	"github.com/shardid/shardid/sharding"
 )
 
-// passing is how many rows of a writer that will be deleted again are there at
-// a time, so that some are copied before they go.
+// passing is how many rows that will be deleted again a writer keeps at a time, so that
+// some are copied before they are deleted.
 const passing = 8
 
 // writer is one goroutine of an application. No other writer touches the rows
@@ -25,19 +25,19 @@ type writer struct {
 
 	name     string
 	app      app
-	turn     int      // counts what it did
-	contents []int    // of the parents that stay, by their numbers
-	olds     []sample // rows of the source that it may change: parents
-	oldKids  []sample // and children
-	mine     []made   // that stay
-	brief    []made   // that will be deleted
+	turn     int      // counts its actions
+	contents []int    // indexes of the contents of the parents that stay
+	olds     []sample // parents of the source that it may change
+	oldKids  []sample // children of the source that it may change
+	mine     []made   // rows that stay
+	brief    []made   // rows that will be deleted
 
-	recent atomic.Int64 // the longest pause since it was last asked for
+	recent atomic.Int64 // the longest pause since it was last read
 	mu     sync.Mutex   // guards done
 	done   Writes
 }
 
-// made is a parent with its children that was inserted.
+// made is an inserted parent with its children.
 type made struct {
 	by       string // the application
 	parent   sample
@@ -59,7 +59,7 @@ func newWriter(t *traffic, name string, a app, n int) *writer {
 	return w
 }
 
-// every returns the part of the samples that is the n-th writer's.
+// every returns the part of the samples that belongs to the n-th writer.
 func every(all []sample, n int) (part []sample) {
 	for i := n; i < len(all); i += 2 * writersPerApp {
 		part = append(part, all[i])
@@ -69,7 +69,7 @@ func every(all []sample, n int) (part []sample) {
 
 func (w *writer) run(ctx context.Context) error {
 	left := stages
-	defer func() { // nobody waits for what will not be done
+	defer func() { // so that nobody waits for shares that will not be done
 		for s := stages - left; s < stages; s++ {
 			w.working[s].Done()
 		}
@@ -115,7 +115,7 @@ func (w *writer) work(ctx context.Context, s stage) error {
 	return nil
 }
 
-// goOn changes rows until the stage is over.
+// goOn changes rows until the stage ends.
 func (w *writer) goOn(ctx context.Context, s stage) error {
 	for stage(w.stage.Load()) == s {
 		if err := w.change(ctx); err != nil {
@@ -147,7 +147,7 @@ func (w *writer) change(ctx context.Context) error {
 	return w.pause(ctx)
 }
 
-// do has the application do something, and measures how long it takes.
+// do calls the application, and measures the time it takes.
 func (w *writer) do(something func() error) error {
 	begun := time.Now()
 	if err := something(); err != nil {
@@ -161,8 +161,8 @@ func (w *writer) do(something func() error) error {
 	return nil
 }
 
-// again does something until it succeeds: a transaction that the switch has
-// undone, or what found its database busy for too long.
+// again repeats a function until it succeeds: after a transaction that the switch has
+// rolled back, or a database that was busy for too long.
 func again(ctx context.Context, something func() error) error {
 	for {
 		err := something()
@@ -180,8 +180,8 @@ func again(ctx context.Context, something func() error) error {
 	}
 }
 
-// rest is how long a writer waits before it tries something again, and at first
-// between two things it does, as an application does that waits for its users.
+// rest is the first pause before a retry, and the pause between two actions of a writer, as
+// in an application that waits for its users.
 const rest = time.Millisecond
 
 func pause(ctx context.Context, d time.Duration) error {
@@ -207,8 +207,8 @@ func (w *writer) did() Writes {
 	return w.done
 }
 
-// insert inserts a parent with the i-th content, and its children. All parents
-// get the same number of them.
+// insert inserts a parent with the i-th content, and its children. All parents get the same
+// number of children.
 func (w *writer) insert(ctx context.Context, i int) (made, error) {
 	d := draft{w.models, w.parents[i%len(w.parents)], w.childrenFor(i)}
 	var parent, children reflect.Value
@@ -256,8 +256,8 @@ func (w *writer) remove(ctx context.Context) error {
 	return nil
 }
 
-// update gives one of the writer's rows the content of another: by turns a
-// parent and a child, one of the source and one of its own.
+// update gives one of the writer's rows the content of another: in turn a parent and a
+// child, one of the source and one of its own.
 func (w *writer) update(ctx context.Context) error {
 	own, child := w.turn%2 == 0, w.turn%4 > 1 && w.perParent > 0
 	switch {
@@ -274,7 +274,7 @@ func (w *writer) update(ctx context.Context) error {
 	return nil
 }
 
-// rewrite gives a row other content, unless there is nothing but its keys.
+// rewrite changes the content of a row, unless it has only keys.
 func (w *writer) rewrite(ctx context.Context, table int, row *sample) error {
 	from := w.parents
 	if table == 1 {

@@ -12,8 +12,8 @@ import (
 	"strings"
 )
 
-// JSON reads the one JSON value that text has to be. Fields that into does not have are
-// refused, and what follows the value. The error names the line and column.
+// JSON parses text, which must be one JSON value. It refuses fields that into does not
+// have, and text after the value. The error names the line and column.
 func JSON(text []byte, into any) error {
 	if len(bytes.TrimSpace(text)) == 0 {
 		return errors.New("the file is empty")
@@ -26,7 +26,7 @@ func JSON(text []byte, into any) error {
 	switch {
 	case err == nil:
 		if rest := bytes.TrimSpace(text[d.InputOffset():]); len(rest) > 0 {
-			return at(text, int64(bytes.LastIndex(text, rest)), "there is more behind the end of the JSON value")
+			return at(text, int64(bytes.LastIndex(text, rest)), "there is more text after the JSON value")
 		}
 		return nil
 	case errors.As(err, &syntax):
@@ -49,7 +49,7 @@ func field(path string) string {
 	return path
 }
 
-// valueName is what JSON calls a value: encoding/json says "number 7" of some.
+// valueName is the name of a JSON value: encoding/json says "number 7" for some.
 func valueName(value string) string {
 	name, _, _ := strings.Cut(value, " ")
 	if name == "array" || name == "object" {
@@ -58,7 +58,7 @@ func valueName(value string) string {
 	return "a " + name
 }
 
-// typeName is what JSON calls the values of a type.
+// typeName is the JSON name of a Go type.
 func typeName(t reflect.Type) string {
 	switch t.Kind() { //nolint:exhaustive // the rest are numbers
 	case reflect.Struct, reflect.Map:
@@ -73,7 +73,7 @@ func typeName(t reflect.Type) string {
 	return "a number"
 }
 
-// at says where in a text an error is, both counted from 1.
+// at makes an error with the line and column of an offset, both counted from 1.
 func at(text []byte, offset int64, problem string) error {
 	before := text[:min(max(offset, 0), int64(len(text)))]
 	line := bytes.Count(before, []byte("\n")) + 1

@@ -10,18 +10,18 @@ import (
 	"time"
 )
 
-// Number is what the value of a flag can be that has limits.
+// Number is the type of a flag's value that has limits.
 type Number interface{ int | int64 | time.Duration }
 
-// Limited is the value of a flag (a pflag.Value) that is refused when it is below the
-// least or above the most: a slip of the hand, as a missing unit or a digit too many, must
-// not become a wait of years.
+// Limited is the value of a flag (a pflag.Value) that refuses numbers below the least or
+// above the most: a typing error, such as a missing unit or a digit too many, must not
+// become a wait of years.
 type Limited[N Number] struct {
 	value       *N
 	least, most N
 }
 
-// Between returns the flag's value of a variable, which holds the default. A default of 0
+// Between returns the flag's value for a variable, which holds the default. A default of 0
 // may lie outside the limits. Durations have a unit.
 func Between[N Number](least, most N, value *N) *Limited[N] { return &Limited[N]{value, least, most} }
 
@@ -60,7 +60,7 @@ func parse[N Number](text string) (n N, err error) {
 	return N(whole), nil
 }
 
-// shown leaves the zeros out with which a duration ends: 1h, not 1h0m0s.
+// shown removes zero units at the end of a duration: 1h, not 1h0m0s.
 func shown[N Number](n N) string {
 	text := fmt.Sprint(n)
 	if strings.HasSuffix(text, "m0s") {
@@ -75,7 +75,7 @@ func shown[N Number](n N) string {
 // String implements pflag.Value.
 func (l *Limited[N]) String() string {
 	if l == nil || l.value == nil || *l.value == 0 {
-		return "0" // which usages leave out
+		return "0" // usages leave a default of 0 out
 	}
 	return fmt.Sprint(*l.value)
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/shardid/shardid/sharding/export"
 )
 
-// A child is a table with a "via": its rows lie where their parents do, and which
-// shard that is they do not say themselves.
+// A child is a table with a "via": its rows lie in the shards of their parents, and have no
+// sharding key.
 
 // Child returns the table of this name if it is one.
 func (l File) Child(name string) (Table, bool) {
@@ -26,18 +26,19 @@ func (l File) Child(name string) (Table, bool) {
 	return Table{}, false
 }
 
-// Unplaced says why the rows cannot be placed by themselves.
+// Unplaced says why rows of the table have no shard of their own.
 func (t Table) Unplaced() string {
-	return fmt.Sprintf(`its rows lie where those do that its %s refers to, and cannot be placed by themselves ("via")`, t.Via)
+	return fmt.Sprintf(`its rows lie in the shards of the rows that its %s refers to, and have no sharding key themselves ("via")`, t.Via)
 }
 
-// Placing is the way out.
+// Placing says how to give the table a sharding key.
 func (t Table) Placing() string {
-	return fmt.Sprintf(`leave "via" out where the table has the sharding key itself, or add that to it; where its parent is placed by its id, say "key": %q in place of "via"`, t.Via)
+	return fmt.Sprintf(`leave "via" out if the table has the sharding key itself, or add that column; if its parent is placed by its id, write "key": %q instead of "via"`, t.Via)
 }
 
-// RefuseChildren returns an error where there are children: no system can be told of a column that is not there. A slot that
-// the table stores is another matter.
+// RefuseChildren returns an error where there are children: a system cannot place rows by a
+// column that the table does not have. Vitess can place them by a slot that the table
+// stores.
 func (l File) RefuseChildren(system string) error {
 	var errs []error
 	for _, t := range l.Tables {
@@ -49,8 +50,8 @@ func (l File) RefuseChildren(system string) error {
 	return errors.Join(errs...)
 }
 
-// WithoutParents are the file's tables, each with columns of its own only: the rule
-// says nothing of what they hold.
+// WithoutParents are the file's tables without "via". Each then has only its own columns,
+// and the rule says nothing about their values.
 func (l File) WithoutParents() File {
 	l.Tables = slices.Clone(l.Tables)
 	for i, t := range l.Tables {
@@ -72,12 +73,12 @@ func (l File) Children() []string {
 	return names
 }
 
-// NoteChildren says in a diagnosis why the rows of children were not looked at.
+// NoteChildren adds to a diagnosis why the rows of children were not checked.
 func (l File) NoteChildren(d *schema.Diagnosis) {
 	for _, c := range d.Targets {
 		if t, is := l.Child(c.Table); is {
 			d.Findings = append(d.Findings, schema.ShardFinding{
-				Finding: schema.Finding{Code: schema.NotChecked, Severity: schema.Info, Message: t.Unplaced() + "; they were not looked at", Fix: t.Placing()},
+				Finding: schema.Finding{Code: schema.NotChecked, Severity: schema.Info, Message: t.Unplaced() + "; they were not checked", Fix: t.Placing()},
 				Place:   c.Place,
 			})
 		}

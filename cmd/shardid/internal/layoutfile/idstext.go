@@ -18,8 +18,7 @@ import (
 	"github.com/shardid/shardid/schema/migrate"
 )
 
-// idsText says as the layout file does what becomes of ids in a migration:
-// "affine(10, 3)".
+// idsText is the layout file's text for how a migration changes ids: "affine(10, 3)".
 type idsText string
 
 var (
@@ -28,7 +27,7 @@ var (
 	errIDsForm = errors.New("write it as kept, affine(10, 3), keyed(NAME_OF_A_VARIABLE) or map(tag)")
 )
 
-// ids returns what the text says; generators of map tables come from c.
+// ids parses the text; generators of map tables come from c.
 func (t idsText) ids(c *Counters) (migrate.IDs, error) {
 	if text := strings.TrimSpace(string(t)); text == "" || text == "kept" {
 		return migrate.KeepIDs(), nil
@@ -41,24 +40,24 @@ func (t idsText) ids(c *Counters) (migrate.IDs, error) {
 	case "affine":
 		n, err := parseNumbers(argument, ",")
 		if err != nil || len(n) != 2 {
-			return migrate.IDs{}, fmt.Errorf("ids %q: affine takes a factor and what is added, as in affine(10, 3)", string(t))
+			return migrate.IDs{}, fmt.Errorf("ids %q: affine needs a factor and an offset, as in affine(10, 3)", string(t))
 		}
 		return migrate.Affine(n[0], n[1]), nil
 	case "keyed":
 		return keyedBy(argument)
 	case "map":
 		if argument == "" {
-			return migrate.IDs{}, fmt.Errorf("ids %q: name the tag of leaf_alloc that new ids are taken from, as in map(orders)", string(t))
+			return migrate.IDs{}, fmt.Errorf("ids %q: name the tag of leaf_alloc for the new ids, as in map(orders)", string(t))
 		}
 		return migrate.MapTable(c.tag(argument)), nil
 	}
 	return migrate.IDs{}, fmt.Errorf("ids %q: %w", string(t), errIDsForm)
 }
 
-// keyedBy reads the key from the environment, and shows nothing of it.
+// keyedBy reads the key from the environment. Errors do not show it.
 func keyedBy(variable string) (migrate.IDs, error) {
 	if !plainName.MatchString(variable) {
-		return migrate.IDs{}, errors.New("ids: keyed takes the name of an environment variable, which has the key")
+		return migrate.IDs{}, errors.New("ids: keyed needs the name of the environment variable with the key")
 	}
 	digits, err := hex.DecodeString(strings.TrimSpace(os.Getenv(variable)))
 	if err != nil || len(digits) != 16 {
@@ -67,20 +66,19 @@ func keyedBy(variable string) (migrate.IDs, error) {
 	return migrate.Keyed([16]byte(digits)), nil
 }
 
-// Counters are the generators that the ids of map tables come from, by the tags
-// of leaf_alloc.
+// Counters are the generators for the ids of map tables, by the tags of leaf_alloc.
 type Counters struct {
-	Source *sql.DB       // set before the first id is wanted
-	turn   chan struct{} // with one element while somebody looks at open
+	Source *sql.DB       // set before the first id is drawn
+	turn   chan struct{} // holds one element while a goroutine uses open
 	open   map[string]*segment.Generator
 }
 
-// NewCounters returns counters that have opened nothing yet.
+// NewCounters returns counters without open generators.
 func NewCounters() *Counters {
 	return &Counters{turn: make(chan struct{}, 1), open: map[string]*segment.Generator{}}
 }
 
-// Close is for when nobody draws ids any more.
+// Close closes the generators. Nobody may draw ids any more.
 func (c *Counters) Close() error {
 	var errs []error
 	for _, g := range c.open {
@@ -89,8 +87,8 @@ func (c *Counters) Close() error {
 	return errors.Join(errs...)
 }
 
-// tag returns a generator that is opened with its first id: most verbs want none,
-// and before seed there is no tag to open.
+// tag returns a generator that is opened with its first id: most verbs need none, and
+// before seed the tag does not exist.
 func (c *Counters) tag(name string) keygen.Generator[int64] { return taggedIDs{c, name} }
 
 func (c *Counters) generator(ctx context.Context, tag string) (*segment.Generator, error) {
@@ -115,7 +113,7 @@ func (c *Counters) generator(ctx context.Context, tag string) (*segment.Generato
 	return g, nil
 }
 
-// taggedIDs are ids of one tag.
+// taggedIDs is the generator of one tag.
 type taggedIDs struct {
 	*Counters
 

@@ -21,7 +21,7 @@ import (
 	"github.com/shardid/shardid/sharding/export"
 )
 
-// Help explains the file that --config names.
+// Help describes the file of --config.
 const Help = `The file says in JSON where rows lie. It holds no password: a database is named by
 an environment variable or a file that has its DSN, or by a SQLite file.
 
@@ -46,33 +46,33 @@ an environment variable or a file that has its DSN, or by a SQLite file.
   }
 
 Rules: low(bits), bits(shift, width), mod(n), hash(n), hash_text(n), ranges(bound,
-bound, …), list(de = 0, fr = 1), which names the slot of each value, compat(n), which is
+bound, …), list(de = 0, fr = 1), with the slot of each value, compat(n), which is
 go-gorm/sharding's own, compat_text(n), the same for texts, offset_step(offset, step), and
-epochs(0 = 0, 1000000 = 0 1), which says from which id on the servers of which slots number
-rows in turn. "targets" are those of slot 0, 1, 2, …; "spread" numbers tables
-from 0 and lays them over the databases in turn; with one table a database the pattern may
+epochs(0 = 0, 1000000 = 0 1), which says from which id on the servers of which slots give ids
+in turn. "targets" are those of slot 0, 1, 2, …; "spread" numbers tables
+from 0 and assigns them to the databases in turn; with one table in a database the pattern may
 be the logical name. Paths are relative to the file. "home" is the database of all tables
-that are not listed, lookup tables among them; "building" says of one of "lookups" that it
+that are not listed, lookup tables among them; "building" marks one of "lookups" that
 is being filled. "slots" names the map of slots that rebalance keeps in the home database, and
-the shards of each table of it, at whose end new ones are added. Where it is stored, the slots
-are where it says, and not where "targets" does; route and audit alone go by "targets".
+the shards of each of its tables; append new ones. Where the map is stored, the slots
+are placed by it and not by "targets"; only route and audit use "targets".
 
-For migrate alone a table can also have
+Only for migrate, a table can also have
 
   "via": "order_id"        the column of a child that refers to its parent, where its
                            rows go; "key" is a column of the parent then. Unless
                            the parent's id carries the slot, applications can add
                            no such rows after the switch; inspect warns of it
-  "ids": "affine(10, 3)"   what becomes of ids: kept, which is the default;
-                           affine(m, s), id·m + s; keyed(VARIABLE), ids that show
-                           nothing, by a key of 32 hexadecimal digits in that
+  "ids": "affine(10, 3)"   new ids: kept, which is the default;
+                           affine(m, s), id·m + s; keyed(VARIABLE), ids that hide
+                           their order, by a key of 32 hexadecimal digits in that
                            environment variable; map(tag), ids of the tag in
-                           leaf_alloc, remembered in a table of the source
+                           leaf_alloc, stored in a table of the source
   "references": [{"column": "last_order", "table": "orders"}]
-                           columns with ids of tables of the job, and no foreign key
+                           columns with ids of tables of the job, without a foreign key
 
-and the file can name, beside "databases", those of them that are replicas of the
-source, by whose lag the copy is held back: "replicas": ["replica1", "replica2"]`
+and the file can list which of "databases" are replicas of the
+source, whose lag throttles the copy: "replicas": ["replica1", "replica2"]`
 
 // File is the JSON form of a sharding configuration.
 type File struct {
@@ -80,15 +80,14 @@ type File struct {
 	Tables    []Table                  `json:"tables"`
 	Broadcast []string                 `json:"broadcast"`
 	Home      string                   `json:"home"`
-	Replicas  []string                 `json:"replicas"` // of migrate's source
+	Replicas  []string                 `json:"replicas"` // replicas of migrate's source
 	Vitess    vitessEntry              `json:"vitess"`
 	Slots     slotsEntry               `json:"slots"`
 
-	Dir string // of the file
+	Dir string // directory of the file
 }
 
-// databaseEntry names a database in one of three ways, none of which has a
-// password in it.
+// databaseEntry names a database in one of three ways, none of which shows a password.
 type databaseEntry struct {
 	Env    string `json:"env"`
 	File   string `json:"file"`
@@ -106,7 +105,7 @@ type Table struct {
 	Spread  *spreadEntry  `json:"spread"`
 	Targets []string      `json:"targets"`
 
-	// What follows is for migrate alone.
+	// The fields below are only for migrate.
 	IDs        idsText          `json:"ids"`
 	Via        string           `json:"via"`
 	References []referenceEntry `json:"references"`
@@ -149,7 +148,7 @@ func Flag(cmd *cobra.Command, path *string) {
 	cmd.Flags().StringVar(path, "config", "", "the file that says where rows lie")
 }
 
-// Read reads the file. Its mistakes are the user's.
+// Read reads the file. Its errors are mistakes of the user.
 func Read(path string) (File, error) {
 	var l File
 	if path == "" {
@@ -189,7 +188,7 @@ func (l File) Router(dbs sharding.DBs) (*sharding.Router, error) {
 	return r, nil
 }
 
-// Unopened are the file's databases for those who send them nothing.
+// Unopened are the file's databases for callers that send them nothing.
 func (l File) Unopened() sharding.DBs {
 	dbs := sharding.DBs{}
 	for name := range l.Databases {
@@ -200,7 +199,7 @@ func (l File) Unopened() sharding.DBs {
 
 func (t Table) table() (sharding.Table, error) {
 	if t.Name == "" {
-		return sharding.Table{}, errors.New(`give "name", by which statements call the table`)
+		return sharding.Table{}, errors.New(`give "name", the name of the table in statements`)
 	}
 	if t.Key == "" {
 		return sharding.Table{}, errors.New(`give "key", the column whose value leads to the shard`)
@@ -227,8 +226,8 @@ func (t Table) table() (sharding.Table, error) {
 	return out, nil
 }
 
-// Moving returns the table as a migration is told of it; new ids that cannot be
-// computed come from these counters.
+// Moving returns the table in the form of a migration's configuration; new ids that cannot
+// be computed come from these counters.
 func (t Table) Moving(c *Counters) (migrate.Table, error) {
 	table, err := t.table()
 	if err != nil {
@@ -256,7 +255,7 @@ func (t Table) layout() (sharding.Map, error) {
 	return sharding.MapOf(targets...)
 }
 
-// DSN returns what names the database, secrets and all.
+// DSN returns the name of the database, including its password.
 func (e databaseEntry) DSN(dir string) (string, error) {
 	switch {
 	case e.Env != "" && e.File+e.SQLite == "":
@@ -286,16 +285,16 @@ func inside(dir, path string) string {
 // Opened are the opened databases of a file.
 type Opened struct {
 	DBs  sharding.DBs
-	Mask Mask // of their passwords
+	Mask Mask // hides their passwords
 }
 
-// Open opens every database. One that does not answer gives its error to whoever
-// uses it; a name that is missing is the user's mistake.
+// Open opens every database. One that does not answer returns its error when it is used; a
+// name that is missing is a mistake of the user.
 func (l File) Open(ctx context.Context) (Opened, error) {
 	return l.OpenBy(func(dsn string) (*sql.DB, error) { return database.Open(ctx, dsn) })
 }
 
-// OpenToWrite is open for those who write to databases that are there.
+// OpenToWrite opens existing databases for writing.
 func (l File) OpenToWrite(ctx context.Context) (Opened, error) {
 	return l.OpenBy(func(dsn string) (*sql.DB, error) { return database.OpenForWriting(ctx, dsn, database.Refused) })
 }
@@ -335,7 +334,7 @@ type unreachable struct{ err error }
 // Connect returns the error of opening it.
 func (u unreachable) Connect(context.Context) (driver.Conn, error) { return nil, u.err }
 
-// Driver is the database itself: nobody asks.
+// Driver returns the database itself; nobody calls it.
 func (u unreachable) Driver() driver.Driver { return u }
 
 // Open returns the error of opening it.

@@ -14,12 +14,11 @@ import (
 	"github.com/shardid/shardid/internal/dialect"
 )
 
-// Mask hides passwords in what is said about a command line. Messages redact
-// what they quote by themselves; the mask is for those that forget, or that are
-// written by others.
+// Mask hides passwords in messages about a command line. Messages of this program redact
+// what they quote; the mask is for those that do not, and for those of other packages.
 type Mask struct{ known *strings.Replacer }
 
-// NewMask knows the passwords in texts, whatever characters they have.
+// NewMask returns a mask for the passwords in texts, whatever characters they have.
 func NewMask(texts []string) Mask {
 	var pairs []string
 	for _, text := range texts {
@@ -33,7 +32,7 @@ func NewMask(texts []string) Mask {
 	return Mask{strings.NewReplacer(pairs...)}
 }
 
-// unquoted is how %q shows a text, without the quotes.
+// unquoted is a text as %q shows it, without the quotes.
 func unquoted(text string) string {
 	quoted := strconv.Quote(text)
 	return quoted[1 : len(quoted)-1]
@@ -45,7 +44,7 @@ var (
 	examples = [2]string{"user:password@", "user\x00"}
 )
 
-// Hide returns text without what looks like a password.
+// Hide returns text without anything that looks like a password.
 func (m Mask) Hide(text string) string {
 	text = m.known.Replace(text)
 	text = strings.ReplaceAll(text, examples[0], examples[1])
@@ -53,7 +52,7 @@ func (m Mask) Hide(text string) string {
 	return strings.ReplaceAll(text, examples[1], examples[0])
 }
 
-// Explain hides passwords in an error. One that the input has caused stays what it is.
+// Explain hides passwords in an error. An input.Error is returned unchanged.
 func (m Mask) Explain(err error) error {
 	if err == nil || input.Caused(err) {
 		return err
@@ -61,8 +60,8 @@ func (m Mask) Explain(err error) error {
 	return errors.New(m.Hide(err.Error()))
 }
 
-// MaskedWriter hides passwords in each text that is written. It is safe for
-// concurrent use: progress is shown beside what a command says.
+// MaskedWriter hides passwords in each text that is written. It is safe for concurrent use:
+// progress is shown beside other output.
 type MaskedWriter struct {
 	io.Writer
 
@@ -70,10 +69,10 @@ type MaskedWriter struct {
 	turn sync.Mutex
 }
 
-// Unwrap lets package term see whether the stream is a terminal.
+// Unwrap allows package term to check whether the stream is a terminal.
 func (w *MaskedWriter) Unwrap() io.Writer { return w.Writer }
 
-// Write is given whole lines.
+// Write must be called with whole lines.
 func (w *MaskedWriter) Write(text []byte) (int, error) {
 	w.turn.Lock()
 	defer w.turn.Unlock()

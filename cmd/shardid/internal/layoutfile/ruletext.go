@@ -12,15 +12,15 @@ import (
 	"github.com/shardid/shardid/sharding"
 )
 
-// ruleText is a rule as the layout file writes it, "low(10)".
+// ruleText is a rule in the form of the layout file, "low(10)".
 type ruleText string
 
 var ruleForm = regexp.MustCompile(`^\s*(\w+)\s*\(([^()]*)\)\s*$`)
 
-// ruleNames are all that a ruleText may name.
+// ruleNames are the names that a ruleText may have.
 const ruleNames = "low, bits, mod, hash, hash_text, offset_step, compat, compat_text, ranges, list, epochs"
 
-// rule returns the rule. Numbers out of range are told by the rule itself.
+// rule returns the rule. The rule itself reports numbers out of range.
 func (t ruleText) rule() (sharding.Rule, error) {
 	if t == "" {
 		return nil, errors.New(`give "rule", as low(10); shardid export --help has all rules`)
@@ -76,10 +76,10 @@ func (t ruleText) make(name string, n []int64) (sharding.Rule, error) {
 	return nil, fmt.Errorf("rule %q is unknown; give one of %s", string(t), ruleNames)
 }
 
-// list reads "de = 0, fr = 1", or "7 = 0, 9 = 1": values of the key, and their slots. Where
-// every value is an integer the key is one.
+// list parses "de = 0, fr = 1", or "7 = 0, 9 = 1": values of the key, and their slots. If
+// every value is an integer, the key is one.
 func (t ruleText) list(arguments string) (sharding.Rule, error) {
-	const form = "write it as list(de = 0, fr = 1), a value of the key and its slot each"
+	const form = "write it as list(de = 0, fr = 1), each with a value of the key and its slot"
 	texts, integers := map[string]sharding.Slot{}, map[int64]sharding.Slot{}
 	for part := range strings.SplitSeq(arguments, ",") {
 		value, number, found := strings.Cut(part, "=")
@@ -102,8 +102,8 @@ func (t ruleText) list(arguments string) (sharding.Rule, error) {
 	return sharding.List(texts), nil
 }
 
-// epochs reads "0 = 0, 1000000 = 0 1": the first id, and the slots of the servers
-// in the order of their offsets.
+// epochs parses "0 = 0, 1000000 = 0 1": the first id of an epoch, and the slots of the
+// servers in the order of their offsets.
 func (t ruleText) epochs(arguments string) (sharding.Rule, error) {
 	var all []sharding.Epoch
 	for part := range strings.SplitSeq(arguments, ",") {

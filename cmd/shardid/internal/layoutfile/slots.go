@@ -46,7 +46,7 @@ func (l File) SlotStore(home *sql.DB, router *sharding.Router) (slotstore.Config
 	return c, nil
 }
 
-// TargetsOf reads "database/table" of each.
+// TargetsOf parses texts of the form "database/table".
 func TargetsOf(texts []string) (targets []sharding.Target, err error) {
 	for _, text := range texts {
 		db, table, ok := strings.Cut(text, "/")
@@ -67,8 +67,8 @@ func (l File) HomeDB(dbs sharding.DBs) (*sql.DB, error) {
 	return db, nil
 }
 
-// Current is the router of the file, with the slots where the stored map has them now, and
-// those of them that are on their way. Who writes has to follow the map instead.
+// Current is the router of the file with the present slots of the stored map, and the slots
+// that are moving. A caller that writes must use Follow instead.
 func (l File) Current(ctx context.Context, dbs sharding.DBs) (r *sharding.Router, moving []sharding.Slot, err error) {
 	if r, err = l.Router(dbs); err != nil || l.Slots.Name == "" {
 		return r, nil, err
@@ -101,7 +101,7 @@ func (l File) Current(ctx context.Context, dbs sharding.DBs) (r *sharding.Router
 	return r, moving, r.Swap(maps)
 }
 
-// store is the stored map of a file that names one.
+// store is the stored map, if the file names one.
 func (l File) store(ctx context.Context, dbs sharding.DBs, r *sharding.Router) (*slotstore.Store, error) {
 	home, err := l.HomeDB(dbs)
 	if err != nil {
@@ -134,8 +134,8 @@ func (l File) Follow(ctx context.Context, dbs sharding.DBs, r *sharding.Router) 
 	return func() error { return follower.Close(context.WithoutCancel(ctx)) }, nil
 }
 
-// Placed is a router for those who send nothing to the databases: they are asked where the
-// slots are, if the file says that a map is stored.
+// Placed is a router for callers that send nothing to the databases. If the file names a
+// map, it reads the slots from the home database.
 func (l File) Placed(ctx context.Context) (r *sharding.Router, err error) {
 	if l.Slots.Name == "" {
 		return l.Router(l.Unopened())
@@ -149,12 +149,12 @@ func (l File) Placed(ctx context.Context) (r *sharding.Router, err error) {
 	return r, s.Mask.Explain(err)
 }
 
-// NoteMoving says in a diagnosis which slots are on two shards.
+// NoteMoving adds to a diagnosis which slots are on two shards.
 func NoteMoving(d *schema.Diagnosis, moving []sharding.Slot) {
 	if len(moving) > 0 {
 		d.Findings = append(d.Findings, schema.ShardFinding{Finding: schema.Finding{
-			Code: schema.NotChecked, Severity: schema.Info, Message: fmt.Sprintf("%d slots are on their way, so that rows of theirs are on two shards and may be told as misplaced", len(moving)),
-			Fix: "let shardid rebalance run end, and look again",
+			Code: schema.NotChecked, Severity: schema.Info, Message: fmt.Sprintf("%d slots are moving, so that their rows are on two shards and may be reported as misplaced", len(moving)),
+			Fix: "let shardid rebalance run finish, and check again",
 		}})
 	}
 }

@@ -1,4 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package manual writes the commands of shardid as manual pages, which man reads.
+// Package manual writes manual pages of shardid's commands, for man.
 package manual

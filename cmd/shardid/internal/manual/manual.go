@@ -13,8 +13,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Write writes a page of section 1 for the command, and for each below it, into dir: of
-// "shardid migrate run" it is shardid-migrate-run.1.
+// Write writes a page of section 1 into dir for the command and each of its subcommands:
+// shardid-migrate-run.1 for "shardid migrate run".
 func Write(dir string, cmd *cobra.Command) error {
 	var page strings.Builder
 	writePage(&page, cmd)
@@ -56,14 +56,14 @@ func writePage(w *strings.Builder, cmd *cobra.Command) {
 	p.seeAlso(cmd)
 }
 
-// page is what is being written.
+// page is the page that is being written.
 type page struct{ w *strings.Builder }
 
 func (p page) printf(format string, args ...any) { fmt.Fprintf(p.w, format, args...) }
 
 func (p page) section(title string) { p.printf(".SH %s\n", title) }
 
-// asItIs keeps the lines of a text, of which many are tables.
+// asItIs keeps the line breaks of a text, as many texts are tables.
 func (p page) asItIs(text string) {
 	p.printf(".nf\n%s\n.fi\n", escape(strings.TrimRight(text, "\n")))
 }
@@ -111,8 +111,9 @@ func (p page) seeAlso(cmd *cobra.Command) {
 
 func name(cmd *cobra.Command) string { return strings.ReplaceAll(cmd.CommandPath(), " ", "-") }
 
-// escape has roff take a text as it is: its lines must not begin with a dot or an apostrophe,
-// which are requests, - is a hyphen there, and not every roff reads more than ASCII.
+// escape makes roff print a text unchanged: a line must not begin with a dot or an
+// apostrophe, which begin requests; - would become a hyphen; and not every roff reads more
+// than ASCII.
 func escape(text string) string {
 	var b strings.Builder
 	for _, r := range strings.NewReplacer(`\`, `\e`, "-", `\-`, "\n.", "\n\\&.", "\n'", "\n\\&'").Replace("\n" + text)[1:] {

@@ -23,21 +23,21 @@ import (
 	"github.com/shardid/shardid/sharding"
 )
 
-const expandLong = `Expand brings more servers to a table that servers number by AUTO_INCREMENT with
+const expandLong = `Expand adds servers to a table whose servers give ids by AUTO_INCREMENT with
 offset and step, without moving a row: one master becomes two, N become 2N. The
-file's rule of the table is epochs(…), epochs(0 = 0) for one server; the new
-servers' databases stand in the file, too.
+file's rule of the table is epochs(…), epochs(0 = 0) for one server; list the new
+servers' databases in the file, too.
 
-It takes the counters of all servers, puts the cut the margin above the highest,
-sets offset and step for new connections on every server, and makes the table on
-the new ones with its counter at the cut. What is left is the application's, and is
-printed in its order: DSN parameters, rotating pools, and the new rule.
+It reads the counters of all servers, sets the cut to the highest plus the margin,
+sets offset and step for new connections on every server, and creates the table on
+the new ones with its counter at the cut. The remaining steps are the application's, and are
+printed in order: DSN parameters, rotating pools, and the new rule.
 
-Without --add it checks whether every server numbers as the last epoch of the rule
-says and whether rows with another server's ids are there, and exits with 6 until
-all is in order. It needs no --source.`
+Without --add it checks whether every server gives ids as the last epoch of the rule
+requires and whether a server has rows with another server's ids, and exits with 6 until
+all checks succeed. It needs no --source.`
 
-// expansion is what the flags of expand say.
+// expansion are the flags of expand.
 type expansion struct {
 	*Migration
 
@@ -49,7 +49,7 @@ type expansion struct {
 func (m *Migration) newExpand() *cobra.Command {
 	e := &expansion{Migration: m}
 	cmd := &cobra.Command{
-		Use: "expand", Short: "Bring more servers to a table numbered by offset and step", Long: expandLong,
+		Use: "expand", Short: "Add servers to a table numbered by offset and step", Long: expandLong,
 		Example: "  shardid migrate expand --config shards.json --tables orders --add two/orders_1 --margin 100000 --dry-run\n  shardid migrate expand --config shards.json --tables orders",
 		Args: func(cmd *cobra.Command, args []string) error {
 			return usage(command.NoArgs("name tables with --tables")(cmd, args))
@@ -60,7 +60,7 @@ func (m *Migration) newExpand() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringSliceVar(&e.add, "add", nil, "targets on the new servers, database/table, in the order of their offsets")
-	cmd.Flags().Var(input.Between(0, math.MaxInt64, &e.margin), "margin", "how many ids the busiest server may give until all pools have changed over")
+	cmd.Flags().Var(input.Between(0, math.MaxInt64, &e.margin), "margin", "how many ids the busiest server may give until all pools are rotated")
 	dryRun(cmd, &e.dry)
 	return cmd
 }
@@ -92,7 +92,7 @@ func (e *expansion) run(ctx context.Context) (err error) {
 	return e.grow(ctx, rebalance.ExpandConfig{DBs: dbs, Table: tables[0].Table, Add: added[0].Map.Targets(), Margin: e.margin})
 }
 
-// targets are those of --add, as a table that has no others.
+// targets parses --add into a table with these targets only.
 func (e *expansion) targets() ([]migrate.Table, error) {
 	if len(e.add) == 0 {
 		return nil, nil
@@ -106,7 +106,7 @@ func (e *expansion) targets() ([]migrate.Table, error) {
 		all = append(all, sharding.Target{DB: db, Table: table})
 	}
 	if e.margin < 1 {
-		return nil, input.Errorf("--margin: give a number above 0: how many ids does the busiest server give until all pools have changed over?")
+		return nil, input.Errorf("--margin: give a number above 0: how many ids does the busiest server give until all pools are rotated?")
 	}
 	m, err := sharding.MapOf(all...)
 	if err != nil {
@@ -120,8 +120,7 @@ type armed struct {
 	Table string `json:"table"`
 	Armed bool   `json:"armed"`
 	Why   string `json:"why,omitempty"`
-	// Unseen are open connections that may number otherwise, for all that the servers
-	// show.
+	// Unseen are open connections whose settings the servers do not show.
 	Unseen []rebalance.Unseen `json:"unseen,omitempty"`
 }
 
@@ -141,24 +140,24 @@ func (e *expansion) check(ctx context.Context, dbs sharding.DBs, t sharding.Tabl
 	}
 	return errors.Join(e.show(out, func(w io.Writer) error {
 		if !out.Armed {
-			return nil // the error says it
+			return nil // the error contains the text
 		}
 		_, err := io.WriteString(w, out.text())
 		return err
 	}), found)
 }
 
-// text says what was looked at, and what was not.
+// text says what was checked, and what was not.
 func (a armed) text() string {
 	var b strings.Builder
 	if len(a.Unseen) == 0 {
-		fmt.Fprintf(&b, "every server of %s numbers as the last epoch says, and so do its open connections\n", a.Table)
+		fmt.Fprintf(&b, "every server of %s gives ids as the last epoch requires, and so do its open connections\n", a.Table)
 		return b.String()
 	}
-	fmt.Fprintf(&b, "every server of %s gives new connections the numbers of the last epoch\n", a.Table)
+	fmt.Fprintf(&b, "every server of %s gives new connections the step and offset of the last epoch\n", a.Table)
 	for _, u := range a.Unseen {
-		fmt.Fprintf(&b, "warning: %s has %s open connections, which were not looked at, as the server does not show their settings: one that was opened "+
-			"before the settings were changed numbers as before. Restart every process that writes there, or KILL what SHOW PROCESSLIST lists, and check again\n", u.DB, term.Number(u.Count))
+		fmt.Fprintf(&b, "warning: %s has %s open connections, which were not checked, as the server does not show their settings: one that was opened "+
+			"before the settings were changed still has the old ones. Restart every process that writes there, or KILL what SHOW PROCESSLIST lists, and check again\n", u.DB, term.Number(u.Count))
 	}
 	return b.String()
 }

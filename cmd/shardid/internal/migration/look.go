@@ -20,7 +20,7 @@ import (
 )
 
 func (m *Migration) newInspect() *cobra.Command {
-	return m.verb("inspect", "Say what stands in the way of the job", `Inspect looks at the tables, their neighbours, the servers' settings and the
+	return m.verb("inspect", "Print what blocks the job", `Inspect checks the tables, their foreign keys, the servers' settings and the
 user's rights, and writes nothing. It exits with 2 when something blocks the job.`,
 		func(ctx context.Context, o *Operation) error {
 			found, err := o.watchedInspect(ctx)
@@ -31,7 +31,7 @@ user's rights, and writes nothing. It exits with 2 when something blocks the job
 				return err
 			}
 			if migrate.Blocked(found) {
-				return command.WithCode(errors.New("the findings marked block stand in the way"), command.MigratePreflight)
+				return command.WithCode(errors.New("the findings marked block prevent the migration"), command.MigratePreflight)
 			}
 			return nil
 		})
@@ -55,14 +55,14 @@ func (o *Operation) watchedInspect(ctx context.Context) ([]migrate.Finding, erro
 	return job.Inspect(ctx)
 }
 
-// observed is the job, which tells f of its steps.
+// observed is the job with an observer of its steps.
 func (o *Operation) observed(f func(migrate.Step)) (*migrate.Job, error) {
 	cfg := o.cfg
 	cfg.Observe = f
 	return migrate.New(cfg)
 }
 
-// print writes v as JSON or as people read it.
+// print writes v as JSON or as readable text.
 func (o *Operation) print(v any, readable func(io.Writer) error) error {
 	w := o.Cmd.OutOrStdout()
 	if o.json {
@@ -82,7 +82,7 @@ func printFindings(w io.Writer, found []migrate.Finding) error {
 		fmt.Fprintf(&b, "%s %s: %s\n  %s %s\n", weight(style, f.Severity), style.Bold(place), f.Message, style.Dim("fix:"), f.Fix)
 	}
 	if len(found) == 0 {
-		b.WriteString(style.Green("Nothing stands in the way.") + "\n")
+		b.WriteString(style.Green("Nothing blocks the job.") + "\n")
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
@@ -101,8 +101,8 @@ func weight(style term.Style, s migrate.Severity) string {
 func (m *Migration) newPlan() *cobra.Command {
 	var out string
 	cmd := m.verb("plan", "Print what the job will do, and its SQL", `Plan writes nothing to a database. With --out it writes a file that run --plan
-compares: run refuses to begin or go on when the tables, the rule or the targets
-are not what was planned.`,
+compares: run refuses to begin or continue when the tables, the rule or the targets
+differ from the plan.`,
 		func(ctx context.Context, o *Operation) error {
 			p, err := o.job.Plan(ctx)
 			if err != nil {
@@ -150,7 +150,7 @@ func printPlan(w io.Writer, p migrate.Plan) error {
 	return err
 }
 
-// statements are each under the database that they are for.
+// statements lists the statements with the database of each.
 func statements(all []migrate.Statement) string {
 	var b strings.Builder
 	last := ""
@@ -164,7 +164,7 @@ func statements(all []migrate.Statement) string {
 	return b.String()
 }
 
-// checkPlan compares the job with a plan that was agreed to.
+// checkPlan compares the job with an approved plan.
 func (o *Operation) checkPlan(ctx context.Context, path string) error {
 	if path == "" {
 		return nil
@@ -175,14 +175,14 @@ func (o *Operation) checkPlan(ctx context.Context, path string) error {
 	}
 	var agreed migrate.Plan
 	if err := json.Unmarshal(text, &agreed); err != nil {
-		return input.Errorf("--plan %s is no plan; make it with shardid migrate plan --out", path)
+		return input.Errorf("--plan %s is not a plan; make it with shardid migrate plan --out", path)
 	}
 	now, err := o.job.Plan(ctx)
 	if err != nil {
 		return err
 	}
 	if now.Digest != agreed.Digest || now.Job != agreed.Job {
-		return command.WithCode(fmt.Errorf("the plan of job %s in %s has the digest %.12s…, and the tables, rules and targets of job %s have %.12s…; plan again, and let the changes be agreed to",
+		return command.WithCode(fmt.Errorf("the plan of job %s in %s has the digest %.12s…, and the tables, rules and targets of job %s have %.12s…; plan again, and have the changes approved",
 			agreed.Job, path, agreed.Digest, now.Job, now.Digest), command.MigrateChanged)
 	}
 	return nil
@@ -196,10 +196,10 @@ func waiting(p migrate.Progress) string {
 }
 
 func (m *Migration) newVerify() *cobra.Command {
-	return m.verb("verify", "Compare every row with the shards", `Verify reads every row once, without a lock and while writers and the runner go
-on. It exits with 3 when rows differ although no change of them is under way: they
+	return m.verb("verify", "Compare every row with the shards", `Verify reads every row once, without a lock and while writers and the runner
+continue. It exits with 3 when rows differ although no change of them is pending: they
 are noted, and the runner writes them again; verify once more. It exits with 6 when
-rows could not be judged yet. Only 0 says that all rows are the same.`,
+rows could not be compared yet. Only 0 says that all rows are equal.`,
 		func(ctx context.Context, o *Operation) error {
 			v, err := o.watchedVerify(ctx)
 			if err != nil {
@@ -239,16 +239,16 @@ func (o *Operation) watchedVerify(ctx context.Context) (v migrate.Verification, 
 func verdict(v migrate.Verification) error {
 	switch {
 	case v.Requeued > 0:
-		return command.WithCode(fmt.Errorf("%s differed, and will be written again by the runner; verify once more", term.Count(v.Requeued, "row")), command.MigrateDivergence)
+		return command.WithCode(fmt.Errorf("%s differ; the runner will write them again; verify once more", term.Count(v.Requeued, "row")), command.MigrateDivergence)
 	case !v.Complete:
-		return command.WithCode(errors.New("the rows that are copied so far are right; verify again when all are"), command.MigrateNotReady)
+		return command.WithCode(errors.New("all rows copied so far are equal; verify again when the copy is complete"), command.MigrateNotReady)
 	case v.Unsettled > 0:
-		return command.WithCode(fmt.Errorf("changes of %s are still to be brought over; verify again while a runner is at work", term.Count(v.Unsettled, "row")), command.MigrateNotReady)
+		return command.WithCode(fmt.Errorf("changes of %s are still pending; verify again while a runner is running", term.Count(v.Unsettled, "row")), command.MigrateNotReady)
 	}
 	return nil
 }
 
-// shownDivergences is enough to see what they have in common.
+// shownDivergences is how many differences are shown.
 const shownDivergences = 20
 
 func printVerification(w io.Writer, v migrate.Verification) error {
@@ -261,9 +261,9 @@ func printVerification(w io.Writer, v migrate.Verification) error {
 	if v.Requeued > int64(len(shown)) && len(shown) == shownDivergences {
 		fmt.Fprintf(&b, "… of %s that differ; --json lists the first %s\n", term.Count(v.Requeued, "row"), term.Number(int64(len(v.Divergences))))
 	}
-	fmt.Fprintf(&b, "%s compared in %s, %s looked at alone\n", term.Count(v.Rows, "row"), term.Count(v.Ranges, "range"), term.Number(v.Suspects))
+	fmt.Fprintf(&b, "%s compared in %s, %s one by one\n", term.Count(v.Rows, "row"), term.Count(v.Ranges, "range"), term.Number(v.Suspects))
 	if v.Clean() {
-		b.WriteString(style.Green("Every row is the same on its shard.") + "\n")
+		b.WriteString(style.Green("Every row is equal on its shard.") + "\n")
 	}
 	_, err := io.WriteString(w, b.String())
 	return err

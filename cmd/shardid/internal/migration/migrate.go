@@ -25,17 +25,17 @@ import (
 	"github.com/shardid/shardid/sharding"
 )
 
-const migrateLong = `Migrate turns tables of a database that serves writers into shards of them, in
+const migrateLong = `Migrate moves tables of a live database to shards, in
 steps each of which can be undone until finalize: docs/runbook.md goes through
-them. The tables and where their rows go stand in the file of --config, the same
-that export and doctor read; all runners of a job must be given the same one.
+them. The file of --config has the tables and their shards, the same
+file that export and doctor read; all runners of a job must use the same one.
 
-In their order: inspect, plan, install, seed, run, verify, preview, cutover; then rollback or
-finalize. status, pause, resume and abort are for in between; expand is a job of its
-own. Every verb may be used on any host, and again after whatever ended it.
+In order: inspect, plan, install, seed, run, verify, preview, cutover; then rollback or
+finalize. status, pause, resume and abort may be used in between; expand is a separate
+job. Every verb may be used on any host, and repeated after an interruption.
 `
 
-// Migration is what all verbs are told.
+// Migration are the flags of all verbs.
 type Migration struct {
 	Config, Source, name string
 	tables               []string
@@ -69,20 +69,20 @@ func New() *cobra.Command {
 	return cmd
 }
 
-// printing is for a verb that prints data.
+// printing adds --json to a verb that prints data.
 func (m *Migration) printing(cmd *cobra.Command) *cobra.Command {
 	cmd.Flags().BoolVar(&m.json, "json", false, "print JSON")
 	return cmd
 }
 
-// reading is for a verb that goes through all rows.
+// reading adds the flags of a verb that reads all rows.
 func (m *Migration) reading(cmd *cobra.Command) *cobra.Command {
-	cmd.Flags().Var(input.Between(1, 1_000_000, &m.rows), "chunk-rows", "rows that are read at once (default 4000)")
-	cmd.Flags().Var(input.Between(1, 64, &m.copiers), "copiers", "chunks that are under way at once (default 2)")
+	cmd.Flags().Var(input.Between(1, 1_000_000, &m.rows), "chunk-rows", "rows read at once (default 4000)")
+	cmd.Flags().Var(input.Between(1, 64, &m.copiers), "copiers", "chunks copied at once (default 2)")
 	return cmd
 }
 
-// usage gives mistakes in a command line their code.
+// usage gives mistakes in a command line their exit code.
 func usage(err error) error {
 	if err == nil {
 		return nil
@@ -90,7 +90,7 @@ func usage(err error) error {
 	return command.WithCode(err, command.MigrateUsage)
 }
 
-// verb makes a command that works with the job.
+// verb is a command that works with the job.
 func (m *Migration) verb(use, short, long string, do func(context.Context, *Operation) error) *cobra.Command {
 	return &cobra.Command{
 		Use: use, Short: short, Long: long,
@@ -104,14 +104,14 @@ func (m *Migration) verb(use, short, long string, do func(context.Context, *Oper
 	}
 }
 
-// migrateCode finds the exit code of an error.
+// migrateCode returns the error with its exit code.
 func migrateCode(ctx context.Context, err error) error {
 	_, given := command.CodeOf(err)
 	switch {
 	case err == nil || given:
 		return err
 	case ctx.Err() != nil:
-		return command.WithCode(errors.New("interrupted; the same command goes on where it stopped"), command.MigrateInterrupted)
+		return command.WithCode(errors.New("interrupted; the same command resumes the work"), command.MigrateInterrupted)
 	case errors.As(err, new(*migrate.BlockedError)):
 		return command.WithCode(err, command.MigratePreflight)
 	case away(err):
@@ -135,8 +135,8 @@ func migrateCode(ctx context.Context, err error) error {
 	return command.WithCode(err, command.MigrateInterrupted)
 }
 
-// away reports whether a server could not be reached, which passes: a supervisor is to try
-// again. A name that nobody knows is a mistake.
+// away reports whether a server could not be reached, which may pass: a supervisor should
+// try again. An unknown host name is a mistake.
 func away(err error) bool {
 	var unknown *net.DNSError
 	if errors.As(err, &unknown) && unknown.IsNotFound {
@@ -145,19 +145,19 @@ func away(err error) bool {
 	return migrate.Transient(err) || errors.Is(err, context.DeadlineExceeded)
 }
 
-// Operation is one verb at work.
+// Operation is one running verb.
 type Operation struct {
 	*Migration
 
 	cfg      migrate.Config
-	replicas []throttle.Replica // of the source, for run
+	replicas []throttle.Replica // replicas of the source, for run
 	job      *migrate.Job
 	begun    time.Time
-	// returned are the tables that a rollback has returned to the source.
+	// returned are the tables that a rollback has moved back to the source.
 	returned map[string]bool
 }
 
-// With opens the databases for do.
+// With opens the databases and calls do.
 func (m *Migration) With(ctx context.Context, do func(context.Context, *Operation) error) (err error) {
 	layout, err := layoutfile.Read(m.Config)
 	if err != nil {
@@ -207,8 +207,8 @@ func (m *Migration) With(ctx context.Context, do func(context.Context, *Operatio
 	return do(ctx, o)
 }
 
-// chosen are the tables of the file that the job is about, in the order of the
-// flag or of the file. Those with new ids take them from these counters.
+// chosen are the tables of the job, in the order of the flag or of the file. Tables with a
+// map table take new ids from these counters.
 func (m *Migration) chosen(layout layoutfile.File, ids *layoutfile.Counters) (tables []migrate.Table, err error) {
 	names := m.tables
 	if len(names) == 0 {
@@ -258,12 +258,12 @@ func openShards(ctx context.Context, layout layoutfile.File, tables []migrate.Ta
 	return s.DBs, nil
 }
 
-// sayf writes for people, on stderr: data alone goes to stdout. It takes the place
-// of a line of progress that moves.
+// sayf writes a message to stderr, as stdout is for data only. On a terminal it replaces
+// the line of progress.
 func (o *Operation) sayf(format string, args ...any) {
 	w := o.Cmd.ErrOrStderr()
 	if term.IsTerminal(w) {
 		format = "\r\x1b[K" + format
 	}
-	_, _ = fmt.Fprintf(w, format+"\n", args...) // nobody can be told that stderr is gone
+	_, _ = fmt.Fprintf(w, format+"\n", args...) // an error of stderr cannot be reported
 }

@@ -27,12 +27,12 @@ func dryRun(cmd *cobra.Command, dry *bool) {
 func (m *Migration) newInstall() *cobra.Command {
 	var dry bool
 	cmd := m.verb("install", "Create the tables that generators need, on the source", `Install creates leaf_alloc, WORKER_NODE and the tables of leases where they are
-missing, checks those that are there, and creates the tables of preview. The job's own
+missing, checks those that exist, and creates the tables of preview. The job's own
 tables and triggers are created by run.`,
 		func(ctx context.Context, o *Operation) error {
 			if !dry {
 				err := errors.Join(schema.Apply(ctx, o.cfg.Source), preview.Create(ctx, o.cfg.Source))
-				return o.said(err, "the tables that generators and preview need are there")
+				return o.said(err, "the tables that generators and preview need exist")
 			}
 			server, err := dialect.Detect(ctx, o.cfg.Source)
 			if err != nil {
@@ -48,7 +48,7 @@ tables and triggers are created by run.`,
 	return cmd
 }
 
-// seeded is what seed did for one table.
+// seeded is the result of seed for one table.
 type seeded struct {
 	Table string `json:"table"`
 	Tag   string `json:"tag"`
@@ -59,14 +59,14 @@ func (m *Migration) newSeed() *cobra.Command {
 	var dry bool
 	var margin int64
 	step := int64(1000)
-	cmd := m.verb("seed", "Have generators begin above every id in use", `Seed raises the counter of each table in leaf_alloc, under the table's name, to the
-table's next id and a margin. It never lowers one, and may be repeated; processes
-that run with generators already have to be started again then, as they hold ids
-from before. It notes in shardid_seed where ids begin, for cutover, which refuses to
-go on when the table has come that far by itself.
+	cmd := m.verb("seed", "Make generators begin above every id in use", `Seed raises the counter of each table in leaf_alloc, under the table's name, to the
+table's next id plus a margin. It never lowers one, and may be repeated; processes
+that already use generators have to be restarted then, as they hold ids
+from before. It stores in shardid_seed where ids begin, for cutover, which refuses to
+switch when the table has given such ids by itself.
 
 The margin is for the ids that the table gives until the switch: three times as
-many as it gives in the days that the migration is planned to take is a good one.`,
+many as it gives during the planned days of the migration is a good margin.`,
 		func(ctx context.Context, o *Operation) error {
 			if margin == 0 {
 				return input.Errorf("give --margin: how many ids may the table give before the switch?")
@@ -96,7 +96,7 @@ func (o *Operation) seed(ctx context.Context, margin, step int64, dry bool) ([]s
 		return nil, err
 	}
 	if p.Phase == migrate.PhaseSwitched || p.Phase == migrate.PhaseReturning || p.Phase == migrate.PhaseFinalized {
-		return nil, command.WithCode(fmt.Errorf("job %s is %s: generators make the ids already, and nothing is to be seeded", p.Job, p.Phase), command.MigrateNotReady)
+		return nil, command.WithCode(fmt.Errorf("job %s is %s: generators make the ids already, so there is nothing to seed", p.Job, p.Phase), command.MigrateNotReady)
 	}
 	plan, err := o.job.Plan(ctx)
 	if err != nil {

@@ -25,28 +25,28 @@ import (
 func (m *Migration) newPreview() *cobra.Command {
 	var log string
 	var check bool
-	cmd := m.verb("preview", "Say what the shards will do otherwise with the application's statements", `Preview prints the statements of the application that the shards will refuse, that
-several of them will answer, and before which other shards will be asked: the worst
+	cmd := m.verb("preview", "Print which of the application's statements the shards will treat differently", `Preview prints the statements of the application that the shards will refuse, that
+several of them will answer, and that need a query to other shards before: the worst
 first, each without its values. The application's processes record them on the source
-with package schema/preview, while the source still serves. Where none does, or beside
-that, --log has the statements of a file planned, one per line, or of MySQL's or
+with package schema/preview, while the source still serves. Without such records, or in
+addition, --log plans the statements of a file, one per line, or of MySQL's or
 MariaDB's general log. Types of columns are not known there: an order over several
 shards counts as refused, although the shards may answer it.
 
-It notes on the source that somebody looked: cutover warns when nobody has, or when
+It stores on the source that somebody has read this: cutover warns when nobody has, or when
 statements that will be refused were found since. With --check it exits with 6 when a
-statement will be refused, or when there was nothing to look at.`,
+statement will be refused, or when no statement is known.`,
 		func(ctx context.Context, o *Operation) error { return o.preview(ctx, log, check) })
 	cmd.Flags().StringVar(&log, "log", "", "plan the statements of this file, too; - for stdin")
 	cmd.Flags().BoolVar(&check, "check", false, "end with 6 when a statement will be refused, or nothing is known")
 	return cmd
 }
 
-// previewShown is what preview prints.
+// previewShown is the output of preview.
 type previewShown struct {
 	Job string `json:"job"`
 	preview.Found
-	Log *route.Report `json:"log,omitempty"` // of the file, nil without one
+	Log *route.Report `json:"log,omitempty"` // the report on the file, nil without one
 }
 
 func (o *Operation) preview(ctx context.Context, log string, check bool) error {
@@ -79,7 +79,7 @@ func (o *Operation) preview(ctx context.Context, log string, check bool) error {
 
 func (o *Operation) jobName() string { return cmp.Or(o.cfg.Name, o.cfg.Tables[0].Name) }
 
-// planLog plans the statements of a file as the shards will serve them.
+// planLog plans the statements of a file for the time after the switch.
 func (o *Operation) planLog(ctx context.Context, name string) (*route.Report, error) {
 	layout, err := layoutfile.Read(o.Config)
 	if err != nil {
@@ -97,7 +97,7 @@ func (o *Operation) planLog(ctx context.Context, name string) (*route.Report, er
 	return &report, err
 }
 
-// known reports whether there was anything to look at.
+// known reports whether any statement is known.
 func (s previewShown) known() bool { return s.Recorded != nil || s.Log != nil && s.Log.Statements > 0 }
 
 func (s previewShown) refused() int64 {
@@ -112,7 +112,7 @@ func (s previewShown) print(w io.Writer) error {
 	style := term.StyleFor(w)
 	var b strings.Builder
 	if s.Recorded == nil {
-		b.WriteString("no process has recorded what it sends: start a preview.Recorder in the application, or give the server's log with --log\n")
+		b.WriteString("no process has recorded its statements: start a preview.Recorder in the application, or give the server's log with --log\n")
 	} else {
 		fmt.Fprintf(&b, "recorded by the application, last at %s: %s\n", s.Recorded.Format(time.DateTime+" MST"), s.summary(style))
 		for _, one := range s.Statements {
@@ -126,14 +126,14 @@ func (s previewShown) print(w io.Writer) error {
 	return err
 }
 
-// summary counts the statements by what becomes of them.
+// summary counts the statements by outcome.
 func (s previewShown) summary(style term.Style) string {
 	refused := s.Refused()
 	text := fmt.Sprintf("%d will be refused", refused)
 	if refused > 0 {
 		text = style.Red(text)
 	}
-	return fmt.Sprintf("%s, %d will be done otherwise", text, int64(len(s.Statements))-refused)
+	return fmt.Sprintf("%s, %d will be executed differently", text, int64(len(s.Statements))-refused)
 }
 
 func previewLine(style term.Style, s preview.Statement) string {
@@ -148,19 +148,19 @@ func previewLine(style term.Style, s preview.Statement) string {
 	return text
 }
 
-// warnUnseen says before a switch that nobody knows what the application will not be able
-// to say any more.
+// warnUnseen warns before a switch when nobody has read which statements the shards will
+// refuse.
 func (o *Operation) warnUnseen(ctx context.Context) {
 	found, err := preview.Read(ctx, o.cfg.Source, o.jobName())
-	look := "look with: " + o.command("preview")
+	look := "run: " + o.command("preview")
 	switch {
 	case err != nil:
-		o.sayf("warning: what the shards will refuse is not known: %v", err)
+		o.sayf("warning: it is unknown which statements the shards will refuse: %v", err)
 	case found.Looked == nil && found.Recorded == nil:
-		o.sayf("warning: nobody has looked at what the shards will refuse; %s", look)
+		o.sayf("warning: nobody has checked which statements the shards will refuse; %s", look)
 	case found.Looked == nil:
-		o.sayf("warning: nobody has looked at what the shards will refuse: %d statements of the application; %s", found.Unseen, look)
+		o.sayf("warning: nobody has checked the %d statements of the application that the shards will refuse; %s", found.Unseen, look)
 	case found.Unseen > 0:
-		o.sayf("warning: %d statements that the shards will refuse were found since somebody looked, at %s; %s", found.Unseen, found.Looked.Format(time.DateTime+" MST"), look)
+		o.sayf("warning: %d statements that the shards will refuse were found since the last check, at %s; %s", found.Unseen, found.Looked.Format(time.DateTime+" MST"), look)
 	}
 }

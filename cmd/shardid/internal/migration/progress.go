@@ -13,8 +13,8 @@ import (
 	"github.com/shardid/shardid/schema/migrate"
 )
 
-// progressLines shows a run: as one line that moves on a terminal, as lines
-// elsewhere, or as JSON.
+// progressLines shows a run: as one changing line on a terminal, as lines elsewhere, or as
+// JSON.
 type progressLines struct {
 	w       io.Writer
 	json    bool
@@ -25,7 +25,7 @@ type progressLines struct {
 	last    time.Time
 	visible bool
 	began   time.Time // when the first line of copying was shown
-	first   float64   // and how much was copied then, by this run or one before
+	first   float64   // the part that was copied then, by this run or earlier ones
 }
 
 func newProgressLines(r *Runner) *progressLines {
@@ -47,11 +47,11 @@ type progressLine struct {
 
 	Part          float64 `json:"copied"`
 	RowsPerSecond int64   `json:"rows_per_second"`
-	Throttled     string  `json:"throttled,omitempty"` // why
+	Throttled     string  `json:"throttled,omitempty"` // the cause
 }
 
-// show writes where the job stands; copied is how many rows the run has copied
-// so far, and throttled why it copies nothing at the moment, if so.
+// show writes the progress of the job. copied is how many rows the run has copied so far,
+// and throttled why it copies nothing at the moment, if so.
 func (l *progressLines) show(p migrate.Progress, copied int64, throttled string) {
 	rows, since := copied-l.copied, time.Since(l.last)
 	l.copied, l.last = copied, time.Now()
@@ -71,7 +71,7 @@ func (l *progressLines) show(p migrate.Progress, copied int64, throttled string)
 	_, _ = io.WriteString(l.w, text+"\n")
 }
 
-// left says how long the copy still takes, if it goes on as since the first line.
+// left estimates how long the copy will still take, from the speed since the first line.
 func (l *progressLines) left(p migrate.Progress) string {
 	if p.Phase != migrate.PhaseCopying || p.Paused {
 		return ""
@@ -83,11 +83,11 @@ func (l *progressLines) left(p migrate.Progress) string {
 	return term.Left(int64(fine*(p.Copied()-l.first)), int64(fine*(1-l.first)), l.last.Sub(l.began))
 }
 
-// object writes one line. Nobody can be told that stdout is gone.
+// object writes one line. An error of stdout cannot be reported.
 func (l *progressLines) object(line progressLine) {
 	text, err := json.Marshal(line)
 	if err != nil {
-		panic("bug: " + err.Error()) // it is made of numbers and texts
+		panic("bug: " + err.Error()) // it has only numbers and texts
 	}
 	_, _ = l.w.Write(append(text, '\n'))
 }
@@ -111,7 +111,7 @@ func (l *progressLines) text(p migrate.Progress) string {
 	return b.String()
 }
 
-// end leaves the last line of a terminal where it is.
+// end leaves the last line on a terminal.
 func (l *progressLines) end() {
 	if l.visible {
 		_, _ = io.WriteString(l.w, "\n")

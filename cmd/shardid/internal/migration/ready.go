@@ -14,13 +14,12 @@ import (
 	"github.com/shardid/shardid/sharding"
 )
 
-// beginTable remembers on the source where seed had the generator of each table
-// begin. The counter itself does not tell: it is beyond ids that processes hold
-// already and have not given yet.
+// beginTable stores on the source where the generator of each table begins. The counter
+// itself does not show it: it is above ids that processes hold and have not used yet.
 const beginTable = "shardid_seed"
 
-// noteBegin remembers that generators give no id below begin for the table. Whoever reads
-// between the two statements finds the counter, which is not below it.
+// noteBegin stores that generators give no id below begin for the table. A reader between
+// the two statements finds the counter, which is not below begin.
 func noteBegin(ctx context.Context, db *sql.DB, table string, begin int64) error {
 	server, err := dialect.Detect(ctx, db)
 	if err != nil {
@@ -41,8 +40,8 @@ func noteBegin(ctx context.Context, db *sql.DB, table string, begin int64) error
 	return nil
 }
 
-// beginOf returns the lowest id that a generator may give to the table, false if
-// nobody has seeded it: its keys come from elsewhere.
+// beginOf returns the lowest id that a generator may give for the table; false if nobody
+// has seeded it, so that its keys come from elsewhere.
 func beginOf(ctx context.Context, db *sql.DB, table string) (begin int64, seeded bool, err error) {
 	server, err := dialect.Detect(ctx, db)
 	if err != nil {
@@ -63,8 +62,8 @@ func beginOf(ctx context.Context, db *sql.DB, table string) (begin int64, seeded
 	return 0, false, nil
 }
 
-// readRoutes notes which tables a rollback has returned to the source: in the
-// pause of a cutover the rows are locked.
+// readRoutes reads which tables a rollback has moved back to the source. It is called
+// before the pause of a cutover, in which the rows are locked.
 func (o *Operation) readRoutes(ctx context.Context) error {
 	o.returned = map[string]bool{}
 	for _, t := range o.cfg.Tables {
@@ -77,9 +76,9 @@ func (o *Operation) readRoutes(ctx context.Context) error {
 	return nil
 }
 
-// ready refuses a cutover after which a generator would give ids that rows have.
-// Ids that are numbered anew are compared as the source knew them; those of a map
-// table come from the generator itself, as those of a source do that serves again.
+// ready refuses a cutover after which a generator would give existing ids. Renumbered ids
+// are compared by their old values. Ids of a map table come from the generator itself; so
+// do those of a source that serves after a rollback.
 func (o *Operation) ready(ctx context.Context, highest map[string]int64) error {
 	for _, t := range o.cfg.Tables {
 		if o.returned[t.Name] {

@@ -20,13 +20,13 @@ import (
 	"github.com/shardid/shardid/schema/throttle"
 )
 
-// LookEvery is how often a runner looks at what operators want.
+// LookEvery is how often a runner reads what operators have requested.
 const LookEvery = 250 * time.Millisecond
 
-// usualChunk is how many rows are copied at once unless somebody wants it otherwise.
+// usualChunk is the default number of rows that are copied at once.
 const usualChunk = 4000
 
-// runFlags are those of run.
+// runFlags are the flags of run.
 type runFlags struct {
 	plan         string
 	dry, once    bool
@@ -43,20 +43,20 @@ type runFlags struct {
 
 func (m *Migration) newRun() *cobra.Command {
 	f := runFlags{interval: 10 * time.Second, maxThrottle: time.Hour, maxLag: 5 * time.Second}
-	cmd := m.verb("run", "Copy the tables and follow their changes", `Run makes what the job needs, copies the tables and follows their changes until it
-is interrupted: before the switch from the source to the shards, after it back. Any
+	cmd := m.verb("run", "Copy the tables and follow their changes", `Run creates what the job needs, copies the tables and follows their changes until it
+is interrupted: before the switch from the source to the shards, after it from the shards to the source. Any
 number of runners may be started: one leads, the others wait and take over. Run
-may be ended at any moment in any way, and begun again. Of a job that is under way it
-does not end because a database is away, or waits for locks: it tries again, for as long
+may be killed at any moment and started again. Once a job has begun, run
+does not end because a database is unreachable or locks are held: it tries again, for as long
 as it takes.
 
 Before each chunk it waits while the job is paused, while the file of --throttle-file
 exists, while the source has more than --max-threads threads running or commits for
 longer than --max-commit-latency, and while a replica is more than --max-lag behind. The
-replicas are those that "replicas" of the file names. One that cannot be asked, or whose
+replicas are those that "replicas" of the file names. One that does not answer, or whose
 replication is stopped, counts as behind. --rate is the most rows that are copied in a
-second, on average. Changes are followed all the same. The run says why it waits, and when
-it goes on.
+second, on average. Changes are followed in any case. Run prints why it waits, and when
+it continues.
 
 It shows a bar on a terminal and a line per --interval elsewhere, on stderr; with
 --json an object per line on stdout.`,
@@ -78,8 +78,8 @@ It shows a bar on a terminal and a line per --interval elsewhere, on stderr; wit
 		})
 	flags := cmd.Flags()
 	dryRun(cmd, &f.dry)
-	flags.StringVar(&f.plan, "plan", "", "a file of plan --out that must still hold")
-	flags.BoolVar(&f.once, "once", false, "end when all is copied and changes are caught up with, and say whether some wait")
+	flags.StringVar(&f.plan, "plan", "", "a file of plan --out, which must still be valid")
+	flags.BoolVar(&f.once, "once", false, "end when all rows are copied and changes are caught up with, and print whether some wait")
 	flags.BoolVar(&f.noWait, "no-wait", false, "end with 4, or with 5, when another runner leads, instead of waiting")
 	flags.Var(input.Between(time.Millisecond, 24*time.Hour, &f.interval), "interval", "time between two lines of progress")
 	flags.StringVar(&f.throttleFile, "throttle-file", "", "copy nothing while this file exists")
@@ -87,7 +87,7 @@ It shows a bar on a terminal and a line per --interval elsewhere, on stderr; wit
 	flags.Var(input.Between(time.Second, 24*time.Hour, &f.maxLag), "max-lag", "copy nothing while a replica is more behind")
 	flags.Var(input.Between(time.Microsecond, time.Hour, &f.maxCommitLatency), "max-commit-latency", "copy nothing while commits on the source take longer (default no limit)")
 	flags.Var(input.Between(1, 1_000_000_000, &f.rate), "rate", "rows to copy in a second, at most (default no limit)")
-	flags.Var(input.Between(time.Millisecond, 30*24*time.Hour, &f.maxThrottle), "max-throttle", "end with 7 when throttled for longer without a break")
+	flags.Var(input.Between(time.Millisecond, 30*24*time.Hour, &f.maxThrottle), "max-throttle", "exit with 7 when throttled for longer without a break")
 	return cmd
 }
 
@@ -100,24 +100,24 @@ func (o *Operation) printStatements(ctx context.Context) error {
 	return err
 }
 
-// Runner runs a job for as long as it is let.
+// Runner runs a job until it ends.
 type Runner struct {
 	*Operation
 
 	flags   runFlags
-	steer   atomic.Pointer[migrate.Steering] // as last seen
-	copied  atomic.Int64                     // rows
-	blocked atomic.Bool                      // by a transaction of somebody; said once
-	led     atomic.Bool                      // since the last attempt failed
-	waits   bool                             // for another runner; said once
-	tried   bool                             // to lead: the databases could be reached
-	failed  int                              // attempts since this runner has led the job
+	steer   atomic.Pointer[migrate.Steering] // as last read
+	copied  atomic.Int64                     // rows copied
+	blocked atomic.Bool                      // by a transaction of others; printed once
+	led     atomic.Bool                      // has led since the last failed attempt
+	waits   bool                             // for another runner; printed once
+	tried   bool                             // has tried to lead: the databases were reachable
+	failed  int                              // failed attempts since this runner last led the job
 	trouble trouble
 
 	throttle *throttle.Throttle
-	began    atomic.Bool // the job was seen under way, or this runner has led it
+	began    atomic.Bool // the job had begun when it was read, or this runner has led it
 
-	caughtUp bool // with --once: that was all
+	caughtUp bool // with --once: the job has caught up
 }
 
 func newRunner(o *Operation, f runFlags) (*Runner, error) {
@@ -127,7 +127,7 @@ func newRunner(o *Operation, f runFlags) (*Runner, error) {
 		return nil, err
 	}
 	cfg := o.cfg
-	if f.rate > 0 && o.rows == 0 { // smaller bites keep the rate more evenly
+	if f.rate > 0 && o.rows == 0 { // smaller chunks keep the rate more even
 		cfg.ChunkRows = int(min(f.rate, usualChunk))
 	}
 	cfg.Throttle, cfg.Cause = r.rest, r.throttle.Cause
@@ -137,7 +137,7 @@ func newRunner(o *Operation, f runFlags) (*Runner, error) {
 	return r, err
 }
 
-// Observe says once what a step of the job means to who watches.
+// Observe prints a message for steps that users have to know about, once each.
 func (r *Runner) Observe(s migrate.Step) {
 	switch s.Name {
 	case migrate.StepStored:
@@ -155,7 +155,7 @@ func (r *Runner) Observe(s migrate.Step) {
 		}
 	case migrate.StepBlocked:
 		if !r.blocked.Swap(true) {
-			r.sayf("waiting for transactions on table %s to end, to make the triggers on it; end those that are open for long", s.Table)
+			r.sayf("waiting for transactions on table %s to end, before triggers can be created on it; end long transactions", s.Table)
 		}
 	}
 }
@@ -170,7 +170,7 @@ func (r *Runner) run(ctx context.Context) error {
 		done, err := r.turn(ctx)
 		if err != nil || done {
 			stop()
-			wg.Wait() // the last line of progress is there
+			wg.Wait() // wait for the last line of progress
 			if r.caughtUp {
 				return r.sayCaughtUp(ctx)
 			}
@@ -179,7 +179,7 @@ func (r *Runner) run(ctx context.Context) error {
 	}
 }
 
-// sayCaughtUp says what a run that ends by itself has done, and what it has not.
+// sayCaughtUp prints what a run with --once has done, and what is left.
 func (r *Runner) sayCaughtUp(ctx context.Context) error {
 	p, err := r.job.Progress(ctx)
 	if err != nil {
@@ -187,7 +187,7 @@ func (r *Runner) sayCaughtUp(ctx context.Context) error {
 	}
 	did, verb := "all rows are copied, and all changes that were noted meanwhile", "cutover"
 	if p.Phase == migrate.PhaseSwitched {
-		did, verb = "all changes that were noted on the shards are brought back into the retired tables", "rollback"
+		did, verb = "all changes that were noted on the shards are copied back into the retired tables", "rollback"
 	}
 	if p.Backlog > 0 {
 		did += fmt.Sprintf(", but %s: made since, or of a row that has to wait for another one, as a child does whose parent is missing, "+
@@ -197,9 +197,9 @@ func (r *Runner) sayCaughtUp(ctx context.Context) error {
 	return nil
 }
 
-// turn leads the job until somebody else wants to. It is over when there is
-// nothing left to do. Of a job that is under way, that another runner leads or that this one
-// has tried to lead, it does not end because a database is away.
+// turn leads the job until another command wants to. done is true when there is nothing
+// left to do. Once another runner leads the job, or this one has tried to lead it, turn
+// does not end because a database is unreachable.
 func (r *Runner) turn(ctx context.Context) (done bool, err error) {
 	done, err = r.attempt(ctx)
 	underWay := r.began.Load() || r.waits || r.tried
@@ -209,8 +209,8 @@ func (r *Runner) turn(ctx context.Context) (done bool, err error) {
 	return done, err
 }
 
-// waitFor waits until another attempt is worth it, twice as long each time, with jitter,
-// so that runners of many jobs do not all come at the moment in which their server starts.
+// waitFor waits before the next attempt, twice as long each time and with jitter, so that
+// runners of many jobs do not all connect at the moment when their server starts.
 func (r *Runner) waitFor(ctx context.Context, cause error) error {
 	if r.led.Swap(false) {
 		r.failed = 0
@@ -221,14 +221,14 @@ func (r *Runner) waitFor(ctx context.Context, cause error) error {
 	return PauseFor(ctx, wait/2+rand.N(wait))
 }
 
-// trouble is why a runner waits, "" while it does not.
+// trouble is the cause for which a runner waits, "" while it does not.
 type trouble struct {
 	mu  sync.Mutex
 	why string
 }
 
-// waitsFor says why the runner waits, once, and once more when an attempt ends for another
-// reason. Within an attempt many may wait at a time, for whom one speaks.
+// waitsFor prints why the runner waits, once, and again when an attempt ends for another
+// cause. Several goroutines may wait within an attempt; one message is enough for all.
 func (r *Runner) waitsFor(cause error, ended bool) {
 	r.trouble.mu.Lock()
 	defer r.trouble.mu.Unlock()
@@ -250,7 +250,7 @@ func (r *Runner) goesOn() {
 // LongestWait is how long a runner waits for a database until it tries again, on average.
 const LongestWait = 20 * time.Second
 
-// attempt is a turn that ends with whatever goes wrong.
+// attempt is one turn, which ends with the first error.
 func (r *Runner) attempt(ctx context.Context) (done bool, err error) {
 	if err := r.makeRoom(ctx); err != nil {
 		return false, err
@@ -274,14 +274,15 @@ func (r *Runner) attempt(ctx context.Context) (done bool, err error) {
 	return r.flags.once, nil
 }
 
-// hasBegun tells whether an attempt to lead that ended so has begun the job. One that somebody
-// else is about to begin is none that was aborted, nor is one whose databases were away before
-// anything was stored.
+// hasBegun reports whether an attempt to lead that ended with err shows that the job has
+// begun. It is false while another runner is about to begin the job, and after an attempt
+// for which the databases were unreachable before anything was stored: such a job must not
+// be taken for an aborted one.
 func hasBegun(err error) bool {
 	return !errors.Is(err, migrate.ErrLocked) && !migrate.Transient(err)
 }
 
-// lead runs and follows the job until somebody wants it to make room.
+// lead runs and follows the job until another command wants to lead.
 func (r *Runner) lead(ctx context.Context) error {
 	turn, end := context.WithCancel(ctx)
 	var wg sync.WaitGroup
@@ -297,9 +298,9 @@ func (r *Runner) lead(ctx context.Context) error {
 	return r.follow(turn)
 }
 
-// next returns nil when what ended a turn is no reason to end the run: somebody
-// has wanted to lead since it began. On SQLite they may have taken the lead
-// before this runner looked.
+// next returns nil when the error that ended a turn is no reason to end the run: another
+// command has asked to lead since the turn began. On SQLite that command may have taken the
+// lead before this runner read the request.
 func (r *Runner) next(ctx context.Context, cause error, asked int64) error {
 	if err := r.look(ctx); err != nil {
 		return errors.Join(cause, err)
@@ -313,15 +314,15 @@ func (r *Runner) next(ctx context.Context, cause error, asked int64) error {
 	return cause
 }
 
-// seesLeaders reports whether a runner that stands by can tell that the other one has
-// ended. A server ends the lock of a leader with its connection. SQLite has no such lock:
-// two runners would take the lead from each other for ever.
+// seesLeaders reports whether a standby runner can detect that the leading one has ended. A
+// server releases the lock of a leader with its connection. SQLite has no such lock: two
+// runners would take the lead from each other forever.
 func (r *Runner) seesLeaders(ctx context.Context) bool {
 	server, err := dialect.Detect(ctx, r.cfg.Source)
-	return err != nil || server.Name() != "sqlite" // a source that is away is waited for
+	return err != nil || server.Name() != "sqlite" // an unreachable source is waited for
 }
 
-// follow ends at once when there is nothing to follow: over tells why.
+// follow returns at once when there is nothing to follow; Over then says why.
 func (r *Runner) follow(ctx context.Context) error {
 	r.waits = false
 	p, err := r.job.Progress(ctx)
@@ -331,7 +332,7 @@ func (r *Runner) follow(ctx context.Context) error {
 	return r.job.Follow(ctx)
 }
 
-// Over reports whether the job has come to its end.
+// Over reports whether the job has ended.
 func (r *Runner) Over(ctx context.Context) (bool, error) {
 	p, err := r.job.Progress(ctx)
 	switch {
@@ -343,7 +344,7 @@ func (r *Runner) Over(ctx context.Context) (bool, error) {
 	case p.Phase != migrate.PhaseNone && p.Phase != migrate.PhaseAborted:
 		r.began.Store(true)
 	case r.began.Load():
-		r.sayf("job %s was aborted; begin it anew if that was not meant", p.Job)
+		r.sayf("job %s was aborted; run it again if that was a mistake", p.Job)
 		return true, nil
 	}
 	return false, nil
@@ -357,7 +358,7 @@ func (r *Runner) standBy(ctx context.Context) error {
 	return r.lookAfter(ctx, 4*LookEvery)
 }
 
-// makeRoom waits while somebody wants to lead the job.
+// makeRoom waits while another command wants to lead the job.
 func (r *Runner) makeRoom(ctx context.Context) error {
 	for {
 		if err := r.look(ctx); err != nil || !r.steer.Load().Wanted {
@@ -369,20 +370,20 @@ func (r *Runner) makeRoom(ctx context.Context) error {
 	}
 }
 
-// mendEvery is how often a runner that does not lead looks whether one has died in the
-// midst of a switch: writers wait meanwhile.
+// mendEvery is how often a standby runner checks for an unfinished switch whose runner has
+// died, because writers are waiting meanwhile.
 const mendEvery = 50 * time.Millisecond
 
-// lookAfter waits for d, and ends a switch whose runner has died meanwhile.
+// lookAfter waits for d, and finishes a switch whose runner has died meanwhile.
 func (r *Runner) lookAfter(ctx context.Context, d time.Duration) error {
 	for until := time.Now().Add(d); time.Now().Before(until); {
 		mended, err := r.job.Mend(ctx)
 		if mended {
-			r.sayf("a command was ended in the midst of a switch; this runner has brought the switch to an end")
+			r.sayf("a command was killed during a switch; this runner has finished the switch")
 		}
 		rest := mendEvery
-		if err != nil && ctx.Err() == nil { // a shard may be away: it is tried again
-			r.sayf("a command was ended in the midst of a switch, and this runner cannot bring it to an end yet: %v", err)
+		if err != nil && ctx.Err() == nil { // a shard may be unreachable: it is retried
+			r.sayf("a command was killed during a switch, and this runner cannot finish the switch yet: %v", err)
 			rest = 4 * LookEvery
 		}
 		if err := PauseFor(ctx, rest); err != nil {
@@ -400,8 +401,8 @@ func (r *Runner) look(ctx context.Context) error {
 	return err
 }
 
-// watch looks at what operators want until somebody wants to lead. A source
-// that does not answer is the run's to report.
+// watch reads what operators have requested until another command wants to lead. An
+// unreachable source is reported by the run.
 func (r *Runner) watch(ctx context.Context) {
 	for PauseFor(ctx, LookEvery) == nil {
 		if r.look(ctx) == nil && r.steer.Load().Wanted {
@@ -427,14 +428,14 @@ func (r *Runner) show(ctx context.Context) {
 	}
 }
 
-// showNow shows people nothing of a job that has not begun.
+// showNow shows nothing of a job that has not begun, except as JSON.
 func (r *Runner) showNow(ctx context.Context, l *progressLines) {
 	if p, err := r.job.Progress(ctx); err == nil && (l.json || p.Phase != migrate.PhaseNone) {
 		l.show(p, r.copied.Load(), r.throttle.Cause())
 	}
 }
 
-// rate writes how fast rows are copied.
+// rate formats the speed of the copy.
 func rate(rows int64, since time.Duration) string {
 	if rows == 0 || since <= 0 {
 		return ""

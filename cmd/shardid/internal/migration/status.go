@@ -20,12 +20,12 @@ import (
 
 func (m *Migration) newStatus() *cobra.Command {
 	var check bool
-	cmd := m.verb("status", "Say where the job stands, who is at work on it, and what to do next", `Status writes nothing and disturbs no runner. It says who leads the job and when it was
+	cmd := m.verb("status", "Print the state of the job and of its runner, and what to do next", `Status writes nothing and disturbs no runner. It prints who leads the job and when it was
 last heard, what it does and how fast, how far the shards are behind, why the copy is
-held back, the longest open transaction on the source, for how long writers waited in the
+throttled, the longest open transaction on the source, how long writers waited in the
 last switches, and the next command. A runner
-speaks every two seconds; after 15 of silence it counts as gone. With --check it exits
-with 6 when the job needs a runner and none is at work, for who watches it.`,
+writes every two seconds; after 15 seconds of silence it counts as dead. With --check it exits
+with 6 when the job needs a runner and none is running, for monitoring.`,
 		func(ctx context.Context, o *Operation) error {
 			s, err := o.job.Status(ctx)
 			if err != nil {
@@ -36,22 +36,22 @@ with 6 when the job needs a runner and none is at work, for who watches it.`,
 				return err
 			}
 			if check && s.NeedsRunner() {
-				return command.WithCode(errors.New("no runner is at work on the job; give the command that status names"), command.MigrateNotReady)
+				return command.WithCode(errors.New("no runner is running for the job; run the command that status names"), command.MigrateNotReady)
 			}
 			return nil
 		})
-	cmd.Flags().BoolVar(&check, "check", false, "end with 6 when the job needs a runner and none is at work")
+	cmd.Flags().BoolVar(&check, "check", false, "exit with 6 when the job needs a runner and none is running")
 	return cmd
 }
 
-// StatusShown is what status prints.
+// StatusShown is the output of status.
 type StatusShown struct {
 	migrate.Status
 
-	Next string `json:"next"` // the command to give, "" for none
+	Next string `json:"next"` // the next command, "" for none
 }
 
-// next is the command that the job needs next, "" while it needs none.
+// next is the next command for the job, "" when none is needed.
 func (o *Operation) next(s migrate.Status) string {
 	switch s.Phase {
 	case migrate.PhaseNone:
@@ -76,8 +76,8 @@ func (o *Operation) next(s migrate.Status) string {
 	return ""
 }
 
-// command is a verb with the flags that name the job. The source may have a password in it,
-// and is left to the environment.
+// command is a verb with the flags that identify the job. The source, whose name may have a
+// password, is left to the environment.
 func (o *Operation) command(verb string) string {
 	words := []string{"shardid", "migrate", verb}
 	o.Cmd.Flags().Visit(func(f *pflag.Flag) {
@@ -109,7 +109,7 @@ func (s StatusShown) print(w io.Writer) error {
 	return err
 }
 
-// waiting is how far the shards are behind.
+// waiting says how many changes wait.
 func (s StatusShown) waiting() string {
 	text := waiting(s.Progress)
 	if s.Backlog > 0 && s.Lag != nil {
@@ -118,7 +118,7 @@ func (s StatusShown) waiting() string {
 	return text
 }
 
-// details are the lines between where the job stands and its tables.
+// details are the lines between the state of the job and its tables.
 func (s StatusShown) details(style term.Style) string {
 	var b strings.Builder
 	if s.Phase != migrate.PhaseNone && s.Phase != migrate.PhaseFinalized {
@@ -139,7 +139,7 @@ func (s StatusShown) details(style term.Style) string {
 	return b.String()
 }
 
-// shownSwitches is how many of the last switches people are shown; --json has more.
+// shownSwitches is how many of the last switches are printed; --json has more.
 const shownSwitches = 3
 
 func pastSwitch(p migrate.PastSwitch) string {
@@ -148,7 +148,7 @@ func pastSwitch(p migrate.PastSwitch) string {
 		text += fmt.Sprintf(", %.0f ms longer than allowed", p.OverMS)
 	}
 	if !p.Made {
-		text += ", in vain: it was given up"
+		text += "; the switch was given up"
 	}
 	return text
 }
@@ -157,7 +157,7 @@ func (s StatusShown) runner(style term.Style) string {
 	r := s.Runner
 	switch {
 	case r == nil && s.NeedsRunner():
-		return style.Red("no runner") + ": none was heard yet"
+		return style.Red("no runner") + ": none has written yet"
 	case r == nil:
 		return "no runner"
 	case !r.Leads:

@@ -17,7 +17,7 @@ import (
 	"github.com/shardid/shardid/schema/migrate"
 )
 
-// switched is the outcome of a switch, for programs.
+// switched is the result of a switch as JSON.
 type switched struct {
 	Job        string  `json:"job"`
 	PauseMS    float64 `json:"pause_ms"`
@@ -28,33 +28,33 @@ type switched struct {
 }
 
 func (m *Migration) newCutover() *cobra.Command {
-	return m.newSwitch("cutover", "Have the shards serve", `Cutover brings the last changes over while writers wait, closes the source's tables
-by renaming them to <name>_old, and flips the route. When writers would wait for
+	return m.newSwitch("cutover", "Make the shards serve", `Cutover applies the last changes while writers wait, closes the source's tables
+by renaming them to <name>_old, and changes the route. When writers would wait for
 longer than --max-pause it gives up: everything is as before, and it may be tried
-again. It renames only when that fits into what is left, by a rehearsal on a table of
-its own. When it takes longer after all, it is finished or undone, whichever is shorter,
-and says so. Rollback undoes it until finalize. It warns when nobody has looked at
+again. It renames only when that fits into the rest of the pause, by a rehearsal on a table of
+its own. When the renames take longer after all, the switch is finished or undone, whichever is shorter,
+and says so. Rollback undoes it until finalize. It warns when nobody has read
 what preview prints.
 
-A runner makes room for it and goes on afterwards, then from the shards back to the
+A runner stops for it and continues afterwards, then from the shards back to the
 source.`, (*migrate.Job).Cutover)
 }
 
 func (m *Migration) newRollback() *cobra.Command {
-	return m.newSwitch("rollback", "Have the source serve again, with all that was written to the shards", `Rollback brings the last changes back while writers wait, closes the shards by
-renaming them to <name>_sealed, opens the source's tables and flips the route. It
+	return m.newSwitch("rollback", "Make the source serve again, with everything that was written to the shards", `Rollback applies the last changes to the source while writers wait, closes the shards by
+renaming them to <name>_sealed, opens the source's tables and changes the route. It
 gives up after --max-pause as cutover does.`, (*migrate.Job).Rollback)
 }
 
-// seedAgain: processes hold ids that the source will give from now on.
+// seedAgain is printed because processes hold ids that the source will give from now on.
 const (
 	seedAgain = `The source numbers its rows again, above the highest id of the generators. Before
-another cutover: shardid migrate seed, and then start every process of the application again.`
-	generatorsGoOn = `Generators go on making the ids, on the source, too: processes hold some that they
-have not given yet. What inserts there without the plugin must take its ids from them.`
+another cutover: shardid migrate seed, and then restart every process of the application.`
+	generatorsGoOn = `Generators continue to make the ids, on the source, too: processes hold some that they
+have not used yet. Programs that insert there without the plugin must use these generators.`
 )
 
-// sayWhoNumbers says where ids come from after a rollback.
+// sayWhoNumbers prints where ids come from after a rollback.
 func (o *Operation) sayWhoNumbers(ctx context.Context) error {
 	if err := o.readRoutes(ctx); err != nil {
 		return err
@@ -100,12 +100,12 @@ func (o *Operation) printSwitch(ctx context.Context, done migrate.Switch) error 
 	}
 	out := switched{p.Job, milliseconds(done.Pause), milliseconds(done.Over), done.Drained, done.Epoch, done.Pause == 0}
 	return o.print(out, func(w io.Writer) error {
-		text := fmt.Sprintf("job %s is %s; writers waited %.0f ms, and %s brought over meanwhile\n", p.Job, p.Phase, out.PauseMS, Brought(done.Drained))
+		text := fmt.Sprintf("job %s is %s; writers waited %.0f ms, and %s applied meanwhile\n", p.Job, p.Phase, out.PauseMS, Brought(done.Drained))
 		if out.WasAlready {
 			text = fmt.Sprintf("job %s is %s; there was nothing left to switch\n", p.Job, p.Phase)
 		}
 		if done.Over > 0 {
-			text += fmt.Sprintf("warning: that is %.0f ms above --max-pause: the renames took longer than their rehearsal, and to undo them would have taken longer still\n", out.OverMS)
+			text += fmt.Sprintf("warning: that is %.0f ms above --max-pause: the renames took longer than their rehearsal, and undoing them would have taken even longer\n", out.OverMS)
 		}
 		_, err := io.WriteString(w, text)
 		return err
@@ -114,7 +114,7 @@ func (o *Operation) printSwitch(ctx context.Context, done migrate.Switch) error 
 
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-// Brought says how many changes were brought over.
+// Brought says how many changes were applied.
 func Brought(changes int64) string {
 	if changes == 1 {
 		return "1 change was"
@@ -123,24 +123,24 @@ func Brought(changes int64) string {
 }
 
 func (m *Migration) newFinalize() *cobra.Command {
-	return m.newEnd("finalize", "Give up the way back", `Finalize drops the triggers and logs of the job. The source's tables stay as
-<name>_old, closed, until somebody drops them. Nothing undoes it: every instance of
-the application must have used the shards for as long as you want to be sure.`, "the job is finalized: the shards serve for good", (*migrate.Job).Finalize)
+	return m.newEnd("finalize", "End the possibility of a rollback", `Finalize drops the triggers and logs of the job. The source's tables stay as
+<name>_old, closed, until somebody drops them. It cannot be undone: every instance of
+the application must have used the shards for as long as you need to be certain.`, "the job is finalized: the shards serve for good", (*migrate.Job).Finalize)
 }
 
 func (m *Migration) newAbort() *cobra.Command {
-	return m.newEnd("abort", "End the job as if it had never been", `Abort drops the triggers and logs of a job that was not switched, or was rolled
+	return m.newEnd("abort", "End the job and remove its work", `Abort drops the triggers and logs of a job that was not switched, or was rolled
 back, and empties the shards. The source is not touched. After a rollback the shards
 keep the name <name>_sealed, so that an instance of the application that was idle
-since the cutover writes to none of them.`, "the job was aborted: the source serves, and what was copied is gone", (*migrate.Job).Abort)
+since the cutover cannot write to them.`, "the job was aborted: the source serves, and the copied rows are deleted", (*migrate.Job).Abort)
 }
 
-// newEnd makes a verb that must be meant.
+// newEnd makes a verb that needs --yes.
 func (m *Migration) newEnd(use, short, long, done string, do func(*migrate.Job, context.Context) error) *cobra.Command {
 	var yes bool
 	cmd := m.verb(use, short, long, func(ctx context.Context, o *Operation) error {
 		if !yes {
-			return input.Errorf("%s cannot be undone; say --yes if you mean it", use)
+			return input.Errorf("%s cannot be undone; confirm it with --yes", use)
 		}
 		p, err := o.job.Progress(ctx)
 		if err != nil {
@@ -161,14 +161,14 @@ func (m *Migration) newEnd(use, short, long, done string, do func(*migrate.Job, 
 }
 
 func (m *Migration) newPause() *cobra.Command {
-	return m.verb("pause", "Have all runners copy no more until resume", `Pause has the runners copy no more. They go on following changes, so nothing piles
-up.`,
+	return m.verb("pause", "Stop the copy of all runners until resume", `Pause stops the copy of all runners. They continue to follow changes, so that no backlog
+grows.`,
 		func(ctx context.Context, o *Operation) error {
 			p, err := o.job.Progress(ctx)
 			if err != nil {
 				return err
 			}
-			done := "runners copy no more until resume; they look four times a second"
+			done := "runners copy no more until resume; they check four times a second"
 			if p.Phase == migrate.PhaseNone {
 				done = fmt.Sprintf("job %s has not begun; when it does, its runners copy nothing until resume", p.Job)
 			}
@@ -177,13 +177,13 @@ up.`,
 }
 
 func (m *Migration) newResume() *cobra.Command {
-	return m.verb("resume", "Undo pause", "Resume has the runners copy again.",
+	return m.verb("resume", "Undo pause", "Resume lets the runners copy again.",
 		func(ctx context.Context, o *Operation) error {
 			return o.said(o.job.Resume(ctx), "runners copy again")
 		})
 }
 
-// said tells people what was done, if it was.
+// said prints the result, unless there was an error.
 func (o *Operation) said(err error, what string) error {
 	if err == nil {
 		o.sayf("%s", what)
@@ -194,10 +194,10 @@ func (o *Operation) said(err error, what string) error {
 const (
 	askFor   = 30 * time.Second // renewed while the step takes
 	askAgain = 10 * time.Second
-	patience = 15 * time.Second // with a runner that makes no room
+	patience = 15 * time.Second // how long to wait for a runner to stop
 )
 
-// leading has the runner make room, and do lead the job meanwhile.
+// leading asks the runner to stop, and calls do, which leads the job meanwhile.
 func (o *Operation) leading(ctx context.Context, do func() error) (err error) {
 	if err := o.job.Ask(ctx, askFor); err != nil {
 		return err
@@ -212,7 +212,7 @@ func (o *Operation) leading(ctx context.Context, do func() error) (err error) {
 	}()
 	for {
 		err := do()
-		// A runner may lead still, or may just have begun to, unaware.
+		// A runner may still lead, or may have begun to lead before it read the request.
 		inTheWay := errors.Is(err, migrate.ErrLocked) || errors.Is(err, migrate.ErrFenced)
 		if !inTheWay || time.Since(o.begun) > patience {
 			return err
@@ -223,14 +223,15 @@ func (o *Operation) leading(ctx context.Context, do func() error) (err error) {
 	}
 }
 
-// keepAsking: without an answer the runner comes back when the time is over.
+// keepAsking renews the request; if it stops, the runner continues when the time has
+// passed.
 func (o *Operation) keepAsking(ctx context.Context) {
 	for PauseFor(ctx, askAgain) == nil {
-		_ = o.job.Ask(ctx, askFor) // tried again soon
+		_ = o.job.Ask(ctx, askFor) // repeated soon
 	}
 }
 
-// PauseFor waits, or returns the error of a context that ends before.
+// PauseFor waits for d, or returns the error of ctx if that ends first.
 func PauseFor(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

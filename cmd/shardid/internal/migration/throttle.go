@@ -16,7 +16,7 @@ import (
 	"github.com/shardid/shardid/schema/throttle"
 )
 
-// newThrottle holds the copy back while operators or servers need a rest.
+// newThrottle returns the throttle for the flags of run.
 func (r *Runner) newThrottle() (err error) {
 	r.throttle, err = throttle.New(throttle.Config{
 		Source: r.cfg.Source, Name: cmp.Or(r.cfg.Name, r.cfg.Tables[0].Name),
@@ -36,16 +36,16 @@ func (r *Runner) newThrottle() (err error) {
 	return usage(err)
 }
 
-// rest waits before a chunk.
+// rest waits before a chunk is copied.
 func (r *Runner) rest(ctx context.Context) error {
 	err := r.throttle.Wait(ctx)
 	if errors.Is(err, throttle.ErrTooLong) {
-		return command.WithCode(fmt.Errorf("%w; mend that or allow more time with --max-throttle", err), command.MigrateThrottled)
+		return command.WithCode(fmt.Errorf("%w; remove the cause or allow more time with --max-throttle", err), command.MigrateThrottled)
 	}
 	return err
 }
 
-// fileExists is the cause that somebody made the file of --throttle-file.
+// fileExists is the cause that the file of --throttle-file exists.
 func (r *Runner) fileExists(context.Context) (string, error) {
 	if r.flags.throttleFile != "" {
 		if _, err := os.Stat(r.flags.throttleFile); err == nil {
@@ -55,7 +55,7 @@ func (r *Runner) fileExists(context.Context) (string, error) {
 	return "", nil
 }
 
-// openReplicas opens what the file says are replicas of the source.
+// openReplicas opens the replicas of the source that the file names.
 func openReplicas(ctx context.Context, l layoutfile.File) (replicas []throttle.Replica, err error) {
 	for _, name := range l.Replicas {
 		entry, known := l.Databases[name]
@@ -67,7 +67,7 @@ func openReplicas(ctx context.Context, l layoutfile.File) (replicas []throttle.R
 			return replicas, fmt.Errorf("--config: replica %q: %w", name, err)
 		}
 		db, err := database.Open(ctx, dsn)
-		if err != nil { // it may be away, which passes
+		if err != nil { // it may be unreachable for a while
 			return replicas, command.WithCode(fmt.Errorf("--config: replica %q: %w", name, err), command.MigrateInterrupted)
 		}
 		replicas = append(replicas, throttle.Replica{Name: name, DB: db})

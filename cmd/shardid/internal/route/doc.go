@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package route is the command that says where statements would go: one of the command line,
-// or all of a query log, counted by what becomes of them.
+// Package route implements the command route: it prints where one statement goes, or counts
+// the statements of a query log by where they go.
 //
-// It promises to open no database: a statement is planned as package shardsql plans it, from
-// the layout file alone.
+// It promises to open no database: it plans a statement as package shardsql does, from the
+// layout file only.
 package route

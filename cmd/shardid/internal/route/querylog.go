@@ -11,17 +11,16 @@ import (
 	"strings"
 )
 
-// generalLine is a line of a general log of MySQL (an instant with T), or of MariaDB
-// (a date and a time, or nothing where both are as on the line before): the number of
-// the connection, a word, and the text.
+// generalLine is a line of a general log of MySQL (an instant with T), or of MariaDB (a
+// date and a time, or nothing where both equal those of the line before): the id of the
+// connection, a command, and the text.
 var generalLine = regexp.MustCompile(`^(?:\d{4}-\d\d-\d\dT\S+|\d{6}\s+\d{1,2}:\d\d:\d\d|)\s*\d+ (Query|Execute|Prepare|Connect|Quit|Init DB|Close stmt|Reset stmt|Fetch|Statistics|Ping|Change user|Field List|Binlog Dump|Kill|Reset connection|Set option)(?:\t(.*))?$`)
 
-// generalHead are the lines with which a server begins a general log.
+// generalHead matches the lines with which a server begins a general log.
 var generalHead = regexp.MustCompile(`, Version: .*started with:$|^Tcp port: .*Unix socket: |^Time\s+Id Command\s+Argument$`)
 
-// loggedStatements returns the statements of a general log, or of a file with one
-// statement per line. Whatever follows a line of a general log and is none belongs to
-// its statement.
+// loggedStatements returns the statements of a general log, or of a file with one statement
+// per line. In a general log, a line of another form continues the statement before it.
 func loggedStatements(from io.Reader) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		lines := bufio.NewScanner(from)
@@ -43,13 +42,13 @@ func loggedStatements(from io.Reader) iter.Seq2[string, error] {
 	}
 }
 
-// queryLog is a log that is being read.
+// queryLog is the state of reading a log.
 type queryLog struct {
 	general   bool   // it is a general log
-	statement string // that has not ended
+	statement string // the statement that has not ended yet
 }
 
-// line takes a line in and returns the statement that has ended with it, or "".
+// line adds a line and returns the statement that has ended with it, or "".
 func (l *queryLog) line(text string) string {
 	m := generalLine.FindStringSubmatch(text)
 	switch {
@@ -73,13 +72,13 @@ func (l *queryLog) line(text string) string {
 	return strings.TrimSpace(text)
 }
 
-// end returns the statement that has not ended before.
+// end returns the last statement.
 func (l *queryLog) end() string {
 	ended := strings.TrimSpace(l.statement)
 	l.statement = ""
 	return ended
 }
 
-// maxLogged is MySQL's default of max_allowed_packet in its client, and more than
-// MariaDB's of the server.
+// maxLogged is the default of max_allowed_packet in MySQL's client, which is more than that
+// of MariaDB's server.
 const maxLogged = 16 << 20

@@ -27,7 +27,7 @@ const statementFile = "name a file with statements, one per line, or MySQL's gen
 // dialects are the values of --dialect.
 var dialects = []string{"mysql", "mariadb", "sqlite", "postgres"}
 
-// routeFlags say which statements are planned.
+// routeFlags are the flags of route.
 type routeFlags struct {
 	config, dialect, log string
 	asJSON               bool
@@ -38,12 +38,12 @@ func New() *cobra.Command {
 	f := routeFlags{dialect: "mysql"}
 	cmd := &cobra.Command{
 		Use:   "route --config FILE (STATEMENT [ARGUMENT]... | --log FILE)",
-		Short: "Say which shards a statement goes to, or all statements of a log",
+		Short: "Print which shards a statement, or each statement of a log, goes to",
 		Long: `Route plans statements as package sharding/shardsql would, and sends nothing: no
 database is opened. It prints where a statement goes, what each shard gets, and how
 the answers are combined, or why it is refused and what to do.
 
-Arguments stand for the parameters of the statement: a number, NULL, or else a text.
+Arguments are the parameters of the statement: a number, NULL, or otherwise a text.
 
 With --log it reads statements from a file, one per line, or from MySQL's or
 MariaDB's general log, and prints how many go to one shard, to several, home, or are
@@ -51,8 +51,8 @@ refused, and why, the most frequent first, each with a statement without its val
 Prepared statements of a log are planned when they are executed, as the log has their
 values then.
 
-It knows columns by the configuration alone. What depends on types of other columns,
-as an order over several shards does, is refused although shardsql may answer it.
+It knows only the columns of the configuration. A statement that needs types of other columns,
+such as an order over several shards, counts as refused although shardsql may execute it.
 
 ` + layoutfile.Help,
 		Example: "  shardid route --config shards.json 'SELECT * FROM orders WHERE user_id = ?' 42\n  shardid route --config shards.json --log general.log",
@@ -104,7 +104,7 @@ func (f routeFlags) run(stdin io.Reader, w io.Writer, args []string) error {
 	return f.print(w, e, cmp.Or(layout.Home, "home"))
 }
 
-// routeValue reads an argument of a statement.
+// routeValue parses an argument of a statement.
 func routeValue(text string) any {
 	if strings.EqualFold(text, "NULL") {
 		return nil
@@ -115,7 +115,7 @@ func routeValue(text string) any {
 	return text
 }
 
-// Result is what becomes of a statement, as JSON.
+// Result is the plan of a statement, as JSON.
 type Result struct {
 	Kind    shardsql.Kind `json:"kind"`
 	Lookups []routeShard  `json:"lookups,omitempty"`
@@ -130,7 +130,7 @@ type routeShard struct {
 	Args   []any  `json:"args,omitempty"`
 }
 
-// print names the home database as the configuration does.
+// print shows the home database under its name in the configuration.
 func (f routeFlags) print(w io.Writer, e shardsql.Explanation, home string) error {
 	result := Result{Kind: e.Kind, Merge: e.Merge}
 	if e.Err != nil {
@@ -186,7 +186,7 @@ func (s routeShard) line() string {
 }
 
 var routeWords = map[shardsql.Kind]string{
-	shardsql.Home:    "home: as it is, to the home database",
+	shardsql.Home:    "home: unchanged, to the home database",
 	shardsql.One:     "one shard",
 	shardsql.Scatter: "several shards",
 	shardsql.Several: "several shards, each with its part of a write",
@@ -195,7 +195,7 @@ var routeWords = map[shardsql.Kind]string{
 	shardsql.Refused: "refused",
 }
 
-// Report is what becomes of the statements of a log.
+// Report counts the plans of the statements of a log.
 type Report struct {
 	Statements int                   `json:"statements"`
 	Kinds      map[shardsql.Kind]int `json:"kinds"`
@@ -216,7 +216,7 @@ func PlanLog(r *sharding.Router, dialectName, name string, stdin io.Reader) (rep
 		if err != nil {
 			return report, input.Unread("--log", name, err, statementFile)
 		}
-		defer func() { _ = file.Close() }() // only read
+		defer func() { _ = file.Close() }() // the file is only read
 		source = file
 	}
 	report.Kinds = map[shardsql.Kind]int{}
@@ -249,7 +249,7 @@ func PlanLog(r *sharding.Router, dialectName, name string, stdin io.Reader) (rep
 	return report, nil
 }
 
-// routeWhy is a reason without the values of one statement.
+// routeWhy is the reason of a refusal, without the values of one statement.
 func routeWhy(err error) string {
 	var refusal *sharding.RouteError
 	if !errors.As(err, &refusal) {
@@ -266,7 +266,7 @@ func (f routeFlags) printReport(w io.Writer, report Report) error {
 	return err
 }
 
-// Text shows the report to people.
+// Text formats the report.
 func (report Report) Text() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d statements\n", report.Statements)
@@ -281,7 +281,7 @@ func (report Report) Text() string {
 	return b.String()
 }
 
-// Shortened is a statement on one line of a terminal.
+// Shortened is a statement that fits on one line of a terminal.
 func Shortened(statement string) string {
 	const most = 200
 	line := strings.Join(strings.Fields(statement), " ")

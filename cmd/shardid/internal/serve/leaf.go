@@ -15,20 +15,20 @@ import (
 	"github.com/shardid/shardid/keygen"
 )
 
-// Leaf's codes, of SegmentIDGenImpl and SnowflakeIDGenImpl.
+// These are Leaf's codes, from SegmentIDGenImpl and SnowflakeIDGenImpl.
 const (
-	leafInit    = -1 // the generator is not there (yet)
-	leafUnknown = -2 // there is no such tag
-	leafEmpty   = -3 // no segment could be taken; of snowflake: the clock went back
+	leafInit    = -1 // the generator does not exist (yet)
+	leafUnknown = -2 // the tag does not exist
+	leafEmpty   = -3 // no segment could be fetched; for snowflake: the clock went back
 )
 
-// Names of the classes that a client of Leaf finds in an error.
+// These are the names of the classes in errors for Leaf's clients.
 const (
 	leafException    = "com.sankuai.inf.leaf.server.exception.LeafServerException"
 	missingParameter = "org.springframework.web.bind.MissingServletRequestParameterException"
 )
 
-// failure is the body of an error, in the order of Spring Boot 1.5.
+// failure is the body of an error, with the fields in the order of Spring Boot 1.5.
 type failure struct {
 	Timestamp int64  `json:"timestamp"` // Unix milliseconds
 	Status    int    `json:"status"`
@@ -48,8 +48,8 @@ func failLeaf(w http.ResponseWriter, r *http.Request, code int, err error) {
 	fail(w, r, http.StatusInternalServerError, leafException, text)
 }
 
-// segmentCode: to Leaf, a tag whose segments cannot be taken is empty, whatever ails the
-// database, from the first request for it on.
+// segmentCode returns leafEmpty when no segment can be fetched, whatever the error of the
+// database is, as Leaf does from the first request for a tag on.
 func segmentCode(err error) int {
 	switch {
 	case errors.Is(err, keygen.ErrUnknownTag):
@@ -70,19 +70,19 @@ func snowflakeCode(err error) int {
 func writeJSON(w http.ResponseWriter, status int, value any) {
 	body, err := json.Marshal(value)
 	if err != nil {
-		panic(err) // our own types
+		panic(err) // types of this package, which can be encoded
 	}
 	write(w, status, "application/json;charset=UTF-8", body)
 }
 
-// writeID answers with an id as text, of the type that Spring gives a text: the one that
-// the client asks for, as it decides there what the client makes of it.
+// writeID answers with an id as text. Its content type is the one that Spring chooses for a
+// text: the type that the client accepts, which decides how the client parses it.
 func writeID(w http.ResponseWriter, r *http.Request, id int64) {
 	write(w, http.StatusOK, preferred(r.Header.Values("Accept"))+";charset=UTF-8", strconv.AppendInt(nil, id, 10))
 }
 
-// preferred returns the type of the highest quality in the lines of an Accept header, and
-// the first of several.
+// preferred returns the type of the highest quality in the lines of an Accept header; of
+// equal ones, the first.
 func preferred(accept []string) string {
 	best, quality := "text/plain", 0.0
 	for part := range strings.SplitSeq(strings.Join(accept, ","), ",") {
@@ -101,7 +101,7 @@ func preferred(accept []string) string {
 	return best
 }
 
-// concrete returns the type that Spring takes for one with a wildcard.
+// concrete returns the type that Spring uses for a type with a wildcard.
 func concrete(kind string) string {
 	switch {
 	case kind == "application/*":
@@ -112,7 +112,7 @@ func concrete(kind string) string {
 	return kind
 }
 
-// write answers so that no proxy keeps the answer: an id from its cache would come twice.
+// write forbids proxies to cache the answer: an id from a cache would be used twice.
 func write(w http.ResponseWriter, status int, contentType string, body []byte) {
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("Content-Type", contentType)
@@ -121,18 +121,18 @@ func write(w http.ResponseWriter, status int, contentType string, body []byte) {
 	_, _ = w.Write(body) //nolint:gosec // digits, or JSON; when it fails, the client is gone
 }
 
-// leafEpoch is that of Leaf's decoder, in Unix milliseconds.
+// leafEpoch is the epoch of Leaf's decoder, in Unix milliseconds.
 const leafEpoch = 1288834974657
 
-// decoded is in the order of Java's HashMap.
+// decoded has its fields in the order of Java's HashMap.
 type decoded struct {
 	Worker    string `json:"workerId"`   //nolint:tagliatelle // Leaf's name
 	Sequence  string `json:"sequenceId"` //nolint:tagliatelle // Leaf's name
 	Timestamp string `json:"timestamp"`
 }
 
-// decode takes an id apart as Leaf does, whatever layout the ids have that the server
-// gives. Times are those of a zone, in Leaf the machine's.
+// decode splits an id as Leaf does, whatever layout the server's ids have. Times are in the
+// given zone; Leaf uses the machine's.
 func decode(zone *time.Location) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if err := r.ParseForm(); err != nil || !r.Form.Has("snowflakeId") {

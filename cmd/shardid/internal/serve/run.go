@@ -13,8 +13,8 @@ import (
 	"github.com/shardid/shardid/cmd/shardid/internal/input"
 )
 
-// Listen listens on an address. One that other machines reach is refused without a
-// token, unless open says that everybody may have ids.
+// Listen listens on an address. It refuses an address that other machines reach if there is
+// no token, unless open allows everybody to get ids.
 func Listen(ctx context.Context, address string, token *Token, open bool) (net.Listener, error) {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
@@ -35,8 +35,8 @@ func loopback(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// Run answers requests on l until ctx ends, or l fails. It takes no new connections then,
-// answers the requests under way for as long as grace, and closes the generators.
+// Run answers requests on l until ctx ends or l fails. Then it accepts no new connections,
+// answers pending requests for at most grace, and closes the generators.
 func (s *Service) Run(ctx context.Context, l net.Listener, grace time.Duration, log *slog.Logger) error {
 	server := &http.Server{
 		Handler:           s.Handler(),
@@ -55,7 +55,7 @@ func (s *Service) Run(ctx context.Context, l net.Listener, grace time.Duration, 
 	}()
 	select {
 	case <-ended:
-		log.Error("stopping, as no connections can be taken", "grace", grace.String(), "error", failure)
+		log.Error("stopping, as no connections can be accepted", "grace", grace.String(), "error", failure)
 	case <-ctx.Done():
 		log.Info("stopping", "grace", grace.String())
 	}
@@ -63,7 +63,7 @@ func (s *Service) Run(ctx context.Context, l net.Listener, grace time.Duration, 
 	defer cancel()
 	err := server.Shutdown(within)
 	if err != nil {
-		err = errors.Join(errors.New("requests were under way when --grace ended"), server.Close())
+		err = errors.Join(errors.New("requests were pending when --grace ended"), server.Close())
 	}
 	<-ended
 	if errors.Is(failure, http.ErrServerClosed) {

@@ -121,7 +121,7 @@ func TestTheServerStopsWhenGraceEnds(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	s := stall(ctx, t, listen(t), time.Millisecond)
 	stop()
-	if err := <-s.ended; err == nil || !strings.Contains(err.Error(), "requests were under way when --grace ended") {
+	if err := <-s.ended; err == nil || !strings.Contains(err.Error(), "requests were pending when --grace ended") {
 		t.Error(err)
 	}
 	if code := <-s.status; code == http.StatusOK {

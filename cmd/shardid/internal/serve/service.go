@@ -28,7 +28,7 @@ const openTimeout = 10 * time.Second
 // longestKey is the width of biz_tag in leaf_alloc.
 const longestKey = 128
 
-// Config says what a Service gives.
+// Config is the configuration of a Service.
 type Config struct {
 	DB        *sql.DB       // the tables; the caller's to close
 	Layout    keygen.Layout // of snowflake ids
@@ -36,10 +36,10 @@ type Config struct {
 	Tags      int           // how many tags may be open
 	Batch     int           // how many ids a request may ask for
 	Wait      time.Duration // how long a request waits for ids
-	Token     *Token        // nil lets everybody in
+	Token     *Token        // nil allows everybody
 }
 
-// Service gives ids.
+// Service answers requests for ids.
 type Service struct {
 	cfg       Config
 	store     *sqlstore.Store
@@ -49,7 +49,7 @@ type Service struct {
 	turn    sync.Mutex
 	view    http.Handler // of metrics and the page
 	watched *observe.Service
-	version [2]int // of the pools, that view shows
+	version [2]int // of the pools shown by view
 }
 
 // New returns a service. It opens no generator yet.
@@ -81,11 +81,11 @@ func New(ctx context.Context, cfg Config) (*Service, error) {
 	}, nil
 }
 
-// Close closes the generators, which hands the worker id back. Requests that are still
-// under way fail.
+// Close closes the generators, which returns the lease of the worker id. Pending requests
+// fail.
 func (s *Service) Close() error { return errors.Join(s.segments.close(), s.snowflake.close()) }
 
-// Handler returns what answers requests.
+// Handler returns the handler of all paths.
 func (s *Service) Handler() http.Handler {
 	inner := http.NewServeMux()
 	segments, snowflakes := api{s, s.segment, segmentCode}, api{s, s.anyKey, snowflakeCode}
@@ -119,7 +119,7 @@ func (s *Service) segment(ctx context.Context, key string) (generator, error) {
 	return s.segments.get(ctx, key)
 }
 
-// anyKey: the keys of Leaf's snowflake ids are all the same.
+// anyKey ignores the key, as Leaf's snowflake ids do not depend on it.
 func (s *Service) anyKey(ctx context.Context, _ string) (generator, error) {
 	return s.snowflake.get(ctx, "snowflake")
 }
@@ -129,7 +129,7 @@ type api struct {
 	*Service
 
 	find func(ctx context.Context, key string) (generator, error)
-	code func(err error) int // Leaf's
+	code func(err error) int // Leaf's code of an error
 }
 
 func (a api) one(w http.ResponseWriter, r *http.Request) {
@@ -141,7 +141,7 @@ func (a api) one(w http.ResponseWriter, r *http.Request) {
 	writeID(w, r, ids[0])
 }
 
-// batch answers with an array of texts, as JavaScript's numbers are too small for ids.
+// batch answers with an array of texts, because JavaScript's numbers are too small for ids.
 func (a api) batch(w http.ResponseWriter, r *http.Request) {
 	n, err := strconv.Atoi(r.URL.Query().Get("n"))
 	if err != nil || n < 1 || n > a.cfg.Batch {
@@ -160,7 +160,7 @@ func (a api) batch(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, http.StatusOK, texts)
 }
 
-// take takes ids of the request's key.
+// take draws ids for the request's key.
 func (a api) take(r *http.Request, n int) ([]int64, error) {
 	ctx, cancel := context.WithTimeout(r.Context(), a.cfg.Wait)
 	defer cancel()
@@ -172,7 +172,7 @@ func (a api) take(r *http.Request, n int) ([]int64, error) {
 	return ids, g.Fill(ctx, ids)
 }
 
-// observer returns a service of the generators that are open now, and its handlers.
+// observer returns a service of the open generators, and its handlers.
 func (s *Service) observer() (*observe.Service, http.Handler, error) {
 	s.turn.Lock()
 	defer s.turn.Unlock()
@@ -210,8 +210,8 @@ func (s *Service) live(w http.ResponseWriter, _ *http.Request) {
 	write(w, http.StatusOK, "text/plain;charset=UTF-8", []byte("ok\n"))
 }
 
-// ready answers 200, or 503 when ids cannot be given. What ails it, and which tags there
-// are, it says to those alone who may see the status page.
+// ready answers 200, or 503 when ids cannot be given. It shows the reason and the tags only
+// to clients that may see the status page.
 func (s *Service) ready(w http.ResponseWriter, r *http.Request) {
 	health := s.health(r.Context())
 	if s.cfg.Token != nil && !s.cfg.Token.allows(r) {
@@ -224,8 +224,8 @@ func (s *Service) ready(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, status, health)
 }
 
-// health asks the database only while no generator is open: those that are go on for a
-// while without it, and say for how long.
+// health queries the database only while no generator is open: open generators work for a
+// while without it, and report for how long.
 func (s *Service) health(ctx context.Context) observe.Health {
 	watched, _, err := s.observer()
 	if err == nil && len(watched.Generators()) > 0 {

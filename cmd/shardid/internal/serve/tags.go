@@ -14,26 +14,27 @@ import (
 // errTooManyTags: no other tag can be opened.
 var errTooManyTags = errors.New("too many tags")
 
-// generator is one that holds ids or a lease.
+// generator is a generator that holds ids or a lease.
 type generator interface {
 	keygen.Generator[int64]
 	keygen.Filler[int64]
 	Close() error
 }
 
-// opening is a generator that is open once done is closed, or could not be opened.
+// opening is a generator that is being opened. When done is closed, it is open or has
+// failed.
 type opening struct {
 	done chan struct{}
 	of   generator
 	err  error
 }
 
-// pool opens generators by their names, each once, and at most limit of them.
+// pool opens generators by name, each once, and at most limit of them.
 type pool struct {
 	open  func(ctx context.Context, name string) (generator, error)
 	limit int
 
-	ctx  context.Context //nolint:containedctx // the life of what is opened, which no request's context is
+	ctx  context.Context //nolint:containedctx // the lifetime of the generators, which is longer than a request's
 	stop context.CancelFunc
 	work sync.WaitGroup
 
@@ -48,8 +49,8 @@ func newPool(limit int, open func(context.Context, string) (generator, error)) *
 	return p
 }
 
-// get returns the generator of a name, and opens it first where need be. What is being
-// opened goes on being opened when ctx ends: others may wait for it.
+// get returns the generator of a name, and opens it first if needed. When ctx ends, the
+// opening continues, as others may wait for it.
 func (p *pool) get(ctx context.Context, name string) (generator, error) {
 	o, err := p.begun(name)
 	if err != nil {
@@ -96,8 +97,7 @@ func (p *pool) finish(name string, o *opening) {
 	p.version++
 }
 
-// snapshot returns the generators that are open, and a number that is another one when
-// there are more.
+// snapshot returns the open generators, and a number that changes when one is added.
 func (p *pool) snapshot() (map[string]keygen.Generator[int64], int) {
 	p.turn.Lock()
 	defer p.turn.Unlock()
@@ -110,7 +110,7 @@ func (p *pool) snapshot() (map[string]keygen.Generator[int64], int) {
 	return open, p.version
 }
 
-// close ends what is being opened, and closes all generators.
+// close stops openings, and closes all generators.
 func (p *pool) close() error {
 	p.turn.Lock()
 	p.stop()

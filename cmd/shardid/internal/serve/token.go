@@ -21,7 +21,7 @@ type Token struct {
 	log  *slog.Logger
 
 	turn sync.Mutex
-	read os.FileInfo // as it was when sum was read
+	read os.FileInfo // state of the file when sum was read
 	sum  [sha256.Size]byte
 	err  error
 }
@@ -32,7 +32,7 @@ func OpenToken(path string, log *slog.Logger) (*Token, error) {
 	return t, t.Reload()
 }
 
-// Reload reads the file. Requests are refused as long as that fails.
+// Reload reads the file. Requests are refused until it succeeds.
 func (t *Token) Reload() error {
 	t.turn.Lock()
 	defer t.turn.Unlock()
@@ -64,13 +64,13 @@ func (t *Token) take() error {
 	return nil
 }
 
-// changed tells whether the file is another one than was read.
+// changed reports whether the file has changed since it was read.
 func (t *Token) changed() bool {
 	now, err := os.Stat(t.path)
 	return err != nil || t.read == nil || !os.SameFile(now, t.read) || !now.ModTime().Equal(t.read.ModTime()) || now.Size() != t.read.Size()
 }
 
-// allows compares in a time that says nothing of the token.
+// allows compares the token in constant time.
 func (t *Token) allows(r *http.Request) bool {
 	scheme, given, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	sum := sha256.Sum256([]byte(strings.TrimSpace(given)))
@@ -85,7 +85,7 @@ func (t *Token) allows(r *http.Request) bool {
 	return t.err == nil && strings.EqualFold(scheme, "Bearer") && subtle.ConstantTimeCompare(sum[:], t.sum[:]) == 1
 }
 
-// guard lets requests with the token through.
+// guard passes on only requests with the token.
 func (t *Token) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !t.allows(r) {

@@ -10,27 +10,27 @@ import (
 	"time"
 )
 
-// redraw is the least time between two pictures of a bar.
+// redraw is the shortest time between two redraws of a bar.
 const redraw = 100 * time.Millisecond
 
-// relog is the time between two lines of a long phase where nothing moves.
+// relog is the time between two lines of a long phase on a stream that is not a terminal.
 const relog = 10 * time.Second
 
 // barWidth is the number of characters of a full bar.
 const barWidth = 16
 
-// The width of a line, and where the text of a finished phase begins in it.
+// The width of a line, and the column where the text of a finished phase begins.
 const (
 	columns = 80
 	didAt   = 23
 )
 
-// quiet is how long work takes without saying how long it still takes.
+// quiet is how long work takes before its remaining time is shown.
 const quiet = 5 * time.Second
 
-// Left says, behind a line of progress, how long the rest of the work takes if it goes on as
-// it has since it began: ", about 30s left". It says nothing in the first five seconds, nor
-// when nothing is done, nothing is left, or total is not known.
+// Left says how long the rest of the work takes at its average speed: ", about 30s left".
+// It returns "" in the first five seconds, and when nothing is done, nothing is left, or
+// total is unknown.
 func Left(done, total int64, since time.Duration) string {
 	if since < quiet || done <= 0 || done >= total {
 		return ""
@@ -39,16 +39,15 @@ func Left(done, total int64, since time.Duration) string {
 	return fmt.Sprintf(", about %s left", max(time.Second, rest.Round(time.Second)))
 }
 
-// Progress shows work that has phases, one line each. On a terminal the line of
-// the phase under way moves. Elsewhere a line appears when its phase is over, and
-// every ten seconds while it lasts.
-// Begin, End and Abort are called by one goroutine, Add and Reach by any.
+// Progress shows work in phases, one line for each. On a terminal the line of the current
+// phase is redrawn. Elsewhere a line is printed when its phase ends, and every ten seconds
+// before. Begin, End and Abort are called by one goroutine, Add and Reach by any.
 type Progress struct {
 	w     io.Writer
 	moves bool
 	style Style
 
-	mu    sync.Mutex // guards what follows, and writing while a phase is under way
+	mu    sync.Mutex // guards the fields below, and writing during a phase
 	name  string
 	done  int64
 	total int64
@@ -61,7 +60,7 @@ func NewProgress(w io.Writer) *Progress {
 	return &Progress{w: w, moves: IsTerminal(w), style: StyleFor(w)}
 }
 
-// Begin starts a phase of total steps; 0 means that they are not known.
+// Begin starts a phase of total steps; 0 means that the number is unknown.
 func (p *Progress) Begin(name string, total int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -73,7 +72,7 @@ func (p *Progress) Begin(name string, total int64) {
 	p.draw()
 }
 
-// Add says that n more steps are done.
+// Add reports n more finished steps.
 func (p *Progress) Add(n int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -81,7 +80,7 @@ func (p *Progress) Add(n int64) {
 	p.draw()
 }
 
-// Reach says that done steps of total are done, where the number of steps is known late.
+// Reach reports that done of total steps are finished, for a total that is known late.
 func (p *Progress) Reach(done, total int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -89,7 +88,7 @@ func (p *Progress) Reach(done, total int64) {
 	p.draw()
 }
 
-// End finishes the phase with what it did.
+// End finishes the phase and prints its result.
 func (p *Progress) End(did string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -99,8 +98,7 @@ func (p *Progress) End(did string) {
 	p.print(fmt.Sprintf("  %s%s  %s\n", p.style.Bold(pad(p.name)), p.style.Dim(fmt.Sprintf("%8s", took)), did))
 }
 
-// Abort takes away the line of a phase that will not end, and says what is left
-// of it, if anything.
+// Abort removes the line of the current phase, and prints left, if it is not empty.
 func (p *Progress) Abort(left string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -132,7 +130,7 @@ func (p *Progress) draw() {
 	}
 }
 
-// every is the time between two pictures of a phase.
+// every is the time between two updates of a phase.
 func (p *Progress) every() time.Duration {
 	if p.moves {
 		return redraw
@@ -146,7 +144,7 @@ func (p *Progress) clear() {
 	}
 }
 
-// print cannot do anything about a stream that takes nothing any more.
+// print ignores an error of the stream, because it could not be reported.
 func (p *Progress) print(s string) { _, _ = io.WriteString(p.w, s) }
 
 func pad(name string) string { return fmt.Sprintf("%-11s", name) }

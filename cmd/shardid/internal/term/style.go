@@ -9,7 +9,7 @@ import (
 	"github.com/mattn/go-isatty"
 )
 
-// Style emphasises text on one stream. The zero Style leaves text as it is.
+// Style emphasises text on one stream. The zero Style does not change text.
 type Style struct{ on bool }
 
 // StyleFor returns the style for a stream.
@@ -17,7 +17,7 @@ func StyleFor(w io.Writer) Style {
 	return Style{IsTerminal(w) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"}
 }
 
-// IsTerminal reports whether somebody watches w, or what it Unwraps to.
+// IsTerminal reports whether w, or the writer that it unwraps to, is a terminal.
 func IsTerminal(w io.Writer) bool {
 	if outer, ok := w.(interface{ Unwrap() io.Writer }); ok {
 		return IsTerminal(outer.Unwrap())
@@ -32,13 +32,13 @@ func (st Style) Bold(s string) string { return st.wrap("1", s) }
 // Dim returns s in a fainter colour.
 func (st Style) Dim(s string) string { return st.wrap("2", s) }
 
-// Red returns s in red, for what is wrong.
+// Red returns s in red, for errors.
 func (st Style) Red(s string) string { return st.wrap("31", s) }
 
-// Yellow returns s in yellow, for what needs a decision.
+// Yellow returns s in yellow, for warnings.
 func (st Style) Yellow(s string) string { return st.wrap("33", s) }
 
-// Green returns s in green, for what went well.
+// Green returns s in green, for success.
 func (st Style) Green(s string) string { return st.wrap("32", s) }
 
 func (st Style) wrap(code, s string) string {

@@ -14,8 +14,8 @@ type Table struct {
 	rows  [][]string
 }
 
-// NewTable returns a table with these headings. One that starts with ">" heads
-// a column that is aligned to the right.
+// NewTable returns a table with these headings. A heading that starts with ">" aligns its
+// column to the right.
 func NewTable(style Style, headings ...string) *Table {
 	t := &Table{style: style}
 	row := make([]string, len(headings))
