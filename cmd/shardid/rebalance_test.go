@@ -152,13 +152,13 @@ func TestWhatCannotBeRebalancedIsSaid(t *testing.T) {
 	}
 	succeed(t, "rebalance", "create", "--config", config)
 	for says, args := range map[string][]string{
-		`the configuration has no database "south"`:        {"plan", "--drain", "south"},
-		"no shard is left":                                 {"plan", "--drain", "east,west,north"},
-		`is of the map "other", and not of "shop"`:         {"run", "--plan", other},
-		"cannot be read":                                   {"undo", "--plan", other + "x"},
-		`there is no "slots"`:                              {"status", "--config", newConfig(t, strings.Replace(blockOf(t, lookupsPage(t), "json"), `"building": true`, `"building": false`, 1))},
-		"--slots":                                          {"run", "--slots", "0"},
-		"give the moves to undo with --plan": {"undo"},
+		`the configuration has no database "south"`: {"plan", "--drain", "south"},
+		"no shard is left":                          {"plan", "--drain", "east,west,north"},
+		`is of the map "other", and not of "shop"`:  {"run", "--plan", other},
+		"cannot be read":                            {"undo", "--plan", other + "x"},
+		`there is no "slots"`:                       {"status", "--config", newConfig(t, strings.Replace(blockOf(t, lookupsPage(t), "json"), `"building": true`, `"building": false`, 1))},
+		"--slots":                                   {"run", "--slots", "0"},
+		"give the moves to undo with --plan":        {"undo"},
 	} {
 		o := execute(t, append([]string{"rebalance", args[0], "--config", config}, args[1:]...)...)
 		if o.code != command.ExitInput || !strings.Contains(o.stderr, says) {
