@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package keygentest holds conformance suites for generators, sources and registries of
-// worker ids. They test what the contract of package keygen promises, for the
-// implementations of this module and for those of users. It is for tests only.
+// Package keygentest has conformance suites for generators, sources and registries of
+// worker ids. They test the contract of package keygen, for implementations of this module
+// and of users. It is for tests only.
 //
 // A suite is one call in a test. For your own generator:
 //
@@ -10,7 +10,7 @@
 //		keygentest.Generator(t, func(t *testing.T) keygen.Generator[int64] { return newMine(t) })
 //	}
 //
-// [Keys] is for generators of other kinds of keys, and for those whose keys do not
+// [Keys] is for generators of other kinds of keys, and for generators whose keys do not
 // rise. [Source] is for sources, [Ledger] for registries of worker ids:
 //
 //	func TestMySource(t *testing.T) {
@@ -26,5 +26,5 @@
 // tests, too, which run them on faulty implementations.
 //
 // A suite cannot test what a server loses when it is killed. [MemoryLedger] simulates
-// ledgers that fail over, and [WallClock] clocks that are set.
+// ledgers that fail over, and [WallClock] a clock that is set.
 package keygentest

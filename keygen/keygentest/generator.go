@@ -9,10 +9,9 @@ import (
 	"github.com/shardid/shardid/keygen"
 )
 
-// Generator runs the conformance suite of int64 generators; see [Keys] for those
-// of other kinds of keys, or that promise no order. open returns a new
-// generator; generators that it returned at other times may still be in use, and
-// none of their ids may come again.
+// Generator runs the conformance suite of int64 generators; see [Keys] for generators of
+// other kinds of keys, or whose keys do not rise. open returns a new generator. Earlier
+// generators may still be in use, and none of their ids may be issued again.
 func Generator(t *testing.T, open func(t *testing.T) keygen.Generator[int64]) {
 	t.Helper()
 	t.Run("ids are positive and rise in one goroutine", func(t *testing.T) {
@@ -74,7 +73,7 @@ func fillAgrees(t *testing.T, g keygen.Generator[int64]) {
 	}
 }
 
-// Duplicate returns an id that is in ids more than once. It sorts ids.
+// Duplicate returns an id that occurs more than once in ids. It sorts ids.
 func Duplicate(ids []int64) (id int64, found bool) {
 	slices.Sort(ids)
 	for i := 1; i < len(ids); i++ {

@@ -13,10 +13,9 @@ import (
 	"github.com/shardid/shardid/keygen"
 )
 
-// Keys runs the conformance suite of generators of any kind of key, numbers,
-// texts or bytes: what holds whether or not keys rise. open returns a new
-// generator; generators that it returned at other times may still be in use, and
-// none of their keys may come again.
+// Keys runs the conformance suite of generators of any kind of key: numbers, texts or
+// bytes. It tests only what holds whether or not keys rise. open returns a new generator.
+// Earlier generators may still be in use, and none of their keys may be issued again.
 func Keys[K comparable](t *testing.T, open func(t *testing.T) keygen.Generator[K]) {
 	t.Helper()
 	t.Run("goroutines never share a key", func(t *testing.T) {
@@ -38,8 +37,8 @@ func Keys[K comparable](t *testing.T, open func(t *testing.T) keygen.Generator[K
 	})
 }
 
-// neverShares draws from all generators at once, by Next and by Fill, and looks
-// for a key that came twice.
+// neverShares draws from all generators at once, by Next and by Fill, and fails if a key
+// occurs twice.
 func neverShares[K comparable](t *testing.T, gens ...keygen.Generator[K]) {
 	t.Helper()
 	const workers, draws = 8, 4_000
@@ -62,7 +61,7 @@ func neverShares[K comparable](t *testing.T, gens ...keygen.Generator[K]) {
 	areDistinct(t, keys)
 }
 
-// draw takes n keys; odd callers take them in batches of changing size.
+// draw draws n keys; callers with odd numbers draw batches of changing size.
 func draw[K any](ctx context.Context, g keygen.Generator[K], n, caller int) ([]K, error) {
 	keys := make([]K, n)
 	for done := 0; done < n; {
@@ -95,7 +94,7 @@ func fillsAll[K comparable](t *testing.T, g keygen.Generator[K]) {
 	areDistinct(t, keys)
 }
 
-// areDistinct also looks for the zero key, which stands for a missing one.
+// areDistinct also fails for the zero key, which means a missing key.
 func areDistinct[K comparable](t *testing.T, keys []K) {
 	t.Helper()
 	seen := make(map[K]struct{}, len(keys))

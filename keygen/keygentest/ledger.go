@@ -18,9 +18,8 @@ import (
 	"github.com/shardid/shardid/keygen/workerid"
 )
 
-// Ledger runs the conformance suite of ledgers of worker ids. open returns a
-// handle on one and the same ledger each time, as another process would open it;
-// the ledger's clock must run.
+// Ledger runs the conformance suite of ledgers of worker ids. open returns a new handle on
+// the same ledger each time, as another process would open it. The ledger's clock must run.
 func Ledger(t *testing.T, open func(t *testing.T) workerid.Ledger) {
 	t.Helper()
 	l := open(t)
@@ -48,11 +47,11 @@ func Ledger(t *testing.T, open func(t *testing.T) workerid.Ledger) {
 
 type ledgerSuite struct{ ledger workerid.Ledger }
 
-// ledgerEpoch is that of the layouts in the suite.
+// ledgerEpoch is the epoch of the layouts in the suite.
 var ledgerEpoch = time.Date(1999, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// claim returns one of a namespace that is the test's own. Terms are short so
-// that waiting for the end of one is.
+// claim returns a claim in a namespace of this test only. Its term is short, so that tests
+// do not wait long for the end of a lease.
 func (s ledgerSuite) claim(t *testing.T, owner string, most int64) workerid.Claim {
 	name := t.Name()
 	return workerid.Claim{
@@ -87,7 +86,7 @@ func (s ledgerSuite) take(t *testing.T, c workerid.Claim) workerid.Entry {
 	return e
 }
 
-// takeExpired waits until a Take gives an id of which there is only one.
+// takeExpired waits until a Take succeeds in a namespace with a single worker id.
 func (s ledgerSuite) takeExpired(t *testing.T, c workerid.Claim) workerid.Entry {
 	t.Helper()
 	e, err := s.await(testwait.Context(t), c, keygen.ErrNoWorker)
@@ -97,7 +96,7 @@ func (s ledgerSuite) takeExpired(t *testing.T, c workerid.Claim) workerid.Entry 
 	return e
 }
 
-// await tries again while it is refused in this way.
+// await repeats a Take while it is refused with this error.
 func (s ledgerSuite) await(ctx context.Context, c workerid.Claim, refusal error) (workerid.Entry, error) {
 	for {
 		e, err := s.ledger.Take(ctx, c)
@@ -272,7 +271,7 @@ func (s ledgerSuite) highest(t *testing.T) {
 	}
 }
 
-// sticky is a claim of an instance, of which each start is another owner.
+// sticky is a claim of an instance; each start has another owner.
 func sticky(c workerid.Claim, instance string, start int) workerid.Claim {
 	c.Owner, c.Holder, c.Sticky = fmt.Sprint(instance, " start ", start), instance, true
 	return c
@@ -420,7 +419,7 @@ func slowLayout() keygen.Layout {
 	return l
 }
 
-// changed looks at a namespace of the claim old, whose entry ended, after next has
+// changed checks a namespace in which the claim old had the entry ended, after next has
 // changed the layout.
 func (s ledgerSuite) changed(t *testing.T, old, next workerid.Claim, ended workerid.Entry) {
 	t.Helper()
@@ -490,7 +489,7 @@ func (s ledgerSuite) atOnce(t *testing.T, other workerid.Ledger) {
 	}
 }
 
-// stay is the time that one owner had a worker id.
+// stay is the period in which one owner had a worker id.
 type stay struct {
 	owner    string
 	from, to int64 // ticks, to is not included
@@ -528,8 +527,8 @@ func (s ledgerSuite) windows(t *testing.T, other workerid.Ledger) {
 	}
 }
 
-// stay takes a worker id, renews it n times as far as it can, and then returns
-// it or, every other time, leaves it.
+// stay takes a worker id, renews it n times, and then returns it or, every other time,
+// abandons it.
 func (s ledgerSuite) stay(t *testing.T, c workerid.Claim, n int) (int64, stay) {
 	e, err := s.await(testwait.Context(t), c, keygen.ErrNoWorker)
 	if err != nil {

@@ -15,9 +15,9 @@ import (
 	"github.com/shardid/shardid/keygen/workerid"
 )
 
-// MemoryLedger is a workerid.Ledger in memory, for simulations: its clock is
-// the test's, and it fails over to an older copy of itself when told to. It is
-// safe for concurrent use.
+// MemoryLedger is a workerid.Ledger in memory, for simulations. The test controls its
+// clock, and can make it fail over to an older copy of itself. It is safe for concurrent
+// use.
 type MemoryLedger struct {
 	now  func() time.Time
 	weak Weakness
@@ -27,9 +27,9 @@ type MemoryLedger struct {
 	content
 }
 
-// content is what is replicated. Noted is the server's identity when it was last
-// looked at, longest the longest term so far: the ceilings that may have been
-// lost when the identity changed all lie before safeFrom.
+// content is the replicated state. Noted is the server's identity at the last access, and
+// longest the longest term so far. All ceilings that may have been lost when the identity
+// changed lie before safeFrom.
 type content struct {
 	noted    int
 	longest  time.Duration
@@ -37,7 +37,7 @@ type content struct {
 	spaces   map[string]space
 }
 
-// space is one namespace. Leases begin at floor, a tick, at the earliest.
+// space is one namespace. No lease begins before floor, a tick.
 type space struct {
 	layout keygen.Layout
 	floor  int64
@@ -58,17 +58,17 @@ func NewMemoryLedger(now func() time.Time) *MemoryLedger {
 	return &MemoryLedger{now: now, content: content{spaces: map[string]space{}}}
 }
 
-// Weakness is which protections a [MemoryLedger] is without. The zero value is
-// none.
+// Weakness lists the protections that a [MemoryLedger] does not have. The zero value has
+// all protections.
 type Weakness struct {
-	NoCeiling  bool // a worker id is not given from its last ceiling on
-	NoFence    bool // others than its holder can renew a worker id
-	NoIdentity bool // a fail-over goes unnoticed
-	OneTerm    bool // a fail-over is given one term, as if all servers' clocks agreed
+	NoCeiling  bool // a lease may begin below the last ceiling of its worker id
+	NoFence    bool // processes other than its holder can renew a lease
+	NoIdentity bool // a fail-over is not detected
+	OneTerm    bool // new leases begin one term after a fail-over, as if all servers' clocks agreed
 }
 
-// Weaken switches protections off, to show that a test would notice. It must be
-// called before the ledger is used. Replicas are as weak.
+// Weaken removes protections, to show that a test detects it. It must be called before the
+// ledger is used. Replicas have the same weakness.
 func (l *MemoryLedger) Weaken(w Weakness) { l.weak = w }
 
 // Take implements workerid.Ledger.
@@ -98,7 +98,8 @@ func (l *MemoryLedger) Take(ctx context.Context, c workerid.Claim) (workerid.Ent
 	return workerid.Entry{Worker: id, Generation: r.generation, NotBefore: before, Ceiling: r.ceiling}, nil
 }
 
-// space returns the claim's namespace, made or changed to its layout.
+// space returns the claim's namespace. It creates the namespace, or changes its layout, if
+// necessary.
 func (l *MemoryLedger) space(c workerid.Claim) (space, error) {
 	s, ok := l.spaces[c.Namespace]
 	if !ok {
@@ -143,8 +144,8 @@ func (l *MemoryLedger) cut(c workerid.Claim, s space) (space, error) {
 	return s, nil
 }
 
-// note remembers the longest term, and when the identity has changed the time
-// up to which ceilings may have been lost.
+// note records the longest term. When the identity has changed, it also records the time up
+// to which ceilings may have been lost.
 func (l *MemoryLedger) note(term time.Duration) {
 	l.longest = max(l.longest, term)
 	if l.noted == l.identity || l.weak.NoIdentity {
@@ -157,7 +158,7 @@ func (l *MemoryLedger) note(term time.Duration) {
 	l.noted, l.safeFrom = l.identity, l.now().Add(terms)
 }
 
-// choose returns the worker id that a claim gets; see workerid.Ledger.
+// choose returns the worker id for a claim; see workerid.Ledger.
 func (s space) choose(c workerid.Claim, now int64) (int64, error) {
 	rested, last := int64(-1), int64(-1)
 	for id, r := range s.rows {
@@ -188,7 +189,7 @@ func (s space) choose(c workerid.Claim, now int64) (int64, error) {
 	return 0, fmt.Errorf("%w: all %d worker ids are held, by %s", keygen.ErrNoWorker, len(s.rows), s.holders())
 }
 
-// holders names those who had the worker ids last.
+// holders names the last holders of the worker ids.
 func (s space) holders() string {
 	var names []string
 	for _, id := range slices.Sorted(maps.Keys(s.rows)) {
@@ -238,7 +239,7 @@ func (l *MemoryLedger) ticks(c workerid.Claim) (now, term int64) {
 	return c.Layout.Tick(l.now()), int64(c.Term / c.Layout.Unit)
 }
 
-// Copy returns a replica that holds what the ledger holds now.
+// Copy returns a replica with the present content of the ledger.
 func (l *MemoryLedger) Copy() *MemoryLedger {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -250,8 +251,8 @@ func (l *MemoryLedger) Copy() *MemoryLedger {
 	return other
 }
 
-// FailOver goes on with what a replica holds, which may be old, as a server of
-// another identity.
+// FailOver replaces the content by that of a replica, which may be old, and changes the
+// server's identity.
 func (l *MemoryLedger) FailOver(replica *MemoryLedger) {
 	held := replica.Copy().content
 	l.mu.Lock()

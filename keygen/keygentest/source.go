@@ -12,8 +12,8 @@ import (
 	"github.com/shardid/shardid/keygen"
 )
 
-// Source runs the conformance suite of sources. open returns a handle on one
-// and the same counter each time, as another process would open it.
+// Source runs the conformance suite of sources. open returns a new handle on the same
+// counter each time, as another process would open it.
 func Source(t *testing.T, open func(t *testing.T) keygen.Source) {
 	t.Helper()
 	t.Run("spans hold positive keys and rise", func(t *testing.T) {

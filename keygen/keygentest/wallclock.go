@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// WallClock is a wall clock that a test sets, for a Config.Now. The zero WallClock
-// reads the system's time, in a bubble of testing/synctest the bubble's. It is safe for
-// concurrent use.
+// WallClock is a wall clock that a test sets, for a Config.Now. The zero WallClock has the
+// system's time; in a bubble of testing/synctest, the bubble's. It is safe for concurrent
+// use.
 type WallClock struct{ ahead atomic.Int64 }
 
-// Now returns the system's time and what the clock is ahead of it.
+// Now returns the system's time plus the offset of the clock.
 func (w *WallClock) Now() time.Time { return time.Now().Add(time.Duration(w.ahead.Load())) }
 
 // Step moves the clock forwards, or backwards by a negative duration.

@@ -11,9 +11,8 @@ import (
 	"github.com/shardid/shardid/keygen"
 )
 
-// Binary is an ObjectId for model fields: 12 bytes in the database, for
-// BINARY(12), and its 24 digits in JSON. A [12]byte as such is nothing that
-// database/sql takes.
+// Binary is an ObjectId for model fields: 12 bytes in the database, for BINARY(12), and 24
+// hexadecimal digits in JSON. database/sql does not accept a plain [12]byte.
 type Binary [12]byte
 
 var (
@@ -30,9 +29,8 @@ func (b Binary) String() string { return Hex(b) }
 // Value returns the 12 bytes.
 func (b Binary) Value() (driver.Value, error) { return b[:], nil }
 
-// Scan reads 12 bytes, or a text that Parse reads. Anything else, also NULL, is
-// an error that wraps [keygen.ErrSyntax]; use sql.Null[objectid.Binary] where a
-// column may be NULL.
+// Scan reads 12 bytes, or a text that Parse reads. For any other value, including NULL, the
+// error wraps [keygen.ErrSyntax]; use sql.Null[objectid.Binary] where a column may be NULL.
 func (b *Binary) Scan(src any) error {
 	switch v := src.(type) {
 	case []byte:
@@ -50,7 +48,7 @@ func (b *Binary) Scan(src any) error {
 // MarshalText returns the 24 digits of the id.
 func (b Binary) MarshalText() ([]byte, error) { return []byte(b.String()), nil }
 
-// UnmarshalText reads what [Parse] reads.
+// UnmarshalText reads the texts that [Parse] reads.
 func (b *Binary) UnmarshalText(text []byte) error {
 	id, err := Parse(string(text))
 	if err != nil {

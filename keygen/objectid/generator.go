@@ -20,12 +20,11 @@ type Config struct {
 	Now func() time.Time
 }
 
-// Generator makes ObjectIds. It is safe for concurrent use. The zero Generator,
-// which has no random bytes of its own, refuses every key.
+// Generator makes ObjectIds. It is safe for concurrent use. The zero Generator has no
+// random bytes, and refuses every key.
 type Generator struct {
 	now func() time.Time
-	// taken is the number that the last id took: the random bytes above the
-	// counter.
+	// taken is the number of the last id: the random bytes above the counter.
 	taken atomic.Uint64
 }
 
@@ -34,7 +33,7 @@ var (
 	_ keygen.Filler[[12]byte]    = (*Generator)(nil)
 )
 
-// New returns a generator with random bytes of its own. One for each process is
+// New returns a generator with its own random bytes. One generator for each process is
 // enough.
 func New(cfg Config) *Generator {
 	g := &Generator{now: cfg.Now}
@@ -57,7 +56,7 @@ func (g *Generator) Next(context.Context) ([12]byte, error) {
 	return compose(sec, g.taken.Add(1)), nil
 }
 
-// Fill sets dst to ids of this second that follow each other.
+// Fill sets dst to consecutive ids of this second.
 func (g *Generator) Fill(_ context.Context, dst [][12]byte) error {
 	sec, err := g.second()
 	if err != nil {

@@ -20,8 +20,8 @@ func HexKeys(g keygen.Generator[[12]byte]) keygen.Generator[string] {
 	return keygen.Map(g, func(id [12]byte) (string, error) { return Hex(id), nil })
 }
 
-// Parse reads the 24 digits of an id, in upper or lower case. Anything else is an
-// error that wraps [keygen.ErrSyntax].
+// Parse reads the 24 digits of an id, in upper or lower case. For any other text the error
+// wraps [keygen.ErrSyntax].
 func Parse(text string) (id [12]byte, err error) {
 	if len(text) != hexLen {
 		return [12]byte{}, fmt.Errorf("%w: an ObjectId of %d characters; it has %d", keygen.ErrSyntax, len(text), hexLen)

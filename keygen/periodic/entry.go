@@ -12,23 +12,23 @@ import (
 	"github.com/shardid/shardid/keygen/segment"
 )
 
-// entry is a key's counter. Its generator is made by the first call that needs it.
+// entry is the counter of a key. The first call that needs it makes its generator.
 type entry struct {
 	gen atomic.Pointer[segment.Generator]
 
 	mu   sync.Mutex
-	made *attempt // under way; nil for none
+	made *attempt // the attempt to make it; nil for none
 }
 
-// attempt is one to make a generator.
+// attempt is an attempt to make a generator.
 type attempt struct {
-	done  chan struct{} // closed when what follows is set
+	done  chan struct{} // closed when the fields below are set
 	err   error
-	alone bool // it failed as the context of the call ended that made it
+	alone bool // it failed because the context of its own call ended
 }
 
-// generator returns the key's generator. One call makes it, and those that come meanwhile
-// get its error, or else they would fail one after the other.
+// generator returns the key's generator. One call makes it. Calls that wait for it get its
+// error, because otherwise each would try and fail in turn.
 func (e *entry) generator(ctx context.Context, open func() (*segment.Generator, error)) (*segment.Generator, error) {
 	for {
 		gen, under := e.begin()
@@ -51,8 +51,8 @@ func (e *entry) generator(ctx context.Context, open func() (*segment.Generator, 
 	}
 }
 
-// begin returns the generator, or the attempt under way, or neither: the caller then has
-// begun one.
+// begin returns the generator, or the attempt that another call makes, or neither: then the
+// caller has begun an attempt.
 func (e *entry) begin() (*segment.Generator, *attempt) {
 	if gen := e.gen.Load(); gen != nil {
 		return gen, nil

@@ -12,12 +12,12 @@ import (
 	"github.com/shardid/shardid/keygen"
 )
 
-// Number is one of a key's numbers of a period. In JSON it is the text that String
-// returns. The zero Number is none; its text is empty.
+// Number is a number of a key in a period. In JSON it is the text that String returns. The
+// zero Number means that there is none; its text is empty.
 type Number struct {
 	Period string // "2026-11-21", "2026-11" or "2026"
 	Count  int64  // from 1 on
-	Digits int    // how many the count has in texts, with leading zeros
+	Digits int    // digits of the count in texts, with leading zeros
 }
 
 var (
@@ -25,7 +25,7 @@ var (
 	_ encoding.TextUnmarshaler = (*Number)(nil)
 )
 
-// ParseNumber reads a number that String wrote. Anything else is an error that wraps
+// ParseNumber reads a number that String wrote. For any other text the error wraps
 // [keygen.ErrSyntax].
 func ParseNumber(text string) (Number, error) {
 	i := strings.LastIndexByte(text, '-')
@@ -47,19 +47,19 @@ func (n Number) String() string {
 }
 
 // Int64 returns the same digits as a number: 202611000042. It is 0 for a Number that
-// ParseNumber would not have returned.
+// ParseNumber never returns.
 func (n Number) Int64() int64 {
 	if !n.valid() {
 		return 0
 	}
 	id, err := strconv.ParseInt(strings.ReplaceAll(n.String(), "-", ""), 10, 64)
 	if err != nil {
-		panic("bug: " + err.Error()) // as the digits are bounded
+		panic("bug: " + err.Error()) // the number of digits is bounded
 	}
 	return id
 }
 
-// valid tells whether Numbers could have given n.
+// valid reports whether Numbers could have issued n.
 func (n Number) valid() bool {
 	for p, layout := range layouts {
 		at, err := time.Parse(layout, n.Period)
@@ -70,14 +70,15 @@ func (n Number) valid() bool {
 	return false
 }
 
-// hasFourDigits tells whether the year has, so that names of periods have one length.
+// hasFourDigits reports whether the year has four digits, so that all names of periods have
+// the same length.
 func hasFourDigits(t time.Time) bool { return t.Year() >= 1000 && t.Year() <= 9999 }
 
-// MarshalText returns what String does.
+// MarshalText returns the text of String.
 func (n Number) MarshalText() ([]byte, error) { return []byte(n.String()), nil }
 
-// UnmarshalText reads what [ParseNumber] reads, and no text as the zero Number. On an
-// error the number stays as it is.
+// UnmarshalText reads the texts that [ParseNumber] reads, and an empty text as the zero
+// Number. On an error the number is unchanged.
 func (n *Number) UnmarshalText(text []byte) error {
 	if len(text) == 0 {
 		*n = Number{}

@@ -14,8 +14,8 @@ import (
 	"github.com/shardid/shardid/keygen/segment"
 )
 
-// Numbers issues numbers by period and key. It is safe for concurrent use, and keeps
-// about two kilobytes for each key that was used in the period.
+// Numbers issues numbers by period and key. It is safe for concurrent use, and uses about
+// two kilobytes for each key that was used in the period.
 type Numbers struct {
 	cfg   Config
 	limit int64 // 10^Digits
@@ -24,11 +24,11 @@ type Numbers struct {
 
 	mu     sync.Mutex // held while the period changes
 	closed bool
-	ending sync.WaitGroup // of the periods that were left
+	ending sync.WaitGroup // waits for the periods that have ended
 }
 
-// New returns a generator of numbers, or an error that names the setting that is wrong.
-// It does not ask for a counter yet. It has to be closed.
+// New returns a generator of numbers, or an error that names the wrong setting. It does not
+// reserve numbers yet. The caller must close it.
 func New(cfg Config) (*Numbers, error) {
 	cfg = cfg.withDefaults()
 	if err := cfg.validate(); err != nil {
@@ -42,11 +42,11 @@ func New(cfg Config) (*Numbers, error) {
 	return n, nil
 }
 
-// errNotMade is what Numbers say that New has not made.
+// errNotMade is the error of Numbers that New has not made.
 var errNotMade = fmt.Errorf("periodic: %w: it was not made by New", keygen.ErrUnknownGenerator)
 
-// Next returns the next number of a key, "shop7" say, in the present period. The empty
-// key is one, too. A key counts for itself, and needs not be known before.
+// Next returns the next number of a key, such as "shop7", in the present period. The empty
+// key is a key, too. Each key has its own counter, and need not be known before.
 func (n *Numbers) Next(ctx context.Context, key string) (Number, error) {
 	if n == nil || n.limit == 0 {
 		return Number{}, errNotMade
@@ -75,12 +75,12 @@ func (n *Numbers) term() (*term, error) {
 	case !now.Before(t.to):
 		return n.change(now)
 	case now.Before(t.from.Add(-n.cfg.Skew)):
-		return nil, fmt.Errorf("periodic: %s: %w: it is %v, and numbers of %s were given already; set the clock right", n.cfg.Name, keygen.ErrClockRollback, now, t.name)
+		return nil, fmt.Errorf("periodic: %s: %w: it reads %v, and numbers of %s were issued already; correct the clock", n.cfg.Name, keygen.ErrClockRollback, now, t.name)
 	}
 	return t, nil
 }
 
-// change begins the period of now, unless another call has.
+// change begins the period of now, unless another call has begun it.
 func (n *Numbers) change(now time.Time) (*term, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -92,7 +92,7 @@ func (n *Numbers) change(now time.Time) (*term, error) {
 		return old, nil
 	}
 	if !hasFourDigits(now) {
-		return nil, fmt.Errorf("periodic: %s: %w: it is %v; set the clock right", n.cfg.Name, keygen.ErrClockRollback, now)
+		return nil, fmt.Errorf("periodic: %s: %w: it reads %v; correct the clock", n.cfg.Name, keygen.ErrClockRollback, now)
 	}
 	next := &term{span: n.cfg.Period.at(now), keys: map[string]*entry{}}
 	n.current.Store(next)
@@ -100,8 +100,8 @@ func (n *Numbers) change(now time.Time) (*term, error) {
 	return next, nil
 }
 
-// Close stops the generator and waits for the reservations under way. Calls that wait,
-// and later ones, return [keygen.ErrClosed]. It may be called twice.
+// Close stops the generator and waits for running reservations. Calls that wait, and later
+// calls, return [keygen.ErrClosed]. It may be called twice.
 func (n *Numbers) Close() error {
 	if n == nil || n.limit == 0 {
 		return nil
@@ -115,7 +115,7 @@ func (n *Numbers) Close() error {
 	return nil
 }
 
-// term is one period with the counters that were used in it.
+// term is one period with the counters that are used in it.
 type term struct {
 	span
 
@@ -178,7 +178,7 @@ func (t *term) open(ctx context.Context, n *Numbers, key string, e *entry) (*seg
 	return gen, nil
 }
 
-// end closes the counters of the period. What they hold becomes a gap.
+// end closes the counters of the period. Their unused numbers become gaps.
 func (t *term) end() {
 	t.mu.Lock()
 	t.ended = true
@@ -204,14 +204,14 @@ var (
 	_ keygen.Stepper = (*counter)(nil)
 )
 
-// Step returns how many numbers are wanted at a time.
+// Step returns how many numbers to reserve at a time.
 func (c *counter) Step(context.Context) (int64, error) { return c.numbers.cfg.Step, nil }
 
-// Reserve takes n numbers, and fewer where the digits end.
+// Reserve reserves n numbers, or fewer at the end of the digits.
 func (c *counter) Reserve(ctx context.Context, n int64) (keygen.Span, error) {
 	skew := c.numbers.cfg.Skew
 	s, err := c.numbers.cfg.Counters.Reserve(ctx, c.group, c.span.name, c.span.from.Add(-skew), c.span.to.Add(skew), n)
-	if errors.Is(err, keygen.ErrClockRollback) { // which no retry cures
+	if errors.Is(err, keygen.ErrClockRollback) { // a retry does not help
 		return keygen.Span{}, &keygen.SetupError{Err: err, Cure: "set the clock of this process, or of the counters' server"}
 	}
 	if err != nil {

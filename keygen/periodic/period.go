@@ -4,7 +4,7 @@ package periodic
 
 import "time"
 
-// Period is how long numbers count on before they begin at 1 again.
+// Period is the time after which numbers begin at 1 again.
 type Period int
 
 // The periods.
@@ -14,8 +14,8 @@ const (
 	Year
 )
 
-// layouts are the names of periods, in the words of package time. Those of one kind
-// sort by time.
+// layouts are the names of periods, in the format of package time. Names of one kind sort
+// by time.
 var layouts = map[Period]string{Day: "2006-01-02", Month: "2006-01", Year: "2006"}
 
 // span is one day, month or year.
@@ -24,18 +24,18 @@ type span struct {
 	from, to time.Time
 }
 
-// at returns the one that t lies in, in the zone of t.
+// at returns the period of t, in the zone of t.
 func (p Period) at(t time.Time) span {
 	y, m, d := t.Date()
 	for ; ; y, m, d = p.after(y, m, d) {
 		if s := p.begun(y, m, d, t.Location()); t.Before(s.to) {
 			return s
 		}
-		// The clocks were set back from the day after into this one.
+		// The clocks were set back from the next day into this one.
 	}
 }
 
-// begun returns the one that a day lies in.
+// begun returns the period of a day.
 func (p Period) begun(y int, m time.Month, d int, zone *time.Location) span {
 	switch p {
 	case Month:
@@ -61,7 +61,7 @@ func (p Period) after(y int, m time.Month, d int) (int, time.Month, int) {
 }
 
 // midnight returns the first moment of a day. Where the clocks are set forward over
-// midnight it is the one in which they are, and where midnight comes twice the first.
+// midnight, that is the moment of the change; where midnight occurs twice, the first.
 func midnight(y int, m time.Month, d int, zone *time.Location) time.Time {
 	at := time.Date(y, m, d, 0, 0, 0, 0, zone) // one of the two, or one near the gap
 	begin, end := at.ZoneBounds()
@@ -81,7 +81,7 @@ func midnight(y int, m time.Month, d int, zone *time.Location) time.Time {
 	return at
 }
 
-// maxDigits is how many are left for the count in the 18 that every int64 has room for.
+// maxDigits is how many digits are left for the count, of the 18 that every int64 can have.
 func (p Period) maxDigits() int {
 	return map[Period]int{Day: 10, Month: 12, Year: 14}[p]
 }

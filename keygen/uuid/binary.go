@@ -11,9 +11,8 @@ import (
 	"github.com/shardid/shardid/keygen"
 )
 
-// Binary is a UUID for model fields: 16 bytes in the database, for BINARY(16),
-// and its text of 36 characters in JSON. A [16]byte as such is nothing that
-// database/sql takes.
+// Binary is a UUID for model fields: 16 bytes in the database, for BINARY(16), and a text
+// of 36 characters in JSON. database/sql does not accept a plain [16]byte.
 type Binary [16]byte
 
 var (
@@ -30,9 +29,8 @@ func (b Binary) String() string { return Dashed(b) }
 // Value returns the 16 bytes.
 func (b Binary) Value() (driver.Value, error) { return b[:], nil }
 
-// Scan reads 16 bytes, or a text that Parse reads. Anything else, also NULL, is
-// an error that wraps [keygen.ErrSyntax]; use sql.Null[uuid.Binary] where a
-// column may be NULL.
+// Scan reads 16 bytes, or a text that Parse reads. For any other value, including NULL, the
+// error wraps [keygen.ErrSyntax]; use sql.Null[uuid.Binary] where a column may be NULL.
 func (b *Binary) Scan(src any) error {
 	switch v := src.(type) {
 	case []byte:
@@ -50,7 +48,7 @@ func (b *Binary) Scan(src any) error {
 // MarshalText returns the 36 characters of the UUID.
 func (b Binary) MarshalText() ([]byte, error) { return []byte(b.String()), nil }
 
-// UnmarshalText reads what [Parse] reads.
+// UnmarshalText reads the texts that [Parse] reads.
 func (b *Binary) UnmarshalText(text []byte) error {
 	id, err := Parse(string(text))
 	if err != nil {

@@ -13,20 +13,20 @@ import (
 	"github.com/shardid/shardid/keygen"
 )
 
-// V1 returns a generator of UUIDs of a time in units of 100 ns, a counter and 48
-// random bits in the place of a network address (a MAC, which tells where an id
-// was made, and which containers share).
+// V1 returns a generator of UUIDs with a time in units of 100 ns, a counter and 48 random
+// bits instead of a network address (a MAC would show where an id was made, and containers
+// share it).
 func V1() keygen.Generator[[16]byte] { return newClocked(keep) }
 
-// V6 returns a generator like V1 with the time's high bits first, so that the
-// bytes sort by time.
+// V6 returns a generator like V1 with the high bits of the time first, so that the bytes
+// sort by time.
 func V6() keygen.Generator[[16]byte] { return newClocked(highFirst) }
 
-// clocked makes UUIDs of the time. The time and the counter are the library's. The
-// library changes the counter within one time and when the time goes back. But the counter
-// has only 14 bits, and a busy process uses them up before a clock that was set back has
-// caught up. So each generator has its own node, and chooses a new one whenever the time goes
-// back: no node has one time twice.
+// clocked makes UUIDs with a time. The time and the counter come from the library. The
+// library changes the counter for ids of the same time, and when the time goes back. But
+// the counter has only 14 bits, and a busy process uses them up before a clock that was set
+// back has caught up. So each generator has its own node, and chooses a new one whenever
+// the time goes back: no node is used twice with the same time.
 type clocked struct {
 	draw    func() (uuid.UUID, error) // a V1
 	arrange func(uuid.UUID) uuid.UUID
@@ -40,7 +40,7 @@ func newClocked(arrange func(uuid.UUID) uuid.UUID) *clocked {
 	return &clocked{draw: uuid.NewUUID, arrange: arrange, node: newNode()}
 }
 
-// newNode returns random bytes that are marked as no network address.
+// newNode returns random bytes with the mark that they are not a network address.
 func newNode() (node [6]byte) {
 	_, _ = rand.Read(node[:]) // never fails
 	node[0] |= 1
@@ -65,8 +65,8 @@ func (c *clocked) Next(context.Context) ([16]byte, error) {
 
 func keep(u uuid.UUID) uuid.UUID { return u }
 
-// highFirst makes a V6 of a V1. The library's own NewV6 writes the version over
-// four bits of the time, so that ids 409.6 µs apart are the same.
+// highFirst turns a V1 into a V6. The library's own NewV6 overwrites four bits of the time
+// with the version, so that ids 409.6 µs apart are equal.
 func highFirst(u uuid.UUID) uuid.UUID {
 	t := uint64(u.Time())
 	binary.BigEndian.PutUint64(u[:], t>>12<<16|0x6000|t&0xfff)

@@ -4,7 +4,7 @@ package uuid
 
 import "github.com/google/uuid"
 
-// Domain says whose number a V2 holds.
+// Domain says what the number of a V2 identifies.
 type Domain byte
 
 // The domains of DCE security.

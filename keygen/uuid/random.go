@@ -17,11 +17,11 @@ import (
 // V4 returns a generator of random UUIDs.
 func V4() keygen.Generator[[16]byte] { return random(uuid.NewRandomFromReader) }
 
-// V7 returns a generator of UUIDs that begin with the time in milliseconds since
-// 1970 and rise strictly in a process, together with those of every other V7.
+// V7 returns a generator of UUIDs that begin with the time in milliseconds since 1970. They
+// rise strictly within a process, across all its V7 generators.
 func V7() keygen.Generator[[16]byte] { return random(uuid.NewV7FromReader) }
 
-// random makes a UUID of random bytes.
+// random makes a UUID from random bytes.
 type random func(io.Reader) (uuid.UUID, error)
 
 var _ keygen.Filler[[16]byte] = random(nil)

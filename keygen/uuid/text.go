@@ -33,8 +33,8 @@ func HexKeys(g keygen.Generator[[16]byte]) keygen.Generator[string] {
 	return keygen.Map(g, func(id [16]byte) (string, error) { return Hex(id), nil })
 }
 
-// Parse reads a UUID of any version in either form, in upper or lower case.
-// Anything else, as a URN or braces, is an error that wraps [keygen.ErrSyntax].
+// Parse reads a UUID of any version in either form, in upper or lower case. For any other
+// text, such as a URN or one in braces, the error wraps [keygen.ErrSyntax].
 func Parse(text string) ([16]byte, error) {
 	if len(text) != dashedLen && len(text) != hexLen {
 		return [16]byte{}, fmt.Errorf("%w: a UUID of %d characters; it has %d, or %d without dashes", keygen.ErrSyntax, len(text), dashedLen, hexLen)

@@ -12,8 +12,8 @@ import (
 	"github.com/shardid/shardid/keygen"
 )
 
-// Time returns when a V1, V6 or V7 was made, in UTC: to 100 ns, or to a
-// millisecond for V7. Other UUIDs hold no such time, which is an error that wraps
+// Time returns the time at which a V1, V6 or V7 was made, in UTC: to 100 ns, or to a
+// millisecond for V7. For other UUIDs, which have no time, the error wraps
 // [keygen.ErrLayout].
 func Time(id [16]byte) (time.Time, error) {
 	u := uuid.UUID(id)
