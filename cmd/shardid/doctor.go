@@ -22,8 +22,8 @@ import (
 	"github.com/shardid/shardid/sharding"
 )
 
-// errSick: doctor found errors.
-var errSick = errors.New("the shards are not as the router expects them")
+// errUnhealthy: doctor found errors.
+var errUnhealthy = errors.New("the shards are not as the router expects them")
 
 func newDoctor() *cobra.Command {
 	var config string
@@ -92,7 +92,7 @@ func runDoctor(cmd *cobra.Command, config string, c schema.DoctorConfig, asJSON 
 		return err
 	}
 	if !d.Healthy() {
-		return fmt.Errorf("%w; the findings say what to do", errSick)
+		return fmt.Errorf("%w; the findings say what to do", errUnhealthy)
 	}
 	return nil
 }

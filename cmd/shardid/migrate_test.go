@@ -311,7 +311,7 @@ func TestAClosedShardThatDoesNotFitIsNamedAsItIsCalled(t *testing.T) {
 
 func TestASwitchCountsChangesInGoodEnglish(t *testing.T) {
 	for n, want := range map[int64]string{0: "0 changes were", 1: "1 change was", 2: "2 changes were"} {
-		if got := migration.Brought(n); got != want {
+		if got := migration.Applied(n); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}

@@ -17,7 +17,7 @@
 // only), PostgreSQL 15 and newer, and SQLite 3.37 and newer. Source and shards may be in
 // the same database of a server. Rows of PostgreSQL go to PostgreSQL.
 //
-// # The course of a job
+// # The phases of a job
 //
 // [New] takes the configuration, which must be the same for every runner of the
 // job. [Job.Run] begins or resumes it:

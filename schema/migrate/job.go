@@ -32,8 +32,8 @@ func New(cfg Config) (*Job, error) {
 type openJob struct {
 	*lead.State
 
-	cfg  Config
-	room *transfer.Room // memory for the rows of the copiers and of the follower
+	cfg    Config
+	budget *transfer.Budget // memory for the rows of the copiers and of the follower
 }
 
 func (j *Job) open(ctx context.Context) (*openJob, error) {
@@ -45,7 +45,7 @@ func (j *Job) open(ctx context.Context) (*openJob, error) {
 }
 
 func newOpenJob(w *openjob.Job, cfg Config) *openJob {
-	return &openJob{State: &lead.State{Job: w}, cfg: cfg, room: transfer.NewRoom(cfg.Copiers + 1)}
+	return &openJob{State: &lead.State{Job: w}, cfg: cfg, budget: transfer.NewBudget(cfg.Copiers + 1)}
 }
 
 // names reports whether a table of the job has this name.

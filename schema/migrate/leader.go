@@ -34,9 +34,9 @@ func (w *openJob) lead(ctx context.Context) (*leader, error) {
 	if err != nil {
 		return nil, err
 	}
-	streams := follow.NewStreams(w.State, l, w.room)
+	streams := follow.NewStreams(w.State, l, w.budget)
 	of := &leader{openJob: w, Leader: l, streams: streams}
-	of.copier = copier.New(w.State, l, w.room, copier.Pace{ChunkRows: w.cfg.ChunkRows, Copiers: w.cfg.Copiers, Throttle: w.cfg.Throttle})
+	of.copier = copier.New(w.State, l, w.budget, copier.Pace{ChunkRows: w.cfg.ChunkRows, Copiers: w.cfg.Copiers, Throttle: w.cfg.Throttle})
 	of.cut = cutover.New(w.State, l, streams, cutover.Config{Ready: w.cfg.Ready, Unchanged: of.checkAll, MoveIn: of.moveIn, TooLong: tooLong})
 	return of, nil
 }

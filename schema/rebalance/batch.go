@@ -64,12 +64,12 @@ func (b *batch) run(ctx context.Context) error {
 
 // take sets the fields that need this leadership.
 func (b *batch) take(j *openjob.Job, leader *lead.Leader) {
-	room := transfer.NewRoom(2) // one for the copy and one for the changes
+	budget := transfer.NewBudget(2) // one for the copy and one for the changes
 	b.rows = &rows{job: j, leader: leader, slots: b.slots, among: b.slots.among(j), chunkRows: b.cfg.ChunkRows}
 	pace := copier.Pace{ChunkRows: b.cfg.ChunkRows, Copiers: 1, Throttle: b.cfg.Throttle}
-	b.copier = copier.New(b.state, leader, room, pace).Along(copier.Ends{Read: b.rows.ofChunk, Store: b.rows.copy})
+	b.copier = copier.New(b.state, leader, budget, pace).Along(copier.Ends{Read: b.rows.ofChunk, Store: b.rows.copy})
 	b.comparison = &comparison{rows: b.rows, copier: b.copier, throttle: b.cfg.Throttle, compared: func() { b.cfg.Observe(Step{Name: StepCompared}) }}
-	b.stream = follow.NewStreams(b.state, leader, room).Along(follow.Ends{Fetch: b.rows.fetch, Put: b.comparison.put})
+	b.stream = follow.NewStreams(b.state, leader, budget).Along(follow.Ends{Fetch: b.rows.fetch, Put: b.comparison.put})
 	b.comparison.stream = b.stream
 }
 

@@ -21,8 +21,8 @@ const (
 	fewChanged = 500
 	// comparedAtOnce is how many rows are compared by one query.
 	comparedAtOnce = 500
-	// patientPasses is how many passes over the log are made to get there.
-	patientPasses = 200
+	// mostPasses is how many passes over the log are made to get there.
+	mostPasses = 200
 )
 
 // comparison compares the rows of the slots on both shards while writers go on.
@@ -69,11 +69,11 @@ func (c *comparison) all(ctx context.Context) error {
 			return err
 		}
 		few := len(done.Left) == 0 && done.Applied < fewChanged && differ < fewChanged
-		if few && (differ == 0 || pass == patientPasses) {
+		if few && (differ == 0 || pass == mostPasses) {
 			c.compared()
 			return nil
 		}
-		if pass == patientPasses {
+		if pass == mostPasses {
 			return c.notEqual(ctx)
 		}
 		if done.Applied > 0 {

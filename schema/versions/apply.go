@@ -106,13 +106,13 @@ func (v *visit) apply(ctx context.Context, s *shard, file *version, d direction,
 	if err != nil {
 		return err
 	}
-	c := &course{visit: v, shard: s, file: file, direction: d, steps: steps, known: known}
+	c := &execution{visit: v, shard: s, file: file, direction: d, steps: steps, known: known}
 	err = s.locked(ctx, func() error {
 		if err := s.makeLog(ctx); err != nil {
 			return err
 		}
 		if s.transactional(file.in(d).tx) {
-			return c.together(ctx)
+			return c.inOneTransaction(ctx)
 		}
 		return c.oneByOne(ctx)
 	})
@@ -122,8 +122,8 @@ func (v *visit) apply(ctx context.Context, s *shard, file *version, d direction,
 	return nil
 }
 
-// course is the execution of a version in one database.
-type course struct {
+// execution runs a version in one database.
+type execution struct {
 	*visit
 	*shard
 
@@ -133,8 +133,8 @@ type course struct {
 	known     *outcomes
 }
 
-// together runs the version and its notes in one transaction.
-func (c *course) together(ctx context.Context) error {
+// inOneTransaction runs the version and its notes in one transaction.
+func (c *execution) inOneTransaction(ctx context.Context) error {
 	var finished []Step
 	err := c.atOnce(ctx, func(on execer) error {
 		finished = nil
@@ -167,7 +167,7 @@ func (c *course) together(ctx context.Context) error {
 }
 
 // execute sends a statement, and notes that it was executed.
-func (c *course) execute(ctx context.Context, on execer, step *Step, before string) error {
+func (c *execution) execute(ctx context.Context, on execer, step *Step, before string) error {
 	if _, err := on.ExecContext(ctx, step.SQL); err != nil {
 		return fmt.Errorf("%s: %w: %s", step.Target, err, shortened(step.SQL))
 	}
@@ -178,7 +178,7 @@ func (c *course) execute(ctx context.Context, on execer, step *Step, before stri
 	return c.write(ctx, on, c.note(step, done, before, after))
 }
 
-func (c *course) note(step *Step, state noteState, before, after string) *note {
+func (c *execution) note(step *Step, state noteState, before, after string) *note {
 	return &note{
 		version: step.Version, direction: c.direction, statement: step.Statement, place: step.Target.Table,
 		state: state, fingerprint: fingerprint(step.text), before: before, after: after,
@@ -186,19 +186,19 @@ func (c *course) note(step *Step, state noteState, before, after string) *note {
 }
 
 // oneByOne runs the version where a transaction cannot undo a statement.
-func (c *course) oneByOne(ctx context.Context) error {
+func (c *execution) oneByOne(ctx context.Context) error {
 	have, err := c.session.notes(ctx, c)
 	if err != nil {
 		return err
 	}
-	c.flyingLast(have)
+	c.inFlightLast(have)
 	for i := range c.steps {
 		step := &c.steps[i]
 		kept := have[step.key(c.direction)]
 		if kept != nil && kept.state != began {
 			continue
 		}
-		if err := c.alone(ctx, step, kept); err != nil {
+		if err := c.runStep(ctx, step, kept); err != nil {
 			return err
 		}
 		c.tell(*step)
@@ -206,37 +206,37 @@ func (c *course) oneByOne(ctx context.Context) error {
 	return nil
 }
 
-// flyingLast moves a statement that was in flight behind the same statement on other
+// inFlightLast moves a statement that was in flight behind the same statement on other
 // tables, as these show its outcome.
-func (c *course) flyingLast(have notes) {
-	flying := func(step Step) int {
+func (c *execution) inFlightLast(have notes) {
+	inFlight := func(step Step) int {
 		if kept := have[step.key(c.direction)]; kept != nil && kept.state == began {
 			return 1
 		}
 		return 0
 	}
 	slices.SortStableFunc(c.steps, func(a, b Step) int {
-		return cmp.Or(cmp.Compare(a.Statement, b.Statement), cmp.Compare(flying(a), flying(b)))
+		return cmp.Or(cmp.Compare(a.Statement, b.Statement), cmp.Compare(inFlight(a), inFlight(b)))
 	})
 }
 
-// alone runs one statement, which may have been in flight.
-func (c *course) alone(ctx context.Context, step *Step, flying *note) error {
+// runStep runs one statement, which may have been in flight.
+func (c *execution) runStep(ctx context.Context, step *Step, inFlight *note) error {
 	now, err := c.definitionOf(ctx, c, step)
 	if err != nil {
 		return err
 	}
 	switch {
-	case flying == nil:
+	case inFlight == nil:
 		if err := c.replace(ctx, c.note(step, began, now, "")); err != nil {
 			return err
 		}
-	case now == flying.before: // it was not executed, as the definition would have changed
+	case now == inFlight.before: // it was not executed, as the definition would have changed
 	case step.drops && now == nothing(step), c.known.has(step.Statement, now):
-		return c.replace(ctx, c.note(step, done, flying.before, now))
+		return c.replace(ctx, c.note(step, done, inFlight.before, now))
 	default:
 		return fmt.Errorf("%w: statement %d on %s; before it the table was\n%s\nand now it is\n%s\ncompare them, and resolve the statement as done or as not done: %s",
-			ErrUnclear, step.Statement, step.Target, flying.before, now, shortened(step.SQL))
+			ErrUnclear, step.Statement, step.Target, inFlight.before, now, shortened(step.SQL))
 	}
 	if _, err := c.ExecContext(ctx, step.SQL); err != nil {
 		return fmt.Errorf("%s: %w: %s", step.Target, err, c.withdraw(ctx, step, now))
@@ -251,7 +251,7 @@ func (c *course) alone(ctx context.Context, step *Step, flying *note) error {
 
 // withdraw removes the note of a failed statement, if the table shows that nothing was
 // done, so that its file can be corrected. It returns the statement, for the error.
-func (c *course) withdraw(ctx context.Context, step *Step, before string) string {
+func (c *execution) withdraw(ctx context.Context, step *Step, before string) string {
 	if now, err := c.definitionOf(ctx, c, step); err == nil && now == before {
 		_ = c.atOnce(ctx, func(on execer) error { return c.forget(ctx, on, step.key(c.direction)) }) // after an error the note stays
 	}

@@ -43,15 +43,15 @@ func (r *Runner) Resolve(ctx context.Context, number int64, at sharding.Target, 
 	return errors.Join(fmt.Errorf("versions: the router has no database %s that answers", at.DB), v.missing)
 }
 
-func (s *shard) resolve(ctx context.Context, step *Step, flying *note, wasDone bool) error {
+func (s *shard) resolve(ctx context.Context, step *Step, inFlight *note, wasDone bool) error {
 	if !wasDone {
-		return s.atOnce(ctx, func(on execer) error { return s.forget(ctx, on, flying.key()) })
+		return s.atOnce(ctx, func(on execer) error { return s.forget(ctx, on, inFlight.key()) })
 	}
 	now, err := s.definitionOf(ctx, s, step)
 	if err != nil {
 		return err
 	}
-	resolved := *flying
+	resolved := *inFlight
 	resolved.state, resolved.after = done, now
 	return s.replace(ctx, &resolved)
 }
@@ -102,7 +102,7 @@ func (v *visit) adopt(ctx context.Context, s *shard, to int64) error {
 				return err
 			}
 			for i := range steps {
-				c := course{direction: up}
+				c := execution{direction: up}
 				if have[steps[i].key(up)] == nil {
 					if err := s.write(ctx, on, c.note(&steps[i], adopted, "", "")); err != nil {
 						return err

@@ -44,11 +44,11 @@ func open(ctx context.Context, r *sharding.Router, name string) (*session, error
 	return s, nil
 }
 
-// lockPatience is how long a session waits for the lock of another runner, and lockPause
+// lockLimit is how long a session waits for the lock of another runner, and lockPause
 // the interval of its attempts.
 const (
-	lockPatience = 10 * time.Second
-	lockPause    = 50 * time.Millisecond
+	lockLimit = 10 * time.Second
+	lockPause = 50 * time.Millisecond
 )
 
 // locked runs f while no other runner works on the database. The lock belongs to the
@@ -81,7 +81,7 @@ func (s *session) locked(ctx context.Context, f func() error) error {
 
 // take tries to get the lock until it has it.
 func (s *session) take(ctx context.Context, query string) error {
-	giveUp := time.NewTimer(lockPatience)
+	giveUp := time.NewTimer(lockLimit)
 	defer giveUp.Stop()
 	for {
 		var got sql.NullInt64
@@ -95,7 +95,7 @@ func (s *session) take(ctx context.Context, query string) error {
 		case <-ctx.Done():
 			return fmt.Errorf("%w: %s: %w", ErrLocked, s.name, ctx.Err())
 		case <-giveUp.C:
-			return fmt.Errorf("%w: %s; repeat the command when that runner has ended (this one waited %v)", ErrLocked, s.name, lockPatience)
+			return fmt.Errorf("%w: %s; repeat the command when that runner has ended (this one waited %v)", ErrLocked, s.name, lockLimit)
 		case <-time.After(lockPause):
 		}
 	}

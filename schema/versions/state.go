@@ -23,7 +23,7 @@ const (
 
 // state compares the steps of a version with the notes of the database.
 func (n notes) state(number int64, steps []Step) (s State, finished int) {
-	flying := false
+	inFlight := false
 	for k, kept := range n {
 		if k.version != number {
 			continue
@@ -31,7 +31,7 @@ func (n notes) state(number int64, steps []Step) (s State, finished int) {
 		if k.direction == down {
 			s = Undoing
 		}
-		flying = flying || kept.state == began
+		inFlight = inFlight || kept.state == began
 	}
 	for i := range steps {
 		if kept := n[steps[i].key(up)]; kept != nil && kept.state != began {
@@ -40,7 +40,7 @@ func (n notes) state(number int64, steps []Step) (s State, finished int) {
 	}
 	switch {
 	case s == Undoing:
-	case flying:
+	case inFlight:
 		s = InFlight
 	case finished == len(steps):
 		s = Applied

@@ -28,8 +28,8 @@ type Backend interface {
 
 // writing inserts and deletes rows.
 type writing interface {
-	// MakeRoom grows the driver's buffers for statements with many rows.
-	MakeRoom(ctx context.Context, s *Session) error
+	// GrowBuffers grows the driver's buffers for statements with many rows.
+	GrowBuffers(ctx context.Context, s *Session) error
 	// Batch is how many of the rows the next INSERT takes, at least one.
 	Batch(rows []Row) int
 	// Insert inserts one batch of rows in one statement.
@@ -135,12 +135,12 @@ type capture interface {
 	triggers(ctx context.Context, s *Session, prefix string) ([]string, error)
 	// hasTrigger reports whether the trigger exists on its table with the expected body.
 	hasTrigger(ctx context.Context, s *Session, t Trigger) (bool, error)
-	// aside runs f, which creates triggers on the table, so that no statement prepared earlier
+	// withoutWriters runs f, which creates triggers on the table, so that no statement prepared earlier
 	// runs without them.
-	aside(ctx context.Context, s *Session, table string, f func() error) error
-	// briefly runs f, which changes definitions of tables in use, and limits each wait for a
+	withoutWriters(ctx context.Context, s *Session, table string, f func() error) error
+	// limitingWaits runs f, which changes definitions of tables in use, and limits each wait for a
 	// lock to a second: other users of the tables wait behind it.
-	briefly(ctx context.Context, s *Session, f func() error) error
+	limitingWaits(ctx context.Context, s *Session, f func() error) error
 	// PassBarrier allows the session to write to retired tables, or forbids it again.
 	PassBarrier(ctx context.Context, s *Session, pass bool) error
 	// IgnoreKeys switches the checks and actions of foreign keys off for what the session

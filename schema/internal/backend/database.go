@@ -99,15 +99,15 @@ func (s *Database) Close() {
 // LeadTerm is how long a silent leader keeps the lock on its job.
 const LeadTerm = time.Minute
 
-// Patience is how long a database may be unreachable, or others may hold a lock, before a
+// RetryLimit is how long a database may be unreachable, or others may hold a lock, before a
 // run ends with an error.
-const Patience = time.Minute
+const RetryLimit = time.Minute
 
 // Do runs f on a pinned connection. It runs f again on a new connection after errors that
 // may pass: a deadlock, a lost connection, a server that is starting. So f must be
 // idempotent.
 func (s *Database) Do(ctx context.Context, f func(*Session) error) error {
-	deadline := time.Now().Add(Patience)
+	deadline := time.Now().Add(RetryLimit)
 	wait, told := time.Millisecond, s.Waits == nil
 	for {
 		err := s.Once(ctx, f)

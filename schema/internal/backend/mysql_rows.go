@@ -99,13 +99,13 @@ func (c *Session) prepare(ctx context.Context, query string) (*sql.Stmt, error) 
 	return stmt, nil
 }
 
-// MakeRoom makes the driver allocate a large buffer. For values it would grow its buffer
+// GrowBuffers makes the driver allocate a large buffer. For values it would grow its buffer
 // step by step, and discard several times their size with each statement. With a large
 // buffer it also reads rows with fewer system calls. The driver allocates the buffer of an
 // answer at once and keeps it. It has two buffers, and switches to the other one after an
 // answer that was not read to its end, as here.
-func (mysqlWriting) MakeRoom(ctx context.Context, s *Session) error {
-	for ; s.rooms < 2; s.rooms++ {
+func (mysqlWriting) GrowBuffers(ctx context.Context, s *Session) error {
+	for ; s.largeBuffers < 2; s.largeBuffers++ {
 		var answer string
 		if err := s.QueryRowContext(ctx, "SELECT REPEAT(' ', 250000)").Scan(&answer); err != nil {
 			return err

@@ -263,7 +263,7 @@ func (m mysqlCatalog) DropKeys(ctx context.Context, s *Session, table string, ke
 		drops[i] = "DROP FOREIGN KEY " + m.Quote(fk.name)
 	}
 	// MySQL locks the referenced tables as well.
-	return mysqlCapture(m).briefly(ctx, s, func() error {
+	return mysqlCapture(m).limitingWaits(ctx, s, func() error {
 		return s.Exec(ctx, "ALTER TABLE "+m.Quote(table)+" "+strings.Join(drops, ", "))
 	})
 }
@@ -461,20 +461,20 @@ func (mysqlCapture) hasTrigger(ctx context.Context, s *Session, t Trigger) (bool
 	return len(body) == 1 && body[0] == t.body, err
 }
 
-// asideFor is above a hundredth of a second, the precision of MariaDB's times of statements
+// triggerPause is above a hundredth of a second, the precision of MariaDB's times of statements
 // and triggers.
-const asideFor = 20 * time.Millisecond
+const triggerPause = 20 * time.Millisecond
 
-// aside locks the table before the first trigger is created. MariaDB compares the time when
+// withoutWriters locks the table before the first trigger is created. MariaDB compares the time when
 // a statement was prepared with the time of the triggers. A statement prepared in the same
 // hundredth of a second would run them without having opened the log, and fail with error
 // 1146. While another transaction keeps the table, the lock waits for at most a second at a
 // time, so that writers wait no longer.
-func (m mysqlCapture) aside(ctx context.Context, s *Session, table string, f func() error) error {
-	return m.briefly(ctx, s, func() error {
+func (m mysqlCapture) withoutWriters(ctx context.Context, s *Session, table string, f func() error) error {
+	return m.limitingWaits(ctx, s, func() error {
 		err := s.Exec(ctx, "LOCK TABLES "+m.Quote(table)+" WRITE")
 		if err == nil {
-			err = Wait(ctx, asideFor)
+			err = Wait(ctx, triggerPause)
 		}
 		if err == nil {
 			err = f()
@@ -486,9 +486,9 @@ func (m mysqlCapture) aside(ctx context.Context, s *Session, table string, f fun
 	})
 }
 
-// briefly limits the wait for a lock: new users of a table wait behind a session that waits
+// limitingWaits limits the wait for a lock: new users of a table wait behind a session that waits
 // for its lock.
-func (mysqlCapture) briefly(ctx context.Context, s *Session, f func() error) error {
+func (mysqlCapture) limitingWaits(ctx context.Context, s *Session, f func() error) error {
 	if err := s.Exec(ctx, "SET SESSION lock_wait_timeout = 1"); err != nil {
 		return err
 	}

@@ -224,7 +224,7 @@ func (postgresExpression) BytesOf(expression string, c Column) string {
 	return "(" + expression + `::text COLLATE "C")`
 }
 
-func (postgresWriting) MakeRoom(context.Context, *Session) error { return nil }
+func (postgresWriting) GrowBuffers(context.Context, *Session) error { return nil }
 
 // Batch returns one of few numbers of rows, so that drivers prepare few statements.
 func (postgresWriting) Batch(rows []Row) int { return mysqlWriting{}.Batch(rows) }
@@ -297,10 +297,10 @@ const postgresLed = "SELECT COUNT(*) FROM pg_locks WHERE locktype = 'advisory' A
 	" AND database = (SELECT oid FROM pg_database WHERE datname = current_database())" +
 	" AND ((classid::bigint << 32) | objid::bigint) = " + postgresLead
 
-// togetherFor is how long Lock waits for further tables while it holds the first. It is
+// furtherLocksFor is how long Lock waits for further tables while it holds the first. It is
 // below the default of deadlock_timeout, so that of two sessions that need each other's
 // tables the application's continues without an error.
-const togetherFor = 200 * time.Millisecond
+const furtherLocksFor = 200 * time.Millisecond
 
 // Lock begins the transaction that the whole switch is. The job's own tables are left
 // alone: nobody adds to a log but writers of the tables, and the epoch is locked by who
@@ -314,7 +314,7 @@ func (m postgresExclusion) Lock(ctx context.Context, s *Session, of Locking, mos
 	// runner that stands still with the lock in its hands.
 	wait := most
 	if len(list) > 1 {
-		wait = min(most, togetherFor)
+		wait = min(most, furtherLocksFor)
 	}
 	s.lock = fmt.Sprintf("BEGIN; SET LOCAL lock_timeout = %d; SET LOCAL idle_in_transaction_session_timeout = %d; LOCK TABLE %s IN ACCESS EXCLUSIVE MODE",
 		max(1, wait.Milliseconds()), min(2*most.Milliseconds()+10_000, math.MaxInt32), strings.Join(list, ", "))

@@ -95,9 +95,9 @@ func (postgresCapture) hasTrigger(ctx context.Context, s *Session, t Trigger) (b
 	return n == 1, err
 }
 
-// aside creates all triggers in one transaction, which waits for concurrent writers.
-func (m postgresCapture) aside(ctx context.Context, s *Session, table string, f func() error) error {
-	return m.briefly(ctx, s, func() error {
+// withoutWriters creates all triggers in one transaction, which waits for concurrent writers.
+func (m postgresCapture) withoutWriters(ctx context.Context, s *Session, table string, f func() error) error {
+	return m.limitingWaits(ctx, s, func() error {
 		return s.Tx(ctx, func() error {
 			if err := s.Exec(ctx, "LOCK TABLE "+m.Quote(table)+" IN SHARE ROW EXCLUSIVE MODE"); err != nil {
 				return err
@@ -107,9 +107,9 @@ func (m postgresCapture) aside(ctx context.Context, s *Session, table string, f 
 	})
 }
 
-// briefly limits the wait for a lock: new users of a table wait behind a session that waits
+// limitingWaits limits the wait for a lock: new users of a table wait behind a session that waits
 // for its lock.
-func (postgresCapture) briefly(ctx context.Context, s *Session, f func() error) error {
+func (postgresCapture) limitingWaits(ctx context.Context, s *Session, f func() error) error {
 	if err := s.Exec(ctx, "SET lock_timeout = '1s'"); err != nil {
 		return err
 	}

@@ -293,7 +293,7 @@ func (m postgresCatalog) DropKeys(ctx context.Context, s *Session, table string,
 	for i, fk := range keys {
 		drops[i] = "DROP CONSTRAINT IF EXISTS " + m.Quote(fk.name)
 	}
-	return postgresCapture(m).briefly(ctx, s, func() error {
+	return postgresCapture(m).limitingWaits(ctx, s, func() error {
 		return s.Exec(ctx, "ALTER TABLE "+m.Quote(table)+" "+strings.Join(drops, ", "))
 	})
 }

@@ -67,16 +67,16 @@ func (c conn) QueryRowContext(ctx context.Context, query string, args ...any) *s
 type Session struct {
 	conn
 
-	Database *Database
-	Spent    bool          // it is not used again: an answer was not read to its end, or its settings are those of a lock
-	Locked   bool          // holds the lock of a switch: no transaction may begin
-	began    bool          // a transaction
-	lock     string        // the statements that take the lock again, on PostgreSQL
-	lockFor  time.Duration // how long the locks of that text may take
-	kills    kills
-	prepared map[string]*sql.Stmt // by their text; they end with the connection
-	values   []any                // of the rows of one statement
-	rooms    int                  // how many large buffers the driver has
+	Database     *Database
+	Spent        bool          // it is not used again: an answer was not read to its end, or its settings are those of a lock
+	Locked       bool          // holds the lock of a switch: no transaction may begin
+	began        bool          // a transaction
+	lock         string        // the statements that take the lock again, on PostgreSQL
+	lockFor      time.Duration // how long the locks of that text may take
+	kills        kills
+	prepared     map[string]*sql.Stmt // by their text; they end with the connection
+	values       []any                // of the rows of one statement
+	largeBuffers int                  // how many large buffers the driver has
 }
 
 // Close removes the connection from the application's pool, as its settings are not the
@@ -88,35 +88,35 @@ func (c *Session) Close() {
 
 // kills are what a Watch sends to a MySQL or MariaDB session when its time is over.
 type kills struct {
-	mu        sync.Mutex
-	sent      bool
-	endangers bool // a KILL in the midst of a RENAME takes triggers from the table
-	spared    bool
+	mu            sync.Mutex
+	sent          bool
+	endangers     bool // a KILL in the midst of a RENAME takes triggers from the table
+	killForbidden bool
 }
 
-// Spare is called before a statement that renames a table with triggers. On MariaDB the
+// ForbidKills is called before a statement that renames a table with triggers. On MariaDB the
 // Watch sends no KILL from then on: a KILL in the middle of such a statement may leave the
 // table without its triggers, silently, or with an empty list of triggers, after which
 // every statement on the table fails with error 1343 (10.11.19: 1 KILL CONNECTION of 4 and
 // 1 KILL QUERY of several hundred). With a lock on the table, the statement waits only for
 // a backup, at most lock_wait_timeout. The error is context.DeadlineExceeded if a KILL was
 // sent before.
-func (c *Session) Spare(ctx context.Context) error {
+func (c *Session) ForbidKills(ctx context.Context) error {
 	c.kills.mu.Lock()
 	defer c.kills.mu.Unlock()
-	c.kills.spared = c.kills.endangers
-	if c.kills.spared && c.kills.sent {
+	c.kills.killForbidden = c.kills.endangers
+	if c.kills.killForbidden && c.kills.sent {
 		_ = c.Exec(ctx, "DO 0") // which the KILL ends if it came between two statements
 		return context.DeadlineExceeded
 	}
 	return nil
 }
 
-// kill sends a KILL, unless the session is spared.
+// kill sends a KILL, unless the session is killForbidden.
 func (c *Session) kill(send func()) {
 	c.kills.mu.Lock()
 	defer c.kills.mu.Unlock()
-	if !c.kills.spared {
+	if !c.kills.killForbidden {
 		c.kills.sent = true
 		send()
 	}

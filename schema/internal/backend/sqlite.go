@@ -56,7 +56,7 @@ func (m sqliteExclusion) RenameAll(all []Rename) []string {
 	return list
 }
 
-const sqlitePatience = 10_000 // ms
+const sqliteBusyTimeout = 10_000 // ms
 
 // pin switches foreign keys off, so that rewriting a parent in a retired table does not
 // delete its children.
@@ -64,7 +64,7 @@ func (sqliteConnections) pin(ctx context.Context, c *sql.Conn) error {
 	settings := []struct {
 		name  string
 		value int
-	}{{"busy_timeout", sqlitePatience}, {"foreign_keys", 0}, {"query_only", 0}, {"read_uncommitted", 0}, {"legacy_alter_table", 0}, {"ignore_check_constraints", 0}, {"writable_schema", 0}}
+	}{{"busy_timeout", sqliteBusyTimeout}, {"foreign_keys", 0}, {"query_only", 0}, {"read_uncommitted", 0}, {"legacy_alter_table", 0}, {"ignore_check_constraints", 0}, {"writable_schema", 0}}
 	for _, set := range settings {
 		if _, err := c.ExecContext(ctx, fmt.Sprintf("PRAGMA %s = %d", set.name, set.value)); err != nil {
 			return fmt.Errorf("%w: %s: %w", ErrSession, set.name, err)
@@ -105,7 +105,7 @@ func (sqliteExpression) BytesOf(expression string, _ Column) string {
 	return "(" + expression + " COLLATE BINARY)"
 }
 
-func (sqliteWriting) MakeRoom(context.Context, *Session) error { return nil }
+func (sqliteWriting) GrowBuffers(context.Context, *Session) error { return nil }
 
 func (sqliteWriting) Batch(rows []Row) int { return min(statementRows, fitting(rows, statementBytes)) }
 

@@ -326,9 +326,11 @@ func (sqliteCapture) hasTrigger(ctx context.Context, s *Session, t Trigger) (boo
 	return n == 1, err
 }
 
-// briefly needs no limit: SQLite has no queue of waiting sessions.
-func (sqliteCapture) briefly(_ context.Context, _ *Session, f func() error) error { return f() }
+// limitingWaits needs no limit: SQLite has no queue of waiting sessions.
+func (sqliteCapture) limitingWaits(_ context.Context, _ *Session, f func() error) error { return f() }
 
-// aside needs no lock: SQLite prepares a statement again when the file's schema has
+// withoutWriters needs no lock: SQLite prepares a statement again when the file's schema has
 // changed.
-func (sqliteCapture) aside(_ context.Context, _ *Session, _ string, f func() error) error { return f() }
+func (sqliteCapture) withoutWriters(_ context.Context, _ *Session, _ string, f func() error) error {
+	return f()
+}

@@ -25,7 +25,7 @@ func (c *Session) MakeTriggersUnderWriters(ctx context.Context, all []Trigger) e
 	if err != nil || len(missing) == 0 {
 		return err
 	}
-	return c.Database.aside(ctx, c, missing[0].table, func() error { return c.replaceTriggers(ctx, missing) })
+	return c.Database.withoutWriters(ctx, c, missing[0].table, func() error { return c.replaceTriggers(ctx, missing) })
 }
 
 func (c *Session) missingTriggers(ctx context.Context, all []Trigger) ([]Trigger, error) {
@@ -91,7 +91,7 @@ func (c *Session) DropTriggersNamed(ctx context.Context, prefix string, stay []T
 	if len(names) == 0 {
 		return nil
 	}
-	return c.Database.briefly(ctx, c, func() error {
+	return c.Database.limitingWaits(ctx, c, func() error {
 		for _, name := range names {
 			if err := c.Exec(ctx, c.Database.dropTrigger(name)); err != nil {
 				return err

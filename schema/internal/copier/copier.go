@@ -19,7 +19,7 @@ import (
 type Copier struct {
 	state  *lead.State
 	leader *lead.Leader
-	room   *transfer.Room
+	budget *transfer.Budget
 	pace   Pace
 	ends   Ends
 }
@@ -41,20 +41,20 @@ type Ends struct {
 }
 
 // New returns the copier of a job. It copies all rows of its tables.
-func New(state *lead.State, leader *lead.Leader, room *transfer.Room, p Pace) *Copier {
-	c := &Copier{state: state, leader: leader, room: room, pace: p}
+func New(state *lead.State, leader *lead.Leader, budget *transfer.Budget, p Pace) *Copier {
+	c := &Copier{state: state, leader: leader, budget: budget, pace: p}
 	c.ends = Ends{c.read, c.store}
 	return c
 }
 
 // Along returns a copier with other ends.
 func (c *Copier) Along(e Ends) *Copier {
-	return &Copier{c.state, c.leader, c.room, c.pace, e}
+	return &Copier{c.state, c.leader, c.budget, c.pace, e}
 }
 
 // Resume continues the copy of a table that is complete up to low.
-func (c *Copier) Resume(t *openjob.Table, low proto.Bound) *Course {
-	return &Course{of: c, t: t, mark: proto.Resume(low)}
+func (c *Copier) Resume(t *openjob.Table, low proto.Bound) *TableCopy {
+	return &TableCopy{of: c, t: t, mark: proto.Resume(low)}
 }
 
 // Copy copies the rest of a table.
@@ -90,7 +90,7 @@ func (c *Copier) End(ctx context.Context, t *openjob.Table, after proto.Bound) (
 		where = fmt.Sprintf(" WHERE %s > %d", key, after.ID)
 	}
 	full := c.pace.ChunkRows
-	if n := c.room.Fitting(t, c.room.Share()); n > 0 {
+	if n := c.budget.Fitting(t, c.budget.Share()); n > 0 {
 		full = min(full, n)
 	}
 	query := fmt.Sprintf("SELECT %s FROM %s%s ORDER BY %[1]s LIMIT 1 OFFSET %[4]d", key, c.state.Source.Quote(t.Name), where, full-1)

@@ -4,7 +4,7 @@
 //
 // A [Copier] copies a table in chunks of keys, several at a time: [Copier.Copy]. Package
 // transfer reads each chunk, sorts it by shard and stores it. [Copier.Prune] removes the
-// partly copied chunks of an earlier run before anything is copied. A [Course] is the copy
+// partly copied chunks of an earlier run before anything is copied. A [TableCopy] is the copy
 // of one table, for callers that read the chunks themselves.
 //
 // # Promise

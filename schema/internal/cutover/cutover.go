@@ -272,7 +272,7 @@ func (c *cutover) lookAgain(ctx context.Context) {
 
 // firstRename is the last point at which the switch can be given up.
 func (c *cutover) firstRename(ctx context.Context) error {
-	if err := c.source().Spare(ctx); err != nil {
+	if err := c.source().ForbidKills(ctx); err != nil {
 		return err
 	}
 	return c.rename(ctx)

@@ -15,9 +15,9 @@ import (
 	"github.com/shardid/shardid/schema/internal/proto"
 )
 
-// mendPause is the limit for the locks of a switch that another runner left unfinished. It
+// switchPause is the limit for the locks of a switch that another runner left unfinished. It
 // does not limit the pause as a whole, as writers are waiting already.
-const mendPause = time.Second
+const switchPause = time.Second
 
 // HalfDone reports whether a switch was begun and not finished, by the phase of the job and
 // the names of its tables. Its runner may still be working on it.
@@ -43,10 +43,10 @@ func (l *Stage) Mend(ctx context.Context) error {
 		return err
 	}
 	if phase == proto.Returning {
-		_, err := l.Rollback(ctx, phase, mendPause)
+		_, err := l.Rollback(ctx, phase, switchPause)
 		return l.orReclose(ctx, err)
 	}
-	if _, err = l.Cutover(ctx, mendPause); err == nil {
+	if _, err = l.Cutover(ctx, switchPause); err == nil {
 		return nil
 	}
 	return l.orReopen(ctx, err)
@@ -55,7 +55,7 @@ func (l *Stage) Mend(ctx context.Context) error {
 // orReopen gives the source's tables their names back, unless all were renamed: then an
 // instance of the application may already use the shards.
 func (l *Stage) orReopen(ctx context.Context, cause error) error {
-	return l.instead(ctx, cause, func() (bool, error) {
+	return l.orGoBack(ctx, cause, func() (bool, error) {
 		var repair proto.Repair
 		err := l.Source.Do(ctx, func(s *backend.Session) (err error) {
 			repair, err = diagnose(ctx, l.Tables.Names(), s)
@@ -86,7 +86,7 @@ func (l *Stage) orReopen(ctx context.Context, cause error) error {
 // orReclose makes the shards serve again, unless a table of the source already has its name
 // back.
 func (l *Stage) orReclose(ctx context.Context, cause error) error {
-	return l.instead(ctx, cause, func() (bool, error) {
+	return l.orGoBack(ctx, cause, func() (bool, error) {
 		phase, err := l.ReadPhase(ctx)
 		if err != nil || phase != proto.Returning {
 			return false, err
@@ -99,7 +99,7 @@ func (l *Stage) orReclose(ctx context.Context, cause error) error {
 		if err != nil || repair != proto.Flip {
 			return false, err
 		}
-		if err := l.outlast(ctx); err != nil {
+		if err := l.awaitClosers(ctx); err != nil {
 			return false, err
 		}
 		if err := l.unseal(ctx); err != nil {
@@ -109,10 +109,10 @@ func (l *Stage) orReclose(ctx context.Context, cause error) error {
 	})
 }
 
-// outlast waits until no statement of an earlier attempt can close a shard any more. Such a
-// statement holds the locks of the shard's tables, so outlast takes and releases these
+// awaitClosers waits until no statement of an earlier attempt can close a shard any more. Such a
+// statement holds the locks of the shard's tables, so awaitClosers takes and releases these
 // locks.
-func (l *Stage) outlast(ctx context.Context) error {
+func (l *Stage) awaitClosers(ctx context.Context) error {
 	return l.EachDatabase(ctx, func(ctx context.Context, side *backend.Database, all []*openjob.Target) error {
 		return side.Do(ctx, func(s *backend.Session) error {
 			s.Spent = true // its settings become those of a lock
@@ -128,7 +128,7 @@ func (l *Stage) outlast(ctx context.Context) error {
 			if len(open) == 0 {
 				return nil
 			}
-			switch err := side.Lock(ctx, s, backend.Locking{Tables: open}, mendPause); {
+			switch err := side.Lock(ctx, s, backend.Locking{Tables: open}, switchPause); {
 			case dialect.FaultOf(err) == dialect.NoTable: // it was closed meanwhile
 				return fmt.Errorf("%w: %w", backend.ErrAgain, err)
 			case err != nil:
@@ -139,9 +139,9 @@ func (l *Stage) outlast(ctx context.Context) error {
 	})
 }
 
-// instead undoes a switch after a failure, and reports both errors when that fails, too. If
+// orGoBack undoes a switch after a failure, and reports both errors when that fails, too. If
 // ctx has ended or this runner no longer leads, the next runner does it.
-func (l *Stage) instead(ctx context.Context, cause error, back func() (bool, error)) error {
+func (l *Stage) orGoBack(ctx context.Context, cause error, back func() (bool, error)) error {
 	if cause == nil || ctx.Err() != nil || errors.Is(cause, lead.ErrFenced) {
 		return cause
 	}

@@ -46,7 +46,7 @@ func (l *Stage) rehearseOn(ctx context.Context, side *backend.Database, n int) (
 		if err := s.ExecAll(ctx, append(drop, "CREATE TABLE "+side.Quote(one)+" (id INTEGER PRIMARY KEY)")); err != nil {
 			return err
 		}
-		took = backend.Patience
+		took = backend.RetryLimit
 		for _, statement := range []string{side.Rename(one, other), side.Rename(other, one)} {
 			began := time.Now()
 			if err := s.Exec(ctx, statement); err != nil {

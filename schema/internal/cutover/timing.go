@@ -27,7 +27,7 @@ func newTiming(longest, needs time.Duration) *timing {
 // unlimited is for a switch that has renamed something already: only locks that others hold
 // for long can end it.
 func unlimited(longest time.Duration) *timing {
-	return &timing{max: longest, most: backend.Patience, start: make(chan struct{})}
+	return &timing{max: longest, most: backend.RetryLimit, start: make(chan struct{})}
 }
 
 // startClock starts the time. It is called once.

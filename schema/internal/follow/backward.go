@@ -38,8 +38,8 @@ func (ss *Streams) fetchFromShards(ctx context.Context, t *openjob.Table, ids []
 		if !errors.As(err, &tooLarge) || n == 1 {
 			break
 		}
-		ss.room.Learn(t, all)
-		n, most.Rows = (n+1)/2, ss.room.Fitting(t, most.Bytes)
+		ss.budget.Learn(t, all)
+		n, most.Rows = (n+1)/2, ss.budget.Fitting(t, most.Bytes)
 	}
 	if err != nil {
 		return nil, 0, err

@@ -19,12 +19,12 @@ import (
 type Streams struct {
 	state  *lead.State
 	leader *lead.Leader
-	room   *transfer.Room
+	budget *transfer.Budget
 }
 
 // NewStreams returns the streams of a job that this runner leads.
-func NewStreams(state *lead.State, leader *lead.Leader, room *transfer.Room) *Streams {
-	return &Streams{state, leader, room}
+func NewStreams(state *lead.State, leader *lead.Leader, budget *transfer.Budget) *Streams {
+	return &Streams{state, leader, budget}
 }
 
 // Stream applies the changes that a log notes to the other side. One goroutine at a time
@@ -245,7 +245,7 @@ func (st *Stream) applyTable(ctx context.Context, t *openjob.Table, ids map[int6
 	}
 	slices.Sort(list)
 	var some []int64
-	return st.of.room.Portions(ctx, t, func(l transfer.Limits) ([]backend.Row, bool, error) {
+	return st.of.budget.Portions(ctx, t, func(l transfer.Limits) ([]backend.Row, bool, error) {
 		rows, n, err := st.ends.Fetch(ctx, t, list, l)
 		some, list = list[:n], list[n:]
 		return rows, len(list) > 0, err

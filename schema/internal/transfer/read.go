@@ -52,7 +52,7 @@ func (r Reading) weigh(raw []sql.RawBytes, route string) int {
 }
 
 // errCut ends a reading when another row would exceed the limit.
-var errCut = errors.New("no room for more rows")
+var errCut = errors.New("the rows exceed the memory limit")
 
 // manyRows is the number of rows from which on the session's buffers are grown.
 const manyRows = 32
@@ -72,7 +72,7 @@ func Read(ctx context.Context, c *backend.Session, r Reading) (all []backend.Row
 		dest = append(dest, &raw[i])
 	}
 	if r.expected() >= manyRows {
-		if err := c.Database.MakeRoom(ctx, c); err != nil {
+		if err := c.Database.GrowBuffers(ctx, c); err != nil {
 			return nil, false, err
 		}
 	}

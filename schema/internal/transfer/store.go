@@ -16,7 +16,7 @@ import (
 // for good.
 func Store(ctx context.Context, c *backend.Session, t *openjob.Table, name string, rows []backend.Row) (refused []int64, err error) {
 	if len(rows) >= manyRows {
-		if err := c.Database.MakeRoom(ctx, c); err != nil {
+		if err := c.Database.GrowBuffers(ctx, c); err != nil {
 			return nil, err
 		}
 	}

@@ -42,7 +42,7 @@ func (v *verifier) settle(ctx context.Context, t *openjob.Table, ids []int64) er
 				return err
 			}
 		}
-		now, err := v.judge(ctx, t, ids)
+		now, err := v.readOnce(ctx, t, ids)
 		if err != nil {
 			return err
 		}
@@ -66,8 +66,8 @@ func (d verdict) same(other verdict, id int64) bool {
 	return !d.open && !other.open && d.seen.sameRow(other.seen, id)
 }
 
-// judge reads the rows once.
-func (v *verifier) judge(ctx context.Context, t *openjob.Table, ids []int64) (map[int64]verdict, error) {
+// readOnce reads the rows once.
+func (v *verifier) readOnce(ctx context.Context, t *openjob.Table, ids []int64) (map[int64]verdict, error) {
 	among := selection{func(column string) string { return inList(column, ids) }, ids}
 	waiting, err := v.inLog(ctx, t, ids)
 	if err != nil {

@@ -166,13 +166,13 @@ func (r *run) serve(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r.tell()
+	r.storeWrites()
 	r.Progress.End(r.meanwhile(before) + " on the shards, new ids generated; also copied back into the retired tables")
 	return nil
 }
 
-// tell stores the writers' numbers in the result.
-func (r *run) tell() {
+// storeWrites stores the writers' numbers in the result.
+func (r *run) storeWrites() {
 	r.result.Apps = map[string]Writes{ViaGORM: r.traffic.by(ViaGORM), ViaSQLX: r.traffic.by(ViaSQLX)}
 	all := r.traffic.all()
 	r.result.InsertedGORM, r.result.InsertedSQLX = r.result.Apps[ViaGORM].Inserted, r.result.Apps[ViaSQLX].Inserted

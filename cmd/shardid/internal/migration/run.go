@@ -252,7 +252,7 @@ const LongestWait = 20 * time.Second
 
 // attempt is one turn, which ends with the first error.
 func (r *Runner) attempt(ctx context.Context) (done bool, err error) {
-	if err := r.makeRoom(ctx); err != nil {
+	if err := r.letOtherLead(ctx); err != nil {
 		return false, err
 	}
 	if done, err := r.Over(ctx); err != nil || done {
@@ -358,8 +358,8 @@ func (r *Runner) standBy(ctx context.Context) error {
 	return r.lookAfter(ctx, 4*LookEvery)
 }
 
-// makeRoom waits while another command wants to lead the job.
-func (r *Runner) makeRoom(ctx context.Context) error {
+// letOtherLead waits while another command wants to lead the job.
+func (r *Runner) letOtherLead(ctx context.Context) error {
 	for {
 		if err := r.look(ctx); err != nil || !r.steer.Load().Wanted {
 			return err

@@ -100,7 +100,7 @@ func (o *Operation) printSwitch(ctx context.Context, done migrate.Switch) error 
 	}
 	out := switched{p.Job, milliseconds(done.Pause), milliseconds(done.Over), done.Drained, done.Epoch, done.Pause == 0}
 	return o.print(out, func(w io.Writer) error {
-		text := fmt.Sprintf("job %s is %s; writers waited %.0f ms, and %s applied meanwhile\n", p.Job, p.Phase, out.PauseMS, Brought(done.Drained))
+		text := fmt.Sprintf("job %s is %s; writers waited %.0f ms, and %s applied meanwhile\n", p.Job, p.Phase, out.PauseMS, Applied(done.Drained))
 		if out.WasAlready {
 			text = fmt.Sprintf("job %s is %s; there was nothing left to switch\n", p.Job, p.Phase)
 		}
@@ -114,8 +114,8 @@ func (o *Operation) printSwitch(ctx context.Context, done migrate.Switch) error 
 
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-// Brought says how many changes were applied.
-func Brought(changes int64) string {
+// Applied says how many changes were applied.
+func Applied(changes int64) string {
 	if changes == 1 {
 		return "1 change was"
 	}
@@ -192,9 +192,9 @@ func (o *Operation) said(err error, what string) error {
 }
 
 const (
-	askFor   = 30 * time.Second // renewed while the step takes
-	askAgain = 10 * time.Second
-	patience = 15 * time.Second // how long to wait for a runner to stop
+	askFor      = 30 * time.Second // renewed while the step takes
+	askAgain    = 10 * time.Second
+	stopTimeout = 15 * time.Second // how long to wait for a runner to stop
 )
 
 // leading asks the runner to stop, and calls do, which leads the job meanwhile.
@@ -213,8 +213,8 @@ func (o *Operation) leading(ctx context.Context, do func() error) (err error) {
 	for {
 		err := do()
 		// A runner may still lead, or may have begun to lead before it read the request.
-		inTheWay := errors.Is(err, migrate.ErrLocked) || errors.Is(err, migrate.ErrFenced)
-		if !inTheWay || time.Since(o.begun) > patience {
+		stillLed := errors.Is(err, migrate.ErrLocked) || errors.Is(err, migrate.ErrFenced)
+		if !stillLed || time.Since(o.begun) > stopTimeout {
 			return err
 		}
 		if err := PauseFor(ctx, LookEvery); err != nil {

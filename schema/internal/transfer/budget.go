@@ -17,16 +17,16 @@ import (
 // bytes: few large rows or many small ones fit, and a single row may use the whole limit.
 
 const (
-	// roomUnit is the unit in which memory is reserved, in bytes.
-	roomUnit = 1 << 20
-	// roomUnits is the limit for all rows that a job holds at once. Buffers of drivers and
+	// reservedUnit is the unit in which memory is reserved, in bytes.
+	reservedUnit = 1 << 20
+	// reservedUnits is the limit for all rows that a job holds at once. Buffers of drivers and
 	// garbage that is not yet collected come on top: together about three times as much.
-	roomUnits = 16
+	reservedUnits = 16
 )
 
-// Room is the memory for rows that the goroutines of a job share. A row larger than all of
+// Budget is the memory for rows that the goroutines of a job share. A row larger than all of
 // it is held alone.
-type Room struct {
+type Budget struct {
 	readers int           // number of concurrent readers
 	turn    chan struct{} // one goroutine at a time reserves units
 	units   chan struct{}
@@ -35,13 +35,13 @@ type Room struct {
 	weights map[*openjob.Table]*weights
 }
 
-// NewRoom returns a Room for this number of concurrent readers.
-func NewRoom(readers int) *Room {
-	return &Room{readers: readers, turn: make(chan struct{}, 1), units: make(chan struct{}, roomUnits), weights: map[*openjob.Table]*weights{}}
+// NewBudget returns a Budget for this number of concurrent readers.
+func NewBudget(readers int) *Budget {
+	return &Budget{readers: readers, turn: make(chan struct{}, 1), units: make(chan struct{}, reservedUnits), weights: map[*openjob.Table]*weights{}}
 }
 
 // weightsOf returns the observed row sizes of a table.
-func (r *Room) weightsOf(t *openjob.Table) *weights {
+func (r *Budget) weightsOf(t *openjob.Table) *weights {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.weights[t] == nil {
@@ -51,15 +51,15 @@ func (r *Room) weightsOf(t *openjob.Table) *weights {
 }
 
 // Learn notes the sizes of rows that were read from a table.
-func (r *Room) Learn(t *openjob.Table, rows []backend.Row) { r.weightsOf(t).note(rows) }
+func (r *Budget) Learn(t *openjob.Table, rows []backend.Row) { r.weightsOf(t).note(rows) }
 
 // Fitting is how many rows of a table fit into a number of bytes, by the sizes seen so far;
 // 0 when none were seen.
-func (r *Room) Fitting(t *openjob.Table, bytes int) int { return r.weightsOf(t).fitting(bytes) }
+func (r *Budget) Fitting(t *openjob.Table, bytes int) int { return r.weightsOf(t).fitting(bytes) }
 
 // take waits until it can reserve this many bytes, or the whole memory if that is less. It
 // returns the reserved units, for give.
-func (r *Room) take(ctx context.Context, bytes int) (units int, err error) {
+func (r *Budget) take(ctx context.Context, bytes int) (units int, err error) {
 	units = unitsFor(bytes)
 	select {
 	case r.turn <- struct{}{}:
@@ -79,9 +79,9 @@ func (r *Room) take(ctx context.Context, bytes int) (units int, err error) {
 }
 
 // unitsFor is how many units this many bytes take: at least one, at most all.
-func unitsFor(bytes int) int { return min(max(1, (bytes+roomUnit-1)/roomUnit), roomUnits) }
+func unitsFor(bytes int) int { return min(max(1, (bytes+reservedUnit-1)/reservedUnit), reservedUnits) }
 
-func (r *Room) give(units int) {
+func (r *Budget) give(units int) {
 	for range units {
 		<-r.units
 	}
@@ -137,19 +137,19 @@ func (w *weights) wanted(needed int) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.typical == 0 {
-		return roomUnits * roomUnit
+		return reservedUnits * reservedUnit
 	}
 	return max(needed, w.largest)
 }
 
 // Share is the part of the memory for each of the concurrent readers.
-func (r *Room) Share() int {
-	return max(1, roomUnits/r.readers) * roomUnit
+func (r *Budget) Share() int {
+	return max(1, reservedUnits/r.readers) * reservedUnit
 }
 
 // Portions reads rows of a table and passes them to use, as many at a time as fit, until
 // read reports that there are no more.
-func (r *Room) Portions(ctx context.Context, t *openjob.Table, read func(Limits) (rows []backend.Row, more bool, err error), use func([]backend.Row) error) error {
+func (r *Budget) Portions(ctx context.Context, t *openjob.Table, read func(Limits) (rows []backend.Row, more bool, err error), use func([]backend.Row) error) error {
 	weights := r.weightsOf(t)
 	for needed := r.Share(); ; {
 		more, err := r.portion(ctx, t, weights.wanted(needed), read, use)
@@ -166,14 +166,14 @@ func (r *Room) Portions(ctx context.Context, t *openjob.Table, read func(Limits)
 }
 
 // portion is one of these steps. It wants this many bytes.
-func (r *Room) portion(ctx context.Context, t *openjob.Table, wanted int, read func(Limits) ([]backend.Row, bool, error), use func([]backend.Row) error) (more bool, err error) {
+func (r *Budget) portion(ctx context.Context, t *openjob.Table, wanted int, read func(Limits) ([]backend.Row, bool, error), use func([]backend.Row) error) (more bool, err error) {
 	units, err := r.take(ctx, wanted)
 	if err != nil {
 		return false, err
 	}
 	defer func() { r.give(units) }()
-	weights, bytes := r.weightsOf(t), units*roomUnit
-	rows, more, err := read(Limits{weights.fitting(bytes), bytes, units == roomUnits})
+	weights, bytes := r.weightsOf(t), units*reservedUnit
+	rows, more, err := read(Limits{weights.fitting(bytes), bytes, units == reservedUnits})
 	if err != nil {
 		return false, err
 	}
@@ -208,7 +208,7 @@ func largest(rows []backend.Row) (bytes int) {
 // bytes. For large rows these are several times the row, and the garbage collector by
 // itself would wait until the heap has doubled.
 func Collect(bytes int) {
-	if bytes >= roomUnits*roomUnit/4 {
+	if bytes >= reservedUnits*reservedUnit/4 {
 		runtime.GC()
 	}
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/shardid/shardid/schema/internal/transfer"
 )
 
-// Course is the copy of one table, chunk by chunk. It is safe for concurrent use.
-type Course struct {
+// TableCopy is the copy of one table, chunk by chunk. It is safe for concurrent use.
+type TableCopy struct {
 	of *Copier
 	t  *openjob.Table
 
@@ -23,14 +23,14 @@ type Course struct {
 }
 
 // Complete reports whether the whole table is copied.
-func (c *Course) Complete() bool {
+func (c *TableCopy) Complete() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.mark.Complete()
 }
 
 // hand sends chunks whose bound is stored to the copying goroutines.
-func (c *Course) hand(ctx context.Context, chunks chan<- proto.Chunk) error {
+func (c *TableCopy) hand(ctx context.Context, chunks chan<- proto.Chunk) error {
 	for {
 		if err := c.of.pace.Throttle(ctx); err != nil {
 			return fmt.Errorf("migrate: throttled: %w", err)
@@ -48,7 +48,7 @@ func (c *Course) hand(ctx context.Context, chunks chan<- proto.Chunk) error {
 }
 
 // Next takes a chunk and stores its bound before anybody reads its rows.
-func (c *Course) Next(ctx context.Context) (chunk proto.Chunk, more bool, err error) {
+func (c *TableCopy) Next(ctx context.Context) (chunk proto.Chunk, more bool, err error) {
 	after, exhausted := c.taken()
 	if exhausted {
 		return chunk, false, nil
@@ -69,13 +69,13 @@ func (c *Course) Next(ctx context.Context) (chunk proto.Chunk, more bool, err er
 	return c.mark.Take(to), true, nil
 }
 
-func (c *Course) taken() (after proto.Bound, exhausted bool) {
+func (c *TableCopy) taken() (after proto.Bound, exhausted bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.mark.High(), c.mark.Exhausted()
 }
 
-func (c *Course) work(ctx context.Context, chunks <-chan proto.Chunk) error {
+func (c *TableCopy) work(ctx context.Context, chunks <-chan proto.Chunk) error {
 	for chunk := range chunks {
 		if err := c.Copy(ctx, chunk); err != nil {
 			return err
@@ -85,9 +85,9 @@ func (c *Course) work(ctx context.Context, chunks <-chan proto.Chunk) error {
 }
 
 // Copy copies a chunk, and notes that its rows are stored.
-func (c *Course) Copy(ctx context.Context, chunk proto.Chunk) error {
+func (c *TableCopy) Copy(ctx context.Context, chunk proto.Chunk) error {
 	rest := chunk
-	err := c.of.room.Portions(ctx, c.t, func(l transfer.Limits) ([]backend.Row, bool, error) {
+	err := c.of.budget.Portions(ctx, c.t, func(l transfer.Limits) ([]backend.Row, bool, error) {
 		return c.of.ends.Read(ctx, c.t, l, rest)
 	}, func(rows []backend.Row) error {
 		if len(rows) > 0 {
@@ -102,7 +102,7 @@ func (c *Course) Copy(ctx context.Context, chunk proto.Chunk) error {
 }
 
 // finish notes that the rows of a chunk are stored.
-func (c *Course) finish(ctx context.Context, chunk proto.Chunk) error {
+func (c *TableCopy) finish(ctx context.Context, chunk proto.Chunk) error {
 	c.mu.Lock()
 	low := c.mark.Finish(chunk)
 	c.mu.Unlock()
@@ -115,7 +115,7 @@ func (c *Course) finish(ctx context.Context, chunk proto.Chunk) error {
 }
 
 // copyRows writes rows that were just read to the other side.
-func (c *Course) copyRows(ctx context.Context, rows []backend.Row) error {
+func (c *TableCopy) copyRows(ctx context.Context, rows []backend.Row) error {
 	state := c.of.state
 	state.Observe(openjob.StepSnapshot, c.t, int64(len(rows)))
 	refused, err := c.of.ends.Store(ctx, c.t, rows)
