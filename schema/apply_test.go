@@ -40,7 +40,7 @@ func TestApplyMakesTheHeaderOfLeasesOnceAndNotAgain(t *testing.T) {
 	}
 }
 
-// namespaceBefore is the table as versions made it that noted no layout.
+// namespaceBefore is the table of versions that stored no layout.
 const namespaceBefore = `CREATE TABLE "worker_namespace" (
   "namespace"    VARCHAR(64)  NOT NULL PRIMARY KEY,
   "epoch_us"     BIGINT       NOT NULL,
@@ -151,7 +151,7 @@ func TestApplyDoesNotTakeAViewForATable(t *testing.T) {
 	}
 }
 
-// atOnce runs f n times, all together.
+// atOnce runs f n times, concurrently.
 func atOnce(t testing.TB, n int, f func(i int) error) {
 	t.Helper()
 	start := make(chan struct{})

@@ -10,8 +10,8 @@ import (
 	_ "modernc.org/sqlite"
 )
 
-// newDB opens an empty SQLite file without a busy timeout, so that locks meet
-// our code and not SQLite's own waiting.
+// newDB opens an empty SQLite file without a busy timeout, so that package schema handles
+// locks, and SQLite does not wait itself.
 func newDB(t testing.TB) *sql.DB {
 	t.Helper()
 	return open(t, filepath.Join(t.TempDir(), "test.db"))

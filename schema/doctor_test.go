@@ -65,7 +65,7 @@ func (w testRouter) insert(t *testing.T, id, user any) {
 	w.put(t, target, id, user)
 }
 
-// put puts a row into a table, whether it belongs there or not.
+// put inserts a row into a table, whether it belongs there or not.
 func (w testRouter) put(t *testing.T, target sharding.Target, id, user any) {
 	t.Helper()
 	if _, err := w.dbs[target.DB].ExecContext(t.Context(), "INSERT INTO "+target.Table+" (id, user_id) VALUES (?, ?)", id, user); err != nil {
@@ -143,8 +143,8 @@ func TestDoctorFindsNothingInShardsThatAreRight(t *testing.T) {
 	}
 }
 
-// Whether the database counts or the rule places each row must not matter: both
-// find exactly the rows that were put elsewhere.
+// The result must not depend on whether the database counts or the rule places each row:
+// both find exactly the rows that were put into wrong tables.
 func TestDoctorFindsMisplacedRowsUnderEveryRule(t *testing.T) {
 	for name, rule := range map[string]sharding.Rule{
 		"low": sharding.Low(10), "mod": sharding.Mod(12), "offset": sharding.OffsetStep(2, 4), "bits": sharding.Bits(3, 4),
@@ -217,8 +217,8 @@ func TestDoctorDoesNotReadTheRowsOfChildren(t *testing.T) {
 	}
 }
 
-// A slot that is being moved has rows in two places; that is how it must be.
-func TestDoctorLeavesMovingSlotsAlone(t *testing.T) {
+// A slot that is being moved has rows in two places.
+func TestDoctorAcceptsRowsOfMovingSlotsInBothPlaces(t *testing.T) {
 	table := orders(t, sharding.Low(4))
 	table.Map = table.Map.Sharing(5)
 	w := newTestRouter(t, table)
@@ -228,7 +228,7 @@ func TestDoctorLeavesMovingSlotsAlone(t *testing.T) {
 	expect(t, w.doctor(t, schema.DoctorConfig{}), "error misplaced_rows b/orders_3 9>b/orders_1")
 }
 
-func TestDoctorComparesGenesFromWhereTheyBegin(t *testing.T) {
+func TestDoctorComparesEmbeddedSlotsFromTheBoundaryOn(t *testing.T) {
 	for _, rule := range []sharding.Rule{sharding.Low(4), sharding.Hash(16)} {
 		table := orders(t, rule)
 		table.Also = []sharding.Alt{{Column: "id", Rule: sharding.Low(4), From: 1000}}

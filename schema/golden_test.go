@@ -15,7 +15,7 @@ import (
 // lies beside the checkout it is inspected too.
 const chinook = "../../shared/data/chinook/Chinook_Sqlite_AutoIncrementPKs.sql"
 
-func TestInspectFindsWhatIsKnownOfRealDatabases(t *testing.T) {
+func TestInspectOfSampleDatabasesEqualsTheGoldenReports(t *testing.T) {
 	t.Run("shop", func(t *testing.T) { inspectScript(t, "testdata/shop.sqlite.sql", "testdata/shop.sqlite.json") })
 	if _, err := os.Stat(chinook); err == nil {
 		t.Run("chinook", func(t *testing.T) { inspectScript(t, chinook, "testdata/chinook.sqlite.json") })

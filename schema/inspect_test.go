@@ -155,7 +155,7 @@ func TestInspectCountsWhatIsLeftInWords(t *testing.T) {
 	}
 }
 
-func TestInspectLeavesOutWhatIsNoTableOfTheUser(t *testing.T) {
+func TestInspectLeavesOutTablesThatAreNotTheUsers(t *testing.T) {
 	db := newDB(t)
 	exec(t, db, "CREATE VIRTUAL TABLE words USING fts5(word); CREATE VIEW v AS SELECT 1; CREATE TABLE sqlitedata (a INTEGER PRIMARY KEY)")
 	if err := schema.Apply(t.Context(), db); err != nil {

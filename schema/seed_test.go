@@ -97,7 +97,7 @@ func TestSeedRefusesArgumentsOutOfRange(t *testing.T) {
 	}
 }
 
-func TestSeedWithoutTheTableSaysWhoMakesIt(t *testing.T) {
+func TestSeedWithoutTheTableNamesApply(t *testing.T) {
 	if _, err := schema.Seed(t.Context(), newDB(t), "order", 1, 1); err == nil || !strings.Contains(err.Error(), "Apply") {
 		t.Errorf("Seed: %v", err)
 	}

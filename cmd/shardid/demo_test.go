@@ -174,7 +174,7 @@ func TestDemoNeedsNoChild(t *testing.T) {
 	}
 }
 
-// A demo whose shards are broken on purpose, to show that it would be noticed.
+// These are demos whose shards are corrupted on purpose, to show that the demo detects it.
 func TestDemoFindsWhatIsWrongWithTheShards(t *testing.T) {
 	const id = 17 // of an order
 	for name, test := range map[string]struct {
@@ -220,7 +220,7 @@ func TestDemoFindsWhatIsWrongWithTheShards(t *testing.T) {
 	}
 }
 
-func TestDemoNoticesAChildAwayFromItsParent(t *testing.T) {
+func TestDemoFindsAChildOnAnotherShardThanItsParent(t *testing.T) {
 	p := &program{beforeCheck: func(ctx context.Context, router *sharding.Router) error {
 		from, err := router.Target("order_items", 17)
 		if err != nil {

@@ -43,7 +43,7 @@ func statement(t *testing.T, config string, shard int, text string) {
 	}
 }
 
-func TestDoctorSaysThatAllIsWell(t *testing.T) {
+func TestDoctorOfHealthyShardsReportsNoFinding(t *testing.T) {
 	o := succeed(t, "doctor", "--config", newShards(t))
 	for _, want := range []string{
 		"TABLE    DATABASE  PHYSICAL   ROWS  MISPLACED\n",

@@ -48,7 +48,7 @@ func TestInspectAlignsTablesAndSaysWhatToDo(t *testing.T) {
 	}
 }
 
-func TestInspectSaysOnceWhatIsTheCaseWithSeveralTables(t *testing.T) {
+func TestInspectMergesEqualFindingsOfSeveralTables(t *testing.T) {
 	o := execute(t, "inspect", "--source", newFile(t, "CREATE TABLE a (id INTEGER PRIMARY KEY); CREATE TABLE b (id TEXT PRIMARY KEY); CREATE TABLE c (id INTEGER PRIMARY KEY)"))
 	if n := strings.Count(o.stdout, "without AUTOINCREMENT"); n != 1 || !strings.Contains(o.stdout, "\ninfo a, c: without AUTOINCREMENT") {
 		t.Errorf("%d times in\n%s", n, o.stdout)

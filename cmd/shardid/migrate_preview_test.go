@@ -90,7 +90,7 @@ func TestAPreviewPlansTheStatementsOfALog(t *testing.T) {
 	}
 }
 
-func TestALookAtNothingIsNoLook(t *testing.T) {
+func TestAPreviewWithoutStatementsIsNotStoredAsRead(t *testing.T) {
 	m := newMovable(t, 20)
 	m.must(t, 6, "preview", "--check")
 	m.must(t, 0, "preview")

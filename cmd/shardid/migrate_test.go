@@ -115,7 +115,7 @@ func TestMigrateGoesThroughTheRunbook(t *testing.T) {
 	}
 }
 
-func TestLookingAtAJobMakesNoFiles(t *testing.T) {
+func TestVerbsThatOnlyReadCreateNoFiles(t *testing.T) {
 	m := newMovable(t, 50)
 	for verb, code := range map[string]int{
 		"inspect": 0, "plan": 0, "status": 0, "install": 0, "pause": 0, "resume": 0,
@@ -436,7 +436,7 @@ func TestMistakesInMigrateEndWithOne(t *testing.T) {
 	}
 }
 
-func TestWhatStandsInTheWayEndsWithTwo(t *testing.T) {
+func TestABlockingFindingEndsWithTwo(t *testing.T) {
 	m := newMovable(t, 5)
 	m.exec(t, "CREATE TABLE items (id INTEGER PRIMARY KEY, order_id INTEGER REFERENCES orders (id))")
 	if o := m.must(t, command.MigratePreflight, "inspect"); !strings.Contains(o.stdout, "block source/orders: the table items") {
@@ -552,7 +552,7 @@ func pauseOrFail(t *testing.T) {
 	}
 }
 
-func TestARunnerMakesRoomForASwitchAndGoesOn(t *testing.T) {
+func TestARunnerStopsForASwitchAndContinues(t *testing.T) {
 	m := newMovable(t, 500)
 	runner := m.background(t)
 	m.until(t, migrate.PhaseFollowing)

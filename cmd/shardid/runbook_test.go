@@ -299,8 +299,8 @@ func TestTheRunbooksFirstPageHasTenLinesAndCommandsThatThereAre(t *testing.T) {
 	}
 }
 
-// Texts of servers stand with their numbers; all others have to be in the code.
-func TestTheRunbooksSymptomsAreWhatIsPrinted(t *testing.T) {
+// Texts of servers have their error numbers; all other texts must be in the code.
+func TestTheRunbooksSymptomsAreTextsOfTheProgram(t *testing.T) {
 	var code strings.Builder
 	for _, dir := range []string{"../../schema", "../../sharding", "."} {
 		check(filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {

@@ -21,7 +21,7 @@ import (
 
 const schemaTestdata = "../../schema/testdata/"
 
-func TestInspectFindsWhatIsKnownOfRealDatabases(t *testing.T) {
+func TestInspectOfSampleDatabasesEqualsTheGoldenReports(t *testing.T) {
 	m := server.RunMariaDB(t)
 	t.Run("shop", func(t *testing.T) {
 		m.Open(t, "shop")

@@ -51,7 +51,7 @@ func (c *clockCounter) Close() error {
 	return nil
 }
 
-func TestAGeneratorOfOnesOwn(t *testing.T) {
+func TestACustomGenerator(t *testing.T) {
 	var processes atomic.Int64
 	keygentest.Generator(t, func(*testing.T) keygen.Generator[int64] {
 		return &clockCounter{process: processes.Add(1)}
@@ -103,7 +103,7 @@ func (f fileCounter) write(last int64) error {
 	return errors.Join(err, next.Sync(), next.Close(), os.Rename(next.Name(), f.path))
 }
 
-func TestASourceOfOnesOwn(t *testing.T) {
+func TestACustomSource(t *testing.T) {
 	counter := fileCounter{mu: &sync.Mutex{}, path: filepath.Join(t.TempDir(), "counter")}
 	if err := counter.write(0); err != nil {
 		t.Fatal(err)
@@ -304,7 +304,7 @@ func (r registry) Return(ctx context.Context, c workerid.Claim, e workerid.Entry
 	})
 }
 
-func TestARegistryOfOnesOwn(t *testing.T) {
+func TestACustomRegistry(t *testing.T) {
 	etcd := &store{values: map[string][]byte{}, version: map[string]int64{}}
 	keygentest.Ledger(t, func(*testing.T) workerid.Ledger { return registry{etcd} })
 }

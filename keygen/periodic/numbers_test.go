@@ -438,7 +438,7 @@ func TestCallersOfANewKeyWaitTenSecondsInAllWithoutTheCounters(t *testing.T) {
 	})
 }
 
-func TestACallThatGivesUpTakesNoOthersWithIt(t *testing.T) {
+func TestACallThatGivesUpDoesNotEndOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMemory(time.Now)
 		m.err = errors.New("connection refused")

@@ -110,7 +110,7 @@ func TestATagDoesNotWaitForAnother(t *testing.T) {
 	})
 }
 
-func TestARestoredBackupIsFoundOut(t *testing.T) {
+func TestARestoredBackupIsDetected(t *testing.T) {
 	r := &row{maxID: 5000, step: 10}
 	g := open(t, segment.Config{Source: r})
 	take(t, g, 100)

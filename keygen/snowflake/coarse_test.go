@@ -58,7 +58,7 @@ func TestIDsOfACoarseClockThatAreRareHaveTheirTime(t *testing.T) {
 
 // The keeper of ticks stands still for seconds, as where a machine gives it no time.
 // Leases end meanwhile, and worker ids come to other generators.
-func TestIDsOfACoarseClockAreUniqueAndRiseWhileItsKeeperStandsStill(t *testing.T) {
+func TestIDsOfACoarseClockAreUniqueAndRiseWhileItsGoroutineStandsStill(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		layout := millennium
 		layout.Fields = []keygen.Field{{Kind: keygen.Time, Bits: 41}, {Kind: keygen.Worker, Bits: 1}, {Kind: keygen.Sequence, Bits: 6}}

@@ -99,7 +99,7 @@ func TestWhileACorrectionIsAbsorbedHalfOfTheIDsAreLeft(t *testing.T) {
 	})
 }
 
-func TestWhoeverStopsBeforeACorrectionIsAbsorbedIsToldAndARecordKnows(t *testing.T) {
+func TestAStopBeforeACorrectionIsAbsorbedIsReportedAndRecorded(t *testing.T) {
 	dir := t.TempDir()
 	for name, worker := range map[string]keygen.Assigner{
 		"static":   workerid.Static(1),
@@ -172,7 +172,7 @@ func jump(t *testing.T, g *snowflake.Generator, step func(time.Duration), off ti
 	return ids
 }
 
-func TestAClockThatIsWrongForThreeSecondsKeepsNoLeaseholderOut(t *testing.T) {
+func TestAClockThatIsWrongForThreeSecondsBlocksNoLeaseholder(t *testing.T) {
 	for _, off := range []time.Duration{7 * time.Second, 20 * time.Second, 29 * time.Second, time.Hour, 100 * time.Hour, -20 * time.Second, -time.Hour} {
 		for _, switches := range []bool{false, true} {
 			for _, ownClock := range []bool{false, true} {
@@ -198,7 +198,7 @@ func TestAClockThatIsWrongForThreeSecondsKeepsNoLeaseholderOut(t *testing.T) {
 	}
 }
 
-func TestAClockThatIsWrongAtTheStartKeepsNoLeaseholderOut(t *testing.T) {
+func TestAClockThatIsWrongAtTheStartBlocksNoLeaseholder(t *testing.T) {
 	for _, off := range []time.Duration{20 * time.Second, time.Hour} {
 		synctest.Test(t, func(t *testing.T) {
 			clock := &keygentest.WallClock{}

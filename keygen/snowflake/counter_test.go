@@ -57,7 +57,7 @@ func overrun(t *testing.T, repaired bool) (ids []int64) {
 	return ids
 }
 
-func TestWhatWasTakenBeyondTheLimitIsBurntAlsoAfterARenewal(t *testing.T) {
+func TestStatesTakenBeyondTheLimitAreNeverIssuedAlsoAfterARenewal(t *testing.T) {
 	if id, twice := keygentest.Duplicate(overrun(t, false)); twice {
 		t.Errorf("%d came twice", id)
 	}
@@ -91,7 +91,7 @@ func lateAddition(t *testing.T, sealed bool) bool {
 	return n <= limit && next.lease.ID() == f.lease.ID() && g.tick(n) >= next.lease.NotBefore()
 }
 
-func TestNothingIsIssuedAfterTheSealAboveWhatWasHandedBack(t *testing.T) {
+func TestNothingIsIssuedAboveTheReturnedEndAfterTheSeal(t *testing.T) {
 	if lateAddition(t, true) {
 		t.Error("an id was issued that is the next holder's")
 	}

@@ -108,7 +108,7 @@ func TestADeltaAndRemainderThatCannotBeAreRefused(t *testing.T) {
 	}
 }
 
-func TestCountersOfOtherPeopleThatCannotServeSayWhy(t *testing.T) {
+func TestUnusableCountersOfOtherSystemsSayWhy(t *testing.T) {
 	db, store := tinyIDs(t, -500, 1000, 1, 0)
 	source := tinyID(t, store, 1, 0)
 	if span, err := source.Reserve(t.Context(), 10); !errors.Is(err, keygen.ErrRegressed) {

@@ -82,7 +82,7 @@ func TestRangesAreLeafs(t *testing.T) {
 	}
 }
 
-func TestTheID0IsNobodys(t *testing.T) {
+func TestTheID0IsNeverIssued(t *testing.T) {
 	for n, want := range map[int64]keygen.Span{1: {First: 1, Count: 1, Step: 1}, 10: {First: 1, Count: 9, Step: 1}} {
 		db, store := database(t)
 		exec(t, db, "UPDATE leaf_alloc SET max_id = 0")

@@ -542,7 +542,7 @@ func (w *world) check() error {
 }
 
 // The file is written by the clock of the process, and the lease by the ledger's.
-func TestAClockThatIsWrongForThreeSecondsKeepsNobodyOutWhoHasAFile(t *testing.T) {
+func TestAClockThatIsWrongForThreeSecondsBlocksNoProcessWithAFile(t *testing.T) {
 	for _, off := range []time.Duration{20 * time.Second, time.Hour, -time.Hour} {
 		file := filepath.Join(t.TempDir(), "lease")
 		synctest.Test(t, func(t *testing.T) {

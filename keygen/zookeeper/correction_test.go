@@ -14,7 +14,7 @@ import (
 )
 
 // A report of the wrong time would keep the process out once the clock is right.
-func TestAClockThatWasFastForSomeReportsKeepsNobodyOut(t *testing.T) {
+func TestAClockThatWasFastForSomeReportsBlocksNoProcess(t *testing.T) {
 	var clock keygentest.WallClock
 	var alarms []error
 	workers, err := zookeeper.NewWorkers(newStandIn(), zookeeper.WorkersConfig{

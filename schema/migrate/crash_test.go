@@ -26,8 +26,8 @@ var steps = []string{
 	migrate.StepLocked, migrate.StepDrained, migrate.StepRenamed, migrate.StepFlipped, migrate.StepSealing, migrate.StepSealed, migrate.StepReinstated,
 }
 
-// thereAndBack migrates and rolls back. What one call cannot do because another
-// was cut off, the next one does.
+// thereAndBack migrates and rolls back. Each call continues what an interrupted one has
+// left.
 func thereAndBack(ctx context.Context, j *migrate.Job) error {
 	unfinished := func(err error) bool {
 		return err == nil || errors.Is(err, migrate.ErrNotReady) || errors.Is(err, migrate.ErrPhase)
@@ -90,7 +90,7 @@ func TestARunThatIsCutOffAtAnyStepIsResumed(t *testing.T) {
 	}
 }
 
-// runnerVar makes a test be a runner: it holds the directory of the shop.
+// runnerVar makes the test process a runner; its value is the directory of the shop.
 const runnerVar = "SHARDID_TEST_RUNNER"
 
 func TestAKilledRunnerIsResumed(t *testing.T) {
@@ -153,7 +153,7 @@ func killRunner(t *testing.T, dir string, n int) (last string) {
 	return last
 }
 
-// blockAt has a runner wait at a step, once; go on with the returned function.
+// blockAt makes a runner wait at a step, once, until the returned function is called.
 func blockAt(step string, skip int) (observe func(migrate.Step), reached <-chan struct{}, goOn func()) {
 	there, on := make(chan struct{}), make(chan struct{})
 	var mu sync.Mutex
@@ -172,7 +172,7 @@ func blockAt(step string, skip int) (observe func(migrate.Step), reached <-chan 
 	}, there, sync.OnceFunc(func() { close(on) })
 }
 
-func TestAZombieWritesNothing(t *testing.T) {
+func TestAFencedRunnerWritesNothing(t *testing.T) {
 	t.Parallel()
 	for _, step := range []string{migrate.StepLeading, migrate.StepBound, migrate.StepSnapshot, migrate.StepStored, migrate.StepApplied} {
 		s := newShop(t, 300)
@@ -206,8 +206,8 @@ func TestAZombieWritesNothing(t *testing.T) {
 // quietly is for goroutines that cannot end a test.
 func quietly(s *shop, text string) { _, _ = s.source.ExecContext(context.Background(), text) }
 
-// A chunk was read when row 60 had a value that row 1 has by the time the chunk
-// is written. The one that is in the way is the newer one.
+// A chunk was read when row 60 had a value that row 1 has by the time the chunk is written.
+// Row 1 is the newer one.
 func TestAChunkThatMeetsANewerRowLeavesIt(t *testing.T) {
 	s := newShop(t, 80) // two chunks of 50
 	applied := make(chan struct{})

@@ -214,7 +214,7 @@ func TestCutoverAsksWithTheHighestIDWhetherTheGeneratorIsReady(t *testing.T) {
 	s.compare(t, orders(t, "id"), "orders_old")
 }
 
-// A row on its way from one shard to another is on both for a moment.
+// A row that moves from one shard to another is on both for a moment.
 func TestARowThatTwoShardsHaveWaits(t *testing.T) {
 	s, job := switched(t, "user_id")
 	exec(t, s.shards["b"], "INSERT INTO orders_01 (id, user_id, code) SELECT 4, 5, 'moved' WHERE true")
@@ -242,7 +242,7 @@ func TestARowThatTwoShardsHaveWaits(t *testing.T) {
 	s.compareSealed(t, orders(t, "user_id"), "orders", "_sealed")
 }
 
-func TestWhatElseNamesATableKeepsTheCutoverFromHappening(t *testing.T) {
+func TestViewsAndTriggersThatNameATablePreventTheCutover(t *testing.T) {
 	for what, c := range map[string]struct{ makes, drops string }{
 		"view recent":      {"CREATE VIEW recent AS SELECT id FROM orders WHERE id > 10", "DROP VIEW recent"},
 		"trigger counting": {"CREATE TABLE other (id INTEGER); CREATE TRIGGER counting AFTER INSERT ON other BEGIN DELETE FROM orders WHERE id = NEW.id; END", "DROP TRIGGER counting"},

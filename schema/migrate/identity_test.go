@@ -32,8 +32,8 @@ func TestAnAlterEndsAFollowingRunner(t *testing.T) {
 	}
 }
 
-// What MariaDB leaves of a table whose RENAME was killed: its triggers are gone, and it
-// takes writes that nobody notes.
+// MariaDB may leave a table in this state after its RENAME was killed: the triggers are
+// gone, and the table accepts writes that nobody notes.
 func TestATableThatHasLostItsTriggersIsNotSwitched(t *testing.T) {
 	t.Parallel()
 	for _, event := range []string{"insert", "update", "delete"} {
@@ -118,9 +118,9 @@ func TestThePauseTakesOverWhatWritersAddInAPartOfIt(t *testing.T) {
 	s.compare(t, orders(t, "id"), "orders_old")
 }
 
-// TestShardsRestoredFromAnOlderBackupAreNoticed: the files are those of a moment
-// before, in which the job led as well.
-func TestShardsRestoredFromAnOlderBackupAreNoticed(t *testing.T) {
+// TestShardsRestoredFromAnOlderBackupAreDetected restores files from an earlier moment in
+// which the job was led as well.
+func TestShardsRestoredFromAnOlderBackupAreDetected(t *testing.T) {
 	t.Parallel()
 	s, job := copied(t, 100)
 	exec(t, s.shards["a"], "VACUUM INTO '"+s.dir+"/backup.db'")

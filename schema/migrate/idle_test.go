@@ -12,8 +12,8 @@ import (
 	"github.com/shardid/shardid/sharding"
 )
 
-// idler is an instance of the application that has learned that the shards serve,
-// and nothing since.
+// idler is an instance of the application that has read the route to the shards, and no
+// later one.
 type idler struct {
 	shop   *shop
 	router *sharding.Router
@@ -43,7 +43,7 @@ func (i *idler) write(ctx context.Context, snapshot *sharding.Snapshot) (shardin
 	return at, err
 }
 
-// mustBeRefused checks that the write is refused, by the name of the place.
+// mustBeRefused checks that the write is refused because the shard has another name.
 func (i *idler) mustBeRefused(t *testing.T, when string) {
 	t.Helper()
 	at, err := i.write(context.Background(), i.seen)

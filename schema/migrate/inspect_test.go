@@ -26,7 +26,7 @@ func inspect(t *testing.T, job *migrate.Job) []migrate.Finding {
 	return found
 }
 
-// codes are those of the findings that are more than good to know.
+// codes are the codes of the findings that are more than information.
 func codes(found []migrate.Finding) (all []migrate.Code) {
 	for _, f := range found {
 		if f.Severity != migrate.Info {
@@ -43,8 +43,9 @@ func TestInspectOfATableThatCanBeMigratedBlocksNothing(t *testing.T) {
 	}
 }
 
-// What has to be read is told with each reading, so that a caller can say how long it takes.
-func TestInspectTellsOfItsReadings(t *testing.T) {
+// Each reading of a table is reported, so that a caller can estimate how long the
+// inspection takes.
+func TestInspectReportsEachReadingOfATable(t *testing.T) {
 	cfg := newShop(t, 20).config(t, "id")
 	var read int64
 	var last migrate.Step
@@ -63,7 +64,7 @@ func TestInspectTellsOfItsReadings(t *testing.T) {
 	}
 }
 
-func TestInspectNamesWhatStandsInTheWay(t *testing.T) {
+func TestInspectNamesBlockingFindings(t *testing.T) {
 	for name, test := range map[string]struct {
 		change []string
 		code   migrate.Code
@@ -257,7 +258,7 @@ func TestInspectSeesWhatIsOnTheShards(t *testing.T) {
 }
 
 // The codes are for programs, which read them in JSON.
-func TestInspectSaysItInCodes(t *testing.T) {
+func TestFindingsHaveStableCodesInJSON(t *testing.T) {
 	const items = "CREATE TABLE items (id INTEGER PRIMARY KEY, order_id INTEGER NOT NULL"
 	for name, test := range map[string]struct {
 		change string
@@ -286,7 +287,7 @@ func TestInspectSaysItInCodes(t *testing.T) {
 	}
 }
 
-// Such a key blocks: a finding beside that which asks for nothing would contradict it.
+// Such a key blocks, so an Info finding about it would be a contradiction.
 func TestInspectCallsNoCascadeFromOutsideTheJobFollowed(t *testing.T) {
 	s := newShop(t, 0)
 	exec(t, s.source, "DROP TABLE orders; CREATE TABLE stores (id INTEGER PRIMARY KEY);"+
@@ -297,7 +298,7 @@ func TestInspectCallsNoCascadeFromOutsideTheJobFollowed(t *testing.T) {
 	}
 }
 
-// A connection that is inside somebody's transaction cannot be made one of ours.
+// A connection inside another transaction cannot be pinned.
 func TestASettingThatDoesNotHoldIsErrSession(t *testing.T) {
 	s := newShop(t, 5)
 	s.source.SetMaxOpenConns(1)
@@ -308,7 +309,7 @@ func TestASettingThatDoesNotHoldIsErrSession(t *testing.T) {
 	}
 }
 
-// What belongs to the job is no stranger to it, however far it is.
+// Tables of the job are no blocking finding, in whatever phase the job is.
 func TestInspectKnowsItsOwnJob(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, 50)

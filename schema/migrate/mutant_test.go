@@ -13,9 +13,9 @@ import (
 	"github.com/shardid/shardid/sharding"
 )
 
-// mutant is a runner that keeps all rules but one. The rule is taken from it in
-// its databases, where it reads and writes what the rules are about. The
-// schedule is such that the rule matters: with it nothing is lost.
+// mutant is a runner that obeys all rules but one. The test breaks the rule in the
+// databases that the rule reads and writes. The schedule makes the rule matter: with the
+// rule, nothing is lost.
 type mutant struct {
 	breaks   []string // what is done to the source before Run, to break the rule
 	schedule func(t *testing.T, s *shop, broken bool)
@@ -110,8 +110,8 @@ func deleteInFlight(t *testing.T, s *shop, broken bool) {
 	inFlight(t, s, func() {}, func() {}, !broken)
 }
 
-// boundAfterSnapshot lets nobody see the bound until the rows were read and the
-// applier has looked.
+// boundAfterSnapshot hides the bound until the rows were read and the applier has read its
+// log.
 func boundAfterSnapshot(t *testing.T, s *shop, broken bool) {
 	t.Helper()
 	hide, show := func() {}, func() {}
@@ -167,8 +167,8 @@ func resume(t *testing.T, s *shop, broken bool) {
 	}))
 }
 
-// wakeZombie has a runner sleep with a chunk in its hands while another one
-// finishes, and the chunk's rows are deleted.
+// wakeZombie stops a runner that has read a chunk while another one finishes the job; then
+// the chunk's rows are deleted, and the first runner continues.
 func wakeZombie(t *testing.T, s *shop, broken bool) {
 	t.Helper()
 	observe, asleep, wake := asleepAtSnapshot(s)
@@ -191,8 +191,8 @@ func wakeZombie(t *testing.T, s *shop, broken bool) {
 	}
 }
 
-// asleepAtSnapshot has all of a runner sleep: its copier with rows in its hands,
-// its applier, and whoever hands out the chunks.
+// asleepAtSnapshot stops all goroutines of a runner: the copier that has read rows, the
+// applier, and the one that hands out chunks.
 func asleepAtSnapshot(s *shop) (observe func(migrate.Step), asleep <-chan struct{}, wake chan struct{}) {
 	taken, applier, copier := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	wake = make(chan struct{})

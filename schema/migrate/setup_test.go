@@ -96,7 +96,7 @@ func TestAJobIsLedWithTheConfigurationThatItWasBegunWithOnly(t *testing.T) {
 	}
 }
 
-func TestAJobKnowsTheKeyOfItsIDsAndDoesNotTellIt(t *testing.T) {
+func TestAJobDetectsAnotherKeyOfIDsAndDisclosesNone(t *testing.T) {
 	s := newSales(t, migrate.Keyed([16]byte{1}), 20)
 	if err := s.job(t).Run(t.Context()); err != nil {
 		t.Fatal(err)
@@ -114,8 +114,8 @@ func TestAJobKnowsTheKeyOfItsIDsAndDoesNotTellIt(t *testing.T) {
 	}
 }
 
-// Rules that cannot say what they compute are known by what they do.
-func TestARuleOfOnesOwnIsKnownByItsSlots(t *testing.T) {
+// Rules without a description are identified by the slots that they give.
+func TestACallersOwnRuleIsIdentifiedByItsSlots(t *testing.T) {
 	s := newShop(t, 20)
 	by := func(rule sharding.Rule) *migrate.Job {
 		return s.job(t, "id", func(c *migrate.Config) { c.Tables[0].Rule = rule })
@@ -142,7 +142,7 @@ func TestARuleOfOnesOwnIsKnownByItsSlots(t *testing.T) {
 	}
 }
 
-// A job of which nothing was noted is taken as it is.
+// A job without stored digests is accepted.
 func TestAJobWithoutANotedConfigurationGoesOn(t *testing.T) {
 	s := newShop(t, 20)
 	if err := s.job(t, "id").Run(t.Context()); err != nil {
@@ -154,7 +154,7 @@ func TestAJobWithoutANotedConfigurationGoesOn(t *testing.T) {
 	}
 }
 
-// Abort is the way out, whatever the job was begun with.
+// Abort works with any configuration.
 func TestAJobCanBeAbortedWithAnotherRule(t *testing.T) {
 	s := newShop(t, 20)
 	if err := s.job(t, "id").Run(t.Context()); err != nil {

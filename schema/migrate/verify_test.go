@@ -166,7 +166,7 @@ func TestVerifyComparesWhatIsCopiedSoFar(t *testing.T) {
 	}
 }
 
-func TestVerifyBesideWritersAndARunnerAccusesNobody(t *testing.T) {
+func TestVerifyBesideWritersAndARunnerReportsNoRow(t *testing.T) {
 	t.Parallel()
 	s, job := copied(t, 500)
 	ctx, stop := context.WithCancel(t.Context())
@@ -245,7 +245,7 @@ func TestVerifyAfterTheSwitchNamesWhatTheRetiredTableLacks(t *testing.T) {
 	}
 }
 
-// A row on the wrong shard is the application's mistake. It is not lost.
+// A row on the wrong shard is a mistake of the application. It is not lost.
 func TestARowOnTheWrongShardIsNamedAndComesBack(t *testing.T) {
 	for _, key := range []string{"id", "user_id"} {
 		s, job := switched(t, key)
@@ -269,7 +269,7 @@ func TestARowOnTheWrongShardIsNamedAndComesBack(t *testing.T) {
 	}
 }
 
-func TestVerifyBesideWritersOfTheShardsAccusesNobody(t *testing.T) {
+func TestVerifyBesideWritersOfTheShardsReportsNoRow(t *testing.T) {
 	t.Parallel()
 	s, job := switched(t, "id")
 	ctx, stop := context.WithCancel(t.Context())
@@ -322,7 +322,7 @@ func named(v migrate.Verification) (all []string) {
 }
 
 // A runner counts up beats, on the shards first.
-func TestVerifyBesideBeatsAccusesNobody(t *testing.T) {
+func TestVerifyBesideHeartbeatsReportsNoRow(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, 10)
 	j := s.job(t, "id")

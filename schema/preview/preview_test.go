@@ -65,7 +65,7 @@ func lines(f preview.Found) (all []string) {
 	return all
 }
 
-func TestWhatAllProcessesFindStandsInOnePlace(t *testing.T) {
+func TestFindingsOfAllProcessesAreInOneTable(t *testing.T) {
 	db := openFile(t)
 	var one, other sharding.Preview
 	a := start(t, preview.Config{Source: db, Preview: &one})
@@ -89,7 +89,7 @@ func TestWhatAllProcessesFindStandsInOnePlace(t *testing.T) {
 	}
 }
 
-func TestAStatementThatFaresWorseInOneProcessIsTheWorstOfAll(t *testing.T) {
+func TestTheWorstOutcomeOfAStatementInAnyProcessCounts(t *testing.T) {
 	db := openFile(t)
 	var one, other sharding.Preview
 	a := start(t, preview.Config{Source: db, Preview: &one})
@@ -106,7 +106,7 @@ func TestAStatementThatFaresWorseInOneProcessIsTheWorstOfAll(t *testing.T) {
 	}
 }
 
-func TestALookIsRememberedUntilMoreIsFound(t *testing.T) {
+func TestAReadPreviewIsStoredUntilMoreIsFound(t *testing.T) {
 	db := openFile(t)
 	if found := read(t, db); found.Recorded != nil || found.Looked != nil || found.Unseen != 0 {
 		t.Errorf("of a source without tables: %+v", found)
@@ -143,7 +143,7 @@ func TestALookIsRememberedUntilMoreIsFound(t *testing.T) {
 	}
 }
 
-func TestALookCanBeNotedBeforeAnythingIsRecorded(t *testing.T) {
+func TestAReadPreviewCanBeStoredBeforeAnythingIsRecorded(t *testing.T) {
 	db := openFile(t)
 	if err := preview.NoteLook(t.Context(), db, "autumn", preview.Found{}); err != nil {
 		t.Fatal(err)

@@ -120,7 +120,7 @@ func TestAMoveThatIsCutOffAtAnyStepIsResumed(t *testing.T) {
 	s.check(t, 400, stop())
 }
 
-// moverVar makes a test be a mover: it holds the directory of the shop.
+// moverVar makes the test process a mover; its value is the directory of the shop.
 const moverVar = "SHARDID_TEST_MOVER"
 
 func TestAKilledMoverIsResumed(t *testing.T) {
@@ -204,7 +204,7 @@ func TestAPausedMoverWritesNothingMore(t *testing.T) {
 	}
 }
 
-func TestWhatChangesRightBeforeThePauseIsBroughtOver(t *testing.T) {
+func TestChangesRightBeforeThePauseAreApplied(t *testing.T) {
 	t.Parallel()
 	s := newSlotShop(t, 100)
 	changes := []string{
@@ -234,7 +234,7 @@ func TestWhatChangesRightBeforeThePauseIsBroughtOver(t *testing.T) {
 	}
 }
 
-// A counter, say, that every request increases.
+// An example is a counter that every request increases.
 func TestARowThatAlwaysChangesDoesNotKeepItsSlotFromMoving(t *testing.T) {
 	t.Parallel()
 	s := newSlotShop(t, 100)

@@ -117,7 +117,7 @@ type slotWriter struct {
 	done   int
 }
 
-// retriable: nothing was written, and a later try may.
+// retriable reports whether nothing was written and a later try may succeed.
 func retriable(err error) bool {
 	return errors.Is(err, sharding.ErrSlotMoving) || errors.Is(err, sharding.ErrStaleMap) || strings.Contains(err.Error(), "locked") || strings.Contains(err.Error(), "try restarting transaction")
 }
@@ -192,8 +192,8 @@ func (s *slotShop) writers(t *testing.T, n int) (stop func() []*slotWriter) {
 	}
 }
 
-// check fails unless each row is once, where the map says and as the writers left
-// it, and nothing of the moves is left.
+// check fails unless each row exists once, in the shard that the map gives and with the
+// content that the writers wrote last, and nothing of the moves is left.
 func (s *slotShop) check(t *testing.T, rows int64, writers []*slotWriter) {
 	t.Helper()
 	_, store := s.process(t)

@@ -82,7 +82,7 @@ func TestACauseOfLessThanASecondIsNotTold(t *testing.T) {
 	})
 }
 
-func TestAPauseByPeopleMayLastForAsLongAsTheyLike(t *testing.T) {
+func TestAPauseByAnOperatorHasNoTimeLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var paused atomic.Bool
 		paused.Store(true)
@@ -156,7 +156,7 @@ func TestARateIsKeptOnAverageAndCanBeChangedMeanwhile(t *testing.T) {
 	})
 }
 
-func TestSlowCommitsHoldACopyBack(t *testing.T) {
+func TestSlowCommitsThrottleACopy(t *testing.T) {
 	db, err := sql.Open("sqlite", filepath.Join(t.TempDir(), "shop.db"))
 	if err != nil {
 		t.Fatal(err)
@@ -173,7 +173,7 @@ func TestSlowCommitsHoldACopyBack(t *testing.T) {
 }
 
 // Another database has none of the source's heartbeats.
-func TestAServerThatRepeatsNothingHoldsACopyBack(t *testing.T) {
+func TestAServerThatIsNoReplicaThrottlesACopy(t *testing.T) {
 	dir := t.TempDir()
 	var dbs [2]*sql.DB
 	for i := range dbs {

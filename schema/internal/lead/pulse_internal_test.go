@@ -46,7 +46,7 @@ func TestRatesAreThoseOfTheLastMinute(t *testing.T) {
 	})
 }
 
-func TestTheAgeOfALogIsNeverSaidToBeLessThanItIs(t *testing.T) {
+func TestTheReportedAgeOfALogIsNeverTooLow(t *testing.T) {
 	db, err := sql.Open("sqlite", ":memory:")
 	if err != nil {
 		t.Fatal(err)

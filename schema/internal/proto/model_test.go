@@ -4,11 +4,10 @@ package proto
 
 import "fmt"
 
-// The model has three rows with a unique column, on a source and one target.
-// Writers change the source; a runner has two copiers, whose chunks are of one
-// key, and an applier. It may be killed between any two of its transactions, or
-// be thought dead and go on as a zombie beside its successor. Every step below
-// is one transaction, or one reading, of the real runner.
+// The model has three rows with a unique column, on a source and one target. Writers change
+// the source. A runner has two copiers, whose chunks have one key each, and an applier. It
+// may be killed between any two of its transactions, or continue as a fenced runner beside
+// its successor. Every step below is one transaction, or one read, of the real runner.
 
 const (
 	keys    = 3
@@ -234,8 +233,8 @@ func (s state) restart(out emit) {
 	out(s, "")
 }
 
-// mayWrite: the source's tables of the job are under the lock of another, which
-// has the step wait; or the epoch is another's, which ends the runner.
+// mayWrite reports whether a step may write. If another runner has locked the source's
+// tables, the step waits; if the epoch is another runner's, the runner ends.
 func (s *state) mayWrite(m mutant, i int) (wait, fenced bool) {
 	if s.locked != 0 && int(s.locked) != i+1 {
 		return true, false

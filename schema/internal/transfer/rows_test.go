@@ -57,7 +57,7 @@ func TestARecordHasTheValuesThatWereRead(t *testing.T) {
 	}
 }
 
-func TestIdsOfTheOtherSideTakeThePlaceOfThoseThatWereRead(t *testing.T) {
+func TestConvertReplacesIDsByThoseOfTheOtherSide(t *testing.T) {
 	ids := &idmap.Renumbering{By: idmap.Affine{Factor: 10, Offset: 3}}
 	on := &openjob.Table{Rewrites: []*idmap.Renumbering{ids, nil, ids, ids, nil}}
 	r := recordOf(t, on, "7", "a", "NULL", "12", "NULL")
@@ -69,7 +69,7 @@ func TestIdsOfTheOtherSideTakeThePlaceOfThoseThatWereRead(t *testing.T) {
 	}
 }
 
-func TestRowsStayAsTheyWereReadWhileOthersComeBesideThem(t *testing.T) {
+func TestRowsInTheArenaStayUnchangedWhileOthersAreAdded(t *testing.T) {
 	var s rowArena
 	var rows []backend.Row
 	var want [][]string

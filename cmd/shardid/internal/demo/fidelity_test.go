@@ -237,7 +237,7 @@ func TestMakeOrdersMakesAsManyAsAskedAndTheSameEachTime(t *testing.T) {
 	}
 }
 
-func TestSameRowTellsTypesApart(t *testing.T) {
+func TestSameRowDistinguishesTypes(t *testing.T) {
 	values := []any{nil, int64(1), int64(0), 1.0, "1", "", []byte("1"), []byte{}, "s\x01"}
 	for i, a := range values {
 		for j, b := range values {

@@ -36,7 +36,7 @@ func TestNumberGroupsDigits(t *testing.T) {
 	}
 }
 
-func TestNothingMovesWhereNobodyWatches(t *testing.T) {
+func TestProgressIsPlainLinesWithoutATerminal(t *testing.T) {
 	var b bytes.Buffer
 	p := NewProgress(&b)
 	p.Begin("copy", 10)
