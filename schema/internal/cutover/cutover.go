@@ -351,8 +351,8 @@ func (l *Stage) flip(ctx context.Context, s *backend.Session) error {
 	return l.Enter(ctx, s, proto.Following, proto.Switched)
 }
 
-// backIsShorter counts the statements of both ways; where one ROLLBACK undoes everything,
-// back is one.
+// backIsShorter compares the numbers of statements of both ways. Where one ROLLBACK undoes
+// everything, it is true.
 func (c *cutover) backIsShorter() bool {
 	if c.Source.Undoes() {
 		return true

@@ -15,9 +15,9 @@ import (
 	"github.com/shardid/shardid/schema/internal/proto"
 )
 
-// switchPause is the limit for the locks of a switch that another runner left unfinished. It
-// does not limit the pause as a whole, as writers are waiting already.
-const switchPause = time.Second
+// mendPause is the longest pause for a switch that another runner left unfinished. If tables
+// are closed already, writers are waiting, so that the pause may take longer.
+const mendPause = time.Second
 
 // HalfDone reports whether a switch was begun and not finished, by the phase of the job and
 // the names of its tables. Its runner may still be working on it.
@@ -43,10 +43,10 @@ func (l *Stage) Mend(ctx context.Context) error {
 		return err
 	}
 	if phase == proto.Returning {
-		_, err := l.Rollback(ctx, phase, switchPause)
+		_, err := l.Rollback(ctx, phase, mendPause)
 		return l.orReclose(ctx, err)
 	}
-	if _, err = l.Cutover(ctx, switchPause); err == nil {
+	if _, err = l.Cutover(ctx, mendPause); err == nil {
 		return nil
 	}
 	return l.orReopen(ctx, err)
@@ -128,7 +128,7 @@ func (l *Stage) awaitClosers(ctx context.Context) error {
 			if len(open) == 0 {
 				return nil
 			}
-			switch err := side.Lock(ctx, s, backend.Locking{Tables: open}, switchPause); {
+			switch err := side.Lock(ctx, s, backend.Locking{Tables: open}, mendPause); {
 			case dialect.FaultOf(err) == dialect.NoTable: // it was closed meanwhile
 				return fmt.Errorf("%w: %w", backend.ErrAgain, err)
 			case err != nil:

@@ -48,8 +48,8 @@ func (ss *Streams) fetchFromShards(ctx context.Context, t *openjob.Table, ids []
 }
 
 // fetchAll reads all rows with these ids. When they exceed the limits, the error is a
-// TooLargeError, with the rows read so far. For a single id, whose row several shards may
-// have, it exceeds them only if it may not take everything.
+// TooLargeError, with the rows read so far. With most.First, a single id, whose row several
+// shards may have, never exceeds them.
 func (ss *Streams) fetchAll(ctx context.Context, t *openjob.Table, ids []int64, most transfer.Limits) (all []backend.Row, err error) {
 	held := 0
 	for _, to := range t.Targets {

@@ -157,8 +157,8 @@ func (m Table) insert(ctx context.Context, s *backend.Session, r *Renumbering, i
 	return nil
 }
 
-// Highest is the highest id that the source has used or that the map table has reserved for
-// it.
+// Highest is the highest id in the counter of the source's table, in the table and in the
+// map table.
 func (m Table) Highest(ctx context.Context, s *backend.Session, r *Renumbering) (int64, error) {
 	counter, err := s.Database.Counter(ctx, s, r.Of.Name)
 	if err != nil {

@@ -70,7 +70,7 @@ func (v *reader) sourceTotals(ctx context.Context, t *openjob.Table, k keys) (su
 		if named := sourceRows(ctx, s, t, k.where, func(int64, version) {}); named != nil {
 			return named
 		}
-		return err // a row has a value that cannot be hashed
+		return err // the row was changed meanwhile
 	})
 	return sums, err
 }
