@@ -14,7 +14,7 @@ import (
 	"github.com/shardid/shardid/keygen/workerid"
 )
 
-// Errors of what a user sends: answer with a 4xx.
+// These errors come from input of a user: answer with a 4xx.
 func Example_errorsOfInput() {
 	_, err := keygen.ParseID("12x")
 	fmt.Println(errors.Is(err, keygen.ErrSyntax), err)
@@ -32,7 +32,8 @@ func Example_errorsOfInput() {
 	// true keygen: layout: id -1 is negative; ids have at most 63 bits
 }
 
-// Errors of the program's configuration: stop at the start, and show them to whoever deploys.
+// These errors come from the program's configuration: stop at the start, and show them to
+// the operator.
 func Example_errorsOfConfiguration() {
 	ctx := context.Background()
 	_, err := keygen.Set{}.Lookup("order")
@@ -49,8 +50,8 @@ func Example_errorsOfConfiguration() {
 	// true snowflake: acquire a worker id: workerid: keygen: no worker id: 5000 is not between 0 and 1023, the highest worker id of the layout
 }
 
-// Errors of a running program. A call waits for a source that does not answer for as long as its
-// context allows: try again later, or answer with 503.
+// These errors come from a running program. A call waits for a source that does not answer
+// until its context ends: try again later, or answer with 503.
 func Example_errorsOfRunning() {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Millisecond)
 	defer cancel()

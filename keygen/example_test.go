@@ -16,10 +16,10 @@ import (
 	"github.com/shardid/shardid/keygen/segment"
 )
 
-// A secret of the service, the same in all of its processes.
+// This is a secret of the service, the same in all of its processes.
 const secret = "8f3c5b0a7d1e49c26a90b7e4d2f81357"
 
-// Public ids that say what they are of, and not how many there are.
+// Public ids show the kind of object, and not how many there are.
 func ExampleNewFormat() {
 	key, err := hex.DecodeString(secret)
 	if err != nil {
@@ -117,7 +117,7 @@ func ExampleEncoding() {
 	// keygen: not an id: "zzzzzzzzzzz" is above the largest id, 9223372036854775807
 }
 
-// A service that leaves bwmarrin/snowflake goes on reading the texts it gave out.
+// A service that no longer uses bwmarrin/snowflake still reads the texts that it gave out.
 func Example_bwmarrin() {
 	for text, e := range map[string]*keygen.Encoding{
 		"4zzv4rZaYpj": keygen.BwmarrinBase58, "bk3pbd7tbxeyy": keygen.BwmarrinBase32, "bppc0m3ju134": keygen.Base36,
@@ -180,9 +180,9 @@ func ExampleMap() {
 	// Output: 7.jpg <nil>
 }
 
-// A layout with more worker bits follows one that runs. With the same epoch, all
-// processes with the old one must have ended before; with an epoch that is a year
-// earlier, both run side by side for a year.
+// This layout with more worker bits replaces another one. With the same epoch, all
+// processes with the old layout must have ended before. With an epoch a year earlier, both
+// run side by side for a year.
 func ExampleLayout_Above() {
 	old := keygen.Twitter()
 	wide := old
@@ -198,7 +198,7 @@ func ExampleLayout_Above() {
 	// 2027-03-01 00:00:00 +0000 UTC <nil>
 }
 
-// Ids as people read them in logs: the time, the worker and the sequence.
+// These texts of ids are for people who read logs: the time, the worker and the sequence.
 func ExampleNewFriendly() {
 	form, err := keygen.NewFriendly(keygen.FriendlyConfig{Layout: keygen.CosID(), Zone: time.FixedZone("CST", 8*60*60)})
 	if err != nil {
@@ -220,7 +220,7 @@ func (h *sectionNumbers) Reserve(_ context.Context, n int64) (keygen.Span, error
 	return keygen.Span{First: h.last - n + 1, Count: n, Step: 1}, nil
 }
 
-// wuid's numbers: each round trip is for 2^36 of them.
+// The numbers are wuid's: each round trip is for 2^36 of them.
 func ExampleSections() {
 	ctx := context.Background()
 	sections, err := keygen.Sections(&sectionNumbers{}, 36)
@@ -271,7 +271,7 @@ func ExampleFill() {
 	// Output: [101 102 103] <nil>
 }
 
-// Whose layouts an id can be read with, by the names that shardid decode knows.
+// This lists the layouts that can parse an id, by the names that shardid decode knows.
 func ExamplePresets() {
 	presets := keygen.Presets()
 	for _, name := range slices.Sorted(maps.Keys(presets)) {
@@ -294,7 +294,7 @@ func ExamplePresets() {
 	// 2022-03-20 05:36:17.924 +0000 UTC 5 0 <nil>
 }
 
-// An id of a URL has one text only, so that two of them are never one row.
+// An id in a URL has exactly one text, so that two texts never mean the same row.
 func ExampleParseID() {
 	for _, text := range []string{"3200169789968523265", "007", "+7", "9223372036854775808"} {
 		id, err := keygen.ParseID(text)
@@ -331,7 +331,8 @@ func ExampleEncodeBwmarrinBase64() {
 	// 1541815603606036480 <nil>
 }
 
-// Layouts of other systems, and how many processes can make ids of each at once.
+// This prints, for layouts of other systems, how many processes can make ids of each at
+// once.
 func ExampleTwitter() {
 	for _, l := range []keygen.Layout{
 		keygen.Twitter(), keygen.Baidu(), keygen.CosID(), keygen.CosIDSecond(), keygen.Disposable(),

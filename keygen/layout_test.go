@@ -12,8 +12,8 @@ import (
 	"github.com/shardid/shardid/keygen"
 )
 
-// The vectors are fixed: ids that are stored in databases have to mean the same
-// for ever.
+// The vectors are fixed, because ids that are stored in databases must keep their meaning
+// forever.
 func TestPresetsKeepTheirMeaning(t *testing.T) {
 	at := func(s string) time.Time {
 		tm, err := time.Parse(time.RFC3339Nano, s)
@@ -248,7 +248,7 @@ func TestWorkerIDsSplitIntoDatacenterAndWorker(t *testing.T) {
 	}
 }
 
-// Ledgers have these texts in their tables for ever.
+// Ledgers store these texts in their tables forever.
 func TestFingerprintsKeepTheirText(t *testing.T) {
 	epoch := time.Date(2026, 1, 1, 8, 0, 0, 1500, time.FixedZone("CST", 8*3600))
 	f := func(kindsAndBits ...int) (all []keygen.Field) {

@@ -19,14 +19,14 @@ import (
 	"github.com/shardid/shardid/keygen/zookeeper"
 )
 
-// generator is what all of those of int64 can do.
+// generator is the set of methods that all generators of int64 have.
 type generator interface {
 	keygen.Generator[int64]
 	keygen.Reporter
 	Close() error
 }
 
-// Whoever forgets New has a value of the type all the same.
+// A program can create such a value without New.
 func TestGeneratorsThatNewHasNotMadeRefuseEveryKey(t *testing.T) {
 	for name, g := range map[string]generator{
 		"snowflake": new(snowflake.Generator), "segment": new(segment.Generator),

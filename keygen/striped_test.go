@@ -38,7 +38,7 @@ func TestStripedKeepsTheContractOfKeys(t *testing.T) {
 	}
 }
 
-// What garbage collections take away is a gap and nothing else.
+// Keys that a garbage collection discards become gaps.
 func TestStripedRepeatsNothingWhenGarbageIsCollected(t *testing.T) {
 	g := inStripes(t, keygen.Counting(1, 1), 64)
 	var mu sync.Mutex

@@ -13,7 +13,7 @@ import (
 	"github.com/shardid/shardid/sharding"
 )
 
-// Somebody has given an order to another user, and left the row where it was.
+// Somebody has moved an order to another user, and left the row in its old shard.
 func ExampleDoctor() {
 	dir, err := os.MkdirTemp("", "shardid")
 	if err != nil {

@@ -10,7 +10,8 @@ import (
 	"github.com/shardid/shardid/schema"
 )
 
-// NextID and Seed say what is wrong with the table or the number, and have written nothing.
+// NextID and Seed say what is wrong with the table or the number. They have written
+// nothing.
 func Example_errors() {
 	ctx, db := context.Background(), memory()
 	defer func() { _ = db.Close() }()

@@ -22,11 +22,11 @@ import (
 	"github.com/shardid/shardid/keygen/workerid"
 )
 
-// These are examples of a generator, a source and a registry of one's own, with the
-// tests that they need: one call of a suite each.
+// These are examples of a custom generator, source and registry, each with its test, which
+// is one call of a suite.
 
-// clockCounter is a generator of one's own: microseconds since 1970 in the high bits,
-// and a process number in the low ones. Next never goes back, whatever the clock does.
+// clockCounter is a custom generator: microseconds since 1970 in the high bits, and a
+// process number in the low ones. Next never goes back, whatever the clock does.
 type clockCounter struct {
 	process int64 // below 1024, another one in each process
 	last    atomic.Int64
@@ -58,8 +58,8 @@ func TestACustomGenerator(t *testing.T) {
 	})
 }
 
-// fileCounter is a source of one's own: a number in a file, written and synced before
-// a key of a span is used. It is for one process.
+// fileCounter is a custom source: a number in a file, written and synced before a key of a
+// span is used. It is for one process.
 type fileCounter struct {
 	mu   *sync.Mutex // one for each file
 	path string
@@ -111,8 +111,8 @@ func TestACustomSource(t *testing.T) {
 	keygentest.Source(t, func(*testing.T) keygen.Source { return counter })
 }
 
-// store stands for etcd, Consul, DynamoDB and others of their kind: it changes a value
-// only when that is still the one that was read, and has a clock of its own.
+// store represents etcd, Consul, DynamoDB and similar stores: it changes a value only if
+// that is still the one that was read, and has its own clock.
 type store struct {
 	mu      sync.Mutex
 	values  map[string][]byte
@@ -136,9 +136,8 @@ func (s *store) swap(key string, version int64, value []byte) bool {
 	return true
 }
 
-// registry is a ledger of one's own: a document for each namespace, which every call
-// reads, changes and swaps. That the store never forgets what it has answered is all
-// that it takes for granted.
+// registry is a custom ledger: one document for each namespace, which every call reads,
+// changes and swaps. It requires only that the store keeps what it has acknowledged.
 type registry struct{ store *store }
 
 var _ workerid.Ledger = registry{}
@@ -155,7 +154,7 @@ type worker struct {
 	Generation, Ceiling int64
 }
 
-// change runs f on the document until nobody was faster.
+// change runs f on the document and swaps it, and repeats that after conflicts.
 func (r registry) change(ctx context.Context, c workerid.Claim, f func(n *namespace, now time.Time) error) error {
 	for {
 		if err := ctx.Err(); err != nil {
@@ -238,7 +237,7 @@ func (n *namespace) holders() string {
 	return strings.Join(names, ", ")
 }
 
-// settle gives the namespace the claim's layout, or says why not.
+// settle gives the namespace the claim's layout, or returns why that is impossible.
 func (n *namespace) settle(c workerid.Claim, now time.Time) error {
 	noted := n.Layout.Fingerprint()
 	switch c.Relation(noted) {
@@ -271,7 +270,7 @@ func (n *namespace) settle(c workerid.Claim, now time.Time) error {
 	return nil
 }
 
-// mine returns the record of an entry, nil when it is another's by now.
+// mine returns the record of an entry, nil when another process has it now.
 func (n *namespace) mine(c workerid.Claim, e workerid.Entry) *worker {
 	if e.Worker >= int64(len(n.Workers)) || n.Layout.Fingerprint() != c.Layout.Fingerprint() {
 		return nil

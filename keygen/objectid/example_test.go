@@ -30,7 +30,7 @@ func ExampleHexKeys() {
 	// Output: 24 <nil>
 }
 
-// When an id was made is in the id.
+// An id contains the time at which it was made.
 func ExampleSplit() {
 	id, err := objectid.Parse("507f1f77bcf86cd799439011")
 	if err != nil {

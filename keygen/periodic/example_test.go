@@ -74,7 +74,7 @@ func ExampleNumbers_IDs() {
 	// Output: 202611000001 <nil>
 }
 
-// What a customer reads on the telephone is taken apart.
+// A number that a customer reads on the telephone can be parsed.
 func ExampleParseNumber() {
 	number, err := periodic.ParseNumber("2026-11-000042")
 	fmt.Println(number.Period, number.Count, number.Int64(), err)

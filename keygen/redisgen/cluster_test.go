@@ -10,8 +10,8 @@ import (
 	"github.com/shardid/shardid/keygen/redisgen"
 )
 
-// moved is a client of a cluster whose master has failed over: it goes on asking the
-// old one until it is told to look who the masters are.
+// moved is a client of a cluster whose master has failed over. It uses the old master until
+// it is told to reload the list of masters.
 type moved struct {
 	*standIn
 

@@ -70,7 +70,7 @@ func TestLeasesWithoutClientOrPrefixAreRefused(t *testing.T) {
 	}
 }
 
-// What a script never answers is not taken for a lease.
+// An answer that no script gives is not accepted as a lease.
 func TestAnswersThatNoScriptGivesAreErrors(t *testing.T) {
 	claim := workerid.Claim{Namespace: "shop", Owner: "a", Most: 3, Layout: keygen.Twitter(), Term: time.Minute}
 	for _, answer := range []string{"", "ok", "ok 1", "ok 1 2 3 x", "full", "full x", "lost", "what"} {
@@ -146,7 +146,8 @@ func TestSerialsConfigIsCheckedAndTheErrorNamesTheField(t *testing.T) {
 	}
 }
 
-// Groups that come in one day only, one of each customer say, take no memory for ever.
+// Groups that are used on one day only, such as one for each customer, must not use memory
+// forever.
 func TestPeriodsForgetTheGroupsOfPeriodsThatHaveEnded(t *testing.T) {
 	p, err := redisgen.NewPeriods(newStandIn(), "shop")
 	if err != nil {

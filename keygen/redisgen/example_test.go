@@ -16,8 +16,8 @@ import (
 	"github.com/shardid/shardid/keygen/workerid"
 )
 
-// standIn does what the scripts do, so that the examples run without a server.
-// An application passes the client of go-redis.
+// standIn answers like the scripts, so that the examples run without a server. An
+// application passes the client of go-redis.
 type standIn struct {
 	mu     sync.Mutex
 	values map[string]int64
@@ -43,8 +43,7 @@ func (s *standIn) Eval(_ context.Context, script string, keys []string, args ...
 	return reply{s.values[keys[0]]}
 }
 
-// The ids of a table come from a counter in Redis, a thousand with each round
-// trip.
+// The ids of a table come from a counter in Redis, a thousand per round trip.
 func ExampleNew() {
 	ctx := context.Background()
 	client := newStandIn() // redis.NewClient(…) or redis.NewClusterClient(…)
@@ -117,7 +116,7 @@ func ExampleNewLeases() {
 	// Output: 7
 }
 
-// Serials begin with the day, of the zone that the business is in.
+// Serials begin with the day, in the time zone of the business.
 func ExampleNewSerials() {
 	ctx := context.Background()
 	serials, err := redisgen.NewSerials(newStandIn(), redisgen.SerialsConfig{

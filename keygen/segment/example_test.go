@@ -14,8 +14,8 @@ import (
 	"github.com/shardid/shardid/schema"
 )
 
-// The ids of a table come from a row of leaf_alloc in the application's own
-// database, a thousand with each round trip.
+// The ids of a table come from a row of leaf_alloc in the application's own database, a
+// thousand per round trip.
 func ExampleNew() {
 	ctx := context.Background()
 	db, err := sql.Open("sqlite", "file:segment?mode=memory&cache=shared")
@@ -61,8 +61,8 @@ func ExampleNew() {
 	// 997 more without asking the database
 }
 
-// Usage says how large a step leaf_alloc should have, so that every process
-// gets through ten minutes without the database from its first segment on.
+// Usage says how large a step leaf_alloc should have, so that every process can work for
+// ten minutes without the database from its first segment on.
 func ExampleGenerator_Usage() {
 	ctx := context.Background()
 	orders, err := segment.New(ctx, segment.Config{Source: &row{maxID: 1, step: 2000}})

@@ -14,7 +14,7 @@ import (
 	"github.com/shardid/shardid/keygen/segment"
 )
 
-// distant counts in memory, and answers after a millisecond as a database does.
+// distant is a counter in memory that answers after a millisecond, as a database does.
 type distant struct{ last atomic.Int64 }
 
 func (d *distant) Reserve(ctx context.Context, n int64) (keygen.Span, error) {
@@ -26,8 +26,7 @@ func (d *distant) Reserve(ctx context.Context, n int64) (keygen.Span, error) {
 	return keygen.Span{First: d.last.Add(n) - n + 1, Count: n, Step: 1}, nil
 }
 
-// On one processor it was one and the same call that ran first each time, and took all ids
-// of the segment.
+// On one processor the same call ran first each time, and took all ids of the segment.
 func TestCallersOfASourceThatIsSlowerGetIDsInTurn(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	g, err := segment.New(t.Context(), segment.Config{Source: &distant{}, Step: 5})

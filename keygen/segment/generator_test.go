@@ -141,7 +141,7 @@ func TestAStepOfZeroFailsAtOnceAndSaysWhatToDo(t *testing.T) {
 	})
 }
 
-// What breaks while ids are in memory is bridged by them, as an outage is.
+// An error of the source is bridged by the ids in memory, as an outage is.
 func TestATableThatIsDroppedShowsAtOnceWhenTheIDsInMemoryAreUsedUp(t *testing.T) {
 	gone := &keygen.SetupError{Err: errors.New("no such table"), Cure: "create it"}
 	synctest.Test(t, func(t *testing.T) {
@@ -163,8 +163,8 @@ func TestATableThatIsDroppedShowsAtOnceWhenTheIDsInMemoryAreUsedUp(t *testing.T)
 	})
 }
 
-// Others may have reserved above it, and a reply that was lost would make the
-// next one's segment come twice.
+// Other processes may have reserved above it, and after a lost reply the next process would
+// reserve the same segment again.
 func TestCloseLeavesTheRestOfASegmentAsAGap(t *testing.T) {
 	r := &row{maxID: 1, step: 100}
 	g := open(t, segment.Config{Source: r})

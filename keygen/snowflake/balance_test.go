@@ -130,8 +130,8 @@ func TestTheBucketsOfAGeneLayoutStartApart(t *testing.T) {
 	}
 }
 
-// What stands below the sequence is the same for all ids of a process. The presets
-// say what that means for them.
+// The bits below the sequence are the same for all ids of a process. The comments of the
+// presets say what that means for them.
 func TestTheRemaindersOfOneProcessAreEvenUpToTheSequenceThatIsLowest(t *testing.T) {
 	for name, layout := range keygen.Presets() {
 		if name == "baidu" { // has expired

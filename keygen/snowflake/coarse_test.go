@@ -56,8 +56,8 @@ func TestIDsOfACoarseClockThatAreRareHaveTheirTime(t *testing.T) {
 	})
 }
 
-// The keeper of ticks stands still for seconds, as where a machine gives it no time.
-// Leases end meanwhile, and worker ids come to other generators.
+// The goroutine that updates the tick is stopped for seconds, as when it gets no processor.
+// Leases end meanwhile, and worker ids pass to other generators.
 func TestIDsOfACoarseClockAreUniqueAndRiseWhileItsGoroutineStandsStill(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		layout := millennium

@@ -33,8 +33,8 @@ func ExampleNew() {
 	// Output: 1 5 true <nil>
 }
 
-// A leased worker id is safe against pauses, kills and clocks. The ledger is in
-// the application's database: a store's Leases.
+// A leased worker id is safe against pauses, kills and wrong clocks. The ledger is in the
+// application's database: a store's Leases.
 func ExampleNew_leased() {
 	ctx := context.Background()
 	ledger := keygentest.NewMemoryLedger(time.Now) // store.Leases() in a program
@@ -57,8 +57,8 @@ func ExampleNew_leased() {
 	// worker 1
 }
 
-// Ids that cost an addition and a comparison, for callers that draw millions of them. The
-// layout has to have room for so many: 24 bits of sequence, 16 million ids in a millisecond.
+// These ids cost an addition and a comparison, for callers that draw millions of them. The
+// layout needs enough sequence bits: 24 bits, 16 million ids in a millisecond.
 func ExampleNew_coarse() {
 	ctx := context.Background()
 	layout := keygen.Layout{
@@ -85,7 +85,7 @@ func ExampleNew_coarse() {
 	// Output: true 5 true <nil>
 }
 
-// Small steps of the clock are waited out; at a large one the process goes on
+// The generator waits for small steps of the clock. After a large one the process continues
 // with the other of its two worker ids.
 func ExampleSwitchWorker() {
 	ctx := context.Background()

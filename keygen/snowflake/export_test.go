@@ -4,8 +4,7 @@ package snowflake
 
 import "time"
 
-// OnWall is cfg with another wall clock than the system's. The monotonic clock
-// goes on by itself.
+// OnWall is cfg with a replacement for the wall clock. The monotonic clock is not replaced.
 func OnWall(cfg Config, wall func() time.Time) Config {
 	cfg.wall = wall
 	return cfg
@@ -17,11 +16,11 @@ func Drawing(cfg Config, random func(n int64) int64) Config {
 	return cfg
 }
 
-// Frozen is cfg with a keeper of ticks that stands still until thaw is closed.
+// Frozen is cfg with a ticker whose goroutine is stopped until thaw is closed.
 func Frozen(cfg Config, awaitTestSignal <-chan struct{}) Config {
 	cfg.testPause = awaitTestSignal
 	return cfg
 }
 
-// Asleep tells whether the keeper of ticks has gone to sleep.
+// Asleep reports whether the ticker's goroutine sleeps.
 func Asleep(g *Generator) bool { return g.renewer.leaseState.Load().mark.Load() == 0 }

@@ -55,7 +55,7 @@ func beside(t *testing.T, rounds int, a, b *snowflake.Generator) (twice bool) {
 	return false
 }
 
-// The way that does not work: what package workerid warns of.
+// This way does not work, as package workerid says.
 func TestANamespaceOfItsOwnDoesNotKeepAnotherLayoutApart(t *testing.T) {
 	ledger := keygentest.NewMemoryLedger(time.Now)
 	old, err := leasedIn(t, ledger, "old", split(10, 12), keygen.Layout{})

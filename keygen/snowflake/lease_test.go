@@ -203,7 +203,7 @@ func TestALedgerThatNeedsSettingUpIsSaidAtOnceWhenTheLeaseIsUsedUp(t *testing.T)
 	})
 }
 
-// A caller who waits already hears of it, too.
+// A caller that is already waiting gets the error, too.
 func TestAWaitEndsWhenTheLedgerTurnsOutToNeedSettingUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ledger := &flaky{Ledger: keygentest.NewMemoryLedger(time.Now)}
@@ -292,7 +292,7 @@ func TestAfterAFailOverIDsGoOnWithinTheOldLeaseAndThenWithANewOne(t *testing.T) 
 	})
 }
 
-// Whoever is closed before the new lease opens hands that one back.
+// A generator that is closed before its new lease begins returns that lease.
 func TestCloseHandsBackALeaseThatIsNotOpenYet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ledger := &recorder{Ledger: keygentest.NewMemoryLedger(time.Now)}
@@ -480,7 +480,7 @@ func TestGeneIDsCarryTheirBucketAndABusyBucketTakesNothingFromOthers(t *testing.
 	})
 }
 
-// Next is no way out where ids have to carry their slot.
+// Next cannot be used for ids that have to carry a slot.
 func TestALayoutWithoutABucketFieldSaysWhoNeedsOne(t *testing.T) {
 	g, err := snowflake.New(t.Context(), snowflake.Config{Worker: fresh(1)})
 	if err != nil {

@@ -22,10 +22,9 @@ import (
 
 var simulationSeed = flag.Uint64("simulation.seed", 0, "run only the simulation with this seed")
 
-// The simulation drives generators and leases, those that programs run, through
-// all that happens to processes, clocks and databases, from one goroutine, on one
-// virtual clock and with one source of randomness: a seed gives the same run each
-// time.
+// The simulation drives the real generators and leases through everything that can happen
+// to processes, clocks and databases, from one goroutine, on one virtual clock and with one
+// source of randomness: a seed always gives the same run.
 func TestNoIDComesTwiceInAnySimulation(t *testing.T) {
 	synctest.Test(t, simulations)
 }
@@ -64,8 +63,8 @@ func report(t *testing.T, r result) {
 	}
 }
 
-// Every protection is switched off once. When the simulation does not notice,
-// it proves nothing about that protection.
+// Each protection is switched off once. If the simulation did not detect that, it would
+// prove nothing about that protection.
 func TestTheSimulationSeesTheDuplicateWithoutALeaseDeadline(t *testing.T) {
 	mustFail(t, weakness{noDeadline: true})
 }
@@ -164,7 +163,7 @@ var simLayout = keygen.Layout{
 	Fields: []keygen.Field{{Kind: keygen.Time, Bits: 41}, {Kind: keygen.Worker, Bits: 2}, {Kind: keygen.Sequence, Bits: 10}},
 }
 
-// world is one simulation. The true time is the virtual clock's.
+// world is one simulation. The virtual clock is the true time.
 type world struct {
 	r       *rand.Rand
 	weak    weakness

@@ -20,7 +20,7 @@ import (
 	"github.com/shardid/shardid/schema"
 )
 
-// exampleStore stands for the application's database.
+// exampleStore represents the application's database.
 func exampleStore(ctx context.Context) (*sql.DB, *sqlstore.Store) {
 	db, err := sql.Open("sqlite", ":memory:")
 	if err != nil {
@@ -126,7 +126,7 @@ func ExampleStore_TinyID() {
 	// 1004 <nil>
 }
 
-// makeTinyIDs makes what tinyid has made already where it runs.
+// makeTinyIDs creates the table that tinyid has created in its own databases.
 func makeTinyIDs(ctx context.Context, db *sql.DB, remainder int64) error {
 	for _, text := range []string{
 		`CREATE TABLE tiny_id_info (biz_type TEXT PRIMARY KEY, max_id BIGINT, step INT, delta INT, remainder INT, update_time TIMESTAMP, version BIGINT)`,
@@ -232,8 +232,8 @@ func ExampleStore_WUID() {
 	// 4810363371520000 <nil>
 }
 
-// Worker ids of starts that a lost server gave are left out on the next one; the first use
-// of a table that has rows leaves a thousand out as well.
+// Worker ids that a lost server may have given are skipped on the next server. The first
+// use of a table with rows skips a thousand as well.
 func ExampleStore_GuardedWorkerNode() {
 	ctx := context.Background()
 	db, store := exampleStore(ctx)
@@ -253,7 +253,7 @@ func ExampleStore_GuardedWorkerNode() {
 	// 1003
 }
 
-// Which ids are in no segment yet.
+// This lists which ids are in no segment yet.
 func ExampleStore_TagRows() {
 	ctx := context.Background()
 	db, store := exampleStore(ctx)
@@ -274,7 +274,7 @@ func ExampleStore_TagRows() {
 	// Output: orders 70500 1000 true
 }
 
-// Who has which worker id, and for how long.
+// This lists who has which worker id, and for how long.
 func ExampleStore_LeaseRows() {
 	ctx := context.Background()
 	db, store := exampleStore(ctx)
@@ -300,7 +300,7 @@ func ExampleStore_LeaseRows() {
 	// Output: orders 0 10.0.0.7:8080 true true
 }
 
-// A store asks its database what it is. The tables may be made later.
+// A store asks its database for its kind. The tables may be created later.
 func ExampleNew() {
 	ctx := context.Background()
 	db, err := sql.Open("sqlite", ":memory:")

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// A driver may close the connection of a call that is given up, and then say no
-// more than that it is gone.
+// When a call is given up, a driver may close the connection and return only an error that
+// the connection is gone.
 func TestACallThatWasGivenUpSaysSoWhateverTheDriverSays(t *testing.T) {
 	db, err := sql.Open("sqlite", ":memory:")
 	if err != nil {
@@ -33,7 +33,7 @@ func TestACallThatWasGivenUpSaysSoWhateverTheDriverSays(t *testing.T) {
 	}
 }
 
-// It is the pool's connection, and the application's next.
+// The connection returns to the pool, and the application uses it next.
 func TestSQLitesOwnWaitingIsPutBackWhenTheContextEndsInBetween(t *testing.T) {
 	db, err := sql.Open("sqlite", ":memory:")
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/shardid/shardid/keygen/sqlstore"
 )
 
-// mustSay insists on an error that says what is wrong and what to do.
+// mustSay requires an error that says what is wrong and what to do.
 func mustSay(t *testing.T, err error, words ...string) {
 	t.Helper()
 	var setup *keygen.SetupError
@@ -70,7 +70,7 @@ func TestWhatIsWrongInTheDatabaseFailsAtOnceAndSaysWhatToDo(t *testing.T) {
 	}
 }
 
-// nullable makes the table anew as somebody might who did not take ours.
+// nullable creates the table again in a form that differs from shardid's.
 const nullable = "DROP TABLE leaf_alloc; CREATE TABLE leaf_alloc (biz_tag TEXT, max_id BIGINT, step INT, update_time TIMESTAMP);"
 
 func TestACounterAtTheEndOfItsColumnFailsAtOnce(t *testing.T) {
@@ -116,7 +116,7 @@ func TestATableOfAVersionBeforeIsAnErrorWithTheStatementThatMendsIt(t *testing.T
 	take(t, store, "b")
 }
 
-// unreachable is a database that a connection cannot be made to, until it is.
+// unreachable is a database to which connections fail until the test allows them.
 type unreachable struct {
 	down   atomic.Bool
 	driver driver.Driver
@@ -239,7 +239,7 @@ func TestAStoreThatNewHasNotMadeRefuses(t *testing.T) {
 	t.Logf("said after %v", time.Since(before))
 }
 
-// What is wrong with a name no other try mends.
+// A retry does not help against a wrong name.
 func TestANameThatNoCounterOfAPeriodCanHaveFailsAtOnce(t *testing.T) {
 	_, store := database(t)
 	for name, group := range map[string]string{

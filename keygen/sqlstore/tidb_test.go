@@ -16,8 +16,8 @@ import (
 	"github.com/shardid/shardid/keygen/workerid"
 )
 
-// answer is what TiDB says to a statement that contains a text. The tests of integration/tidb
-// ask a real one.
+// answer is TiDB's answer to a statement that contains a text. The tests of
+// integration/tidb use a real server.
 type answer struct {
 	to   string
 	rows *sqlmock.Rows
@@ -31,7 +31,7 @@ func one(to string, values ...driver.Value) answer {
 	return answer{to, sqlmock.NewRows(make([]string, len(values))).AddRow(values...)}
 }
 
-// tidbIs are its answers to the questions of what it is.
+// tidbIs are its answers to the queries that identify a server.
 func tidbIs() []answer {
 	return []answer{
 		one("SELECT VERSION()", "8.0.11-TiDB-v8.5.2"),
@@ -96,7 +96,8 @@ func TestWhatTiDBCannotDoIsRefusedBeforeAnythingIsWritten(t *testing.T) {
 	}
 }
 
-// The guard of WORKER_NODE is refused after the look at the table's engine, which reads only.
+// The guard of WORKER_NODE is refused after the table's engine was read; nothing is
+// written.
 func TestAGuardedWorkerNodeIsRefusedOnTiDB(t *testing.T) {
 	mock, store := onTiDB(t)
 	expect(mock, one("FROM information_schema.TABLES", "InnoDB", false, false))

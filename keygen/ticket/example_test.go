@@ -10,8 +10,8 @@ import (
 	"github.com/shardid/shardid/keygen/ticket"
 )
 
-// Two servers, in memory here, count odd and even ids. In an application each is
-// a Table on a server of its own.
+// Two servers, in memory here, count odd and even ids. In an application each is a Table on
+// its own server.
 func ExampleNew() {
 	ctx := context.Background()
 	g, err := ticket.New(ctx, ticket.Config{Servers: []ticket.Server{server(1, 2), server(2, 2)}, Step: 10})
@@ -37,8 +37,7 @@ func ExampleNew() {
 	// Output: 5 odd and 5 even ids
 }
 
-// A table of tickets is one MySQL or MariaDB server's, reached through a pool of
-// its own.
+// A table of tickets is on one MySQL or MariaDB server, which has its own pool.
 func ExampleNewTable() {
 	var pool *sql.DB // sql.Open("mysql", "tickets@tcp(db2)/tickets")
 	_, err := ticket.NewTable(ticket.TableConfig{
@@ -49,8 +48,8 @@ func ExampleNewTable() {
 	// Output: ticket: TableConfig.DB is nil; open the ticket server's database first
 }
 
-// One server at 7 becomes two: it keeps the odd ids, and the new one begins with
-// the even ones above the boundary.
+// One server at 7 becomes two: it keeps the odd ids, and the new one begins with the even
+// ones above the boundary.
 func ExamplePlanExpansion() {
 	live := []ticket.Live{{Numbering: ticket.Numbering{Offset: 1, Increment: 1}, Last: 7}}
 	plan, err := ticket.PlanExpansion(live, 2, 7)

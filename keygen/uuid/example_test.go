@@ -61,8 +61,8 @@ func ExampleHexKeys() {
 	// Output: 32 <nil>
 }
 
-// The UUID of a user's address is the same whoever asks, so that importing the
-// user twice makes one row.
+// The UUID of a user's address is always the same, so that importing the user twice makes
+// one row.
 func ExampleV5() {
 	fmt.Println(uuid.Dashed(uuid.V5(uuid.URL(), "https://example.com/users/42")))
 	// Output: 38fcaf6d-63bc-5c9f-8a4f-de8cf4e651ed
@@ -100,7 +100,7 @@ func ExampleBinary() {
 	// Output: {"id":"017f22e2-79b0-7cc3-98c4-dc0c0c07398f"} <nil>
 }
 
-// The same name in another space is another UUID.
+// The same name in another name space has another UUID.
 func ExampleOID() {
 	fmt.Println(uuid.Dashed(uuid.V5(uuid.OID(), "1.3.6.1")))
 	fmt.Println(uuid.Dashed(uuid.V5(uuid.X500(), "1.3.6.1")))

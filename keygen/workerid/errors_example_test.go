@@ -15,7 +15,8 @@ import (
 	"github.com/shardid/shardid/keygen/workerid"
 )
 
-// A worker id that does not fit, and a record that cannot be read, end the start of a generator.
+// A worker id that does not fit, and a record that cannot be read, make the start of a
+// generator fail.
 func Example_errors() {
 	ctx := context.Background()
 	_, err := snowflake.New(ctx, snowflake.Config{Worker: workerid.Static(1024)})

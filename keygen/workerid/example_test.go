@@ -45,16 +45,16 @@ func ExamplePrivateIP() {
 	// Output: true
 }
 
-// The third pod of the StatefulSet "orders", orders-2, gets 2. Where the name has
-// no number there is an error, and never a guess.
+// The third pod of the StatefulSet "orders", orders-2, gets 2. If the name has no number,
+// Ordinal returns an error and never guesses.
 func ExampleOrdinal() {
 	lease, err := workerid.Ordinal().Acquire(context.Background(), keygen.Twitter())
 	fmt.Println((lease == nil) == (err != nil))
 	// Output: true
 }
 
-// A process with two worker ids changes to the other one when its clock is set
-// back: see snowflake.SwitchWorker.
+// A process with two worker ids switches to the other one when its clock is set back: see
+// snowflake.SwitchWorker.
 func ExampleBackup() {
 	ctx := context.Background()
 	workers := workerid.Backup(5, 5+512)
@@ -72,8 +72,8 @@ func ExampleBackup() {
 	// true
 }
 
-// Processes that lease their worker ids need no numbers given by hand. The ledger
-// is in the application's database: Leases of a sqlstore.Store.
+// Processes that lease their worker ids need no configured numbers. The ledger is in the
+// application's database: Leases of a sqlstore.Store.
 func ExampleNewLeased() {
 	ctx := context.Background()
 	workers, err := workerid.NewLeased(workerid.LeasedConfig{
@@ -97,8 +97,8 @@ func ExampleNewLeased() {
 	// 1
 }
 
-// With a record a worker id that was given by hand remembers how far it got, also
-// of a process whose clock was an hour ahead.
+// With a record, a configured worker id knows how far it was used, also by a process whose
+// clock was an hour ahead.
 func ExampleRecorded() {
 	dir, err := os.MkdirTemp("", "example")
 	if err != nil {

@@ -28,22 +28,22 @@ func OnWall(a keygen.Assigner, wall func() time.Time) keygen.Assigner {
 	return r
 }
 
-// Kill does what the end of its process does to a remembered lease.
+// Kill has the effect of the end of the process on a stored lease.
 func Kill(l keygen.Lease) {
 	m := l.(*fileLease).leaseFile
 	_ = m.lock.Close()
 	m.lock, m.of = nil, nil
 }
 
-// FailRenewal lets a remembered lease find out that the ledger is out of reach.
+// FailRenewal makes a stored lease find that the ledger is unreachable.
 func FailRenewal(ctx context.Context, l keygen.Lease) {
 	r := l.(*fileLease)
 	r.raised = time.Time{}
 	_, _ = r.Renew(ctx)
 }
 
-// Forge changes what is in the file of a remembered lease, as if it had been
-// written so. It does nothing without a file.
+// Forge changes the content of a stored lease's file, with a valid checksum. It does
+// nothing without a file.
 func Forge(file string, change func(owner string, notBefore *int64, fileIdentity *string)) error {
 	m := leaseFile{file: file}
 	n, err := m.read()
@@ -58,7 +58,7 @@ func Forge(file string, change func(owner string, notBefore *int64, fileIdentity
 	return statefile.Replace(file, text)
 }
 
-// Before makes the file of a remembered lease one of a version that noted no layout.
+// Before changes the file of a stored lease to the form of a version that stored no layout.
 func Before(file string) error {
 	m := leaseFile{file: file}
 	n, err := m.read()
@@ -73,7 +73,7 @@ func Before(file string) error {
 	return statefile.Replace(file, text)
 }
 
-// PlaceOf says where the lock of a remembered lease's file is.
+// PlaceOf returns the path of the lock of a stored lease's file.
 func PlaceOf(file string) (string, error) {
 	f, err := os.OpenFile(file+".lock", os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {

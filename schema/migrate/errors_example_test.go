@@ -16,7 +16,8 @@ import (
 	"github.com/shardid/shardid/sharding"
 )
 
-// The verbs of a job say when their time has not come, and who is in the way.
+// The verbs of a job return an error when its phase does not allow them, or when findings
+// block it.
 func Example_errors() {
 	ctx := context.Background()
 	dir, err := os.MkdirTemp("", "shop")

@@ -10,7 +10,7 @@ import (
 	"github.com/shardid/shardid/schema/migrate"
 )
 
-// A warning is something to know; what blocks has to be mended first.
+// A warning is for information; a blocking finding has to be fixed first.
 func ExampleBlocked() {
 	findings := []migrate.Finding{{Severity: migrate.Warn, Table: "orders", Message: "something to know"}}
 	fmt.Println(migrate.Blocked(findings))
@@ -21,7 +21,7 @@ func ExampleBlocked() {
 	// true
 }
 
-// A program that runs a job calls it again after an error that passes.
+// A program that runs a job repeats the call after a temporary error.
 func ExampleTransient() {
 	fmt.Println(migrate.Transient(fmt.Errorf("run: %w", driver.ErrBadConn)))
 	fmt.Println(migrate.Transient(context.Canceled))

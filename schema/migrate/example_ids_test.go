@@ -49,8 +49,8 @@ func moveOrders(ctx context.Context, dir string, ids migrate.IDs) (*migrate.Job,
 	return job, closeBoth, job.Run(ctx)
 }
 
-// Rows get ids of a generator on the shards. Links and receipts that bear the old ids are
-// still answered: the table of both ids stays on the source.
+// Rows get ids of a generator on the shards. Links and receipts with old ids still work:
+// the table of both ids stays on the source.
 func ExampleMapTable() {
 	ctx := context.Background()
 	dir, err := os.MkdirTemp("", "shop")
@@ -77,7 +77,7 @@ func ExampleMapTable() {
 	// <nil>
 }
 
-// Ids stay as they are, which is the default. Saying so keeps one table from the ids that
+// Ids stay as they are, which is the default. KeepIDs excludes one table from the ids that
 // Config.IDs gives all others.
 func ExampleKeepIDs() {
 	ids := migrate.Config{

@@ -11,8 +11,8 @@ import (
 	"github.com/shardid/shardid/schema/migrate"
 )
 
-// Three shops had databases of their own. The ids of the second one leave the
-// remainder 2 from now on.
+// Three shops had their own databases. From now on the ids of the second one have the
+// remainder 2.
 func ExampleAffine() {
 	ids := migrate.Affine(3, 2)
 	for _, old := range []int64{1, 2, 1000} {
@@ -33,7 +33,7 @@ func ExampleAffine() {
 	// 1000 becomes 3002 and comes back as 1000
 }
 
-// New rows go on where the source's counter ends, under ids that come back in a
+// New rows continue where the source's counter ends, under ids that have old ones for a
 // rollback.
 func ExampleIDs_New() {
 	ids := migrate.Keyed([16]byte{15: 1}) // from `openssl rand -hex 16`

@@ -13,8 +13,8 @@ import (
 	"github.com/shardid/shardid/sharding"
 )
 
-// A process of the application notes which of its statements the shards will refuse. An
-// operator reads what all processes have noted, before the switch.
+// A process of the application records which of its statements the shards will refuse. An
+// operator reads the records of all processes before the switch.
 func ExampleStart() {
 	ctx := context.Background()
 	source, err := sql.Open("sqlite", "file:start?mode=memory&cache=shared")

@@ -14,8 +14,8 @@ import (
 	"github.com/shardid/shardid/schema/rebalance"
 )
 
-// New code takes even ids from a generator, and connections that were told so let the table give
-// odd ones. Two rows have come over a connection that nobody told.
+// New code takes even ids from a generator, and connections with the parameters let the
+// table give odd ones. Two rows came over a connection without the parameters.
 func ExampleFindStrays() {
 	dir, err := os.MkdirTemp("", "shop")
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/shardid/shardid/schema/rebalance"
 )
 
-// A call that met a lock, or a server that restarts, is made again later. One whose
-// configuration cannot work would fail forever.
+// A call that failed because of a lock, or of a server that restarts, is repeated later.
+// One whose configuration cannot work would fail forever.
 func ExampleTransient() {
 	ctx := context.Background()
 	dir, err := os.MkdirTemp("", "shop")

@@ -9,7 +9,7 @@ import (
 	"github.com/shardid/shardid/schema/throttle"
 )
 
-// New says which field cannot be as it is.
+// New names the invalid fields.
 func Example_errors() {
 	_, err := throttle.New(throttle.Config{})
 	fmt.Println(errors.Is(err, throttle.ErrConfig), err)

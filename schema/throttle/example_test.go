@@ -12,8 +12,8 @@ import (
 	"github.com/shardid/shardid/schema/throttle"
 )
 
-// The copy of a migration stands still while a backup runs on the source, and fails when
-// the backup takes longer than people are willing to wait.
+// The copy of a migration pauses while a backup runs on the source, and fails when the
+// backup takes longer than Longest.
 func ExampleNew() {
 	source := new(sql.DB) // from sql.Open
 	backup := true

@@ -15,7 +15,7 @@ import (
 )
 
 // A column is added to all four physical tables of orders. The plan shows the statements
-// before they are sent; Up may be called again after whatever ended it.
+// before they are sent; Up may be called again after an interruption.
 func ExampleNew() {
 	ctx := context.Background()
 	dir, err := os.MkdirTemp("", "shop")
