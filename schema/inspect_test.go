@@ -149,7 +149,7 @@ func TestInspectCountsWhatIsLeftInWords(t *testing.T) {
 	} {
 		db := newDB(t)
 		exec(t, db, "CREATE TABLE t (id INTEGER PRIMARY KEY AUTOINCREMENT); INSERT INTO t VALUES ("+highest+")")
-		if f := inspect(t, db)["t"].Findings; len(f) != 1 || !strings.HasSuffix(f[0].Message, ", "+want) {
+		if f := inspect(t, db)["t"].Findings; len(f) != 1 || !strings.HasSuffix(f[0].Message, "; "+want) {
 			t.Errorf("above %s: %+v", highest, f)
 		}
 	}

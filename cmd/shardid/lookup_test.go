@@ -113,7 +113,7 @@ func TestTheCommandsOfTheLookupsPageDoWhatItSays(t *testing.T) {
 		t.Fatalf("%d commands", len(printed))
 	}
 	for i, want := range []string{`CREATE TABLE IF NOT EXISTS "users_by_email" ("email" VARCHAR(100) NOT NULL, "id" INTEGER NOT NULL, "claim" BIGINT NOT NULL, PRIMARY KEY ("email"));`,
-		"CREATE TABLE", "40 values on the shards, 40 entries, 0 missing, 0 left over", "40 values", "0 removed", "the shards are alike"} {
+		"CREATE TABLE", "40 values on the shards, 40 entries, 0 missing, 0 left over", "40 values", "0 removed", "the definitions of the shards are equal"} {
 		if !strings.Contains(printed[i], want) {
 			t.Errorf("command %d: no %q in\n%s", i, want, printed[i])
 		}

@@ -95,7 +95,7 @@ func TestAPreviewWithoutStatementsIsNotStoredAsRead(t *testing.T) {
 	m.must(t, 6, "preview", "--check")
 	m.must(t, 0, "preview")
 	m.must(t, 0, "run", "--once")
-	if o := m.must(t, 0, "cutover", "--max-pause", "10m"); !strings.Contains(o.stderr, "nobody has looked") {
+	if o := m.must(t, 0, "cutover", "--max-pause", "10m"); !strings.Contains(o.stderr, "nobody has checked") {
 		t.Error(o.stderr)
 	}
 }

@@ -424,7 +424,7 @@ func TestMistakesInMigrateEndWithOne(t *testing.T) {
 		"is one; name tables with":                                  m.args("run", "orders"),
 		`"0" for "--max-pause" flag: it must be between 1ms and 1h`: m.args("cutover", "--max-pause", "0"),
 		"give --margin":                                             m.args("seed"),
-		"say --yes":                                                 m.args("abort"),
+		"confirm it with --yes":                                     m.args("abort"),
 		"make it with shardid":                                      m.args("run", "--plan", m.file("nowhere.json")),
 		"there is no file":                                          {"migrate", "status", "--config", m.file("shards.json"), "--source", m.file("no.db")},
 		`Name: "not a name"`:                                        m.args("status", "--name", "not a name"),

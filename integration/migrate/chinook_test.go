@@ -365,7 +365,7 @@ func thereAndBackAndThere(t *testing.T, o *office) {
 	change := func(what string, do func(context.Context, time.Duration) (migrate.Switch, error)) func() error {
 		return func() error {
 			done, err := do(t.Context(), longPause)
-			for errors.Is(err, migrate.ErrNotReady) && strings.Contains(err.Error(), "writers are faster") && o.pace.Load() < int64(time.Minute) {
+			for errors.Is(err, migrate.ErrNotReady) && strings.Contains(err.Error(), "changes arrive faster") && o.pace.Load() < int64(time.Minute) {
 				o.pace.Store(2 * o.pace.Load())
 				t.Logf("%s: workers rest for %s", what, time.Duration(o.pace.Load()))
 				done, err = do(t.Context(), longPause)

@@ -90,7 +90,7 @@ func TestAServerThatTakesNoWritesIsFound(t *testing.T) {
 func TestADefaultOfASequenceIsFound(t *testing.T) {
 	o := newOdd(t, server.RunMariaDB(t), "odd", "odd", sharding.Low(1), "CREATE SEQUENCE numbers",
 		"CREATE TABLE odd (id INT PRIMARY KEY, u INT NOT NULL, n INT DEFAULT NEXTVAL(numbers))", "INSERT INTO odd (id, u) VALUES (1, 1)")
-	o.finds(t, "block sequence the default of n of odd takes from a sequence")
+	o.finds(t, "block sequence the default of n of odd uses a sequence")
 	o.refuses(t, migrate.ForeignDefault, "default of n")
 	database.Exec(t, o.source, "ALTER TABLE odd ALTER n DROP DEFAULT")
 	o.run(t)

@@ -207,10 +207,10 @@ func TestWhatAMigrationOfPostgresDoesNotCarryIsRefused(t *testing.T) {
 		"exclusion":               {[]string{"CREATE TABLE t (id bigint PRIMARY KEY, r int4range, CONSTRAINT apart EXCLUDE USING gist (r WITH &&))"}, "the EXCLUDE constraint apart"},
 		"a late key":              {[]string{plain, "ALTER TABLE t ADD CONSTRAINT late UNIQUE (v) DEFERRABLE"}, "the constraint late, which is DEFERRABLE"},
 		"an unchecked check":      {[]string{plain, "ALTER TABLE t ADD CONSTRAINT c CHECK (v > 0) NOT VALID"}, "NOT VALID"},
-		"money":                   {[]string{"CREATE TABLE t (id bigint PRIMARY KEY, m money)"}, "column m is made of money"},
-		"xml":                     {[]string{"CREATE TABLE t (id bigint PRIMARY KEY, m xml[])"}, "column m is made of xml"},
-		"a composite":             {[]string{"CREATE TYPE pair AS (a int, b int)", "CREATE TABLE t (id bigint PRIMARY KEY, m pair)"}, "column m is made of pair"},
-		"characters of no length": {[]string{"CREATE TABLE t (id bigint PRIMARY KEY, m bpchar)"}, "column m is made of character"},
+		"money":                   {[]string{"CREATE TABLE t (id bigint PRIMARY KEY, m money)"}, "column m uses the type money"},
+		"xml":                     {[]string{"CREATE TABLE t (id bigint PRIMARY KEY, m xml[])"}, "column m uses the type xml"},
+		"a composite":             {[]string{"CREATE TYPE pair AS (a int, b int)", "CREATE TABLE t (id bigint PRIMARY KEY, m pair)"}, "column m uses the type pair"},
+		"characters of no length": {[]string{"CREATE TABLE t (id bigint PRIMARY KEY, m bpchar)"}, "column m uses the type character"},
 		"two names":               {[]string{`CREATE TABLE t (id bigint PRIMARY KEY, a int, "A" int)`}, "two columns"},
 		"no key":                  {[]string{"CREATE TABLE t (id bigint)"}, "primary key"},
 		"a type the shards lack":  {[]string{"CREATE TYPE mood AS ENUM ('sad')", "CREATE TABLE t (id bigint PRIMARY KEY, m mood)"}, `type "mood" does not exist`},
@@ -350,7 +350,7 @@ func TestAUserOfPostgresWithTheDocumentedGrantsMigrates(t *testing.T) {
 		}
 	}
 	database.Exec(t, o.source, ownerGrant)
-	if found := o.blocked(t); !strings.Contains(found, "past foreign keys") || !strings.Contains(found, strings.TrimSuffix(keysGrant, "mover")) {
+	if found := o.blocked(t); !strings.Contains(found, "switch foreign keys off") || !strings.Contains(found, strings.TrimSuffix(keysGrant, "mover")) {
 		t.Errorf("without the right to write past foreign keys: %s", found)
 	}
 	database.Exec(t, o.source, keysGrant)
@@ -367,7 +367,7 @@ func TestAUserOfPostgresWithTheDocumentedGrantsMigrates(t *testing.T) {
 	o.run(t)
 	o.sameRows(t, "t", "")
 	database.Exec(t, o.source, "REVOKE SET ON PARAMETER session_replication_role FROM mover")
-	if _, err := j.Cutover(t.Context(), longPause); !errors.Is(err, migrate.ErrNotReady) || !strings.Contains(err.Error(), "past foreign keys") {
+	if _, err := j.Cutover(t.Context(), longPause); !errors.Is(err, migrate.ErrNotReady) || !strings.Contains(err.Error(), "switch foreign keys off") {
 		t.Errorf("a switch without a way back: %v", err)
 	}
 	database.Exec(t, o.source, keysGrant)

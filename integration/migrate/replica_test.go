@@ -168,7 +168,7 @@ func TestAUserWhoMayNotSeeReplicationIsRefused(t *testing.T) {
 		})...)
 		found, err := m.job.Inspect(t.Context())
 		if err != nil || !slices.ContainsFunc(found, func(f migrate.Finding) bool {
-			return f.Severity == migrate.Block && f.Code == migrate.Privileges && f.Database == "source" && strings.Contains(f.Message, "repeats another one")
+			return f.Severity == migrate.Block && f.Code == migrate.Privileges && f.Database == "source" && strings.Contains(f.Message, "replicates from another one")
 		}) {
 			t.Errorf("%+v, %v", found, err)
 		}

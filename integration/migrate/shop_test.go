@@ -320,7 +320,7 @@ func (s *migrationShop) cutover(t *testing.T, j *migrate.Job) (done migrate.Swit
 	t.Helper()
 	for rest := time.Millisecond; ; rest *= 2 {
 		done, err = j.Cutover(t.Context(), longPause)
-		if !errors.Is(err, migrate.ErrNotReady) || !strings.Contains(err.Error(), "writers are faster") || rest > time.Minute {
+		if !errors.Is(err, migrate.ErrNotReady) || !strings.Contains(err.Error(), "changes arrive faster") || rest > time.Minute {
 			return done, err
 		}
 		t.Logf("the writers rest for %s: %v", rest, err)

@@ -81,7 +81,7 @@ func TestACopyWaitsForAReplicaThatIsBehind(t *testing.T) {
 			}
 
 			s.replica.Kill()
-			run.waitFor(t, "throttled: replica r1 cannot be asked: ")
+			run.waitFor(t, "throttled: replica r1 does not answer: ")
 			if err := run.Process.Kill(); err != nil {
 				t.Fatal(err)
 			}

@@ -73,7 +73,7 @@ func Before(file string) error {
 	return statefile.Replace(file, text)
 }
 
-// PlaceOf returns the path of the lock of a stored lease's file.
+// PlaceOf returns the identity of the lock of a stored lease's file.
 func PlaceOf(file string) (string, error) {
 	f, err := os.OpenFile(file+".lock", os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {

@@ -199,7 +199,7 @@ func TestAServerThatIsNoReplicaThrottlesACopy(t *testing.T) {
 	if err := dbs[1].Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := th.Wait(t.Context()); !errors.Is(err, throttle.ErrTooLong) || !strings.Contains(err.Error(), "replica r1 cannot be asked: ") {
+	if err := th.Wait(t.Context()); !errors.Is(err, throttle.ErrTooLong) || !strings.Contains(err.Error(), "replica r1 does not answer: ") {
 		t.Error(err)
 	}
 	th = newThrottle(t, throttle.Config{Source: dbs[0], Replicas: []throttle.Replica{{Name: "same", DB: dbs[0]}}})

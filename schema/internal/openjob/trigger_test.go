@@ -59,9 +59,9 @@ func TestATriggerThatAShardCouldNotRunAsTheSourceDoesIsRefused(t *testing.T) {
 		"DELETE a FROM film_text a, film b WHERE a.film_id = b.film_id; END":     "which is no table of the job",
 		"UPDATE film_text, film SET title = 1; END":                              "it lists tables with commas",
 		"SET @x = (SELECT MAX(film_id) FROM film AS film_text); END":             "it uses the name film_text",
-		"CALL count_films(); END":                                                "it says CALL",
+		"CALL count_films(); END":                                                "it uses CALL",
 		"SET NEW.n = next_number(); END":                                         "it calls the function next_number",
-		"SET NEW.n = LAST_INSERT_ID(); END":                                      "it says LAST_INSERT_ID",
+		"SET NEW.n = LAST_INSERT_ID(); END":                                      "it uses LAST_INSERT_ID",
 		"/*!50000 DELETE FROM language */; END":                                  "in a comment that servers execute",
 		"/*M!100000 DELETE FROM language */; END":                                "in a comment that servers execute",
 	} {
