@@ -38,7 +38,7 @@ func TestTablesThatDoNotHangTogetherAreRefused(t *testing.T) {
 	for want, change := range map[string]func(*migrate.Config){
 		"no foreign key leads from what": func(c *migrate.Config) { c.Tables[1].Via = "what" },
 		"no column customer_id":          func(c *migrate.Config) { c.Tables[1].Via = "" },
-		"lead in a circle":                    func(c *migrate.Config) { c.Tables[0].Via = "twin_id" },
+		"lead in a circle":               func(c *migrate.Config) { c.Tables[0].Via = "twin_id" },
 		"refers to both invoices and papers": func(c *migrate.Config) {
 			c.Tables[1].References = []migrate.Reference{{Column: "invoice_id", Table: "papers"}}
 		},
