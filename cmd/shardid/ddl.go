@@ -26,7 +26,7 @@ import (
 
 const ddlLong = `Ddl runs files of DDL, one version each, on every physical table of sharded tables and
 in every database of broadcast tables. The files are goose's, 00001_orders.sql, with logical
-names of tables; docs/ddl.md has what they may say, and how a
+names of tables; docs/ddl.md has what they may say, and how an
 interrupted version is resumed.`
 
 var (
