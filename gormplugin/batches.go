@@ -14,12 +14,13 @@ import (
 	"gorm.io/gorm"
 )
 
-// batches records the batches of CreateInBatches. gorm stores all batches in one transaction
-// and rolls it back when a later batch fails. The rows of earlier batches, whose statements
-// have already ended, must then lose their keys.
+// batches records the batches of CreateInBatches. gorm stores all batches in one transaction and
+// rolls it back when a later batch fails. The rows of earlier batches, whose statements have
+// already ended, must then lose their keys.
 //
 // No gorm callback tells that a statement is a batch, so isInBatches reads the call stack, for
-// slices in transactions only. Batches of one call are recognised by their memory: they are
+// slices in transactions only. The batches of one call are adjacent parts of one array, by which
+// they are recognised. A batches is safe for concurrent use.
 // adjacent parts of one array. It is safe for concurrent use.
 type batches struct {
 	mu sync.Mutex
@@ -51,8 +52,8 @@ func (b *batches) settle(db *gorm.DB, fl *filling) bool {
 	return false
 }
 
-// batchOf returns the memory of the statement's rows if they are a slice. Newer versions of
-// gorm pass each batch as a pointer to a slice.
+// batchOf returns the part of an array that holds the statement's rows, if they are a slice. Newer
+// versions of gorm pass each batch as a pointer to a slice.
 func batchOf(stmt *gorm.Statement, fl *filling) (batch, bool) {
 	v := reflect.Indirect(reflect.ValueOf(stmt.Dest))
 	if v.Kind() != reflect.Slice {

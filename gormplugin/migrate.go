@@ -24,41 +24,40 @@ import (
 	"github.com/shardid/shardid/sharding/lookups"
 )
 
-// Drift is a difference between the tables of one sharded table, which gorm's
-// AutoMigrate does not mend: it drops nothing and changes few types.
+// Drift is a difference between the physical tables of one sharded table. gorm's AutoMigrate does
+// not remove it: AutoMigrate drops nothing and changes few types.
 type Drift struct {
 	Target sharding.Target
 	Object string // "column note" or "index (user_id)"
-	Found  string // how it is here; "" when it is missing
-	Usual  string // how it is on most targets; "" when most have none
+	Found  string // its definition on Target; "" when it is missing there
+	Usual  string // its definition on most targets; "" when most have none
 }
 
-// String says what the drift is in one sentence.
+// String describes the drift in one sentence.
 func (d Drift) String() string {
 	const none = "missing"
 	return fmt.Sprintf("%s: %s is %s, and %s on most other targets", d.Target, d.Object, cmp.Or(d.Found, none), cmp.Or(d.Usual, none))
 }
 
-// Migrate runs gorm's AutoMigrate for each model wherever its table lies: for a
-// sharded table on every target and for a broadcast table in every database of the
-// router and in the one that db was opened with, in all databases at once and one table
-// after the other in each; for any other table in the database that db was opened with. It may be run again, and goes on
-// where it was broken off. It returns what differs among the targets of a table
-// afterwards, and all errors joined. A model without the column of its table's
-// sharding key is an error.
+// Migrate runs gorm's AutoMigrate for each model in every database that has the model's table: for
+// a sharded table on every target, for a broadcast table in every database of the router and in the
+// home database, which db was opened with, and for any other table in the home database. It
+// migrates all databases at once, and the tables of one database one after another. It may be
+// called again after an error and then continues. It returns the differences that remain among the
+// targets of a table, and all errors joined. A model without the column of its table's sharding key
+// is an error.
 //
-// gorm's own Migrator asks the home database: its HasTable, HasColumn and HasIndex do not
-// see what lies on the shards, and its AutoMigrate and CreateTable of a sharded table are
-// refused.
+// gorm's own Migrator queries the home database only: its HasTable, HasColumn and HasIndex do not
+// see the tables of shards. Its AutoMigrate and CreateTable of a sharded table are refused.
 //
-// The tables of a shard have neither AUTO_INCREMENT, whose numbers would be those
-// of other shards too, nor foreign keys, whose rows may lie elsewhere. Where
-// names of indexes must differ within a database, those that the model gives end
-// with the table's. On MySQL and MariaDB a text that is a sharding key, under a rule
-// that goes by its bytes, gets the collation utf8mb4_bin when its column is made,
-// unless the model's type says more than its length. The lookup tables of a table are made
-// behind it, with the types that its columns have on the shards. [Check] finds columns whose
-// collation takes texts of different shards for equal.
+// Tables of shards get no AUTO_INCREMENT, because two shards would assign the same numbers, and no
+// foreign keys, because the rows that they refer to may be on other shards. In databases in which
+// the names of indexes must differ, Migrate appends the table's name to the index names that the
+// model gives. On MySQL and MariaDB it creates a text column that is a sharding key with the
+// collation utf8mb4_bin if the rule compares bytes and the model's type says no more than the
+// length. Migrate creates the lookup tables of a table after it, with the types that the columns
+// have on the shards. [Check] finds columns whose collation treats texts of different shards as
+// equal.
 func Migrate(ctx context.Context, db *gorm.DB, models ...any) ([]Drift, error) {
 	p, ok := db.Config.Plugins[pluginName].(*Plugin)
 	if !ok {
@@ -75,7 +74,7 @@ func Migrate(ctx context.Context, db *gorm.DB, models ...any) ([]Drift, error) {
 	}
 	err := m.run(ctx)
 	err = errors.Join(err, m.lookups(ctx))
-	for _, model := range m.unplaced { // last, as they may refer to broadcast tables
+	for _, model := range m.unplaced { // last, because they may refer to broadcast tables
 		err = errors.Join(err, m.home(ctx, model))
 	}
 	drifts, look := m.drifts(ctx)
@@ -93,13 +92,13 @@ func wrapMigrate(err error) error {
 type migration struct {
 	db     *gorm.DB
 	router *sharding.Router
-	pools  map[string]*sql.DB        // the router's, and the home database's
+	pools  map[string]*sql.DB        // of the router and of the home database
 	jobs   map[string][]migrationJob // by database
-	placed [][]sharding.Target       // of each model that is not at home alone
+	placed [][]sharding.Target       // of each model whose table is not only in the home database
 	shards map[string]*gorm.DB       // by database
 
-	unplaced []any    // models that are at home alone
-	tables   []string // that are sharded
+	unplaced []any    // models whose tables are only in the home database
+	tables   []string // the sharded ones
 }
 
 type migrationJob struct {
@@ -110,21 +109,21 @@ type migrationJob struct {
 func newMigration(db *gorm.DB, router *sharding.Router) *migration {
 	m := &migration{db: db, router: router, pools: map[string]*sql.DB{}, jobs: map[string][]migrationJob{}, shards: map[string]*gorm.DB{}}
 	r, _ := db.Config.Plugins[routingName].(*routing)
-	apart := true // the home database is none of the router's
+	apart := true // the home database is not one of the router's
 	for _, name := range router.Databases() {
 		m.pools[name] = router.DB(name)
 		apart = apart && m.pools[name] != r.home
 	}
 	if name := "home"; apart {
 		if m.pools[name] != nil {
-			name = "the home database" // as the router calls another one so
+			name = "the home database" // because the router has another database of that name
 		}
 		m.pools[name] = r.home
 	}
 	return m
 }
 
-// plan notes where the model's table lies.
+// plan records the targets of the model's table.
 func (m *migration) plan(model any) error {
 	s, err := parse(m.db, model)
 	if err != nil {
@@ -155,7 +154,7 @@ func (m *migration) plan(model any) error {
 	return nil
 }
 
-// targets returns where a sharded or broadcast table lies, nil for any other.
+// targets returns the targets of a sharded or broadcast table, nil for any other.
 func (m *migration) targets(table string) []sharding.Target {
 	if !m.router.IsBroadcast(table) {
 		return m.router.Targets(table)
@@ -167,8 +166,8 @@ func (m *migration) targets(table string) []sharding.Target {
 	return copies
 }
 
-// home migrates a table that is not sharded, with the tables that gorm makes along with
-// it. They are made past the router, as their definitions may name broadcast tables.
+// home migrates a table that is not sharded, with the tables that gorm creates along with it. Their
+// definitions may name broadcast tables, so they bypass the router.
 func (m *migration) home(ctx context.Context, model any) error {
 	s, err := parse(m.db, model)
 	if err != nil {
@@ -181,8 +180,8 @@ func (m *migration) home(ctx context.Context, model any) error {
 	return m.db.WithContext(sharding.Unsharded(ctx)).AutoMigrate(model)
 }
 
-// sharded returns a sharded table that gorm would make along with a model's, for a
-// foreign key or a join table, or "".
+// sharded returns the name of a sharded table that gorm would create along with a model's, for a
+// foreign key or as a join table, or "".
 func (m *migration) sharded(s *schema.Schema, seen map[*schema.Schema]bool) string {
 	if seen[s] {
 		return ""
@@ -209,8 +208,8 @@ func (m *migration) sharded(s *schema.Schema, seen map[*schema.Schema]bool) stri
 	return ""
 }
 
-// prepare changes the schema that the shard's *gorm.DB keeps for this model and
-// physical table; t is zero for a broadcast table.
+// prepare changes the schema that the shard's *gorm.DB keeps for this model and physical table; t
+// is zero for a broadcast table.
 func (m *migration) prepare(model any, t *sharding.Table, target sharding.Target) error {
 	db, err := m.open(target.DB)
 	if err != nil {
@@ -230,8 +229,8 @@ func (m *migration) prepare(model any, t *sharding.Table, target sharding.Target
 	return nil
 }
 
-// open returns a *gorm.DB of the shard's own, once for each. Schemas are parsed
-// for each physical table, and would otherwise become known as relations to the
+// open returns the *gorm.DB of a shard, which it opens once. It is separate from the application's
+// because schemas are parsed for each physical table, and would otherwise become relations of the
 // application's models.
 func (m *migration) open(name string) (*gorm.DB, error) {
 	if db := m.shards[name]; db != nil {
@@ -239,31 +238,31 @@ func (m *migration) open(name string) (*gorm.DB, error) {
 	}
 	db, err := gorm.Open(onShard{m.db.Dialector, m.pools[name]}, &gorm.Config{
 		NamingStrategy:                           m.db.NamingStrategy,
-		Logger:                                   asItIs{m.db.Logger},
+		Logger:                                   keptLevel{m.db.Logger},
 		DisableAutomaticPing:                     true,
-		IgnoreRelationshipsWhenMigrating:         true, // their tables have places of their own
+		IgnoreRelationshipsWhenMigrating:         true, // their tables have targets of their own
 		DisableForeignKeyConstraintWhenMigrating: true,
 	})
 	m.shards[name] = db
 	return db, err
 }
 
-// onShard is the application's dialect on another pool.
+// onShard is the application's dialect with another pool.
 type onShard struct {
 	gorm.Dialector
 
 	pool *sql.DB
 }
 
-// Initialize does what gorm's dialectors do for a pool that they are given.
+// Initialize does what gorm's dialectors do when they are given a pool.
 func (d onShard) Initialize(db *gorm.DB) error {
 	db.ConnPool = d.pool
 	callbacks.RegisterDefaultCallbacks(db, &callbacks.Config{})
 	return nil
 }
 
-// ownIndexes returns the tag with the names of its indexes ending with the
-// table's, as a database other than MySQL and MariaDB has each name once.
+// ownIndexes appends the table's name to the index names in a tag. Databases other than MySQL and
+// MariaDB require index names to differ.
 func ownIndexes(tag reflect.StructTag, table string) reflect.StructTag {
 	settings := strings.Split(tag.Get("gorm"), ";")
 	changed := false
@@ -284,7 +283,7 @@ func ownIndexes(tag reflect.StructTag, table string) reflect.StructTag {
 	if !changed {
 		return tag
 	}
-	return reflect.StructTag("gorm:" + strconv.Quote(strings.Join(settings, ";")) + " " + string(tag)) // the first one counts
+	return reflect.StructTag("gorm:" + strconv.Quote(strings.Join(settings, ";")) + " " + string(tag)) // reflect uses the first one
 }
 
 // run migrates all databases at once.
@@ -305,7 +304,7 @@ func (m *migration) run(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// lookups makes the lookup tables of the models' tables, like their columns.
+// lookups creates the lookup tables of the models' tables, with the types of their columns.
 func (m *migration) lookups(ctx context.Context) error {
 	r, _ := m.db.Config.Plugins[routingName].(*routing)
 	var errs []error
@@ -318,12 +317,12 @@ func (m *migration) lookups(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// asItIs keeps the level that the application chose: gorm's SQLite dialect has a
-// Debug in the reading of indexes.
-type asItIs struct{ logger.Interface }
+// keptLevel keeps the log level that the application chose: gorm's SQLite dialect calls Debug when
+// it reads indexes.
+type keptLevel struct{ logger.Interface }
 
 // LogMode returns the logger unchanged.
-func (l asItIs) LogMode(logger.LogLevel) logger.Interface { return l }
+func (l keptLevel) LogMode(logger.LogLevel) logger.Interface { return l }
 
 // at returns a *gorm.DB for the physical table.
 func (m *migration) at(ctx context.Context, target sharding.Target) *gorm.DB {
@@ -386,9 +385,9 @@ func describe(c gorm.ColumnType) string {
 	return strings.ToLower(text)
 }
 
-// compare returns how the tables differ from what most of them have.
+// compare returns the differences between the tables and the majority of them.
 func compare(targets []sharding.Target, found map[sharding.Target]map[string]string) (drifts []Drift) {
-	votes := map[string]map[string]int{} // object → how it is → targets
+	votes := map[string]map[string]int{} // object → definition → number of targets
 	for _, objects := range found {
 		for object := range objects {
 			votes[object] = map[string]int{}
@@ -413,8 +412,8 @@ func compare(targets []sharding.Target, found map[sharding.Target]map[string]str
 	return drifts
 }
 
-// mostCommon returns the value with the most votes; of several, the first in the
-// alphabet that is not "".
+// mostCommon returns the value with the most votes; of several such values, the alphabetically
+// first that is not "".
 func mostCommon(votes map[string]int) string {
 	values := slices.Sorted(maps.Keys(votes))
 	if values[0] == "" {

@@ -4,8 +4,8 @@ package observe
 
 import "time"
 
-// Gather returns all metrics as they are now, in the order of [Describe]. A metric that
-// nothing of the service has is there without samples. It asks no database.
+// Gather returns the present values of all metrics, in the order of [Describe]. A metric without
+// values has no samples. Gather queries no database.
 func (s *Service) Gather() []Family {
 	generators := s.Generators()
 	var all []Family

@@ -22,10 +22,10 @@ type Generator struct {
 // run out.
 func (g Generator) fromSource() bool { return g.LeasedUntil.IsZero() && g.Expires.IsZero() }
 
-// Left returns for how many seconds the generator can go on without its source or ledger.
-// With a lease, that is the time until the lease ends. Otherwise it is the number of keys in
-// memory divided by the present rate. It is infinite while no keys are asked for, and for a
-// generator without source and ledger.
+// Left returns for how many seconds the generator can continue without its source or ledger. With a
+// lease, that is the time until the lease ends. Otherwise it is the number of keys in memory
+// divided by the present rate. It is infinite while no keys are requested, and for a generator
+// without source and ledger.
 func (g Generator) Left() float64 {
 	switch {
 	case !g.LeasedUntil.IsZero():
@@ -57,7 +57,7 @@ func at(t func(g Generator) time.Time) func(Generator) (float64, bool) {
 
 var generatorMetrics = []generatorMetric{
 	{
-		"shardid_ids_issued_total", "Keys that a generator has handed out.", Counter,
+		"shardid_ids_issued_total", "Keys that a generator has issued.", Counter,
 		always(func(g Generator) float64 { return float64(g.Issued) }),
 	},
 	{
@@ -69,11 +69,11 @@ var generatorMetrics = []generatorMetric{
 		always(func(g Generator) float64 { return float64(g.Failures) }),
 	},
 	{
-		"shardid_reservations_total", "Segments that were reserved, ticks that were made ahead, and leases that were renewed.", Counter,
+		"shardid_reservations_total", "Segments reserved, ticks made in advance, and leases renewed.", Counter,
 		always(func(g Generator) float64 { return float64(g.Reservations) }),
 	},
 	{
-		"shardid_reservation_failures_total", "Reservations and renewals that failed, and were tried again.", Counter,
+		"shardid_reservation_failures_total", "Reservations and renewals that failed; they are retried.", Counter,
 		always(func(g Generator) float64 { return float64(g.FailedReserves) }),
 	},
 	{
@@ -89,7 +89,7 @@ var generatorMetrics = []generatorMetric{
 		func(g Generator) (float64, bool) { return float64(g.Remaining), g.fromSource() || g.Remaining > 0 },
 	},
 	{
-		"shardid_outage_budget_seconds", "How long the generator can go on while its source or ledger is away, at the present rate; +Inf while no keys are asked for.", Gauge,
+		"shardid_outage_budget_seconds", "How long the generator can continue without its source or ledger, at the present rate; +Inf while no keys are requested.", Gauge,
 		func(g Generator) (float64, bool) { return g.Left(), g.fromSource() || !g.LeasedUntil.IsZero() },
 	},
 	{
@@ -106,8 +106,7 @@ var generatorMetrics = []generatorMetric{
 	},
 }
 
-// Generators returns the generators of the service as they are now, in the order of their
-// metrics.
+// Generators returns the present state of the service's generators, in the order of their metrics.
 func (s *Service) Generators() []Generator {
 	now := s.now()
 	all := make([]Generator, len(s.generators))

@@ -18,11 +18,11 @@ import (
 // Status is the state of a service or of one of its parts.
 type Status string
 
-// OK, Degraded and Down are what a Status can be.
+// OK, Degraded and Down are the values of a Status.
 const (
 	OK       Status = "ok"
-	Degraded Status = "degraded" // it works, and somebody should look at it
-	Down     Status = "down"     // it does not work, or will not for as long as the horizon
+	Degraded Status = "degraded" // it works, but an operator should look at it
+	Down     Status = "down"     // it does not work, or may stop working before the horizon
 )
 
 // rank orders statuses, the worst last.
@@ -54,20 +54,19 @@ const (
 	expiryWarning = 30 * 24 * time.Hour // before a layout's time field is used up
 )
 
-// Health looks at all there is, databases side by side, for two seconds at most.
+// Health checks the generators, the route and the databases, the databases in parallel. It takes
+// two seconds at most.
 //
-// A generator is Down when it cannot give keys until the horizon ([Config].Horizon)
-// without its source or ledger, and these fail: the keys in memory divided by the
-// present rate, or the time that is left of its lease, are too little. It is Degraded
-// while they fail and there is enough left, when its clock differs from the ledger's, and
-// when its layout has less than 30 days.
+// A generator is Down when its source or ledger fails and the generator cannot issue keys until the
+// horizon ([Config].Horizon) without it, by its keys in memory at the present rate or by the time
+// left of its lease. It is Degraded while the source or ledger fails and enough is left, when its
+// clock differs from the ledger's, and when its layout ends in less than 30 days.
 //
-// The route of a migration is Down as long as nobody has read it (see
-// sharding.Router.Load).
+// The route of a migration is Down until it has been read (see sharding.Router.Load).
 //
-// A database that does not answer is Down, and the service is Degraded by it as long as
-// another one answers: the rows of the other shards are served, and taking every process
-// out of service would end that. It is Down when none answers.
+// A database that does not answer is Down. It makes the service Degraded as long as another
+// database answers, because the rows of the other shards are still served. It makes the service
+// Down when no database answers.
 func (s *Service) Health(ctx context.Context) Health {
 	h := Health{Status: OK}
 	for _, g := range s.Generators() {
@@ -131,7 +130,7 @@ func seconds(s float64) string {
 
 func (s *Service) route() Check {
 	if s.cfg.Router.Unread() {
-		return Check{"route", Down, "nobody has read yet which place serves the tables of a migration; call Router.Load when the program starts"}
+		return Check{"route", Down, "the route of a migration has not been read; call Router.Load when the program starts"}
 	}
 	return Check{Name: "route", Status: OK}
 }
@@ -155,16 +154,16 @@ func (s *Service) databases(ctx context.Context) []Check {
 	return checks
 }
 
-// Live returns a handler that answers 200 as long as the process answers at all. It looks
-// at nothing, as the package's comment says why.
+// Live returns a handler that answers 200 as long as the process answers at all. It checks nothing;
+// the package comment says why.
 func (s *Service) Live() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		reply(w, http.StatusOK, Health{Status: OK, Checks: []Check{}})
 	})
 }
 
-// Ready returns a handler that answers with [Service.Health] as JSON: 200 when the service
-// is OK or Degraded, and 503 when it is Down.
+// Ready returns a handler that answers with [Service.Health] as JSON: with the code 200 when the
+// service is OK or Degraded, and with 503 when it is Down.
 func (s *Service) Ready() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := s.Health(r.Context())
@@ -178,12 +177,12 @@ func (s *Service) Ready() http.Handler {
 
 func reply(w http.ResponseWriter, code int, h Health) {
 	text, err := json.MarshalIndent(h, "", "  ")
-	if err != nil { // of strings alone, so never
+	if err != nil { // it contains only strings, so this does not happen
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(code)
-	_, _ = w.Write(append(text, '\n')) // an error means that the client has gone
+	_, _ = w.Write(append(text, '\n')) // an error means that the client closed the connection
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/shardid/shardid/sharding/shardsql"
 )
 
-// Log writes what an operator acts upon: sources that fail and come back, alarms, and
-// statements that are refused or fail. It is safe for concurrent use.
+// Log logs events that an operator acts upon: sources that fail and recover, alarms, and statements
+// that are refused or fail. It is safe for concurrent use.
 type Log struct {
 	to *slog.Logger
 
@@ -25,15 +25,15 @@ type said struct{ fingerprint, outcome string }
 
 type repeats struct {
 	last  time.Time
-	since int64 // how often it was left out since then
+	since int64 // how often it was omitted since then
 }
 
 const (
 	logEvery = time.Minute
-	mostSaid = 1000 // texts that are remembered
+	mostSaid = 1000 // identities that are kept
 )
 
-// NewLog returns a Log that writes to a logger, slog.Default() if it is nil.
+// NewLog returns a Log that writes to a logger, or to slog.Default() if the logger is nil.
 func NewLog(to *slog.Logger) *Log {
 	if to == nil {
 		to = slog.Default()
@@ -41,31 +41,31 @@ func NewLog(to *slog.Logger) *Log {
 	return &Log{to: to, seen: map[said]*repeats{}}
 }
 
-// Outage returns a function for the field of that name of a generator's Observer. It
-// writes a warning.
+// Outage returns a function for the Outage field of a generator's Observer. The function logs a
+// warning.
 func (l *Log) Outage(generator string) func(err error) {
 	return func(err error) {
-		l.to.Warn("the source of a generator fails; it goes on with what it holds", "generator", generator, "error", err)
+		l.to.Warn("the source of a generator fails; the generator continues with the keys in its memory", "generator", generator, "error", err)
 	}
 }
 
-// Recovery returns a function for the field of that name of a generator's Observer.
+// Recovery returns a function for the Recovery field of a generator's Observer.
 func (l *Log) Recovery(generator string) func(lasted time.Duration) {
 	return func(lasted time.Duration) {
 		l.to.Info("the source of a generator answers again", "generator", generator, "lasted", lasted)
 	}
 }
 
-// Alarm returns a function for the field of that name of a generator's Observer. It
-// writes an error.
+// Alarm returns a function for the Alarm field of a generator's Observer. The function logs an
+// error.
 func (l *Log) Alarm(generator string) func(err error) {
 	return func(err error) { l.to.Error("alarm of a generator", "generator", generator, "error", err) }
 }
 
-// Statement writes a warning of a statement that was refused or failed, with its
-// fingerprint and the error, which may name values: once in a minute for each fingerprint
-// and outcome, with how many were left out since. One whose context ended is not written.
-// It is called by an observer of package shardsql.
+// Statement logs a warning about a statement that was refused or failed. The warning has the
+// statement's fingerprint and the error, which may contain values. It is written once a minute for
+// each fingerprint and outcome, with the number of warnings omitted since. A statement whose
+// context ended is not logged. An observer of package shardsql calls Statement.
 func (l *Log) Statement(ctx context.Context, s shardsql.Statement) {
 	outcome := Outcome(s)
 	if outcome == succeeded || outcome == cancelled {
@@ -86,7 +86,7 @@ func (l *Log) Statement(ctx context.Context, s shardsql.Statement) {
 	l.to.LogAttrs(ctx, slog.LevelWarn, message, attributes...)
 }
 
-// turn reports whether a line must be written, and how many like it were left out before.
+// turn reports whether a line must be written, and how many like it were omitted before.
 func (l *Log) turn(of said) (repeated int64, write bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -88,7 +88,7 @@ func ExampleLog() {
 	source.Recovery(3 * time.Second)
 	statements.Statement(context.Background(), shardsql.Statement{Kind: shardsql.Refused, Table: "orders", Fingerprint: "DELETE FROM orders WHERE id = ?", Err: sharding.ErrMissingKey})
 	// Output:
-	// level=WARN msg="the source of a generator fails; it goes on with what it holds" generator=order error="connection refused"
+	// level=WARN msg="the source of a generator fails; the generator continues with the keys in its memory" generator=order error="connection refused"
 	// level=INFO msg="the source of a generator answers again" generator=order lasted=3s
 	// level=WARN msg="a statement was refused" outcome=missing_key table=orders statement="DELETE FROM orders WHERE id = ?" error="no sharding key"
 }

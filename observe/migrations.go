@@ -18,8 +18,8 @@ type Migration interface {
 	Status(ctx context.Context) (migrate.Status, error)
 }
 
-// Migrations are the metrics of migrations. [Migrations.Watch] reads the status of each job,
-// so that a call for metrics waits for no database. It is safe for concurrent use.
+// Migrations are the metrics of migrations. [Migrations.Watch] reads the status of each job
+// periodically, so reading the metrics queries no database. It is safe for concurrent use.
 type Migrations struct {
 	jobs map[string]Migration
 
@@ -31,21 +31,21 @@ type Migrations struct {
 type reading struct {
 	migrate.Status
 
-	read time.Time // zero as long as it has said nothing
-	up   bool      // the last attempt to ask it succeeded
+	read time.Time // zero until the status was read once
+	up   bool      // the last attempt succeeded
 }
 
-// NewMigrations returns metrics of these jobs, by the names that they get there.
+// NewMigrations returns the metrics of these jobs. The keys are the values of the label job.
 func NewMigrations(jobs map[string]Migration) *Migrations {
 	return &Migrations{jobs: maps.Clone(jobs), last: map[string]reading{}}
 }
 
-// lookWithin is how long one job may take to answer.
-const lookWithin = 10 * time.Second
+// readTimeout limits the time that reading the status of one job may take.
+const readTimeout = 10 * time.Second
 
-// Watch asks each job where it stands, at once and then every so often, until ctx ends; 0
-// is every 15 seconds. A job that does not answer within ten seconds keeps the metrics that
-// it had, but for shardid_migration_up.
+// Watch reads the status of each job, at once and then at this interval, until ctx ends. The
+// interval 0 means 15 seconds. When a job does not answer within ten seconds, its metrics keep
+// their values, except that shardid_migration_up becomes 0.
 func (m *Migrations) Watch(ctx context.Context, every time.Duration) {
 	again := time.NewTicker(cmp.Or(max(every, 0), 15*time.Second))
 	defer again.Stop()
@@ -64,7 +64,7 @@ func (m *Migrations) Watch(ctx context.Context, every time.Duration) {
 }
 
 func (m *Migrations) look(ctx context.Context, name string, job Migration) {
-	ctx, done := context.WithTimeout(ctx, lookWithin)
+	ctx, done := context.WithTimeout(ctx, readTimeout)
 	defer done()
 	status, err := job.Status(ctx)
 	m.mu.Lock()
@@ -82,7 +82,7 @@ type migrationMetric struct {
 	value      func(r reading) (v float64, has bool)
 }
 
-// known is a metric of a job that has said where it stands.
+// known is a metric of a job whose status was read once.
 func known(value func(r reading) (float64, bool)) func(reading) (float64, bool) {
 	return func(r reading) (float64, bool) {
 		if r.read.IsZero() {
@@ -101,31 +101,31 @@ func whole(n *int64) (float64, bool) {
 
 var migrationMetrics = []migrationMetric{
 	{
-		"shardid_migration_up", "1 when the job could be asked where it stands the last time, 0 when not.",
+		"shardid_migration_up", "1 when the last attempt to read the job's status succeeded, 0 when it failed.",
 		func(r reading) (float64, bool) { return number(r.up), true },
 	},
 	{
-		"shardid_migration_read_timestamp_seconds", "When the job was asked for the other metrics of it.",
+		"shardid_migration_read_timestamp_seconds", "When the job's other metrics were read.",
 		known(func(r reading) (float64, bool) { return unix(r.read), true }),
 	},
 	{
-		"shardid_migration_copied_ratio", "The part of the rows that is copied, by the estimates of their tables.",
+		"shardid_migration_copied_ratio", "The copied fraction of the rows, by the estimated sizes of the tables.",
 		known(func(r reading) (float64, bool) { return r.Copied(), true }),
 	},
 	{
-		"shardid_migration_remaining_seconds", "For how long the copy will go on at the pace of the last minute.",
+		"shardid_migration_remaining_seconds", "How long the copy will still take at the rate of the last minute.",
 		known(func(r reading) (float64, bool) { return whole(r.Left) }),
 	},
 	{
-		"shardid_migration_waiting_changes", "Changes that wait to be brought over.",
+		"shardid_migration_waiting_changes", "Changes that are not yet applied to the target.",
 		known(func(r reading) (float64, bool) { return float64(r.Backlog), true }),
 	},
 	{
-		"shardid_migration_lag_seconds", "How old the oldest change is, at most, that waits to be brought over.",
+		"shardid_migration_lag_seconds", "An upper bound for the age of the oldest change that is not yet applied.",
 		known(func(r reading) (float64, bool) { return whole(r.Lag) }),
 	},
 	{
-		"shardid_migration_runner_up", "1 when a runner leads the job, 0 when none was heard lately.",
+		"shardid_migration_runner_up", "1 when a runner leads the job, 0 when no runner has sent a heartbeat lately.",
 		known(func(r reading) (float64, bool) { return number(r.Runner != nil && r.Runner.Leads), true }),
 	},
 	{
@@ -133,13 +133,13 @@ var migrationMetrics = []migrationMetric{
 		known(func(r reading) (float64, bool) { return number(r.NeedsRunner()), true }),
 	},
 	{
-		"shardid_migration_throttled", "1 while the copy is held back or paused.",
+		"shardid_migration_throttled", "1 while the copy is throttled or paused.",
 		known(func(r reading) (float64, bool) {
 			return number(r.Paused || r.Runner != nil && r.Runner.Cause != ""), true
 		}),
 	},
 	{
-		"shardid_migration_switch_pause_seconds", "For how long writers waited in the last switch.",
+		"shardid_migration_switch_pause_seconds", "How long writers waited in the last switch.",
 		known(func(r reading) (float64, bool) {
 			if len(r.Switches) == 0 {
 				return 0, false
@@ -149,7 +149,7 @@ var migrationMetrics = []migrationMetric{
 	},
 }
 
-// phases are all that a job can be in.
+// phases are all phases of a job.
 var phases = []migrate.Phase{
 	migrate.PhaseNone, migrate.PhaseCopying, migrate.PhaseFollowing, migrate.PhaseSwitched, migrate.PhaseReturning, migrate.PhaseFinalized, migrate.PhaseAborted,
 }

@@ -17,35 +17,35 @@ import (
 	"github.com/shardid/shardid/sharding/twophase"
 )
 
-// Config says what belongs to a [Service]. What is left out is not looked at.
+// Config configures a [Service]. The parts of a service that are not set are not reported.
 type Config struct {
-	// Generators are those that gormplugin or sqlxhook has. Those that report nothing
-	// ([keygen.Reporter]) are left out, and one with several names has the first of these:
-	// Default has "default", those of Text and Binary "text/name" and "binary/name".
+	// Generators are the generators that gormplugin or sqlxhook uses. Generators that report
+	// nothing (see [keygen.Reporter]) are omitted. A generator with several names is reported under
+	// the first of these: Default as "default", Text and Binary as "text/name" and "binary/name".
 	Generators keygen.Set
 
-	// Statements are those of the router, if it is told of them.
+	// Statements observes the statements of the router, if its Observer is installed there.
 	Statements *Statements
 
-	// Migrations are those that the program watches.
+	// Migrations are the migrations that the program watches.
 	Migrations *Migrations
 
-	// Transactions is the resolver of transactions over several databases, if this process
-	// runs one.
+	// Transactions is the resolver of transactions over several databases, if this process runs
+	// one.
 	Transactions *twophase.Resolver
 
-	// Router leads to the databases of the shards.
+	// Router knows the databases of the shards.
 	Router *sharding.Router
 
-	// Horizon is for how long generators must be able to go on without their source to
-	// be ready. Defaults to 10 seconds.
+	// Horizon is how long generators must be able to continue without their source for the service
+	// to be ready. Defaults to 10 seconds.
 	Horizon time.Duration
 }
 
 const defaultHorizon = 10 * time.Second
 
-// Service gives the metrics and the health of a process. It is safe for concurrent use, and
-// holds nothing that must be closed.
+// Service reports the metrics and the health of a process. It is safe for concurrent use, and needs
+// no Close.
 type Service struct {
 	cfg        Config
 	generators []named
@@ -57,7 +57,7 @@ type named struct {
 	of   keygen.Reporter
 }
 
-// New returns a Service, or an error that names the setting that is wrong.
+// New returns a Service, or an error that names the invalid setting.
 func New(cfg Config) (*Service, error) {
 	if err := cfg.Generators.Check(); err != nil {
 		return nil, fmt.Errorf("observe: Config.Generators: %w", err)
@@ -81,7 +81,7 @@ func New(cfg Config) (*Service, error) {
 
 const defaultName = "default"
 
-var errDefaultName = errors.New(`observe: Config.Generators has a Default and one that is named "default"; rename it, as metrics could not tell them apart`)
+var errDefaultName = errors.New(`observe: Config.Generators has a Default and a generator named "default", which metrics could not distinguish; rename it`)
 
 func add[K any](s *Service, prefix string, generators map[string]keygen.Generator[K]) {
 	for _, name := range slices.Sorted(maps.Keys(generators)) {

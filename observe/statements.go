@@ -17,14 +17,14 @@ import (
 	"github.com/shardid/shardid/sharding/shardsql"
 )
 
-// Statements counts the statements of routers by their table, kind and outcome. The zero
-// Statements is ready to use, and it is safe for concurrent use.
+// Statements counts the statements of routers by table, kind and outcome. The zero Statements is
+// ready to use. It is safe for concurrent use.
 type Statements struct {
 	mu    sync.RWMutex
 	count map[series]*counts
 }
 
-// series is the set of labels by which statements are counted.
+// series is a set of labels under which statements are counted.
 type series struct{ table, kind, outcome string }
 
 // Outcomes of statements that were not refused.
@@ -34,22 +34,22 @@ const (
 	cancelled = "cancelled"
 )
 
-// bounds of the histogram of durations, in seconds: 100 µs to 10 s.
+// bounds are the upper bounds of the histogram of durations, in seconds: 100 µs to 10 s.
 var bounds = [...]float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10}
 
-// counts of a series.
+// counts are the counters of a series.
 type counts struct {
-	durations     [len(bounds) + 1]atomic.Uint64 // by the first bound that is not below
+	durations     [len(bounds) + 1]atomic.Uint64 // the index is that of the first bound that is not lower
 	nanos         atomic.Int64
 	rows, retries atomic.Int64
 	shards        atomic.Int64
 }
 
-// Observer returns what tells s of statements, for shardsql.Config.Observer and its like
-// in gormplugin and sqlxhook.
+// Observer returns an observer that counts statements, for shardsql.Config.Observer and the same
+// field in gormplugin and sqlxhook.
 func (s *Statements) Observer() shardsql.Observer { return shardsql.Observer{Statement: s.Observe} }
 
-// Observe counts a statement. It is for an observer that does more than this.
+// Observe counts a statement. An observer that does more than count calls it.
 func (s *Statements) Observe(_ context.Context, of shardsql.Statement) {
 	c := s.of(series{of.Table, string(of.Kind), Outcome(of)})
 	bucket, _ := slices.BinarySearch(bounds[:], of.Took.Seconds())
@@ -78,9 +78,9 @@ func (s *Statements) of(k series) *counts {
 	return s.count[k]
 }
 
-// Outcome is what became of a statement, in one word: "ok", "cancelled" when its context
-// ended, the reason why it was refused ("missing_key", "cross_database", "unmergeable" and
-// so on, of the errors of package sharding), or "error".
+// Outcome returns the outcome of a statement in one word: "ok", "cancelled" when its context ended,
+// the reason of a refusal ("missing_key", "cross_database", "unmergeable" and so on, after the
+// errors of package sharding), or "error".
 func Outcome(of shardsql.Statement) string {
 	switch {
 	case of.Err == nil:
@@ -98,7 +98,7 @@ func Outcome(of shardsql.Statement) string {
 	return "refused"
 }
 
-// reasons are the words of refusals.
+// reasons are the outcomes of refused statements.
 var reasons = []struct {
 	err  error
 	word string
@@ -124,26 +124,26 @@ var reasons = []struct {
 	{sharding.ErrUnknownTable, "unknown_table"},
 }
 
-// statementLabels are those of every metric of statements.
+// statementLabels are the labels of every metric of statements.
 var statementLabels = []string{"kind", "outcome", "table"}
 
 var statementMetrics = []struct {
 	name, help string
 	value      func(c *counts) int64
 }{
-	{"shardid_statement_rows_total", "Rows that statements have read or changed.", func(c *counts) int64 { return c.rows.Load() }},
+	{"shardid_statement_rows_total", "Rows that statements read or changed.", func(c *counts) int64 { return c.rows.Load() }},
 	{"shardid_statement_shards_total", "Shards that statements were sent to.", func(c *counts) int64 { return c.shards.Load() }},
-	{"shardid_statement_retries_total", "How often statements were planned again, as their table had moved.", func(c *counts) int64 { return c.retries.Load() }},
+	{"shardid_statement_retries_total", "How often statements were planned again because their table had moved.", func(c *counts) int64 { return c.retries.Load() }},
 }
 
-// StatementDuration is the name of the histogram of how long statements took. Its labels
-// are kind, outcome and table.
+// StatementDuration is the name of the histogram of the durations of statements. Its labels are
+// kind, outcome and table.
 const StatementDuration = "shardid_statement_duration_seconds"
 
 // families returns the metrics of statements, sorted by their labels.
 func (s *Statements) families() []Family {
 	all := []Family{{
-		Name: StatementDuration, Help: "How long statements took, of rows until they were closed; the outcome of a refused one is the reason.",
+		Name: StatementDuration, Help: "Durations of statements, those of queries until their rows were closed; the outcome of a refused statement is the reason.",
 		Type: Histogram, Labels: statementLabels,
 	}}
 	for _, m := range statementMetrics {

@@ -18,12 +18,12 @@ const textFormat = "text/plain; version=0.0.4; charset=utf-8"
 func (s *Service) Metrics() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", textFormat)
-		_ = WriteText(w, s.Gather()) // an error means that the client has gone
+		_ = WriteText(w, s.Gather()) // an error means that the client closed the connection
 	})
 }
 
-// WriteText writes metrics in Prometheus' text format, version 0.0.4. Those without samples
-// are left out. The error is w's.
+// WriteText writes metrics in Prometheus' text format, version 0.0.4. It omits metrics without
+// samples. The error is that of w.
 func WriteText(w io.Writer, families []Family) error {
 	var text []byte
 	for _, f := range families {

@@ -13,9 +13,9 @@ import (
 	"github.com/shardid/shardid/observe"
 )
 
-// Register lets a meter provider collect the metrics of a service, computed when it does.
-// The histogram of statements is not among them: see [Statements]. Unregister the
-// registration to end that.
+// Register lets a meter provider collect the metrics of a service, which are computed when it
+// collects them. The histogram of statements is not among them: see [Statements]. Unregister the
+// registration to end the collection.
 func Register(s *observe.Service, provider metric.MeterProvider) (metric.Registration, error) {
 	meter := provider.Meter(scope)
 	instruments := map[string]metric.Float64Observable{}
@@ -56,7 +56,7 @@ func instrument(meter metric.Meter, f observe.Family) (metric.Float64Observable,
 	case observe.Gauge:
 		return meter.Float64ObservableGauge(name, metric.WithDescription(f.Help), metric.WithUnit(unit))
 	}
-	return nil, nil //nolint:nilnil // there is none, and nothing went wrong
+	return nil, nil //nolint:nilnil // there is no instrument, and no error
 }
 
 func observeAll(o metric.Observer, i metric.Float64Observable, f observe.Family) {

@@ -19,23 +19,23 @@ import (
 	"github.com/shardid/shardid/sharding/shardsql"
 )
 
-// scope names the instruments' and spans' origin.
+// scope is the name of the instrumentation scope of instruments and spans.
 const scope = "github.com/shardid/shardid/observe/otel"
 
 // Config says where spans and metrics go.
 type Config struct {
-	// TracerProvider makes the spans. Defaults to the global one.
+	// TracerProvider creates the spans. Defaults to the global one.
 	TracerProvider trace.TracerProvider
-	// MeterProvider has the histogram of durations. Defaults to the global one.
+	// MeterProvider provides the histogram of durations. Defaults to the global one.
 	MeterProvider metric.MeterProvider
-	// System is the attribute db.system.name: "mysql", "mariadb", "sqlite". It is required.
+	// System is the attribute db.system.name: "mysql", "mariadb" or "sqlite". It is required.
 	System string
 }
 
-// Statements returns an observer for shardsql.Config.Observer and its like in gormplugin.
-// Its spans begin where the statement began and are children of the span in the
-// statement's context. A statement that failed or was refused has the status Error, and
-// error.type has its [observe.Outcome].
+// Statements returns an observer for shardsql.Config.Observer, and for the same field in
+// gormplugin. A span begins when its statement begins, and is a child of the span in the
+// statement's context. A statement that failed or was refused has the status Error, and its
+// error.type is its [observe.Outcome].
 func Statements(cfg Config) (shardsql.Observer, error) {
 	if cfg.System == "" {
 		return shardsql.Observer{}, errors.New(`otel: Config.System is empty; say "mysql", "mariadb" or "sqlite"`)
@@ -77,7 +77,7 @@ func (s *statements) observe(ctx context.Context, of shardsql.Statement) {
 	span.End(trace.WithTimestamp(end))
 }
 
-// name is "SELECT orders", as the conventions have it.
+// name returns the name of a span, for example "SELECT orders", by the semantic conventions.
 func name(of shardsql.Statement) string {
 	if of.Table == "" {
 		return operation(of)
@@ -85,7 +85,7 @@ func name(of shardsql.Statement) string {
 	return operation(of) + " " + of.Table
 }
 
-// operation is the statement's first word, in capitals.
+// operation returns the statement's first word, in capitals.
 func operation(of shardsql.Statement) string {
 	text := strings.TrimLeft(of.Fingerprint, " \t\r\n(")
 	if end := strings.IndexFunc(text, func(r rune) bool { return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z') }); end >= 0 {
@@ -97,7 +97,7 @@ func operation(of shardsql.Statement) string {
 	return strings.ToUpper(text)
 }
 
-// attributes are those of which there are few, for the histogram and the span.
+// attributes returns the attributes with few values, for the histogram and the span.
 func (s *statements) attributes(of shardsql.Statement) []attribute.KeyValue {
 	all := append(make([]attribute.KeyValue, 0, 5), s.system, attribute.String("db.operation.name", operation(of)), attribute.String("shardid.kind", string(of.Kind)))
 	if of.Table != "" {
@@ -109,7 +109,7 @@ func (s *statements) attributes(of shardsql.Statement) []attribute.KeyValue {
 	return all
 }
 
-// many are the attributes that only spans have.
+// many returns the attributes with many values, which only spans have.
 func many(of shardsql.Statement) []attribute.KeyValue {
 	all := []attribute.KeyValue{
 		attribute.Int64("shardid.rows", of.Rows), attribute.Int("shardid.retries", of.Retries), attribute.Int("shardid.shards", len(of.Targets)),

@@ -10,9 +10,9 @@ import (
 	"github.com/shardid/shardid/observe"
 )
 
-// NewCollector returns a collector of the service's metrics, to be registered once. It is
-// safe for concurrent use. Metrics of two services in one registry need labels that tell
-// them apart: see prometheus.WrapRegistererWith.
+// NewCollector returns a collector of the service's metrics; register it once. It is safe for
+// concurrent use. To register the metrics of two services in one registry, give them different
+// labels: see prometheus.WrapRegistererWith.
 func NewCollector(s *observe.Service) prometheus.Collector {
 	c := &collector{service: s, descs: map[string]*prometheus.Desc{}}
 	for _, f := range observe.Describe() {
@@ -59,7 +59,7 @@ func (c *collector) metric(f observe.Family, s observe.Sample) prometheus.Metric
 	return m
 }
 
-// buckets are those of a sample but for the last one, which the library adds.
+// buckets returns the buckets of a sample without the last one, which the library adds.
 func buckets(s observe.Sample) map[float64]uint64 {
 	counts := map[float64]uint64{}
 	for _, b := range s.Buckets {

@@ -18,13 +18,13 @@ import (
 	"github.com/shardid/shardid/sharding"
 )
 
-// question is what a request asks for beside the page.
+// question holds the parameters of a request.
 type question struct {
 	countRows     bool
 	id, generator string
 }
 
-// collector makes one Status.
+// collector collects one Status.
 type collector struct {
 	Config
 
@@ -32,7 +32,7 @@ type collector struct {
 	errors     []string
 }
 
-// mostRows is how many tags and leases the page lists.
+// mostRows is the largest number of tags, and of leases, that the page lists.
 const mostRows = 1000
 
 func (c *collector) collect(ctx context.Context, q question) Status {
@@ -53,7 +53,7 @@ func (c *collector) collect(ctx context.Context, q question) Status {
 	return s
 }
 
-// failed notes what cannot be shown.
+// failed records a part of the page that cannot be shown.
 func (c *collector) failed(what string, err error) {
 	c.errors = append(c.errors, what+": "+err.Error())
 }
@@ -135,7 +135,7 @@ func (c *collector) leases(ctx context.Context) []Lease {
 	return all
 }
 
-// tables says where the slots of each table lie.
+// tables returns the shards and slots of each table.
 func (c *collector) tables() []Table {
 	all := []Table{}
 	if c.Service.Router() == nil {
@@ -173,7 +173,7 @@ func shards(t sharding.Table) []Shard {
 	return all
 }
 
-// count asks the databases, side by side, about how many rows the shards have.
+// count estimates the rows of the shards. It queries the databases in parallel.
 func (c *collector) count(ctx context.Context, tables []Table) {
 	byDatabase := map[string][]*Shard{}
 	for i := range tables {
@@ -227,13 +227,13 @@ func (c *collector) migrations(ctx context.Context) []Job {
 	return all
 }
 
-// decode takes an id apart by the layout of the generator that is named, or of the first
-// one that has a layout.
+// decode splits an id into its fields by the layout of the named generator, or of the first
+// generator with a layout.
 func (c *collector) decode(q question) *Decoded {
 	d := &Decoded{ID: q.id}
 	id, err := strconv.ParseInt(q.id, 10, 64)
 	if err != nil || id < 0 {
-		d.Error = fmt.Sprintf("%q is no id: it is a decimal number from 0 to %d", q.id, int64(math.MaxInt64))
+		d.Error = fmt.Sprintf("%q is no id; an id is a decimal number from 0 to %d", q.id, int64(math.MaxInt64))
 		return d
 	}
 	for _, g := range c.generators {

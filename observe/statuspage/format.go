@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// functions are what the page calls to write values for people.
+// functions are the template functions that format values.
 var functions = template.FuncMap{
 	"stamp":   func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05.000 UTC") },
 	"date":    func(t *time.Time) string { return t.UTC().Format("2006-01-02") },
@@ -26,7 +26,7 @@ var functions = template.FuncMap{
 	"odd":     func(i int) bool { return i%2 == 1 },
 }
 
-// count writes a whole number with spaces between its thousands.
+// count formats a whole number with spaces between its thousands.
 func count(n any) (string, error) {
 	var text string
 	switch n := n.(type) {
@@ -47,7 +47,7 @@ func count(n any) (string, error) {
 	for i := len(text) - digits; i < len(text); i++ {
 		grouped = append(grouped, text[i])
 		if rest := len(text) - 1 - i; rest > 0 && rest%3 == 0 {
-			grouped = append(grouped, "\u202f"...) // a narrow space that does not break
+			grouped = append(grouped, "\u202f"...) // NARROW NO-BREAK SPACE
 		}
 	}
 	return string(grouped), nil
@@ -67,7 +67,7 @@ func left(s *float64) string {
 	return seconds(*s)
 }
 
-// wholeSeconds writes what jobs give as a number of seconds, some of which are unknown.
+// wholeSeconds formats a number of seconds, which may be unknown.
 func wholeSeconds(s any) (string, error) {
 	switch s := s.(type) {
 	case int64:
@@ -78,9 +78,9 @@ func wholeSeconds(s any) (string, error) {
 	return "", fmt.Errorf("a %T is a number of seconds", s)
 }
 
-// seconds writes a duration with three digits or so.
+// seconds formats a duration with about three digits.
 func seconds(s float64) string {
-	const most = 1e9 // some 30 years
+	const most = 1e9 // about 30 years
 	d := time.Duration(min(max(s, -most), most) * float64(time.Second))
 	switch {
 	case d >= 24*time.Hour:
@@ -100,9 +100,9 @@ func leaseLeft(l Lease) string {
 	case l.Left > 0 && l.Held:
 		return seconds(l.Left)
 	case l.Left > 0:
-		return "handed back, free in " + seconds(l.Left)
+		return "released, free in " + seconds(l.Left)
 	case l.Held:
-		return "ended " + seconds(-l.Left) + " ago, not handed back"
+		return "ended " + seconds(-l.Left) + " ago, not released"
 	}
 	return "free for " + seconds(-l.Left)
 }
@@ -111,17 +111,17 @@ func leaseLeft(l Lease) string {
 type bar struct {
 	Run
 
-	Share float64 // of the part's slots that the shard holds
+	Share float64 // the fraction of the part's slots that the shard has
 }
 
-// Width is how many slots the part has.
+// Width returns the number of slots of the part.
 func (b bar) Width() int { return b.Last - b.First + 1 }
 
-// mostBars is how many parts the picture of a shard has at most: there are no more pixels.
+// mostBars is the largest number of parts in the picture of a shard, which has no more pixels.
 const mostBars = 512
 
-// bars returns the runs of a shard, or, where there are too many, equal parts of all slots
-// with the share of each that the shard holds.
+// bars returns the runs of a shard. If there are too many, it returns equal parts of all slots,
+// each with the fraction of its slots that the shard has.
 func bars(s Shard, slots int) (all []bar) {
 	if len(s.Runs) <= mostBars {
 		for _, r := range s.Runs {

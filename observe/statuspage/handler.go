@@ -23,21 +23,20 @@ import (
 type Config struct {
 	// Service has the generators, the statements and the router. It is required.
 	Service *observe.Service
-	// Store lists segments and leases. Defaults to none: the page has no such tables.
+	// Store lists segments and leases. Defaults to none: the page then has no such tables.
 	Store *sqlstore.Store
-	// Migrations are *migrate.Jobs, by the names that they get on the page. Defaults to
-	// none.
+	// Migrations are *migrate.Jobs; the keys are their names on the page. Defaults to none.
 	Migrations map[string]observe.Migration
 }
 
-// collectLimit is how long the databases are asked for one page at most.
+// collectLimit limits the time that the queries for one page may take.
 const collectLimit = 5 * time.Second
 
-// New returns the handler of the page, to be mounted under a path that ends in a slash:
+// New returns the handler of the page. Mount it under a path that ends in a slash:
 // mux.Handle("/debug/shardid/", handler). It is safe for concurrent use.
 func New(cfg Config) (http.Handler, error) {
 	if cfg.Service == nil {
-		return nil, errors.New("statuspage: Config.Service is nil; make it by observe.New")
+		return nil, errors.New("statuspage: Config.Service is nil; create it with observe.New")
 	}
 	return &handler{cfg}, nil
 }
@@ -69,7 +68,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.page(w, r)
 	case path.Base(asked) == "style.css":
 		header.Set("Content-Type", "text/css; charset=utf-8")
-		_, _ = w.Write(style) // whoever asked has gone
+		_, _ = w.Write(style) // an error means that the client closed the connection
 	case path.Base(asked) == "status.json":
 		h.json(w, r)
 	default: // relative links need the slash
@@ -79,10 +78,10 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// requestPath is the path that the client sees, whatever was stripped from it on the way.
+// requestPath returns the path that the client requested, before any prefix was stripped from it.
 func requestPath(r *http.Request) string {
 	asked, _, _ := strings.Cut(r.RequestURI, "?")
-	if asked == "" { // a request that no server has read
+	if asked == "" { // no server has read the request, as in a test
 		return r.URL.Path
 	}
 	return asked
@@ -96,7 +95,7 @@ func (h *handler) page(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	_, _ = w.Write(text.Bytes()) // whoever asked has gone
+	_, _ = w.Write(text.Bytes()) // an error means that the client closed the connection
 }
 
 func (h *handler) json(w http.ResponseWriter, r *http.Request) {
@@ -106,7 +105,7 @@ func (h *handler) json(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(append(text, '\n')) // whoever asked has gone
+	_, _ = w.Write(append(text, '\n')) // an error means that the client closed the connection
 }
 
 func (h *handler) status(r *http.Request) Status {

@@ -10,7 +10,7 @@ import (
 	"github.com/shardid/shardid/schema/migrate"
 )
 
-// Status is what the page shows, and status.json says. Durations are seconds.
+// Status is the content of the page and of status.json. Durations are in seconds.
 type Status struct {
 	Time       time.Time      `json:"time"`
 	Health     observe.Health `json:"health"`
@@ -20,20 +20,20 @@ type Status struct {
 	Leases     []Lease        `json:"leases"`
 	Tables     []Table        `json:"tables"`
 	Migrations []Job          `json:"migrations"`
-	Decoded    *Decoded       `json:"decoded,omitempty"` // of the parameter id
-	// Errors say what could not be shown, and why.
+	Decoded    *Decoded       `json:"decoded,omitempty"` // the id of the parameter id
+	// Errors say which parts could not be collected, and why.
 	Errors []string `json:"errors"`
 }
 
-// Generator is a generator.
+// Generator describes a generator.
 type Generator struct {
 	Name         string     `json:"name"`
 	Issued       int64      `json:"issued"`
 	Waits        int64      `json:"waits"`
 	Failures     int64      `json:"failures"`
-	Rate         float64    `json:"rate"`                   // ids per second lately, where it is measured
+	Rate         float64    `json:"rate"`                   // ids per second lately, if it is measured
 	Remaining    int64      `json:"remaining"`              // in memory
-	Left         *float64   `json:"left,omitempty"`         // without the source; nil: without end
+	Left         *float64   `json:"left,omitempty"`         // seconds without the source; nil means without limit
 	Worker       *int64     `json:"worker,omitempty"`       //
 	LeasedUntil  *time.Time `json:"leased_until,omitempty"` //
 	LayoutEnds   *time.Time `json:"layout_ends,omitempty"`  //
@@ -43,7 +43,7 @@ type Generator struct {
 	LastError    string     `json:"last_error,omitempty"`
 }
 
-// Statement counts statements.
+// Statement has the counts of statements with the same labels.
 type Statement struct {
 	Table   string  `json:"table"`
 	Kind    string  `json:"kind"`
@@ -67,7 +67,7 @@ type Lease struct {
 	Worker     int64   `json:"worker"`
 	Holder     string  `json:"holder"`
 	Held       bool    `json:"held"`
-	Left       float64 `json:"left"` // negative since when it is free
+	Left       float64 `json:"left"` // negative after the lease has ended
 	Generation int64   `json:"generation"`
 }
 
@@ -76,7 +76,7 @@ type Table struct {
 	Name   string  `json:"name"`
 	Key    string  `json:"key"`
 	Slots  int     `json:"slots"`
-	Source string  `json:"source,omitempty"` // a migration's, as long as it serves the table
+	Source string  `json:"source,omitempty"` // the source of a migration, while it serves the table
 	Shards []Shard `json:"shards"`           // in the order of their first slots
 }
 
@@ -84,17 +84,17 @@ type Table struct {
 type Shard struct {
 	Database string `json:"database"`
 	Table    string `json:"table"`
-	Runs     []Run  `json:"slots"` // that it holds
+	Runs     []Run  `json:"slots"` // the shard's slots
 	Rows     *int64 `json:"rows,omitempty"`
 }
 
-// Run is a row of slots without a gap.
+// Run is a range of slots without a gap.
 type Run struct {
 	First int `json:"first"`
 	Last  int `json:"last"`
 }
 
-// Held is how many slots the shard holds.
+// Held returns the number of the shard's slots.
 func (s Shard) Held() (n int) {
 	for _, r := range s.Runs {
 		n += r.Last - r.First + 1
@@ -102,7 +102,7 @@ func (s Shard) Held() (n int) {
 	return n
 }
 
-// hold adds a slot above those that the shard holds.
+// hold adds a slot that is higher than all slots of the shard.
 func (s *Shard) hold(slot int) {
 	if last := len(s.Runs) - 1; last >= 0 && s.Runs[last].Last == slot-1 {
 		s.Runs[last].Last = slot
@@ -111,17 +111,17 @@ func (s *Shard) hold(slot int) {
 	s.Runs = append(s.Runs, Run{slot, slot})
 }
 
-// Job is a migration.
+// Job describes a migration.
 type Job struct {
 	Name   string          `json:"name"`
 	Status *migrate.Status `json:"status,omitempty"`
 	Error  string          `json:"error,omitempty"`
 }
 
-// Decoded is an id taken apart.
+// Decoded is an id with the values of its fields.
 type Decoded struct {
 	ID        string        `json:"id"`
-	Generator string        `json:"generator"` // whose layout it was read by
+	Generator string        `json:"generator"` // the generator whose layout was used
 	Parts     *keygen.Parts `json:"parts,omitempty"`
 	Error     string        `json:"error,omitempty"`
 }
