@@ -12,8 +12,8 @@ import (
 	"github.com/shardid/shardid/sharding/internal/plan"
 )
 
-// value asks a driver.Valuer once: one that gives another value each time it is asked
-// would be stored on the shard of another one.
+// value calls a driver.Valuer once. A Valuer that returns another value on each call would
+// otherwise be routed by one value and stored with another.
 func value(a *driver.NamedValue) (err error) {
 	v, ok := a.Value.(driver.Valuer)
 	if !ok {
@@ -37,16 +37,15 @@ func textArgs(to plan.Route, args []driver.NamedValue) []driver.NamedValue {
 	return chosen(args, to.Args)
 }
 
-// arguments is memory for the arguments of one statement, as the inner driver wants
-// them.
+// arguments is reusable memory for the arguments of one statement, in the inner driver's form.
 type arguments struct {
 	one driver.NamedValue
 	few [4]driver.NamedValue
 }
 
-// checked returns the arguments as the inner driver wants them. It asks the
-// statement, then the connection, then takes database/sql's own conversion. Arguments
-// that are wanted as they are, are not copied.
+// checked returns the arguments in the form that the inner driver requires. It uses the checker of
+// the statement, otherwise that of the connection, otherwise database/sql's own conversion. It
+// copies the arguments only if one of them changes.
 func (m *arguments) checked(on driver.Conn, st driver.Stmt, args []driver.NamedValue) ([]driver.NamedValue, error) {
 	checker, ok := st.(driver.NamedValueChecker)
 	if !ok {
@@ -97,8 +96,8 @@ func convert(checker driver.NamedValueChecker, columns driver.ColumnConverter, a
 	return err
 }
 
-// alike reports whether two arguments are the same. Types that no driver has to know
-// are taken for changed.
+// alike reports whether two arguments are the same. It reports false for types that a driver need
+// not support.
 func alike(a, b driver.NamedValue) bool {
 	if a.Ordinal != b.Ordinal || a.Name != b.Name {
 		return false

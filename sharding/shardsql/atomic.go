@@ -18,11 +18,11 @@ import (
 	"github.com/shardid/shardid/sharding/internal/xa"
 )
 
-// ending is for how long each step of the end of a transaction may take, whatever became of
-// its context: what is prepared has to be ended.
+// ending limits the time of each step that ends a transaction. It applies even after the
+// transaction's context has ended, because prepared branches must be ended.
 const ending = 10 * time.Second
 
-// deciders are what is known of the databases of atomic transactions, by their pools.
+// deciders caches the deciders of atomic transactions by their pools.
 type deciders struct{ all sync.Map } // of *sql.DB to decider
 
 // decider is a database that can take part in an atomic transaction.
@@ -31,7 +31,7 @@ type decider struct {
 	identity string
 }
 
-// decider asks a database whether it can take part, once.
+// decider checks, once for each pool, whether a database can take part.
 func (d *database) decider(ctx context.Context, pool *sql.DB, on dialect.Querier) (decider, error) {
 	if known, ok := d.deciders.all.Load(pool); ok {
 		return known.(decider), nil
@@ -46,7 +46,7 @@ func (d *database) decider(ctx context.Context, pool *sql.DB, on dialect.Querier
 	}
 	found.identity, err = xa.Identity(ctx, on, found.server)
 	if errors.Is(err, xa.ErrNoTable) {
-		return found, d.unable(pool, err, "make it on every database with Create of package sharding/twophase")
+		return found, d.unable(pool, err, "create it on every database with Create of package sharding/twophase")
 	}
 	if err == nil {
 		d.deciders.all.Store(pool, found)
@@ -58,7 +58,7 @@ func (d *database) unable(pool *sql.DB, err error, hint string) error {
 	return &sharding.RouteError{Op: "statement", Err: fmt.Errorf("%w: %s: %w", sharding.ErrCrossDatabase, d.nameOf(pool), err), Hint: hint}
 }
 
-// branch is what an atomic transaction has done on a database that does not decide.
+// branch is the part of an atomic transaction on a database other than the deciding one.
 type branch struct {
 	begun    *begun
 	of       *transaction
@@ -69,8 +69,8 @@ type branch struct {
 
 var _ xa.Branch = (*branch)(nil)
 
-// beginBranch begins on another database than the first. That one decides, so that it is
-// asked for its identity now.
+// beginBranch begins on a database other than the first. The first database decides the outcome, so
+// the branch's name contains its identity.
 func (t *transaction) beginBranch(ctx context.Context, b *begun) error {
 	d := t.session.database
 	first, err := d.decider(ctx, t.begun[0].pool, t.begun[0].inner.conn)
@@ -104,11 +104,11 @@ func (t *transaction) commitAtomically() error {
 	for i, b := range t.begun[1:] {
 		branches[i] = b.branch
 	}
-	known, _ := t.session.database.deciders.all.Load(t.begun[0].pool) // beginBranch has asked
+	known, _ := t.session.database.deciders.all.Load(t.begun[0].pool) // stored by beginBranch
 	return xa.Commit(context.WithoutCancel(t.ctx), &decision{t, t.begun[0], known.(decider).server}, branches)
 }
 
-// send sends texts on the branch's own connection.
+// send executes texts on the branch's own connection.
 func (b *branch) send(ctx context.Context, texts ...string) error {
 	ctx, done := context.WithTimeout(ctx, ending)
 	defer done()
@@ -122,15 +122,15 @@ func (b *branch) send(ctx context.Context, texts ...string) error {
 
 // Prepare implements xa.Branch.
 func (b *branch) Prepare(ctx context.Context) error {
-	b.prepared = true // it may be, whatever the answer
+	b.prepared = true // even after an error it may be prepared
 	return b.send(ctx, xa.Prepare(b.server, b.id)...)
 }
 
-// Commit implements xa.Branch. A server that has lost the branch's connection lets another one
-// end it as soon as it has noticed.
+// Commit implements xa.Branch. When a server has noticed that the branch's connection is lost,
+// another connection can end the branch.
 func (b *branch) Commit(ctx context.Context) error {
 	err := b.send(ctx, xa.End(b.server, b.id, true))
-	if err == nil || xa.IsUnknown(err) { // nobody else can end it while the connection lives, but a resolver on PostgreSQL
+	if err == nil || xa.IsUnknown(err) { // while the connection lives, no other one can end it, except a resolver's on PostgreSQL
 		return b.begun.leave()
 	}
 	b.Leave()
@@ -154,13 +154,13 @@ func (b *branch) Commit(ctx context.Context) error {
 // Rollback implements xa.Branch.
 func (b *branch) Rollback(context.Context) { _ = b.rollback() }
 
-// Leave implements xa.Branch: what is prepared stays without its connection.
+// Leave implements xa.Branch. A prepared branch survives the release of its connection.
 func (b *branch) Leave() {
 	_ = b.begun.inner.conn.Raw(func(any) error { return driver.ErrBadConn })
 }
 
-// rollback ends the branch. A connection that may still be in it is closed, and the server
-// rolls back what is not prepared.
+// rollback ends the branch. If the connection may still be in it, rollback closes the connection,
+// and the server then rolls back a branch that is not prepared.
 func (b *branch) rollback() (err error) {
 	ctx := context.WithoutCancel(b.of.ctx)
 	if b.prepared {
@@ -178,7 +178,7 @@ func (b *branch) rollback() (err error) {
 	return b.begun.leave()
 }
 
-// decision is what an atomic transaction has done on the database that decides.
+// decision is the part of an atomic transaction on the database that decides.
 type decision struct {
 	of     *transaction
 	first  *begun
@@ -223,7 +223,8 @@ func (d *decision) Committed(ctx context.Context) (bool, error) {
 	return xa.Committed(ctx, d.first.pool, d.server, d.of.gtid)
 }
 
-// Forget implements xa.Decider. A pool may have no other connection than the session's.
+// Forget implements xa.Decider. It uses the session's connection, because the pool may have no
+// other.
 func (d *decision) Forget(ctx context.Context) {
 	ctx, done := context.WithTimeout(ctx, ending)
 	defer done()

@@ -14,17 +14,17 @@ import (
 	"github.com/shardid/shardid/sharding/internal/plan"
 )
 
-// collated are the collations of MySQL and MariaDB whose weights compare, byte by
-// byte, as the server compares the texts, by what follows the character set in their
-// names. Those with several levels of weights are missing.
+// collated lists, by character set, the suffixes of those collations of MySQL and MariaDB whose
+// weights compare byte by byte as the server compares the texts. Collations with several levels of
+// weights are not in it.
 var collated = map[string]string{
 	"utf8mb4": "general_ci unicode_ci unicode_520_ci bin nopad_bin 0900_ai_ci 0900_bin uca1400_ai_ci",
 	"utf8mb3": "general_ci unicode_ci unicode_520_ci bin nopad_bin uca1400_ai_ci",
 	"latin1":  "swedish_ci german2_ci bin",
 }
 
-// isCollated reports whether a collation is one of them. MariaDB before 10.6 says utf8
-// where others say utf8mb3.
+// isCollated reports whether a collation is one of them. MariaDB before 10.6 writes utf8 for
+// utf8mb3.
 func isCollated(name string) bool {
 	charset, rest, _ := strings.Cut(name, "_")
 	if charset == "utf8" {
@@ -33,19 +33,18 @@ func isCollated(name string) bool {
 	return slices.Contains(strings.Fields(collated[charset]), rest)
 }
 
-// pads reports whether spaces at the end of a text do not count.
+// pads reports whether a collation ignores spaces at the end of a text.
 func pads(collation string) bool {
 	return !strings.Contains(collation, "_nopad_") && !strings.Contains(collation, "_0900_")
 }
 
-// texts reads how the columns of a table compare that hold texts and members of ENUM
-// and SET, on MySQL and MariaDB.
+// texts reads how the columns of a table with texts, ENUMs and SETs compare on MySQL and MariaDB.
 func texts(ctx context.Context, pool dialect.Querier, table string, to map[string]plan.Column) (err error) {
 	type text struct {
 		column, kind, collation string
 		long                    bool
 	}
-	var found []text // before the next query, for pools of one connection
+	var found []text // read completely before the next query, for pools of one connection
 	err = dialect.Each(ctx, pool, func(rows *sql.Rows) error {
 		var t text
 		err := rows.Scan(&t.column, &t.kind, &t.collation, &t.long)
@@ -74,7 +73,7 @@ func texts(ctx context.Context, pool dialect.Querier, table string, to map[strin
 	return nil
 }
 
-// compared says how values of a type compare whose texts have such weights.
+// compared returns how values of a column type compare whose texts have these weights.
 func compared(c plan.Column, kind, collation string, weight plan.Value) plan.Column {
 	switch strings.ToLower(kind) {
 	case "enum", "set":
@@ -84,19 +83,19 @@ func compared(c plan.Column, kind, collation string, weight plan.Value) plan.Col
 		c.Value = weight
 	}
 	if weight.As == plan.Plain {
-		c.Unsorted = "weights of its collation " + collation + " are not known to compare as its texts do"
+		c.Unsorted = "it is not known whether the weights of its collation " + collation + " compare as its texts do"
 	}
 	return c
 }
 
-// wholeTexts is of how many bytes of a text the weights are asked where a server sorts by
-// all of it: so few that they fit into a packet, as a weight that does not is NULL.
+// wholeTexts is the number of bytes of a text whose weight is requested when a server sorts by the
+// whole text. It is small enough that the weight fits into a packet; otherwise the weight is NULL.
 const wholeTexts = 4096
 
-// weight returns how texts of a collation compare. A server sorts by max_sort_length bytes
-// of the weights, on MariaDB by as many of the text where each character has one weight,
-// and on MySQL by the whole text where it is not padded. By as many bytes MariaDB may
-// group them.
+// weight returns how texts of a collation compare. A server sorts by the first max_sort_length
+// bytes of the weights; MariaDB, in collations with one weight for each character, by that many
+// bytes of the text; and MySQL, in collations without padding, by the whole text. MariaDB may group
+// by as many bytes as it sorts by.
 func weight(ctx context.Context, pool dialect.Querier, collation string) (plan.Value, error) {
 	charset, _, _ := strings.Cut(collation, "_")
 	v := plan.Value{Type: merge.Type{Kind: merge.Bytes}, As: plan.Weight}
@@ -119,9 +118,9 @@ func weight(ctx context.Context, pool dialect.Querier, collation string) (plan.V
 	return v, nil
 }
 
-// postgresTypes are the columns of a table of PostgreSQL with the types that domains are
-// made of. A collation compares bytes if it is C, by its name or as that of the database,
-// or one of the provider builtin, which compares code points.
+// postgresTypes selects the columns of a table of PostgreSQL with their types, those of domains
+// resolved. A collation compares bytes if it is C, by its own name or as the database's, or if its
+// provider is builtin, which compares code points.
 const postgresTypes = `SELECT a.attname::text, b.typname::text, b.typtype::text, COALESCE(k.collisdeterministic, TRUE),
 		CASE WHEN k.collname IS NULL THEN TRUE
 			WHEN k.collprovider = 'd' THEN COALESCE(to_jsonb(d) ->> 'datlocprovider', 'c') = 'b' OR COALESCE(to_jsonb(d) ->> 'datlocprovider', 'c') = 'c' AND d.datcollate IN ('C', 'POSIX')
@@ -132,8 +131,8 @@ const postgresTypes = `SELECT a.attname::text, b.typname::text, b.typtype::text,
 		JOIN pg_database d ON d.datname = current_database() LEFT JOIN pg_collation k ON k.oid = a.attcollation
 	WHERE a.attrelid = to_regclass(quote_ident($1)) AND a.attnum > 0 AND NOT a.attisdropped`
 
-// postgresKinds are by the names of types, but for texts. float4 is missing: its sum is
-// rounded at each step.
+// postgresKinds maps the names of types other than texts. float4 is not in it, because its sum is
+// rounded at each addition.
 var postgresKinds = map[string]plan.Value{
 	"int2": {Type: merge.Type{Kind: merge.Integer}}, "int4": {Type: merge.Type{Kind: merge.Integer}}, "int8": {Type: merge.Type{Kind: merge.Integer}, Wide: true},
 	"bool": {Type: merge.Type{Kind: merge.Integer}}, "numeric": {Type: merge.Type{Kind: merge.Decimal}}, "float8": {Type: merge.Type{Kind: merge.Float}},
@@ -141,8 +140,8 @@ var postgresKinds = map[string]plan.Value{
 	"bytea": {Type: merge.Type{Kind: merge.Bytes}}, "uuid": {Type: merge.Type{Kind: merge.Bytes}},
 }
 
-// postgresColumns reads the columns of a table of PostgreSQL from its catalogue: a query
-// that fails would end the transaction in which it is asked.
+// postgresColumns reads the columns of a table of PostgreSQL from the catalogue. A query of the
+// table itself could fail, which would abort the transaction that executes it.
 func postgresColumns(ctx context.Context, pool dialect.Querier, table string) (plan.Table, error) {
 	t := plan.Table{Columns: map[string]plan.Column{}}
 	err := dialect.Each(ctx, pool, func(rows *sql.Rows) error {
@@ -161,7 +160,7 @@ func postgresColumns(ctx context.Context, pool dialect.Querier, table string) (p
 			c = postgresText(c, typ == "bpchar", deterministic, bytewise, collation)
 		default:
 			if class == "e" {
-				c.Value = plan.Value{Type: merge.Type{Kind: merge.Bytes}, Unordered: "the members of " + typ + " sort in an order of their own"}
+				c.Value = plan.Value{Type: merge.Type{Kind: merge.Bytes}, Unordered: "the members of " + typ + " sort in the order of their declaration"}
 			} else if c.Value.Type.Kind == 0 {
 				c.Unsorted = "how values of type " + typ + " compare is not known"
 			}
@@ -173,16 +172,16 @@ func postgresColumns(ctx context.Context, pool dialect.Querier, table string) (p
 	case err != nil:
 		return plan.Table{}, fmt.Errorf("columns of %s: %w", table, err)
 	case len(t.Columns) == 0:
-		return plan.Table{}, fmt.Errorf("columns of %s: there is no such table", table)
+		return plan.Table{}, fmt.Errorf("columns of %s: the table does not exist", table)
 	}
 	return t, nil
 }
 
-// postgresText says how texts compare. Those of a collation that is deterministic are
-// equal when their bytes are, whatever their order is.
+// postgresText returns how texts compare. In a deterministic collation texts are equal when their
+// bytes are, whatever their order.
 func postgresText(c plan.Column, trimmed, deterministic, bytewise bool, collation string) plan.Column {
 	if !deterministic {
-		c.Unsorted = "its collation " + collation + " takes several texts for one"
+		c.Unsorted = "its collation " + collation + " treats different texts as equal"
 		return c
 	}
 	c.Value = plan.Value{Type: merge.Type{Kind: merge.Bytes}, Texts: true}
@@ -190,7 +189,7 @@ func postgresText(c plan.Column, trimmed, deterministic, bytewise bool, collatio
 		c.Value.As = plan.Trimmed
 	}
 	if !bytewise {
-		c.Value.Unordered = "its collation " + collation + " is not C; write COLLATE \"C\" behind it, or declare the column so"
+		c.Value.Unordered = "its collation " + collation + " is not C; write COLLATE \"C\" after it, or declare the column with COLLATE \"C\""
 	}
 	return c
 }

@@ -28,16 +28,16 @@ var (
 	_ driver.Validator          = (*conn)(nil)
 )
 
-// CheckNamedValue leaves arguments as they are: the driver of the database that
-// gets the statement is asked when it is known.
+// CheckNamedValue does not convert arguments. The driver of the database that executes the
+// statement converts them once the database is known.
 func (c *conn) CheckNamedValue(a *driver.NamedValue) error { return value(a) }
 
-// Close gives back what the connection holds. database/sql has ended its transaction
+// Close releases the connections that the session holds. database/sql has ended its transaction
 // before.
 func (c *conn) Close() error { return c.leaveHome() }
 
-// IsValid is asked before the connection goes back into its pool, where it holds
-// nothing.
+// IsValid is called before the connection returns to its pool, where it must hold no other
+// connection.
 func (c *conn) IsValid() bool { return c.leaveHome() == nil }
 
 // Prepare is PrepareContext without a context.
@@ -45,18 +45,18 @@ func (c *conn) Prepare(query string) (driver.Stmt, error) {
 	return c.PrepareContext(context.Background(), query)
 }
 
-// PrepareContext returns the statement. The databases prepare it when it is
-// executed for the first time, as only its arguments tell which of them does.
+// PrepareContext returns the statement. The databases prepare it at its first execution, because
+// its arguments determine which databases execute it.
 func (c *conn) PrepareContext(_ context.Context, query string) (driver.Stmt, error) {
 	return &statement{conn: c, text: query}, nil
 }
 
-// QueryContext sends the query where its rows are.
+// QueryContext sends the query to the databases that have its rows.
 func (c *conn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
 	return c.query(ctx, nil, query, args)
 }
 
-// query is QueryContext for a statement that was prepared, or nil.
+// query implements QueryContext; st is the prepared statement, or nil.
 func (c *conn) query(ctx context.Context, st *statement, query string, args []driver.NamedValue) (driver.Rows, error) {
 	o := c.database.observe(ctx, query)
 	rows, err := follow(ctx, &c.session, o, query, args, func(p *plan.Plan, to plan.Route) (driver.Rows, error) {
@@ -75,13 +75,13 @@ func (c *conn) query(ctx context.Context, st *statement, query string, args []dr
 	return o.answered(rows, dialect.Advised(err))
 }
 
-// ExecContext sends the statement where its rows are. A query whose rows nobody
-// wants is sent to all shards that would answer.
+// ExecContext sends the statement to the databases that have its rows. A query whose rows are not
+// read is executed on all its shards.
 func (c *conn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
 	return c.exec(ctx, nil, query, args)
 }
 
-// exec is ExecContext for a statement that was prepared, or nil.
+// exec implements ExecContext; st is the prepared statement, or nil.
 func (c *conn) exec(ctx context.Context, st *statement, query string, args []driver.NamedValue) (driver.Result, error) {
 	o := c.database.observe(ctx, query)
 	if c.tx != nil && len(args) == 0 {
@@ -108,8 +108,8 @@ func (c *conn) exec(ctx context.Context, st *statement, query string, args []dri
 	return o.executed(result, dialect.Advised(err))
 }
 
-// route binds a plan. The text of a statement that stays at home is its own, and its
-// target has no database.
+// route binds a plan. A statement for the home database keeps its own text, and its target has no
+// database name.
 func (s *session) route(ctx context.Context, p *plan.Plan, query string, args []driver.NamedValue) (plan.Route, error) {
 	memory, _ := values.Get().(*[]any)
 	defer values.Put(memory)
@@ -118,7 +118,7 @@ func (s *session) route(ctx context.Context, p *plan.Plan, query string, args []
 		list = append(list, a.Value)
 	}
 	hint := sharding.HintOf(ctx)
-	r, err := p.Bind(list, hint) // which keeps none of them
+	r, err := p.Bind(list, hint) // Bind does not keep the list
 	if err == nil {
 		err = s.preview(ctx, p, r, list, hint)
 	}
@@ -135,8 +135,8 @@ func (s *session) route(ctx context.Context, p *plan.Plan, query string, args []
 	return r, numbered(ctx, p)
 }
 
-// numbered refuses ids that an adapter made for shards, where the source of a migration
-// serves again and numbers its rows itself.
+// numbered refuses ids that an adapter generated for shards if the source of a migration serves the
+// table again and numbers its rows itself.
 func numbered(ctx context.Context, p *plan.Plan) error {
 	table, column := p.Numbers()
 	if column == "" {
@@ -145,8 +145,8 @@ func numbered(ctx context.Context, p *plan.Plan) error {
 	if h := writehint.Of(ctx, table); len(h.Fresh) == 0 || !strings.EqualFold(h.Column, column) {
 		return nil
 	}
-	return &sharding.RouteError{Op: "insert", Table: table, Column: column, Err: writehint.ErrNumbered, Hint: "send it again without the ids"}
+	return &sharding.RouteError{Op: "insert", Table: table, Column: column, Err: writehint.ErrNumbered, Hint: "send the INSERT again without the ids"}
 }
 
-// values are memory for the arguments of a statement.
+// values is a pool of slices for the arguments of statements.
 var values = sync.Pool{New: func() any { return new([]any) }}

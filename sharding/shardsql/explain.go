@@ -18,49 +18,49 @@ import (
 	"github.com/shardid/shardid/sharding/internal/plan"
 )
 
-// Kind is what becomes of a statement.
+// Kind is the way in which a statement is executed.
 type Kind string
 
-// The kinds.
+// The kinds of execution.
 const (
-	Home    Kind = "home"    // the text as it is goes to the home database
-	One     Kind = "one"     // one text goes to one database: to one shard, as a rule
-	Scatter Kind = "scatter" // several shards are asked, and their answers combined
+	Home    Kind = "home"    // the unchanged text goes to the home database
+	One     Kind = "one"     // one text goes to one database, usually to one shard
+	Scatter Kind = "scatter" // several shards are queried, and their results combined
 	Several Kind = "several" // each of several shards gets its part of a write
-	Copies  Kind = "copies"  // every database's copy of a broadcast table is written
-	Lookup  Kind = "lookup"  // a lookup table is asked first, and tells which shards are; see sharding.Lookup
+	Copies  Kind = "copies"  // the copy of a broadcast table in every database is written
+	Lookup  Kind = "lookup"  // a lookup table is read first, and determines the shards; see sharding.Lookup
 	Refused Kind = "refused" // nothing is sent
 )
 
-// Explanation is what becomes of a statement with its arguments.
+// Explanation says how a statement is executed with its arguments.
 type Explanation struct {
 	Kind   Kind
-	Shards []Shard // of One, Scatter and Several, in the order in which they are asked
-	// Lookups are asked first, for rows that the statement depends on and that another
-	// shard may have: the shards where the rows belong, and then all others about what
-	// was not found, so that some may not be sent. One may ask all shards of a database,
-	// of which Target is the first. Of Lookup they are the questions to lookup tables.
+	Shards []Shard // for One, Scatter and Several, in the order of execution
+	// Lookups are the queries that precede the statement. They search for rows on which the
+	// statement depends and which another shard may have: first on the shards where the rows
+	// belong, and then, for rows not found, on all others; so some of them may not be sent. One
+	// query may cover all shards of a database, of which Target is the first. For Lookup they are
+	// the queries of lookup tables.
 	Lookups []Shard
-	// Merge says how the answers of several shards are combined.
+	// Merge says how the results of several shards are combined.
 	Merge string
-	// Fingerprint is the statement without its values, by which statements are told that
-	// differ in nothing else.
+	// Fingerprint is the statement without its values. Statements that differ only in their values
+	// have the same fingerprint.
 	Fingerprint string
-	// Err is why the statement is refused, a *sharding.RouteError as a rule.
+	// Err is the reason of a refusal, usually a *sharding.RouteError.
 	Err error
 }
 
-// Shard is what one target gets.
+// Shard is the text and the arguments for one target.
 type Shard struct {
 	Target sharding.Target // of the first sharded table that the statement names
 	Text   string
 	Args   []any
 }
 
-// Explain says what would become of a statement that is sent to db, which [OpenDB] has
-// returned, and sends nothing but the questions about columns that the first
-// statement on a table asks anyway. The error is that of reaching the database; a
-// refusal is in the Explanation.
+// Explain says how a statement that is sent to db would be executed; [OpenDB] returned db. Explain
+// sends nothing but the queries about columns which the first statement on a table sends anyway. It
+// returns an error if a database cannot be reached; a refusal is in the Explanation.
 func Explain(ctx context.Context, db *sql.DB, text string, args ...any) (e Explanation, err error) {
 	c, err := db.Conn(ctx)
 	if err != nil {
@@ -70,7 +70,7 @@ func Explain(ctx context.Context, db *sql.DB, text string, args ...any) (e Expla
 	err = c.Raw(func(raw any) error {
 		own, ok := raw.(*conn)
 		if !ok {
-			return errors.New("shardsql: Explain: the database is not one that OpenDB has returned")
+			return errors.New("shardsql: Explain: the database was not returned by OpenDB; pass one that was")
 		}
 		p, _, err := own.planned(ctx, text)
 		if err != nil {
@@ -82,10 +82,10 @@ func Explain(ctx context.Context, db *sql.DB, text string, args ...any) (e Expla
 	return e, err
 }
 
-// Plan says what would become of a statement, without any database: it takes the
-// columns that lead to shards for what their rules need, and knows of no others. So
-// it refuses what depends on the types of other columns or on unique keys, where
-// Explain may not. The dialect is "mysql", "mariadb", "sqlite" or "postgres".
+// Plan says how a statement would be executed, without a database. It assumes that the columns that
+// lead to shards have the types that their rules need, and knows no other columns. So it may refuse
+// statements that depend on the types of other columns or on unique keys, and that Explain does not
+// refuse. The dialect is "mysql", "mariadb", "sqlite" or "postgres".
 func Plan(router *sharding.Router, dialectName, text string, args ...any) (Explanation, error) {
 	d, err := dialect.Named(dialectName)
 	if err != nil {
@@ -134,7 +134,7 @@ func becomes(router *sharding.Router, p *plan.Plan, hint sharding.Hint, text str
 	return e
 }
 
-// indirect shows the questions to lookup tables.
+// indirect describes the queries of lookup tables.
 func indirect(router *sharding.Router, o *plan.Owners) Explanation {
 	e := Explanation{Kind: Lookup}
 	for _, q := range o.Asked {
@@ -142,7 +142,7 @@ func indirect(router *sharding.Router, o *plan.Owners) Explanation {
 		if t, ok := router.Table(q.Lookup.Table); ok {
 			asked.Target = t.Map.Targets()[0]
 			if len(q.Values) == 1 {
-				asked.Target, _ = t.Target(q.Values[0]) // else the first
+				asked.Target, _ = t.Target(q.Values[0]) // on an error the first target remains
 			}
 		}
 		asked.Text = "SELECT " + q.Table.Key + " FROM " + asked.Target.Table + " WHERE " + q.Lookup.Column + " IN (?" + strings.Repeat(", ?", len(q.Values)-1) + ")"
@@ -185,7 +185,7 @@ func some(args []any, which []int) []any {
 	return few
 }
 
-// divided is a write outside of a transaction.
+// divided describes a write to several shards outside of a transaction.
 func divided(router *sharding.Router, w *plan.Writes, args []any) Explanation {
 	e := Explanation{Kind: Several}
 	first := w.Parts[0].Target.DB

@@ -12,14 +12,14 @@ import (
 	"github.com/shardid/shardid/sharding/internal/plan"
 )
 
-// A table that is being migrated (see sharding.Migration) is served by its source
-// first, by its shards after the switch, and by the source again after a rollback.
-// Each of these closes the old place before it opens the new one, and nobody tells
-// this process: a statement that comes too late fails because its table is missing.
-// It has done nothing then, so it is planned and sent once more, unless its text may be
-// several statements.
+// The source of a sharding.Migration serves the table first, the shards serve it after the switch,
+// and the source serves it again after a rollback. A switch or a rollback closes the old table
+// before it opens the new one, and does not notify this process: a statement that comes too late
+// fails because its table is missing. Such a statement did nothing, so it is planned and sent
+// again, unless its text may contain several statements.
 
-// follow plans a statement and sends it, and again whenever it finds its place closed.
+// follow plans a statement and sends it, and repeats that when the statement finds its table
+// closed.
 func follow[T any](ctx context.Context, on *session, o *observation, query string, args []driver.NamedValue, send func(*plan.Plan, plan.Route) (T, error)) (T, error) {
 	for {
 		var none T
@@ -61,9 +61,8 @@ func follow[T any](ctx context.Context, on *session, o *observation, query strin
 	}
 }
 
-// planned returns the plan of a text and the snapshot that it was made for. In a
-// transaction that holds locks already nobody waits for a switch, which may be
-// waiting for these locks.
+// planned returns the plan of a text and the snapshot that it was made for. A transaction that may
+// hold locks does not wait for a switch, because the switch may wait for these locks.
 func (s *session) planned(ctx context.Context, query string) (*plan.Plan, *sharding.Snapshot, error) {
 	router := s.database.router
 	of := router.Snapshot()
@@ -81,16 +80,15 @@ func (s *session) planned(ctx context.Context, query string) (*plan.Plan, *shard
 	return p, of, err
 }
 
-// isRefusal reports whether a statement was refused, and so has done nothing.
+// isRefusal reports whether a statement was refused; it then did nothing.
 func isRefusal(err error) bool {
 	var refusal *sharding.RouteError
 	return errors.As(err, &refusal)
 }
 
-// reconsiders reports whether a statement that is refused is to be planned once more,
-// as another place serves its tables: the source accepts what shards do not. In a
-// transaction that has begun nothing is read, as it may hold the only connection of the
-// pool that would be read through.
+// reconsiders reports whether a refused statement must be planned again because another database
+// now serves its tables: the source accepts statements that shards do not. It reads no route in a
+// transaction that has begun, which may hold the only connection of the pool for that.
 func (s *session) reconsiders(ctx context.Context, p *plan.Plan, of *sharding.Snapshot) bool {
 	if !p.Routed() || s.tx.began() {
 		return false
@@ -99,9 +97,9 @@ func (s *session) reconsiders(ctx context.Context, p *plan.Plan, of *sharding.Sn
 	return err == nil && changed
 }
 
-// moved waits until another place serves the tables of a statement that failed, and
-// returns nil then, or the error that the statement ends with. A transaction that has
-// done nothing begins once more, wherever that place is.
+// moved waits until another database serves the tables of a failed statement, and then returns nil.
+// Otherwise it returns the statement's final error. A transaction that has executed nothing begins
+// again on the database that now serves the tables.
 func (s *session) moved(ctx context.Context, sent *sharding.Snapshot, failed error) error {
 	if dialect.FaultOf(failed) != dialect.NoTable || errors.Is(failed, sharding.ErrSlotMoving) {
 		return failed
@@ -121,8 +119,8 @@ func (s *session) moved(ctx context.Context, sent *sharding.Snapshot, failed err
 // began reports whether a transaction has begun on a database.
 func (t *transaction) began() bool { return t != nil && len(t.begun) > 0 }
 
-// begunOn returns the name of a database that the transaction has begun on, "" if that
-// is the home database, or none.
+// begunOn returns the name of a database on which the transaction has begun, "" if that is the home
+// database or none.
 func (t *transaction) begunOn() string {
 	if !t.began() || t.has(t.session.database.home) != nil {
 		return ""
@@ -130,15 +128,15 @@ func (t *transaction) begunOn() string {
 	return routerName(t.session.database.router, t.begun[0].pool)
 }
 
-// used notes that a statement of the transaction has been executed.
+// used records that a statement of the transaction was executed.
 func (t *transaction) used() {
 	if t != nil {
 		t.done = true
 	}
 }
 
-// restart ends a transaction that has done nothing on its database. It begins again
-// with its next statement.
+// restart ends a transaction that has executed nothing on its database. It begins again with its
+// next statement.
 func (t *transaction) restart() error {
 	begun := t.begun
 	t.begun = nil

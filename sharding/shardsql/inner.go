@@ -10,19 +10,19 @@ import (
 	"fmt"
 )
 
-// inner is a connection of a pool behind the database.
+// inner is a connection of an underlying pool.
 type inner struct {
 	conn *sql.Conn
-	kept *kept // nil where one statement has the connection, and releases it
+	kept *kept // nil if one statement has the connection, and releases it
 }
 
-// kept is what belongs to a connection that a transaction, or a session at home, holds
-// from statement to statement.
+// kept holds the prepared statements of a connection that a transaction, or a session at home,
+// holds across statements.
 type kept struct{ prepared map[preparedFor]driver.Stmt }
 
-// connect returns a connection of a pool, which is set up as the home database is. An
-// error says which database could not be reached; what a database answers later is the
-// driver's own error, as programs and libraries assert its type.
+// connect returns a connection of a pool, after a check that its settings are those of the home
+// database. If a database cannot be reached, the error names it. Later errors of a database are the
+// driver's own, because programs and libraries assert their types.
 func (d *database) connect(ctx context.Context, pool *sql.DB) (*sql.Conn, error) {
 	conn, err := pool.Conn(ctx)
 	if err != nil {
@@ -34,8 +34,8 @@ func (d *database) connect(ctx context.Context, pool *sql.DB) (*sql.Conn, error)
 	return conn, nil
 }
 
-// both joins two errors. One alone stays what it is: programs and libraries assert the
-// types of their driver's errors.
+// both joins two errors. It returns a single error unchanged, because programs and libraries assert
+// the types of their driver's errors.
 func both(err, other error) error {
 	switch {
 	case other == nil:
@@ -53,7 +53,7 @@ func (d *database) poolOrHome(name string) *sql.DB {
 	return d.router.DB(name)
 }
 
-// release gives the connection back, unless somebody holds it.
+// release returns the connection to its pool, unless a transaction or session holds it.
 func (i inner) release() error {
 	if i.kept != nil {
 		return nil
@@ -61,10 +61,11 @@ func (i inner) release() error {
 	return i.conn.Close()
 }
 
-// leave gives a connection back that was held.
+// leave returns a held connection to its pool.
 func (i inner) leave() error { return broken(both(i.forget(nil), i.conn.Close())) }
 
-// forget closes what the connection keeps for a statement, or all if that is nil.
+// forget closes the prepared statements of the connection for a statement, or all of them if of is
+// nil.
 func (i inner) forget(of *statement) error {
 	if i.kept == nil || len(i.kept.prepared) == 0 {
 		return nil
@@ -72,8 +73,8 @@ func (i inner) forget(of *statement) error {
 	return broken(i.conn.Raw(func(any) error { return i.kept.close(of) }))
 }
 
-// broken is the error of what a connection that has broken needs no more: it keeps
-// nothing, and is closed already.
+// broken returns nil for sql.ErrConnDone, and err otherwise: a broken connection is closed already,
+// so it needs no cleanup.
 func broken(err error) error {
 	if errors.Is(err, sql.ErrConnDone) {
 		return nil
@@ -81,8 +82,8 @@ func broken(err error) error {
 	return err
 }
 
-// raw is sql.Conn.Raw. One that has broken goes on saying so, as a driver's own does:
-// database/sql sends a prepared statement again, and tells the last error.
+// raw calls sql.Conn.Raw. After a connection has broken, raw returns driver.ErrBadConn each time,
+// as a driver does: database/sql sends a prepared statement again, and returns the last error.
 func (i inner) raw(f func(any) error) error {
 	err := i.conn.Raw(f)
 	if errors.Is(err, sql.ErrConnDone) {
@@ -91,7 +92,7 @@ func (i inner) raw(f func(any) error) error {
 	return err
 }
 
-// valid tells whether the driver takes its connection for one that can be used.
+// valid reports whether the driver considers its connection usable.
 func (i inner) valid() bool {
 	err := i.raw(func(raw any) error {
 		if v, ok := raw.(driver.Validator); ok && !v.IsValid() {
@@ -102,8 +103,8 @@ func (i inner) valid() bool {
 	return err == nil
 }
 
-// query returns rows that keep the connection until they are closed. of is the prepared
-// statement that asks, or nil.
+// query returns rows that hold the connection until they are closed. of is the prepared statement
+// that is executed, or nil.
 func (i inner) query(ctx context.Context, of *statement, text string, args []driver.NamedValue) (driver.Rows, error) {
 	r := &rows{inner: i}
 	err := i.raw(func(raw any) (err error) {
@@ -136,12 +137,12 @@ func (i inner) run(ctx context.Context, text string) error {
 	return err
 }
 
-// A statement for one shard is sent on the driver's own connection, as database/sql would:
-// its rows are the driver's then, and nothing is copied.
+// A statement for one shard is sent on the driver's own connection, as database/sql would send it.
+// Its rows are the driver's own, so nothing is copied.
 
-// way is how a driver is asked: for rows, or for a result.
+// way is a kind of execution by a driver: a query, or a statement without rows.
 type way[T any] struct {
-	direct    func(driver.Conn, context.Context, string, []driver.NamedValue) (T, error) // driver.ErrSkip if the driver wants it prepared
+	direct    func(driver.Conn, context.Context, string, []driver.NamedValue) (T, error) // driver.ErrSkip if the driver must prepare the text
 	statement func(driver.Stmt, context.Context, []driver.NamedValue) (T, error)
 }
 
@@ -178,15 +179,15 @@ var executing = way[driver.Result]{
 // call is a text with its arguments on a driver's connection.
 type call struct {
 	on     driver.Conn
-	kept   *kept      // of the connection, nil where nobody holds it
-	of     *statement // the prepared statement that sends it, or nil
+	kept   *kept      // of the connection; nil if it is not held
+	of     *statement // the prepared statement that is executed, or nil
 	text   string
 	args   []driver.NamedValue
 	memory *arguments
 }
 
-// send does what database/sql does with a driver's connection. own is to be closed after
-// the answer, where the driver needed a statement that nobody keeps.
+// send executes a call as database/sql does on a driver's connection. If the driver needed a
+// statement that is not kept, send returns it as own; the caller closes it after the rows.
 func send[T any](ctx context.Context, w way[T], c call) (answer T, own driver.Stmt, err error) {
 	if st := c.kept.find(c.of, c.text); st != nil {
 		answer, err = with(ctx, w, c, st)
@@ -212,7 +213,7 @@ func send[T any](ctx context.Context, w way[T], c call) (answer T, own driver.St
 	return answer, st, nil
 }
 
-// with executes a statement that is prepared.
+// with executes a prepared statement.
 func with[T any](ctx context.Context, w way[T], c call, st driver.Stmt) (answer T, err error) {
 	checked, err := c.memory.checked(c.on, st, c.args)
 	if err != nil {
@@ -231,7 +232,7 @@ func prepareRaw(ctx context.Context, on driver.Conn, text string) (driver.Stmt, 
 	return on.Prepare(text)
 }
 
-// unnamed asks a driver that knows neither names nor contexts.
+// unnamed calls a driver that supports neither named arguments nor contexts.
 func unnamed[T any](ctx context.Context, args []driver.NamedValue, ask func([]driver.Value) (T, error)) (none T, err error) {
 	if err := ctx.Err(); err != nil {
 		return none, err

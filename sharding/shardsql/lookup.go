@@ -15,11 +15,10 @@ import (
 	"github.com/shardid/shardid/sharding/internal/plan"
 )
 
-// A unique key that does not lead to the shard holds on each shard by itself. Before a
-// statement depends on it, its rows are looked for: see plan.Lookup. The look takes no
-// locks.
+// A unique key that does not lead to the shard is unique on each shard only. Before a statement
+// that depends on it, its rows are searched for: see plan.Lookup. The search takes no locks.
 
-// lookUp refuses a write that would not meet a row which another shard has.
+// lookUp refuses a write if a row on which it depends is on another shard.
 func (s *session) lookUp(ctx context.Context, p *plan.Plan, to plan.Route, args []driver.NamedValue) error {
 	table := p.Seeks()
 	if table == "" {
@@ -45,8 +44,8 @@ func unwrapped(args []driver.NamedValue) []any {
 	return values
 }
 
-// models returns what finds the rows that an UPDATE or DELETE for models names, nil for
-// another statement.
+// models returns the search for the rows that an UPDATE or DELETE of models names, nil for another
+// statement.
 func (s *session) models(ctx context.Context, p *plan.Plan, to plan.Route, args []driver.NamedValue) *plan.Lookup {
 	table := p.Names()
 	if table == "" || !writehint.Of(ctx, table).Keyed || to.Kind != plan.One && to.Kind != plan.Several {
@@ -55,13 +54,13 @@ func (s *session) models(ctx context.Context, p *plan.Plan, to plan.Route, args 
 	return p.Named(unwrapped(args), to)
 }
 
-// search asks shards for rows. It sees those of a transaction, if there is one.
+// search searches shards for rows. It sees the rows of its transaction, if it has one.
 type search struct {
 	session *session
 	tx      *transaction
 }
 
-// missed looks for named rows where a statement has touched fewer.
+// missed searches for the named rows if a statement affected fewer rows than it names.
 func (s search) missed(ctx context.Context, l *plan.Lookup, touched int64) error {
 	if l == nil || touched >= int64(l.Len()) {
 		return nil
@@ -69,9 +68,9 @@ func (s search) missed(ctx context.Context, l *plan.Lookup, touched int64) error
 	return s.seek(ctx, l)
 }
 
-// seek asks the shards where the rows should be, and then all others about the rest.
+// seek queries the shards where the rows should be, and then all others for the rows not found.
 func (s search) seek(ctx context.Context, l *plan.Lookup) error {
-	shards := 0 // that are asked
+	shards := 0 // that are queried
 	for _, elsewhere := range []bool{false, true} {
 		questions := l.Questions(elsewhere)
 		for _, q := range questions {
@@ -94,7 +93,7 @@ func (s search) seek(ctx context.Context, l *plan.Lookup) error {
 	return nil
 }
 
-// answers asks several databases at the same time, and each of them on one connection.
+// answers queries several databases at the same time, and each of them on one connection.
 func (s search) answers(ctx context.Context, questions []plan.Question) ([][][]driver.Value, error) {
 	answers, errs := make([][][]driver.Value, len(questions)), make([]error, len(questions))
 	pools := map[*sql.DB][]int{}
@@ -112,9 +111,9 @@ func (s search) answers(ctx context.Context, questions []plan.Question) ([][][]d
 	return answers, errors.Join(errs...)
 }
 
-// answer asks on the transaction's connection, so that its own rows are seen, or on one
-// of the pool where it has not begun: it does not begin with a read, after which some
-// databases refuse to write.
+// answer queries on the transaction's connection, so that it sees the transaction's own rows. On a
+// database where the transaction has not begun, it uses a connection of the pool: if the
+// transaction began with a read there, some databases would refuse its writes.
 func (s search) answer(ctx context.Context, pool *sql.DB, q plan.Question) ([][]driver.Value, error) {
 	in, err := s.session.beside(ctx, s.tx, pool)
 	var rows *heldRows

@@ -12,51 +12,51 @@ import (
 	"github.com/shardid/shardid/sharding/internal/plan"
 )
 
-// Observer is told what becomes of statements, for logs, metrics and spans; its function
-// may be nil, which costs nothing. It is called by whoever executes the statement, so by
-// several goroutines at once, and the statement goes on when it returns. It may not use
-// the connection or the transaction of the statement.
+// Observer is told about statements, for logs, metrics and spans. A nil function costs nothing. The
+// goroutine that executes the statement calls the function, so several goroutines may call it at
+// once, and the statement continues when it returns. It must not use the connection or the
+// transaction of the statement.
 type Observer struct {
-	// Statement: a statement has ended. It is called once for each: when it was refused
-	// or failed, when it was executed, and of rows when they are closed, which database/sql
-	// does behind the last one. ctx is that of the statement. BEGIN, COMMIT and ROLLBACK
-	// are no statements. One that database/sql sends again, as its connection had broken
-	// (driver.ErrBadConn), is told once more.
+	// Statement is called once for each statement that has ended: when it was refused, when it
+	// failed, when it was executed, and for a query when its rows are closed, which database/sql
+	// does after the last row. ctx is the statement's context. BEGIN, COMMIT and ROLLBACK are not
+	// statements. If database/sql sends a statement again because its connection had broken
+	// (driver.ErrBadConn), Statement is called again.
 	Statement func(ctx context.Context, s Statement)
 }
 
-// Statement is what an [Observer] is told of a statement.
+// Statement describes a statement to an [Observer].
 type Statement struct {
-	// Text is as the program wrote it, with logical names.
+	// Text is the program's text, with logical names.
 	Text string
-	// Fingerprint is the text without values: statements that differ in these alone have
-	// the same one. It is "" where the home database could not be asked how it reads SQL,
-	// and of savepoints.
+	// Fingerprint is the text without values: statements that differ only in their values have the
+	// same fingerprint. It is "" for savepoints, and if the home database could not be asked for
+	// its SQL dialect.
 	Fingerprint string
-	// Kind is Refused where the statement was refused by a *sharding.RouteError, whether it
-	// could be told from its text or was found by looking for rows, and "" where it failed
-	// before its kind was known. A savepoint is a statement at home.
+	// Kind is Refused if the statement was refused with a *sharding.RouteError, either by its text
+	// or after a search for rows. It is "" if the statement failed before its kind was known. A
+	// savepoint has the kind Home.
 	Kind Kind
 	// Table is the first table of the router that the statement names, or "".
 	Table string
-	// Targets are the shards, or the databases of the copies, that it was sent to; none
-	// of a statement at home.
+	// Targets are the shards, or the databases of the copies, to which it was sent; none for a
+	// statement at home.
 	Targets []sharding.Target
-	// Rows is how many were read, or affected.
+	// Rows is the number of rows read or affected.
 	Rows int64
-	// Retries is how often it was planned once more, as its table had moved meanwhile.
+	// Retries is how often it was planned again because its table had moved.
 	Retries int
-	// Took is the time from its begin to its end; of rows, until they were closed.
+	// Took is the time from the statement's start to its end, or until its rows were closed.
 	Took time.Duration
-	// Err is what the program got, nil if it succeeded. Rows that were left when the
-	// context ended have its error.
+	// Err is the error that the program got, nil if the statement succeeded. If the context ended
+	// before all rows were read, it is the context's error.
 	Err error
 }
 
-// observation is a statement on its way to an Observer, nil where there is none.
+// observation is a statement that will be reported to an Observer, nil if there is no Observer.
 type observation struct {
 	tell  func(ctx context.Context, s Statement)
-	ctx   context.Context //nolint:containedctx // of the statement, until its rows are closed
+	ctx   context.Context //nolint:containedctx // the statement's, needed until its rows are closed
 	begin time.Time
 	of    Statement
 }
@@ -86,7 +86,7 @@ func (o *observation) planned(p *plan.Plan, to plan.Route, d *database) {
 	o.of.Kind, o.of.Targets = kinds[to.Kind], d.targets(to)
 }
 
-// targets returns where a statement goes, nil at home.
+// targets returns the targets of a statement, nil at home.
 func (d *database) targets(to plan.Route) (all []sharding.Target) {
 	switch to.Kind {
 	case plan.One:
@@ -109,24 +109,24 @@ func (d *database) targets(to plan.Route) (all []sharding.Target) {
 
 var kinds = map[plan.Kind]Kind{plan.Home: Home, plan.One: One, plan.Scatter: Scatter, plan.Several: Several, plan.Copies: Copies}
 
-// refused notes that the statement was refused, if that is why it failed.
+// refused sets the kind Refused if err is a refusal.
 func (o *observation) refused(err error) {
 	if isRefusal(err) {
 		o.of.Kind, o.of.Targets = Refused, nil
 	}
 }
 
-// end tells the observer.
+// end calls the observer.
 func (o *observation) end(err error) {
 	o.of.Took, o.of.Err = time.Since(o.begin), err
 	o.tell(o.ctx, o.of)
 }
 
-// executed is the end of a statement without rows.
+// executed ends the observation of a statement without rows.
 func (o *observation) executed(r driver.Result, err error) (driver.Result, error) {
 	if o != nil {
 		if r != nil {
-			o.of.Rows, _ = r.RowsAffected() // some drivers cannot tell
+			o.of.Rows, _ = r.RowsAffected() // some drivers do not report it
 		}
 		o.refused(err)
 		o.end(err)
@@ -134,7 +134,7 @@ func (o *observation) executed(r driver.Result, err error) (driver.Result, error
 	return r, err
 }
 
-// answered is the end of a query that failed, and else the begin of its rows.
+// answered ends the observation of a failed query; otherwise it wraps the rows.
 func (o *observation) answered(r driver.Rows, err error) (driver.Rows, error) {
 	switch {
 	case o == nil:
@@ -147,12 +147,12 @@ func (o *observation) answered(r driver.Rows, err error) (driver.Rows, error) {
 	return &observedRows{rows: rows{Rows: r}, observation: o}, nil
 }
 
-// observedRows tell an observer when they are closed.
+// observedRows call an observer when they are closed.
 type observedRows struct {
 	rows
 
 	observation *observation
-	err         error // io.EOF behind the last row
+	err         error // io.EOF after the last row
 }
 
 func (r *observedRows) Next(dest []driver.Value) error {

@@ -13,26 +13,25 @@ import (
 	"github.com/shardid/shardid/sharding"
 )
 
-// Config says what a database is made of.
+// Config configures a database.
 type Config struct {
-	// Router knows the sharded tables and their databases. It must be given.
+	// Router knows the sharded tables and their databases. It is required.
 	Router *sharding.Router
-	// Home is the pool of all tables that the router does not know. It must be
-	// given; it may be one of the router's databases.
+	// Home is the pool of all tables that the router does not know. It is required. It may be one
+	// of the router's databases.
 	Home *sql.DB
-	// Replicas are read-only copies of the router's databases, by their names there.
-	// Queries about rows of shards go to the copies in turn, one shard's as well as
-	// those of several. The database itself answers in transactions, queries that lock
-	// rows, those with [sharding.Primary] in their context, and those about tables that
-	// the source of a [sharding.Migration] serves. Copies are behind their database by
-	// as much as it takes them to follow. Defaults to none.
+	// Replicas are read-only copies of the router's databases, by the router's names of the
+	// databases. Queries of sharded tables use the copies in turn, whether they read one shard or
+	// several. The database itself executes transactions, queries that lock rows, queries with
+	// [sharding.Primary] in their context, and queries of tables that the source of a
+	// [sharding.Migration] serves. Copies lag behind their database. Defaults to none.
 	Replicas map[string][]*sql.DB
-	// Observer is told what becomes of each statement. Defaults to nobody.
+	// Observer is told about each statement. Defaults to none.
 	Observer Observer
 }
 
-// Check returns everything that is wrong with c. What [OpenDB] makes of such a c fails
-// with the same error, whatever it is asked.
+// Check returns all errors of the configuration. If [OpenDB] is called with an invalid Config,
+// every operation of its database returns this error.
 func (c Config) Check() error {
 	var errs []error
 	if c.Router == nil {
@@ -49,9 +48,9 @@ func (c Config) Check() error {
 	return nil
 }
 
-// OpenDB returns the database. It sends nothing yet. The limits of its own pool
-// (SetMaxOpenConns and its like) bound how many statements work at the same time;
-// an idle connection of it holds none of the pools behind it.
+// OpenDB returns the database. It sends nothing yet. The limits of its own pool (SetMaxOpenConns
+// and similar) bound the number of simultaneous statements. An idle connection of it holds no
+// connection of the underlying pools.
 func OpenDB(c Config) *sql.DB {
 	if err := c.Check(); err != nil {
 		return sql.OpenDB(unusable{err})
@@ -59,11 +58,11 @@ func OpenDB(c Config) *sql.DB {
 	return sql.OpenDB(&connector{database: newDatabase(c)})
 }
 
-// database is what all connections share.
+// database is the state that all connections share.
 type database struct {
 	router   *sharding.Router
 	home     *sql.DB
-	homeName string // by which the router knows the home pool, or ""
+	homeName string // the router's name of the home pool, or ""
 	replicas replicas
 	prepared prepared
 	plans    plans
@@ -73,11 +72,11 @@ type database struct {
 	lookups  lookups
 	deciders deciders
 	observer Observer
-	// migration is the one whose statements are previewed, or nil.
+	// migration is the migration whose statements are previewed, or nil.
 	migration *sharding.Migration
 
-	asking turn    // the home database how it reads SQL
-	server *server // nil until a connection has asked
+	asking turn    // held while the home database is asked for its dialect
+	server *server // nil until the home database was asked
 }
 
 func newDatabase(c Config) *database {
@@ -86,7 +85,7 @@ func newDatabase(c Config) *database {
 	}
 }
 
-// routerName returns the name under which a router knows a pool, or "".
+// routerName returns the router's name of a pool, or "".
 func routerName(r *sharding.Router, pool *sql.DB) string {
 	for _, name := range r.Databases() {
 		if r.DB(name) == pool {
@@ -109,8 +108,8 @@ func (d *database) shortNameOf(pool *sql.DB) string {
 	return cmp.Or(routerName(d.router, pool), "home")
 }
 
-// connector makes connections. They cost nothing: each takes one from the pools
-// behind it when a statement needs it.
+// connector creates connections. They cost nothing: each takes a connection of the underlying pools
+// when a statement needs it.
 type connector struct{ database *database }
 
 var _ driver.Connector = (*connector)(nil)
@@ -120,17 +119,17 @@ func (c *connector) Connect(context.Context) (driver.Conn, error) {
 	return &conn{session{database: c.database}}, nil
 }
 
-// Driver returns the driver of the home pool, by which libraries tell the dialect.
+// Driver returns the driver of the home pool, from which libraries recognise the dialect.
 func (c *connector) Driver() driver.Driver { return c.database.home.Driver() }
 
-// unusable is what stands for a database whose Config is wrong.
+// unusable replaces a database whose Config is invalid.
 type unusable struct{ err error }
 
-// Connect returns what is wrong.
+// Connect returns the error of the Config.
 func (u unusable) Connect(context.Context) (driver.Conn, error) { return nil, u.err }
 
 // Driver returns u.
 func (u unusable) Driver() driver.Driver { return u }
 
-// Open returns what is wrong.
+// Open returns the error of the Config.
 func (u unusable) Open(string) (driver.Conn, error) { return nil, u.err }

@@ -19,19 +19,19 @@ import (
 	"github.com/shardid/shardid/sharding/internal/plan"
 )
 
-// Lookup tables say which sharding keys own the values of a column: see
-// [sharding.Lookup], and package owner for the order in which they are kept. They are
-// asked and written with statements of their own, which are routed as all others are.
+// Lookup tables map the values of a column to the sharding keys of their rows: see
+// [sharding.Lookup]. Package owner documents the order in which their entries are written. The
+// statements that read and write lookup tables are routed like all others.
 
 const (
-	mostOwners = 1000   // keys of some values: a query for more goes to all shards
+	mostOwners = 1000   // sharding keys of the values of a query; a query with more goes to all shards
 	mostRows   = 10_000 // rows of one write whose values are read before or after it
-	// tidying is how long those that have committed work on entries that nobody needs
-	// any more: they do no harm.
+	// tidying limits the time for deleting stale entries after a commit. Entries that remain are
+	// harmless.
 	tidying = time.Second
 )
 
-// bound returns the plan with what lookup tables say, and where it leads.
+// bound returns the plan with the results of lookup tables, and its route.
 func (s *session) bound(ctx context.Context, p *plan.Plan, query string, args []driver.NamedValue) (*plan.Plan, plan.Route, error) {
 	led, err := s.led(ctx, p, args)
 	if err != nil {
@@ -41,7 +41,7 @@ func (s *session) bound(ctx context.Context, p *plan.Plan, query string, args []
 	return led, to, err
 }
 
-// led returns the plan with what lookup tables say of the values in its conditions.
+// led returns the plan with the results of lookup tables for the values in its conditions.
 func (s *session) led(ctx context.Context, p *plan.Plan, args []driver.NamedValue) (*plan.Plan, error) {
 	if !plan.Owned(p) {
 		return p, nil
@@ -85,18 +85,18 @@ func (s *session) writing(ctx context.Context, st *statement, p *plan.Plan, to p
 	return w, nil
 }
 
-// keeper is who asks and writes lookup tables: a session, in a transaction or in none.
+// keeper reads and writes lookup tables for a session, inside a transaction or without one.
 type keeper struct {
 	session *session
 	tx      *transaction
 }
 
-// owners returns the keys that own some values; known is false where there are too many, or
-// where nobody knows where to ask.
+// owners returns the sharding keys of the rows with these values. known is false if there are too
+// many, or if the values lead to no table.
 func (k keeper) owners(ctx context.Context, q plan.Asked) (keys []any, known bool, err error) {
 	pools, err := byPool(k.session.database, q.Lookup, q.Values, func(v any) any { return v })
 	if err != nil {
-		return nil, false, nil //nolint:nilerr // such a value is looked for everywhere
+		return nil, false, nil //nolint:nilerr // all shards are queried for such a value
 	}
 	for _, of := range pools {
 		some, more, err := k.table(q.Table, q.Lookup, of.pool).Owners(ctx, of.items, mostOwners)
@@ -108,14 +108,15 @@ func (k keeper) owners(ctx context.Context, q plan.Asked) (keys []any, known boo
 	return keys, len(keys) <= mostOwners, nil
 }
 
-// ofPool is what concerns one database with a lookup table, or a part of it.
+// ofPool has the items that belong to one database with a lookup table, or with a part of it.
 type ofPool[T any] struct {
 	pool  *sql.DB
 	at    string // the physical table
 	items []T
 }
 
-// byPool groups items by where the lookup table has their values.
+// byPool groups items by the database and physical table in which the lookup table has their
+// values.
 func byPool[T any](d *database, l *sharding.Lookup, items []T, value func(T) any) (all []ofPool[T], err error) {
 	of, sharded := d.router.Snapshot().Lookup(l.Table)
 	for _, item := range items {
@@ -135,7 +136,7 @@ func byPool[T any](d *database, l *sharding.Lookup, items []T, value func(T) any
 	return all, nil
 }
 
-// table returns a lookup table as far as one database has it.
+// table returns the part of a lookup table that one database has.
 func (k keeper) table(of *sharding.Table, l *sharding.Lookup, pool *sql.DB) *owner.SQL {
 	b := lookupRunner{database: k.session.database, home: k.session.home, aside: k.session.aside}
 	if k.tx.has(pool) != nil {
@@ -154,9 +155,9 @@ func (k keeper) table(of *sharding.Table, l *sharding.Lookup, pool *sql.DB) *own
 	}
 }
 
-// foreign refuses to ask whether a row has its value still, where the transaction may have
-// taken it from that row: a rollback would give it back, and not undo what is done on the
-// strength of the answer, as the lookup table is in another database.
+// foreign returns an error if the transaction may have taken the value from the row that is about
+// to be checked, and the lookup table is in another database. A rollback would restore the row's
+// value, but would not undo the change of the lookup table that relied on the check.
 func (k keeper) foreign(of *sharding.Table, at sharding.Target, key any) error {
 	slot, err := of.Slot(key)
 	pool := k.session.database.poolOrHome(at.DB)
@@ -166,12 +167,12 @@ func (k keeper) foreign(of *sharding.Table, at sharding.Target, key any) error {
 	if !slices.ContainsFunc(k.tx.owners.freed, func(f freed) bool { return f.pool == pool && f.table == of.Name && (f.all || f.slot == slot) }) {
 		return nil
 	}
-	return &sharding.RouteError{Op: "write", Table: of.Name, Err: fmt.Errorf("%w: the transaction may have taken a value from its owner, which has it again after a rollback", sharding.ErrLookup),
+	return &sharding.RouteError{Op: "write", Table: of.Name, Err: fmt.Errorf("%w: the transaction may have taken a value from its owner, and a rollback would give it back", sharding.ErrLookup),
 		Hint: "commit before another row gets the value"}
 }
 
-// on calls f with a connection to the database of a target: that of the transaction, so that
-// its own rows are seen and not waited for.
+// on calls f with a connection to the target's database. It uses the transaction's connection if
+// there is one, which sees the transaction's own rows and does not wait for their locks.
 func (k keeper) on(ctx context.Context, at sharding.Target, f func(owner.Shard) error) error {
 	pool := k.session.database.poolOrHome(at.DB)
 	if b := k.tx.has(pool); b != nil {
@@ -189,14 +190,14 @@ func (k keeper) on(ctx context.Context, at sharding.Target, f func(owner.Shard) 
 	return both(err, in.leave())
 }
 
-// shardConn is a connection to a database with shards, which stays open.
+// shardConn is a connection to a database with shards. It is not closed.
 type shardConn struct {
 	inner
 
 	own bool
 }
 
-// Own says that it is the transaction's.
+// Own reports whether it is the transaction's connection.
 func (c shardConn) Own() bool { return c.own }
 
 // Exec executes a text with physical names.
@@ -225,19 +226,19 @@ func valued(args []any) []driver.NamedValue {
 	return all
 }
 
-// lookupRunner sends statements about a lookup table: in the transaction, if it has begun on the
-// database of the table, and by themselves otherwise.
+// lookupRunner executes statements on a lookup table: in the transaction if that has begun on the
+// table's database, and separately otherwise.
 type lookupRunner struct {
 	database *database
 	tx       *transaction
-	home     inner // that a session holds
+	home     inner // of the session
 	aside    map[*sql.DB]inner
 }
 
-// session calls f with a connection of the database that is as the caller's.
+// session calls f with an outer connection that uses the caller's connections.
 func (b lookupRunner) session(ctx context.Context, f func(context.Context, *conn) error) error {
 	c := &conn{session{database: b.database, tx: b.tx, home: b.home, aside: b.aside}}
-	err := f(sharding.Primary(sharding.AllShards(ctx)), c) // whatever the context says of the statement
+	err := f(sharding.Primary(sharding.AllShards(ctx)), c) // the context's hints concern the caller's statement
 	if b.home.conn == nil {
 		err = both(err, c.leaveHome())
 	}
@@ -274,16 +275,16 @@ func (b lookupRunner) Query(ctx context.Context, text string, args ...any) (all 
 	return all, err
 }
 
-// keeping is a write on its way, for which lookup tables are kept.
+// keeping is a write for which lookup tables are maintained.
 type keeping struct {
 	of      *plan.Keeping
 	session *session
 	args    []driver.NamedValue
-	had     [][]owner.Entry // of each of Kept: what rows had before
+	had     [][]owner.Entry // for each element of Kept, the entries of the rows before the write
 	known   bool            // had is complete
 }
 
-// after returns what notes the values that rows have, and then does what is to be done.
+// after returns a function that records the present values of the rows, and then calls do.
 func after[T any](k *keeping, do func(inner, context.Context, participant) (T, error)) func(inner, context.Context, participant) (T, error) {
 	if k == nil {
 		return do
@@ -296,13 +297,13 @@ func after[T any](k *keeping, do func(inner, context.Context, participant) (T, e
 	}
 }
 
-// before notes the values that rows have which an UPDATE or DELETE changes.
+// before records the values of the rows that an UPDATE or DELETE changes.
 func (k *keeping) before(ctx context.Context, in inner, l participant) error {
 	text, args, ok := k.of.Before(l.target, mostRows+1)
 	if k.known = ok; !ok {
 		return nil
 	}
-	if k.session.database.server.Name() == "sqlite" { // so that it reads what nobody may change any more
+	if k.session.database.server.Name() == "sqlite" { // takes the write lock, so that the rows do not change after they are read
 		if err := in.run(ctx, "DELETE FROM "+k.session.database.server.Quote(l.target.Table)+" WHERE 1 = 0"); err != nil {
 			return err
 		}
@@ -311,7 +312,7 @@ func (k *keeping) before(ctx context.Context, in inner, l participant) error {
 	if err != nil {
 		return err
 	}
-	if len(rows.rows) > mostRows { // some entries are left over
+	if len(rows.rows) > mostRows { // some stale entries will remain
 		k.known = false
 		return nil
 	}
@@ -325,7 +326,7 @@ func (k *keeping) before(ctx context.Context, in inner, l participant) error {
 	return nil
 }
 
-// enter enters the values that rows have got, before the transaction commits.
+// enter inserts the entries of the new values, before the transaction commits.
 func (k *keeping) enter(ctx context.Context, t *transaction, participants []participant) error {
 	if k == nil {
 		return nil
@@ -350,7 +351,7 @@ func (k *keeping) enter(ctx context.Context, t *transaction, participants []part
 	return nil
 }
 
-// free notes of which slots rows may have lost values.
+// free records the slots whose rows may have lost values.
 func (k *keeping) free(t *transaction, participants []participant) error {
 	if !k.of.Frees {
 		return nil
@@ -378,7 +379,7 @@ func (k *keeping) free(t *transaction, participants []participant) error {
 
 func textOf(v any) string { return plan.Text([]driver.Value{v}) }
 
-// entries returns the entries that rows need, each once.
+// entries returns the entries that the rows need, without duplicates.
 func (k *keeping) entries(ctx context.Context, t *transaction, i int, participants []participant) (all []owner.Entry, err error) {
 	kept := k.of.Kept[i]
 	seen := map[string]bool{}
@@ -394,7 +395,7 @@ func (k *keeping) entries(ctx context.Context, t *transaction, i int, participan
 	if !kept.Sets || kept.Set == nil {
 		return all, nil
 	}
-	for _, e := range k.had[i] { // whose value stays
+	for _, e := range k.had[i] { // rows that keep their value need no new entry
 		if textOf(e.Value) == textOf(kept.Set) {
 			seen[plan.Text([]driver.Value{kept.Set, e.Key})] = true
 		}
@@ -415,7 +416,7 @@ func (k *keeping) entries(ctx context.Context, t *transaction, i int, participan
 	return all, nil
 }
 
-// reserve enters entries where the lookup table has them.
+// reserve inserts entries into the databases that have the lookup table.
 func (k *keeping) reserve(ctx context.Context, t *transaction, l *sharding.Lookup, entries []owner.Entry) error {
 	pools, err := byPool(k.session.database, l, entries, func(e owner.Entry) any { return e.Value })
 	if err != nil {
@@ -426,7 +427,7 @@ func (k *keeping) reserve(ctx context.Context, t *transaction, l *sharding.Looku
 		if err := k.hold(ctx, t, table, of.items); err != nil {
 			return err
 		}
-		if !table.Locks { // else a rollback undoes it
+		if !table.Locks { // otherwise a rollback undoes it
 			for _, e := range of.items {
 				t.owners.got = append(t.owners.got, leftover{k.of.Table, l, e})
 			}
@@ -440,7 +441,7 @@ func (k *keeping) reserve(ctx context.Context, t *transaction, l *sharding.Looku
 	return nil
 }
 
-// hold has those who look for the rows of these entries wait for the transaction.
+// hold makes other sessions that search for the rows of these entries wait for the transaction.
 func (k *keeping) hold(ctx context.Context, t *transaction, table *owner.SQL, entries []owner.Entry) error {
 	keys := map[*begun][]any{}
 	for _, e := range entries {
@@ -459,21 +460,20 @@ func (k *keeping) hold(ctx context.Context, t *transaction, table *owner.SQL, en
 	return nil
 }
 
-// ownership is what a transaction has done about lookup tables.
+// ownership records what a transaction has changed in lookup tables.
 type ownership struct {
-	got, lost []leftover // what its rows got, by themselves, and what they had
+	got, lost []leftover // entries inserted outside of the transaction, and entries that the rows no longer need
 	freed     []freed
 }
 
-// leftover is an entry that may be without a row when a transaction has ended.
+// leftover is an entry that may have no row after the end of a transaction.
 type leftover struct {
 	table  *sharding.Table
 	lookup *sharding.Lookup
 	entry  owner.Entry
 }
 
-// freed is a slot of a table, or all slots that a database has, of which rows may have lost
-// values.
+// freed is a slot of a table, or all slots of a database, whose rows may have lost values.
 type freed struct {
 	pool  *sql.DB
 	table string
@@ -481,8 +481,8 @@ type freed struct {
 	all   bool
 }
 
-// tidy removes entries that nobody needs, behind the end of the transaction. What is not
-// done in time, or fails, is left over: readers find no row by it, and writers replace it.
+// tidy deletes stale entries after the end of the transaction. Entries that it cannot delete in
+// time remain: readers find no row by them, and writers replace them.
 func (t *transaction) tidy(committed bool) {
 	all := t.owners.lost
 	if !committed {
@@ -505,11 +505,11 @@ func (t *transaction) tidy(committed bool) {
 	}
 }
 
-// lookups are the lookup tables that were found to be made as their columns are.
+// lookups caches which lookup tables were found to match their columns.
 type lookups struct{ checked sync.Map } // of their names
 
-// check refuses a lookup table that would not tell the same values for equal as the column
-// does, or would not keep them unique.
+// check refuses a lookup table that compares values differently than the column does, or that does
+// not keep unique values unique.
 func (c *lookups) check(ctx context.Context, s *session, t *sharding.Table, l *sharding.Lookup) error {
 	if _, done := c.checked.Load(l.Table); done {
 		return nil
@@ -520,15 +520,15 @@ func (c *lookups) check(ctx context.Context, s *session, t *sharding.Table, l *s
 	}
 	if what != "" {
 		return &sharding.RouteError{Op: "lookup in " + l.Table + " for", Table: t.Name, Column: l.Column, Err: fmt.Errorf("%w: %s", sharding.ErrLookup, what),
-			Hint: "make it by gormplugin.Migrate, lookups.Create or shardid lookup create"}
+			Hint: "create it with gormplugin.Migrate, lookups.Create or shardid lookup create"}
 	}
-	// Its columns are read now: a statement about it may hold connections that others wait for.
+	// Its columns are read now, because a later statement on it may hold connections that others wait for.
 	s.database.schema(ctx, s.database.server, s.database.router.Snapshot(), []string{l.Table}, s.on)
 	c.checked.Store(l.Table, true)
 	return nil
 }
 
-// unlike returns what is wrong with a lookup table, or "".
+// unlike returns the difference between a lookup table and its column, or "".
 func (d *database) unlike(ctx context.Context, s *session, t *sharding.Table, l *sharding.Lookup) (string, error) {
 	snapshot := d.router.Snapshot()
 	of, first := t.Map.Targets()[0], sharding.Target{Table: l.Table}
@@ -551,7 +551,7 @@ func (d *database) unlike(ctx context.Context, s *session, t *sharding.Table, l 
 		case is != as:
 			return fmt.Sprintf("column %s is %s in %s and %s in %s, or they have other collations", column, is.Type, t.Name, as.Type, l.Table), nil
 		case isSharded && column == l.Column && is.Collation != "":
-			return fmt.Sprintf("column %s takes texts of different bytes for equal, and %s is sharded by them", column, l.Table), nil
+			return fmt.Sprintf("column %s treats texts of different bytes as equal, and %s is sharded by them", column, l.Table), nil
 		}
 	}
 	return d.unkept(ctx, row, entry, of, first, t, l)
@@ -564,7 +564,7 @@ func orMissing(err error, at sharding.Target, column string) error {
 	return fmt.Errorf("shardsql: %s has no column %s, or does not exist", at, column)
 }
 
-// unkept returns which unique key is missing, or "".
+// unkept returns the missing unique key, or "".
 func (d *database) unkept(ctx context.Context, row, entry dialect.Querier, of, first sharding.Target, t *sharding.Table, l *sharding.Lookup) (string, error) {
 	want := []string{strings.ToLower(l.Column)}
 	if l.Unique {
@@ -573,7 +573,7 @@ func (d *database) unkept(ctx context.Context, row, entry dialect.Querier, of, f
 			return "", err
 		}
 		if !slices.ContainsFunc(keys, func(key []string) bool { return slices.Equal(key, want) }) {
-			return fmt.Sprintf("column %s is unique on no shard; make a unique index on it in each", l.Column), nil
+			return fmt.Sprintf("column %s has no unique index on the shards; create one on each", l.Column), nil
 		}
 	} else {
 		want = append(want, strings.ToLower(t.Key))

@@ -13,11 +13,11 @@ import (
 	"github.com/shardid/shardid/sharding/internal/plan"
 )
 
-// plans keeps plans by their texts. A plan belongs to one snapshot of the router:
-// when there is another one, all go. Texts that are long are seldom sent twice, and
-// are not kept. The others are of two generations: when the young ones are many, the
-// old ones go, and those become the old. What is asked for is young again, so lists
-// and batches of every length push out each other, and not what is sent often.
+// plans caches plans by their texts. A plan belongs to one snapshot of the router; a new snapshot
+// empties the cache. Long texts are not cached, because they are seldom sent twice. The others are
+// in two generations. When the young generation is full, the old one is dropped and the young one
+// becomes old. A text that is used becomes young again. So lists and batches of varying lengths
+// displace each other, but not the texts that are sent often.
 type plans struct {
 	mu         sync.RWMutex
 	snapshot   *sharding.Snapshot
@@ -25,9 +25,9 @@ type plans struct {
 	bytes      int // of the young texts
 }
 
-// A plan takes up to 60 bytes for a byte of its text, where that is a list of values.
+// A plan takes up to 60 bytes for each byte of its text, if the text is a list of values.
 const (
-	maxText  = 16 << 10 // bytes of a text that is kept
+	maxText  = 16 << 10 // bytes of the longest text that is cached
 	maxYoung = 1 << 19  // bytes of the texts of a generation
 )
 
@@ -57,7 +57,7 @@ func (p *plans) keep(s *sharding.Snapshot, text string, made *plan.Plan) {
 	switch {
 	case p.snapshot != s:
 		p.snapshot, p.young, p.old, p.bytes = s, map[string]*plan.Plan{}, nil, 0
-	case p.young[text] != nil: // somebody else was faster
+	case p.young[text] != nil: // another goroutine was faster
 		return
 	case p.bytes+len(text) > maxYoung:
 		p.young, p.old, p.bytes = map[string]*plan.Plan{}, p.young, 0
@@ -87,8 +87,7 @@ func (d *database) plan(ctx context.Context, s *sharding.Snapshot, text string, 
 	return p, nil
 }
 
-// concerns reports whether one of the tables is sharded, or has copies that may be
-// written.
+// concerns reports whether one of the tables is sharded, or is a broadcast table.
 func concerns(s *sharding.Snapshot, st *sqlparse.Statement) bool {
 	return slices.ContainsFunc(st.Names, func(name string) bool {
 		_, ok := s.Lookup(name)

@@ -18,7 +18,7 @@ import (
 type statement struct {
 	conn  *conn
 	text  string
-	inner map[preparedAs]*shared // by where and as what the databases prepared it
+	inner map[preparedAs]*shared // what the databases prepared, by pool and text
 }
 
 var (
@@ -27,18 +27,18 @@ var (
 	_ driver.NamedValueChecker = (*statement)(nil)
 )
 
-// NumInput is unknown: the inner driver counts.
+// NumInput returns -1: the inner driver counts the parameters.
 func (s *statement) NumInput() int { return -1 }
 
-// CheckNamedValue leaves arguments to the inner driver.
+// CheckNamedValue leaves the conversion to the inner driver.
 func (s *statement) CheckNamedValue(a *driver.NamedValue) error { return value(a) }
 
-// QueryContext sends the query where its rows are.
+// QueryContext sends the query to the databases that have its rows.
 func (s *statement) QueryContext(ctx context.Context, args []driver.NamedValue) (driver.Rows, error) {
 	return s.conn.query(ctx, s, s.text, args)
 }
 
-// ExecContext sends the statement where its rows are.
+// ExecContext sends the statement to the databases that have its rows.
 func (s *statement) ExecContext(ctx context.Context, args []driver.NamedValue) (driver.Result, error) {
 	return s.conn.exec(ctx, s, s.text, args)
 }
@@ -61,18 +61,18 @@ func named(args []driver.Value) []driver.NamedValue {
 	return all
 }
 
-// maxPrepared is how many texts are kept prepared for a database. Others are sent as
-// statements are that nobody has prepared.
+// maxPrepared is the largest number of texts that are kept prepared for a database. Other texts are
+// sent unprepared.
 const maxPrepared = 1000
 
-// prepared are the statements that outer statements have prepared, one for each text of
-// a pool, which prepares it on its connections as they come and go.
+// prepared holds the statements that outer statements have prepared, one for each text of a pool.
+// The pool prepares it on its connections as needed.
 type prepared struct {
 	mu  sync.Mutex
 	all map[*sql.DB]map[string]*shared
 }
 
-// shared is what the outer statements of one text have in common.
+// shared is the state that the outer statements of one text share.
 type shared struct {
 	pool  *sql.DB
 	text  string
@@ -82,7 +82,7 @@ type shared struct {
 	st        *sql.Stmt // nil before it was prepared
 }
 
-// join returns what is shared for a text, nil where there are too many.
+// join returns the shared statement of a text, nil if there are too many.
 func (p *prepared) join(pool *sql.DB, text string) *shared {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -106,7 +106,7 @@ func (p *prepared) join(pool *sql.DB, text string) *shared {
 	return s
 }
 
-// leave is called once for each join. The last one closes the statement.
+// leave must be called once for each join. The last call closes the statement.
 func (p *prepared) leave(s *shared) error {
 	p.mu.Lock()
 	s.users--
@@ -115,7 +115,7 @@ func (p *prepared) leave(s *shared) error {
 		delete(p.all[s.pool], s.text)
 	}
 	p.mu.Unlock()
-	if !last || s.st == nil { // nobody else has s any more
+	if !last || s.st == nil { // no other goroutine uses s any more
 		return nil
 	}
 	return s.st.Close()
@@ -136,9 +136,9 @@ func (s *shared) prepared(ctx context.Context) (*sql.Stmt, error) {
 	return s.st, nil
 }
 
-// in returns what the database of a route has prepared, or nil where the statement goes to
-// a connection: one that nobody has prepared, that of a transaction or session, or one
-// that begins a session at home.
+// in returns the statement that the database of a route has prepared. It returns nil if the
+// statement must be sent on a connection: if it is not prepared, if a transaction or session holds
+// the connection, or if it begins a session at home.
 func (s *statement) in(ctx context.Context, pool *sql.DB, to plan.Route) (*sql.Stmt, error) {
 	if s == nil {
 		return nil, nil //nolint:nilnil // said above
@@ -185,16 +185,16 @@ func (s *statement) Close() error {
 	return errors.Join(errs...)
 }
 
-// preparedFor is what a text was prepared for.
+// preparedFor is the key of a prepared text.
 type preparedFor struct {
 	statement *statement
 	text      string
 }
 
-// maxKept is how many statements are kept prepared on a connection that is held.
+// maxKept is the largest number of statements that are kept prepared on a held connection.
 const maxKept = 100
 
-// find returns what is prepared for a statement, nil if nothing is.
+// find returns the prepared statement of a text, nil if there is none.
 func (k *kept) find(of *statement, text string) driver.Stmt {
 	if k == nil || of == nil {
 		return nil
@@ -202,8 +202,8 @@ func (k *kept) find(of *statement, text string) driver.Stmt {
 	return k.prepared[preparedFor{of, text}]
 }
 
-// keep reports whether st stays prepared until its statement is closed, or nobody holds
-// the connection any more.
+// keep reports whether st stays prepared until its outer statement is closed or the connection is
+// no longer held.
 func (k *kept) keep(of *statement, text string, st driver.Stmt) bool {
 	if k == nil || of == nil || len(k.prepared) >= maxKept {
 		return false
@@ -215,7 +215,7 @@ func (k *kept) keep(of *statement, text string, st driver.Stmt) bool {
 	return true
 }
 
-// close closes what is prepared for a statement, or all if that is nil.
+// close closes the prepared statements of an outer statement, or all if of is nil.
 func (k *kept) close(of *statement) error {
 	var errs []error
 	for key, st := range k.prepared {
@@ -227,7 +227,7 @@ func (k *kept) close(of *statement) error {
 	return errors.Join(errs...)
 }
 
-// asked returns the arguments as database/sql takes them.
+// asked returns the arguments in the form that database/sql takes.
 func asked(args []driver.NamedValue) []any {
 	list := make([]any, len(args))
 	for i, a := range args {
@@ -239,19 +239,18 @@ func asked(args []driver.NamedValue) []any {
 }
 
 func queryPrepared(ctx context.Context, st *sql.Stmt, args []driver.NamedValue) (driver.Rows, error) {
-	rows, err := st.QueryContext(ctx, asked(args)...) //nolint:rowserrcheck // by who reads them
+	rows, err := st.QueryContext(ctx, asked(args)...) //nolint:rowserrcheck // the reader of the rows checks it
 	if err != nil {
 		return nil, err
 	}
 	read := &preparedRows{Rows: rows}
 	if err := read.describe(); err != nil {
-		return nil, both(err, rows.Close()) //nolint:sqlclosecheck // others keep them
+		return nil, both(err, rows.Close()) //nolint:sqlclosecheck // others use them
 	}
 	return read, nil
 }
 
-// preparedRows are rows of database/sql, which keep their connection until they are
-// closed.
+// preparedRows are rows of database/sql. They hold their connection until they are closed.
 type preparedRows struct {
 	*sql.Rows
 	names []string
@@ -292,8 +291,8 @@ func (r *preparedRows) Next(dest []driver.Value) error {
 	return nil
 }
 
-// HasNextResultSet is asked behind the last row, where database/sql has closed the rows
-// unless there are others.
+// HasNextResultSet is called after the last row. database/sql has then closed the rows unless there
+// is another result set.
 func (r *preparedRows) HasNextResultSet() bool {
 	_, closed := r.Rows.Columns()
 	return closed == nil

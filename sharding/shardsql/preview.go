@@ -14,8 +14,8 @@ import (
 	"github.com/shardid/shardid/sharding/internal/plan"
 )
 
-// While the source of a migration serves a table, each statement about it is also planned
-// as it will be after the switch, for Migration.Preview and Migration.Strict.
+// While the source of a migration serves a table, each statement on the table is also planned as it
+// will be executed after the switch, for Migration.Preview and Migration.Strict.
 
 // previewing returns the migration whose statements are previewed, or nil.
 func previewing(r *sharding.Router) *sharding.Migration {
@@ -25,8 +25,8 @@ func previewing(r *sharding.Router) *sharding.Migration {
 	return nil
 }
 
-// preview notes what becomes of a statement after the switch. The error is that of a
-// strict migration, in place of the statement's answer.
+// preview reports how a statement will be executed after the switch. Its error is the refusal by a
+// strict migration.
 func (s *session) preview(ctx context.Context, p *plan.Plan, to plan.Route, args []any, hint sharding.Hint) error {
 	m := s.database.migration
 	if m == nil || hint.Unsharded || s.database.router.Snapshot().Switched() == nil {
@@ -50,7 +50,7 @@ func (s *session) preview(ctx context.Context, p *plan.Plan, to plan.Route, args
 	return strict(err)
 }
 
-// strict is a refusal that the source would not have made.
+// strict marks a refusal that the source would not have returned.
 func strict(err error) error {
 	var refusal *sharding.RouteError
 	if !errors.As(err, &refusal) {
@@ -61,15 +61,15 @@ func strict(err error) error {
 	return &early
 }
 
-// ahead returns what becomes of a statement after the switch, and why it is refused. next
-// is its plan, nil of a statement about other tables in a transaction.
+// ahead returns how a statement will be executed after the switch, or why it will be refused. next
+// is its plan; it is nil for a statement in a transaction that is about other tables.
 func (s *session) ahead(ctx context.Context, next *plan.Plan, to plan.Route, args []any, hint sharding.Hint) (sharding.Change, error) {
 	var err error
 	completes := next != nil && writehint.Of(ctx, to.Target.Table).Completes
 	if next != nil {
 		to, err = next.Bind(args, hint)
 	}
-	// What the adapter gives the statement from the switch on leads it to one shard.
+	// From the switch on, the adapter adds a condition that leads to one shard.
 	if completes && (to.Kind == plan.Scatter || errors.Is(err, sharding.ErrNotNumbered) || errors.Is(err, sharding.ErrMissingKey)) {
 		return sharding.Unchanged, nil
 	}
@@ -91,7 +91,7 @@ func (s *session) ahead(ctx context.Context, next *plan.Plan, to plan.Route, arg
 	return sharding.Unchanged, nil
 }
 
-// reaches refuses a statement for more shards or databases than it may go to together.
+// reaches refuses a statement for more shards or databases than one statement may use.
 func (s *session) reaches(ctx context.Context, to plan.Route) error {
 	if to.Kind != plan.Scatter && to.Kind != plan.Several {
 		return s.tx.admitAhead(s.database.poolOrHome(to.Target.DB))
@@ -120,14 +120,13 @@ func (s *session) reaches(ctx context.Context, to plan.Route) error {
 	return t.admitAhead(participants[0].pool)
 }
 
-// begins reports whether a statement begins a transaction on a database, of which it can
-// then have no other one.
+// begins reports whether a statement begins a transaction on a database and so excludes all others.
 func (t *transaction) begins(to plan.Route) bool {
 	return t != nil && !t.spans && !to.Anywhere && (to.Kind == plan.Home || to.Kind == plan.One)
 }
 
-// admitAhead refuses a statement for another database than that on which the transaction
-// will have begun by then.
+// admitAhead refuses a statement for another database than the one on which the transaction will
+// have begun after the switch.
 func (t *transaction) admitAhead(pool *sql.DB) error {
 	switch {
 	case t == nil || t.spans:

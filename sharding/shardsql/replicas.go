@@ -15,11 +15,11 @@ import (
 	"github.com/shardid/shardid/sharding/internal/plan"
 )
 
-// replicas are the read-only copies of the router's databases, by their names. It is
+// replicas are the read-only copies of the router's databases, by the databases' names. They are
 // safe for concurrent use.
 type replicas map[string]*rotation
 
-// rotation hands out pools in turn.
+// rotation returns pools in turn.
 type rotation struct {
 	pools []*sql.DB
 	next  atomic.Uint64
@@ -38,7 +38,7 @@ func newReplicas(c Config) replicas {
 	return r
 }
 
-// checkReplicas returns everything that is wrong with Config.Replicas.
+// checkReplicas returns all errors of Config.Replicas.
 func (c Config) checkReplicas() error {
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(c.Replicas)) {
@@ -54,8 +54,8 @@ func (c Config) checkReplicas() error {
 	return errors.Join(errs...)
 }
 
-// replicas returns where a statement may be read besides the databases, nil where only
-// the databases may answer: what a transaction has written is not in their copies yet.
+// replicas returns the copies that a statement may read, nil if only the databases may answer. A
+// transaction reads the databases, because the copies may lack its own writes.
 func (s *session) replicas(ctx context.Context, p *plan.Plan) replicas {
 	if all := s.database.replicas; all != nil && s.tx == nil && p.Copied() && !sharding.HintOf(ctx).Primary {
 		return all
@@ -63,7 +63,7 @@ func (s *session) replicas(ctx context.Context, p *plan.Plan) replicas {
 	return nil
 }
 
-// pick returns the copy of a database that is the next to be read, nil if there is none.
+// pick returns the next copy of a database, nil if there is none.
 func (r replicas) pick(name string) *sql.DB {
 	t := r[name]
 	if t == nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/shardid/shardid/sharding/internal/plan"
 )
 
-// columnType is what a driver tells of a column.
+// columnType is a driver's description of a column.
 type columnType struct {
 	scan             reflect.Type
 	name             string
@@ -26,15 +26,15 @@ type columnType struct {
 	nullable, tellsLength, tellsNullable, tellsPrecision bool
 }
 
-// columnTypes are those of an answer of several shards: what the driver tells of the first
-// one's rows, and with SQLite, where each value has a type of its own, what it tells of the
-// first row of each.
+// columnTypes describe the columns of a result of several shards. They come from the driver's rows
+// of the first shard. With SQLite, where each value has its own type, they also have the types of
+// the first row of each shard.
 type columnTypes struct {
 	all   []columnType
-	scans [][]reflect.Type // of SQLite
+	scans [][]reflect.Type // only for SQLite
 }
 
-// read takes what the driver tells of the columns of the rows of a shard.
+// read stores the driver's description of the columns of a shard's rows.
 func (t *columnTypes) read(place int, r driver.Rows) {
 	of := &rows{Rows: r}
 	if t.scans != nil {
@@ -54,8 +54,8 @@ func (t *columnTypes) read(place int, r driver.Rows) {
 	}
 }
 
-// scan returns the type of a column by a value in it: a type that the driver gives to such a
-// value, as a time may be one that is scanned as a text.
+// scan returns the scan type of a column for a value. It is a type that the driver reported for
+// such a value, because a driver may scan a time as a text.
 func (t *columnTypes) scan(i int, v driver.Value) reflect.Type {
 	of, other := reflect.TypeOf(v), reflect.Type(nil)
 	for _, said := range t.scans {
@@ -67,13 +67,13 @@ func (t *columnTypes) scan(i int, v driver.Value) reflect.Type {
 	return cmp.Or(other, of, reflect.TypeFor[any]())
 }
 
-// rows are those of one inner connection, handed through. What the inner driver
-// does not tell of columns, it answers as database/sql does without it.
+// rows are the rows of one inner connection, passed on. For optional methods that the inner driver
+// lacks, they return what database/sql returns without them.
 type rows struct {
 	driver.Rows
 	inner     inner
-	statement driver.Stmt // closed after the rows, where there is one
-	arguments arguments   // of the query: its driver may keep them
+	statement driver.Stmt // closed after the rows; nil if there is none
+	arguments arguments   // of the query, kept because its driver may keep them
 }
 
 var (
@@ -85,7 +85,7 @@ var (
 	_ driver.RowsColumnTypePrecisionScale   = (*rows)(nil)
 )
 
-// Close closes the rows and gives the connection back.
+// Close closes the rows and returns the connection to its pool.
 func (r *rows) Close() error {
 	err := r.Rows.Close()
 	if r.statement != nil {
@@ -147,7 +147,7 @@ type heldRows struct {
 	rows    [][]driver.Value
 }
 
-// held reads rows into memory and closes them. memory is how many bytes are left.
+// held reads rows into memory and closes them. memory is the number of bytes left.
 func held(from merge.Rows, memory *int) (_ *heldRows, err error) {
 	defer func() { err = both(err, from.Close()) }()
 	h := &heldRows{columns: from.Columns()}
@@ -162,7 +162,7 @@ func held(from merge.Rows, memory *int) (_ *heldRows, err error) {
 		for i, v := range row {
 			*memory -= valueSize
 			switch v := v.(type) {
-			case []byte: // the driver uses it again
+			case []byte: // the driver reuses it
 				row[i] = bytes.Clone(v)
 				*memory -= len(v)
 			case string:
@@ -176,7 +176,7 @@ func held(from merge.Rows, memory *int) (_ *heldRows, err error) {
 	}
 }
 
-// valueSize is what a value takes besides its bytes.
+// valueSize is the size of a value without its bytes.
 const valueSize = 32
 
 func isEOF(err error) bool { return errors.Is(err, io.EOF) }
@@ -244,11 +244,11 @@ func groups(sources []merge.Rows, s *plan.Shards, memory *merge.Memory) merge.Ro
 	if len(g.Sort) > 0 {
 		all = merge.Sorted(all, g.Sort, memory)
 	}
-	all = computed(limited(all, s), g, late) // PostgreSQL divides by 0 for no group that is left out
+	all = computed(limited(all, s), g, late) // PostgreSQL does not compute, or divide by 0 in, groups that LIMIT omits
 	return merge.Cut(all, len(g.Columns)-g.Shown)
 }
 
-// sortedBy returns which of the computed columns the groups are sorted by, and the others.
+// sortedBy returns the computed columns by which the groups are sorted, and the others.
 func sortedBy(g *plan.Group) (by, others map[int]merge.Expr) {
 	by, others = map[int]merge.Expr{}, maps.Clone(g.Made)
 	for _, key := range g.Sort {
@@ -267,17 +267,17 @@ func computed(all merge.Rows, g *plan.Group, columns map[int]merge.Expr) merge.R
 	return merge.Computed(g.Dialect, all, columns, g.Args)
 }
 
-// answer is the rows of several shards. Its errors are those of sharding where the
-// merge has found them.
+// answer has the rows of several shards. Errors that the merge finds are errors of package
+// sharding.
 type answer struct {
 	merge.Rows
 
 	types columnTypes
-	end   func() // of the queries' context
+	end   func() // cancels the queries' context
 
-	row   []driver.Value // the last one that was returned, or the first one
-	ahead bool           // it is the first one, which is returned next
-	err   error          // instead of it
+	row   []driver.Value // the row that was read last
+	ahead bool           // row was read for its types, and is returned next
+	err   error          // the error that reading row returned
 }
 
 var (
@@ -288,7 +288,7 @@ var (
 	_ driver.RowsColumnTypePrecisionScale   = (*answer)(nil)
 )
 
-// ColumnTypeScanType is with SQLite that of a value, as SQLite's drivers tell it.
+// ColumnTypeScanType returns the type of a value with SQLite, as SQLite's drivers do.
 func (a *answer) ColumnTypeScanType(i int) reflect.Type {
 	if a.types.scans == nil {
 		return a.types.all[i].scan

@@ -11,10 +11,10 @@ import (
 	"strings"
 )
 
-// savepoint is one that the caller has set in a transaction.
+// savepoint is a savepoint that the caller has set in a transaction.
 type savepoint struct{ name, text string }
 
-// savepointVerb is what a statement does with a savepoint.
+// savepointVerb is the operation of a statement on a savepoint.
 type savepointVerb uint8
 
 const (
@@ -26,7 +26,7 @@ const (
 
 var aboutSavepoint = regexp.MustCompile(`(?i)^(?:(savepoint)|(release)(?:\s+savepoint)?|rollback(?:\s+(?:work|transaction))?\s+to(?:\s+savepoint)?)\s+([^\s;]\S*?)[;\s]*$`)
 
-// savepointOf returns what a statement does with which savepoint.
+// savepointOf returns the operation of a statement, and the name of its savepoint.
 func savepointOf(text string) (savepointVerb, string) {
 	if len(text) == 0 || strings.IndexByte("sSrR", text[0]) < 0 || len(text) > 200 {
 		return noSavepoint, ""
@@ -45,13 +45,13 @@ func savepointOf(text string) (savepointVerb, string) {
 	return verb, strings.ToLower(strings.Trim(m[3], "`\"[]'"))
 }
 
-// point executes a statement about a savepoint on every database where the
-// transaction has begun. Where it begins later the savepoint is set then: nothing has
+// point executes a statement on a savepoint in every database where the transaction has begun. When
+// the transaction begins on another database later, begin sets the savepoint there: nothing has
 // happened there before.
 func (t *transaction) point(ctx context.Context, verb savepointVerb, name, text string) (driver.Result, error) {
 	at := t.find(name)
 	if verb != set && at < 0 && len(t.begun) == 0 {
-		in, err := t.session.inner(ctx, t.session.database.home) // which says that there is none
+		in, err := t.session.inner(ctx, t.session.database.home) // which reports that there is no transaction
 		if err != nil {
 			return nil, err
 		}
@@ -81,7 +81,7 @@ func (t *transaction) point(ctx context.Context, verb savepointVerb, name, text 
 	return driver.RowsAffected(0), nil
 }
 
-// find returns the place of the last savepoint of a name, -1 if there is none.
+// find returns the index of the last savepoint with this name, -1 if there is none.
 func (t *transaction) find(name string) int {
 	for i, s := range slices.Backward(t.savepoints) {
 		if s.name == name {

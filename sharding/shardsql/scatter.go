@@ -19,19 +19,19 @@ import (
 	"github.com/shardid/shardid/sharding/internal/plan"
 )
 
-// answerMemory is how many bytes one answer of several shards may hold at a time.
+// answerMemory is the largest number of bytes that one result of several shards may hold at a time.
 const answerMemory = 64 << 20
 
-// reading is a query on its way to its databases, or to their copies.
+// reading is a query that is sent to its databases, or to their copies.
 type reading struct {
 	session *session
-	of      *statement // that was prepared, or nil
+	of      *statement // the prepared statement, or nil
 	args    []driver.NamedValue
-	from    replicas // asked in place of the databases that they copy; nil for none
+	from    replicas // queried instead of the databases that they copy; nil for none
 }
 
-// rows sends the query to its databases, or to their copies. One that has not followed yet
-// to where a migration has switched a table is not asked again.
+// rows sends the query to its databases, or to their copies. If a copy does not have a table yet
+// that a migration has switched, the query is repeated on the databases.
 func (r reading) rows(ctx context.Context, to plan.Route) (driver.Rows, error) {
 	rows, err := r.sent(ctx, to)
 	if r.from != nil && dialect.FaultOf(err) == dialect.NoTable {
@@ -59,7 +59,8 @@ func (r reading) sent(ctx context.Context, to plan.Route) (driver.Rows, error) {
 	return in.query(ctx, r.of, to.Text, args)
 }
 
-// pool returns the pool to read a database's rows from. A session at home goes on there.
+// pool returns the pool from which a database's rows are read. A session at home continues on its
+// own connection.
 func (r reading) pool(name string) *sql.DB {
 	own := r.session.database.poolOrHome(name)
 	if r.from == nil || r.session.home.conn != nil && own == r.session.database.home {
@@ -68,7 +69,7 @@ func (r reading) pool(name string) *sql.DB {
 	return cmp.Or(r.from.pick(name), own)
 }
 
-// drain executes a query without a use for its rows.
+// drain executes a query and discards its rows.
 func (r reading) drain(ctx context.Context, s *plan.Shards) (driver.Result, error) {
 	rows, err := r.scatter(ctx, s)
 	if err != nil {
@@ -80,7 +81,7 @@ func (r reading) drain(ctx context.Context, s *plan.Shards) (driver.Result, erro
 	return driver.ResultNoRows, nil
 }
 
-// scatter asks several shards and returns the rows that one table would have returned.
+// scatter queries several shards and returns the rows that one table would have returned.
 func (r reading) scatter(ctx context.Context, s *plan.Shards) (driver.Rows, error) {
 	if err := r.session.database.router.Limits().Check(len(s.Targets)); err != nil {
 		return nil, &sharding.RouteError{Op: "query", Err: err, Hint: "add a condition on the sharding key, or raise the limit with sharding.FanOut"}
@@ -92,7 +93,7 @@ func (r reading) scatter(ctx context.Context, s *plan.Shards) (driver.Rows, erro
 	if err != nil {
 		return nil, err
 	}
-	ctx, end := context.WithCancel(ctx) // the first error makes the other answers useless
+	ctx, end := context.WithCancel(ctx) // after the first error the other results are not needed
 	sources, types, err := r.ask(ctx, end, lanes, s)
 	if err != nil {
 		end()
@@ -101,8 +102,7 @@ func (r reading) scatter(ctx context.Context, s *plan.Shards) (driver.Rows, erro
 	return &answer{Rows: merged(sources, s), types: types, end: end}, nil
 }
 
-// locks refuses a query that locks rows of databases which one transaction is not on
-// together.
+// locks refuses a query that locks rows in several databases unless one transaction may span them.
 func (d *database) locks(s *plan.Shards) error {
 	if !s.Locks || d.router.TxMode() != sharding.SingleShard {
 		return nil
@@ -116,8 +116,8 @@ func (d *database) locks(s *plan.Shards) error {
 	return nil
 }
 
-// chosen returns the arguments that every shard gets: some of the statement's, and some
-// of them twice.
+// chosen returns the arguments that every shard gets: a selection of the statement's arguments,
+// some of which may be repeated.
 func chosen(args []driver.NamedValue, which []int) []driver.NamedValue {
 	each := 0
 	for each < len(which) && which[each] == each {
@@ -135,21 +135,21 @@ func chosen(args []driver.NamedValue, which []int) []driver.NamedValue {
 	return few
 }
 
-// lane is a connection and the shards that it is asked about, one after another.
+// lane is a connection and the shards that are queried on it, one after another.
 type lane struct {
 	inner   inner
-	targets []int // places in plan.Shards.Targets
+	targets []int // indexes in plan.Shards.Targets
 }
 
-// fewRows is how many rows a target may return at most for which a query waits, rather
-// than opens a connection that its pool will not keep.
+// fewRows is the largest number of rows of a target for which a query waits for a connection
+// instead of opening one that its pool will not keep.
 const fewRows = 1000
 
-// lanes reserves the connections of a query: one for each target, fewer where the
-// pool has fewer, or keeps fewer and each target returns few rows, and in a transaction
-// the one that it has. Connections of a pool
-// are reserved together, and pools in the order of compare, as writes take them: two
-// statements that each hold a part of what they need would wait for each other.
+// lanes reserves the connections of a query. It reserves one for each target; fewer if the pool has
+// fewer, or if the pool keeps fewer and each target returns few rows; and in a transaction the one
+// that the transaction has. It reserves the connections of a pool together, and pools in the order
+// of compare, like writes: two statements that each hold a part of what they need would otherwise
+// wait for each other.
 func (r reading) lanes(ctx context.Context, s *plan.Shards) (all []lane, err error) {
 	pools := map[string][]int{}
 	for i, t := range s.Targets {
@@ -179,11 +179,11 @@ func releaseAll(all []lane) error {
 	return errors.Join(errs...)
 }
 
-// reserve takes connections of one pool for the targets in these places, which return few
-// rows each or not.
+// reserve takes connections of one pool for the targets with these indexes. few says whether each
+// target returns few rows.
 func (r reading) reserve(ctx context.Context, pool string, places []int, few bool) (all []lane, err error) {
 	db := r.pool(pool)
-	if _, holds := r.session.held(nil, db); holds || r.session.tx != nil { // the pool may have no other one
+	if _, holds := r.session.held(nil, db); holds || r.session.tx != nil { // the pool may have no other connection
 		in, err := r.session.inner(ctx, db)
 		if err != nil {
 			return nil, err
@@ -215,10 +215,9 @@ func (r reading) reserve(ctx context.Context, pool string, places []int, few boo
 	return all, nil
 }
 
-// ask sends the query on every lane, on several at the same time, and returns the
-// rows of each target, and what the driver of the first tells of their columns. The error
-// is the one that came first, at which the others are stopped: what drivers say of that,
-// nobody knows. After it nothing is left open.
+// ask sends the query on the lanes, on several at the same time. It returns the rows of each
+// target, and the column types of the first. It returns the first error, and stops the other lanes
+// then, whose errors depend on the driver. After an error nothing is left open.
 func (r reading) ask(ctx context.Context, stop func(), lanes []lane, s *plan.Shards) ([]merge.Rows, columnTypes, error) {
 	var types columnTypes
 	if r.session.database.server.Name() == "sqlite" {
@@ -239,13 +238,13 @@ func (r reading) ask(ctx context.Context, stop func(), lanes []lane, s *plan.Sha
 	}
 	for _, rows := range sources {
 		if rows != nil {
-			_ = rows.Close() // the first error is the one that matters
+			_ = rows.Close() // the first error is returned
 		}
 	}
 	return nil, types, first
 }
 
-// concurrency is how many databases are asked at the same time.
+// concurrency returns the number of databases that are queried at the same time.
 func (d *database) concurrency(s *plan.Shards) int {
 	if s.Locks {
 		return 1
@@ -253,8 +252,8 @@ func (d *database) concurrency(s *plan.Shards) int {
 	return d.router.Limits().Concurrency
 }
 
-// ask reads the answers of all targets but the last into memory, as the connection
-// is needed for the next one; the last keeps the connection until it is closed.
+// ask reads the rows of all targets but the last into memory, because the next target needs the
+// connection. The rows of the last target hold the connection until they are closed.
 func (l lane) ask(ctx context.Context, s *plan.Shards, args []driver.NamedValue, sources []merge.Rows, types *columnTypes) error {
 	memory := answerMemory
 	for i, place := range l.targets {
@@ -286,7 +285,7 @@ func (l lane) ask(ctx context.Context, s *plan.Shards, args []driver.NamedValue,
 	return nil
 }
 
-// shardRows name the shard in the errors of its rows.
+// shardRows add the shard's name to the errors of its rows.
 type shardRows struct {
 	driver.Rows
 	of sharding.Target

@@ -16,20 +16,20 @@ import (
 	"github.com/shardid/shardid/sharding/internal/plan"
 )
 
-// schemas keeps what the databases say of the columns of tables. A table is looked
-// at when a statement names it for the first time, by each statement that does: who waits
-// for a connection to look must not keep a transaction waiting that holds it.
+// schemas caches the columns of tables. Each statement that names an unknown table reads its
+// columns itself. A statement that waits for a connection to read them must not block a transaction
+// that holds the connection.
 type schemas struct {
 	mu     sync.Mutex
 	tables map[string]plan.Table // by logical names in lower case
 }
 
-// connected returns what a database is asked on: the connection that the asking
-// transaction or session has there, as its pool may have no other one, or the pool.
+// connected returns the connection for a query of the schema: the one that the transaction or
+// session holds to the database, because its pool may have no other, or otherwise the pool.
 type connected func(pool *sql.DB) dialect.Querier
 
-// schema returns what is known of some tables. A table that does not exist, or that
-// may not be read, is left out; complete is false then, as it may come to exist.
+// schema returns the columns of some tables. It omits a table that does not exist or cannot be
+// read. complete is then false, because the table may be created later.
 func (d *database) schema(ctx context.Context, srv *server, s *sharding.Snapshot, names []string, on connected) (found plan.Schema, complete bool) {
 	found, complete = plan.Schema{}, true
 	for _, name := range names {
@@ -64,9 +64,9 @@ func (s *schemas) keep(table string, t plan.Table) {
 	s.tables[table] = t
 }
 
-// look reads the columns of a table: of a sharded one, those of its first physical
-// table, as all are made alike. Of tables that are neither sharded nor broadcast the
-// types are enough.
+// look reads the columns of a table; for a sharded table, those of its first physical table,
+// because all have the same columns. For tables that are neither sharded nor broadcast it reads
+// only the types.
 func (d *database) look(ctx context.Context, srv *server, s *sharding.Snapshot, name string, on connected) (plan.Table, error) {
 	at := sharding.Target{Table: name}
 	t, sharded := s.Lookup(name)
@@ -101,8 +101,7 @@ func (d *database) look(ctx context.Context, srv *server, s *sharding.Snapshot, 
 	return found, nil
 }
 
-// leads takes in what the columns of a table hold that lead to slots, by themselves or by a
-// lookup table.
+// leads sets what the columns hold that lead to slots, directly or through a lookup table.
 func leads(ctx context.Context, srv *server, pool dialect.Querier, table string, t *sharding.Table, own map[string]dialect.Own, to map[string]plan.Column) error {
 	rules := map[string]sharding.Rule{t.Key: t.Rule}
 	for _, alt := range t.Also {
@@ -140,13 +139,13 @@ func unique(ctx context.Context, srv *server, pool dialect.Querier, table string
 	return keys, err
 }
 
-// columns reads the names of a table's columns, and how values of them compare: those
-// of integers alone unless sorts says that more is wanted.
+// columns reads the names of a table's columns, and how their values compare. It reads that for
+// integers only, unless sorts is set.
 func columns(ctx context.Context, srv *server, pool dialect.Querier, table string, sorts bool) (plan.Table, error) {
 	if srv.Name() == "postgres" {
 		return postgresColumns(ctx, pool, table)
 	}
-	rows, err := pool.QueryContext(ctx, "SELECT * FROM "+srv.Quote(table)+" WHERE 1 = 0") //nolint:unqueryvet // their names are what is asked for
+	rows, err := pool.QueryContext(ctx, "SELECT * FROM "+srv.Quote(table)+" WHERE 1 = 0") //nolint:unqueryvet // the query returns only the names
 	if err != nil {
 		return plan.Table{}, fmt.Errorf("columns of %s: %w", table, err)
 	}
@@ -155,7 +154,7 @@ func columns(ctx context.Context, srv *server, pool dialect.Querier, table strin
 	if err != nil {
 		return plan.Table{}, err
 	}
-	if err := errors.Join(rows.Err(), rows.Close()); err != nil { // before the next query, for pools of one connection
+	if err := errors.Join(rows.Err(), rows.Close()); err != nil { // closed before the next query, for pools of one connection
 		return plan.Table{}, err
 	}
 	t := plan.Table{Columns: make(map[string]plan.Column, len(types))}
@@ -180,8 +179,8 @@ func columns(ctx context.Context, srv *server, pool dialect.Querier, table strin
 	return t, err
 }
 
-// compares returns how a database compares the values of a column but for texts of
-// MySQL and MariaDB.
+// compares returns how a database compares the values of a column. It does not cover texts of MySQL
+// and MariaDB.
 func compares(ctx context.Context, srv *server, pool dialect.Querier, table string, c *sql.ColumnType) (merge.Type, error) {
 	if srv.Name() == "sqlite" {
 		found, _, err := dialect.ReadColumn(ctx, pool, srv, table, c.Name())
@@ -196,15 +195,15 @@ func compares(ctx context.Context, srv *server, pool dialect.Querier, table stri
 
 var storedBy = map[string]merge.Collation{"": merge.Binary, "NOCASE": merge.NoCase, "RTRIM": merge.RTrim}
 
-// sortKinds are by the words that go-sql-driver/mysql uses for types. FLOAT is
-// missing: its text and its value differ.
+// sortKinds maps the type names of go-sql-driver/mysql. FLOAT is not in it, because its text and
+// its value differ.
 var sortKinds = map[string]merge.Kind{
 	"TINYINT": merge.Integer, "SMALLINT": merge.Integer, "MEDIUMINT": merge.Integer, "INT": merge.Integer, "BIGINT": merge.Integer,
 	"DECIMAL": merge.Decimal, "DOUBLE": merge.Float, "DATE": merge.Time, "DATETIME": merge.Time, "TIMESTAMP": merge.Time, "TIME": merge.Duration,
 }
 
-// isInteger goes by the words that the drivers use for types. SQLite's columns of
-// these types hold whatever is put into them, and compare integers as such.
+// isInteger checks a driver's type name. A SQLite column of such a type may hold any value; the
+// integers in it compare as integers.
 func isInteger(name string) bool {
 	switch strings.TrimPrefix(strings.ToUpper(name), "UNSIGNED ") {
 	case "BIGINT", "INT", "INTEGER", "MEDIUMINT", "SMALLINT", "TINYINT", "INT2", "INT4", "INT8":
@@ -213,8 +212,8 @@ func isInteger(name string) bool {
 	return false
 }
 
-// holds returns what a column that leads to slots holds, as far as the database
-// takes the same values for equal as the rule does.
+// holds returns the values of a column that leads to slots, if the database considers the same
+// values equal as the rule does.
 func holds(c dialect.Column, rule sharding.Rule) plan.Holding {
 	switch c.Holds {
 	case dialect.HoldsIntegers:

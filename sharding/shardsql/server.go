@@ -18,20 +18,20 @@ import (
 	"github.com/shardid/shardid/sharding/internal/merge"
 )
 
-// server is how the databases read SQL.
+// server is the dialect and the settings of the databases.
 type server struct {
 	dialect.Server
 	reads sqlparse.Dialect
-	// more is div_precision_increment of MySQL and MariaDB: by how many digits the
-	// quotient of decimals is longer than the dividend.
+	// more is div_precision_increment of MySQL and MariaDB: the number of digits that a quotient of
+	// decimals has more than the dividend.
 	more int
-	// bytes: the driver of PostgreSQL gives decimals as bytes.
+	// bytes is true if the driver of PostgreSQL returns decimals as bytes.
 	bytes bool
 }
 
 func (s *server) parse(text string) *sqlparse.Statement { return sqlparse.Parse(text, s.reads) }
 
-// arithmetic is that of the server's sums and quotients.
+// arithmetic returns the rules of the server's sums and quotients.
 func (s *server) arithmetic() merge.Dialect {
 	switch {
 	case s.Name() == "sqlite":
@@ -44,8 +44,8 @@ func (s *server) arithmetic() merge.Dialect {
 	return merge.Dialect{Engine: merge.MySQL, Division: merge.Division{More: s.more, Most: 30, Rounds: true}}
 }
 
-// ask returns how the databases read SQL. The home database is asked once; after
-// an error, again.
+// ask returns the dialect and the settings of the databases. It asks the home database once, and
+// again after an error.
 func (d *database) ask(ctx context.Context) (*server, error) {
 	if err := d.asking.take(ctx); err != nil {
 		return nil, err
@@ -66,7 +66,7 @@ func (d *database) ask(ctx context.Context) (*server, error) {
 	return s, nil
 }
 
-// settings reads what decides how the databases read SQL and divide.
+// settings reads the settings that decide how the databases parse SQL and divide.
 func (s *server) settings(ctx context.Context, d *database) error {
 	switch s.Name() {
 	case "postgres":
@@ -105,11 +105,11 @@ func (s *server) settings(ctx context.Context, d *database) error {
 	return nil
 }
 
-// setting is what decides, in a session and in its driver, what a statement means and what
-// its rows look like. One table has one of each, so all databases have to.
+// setting is a property of a session or its driver on which the meaning of statements or the form
+// of rows depends. All databases must have the same value, because one table would have one value.
 type setting struct {
 	name, query string
-	typed       bool // by whether its value is a text
+	typed       bool // compared by whether the value is a text
 }
 
 var mysqlSettings = []setting{
@@ -122,7 +122,7 @@ var mysqlSettings = []setting{
 	{"parseTime of the driver", "CAST('2001-02-03 04:05:06' AS DATETIME)", true},
 }
 
-// The provider of a database's collation has a column of its own since PostgreSQL 15.
+// PostgreSQL 15 moved the provider of a database's collation to a column of its own.
 var postgresSettings = []setting{
 	{"TimeZone", "current_setting('TimeZone')", false},
 	{"the collation", "(SELECT CONCAT_WS(' ', d.datcollate, d.datctype, to_jsonb(d) ->> 'datlocprovider', COALESCE(to_jsonb(d) ->> 'datlocale', to_jsonb(d) ->> 'daticulocale')) FROM pg_database d WHERE d.datname = current_database())", false},
@@ -133,20 +133,20 @@ var postgresSettings = []setting{
 	{"the driver's decimals", "1.5", true},
 }
 
-// Places of mysqlSettings that decide how texts are read.
+// Indexes in mysqlSettings of the settings that decide how SQL is parsed.
 const (
 	sqlMode      = 0
 	divPrecision = 4
 )
 
-// settled keeps which pools are set up as the home database is.
+// settled caches which pools have the settings of the home database.
 type settled struct {
-	home  []string // by their places
-	pools sync.Map // of *sql.DB: each statement asks, and nobody waits
+	home  []string // by the indexes of the settings
+	pools sync.Map // of *sql.DB; a sync.Map, because each statement reads it
 }
 
-// agrees refuses a database that is not set up as the home database is. Each pool is
-// asked when a connection of it is used for the first time.
+// agrees refuses a database whose settings differ from those of the home database. It checks a pool
+// when a connection of it is first used.
 func (d *database) agrees(ctx context.Context, pool *sql.DB, on dialect.Querier) error {
 	if pool == d.home || d.server.Name() == "sqlite" {
 		return nil
@@ -165,7 +165,7 @@ func (d *database) agrees(ctx context.Context, pool *sql.DB, on dialect.Querier)
 	for i, s := range settings {
 		if found[i] != d.settled.home[i] {
 			return &sharding.RouteError{Op: "statement", Err: fmt.Errorf("%w: %s is %q in %s, and %q in the home database", sharding.ErrSettings, s.name, found[i], d.nameOf(pool), d.settled.home[i]),
-				Hint: "set it to the same in all data source names, or on all servers"}
+				Hint: "set it to the same value in all data source names, or on all servers"}
 		}
 	}
 	d.settled.pools.Store(pool, true)

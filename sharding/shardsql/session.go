@@ -10,19 +10,19 @@ import (
 	"github.com/shardid/shardid/sharding/internal/plan"
 )
 
-// session is what the statements of one outer connection have in common: the transaction
-// and the connections that they hold. In its pool it holds none.
+// session is the state that the statements of one outer connection share: the transaction and the
+// connections that they hold. While the outer connection is in its pool, it holds none.
 type session struct {
 	database *database
-	tx       *transaction // nil outside of one
-	home     inner        // none before the first statement there
+	tx       *transaction // nil outside of a transaction
+	home     inner        // empty before the first statement there
 	atHome   kept         // of home
-	// aside are connections that a statement has taken for lookup tables: see keeping.pools.
+	// aside holds connections that a statement has reserved for lookup tables: see keeping.pools.
 	aside map[*sql.DB]inner
 }
 
-// Ping asks the home database, on the connection that s has there, if it has one: the
-// pool may have no other.
+// Ping pings the home database, on the connection that s holds there, if it has one: the pool may
+// have no other.
 func (s *session) Ping(ctx context.Context) error {
 	if s.home.conn != nil {
 		return s.home.conn.PingContext(ctx)
@@ -30,8 +30,8 @@ func (s *session) Ping(ctx context.Context) error {
 	return s.database.home.PingContext(ctx)
 }
 
-// held returns the connection that s holds to a database: that of a transaction, one aside,
-// or the one at home.
+// held returns the connection that s holds to a database: that of a transaction, one reserved for
+// lookup tables, or the one at home.
 func (s *session) held(t *transaction, pool *sql.DB) (in inner, ok bool) {
 	if b := t.has(pool); b != nil {
 		return b.inner, true
@@ -42,8 +42,8 @@ func (s *session) held(t *transaction, pool *sql.DB) (in inner, ok bool) {
 	return s.home, s.home.conn != nil && pool == s.database.home
 }
 
-// beside returns the connection that s holds to a database, or one of its pool. It begins
-// nothing there.
+// beside returns the connection that s holds to a database, or one of its pool. It begins no
+// transaction there.
 func (s *session) beside(ctx context.Context, t *transaction, pool *sql.DB) (inner, error) {
 	if in, ok := s.held(t, pool); ok {
 		return in, nil
@@ -52,10 +52,10 @@ func (s *session) beside(ctx context.Context, t *transaction, pool *sql.DB) (inn
 	return inner{conn: conn}, err
 }
 
-// inner returns the connection that a statement for a database is sent on. In a
-// transaction that begins there. The one at home stays with s until the outer connection
-// goes back into its pool: on a *sql.Conn its variables, locks and temporary tables are
-// there for the next statement.
+// inner returns the connection on which a statement for a database is sent. In a transaction it
+// begins the transaction there if necessary. The connection at home stays with s until the outer
+// connection returns to its pool: so on a *sql.Conn, variables, locks and temporary tables remain
+// for the next statement.
 func (s *session) inner(ctx context.Context, pool *sql.DB) (inner, error) {
 	if s.tx != nil {
 		b, err := s.tx.join(ctx, pool)
@@ -72,9 +72,9 @@ func (s *session) inner(ctx context.Context, pool *sql.DB) (inner, error) {
 	return in, err
 }
 
-// place returns the connection for a statement that goes to one place. What no row
-// satisfies is asked beside a transaction that has not begun there: it neither binds the
-// transaction to a database nor is refused for being on another one.
+// place returns the connection for a statement with one target. A statement that no row satisfies
+// is sent outside of a transaction that has not begun there: it neither binds the transaction to a
+// database nor is refused because the transaction is on another one.
 func (s *session) place(ctx context.Context, to plan.Route, pool *sql.DB) (inner, error) {
 	if to.Nowhere && s.tx != nil && s.tx.broken == nil {
 		return s.beside(ctx, s.tx, pool)
@@ -82,7 +82,7 @@ func (s *session) place(ctx context.Context, to plan.Route, pool *sql.DB) (inner
 	return s.inner(ctx, pool)
 }
 
-// on returns what a question besides is asked on.
+// on returns the connection for an auxiliary query.
 func (s *session) on(pool *sql.DB) dialect.Querier {
 	if in, ok := s.held(s.tx, pool); ok {
 		return in.conn
@@ -90,7 +90,7 @@ func (s *session) on(pool *sql.DB) dialect.Querier {
 	return pool
 }
 
-// leaveHome gives the connection there back.
+// leaveHome returns the connection at home to its pool.
 func (s *session) leaveHome() error {
 	home := s.home
 	if s.home = (inner{}); home.conn == nil {

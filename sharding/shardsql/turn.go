@@ -10,12 +10,12 @@ import (
 	"sync"
 )
 
-// turn is a lock that is waited for no longer than a context.
+// turn is a lock whose wait ends with a context.
 type turn chan struct{}
 
 func newTurn() turn { return make(turn, 1) }
 
-// take waits until it is one's turn, which lasts until end. Its error is the context's.
+// take waits for the lock, which is held until end. It returns the context's error.
 func (t turn) take(ctx context.Context) error {
 	select {
 	case t <- struct{}{}:
@@ -27,20 +27,20 @@ func (t turn) take(ctx context.Context) error {
 
 func (t turn) end() { <-t }
 
-// turns let one query at a time reserve connections of a pool.
+// turns holds a lock for each pool, so that one query at a time reserves its connections.
 type turns struct{ all sync.Map } // of *sql.DB to *poolTurn
 
-// poolTurn is the turn of a pool, and what the one whose turn it is knows of the pool.
+// poolTurn is the lock of a pool. The holder of the lock may use its fields.
 type poolTurn struct {
 	turn
 
-	surplus int64 // connections that the pool had closed as it keeps fewer, when it was asked last
-	idle    int   // the most that it was found to keep since then
+	surplus int64 // MaxIdleClosed of the pool's last statistics
+	idle    int   // the largest number of idle connections since then
 }
 
-// keeps returns how many connections to reserve, of as many as are wanted, so that the pool
-// closes none of them when they come back: database/sql tells how many a pool has closed,
-// and not how many it keeps.
+// keeps returns how many of the wanted connections to reserve so that the pool closes none of them
+// when they return. database/sql reports how many connections a pool has closed, but not how many
+// it keeps.
 func (p *poolTurn) keeps(of sql.DBStats, wanted int) int {
 	if of.MaxIdleClosed > p.surplus {
 		p.surplus, p.idle = of.MaxIdleClosed, 0
@@ -52,8 +52,8 @@ func (p *poolTurn) keeps(of sql.DBStats, wanted int) int {
 	return min(wanted, max(p.idle, 1))
 }
 
-// compare is the order in which a statement takes its databases, by their names for
-// messages: the home database is the first. Two statements that each held a database that
+// compare orders the databases by their names; the home database is the first. Every statement
+// acquires its databases in this order. Otherwise two statements that each hold a database which
 // the other one needs would wait for ever.
 func (d *database) compare(a, b string) int {
 	first := func(name string) bool { return name == d.homeName || d.homeName == "" && name == "home" }
@@ -68,9 +68,9 @@ func (d *database) compare(a, b string) int {
 	return strings.Compare(a, b)
 }
 
-// pools returns where a write will enter values in lookup tables, in the order in which
-// statements take their databases. A home database without shards is none of them: who
-// holds a connection to it waits for no other.
+// pools returns the databases in which a write will insert entries into lookup tables, in the order
+// of compare. A home database without shards is not among them: a session that holds a connection
+// to it waits for no other.
 func (k *keeping) pools() (all []*sql.DB) {
 	if k == nil {
 		return nil
@@ -84,7 +84,7 @@ func (k *keeping) pools() (all []*sql.DB) {
 		values = slices.DeleteFunc(values, func(v any) bool { return v == nil })
 		places, err := byPool(d, kept.Lookup, values, func(v any) any { return v })
 		if err != nil {
-			continue // the entry tells
+			continue // inserting the entry will return the error
 		}
 		for _, p := range places {
 			if routerName(d.router, p.pool) != "" && !slices.Contains(all, p.pool) {
@@ -100,8 +100,8 @@ func (d *database) comparePools(a, b *sql.DB) int {
 	return d.compare(d.shortNameOf(a), d.shortNameOf(b))
 }
 
-// takeAside takes a connection to each of the databases that come before one which the
-// statement is about to hold, until leaveAside.
+// takeAside reserves, until leaveAside, a connection to each of the databases that precede the one
+// that the statement is about to acquire.
 func (s *session) takeAside(ctx context.Context, t *transaction, pools []*sql.DB, before *sql.DB) error {
 	for _, pool := range pools {
 		if _, held := s.held(t, pool); held || s.database.comparePools(pool, before) >= 0 {
@@ -122,7 +122,7 @@ func (s *session) takeAside(ctx context.Context, t *transaction, pools []*sql.DB
 
 func (s *session) leaveAside() {
 	for _, in := range s.aside {
-		_ = in.leave() // of one that has broken
+		_ = in.leave() // the error of a broken connection does not matter
 	}
 	s.aside = nil
 }
@@ -135,7 +135,7 @@ func (d *database) turn(db *sql.DB) *poolTurn {
 	return t.(*poolTurn)
 }
 
-// sideBySide calls do for some items at a time, and returns when all are done.
+// sideBySide calls do for some items at a time, and returns when all calls have ended.
 func sideBySide[T any](atOnce int, items []T, do func(T)) {
 	if len(items) == 1 {
 		do(items[0])

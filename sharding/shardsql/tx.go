@@ -13,40 +13,40 @@ import (
 	"github.com/shardid/shardid/sharding"
 )
 
-// transaction begins on each database with its first statement there. Unless the
-// router lets transactions span databases, there is one.
+// transaction begins on each database with its first statement there. It begins on one database
+// only, unless the router allows transactions that span databases.
 type transaction struct {
 	session    *session
-	ctx        context.Context //nolint:containedctx // of BeginTx: a commit has none of its own
+	ctx        context.Context //nolint:containedctx // of BeginTx, because Commit has no context
 	options    driver.TxOptions
 	spans      bool
-	atomic     bool     // commits on all databases or on none
-	gtid       string   // its name in the branches, with the second database
+	atomic     bool     // it commits on all databases or on none
+	gtid       string   // the name of its branches, set when it begins on a second database
 	begun      []*begun // in the order in which they began
 	savepoints []savepoint
 	done       bool // a statement has been executed
-	// ahead is the database that a preview takes it to have begun on after a switch.
+	// ahead is the database on which it would have begun after a switch, for previews.
 	ahead *sql.DB
-	// broken is why nothing of it may be committed, or nil.
+	// broken is the reason why nothing of it may be committed, or nil.
 	broken error
-	owners ownership // what it has done about lookup tables
-	// failed is the error after which PostgreSQL takes no more statements of it, or nil.
+	owners ownership // its changes of lookup tables
+	// failed is the error after which PostgreSQL executes no more of its statements, or nil.
 	failed error
 }
 
-// begun is what a transaction has begun on one database.
+// begun is the part of a transaction on one database.
 type begun struct {
 	pool   *sql.DB
 	inner  inner
-	tx     driver.Tx // nil of a branch
-	branch *branch   // of an atomic transaction, on all databases but the first
+	tx     driver.Tx // nil for a branch
+	branch *branch   // set for an atomic transaction, on all databases but the first
 	marked bool      // the savepoint of the present statement is set
-	// session: the connection is that of a session at home, which goes on afterwards.
+	// session is true for the connection of a session at home, which outlives the transaction.
 	session bool
-	kept    kept // where it is not
+	kept    kept // for other connections
 }
 
-// leave gives the connection back.
+// leave returns the connection to its pool.
 func (b *begun) leave() error {
 	if b.session {
 		return nil
@@ -64,21 +64,21 @@ func (c *conn) Begin() (driver.Tx, error) {
 	return c.BeginTx(context.Background(), driver.TxOptions{})
 }
 
-// BeginTx returns a transaction that begins with its first statement. A route that
-// nobody has read yet is read now: later the transaction may hold the connection that
-// this takes. What cannot be read is refused by the statement that needs it.
+// BeginTx returns a transaction that begins with its first statement. It reads routes of migrations
+// that were not read yet, because later the transaction may hold the connection that this needs. If
+// a route cannot be read, the first statement that needs it is refused.
 func (c *conn) BeginTx(ctx context.Context, options driver.TxOptions) (driver.Tx, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
 	if router := c.database.router; router.Unread() {
-		_ = router.Load(ctx) // the statement that needs it tells
+		_ = router.Load(ctx) // the statement that needs the route returns the error
 	}
 	c.tx = c.newTransaction(ctx, options)
 	return c.tx, nil
 }
 
-// join returns what has begun on a database, or begins there.
+// join returns the transaction's part on a database. If there is none, it begins there.
 func (t *transaction) join(ctx context.Context, pool *sql.DB) (*begun, error) {
 	if err := t.ended(); err != nil {
 		return nil, err
@@ -97,7 +97,7 @@ func (t *transaction) join(ctx context.Context, pool *sql.DB) (*begun, error) {
 	return b, nil
 }
 
-// has returns what has begun on a database, or nil.
+// has returns the transaction's part on a database, or nil.
 func (t *transaction) has(pool *sql.DB) *begun {
 	if t != nil {
 		for _, b := range t.begun {
@@ -109,15 +109,15 @@ func (t *transaction) has(pool *sql.DB) *begun {
 	return nil
 }
 
-// crossing is the refusal of a statement for another database.
+// crossing returns the refusal of a statement for another database.
 func (t *transaction) crossing(first, pool *sql.DB) error {
 	d := t.session.database
 	return &sharding.RouteError{Op: "statement", Err: fmt.Errorf("%w: it has begun on %s, and this statement is for %s", sharding.ErrCrossDatabase, d.nameOf(first), d.nameOf(pool)),
 		Hint: "use one transaction for each database, or let transactions span databases with sharding.Transactions, Atomic or BestEffort"}
 }
 
-// admit refuses, before anything is sent, a statement for databases that the
-// transaction cannot be on together.
+// admit refuses, before anything is sent, a statement for databases that one transaction may not
+// span.
 func (t *transaction) admit(participants []participant) error {
 	if t.spans {
 		return nil
@@ -134,13 +134,13 @@ func (t *transaction) admit(participants []participant) error {
 	return nil
 }
 
-// spanning is the refusal of a statement that does something in two databases.
+// spanning returns the refusal of a statement that needs two databases.
 func spanning(op, does, in, first, other string) error {
 	return &sharding.RouteError{Op: op, Err: fmt.Errorf("%w: this statement %s %s %s and %[3]s %[5]s", sharding.ErrCrossDatabase, does, in, first, other),
 		Hint: "send one statement for each database, with the keys grouped by Router.Target, or let transactions span databases with sharding.Transactions, Atomic or BestEffort"}
 }
 
-// begin begins on a database, and sets the savepoints there that the transaction has.
+// begin begins on a database, and sets the transaction's savepoints there.
 func (t *transaction) begin(ctx context.Context, pool *sql.DB) (*begun, error) {
 	in, err := t.session.beside(ctx, nil, pool)
 	if err != nil {
@@ -179,9 +179,9 @@ func beginRaw(ctx context.Context, on driver.Conn, options driver.TxOptions) (dr
 	return on.Begin() //nolint:staticcheck // drivers without contexts have nothing else
 }
 
-// Commit ends the transaction, on one database after the other, and stops at the
-// first that fails. One without a statement asks the home database whether it is
-// there, as a transaction on a closed pool must not succeed.
+// Commit ends the transaction, on one database after another, and stops at the first error. A
+// transaction without a statement pings the home database, because a transaction on a closed pool
+// must not succeed.
 func (t *transaction) Commit() (err error) {
 	t.leave()
 	defer func() { t.tidy(err == nil) }()
@@ -205,10 +205,10 @@ func (t *transaction) Commit() (err error) {
 	return nil
 }
 
-// note takes in the error of a statement. PostgreSQL takes no more statements of a
-// transaction of which one has failed, and rolls it back at COMMIT; the same goes for its
-// other databases. MySQL and MariaDB roll the whole transaction back that they choose to end
-// a deadlock with, and would execute what follows outside of any.
+// note records the error of a statement. After an error PostgreSQL executes no more statements of
+// the transaction, and rolls it back at COMMIT; the same must happen on its other databases. MySQL
+// and MariaDB end a deadlock by rolling a whole transaction back, and would execute further
+// statements outside of any transaction.
 func (t *transaction) note(err error) {
 	switch {
 	case t == nil:
@@ -221,13 +221,13 @@ func (t *transaction) note(err error) {
 	}
 }
 
-// rolledBack is what refuses all that follows the error with which a server has rolled the
-// whole transaction back.
+// rolledBack returns the error of all statements after the server has rolled the whole transaction
+// back.
 func rolledBack(err error) error {
-	return fmt.Errorf("shardsql: the server has rolled the whole transaction back; end it with ROLLBACK, and begin it anew: %w", err)
+	return fmt.Errorf("shardsql: the server has rolled the whole transaction back; end it with ROLLBACK, and begin a new one: %w", err)
 }
 
-// ended returns why no statement is executed any more, and nothing committed.
+// ended returns the reason why no statement may be executed and nothing committed, or nil.
 func (t *transaction) ended() error {
 	if t.broken == nil && t.failed != nil {
 		return &abortedError{t.failed}
@@ -235,9 +235,9 @@ func (t *transaction) ended() error {
 	return t.broken
 }
 
-// checkAlive finds, before one of several databases commits, that another one no longer can:
-// MySQL's and MariaDB's drivers close the connection of a statement whose context ends.
-// PostgreSQL is asked, as it answers COMMIT with a rollback when a statement has failed while
+// checkAlive finds, before the first of several databases commits, a database that can no longer
+// commit: MySQL's and MariaDB's drivers close the connection of a statement whose context ends. It
+// queries PostgreSQL, because PostgreSQL answers COMMIT with a rollback if a statement failed while
 // its rows were read.
 func (t *transaction) checkAlive() error {
 	if len(t.begun) < 2 {
@@ -250,17 +250,17 @@ func (t *transaction) checkAlive() error {
 				return &abortedError{err}
 			}
 		} else if !b.inner.valid() {
-			return fmt.Errorf("shardsql: nothing is committed: on %s %w; begin the transaction anew", t.session.database.nameOf(b.pool), errLost)
+			return fmt.Errorf("shardsql: nothing is committed: on %s %w; begin a new transaction", t.session.database.nameOf(b.pool), errLost)
 		}
 	}
 	return nil
 }
 
-// abortedError is the error of statements and of the COMMIT behind one that failed.
+// abortedError is the error of statements and of COMMIT after a statement that failed.
 type abortedError struct{ cause error }
 
 func (e *abortedError) Error() string {
-	return "shardsql: the transaction is aborted, as on PostgreSQL, until it is rolled back, or to a savepoint, since a statement failed: " + e.cause.Error()
+	return "shardsql: the transaction is aborted because a statement failed; end it with ROLLBACK, or continue after ROLLBACK TO a savepoint: " + e.cause.Error()
 }
 
 func (e *abortedError) Unwrap() error { return e.cause }
@@ -268,10 +268,10 @@ func (e *abortedError) Unwrap() error { return e.cause }
 // SQLState returns in_failed_sql_transaction.
 func (e *abortedError) SQLState() string { return "25P02" }
 
-// partly rolls back what was not committed, and tells what was.
+// partly rolls back the databases that have not committed, and returns which ones have.
 func (t *transaction) partly(failed int, cause error) error {
 	rest := t.begun[failed+1:]
-	_ = rollBack(rest) // the cause is the error that matters
+	_ = rollBack(rest) // the cause is returned
 	if failed == 0 {
 		return cause
 	}
@@ -291,8 +291,8 @@ var (
 	errLost       = errors.New("the connection was lost before COMMIT")
 )
 
-// lost replaces driver.ErrBadConn, for which database/sql would execute the statement
-// again, though one database has committed it.
+// lost replaces driver.ErrBadConn, because database/sql would execute the statement again, although
+// a database may have committed it.
 func lost(err error) error {
 	if errors.Is(err, driver.ErrBadConn) {
 		return errLost
@@ -307,7 +307,7 @@ func (t *transaction) Rollback() error {
 	return rollBack(t.begun)
 }
 
-// leave takes the transaction from its connection.
+// leave detaches the transaction from its outer connection.
 func (t *transaction) leave() {
 	if t.session.tx == t {
 		t.session.tx = nil
@@ -329,8 +329,8 @@ func (b *begun) rollback() error {
 	return b.end(b.tx.Rollback)
 }
 
-// end ends what was begun and gives the connection back. One that may still be in the
-// transaction is closed: nobody gets it again.
+// end ends the transaction's part on a database and releases the connection. If the connection may
+// still be in the transaction, end closes it, so that it is not used again.
 func (b *begun) end(by func() error) error {
 	var failed error
 	err := b.inner.conn.Raw(func(any) error {

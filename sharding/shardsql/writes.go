@@ -17,22 +17,22 @@ import (
 	"github.com/shardid/shardid/sharding/internal/plan"
 )
 
-// participant is what is sent to one place of a write that several places take part in.
+// participant is the part of a write that one database executes.
 type participant struct {
-	place  int // of what the caller made the participant of
+	place  int // its index in the caller's list
 	pool   *sql.DB
-	target sharding.Target // of a copy, the database alone
+	target sharding.Target // for a copy of a broadcast table, only the database is set
 	text   string
 	args   []driver.NamedValue
 }
 
-// writing is a statement that writes rows, on its way.
+// writing is a statement that writes rows.
 type writing struct {
 	session *session
-	of      *statement // that was prepared, or nil
+	of      *statement // the prepared statement, or nil
 	args    []driver.NamedValue
-	models  *plan.Lookup // the rows that it has to touch, nil where it may touch any
-	kept    *keeping     // what has to be done to lookup tables, nil where nothing has
+	models  *plan.Lookup // the rows that it must affect; nil if it names no models
+	kept    *keeping     // the changes of lookup tables; nil if there are none
 }
 
 // executed writes to several shards.
@@ -55,8 +55,8 @@ func (w writing) executed(ctx context.Context, parts *plan.Writes) (driver.Resul
 	return all, nil
 }
 
-// one writes to one shard. For one model it needs no transaction, as what touches no row
-// has nothing to undo.
+// one writes to one shard. For a single model it needs no transaction, because a statement that
+// affects no row has nothing to undo.
 func (w writing) one(ctx context.Context, to plan.Route) (driver.Result, error) {
 	if w.models != nil && w.models.Len() > 1 || w.kept != nil {
 		return w.executed(ctx, whole(to, w.args))
@@ -74,7 +74,7 @@ func (w writing) one(ctx context.Context, to plan.Route) (driver.Result, error) 
 
 func (w writing) sent(ctx context.Context, to plan.Route) (driver.Result, error) {
 	pool, args := w.session.database.poolOrHome(to.Target.DB), textArgs(to, w.args)
-	switch st, err := w.of.in(ctx, pool, to); { //nolint:sqlclosecheck // with the outer statement
+	switch st, err := w.of.in(ctx, pool, to); { //nolint:sqlclosecheck // closed with the outer statement
 	case err != nil:
 		return nil, err
 	case st != nil:
@@ -87,7 +87,7 @@ func (w writing) sent(ctx context.Context, to plan.Route) (driver.Result, error)
 	return in.exec(ctx, w.of, to.Text, args)
 }
 
-// parts returns what each shard gets.
+// parts returns the part of each shard.
 func (w writing) parts(to plan.Route) *plan.Writes {
 	if to.Kind == plan.One {
 		return whole(to, w.args)
@@ -95,7 +95,7 @@ func (w writing) parts(to plan.Route) *plan.Writes {
 	return to.Writes
 }
 
-// whole is a write to one shard as one of several.
+// whole returns a write to one shard in the form of a write to several.
 func whole(to plan.Route, args []driver.NamedValue) *plan.Writes {
 	part := plan.Part{Target: to.Target, Text: to.Text, Args: make([]int, len(args))}
 	for i := range part.Args {
@@ -127,8 +127,8 @@ func (s sum) RowsAffected() (int64, error) { return s.rows, s.err }
 
 func (s sum) LastInsertId() (int64, error) { return s.last.LastInsertId() }
 
-// returned writes to several shards, and returns the rows that they return: of an INSERT
-// in the order of VALUES.
+// returned writes to several shards and returns the rows of RETURNING; for an INSERT in the order
+// of VALUES.
 func (w writing) returned(ctx context.Context, parts *plan.Writes) (driver.Rows, error) {
 	participants, err := w.participants(parts)
 	if err != nil {
@@ -149,13 +149,13 @@ func (w writing) returned(ctx context.Context, parts *plan.Writes) (driver.Rows,
 	return all[0], nil
 }
 
-// affected executes what a participant gets.
+// affected executes a participant.
 func (i inner) affected(ctx context.Context, l participant) (driver.Result, error) {
 	return i.exec(ctx, nil, l.text, slices.Clone(l.args))
 }
 
-// returning returns what executes participants that return rows. They are in memory, as
-// the transaction ends before they are read.
+// returning returns the function that executes a participant with RETURNING. It reads the rows into
+// memory, because the transaction ends before the caller reads them.
 func returning() func(inner, context.Context, participant) (*heldRows, error) {
 	memory := answerMemory
 	return func(i inner, ctx context.Context, l participant) (*heldRows, error) {
@@ -167,20 +167,20 @@ func returning() func(inner, context.Context, participant) (*heldRows, error) {
 	}
 }
 
-// inOrder puts all rows into the first place.
+// inOrder moves all rows to the first element.
 func inOrder(w *plan.Writes, returned []*heldRows) error {
 	placed := make([][]driver.Value, w.Rows)
 	var all [][]driver.Value
 	for i, rows := range returned {
 		if len(rows.columns) == 0 {
-			continue // nothing is returned
+			continue // this part returned no rows
 		}
 		if w.Rows == 0 {
 			all = append(all, rows.rows...)
 			continue
 		}
 		if !place(placed, w, w.Parts[i].Rows, rows.rows) {
-			return &sharding.RouteError{Op: "insert", Err: fmt.Errorf("%w: the %d rows that %s returned are not known among %d", sharding.ErrUnmergeable, len(rows.rows), w.Parts[i].Target, len(w.Parts[i].Rows)),
+			return &sharding.RouteError{Op: "insert", Err: fmt.Errorf("%w: the %d rows that %s returned cannot be matched to its %d rows", sharding.ErrUnmergeable, len(rows.rows), w.Parts[i].Target, len(w.Parts[i].Rows)),
 				Hint: "leave RETURNING out"}
 		}
 	}
@@ -192,8 +192,8 @@ func inOrder(w *plan.Writes, returned []*heldRows) error {
 	return nil
 }
 
-// place puts the rows that a shard has returned where they stand among VALUES: all of
-// them in their order, or those whose keys they have.
+// place puts the rows that a shard has returned at their positions in VALUES: by their order if all
+// were returned, otherwise by their keys.
 func place(placed [][]driver.Value, w *plan.Writes, own []int, rows [][]driver.Value) bool {
 	if w.Keys == nil && len(rows) != len(own) {
 		return false
@@ -214,7 +214,7 @@ func place(placed [][]driver.Value, w *plan.Writes, own []int, rows [][]driver.V
 	return true
 }
 
-// participants returns those of the parts of a write.
+// participants returns the participants of a write.
 func (w writing) participants(parts *plan.Writes) ([]participant, error) {
 	d := w.session.database
 	if err := d.router.Limits().Check(len(parts.Parts)); err != nil {
@@ -227,16 +227,16 @@ func (w writing) participants(parts *plan.Writes) ([]participant, error) {
 	return participants, nil
 }
 
-// together executes all participants, or none, and then what decides whether they stay:
-// in a transaction of its own, or behind a savepoint of the present one. It may span
-// databases where it has to. The answers have the places of their participants.
+// together executes all participants, or none of them, and then calls then, which decides whether
+// the writes are kept. It uses a transaction of its own, or a savepoint of the present transaction.
+// spans allows it to span databases. The results have the indexes of their participants.
 //
-// One participant is sent after another, although databases could work side by side: two writers
-// of the same rows on two databases that each hold one of them would wait for the other,
-// and no database sees that circle. In order, the second waits on the first database.
-// (Four such writers on MariaDB: 0.05 s in order; side by side they stood still.)
+// The participants are executed one after another, although the databases could work in parallel.
+// In parallel, two writers of the same rows on two databases could each lock one row and wait for
+// the other, a deadlock that no database detects. In order, the second writer waits on the first
+// database. (Four such writers on MariaDB: 0.05 s in order; in parallel they stood still.)
 func together[T any](ctx context.Context, s *session, participants []participant, spans bool, kept *keeping, do func(inner, context.Context, participant) (T, error), then func(*transaction, []T) error) ([]T, error) {
-	// Statements take their databases in one order: see compare.
+	// All statements acquire their databases in one order: see compare.
 	slices.SortStableFunc(participants, func(a, b participant) int {
 		return cmp.Or(s.database.compare(a.target.DB, b.target.DB), cmp.Compare(a.target.Table, b.target.Table))
 	})
@@ -263,15 +263,15 @@ func together[T any](ctx context.Context, s *session, participants []participant
 	case guarded:
 		err = t.settle(ctx, err)
 	case err != nil:
-		_ = t.Rollback() // the participant's error is the one that matters
+		_ = t.Rollback() // the participant's error is returned
 	default:
 		err = t.Commit()
 	}
 	return answers, err
 }
 
-// execute sends the participants, on each database behind a savepoint if guarded. Before it
-// takes a database it takes those of others aside that come before.
+// execute executes the participants, on each database after a savepoint if guarded. Before it
+// acquires a database, it reserves connections to those of others that precede it.
 func (t *transaction) execute(ctx context.Context, participants []participant, others []*sql.DB, guarded bool, do func(participant, inner) error) error {
 	for _, l := range participants {
 		if err := t.session.takeAside(ctx, t, others, l.pool); err != nil {
@@ -292,12 +292,12 @@ func (t *transaction) execute(ctx context.Context, participants []participant, o
 	return nil
 }
 
-// mark is the savepoint of one statement.
+// mark is the name of the savepoint before a statement.
 const mark = "shardid_statement"
 
-// settle keeps what a statement did, or undoes it on all databases if it failed. A
-// transaction in which that is not possible commits nothing any more. One that a server has
-// rolled back has no savepoints there.
+// settle keeps the writes of a statement, or undoes them on all databases if it failed. If undoing
+// is not possible, the transaction can no longer commit. After a server has rolled the transaction
+// back, it has no savepoints there.
 func (t *transaction) settle(ctx context.Context, failed error) error {
 	if t.broken == nil && dialect.Deadlocked(failed) {
 		t.broken = rolledBack(failed)
@@ -305,7 +305,7 @@ func (t *transaction) settle(ctx context.Context, failed error) error {
 	if t.broken != nil {
 		return failed // by that
 	}
-	ctx = context.WithoutCancel(ctx) // the end of ctx may be what failed
+	ctx = context.WithoutCancel(ctx) // the end of ctx may be the cause of the error
 	for _, b := range t.begun {
 		if !b.marked {
 			continue
@@ -322,7 +322,7 @@ func (t *transaction) settle(ctx context.Context, failed error) error {
 			err = b.inner.run(ctx, "RELEASE SAVEPOINT "+mark)
 		}
 		if err != nil {
-			t.broken = fmt.Errorf("shardsql: a statement could not be ended on %s: %w", t.session.database.nameOf(b.pool), err)
+			t.broken = fmt.Errorf("shardsql: the savepoint of a statement could not be ended on %s; roll back the transaction: %w", t.session.database.nameOf(b.pool), err)
 		}
 	}
 	if t.broken == nil {
@@ -331,8 +331,8 @@ func (t *transaction) settle(ctx context.Context, failed error) error {
 	return errors.Join(failed, t.broken)
 }
 
-// copies returns the pools that have a copy of each broadcast table: the home pool,
-// and those of the router, each once.
+// copies returns the pools that have a copy of each broadcast table: the home pool and those of the
+// router, without duplicates.
 func (d *database) copies() []*sql.DB {
 	all := []*sql.DB{d.home}
 	for _, name := range d.router.Databases() {
@@ -343,8 +343,7 @@ func (d *database) copies() []*sql.DB {
 	return all
 }
 
-// copies writes every copy of a broadcast table, and returns the result of the one at
-// home.
+// copies writes every copy of a broadcast table, and returns the result of the home database.
 func (w writing) copies(ctx context.Context, text, table string) (driver.Result, error) {
 	return copies(ctx, w, text, table, inner.affected)
 }
@@ -370,10 +369,10 @@ func copies[T any](ctx context.Context, w writing, text, table string, do func(i
 	return all[0], nil
 }
 
-// spreads reports whether nothing else belongs to the transaction of a write to copies.
-// Such a write may span databases in every mode, as a broadcast table could not be
-// written otherwise; others need that mode. A copy that cannot commit is told by a
-// PartialCommitError.
+// spreads reports whether a write of a broadcast table is alone in its transaction. It may then
+// span databases in every mode, because a broadcast table could not be written otherwise; in a
+// larger transaction it needs the router's permission to span. If a copy cannot commit, the error
+// is a PartialCommitError.
 func (s *session) spreads(ctx context.Context, table string) (alone bool, err error) {
 	alone = s.tx == nil || writehint.Of(ctx, table).Single
 	if !alone && !s.tx.spans {
