@@ -84,10 +84,10 @@ func deadlock(t *testing.T, routed *sql.DB, users [2]int) {
 			if text := err.Error(); !strings.Contains(text, "1213") || strings.Contains(text, "SAVEPOINT") {
 				t.Error(err)
 			}
-			if _, err := tx.ExecContext(ctx, "UPDATE members SET paid = paid + 10 WHERE user_id = ?", users[i]); err == nil || !strings.Contains(err.Error(), "begin it anew") {
+			if _, err := tx.ExecContext(ctx, "UPDATE members SET paid = paid + 10 WHERE user_id = ?", users[i]); err == nil || !strings.Contains(err.Error(), "begin a new one") {
 				t.Errorf("the next statement: %v", err)
 			}
-			if commit := tx.Commit(); commit == nil || !strings.Contains(commit.Error(), "begin it anew") {
+			if commit := tx.Commit(); commit == nil || !strings.Contains(commit.Error(), "begin a new one") {
 				t.Errorf("COMMIT: %v", commit)
 			}
 			errs <- err

@@ -66,7 +66,7 @@ func (m *arguments) checked(on driver.Conn, st driver.Stmt, args []driver.NamedV
 		if err != nil && !removed {
 			return nil, err
 		}
-		if same && (removed || !alike(m.one, arg)) {
+		if same && (removed || !sameArgument(m.one, arg)) {
 			if same = false; len(args) > len(m.few) {
 				list = make([]driver.NamedValue, 0, len(args))
 			}
@@ -96,9 +96,9 @@ func convert(checker driver.NamedValueChecker, columns driver.ColumnConverter, a
 	return err
 }
 
-// alike reports whether two arguments are the same. It reports false for types that a driver need
+// sameArgument reports whether two arguments are the same. It reports false for types that a driver need
 // not support.
-func alike(a, b driver.NamedValue) bool {
+func sameArgument(a, b driver.NamedValue) bool {
 	if a.Ordinal != b.Ordinal || a.Name != b.Name {
 		return false
 	}

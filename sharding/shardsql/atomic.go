@@ -18,9 +18,9 @@ import (
 	"github.com/shardid/shardid/sharding/internal/xa"
 )
 
-// ending limits the time of each step that ends a transaction. It applies even after the
+// endTimeout limits the time of each step that ends a transaction. It applies even after the
 // transaction's context has ended, because prepared branches must be ended.
-const ending = 10 * time.Second
+const endTimeout = 10 * time.Second
 
 // deciders caches the deciders of atomic transactions by their pools.
 type deciders struct{ all sync.Map } // of *sql.DB to decider
@@ -110,7 +110,7 @@ func (t *transaction) commitAtomically() error {
 
 // send executes texts on the branch's own connection.
 func (b *branch) send(ctx context.Context, texts ...string) error {
-	ctx, done := context.WithTimeout(ctx, ending)
+	ctx, done := context.WithTimeout(ctx, endTimeout)
 	defer done()
 	for _, text := range texts {
 		if err := b.begun.inner.run(ctx, text); err != nil {
@@ -134,7 +134,7 @@ func (b *branch) Commit(ctx context.Context) error {
 		return b.begun.leave()
 	}
 	b.Leave()
-	ctx, done := context.WithTimeout(ctx, ending)
+	ctx, done := context.WithTimeout(ctx, endTimeout)
 	defer done()
 	for pause := 10 * time.Millisecond; ctx.Err() == nil; pause *= 2 {
 		if _, err = b.begun.pool.ExecContext(ctx, xa.End(b.server, b.id, true)); err == nil {
@@ -201,7 +201,7 @@ func (d *decision) Decide(ctx context.Context) error {
 	for i, a := range args {
 		list[i] = driver.NamedValue{Ordinal: i + 1, Value: a}
 	}
-	ctx, done := context.WithTimeout(ctx, ending)
+	ctx, done := context.WithTimeout(ctx, endTimeout)
 	defer done()
 	_, err = d.first.inner.exec(ctx, nil, text, list)
 	if dialect.IsDuplicate(err) {
@@ -218,7 +218,7 @@ func (d *decision) Rollback() { _ = d.first.rollback() }
 
 // Committed implements xa.Decider.
 func (d *decision) Committed(ctx context.Context) (bool, error) {
-	ctx, done := context.WithTimeout(ctx, ending)
+	ctx, done := context.WithTimeout(ctx, endTimeout)
 	defer done()
 	return xa.Committed(ctx, d.first.pool, d.server, d.of.gtid)
 }
@@ -226,7 +226,7 @@ func (d *decision) Committed(ctx context.Context) (bool, error) {
 // Forget implements xa.Decider. It uses the session's connection, because the pool may have no
 // other.
 func (d *decision) Forget(ctx context.Context) {
-	ctx, done := context.WithTimeout(ctx, ending)
+	ctx, done := context.WithTimeout(ctx, endTimeout)
 	defer done()
 	var on xa.DB = d.first.pool
 	if d.first.session {

@@ -34,11 +34,11 @@ func (c *conn) CheckNamedValue(a *driver.NamedValue) error { return value(a) }
 
 // Close releases the connections that the session holds. database/sql has ended its transaction
 // before.
-func (c *conn) Close() error { return c.leaveHome() }
+func (c *conn) Close() error { return c.releaseHome() }
 
 // IsValid is called before the connection returns to its pool, where it must hold no other
 // connection.
-func (c *conn) IsValid() bool { return c.leaveHome() == nil }
+func (c *conn) IsValid() bool { return c.releaseHome() == nil }
 
 // Prepare is PrepareContext without a context.
 func (c *conn) Prepare(query string) (driver.Stmt, error) {
@@ -71,7 +71,7 @@ func (c *conn) query(ctx context.Context, st *statement, query string, args []dr
 		}
 		return reading{&c.session, st, args, c.replicas(ctx, p)}.rows(ctx, to)
 	})
-	c.tx.note(err)
+	c.tx.recordError(err)
 	return o.answered(rows, dialect.Advised(err))
 }
 
@@ -87,7 +87,7 @@ func (c *conn) exec(ctx context.Context, st *statement, query string, args []dri
 	if c.tx != nil && len(args) == 0 {
 		if verb, name := savepointOf(query); verb != noSavepoint {
 			o.atHome()
-			return o.executed(c.tx.point(ctx, verb, name, query))
+			return o.executed(c.tx.execSavepoint(ctx, verb, name, query))
 		}
 	}
 	result, err := follow(ctx, &c.session, o, query, args, func(p *plan.Plan, to plan.Route) (driver.Result, error) {
@@ -104,7 +104,7 @@ func (c *conn) exec(ctx context.Context, st *statement, query string, args []dri
 		}
 		return w.one(ctx, to)
 	})
-	c.tx.note(err)
+	c.tx.recordError(err)
 	return o.executed(result, dialect.Advised(err))
 }
 

@@ -46,7 +46,7 @@ func follow[T any](ctx context.Context, on *session, o *observation, query strin
 			done, err = send(p, to)
 		}
 		if err == nil {
-			on.tx.used()
+			on.tx.markUsed()
 			return done, nil
 		}
 		if !p.Routed() || !p.Single() {
@@ -55,7 +55,7 @@ func follow[T any](ctx context.Context, on *session, o *observation, query strin
 		if isRefusal(err) && on.reconsiders(ctx, p, s) {
 			continue
 		}
-		if err := on.moved(ctx, s, sharding.SlotMoving(err)); err != nil {
+		if err := on.awaitMove(ctx, s, sharding.SlotMoving(err)); err != nil {
 			return none, err
 		}
 	}
@@ -97,10 +97,10 @@ func (s *session) reconsiders(ctx context.Context, p *plan.Plan, of *sharding.Sn
 	return err == nil && changed
 }
 
-// moved waits until another database serves the tables of a failed statement, and then returns nil.
+// awaitMove waits until another database serves the tables of a failed statement, and then returns nil.
 // Otherwise it returns the statement's final error. A transaction that has executed nothing begins
 // again on the database that now serves the tables.
-func (s *session) moved(ctx context.Context, sent *sharding.Snapshot, failed error) error {
+func (s *session) awaitMove(ctx context.Context, sent *sharding.Snapshot, failed error) error {
 	if dialect.FaultOf(failed) != dialect.NoTable || errors.Is(failed, sharding.ErrSlotMoving) {
 		return failed
 	}
@@ -128,8 +128,8 @@ func (t *transaction) begunOn() string {
 	return routerName(t.session.database.router, t.begun[0].pool)
 }
 
-// used records that a statement of the transaction was executed.
-func (t *transaction) used() {
+// markUsed records that a statement of the transaction was executed.
+func (t *transaction) markUsed() {
 	if t != nil {
 		t.done = true
 	}

@@ -28,15 +28,15 @@ func (d *database) connect(ctx context.Context, pool *sql.DB) (*sql.Conn, error)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", d.nameOf(pool), err)
 	}
-	if err := d.agrees(ctx, pool, conn); err != nil {
-		return nil, both(err, conn.Close())
+	if err := d.checkSettings(ctx, pool, conn); err != nil {
+		return nil, joinErrors(err, conn.Close())
 	}
 	return conn, nil
 }
 
-// both joins two errors. It returns a single error unchanged, because programs and libraries assert
+// joinErrors joins two errors. It returns a single error unchanged, because programs and libraries assert
 // the types of their driver's errors.
-func both(err, other error) error {
+func joinErrors(err, other error) error {
 	switch {
 	case other == nil:
 		return err
@@ -62,7 +62,7 @@ func (i inner) release() error {
 }
 
 // leave returns a held connection to its pool.
-func (i inner) leave() error { return broken(both(i.forget(nil), i.conn.Close())) }
+func (i inner) leave() error { return ignoreConnDone(joinErrors(i.forget(nil), i.conn.Close())) }
 
 // forget closes the prepared statements of the connection for a statement, or all of them if of is
 // nil.
@@ -70,12 +70,12 @@ func (i inner) forget(of *statement) error {
 	if i.kept == nil || len(i.kept.prepared) == 0 {
 		return nil
 	}
-	return broken(i.conn.Raw(func(any) error { return i.kept.close(of) }))
+	return ignoreConnDone(i.conn.Raw(func(any) error { return i.kept.close(of) }))
 }
 
-// broken returns nil for sql.ErrConnDone, and err otherwise: a broken connection is closed already,
+// ignoreConnDone returns nil for sql.ErrConnDone, and err otherwise: a broken connection is closed already,
 // so it needs no cleanup.
-func broken(err error) error {
+func ignoreConnDone(err error) error {
 	if errors.Is(err, sql.ErrConnDone) {
 		return nil
 	}
@@ -112,7 +112,7 @@ func (i inner) query(ctx context.Context, of *statement, text string, args []dri
 		return err
 	})
 	if err != nil {
-		return nil, both(err, i.release())
+		return nil, joinErrors(err, i.release())
 	}
 	return r, nil
 }
@@ -124,11 +124,11 @@ func (i inner) exec(ctx context.Context, of *statement, text string, args []driv
 		r, own, err := send(ctx, executing, call{raw.(driver.Conn), i.kept, of, text, args, &memory})
 		result = r
 		if own != nil {
-			err = both(err, own.Close())
+			err = joinErrors(err, own.Close())
 		}
 		return err
 	})
-	return result, both(err, i.release())
+	return result, joinErrors(err, i.release())
 }
 
 // run executes a text without arguments.
@@ -140,13 +140,13 @@ func (i inner) run(ctx context.Context, text string) error {
 // A statement for one shard is sent on the driver's own connection, as database/sql would send it.
 // Its rows are the driver's own, so nothing is copied.
 
-// way is a kind of execution by a driver: a query, or a statement without rows.
-type way[T any] struct {
+// operation is a kind of execution by a driver: a query, or a statement without rows.
+type operation[T any] struct {
 	direct    func(driver.Conn, context.Context, string, []driver.NamedValue) (T, error) // driver.ErrSkip if the driver must prepare the text
 	statement func(driver.Stmt, context.Context, []driver.NamedValue) (T, error)
 }
 
-var querying = way[driver.Rows]{
+var querying = operation[driver.Rows]{
 	direct: func(on driver.Conn, ctx context.Context, text string, args []driver.NamedValue) (driver.Rows, error) {
 		if q, ok := on.(driver.QueryerContext); ok {
 			return q.QueryContext(ctx, text, args)
@@ -161,7 +161,7 @@ var querying = way[driver.Rows]{
 	},
 }
 
-var executing = way[driver.Result]{
+var executing = operation[driver.Result]{
 	direct: func(on driver.Conn, ctx context.Context, text string, args []driver.NamedValue) (driver.Result, error) {
 		if e, ok := on.(driver.ExecerContext); ok {
 			return e.ExecContext(ctx, text, args)
@@ -188,7 +188,7 @@ type call struct {
 
 // send executes a call as database/sql does on a driver's connection. If the driver needed a
 // statement that is not kept, send returns it as own; the caller closes it after the rows.
-func send[T any](ctx context.Context, w way[T], c call) (answer T, own driver.Stmt, err error) {
+func send[T any](ctx context.Context, w operation[T], c call) (answer T, own driver.Stmt, err error) {
 	if st := c.kept.find(c.of, c.text); st != nil {
 		answer, err = with(ctx, w, c, st)
 		return answer, nil, err
@@ -205,7 +205,7 @@ func send[T any](ctx context.Context, w way[T], c call) (answer T, own driver.St
 		return answer, nil, err
 	}
 	if answer, err = with(ctx, w, c, st); err != nil {
-		return answer, nil, both(err, st.Close())
+		return answer, nil, joinErrors(err, st.Close())
 	}
 	if c.kept.keep(c.of, c.text, st) {
 		return answer, nil, nil
@@ -214,7 +214,7 @@ func send[T any](ctx context.Context, w way[T], c call) (answer T, own driver.St
 }
 
 // with executes a prepared statement.
-func with[T any](ctx context.Context, w way[T], c call, st driver.Stmt) (answer T, err error) {
+func with[T any](ctx context.Context, w operation[T], c call, st driver.Stmt) (answer T, err error) {
 	checked, err := c.memory.checked(c.on, st, c.args)
 	if err != nil {
 		return answer, err

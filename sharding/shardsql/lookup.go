@@ -115,7 +115,7 @@ func (s search) answers(ctx context.Context, questions []plan.Question) ([][][]d
 // database where the transaction has not begun, it uses a connection of the pool: if the
 // transaction began with a read there, some databases would refuse its writes.
 func (s search) answer(ctx context.Context, pool *sql.DB, q plan.Question) ([][]driver.Value, error) {
-	in, err := s.session.beside(ctx, s.tx, pool)
+	in, err := s.session.heldOrNew(ctx, s.tx, pool)
 	var rows *heldRows
 	if err == nil {
 		rows, err = returning()(in, ctx, participant{text: q.Text, args: named(q.Args)})

@@ -60,28 +60,28 @@ func OpenDB(c Config) *sql.DB {
 
 // database is the state that all connections share.
 type database struct {
-	router   *sharding.Router
-	home     *sql.DB
-	homeName string // the router's name of the home pool, or ""
-	replicas replicas
-	prepared prepared
-	plans    plans
-	schemas  schemas
-	turns    turns
-	settled  settled
-	lookups  lookups
-	deciders deciders
-	observer Observer
+	router          *sharding.Router
+	home            *sql.DB
+	homeName        string // the router's name of the home pool, or ""
+	replicas        replicas
+	prepared        prepared
+	plans           plans
+	schemas         schemas
+	poolLocks       poolLocks
+	checkedSettings checkedSettings
+	lookups         lookups
+	deciders        deciders
+	observer        Observer
 	// migration is the migration whose statements are previewed, or nil.
 	migration *sharding.Migration
 
-	asking turn    // held while the home database is asked for its dialect
-	server *server // nil until the home database was asked
+	askLock ctxMutex // held while the home database is asked for its dialect
+	server  *server  // nil until the home database was asked
 }
 
 func newDatabase(c Config) *database {
 	return &database{
-		router: c.Router, home: c.Home, homeName: routerName(c.Router, c.Home), replicas: newReplicas(c), observer: c.Observer, migration: previewing(c.Router), asking: newTurn(),
+		router: c.Router, home: c.Home, homeName: routerName(c.Router, c.Home), replicas: newReplicas(c), observer: c.Observer, migration: previewing(c.Router), askLock: newCtxMutex(),
 	}
 }
 

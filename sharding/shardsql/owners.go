@@ -26,14 +26,14 @@ import (
 const (
 	mostOwners = 1000   // sharding keys of the values of a query; a query with more goes to all shards
 	mostRows   = 10_000 // rows of one write whose values are read before or after it
-	// tidying limits the time for deleting stale entries after a commit. Entries that remain are
+	// cleanupTimeout limits the time for deleting stale entries after a commit. Entries that remain are
 	// harmless.
-	tidying = time.Second
+	cleanupTimeout = time.Second
 )
 
 // bound returns the plan with the results of lookup tables, and its route.
 func (s *session) bound(ctx context.Context, p *plan.Plan, query string, args []driver.NamedValue) (*plan.Plan, plan.Route, error) {
-	led, err := s.led(ctx, p, args)
+	led, err := s.withLookups(ctx, p, args)
 	if err != nil {
 		return p, plan.Route{}, err
 	}
@@ -41,8 +41,8 @@ func (s *session) bound(ctx context.Context, p *plan.Plan, query string, args []
 	return led, to, err
 }
 
-// led returns the plan with the results of lookup tables for the values in its conditions.
-func (s *session) led(ctx context.Context, p *plan.Plan, args []driver.NamedValue) (*plan.Plan, error) {
+// withLookups returns the plan with the results of lookup tables for the values in its conditions.
+func (s *session) withLookups(ctx context.Context, p *plan.Plan, args []driver.NamedValue) (*plan.Plan, error) {
 	if !plan.Owned(p) {
 		return p, nil
 	}
@@ -50,7 +50,7 @@ func (s *session) led(ctx context.Context, p *plan.Plan, args []driver.NamedValu
 	if o == nil {
 		return p, nil
 	}
-	k := keeper{s, s.tx}
+	k := lookupAccess{s, s.tx}
 	for i, q := range o.Asked {
 		if err := s.database.lookups.check(ctx, s, q.Table, q.Lookup); err != nil {
 			return p, err
@@ -81,19 +81,19 @@ func (s *session) writing(ctx context.Context, st *statement, p *plan.Plan, to p
 			return w, err
 		}
 	}
-	w.kept = &keeping{of: k, session: s, args: args, had: make([][]owner.Entry, len(k.Kept))}
+	w.kept = &lookupWrite{of: k, session: s, args: args, had: make([][]owner.Entry, len(k.Kept))}
 	return w, nil
 }
 
-// keeper reads and writes lookup tables for a session, inside a transaction or without one.
-type keeper struct {
+// lookupAccess reads and writes lookup tables for a session, inside a transaction or without one.
+type lookupAccess struct {
 	session *session
 	tx      *transaction
 }
 
 // owners returns the sharding keys of the rows with these values. known is false if there are too
 // many, or if the values lead to no table.
-func (k keeper) owners(ctx context.Context, q plan.Asked) (keys []any, known bool, err error) {
+func (k lookupAccess) owners(ctx context.Context, q plan.Asked) (keys []any, known bool, err error) {
 	pools, err := byPool(k.session.database, q.Lookup, q.Values, func(v any) any { return v })
 	if err != nil {
 		return nil, false, nil //nolint:nilerr // all shards are queried for such a value
@@ -108,8 +108,8 @@ func (k keeper) owners(ctx context.Context, q plan.Asked) (keys []any, known boo
 	return keys, len(keys) <= mostOwners, nil
 }
 
-// ofPool has the items that belong to one database with a lookup table, or with a part of it.
-type ofPool[T any] struct {
+// poolItems has the items that belong to one database with a lookup table, or with a part of it.
+type poolItems[T any] struct {
 	pool  *sql.DB
 	at    string // the physical table
 	items []T
@@ -117,7 +117,7 @@ type ofPool[T any] struct {
 
 // byPool groups items by the database and physical table in which the lookup table has their
 // values.
-func byPool[T any](d *database, l *sharding.Lookup, items []T, value func(T) any) (all []ofPool[T], err error) {
+func byPool[T any](d *database, l *sharding.Lookup, items []T, value func(T) any) (all []poolItems[T], err error) {
 	of, sharded := d.router.Snapshot().Lookup(l.Table)
 	for _, item := range items {
 		at := sharding.Target{Table: l.Table}
@@ -127,9 +127,9 @@ func byPool[T any](d *database, l *sharding.Lookup, items []T, value func(T) any
 			}
 		}
 		pool := d.poolOrHome(at.DB)
-		i := slices.IndexFunc(all, func(p ofPool[T]) bool { return p.pool == pool && p.at == at.Table })
+		i := slices.IndexFunc(all, func(p poolItems[T]) bool { return p.pool == pool && p.at == at.Table })
 		if i < 0 {
-			i, all = len(all), append(all, ofPool[T]{pool: pool, at: at.Table})
+			i, all = len(all), append(all, poolItems[T]{pool: pool, at: at.Table})
 		}
 		all[i].items = append(all[i].items, item)
 	}
@@ -137,8 +137,8 @@ func byPool[T any](d *database, l *sharding.Lookup, items []T, value func(T) any
 }
 
 // table returns the part of a lookup table that one database has.
-func (k keeper) table(of *sharding.Table, l *sharding.Lookup, pool *sql.DB) *owner.SQL {
-	b := lookupRunner{database: k.session.database, home: k.session.home, aside: k.session.aside}
+func (k lookupAccess) table(of *sharding.Table, l *sharding.Lookup, pool *sql.DB) *owner.SQL {
+	b := lookupRunner{database: k.session.database, home: k.session.home, lookupConns: k.session.lookupConns}
 	if k.tx.has(pool) != nil {
 		b.tx = k.tx
 	}
@@ -146,7 +146,7 @@ func (k keeper) table(of *sharding.Table, l *sharding.Lookup, pool *sql.DB) *own
 		Of: of, Now: k.session.database.router.Snapshot, Lookup: l, Dialect: k.session.database.server.Dialect, Entries: b, Locks: b.tx != nil,
 		On: func(ctx context.Context, at sharding.Target, key any, f func(owner.Shard) error) error {
 			if joint := b.tx != nil && k.session.database.poolOrHome(at.DB) == pool; !joint {
-				if err := k.foreign(of, at, key); err != nil {
+				if err := k.checkFreed(of, at, key); err != nil {
 					return err
 				}
 			}
@@ -155,10 +155,10 @@ func (k keeper) table(of *sharding.Table, l *sharding.Lookup, pool *sql.DB) *own
 	}
 }
 
-// foreign returns an error if the transaction may have taken the value from the row that is about
+// checkFreed returns an error if the transaction may have taken the value from the row that is about
 // to be checked, and the lookup table is in another database. A rollback would restore the row's
 // value, but would not undo the change of the lookup table that relied on the check.
-func (k keeper) foreign(of *sharding.Table, at sharding.Target, key any) error {
+func (k lookupAccess) checkFreed(of *sharding.Table, at sharding.Target, key any) error {
 	slot, err := of.Slot(key)
 	pool := k.session.database.poolOrHome(at.DB)
 	if err != nil || k.tx.has(pool) == nil {
@@ -173,12 +173,12 @@ func (k keeper) foreign(of *sharding.Table, at sharding.Target, key any) error {
 
 // on calls f with a connection to the target's database. It uses the transaction's connection if
 // there is one, which sees the transaction's own rows and does not wait for their locks.
-func (k keeper) on(ctx context.Context, at sharding.Target, f func(owner.Shard) error) error {
+func (k lookupAccess) on(ctx context.Context, at sharding.Target, f func(owner.Shard) error) error {
 	pool := k.session.database.poolOrHome(at.DB)
 	if b := k.tx.has(pool); b != nil {
 		return f(shardConn{b.inner, true})
 	}
-	in, err := k.session.beside(ctx, nil, pool)
+	in, err := k.session.heldOrNew(ctx, nil, pool)
 	if err != nil {
 		return err
 	}
@@ -187,7 +187,7 @@ func (k keeper) on(ctx context.Context, at sharding.Target, f func(owner.Shard) 
 	}
 	in.kept = &kept{}
 	err = f(shardConn{in, false})
-	return both(err, in.leave())
+	return joinErrors(err, in.leave())
 }
 
 // shardConn is a connection to a database with shards. It is not closed.
@@ -229,18 +229,18 @@ func valued(args []any) []driver.NamedValue {
 // lookupRunner executes statements on a lookup table: in the transaction if that has begun on the
 // table's database, and separately otherwise.
 type lookupRunner struct {
-	database *database
-	tx       *transaction
-	home     inner // of the session
-	aside    map[*sql.DB]inner
+	database    *database
+	tx          *transaction
+	home        inner // of the session
+	lookupConns map[*sql.DB]inner
 }
 
 // session calls f with an outer connection that uses the caller's connections.
 func (b lookupRunner) session(ctx context.Context, f func(context.Context, *conn) error) error {
-	c := &conn{session{database: b.database, tx: b.tx, home: b.home, aside: b.aside}}
+	c := &conn{session{database: b.database, tx: b.tx, home: b.home, lookupConns: b.lookupConns}}
 	err := f(sharding.Primary(sharding.AllShards(ctx)), c) // the context's hints concern the caller's statement
 	if b.home.conn == nil {
-		err = both(err, c.leaveHome())
+		err = joinErrors(err, c.releaseHome())
 	}
 	return err
 }
@@ -275,8 +275,8 @@ func (b lookupRunner) Query(ctx context.Context, text string, args ...any) (all 
 	return all, err
 }
 
-// keeping is a write for which lookup tables are maintained.
-type keeping struct {
+// lookupWrite is a write for which lookup tables are maintained.
+type lookupWrite struct {
 	of      *plan.Keeping
 	session *session
 	args    []driver.NamedValue
@@ -284,21 +284,21 @@ type keeping struct {
 	known   bool            // had is complete
 }
 
-// after returns a function that records the present values of the rows, and then calls do.
-func after[T any](k *keeping, do func(inner, context.Context, participant) (T, error)) func(inner, context.Context, participant) (T, error) {
+// recordingOldValues returns a function that records the present values of the rows, and then calls do.
+func recordingOldValues[T any](k *lookupWrite, do func(inner, context.Context, participant) (T, error)) func(inner, context.Context, participant) (T, error) {
 	if k == nil {
 		return do
 	}
 	return func(in inner, ctx context.Context, l participant) (none T, err error) {
-		if err := k.before(ctx, in, l); err != nil {
+		if err := k.recordOldValues(ctx, in, l); err != nil {
 			return none, err
 		}
 		return do(in, ctx, l)
 	}
 }
 
-// before records the values of the rows that an UPDATE or DELETE changes.
-func (k *keeping) before(ctx context.Context, in inner, l participant) error {
+// recordOldValues records the values of the rows that an UPDATE or DELETE changes.
+func (k *lookupWrite) recordOldValues(ctx context.Context, in inner, l participant) error {
 	text, args, ok := k.of.Before(l.target, mostRows+1)
 	if k.known = ok; !ok {
 		return nil
@@ -327,7 +327,7 @@ func (k *keeping) before(ctx context.Context, in inner, l participant) error {
 }
 
 // enter inserts the entries of the new values, before the transaction commits.
-func (k *keeping) enter(ctx context.Context, t *transaction, participants []participant) error {
+func (k *lookupWrite) enter(ctx context.Context, t *transaction, participants []participant) error {
 	if k == nil {
 		return nil
 	}
@@ -344,7 +344,7 @@ func (k *keeping) enter(ctx context.Context, t *transaction, participants []part
 		}
 		for _, e := range k.had[i] {
 			if !kept.Sets || textOf(e.Value) != textOf(kept.Set) {
-				t.owners.lost = append(t.owners.lost, leftover{k.of.Table, kept.Lookup, e})
+				t.owners.lost = append(t.owners.lost, staleEntry{k.of.Table, kept.Lookup, e})
 			}
 		}
 	}
@@ -352,7 +352,7 @@ func (k *keeping) enter(ctx context.Context, t *transaction, participants []part
 }
 
 // free records the slots whose rows may have lost values.
-func (k *keeping) free(t *transaction, participants []participant) error {
+func (k *lookupWrite) free(t *transaction, participants []participant) error {
 	if !k.of.Frees {
 		return nil
 	}
@@ -380,7 +380,7 @@ func (k *keeping) free(t *transaction, participants []participant) error {
 func textOf(v any) string { return plan.Text([]driver.Value{v}) }
 
 // entries returns the entries that the rows need, without duplicates.
-func (k *keeping) entries(ctx context.Context, t *transaction, i int, participants []participant) (all []owner.Entry, err error) {
+func (k *lookupWrite) entries(ctx context.Context, t *transaction, i int, participants []participant) (all []owner.Entry, err error) {
 	kept := k.of.Kept[i]
 	seen := map[string]bool{}
 	add := func(value, key any) {
@@ -401,7 +401,7 @@ func (k *keeping) entries(ctx context.Context, t *transaction, i int, participan
 		}
 	}
 	for _, l := range participants {
-		keys, err := (keeper{k.session, t}).table(k.of.Table, kept.Lookup, l.pool).Keys(ctx, shardConn{t.has(l.pool).inner, true}, l.target, kept.Set, mostRows+1)
+		keys, err := (lookupAccess{k.session, t}).table(k.of.Table, kept.Lookup, l.pool).Keys(ctx, shardConn{t.has(l.pool).inner, true}, l.target, kept.Set, mostRows+1)
 		if err != nil {
 			return nil, err
 		}
@@ -417,19 +417,19 @@ func (k *keeping) entries(ctx context.Context, t *transaction, i int, participan
 }
 
 // reserve inserts entries into the databases that have the lookup table.
-func (k *keeping) reserve(ctx context.Context, t *transaction, l *sharding.Lookup, entries []owner.Entry) error {
+func (k *lookupWrite) reserve(ctx context.Context, t *transaction, l *sharding.Lookup, entries []owner.Entry) error {
 	pools, err := byPool(k.session.database, l, entries, func(e owner.Entry) any { return e.Value })
 	if err != nil {
 		return err
 	}
 	for _, of := range pools {
-		table := keeper{k.session, t}.table(k.of.Table, l, of.pool)
+		table := lookupAccess{k.session, t}.table(k.of.Table, l, of.pool)
 		if err := k.hold(ctx, t, table, of.items); err != nil {
 			return err
 		}
 		if !table.Locks { // otherwise a rollback undoes it
 			for _, e := range of.items {
-				t.owners.got = append(t.owners.got, leftover{k.of.Table, l, e})
+				t.owners.got = append(t.owners.got, staleEntry{k.of.Table, l, e})
 			}
 		}
 		if err := owner.Reserve(ctx, table, of.items); errors.Is(err, owner.ErrRounded) {
@@ -442,7 +442,7 @@ func (k *keeping) reserve(ctx context.Context, t *transaction, l *sharding.Looku
 }
 
 // hold makes other sessions that search for the rows of these entries wait for the transaction.
-func (k *keeping) hold(ctx context.Context, t *transaction, table *owner.SQL, entries []owner.Entry) error {
+func (k *lookupWrite) hold(ctx context.Context, t *transaction, table *owner.SQL, entries []owner.Entry) error {
 	keys := map[*begun][]any{}
 	for _, e := range entries {
 		at, err := k.of.Table.Target(e.Key)
@@ -460,14 +460,14 @@ func (k *keeping) hold(ctx context.Context, t *transaction, table *owner.SQL, en
 	return nil
 }
 
-// ownership records what a transaction has changed in lookup tables.
-type ownership struct {
-	got, lost []leftover // entries inserted outside of the transaction, and entries that the rows no longer need
+// lookupChanges records what a transaction has changed in lookup tables.
+type lookupChanges struct {
+	got, lost []staleEntry // entries inserted outside of the transaction, and entries that the rows no longer need
 	freed     []freed
 }
 
-// leftover is an entry that may have no row after the end of a transaction.
-type leftover struct {
+// staleEntry is an entry that may have no row after the end of a transaction.
+type staleEntry struct {
 	table  *sharding.Table
 	lookup *sharding.Lookup
 	entry  owner.Entry
@@ -481,23 +481,23 @@ type freed struct {
 	all   bool
 }
 
-// tidy deletes stale entries after the end of the transaction. Entries that it cannot delete in
+// deleteStaleEntries deletes stale entries after the end of the transaction. Entries that it cannot delete in
 // time remain: readers find no row by them, and writers replace them.
-func (t *transaction) tidy(committed bool) {
+func (t *transaction) deleteStaleEntries(committed bool) {
 	all := t.owners.lost
 	if !committed {
 		all = append(all, t.owners.got...)
 	}
-	t.owners = ownership{}
+	t.owners = lookupChanges{}
 	if len(all) == 0 {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.ctx), tidying)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.ctx), cleanupTimeout)
 	defer cancel()
 	for _, l := range all {
 		pools, err := byPool(t.session.database, l.lookup, []owner.Entry{l.entry}, func(e owner.Entry) any { return e.Value })
 		if err == nil {
-			_, err = owner.Release(ctx, keeper{session: t.session}.table(l.table, l.lookup, pools[0].pool), l.entry)
+			_, err = owner.Release(ctx, lookupAccess{session: t.session}.table(l.table, l.lookup, pools[0].pool), l.entry)
 		}
 		if err != nil && ctx.Err() != nil {
 			return
@@ -514,7 +514,7 @@ func (c *lookups) check(ctx context.Context, s *session, t *sharding.Table, l *s
 	if _, done := c.checked.Load(l.Table); done {
 		return nil
 	}
-	what, err := s.database.unlike(ctx, s, t, l)
+	what, err := s.database.lookupFault(ctx, s, t, l)
 	if err != nil {
 		return err
 	}
@@ -528,8 +528,8 @@ func (c *lookups) check(ctx context.Context, s *session, t *sharding.Table, l *s
 	return nil
 }
 
-// unlike returns the difference between a lookup table and its column, or "".
-func (d *database) unlike(ctx context.Context, s *session, t *sharding.Table, l *sharding.Lookup) (string, error) {
+// lookupFault returns the difference between a lookup table and its column, or "".
+func (d *database) lookupFault(ctx context.Context, s *session, t *sharding.Table, l *sharding.Lookup) (string, error) {
 	snapshot := d.router.Snapshot()
 	of, first := t.Map.Targets()[0], sharding.Target{Table: l.Table}
 	sharded, isSharded := snapshot.Lookup(l.Table)
@@ -554,7 +554,7 @@ func (d *database) unlike(ctx context.Context, s *session, t *sharding.Table, l 
 			return fmt.Sprintf("column %s treats texts of different bytes as equal, and %s is sharded by them", column, l.Table), nil
 		}
 	}
-	return d.unkept(ctx, row, entry, of, first, t, l)
+	return d.missingUniqueKey(ctx, row, entry, of, first, t, l)
 }
 
 func orMissing(err error, at sharding.Target, column string) error {
@@ -564,8 +564,8 @@ func orMissing(err error, at sharding.Target, column string) error {
 	return fmt.Errorf("shardsql: %s has no column %s, or does not exist", at, column)
 }
 
-// unkept returns the missing unique key, or "".
-func (d *database) unkept(ctx context.Context, row, entry dialect.Querier, of, first sharding.Target, t *sharding.Table, l *sharding.Lookup) (string, error) {
+// missingUniqueKey returns the missing unique key, or "".
+func (d *database) missingUniqueKey(ctx context.Context, row, entry dialect.Querier, of, first sharding.Target, t *sharding.Table, l *sharding.Lookup) (string, error) {
 	want := []string{strings.ToLower(l.Column)}
 	if l.Unique {
 		keys, err := unique(ctx, d.server, row, of.Table)

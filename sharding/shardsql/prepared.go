@@ -78,7 +78,7 @@ type shared struct {
 	text  string
 	users int // guarded by prepared.mu
 
-	preparing turn
+	preparing ctxMutex
 	st        *sql.Stmt // nil before it was prepared
 }
 
@@ -99,7 +99,7 @@ func (p *prepared) join(pool *sql.DB, text string) *shared {
 		if len(of) >= maxPrepared {
 			return nil
 		}
-		s = &shared{pool: pool, text: text, preparing: newTurn()}
+		s = &shared{pool: pool, text: text, preparing: newCtxMutex()}
 		of[text] = s
 	}
 	s.users++
@@ -122,10 +122,10 @@ func (p *prepared) leave(s *shared) error {
 }
 
 func (s *shared) prepared(ctx context.Context) (*sql.Stmt, error) {
-	if err := s.preparing.take(ctx); err != nil {
+	if err := s.preparing.lock(ctx); err != nil {
 		return nil, err
 	}
-	defer s.preparing.end()
+	defer s.preparing.unlock()
 	if s.st == nil {
 		st, err := s.pool.PrepareContext(ctx, s.text)
 		if err != nil {
@@ -150,7 +150,7 @@ func (s *statement) in(ctx context.Context, pool *sql.DB, to plan.Route) (*sql.S
 	key := preparedAs{pool, to.Text}
 	of := s.inner[key]
 	if of == nil {
-		if err := c.database.agrees(ctx, pool, pool); err != nil {
+		if err := c.database.checkSettings(ctx, pool, pool); err != nil {
 			return nil, err
 		}
 		if of = c.database.prepared.join(pool, to.Text); of == nil {
@@ -245,7 +245,7 @@ func queryPrepared(ctx context.Context, st *sql.Stmt, args []driver.NamedValue) 
 	}
 	read := &preparedRows{Rows: rows}
 	if err := read.describe(); err != nil {
-		return nil, both(err, rows.Close()) //nolint:sqlclosecheck // others use them
+		return nil, joinErrors(err, rows.Close()) //nolint:sqlclosecheck // others use them
 	}
 	return read, nil
 }

@@ -40,18 +40,18 @@ func (s *session) preview(ctx context.Context, p *plan.Plan, to plan.Route, args
 	if collected && !m.Preview.Count(p.Fingerprint()) && !m.Strict {
 		return nil
 	}
-	change, err := s.ahead(ctx, next, to, args, hint)
+	change, err := s.afterSwitch(ctx, next, to, args, hint)
 	if collected {
 		m.Preview.Add(p.Fingerprint(), change, err)
 	}
 	if !m.Strict || err == nil || errors.Is(err, sharding.ErrNotNumbered) {
 		return nil
 	}
-	return strict(err)
+	return strictRefusal(err)
 }
 
-// strict marks a refusal that the source would not have returned.
-func strict(err error) error {
+// strictRefusal marks a refusal that the source would not have returned.
+func strictRefusal(err error) error {
 	var refusal *sharding.RouteError
 	if !errors.As(err, &refusal) {
 		return err
@@ -61,9 +61,9 @@ func strict(err error) error {
 	return &early
 }
 
-// ahead returns how a statement will be executed after the switch, or why it will be refused. next
+// afterSwitch returns how a statement will be executed after the switch, or why it will be refused. next
 // is its plan; it is nil for a statement in a transaction that is about other tables.
-func (s *session) ahead(ctx context.Context, next *plan.Plan, to plan.Route, args []any, hint sharding.Hint) (sharding.Change, error) {
+func (s *session) afterSwitch(ctx context.Context, next *plan.Plan, to plan.Route, args []any, hint sharding.Hint) (sharding.Change, error) {
 	var err error
 	completes := next != nil && writehint.Of(ctx, to.Target.Table).Completes
 	if next != nil {
@@ -74,7 +74,7 @@ func (s *session) ahead(ctx context.Context, next *plan.Plan, to plan.Route, arg
 		return sharding.Unchanged, nil
 	}
 	if err == nil {
-		err = s.reaches(ctx, to)
+		err = s.checkTargets(ctx, to)
 	}
 	var lookups []*plan.Lookup
 	if err == nil && next != nil {
@@ -91,10 +91,10 @@ func (s *session) ahead(ctx context.Context, next *plan.Plan, to plan.Route, arg
 	return sharding.Unchanged, nil
 }
 
-// reaches refuses a statement for more shards or databases than one statement may use.
-func (s *session) reaches(ctx context.Context, to plan.Route) error {
+// checkTargets refuses a statement for more shards or databases than one statement may use.
+func (s *session) checkTargets(ctx context.Context, to plan.Route) error {
 	if to.Kind != plan.Scatter && to.Kind != plan.Several {
-		return s.tx.admitAhead(s.database.poolOrHome(to.Target.DB))
+		return s.tx.admitAfterSwitch(s.database.poolOrHome(to.Target.DB))
 	}
 	var participants []participant
 	for _, at := range s.database.targets(to) {
@@ -117,7 +117,7 @@ func (s *session) reaches(ctx context.Context, to plan.Route) error {
 			return t.admit(participants)
 		}
 	}
-	return t.admitAhead(participants[0].pool)
+	return t.admitAfterSwitch(participants[0].pool)
 }
 
 // begins reports whether a statement begins a transaction on a database and so excludes all others.
@@ -125,16 +125,16 @@ func (t *transaction) begins(to plan.Route) bool {
 	return t != nil && !t.spans && !to.Anywhere && (to.Kind == plan.Home || to.Kind == plan.One)
 }
 
-// admitAhead refuses a statement for another database than the one on which the transaction will
+// admitAfterSwitch refuses a statement for another database than the one on which the transaction will
 // have begun after the switch.
-func (t *transaction) admitAhead(pool *sql.DB) error {
+func (t *transaction) admitAfterSwitch(pool *sql.DB) error {
 	switch {
 	case t == nil || t.spans:
 		return nil
-	case t.ahead == nil:
-		t.ahead = pool
-	case t.ahead != pool:
-		return t.crossing(t.ahead, pool)
+	case t.afterSwitch == nil:
+		t.afterSwitch = pool
+	case t.afterSwitch != pool:
+		return t.crossing(t.afterSwitch, pool)
 	}
 	return nil
 }

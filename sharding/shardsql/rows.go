@@ -89,9 +89,9 @@ var (
 func (r *rows) Close() error {
 	err := r.Rows.Close()
 	if r.statement != nil {
-		err = both(err, r.statement.Close())
+		err = joinErrors(err, r.statement.Close())
 	}
-	return both(err, r.inner.release())
+	return joinErrors(err, r.inner.release())
 }
 
 func (r *rows) HasNextResultSet() bool {
@@ -149,7 +149,7 @@ type heldRows struct {
 
 // held reads rows into memory and closes them. memory is the number of bytes left.
 func held(from merge.Rows, memory *int) (_ *heldRows, err error) {
-	defer func() { err = both(err, from.Close()) }()
+	defer func() { err = joinErrors(err, from.Close()) }()
 	h := &heldRows{columns: from.Columns()}
 	for {
 		row := make([]driver.Value, len(h.columns))

@@ -45,10 +45,10 @@ func savepointOf(text string) (savepointVerb, string) {
 	return verb, strings.ToLower(strings.Trim(m[3], "`\"[]'"))
 }
 
-// point executes a statement on a savepoint in every database where the transaction has begun. When
+// execSavepoint executes a statement on a savepoint in every database where the transaction has begun. When
 // the transaction begins on another database later, begin sets the savepoint there: nothing has
 // happened there before.
-func (t *transaction) point(ctx context.Context, verb savepointVerb, name, text string) (driver.Result, error) {
+func (t *transaction) execSavepoint(ctx context.Context, verb savepointVerb, name, text string) (driver.Result, error) {
 	at := t.find(name)
 	if verb != set && at < 0 && len(t.begun) == 0 {
 		in, err := t.session.inner(ctx, t.session.database.home) // which reports that there is no transaction

@@ -52,7 +52,7 @@ func (r reading) sent(ctx context.Context, to plan.Route) (driver.Rows, error) {
 	case st != nil:
 		return queryPrepared(ctx, st, args)
 	}
-	in, err := r.session.place(ctx, to, pool)
+	in, err := r.session.connFor(ctx, to, pool)
 	if err != nil {
 		return nil, err
 	}
@@ -157,7 +157,7 @@ func (r reading) lanes(ctx context.Context, s *plan.Shards) (all []lane, err err
 	}
 	defer func() {
 		if err != nil {
-			err = both(err, releaseAll(all))
+			err = joinErrors(err, releaseAll(all))
 		}
 	}()
 	for _, pool := range slices.SortedFunc(maps.Keys(pools), r.session.database.compare) {
@@ -190,11 +190,11 @@ func (r reading) reserve(ctx context.Context, pool string, places []int, few boo
 		}
 		return []lane{{in, places}}, nil
 	}
-	turn := r.session.database.turn(db)
-	if err := turn.take(ctx); err != nil {
+	turn := r.session.database.poolLock(db)
+	if err := turn.lock(ctx); err != nil {
 		return nil, err
 	}
-	defer turn.end()
+	defer turn.unlock()
 	n, stats := len(places), db.Stats()
 	if most := stats.MaxOpenConnections; most > 0 {
 		n = min(n, most)
@@ -266,7 +266,7 @@ func (l lane) ask(ctx context.Context, s *plan.Shards, args []driver.NamedValue,
 		rows, err := in.query(ctx, nil, to.Text, slices.Clone(args))
 		if err != nil {
 			if !last {
-				err = both(err, l.inner.release())
+				err = joinErrors(err, l.inner.release())
 			}
 			return &sharding.ShardError{Target: to.Target, Err: err}
 		}
@@ -275,7 +275,7 @@ func (l lane) ask(ctx context.Context, s *plan.Shards, args []driver.NamedValue,
 		if !last || l.inner.kept != nil {
 			if source, err = held(source, &memory); err != nil {
 				if !last {
-					err = both(err, l.inner.release())
+					err = joinErrors(err, l.inner.release())
 				}
 				return err
 			}

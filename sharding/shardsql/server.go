@@ -47,10 +47,10 @@ func (s *server) arithmetic() merge.Dialect {
 // ask returns the dialect and the settings of the databases. It asks the home database once, and
 // again after an error.
 func (d *database) ask(ctx context.Context) (*server, error) {
-	if err := d.asking.take(ctx); err != nil {
+	if err := d.askLock.lock(ctx); err != nil {
 		return nil, err
 	}
-	defer d.asking.end()
+	defer d.askLock.unlock()
 	if d.server != nil {
 		return d.server, nil
 	}
@@ -77,7 +77,7 @@ func (s *server) settings(ctx context.Context, d *database) error {
 		}
 		_, s.bytes = decimal.([]byte)
 		home, err := readSession(ctx, d.home, postgresSettings)
-		d.settled.home = home
+		d.checkedSettings.home = home
 		return err
 	case "sqlite":
 		s.reads = sqlparse.Dialect{Family: sqlparse.SQLite}
@@ -87,7 +87,7 @@ func (s *server) settings(ctx context.Context, d *database) error {
 	if err != nil {
 		return err
 	}
-	d.settled.home = home
+	d.checkedSettings.home = home
 	if s.more, err = strconv.Atoi(home[divPrecision]); err != nil {
 		return err
 	}
@@ -139,15 +139,15 @@ const (
 	divPrecision = 4
 )
 
-// settled caches which pools have the settings of the home database.
-type settled struct {
+// checkedSettings caches which pools have the settings of the home database.
+type checkedSettings struct {
 	home  []string // by the indexes of the settings
 	pools sync.Map // of *sql.DB; a sync.Map, because each statement reads it
 }
 
-// agrees refuses a database whose settings differ from those of the home database. It checks a pool
+// checkSettings refuses a database whose settings differ from those of the home database. It checks a pool
 // when a connection of it is first used.
-func (d *database) agrees(ctx context.Context, pool *sql.DB, on dialect.Querier) error {
+func (d *database) checkSettings(ctx context.Context, pool *sql.DB, on dialect.Querier) error {
 	if pool == d.home || d.server.Name() == "sqlite" {
 		return nil
 	}
@@ -155,7 +155,7 @@ func (d *database) agrees(ctx context.Context, pool *sql.DB, on dialect.Querier)
 	if d.server.Name() == "postgres" {
 		settings = postgresSettings
 	}
-	if _, agrees := d.settled.pools.Load(pool); agrees {
+	if _, agrees := d.checkedSettings.pools.Load(pool); agrees {
 		return nil
 	}
 	found, err := readSession(ctx, on, settings)
@@ -163,12 +163,12 @@ func (d *database) agrees(ctx context.Context, pool *sql.DB, on dialect.Querier)
 		return fmt.Errorf("shardsql: settings of %s: %w", d.nameOf(pool), err)
 	}
 	for i, s := range settings {
-		if found[i] != d.settled.home[i] {
-			return &sharding.RouteError{Op: "statement", Err: fmt.Errorf("%w: %s is %q in %s, and %q in the home database", sharding.ErrSettings, s.name, found[i], d.nameOf(pool), d.settled.home[i]),
+		if found[i] != d.checkedSettings.home[i] {
+			return &sharding.RouteError{Op: "statement", Err: fmt.Errorf("%w: %s is %q in %s, and %q in the home database", sharding.ErrSettings, s.name, found[i], d.nameOf(pool), d.checkedSettings.home[i]),
 				Hint: "set it to the same value in all data source names, or on all servers"}
 		}
 	}
-	d.settled.pools.Store(pool, true)
+	d.checkedSettings.pools.Store(pool, true)
 	return nil
 }
 

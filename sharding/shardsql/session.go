@@ -17,8 +17,8 @@ type session struct {
 	tx       *transaction // nil outside of a transaction
 	home     inner        // empty before the first statement there
 	atHome   kept         // of home
-	// aside holds connections that a statement has reserved for lookup tables: see keeping.pools.
-	aside map[*sql.DB]inner
+	// lookupConns holds connections that a statement has reserved for lookup tables: see lookupWrite.pools.
+	lookupConns map[*sql.DB]inner
 }
 
 // Ping pings the home database, on the connection that s holds there, if it has one: the pool may
@@ -36,15 +36,15 @@ func (s *session) held(t *transaction, pool *sql.DB) (in inner, ok bool) {
 	if b := t.has(pool); b != nil {
 		return b.inner, true
 	}
-	if in, ok := s.aside[pool]; ok {
+	if in, ok := s.lookupConns[pool]; ok {
 		return in, true
 	}
 	return s.home, s.home.conn != nil && pool == s.database.home
 }
 
-// beside returns the connection that s holds to a database, or one of its pool. It begins no
+// heldOrNew returns the connection that s holds to a database, or one of its pool. It begins no
 // transaction there.
-func (s *session) beside(ctx context.Context, t *transaction, pool *sql.DB) (inner, error) {
+func (s *session) heldOrNew(ctx context.Context, t *transaction, pool *sql.DB) (inner, error) {
 	if in, ok := s.held(t, pool); ok {
 		return in, nil
 	}
@@ -64,7 +64,7 @@ func (s *session) inner(ctx context.Context, pool *sql.DB) (inner, error) {
 		}
 		return b.inner, nil
 	}
-	in, err := s.beside(ctx, nil, pool)
+	in, err := s.heldOrNew(ctx, nil, pool)
 	if err == nil && pool == s.database.home && in.kept == nil {
 		in.kept = &s.atHome
 		s.home = in
@@ -72,12 +72,12 @@ func (s *session) inner(ctx context.Context, pool *sql.DB) (inner, error) {
 	return in, err
 }
 
-// place returns the connection for a statement with one target. A statement that no row satisfies
+// connFor returns the connection for a statement with one target. A statement that no row satisfies
 // is sent outside of a transaction that has not begun there: it neither binds the transaction to a
 // database nor is refused because the transaction is on another one.
-func (s *session) place(ctx context.Context, to plan.Route, pool *sql.DB) (inner, error) {
+func (s *session) connFor(ctx context.Context, to plan.Route, pool *sql.DB) (inner, error) {
 	if to.Nowhere && s.tx != nil && s.tx.broken == nil {
-		return s.beside(ctx, s.tx, pool)
+		return s.heldOrNew(ctx, s.tx, pool)
 	}
 	return s.inner(ctx, pool)
 }
@@ -90,8 +90,8 @@ func (s *session) on(pool *sql.DB) dialect.Querier {
 	return pool
 }
 
-// leaveHome returns the connection at home to its pool.
-func (s *session) leaveHome() error {
+// releaseHome returns the connection at home to its pool.
+func (s *session) releaseHome() error {
 	home := s.home
 	if s.home = (inner{}); home.conn == nil {
 		return nil

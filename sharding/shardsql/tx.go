@@ -26,10 +26,10 @@ type transaction struct {
 	savepoints []savepoint
 	done       bool // a statement has been executed
 	// ahead is the database on which it would have begun after a switch, for previews.
-	ahead *sql.DB
+	afterSwitch *sql.DB
 	// broken is the reason why nothing of it may be committed, or nil.
 	broken error
-	owners ownership // its changes of lookup tables
+	owners lookupChanges // its changes of lookup tables
 	// failed is the error after which PostgreSQL executes no more of its statements, or nil.
 	failed error
 }
@@ -142,7 +142,7 @@ func spanning(op, does, in, first, other string) error {
 
 // begin begins on a database, and sets the transaction's savepoints there.
 func (t *transaction) begin(ctx context.Context, pool *sql.DB) (*begun, error) {
-	in, err := t.session.beside(ctx, nil, pool)
+	in, err := t.session.heldOrNew(ctx, nil, pool)
 	if err != nil {
 		return nil, err
 	}
@@ -159,11 +159,11 @@ func (t *transaction) begin(ctx context.Context, pool *sql.DB) (*begun, error) {
 		})
 	}
 	if err != nil {
-		return nil, both(err, b.leave())
+		return nil, joinErrors(err, b.leave())
 	}
 	for _, s := range t.savepoints {
 		if err := b.inner.run(ctx, s.text); err != nil {
-			return nil, both(err, b.rollback())
+			return nil, joinErrors(err, b.rollback())
 		}
 	}
 	return b, nil
@@ -184,7 +184,7 @@ func beginRaw(ctx context.Context, on driver.Conn, options driver.TxOptions) (dr
 // must not succeed.
 func (t *transaction) Commit() (err error) {
 	t.leave()
-	defer func() { t.tidy(err == nil) }()
+	defer func() { t.deleteStaleEntries(err == nil) }()
 	switch {
 	case t.ended() != nil:
 		return errors.Join(t.ended(), rollBack(t.begun))
@@ -199,17 +199,17 @@ func (t *transaction) Commit() (err error) {
 	}
 	for i, b := range t.begun {
 		if err := b.end(b.tx.Commit); err != nil {
-			return t.partly(i, err)
+			return t.partialCommit(i, err)
 		}
 	}
 	return nil
 }
 
-// note records the error of a statement. After an error PostgreSQL executes no more statements of
+// recordError records the error of a statement. After an error PostgreSQL executes no more statements of
 // the transaction, and rolls it back at COMMIT; the same must happen on its other databases. MySQL
 // and MariaDB end a deadlock by rolling a whole transaction back, and would execute further
 // statements outside of any transaction.
-func (t *transaction) note(err error) {
+func (t *transaction) recordError(err error) {
 	switch {
 	case t == nil:
 	case t.session.database.server.Name() == "postgres":
@@ -268,8 +268,8 @@ func (e *abortedError) Unwrap() error { return e.cause }
 // SQLState returns in_failed_sql_transaction.
 func (e *abortedError) SQLState() string { return "25P02" }
 
-// partly rolls back the databases that have not committed, and returns which ones have.
-func (t *transaction) partly(failed int, cause error) error {
+// partialCommit rolls back the databases that have not committed, and returns which ones have.
+func (t *transaction) partialCommit(failed int, cause error) error {
 	rest := t.begun[failed+1:]
 	_ = rollBack(rest) // the cause is returned
 	if failed == 0 {
@@ -303,7 +303,7 @@ func lost(err error) error {
 // Rollback ends the transaction.
 func (t *transaction) Rollback() error {
 	t.leave()
-	defer t.tidy(false)
+	defer t.deleteStaleEntries(false)
 	return rollBack(t.begun)
 }
 

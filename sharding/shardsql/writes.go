@@ -32,7 +32,7 @@ type writing struct {
 	of      *statement // the prepared statement, or nil
 	args    []driver.NamedValue
 	models  *plan.Lookup // the rows that it must affect; nil if it names no models
-	kept    *keeping     // the changes of lookup tables; nil if there are none
+	kept    *lookupWrite // the changes of lookup tables; nil if there are none
 }
 
 // executed writes to several shards.
@@ -80,7 +80,7 @@ func (w writing) sent(ctx context.Context, to plan.Route) (driver.Result, error)
 	case st != nil:
 		return st.ExecContext(ctx, asked(args)...)
 	}
-	in, err := w.session.place(ctx, to, pool)
+	in, err := w.session.connFor(ctx, to, pool)
 	if err != nil {
 		return nil, err
 	}
@@ -235,7 +235,7 @@ func (w writing) participants(parts *plan.Writes) ([]participant, error) {
 // In parallel, two writers of the same rows on two databases could each lock one row and wait for
 // the other, a deadlock that no database detects. In order, the second writer waits on the first
 // database. (Four such writers on MariaDB: 0.05 s in order; in parallel they stood still.)
-func together[T any](ctx context.Context, s *session, participants []participant, spans bool, kept *keeping, do func(inner, context.Context, participant) (T, error), then func(*transaction, []T) error) ([]T, error) {
+func together[T any](ctx context.Context, s *session, participants []participant, spans bool, kept *lookupWrite, do func(inner, context.Context, participant) (T, error), then func(*transaction, []T) error) ([]T, error) {
 	// All statements acquire their databases in one order: see compare.
 	slices.SortStableFunc(participants, func(a, b participant) int {
 		return cmp.Or(s.database.compare(a.target.DB, b.target.DB), cmp.Compare(a.target.Table, b.target.Table))
@@ -250,7 +250,7 @@ func together[T any](ctx context.Context, s *session, participants []participant
 	}
 	guarded := s.tx != nil
 	answers := make([]T, len(participants))
-	do = after(kept, do)
+	do = recordingOldValues(kept, do)
 	err := t.execute(ctx, participants, kept.pools(), guarded, func(l participant, in inner) (err error) {
 		answers[l.place], err = do(in, ctx, l)
 		return err
@@ -258,7 +258,7 @@ func together[T any](ctx context.Context, s *session, participants []participant
 	if err == nil {
 		err = then(t, answers)
 	}
-	s.leaveAside()
+	s.releaseLookupConns()
 	switch {
 	case guarded:
 		err = t.settle(ctx, err)
@@ -274,12 +274,12 @@ func together[T any](ctx context.Context, s *session, participants []participant
 // acquires a database, it reserves connections to those of others that precede it.
 func (t *transaction) execute(ctx context.Context, participants []participant, others []*sql.DB, guarded bool, do func(participant, inner) error) error {
 	for _, l := range participants {
-		if err := t.session.takeAside(ctx, t, others, l.pool); err != nil {
+		if err := t.session.reserveLookupConns(ctx, t, others, l.pool); err != nil {
 			return err
 		}
 		b, err := t.join(ctx, l.pool)
 		if err == nil && guarded && !b.marked {
-			err = b.inner.run(ctx, "SAVEPOINT "+mark)
+			err = b.inner.run(ctx, "SAVEPOINT "+statementSavepoint)
 			b.marked = err == nil
 		}
 		if err == nil {
@@ -292,8 +292,8 @@ func (t *transaction) execute(ctx context.Context, participants []participant, o
 	return nil
 }
 
-// mark is the name of the savepoint before a statement.
-const mark = "shardid_statement"
+// statementSavepoint is the name of the savepoint before a statement.
+const statementSavepoint = "shardid_statement"
 
 // settle keeps the writes of a statement, or undoes them on all databases if it failed. If undoing
 // is not possible, the transaction can no longer commit. After a server has rolled the transaction
@@ -313,13 +313,13 @@ func (t *transaction) settle(ctx context.Context, failed error) error {
 		b.marked = false
 		var err error
 		if failed != nil {
-			if err = b.inner.run(ctx, "ROLLBACK TO SAVEPOINT "+mark); dialect.NoSavepoint(err) {
+			if err = b.inner.run(ctx, "ROLLBACK TO SAVEPOINT "+statementSavepoint); dialect.NoSavepoint(err) {
 				t.broken = rolledBack(failed)
 				return failed
 			}
 		}
 		if err == nil {
-			err = b.inner.run(ctx, "RELEASE SAVEPOINT "+mark)
+			err = b.inner.run(ctx, "RELEASE SAVEPOINT "+statementSavepoint)
 		}
 		if err != nil {
 			t.broken = fmt.Errorf("shardsql: the savepoint of a statement could not be ended on %s; roll back the transaction: %w", t.session.database.nameOf(b.pool), err)
@@ -358,7 +358,7 @@ func (w writing) copiesReturned(ctx context.Context, text, table string) (driver
 }
 
 func copies[T any](ctx context.Context, w writing, text, table string, do func(inner, context.Context, participant) (T, error)) (home T, err error) {
-	alone, err := w.session.spreads(ctx, table)
+	alone, err := w.session.admitCopies(ctx, table)
 	if err != nil {
 		return home, err
 	}
@@ -369,11 +369,11 @@ func copies[T any](ctx context.Context, w writing, text, table string, do func(i
 	return all[0], nil
 }
 
-// spreads reports whether a write of a broadcast table is alone in its transaction. It may then
+// admitCopies reports whether a write of a broadcast table is alone in its transaction. It may then
 // span databases in every mode, because a broadcast table could not be written otherwise; in a
 // larger transaction it needs the router's permission to span. If a copy cannot commit, the error
 // is a PartialCommitError.
-func (s *session) spreads(ctx context.Context, table string) (alone bool, err error) {
+func (s *session) admitCopies(ctx context.Context, table string) (alone bool, err error) {
 	alone = s.tx == nil || writehint.Of(ctx, table).Single
 	if !alone && !s.tx.spans {
 		return false, &sharding.RouteError{Op: "write of broadcast table", Table: table, Err: sharding.ErrCrossDatabase,

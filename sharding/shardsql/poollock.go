@@ -10,13 +10,13 @@ import (
 	"sync"
 )
 
-// turn is a lock whose wait ends with a context.
-type turn chan struct{}
+// ctxMutex is a lock whose wait ends with a context.
+type ctxMutex chan struct{}
 
-func newTurn() turn { return make(turn, 1) }
+func newCtxMutex() ctxMutex { return make(ctxMutex, 1) }
 
-// take waits for the lock, which is held until end. It returns the context's error.
-func (t turn) take(ctx context.Context) error {
+// lock waits for the lock, which is held until unlock. It returns the context's error.
+func (t ctxMutex) lock(ctx context.Context) error {
 	select {
 	case t <- struct{}{}:
 		return nil
@@ -25,14 +25,14 @@ func (t turn) take(ctx context.Context) error {
 	}
 }
 
-func (t turn) end() { <-t }
+func (t ctxMutex) unlock() { <-t }
 
-// turns holds a lock for each pool, so that one query at a time reserves its connections.
-type turns struct{ all sync.Map } // of *sql.DB to *poolTurn
+// poolLocks holds a lock for each pool, so that one query at a time reserves its connections.
+type poolLocks struct{ all sync.Map } // of *sql.DB to *poolTurn
 
-// poolTurn is the lock of a pool. The holder of the lock may use its fields.
-type poolTurn struct {
-	turn
+// poolLock is the lock of a pool. The holder of the lock may use its fields.
+type poolLock struct {
+	ctxMutex
 
 	surplus int64 // MaxIdleClosed of the pool's last statistics
 	idle    int   // the largest number of idle connections since then
@@ -41,7 +41,7 @@ type poolTurn struct {
 // keeps returns how many of the wanted connections to reserve so that the pool closes none of them
 // when they return. database/sql reports how many connections a pool has closed, but not how many
 // it keeps.
-func (p *poolTurn) keeps(of sql.DBStats, wanted int) int {
+func (p *poolLock) keeps(of sql.DBStats, wanted int) int {
 	if of.MaxIdleClosed > p.surplus {
 		p.surplus, p.idle = of.MaxIdleClosed, 0
 	}
@@ -71,7 +71,7 @@ func (d *database) compare(a, b string) int {
 // pools returns the databases in which a write will insert entries into lookup tables, in the order
 // of compare. A home database without shards is not among them: a session that holds a connection
 // to it waits for no other.
-func (k *keeping) pools() (all []*sql.DB) {
+func (k *lookupWrite) pools() (all []*sql.DB) {
 	if k == nil {
 		return nil
 	}
@@ -100,39 +100,39 @@ func (d *database) comparePools(a, b *sql.DB) int {
 	return d.compare(d.shortNameOf(a), d.shortNameOf(b))
 }
 
-// takeAside reserves, until leaveAside, a connection to each of the databases that precede the one
+// reserveLookupConns reserves, until releaseLookupConns, a connection to each of the databases that precede the one
 // that the statement is about to acquire.
-func (s *session) takeAside(ctx context.Context, t *transaction, pools []*sql.DB, before *sql.DB) error {
+func (s *session) reserveLookupConns(ctx context.Context, t *transaction, pools []*sql.DB, before *sql.DB) error {
 	for _, pool := range pools {
 		if _, held := s.held(t, pool); held || s.database.comparePools(pool, before) >= 0 {
 			continue
 		}
-		in, err := s.beside(ctx, t, pool)
+		in, err := s.heldOrNew(ctx, t, pool)
 		if err != nil {
 			return err
 		}
 		in.kept = &kept{}
-		if s.aside == nil {
-			s.aside = map[*sql.DB]inner{}
+		if s.lookupConns == nil {
+			s.lookupConns = map[*sql.DB]inner{}
 		}
-		s.aside[pool] = in
+		s.lookupConns[pool] = in
 	}
 	return nil
 }
 
-func (s *session) leaveAside() {
-	for _, in := range s.aside {
+func (s *session) releaseLookupConns() {
+	for _, in := range s.lookupConns {
 		_ = in.leave() // the error of a broken connection does not matter
 	}
-	s.aside = nil
+	s.lookupConns = nil
 }
 
-func (d *database) turn(db *sql.DB) *poolTurn {
-	t, ok := d.turns.all.Load(db)
+func (d *database) poolLock(db *sql.DB) *poolLock {
+	t, ok := d.poolLocks.all.Load(db)
 	if !ok {
-		t, _ = d.turns.all.LoadOrStore(db, &poolTurn{turn: newTurn()})
+		t, _ = d.poolLocks.all.LoadOrStore(db, &poolLock{ctxMutex: newCtxMutex()})
 	}
-	return t.(*poolTurn)
+	return t.(*poolLock)
 }
 
 // sideBySide calls do for some items at a time, and returns when all calls have ended.
