@@ -7,27 +7,28 @@ import (
 	"math"
 )
 
-// Balance is a verdict on how ids spread over slots.
+// Balance rates how evenly ids spread over slots.
 type Balance int
 
 const (
-	// TooFew says nothing, as the sample has less than five ids for each slot.
+	// TooFew means that the sample has fewer than five ids for each slot, which is too few for a
+	// rating.
 	TooFew Balance = iota
-	// Even means that the ids spread as evenly as chance would spread them, or more so.
+	// Even means that the ids spread at least as evenly as random ids would.
 	Even
-	// Uneven means that chance does not spread ids so.
+	// Uneven means that random ids would not spread so unevenly.
 	Uneven
 )
 
-// AuditReport says how a sample of ids spreads over the slots of a rule.
+// AuditReport describes how a sample of ids spreads over the slots of a rule.
 type AuditReport struct {
 	IDs   int
 	Slots int
-	// Chi2 is chi² per degree of freedom: about 1 for ids drawn by lot, less for
-	// ids that are spread more evenly than that. It is 0 for one slot.
+	// Chi2 is chi² per degree of freedom: about 1 for random ids, and less for ids that spread more
+	// evenly. It is 0 for one slot.
 	Chi2 float64
-	// Fullest and Emptiest are the slots with most and with fewest ids, and Most
-	// and Fewest their numbers of ids.
+	// Fullest and Emptiest are the slots with the most and the fewest ids; Most and Fewest are the
+	// numbers of their ids.
 	Fullest, Emptiest Slot
 	Most, Fewest      int
 	// Empty is the number of slots without an id.
@@ -35,9 +36,9 @@ type AuditReport struct {
 	Verdict Balance
 }
 
-// Audit counts how ids spread over the slots of a rule: a sample of a production
-// table, best the newest ids, shows whether its generator fits the rule. An id
-// that the rule refuses is an error.
+// Audit counts how ids spread over the slots of a rule. A sample of a production table, preferably
+// of its newest ids, shows whether the ids' generator fits the rule. An id that the rule refuses is
+// an error.
 func Audit(rule Rule, ids []int64) (AuditReport, error) {
 	if err := checkRule(rule); err != nil {
 		return AuditReport{}, fmt.Errorf("sharding: Audit: Rule %w", err)
@@ -72,14 +73,13 @@ func report(counts []int, ids int) AuditReport {
 	if freedom := float64(len(counts) - 1); freedom > 0 && ids > 0 {
 		r.Chi2 = sum / mean / freedom
 	}
-	r.Verdict = r.judge(mean)
+	r.Verdict = r.balance(mean)
 	return r
 }
 
-// judge allows what chance exceeds once in a million samples or less: five
-// standard deviations of chi² per degree of freedom, which are wide when the
-// slots are few.
-func (r AuditReport) judge(mean float64) Balance {
+// balance allows deviations that occur by chance in more than one of a million samples: up to five
+// standard deviations of chi² per degree of freedom, which is large when the slots are few.
+func (r AuditReport) balance(mean float64) Balance {
 	switch freedom := float64(r.Slots - 1); {
 	case mean < 5:
 		return TooFew
@@ -89,13 +89,13 @@ func (r AuditReport) judge(mean float64) Balance {
 	return Even
 }
 
-// String returns the verdict as a sentence that says what to do.
+// String returns the result as a sentence that says what to do.
 func (r AuditReport) String() string {
 	counted := fmt.Sprintf("%d ids over %d slots: chi² per degree of freedom %.3f, fullest slot %d (%d ids), emptiest slot %d (%d ids)",
 		r.IDs, r.Slots, r.Chi2, r.Fullest, r.Most, r.Emptiest, r.Fewest)
 	switch r.Verdict {
 	case TooFew:
-		return fmt.Sprintf("%s; too few to judge, take %d or more", counted, 5*r.Slots)
+		return fmt.Sprintf("%s; too few ids for a result; take %d or more", counted, 5*r.Slots)
 	case Uneven:
 		return fmt.Sprintf("%s; uneven, %d slots are empty: choose a rule that hashes the id, or a generator whose low bits are even", counted, r.Empty)
 	}

@@ -4,9 +4,9 @@ package sharding
 
 import "math/bits"
 
-// xxhash64Decimal is xxhash64 of the decimal text of v. The text is never
-// written: eight digits at a time are made in a register, in which the hash takes
-// them, as a text in memory would be read again before it is written.
+// xxhash64Decimal returns xxhash64 of the decimal text of v. It never writes the text to memory: it
+// produces eight digits at a time in a register, the unit in which the hash reads them. A text in
+// memory would be read again before its writes have completed.
 func xxhash64Decimal(v uint64) uint64 {
 	const block = 1e8
 	low, rest := v%block, v/block
@@ -42,14 +42,13 @@ func digits(v uint64) uint64 {
 	return tens | (twos-tens*10)<<8
 }
 
-// leadingZeros returns how many of the digits come before the number; zero has
-// one digit.
+// leadingZeros returns the number of zeros before the number; zero itself has one digit.
 func leadingZeros(digits uint64) int { return min(bits.TrailingZeros64(digits)/8, 7) }
 
-// ascii makes eight digits text.
+// ascii converts eight digits to text.
 func ascii(digits uint64) uint64 { return digits | 0x3030303030303030 }
 
-// ending takes the last n digits, from 1 to 8.
+// ending hashes the last n digits, from 1 to 8.
 func ending(h, digits uint64, n int) uint64 {
 	text := ascii(digits)
 	if n == 8 {

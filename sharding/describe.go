@@ -12,7 +12,7 @@ import (
 // Kind names a rule of this package; see [Describe].
 type Kind string
 
-// The kinds of rules, called like the functions that make them.
+// The kinds of rules have the names of the functions that create them.
 const (
 	KindLow        Kind = "low"
 	KindBits       Kind = "bits"
@@ -26,13 +26,13 @@ const (
 	KindEpochs     Kind = "epochs"
 	KindList       Kind = "list"
 	KindInterval   Kind = "interval"
-	KindOther      Kind = "other" // Func, and rules that are not of this package
+	KindOther      Kind = "other" // Func, and rules of other packages
 )
 
-// Keys is what a rule takes for a key, and so what its column has to hold.
+// Keys is the type of the keys that a rule accepts, which its column must hold.
 type Keys string
 
-// What rules take. Texts that are integers count as integers.
+// The types of keys. Text that is an integer counts as an integer.
 const (
 	KeysUnknown  Keys = "" // of KindOther
 	KeysIntegers Keys = "integers"
@@ -56,23 +56,23 @@ func keysOf(r Rule, kind Kind) Keys {
 	return KeysIntegers
 }
 
-// Description is what a rule computes, in numbers, for those who say it in the
-// terms of another system. Fields that a kind does not name are zero.
+// Description describes a rule in numbers, for a translation into the terms of another system.
+// Fields that do not apply to a kind are zero.
 type Description struct {
 	Kind  Kind
 	Slots int // of every kind
-	// Keys is what the rule takes for a key. All kinds but KindOther have it.
+	// Keys is the type of the keys. All kinds except KindOther have it.
 	Keys Keys
 
 	// Shift and Width are the bits that make the slot: the Width bits above the
 	// lowest Shift ones. KindLow, whose Shift is 0, and KindBits have them.
 	Shift, Width int
-	// Offset and Step are those of KindOffsetStep.
+	// Offset and Step are the arguments of OffsetStep, for KindOffsetStep.
 	Offset, Step int
 }
 
-// Describe says what a rule of this package computes. Of a rule that is none of
-// them it knows the number of slots only, and Kind is KindOther.
+// Describe describes a rule of this package. For any other rule, Kind is KindOther and only the
+// number of slots is known.
 func Describe(r Rule) Description {
 	d := Description{Kind: KindOther, Slots: r.Slots()}
 	switch r := r.(type) {
@@ -103,8 +103,8 @@ func Describe(r Rule) Description {
 	return d
 }
 
-// Listed returns the texts of a [List] of texts, and their slots; of other rules nil.
-// The map is the caller's.
+// Listed returns the texts of a [List] of texts and their slots, and nil for other rules. The
+// caller owns the map.
 func Listed(r Rule) map[string]Slot {
 	if l, ok := r.(*list); ok && len(l.texts) > 0 {
 		return maps.Clone(l.texts)
@@ -112,10 +112,10 @@ func Listed(r Rule) map[string]Slot {
 	return nil
 }
 
-// SQL returns the slot modulo n as an expression of the SQL expression value, which
-// must be a 64-bit integer: on PostgreSQL a cast to BIGINT, where a column of 32
-// bits would be shifted round. n divides Slots. It is right for negative numbers,
-// too, in all dialects. It reports false for rules that SQL cannot say.
+// SQL returns an SQL expression for the slot modulo n. The SQL expression value must be a 64-bit
+// integer: on PostgreSQL add a cast to BIGINT, because shifts of a 32-bit column wrap around. n
+// divides Slots. The expression is correct for negative numbers, too, in all dialects. SQL reports
+// false for rules that SQL cannot express.
 func (d Description) SQL(value string, n int) (string, bool) {
 	switch d.Kind {
 	case KindLow:
@@ -130,12 +130,12 @@ func (d Description) SQL(value string, n int) (string, bool) {
 	return "", false
 }
 
-// floorModSQL: the remainder of SQL is negative for negative numbers.
+// floorModSQL corrects the remainder of SQL, which is negative for negative numbers.
 func floorModSQL(value string, n, shift int) string {
 	return fmt.Sprintf("((%s %% %d + %d) %% %[2]d)", value, n, n+shift)
 }
 
-// describeMod: OffsetStep(n, n) is Mod(n), which is how it is told.
+// describeMod describes OffsetStep(n, n) as Mod(n), because they are equal.
 func (d *Description) describeMod(r mod) {
 	d.Kind = KindMod
 	if r.shift != 0 {
@@ -144,11 +144,10 @@ func (d *Description) describeMod(r mod) {
 	}
 }
 
-// Texts returns the columns that lead to a shard, Key and those of Also, whose rules
-// tell texts apart by their bytes. Where such a column holds texts it should compare
-// bytes, too, as utf8mb4_bin does: under a collation that ignores case, rows that
-// one table finds together lie on different shards. A [List] alone may have another
-// collation under which its texts differ.
+// Texts returns the columns that lead to a shard, Key and those of Also, whose rules distinguish
+// texts by their bytes. If such a column holds texts, it should compare bytes, as utf8mb4_bin does.
+// Under a collation that ignores case, rows that one table would find together are on different
+// shards. Only a [List] may use another collation, if its texts differ under it.
 func (t *Table) Texts() []string {
 	var columns []string
 	for _, leading := range append([]Alt{{Column: t.Key, Rule: t.Rule}}, t.Also...) {
@@ -163,9 +162,8 @@ func (t *Table) Texts() []string {
 	return columns
 }
 
-// Cycle returns the targets by slot, as many as there are before the map repeats
-// them: slot s of the table is on Cycle()[s % len(Cycle())]. The table must be one
-// that [New] accepted.
+// Cycle returns the targets by slot, as many as there are before the map repeats them: slot s of
+// the table is on Cycle()[s % len(Cycle())]. The table must be one that [New] has accepted.
 func (t *Table) Cycle() []Target {
 	targets := make([]Target, t.Rule.Slots())
 	for s := range targets {

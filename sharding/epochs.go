@@ -9,15 +9,15 @@ import (
 	"slices"
 )
 
-// Epoch says who numbers the ids from From on, up to the next epoch: several
-// servers in turn, each with its own offset and the same step
-// (auto_increment_offset, auto_increment_increment).
+// Epoch describes which servers number the ids from From on, up to the next epoch. The servers
+// number in turn, each with its own offset and the same step (auto_increment_offset,
+// auto_increment_increment).
 type Epoch struct {
-	// From is the first id of the epoch, above 0. That of the first epoch is 0, and
-	// means all ids below the second one.
+	// From is the first id of the epoch, above 0. It is 0 for the first epoch, which has all ids
+	// below the second epoch.
 	From int64
-	// Slots[i] holds the ids of the server with offset i+1; the step is
-	// len(Slots). No slot occurs twice.
+	// Slots[i] holds the ids of the server with offset i+1; the step is len(Slots). No slot occurs
+	// twice.
 	Slots []Slot
 }
 
@@ -27,26 +27,25 @@ func (e *Epoch) place(k integer) Slot {
 	return e.Slots[(k.floorMod(n)+n-1)%n]
 }
 
-// EpochRule is the rule of ids that servers number by offset and step, where
-// servers have been added: with it a system grows from one server to two to four
-// without moving a row, as old ids stay with those who made them. [Epochs] makes
-// it; it is immutable.
+// EpochRule is the rule of ids that servers number by offset and step, where servers were added
+// over time. With it a system grows from one server to two to four without moving a row, because
+// old ids stay with the servers that made them. [Epochs] creates it. It is immutable.
 type EpochRule struct {
 	epochs []Epoch
 	slots  int
 	wrong  error
 }
 
-// Epochs is the rule of ids made in these epochs, each of which begins above the
-// one before; their slots are together numbered from 0 without gaps. An id
-// belongs to the last epoch that begins at or below it.
+// Epochs returns the rule of ids made in these epochs. Each epoch begins above the one before. The
+// slots of all epochs together are numbered from 0 without gaps. An id belongs to the last epoch
+// that begins at or below it.
 //
 // One server that was joined by a second at id 1,000,000:
 //
 //	Epochs(Epoch{Slots: []Slot{0}}, Epoch{From: 1_000_000, Slots: []Slot{0, 1}})
 //
-// The list only ever grows: changing an epoch moves ids away from their rows.
-// Use [EpochRule.Add], which looks at the counters of the servers.
+// Only append to the list: changing an epoch moves ids away from their rows. Use [EpochRule.Add],
+// which checks the counters of the servers.
 func Epochs(first Epoch, later ...Epoch) EpochRule {
 	r := EpochRule{epochs: []Epoch{{first.From, slices.Clone(first.Slots)}}}
 	for _, e := range later {
@@ -63,15 +62,15 @@ func checkEpochs(epochs []Epoch) (slots int, err error) {
 	for i, e := range epochs {
 		switch {
 		case i == 0 && e.From != 0:
-			return 0, fmt.Errorf("Epochs: the first begins at %d; leave From 0, as it has all ids below the second", e.From)
+			return 0, fmt.Errorf("Epochs: the first epoch begins at %d; leave its From 0, because it has all ids below the second", e.From)
 		case i > 0 && e.From <= epochs[i-1].From:
-			return 0, fmt.Errorf("Epochs: %d does not rise above %d", e.From, epochs[i-1].From)
+			return 0, fmt.Errorf("Epochs: From %d is not above the From %d before it", e.From, epochs[i-1].From)
 		case len(e.Slots) == 0:
-			return 0, fmt.Errorf("Epochs: the one from %d has no slots", e.From)
+			return 0, fmt.Errorf("Epochs: the epoch from %d has no slots", e.From)
 		}
 		own := slices.Sorted(slices.Values(e.Slots))
 		if len(slices.Compact(own)) != len(e.Slots) {
-			return 0, fmt.Errorf("Epochs: a slot occurs twice in the one from %d", e.From)
+			return 0, fmt.Errorf("Epochs: a slot occurs twice in the epoch from %d", e.From)
 		}
 		all = append(all, e.Slots...)
 	}
@@ -118,22 +117,22 @@ func (r EpochRule) Epochs() []Epoch {
 	return epochs
 }
 
-// Counter is how the server of a slot numbers its rows at this moment.
+// Counter is the present numbering of the server of a slot.
 type Counter struct {
 	Slot   Slot
-	Next   int64 // no id at or above it was given (AUTO_INCREMENT)
+	Next   int64 // all ids that the server has assigned are below it (AUTO_INCREMENT)
 	Offset int   // auto_increment_offset, from 1 to Step
 	Step   int   // auto_increment_increment
 }
 
-// Add returns the rule with another epoch. live are the counters of all servers
-// of the epochs so far, and margin, from 1, is by how many ids any of them can
-// get ahead until all servers number by the new epoch and every router knows it.
+// Add returns the rule with another epoch. live are the counters of all servers of the present
+// epochs. margin, at least 1, is the largest number of ids by which any counter can advance until
+// all servers number by the new epoch and every router knows it.
 //
-// An epoch that begins less than margin above a live counter is refused with
-// [ErrEpochUnarmed]. Then put the rule into every router; give every server of
-// the epoch its offset and step, new ones a counter of at least From; and ask
-// [EpochRule.Check] before a server gets within margin of From.
+// An epoch that begins less than margin above a live counter is refused with [ErrEpochUnarmed].
+// After Add, put the rule into every router. Give every server of the epoch its offset and step,
+// and new servers a counter of at least From. Call [EpochRule.Check] before a server gets within
+// margin of From.
 func (r EpochRule) Add(next Epoch, margin int64, live []Counter) (EpochRule, error) {
 	if margin < 1 {
 		return EpochRule{}, fmt.Errorf("sharding: Add: margin is %d; it must be at least 1", margin)
@@ -155,7 +154,7 @@ func (r EpochRule) Add(next Epoch, margin int64, live []Counter) (EpochRule, err
 	for slot := range Slot(r.slots) {
 		c, known := counters[slot]
 		if !known {
-			return EpochRule{}, fmt.Errorf("sharding: Add: %w: the counter of slot %d is not given, so nobody knows whether it is below %d", ErrEpochUnarmed, slot, next.From)
+			return EpochRule{}, fmt.Errorf("sharding: Add: %w: the counter of slot %d is missing, so it may not be below %d; pass it", ErrEpochUnarmed, slot, next.From)
 		}
 		if saturatedSum(c.Next, margin) > next.From {
 			return EpochRule{}, fmt.Errorf("sharding: Add: %w: slot %d is at %d already; begin the epoch at %d or above", ErrEpochUnarmed, slot, c.Next, saturatedSum(c.Next, margin))
@@ -164,8 +163,8 @@ func (r EpochRule) Add(next Epoch, margin int64, live []Counter) (EpochRule, err
 	return grown, nil
 }
 
-// keepsItsIDs checks that a server may number by next before next begins, as it
-// must: the ids it makes so are its own in the last epoch too.
+// keepsItsIDs checks that a server may change to the numbering of next before next begins: the ids
+// that it then makes must be its own in the last epoch, too.
 func (r EpochRule) keepsItsIDs(next Epoch) error {
 	last := r.epochs[len(r.epochs)-1]
 	step, longer := len(last.Slots), len(next.Slots)
@@ -178,14 +177,13 @@ func (r EpochRule) keepsItsIDs(next Epoch) error {
 	return nil
 }
 
-// Check says whether the servers can be trusted to number by the last epoch: the
-// error wraps [ErrEpochUnarmed] when a server is within margin of the epoch's
-// first id, or beyond, without its offset and step, or when a server that is new
-// in the epoch would number below it. live are the counters of all servers of
-// the last epoch, and of those that number on although they have no part in it.
+// Check checks that the servers number by the last epoch. Its error wraps [ErrEpochUnarmed] if a
+// server without the epoch's offset and step is within margin of the epoch's first id, or beyond
+// it, or if a server that is new in the epoch would number below that id. live are the counters of
+// all servers of the last epoch, and of servers that still number although they are not in it.
 //
-// A step that is a multiple of the epoch's is in order while its ids stay the
-// server's own, so that a server can be given the step of the epoch after.
+// A step that is a multiple of the epoch's is valid while its ids remain the server's own, so that
+// a server can get the step of the following epoch in advance.
 func (r EpochRule) Check(margin int64, live []Counter) error {
 	if r.slots == 0 {
 		return fmt.Errorf("sharding: %w", r.invalid())
@@ -199,7 +197,7 @@ func (r EpochRule) Check(margin int64, live []Counter) error {
 	for i, slot := range last.Slots {
 		c, known := counters[slot]
 		if !known {
-			errs = append(errs, fmt.Errorf("sharding: Check: %w: the counter of slot %d is not given", ErrEpochUnarmed, slot))
+			errs = append(errs, fmt.Errorf("sharding: Check: %w: the counter of slot %d is missing; pass it", ErrEpochUnarmed, slot))
 			continue
 		}
 		errs = append(errs, r.armed(last, i+1, c, margin))
@@ -212,7 +210,7 @@ func (r EpochRule) Check(margin int64, live []Counter) error {
 	return errors.Join(errs...)
 }
 
-// armed checks one server of the last epoch, which has this offset there.
+// armed checks one server of the last epoch, where it has this offset.
 func (r EpochRule) armed(last *Epoch, offset int, c Counter, margin int64) error {
 	step := len(last.Slots)
 	if c.Step > 0 && c.Step%step == 0 && c.Offset >= 1 && c.Offset <= c.Step && (c.Offset-offset)%step == 0 {

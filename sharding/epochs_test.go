@@ -202,10 +202,10 @@ func TestAnEpochThatServersCouldMeetIsRefused(t *testing.T) {
 	}{
 		{sharding.Epoch{From: 100, Slots: both}, 10, at(91), true, "slot 0 is at 91 already; begin the epoch at 101 or above"},
 		{sharding.Epoch{From: 100, Slots: both}, 10, at(math.MaxInt64), true, "slot 0 is at"},
-		{sharding.Epoch{From: 100, Slots: both}, 10, nil, true, "the counter of slot 0 is not given"},
+		{sharding.Epoch{From: 100, Slots: both}, 10, nil, true, "the counter of slot 0 is missing"},
 		{sharding.Epoch{From: 100, Slots: both}, 0, at(1), false, "margin is 0"},
 		{sharding.Epoch{From: 100, Slots: []sharding.Slot{0, 2}}, 10, at(1), false, "slot 1 has no value"},
-		{sharding.Epoch{From: -5, Slots: both}, 10, at(-90), false, "-5 does not rise above 0"},
+		{sharding.Epoch{From: -5, Slots: both}, 10, at(-90), false, "From -5 is not above the From 0"},
 		{sharding.Epoch{From: 100, Slots: both}, 10, append(at(1), at(2)...), false, "given twice"},
 	} {
 		_, err := one.Add(c.next, c.margin, c.live)
@@ -247,7 +247,7 @@ func TestCheckNamesEveryServerThatIsNotReadyForTheEpoch(t *testing.T) {
 		{[]sharding.Counter{old(5000, 5, 4), second}, "slot 0"},
 		{[]sharding.Counter{old(50, 1, 2), {Slot: 1, Next: 99, Offset: 2, Step: 2}}, "slot 1 is new in the epoch and is at 99; set its counter to 100 or above"},
 		{[]sharding.Counter{old(50, 1, 2), {Slot: 1, Next: 1, Offset: 1, Step: 1}}, "slot 1 is at 1 with"},
-		{[]sharding.Counter{old(50, 1, 2)}, "the counter of slot 1 is not given"},
+		{[]sharding.Counter{old(50, 1, 2)}, "the counter of slot 1 is missing"},
 	} {
 		err := r.Check(10, c.live)
 		if c.text == "" {

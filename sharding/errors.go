@@ -16,106 +16,96 @@ var (
 	// ErrUnknownTable: the router has no such table. Returned by Router.Target.
 	ErrUnknownTable = errors.New("not a sharded table")
 
-	// ErrKeyType: the value is no sharding key: NULL, or a type or text that the
-	// rule does not take. Returned by every Rule of this package and by
-	// Router.Target.
+	// ErrKeyType: the value is no sharding key: it is NULL, or of a type or text that the rule does
+	// not accept. Returned by every Rule of this package and by Router.Target.
 	ErrKeyType = errors.New("not a sharding key")
 
-	// ErrNoSlot: the rule has no slot for the key: it is outside of a list or of
-	// an interval, or the rule answered outside 0..Slots()-1. Returned by rules
-	// and Router.Target.
+	// ErrNoSlot: the rule has no slot for the key: the key is outside of a list or of an interval,
+	// or the rule returned a slot outside 0..Slots()-1. Returned by rules and Router.Target.
 	ErrNoSlot = errors.New("no slot for the key")
 
-	// ErrMissingKey: a statement or a row gives no sharding key, so its target
-	// is unknown. Returned by the adapters, and by Router.TargetBy for ids that
-	// carry no slot.
+	// ErrMissingKey: a statement or a row has no sharding key, so its target is unknown. Returned
+	// by the adapters, and by Router.TargetBy for ids that carry no slot.
 	ErrMissingKey = errors.New("no sharding key")
 
-	// ErrTooManyShards: a statement needs more targets than FanOut allows, or
-	// several where its form allows one. Returned by Limits.Check and the
-	// adapters.
+	// ErrTooManyShards: a statement needs more targets than FanOut allows, or needs several where
+	// its form allows one. Returned by Limits.Check and the adapters.
 	ErrTooManyShards = errors.New("too many shards")
 
-	// ErrCrossShard: one statement needs rows of several targets. Returned by
-	// the adapters.
+	// ErrCrossShard: one statement needs rows of several targets. Returned by the adapters.
 	ErrCrossShard = errors.New("rows of more than one shard")
 
-	// ErrCrossDatabase: a transaction that is bound to one database is asked to
-	// work on another one. Returned by the adapters before anything is sent.
+	// ErrCrossDatabase: a transaction that is bound to one database would execute a statement on
+	// another one. Returned by the adapters before anything is sent.
 	ErrCrossDatabase = errors.New("transaction spans databases")
 
-	// ErrCopies: a statement would not leave the same rows in all copies of a
-	// broadcast table, as each database would make a value for itself. Returned by the
-	// adapters before anything is sent.
+	// ErrCopies: a statement would not leave the same rows in all copies of a broadcast table,
+	// because each database would compute a value itself. Returned by the adapters before anything
+	// is sent.
 	ErrCopies = errors.New("copies of the table would differ")
 
-	// ErrUnmergeable: the answers of several shards cannot be made into the
-	// answer that one table would give. Returned by the adapters before anything
-	// is sent, or, where only the values tell, in place of the answer.
+	// ErrUnmergeable: the results of several shards cannot be combined into the result of one
+	// table. Returned by the adapters before anything is sent, or, if it depends on the values,
+	// instead of the result.
 	ErrUnmergeable = errors.New("answers of several shards cannot be merged")
 
-	// ErrKeyChange: an update would give the sharding key another value and so
-	// leave the row where nobody looks for it. Returned by the adapters.
+	// ErrKeyChange: an update would change the sharding key, and the row would no longer be found
+	// on its shard. Returned by the adapters.
 	ErrKeyChange = errors.New("sharding key would change")
 
-	// ErrLookup: a write would leave a lookup table without a value that a row has, as
-	// nobody can tell the value beforehand, or the lookup table is not made as its column
-	// is. Returned by the adapters. See Table.Lookups.
+	// ErrLookup: a write would leave a lookup table without a value of a row, because the value
+	// cannot be known beforehand; or the lookup table does not match its column. Returned by the
+	// adapters. See Table.Lookups.
 	ErrLookup = errors.New("lookup table would not be kept")
 
-	// ErrMisplaced: a row belongs to another shard than the one it would be
-	// written to, where nobody would look for it. Returned by the adapters before
-	// anything is sent.
+	// ErrMisplaced: a row would be written to another shard than its own, where it would not be
+	// found. Returned by the adapters before anything is sent.
 	ErrMisplaced = errors.New("row belongs to another shard")
 
-	// ErrRawTable: SQL text names a sharded table, but nothing says which shard
-	// is meant. Returned by the adapters before anything is sent.
+	// ErrRawTable: SQL text names a sharded table, but nothing determines the shard. Returned by
+	// the adapters before anything is sent.
 	ErrRawTable = errors.New("SQL text names a sharded table")
 
-	// ErrSettings: the sessions of two databases differ in what decides what a statement
-	// means or what its rows look like, such as their time zones. Returned by package
-	// shardsql, which names the setting, before anything else is sent there.
+	// ErrSettings: the sessions of two databases differ in a setting on which the meaning of
+	// statements or the form of rows depends, such as the time zone. Returned by package shardsql,
+	// which names the setting, before any other statement is sent there.
 	ErrSettings = errors.New("databases are set up differently")
 
-	// ErrSlotMoving: the key's slot is on its way to another shard. The same
-	// statement succeeds when it has arrived; nothing was done, so try again.
-	// Returned by Router.Target, Snapshot.Everywhere, and the shard's database
-	// (see SlotMoving).
+	// ErrSlotMoving: the key's slot is moving to another shard. Nothing was done; the same
+	// statement succeeds after the move, so retry it. Returned by Router.Target,
+	// Snapshot.Everywhere, and the shard's database (see SlotMoving).
 	ErrSlotMoving = errors.New("slot is moving to another shard")
 
-	// ErrStaleMap: a map is older than, or not made from, the one in force; or
-	// this process may not use its map any more. Returned by Router.Swap and
-	// Map.Apply, and by Router.Target for a Map.While that is over.
+	// ErrStaleMap: a map is older than the present one or was not made from it; or this process may
+	// no longer use its map. Returned by Router.Swap and Map.Apply, and by Router.Target for a
+	// Map.While that has ended.
 	ErrStaleMap = errors.New("map of slots is out of date")
 
-	// ErrRouteMoved: a table was switched to another place while a transaction was
-	// under way. Roll the transaction back and run it again from its beginning; it
-	// will find the new place. Returned by the adapters, as a MovedError.
+	// ErrRouteMoved: a table was switched to another database during a transaction. Roll the
+	// transaction back and run it again from its beginning; it will use the new database. Returned
+	// by the adapters, as a MovedError.
 	ErrRouteMoved = errors.New("table moved during the transaction")
 
-	// ErrRouteClosed: the place of a table was closed, and no other one was opened
-	// within Migration.Patience. Returned by Router.Moved, Router.Load and the
-	// adapters, as a MovedError.
-	ErrRouteClosed = errors.New("table is closed, and no other place serves it")
+	// ErrRouteClosed: a table was closed, and no other database served it within
+	// Migration.Patience. Returned by Router.Moved, Router.Load and the adapters, as a MovedError.
+	ErrRouteClosed = errors.New("table is closed, and no other database serves it")
 
-	// ErrRouteUnread: nobody has read yet which place serves a table of a
-	// Migration. Returned by Router.Target until Router.Load has succeeded.
+	// ErrRouteUnread: the route of a table of a Migration has not been read yet. Returned by
+	// Router.Target until Router.Load has succeeded.
 	ErrRouteUnread = errors.New("route of the table is not known yet")
 
-	// ErrNotNumbered: an INSERT leaves a column empty that the source of a Migration
-	// numbered before the first switch and that no database numbers any more.
-	// Returned by the adapters before anything is sent; the statement may be sent
-	// again with a value for it. See Table.Unnumbered.
+	// ErrNotNumbered: an INSERT leaves a column empty that the source of a Migration numbered
+	// before the first switch and that no database numbers any more. Returned by the adapters
+	// before anything is sent; the statement may be sent again with a value for the column. See
+	// Table.Unnumbered.
 	ErrNotNumbered = errors.New("no database numbers the column any more")
 
-	// ErrEpochUnarmed: a server may reach the first id of an epoch without the
-	// epoch's step, and would make ids that belong to others. Returned by
-	// EpochRule.Check and EpochRule.Add.
+	// ErrEpochUnarmed: a server may reach the first id of an epoch without the epoch's step, and
+	// would then make ids of other servers. Returned by EpochRule.Check and EpochRule.Add.
 	ErrEpochUnarmed = errors.New("server does not number by the new epoch")
 )
 
-// hints say what to do about an error where the place that refuses has nothing
-// better to say.
+// hints say what to do about an error if its RouteError has no more specific hint.
 var hints = map[error]string{
 	ErrUnknownTable:  "add it to the router's tables",
 	ErrNoSlot:        "give the rule a slot for it, or correct the key",
@@ -125,7 +115,7 @@ var hints = map[error]string{
 	ErrRouteUnread:   "call Router.Load when the program starts",
 }
 
-// hintFor returns what to do about err, if that can be said in general.
+// hintFor returns the general hint for err, or "".
 func hintFor(err error) string {
 	for sentinel, hint := range hints {
 		if errors.Is(err, sentinel) {
@@ -135,17 +125,17 @@ func hintFor(err error) string {
 	return ""
 }
 
-// RouteError is a refusal: nothing was sent to any database, but for the queries
-// whose values turned out to be [ErrUnmergeable].
+// RouteError is a refusal: nothing was sent to any database. The exception is a query whose values
+// turned out to be [ErrUnmergeable].
 type RouteError struct {
-	Op     string // what was asked for: "create", "query", "update", …
+	Op     string // the refused operation: "create", "query", "update", …
 	Table  string // logical table
 	Column string // the sharding key's column, if one is concerned
 	Hint   string // what to do about it
 	Err    error  // one of the errors above, or one that wraps it
 }
 
-// Error returns one sentence with everything the RouteError holds.
+// Error returns one sentence with all fields of the RouteError.
 func (e *RouteError) Error() string {
 	var b strings.Builder
 	b.WriteString("sharding: " + e.Op)
@@ -165,8 +155,8 @@ func (e *RouteError) Error() string {
 // Unwrap returns e.Err.
 func (e *RouteError) Unwrap() error { return e.Err }
 
-// Reason returns the sentence of Error without what it says of the values of one
-// statement, so that refusals can be counted by their reasons.
+// Reason returns the sentence of Error without the values of the statement, so that refusals can be
+// counted by their reasons.
 func (e *RouteError) Reason() string {
 	sentinel := e.Err
 	for next := errors.Unwrap(sentinel); next != nil; next = errors.Unwrap(sentinel) {
@@ -175,12 +165,12 @@ func (e *RouteError) Reason() string {
 	return (&RouteError{Op: e.Op, Table: e.Table, Err: sentinel, Hint: e.Hint}).Error()
 }
 
-// ShardError is an error of one of several shards: what its database, or the way
-// to it, answered to a statement, or what a function returned that was called for
-// it. It tells those who alert and fail over which shard that was.
+// ShardError is the error of one of several shards: an error of its database or of the connection
+// to it, or of a function that was called for the shard. Its Target tells alerts and failovers
+// which shard that was.
 type ShardError struct {
-	Target Target // the physical table that the statement was for
-	Err    error  // the driver's, or what gorm's TranslateError makes of it
+	Target Target // the physical table of the statement
+	Err    error  // the driver's error, or gorm's translation of it (TranslateError)
 }
 
 // Error names the shard.
@@ -191,24 +181,23 @@ func (e *ShardError) Unwrap() error { return e.Err }
 
 // The errors of COMMIT with [Atomic].
 var (
-	// ErrInDoubt: the connection was lost in COMMIT, and the database that decides about the
-	// transaction cannot be asked. The transaction is committed everywhere or nowhere, and
-	// nobody can tell which until then: read what it was to write before it is sent
-	// again. A resolver of package sharding/twophase ends it.
+	// ErrInDoubt: the connection was lost during COMMIT, and the database that decides the
+	// transaction's outcome cannot be queried. The transaction is committed everywhere or nowhere,
+	// and the outcome is unknown until a resolver of package sharding/twophase ends it. Read the
+	// rows before you send the writes again.
 	ErrInDoubt = errors.New("sharding: the transaction is in doubt")
-	// ErrResolved: a resolver has rolled the transaction back on all databases, as it had
-	// not decided for too long after it was prepared. Send it again.
+	// ErrResolved: a resolver has rolled the transaction back on all databases, because it was not
+	// decided in time after it was prepared. Send it again.
 	ErrResolved = errors.New("sharding: the transaction was rolled back by a resolver")
 )
 
-// PartialCommitError tells that a transaction over several databases committed
-// in some of them only. It happens with [BestEffort] alone.
+// PartialCommitError means that a transaction over several databases was committed in only some of
+// them. It occurs only with [BestEffort].
 type PartialCommitError struct {
-	// Committed are the databases that have committed, in that order.
+	// Committed are the databases that have committed, in the order of their commits.
 	Committed []string
-	// Failed are the other databases, each with its error. What they were to
-	// write is lost, or, when the error is a broken connection during COMMIT,
-	// may be written.
+	// Failed are the other databases, each with its error. Their writes are lost, or, if the error
+	// is a broken connection during COMMIT, may be committed.
 	Failed map[string]error
 }
 
@@ -218,7 +207,7 @@ func (e *PartialCommitError) Error() string {
 	for _, db := range slices.Sorted(maps.Keys(e.Failed)) {
 		failed = append(failed, fmt.Sprintf("%s (%v)", db, e.Failed[db]))
 	}
-	return fmt.Sprintf("sharding: transaction committed in %s only, not in %s; what it wrote there stays, so repair the others or undo it by hand",
+	return fmt.Sprintf("sharding: transaction committed in %s only, not in %s; its writes there stay, so repair the others or undo them by hand",
 		strings.Join(e.Committed, ", "), strings.Join(failed, ", "))
 }
 
@@ -231,14 +220,15 @@ func (e *PartialCommitError) Unwrap() []error {
 	return errs
 }
 
-// MovedError tells that the place a statement was sent to is closed. The statement
-// did nothing.
+// MovedError means that the table to which a statement was sent is closed. The statement did
+// nothing.
 type MovedError struct {
 	// Table is the logical table.
 	Table string
-	// Waited is how long the next place was waited for: 0 in a transaction.
+	// Waited is how long the statement waited for another database to serve the table: 0 in a
+	// transaction.
 	Waited time.Duration
-	// Err wraps ErrRouteMoved or ErrRouteClosed, and what the database said.
+	// Err wraps ErrRouteMoved or ErrRouteClosed, and the database's error.
 	Err error
 }
 
@@ -247,23 +237,23 @@ func (e *MovedError) Error() string {
 	if errors.Is(e.Err, ErrRouteMoved) {
 		return fmt.Sprintf("sharding: %s: %v; roll back and run the transaction again", e.Table, e.Err)
 	}
-	return fmt.Sprintf("sharding: %s: %v; waited %s: see how the migration stands, and finish its switch or roll it back", e.Table, e.Err, e.Waited.Round(time.Millisecond))
+	return fmt.Sprintf("sharding: %s: %v; waited %s; check the status of the migration, and finish its switch or roll it back", e.Table, e.Err, e.Waited.Round(time.Millisecond))
 }
 
 // Unwrap returns e.Err.
 func (e *MovedError) Unwrap() error { return e.Err }
 
-// FenceMessage is what a shard's database says when it refuses to write a row
-// of a slot that is moving away: the text of the error of its trigger.
+// FenceMessage is the error text of the trigger with which a shard's database refuses to write a
+// row of a slot that is moving away.
 const FenceMessage = "shardid: slot is moving"
 
-// moveLog begins the name of the log of a move. MariaDB fails a statement once that was prepared
-// before the triggers of the move were created: it says that the log does not exist.
+// moveLog is the prefix of the log tables of moves. On MariaDB a statement that was prepared before
+// the triggers of the move were created fails once: its error says that the log does not exist.
 const moveLog = "shardid_log_slots_"
 
-// SlotMoving makes the refusal of a shard's database, and the failure of a statement that knew
-// nothing of the move's triggers, into an error that wraps [ErrSlotMoving]. Other errors, and nil,
-// are returned as they are.
+// SlotMoving returns an error that wraps [ErrSlotMoving] for the refusal of a shard's database, and
+// for the failure of a statement that was prepared before the move's triggers. It returns other
+// errors, and nil, unchanged.
 func SlotMoving(err error) error {
 	if err == nil || errors.Is(err, ErrSlotMoving) || !strings.Contains(err.Error(), FenceMessage) && !strings.Contains(err.Error(), moveLog) {
 		return err

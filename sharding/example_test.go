@@ -83,7 +83,7 @@ func ExampleRouter_TargetBy() {
 	fmt.Println(err)
 	// Output:
 	// west/orders_03 <nil>
-	// sharding: route orders refused: no sharding key: 999 is below 1000000, from where on ids carry a slot (id); add a condition on user_id
+	// sharding: route orders refused: no sharding key: 999 is below 1000000; smaller ids carry no slot (id); add a condition on user_id
 }
 
 // One server numbers all rows. A second one joins far above its counter; the

@@ -3,4 +3,4 @@
 package sharding
 
 // Waiting reports whether a statement is waiting for the next place of a table.
-func (r *Router) Waiting() bool { return len(r.gate.turn) == 1 }
+func (r *Router) Waiting() bool { return len(r.routes.mutex) == 1 }

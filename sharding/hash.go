@@ -9,11 +9,10 @@ import (
 	"strings"
 )
 
-// Hash spreads keys that are uneven in themselves over n slots, from 1 to
-// [MaxSlots]: xxhash64 (seed 0) of the integer's decimal text, modulo n. This is
-// what Vitess' xxhash vindex hashes. Decimal text counts as the integer, so it
-// takes "5" and 5 alike, and refuses "05" and "+5", which an integer column
-// takes for 5 but a text column does not. For columns that hold text there is
+// Hash spreads unevenly distributed keys over n slots, from 1 to [MaxSlots]: it takes xxhash64
+// (seed 0) of the integer's decimal text, modulo n. Vitess' xxhash vindex hashes the same text.
+// Decimal text counts as the integer, so 5 and "5" have one slot. Hash refuses "05" and "+5", which
+// are equal to 5 in an integer column but not in a text column. For columns that hold text there is
 // [HashText].
 func Hash(n int) Rule {
 	if n < 1 || n > MaxSlots {
@@ -22,16 +21,15 @@ func Hash(n int) Rule {
 	return hash{n: uint64(n)}
 }
 
-// HashText is [Hash] for columns that hold text: xxhash64 of the bytes of a
-// string or []byte, modulo n. Integers are refused, since a comparison of a text
-// column with a number matches other texts too.
+// HashText is [Hash] for columns that hold text: xxhash64 of the bytes of a string or []byte,
+// modulo n. It refuses integers, because the comparison of a text column with a number matches
+// several texts.
 //
-// The column must compare bytes: under a collation that ignores case or accents
-// the rows of one key would lie in several slots. Bring keys into one form, in
-// lower case say, before they are stored and looked for. gormplugin.Migrate makes
-// such columns so that they do; schema.Doctor, the inspection of a migration and
-// gormplugin.Check find those that do not. Text that ends with a
-// space is refused, as most collations ignore it.
+// The column must compare bytes: under a collation that ignores case or accents, the rows of one
+// key would be in several slots. Normalize keys, for example to lower case, before they are stored
+// and searched for. gormplugin.Migrate creates such columns with a binary collation. schema.Doctor,
+// the inspection of a migration and gormplugin.Check find columns that do not compare bytes. Text
+// that ends with a space is refused, because most collations ignore the space.
 func HashText(n int) Rule {
 	if n < 1 || n > MaxSlots {
 		return invalid(fmt.Sprintf("HashText(%d): n must be from 1 to %d", n, MaxSlots))
@@ -39,18 +37,17 @@ func HashText(n int) Rule {
 	return hashText{n: uint64(n)}
 }
 
-// Compat is the default rule of go-gorm/sharding for n tables whose key is an
-// integer, for tables that it has filled: the integer modulo n. n is from 1 to
-// [MaxSlots]. Of an integer above int64 it is the CRC-32 of the decimal text.
+// Compat is the default rule of go-gorm/sharding for n tables whose key is an integer, for tables
+// that go-gorm/sharding has filled: the integer modulo n. n is from 1 to [MaxSlots]. For an integer
+// above int64 it is the CRC-32 of the decimal text.
 //
-// Text counts as the integer that strconv.Atoi takes it for, as a column of
-// integers does. All other text is refused: go-gorm/sharding takes its CRC-32, but
-// the database converts it, and MySQL finds the row of 3 under "3 ", "3e0" and
-// "3abc". For columns that hold text there is [CompatText].
+// Text that strconv.Atoi accepts counts as the integer, as in a column of integers. All other text
+// is refused: go-gorm/sharding uses its CRC-32, but the database converts it, and MySQL finds the
+// row of 3 under "3 ", "3e0" and "3abc". For columns that hold text there is [CompatText].
 //
-// Go's % is negative for negative keys, and go-gorm/sharding then looks for a
-// table called "orders_-1", which its migrations do not create: such keys are
-// refused with [ErrNoSlot], unless n divides them.
+// Go's % is negative for negative keys, and go-gorm/sharding then uses a table called "orders_-1",
+// which its migrations do not create. Such keys are refused with [ErrNoSlot], unless n divides
+// them.
 func Compat(n int) Rule {
 	if n < 1 || n > MaxSlots {
 		return invalid(fmt.Sprintf("Compat(%d): n must be from 1 to %d", n, MaxSlots))
@@ -58,10 +55,10 @@ func Compat(n int) Rule {
 	return compat{n: uint64(n)}
 }
 
-// CompatText is [Compat] for columns that hold text: a string or []byte that
-// strconv.Atoi takes for an integer, modulo n; of any other text the CRC-32 (IEEE),
-// modulo n. Integers are refused, and so is text that ends with a space; [HashText]
-// says why, and what is asked of the column.
+// CompatText is [Compat] for columns that hold text. For a string or []byte that strconv.Atoi
+// accepts, it is the integer modulo n; for any other text it is the CRC-32 (IEEE) modulo n. It
+// refuses integers and text that ends with a space. [HashText] explains why, and what the column
+// must do.
 func CompatText(n int) Rule {
 	if n < 1 || n > MaxSlots {
 		return invalid(fmt.Sprintf("CompatText(%d): n must be from 1 to %d", n, MaxSlots))
@@ -103,12 +100,11 @@ func (r hash) of(k integer) Slot {
 	if !k.negative {
 		return Slot(xxhash64Decimal(k.bits) % r.n)
 	}
-	var text [20]byte // the longest is that of the lowest int64
+	var text [20]byte // long enough for the lowest int64
 	return Slot(xxhash64(k.appendTo(text[:0])) % r.n)
 }
 
-// canonical refuses a key that is the text of k in another form than decimal
-// text usually has.
+// canonical refuses a key whose text is not the decimal text of k.
 func canonical(key any, k integer) error {
 	text, ok := key.(string)
 	if !ok {
@@ -122,7 +118,7 @@ func canonical(key any, k integer) error {
 	if string(k.appendTo(buffer[:0])) == text {
 		return nil
 	}
-	return scalar{kind: isText, text: text}.mistaken("write the integer without leading zeros and plus, or set HashText where the column holds text")
+	return scalar{kind: isText, text: text}.mistaken("write the integer without leading zeros and plus sign, or use HashText if the column holds text")
 }
 
 type hashText struct{ n uint64 }
@@ -137,7 +133,7 @@ func (r hashText) Slot(key any) (Slot, error) {
 	return Slot(xxhash64([]byte(text)) % r.n), nil
 }
 
-// toText reads a key of a column that holds text.
+// toText returns the text of a key of a column that holds text.
 func toText(key any) (string, error) {
 	text, ok := key.(string)
 	if !ok {
@@ -163,11 +159,11 @@ func (r compat) Slots() int { return int(r.n) }
 func (r compat) Slot(key any) (Slot, error) {
 	k, err := toInteger(key)
 	if err == nil && k.huge() {
-		err = canonical(key, k) // whose text is hashed, has one form only
+		err = canonical(key, k) // the text is hashed, so only one form is allowed
 	}
 	switch {
 	case err != nil:
-		return 0, fmt.Errorf("%w; set CompatText where the column holds text", err)
+		return 0, fmt.Errorf("%w; use CompatText if the column holds text", err)
 	case k.huge():
 		var text [20]byte
 		return crcSlot(k.appendTo(text[:0]), r.n), nil
@@ -193,7 +189,7 @@ func (r compatText) Slot(key any) (Slot, error) {
 func compatSlot(k int64, n uint64) (Slot, error) {
 	v := k % int64(n)
 	if v < 0 {
-		return 0, fmt.Errorf("%d: %w: go-gorm/sharding looks for its rows in a table numbered %d", k, ErrNoSlot, v)
+		return 0, fmt.Errorf("%d: %w: go-gorm/sharding would use a table with the number %d", k, ErrNoSlot, v)
 	}
 	return Slot(v), nil
 }

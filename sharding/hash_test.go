@@ -101,7 +101,7 @@ func TestCompatIsGoGormShardingsDefault(t *testing.T) {
 			}
 		}
 	}
-	if _, err := sharding.Compat(4).Slot(-1); err == nil || !strings.Contains(err.Error(), "numbered -1") {
+	if _, err := sharding.Compat(4).Slot(-1); err == nil || !strings.Contains(err.Error(), "with the number -1") {
 		t.Error(err)
 	}
 	if slot(t, sharding.Compat(4), int64(math.MinInt64)) != 0 {

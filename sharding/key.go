@@ -10,8 +10,7 @@ import (
 	"time"
 )
 
-// integer is a key in the one form that rules compute with: every int64 and
-// every uint64.
+// integer is a key in the form in which rules compute: any int64 or uint64.
 type integer struct {
 	bits     uint64 // two's complement
 	negative bool
@@ -48,7 +47,7 @@ func (k integer) appendTo(text []byte) []byte {
 func signed(v int64) integer    { return integer{uint64(v), v < 0} }
 func unsigned(v uint64) integer { return integer{bits: v} }
 
-// toInteger reads a key of any kind that a database takes as an integer.
+// toInteger reads a key of any type that a database accepts as an integer.
 func toInteger(key any) (integer, error) {
 	switch v := key.(type) {
 	case int64:
@@ -84,7 +83,7 @@ func fromText(s string) (integer, error) {
 	return unsigned(v), nil
 }
 
-// kind is what a scalar holds.
+// kind is the type of a scalar.
 type kind int
 
 const (
@@ -94,7 +93,7 @@ const (
 	isTime
 )
 
-// scalar is a key as the database is given it, without the Go types around it.
+// scalar is a key in the form in which the database gets it, without the Go types around it.
 type scalar struct {
 	kind    kind
 	integer integer
@@ -103,7 +102,7 @@ type scalar struct {
 	other   any
 }
 
-// mistaken is the error of a rule that does not take s.
+// mistaken returns the error of a rule that does not accept s.
 func (s scalar) mistaken(expected string) error {
 	return fmt.Errorf("%s: %w; %s", s.shown(), ErrKeyType, expected)
 }
@@ -120,8 +119,8 @@ func (s scalar) shown() string {
 	return fmt.Sprintf("%T", s.other)
 }
 
-// value is s as a Go value: int64, or uint64 where it does not fit, string,
-// time.Time, or what it was.
+// value returns s as a Go value: int64, or uint64 above int64, string, time.Time, or the original
+// value.
 func (s scalar) value() any {
 	switch s.kind {
 	case isInteger:
@@ -137,8 +136,8 @@ func (s scalar) value() any {
 	return s.other
 }
 
-// read takes a key out of named types, pointers and driver.Valuers. NULL is an
-// error that wraps ErrKeyType, as NULL is in no slot.
+// read unwraps a key from named types, pointers and driver.Valuers. NULL is an error that wraps
+// ErrKeyType, because NULL has no slot.
 func read(key any) (scalar, error) {
 	switch v := key.(type) {
 	case int64:
@@ -160,7 +159,7 @@ func read(key any) (scalar, error) {
 	return readReflect(reflect.ValueOf(key))
 }
 
-// readValuer asks v what the database will be given.
+// readValuer calls Value, as the database's driver will.
 func readValuer(v driver.Valuer) (scalar, error) {
 	if rv := reflect.ValueOf(v); rv.Kind() == reflect.Pointer && rv.IsNil() {
 		return scalar{}, fmt.Errorf("nil %T: %w", v, ErrKeyType)
@@ -175,7 +174,7 @@ func readValuer(v driver.Valuer) (scalar, error) {
 	return read(value)
 }
 
-// readReflect reads named types, pointers and the rarer integer kinds.
+// readReflect reads named types, pointers and the less frequent integer types.
 func readReflect(v reflect.Value) (scalar, error) {
 	switch {
 	case v.CanInt():

@@ -8,12 +8,11 @@ import (
 	"slices"
 )
 
-// lookup is an immutable map of integers to slots for many more reads than a Go
-// map is made for: a table with at most half of its places taken, in which a key
-// stands at the place of its hash or behind it.
+// lookup is an immutable map of integers to slots that is read faster than a Go map: a hash table
+// of which at most half is used, in which a key is at the index of its hash or after it.
 type lookup struct {
 	places []place // a power of two
-	shift  uint8   // 64 minus the bits of a place's number
+	shift  uint8   // 64 minus the number of bits of an index
 }
 
 type place struct {
@@ -22,8 +21,7 @@ type place struct {
 	slot  uint16
 }
 
-// newLookup makes the same table of the same slots, so that rules can be
-// compared.
+// newLookup creates equal tables for equal slots, so that rules can be compared.
 func newLookup(slots map[int64]Slot) lookup {
 	width := max(bits.Len(uint(2*len(slots))), 1)
 	l := lookup{places: make([]place, 1<<width), shift: uint8(64 - width)}
@@ -49,7 +47,7 @@ func (l *lookup) of(key int64) (Slot, bool) {
 	}
 }
 
-// first spreads keys by the golden ratio: neighbours come far from each other.
+// first spreads keys by the golden ratio, which separates neighbouring keys.
 func (l *lookup) first(key int64) int {
 	return int(uint64(key) * 0x9E3779B97F4A7C15 >> (l.shift & 63))
 }

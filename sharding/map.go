@@ -11,8 +11,8 @@ import (
 	"github.com/shardid/shardid/internal/dialect"
 )
 
-// Target is where rows lie: a database, by its name in [DBs], and a physical
-// table in it. Targets are comparable.
+// Target is the location of rows: a database, by its name in [DBs], and a physical table in it.
+// Targets are comparable.
 type Target struct {
 	DB    string
 	Table string
@@ -21,25 +21,23 @@ type Target struct {
 // String returns "db/table".
 func (t Target) String() string { return t.DB + "/" + t.Table }
 
-// Map says which target a slot lies on. It is immutable; the zero Map has no
-// targets and is refused by [New].
+// Map maps slots to targets. It is immutable. The zero Map has no targets and is refused by [New].
 type Map struct {
 	version int64
-	targets []Target // each once
-	slots   []uint16 // slot s is on targets[slots[s]]; when empty, on targets[s % len]
+	targets []Target // without duplicates
+	slots   []uint16 // slot s is on targets[slots[s]]; if slots is empty, on targets[s % len]
 	held    []Slot   // sorted: no statement may use them now
-	shared  []Slot   // sorted: rows of theirs lie on two targets now
+	shared  []Slot   // sorted: some of their rows are on two targets now
 
 	valid  func() bool // nil: always
-	closed error       // why there are no targets; nil when there are
+	closed error       // why there are no targets; nil if there are
 }
 
-// Spread lays tables physical tables, numbered from 0, over the databases in
-// turn: table t lies on dbs[t % len(dbs)] and is called
-// fmt.Sprintf(pattern, t), so pattern needs one %d ("orders_%02d"). With one table
-// a database it may have none: all are called pattern then, which may be the logical
-// name. Slot s is on table s % tables, and the rule's slots must be a multiple of
-// tables. Each database occurs once.
+// Spread distributes tables physical tables, numbered from 0, over the databases in turn: table t
+// is on dbs[t % len(dbs)] and has the name fmt.Sprintf(pattern, t), so pattern needs one %d
+// ("orders_%02d"). With one table a database, pattern may have no %d: all tables then have the name
+// pattern, which may be the logical name. Slot s is on table s % tables, and the number of the
+// rule's slots must be a multiple of tables. Each database occurs once.
 func Spread(dbs []string, tables int, pattern string) (Map, error) {
 	if len(dbs) == 0 {
 		return Map{}, errors.New("sharding: Spread: no databases")
@@ -48,7 +46,7 @@ func Spread(dbs []string, tables int, pattern string) (Map, error) {
 		return Map{}, fmt.Errorf("sharding: Spread: %d tables over %d databases; there must be from %[2]d to %d tables, so that no database stays empty", tables, len(dbs), MaxSlots)
 	}
 	if name, ok := twice(dbs); ok {
-		return Map{}, fmt.Errorf("sharding: Spread: database %q occurs twice; name each once, or place slots with MapOf", name)
+		return Map{}, fmt.Errorf("sharding: Spread: database %q occurs twice; name each once, or assign slots with MapOf", name)
 	}
 	m, err := newMap(spread(dbs, tables, pattern))
 	constant := tables == len(dbs) && !strings.Contains(pattern, "%")
@@ -86,8 +84,8 @@ func twice(names []string) (name string, ok bool) {
 	return "", false
 }
 
-// MapOf puts slot i on targets[i]; the rule must have as many slots. A target
-// may have several slots.
+// MapOf puts slot i on targets[i]; the rule must have as many slots. A target may have several
+// slots.
 func MapOf(targets ...Target) (Map, error) {
 	if len(targets) == 0 {
 		return Map{}, errors.New("sharding: MapOf: no targets")
@@ -117,7 +115,7 @@ func newMap(targets []Target) (Map, error) {
 			seen[foldTarget(t)] = i
 			m.targets = append(m.targets, t)
 		case m.targets[i] != t:
-			return Map{}, fmt.Errorf("target %s occurs as %s too; write it in one way", t, m.targets[i])
+			return Map{}, fmt.Errorf("target %s also occurs as %s; write it in one way", t, m.targets[i])
 		}
 		m.slots[s] = uint16(i)
 	}
@@ -132,7 +130,7 @@ func (m Map) Target(s Slot) (Target, bool) {
 	return Target{}, false
 }
 
-// index returns the place of slot s in m.targets, -1 if there is none.
+// index returns the index of slot s in m.targets, -1 if there is none.
 func (m *Map) index(s Slot) int {
 	switch {
 	case s < 0 || len(m.targets) == 0:
@@ -145,11 +143,11 @@ func (m *Map) index(s Slot) int {
 	return int(m.slots[s])
 }
 
-// Targets returns every target once, in the order of their first slots.
+// Targets returns the targets without duplicates, in the order of their first slots.
 func (m Map) Targets() []Target { return slices.Clone(m.targets) }
 
-// Version counts the changes of the map: each is higher than those before. Maps
-// that never changed have version 0.
+// Version counts the changes of the map: each change has a higher version. Maps that never changed
+// have version 0.
 func (m Map) Version() int64 { return m.version }
 
 // At returns the map with another version.
@@ -158,32 +156,30 @@ func (m Map) At(version int64) Map {
 	return m
 }
 
-// Holding returns the map with exactly these slots held: keys of theirs are
-// refused with [ErrSlotMoving], reads and writes alike.
+// Holding returns the map with exactly these slots held: their keys are refused with
+// [ErrSlotMoving], for reads and writes.
 func (m Map) Holding(slots ...Slot) Map {
 	m.held = sorted(slots)
 	return m
 }
 
-// Sharing returns the map with exactly these slots shared: some of their rows
-// lie on two targets, as copies under way or left behind. Keys of theirs are
-// routed as ever, but a statement for all targets is refused with
-// [ErrSlotMoving], as it would see such rows twice.
+// Sharing returns the map with exactly these slots shared: some of their rows are on two targets,
+// because a move is copying them or has left copies behind. Their keys are routed as usual, but a
+// statement for all targets is refused with [ErrSlotMoving], because it would read such rows twice.
 func (m Map) Sharing(slots ...Slot) Map {
 	m.shared = sorted(slots)
 	return m
 }
 
-// While returns the map for use as long as valid returns true: from then on every
-// key is refused with [ErrStaleMap], until the router gets another map. It is for
-// maps that are lent for a time. valid is called for each key, by many goroutines
-// at once; nil means always.
+// While returns the map for use as long as valid returns true. After that, every key is refused
+// with [ErrStaleMap] until the router gets another map. It is for maps whose use a lease limits.
+// valid is called for each key, by many goroutines at once; nil means always.
 func (m Map) While(valid func() bool) Map {
 	m.valid = valid
 	return m
 }
 
-// usable says why no slot may be used now.
+// usable returns why no slot may be used now, or nil.
 func (m *Map) usable() error {
 	if m.closed == nil && m.expired() {
 		return ErrStaleMap
@@ -214,7 +210,7 @@ func (m *Map) isHeld(s Slot) bool {
 	return found
 }
 
-// everywhere returns an error when rows may lie on two targets, or nowhere.
+// everywhere returns an error if rows may be on two targets or on none.
 func (m *Map) everywhere() error {
 	if err := m.usable(); err != nil {
 		return err
@@ -227,16 +223,16 @@ func (m *Map) everywhere() error {
 	return nil
 }
 
-// fits says why the map cannot serve that many slots.
+// fits returns why the map cannot be used for that many slots, or nil.
 func (m *Map) fits(slots int) error {
 	n, tables := len(m.slots), len(m.targets)
 	switch {
 	case tables == 0:
-		return errors.New("has no targets; make it with Spread or MapOf")
+		return errors.New("has no targets; create it with Spread or MapOf")
 	case n == 0 && slots%tables != 0:
 		return fmt.Errorf("%d slots cannot be spread evenly over %d tables; make the slots a multiple of the tables", slots, tables)
 	case n > 0 && slots != n:
-		return fmt.Errorf("%d slots need as many targets, not %d", slots, n)
+		return fmt.Errorf("%d slots need %[1]d targets, not %d", slots, n)
 	}
 	return nil
 }

@@ -12,51 +12,47 @@ import (
 	"github.com/shardid/shardid/internal/dialect"
 )
 
-// Migration says that tables of the router are being moved out of a database,
-// the source, by package schema/migrate. It is an [Option] of [New].
+// Migration says that package schema/migrate moves tables of the router out of a database, the
+// source. It is an [Option] of [New].
 //
-// As long as the source serves them (see [Route]), each of these tables has one
-// target, the table of its name in the source; see [Table.Origin]. From the
-// switch on it has those of its map, and after a rollback that of the source
-// again. The router reads the route rows in [Router.Load], which a program calls
-// when it starts, and again when a statement finds its place closed: no
-// statement costs a query more.
+// While the source serves them (see [Route]), each of these tables has one target, the table of its
+// name in the source; see [Table.Origin]. From the switch on it has the targets of its map, and
+// after a rollback that of the source again. The router reads the route rows in [Router.Load],
+// which a program calls when it starts, and again when a statement finds its table closed. So no
+// statement needs an extra query.
 //
-// Take the option out when the job is finalized.
+// Remove the option when the job is finalized.
 type Migration struct {
-	// Source is the name in [DBs] of the database that is being migrated: its
-	// primary, as a replica may not know yet that a place is closed. The database
-	// of the route rows.
+	// Source is the name in [DBs] of the database that is being migrated, which has the route rows.
+	// It must be the primary, because a replica may not know yet that a table is closed.
 	Source string
-	// Tables are the tables of the job, by logical name, which is the name in the
-	// source. The value is the column that the source numbers (AUTO_INCREMENT,
-	// rowid): adapters leave it empty until the first switch, and let generators
-	// fill it from then on, also after a rollback. "" is for a table whose keys the
-	// application makes before the switch, too. Tables of one group belong into one
-	// migration.
+	// Tables are the tables of the job, by logical name, which is the name in the source. The value
+	// is the column that the source numbers (AUTO_INCREMENT, rowid): adapters leave it empty until
+	// the first switch, and generators fill it from then on, also after a rollback. The value is ""
+	// for a table whose keys the application generates before the switch, too. Tables of one group
+	// must be in one migration.
 	Tables map[string]string
-	// Patience is how long a statement may wait for the next place when its own
-	// was closed. It should be above the longest pause that the switch is
-	// allowed. Defaults to 10 s.
+	// Patience is how long a statement may wait for another database when its table was closed. It
+	// should be longer than the longest pause that the switch may take. Defaults to 10 s.
 	Patience time.Duration
-	// Preview collects what the shards will do otherwise with the statements that the
-	// source serves, as package shardsql finds them: which they refuse, which several of
-	// them answer, and before which others are asked. Statements of a transaction that
-	// would be on two databases are among them. Nothing more is sent, and the source
-	// answers as ever. Defaults to nil, which costs nothing.
+	// Preview collects the statements that the shards will execute otherwise than the source, as
+	// package shardsql finds them: refused statements, statements on several shards, and statements
+	// before which other shards are searched. A statement that would put its transaction on two
+	// databases is collected, too. No additional statement is sent, and the source answers as
+	// before. Defaults to nil, which costs nothing.
 	Preview *Preview
-	// Strict refuses already while the source serves what the shards will refuse, for
-	// tests. An INSERT that leaves a column to the source that numbers it is accepted
-	// until the switch: no other one is right before that.
+	// Strict refuses, while the source still serves the tables, the statements that the shards will
+	// refuse. It is for tests. An INSERT that leaves a column to the source that numbers it is
+	// accepted until the switch, because no other INSERT is correct before it.
 	Strict bool
 }
 
-// Origin is where a table lies before its migration.
+// Origin is the location of a table before its migration.
 type Origin struct {
 	// Target is the source's table, under its logical name.
 	Target Target
-	// Numbered is the column that the database numbers, "" if there is none, and
-	// after a rollback.
+	// Numbered is the column that the database numbers. It is "" if there is none, and after a
+	// rollback.
 	Numbered string
 }
 
@@ -75,12 +71,12 @@ func (m Migration) withDefaults() Migration {
 	return m
 }
 
-// validate returns everything that is wrong with m for the tables of s.
+// validate returns all errors of m for the tables of s.
 func (m Migration) validate(s *Snapshot, dbs map[string]bool) error {
 	var errs []error
 	add := func(format string, args ...any) { errs = append(errs, fmt.Errorf("Migration: "+format, args...)) }
 	if !dbs[m.Source] {
-		add("Source: the router has no database %q; name the one that is being migrated", m.Source)
+		add("Source: the router has no database %q; name the database that is being migrated", m.Source)
 	}
 	if m.Patience < 0 {
 		add("Patience: %s: must not be negative", m.Patience)
@@ -92,9 +88,9 @@ func (m Migration) validate(s *Snapshot, dbs map[string]bool) error {
 		if t, ok := s.Lookup(name); !ok {
 			add("Tables: %q: %w", name, ErrUnknownTable)
 		} else if slices.ContainsFunc(t.Map.targets, func(at Target) bool { return foldTarget(at) == foldTarget(Target{m.Source, name}) }) {
-			add("Tables: %q: its target in %s is the table that is being migrated; shards there need names of their own", name, m.Source)
+			add("Tables: %q: its target in %s is the table that is being migrated; give the shards there other names", name, m.Source)
 		} else if len(t.Lookups) > 0 {
-			add("Tables: %q: its lookup tables would not be kept while the source serves it; declare Lookups when the migration is over, and fill them with lookups.Build", name)
+			add("Tables: %q: its lookup tables would not be maintained while the source serves it; declare Lookups after the migration, and fill them with lookups.Build", name)
 		}
 		if column := m.Tables[name]; column != "" {
 			if err := dialect.CheckIdent(column); err != nil {
@@ -105,7 +101,7 @@ func (m Migration) validate(s *Snapshot, dbs map[string]bool) error {
 	return errors.Join(append(errs, m.checkGroups(s))...)
 }
 
-// checkGroups refuses groups of which only a part would be switched.
+// checkGroups refuses a migration of only some tables of a group.
 func (m Migration) checkGroups(s *Snapshot) error {
 	moving := m.withDefaults().Tables
 	var errs []error
@@ -121,8 +117,7 @@ func (m Migration) checkGroups(s *Snapshot) error {
 	return errors.Join(errs...)
 }
 
-// routing is what the source said about its tables, by folded name. It is
-// immutable.
+// routing holds the route rows of the source, by folded table name. It is immutable.
 type routing map[string]RouteRow
 
 // onSource reports whether the source serves a table.
@@ -145,12 +140,12 @@ func (r *routing) onShards() *routing {
 	return &next
 }
 
-// Switched returns what the router will know after the switch of all tables of a
-// [Migration] that has a Preview or is Strict; nil without such a one, and as long as its
-// source serves none of them.
+// Switched returns the router's state after the switch of all tables of a [Migration] that has a
+// Preview or is Strict. It returns nil without such a migration, and if the source serves none of
+// its tables.
 func (s *Snapshot) Switched() *Snapshot { return s.switched }
 
-// served returns s with the tables of m where by says that they are.
+// served returns s with the tables of m on the databases that by names.
 func (s *Snapshot) served(m *Migration, by *routing) *Snapshot {
 	if m == nil {
 		return s
@@ -166,14 +161,14 @@ func (s *Snapshot) served(m *Migration, by *routing) *Snapshot {
 		t := &next.tables[i]
 		next.byName[fold(t.Name)] = t
 		if column, moves := m.Tables[fold(t.Name)]; moves {
-			t.settle(by, Origin{Target{m.Source, t.Name}, column})
+			t.applyRoute(by, Origin{Target{m.Source, t.Name}, column})
 		}
 	}
 	return &next
 }
 
-// settle gives t the place that the route names.
-func (t *Table) settle(by *routing, from Origin) {
+// applyRoute sets the target of t that the route names.
+func (t *Table) applyRoute(by *routing, from Origin) {
 	if by == nil {
 		t.Map = Map{version: t.Map.version, closed: ErrRouteUnread}
 		return

@@ -10,13 +10,13 @@ import (
 	"github.com/shardid/shardid/internal/dialect"
 )
 
-// Option is something [New] makes a router of: a [Table], a [Migration], or one of
-// [Tables], [Broadcast], [FanOut] and [Transactions].
+// Option is an argument of [New]: a [Table], a [Migration], or the result of [Tables], [Broadcast],
+// [FanOut] or [Transactions].
 type Option interface {
 	apply(s *settings)
 }
 
-// settings collects options. What is wrong with them is told by validate.
+// settings collects options. validate checks them.
 type settings struct {
 	tables     []Table
 	migrations []Migration
@@ -31,62 +31,61 @@ func (o option) apply(s *settings) { o(s) }
 
 func (t Table) apply(s *settings) { s.tables = append(s.tables, t) }
 
-// Tables is several tables as one option.
+// Tables returns several tables as one option.
 func Tables(list ...Table) Option {
 	list = slices.Clone(list)
 	return option(func(s *settings) { s.tables = append(s.tables, list...) })
 }
 
-// Broadcast names tables that have the same rows in every database (regions,
-// currencies; dictionary tables, 广播表), so that they can be joined with any
-// shard. Reads go to one database, writes to all of them.
+// Broadcast names tables that have the same rows in every database (regions, currencies; dictionary
+// tables, 广播表), so that they can be joined with any shard. Reads go to one database, writes to all
+// of them.
 func Broadcast(names ...string) Option {
 	names = slices.Clone(names)
 	return option(func(s *settings) { s.broadcast = append(s.broadcast, names...) })
 }
 
-// Limits bound what one statement may do that needs several shards.
+// Limits bound a statement that needs several shards.
 type Limits struct {
-	// MaxShards is how many targets one statement may go to, from 1. A statement
-	// for more of them is refused with [ErrTooManyShards]. Defaults to 32.
+	// MaxShards is the largest number of targets of one statement, at least 1. A statement for more
+	// is refused with [ErrTooManyShards]. Defaults to 32.
 	MaxShards int
-	// Concurrency is how many of them work at the same time, from 1. Defaults
-	// to 8.
+	// Concurrency is the largest number of targets that execute at the same time, at least 1.
+	// Defaults to 8.
 	Concurrency int
 }
 
-// FanOut sets how many targets one statement may go to, and how many of them
-// work at the same time; both are at least 1. Without it a statement may go to
-// 32 targets, 8 at a time. It is about statements that several shards may
-// answer; whether a statement without a key may go to all is [Table].OnMissing.
+// FanOut sets the largest number of targets of one statement, and how many of them execute at the
+// same time; both are at least 1. Without it a statement may go to 32 targets, 8 at a time. It
+// limits statements that several shards may execute; [Table].OnMissing decides whether a statement
+// without a key may go to all.
 func FanOut(maxShards, concurrency int) Option {
 	return option(func(s *settings) { s.limits = Limits{maxShards, concurrency} })
 }
 
-// TxMode says what a transaction may span.
+// TxMode says which databases a transaction may span.
 type TxMode int
 
 const (
-	// SingleShard binds a transaction to the database of its first statement;
-	// one for another database is refused with [ErrCrossDatabase] before it is
-	// sent.
+	// SingleShard binds a transaction to the database of its first statement. A statement for
+	// another database is refused with [ErrCrossDatabase] before it is sent.
 	SingleShard TxMode = iota
-	// BestEffort lets a transaction span databases. Each commits on its own, one
-	// after the other; when one fails, those before it stay committed, and the
-	// error is a [PartialCommitError]. It is no two-phase commit.
+	// BestEffort allows a transaction to span databases. They commit separately, one after another.
+	// If one fails, those before it stay committed, and the error is a [PartialCommitError]. It is
+	// no two-phase commit.
 	BestEffort
-	// Atomic lets a transaction span databases, and commits on all of them or on none,
-	// whatever is killed meanwhile: by XA on MySQL 8.0 and MariaDB 10.5 or newer, by PREPARE
-	// TRANSACTION on PostgreSQL. A transaction on one database costs what it always did.
-	// Every database needs the table of package sharding/twophase, and a resolver of it has
-	// to run somewhere. While it commits, others may see it on one database and not yet
-	// on another. A second database is refused with [ErrCrossDatabase] where a server
-	// cannot prepare.
+	// Atomic allows a transaction to span databases, and commits on all of them or on none, even if
+	// processes or servers are killed meanwhile: by XA on MySQL 8.0 and MariaDB 10.5 or newer, by
+	// PREPARE TRANSACTION on PostgreSQL. A transaction on one database costs nothing more. Every
+	// database needs the table of package sharding/twophase, and one process must run its resolver.
+	// During the commit, other transactions may see the changes on one database and not yet on
+	// another. If a server cannot prepare transactions, a second database is refused with
+	// [ErrCrossDatabase].
 	Atomic
 )
 
-// Transactions sets what a transaction may span: [SingleShard], as without this
-// option, [BestEffort] or [Atomic].
+// Transactions sets which databases a transaction may span: [SingleShard], which is the default,
+// [BestEffort] or [Atomic].
 func Transactions(mode TxMode) Option {
 	return option(func(s *settings) { s.mode = mode })
 }
@@ -101,7 +100,7 @@ func collect(options []Option) settings {
 	return s
 }
 
-// validate returns what is wrong with the options that are no tables.
+// validate returns the errors of all options except tables.
 func (s settings) validate() error {
 	var errs []error
 	if len(s.tables) == 0 {
@@ -119,7 +118,7 @@ func (s settings) validate() error {
 		errs = append(errs, fmt.Errorf("Transactions(%d): the mode must be SingleShard, BestEffort or Atomic", s.mode))
 	}
 	if len(s.migrations) > 1 {
-		errs = append(errs, errors.New("Migration: is given twice; a router has one source at a time"))
+		errs = append(errs, errors.New("Migration: occurs twice; a router has one source at a time"))
 	}
 	return errors.Join(errs...)
 }

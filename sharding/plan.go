@@ -8,7 +8,7 @@ import (
 	"slices"
 )
 
-// Move is one slot on its way from one target to another.
+// Move is the move of one slot from one target to another.
 type Move struct {
 	Slot     Slot
 	From, To Target
@@ -17,8 +17,8 @@ type Move struct {
 // String returns "slot 3: a/orders_0 → b/orders_1".
 func (m Move) String() string { return fmt.Sprintf("slot %d: %s → %s", m.Slot, m.From, m.To) }
 
-// Plan returns the moves that make old into next, for a rule with that many
-// slots: exactly one for each slot whose target differs, in slot order.
+// Plan returns the moves that change old into next, for a rule with that many slots: one for each
+// slot whose target differs, in slot order.
 func Plan(slots int, old, next Map) ([]Move, error) {
 	if err := errors.Join(old.fits(slots), next.fits(slots)); err != nil {
 		return nil, fmt.Errorf("sharding: Plan: %w", err)
@@ -33,16 +33,16 @@ func Plan(slots int, old, next Map) ([]Move, error) {
 	return moves, nil
 }
 
-// Rebalance returns a map of that many slots over these targets, which moves as
-// few slots as can be: every target gets the same number of slots, or one more
-// than others, and no slot leaves its target but for that. Doubling the targets
-// moves half of the slots. The version is one higher.
+// Rebalance returns a map of that many slots over these targets that moves as few slots as
+// possible: the numbers of slots of two targets differ by one at most, and a slot leaves its target
+// only for that. Doubling the number of targets moves half of the slots. The version increases by
+// one.
 func (m Map) Rebalance(slots int, targets ...Target) (Map, error) {
 	if err := m.fits(slots); err != nil {
 		return Map{}, fmt.Errorf("sharding: Rebalance: %w", err)
 	}
 	if len(targets) == 0 || len(targets) > slots {
-		return Map{}, fmt.Errorf("sharding: Rebalance: %d slots over %d targets; there must be from 1 to %[1]d targets, so that none stays empty", slots, len(targets))
+		return Map{}, fmt.Errorf("sharding: Rebalance: %d slots over %d targets; there must be from 1 to %[1]d targets, so that no target stays empty", slots, len(targets))
 	}
 	b := balance{place: make([]Target, slots), has: make(map[Target][]Slot, len(targets))}
 	for _, t := range targets {
@@ -60,14 +60,14 @@ func (m Map) Rebalance(slots int, targets ...Target) (Map, error) {
 	return next.At(m.version + 1), nil
 }
 
-// balance is a layout in the making.
+// balance is an assignment of slots that is being computed.
 type balance struct {
 	place    []Target          // of each slot
 	has      map[Target][]Slot // the slots of each target
 	homeless []Slot
 }
 
-// keep leaves slots where they are as long as their target stays.
+// keep leaves slots on their targets if those remain.
 func (b *balance) keep(m *Map) {
 	for s := range Slot(len(b.place)) {
 		t := m.targets[m.index(s)]
@@ -79,9 +79,8 @@ func (b *balance) keep(m *Map) {
 	}
 }
 
-// spread takes slots from the targets that have too many, and gives them to
-// those that have too few. Those that have most get the larger shares, so that
-// fewer slots have to leave.
+// spread takes slots from the targets that have too many, and gives them to those that have too
+// few. The targets with most slots get the larger shares, so that fewer slots must move.
 func (b *balance) spread(targets []Target) {
 	targets = slices.Clone(targets)
 	slices.SortStableFunc(targets, func(x, y Target) int { return len(b.has[y]) - len(b.has[x]) })
@@ -108,9 +107,8 @@ func (b *balance) spread(targets []Target) {
 	}
 }
 
-// Apply returns the map of that many slots after these moves. A slot that is not
-// where its move begins is an error that wraps [ErrStaleMap]. The version is one
-// higher.
+// Apply returns the map of that many slots after these moves. If a slot is not on its move's From,
+// the error wraps [ErrStaleMap]. The version increases by one.
 func (m Map) Apply(slots int, moves ...Move) (Map, error) {
 	if err := m.fits(slots); err != nil {
 		return Map{}, fmt.Errorf("sharding: Apply: %w", err)

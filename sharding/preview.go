@@ -11,13 +11,13 @@ import (
 	"sync/atomic"
 )
 
-// Preview collects what shards will do otherwise with the statements that the source of
-// a [Migration] still serves: see [Migration].Preview. Statements that differ in values
-// alone are one. It keeps the first 1,000 of them. The zero Preview is ready to use, and
+// Preview collects the statements that shards will execute otherwise than the source of a
+// [Migration], which still serves them: see [Migration].Preview. Statements that differ only in
+// their values are one. It keeps the first 1,000 of them. The zero Preview is ready to use. It is
 // safe for concurrent use.
 type Preview struct {
-	// Notify is told when a statement is found for the first time, and when one like it
-	// fares worse. The statement waits meanwhile. Defaults to nobody.
+	// Notify is called when a statement is found for the first time, and when its change becomes
+	// worse. The statement waits meanwhile. Defaults to none.
 	Notify func(Previewed)
 
 	mu      sync.RWMutex
@@ -25,30 +25,30 @@ type Preview struct {
 	omitted atomic.Int64
 }
 
-// Previewed is what a [Preview] has found of one statement.
+// Previewed is a statement that a [Preview] has found.
 type Previewed struct {
-	// Text is the statement with ? in place of its values.
+	// Text is the statement with ? instead of its values.
 	Text string
 	// Times is how often it was sent since it was found.
 	Times int64
-	// Change is the worst that was found.
+	// Change is the worst change that was found.
 	Change Change
-	// Err is why shards will refuse it, of WillBeRefused.
+	// Err is the refusal, if Change is WillBeRefused.
 	Err error
 }
 
-// Change is what shards do otherwise with a statement than the source.
+// Change is the difference between the execution of a statement by the shards and by the source.
 type Change int
 
-// The changes, the worst last.
+// The changes are in ascending order; the last is the worst.
 const (
-	Unchanged     Change = iota // one shard does what the source does
-	SeveralShards               // it goes to several shards, and their answers are combined
-	LooksFirst                  // other shards are asked first for rows with its unique keys
+	Unchanged     Change = iota // one shard executes it as the source does
+	SeveralShards               // it goes to several shards, and their results are combined
+	LooksFirst                  // other shards are searched first for rows with its unique keys
 	WillBeRefused
 )
 
-// String returns what becomes of the statement, in words.
+// String describes the change in words.
 func (c Change) String() string {
 	if c < Unchanged || c > WillBeRefused {
 		return "unknown"
@@ -56,7 +56,7 @@ func (c Change) String() string {
 	return [...]string{"one shard", "several shards", "other shards are asked first", "refused"}[c]
 }
 
-// previewed is what is collected of a statement.
+// previewed is the collected data of a statement.
 type previewed struct {
 	text  string
 	times atomic.Int64
@@ -66,17 +66,17 @@ type previewed struct {
 	err    error
 }
 
-// Of these only the first is read again and again.
+// All fields but the first are fixed.
 const (
 	maxPreviewed = 1000
-	maxPreview   = 4 << 10 // bytes of a text
-	often        = 64      // a statement is planned each time so often, and then
-	seldom       = 1024    // once in so many times
+	maxPreview   = 4 << 10 // largest size of a text in bytes
+	often        = 64      // a statement is planned each of its first 64 times, and then
+	seldom       = 1024    // every 1,024th time
 )
 
-// Count counts a statement if it was found before, and reports whether it is to be
-// planned with its values: one that is refused is known well enough, and of others one
-// in 1,024 will do after the first 64. Package shardsql calls it.
+// Count counts a statement if it was found before, and reports whether it must be planned with its
+// values: a statement that is refused need not be planned again; any other is planned the first 64
+// times and then every 1,024th time. Package shardsql calls it.
 func (p *Preview) Count(text string) (plan bool) {
 	p.mu.RLock()
 	known := p.found[text]
@@ -90,8 +90,7 @@ func (p *Preview) Count(text string) (plan bool) {
 	return known.change != WillBeRefused && (n <= often || n%seldom == 0)
 }
 
-// Add notes what becomes of a statement that Count wanted planned. Package shardsql calls
-// it.
+// Add records the change of a statement for which Count returned true. Package shardsql calls it.
 func (p *Preview) Add(text string, c Change, err error) {
 	if c == Unchanged {
 		return
@@ -111,7 +110,7 @@ func (p *Preview) Add(text string, c Change, err error) {
 	}
 }
 
-// entry returns what is collected of a statement, nil when there are too many.
+// entry returns the data of a statement, nil if there are too many.
 func (p *Preview) entry(text string) *previewed {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -137,8 +136,8 @@ func (e *previewed) read() Previewed {
 	return Previewed{Text: e.text, Times: e.times.Load(), Change: e.change, Err: e.err}
 }
 
-// Statements returns what was found so far, the worst first, and of those the most
-// frequent.
+// Statements returns the collected statements, the worst first, and of equal ones the most frequent
+// first.
 func (p *Preview) Statements() []Previewed {
 	p.mu.RLock()
 	found := slices.Collect(maps.Values(p.found))
@@ -153,6 +152,6 @@ func (p *Preview) Statements() []Previewed {
 	return all
 }
 
-// Omitted returns how many statements that shards would treat otherwise were not kept,
-// as there were too many or as they were longer than 4 KiB without their values.
+// Omitted returns the number of changed statements that were not kept, because there were too many
+// or because they were longer than 4 KiB without their values.
 func (p *Preview) Omitted() int64 { return p.omitted.Load() }

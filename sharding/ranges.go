@@ -9,30 +9,29 @@ import (
 	"strings"
 )
 
-// Ranges cuts the integers at rising bounds: keys below bounds[0] are in slot 0,
-// those from bounds[i] on, and below the next bound, in slot i+1. Ranges()
-// has one slot.
+// Ranges divides the integers at ascending bounds: keys below bounds[0] are in slot 0, keys from
+// bounds[i] on and below the next bound are in slot i+1. Ranges() has one slot.
 func Ranges(bounds ...int64) Rule {
 	if len(bounds) >= MaxSlots {
 		return invalid(fmt.Sprintf("Ranges: %d bounds; at most %d are possible", len(bounds), MaxSlots-1))
 	}
 	for i := 1; i < len(bounds); i++ {
 		if bounds[i] <= bounds[i-1] {
-			return invalid(fmt.Sprintf("Ranges: %d does not rise above %d", bounds[i], bounds[i-1]))
+			return invalid(fmt.Sprintf("Ranges: bound %d is not above the bound %d before it", bounds[i], bounds[i-1]))
 		}
 	}
 	return ranges(slices.Clone(bounds))
 }
 
-// List puts each value that the map names into the slot that it gives: countries
-// to regions, tenants to their databases. Slots are numbered from 0 and none may
-// stay without a value. Other values are refused with [ErrNoSlot].
+// List assigns to each value the slot that the map names: countries to regions, tenants to their
+// databases. Slots are numbered from 0, and each must have a value. Other values are refused with
+// [ErrNoSlot].
 //
-// A list of integers takes keys as other rules do. A list of texts compares bytes. Its
-// column may have any collation under which texts of different slots differ, which
-// schema.Doctor, the inspection of a migration and gormplugin.Check ask the server: under
-// one that ignores case, "de" and "fr" are two texts, and "DE" is refused. Texts that
-// differ only in spaces at the end, which most collations ignore, belong into one slot.
+// A list of integers accepts keys as other rules do. A list of texts compares bytes. Its column may
+// have any collation under which texts of different slots differ; schema.Doctor, the inspection of
+// a migration and gormplugin.Check ask the server for that. Under a collation that ignores case,
+// "de" and "fr" differ, and "DE" is refused. Texts that differ only in spaces at the end, which
+// most collations ignore, must be in one slot.
 func List[K interface{ ~int | ~int64 | ~string }](slots map[K]Slot) Rule {
 	n, err := countSlots(slices.Collect(maps.Values(slots)))
 	if err != nil {
@@ -42,7 +41,7 @@ func List[K interface{ ~int | ~int64 | ~string }](slots map[K]Slot) Rule {
 	for value, slot := range slots {
 		s, err := read(value)
 		switch {
-		case err != nil: // a driver.Valuer of the caller's
+		case err != nil: // the error of a caller's driver.Valuer
 			return invalid(fmt.Sprintf("List: %v", err))
 		case s.kind == isText:
 			r.texts[s.text] = slot
@@ -53,13 +52,13 @@ func List[K interface{ ~int | ~int64 | ~string }](slots map[K]Slot) Rule {
 		}
 	}
 	if a, b, differ := paddedApart(r.texts); differ {
-		return invalid(fmt.Sprintf("List: %q and %q are in different slots, and equal under most collations", a, b))
+		return invalid(fmt.Sprintf("List: %q and %q are in different slots, but equal under most collations", a, b))
 	}
 	r.integers = newLookup(integers)
 	return &r
 }
 
-// paddedApart returns two texts that differ in spaces at the end, and in their slots.
+// paddedApart returns two texts that differ only in spaces at the end and have different slots.
 func paddedApart(slots map[string]Slot) (a, b string, differ bool) {
 	bare := map[string]string{}
 	for _, text := range slices.Sorted(maps.Keys(slots)) {
@@ -87,16 +86,14 @@ func countSlots(slots []Slot) (int, error) {
 	return len(slots), nil
 }
 
-// Func is a rule of the caller's own with n slots, from 1 to [MaxSlots]. f is
-// pure and safe for concurrent use; it gets the key without the types around it:
-// int64, uint64 for integers above that, string (also for []byte), time.Time, or
-// another type as it is. NULL never reaches it. It returns a slot from 0 to n-1,
-// or an error, which is best one that wraps [ErrKeyType].
+// Func returns the caller's own rule with n slots, from 1 to [MaxSlots]. f must be pure and safe
+// for concurrent use. It gets the key without the types around it: int64, uint64 for larger
+// integers, string (also for []byte), time.Time, or any other type unchanged. It never gets NULL.
+// It returns a slot from 0 to n-1, or an error, which should wrap [ErrKeyType].
 //
-// What the column makes of a key is f's to know: a text that an integer column
-// converts ("3e0"), spaces at the end, letters that a collation takes for equal, and
-// times that are rounded, or that come in several time zones. Two keys that the
-// database takes for equal must have one slot, or be refused.
+// f must know how the column converts keys: a text that an integer column converts ("3e0"), spaces
+// at the end, letters that a collation treats as equal, and times that are rounded or come in
+// several time zones. Two keys that the database treats as equal must have one slot, or be refused.
 func Func(n int, f func(key any) (Slot, error)) Rule {
 	if n < 1 || n > MaxSlots || f == nil {
 		return invalid(fmt.Sprintf("Func(%d, f): n must be from 1 to %d, and f not nil", n, MaxSlots))
@@ -176,7 +173,7 @@ func (r *function) Slots() int { return r.n }
 
 func (r *function) Slot(key any) (Slot, error) {
 	switch key.(type) {
-	case int64, string: // as f gets them, and need no new box
+	case int64, string: // already of the types that f gets, without another allocation
 	default:
 		s, err := read(key)
 		if err != nil {

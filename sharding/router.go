@@ -12,12 +12,11 @@ import (
 	"sync/atomic"
 )
 
-// DBs are the databases that hold shards, by the names that targets use. Each has
-// one name.
+// DBs are the databases that hold shards, by the names that targets use. Each database has one
+// name.
 type DBs map[string]*sql.DB
 
-// validate refuses two names of one database, as their tables would be taken for
-// different ones.
+// validate refuses two names of one database, because two targets would then be one table.
 func (d DBs) validate() error {
 	var errs []error
 	names := make(map[*sql.DB]string, len(d))
@@ -41,38 +40,37 @@ func (d DBs) names() map[string]bool {
 	return names
 }
 
-// Router finds the target of a key for every sharded table. It is safe for
-// concurrent use. Its tables stay what they are; their maps can be exchanged by
-// [Router.Swap], so take one [Router.Snapshot] per statement where several
-// answers must fit together.
+// Router finds the target of a key for every sharded table. It is safe for concurrent use. Its
+// tables never change, but [Router.Swap] replaces their maps. A statement that needs several
+// consistent results takes one [Router.Snapshot].
 type Router struct {
 	dbs     DBs
 	limits  Limits
 	mode    TxMode
-	gate    *gate // of the Migration, nil when there is none
-	present present
+	routes  *routeReader // of the Migration; nil if there is none
+	current current
 }
 
-// present is what a router knows at this moment.
-type present struct {
-	now  atomic.Pointer[Snapshot] // nil in the zero Router
-	turn sync.Mutex               // held by those who replace now
+// current holds the current snapshot of a router.
+type current struct {
+	now       atomic.Pointer[Snapshot] // nil in the zero Router
+	replacing sync.Mutex               // serializes replacements of now
 }
 
-// nothing is the snapshot of the zero Router.
-var nothing = &Snapshot{}
+// emptySnapshot is the snapshot of the zero Router.
+var emptySnapshot = &Snapshot{}
 
-func (p *present) snapshot() *Snapshot {
+func (p *current) snapshot() *Snapshot {
 	if s := p.now.Load(); s != nil {
 		return s
 	}
-	return nothing
+	return emptySnapshot
 }
 
-// replace exchanges the snapshot, unless next fails.
-func (p *present) replace(next func(*Snapshot) (*Snapshot, error)) error {
-	p.turn.Lock()
-	defer p.turn.Unlock()
+// replace replaces the snapshot, unless next returns an error.
+func (p *current) replace(next func(*Snapshot) (*Snapshot, error)) error {
+	p.replacing.Lock()
+	defer p.replacing.Unlock()
 	s, err := next(p.snapshot())
 	if err == nil {
 		p.now.Store(s)
@@ -80,9 +78,9 @@ func (p *present) replace(next func(*Snapshot) (*Snapshot, error)) error {
 	return err
 }
 
-// New returns a router over dbs, which stay the caller's to close. Its options
-// are tables, one [Table] each, and settings. The error joins every mistake in
-// the configuration, each naming table and field.
+// New returns a router over dbs; the caller keeps them and closes them. Its options are tables, one
+// [Table] each, and settings. The error joins all mistakes of the configuration; each names the
+// table and the field.
 func New(dbs DBs, options ...Option) (*Router, error) {
 	s := collect(options)
 	r := &Router{dbs: maps.Clone(dbs), limits: s.limits, mode: s.mode}
@@ -96,34 +94,33 @@ func New(dbs DBs, options ...Option) (*Router, error) {
 		return nil, fmt.Errorf("sharding: %w", err)
 	}
 	if len(s.migrations) > 0 {
-		r.gate = newGate(s.migrations[0], r.dbs, &r.present)
-		first = first.served(&r.gate.Migration, nil)
+		r.routes = newRouteReader(s.migrations[0], r.dbs, &r.current)
+		first = first.served(&r.routes.Migration, nil)
 	}
-	r.present.now.Store(first)
+	r.current.now.Store(first)
 	return r, nil
 }
 
-// Snapshot returns what the router knows at this moment. It never changes.
-func (r *Router) Snapshot() *Snapshot { return r.present.snapshot() }
+// Snapshot returns the present state of the router. The Snapshot never changes.
+func (r *Router) Snapshot() *Snapshot { return r.current.snapshot() }
 
-// Swap exchanges the maps of some tables, by logical name, all at once. Those
-// who hold a [Snapshot] keep the maps that it has.
+// Swap replaces the maps of some tables, by logical name, all at once. A [Snapshot] that was taken
+// before keeps its maps.
 //
-// Each new map must have a higher version than the one it replaces, or the error
-// wraps [ErrStaleMap]; the same version will do for a [Map.While] that is over.
-// Where any of them does not fit, the error tells all that is wrong, as that of
-// [New] does, and nothing is exchanged. Tables of one group are to be given
-// together.
+// Each new map must have a higher version than the one that it replaces, otherwise the error wraps
+// [ErrStaleMap]; the version may be equal if the old map is a [Map.While] that has ended. If a map
+// does not fit, the error joins all mistakes, as that of [New] does, and nothing is replaced. The
+// maps of tables of one group must be replaced together.
 func (r *Router) Swap(maps map[string]Map) error {
-	err := r.present.replace(func(now *Snapshot) (*Snapshot, error) { return now.with(maps, r.dbs.names()) })
+	err := r.current.replace(func(now *Snapshot) (*Snapshot, error) { return now.with(maps, r.dbs.names()) })
 	if err != nil {
 		return fmt.Errorf("sharding: Swap: %w", err)
 	}
 	return nil
 }
 
-// Target returns where the row of the table with this sharding key lies. The
-// table's case does not matter. Errors are [RouteError]s.
+// Target returns the location of the table's row with this sharding key. The case of the table's
+// name does not matter. Errors are [RouteError]s.
 func (r *Router) Target(table string, key any) (Target, error) {
 	return r.Snapshot().Target(table, key)
 }
@@ -133,15 +130,14 @@ func (r *Router) TargetBy(table, column string, value any) (Target, error) {
 	return r.Snapshot().TargetBy(table, column, value)
 }
 
-// Targets returns every target of the table once, in slot order; nil for a
-// table the router does not know.
+// Targets returns the targets of the table without duplicates, in slot order; nil for a table that
+// the router does not know.
 func (r *Router) Targets(table string) []Target { return r.Snapshot().Targets(table) }
 
-// Slots returns the number of slots of the table, 0 for one that the router
-// does not know.
+// Slots returns the number of slots of the table, 0 for a table that the router does not know.
 func (r *Router) Slots(table string) int { return r.Snapshot().Slots(table) }
 
-// DB returns the database called name, nil if there is none.
+// DB returns the database with this name, nil if there is none.
 func (r *Router) DB(name string) *sql.DB { return r.dbs[name] }
 
 // Databases returns the names of all databases, in order.
@@ -150,7 +146,7 @@ func (r *Router) Databases() []string { return slices.Sorted(maps.Keys(r.dbs)) }
 // Table returns the table with this logical name, in any case.
 func (r *Router) Table(name string) (Table, bool) { return r.Snapshot().Table(name) }
 
-// Tables returns all tables in the order they were given.
+// Tables returns all tables in the order in which they were given.
 func (r *Router) Tables() []Table { return r.Snapshot().Tables() }
 
 // IsBroadcast reports whether the table is one of [Broadcast], in any case.
@@ -159,30 +155,29 @@ func (r *Router) IsBroadcast(table string) bool { return r.Snapshot().IsBroadcas
 // Broadcasts returns the names given with [Broadcast], in that order.
 func (r *Router) Broadcasts() []string { return r.Snapshot().Broadcasts() }
 
-// SameGroup reports whether rows of one slot of both tables lie in one database;
-// see [Table].Group. A table and itself are always of one group.
+// SameGroup reports whether the rows of one slot of both tables are in one database; see
+// [Table].Group. It is true for a table and itself.
 func (r *Router) SameGroup(a, b string) bool { return r.Snapshot().SameGroup(a, b) }
 
-// Migration returns the [Migration] that the router was given, nil if there was none. It
-// is the router's own; do not write to it.
+// Migration returns the router's [Migration], nil if there is none. Do not modify it.
 func (r *Router) Migration() *Migration {
-	if r.gate == nil {
+	if r.routes == nil {
 		return nil
 	}
-	return &r.gate.Migration
+	return &r.routes.Migration
 }
 
-// Limits returns what [FanOut] has set.
+// Limits returns the limits that [FanOut] has set.
 func (r *Router) Limits() Limits { return r.limits }
 
-// TxMode returns what [Transactions] has set.
+// TxMode returns the mode that [Transactions] has set.
 func (r *Router) TxMode() TxMode { return r.mode }
 
-// Check returns an error that wraps [ErrTooManyShards] when one statement needs
-// more targets than the limit.
+// Check returns an error that wraps [ErrTooManyShards] if one statement needs more targets than the
+// limit.
 func (l Limits) Check(targets int) error {
 	if targets > l.MaxShards {
-		return fmt.Errorf("%w: %d targets, and at most %d are allowed", ErrTooManyShards, targets, l.MaxShards)
+		return fmt.Errorf("%w: %d targets; at most %d are allowed", ErrTooManyShards, targets, l.MaxShards)
 	}
 	return nil
 }

@@ -97,7 +97,7 @@ func TestMapsThatCannotWorkAreRefused(t *testing.T) {
 		"\"%d_%d\" needs one %d":  func() (sharding.Map, error) { return sharding.Spread([]string{"a"}, 4, "%d_%d") },
 		"not a plain SQL":         func() (sharding.Map, error) { return sharding.Spread([]string{"a"}, 4, "o-%d") },
 		"\"a\" occurs twice":      func() (sharding.Map, error) { return sharding.Spread([]string{"a", "b", "a"}, 4, "o_%d") },
-		"a/O_1 occurs as a/o_1 too": func() (sharding.Map, error) {
+		"a/O_1 also occurs as a/o_1": func() (sharding.Map, error) {
 			return sharding.MapOf(sharding.Target{"a", "o_1"}, sharding.Target{"a", "O_1"})
 		},
 		"no targets":        func() (sharding.Map, error) { return sharding.MapOf() },
@@ -149,8 +149,8 @@ func TestNewReportsEveryMistakeWithTableAndField(t *testing.T) {
 		`table "d": Map: target nowhere/d_0: the router has no database "nowhere"`,
 		`table "f": Map: target db0/shared_0 belongs to table "e" already`,
 		`table "F": Name: occurs twice`,
-		`table "g_1": Map: target db1/G_1 bears the logical name, and db1/G_3 is in the same database`,
-		`table "j": Map: target db0/h bears the name of logical table "h"`,
+		`table "g_1": Map: target db1/G_1 has the logical name, and db1/G_3 is in the same database`,
+		`table "j": Map: target db0/h has the name of logical table "h"`,
 		`table "h": Rule: has 1048576 slots`,
 	} {
 		if !strings.Contains(err.Error(), want) {
@@ -181,7 +181,7 @@ func TestAMapWithTooFewTargetsIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = sharding.New(dbs, sharding.Table{Name: "o", Key: "id", Rule: sharding.Mod(4), Map: m})
-	if err == nil || !strings.Contains(err.Error(), "4 slots need as many targets, not 2") {
+	if err == nil || !strings.Contains(err.Error(), "4 slots need 4 targets, not 2") {
 		t.Error(err)
 	}
 }

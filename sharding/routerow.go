@@ -16,59 +16,56 @@ type Route string
 
 // The routes.
 const (
-	// OnSource: the source's own table serves, and there were never any shards.
+	// OnSource: the source's own table serves, and the shards have never served.
 	OnSource Route = "source"
-	// Returned: the source's own table serves, after a rollback has closed the
-	// shards. Generators go on making its keys: processes hold ids that they have
-	// not given yet, and the source would number up to them.
+	// Returned: the source's own table serves, after a rollback has closed the shards. Generators
+	// continue to make its keys, because processes hold ids that they have not used yet, and the
+	// source would assign the same numbers.
 	Returned Route = "returned"
 	// OnShards: the shards serve; the source's table was renamed.
 	OnShards Route = "shards"
 )
 
-// RouteTable is the table of the source with a row for each table that is
-// migrated. Runners of package schema/migrate write it, in the moment of a
-// switch and after the old place was closed.
+// RouteTable is the table of the source with a row for each migrated table. Runners of package
+// schema/migrate write a row during a switch, after the old table was closed.
 const RouteTable = "shardid_route"
 
-// RouteRow is what the source says about a logical table.
+// RouteRow is the route row of a logical table.
 type RouteRow struct {
 	Table string // the logical name, in lower case
-	Job   string // the migration that the table belongs to; "" when there never was one
-	// Epoch rises with each change of Route. A row with a lower epoch than one that
-	// was read before comes from a replica that is behind, and must not be followed.
+	Job   string // the migration that the table belongs to; "" if there was none
+	// Epoch increases with each change of Route. A row with a lower epoch than one that was read
+	// before comes from a replica that lags, and must be ignored.
 	Epoch int64
-	Route Route // OnSource when there is no row
+	Route Route // OnSource if there is no row
 }
 
-// ErrRoute: the route row says something that this version does not know.
-// Returned by ReadRoute.
+// ErrRoute: the route row has a value that this version does not know. Returned by ReadRoute.
 var ErrRoute = errors.New("sharding: unknown route; use the version that the migration was run with")
 
-// RouteQuerier is the part of *sql.DB, *sql.Conn and *sql.Tx that ReadRoute
-// needs. In a transaction that has read before, the answer may be as old as its
-// snapshot.
+// RouteQuerier is the part of *sql.DB, *sql.Conn and *sql.Tx that ReadRoute needs. In a transaction
+// that has read before, the result may be as old as the transaction's snapshot.
 type RouteQuerier interface {
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }
 
-// ReadRoute reads which tables serve the table called name. source is the
-// database that is being migrated, its primary.
+// ReadRoute reads which tables serve the table called name. source is the primary of the database
+// that is being migrated.
 //
-// It is for a caller whose statement failed because a table is missing, which is
-// how both a switch and a rollback close a place: the caller reads the route,
-// and sends the statement once more when the route leads elsewhere than it was
-// sent. When it leads to the same place, the switch is under way; the caller
-// waits a moment and reads again. Only single statements outside of transactions
-// may be sent again: of a text with several, a part may have been done.
+// It is for a caller whose statement failed because a table is missing: a switch and a rollback
+// close a table by renaming it. The caller reads the route, and sends the statement again if the
+// route differs from the one that it used. If the route is the same, the switch has not finished;
+// the caller waits a moment and reads again. Only single statements outside of transactions may be
+// sent again: of a text with several statements, some may have been executed.
 //
-// source is MariaDB, MySQL, PostgreSQL or SQLite. One without the table of routes has no migrations: its rows are OnSource.
+// source is MariaDB, MySQL, PostgreSQL or SQLite. Without the route table there are no migrations,
+// and all rows are OnSource.
 func ReadRoute(ctx context.Context, source RouteQuerier, name string) (RouteRow, error) {
 	row := RouteRow{Table: fold(name), Route: OnSource}
 	if err := dialect.CheckIdent(row.Table); err != nil {
-		return row, nil //nolint:nilerr // no job takes such a table
+		return row, nil //nolint:nilerr // no job accepts such a table
 	}
-	// A literal, as it is the same for all databases.
+	// A literal, because it has the same form in all databases.
 	err := source.QueryRowContext(ctx, "SELECT job, epoch, route FROM "+RouteTable+" WHERE LOWER(tbl) = '"+row.Table+"'").Scan(&row.Job, &row.Epoch, &row.Route)
 	if errors.Is(err, sql.ErrNoRows) || dialect.FaultOf(err) == dialect.NoTable {
 		return row, nil
@@ -92,8 +89,8 @@ func (row RouteRow) check() error {
 	return nil
 }
 
-// readRoutes reads the routes of tables, whose keys are folded names, in one
-// statement: those of one job change together.
+// readRoutes reads the routes of tables, whose keys are folded names, in one statement, because the
+// routes of one job change together.
 func readRoutes(ctx context.Context, source *sql.DB, tables map[string]string) (routing, error) {
 	all := make(routing, len(tables))
 	for name := range tables {

@@ -9,23 +9,22 @@ import (
 	"slices"
 )
 
-// Snapshot is what a [Router] knew at one moment: its tables with the maps of
-// that time. It is immutable and safe for concurrent use; a statement that asks
-// more than one question asks one snapshot.
+// Snapshot is the state of a [Router] at one moment: its tables with their maps. It is immutable
+// and safe for concurrent use. A statement uses one snapshot for all its lookups.
 type Snapshot struct {
 	tables    []Table
 	byName    map[string]*Table // by folded logical name
-	broadcast map[string]string // folded to as given
+	broadcast map[string]string // folded name to the given name
 	named     []string          // the same, in order
 	physical  map[string]*Table // by folded names of targets that are not logical ones
 
-	sharded   []Table    // as tables are when no migration is under way
-	migration *Migration // nil when there is none
-	routing   *routing   // of its tables; nil when they were not read yet
+	sharded   []Table    // the tables without a migration
+	migration *Migration // nil if there is none
+	routing   *routing   // of its tables; nil until they are read
 	switched  *Snapshot  // see Switched
 }
 
-// newSnapshot checks everything that the tables promise each other.
+// newSnapshot checks the tables against each other.
 func newSnapshot(tables []Table, broadcast []string, dbs map[string]bool) (*Snapshot, error) {
 	s := &Snapshot{
 		tables:    slices.Clone(tables),
@@ -43,7 +42,7 @@ func newSnapshot(tables []Table, broadcast []string, dbs map[string]bool) (*Snap
 		errs = append(errs, t.validate(dbs), s.add(t))
 	}
 	errs = append(errs, s.checkNames(), checkLookups(s))
-	if errors.Join(errs...) == nil { // else the same mistake would be told twice
+	if errors.Join(errs...) == nil { // otherwise the same mistake would be reported twice
 		errs = append(errs, s.checkGroups())
 	}
 	s.sharded = s.tables
@@ -64,13 +63,13 @@ func (s *Snapshot) add(t *Table) error {
 	}
 	s.byName[fold(t.Name)] = t
 	if _, both := s.broadcast[fold(t.Name)]; both {
-		return fmt.Errorf("table %q: Name: is a broadcast table too; a table is one or the other", t.Name)
+		return fmt.Errorf("table %q: Name: is also a broadcast table; declare it only once", t.Name)
 	}
 	return nil
 }
 
-// checkNames finds physical tables that are claimed twice or that bear the name of
-// another table.
+// checkNames finds physical tables that belong to two tables or that have the name of another
+// table.
 func (s *Snapshot) checkNames() error {
 	var errs []error
 	owner := map[Target]string{}
@@ -87,28 +86,28 @@ func (s *Snapshot) checkNames() error {
 	return errors.Join(errs...)
 }
 
-// checkName refuses a target with the name of a logical table, unless it is t's own name
-// and no other target of t is in that database.
+// checkName refuses a target with the name of a logical table, unless it is t's own name and no
+// other target of t is in that database.
 func (s *Snapshot) checkName(t *Table, target Target) error {
 	if name, ok := s.broadcast[fold(target.Table)]; ok {
-		return fmt.Errorf("table %q: Map: target %s bears the name of broadcast table %q", t.Name, target, name)
+		return fmt.Errorf("table %q: Map: target %s has the name of broadcast table %q", t.Name, target, name)
 	}
 	logical, ok := s.byName[fold(target.Table)]
 	switch {
 	case !ok:
 		return nil
 	case logical != t:
-		return fmt.Errorf("table %q: Map: target %s bears the name of logical table %q; give physical tables names of their own", t.Name, target, logical.Name)
+		return fmt.Errorf("table %q: Map: target %s has the name of logical table %q; give physical tables other names", t.Name, target, logical.Name)
 	}
 	for _, other := range t.Map.targets {
 		if other.DB == target.DB && other != target {
-			return fmt.Errorf("table %q: Map: target %s bears the logical name, and %s is in the same database; only a table that is alone there may be called so", t.Name, target, other)
+			return fmt.Errorf("table %q: Map: target %s has the logical name, and %s is in the same database; only the single target of a database may have the logical name", t.Name, target, other)
 		}
 	}
 	return nil
 }
 
-// checkLookups finds lookup tables that are used twice, or that are something else too.
+// checkLookups finds lookup tables that are used twice or that are also another kind of table.
 func checkLookups(s *Snapshot) error {
 	var errs []error
 	owner := map[string]string{}
@@ -148,18 +147,18 @@ func (s *Snapshot) checkGroups() error {
 	return errors.Join(errs...)
 }
 
-// belongsTo says why rows of one slot of t and of model may not meet.
+// belongsTo returns why rows of one slot of t and of model may be in different databases, or nil.
 func (t *Table) belongsTo(model *Table) error {
 	if !reflect.DeepEqual(t.Rule, model.Rule) {
 		return fmt.Errorf("table %q: Group: its Rule is not that of %q; give both the same one", t.Name, model.Name)
 	}
 	if t.Map.version != model.Map.version || !slices.Equal(t.Map.held, model.Map.held) || !slices.Equal(t.Map.shared, model.Map.shared) {
-		return fmt.Errorf("table %q: Group: its Map has another version than that of %q; change those of a group together", t.Name, model.Name)
+		return fmt.Errorf("table %q: Group: its Map has another version than that of %q; change the maps of a group together", t.Name, model.Name)
 	}
 	for slot := range Slot(t.Rule.Slots()) {
 		mine, other := t.Map.index(slot), model.Map.index(slot)
 		if mine != other {
-			return fmt.Errorf("table %q: Group: its Map spreads slot %d otherwise than that of %q", t.Name, slot, model.Name)
+			return fmt.Errorf("table %q: Group: its Map distributes slot %d differently than that of %q", t.Name, slot, model.Name)
 		}
 		if a, b := t.Map.targets[mine], model.Map.targets[other]; a.DB != b.DB {
 			return fmt.Errorf("table %q: Group: slot %d is on %s, that of %q on %s; rows of a group share a database", t.Name, slot, a, model.Name, b)
@@ -202,13 +201,13 @@ func unknown(table string) error {
 	return &RouteError{Op: "route", Table: table, Err: ErrUnknownTable, Hint: hints[ErrUnknownTable]}
 }
 
-// refused is an error of t's own as the caller of the router sees it.
+// refused returns the RouteError for an error of t.
 func (t *Table) refused(column string, err error) error {
 	return &RouteError{Op: "route", Table: t.Name, Column: column, Err: err, Hint: hintFor(err)}
 }
 
-// Target returns where the row of the table with this sharding key lies. The
-// table's case does not matter. Errors are [RouteError]s.
+// Target returns the location of the table's row with this sharding key. The case of the table's
+// name does not matter. Errors are [RouteError]s.
 func (s *Snapshot) Target(table string, key any) (Target, error) {
 	t, ok := s.Lookup(table)
 	if !ok {
@@ -221,10 +220,9 @@ func (s *Snapshot) Target(table string, key any) (Target, error) {
 	return target, nil
 }
 
-// TargetBy returns where the row of the table lies whose column has this value;
-// the column is the sharding key or one of [Table].Also, and case does not
-// matter. Errors are [RouteError]s; one that wraps [ErrMissingKey] means that
-// the value says nothing about the shard.
+// TargetBy returns the location of the table's row whose column has this value. The column is the
+// sharding key or one of [Table].Also; its case does not matter. Errors are [RouteError]s; an error
+// that wraps [ErrMissingKey] means that the value does not lead to a shard.
 func (s *Snapshot) TargetBy(table, column string, value any) (Target, error) {
 	t, ok := s.Lookup(table)
 	if !ok {
@@ -241,8 +239,8 @@ func (s *Snapshot) TargetBy(table, column string, value any) (Target, error) {
 	return Target{}, refusal
 }
 
-// Targets returns every target of the table once, in slot order; nil for a
-// table the router does not know.
+// Targets returns the targets of the table without duplicates, in slot order; nil for a table that
+// the router does not know.
 func (s *Snapshot) Targets(table string) []Target {
 	t, ok := s.Lookup(table)
 	if !ok {
@@ -251,10 +249,9 @@ func (s *Snapshot) Targets(table string) []Target {
 	return t.Map.Targets()
 }
 
-// Everywhere returns every target of the table for a statement that goes to all
-// of them. While slots of the table move, some rows lie on two targets and such
-// a statement would see them twice: the error wraps [ErrSlotMoving] then. Errors
-// are [RouteError]s.
+// Everywhere returns every target of the table, for a statement that goes to all of them. While
+// slots of the table move, some rows are on two targets, and such a statement would read them
+// twice; the error then wraps [ErrSlotMoving]. Errors are [RouteError]s.
 func (s *Snapshot) Everywhere(table string) ([]Target, error) {
 	t, ok := s.Lookup(table)
 	if !ok {
@@ -267,8 +264,7 @@ func (s *Snapshot) Everywhere(table string) ([]Target, error) {
 	return all, nil
 }
 
-// Slots returns the number of slots of the table, 0 for one that the router
-// does not know.
+// Slots returns the number of slots of the table, 0 for a table that the router does not know.
 func (s *Snapshot) Slots(table string) int {
 	if t, ok := s.Lookup(table); ok {
 		return t.Rule.Slots()
@@ -276,15 +272,14 @@ func (s *Snapshot) Slots(table string) int {
 	return 0
 }
 
-// Lookup returns the table with this logical name, in any case. It is the
-// snapshot's own: read it, do not write to it.
+// Lookup returns the table with this logical name, in any case. Do not modify it.
 func (s *Snapshot) Lookup(name string) (*Table, bool) {
 	t, ok := s.byName[fold(name)]
 	return t, ok
 }
 
-// Physical returns the table of which one target, in whichever database, bears this name,
-// in any case; nil if there is none. Names of logical tables are none of these.
+// Physical returns the table that has a target with this name in any database, in any case; nil if
+// there is none. It returns nil for names of logical tables.
 func (s *Snapshot) Physical(name string) *Table { return s.physical[fold(name)] }
 
 // Table returns the table with this logical name, in any case.
@@ -296,7 +291,7 @@ func (s *Snapshot) Table(name string) (Table, bool) {
 	return *t, true
 }
 
-// Tables returns all tables in the order they were given.
+// Tables returns all tables in the order in which they were given.
 func (s *Snapshot) Tables() []Table { return slices.Clone(s.tables) }
 
 // IsBroadcast reports whether the table is one of [Broadcast], in any case.
@@ -308,8 +303,8 @@ func (s *Snapshot) IsBroadcast(table string) bool {
 // Broadcasts returns the names given with [Broadcast], in that order.
 func (s *Snapshot) Broadcasts() []string { return slices.Clone(s.named) }
 
-// SameGroup reports whether rows of one slot of both tables lie in one database;
-// see [Table].Group. A table and itself are always of one group.
+// SameGroup reports whether the rows of one slot of both tables are in one database; see
+// [Table].Group. It is true for a table and itself.
 func (s *Snapshot) SameGroup(a, b string) bool {
 	first, ok := s.Lookup(a)
 	second, also := s.Lookup(b)
@@ -320,10 +315,9 @@ func (t *Table) sameGroup(other *Table) bool {
 	return t == other || t.Group != "" && fold(t.Group) == fold(other.Group)
 }
 
-// Hinted returns the target on which the hint puts statements about the table,
-// and whether it does so at all. A hint that names another table of the group
-// means the target with the same slots; one of any other table is refused with
-// [ErrCrossShard]. Errors are [RouteError]s.
+// Hinted returns the target that the hint chooses for statements on the table, and whether it
+// chooses one. A hint that names another table of the group chooses the target with the same slots.
+// A hint that names any other table is refused with [ErrCrossShard]. Errors are [RouteError]s.
 func (s *Snapshot) Hinted(table string, h Hint) (Target, bool, error) {
 	if !h.Placed() {
 		return Target{}, false, nil
@@ -348,7 +342,7 @@ func (s *Snapshot) hinted(t *Table, h Hint) (Target, error) {
 		return Target{}, fmt.Errorf("hint on %q: %w", h.Table, ErrUnknownTable)
 	}
 	if !named.sameGroup(t) {
-		return Target{}, fmt.Errorf("%w: the hint is about %s, which is not in its group", ErrCrossShard, named.Name)
+		return Target{}, fmt.Errorf("%w: the hint names %s, which is not in its group", ErrCrossShard, named.Name)
 	}
 	slot, err := named.Slot(h.Key)
 	if err != nil {
@@ -357,7 +351,7 @@ func (s *Snapshot) hinted(t *Table, h Hint) (Target, error) {
 	return t.On(slot)
 }
 
-// counterpart returns the target of t that holds the slots of on.
+// counterpart returns the target of t that has the slots of on.
 func (s *Snapshot) counterpart(t *Table, on Target) (Target, error) {
 	for i := range s.tables {
 		other := &s.tables[i]

@@ -74,21 +74,21 @@ func TestMistakesInOptionsAndGroupsAreReported(t *testing.T) {
 		t.Fatal(err)
 	}
 	for want, options := range map[string][]sharding.Option{
-		"FanOut(0, 4): both must be at least 1":                    {sharding.FanOut(0, 4)},
-		"Transactions(7)":                                          {sharding.Transactions(7)},
-		"Broadcast: table \"a b\"":                                 {sharding.Broadcast("a b")},
-		"\"A\": Name: is a broadcast table too":                    {sharding.Broadcast("a"), table("A", func(*sharding.Table) {})},
-		"target db1/a_1 bears the name of broadcast table \"A_1\"": {sharding.Broadcast("A_1"), table("a", func(*sharding.Table) {})},
-		"OnMissing: is 5":                                          {table("a", func(t *sharding.Table) { t.OnMissing = 5 })},
-		"column \"ID\" occurs twice":                               {table("a", func(t *sharding.Table) { t.Also = []sharding.Alt{{Column: "ID", Rule: sharding.Low(2)}} })},
-		"column \"no\": Rule is nil":                               {table("a", func(t *sharding.Table) { t.Also = []sharding.Alt{{Column: "no"}} })},
-		"column \"no\": Rule has 8 slots, that of \"id\" 4":        {table("a", func(t *sharding.Table) { t.Also = []sharding.Alt{{Column: "no", Rule: sharding.Low(3)}} })},
-		"its Rule is not that of \"a\"":                            {table("a", func(*sharding.Table) {}), table("b", func(t *sharding.Table) { t.Rule = sharding.Hash(4) })},
-		"slot 0 is on db1/b_0, that of \"a\" on db0/a_0":           {table("a", func(*sharding.Table) {}), table("b", func(x *sharding.Table) { x.Map = spread(t, []string{"db1", "db0"}, 2, "b_%d") })},
-		"its Map spreads slot 1 otherwise than that of \"a\"":      {table("a", func(*sharding.Table) {}), table("b", func(x *sharding.Table) { x.Map = anyOf(t, "b_0", "b_0", "b_1", "b_1") })},
-		"its Map has another version than that of \"a\"":           {table("a", func(*sharding.Table) {}), table("b", func(x *sharding.Table) { x.Map = x.Map.At(3) })},
-		"slot 0 is on db1/b_1":                                     {table("a", func(*sharding.Table) {}), table("b", func(t *sharding.Table) { t.Map = swapped })},
-		"Epochs: a slot occurs twice":                              {table("a", func(t *sharding.Table) { t.Rule = sharding.Epochs(sharding.Epoch{Slots: []sharding.Slot{1, 1}}) })},
+		"FanOut(0, 4): both must be at least 1":                     {sharding.FanOut(0, 4)},
+		"Transactions(7)":                                           {sharding.Transactions(7)},
+		"Broadcast: table \"a b\"":                                  {sharding.Broadcast("a b")},
+		"\"A\": Name: is also a broadcast table":                    {sharding.Broadcast("a"), table("A", func(*sharding.Table) {})},
+		"target db1/a_1 has the name of broadcast table \"A_1\"":    {sharding.Broadcast("A_1"), table("a", func(*sharding.Table) {})},
+		"OnMissing: is 5":                                           {table("a", func(t *sharding.Table) { t.OnMissing = 5 })},
+		"column \"ID\" occurs twice":                                {table("a", func(t *sharding.Table) { t.Also = []sharding.Alt{{Column: "ID", Rule: sharding.Low(2)}} })},
+		"column \"no\": Rule is nil":                                {table("a", func(t *sharding.Table) { t.Also = []sharding.Alt{{Column: "no"}} })},
+		"column \"no\": Rule has 8 slots, that of \"id\" 4":         {table("a", func(t *sharding.Table) { t.Also = []sharding.Alt{{Column: "no", Rule: sharding.Low(3)}} })},
+		"its Rule is not that of \"a\"":                             {table("a", func(*sharding.Table) {}), table("b", func(t *sharding.Table) { t.Rule = sharding.Hash(4) })},
+		"slot 0 is on db1/b_0, that of \"a\" on db0/a_0":            {table("a", func(*sharding.Table) {}), table("b", func(x *sharding.Table) { x.Map = spread(t, []string{"db1", "db0"}, 2, "b_%d") })},
+		"its Map distributes slot 1 differently than that of \"a\"": {table("a", func(*sharding.Table) {}), table("b", func(x *sharding.Table) { x.Map = anyOf(t, "b_0", "b_0", "b_1", "b_1") })},
+		"its Map has another version than that of \"a\"":            {table("a", func(*sharding.Table) {}), table("b", func(x *sharding.Table) { x.Map = x.Map.At(3) })},
+		"slot 0 is on db1/b_1":                                      {table("a", func(*sharding.Table) {}), table("b", func(t *sharding.Table) { t.Map = swapped })},
+		"Epochs: a slot occurs twice":                               {table("a", func(t *sharding.Table) { t.Rule = sharding.Epochs(sharding.Epoch{Slots: []sharding.Slot{1, 1}}) })},
 	} {
 		if _, err := sharding.New(dbs, options...); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %q", err, want)
@@ -162,7 +162,7 @@ func TestOtherColumnsLeadToTheSameShardFromTheirFirstValueOn(t *testing.T) {
 		}
 	}
 	_, err := r.TargetBy("orders", "id", 999)
-	if want := "sharding: route orders refused: no sharding key: 999 is below 1000, from where on ids carry a slot (id); add a condition on user_id"; err == nil || err.Error() != want {
+	if want := "sharding: route orders refused: no sharding key: 999 is below 1000; smaller ids carry no slot (id); add a condition on user_id"; err == nil || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
 	}
 	table, _ := r.Table("orders")
@@ -252,11 +252,11 @@ func TestSwapExchangesTheMapsOfAGroupAtOnce(t *testing.T) {
 		t.Errorf("a snapshot from before: %v, %v", got, err)
 	}
 	for want, maps := range map[string]map[string]sharding.Map{
-		"version 1 is not above 1":   {"orders": orders, "items": items},
-		"1 maps for 0 tables":        {"users": orders.At(2)},
-		"0 maps for 0 tables":        {},
-		"2 maps for 1 tables":        {"logs": moved(t, r, "logs"), "users": orders},
-		"16 slots need as many targ": {"logs": anyOf(t, "x", "y").At(1)},
+		"version 1 is not above 1": {"orders": orders, "items": items},
+		"1 maps for 0 tables":      {"users": orders.At(2)},
+		"0 maps for 0 tables":      {},
+		"2 maps for 1 tables":      {"logs": moved(t, r, "logs"), "users": orders},
+		"16 slots need 16 targ":    {"logs": anyOf(t, "x", "y").At(1)},
 	} {
 		if err := r.Swap(maps); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %q", err, want)
@@ -382,7 +382,7 @@ func TestASnapshotIsOfOneVersionWhileMapsAreSwapped(t *testing.T) {
 func TestErrorsCarryTheirData(t *testing.T) {
 	why := errors.New("connection lost")
 	err := error(&sharding.PartialCommitError{Committed: []string{"db0", "db2"}, Failed: map[string]error{"db3": errors.New("deadlock"), "db1": why}})
-	if want := "sharding: transaction committed in db0, db2 only, not in db1 (connection lost), db3 (deadlock); what it wrote there stays, so repair the others or undo it by hand"; err.Error() != want || !errors.Is(err, why) {
+	if want := "sharding: transaction committed in db0, db2 only, not in db1 (connection lost), db3 (deadlock); its writes there stay, so repair the others or undo them by hand"; err.Error() != want || !errors.Is(err, why) {
 		t.Error(err)
 	}
 	refused := fmt.Errorf("ERROR: %s (SQLSTATE P0001)", sharding.FenceMessage)
@@ -418,7 +418,7 @@ func TestLookupsAreChecked(t *testing.T) {
 			sharding.Table{Name: "others", Key: "id", Rule: sharding.Mod(2), Map: others}},
 		"belongs to table": {users(sharding.Lookup{Column: "email", Table: "l"}),
 			sharding.Table{Name: "others", Key: "id", Rule: sharding.Mod(2), Map: others, Lookups: []sharding.Lookup{{Column: "email", Table: "l"}}}},
-		"when the migration is over": {users(sharding.Lookup{Column: "email", Table: "l"}), sharding.Migration{Source: "a", Tables: map[string]string{"users": ""}}},
+		"after the migration": {users(sharding.Lookup{Column: "email", Table: "l"}), sharding.Migration{Source: "a", Tables: map[string]string{"users": ""}}},
 	} {
 		if _, err := sharding.New(sharding.DBs{"a": new(sql.DB)}, options...); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)

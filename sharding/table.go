@@ -11,14 +11,13 @@ import (
 	"github.com/shardid/shardid/internal/nilness"
 )
 
-// Table is a sharded table, known to the application by one logical name. It is
-// an [Option] of [New].
+// Table is a sharded table, which the application knows by one logical name. It is an [Option] of
+// [New].
 type Table struct {
-	// Name is the logical name, the one in models and statements. A physical table may
-	// be called so where it is the only one of the table in its database, as in Vitess
-	// and Citus; otherwise none may, so that SQL which is sent to a database directly
-	// fails instead of reading a forgotten table. Names are compared without regard to
-	// case.
+	// Name is the logical name, which models and statements use. A physical table may have this
+	// name if it is the table's only one in its database, as in Vitess and Citus. Otherwise no
+	// physical table may have it, so that SQL that bypasses the router fails instead of reading a
+	// forgotten table. Names are compared without regard to case.
 	Name string
 	// Key is the column that holds the sharding key.
 	Key string
@@ -26,91 +25,84 @@ type Table struct {
 	Rule Rule
 	// Map turns a slot into a target.
 	Map Map
-	// Also are other columns that lead to the same slot as Key, as an order's id
-	// does that was made for its user (gene ids, 基因法). Defaults to none.
+	// Also are other columns that lead to the same slot as Key: for example, the id of an order
+	// that contains the slot of its user (gene ids, 基因法). Defaults to none.
 	Also []Alt
-	// Lookups are columns that do not lead to the slot, and by which rows are found all
-	// the same: a lookup table says under which sharding keys a value lies, as a user's
-	// e-mail address. Package shardsql keeps and asks it. Defaults to none.
+	// Lookups are columns that do not lead to the slot, but by which rows are found through a
+	// lookup table. It maps a value, such as a user's e-mail address, to the sharding keys of its
+	// rows. Package shardsql maintains and reads it. Defaults to none.
 	Lookups []Lookup
-	// Group names the tables whose rows belong together, orders and their items
-	// (binding tables, 绑定表): same rule, and maps of the same shape over the same
-	// databases, so that a join of rows of one slot stays in one database.
-	// Defaults to "", a group of its own. Names are compared without regard to
-	// case.
+	// Group names the tables whose rows belong together, such as orders and their items (binding
+	// tables, 绑定表). They have the same rule, and maps of the same shape over the same databases, so
+	// that a join of rows of one slot stays in one database. Defaults to "": the table has its own
+	// group. Names are compared without regard to case.
 	Group string
-	// OnMissing says what becomes of a read without a sharding key. The zero value is
-	// [Default].
+	// OnMissing says how a read without a sharding key is executed. The zero value is [Default].
 	OnMissing Policy
 
 	origin     *Origin // while the source of a Migration serves the table
 	unnumbered string  // see Unnumbered
 }
 
-// Origin returns where the table still lies that a [Migration] is moving, nil
-// when its shards serve. Its only target is the origin's then: statements name
-// the table as they do, need no sharding key, and the database numbers its rows.
-// The origin is t's own; do not write to it.
+// Origin returns the location of a table that a [Migration] is still moving, nil when its shards
+// serve. The origin is then the table's only target: statements use the same name, need no sharding
+// key, and the database numbers the rows. Do not modify it.
 func (t *Table) Origin() *Origin { return t.origin }
 
-// Unnumbered returns the column that the source of a [Migration] numbered until its
-// first switch, and "" before that and where there is none. Each row that is inserted
-// needs a value for it: shards would give one number twice, and a source that serves
-// again after a rollback would give numbers that generators have given.
+// Unnumbered returns the column that the source of a [Migration] numbered until its first switch,
+// and "" before the switch and if there is no such column. Each inserted row needs a value for it:
+// two shards would assign the same number, and a source that serves again after a rollback would
+// assign numbers that generators have assigned.
 func (t *Table) Unnumbered() string { return t.unnumbered }
 
-// Alt is a column beside the sharding key that leads to the same slot.
+// Alt is a column other than the sharding key that leads to the same slot.
 type Alt struct {
 	// Column is its name.
 	Column string
 	// Rule turns its value into the slot; it has as many slots as the table's.
 	Rule Rule
-	// From is the first value that carries the slot. Integers below it, made
-	// before ids had gene bits, say nothing about the slot. Defaults to 0, so
-	// that negative integers never do.
+	// From is the first value that carries the slot. Integers below it, which were made before ids
+	// carried slots, do not lead to a slot. Defaults to 0, so negative integers never lead to one.
 	From int64
 }
 
-// Lookup is a column whose values lead to the shard by way of a lookup table (Vitess:
-// a consistent lookup vindex). Its rows are a value of the column, the sharding key of
-// the rows that have it, and a number that tells one claim of the value from the next.
-// Package lookups makes, fills and checks such tables; package shardsql says what
-// becomes of statements.
+// Lookup is a column whose values lead to the shard through a lookup table (Vitess: a consistent
+// lookup vindex). A row of the lookup table has a value of the column, the sharding key of the rows
+// that have it, and a number that distinguishes one claim of the value from the next. Package
+// lookups creates, fills and checks such tables. Package shardsql documents the statements that use
+// them.
 type Lookup struct {
-	// Column is the column of the table. On each shard it has an index that begins with
-	// it, a unique one where Unique says so.
+	// Column is the column of the table. On each shard it has an index that begins with it; a
+	// unique index if Unique is set.
 	Column string
-	// Table is the lookup table. It lies in the home database, unless the router has a
-	// sharded table of this name, with Column for its key: then it is sharded by the
-	// value that is looked up.
+	// Table is the lookup table. It is in the home database, unless the router has a sharded table
+	// of this name with the key Column: then it is sharded by the value.
 	Table string
-	// Unique says that a value has one owner on all shards together: a second one is
-	// refused with the duplicate-key error of the database.
+	// Unique says that a value has one owner on all shards together. A second owner is refused with
+	// the database's duplicate-key error.
 	Unique bool
-	// Building says that the lookup table does not have all rows yet: writes keep it,
-	// reads do not ask it, and Unique does not hold yet. It is for the time until
-	// lookups.Build has filled it in.
+	// Building says that the lookup table does not have all rows yet: writes maintain it, reads do
+	// not use it, and Unique is not enforced. It is for the time until lookups.Build has filled it.
 	Building bool
 }
 
-// ClaimColumn is the column of a lookup table beside those of the value and of the
-// sharding key.
+// ClaimColumn is the column of a lookup table that holds the claim.
 const ClaimColumn = "claim"
 
-// Policy says what becomes of a read that no sharding key places.
+// Policy says how a read without a sharding key is executed.
 type Policy int
 
 const (
 	// Default is FanOutReads.
 	Default Policy = iota
-	// Refuse answers it with [ErrMissingKey].
+	// Refuse refuses it with [ErrMissingKey].
 	Refuse
-	// FanOutReads sends it to every target, within the limits of [FanOut].
-	// Writes are refused all the same; [AllShards] allows them.
+	// FanOutReads sends it to every target, within the limits of [FanOut]. Writes are refused;
+	// [AllShards] allows them.
 	FanOutReads
 )
 
-// validate returns everything that is wrong with t taken alone.
+// validate returns all errors of t by itself.
 func (t *Table) validate(dbs map[string]bool) error {
 	var errs []error
 	add := func(field string, err error) {
@@ -169,7 +161,7 @@ func (t *Table) checkLookups() error {
 		errs = append(errs, dialect.CheckIdent(l.Column), dialect.CheckIdent(l.Table))
 		switch {
 		case t.Leads(l.Column):
-			errs = append(errs, fmt.Errorf("column %q leads to the shard by itself; leave its lookup out", l.Column))
+			errs = append(errs, fmt.Errorf("column %q leads to the shard by itself; remove its lookup", l.Column))
 		case fold(l.Column) == ClaimColumn || fold(t.Key) == ClaimColumn:
 			errs = append(errs, fmt.Errorf("column %q: a lookup table has a column of its own called %q", l.Column, ClaimColumn))
 		}
@@ -182,12 +174,12 @@ func (t *Table) checkLookups() error {
 	return errors.Join(errs...)
 }
 
-// checked is what rules of this package add to Rule.
+// checked is the additional method of rules of this package.
 type checked interface {
 	check() error
 }
 
-// slotsOf returns 0 for a rule that is nil, a nil pointer included.
+// slotsOf returns the number of slots, 0 for a nil rule, a nil pointer included.
 func slotsOf(r Rule) int {
 	if nilness.Is(r) {
 		return 0
@@ -214,7 +206,7 @@ func checkRule(r Rule) error {
 // [ErrKeyType] or [ErrNoSlot]; t must be one that [New] accepted.
 func (t *Table) Slot(key any) (Slot, error) { return within(t.Rule, key) }
 
-// within asks r for the slot of key and keeps rules of others to their word.
+// within returns the slot of key, and checks that it is a slot of the rule.
 func within(r Rule, key any) (Slot, error) {
 	s, err := r.Slot(key)
 	if err == nil && (s < 0 || int(s) >= r.Slots()) {
@@ -226,9 +218,9 @@ func within(r Rule, key any) (Slot, error) {
 	return s, nil
 }
 
-// Target returns where the row with this sharding key lies. Its errors wrap
-// [ErrKeyType], [ErrNoSlot], [ErrSlotMoving], [ErrStaleMap] or [ErrRouteUnread]; t
-// must be one that [New] accepted.
+// Target returns the location of the row with this sharding key. Its errors wrap [ErrKeyType],
+// [ErrNoSlot], [ErrSlotMoving], [ErrStaleMap] or [ErrRouteUnread]. t must be one that [New]
+// accepted.
 func (t *Table) Target(key any) (Target, error) {
 	s, err := t.Slot(key)
 	if err != nil {
@@ -253,9 +245,8 @@ func (t *Table) On(s Slot) (Target, error) {
 	return t.Map.targets[i], nil
 }
 
-// Everywhere returns every target of the table once, in slot order, for a statement
-// that goes to all of them. Its errors are those of [Snapshot.Everywhere], without the
-// RouteError around them.
+// Everywhere returns every target of the table, in slot order, for a statement that goes to all of
+// them. Its errors are those of [Snapshot.Everywhere], without the RouteError.
 func (t *Table) Everywhere() ([]Target, error) {
 	if err := t.Map.everywhere(); err != nil {
 		return nil, err
@@ -263,9 +254,9 @@ func (t *Table) Everywhere() ([]Target, error) {
 	return t.Map.Targets(), nil
 }
 
-// SlotBy returns the slot of the row whose column has this value; the column is
-// Key or one of Also. The error wraps [ErrMissingKey] when neither is the case
-// or when the value is below Alt.From: it says nothing about the slot then.
+// SlotBy returns the slot of the row whose column has this value. The column is Key or one of Also.
+// If it is neither, or if the value is below Alt.From, the value does not lead to a slot and the
+// error wraps [ErrMissingKey].
 func (t *Table) SlotBy(column string, value any) (Slot, error) {
 	if strings.EqualFold(column, t.Key) {
 		return t.Slot(value)
@@ -278,8 +269,8 @@ func (t *Table) SlotBy(column string, value any) (Slot, error) {
 	return 0, fmt.Errorf("%w: column %q does not lead to a shard", ErrMissingKey, column)
 }
 
-// TargetBy returns where the row lies whose column has this value: [Table.SlotBy]
-// and the map. Its errors are those of both.
+// TargetBy returns the location of the row whose column has this value: the target of
+// [Table.SlotBy]. Its errors are those of SlotBy and Target.
 func (t *Table) TargetBy(column string, value any) (Target, error) {
 	s, err := t.SlotBy(column, value)
 	if err != nil {
@@ -292,7 +283,7 @@ func (t *Table) TargetBy(column string, value any) (Target, error) {
 func (a *Alt) slot(value any) (Slot, error) {
 	switch id, err := toInteger(value); {
 	case err == nil && id.less(a.From):
-		return 0, fmt.Errorf("%w: %v is below %d, from where on ids carry a slot", ErrMissingKey, value, a.From)
+		return 0, fmt.Errorf("%w: %v is below %d; smaller ids carry no slot", ErrMissingKey, value, a.From)
 	case err != nil && a.From != 0:
 		return 0, err
 	}
@@ -312,7 +303,7 @@ func (t *Table) Leads(column string) bool {
 	return false
 }
 
-// foldTarget returns t as databases that ignore case in table names see it.
+// foldTarget returns t in the form in which databases that ignore case compare it.
 func foldTarget(t Target) Target { return Target{t.DB, fold(t.Table)} }
 
 func fold(name string) string { return strings.ToLower(name) }

@@ -36,7 +36,7 @@ func xxhash64(text []byte) uint64 {
 	return avalanche(h)
 }
 
-// stripes takes the text in pieces of 32 bytes and returns what is left over.
+// stripes hashes the text in stripes of 32 bytes and returns the rest.
 func stripes(text []byte) (h uint64, rest []byte) {
 	seed := uint64(0) // a variable, as constants must not overflow
 	a, b, c, d := seed+prime1+prime2, seed+prime2, seed, seed-prime1
@@ -51,7 +51,7 @@ func stripes(text []byte) (h uint64, rest []byte) {
 	return h, text
 }
 
-// piece takes eight bytes that are no part of a stripe.
+// piece hashes eight bytes that are not part of a stripe.
 func piece(h, text uint64) uint64 {
 	return bits.RotateLeft64(h^lane(0, text), 27)*prime1 + prime4
 }

@@ -129,7 +129,7 @@ func TestBadInputIsOneClearSentence(t *testing.T) {
 		"unknown child":            {demo("--table", "orders", "--child", "items.order_id"), `there is no table "items"`},
 		"unknown child column":     {demo("--table", "orders", "--child", "order_items.orderid"), `no column "orderid"; its columns are id, order_id, sku`},
 		"child without parent":     {demo("--table", "orders", "--child", "order_items.order_id"), "holds no integer in 1 of its rows"},
-		"name of a shard table":    {demo("--table", "orders", "--child", "orders_00.order_id"), "give physical tables names of their own"},
+		"name of a shard table":    {demo("--table", "orders", "--child", "orders_00.order_id"), "give physical tables other names"},
 		"own child":                {demo("--table", "orders", "--child", "ORDERS.user_id"), "name another table"},
 	} {
 		t.Run(name, func(t *testing.T) {

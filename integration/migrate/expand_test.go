@@ -311,7 +311,7 @@ func TestOneMasterBecomesTwoUnderTheNameOfItsTable(t *testing.T) {
 		t.Fatal(err)
 	}
 	g.cfg.Table.Map, g.cfg.Add = alone, []sharding.Target{{DB: "one", Table: "orders_1"}}
-	if _, err := rebalance.PlanExpansion(t.Context(), g.cfg); !errors.Is(err, migrate.ErrConfig) || !strings.Contains(err.Error(), "one/orders bears the logical name, and one/orders_1 is in the same database") {
+	if _, err := rebalance.PlanExpansion(t.Context(), g.cfg); !errors.Is(err, migrate.ErrConfig) || !strings.Contains(err.Error(), "one/orders has the logical name, and one/orders_1 is in the same database") {
 		t.Errorf("beside another table: %v", err)
 	}
 	g.cfg.Add = []sharding.Target{{DB: "two", Table: "orders"}}

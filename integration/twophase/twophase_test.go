@@ -24,7 +24,7 @@ import (
 func TestATransactionOverTwoDatabasesIsCommittedOrRolledBackOnBoth(t *testing.T) {
 	serversOf(t, func(t *testing.T, a, z database.Server) {
 		b := openBank(t, a, z)
-		if err := b.transfer(t.Context(), 1, 0, 1); !errors.Is(err, sharding.ErrCrossDatabase) || !strings.Contains(err.Error(), "make it on every database with Create") {
+		if err := b.transfer(t.Context(), 1, 0, 1); !errors.Is(err, sharding.ErrCrossDatabase) || !strings.Contains(err.Error(), "create it on every database with Create") {
 			t.Errorf("without the table: %v", err)
 		}
 		must(t, twophase.Create(t.Context(), b.router, nil))

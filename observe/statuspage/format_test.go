@@ -37,7 +37,7 @@ func TestNumbersAreWrittenForPeople(t *testing.T) {
 			t.Errorf("%v s are written %q, not %q", s, got, want)
 		}
 	}
-	for l, want := range map[Lease]string{{Left: 5, Held: true}: "5s", {Left: 5}: "handed back, free in 5s", {Left: -5, Held: true}: "ended 5s ago, not handed back", {Left: -5}: "free for 5s"} {
+	for l, want := range map[Lease]string{{Left: 5, Held: true}: "5s", {Left: 5}: "released, free in 5s", {Left: -5, Held: true}: "ended 5s ago, not released", {Left: -5}: "free for 5s"} {
 		if got := leaseLeft(l); got != want {
 			t.Errorf("%+v is written %q", l, got)
 		}

@@ -33,6 +33,6 @@ func ExampleImport() {
 	fmt.Println(router.TargetBy("orders", "id", 1541815603604635648))
 	// Output:
 	// shop/orders_36 <nil>
-	// / sharding: route orders refused: -1: no slot for the key: go-gorm/sharding looks for its rows in a table numbered -1 (user_id); give the rule a slot for it, or correct the key
+	// / sharding: route orders refused: -1: no slot for the key: go-gorm/sharding would use a table with the number -1 (user_id); give the rule a slot for it, or correct the key
 	// shop/orders_36 <nil>
 }

@@ -164,7 +164,7 @@ func TestAuditToldFromAWordWhatIsWrong(t *testing.T) {
 	}{
 		{zeroes, sharding.Low(10), sharding.Uneven, "100000 ids over 1024 slots: chi² per degree of freedom 100000.000, fullest slot 0 (100000 ids), emptiest slot 1 (0 ids); uneven, 1023 slots are empty: choose a rule"},
 		{zeroes, sharding.Hash(1024), sharding.Even, "; even"},
-		{few, sharding.Low(10), sharding.TooFew, "; too few to judge, take 5120 or more"},
+		{few, sharding.Low(10), sharding.TooFew, "; too few ids for a result; take 5120 or more"},
 		{nil, sharding.Low(1), sharding.TooFew, "0 ids over 2 slots"},
 		{random, sharding.Low(10), sharding.Even, "; even"},
 		{random, sharding.Low(1), sharding.Even, "; even"},

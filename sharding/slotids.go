@@ -10,8 +10,7 @@ import (
 	"github.com/shardid/shardid/keygen"
 )
 
-// Slot returns the slot of the row of the table with this sharding key. Errors
-// are [RouteError]s.
+// Slot returns the slot of the row of the table with this sharding key. Errors are [RouteError]s.
 func (s *Snapshot) Slot(table string, key any) (Slot, error) {
 	t, ok := s.Lookup(table)
 	if !ok {
@@ -24,13 +23,12 @@ func (s *Snapshot) Slot(table string, key any) (Slot, error) {
 	return slot, nil
 }
 
-// NextID returns an id for the column of a new row of the table that has this
-// sharding key: one that carries the key's slot, so that the id alone finds the
-// shard. The column is one of [Table].Also.
+// NextID returns an id for a column of a new row of the table that has this sharding key. The id
+// carries the key's slot, so that the id alone leads to the shard. The column is one of
+// [Table].Also.
 //
-// The id is read back by the column's rule. A generator whose bucket field is
-// not where the rule looks for it, and ids below Alt.From, are errors, and the
-// id is not returned.
+// NextID checks the id with the column's rule. It returns an error instead of the id if the
+// generator's bucket field is not where the rule expects it, or if the id is below Alt.From.
 func (r *Router) NextID(ctx context.Context, g keygen.Bucketed, table, column string, key any) (int64, error) {
 	var id [1]int64
 	if err := r.FillIDs(ctx, g, table, column, id[:], []any{key}); err != nil {
@@ -39,9 +37,8 @@ func (r *Router) NextID(ctx context.Context, g keygen.Bucketed, table, column st
 	return id[0], nil
 }
 
-// FillIDs sets each dst[i] to an id for the column of a new row that has
-// keys[i]; see [Router.NextID]. The two slices are equally long. After an error
-// dst holds no ids.
+// FillIDs sets each dst[i] to an id for the column of a new row that has keys[i]; see
+// [Router.NextID]. The two slices have equal lengths. After an error dst contains no ids.
 func (r *Router) FillIDs(ctx context.Context, g keygen.Bucketed, table, column string, dst []int64, keys []any) error {
 	if len(dst) != len(keys) {
 		return fmt.Errorf("sharding: FillIDs: %d ids for %d keys; give one key for each id", len(dst), len(keys))
@@ -69,20 +66,20 @@ func (r *Router) FillIDs(ctx context.Context, g keygen.Bucketed, table, column s
 	return err
 }
 
-// errGene: an id does not lead where its row lies.
-var errGene = errors.New("the id does not carry the slot of its row")
+// errGene: an id does not lead to its row.
+var errWrongSlot = errors.New("the id does not carry the slot of its row")
 
-// carries says why the id in the column would not lead to the slot.
+// carries returns an error if the id in the column would not lead to the slot.
 func (t *Table) carries(column string, id int64, want Slot) error {
 	got, err := t.SlotBy(column, id)
 	if err == nil && got != want {
-		err = fmt.Errorf("%w: id %d leads to slot %d, not %d", errGene, id, got, want)
+		err = fmt.Errorf("%w: id %d leads to slot %d, not %d", errWrongSlot, id, got, want)
 	}
 	if err == nil {
 		return nil
 	}
 	return &RouteError{
-		Op: "make an id for", Table: t.Name, Column: column, Err: err,
-		Hint: "name the column in Also, and give the generator's layout a bucket field where its Rule looks for it",
+		Op: "generate an id for", Table: t.Name, Column: column, Err: err,
+		Hint: "name the column in Also, and give the generator's layout a bucket field where its Rule expects it",
 	}
 }

@@ -350,7 +350,7 @@ func TestMistakesInAMigrationAreToldAtOnce(t *testing.T) {
 		}
 	}
 	_, err = sharding.New(sharding.DBs{"main": db}, orders, items, sharding.Migration{Source: "main"}, sharding.Migration{Source: "main"})
-	for _, want := range []string{"Tables: is empty", "given twice"} {
+	for _, want := range []string{"Tables: is empty", "occurs twice"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is missing in %v", want, err)
 		}
