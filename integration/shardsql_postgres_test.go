@@ -232,7 +232,7 @@ func TestTextsOfPostgreSQLAreGroupedByTheirBytesAndSortedUnderC(t *testing.T) {
 		"SELECT german FROM texts ORDER BY german":                           "its collation de-x-icu is not C",
 		`SELECT german FROM texts ORDER BY german COLLATE "C"`:               "A|a|a|b|b|ä",
 		`SELECT MIN(german COLLATE "C") FROM texts`:                          "A",
-		`SELECT german FROM texts ORDER BY german COLLATE "en-x-icu"`:        "compares is not known",
+		`SELECT german FROM texts ORDER BY german COLLATE "en-x-icu"`:        "it is not known how",
 		"SELECT MIN(german) FROM texts":                                      "its collation de-x-icu is not C",
 		"SELECT german, COUNT(*) FROM texts GROUP BY german ORDER BY german": "its collation de-x-icu is not C",
 		"SELECT DISTINCT folded FROM texts":                                  "treats different texts as equal",

@@ -69,7 +69,7 @@ var wordedReads = []worded{
 	{text: `SELECT id FROM orders ORDER BY CASE WHEN note = $1 THEN $2 ELSE n END, id`, args: []any{"a", 3}},
 	{text: `SELECT id FROM orders ORDER BY CASE WHEN n = 1 THEN $1 ELSE $2 END, id`, args: []any{"9", "10"}, refused: "is not known"},
 	{text: `SELECT id FROM orders ORDER BY num * $1, d * $1, id`, args: []any{2}},
-	{text: `SELECT id FROM orders ORDER BY num * $1, id`, args: []any{0.5}, refused: "give a whole number"},
+	{text: `SELECT id FROM orders ORDER BY num * $1, id`, args: []any{0.5}, refused: "pass a whole number"},
 	{text: `SELECT id FROM orders ORDER BY TRIM(note), SUBSTR(ch, 1, 1), LEFT(note, $1), id LIMIT $2`, args: []any{1, 9}},
 	{text: `SELECT note, 'x' AS k FROM orders UNION SELECT note, 'y' FROM orders`, open: true},
 

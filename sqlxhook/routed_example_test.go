@@ -86,7 +86,7 @@ func Example_routed() {
 	// [1000 1001] <nil>
 	// {1000 7} <nil>
 	// [{1001 5} {1000 7}] <nil>
-	// sharding: update bills refused: sharding key would change; the row would belong to another shard; insert it anew and delete the old one, or leave user_id out
+	// sharding: update bills refused: sharding key would change; the row would belong to another shard; insert a new row and delete the old one, or leave user_id out
 }
 
 // A transaction is on the database of its first statement.

@@ -16,10 +16,10 @@ import (
 func TestRouteSaysWhereAStatementGoes(t *testing.T) {
 	config := newConfig(t, shardsJSON)
 	for want, args := range map[string][]string{
-		"one shard\n  west/orders_03: SELECT * FROM `orders_03` AS orders WHERE user_id = ? with [7]\n":                                                                               {"SELECT * FROM orders WHERE user_id = ?", "7"},
-		"one shard\n  west/orders_03: SELECT * FROM \"orders_03\" AS orders WHERE user_id = 7\n":                                                                                      {"--dialect", "sqlite", "SELECT * FROM orders WHERE user_id = 7"},
-		"home: unchanged, to the home database\n":                                                                                                                                     {"SELECT * FROM users WHERE id = 7"},
-		"refused\n  sharding: update orders refused: sharding key would change; the row would belong to another shard; insert it anew and delete the old one, or leave user_id out\n": {"UPDATE orders SET user_id = 8 WHERE user_id = 7"},
+		"one shard\n  west/orders_03: SELECT * FROM `orders_03` AS orders WHERE user_id = ? with [7]\n": {"SELECT * FROM orders WHERE user_id = ?", "7"},
+		"one shard\n  west/orders_03: SELECT * FROM \"orders_03\" AS orders WHERE user_id = 7\n":        {"--dialect", "sqlite", "SELECT * FROM orders WHERE user_id = 7"},
+		"home: unchanged, to the home database\n":                                                       {"SELECT * FROM users WHERE id = 7"},
+		"refused\n  sharding: update orders refused: sharding key would change; the row would belong to another shard; insert a new row and delete the old one, or leave user_id out\n": {"UPDATE orders SET user_id = 8 WHERE user_id = 7"},
 	} {
 		o := succeed(t, append([]string{"route", "--config", config}, args...)...)
 		if o.stdout != want {

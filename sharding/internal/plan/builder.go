@@ -10,29 +10,29 @@ import (
 	"github.com/shardid/shardid/sharding"
 )
 
-// reading is what a statement says, as far as its plan depends on it.
+// reading is the part of a statement's content on which its plan depends.
 type reading struct {
 	statement *sqlparse.Statement
 	snapshot  *sharding.Snapshot
-	refs      []*reference // all but derived ones
-	insert    *insertion   // of an INSERT into a sharded table
+	refs      []*reference // all except derived ones
+	insert    *insertion   // the INSERT into a sharded table, or nil
 	assigned  []assignment
 	rekeyed   []rekeyed
 	named     *named               // the rows of an UPDATE or DELETE
-	changed   []changed            // columns with lookup tables that it changes
-	refused   *sharding.RouteError // the first thing that no plan can be made for
+	changed   []changed            // the changed columns that have lookup tables
+	refused   *sharding.RouteError // the first reason why no plan can be made
 	clocks    []int                // parameters for which functions of SQLite may read the clock
 	locks     bool                 // some query in it locks rows
 	ctes      []string             // the names of all CTEs
 }
 
-// refusal is an error that names what was asked for, and says what to do instead.
+// refusal returns an error that names the refused operation and says what to do instead.
 func (r *reading) refusal(table string, err error, hint string) *sharding.RouteError {
 	return &sharding.RouteError{Op: operation(r.statement), Table: table, Err: err, Hint: hint}
 }
 
-// builder walks over a statement and collects the references to tables, and what
-// conditions say of their columns.
+// builder walks over a statement and collects the references to tables and the conditions on their
+// columns.
 type builder struct {
 	reading
 	knowledge
@@ -44,8 +44,8 @@ type builder struct {
 	twice   bool    // a CTE in it is read twice
 }
 
-// knowledge is what a statement says of the values of columns, those of its derived tables
-// included.
+// knowledge is what a statement's conditions say about the values of columns, those of its derived
+// tables included.
 type knowledge struct {
 	facts   []fact
 	edges   []edge
@@ -70,8 +70,9 @@ func (b *builder) walk() {
 	}
 }
 
-// Tables returns the tables whose columns the plan of a statement depends on, in lower
-// case: no aliases, no CTEs, and none of a text that is not read and so never split.
+// Tables returns the tables on whose columns the plan of a statement depends, in lower case. It
+// omits aliases and CTEs, and returns none for a text that was not parsed and is therefore never
+// split.
 func Tables(st *sqlparse.Statement, s *sharding.Snapshot) []string {
 	if st.Executable {
 		return nil
@@ -87,7 +88,7 @@ func Tables(st *sqlparse.Statement, s *sharding.Snapshot) []string {
 	return names
 }
 
-// odd notes why no plan can be made.
+// odd records the first reason why no plan can be made.
 func (r *reading) odd(table string, err error, hint string) {
 	if r.refused == nil {
 		r.refused = r.refusal(table, err, hint)
@@ -100,24 +101,22 @@ type limit struct {
 	refs  []*reference
 }
 
-// fact is a condition that the rows of some references satisfy as far as they
-// have a part in the result.
+// fact is a condition that the rows of some references satisfy if they contribute to the result.
 type fact struct {
 	expr  sqlparse.Expr
 	scope *scope
 	holds []*reference
 }
 
-// edge says that what is known of the values of one column is known of those of
-// another.
+// edge says that everything known about the values of one column is also true of another.
 type edge struct{ from, to column }
 
 // names are the names of the CTEs that a query can see.
 type names struct {
 	outer   *names
 	name    string
-	query   *sqlparse.Query  // nil where its columns are not known
-	columns []sqlparse.Ident // their names, if they are listed
+	query   *sqlparse.Query  // nil if its columns are unknown
+	columns []sqlparse.Ident // the listed names of its columns
 	uses    int
 }
 
@@ -128,7 +127,7 @@ func (n *names) find(name string) *names {
 	return n
 }
 
-// with walks over CTEs and returns the names that what follows sees.
+// with walks over CTEs and returns the names that the following query sees.
 func (b *builder) with(w *sqlparse.With, outer *scope, seen *names) *names {
 	if w == nil {
 		return seen
@@ -137,10 +136,10 @@ func (b *builder) with(w *sqlparse.With, outer *scope, seen *names) *names {
 		b.ctes = append(b.ctes, strings.ToLower(cte.Name.Name))
 		// Which CTEs see which others, and themselves, depends on the dialect.
 		if name := cte.Name.Name; len(w.Tables) > 1 && b.routed(name) {
-			b.odd(name, sharding.ErrRawTable, "a CTE bears its name; give the CTE another one")
+			b.odd(name, sharding.ErrRawTable, "a CTE has its name; rename the CTE")
 		}
 	}
-	if w.Recursive { // then each sees itself, and all others
+	if w.Recursive { // each CTE sees itself and all others
 		for _, cte := range w.Tables {
 			seen = &names{outer: seen, name: strings.ToLower(cte.Name.Name)}
 		}
@@ -161,12 +160,12 @@ func (r *reading) routed(name string) bool {
 	return ok || r.snapshot.IsBroadcast(name)
 }
 
-// complete refuses a statement that names a table of the router where no reference
-// was found: what nobody has looked at cannot be routed.
+// complete refuses a statement that names a table of the router without a reference to it, because
+// such a table cannot be routed.
 func (r *reading) complete() {
 	for _, name := range r.statement.Names {
 		if r.routed(name) && !slices.Contains(r.ctes, name) && !r.refersTo(name) {
-			r.odd(name, sharding.ErrRawTable, "it stands where tables are not looked for; write the statement otherwise")
+			r.odd(name, sharding.ErrRawTable, "it is named in a place that cannot be routed; rewrite the statement")
 		}
 	}
 }
@@ -190,7 +189,7 @@ func (b *builder) query(q *sqlparse.Query, outer *scope, seen *names) {
 			b.query(p.Nested, outer, seen)
 		case p.Table != nil:
 			r := b.reference(p.Table, seen)
-			r.renamed = true // no alias can stand there
+			r.renamed = true // an alias is not allowed there
 		default:
 			for _, row := range p.Values {
 				b.expressions(row.Values, outer, seen)
@@ -239,7 +238,7 @@ func (b *builder) core(c *sqlparse.Core, outer *scope, seen *names) *scope {
 	return s
 }
 
-// only returns the scope of a query that is one SELECT, else nil.
+// only returns the scope of a query that is a single SELECT, otherwise nil.
 func (k *knowledge) only(q *sqlparse.Query) *scope {
 	if q == nil || len(q.Parts) > 1 || q.Parts[0].Select == nil {
 		return nil
@@ -247,9 +246,9 @@ func (k *knowledge) only(q *sqlparse.Query) *scope {
 	return k.scopes[q.Parts[0].Select]
 }
 
-// where takes in a condition that every row of the result satisfies. A row of an
-// outer join that was made of NULLs satisfies none of the conditions that prove
-// anything, so it holds for all references of the scope.
+// where records a condition that every row of the result satisfies. A row of NULLs that an outer
+// join adds satisfies none of the conditions that prove anything, so the condition holds for all
+// references of the scope.
 func (b *builder) where(e sqlparse.Expr, s *scope, seen *names) {
 	b.condition(e, s, s.refs, seen)
 	b.tighten(e, s, 0)
@@ -260,10 +259,10 @@ func (b *builder) item(i *sqlparse.Item, s *scope, seen *names) {
 	s.qualifier(i.Of.Parts)
 }
 
-// qualifier notes the name of a table that stands elsewhere than in FROM.
+// qualifier records a table's name that occurs elsewhere than in FROM.
 func (s *scope) qualifier(parts []sqlparse.Ident) { s.qualifies(parts, "") }
 
-// qualified notes the name of a table before that of a column.
+// qualified records a table's name before a column's name.
 func (s *scope) qualified(n sqlparse.Name) {
 	s.qualifies(n.Parts[:len(n.Parts)-1], strings.ToLower(last(n)))
 }
@@ -283,7 +282,7 @@ func (s *scope) qualifies(parts []sqlparse.Ident, column string) {
 	r.columns = append(r.columns, name)
 }
 
-// named returns the reference that a name means.
+// named returns the reference that a name denotes.
 func (s *scope) named(name string) *reference {
 	for ; s != nil; s = s.outer {
 		if r, _ := s.find(strings.ToLower(name), ""); r != nil {
@@ -332,14 +331,14 @@ func (b *builder) join(j *sqlparse.Join, s *scope, seen *names) []*reference {
 		b.outer(outerJoin{j, left, right}, s, seen)
 	case sqlparse.RightJoin:
 		b.outer(outerJoin{j, right, left}, s, seen)
-	default: // of a full join every row is there, whatever ON says
+	default: // a full join returns every row, whatever ON says
 		absent(both)
 		b.condition(j.On, s, nil, seen)
 	}
 	return both
 }
 
-// outer takes in a LEFT or RIGHT JOIN, of which ON says something of the absent side only.
+// outer records a LEFT or RIGHT JOIN. Its ON says something about the optional side only.
 func (b *builder) outer(o outerJoin, s *scope, seen *names) {
 	absent(o.absent)
 	s.outers = append(s.outers, o)
@@ -347,15 +346,15 @@ func (b *builder) outer(o outerJoin, s *scope, seen *names) {
 	b.using(o.join, o.present, o.absent)
 }
 
-// absent marks references of which an outer join makes rows of NULLs.
+// absent marks references for which an outer join may add rows of NULLs.
 func absent(refs []*reference) {
 	for _, r := range refs {
 		r.nullable++
 	}
 }
 
-// using takes in that columns of one name are equal on both sides: what is known of the
-// one side is known of the other.
+// using records that columns of one name are equal on both sides, so what is known of one side is
+// known of the other.
 func (k *knowledge) using(j *sqlparse.Join, from, to []*reference) {
 	for _, c := range j.Using {
 		name := sqlparse.Name{Parts: []sqlparse.Ident{c}}
@@ -367,7 +366,7 @@ func (k *knowledge) using(j *sqlparse.Join, from, to []*reference) {
 	}
 }
 
-// condition takes in what a condition says of the references for which it holds.
+// condition records a condition for the references for which it holds.
 func (b *builder) condition(e sqlparse.Expr, s *scope, holds []*reference, seen *names) {
 	b.expression(e, s, seen)
 	b.satisfied(e, s, holds)
@@ -377,13 +376,13 @@ func (k *knowledge) satisfied(e sqlparse.Expr, s *scope, holds []*reference) {
 	for _, c := range conjuncts(e) {
 		k.facts = append(k.facts, fact{c, s, holds})
 		k.equations(c, s, holds)
-		for _, one := range alternatives(c) { // of x IN (SELECT y …) a row with the value of x alone makes the whole true
+		for _, one := range alternatives(c) { // x IN (SELECT y …) is true only with a row that has the value of x
 			k.equations(one, s, nil)
 		}
 	}
 }
 
-// alternatives returns the conditions under OR of which each, with others, makes e true.
+// alternatives returns the conditions under OR, each of which may make e true together with others.
 func alternatives(e sqlparse.Expr) (list []sqlparse.Expr) {
 	either := sqlparse.As(e, sqlparse.Or)
 	if either == nil || either.Not {
@@ -397,7 +396,7 @@ func alternatives(e sqlparse.Expr) (list []sqlparse.Expr) {
 	return list
 }
 
-// equations takes in which columns are equal, for the ones that a condition holds for.
+// equations records which columns a condition makes equal, for the references for which it holds.
 func (k *knowledge) equations(e sqlparse.Expr, s *scope, holds []*reference) {
 	for _, q := range equalities(e) {
 		if len(q.right) != 1 {
@@ -416,15 +415,15 @@ func (k *knowledge) equations(e sqlparse.Expr, s *scope, holds []*reference) {
 	}
 }
 
-// equal adds an edge where the database takes two values for equal only if the
-// rules do. A text that equals a number is not one of those.
+// equal adds an edge if the database considers two values equal only if the rules do. That does not
+// hold for a text and a number.
 func (k *knowledge) equal(from, to column) {
 	if kind := from.holds(); kind == to.holds() && (kind == Integers || kind == Bytes) {
 		k.edges = append(k.edges, edge{from, to})
 	}
 }
 
-// conjuncts returns the conditions that all hold where e does.
+// conjuncts returns the conditions that all hold if e does.
 func conjuncts(e sqlparse.Expr) (list []sqlparse.Expr) {
 	e = bare(e)
 	op := sqlparse.As(e, sqlparse.And)
@@ -440,17 +439,17 @@ func conjuncts(e sqlparse.Expr) (list []sqlparse.Expr) {
 	return list
 }
 
-// equality is x = y, x IN (y, …), or the same of one place of tuples: x has one of some
+// equality is x = y, x IN (y, …), or one element of a comparison of tuples: x has one of some
 // values.
 type equality struct {
 	left  sqlparse.Expr
 	right []sqlparse.Expr
 	in    bool // by IN
-	at    int  // place in a tuple
+	at    int  // index in the tuple
 }
 
-// equalities returns what a condition says of columns that have one of some values. Of =
-// it says so of either side.
+// equalities returns the columns that, by a condition, have one of some values. For = it returns
+// both sides.
 func equalities(e sqlparse.Expr) (all []equality) {
 	o, ok := e.(*sqlparse.Operation)
 	if !ok || o.Not || o.Op != sqlparse.Equal && o.Op != sqlparse.In {
@@ -485,7 +484,7 @@ func pairs(left sqlparse.Expr, right []sqlparse.Expr, in bool) (all []equality) 
 	return all
 }
 
-// column returns the column that an expression is as a whole.
+// column returns the column if an expression is one.
 func (s *scope) column(e sqlparse.Expr) (column, bool) {
 	c, ok := bare(e).(*sqlparse.Column)
 	if !ok || len(c.Name.Parts) > 2 {
@@ -494,7 +493,7 @@ func (s *scope) column(e sqlparse.Expr) (column, bool) {
 	return s.resolve(c.Name)
 }
 
-// reference returns what a table is that a statement names.
+// reference returns the reference for a table that a statement names.
 func (b *builder) reference(t *sqlparse.Table, seen *names) *reference {
 	name := strings.ToLower(last(t.Name))
 	r := &reference{name: name, at: t}

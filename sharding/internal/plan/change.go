@@ -9,7 +9,7 @@ import (
 	"github.com/shardid/shardid/sharding"
 )
 
-// changer takes in what an UPDATE or DELETE does.
+// changer records the changes of an UPDATE or DELETE.
 type changer struct{ *builder }
 
 // change walks over an UPDATE or DELETE.
@@ -18,7 +18,7 @@ func (b *builder) change(c *sqlparse.Change) {
 	seen := b.with(c.With, nil, nil)
 	if !c.Multi {
 		for i := range c.Targets {
-			r := b.reference(&c.Targets[i], nil) // no CTE can be written
+			r := b.reference(&c.Targets[i], nil) // a CTE cannot be written
 			r.written, r.renamed = true, len(c.Set) == 0
 			s.refs, s.target = append(s.refs, r), r
 		}
@@ -52,25 +52,25 @@ func (b changer) deleted(targets []sqlparse.Table, s *scope) {
 		if r := s.named(last(t.Name)); r != nil {
 			r.written = true
 		} else {
-			b.odd(last(t.Name), sharding.ErrRawTable, "it is not among the tables that the DELETE reads")
+			b.odd(last(t.Name), sharding.ErrRawTable, "it is not among the tables in FROM of the DELETE")
 		}
 	}
 }
 
-// assignment is a value that a statement gives to a column which leads to slots.
+// assignment is a value that a statement assigns to a column which leads to slots.
 type assignment struct {
 	of    *reference
 	lead  *lead
 	value operand
 }
 
-// assignment takes in what SET changes. A row whose new key leads elsewhere would be
-// left where nobody looks for it.
+// assignment records the changes of SET. A row whose new key leads to another slot would no longer
+// be found.
 func (b changer) assignment(set sqlparse.Assignment, s *scope) {
 	for _, name := range set.Columns {
 		b.rowid(s.refs[0], last(name))
 		c, ok := s.assigned(name)
-		if !ok { // it leads to no slot, as columns that do are known
+		if !ok { // it leads to no slot, because the columns that do are known
 			s.mayWrite(last(name))
 			continue
 		}
@@ -82,7 +82,7 @@ func (b changer) assignment(set sqlparse.Assignment, s *scope) {
 		}
 		v, constant := constant(set.Value)
 		if !constant || len(set.Columns) > 1 {
-			b.odd(l.table.Name, sharding.ErrKeyChange, "leave "+l.column+" out, or set it to a value; to move a row, insert it anew and delete the old one")
+			b.odd(l.table.Name, sharding.ErrKeyChange, "leave "+l.column+" out, or set it to a value; to move a row, insert a new one and delete the old one")
 			continue
 		}
 		b.assigned = append(b.assigned, assignment{c.of, l, v})
@@ -98,7 +98,7 @@ func (s *scope) mayWrite(name string) {
 	}
 }
 
-// keyStays refuses to give a row another slot than the one it has.
+// keyStays refuses to change the slot of a row.
 func (p *binding) keyStays() error {
 	for _, a := range p.assigned {
 		value, column := a.value.value(p.args), strings.ToLower(a.lead.column)
@@ -112,7 +112,7 @@ func (p *binding) keyStays() error {
 				"a row without "+column+" belongs to no shard; delete it instead, as gorm's Association does after Unscoped")
 		case !have.one || !next.one || have.only != next.only:
 			return p.refusal(a.lead.table.Name, sharding.ErrKeyChange,
-				"the row would belong to another shard; insert it anew and delete the old one, or leave "+column+" out")
+				"the row would belong to another shard; insert a new row and delete the old one, or leave "+column+" out")
 		}
 	}
 	return nil

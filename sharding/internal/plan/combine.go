@@ -11,30 +11,29 @@ import (
 	"github.com/shardid/shardid/sharding/internal/merge"
 )
 
-// combination is how the answers of several shards become the one that a single
-// table would have given. It is made once for a statement.
+// combination says how the results of several shards are combined into the result of a single
+// table. It is computed once for a statement.
 type combination struct {
-	edits  []edit // of the statement's text, besides its names and the LIMIT of rows
+	edits  []edit // of the statement's text, except its names and the LIMIT of rows
 	order  []Order
 	limit  *sqlparse.Limit
-	signed bool // a negative LIMIT is none, a negative OFFSET 0: on SQLite
-	// distinct are the types of the hidden columns, before those of the order, by which
-	// equal rows are told.
+	signed bool // on SQLite: a negative LIMIT means none, a negative OFFSET means 0
+	// distinct are the types of the hidden columns by which equal rows are found. These columns
+	// precede those of the order.
 	distinct []merge.Type
 	whole    bool      // a shard returns all of its rows, whatever LIMIT is
-	most     int64     // how many rows a shard returns at most without LIMIT, -1 where nobody knows
-	group    *grouping // of a query that aggregates
-	integers []int     // arguments that have to be whole numbers, for the kind of a result
+	most     int64     // the largest number of rows that a shard returns without LIMIT, -1 if unknown
+	group    *grouping // for a query that aggregates
+	integers []int     // arguments that must be whole numbers, because the type of a result depends on them
 }
 
-// Order is an expression of ORDER BY, which a shard returns as a hidden column.
+// Order is an expression of ORDER BY, which each shard returns as a hidden column.
 type Order struct {
 	Desc, NullsFirst bool
 	Type             merge.Type
 }
 
-// combine returns how the answers of several shards are combined, or why they
-// cannot be.
+// combine returns how the results of several shards are combined, or why they cannot be.
 func (b *builder) combine(d merge.Dialect) (*combination, *sharding.RouteError) {
 	c := &combiner{
 		comparer: comparer{builder: b, dialect: d}, query: b.statement.Query, of: &combination{signed: d.Engine == merge.SQLite},
@@ -65,27 +64,27 @@ func (b *builder) combine(d merge.Dialect) (*combination, *sharding.RouteError) 
 	return c.of, nil
 }
 
-// combiner makes a combination.
+// combiner creates a combination.
 type combiner struct {
 	comparer
 	query  *sqlparse.Query
 	cores  []*sqlparse.Core // the branches of a UNION, or one
-	hidden map[int][]string // expressions that are selected besides, by places in the text
-	copied map[int][]int    // the arguments in them
+	hidden map[int][]string // additionally selected expressions, by offsets in the text
+	copied map[int][]int    // the arguments in these expressions
 	of     *combination
 }
 
 const addKey = "; add a condition on the sharding key, so that one shard answers"
 
-// form accepts SELECT, and several with UNION.
+// form accepts a SELECT, or several with UNION.
 func (c *combiner) form() {
 	switch {
 	case c.query.With != nil && (c.query.With.Recursive || len(c.query.Parts) > 1):
-		c.refuse("a recursive WITH, or one beside a UNION, is not combined" + addKey)
+		c.refuse("a recursive WITH, or a WITH with a UNION, is not combined" + addKey)
 	case c.twice:
-		c.refuse("a CTE that is read twice is not combined, as its readers may need rows of other shards" + addKey)
+		c.refuse("a CTE that is read twice is not combined, because its readers may need rows of other shards" + addKey)
 	case c.statement.Limiting:
-		c.refuse("a hint in a comment limits each shard's answer; leave it out")
+		c.refuse("a hint in a comment limits the rows of each shard; leave it out")
 	}
 	for i, part := range c.query.Parts {
 		core := part.Select
@@ -117,15 +116,15 @@ func (c *combiner) branch() {
 	case len(c.core.Modifiers) > 0:
 		c.refuse(c.core.Modifiers[0] + " is not combined; leave it out")
 	case c.scope.quantified && !c.rooted(c.scope) && !c.asks():
-		c.refuse("ALL (SELECT …) and ANY (SELECT …) compare with rows of all shards, of which each shard has its own; read the least or the greatest of them before, and give it as an argument; = ANY is IN, which is combined where both columns lead to the shard")
+		c.refuse("ALL (SELECT …) and ANY (SELECT …) compare with rows of all shards, but each shard has only its own; read the least or the greatest row first, and pass it as an argument; = ANY is IN, which is combined if both columns lead to the shard")
 	case !c.rooted(c.scope) && !c.asks():
-		c.refuse("the rows of an answer have to come from one row each of a sharded table, with whose slot all other tables agree; join them by the sharding key")
+		c.refuse("each row of the result must come from one row of a sharded table, and all other tables must have the same slot; join them by the sharding key")
 	}
 	c.expressions()
 }
 
-// asks reports whether a SELECT has EXISTS alone, of rows that the shards make of theirs:
-// there is one if any shard has one.
+// asks reports whether a SELECT consists of EXISTS over rows that the shards compute separately:
+// such rows exist if they exist on any shard.
 func (c *combiner) asks() bool {
 	if len(c.cores) > 1 || len(c.core.From) > 0 || c.core.Where != nil || len(c.core.Items) != 1 || len(c.query.OrderBy) > 0 || c.query.Limit != nil || c.core.Distinct {
 		return false
@@ -134,29 +133,28 @@ func (c *combiner) asks() bool {
 	if exists == nil {
 		return false
 	}
-	q := exists.Operands[0].(*sqlparse.Subquery).Query //nolint:forcetypeassert // the parser puts nothing else there
-	if q.Limit != nil && q.Limit.Offset != nil {       // LIMIT leaves a row of a shard where it leaves one of all
-		c.refuse("what OFFSET leaves out for EXISTS, it leaves out of all rows, and not of each shard's" + addKey)
+	q := exists.Operands[0].(*sqlparse.Subquery).Query //nolint:forcetypeassert // the parser allows nothing else there
+	if q.Limit != nil && q.Limit.Offset != nil {       // LIMIT keeps a row of a shard if it keeps one of all
+		c.refuse("OFFSET in EXISTS skips rows of all shards together, not of each shard" + addKey)
 	}
 	return c.only(q) != nil && q.With == nil && c.parted(q.Parts[0].Select, q.OrderBy)
 }
 
-// rooted reports whether each row of a SELECT, before it is grouped, comes from rows of a
-// sharded table in one slot: one row of it, or a row of a derived table.
+// rooted reports whether each row of a SELECT, before grouping, comes from rows of a sharded table
+// in one slot: from one of its rows, or from a row of a derived table.
 func (c *combiner) rooted(s *scope) bool {
 	return slices.ContainsFunc(s.refs, func(r *reference) bool {
 		return r.nullable == 0 && (r.role == sharded && c.near(r) || r.query != nil && c.derived(r.query))
 	})
 }
 
-// derived reports whether the rows of a derived table are those that the shards make of
-// their rows.
+// derived reports whether each shard computes its rows of a derived table from its own rows.
 func (c *combiner) derived(q *sqlparse.Query) bool {
 	return q.Limit == nil && q.With == nil && c.parted(q.Parts[0].Select, q.OrderBy)
 }
 
-// parted reports whether the rows of a SELECT are those that the shards make of theirs: it
-// is rooted, and equal rows and groups have a column that is on one shard.
+// parted reports whether each shard computes its rows of a SELECT from its own rows: the SELECT is
+// rooted, and its distinct rows and groups have a column whose values are on one shard each.
 func (c *combiner) parted(core *sqlparse.Core, order []sqlparse.Order) bool {
 	s := c.scopes[core]
 	if core.Rollup || len(core.DistinctOn) > 0 || !c.rooted(s) {
@@ -171,8 +169,7 @@ func (c *combiner) parted(core *sqlparse.Core, order []sqlparse.Order) bool {
 	return core.Having == nil && !sums(core, order)
 }
 
-// near reports whether the rows of all other sharded tables lie in the slot of the
-// root's row.
+// near reports whether the rows of all other sharded tables are in the slot of the root's row.
 func (c *combiner) near(root *reference) bool {
 	all := c.refs
 	if len(c.cores) > 1 {
@@ -183,14 +180,14 @@ func (c *combiner) near(root *reference) bool {
 	})
 }
 
-// expressions refuses what a shard computes otherwise than one table would.
+// expressions refuses expressions that a shard computes differently than one table would.
 func (c *combiner) expressions() {
 	if slices.ContainsFunc(c.core.From, hasFunction) {
 		c.refuse("a table function is not combined" + addKey)
 	}
 	for _, l := range c.limits {
 		if l.query != c.query && !slices.ContainsFunc(l.refs, func(r *reference) bool { return r.role == sharded }) && !c.total(l.query) {
-			c.refuse("which rows LIMIT leaves of a copied table may differ from database to database; order by a unique key of it")
+			c.refuse("the rows of a broadcast table that LIMIT keeps may differ from database to database; order by a unique key of the table")
 		}
 	}
 	c.refuse(c.differs())
@@ -217,7 +214,7 @@ func hasFunction(s sqlparse.Source) bool {
 	return s.Function != nil || s.Join != nil && (hasFunction(*s.Join.Left) || hasFunction(*s.Join.Right))
 }
 
-// answer takes in what is selected: groups, or rows.
+// answer records what is selected: groups, or rows.
 func (c *combiner) answer() {
 	if c.asks() {
 		found := merge.Aggregate{Function: merge.Max, By: merge.Key{Type: merge.Type{Kind: merge.Integer}}}
@@ -235,7 +232,7 @@ func (c *combiner) answer() {
 		case c.stars() && (once || several && len(c.query.OrderBy) > 0):
 			c.refuse("DISTINCT, UNION, and ORDER BY over UNION ALL need select lists without *" + addKey)
 		case several && (groups || core.Distinct && !once) && !c.parted(core, nil):
-			c.refuse("DISTINCT and groups in a UNION are combined where each row or group is on one shard: select or group by the sharding key, or send its SELECTs one by one")
+			c.refuse("DISTINCT and groups in a UNION are combined only if each row or group is on one shard: select or group by the sharding key, or send its SELECTs one by one")
 		case groups && several:
 			continue
 		case core.Distinct && groups:
@@ -253,13 +250,13 @@ func (c *combiner) answer() {
 	c.sorted()
 }
 
-// once takes in DISTINCT and UNION: hidden columns, each equal to a selected one, make no
-// two rows differ. Only weights without their padding may: then 'a' and 'a ' are two
-// rows of a shard, and a LIMIT there would count both.
+// once records DISTINCT and UNION. It adds hidden columns, each equal to a selected one, so that
+// they do not make two rows differ. The exception is weights without their padding: 'a' and 'a '
+// would then be two rows of a shard, and a LIMIT there would count both.
 func (c *combiner) once() {
 	for at, item := range c.cores[0].Items {
 		if v, ok := constant(item.Expr); ok && v.param >= 0 && len(c.cores) == 1 && c.dialect.Engine == merge.PostgreSQL {
-			continue // the same in all rows, whatever it is taken for
+			continue // the same in all rows, so its type does not matter
 		}
 		v := c.result(at).untruncated()
 		c.of.distinct = append(c.of.distinct, v.Type)
@@ -267,11 +264,11 @@ func (c *combiner) once() {
 		c.hideResult(at, v)
 	}
 	if len(c.of.distinct) == 0 {
-		c.refuse("how " + c.text(c.core.Items[0].Expr) + " compares is not known" + addKey)
+		c.refuse("it is not known how " + c.text(c.core.Items[0].Expr) + " compares" + addKey)
 	}
 }
 
-// sorted takes in ORDER BY and LIMIT.
+// sorted records ORDER BY and LIMIT.
 func (c *combiner) sorted() {
 	for _, o := range c.query.OrderBy {
 		c.of.order = append(c.of.order, Order{Desc: o.Descending, NullsFirst: nullsFirst(o, c.dialect), Type: c.sort(o.Expr).Type})
@@ -279,19 +276,19 @@ func (c *combiner) sorted() {
 	c.countable()
 }
 
-// sort selects besides what the rows are ordered by: a result column, or any expression
-// where each row of the answer is one of a SELECT.
+// sort adds a hidden column for an expression of the order: a result column, or any expression if
+// each row of the result is a row of one SELECT.
 func (c *combiner) sort(by sqlparse.Expr) (v Value) {
 	c.enter(c.cores[0])
 	e := c.ordered(by)
 	switch at := c.place(e); {
 	case at >= 0:
 		if v = c.inOrder(e, c.result(at)); c.dialect.Engine != merge.SQLite && written(c.cores, at) > 1 {
-			c.refuse("how " + c.text(e) + " is sorted is known to the collation of a connection alone; order by a number: SELECT 1 AS x … UNION ALL SELECT 2 …")
+			c.refuse("the order of " + c.text(e) + " depends on the collation of a connection; order by a number: SELECT 1 AS x … UNION ALL SELECT 2 …")
 		}
 		c.hideResult(at, v)
 	case len(c.of.distinct) > 0 || len(c.cores) > 1:
-		c.refuse("DISTINCT and UNION are ordered by what is selected; select " + c.text(e))
+		c.refuse("DISTINCT and UNION are ordered by selected columns only; select " + c.text(e))
 	default:
 		v = c.inOrder(e, c.typed(e))
 		c.hide(v.selected(c.text(e)), e)
@@ -299,9 +296,9 @@ func (c *combiner) sort(by sqlparse.Expr) (v Value) {
 	return v
 }
 
-// place returns the result column that ORDER BY means, or -1: the one whose number or alias
-// it has given, or else of this name, or of this text. Columns of one text may be of several
-// ones in another branch of a UNION.
+// place returns the index of the result column that ORDER BY names, by its number, its alias, its
+// name or its text, or -1. In another branch of a UNION, columns with the same text may be
+// different columns.
 func (c *combiner) place(by sqlparse.Expr) int {
 	for _, is := range []func(sqlparse.Item) bool{
 		func(i sqlparse.Item) bool { return i.Expr == by },
@@ -315,19 +312,19 @@ func (c *combiner) place(by sqlparse.Expr) int {
 	return -1
 }
 
-// isCalled reports whether a name in ORDER BY is that of a result column.
+// isCalled reports whether a name in ORDER BY is the name of a result column.
 func isCalled(i sqlparse.Item, by sqlparse.Expr) bool {
 	column, isColumn := bare(i.Expr).(*sqlparse.Column)
 	return isColumn && i.Alias.Name == "" && strings.EqualFold(last(column.Name), unqualified(by))
 }
 
-// result returns how the values of a result column compare, which has to be the same in
-// all branches of a UNION.
+// result returns how the values of a result column compare, which must be the same in all branches
+// of a UNION.
 func (c *combiner) result(at int) (first Value) {
 	for i, core := range c.cores {
 		c.enter(core)
 		if at >= len(core.Items) {
-			c.refuse("the SELECTs of a UNION have as many columns each")
+			c.refuse("the SELECTs of a UNION must have equal numbers of columns")
 			return first
 		}
 		e := core.Items[at].Expr
@@ -347,8 +344,8 @@ func (c *combiner) result(at int) (first Value) {
 	return first
 }
 
-// fixed returns how the values of a result column compare that is written, or given as an
-// argument. SQLite's is known by itself, and what PostgreSQL takes an argument for is not.
+// fixed returns how the values of a result column compare that is a literal or an argument. For
+// SQLite each value has its own type; the type that PostgreSQL gives an argument is unknown.
 func (c *combiner) fixed(e sqlparse.Expr, at int) (Value, bool) {
 	_, isParam := bare(e).(*sqlparse.Param)
 	switch {
@@ -360,7 +357,7 @@ func (c *combiner) fixed(e sqlparse.Expr, at int) (Value, bool) {
 	return numeral(e, c.integers)
 }
 
-// hideResult selects a result column besides, in every branch.
+// hideResult adds a hidden copy of a result column in every branch.
 func (c *combiner) hideResult(at int, v Value) {
 	for _, core := range c.cores {
 		c.enter(core)
@@ -376,8 +373,8 @@ func (c *combiner) hideResult(at int, v Value) {
 	}
 }
 
-// countable takes in a LIMIT that can be computed before, and whose parameters can be
-// left out: those that are not numbered by their places cannot.
+// countable records a LIMIT that can be computed beforehand and whose parameters can be removed.
+// That is impossible for parameters that are not numbered by position.
 func (c *combiner) countable() {
 	l := c.query.Limit
 	if c.of.limit = l; l == nil {
@@ -387,14 +384,14 @@ func (c *combiner) countable() {
 	case l.Ties:
 		c.refuse("WITH TIES is not combined" + addKey)
 	case len(c.query.Locks) > 0 && (len(c.cores) > 1 || !c.scope.single(c.core.Where)):
-		c.refuse("each shard would lock as many rows as LIMIT says, and most of them would not be returned; leave LIMIT out, or name a row by a unique key" + addKey)
+		c.refuse("each shard would lock as many rows as LIMIT allows, but most of them would not be returned; leave LIMIT out, or name a row by a unique key" + addKey)
 	}
 	for _, e := range []sqlparse.Expr{l.Count, l.Offset} {
 		v, ok := constant(e)
 		switch {
 		case e == nil:
 		case !ok:
-			c.refuse("LIMIT and OFFSET have to be numbers or parameters")
+			c.refuse("LIMIT and OFFSET must be numbers or parameters")
 		case v.param >= 0 && parameters{c.statement}.named():
 			c.refuse("named parameters are not combined with LIMIT; write ? for each")
 		}

@@ -12,11 +12,11 @@ import (
 	"github.com/shardid/shardid/sharding"
 )
 
-// A broadcast table has the same rows in every database. Every copy is written by the
-// same text, so whatever a database would make for itself is refused: numbers, times,
-// what LIMIT happens to leave.
+// A broadcast table has the same rows in every database. Every copy is written by the same text, so
+// values that each database would compute itself are refused: numbers, times, and the choice of
+// rows by LIMIT.
 
-// copied returns why a write would not leave all copies the same, nil where it does.
+// copied returns why a write would not leave all copies equal, nil if it would.
 func (b *builder) copied() *sharding.RouteError {
 	st, written := b.statement, b.copy()
 	if written == nil {
@@ -25,16 +25,16 @@ func (b *builder) copied() *sharding.RouteError {
 	of, why := written, b.differs()
 	for _, r := range b.refs {
 		if r.role == home {
-			of, why = r, "it is a table of the home database, and broadcast tables are written in every database; read it before"
+			of, why = r, "it is a table of the home database, and broadcast tables are written in every database; read it first"
 			break
 		}
 	}
 	switch {
 	case why != "":
 	case !written.known && (st.Insert != nil || len(st.Change.Set) > 0):
-		why = "the columns of the table are not known, so each database may make other values; see that the home database has the table"
+		why = "the columns of the table are not known, so each database may compute other values; create the table in the home database"
 	case b.limited:
-		why = "which rows a LIMIT leaves may differ from copy to copy; name the rows by their keys"
+		why = "the rows that a LIMIT chooses may differ from copy to copy; name the rows by their keys"
 	case st.Insert != nil:
 		why = ownOfRows(st.Insert, written)
 	default:
@@ -56,27 +56,26 @@ func (r *reading) copy() *reference {
 	return nil
 }
 
-// ownOfRows refuses columns that are left out although each database makes a value of
-// its own for them.
+// ownOfRows refuses omitted columns for which each database would compute its own value.
 func ownOfRows(in *sqlparse.Input, r *reference) string {
 	if in.Default {
-		return "each database makes the defaults for itself; insert VALUES"
+		return "each database computes the defaults itself; insert VALUES"
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.schema.Columns)) {
 		c := r.schema.Columns[name]
 		given := in.Columns == nil || slices.ContainsFunc(in.Columns, func(i sqlparse.Ident) bool { return strings.EqualFold(i.Name, name) })
 		switch {
 		case c.Numbered && in.Columns == nil:
-			return "name the columns, as each database numbers " + name + " for itself"
+			return "name the columns, because each database numbers " + name + " itself"
 		case c.Numbered && in.Query != nil:
-			return "each database would number " + name + " for itself; insert VALUES with it"
+			return "each database would number " + name + " itself; insert VALUES with it"
 		case (c.Numbered || c.Varies) && !given:
-			return "each database would make " + name + " for itself; give it a value"
+			return "each database would compute " + name + " itself; give it a value"
 		}
 	}
 	for _, row := range in.Rows {
 		if row.FirstParam == 0 && slices.ContainsFunc(row.Values, isDefault) {
-			return "each database makes what DEFAULT is for itself; give a value"
+			return "each database computes DEFAULT itself; give a value"
 		}
 	}
 	for _, c := range in.Conflicts {
@@ -92,8 +91,8 @@ func isDefault(e sqlparse.Expr) bool {
 	return ok && l.Kind == sqlparse.Default
 }
 
-// touched refuses an update of a table of which a column becomes the time of a change,
-// unless the update sets it.
+// touched refuses an update of a table with a column that the database sets to the time of the
+// change, unless the update sets that column.
 func touched(r *reference, set []sqlparse.Assignment) string {
 	if len(set) == 0 {
 		return ""
@@ -104,7 +103,7 @@ func touched(r *reference, set []sqlparse.Assignment) string {
 		}
 	}
 	if slices.ContainsFunc(set, func(a sqlparse.Assignment) bool { return isDefault(a.Value) }) {
-		return "each database makes what DEFAULT is for itself; give a value"
+		return "each database computes DEFAULT itself; give a value"
 	}
 	return ""
 }
@@ -113,7 +112,7 @@ func assigns(a sqlparse.Assignment, name string) bool {
 	return slices.ContainsFunc(a.Columns, func(n sqlparse.Name) bool { return strings.EqualFold(last(n), name) })
 }
 
-// copies routes a statement about broadcast tables alone, and tables at home.
+// copies routes a statement that names only broadcast tables and tables of the home database.
 func (p *binding) copies() (Route, error) {
 	i := slices.IndexFunc(p.broadcast, func(r *reference) bool { return r.written })
 	switch {
@@ -128,14 +127,14 @@ func (p *binding) copies() (Route, error) {
 	written := p.broadcast[i]
 	if in := p.statement.Insert; in != nil {
 		if column := numbered(in, written, p.args); column != "" {
-			return Route{}, p.refusal(written.label(), sharding.ErrCopies, "each database would number "+column+" for itself; give it a generator, or a value that is not 0")
+			return Route{}, p.refusal(written.label(), sharding.ErrCopies, "each database would number "+column+" itself; give it a generator, or a value that is not 0")
 		}
 	}
 	return Route{Kind: Copies, Target: sharding.Target{Table: written.label()}}, nil
 }
 
-// numbered returns a column that each database would number for itself: a row gives it
-// no whole number, or 0.
+// numbered returns a column that each database would number itself, because a row gives it 0 or no
+// whole number.
 func numbered(in *sqlparse.Input, r *reference, args []any) string {
 	for at, column := range in.Columns {
 		if !r.schema.Columns[strings.ToLower(column.Name)].Numbered {

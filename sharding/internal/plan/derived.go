@@ -9,15 +9,15 @@ import (
 	"github.com/shardid/shardid/internal/sqlparse"
 )
 
-// carried is a column of a derived table that is one of a table in its query.
+// carried is a column of a derived table that is a column of a table in its query.
 type carried struct {
-	from, to column // of the table, of the derived one
+	from, to column // of the table, and of the derived table
 	query    *sqlparse.Query
-	cte      *names // that the query is, or nil
+	cte      *names // the CTE of the query, or nil
 }
 
-// carry gives a derived table the columns that its query selects, which may be listed with
-// other names. Beside a star it is not known which name is whose.
+// carry gives a derived table the columns that its query selects, under the listed names if there
+// are any. With a star among them, the names of the columns are unknown.
 func (b *builder) carry(r *reference, q *sqlparse.Query, listed []sqlparse.Ident, cte *names) {
 	s := b.only(q)
 	if s == nil {
@@ -60,8 +60,8 @@ func (b *builder) carryAll(r *reference, s *scope, star sqlparse.Name, cte *name
 	}
 }
 
-// carryOne gives a derived table one column, which has the values of another one if it is
-// carried. Of two columns with one name nothing is known.
+// carryOne gives a derived table one column. If the column is carried, it has the values of another
+// one. If two columns have one name, nothing is known of either.
 func (k *knowledge) carryOne(r *reference, name string, from column, isCarried bool, cte *names) {
 	if _, twice := r.schema.Columns[name]; twice || !isCarried {
 		r.schema.Columns[name] = Column{}
@@ -70,8 +70,8 @@ func (k *knowledge) carryOne(r *reference, name string, from column, isCarried b
 		return
 	}
 	r.schema.Columns[name] = from.of.schema.Columns[from.name]
-	// All columns of a row that lead to a shard lead to one: those of another table may be
-	// of another row.
+	// All columns of a row that lead to a shard must lead to the same one. Columns of another table
+	// may belong to another row.
 	if l := from.of.lead(from.name); l != nil && (r.led == nil || r.led == from.of) {
 		r.led = from.of
 		as := *l
@@ -81,9 +81,9 @@ func (k *knowledge) carryOne(r *reference, name string, from column, isCarried b
 	k.carried = append(k.carried, carried{from, column{r, name}, r.query, cte})
 }
 
-// pass lets what is known of columns pass out of derived tables, and into those of which
-// each row depends on rows with one value of the column alone. A CTE that is read twice
-// takes nothing in, as its other reader may need more rows.
+// pass applies what is known of columns outside of derived tables, and inside of those derived
+// tables whose rows depend only on rows with one value of the column. It applies nothing inside of
+// a CTE that is read twice, because its other reader may need more rows.
 func (k *knowledge) pass() {
 	for _, c := range k.carried {
 		k.edges = append(k.edges, edge{c.from, c.to})
@@ -93,8 +93,8 @@ func (k *knowledge) pass() {
 	}
 }
 
-// selected returns the column that a query selects at a place, as far as a row of its
-// result depends on rows with that value alone.
+// selected returns the column that a query selects at an index, if each row of its result depends
+// only on rows with that value.
 func (k *knowledge) selected(q *sqlparse.Query, at int) (column, bool) {
 	s := k.only(q)
 	if s == nil {
@@ -108,9 +108,8 @@ func (k *knowledge) selected(q *sqlparse.Query, at int) (column, bool) {
 	return c, ok && k.each(q, c)
 }
 
-// each reports whether a row of the result of a query depends on rows with one value of
-// a column alone, which it selects: nothing there limits, and groups and windows are of
-// one value.
+// each reports whether each row of a query's result depends only on rows with one value of a
+// selected column: the query has no limit, and its groups and windows are of one value.
 func (k *knowledge) each(q *sqlparse.Query, c column) bool {
 	s := k.only(q)
 	if s == nil || s.ranks || q.Limit != nil {
@@ -132,13 +131,13 @@ func (k *knowledge) each(q *sqlparse.Query, c column) bool {
 	return core.Having == nil && !sums(core, q.OrderBy)
 }
 
-// sums reports whether a SELECT has an aggregate, or its order.
+// sums reports whether a SELECT or its order has an aggregate.
 func sums(core *sqlparse.Core, order []sqlparse.Order) bool {
 	return slices.ContainsFunc(core.Items, func(i sqlparse.Item) bool { return aggregated(i.Expr) }) ||
 		slices.ContainsFunc(order, func(o sqlparse.Order) bool { return aggregated(o.Expr) })
 }
 
-// keyed reports whether an expression is a sharding key, of which no row has NULL.
+// keyed reports whether an expression is a sharding key, which is never NULL.
 func (k *knowledge) keyed(s *scope, e sqlparse.Expr) bool {
 	col, ok := s.column(e)
 	for ok && col.of.query != nil && col.of.nullable == 0 {

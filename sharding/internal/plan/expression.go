@@ -15,8 +15,8 @@ func (b *builder) expressions(list []sqlparse.Expr, s *scope, seen *names) {
 	}
 }
 
-// expression finds the subqueries of an expression, and the columns that are
-// qualified with the name of a table.
+// expression finds the subqueries of an expression, and the columns that are qualified with the
+// name of a table.
 func (b *builder) expression(e sqlparse.Expr, s *scope, seen *names) {
 	b.steadily(e)
 	call, ok := e.(*sqlparse.Call)
@@ -25,7 +25,7 @@ func (b *builder) expression(e sqlparse.Expr, s *scope, seen *names) {
 	}
 	if ok && s.isOuters(call) {
 		b.ranks++
-		b.restless = "an aggregate in a subquery is that of the query around it; write it there"
+		b.restless = "an aggregate in a subquery belongs to the outer query; write it there"
 	}
 	if s != nil && quantified(e) {
 		s.quantified = true
@@ -38,7 +38,7 @@ func (b *builder) expression(e sqlparse.Expr, s *scope, seen *names) {
 		b.query(e.Query, s, seen)
 	default:
 		b.expressions(sqlparse.Operands(e), s, seen)
-		if sqlparse.As(e, sqlparse.Exists) != nil { // one row is as good as another
+		if sqlparse.As(e, sqlparse.Exists) != nil { // any row suffices
 			of := sqlparse.Operands(e)[0].(*sqlparse.Subquery).Query //nolint:forcetypeassert // EXISTS has a query
 			b.limits = slices.DeleteFunc(b.limits, func(l limit) bool { return l.query == of })
 		}
@@ -46,7 +46,7 @@ func (b *builder) expression(e sqlparse.Expr, s *scope, seen *names) {
 }
 
 // quantified reports whether an expression is ALL (SELECT …), ANY (SELECT …) or SOME (SELECT …),
-// which are no functions.
+// which the parser returns as calls.
 func quantified(e sqlparse.Expr) bool {
 	call, ok := e.(*sqlparse.Call)
 	if !ok || len(call.Args) != 1 || !quantifiers[nameOf(call)] {
@@ -58,8 +58,8 @@ func quantified(e sqlparse.Expr) bool {
 
 var quantifiers = words("all any some")
 
-// steady are functions whose value depends on their arguments alone, and on settings that
-// all databases share, such as the time zone.
+// steady lists the functions whose value depends only on their arguments and on settings that all
+// databases share, such as the time zone.
 var steady = words("abs ceil ceiling floor round truncate trunc mod sign power sqrt lower upper lcase ucase length char_length character_length octet_length " +
 	"trim ltrim rtrim substr substring left right replace concat concat_ws coalesce ifnull nullif if iif least greatest " +
 	"year month day hour minute second date_format from_unixtime json_extract instr locate lpad rpad hex unhex md5 sha1 sha2 bit_count cast convert values " +
@@ -70,11 +70,11 @@ var steady = words("abs ceil ceiling floor round truncate trunc mod sign power s
 	"date_trunc date_part to_char to_date to_number split_part btrim initcap starts_with strpos position translate regexp_replace " +
 	"jsonb_extract_path jsonb_extract_path_text jsonb_typeof jsonb_array_length cardinality array_length encode decode sha256")
 
-// timeFunctions are functions that read the clock without arguments, and those of SQLite
-// for the text now.
+// timeFunctions lists the functions that read the clock without arguments, and those of SQLite that
+// read it for the text 'now'.
 var timeFunctions = words("date time datetime julianday unixepoch strftime unix_timestamp")
 
-// clockNames are functions without a value of their own that are no aggregates.
+// clockNames lists the functions that are written like columns and are not aggregates.
 var clockNames = words("now sysdate curdate curtime current_date current_time current_timestamp localtime localtimestamp utc_date utc_time utc_timestamp rand random uuid")
 
 func words(list string) map[string]bool {
@@ -85,18 +85,17 @@ func words(list string) map[string]bool {
 	return all
 }
 
-// variance is what may have another value in one database than in another.
+// variance records values that may differ between databases.
 type variance struct {
 	text     string   // of the statement
 	postgres bool     // in which @ is a part of operators
-	restless string   // why values of it may differ, whatever its conditions are
-	ranks    int      // how many variables and unknown functions there are in it
+	restless string   // why its values may differ, whatever its conditions are
+	ranks    int      // the number of variables and unknown functions in it
 	windows  []window // the window functions in it
 	times    []int    // parameters for which functions of SQLite may read the clock
 }
 
-// steadily notes the first function or variable whose value may differ from one
-// database to another.
+// steadily records the first function or variable whose value may differ between databases.
 func (v *variance) steadily(e sqlparse.Expr) {
 	why := v.unsteady(e)
 	if v.restless == "" {
@@ -111,24 +110,24 @@ func (v *variance) unsteady(e sqlparse.Expr) string {
 		switch {
 		case e.Over && ranking[name], quantified(e):
 		case quantifiers[name] && len(e.Args) == 1: // of an array
-		case name == "last_insert_id" && len(e.Args) == 1: // it tells the value, and returns it
+		case name == "last_insert_id" && len(e.Args) == 1: // it stores its argument, and returns it
 		case !steady[name] && !clockNames[name] && !timeFunctions[name] && aggregates[name] == 0:
 			v.ranks++
-			return name + " may be an aggregate, or have another value wherever it is computed; add a condition on the sharding key, or compute it before and give it as an argument"
+			return name + " may be an aggregate, or have another value in each database; add a condition on the sharding key, or compute it first and pass it as an argument"
 		case clockNames[name], timeFunctions[name] && v.readsClock(e):
-			return name + " may have another value wherever it is computed; compute it before, and give it as an argument"
+			return name + " may have another value in each database; compute it first, and pass it as an argument"
 		}
 	case *sqlparse.Operation:
 		if e.Op == sqlparse.Opaque && !v.postgres && strings.Contains(e.Of(v.text), "@") {
 			v.ranks++
-			return "a variable has another value on each connection; give the value as an argument"
+			return "a variable may have another value on each connection; pass the value as an argument"
 		}
 	}
 	return ""
 }
 
-// readsClock reports whether one of these functions reads the clock. Whether it does so for
-// a parameter is known with the argument.
+// readsClock reports whether a call of one of these functions reads the clock. For a parameter that
+// depends on the argument.
 func (v *variance) readsClock(e *sqlparse.Call) bool {
 	for _, arg := range e.Args {
 		switch arg := bare(arg).(type) {
@@ -148,14 +147,14 @@ func (p *binding) timeless(as error) error {
 	for _, i := range p.clocks {
 		v, err := plain(operand{param: i}.value(p.args))
 		if text, ok := v.(string); err == nil && ok && strings.EqualFold(text, "now") {
-			return p.refusal(p.refs[0].label(), as, "each database would read its own clock for 'now'; give the time as an argument")
+			return p.refusal(p.refs[0].label(), as, "each database would read its own clock for 'now'; pass the time as an argument")
 		}
 	}
 	return nil
 }
 
-// isOuters reports whether an aggregate in a subquery is over rows of a query around it:
-// all of its columns are of there.
+// isOuters reports whether an aggregate in a subquery belongs to an outer query: all of its columns
+// are columns of that query.
 func (s *scope) isOuters(call *sqlparse.Call) bool {
 	if s == nil || s.outer == nil || !aggregated(call) {
 		return false
@@ -164,7 +163,7 @@ func (s *scope) isOuters(call *sqlparse.Call) bool {
 	return len(columns) > 0 && !slices.ContainsFunc(columns, func(c column) bool { return slices.Contains(s.refs, c.of) })
 }
 
-// columnsOf adds the columns of an expression that are known.
+// columnsOf appends the known columns of an expression.
 func (s *scope) columnsOf(e sqlparse.Expr, found []column) []column {
 	if e == nil {
 		return found
@@ -178,20 +177,20 @@ func (s *scope) columnsOf(e sqlparse.Expr, found []column) []column {
 	return found
 }
 
-// window is a window function, and the scope over whose rows it is.
+// window is a window function, and the scope whose rows it reads.
 type window struct {
 	call *sqlparse.Call
 	of   *scope
 }
 
-// ranking are the window functions whose values depend on the rows of their partition
-// alone, counting those of them that count rows.
+// ranking lists the window functions whose values depend only on the rows of their partition;
+// counting lists those of them that count rows.
 var (
 	ranking  = words("row_number rank dense_rank percent_rank cume_dist ntile lag lead first_value last_value nth_value count sum avg min max")
 	counting = words("row_number rank dense_rank ntile count")
 )
 
-// window takes in a window function.
+// window records a window function.
 func (v *variance) window(call *sqlparse.Call, s *scope) {
 	v.windows = append(v.windows, window{call, s})
 	if s != nil {
@@ -199,19 +198,19 @@ func (v *variance) window(call *sqlparse.Call, s *scope) {
 	}
 }
 
-// differs returns why several databases may make different values of something in the
-// statement, or "".
+// differs returns why several databases may compute different values for a part of the statement,
+// or "".
 func (b *builder) differs() string {
 	switch {
 	case b.restless != "":
 		return b.restless
 	case slices.ContainsFunc(b.windows, func(w window) bool { return !b.partitioned(w) }):
-		return "a window function sees the rows of one database only; add PARTITION BY with the sharding key to it, or a condition on the sharding key to the query, or compute it before and give it as an argument"
+		return "a window function sees the rows of one database only; add PARTITION BY with the sharding key to it, or a condition on the sharding key to the query, or compute it first and pass it as an argument"
 	}
 	return ""
 }
 
-// partitioned reports whether each partition lies in one shard.
+// partitioned reports whether each partition is on one shard.
 func (b *builder) partitioned(w window) bool {
 	return w.of != nil && !w.call.Odd && slices.ContainsFunc(w.call.Window[:w.call.Partition], func(e sqlparse.Expr) bool {
 		c, ok := w.of.column(e)

@@ -12,7 +12,7 @@ import (
 	"github.com/shardid/shardid/sharding/internal/merge"
 )
 
-// functions tells how the results of functions and operators compare.
+// functions determines how the results of functions and operators compare.
 type functions struct{ *comparer }
 
 // call returns how the results of a function compare.
@@ -33,7 +33,7 @@ func (c functions) call(call *sqlparse.Call) Value {
 		return c.formatted(call)
 	case joins[name] && c.dialect.Engine == merge.PostgreSQL:
 		return c.joined(call, call.Args)
-	case digests[name]: // of digits and letters of one case, which each collation has in one order
+	case digests[name]: // digits and letters of one case, which every collation sorts alike
 		return Value{Type: merge.Type{Kind: merge.Bytes}}
 	case integers[name], name == "crc32" && c.dialect.Engine == merge.MySQL:
 		return whole
@@ -91,7 +91,7 @@ func (c functions) rounded(call *sqlparse.Call) Value {
 	return v
 }
 
-// inPlaces are formats of TO_CHAR that make digits in fixed places, as those of [fixed] are.
+// inPlaces matches the formats of TO_CHAR that write digits at fixed positions; see [fixed].
 var inPlaces = regexp.MustCompile(`^((I?YYYY|MM|DDD?|HH24|HH12|HH|MI|SS|MS|US|IW|WW|Q)[-/.: ]?)+$`)
 
 // formatted returns how the results of TO_CHAR of PostgreSQL compare.
@@ -104,8 +104,8 @@ func (c functions) formatted(call *sqlparse.Call) Value {
 	return v
 }
 
-// fixed reports whether an expression is a format of DATE_FORMAT that makes digits in
-// fixed places: such texts compare by their bytes, whatever the collation is.
+// fixed reports whether an expression is a format of DATE_FORMAT that writes digits at fixed
+// positions: such texts compare by their bytes, whatever the collation is.
 func fixed(e sqlparse.Expr) bool {
 	format, ok := e.(*sqlparse.Literal)
 	if !ok || format.Kind != sqlparse.Text {
@@ -121,8 +121,8 @@ func fixed(e sqlparse.Expr) bool {
 	return len(parts) > 1 && strings.Trim(strings.Join(parts, ""), "-/.: ") == "" && !strings.HasSuffix(format.Value, " ")
 }
 
-// joined returns how texts of PostgreSQL compare that are made of others. A database's own
-// collation is deterministic: texts are equal when their bytes are.
+// joined returns how texts of PostgreSQL compare that are made of other values. The default
+// collation of a database is deterministic: texts are equal if their bytes are.
 func (c functions) joined(e sqlparse.Expr, of []sqlparse.Expr) Value {
 	texts, order := 0, ""
 	for _, one := range of {
@@ -143,7 +143,7 @@ func (c functions) joined(e sqlparse.Expr, of []sqlparse.Expr) Value {
 	return Value{Type: merge.Type{Kind: merge.Bytes}, Texts: true, Unordered: order}
 }
 
-// opaque returns how the values compare of -x, and those of texts of PostgreSQL with || between
+// opaque returns how the values of -x compare, and on PostgreSQL those of texts with || between
 // them.
 func (c functions) opaque(e *sqlparse.Operation) Value {
 	if of := negated(e, c.statement.Text); of != nil {
@@ -166,7 +166,7 @@ func negated(e sqlparse.Expr, text string) sqlparse.Expr {
 	return o.Operands[0]
 }
 
-// between returns what an expression has before, between and behind its operands.
+// between returns the text of an expression without its operands.
 func between(e sqlparse.Expr, text string) string {
 	var parts strings.Builder
 	from := e.Bytes().From
@@ -177,8 +177,8 @@ func between(e sqlparse.Expr, text string) string {
 	return parts.String() + text[from:e.Bytes().To]
 }
 
-// resultOf returns how the results of a function of one value compare, which may take more
-// arguments, or nothing.
+// resultOf returns how the results of a function of one value compare, which may have more
+// arguments. It returns the zero Value if that is unknown.
 func resultOf(name string, v Value, more []sqlparse.Expr) Value {
 	time := v.Type.Kind == merge.Time
 	if parts[name] && v.isText() && !slices.ContainsFunc(more, computed) {
@@ -207,26 +207,27 @@ func resultOf(name string, v Value, more []sqlparse.Expr) Value {
 	return Value{}
 }
 
-// odd reports whether a call is written otherwise than f(x, …).
+// odd reports whether a call has another form than f(x, …).
 func odd(call *sqlparse.Call) bool {
 	return call.Odd || call.Distinct || call.Star || len(call.Args) == 0
 }
 
 var (
 	folds = words("lower upper lcase ucase") // their results have the collation of the column
-	// The results of parts, too, and on MySQL and MariaDB these are no longer than its texts.
+	// The results of parts have it, too, and on MySQL and MariaDB they are no longer than its
+	// texts.
 	parts = words("trim ltrim rtrim left right substr substring")
-	// The results of clocks are integers, of times.
+	// The arguments of clocks are times, and their results are integers.
 	clocks = words("year month day hour minute second quarter dayofmonth dayofweek dayofyear weekday weekofyear yearweek")
 	rounds = words("round truncate trunc floor ceil ceiling")
-	// joins make texts of PostgreSQL of others.
+	// joins are the functions of PostgreSQL that make a text of other values.
 	joins   = words("concat concat_ws replace initcap lpad rpad reverse translate regexp_replace split_part md5")
 	digests = words("hex md5 sha1 sha2") // of MySQL and MariaDB
-	// The results of integers are integers whatever their arguments are.
+	// The results of integers are integers, whatever their arguments are.
 	integers = words("length char_length character_length octet_length bit_length instr locate strpos ascii field find_in_set strcmp datediff to_days timestampdiff")
 )
 
-// results returns what CASE may return, nothing where that is not certain.
+// results returns the possible results of CASE, none if that is uncertain.
 func (c functions) results(e *sqlparse.Operation) (all []sqlparse.Expr) {
 	branches := e.Operands
 	switch before := c.statement.Text[e.From+len("case") : branches[0].Bytes().From]; {
@@ -244,9 +245,9 @@ func (c functions) results(e *sqlparse.Operation) (all []sqlparse.Expr) {
 	return all
 }
 
-// oneOf returns how values compare each of which is that of one of several expressions.
-// A text that is written gets the collation of a column beside it; and PostgreSQL makes of
-// a parameter what the values beside it are.
+// oneOf returns how values compare each of which is the value of one of several expressions. A
+// literal text gets the collation of a column beside it. PostgreSQL gives a parameter the type of
+// the values beside it.
 func (c functions) oneOf(e sqlparse.Expr, list []sqlparse.Expr) (of Value) {
 	text := false
 	var given []int

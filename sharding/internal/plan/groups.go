@@ -11,24 +11,24 @@ import (
 	"github.com/shardid/shardid/sharding/internal/merge"
 )
 
-// grouping is how the groups of several shards become those of one table. Each shard
-// returns its own groups, without HAVING, ORDER BY and LIMIT, and besides what is
-// selected the keys of the groups and the aggregates that HAVING and ORDER BY name.
+// grouping says how the groups of several shards are combined into those of one table. Each shard
+// returns its own groups, without HAVING, ORDER BY and LIMIT. In addition to the selected columns
+// it returns the keys of the groups and the aggregates of HAVING and ORDER BY.
 type grouping struct {
-	Group                     // but for its Args; Keys are the first hidden columns
+	Group                     // without its Args; Keys are the first hidden columns
 	by        []sqlparse.Expr // GROUP BY
-	keys      []Value         // how these compare
+	keys      []Value         // how the expressions of by compare
 	values    []Value         // how Columns compare
 	params    []int           // the arguments of Made and Having
-	split     []string        // what a shard groups by besides, for COUNT(DISTINCT)
+	split     []string        // what a shard also groups by, for COUNT(DISTINCT)
 	zero      bool            // there is COALESCE or IFNULL
-	quotients int             // how many divisions are computed
+	quotients int             // the number of computed divisions
 }
 
-// grouper makes a grouping.
+// grouper creates a grouping.
 type grouper struct{ *combiner }
 
-// grouped takes in GROUP BY, HAVING, and the order of groups.
+// grouped records GROUP BY, HAVING, and the order of groups.
 func (c grouper) grouped() {
 	g := &grouping{Group: Group{Shown: len(c.core.Items), Made: map[int]merge.Expr{}, Dialect: c.dialect}}
 	c.of.group = g
@@ -45,7 +45,7 @@ func (c grouper) grouped() {
 	for i, item := range c.core.Items {
 		c.groupItem(item.Expr, i)
 	}
-	for i, item := range c.core.Items { // what is computed may need columns behind these
+	for i, item := range c.core.Items { // computed columns may need further columns
 		if aggregated(item.Expr) && combined(item.Expr) == 0 {
 			c.compute(i, item.Expr)
 			c.of.edits = append(c.of.edits, sparing(item, item.Expr.Bytes().Of(c.statement.Text), c.dialect)...)
@@ -54,13 +54,14 @@ func (c grouper) grouped() {
 	c.having()
 	c.sortGroups()
 	c.regroup()
-	if g.zero && len(g.split) > 0 && len(g.keys) == 0 { // of no rows the shards return none, and no 0.00
-		c.refuse("COALESCE of aggregates beside COUNT(DISTINCT) is not combined without GROUP BY; select one of them")
+	if g.zero && len(g.split) > 0 && len(g.keys) == 0 { // without rows the shards return no group, and so no 0.00
+		c.refuse("COALESCE of aggregates with COUNT(DISTINCT) is not combined without GROUP BY; select only one of them")
 	}
 }
 
-// regroup makes a shard group by what is counted with DISTINCT as well, and leaves HAVING and
-// what follows to the combined groups, as it knows a part of each.
+// regroup makes a shard also group by the expressions of COUNT(DISTINCT). It removes HAVING and the
+// following clauses, which are applied to the combined groups, because a shard has only a part of
+// each group.
 func (c grouper) regroup() {
 	by, end, word := c.core.GroupBy, c.query.After, " GROUP BY "
 	if len(by) > 0 {
@@ -75,16 +76,16 @@ func (c grouper) regroup() {
 	c.of.edits = append(c.of.edits, edit{Span: sqlparse.Span{From: c.query.After, To: c.query.To}})
 }
 
-// compute makes an expression the value of a column of a combined group, in which one of
-// the shards' values is.
+// compute replaces the value of a combined group's column, which has one of the shards' values, by
+// an expression.
 func (c grouper) compute(at int, e sqlparse.Expr) {
 	made, kind := calculator{c}.number(e)
 	c.of.group.Made[at], c.of.group.values[at].Type.Kind = made, kind
 }
 
-// spared returns an expression as a shard computes it for the type of its values, as they
-// are computed of others: not at all on PostgreSQL, which would refuse to divide by a sum
-// of its own that is 0 where that of all shards is not.
+// spared returns the expression that a shard computes only for the type of its values, because the
+// values are computed from other columns. On PostgreSQL the shard does not compute it at all,
+// because its own divisor may be 0 although the combined one is not.
 func spared(text string, e sqlparse.Expr, d merge.Dialect) string {
 	if d.Engine == merge.PostgreSQL && divides(e) {
 		return "CASE WHEN FALSE THEN " + text + " END"
@@ -92,8 +93,7 @@ func spared(text string, e sqlparse.Expr, d merge.Dialect) string {
 	return text
 }
 
-// sparing puts that in the place of what is selected. Its column keeps the name that the
-// database would give it.
+// sparing replaces a selected expression by its spared form. The column keeps its name.
 func sparing(item sqlparse.Item, text string, d merge.Dialect) []edit {
 	e := sqlparse.Span{From: item.Expr.Bytes().From, To: item.Expr.Bytes().To}
 	with := spared(text, item.Expr, d)
@@ -111,13 +111,13 @@ func sparing(item sqlparse.Item, text string, d merge.Dialect) []edit {
 	return all
 }
 
-// divides reports whether there is a quotient in an expression.
+// divides reports whether an expression contains a quotient.
 func divides(e sqlparse.Expr) bool {
 	return sqlparse.As(e, sqlparse.Div) != nil || slices.ContainsFunc(sqlparse.Operands(e), divides)
 }
 
-// hide selects besides what is made of an expression, with its parameters, and returns its
-// place among the hidden ones.
+// hide selects an additional expression that is made from another one, with its parameters, and
+// returns its index among the hidden columns.
 func (c *combiner) hide(text string, of sqlparse.Expr) int {
 	at := c.core.ItemsEnd
 	params := parameters{c.statement}
@@ -139,13 +139,13 @@ func (c *combiner) hide(text string, of sqlparse.Expr) int {
 
 func hiddenAs(text string, at int) string { return text + " AS shardid_" + strconv.Itoa(at+1) }
 
-// groupItem takes in a selected column: an aggregate, or one of GROUP BY.
+// groupItem records a selected column: an aggregate, or an expression of GROUP BY.
 func (c grouper) groupItem(e sqlparse.Expr, at int) {
 	a, v := merge.Aggregate{Function: merge.First, Column: at}, Value{}
 	switch key := c.by(e); {
 	case combined(e) != 0:
 		a, v = c.partial(e, at)
-	case aggregated(e): // computed
+	case aggregated(e): // computed from aggregates
 	case key >= 0:
 		v = c.of.group.keys[key]
 	case !computed(e): // the same on every shard
@@ -160,27 +160,27 @@ func (g *grouping) add(a merge.Aggregate, v Value) int {
 	return len(g.Columns) - 1
 }
 
-// told returns how the values of an expression are told apart by GROUP BY.
+// told returns how GROUP BY distinguishes the values of an expression.
 func (c *combiner) told(e sqlparse.Expr) Value {
 	v := c.value(e)
 	if _, column := c.columnOf(e); !column && v.Type.Kind == merge.Decimal && c.dialect.Engine == merge.MySQL {
-		c.refuse("MariaDB may take NULL for 0 in GROUP BY of decimals that are computed; group by a column")
+		c.refuse("MariaDB may treat NULL as 0 in GROUP BY of computed decimals; group by a column")
 	}
 	return v.untruncated()
 }
 
-// key returns what a shard selects to tell groups apart: of what is no column the
-// least, as servers take few expressions for functions of a group, and as equal texts
-// have several weights, without their padding.
+// key returns the expression that a shard selects to distinguish groups. For anything but a column
+// it is the minimum, because servers recognise few expressions as functions of a group, and because
+// equal texts have several weights without their padding.
 func (c *combiner) key(v Value, e sqlparse.Expr) string {
 	selected := v.selected(c.text(e))
-	if _, ok := c.scope.column(e); ok && v.As == Plain || aggregated(e) || c.dialect.Engine == merge.PostgreSQL { // which knows an expression of GROUP BY again
+	if _, ok := c.scope.column(e); ok && v.As == Plain || aggregated(e) || c.dialect.Engine == merge.PostgreSQL { // PostgreSQL recognises an expression of GROUP BY
 		return selected
 	}
 	return "MIN(" + selected + ")"
 }
 
-// by returns which of GROUP BY an expression is, the same column or the same words, -1 for
+// by returns the index in GROUP BY of an expression, by the same column or the same text, -1 for
 // none.
 func (c grouper) by(e sqlparse.Expr) int {
 	wanted, isColumn := c.scope.column(e)
@@ -190,8 +190,8 @@ func (c grouper) by(e sqlparse.Expr) int {
 	})
 }
 
-// column returns the place of an expression among the columns of a combined group:
-// one that is selected, or one that is added.
+// column returns the index of an expression among the columns of a combined group: of a selected
+// column, or of an added one.
 func (c grouper) column(e sqlparse.Expr) int {
 	e = bare(e)
 	c.unambiguous(e)
@@ -201,7 +201,7 @@ func (c grouper) column(e sqlparse.Expr) int {
 			if v := g.values[i]; v.As == Plain && v.Type.Collation == merge.Binary && (v.Type.Kind != merge.Stored || aggregated(item.Expr)) {
 				return i
 			}
-			e = item.Expr // what is selected is not what compares, or the driver may make a time of it
+			e = item.Expr // the selected form is not compared, or the driver may convert it to a time
 		}
 	}
 	switch key := c.by(e); {
@@ -224,7 +224,7 @@ func (c grouper) column(e sqlparse.Expr) int {
 
 func inside(inner, outer sqlparse.Span) bool { return inner.From >= outer.From && inner.To <= outer.To }
 
-// sortGroups takes in ORDER BY and LIMIT of groups.
+// sortGroups records ORDER BY and LIMIT of groups.
 func (c grouper) sortGroups() {
 	c.countable()
 	for _, o := range c.query.OrderBy {
@@ -235,8 +235,8 @@ func (c grouper) sortGroups() {
 	}
 }
 
-// nullsFirst reports whether NULLs come before all others: they are the least on
-// MySQL, MariaDB and SQLite, and the greatest on PostgreSQL.
+// nullsFirst reports whether NULLs sort before all other values: they are the least on MySQL,
+// MariaDB and SQLite, and the greatest on PostgreSQL.
 func nullsFirst(o sqlparse.Order, d merge.Dialect) bool {
 	if o.Nulls != sqlparse.NullsDefault {
 		return o.Nulls == sqlparse.NullsFirst
@@ -244,16 +244,16 @@ func nullsFirst(o sqlparse.Order, d merge.Dialect) bool {
 	return o.Descending == (d.Engine == merge.PostgreSQL)
 }
 
-// aggregates are the functions of groups, and how their partial results are combined. An
-// average is computed of a sum and a count.
+// aggregates maps the aggregate functions to the combination of their partial results. An average
+// is computed from a sum and a count.
 var aggregates = map[string]merge.Function{"count": merge.Count, "sum": merge.Sum, "avg": average, "min": merge.Min, "max": merge.Max}
 
 const average merge.Function = 100
 
 func nameOf(call *sqlparse.Call) string { return strings.ToLower(call.Name.Parts[0].Name) }
 
-// aggregated reports whether an expression has an aggregate in it. Those of
-// subqueries are their own.
+// aggregated reports whether an expression contains an aggregate. Aggregates in subqueries do not
+// count.
 func aggregated(e sqlparse.Expr) bool {
 	if call, ok := e.(*sqlparse.Call); ok && aggregates[nameOf(call)] != 0 && !call.Over {
 		return len(call.Args) <= 1 || call.Distinct || call.Odd // MAX(a, b) of SQLite is none
@@ -261,8 +261,8 @@ func aggregated(e sqlparse.Expr) bool {
 	return slices.ContainsFunc(sqlparse.Operands(e), aggregated)
 }
 
-// combined returns how the partial results of an expression are combined, if it is an
-// aggregate by itself, else 0.
+// combined returns how the partial results of an expression are combined if it is an aggregate by
+// itself, otherwise 0.
 func combined(e sqlparse.Expr) merge.Function {
 	call, ok := bare(e).(*sqlparse.Call)
 	if !ok || aggregates[nameOf(call)] == average || !aggregated(call) {
@@ -271,9 +271,9 @@ func combined(e sqlparse.Expr) merge.Function {
 	return aggregates[nameOf(call)]
 }
 
-// partial returns how the partial results of an aggregate are combined, and how the
-// results compare. at is its place among the selected columns, or -1. What it needs
-// besides is in hidden columns.
+// partial returns how the partial results of an aggregate are combined, and how the results
+// compare. at is its index among the selected columns, or -1. Further values that it needs are in
+// hidden columns.
 func (c grouper) partial(e sqlparse.Expr, at int) (merge.Aggregate, Value) {
 	call := bare(e).(*sqlparse.Call) //nolint:forcetypeassert // it is an aggregate
 	function := aggregates[nameOf(call)]
@@ -292,8 +292,8 @@ func (c grouper) partial(e sqlparse.Expr, at int) (merge.Aggregate, Value) {
 	return c.extreme(call, function, at)
 }
 
-// place returns the column of the shards' rows that has an expression: the selected
-// one, or a hidden one.
+// place returns the column of the shards' rows that has an expression: the selected one, or a
+// hidden one.
 func (c grouper) place(e sqlparse.Expr, at int) int {
 	if at >= 0 {
 		return at
@@ -301,7 +301,7 @@ func (c grouper) place(e sqlparse.Expr, at int) int {
 	return c.beside(c.text(e))
 }
 
-// beside selects an expression besides, once, and returns its column.
+// beside adds an expression to the selected ones, once, and returns its column.
 func (c grouper) beside(text string) int {
 	for i, hidden := range c.hidden[c.core.ItemsEnd] {
 		if hidden == hiddenAs(text, i) {
@@ -326,8 +326,8 @@ func (c grouper) extreme(call *sqlparse.Call, function merge.Function, at int) (
 	return a, v
 }
 
-// counted counts distinct values: of the sharding key those of each shard, as no
-// two shards have the same; of others the shards return each value once, by grouping
+// counted counts distinct values. Of the sharding key it adds the counts of the shards, because no
+// two shards have the same value. Of other columns each shard returns each value once, by grouping
 // by it as well.
 func (c grouper) counted(call *sqlparse.Call, at int) (merge.Aggregate, Value) {
 	a, g := merge.Aggregate{Function: merge.Count}, c.of.group
@@ -352,7 +352,7 @@ func apart(col column) bool {
 	return l != nil && l.always && (l.holds == Integers || l.holds == Bytes)
 }
 
-// distincts returns how many aggregates there are with DISTINCT.
+// distincts returns the number of aggregates with DISTINCT.
 func (c grouper) distincts() (n int) {
 	var count func(e sqlparse.Expr)
 	count = func(e sqlparse.Expr) {

@@ -11,7 +11,7 @@ import (
 	"github.com/shardid/shardid/sharding/internal/merge"
 )
 
-// having takes in HAVING: conditions about numbers.
+// having records HAVING, whose conditions must be about numbers.
 func (c grouper) having() {
 	having, g := c.core.Having, c.of.group
 	switch {
@@ -22,25 +22,25 @@ func (c grouper) having() {
 	case parameters{c.statement}.named() && c.hasParams(having):
 		c.refuse("named parameters are not combined with HAVING; write ? for each")
 	case c.dialect.Engine == merge.PostgreSQL && c.namesAlias(having):
-		c.refuse("HAVING of PostgreSQL knows no alias; write what it stands for")
+		c.refuse("HAVING of PostgreSQL accepts no alias; write the expression")
 	}
 	before := g.quotients
 	g.Having = calculator{c}.condition(having)
 	if g.quotients > before && c.dialect.Engine == merge.MySQL && !c.dialect.Division.Rounds {
-		c.refuse("with how many digits MariaDB compares an AVG or a quotient in HAVING is not known; compare a SUM with a multiple of the COUNT" + addKey)
+		c.refuse("it is not known with how many digits MariaDB compares an AVG or a quotient in HAVING; compare a SUM with a multiple of the COUNT" + addKey)
 	}
 }
 
-// namesAlias reports whether there is an alias of the select list in an expression.
+// namesAlias reports whether an expression contains an alias of the select list.
 func (c grouper) namesAlias(e sqlparse.Expr) bool {
 	_, known := c.scope.column(e)
 	return !known && slices.ContainsFunc(c.core.Items, func(i sqlparse.Item) bool { return isAlias(i, e) }) || slices.ContainsFunc(sqlparse.Operands(e), c.namesAlias)
 }
 
-// calculator makes expressions over combined groups.
+// calculator creates expressions over combined groups.
 type calculator struct{ grouper }
 
-// onlyNumbers refuses what is no number.
+// onlyNumbers refuses an expression that is not a number.
 func (c calculator) onlyNumbers() (merge.Expr, merge.Kind) {
 	c.refuse("in HAVING only comparisons of numbers are combined; put the condition into WHERE if it is about a column of GROUP BY")
 	return nil, 0
@@ -63,7 +63,7 @@ func (c calculator) condition(e sqlparse.Expr) (made merge.Expr) {
 	return made
 }
 
-// logic is conditions with AND or OR between them, or the contrary of one.
+// logic returns conditions joined by AND or OR, or the negation of one.
 func (c calculator) logic(o *sqlparse.Operation) merge.Expr {
 	parts := make([]merge.Expr, len(o.Operands))
 	for i, operand := range o.Operands {
@@ -85,7 +85,7 @@ var comparisons = map[sqlparse.Operator]string{
 	sqlparse.Equal: "=", sqlparse.NotEqual: "<>", sqlparse.Less: "<", sqlparse.LessEqual: "<=", sqlparse.Greater: ">", sqlparse.GreaterEqual: ">=",
 }
 
-// comparison compares numbers, without the NOT of an operation.
+// comparison returns a comparison of numbers, without the NOT of the operation.
 func (c calculator) comparison(o *sqlparse.Operation) merge.Expr {
 	op := comparisons[o.Op]
 	if op == "" && o.Op != sqlparse.IsNull && o.Op != sqlparse.Between {
@@ -105,8 +105,8 @@ func (c calculator) comparison(o *sqlparse.Operation) merge.Expr {
 	return merge.Comparison(c.dialect, op, parts[0], parts[1])
 }
 
-// number returns an expression over aggregates, groups and numbers, and how its values
-// compare. On SQLite that is known with each value.
+// number returns an expression over aggregates, groups and numbers, and its kind. On SQLite each
+// value has its own kind.
 func (c calculator) number(e sqlparse.Expr) (merge.Expr, merge.Kind) {
 	switch e := bare(e).(type) {
 	case *sqlparse.Literal:
@@ -137,7 +137,7 @@ func (c calculator) number(e sqlparse.Expr) (merge.Expr, merge.Kind) {
 	return c.operand(e)
 }
 
-// exact is how numbers compare that are no floats.
+// exact returns the kind of numbers that are not floats.
 func (c calculator) exact() merge.Kind {
 	if c.dialect.Engine == merge.SQLite {
 		return merge.Stored
@@ -145,7 +145,7 @@ func (c calculator) exact() merge.Kind {
 	return merge.Decimal
 }
 
-// wider is how numbers compare some of which are of the one kind and some of the other.
+// wider returns the kind of numbers of which some have the one kind and some the other.
 func (c calculator) wider(a, b merge.Kind) merge.Kind {
 	if c.dialect.Engine != merge.SQLite && (a == merge.Float || b == merge.Float) {
 		return merge.Float
@@ -153,7 +153,7 @@ func (c calculator) wider(a, b merge.Kind) merge.Kind {
 	return c.exact()
 }
 
-// operand is an aggregate, or what the groups are made by.
+// operand returns an aggregate, or an expression of GROUP BY.
 func (c calculator) operand(e sqlparse.Expr) (merge.Expr, merge.Kind) {
 	if aggregated(e) && combined(e) == 0 {
 		c.refuse(c.text(e) + " is not combined: only + - * /, ROUND, COALESCE, IFNULL and NULLIF are, of COUNT, SUM, AVG, MIN and MAX" + addKey)
@@ -194,7 +194,7 @@ func (c calculator) operation(e *sqlparse.Operation) (made merge.Expr, kind merg
 		c.of.group.quotients++
 	}
 	if c.dialect.Engine == merge.MySQL && averages(e) {
-		c.refuse("with how many digits servers go on with an AVG depends on how they sort; write SUM(x) / COUNT(x)" + addKey)
+		c.refuse("the digits of an AVG in an expression depend on how a server sorts; write SUM(x) / COUNT(x)" + addKey)
 	}
 	made, kind = c.number(e.Operands[0])
 	for _, operand := range e.Operands[1:] {
@@ -204,7 +204,7 @@ func (c calculator) operation(e *sqlparse.Operation) (made merge.Expr, kind merg
 	return made, kind
 }
 
-// minus is -x, which SQLite computes as 0 - x.
+// minus returns -x, which SQLite computes as 0 - x.
 func (c calculator) minus(of sqlparse.Expr) (merge.Expr, merge.Kind) {
 	made, kind := c.number(of)
 	if c.dialect.Engine == merge.SQLite {
@@ -213,13 +213,13 @@ func (c calculator) minus(of sqlparse.Expr) (merge.Expr, merge.Kind) {
 	return merge.Arithmetic(c.dialect, '*', merge.Constant(int64(-1), merge.Integer), made), kind
 }
 
-// averages reports whether there is an AVG in an expression.
+// averages reports whether an expression contains an AVG.
 func averages(e sqlparse.Expr) bool {
 	call, ok := e.(*sqlparse.Call)
 	return ok && aggregates[nameOf(call)] == average || slices.ContainsFunc(sqlparse.Operands(e), averages)
 }
 
-// average is the sum of all shards divided by their count.
+// average returns the sum of all shards divided by their count.
 func (c calculator) average(e *sqlparse.Call) (merge.Expr, merge.Kind) {
 	of := c.text(e.Args[0])
 	c.value(e.Args[0])
@@ -229,15 +229,15 @@ func (c calculator) average(e *sqlparse.Call) (merge.Expr, merge.Kind) {
 	kind := averaged(v.Type.Kind)
 	sum := merge.Column(g.add(merge.Aggregate{Function: merge.Sum, Kind: v.Type.Kind, Column: c.beside("SUM(" + of + ")")}, v), kind)
 	count := merge.Column(g.add(merge.Aggregate{Function: merge.Count, Column: c.beside("COUNT(" + of + ")")}, v), merge.Integer)
-	if c.dialect.Engine == merge.SQLite { // an average is a float there
+	if c.dialect.Engine == merge.SQLite { // an average is a float on SQLite
 		sum = merge.Arithmetic(c.dialect, '*', sum, merge.Constant(1.0, merge.Float))
 	}
 	exact := c.dialect
-	exact.Division.Rounds = false // MySQL rounds a quotient before it goes on, but no average
+	exact.Division.Rounds = false // MySQL rounds a quotient before further computation, but not an average
 	return merge.Arithmetic(exact, '/', sum, count), c.wider(v.Type.Kind, 0)
 }
 
-// call is ROUND, COALESCE, IFNULL or NULLIF.
+// call returns ROUND, COALESCE, IFNULL or NULLIF.
 func (c calculator) call(e *sqlparse.Call, name string) (merge.Expr, merge.Kind) {
 	if name == "round" {
 		return c.round(e)
@@ -262,7 +262,7 @@ func (c calculator) round(e *sqlparse.Call) (merge.Expr, merge.Kind) {
 		v, _ := constant(e.Args[1])
 		n, isNumber := v.literal.(int64)
 		if digits = n; !isNumber || n < 0 || n > 30 {
-			c.refuse("ROUND takes a number of digits from 0 to 30 to be combined")
+			c.refuse("ROUND is combined only with 0 to 30 digits")
 		}
 	default:
 		return c.onlyNumbers()

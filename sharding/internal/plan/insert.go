@@ -12,24 +12,24 @@ import (
 	"github.com/shardid/shardid/sharding"
 )
 
-// insertion is an INSERT of rows into a sharded table: where in a row the columns
-// stand that lead to slots.
+// insertion is an INSERT of rows into a sharded table, with the positions in a row of the columns
+// that lead to slots.
 type insertion struct {
 	of    *reference
 	input *sqlparse.Input
-	key   int // place of the sharding key
+	key   int // position of the sharding key
 	leads []place
 	seeks []seek
 }
 
-// place is where a column stands that leads to slots.
+// place is the position of a column that leads to slots.
 type place struct {
 	lead     *lead
 	at       int
-	numbered bool // the database numbers it where a row gives no value
+	numbered bool // the database numbers it if a row has no value for it
 }
 
-// place returns where a column stands in a row, -1 where the INSERT does not name it.
+// place returns the position of a column in a row, -1 if the INSERT does not name it.
 func (in *insertion) place(column string) int {
 	return slices.IndexFunc(in.input.Columns, func(c sqlparse.Ident) bool { return strings.EqualFold(c.Name, column) })
 }
@@ -46,7 +46,7 @@ func valueOf(row *sqlparse.Row, at int, args []any) (any, bool) {
 	return v.value(args), true
 }
 
-// inserter takes in what an INSERT into a sharded table does.
+// inserter records an INSERT into a sharded table.
 type inserter struct {
 	*builder
 	out *insertion
@@ -55,12 +55,12 @@ type inserter struct {
 // input walks over an INSERT or REPLACE.
 func (b *builder) input(in *sqlparse.Input) {
 	seen := b.with(in.With, nil, nil)
-	r := b.reference(&in.Table, nil) // no CTE can be written
+	r := b.reference(&in.Table, nil) // a CTE cannot be written
 	r.written, r.renamed = true, true
 	s := &scope{refs: []*reference{r}}
 	b.query(in.Query, nil, seen)
 	for i := range in.Rows {
-		if in.Rows[i].FirstParam == 0 || i == 0 { // others share these expressions
+		if in.Rows[i].FirstParam == 0 || i == 0 { // other rows share these expressions
 			b.expressions(in.Rows[i].Values, nil, seen)
 		}
 	}
@@ -85,10 +85,10 @@ func (b *builder) conflict(c sqlparse.Conflict, s *scope, seen *names) {
 		b.expression(set.Value, s, seen)
 		for _, name := range set.Columns {
 			b.rowid(s.refs[0], last(name))
-			// The row that is there is looked for, or meets the new one by its slot: it has
-			// the same.
+			// The existing row is found by a search, or it is on the new row's shard, because the
+			// two have the same slot.
 			if l := s.refs[0].lead(strings.ToLower(last(name))); l != nil && !keeps(set, s) && !renews(set, l.column) {
-				b.odd(l.table.Name, sharding.ErrKeyChange, "leave "+l.column+" out of what a conflict sets")
+				b.odd(l.table.Name, sharding.ErrKeyChange, "leave "+l.column+" out of the conflict's SET")
 			}
 			s.qualified(name)
 		}
@@ -96,8 +96,8 @@ func (b *builder) conflict(c sqlparse.Conflict, s *scope, seen *names) {
 	b.expression(c.Where, s, seen)
 }
 
-// keeps reports whether an assignment gives a column the value that it has: id = id, and
-// id = LAST_INSERT_ID(id) of MySQL, which tells it.
+// keeps reports whether an assignment gives a column its own value: id = id, and MySQL's id =
+// LAST_INSERT_ID(id), which also stores the value.
 func keeps(set sqlparse.Assignment, s *scope) bool {
 	value := bare(set.Value)
 	if call, ok := value.(*sqlparse.Call); ok && len(call.Args) == 1 && nameOf(call) == "last_insert_id" {
@@ -115,7 +115,7 @@ func (b *inserter) rows(r *reference) {
 	}
 	switch {
 	case in.Default:
-		b.odd(r.table.Name, sharding.ErrMissingKey, "insert VALUES; what DEFAULT VALUES gives is not known before")
+		b.odd(r.table.Name, sharding.ErrMissingKey, "insert VALUES; the values of DEFAULT VALUES are not known beforehand")
 	case len(in.Columns) == 0:
 		b.odd(r.table.Name, sharding.ErrMissingKey, "name the columns")
 	}
@@ -144,11 +144,11 @@ func (b *inserter) rows(r *reference) {
 	}
 }
 
-// fromQuery takes in INSERT … SELECT: what the selected key is equal to leads to the
-// slot of the rows. Other columns that lead there have to be of the same slot.
+// fromQuery records INSERT … SELECT: a condition on the selected key leads to the slot of the rows.
+// Other selected columns that lead to a slot must have the same slot.
 func (b *inserter) fromQuery(in *sqlparse.Input) {
 	if len(b.out.seeks) > 0 {
-		b.odd(b.out.of.table.Name, sharding.ErrCrossShard, "a row with the same "+strings.Join(b.out.seeks[0].columns, ", ")+" may be on another shard, and only the selected values tell; insert VALUES")
+		b.odd(b.out.of.table.Name, sharding.ErrCrossShard, "a row with the same "+strings.Join(b.out.seeks[0].columns, ", ")+" may be on another shard, which depends on the selected values; insert VALUES")
 	}
 	for _, l := range b.out.leads {
 		to := column{b.out.of, l.lead.column}
@@ -163,7 +163,7 @@ func (b *inserter) fromQuery(in *sqlparse.Input) {
 	}
 }
 
-// given takes in that a column of the inserted rows is a constant.
+// given records that a column of the inserted rows is a constant.
 func (b *inserter) given(e sqlparse.Expr, r *reference, l *lead) {
 	if v, ok := constant(e); ok {
 		r.given = append(r.given, &equals{l, []operand{v}})
@@ -172,19 +172,18 @@ func (b *inserter) given(e sqlparse.Expr, r *reference, l *lead) {
 	b.odd(l.table.Name, sharding.ErrMissingKey, l.column+" is neither a column nor a value")
 }
 
-// beside refuses an INSERT with subqueries whose rows are not on the target of the
-// inserted ones.
+// beside refuses an INSERT with subqueries whose rows are not on the target of the inserted rows.
 func (p *binding) beside(target sharding.Target) error {
 	for _, r := range p.sharded {
 		is, err := p.isOn(r, target)
 		if r != p.insert.of && !is {
-			return p.refusal(r.table.Name, cmp.Or(err, sharding.ErrCrossShard), "its rows are not known to be on the shard of the inserted ones; read them before")
+			return p.refusal(r.table.Name, cmp.Or(err, sharding.ErrCrossShard), "its rows may not be on the shard of the inserted rows; read them first")
 		}
 	}
 	return nil
 }
 
-// slot returns the slot of a row. All columns that lead to a slot lead to the same.
+// slot returns the slot of a row. All columns that lead to a slot must lead to the same one.
 func (in *insertion) slot(row *sqlparse.Row, args []any) (sharding.Slot, error) {
 	slot, err := in.keySlot(row, args)
 	if err != nil {
@@ -220,13 +219,13 @@ func (in *insertion) keySlot(row *sqlparse.Row, args []any) (sharding.Slot, erro
 	return in.of.table.Slot(v)
 }
 
-// rowid refuses a write to the primary key of SQLite by another name than its own.
+// rowid refuses a write to SQLite's primary key under another name than its own.
 func (b *builder) rowid(r *reference, name string) {
 	name = strings.ToLower(name)
 	if name != "rowid" && name != "oid" && name != "_rowid_" || r.role != sharded || !b.sqlite {
 		return
 	}
 	if _, own := r.schema.Columns[name]; !own {
-		b.odd(r.table.Name, sharding.ErrCrossShard, "name the primary key instead of "+name+", by which a row cannot be looked for on other shards")
+		b.odd(r.table.Name, sharding.ErrCrossShard, "name the primary key instead of "+name+", by which rows on other shards cannot be searched for")
 	}
 }

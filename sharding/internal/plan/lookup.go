@@ -16,23 +16,23 @@ import (
 	"github.com/shardid/shardid/sharding/internal/merge"
 )
 
-// Lookup is rows that are looked for by a unique key which does not lead to their
-// shard: first where they should be, and what is not there on all other shards. It is
-// used by one statement, and not concurrently.
+// Lookup is a search for rows by a unique key that does not lead to their shard: first on the
+// shards where they should be, and then, for rows not found there, on all others. One statement
+// uses it; it is not safe for concurrent use.
 type Lookup struct {
 	Table   *sharding.Table
 	plan    *Plan
 	columns []string // of the unique key
 	rows    []*sought
 	models  bool // the rows are those that an UPDATE or DELETE names
-	// taken: the key is to be given to a row, so no other shard may have it. Where its own
-	// shard has it already, that decides.
+	// taken: the key will be assigned to a row, so no other shard may have it. The row's own shard
+	// checks the key itself.
 	taken  bool
 	byText map[string][]*sought // the rows by their keys
-	alike  *alike               // of rows of several slots that are inserted
+	alike  *alike               // for inserted rows of several slots
 }
 
-// add looks for one more row, and returns the first one with its key.
+// add adds a row to the search, and returns the first row with its key.
 func (l *Lookup) add(r *sought) *sought {
 	if l.byText == nil {
 		l.byText = map[string][]*sought{}
@@ -46,28 +46,28 @@ func (l *Lookup) add(r *sought) *sought {
 type sought struct {
 	number int // among VALUES
 	key    []driver.Value
-	own    []sharding.Target // where it should be
-	slot   sharding.Slot     // of an INSERT: in which it is stored
-	keys   []any             // of an UPDATE or DELETE: the sharding keys under which it may lie
-	only   *sharding.Target  // where it lies if anywhere, as its key leads there
+	own    []sharding.Target // the targets where it should be
+	slot   sharding.Slot     // for an INSERT: its slot
+	keys   []any             // for an UPDATE or DELETE: its possible sharding keys
+	only   *sharding.Target  // its only possible target, because its key leads there
 	found  bool
 }
 
-// Question is a query of a Lookup for one database. Its answers are for [Lookup.Found].
+// Question is a query of a Lookup for one database. Pass its rows to [Lookup.Found].
 type Question struct {
-	Target sharding.Target // the first of those that it asks
+	Target sharding.Target // the first of the targets that it queries
 	Text   string
 	Args   []driver.Value
-	Shards int // how many it asks
+	Shards int // the number of targets that it queries
 }
 
 const (
-	mostSought = 400  // rows that are looked for in one condition
+	mostSought = 400  // rows that one condition searches for
 	mostArgs   = 8000 // arguments of one query, unless one condition has more
 )
 
-// Seeks returns the table whose rows may have to be looked for before the statement is
-// sent, or "".
+// Seeks returns the table whose rows may have to be searched for before the statement is sent, or
+// "".
 func (p *Plan) Seeks() string {
 	switch {
 	case p.origin != nil:
@@ -79,8 +79,8 @@ func (p *Plan) Seeks() string {
 	return ""
 }
 
-// Lookups returns what has to be looked for before the statement is sent to where Bind
-// has said.
+// Lookups returns the searches that must precede the statement, for the route that Bind has
+// returned.
 func (p *Plan) Lookups(args []any, to Route, h writehint.Hint) (all []*Lookup, err error) {
 	if to.Kind != One && to.Kind != Several || p.Seeks() == "" {
 		return nil, nil
@@ -89,7 +89,7 @@ func (p *Plan) Lookups(args []any, to Route, h writehint.Hint) (all []*Lookup, e
 		return p.taken(args, to, h)
 	}
 	if len(p.insert.of.table.Map.Targets()) == 1 {
-		return nil, nil // which keeps its unique keys by itself
+		return nil, nil // a single database enforces its unique keys itself
 	}
 	for i := range p.insert.seeks {
 		l := &Lookup{Table: p.insert.of.table, plan: p, columns: p.insert.seeks[i].columns}
@@ -103,18 +103,17 @@ func (p *Plan) Lookups(args []any, to Route, h writehint.Hint) (all []*Lookup, e
 	return all, nil
 }
 
-// seek is a unique key that an INSERT depends on, and that does not always lead to the
-// shard.
+// seek is a unique key on which an INSERT depends, and that does not always lead to the shard.
 type seek struct {
 	columns []string
-	at      []int // the places of the columns in a row, -1 for one that is not named
-	// always: for rows with new ids, too, as the statement names it or changes a sharding
-	// key, and it is not the primary key.
+	at      []int // the positions of the columns in a row, -1 for a column that is not named
+	// always: rows with new ids are searched for, too, because the statement names the key or
+	// changes a sharding key, and the key is not the primary key.
 	always bool
-	why    string // why rows cannot be looked for by it, or ""
+	why    string // why rows cannot be searched for by it, or ""
 }
 
-// isOf reports whether rows with new ids need not be looked for by the key.
+// isOf reports whether rows with new ids need not be searched for by the key.
 func (s *seek) isOf(h writehint.Hint) bool {
 	if h.Column != "" {
 		return len(s.columns) == 1 && strings.EqualFold(s.columns[0], h.Column)
@@ -122,8 +121,8 @@ func (s *seek) isOf(h writehint.Hint) bool {
 	return !s.always
 }
 
-// seekRows adds the rows whose key may be on another shard. It refuses rows that have the
-// same key and belong to two shards: neither would meet the other.
+// seekRows adds the rows whose key may be on another shard. It refuses two rows with the same key
+// that belong to two shards, because no database would notice the conflict.
 func (in *insertion) seekRows(l *Lookup, s *seek, args []any, h writehint.Hint) error {
 	for i := range in.input.Rows {
 		row := &in.input.Rows[i]
@@ -160,7 +159,7 @@ func (in *insertion) seekRows(l *Lookup, s *seek, args []any, h writehint.Hint) 
 	return nil
 }
 
-// key returns the key of a row, and an error where a part of it is not known.
+// key returns the key of a row, and an error if a part of it is unknown.
 func (s *seek) key(row *sqlparse.Row, args []any) (key []driver.Value, err error) {
 	key = make([]driver.Value, len(s.at))
 	for i, at := range s.at {
@@ -175,17 +174,16 @@ func (s *seek) key(row *sqlparse.Row, args []any) (key []driver.Value, err error
 	return key, err
 }
 
-// named is the rows that an UPDATE or DELETE names by their identity and by the
-// sharding key.
+// named is the rows that an UPDATE or DELETE names by their unique key and by the sharding key.
 type named struct {
 	of      *reference
 	columns []string
-	values  [][]operand // of each column: one but for IN
+	values  [][]operand // of each column; several only for IN
 	keys    []operand
 	paired  bool // each row is listed with its own sharding key
 }
 
-// name takes in the rows that a condition names.
+// name records the rows that a condition names.
 func (b changer) name(c *sqlparse.Change, s *scope) {
 	if c.Multi || len(s.refs) == 0 || s.refs[0].role != sharded || len(s.refs[0].schema.Unique) == 0 {
 		return
@@ -196,7 +194,7 @@ func (b changer) name(c *sqlparse.Change, s *scope) {
 	if n.keys = keys; len(keys) == 0 || slices.Contains(n.columns, key) { // another key names another row
 		return
 	}
-	var rows sqlparse.Expr // the condition that lists them
+	var rows sqlparse.Expr // the condition that lists the rows
 	for _, name := range n.columns {
 		values, in := listed(c.Where, s, column{n.of, name})
 		if len(values) == 0 || len(values) > 1 && rows != nil && rows != in {
@@ -234,8 +232,8 @@ func (s *scope) single(where sqlparse.Expr) bool {
 	})
 }
 
-// Names returns the table of which an UPDATE or DELETE names rows by their primary key
-// and by the sharding key, or "".
+// Names returns the table of which an UPDATE or DELETE names rows by their primary key and by the
+// sharding key, or "".
 func (p *Plan) Names() string {
 	if p.named == nil || p.origin != nil {
 		return ""
@@ -243,10 +241,10 @@ func (p *Plan) Names() string {
 	return p.named.of.table.Name
 }
 
-// Len returns how many rows are looked for.
+// Len returns the number of rows of the search.
 func (l *Lookup) Len() int { return len(l.rows) }
 
-// Named returns what finds out where the rows are that such a statement names.
+// Named returns the search for the rows that such a statement names.
 func (p *Plan) Named(args []any, to Route) *Lookup {
 	n := p.named
 	l := &Lookup{Table: n.of.table, plan: p, columns: n.columns, models: true}
@@ -282,7 +280,7 @@ func (p *Plan) Named(args []any, to Route) *Lookup {
 	return l
 }
 
-// target returns where a row lies whose key leads to its shard, or nil.
+// target returns the target of a row whose key leads to its shard, or nil.
 func (n *named) target(key []driver.Value) *sharding.Target {
 	s := n.of.slotBy(n.columns, key)
 	if at, err := n.of.table.On(s.only); s.one && err == nil {
@@ -291,8 +289,8 @@ func (n *named) target(key []driver.Value) *sharding.Target {
 	return nil
 }
 
-// Questions returns what is asked of the shards where the rows should be, or, with
-// elsewhere, of all others about the rows that have not been found.
+// Questions returns the queries for the shards where the rows should be, or, with elsewhere, for
+// all other shards, about the rows that were not found.
 func (l *Lookup) Questions(elsewhere bool) (all []Question) {
 	for number, target := range l.Table.Map.Targets() {
 		var keys [][]driver.Value
@@ -308,8 +306,7 @@ func (l *Lookup) Questions(elsewhere bool) (all []Question) {
 	return all
 }
 
-// ask adds a shard to the question for its database, or to a new one where that has
-// enough.
+// ask adds a shard to the query for its database, or to a new one if that query is full.
 func (l *Lookup) ask(all []Question, number int, target sharding.Target, keys [][]driver.Value) []Question {
 	i := len(all) - 1
 	for i >= 0 && all[i].Target.DB != target.DB {
@@ -328,8 +325,7 @@ func (l *Lookup) ask(all []Question, number int, target sharding.Target, keys []
 	return all
 }
 
-// text is SELECT 3, id, user_id FROM orders_3 WHERE id IN (?, ?). The number tells which
-// target answers.
+// text is SELECT 3, id, user_id FROM orders_3 WHERE id IN (?, ?). The number identifies the target.
 func (l *Lookup) text(number int, at sharding.Target, rows, params int) string {
 	quote := l.plan.options.Quote
 	param := func() string {
@@ -359,14 +355,14 @@ func (l *Lookup) text(number int, at sharding.Target, rows, params int) string {
 	return "SELECT " + strconv.Itoa(number) + ", " + strings.Join(list, ", ") + ", " + quote(l.Table.Key) + " FROM " + quote(at.Table) + " WHERE " + where
 }
 
-// Found takes in the rows that answer a question, and refuses the statement where one
-// lies under a key of another slot.
+// Found records the rows that a query has returned, and refuses the statement if one of them has a
+// sharding key of another slot.
 func (l *Lookup) Found(elsewhere bool, rows [][]driver.Value) error {
 	targets := l.Table.Map.Targets()
 	for _, row := range rows {
 		number, err := strconv.Atoi(Text(row[:1]))
 		if err != nil || number >= len(targets) {
-			return fmt.Errorf("plan: a look-up is answered by target %v", row[0])
+			return fmt.Errorf("plan: a search has returned the unknown target %v", row[0])
 		}
 		if err := l.found(targets[number], elsewhere, row[1:]); err != nil {
 			return err
@@ -379,7 +375,7 @@ func (l *Lookup) found(at sharding.Target, elsewhere bool, row []driver.Value) e
 	key := row[len(l.columns)]
 	slot, err := l.Table.Slot(key)
 	if on, moving := l.Table.On(slot); err == nil && moving == nil && on != at {
-		return nil // the move of its slot has left it behind
+		return nil // a move of its slot has left this copy behind
 	}
 	if elsewhere {
 		return l.refusal(at, nil)
@@ -391,15 +387,15 @@ func (l *Lookup) found(at sharding.Target, elsewhere bool, row []driver.Value) e
 		}
 		r.found = true
 	}
-	// One that no text finds is equal to one of them as the database compares keys.
+	// If no row has this text, the database considers the row equal to one of them.
 	if len(same) == 0 && !l.models && slices.ContainsFunc(l.like(row[:len(l.columns)]), func(r *sought) bool { return !l.belongs(r, key, slot, err == nil) }) {
 		return l.refusal(at, nil)
 	}
 	return nil
 }
 
-// belongs reports whether a row on its own shard, with a sharding key that may have a
-// slot, may be the one that is looked for.
+// belongs reports whether a row on its own shard, whose sharding key may have a slot, may be the
+// one that is searched for.
 func (l *Lookup) belongs(r *sought, key driver.Value, slot sharding.Slot, known bool) bool {
 	switch {
 	case l.taken:
@@ -410,8 +406,8 @@ func (l *Lookup) belongs(r *sought, key driver.Value, slot sharding.Slot, known 
 	return !known || slot == r.slot
 }
 
-// isUnder reports whether a sharding key is one of the row's. Those that are no numbers and
-// no texts have several forms, and are taken for it.
+// isUnder reports whether a sharding key is one of the row's. A key that is neither a number nor a
+// text has several forms, so it counts as one of them.
 func (r *sought) isUnder(key driver.Value) bool {
 	text := Text([]driver.Value{key})
 	return slices.ContainsFunc(r.keys, func(k any) bool {
@@ -431,7 +427,7 @@ func (l *Lookup) refusal(at sharding.Target, r *sought) error {
 	columns, where := strings.Join(l.columns, ", "), at.String()
 	switch {
 	case l.taken:
-		return l.plan.refusal(l.Table.Name, sharding.ErrCrossShard, "a row with this "+columns+" is in "+where+" already, and a row of another shard would get it; give it another one")
+		return l.plan.refusal(l.Table.Name, sharding.ErrCrossShard, "a row with this "+columns+" is already in "+where+", and a row of another shard would get it; use another value")
 	case l.models:
 		return l.plan.refusal(l.Table.Name, sharding.ErrKeyChange, "the row with this "+columns+" lies in "+where+", under another "+l.Table.Key+"; read it again")
 	}
@@ -439,7 +435,7 @@ func (l *Lookup) refusal(at sharding.Target, r *sought) error {
 		fmt.Sprintf("%s with this %s lies in %s, under another %s; delete it there, and create it with the new one", which, columns, where, l.Table.Key))
 }
 
-// Text is a text that is equal for equal keys, whatever types a driver makes of them.
+// Text returns a text that is equal for equal keys, whatever types a driver uses for them.
 func Text(key []driver.Value) string {
 	texts := make([]string, len(key))
 	for i, v := range key {

@@ -16,9 +16,9 @@ import (
 	"github.com/shardid/shardid/sharding"
 )
 
-// movesFrom returns where the tables of a statement still lie that a Migration is moving,
-// if all sharded tables that it names are such: there it is sent as it is, as it was
-// before the migration.
+// movesFrom returns the table in the source of a Migration that still serves the tables of a
+// statement, if all sharded tables that it names are served there. The statement is then sent
+// unchanged.
 func (r *reading) movesFrom() *sharding.Target {
 	var at *sharding.Target
 	for _, name := range r.statement.Names {
@@ -37,8 +37,7 @@ func (r *reading) movesFrom() *sharding.Target {
 	return at
 }
 
-// unserved returns a table of the statement of which nobody has read yet which place
-// serves it, or "".
+// unserved returns a table of the statement whose route has not been read yet, or "".
 func (r *reading) unserved() string {
 	for _, name := range r.statement.Names {
 		if t, ok := r.snapshot.Lookup(name); ok {
@@ -50,13 +49,12 @@ func (r *reading) unserved() string {
 	return ""
 }
 
-// atOrigin routes a statement whose tables lie in the source of a migration. Only rows
-// are changed there: the migration copies them, and would not notice that a table was
-// emptied or changed.
+// atOrigin routes a statement whose tables the source of a migration serves. Only statements that
+// change rows are allowed: the migration copies changed rows, but would not notice DDL or TRUNCATE.
 func (p *binding) atOrigin() (Route, error) {
 	if word := definition(p.statement); word != "" && word != "CREATE" {
 		return Route{}, p.refusal(p.origin.Table, sharding.ErrRawTable,
-			"its rows are being migrated; change the table before or after that, or use sharding.Unsharded if the statement is about another one")
+			"its rows are being migrated; change the table before or after the migration, or use sharding.Unsharded if the statement means another table")
 	}
 	if p.hint.Placed() && p.hint.Table == "" && p.hint.On != *p.origin {
 		return Route{}, p.refusal(p.origin.Table, sharding.ErrCrossShard,
@@ -71,16 +69,16 @@ func (p *binding) atOrigin() (Route, error) {
 	return Route{Kind: One, Target: *p.origin, Text: p.statement.Text}, nil
 }
 
-// ahead is what is known of a statement for a preview, made when it is asked for.
+// ahead is the cached result of Ahead.
 type ahead struct {
 	planned, printed sync.Once
 	plan             *Plan
 	fingerprint      string
 }
 
-// Ahead returns the plan that a statement which the source of a migration serves will
-// have after the switch; nil of other statements, and where nobody has asked for a
-// preview (see [sharding.Snapshot.Switched]), or has read the tables' columns: a switch may
+// Ahead returns the plan that a statement which the source of a migration serves will have after
+// the switch. It returns nil for other statements, without a preview (see
+// [sharding.Snapshot.Switched]), and if the tables' columns could not be read, because a switch may
 // have closed them.
 func (p *Plan) Ahead() *Plan {
 	unread := func(r *reference) bool { return !r.known }
@@ -97,8 +95,8 @@ func (p *Plan) Fingerprint() string {
 	return p.ahead.fingerprint
 }
 
-// Single reports whether the statement was read. A text that was not may be several
-// statements, of which some are done when another one fails.
+// Single reports whether the statement was parsed. A text that was not parsed may contain several
+// statements, some of which may have been executed when another fails.
 func (p *Plan) Single() bool { return p.statement.Verb != sqlparse.Unknown }
 
 // Table returns the first table of the router that the statement names, or "".
@@ -120,33 +118,33 @@ func (p *Plan) Table() string {
 // Routed reports whether the statement names a table of the router.
 func (p *Plan) Routed() bool { return p.routed }
 
-// given refuses an INSERT that leaves a column to the database which the source of a
-// migration numbered until its first switch, as a statement does that was written before.
+// given refuses an INSERT that leaves a column to the database which the source of a migration
+// numbered until its first switch. Statements that were written before the switch do that.
 func (p *binding) given() error {
 	if p.insert == nil || p.insert.of.table.Unnumbered() == "" {
 		return nil
 	}
 	in, column := p.insert.input, p.insert.of.table.Unnumbered()
 	at := p.insert.place(column)
-	if len(in.Columns) == 0 && !in.Default || // only the table tells which value is meant for it
+	if len(in.Columns) == 0 && !in.Default || // the column's position is known only to the database
 		at >= 0 && !slices.ContainsFunc(in.Rows, func(row sqlparse.Row) bool { return leaves(&row, at, p.args, false) }) {
 		return nil
 	}
 	return &sharding.RouteError{
 		Op: "insert", Table: p.insert.of.table.Name, Column: column, Err: sharding.ErrNotNumbered,
-		Hint: "have a generator make it; the source of the migration numbered it until the first switch",
+		Hint: "use a generator for it; the source of the migration numbered it until the first switch",
 	}
 }
 
-// A number that the database makes is not one of the row's slot, so nobody would find the
-// row by it.
+// A number that the database assigns does not carry the row's slot, so the row could not be found
+// by it.
 const numbersLeadNowhere = "its number would not lead to the row's shard; have a generator of package keygen make it, with the slot in it"
 
 func numbers(l *lead) error {
 	return fmt.Errorf("%w: the database would number %s", sharding.ErrMissingKey, l.column)
 }
 
-// empty returns a column that leads to slots, which the database would number in a row.
+// empty returns a column that leads to slots and that the database would number in a row.
 func (in *insertion) empty(row *sqlparse.Row, args []any, zero bool) *lead {
 	for _, l := range in.leads {
 		if l.numbered && leaves(row, l.at, args, zero) {
@@ -156,8 +154,8 @@ func (in *insertion) empty(row *sqlparse.Row, args []any, zero bool) *lead {
 	return nil
 }
 
-// leaves reports whether a row leaves a column to the database: by NULL and DEFAULT, and
-// where zero says so, by what is 0 as a whole number.
+// leaves reports whether a row leaves a column to the database: by NULL or DEFAULT, and if zero is
+// set, by a value that is the whole number 0.
 func leaves(row *sqlparse.Row, at int, args []any, zero bool) bool {
 	if at >= len(row.Values) {
 		return false
@@ -173,8 +171,7 @@ func leaves(row *sqlparse.Row, at int, args []any, zero bool) bool {
 	return zero && isNumber && math.Round(n) == 0
 }
 
-// numberOf returns the number that a database makes of an argument, false where that is
-// not certain.
+// numberOf returns the number to which a database converts an argument, false if that is uncertain.
 func numberOf(v any) (float64, bool) {
 	v, err := plain(v)
 	if text, ok := v.([]byte); ok {
@@ -182,11 +179,11 @@ func numberOf(v any) (float64, bool) {
 	}
 	written := fmt.Sprint(v)
 	n, noNumber := strconv.ParseFloat(written, 64)
-	return n, err == nil && noNumber == nil && !strings.ContainsAny(written, "_xXnN") // 1_0, 0x1p1, Inf and NaN are Go's
+	return n, err == nil && noNumber == nil && !strings.ContainsAny(written, "_xXnN") // 1_0, 0x1p1, Inf and NaN are numbers only in Go
 }
 
-// Numbers returns the table and the column that the source of a migration numbers, of an
-// INSERT that it still serves, and otherwise "".
+// Numbers returns the table and the column that the source of a migration numbers, for an INSERT
+// into a table that the source still serves, and otherwise "".
 func (p *Plan) Numbers() (table, column string) {
 	if p.origin == nil || p.insert == nil {
 		return "", ""

@@ -15,9 +15,8 @@ import (
 	"github.com/shardid/shardid/sharding/internal/merge"
 )
 
-// Plan says where a statement goes, as soon as its arguments are known. It is
-// immutable, belongs to the snapshot that it was made for, and is safe for
-// concurrent use.
+// Plan returns the route of a statement for its arguments. It is immutable, belongs to the snapshot
+// that it was made for, and is safe for concurrent use.
 type Plan struct {
 	reading
 	options   Options
@@ -27,36 +26,35 @@ type Plan struct {
 	quiet     bool                 // it leaves nothing in its session
 	physical  *sharding.RouteError // it names a physical table
 	texts     *texts
-	origin    *sharding.Target // nil unless a migration's source serves the tables
-	unread    string           // a table of which nobody has read yet what serves it
-	// combination is how several shards answer, or nil, and unmerged why they cannot
-	// answer or write.
+	origin    *sharding.Target // nil unless the source of a migration serves the tables
+	unread    string           // a table whose route has not been read yet
+	// combination says how the results of several shards are combined, or is nil. unmerged says why
+	// they cannot be combined, or why a write cannot be divided.
 	combination *combination
 	unmerged    *sharding.RouteError
-	uncopied    *sharding.RouteError // why a write would not leave all copies the same, or nil
+	uncopied    *sharding.RouteError // why a write would not leave all copies equal, or nil
 	ahead       *ahead
-	owned       bool   // a lookup table may know where its rows are
-	union       *union // of a query with a unique value that all tables are asked for in one text, or nil
+	owned       bool   // a lookup table may lead to its rows
+	union       *union // for a query with a unique value that searches all tables in one text, or nil
 }
 
-// Options are what a plan depends on besides the statement.
+// Options are the inputs of a plan besides the statement.
 type Options struct {
 	Schema Schema
-	// Home is the name of the router's database that is the home database as well,
-	// "" when none is.
+	// Home is the name of the router's database that is also the home database, "" if none is.
 	Home string
 	// Alone: the home database is the only one, so that no table has copies.
 	Alone bool
-	// Merge is the arithmetic by which answers of several shards are combined.
+	// Merge is the arithmetic with which results of several shards are combined.
 	Merge merge.Dialect
 	// Reads are the lexical rules of the dialect.
 	Reads sqltext.Flavor
-	// Quote encloses a name, as the dialect does.
+	// Quote quotes a name in the dialect.
 	Quote func(name string) string
 }
 
-// Of returns the plan of a statement. It makes one for every statement: what
-// cannot be routed is refused by [Plan.Bind].
+// Of returns the plan of a statement. It always returns one; [Plan.Bind] refuses a statement that
+// cannot be routed.
 func Of(statement *sqlparse.Statement, snapshot *sharding.Snapshot, options Options) *Plan {
 	b := newBuilder(statement, snapshot, options.Schema)
 	b.sqlite, b.postgres = options.Merge.Engine == merge.SQLite, options.Merge.Engine == merge.PostgreSQL
@@ -94,16 +92,16 @@ func Of(statement *sqlparse.Statement, snapshot *sharding.Snapshot, options Opti
 	return p
 }
 
-// Kind is what a bound plan does.
+// Kind is the way in which a bound plan is executed.
 type Kind uint8
 
-// The kinds.
+// The kinds of execution.
 const (
-	Home    Kind = iota + 1 // the text as it is goes to the home database
+	Home    Kind = iota + 1 // the unchanged text goes to the home database
 	One                     // one text goes to one database
-	Scatter                 // a text goes to each of several tables, and the answers are merged
+	Scatter                 // a text goes to each of several tables, and the results are merged
 	Several                 // each of several tables gets its part of a write
-	Copies                  // the text as it is goes to every database
+	Copies                  // the unchanged text goes to every database
 )
 
 // String returns the word that Explain shows.
@@ -114,25 +112,25 @@ func (k Kind) String() string {
 // Route is a plan with its arguments.
 type Route struct {
 	Kind Kind
-	// Target is that of One, of the first sharded table of the statement.
+	// Target is the target of One, which has the first sharded table of the statement.
 	Target sharding.Target
 	Text   string
-	// Args are the arguments of One's Text: which of the statement's, in the text's order. It
-	// is nil where the text takes them as the statement does.
+	// Args selects arguments of the statement for One's Text, in the text's order. It is nil if the
+	// text takes the statement's arguments unchanged.
 	Args []int
-	// Anywhere says of Home that it reads broadcast tables alone, so that any database
-	// has its rows.
+	// Anywhere says that a Home statement reads only broadcast tables, so that any database has its
+	// rows.
 	Anywhere bool
-	// Pooled says that any connection may execute it: it is about a shard, or Quiet.
+	// Pooled says that any connection may execute it: its rows are on a shard, or it is Quiet.
 	Pooled bool
-	Shards *Shards // of Scatter
-	Writes *Writes // of Several
-	// Nowhere says of One that no row satisfies its conditions, so that any target, and
-	// any session, tells the same.
+	Shards *Shards // for Scatter
+	Writes *Writes // for Several
+	// Nowhere says that no row satisfies the conditions of a One statement, so that any target and
+	// any session returns the same.
 	Nowhere bool
 }
 
-// Bind returns where the statement goes with these arguments. Its errors are
+// Bind returns the route of the statement with these arguments. Its errors are
 // [sharding.RouteError]s.
 func (p *Plan) Bind(args []any, hint sharding.Hint) (Route, error) {
 	switch {
@@ -162,7 +160,7 @@ func (p *Plan) Bind(args []any, hint sharding.Hint) (Route, error) {
 	return on.shards()
 }
 
-// binding is a plan with what a caller gives.
+// binding is a plan with a caller's arguments and hint.
 type binding struct {
 	*Plan
 
@@ -216,9 +214,9 @@ func (p *binding) shards() (Route, error) {
 	return p.scatter(all)
 }
 
-// agree refuses a statement that is sent to one target although its own conditions
-// lead to another one. Without keys of its own it has none to disagree, and the target
-// that sharding.On names is what the caller wants; but new rows must belong there.
+// agree refuses a statement that is sent to one target although its own conditions lead to another
+// one. A statement without keys has no such conditions, and sharding.On names the target on
+// purpose; but new rows must belong there.
 func (p *binding) agree(target sharding.Target, keyed bool) error {
 	for _, r := range p.sharded {
 		if !keyed && (p.insert == nil || r != p.insert.of) {
@@ -235,7 +233,7 @@ func (p *binding) agree(target sharding.Target, keyed bool) error {
 		case err == nil && !keyed:
 			return p.refusal(r.table.Name, sharding.ErrMisplaced, "the context chooses "+target.String()+"; leave the hint out")
 		case err == nil:
-			err = fmt.Errorf("%w: its conditions lead elsewhere than the key of the context", sharding.ErrCrossShard)
+			err = fmt.Errorf("%w: its conditions lead to another shard than the key of the context", sharding.ErrCrossShard)
 		}
 		return p.refusal(r.table.Name, err, "leave sharding.OnKey out")
 	}
@@ -248,7 +246,7 @@ func (p *binding) isOn(r *reference, target sharding.Target) (bool, error) {
 	return err == nil && single && at == target, err
 }
 
-// slots returns the slots that the rows are in which a reference is about.
+// slots returns the slots of the rows of a reference.
 func (r *reference) slots(args []any) slots {
 	if r.proof == nil {
 		return everySlot
@@ -256,8 +254,8 @@ func (r *reference) slots(args []any) slots {
 	return r.proof.slots(args)
 }
 
-// targetOf returns the target that has all of the slots, if one has. No slot at
-// all is on every target: any of them tells that there is no such row.
+// targetOf returns the target that has all of the slots, if there is one. The empty set is on every
+// target: each of them returns no row.
 func targetOf(t *sharding.Table, s slots) (target sharding.Target, single bool, err error) {
 	if s.all {
 		if all := t.Map.Targets(); len(all) == 1 {
@@ -265,7 +263,7 @@ func targetOf(t *sharding.Table, s slots) (target sharding.Target, single bool, 
 		}
 		return target, false, nil
 	}
-	if s.one || s.empty() { // whose only slot is 0
+	if s.one || s.empty() { // the zero value has slot 0
 		target, err = t.On(s.only)
 		return target, err == nil, err
 	}
@@ -276,7 +274,7 @@ func targetOf(t *sharding.Table, s slots) (target sharding.Target, single bool, 
 	return all[0], len(all) == 1, nil
 }
 
-// targetsOn returns the targets of some slots, each once, in slot order.
+// targetsOn returns the targets of some slots, without duplicates, in slot order.
 func targetsOn(t *sharding.Table, list []sharding.Slot) (all []sharding.Target, err error) {
 	for _, slot := range list {
 		at, err := t.On(slot)
@@ -290,8 +288,8 @@ func targetsOn(t *sharding.Table, list []sharding.Slot) (all []sharding.Target, 
 	return all, nil
 }
 
-// targetsOf returns the targets of a set of slots. While rows are on two targets, as their
-// slot moves, several targets would return them twice.
+// targetsOf returns the targets of a set of slots. It refuses several targets while rows are on two
+// targets, because their slot moves: the rows would be returned twice.
 func targetsOf(t *sharding.Table, s slots) ([]sharding.Target, error) {
 	everywhere, moving := t.Everywhere()
 	if s.all {
@@ -304,7 +302,7 @@ func targetsOf(t *sharding.Table, s slots) ([]sharding.Target, error) {
 	return all, err
 }
 
-// missing is the refusal of a statement that nothing leads to fewer than all shards.
+// missing returns the refusal of a statement that leads to all shards.
 func (p *binding) missing() error {
 	r := p.sharded[0]
 	for _, other := range p.sharded {
@@ -316,7 +314,7 @@ func (p *binding) missing() error {
 	return p.refusal(r.table.Name, sharding.ErrMissingKey, p.remedy(r.table))
 }
 
-// one is the statement with the names of one target.
+// one returns the statement with the names of one target.
 func (p *binding) one(target sharding.Target) (Route, error) {
 	if err := cmp.Or(p.keyStays(), p.together(target.DB)); err != nil {
 		return Route{}, err
@@ -328,8 +326,8 @@ func (p *binding) one(target sharding.Target) (Route, error) {
 	return Route{Kind: One, Target: target, Text: text}, nil
 }
 
-// together refuses tables that are not where the rows are: in one database, or in several
-// where db is "".
+// together refuses tables that are not in the database of the rows; db is "" if the rows are in
+// several databases.
 func (p *binding) together(db string) error {
 	for _, r := range p.refs {
 		switch {
@@ -341,17 +339,17 @@ func (p *binding) together(db string) error {
 			return p.refusal(r.label(), sharding.ErrCrossShard,
 				fmt.Sprintf("it is a table of the home database, and the rows of %s are %s; "+copyOrRead, p.sharded[0].table.Name, where))
 		case r.role == broadcast && r.written && (db == "" || !p.options.Alone):
-			return p.refusal(r.label(), sharding.ErrCrossShard, "write broadcast tables by a statement of their own, which goes to every copy")
+			return p.refusal(r.label(), sharding.ErrCrossShard, "write broadcast tables with a separate statement, which goes to every copy")
 		}
 	}
 	return nil
 }
 
-// Quiet reports whether the statement is a query that leaves nothing in its session which
-// another statement could ask for there: no variable, lock, temporary table or number.
+// Quiet reports whether the statement is a query that leaves no state in its session: no variable,
+// lock, temporary table or generated number.
 func (p *Plan) Quiet() bool { return p.quiet }
 
-// leavesNothing is Quiet but for functions, of which steady ones leave nothing.
+// leavesNothing is Quiet without a check of functions, of which steady ones leave no state.
 func leavesNothing(st *sqlparse.Statement) bool {
 	if st.Verb != sqlparse.Select || st.Executable {
 		return false
@@ -360,15 +358,15 @@ func leavesNothing(st *sqlparse.Statement) bool {
 	return !slices.ContainsFunc([]string{"@", "into", "found_rows", "last_insert_id"}, func(word string) bool { return strings.Contains(text, word) })
 }
 
-// Copied reports whether a copy of its databases may answer: it is a query about rows
-// of shards, locks none of them, and no source of a migration serves its tables.
+// Copied reports whether a copy of its databases may answer: it is a query of rows of shards, locks
+// none of them, and no source of a migration serves its tables.
 func (p *Plan) Copied() bool {
 	return p.statement.Verb == sqlparse.Select && !p.locks && len(p.sharded) > 0 &&
 		!slices.ContainsFunc(p.sharded, func(r *reference) bool { return r.table.Origin() != nil })
 }
 
-// Arrange puts named arguments into the order of the statement's parameters, by which
-// a plan finds them; the caller may give them in any order.
+// Arrange sorts named arguments in the order of the statement's parameters, which the plan expects;
+// the caller may pass them in any order.
 func (p *Plan) Arrange(args []driver.NamedValue) {
 	for i := 0; i < len(args); {
 		at := p.place(args[i].Name)
@@ -383,7 +381,7 @@ func (p *Plan) Arrange(args []driver.NamedValue) {
 	}
 }
 
-// place returns which argument a parameter takes, -1 for what no parameter is called.
+// place returns the index of a parameter, -1 if no parameter has the name.
 func (p *Plan) place(name string) int {
 	for _, q := range p.statement.Params {
 		if q.Name != "" && q.Name[1:] == name {

@@ -15,9 +15,9 @@ import (
 	"github.com/shardid/shardid/sharding"
 )
 
-// proof says in which slots the rows of one table lie that a statement is about,
-// as soon as there are arguments. It never fails: what a database may read in
-// another way than the rule does proves nothing, so all slots may have such rows.
+// proof returns the slots that the rows of one table may have, for the arguments of a statement. It
+// never fails: a value that a database may read differently than the rule proves nothing, so all
+// slots may have such rows.
 type proof interface {
 	slots(args []any) slots
 }
@@ -27,17 +27,16 @@ type lead struct {
 	table  *sharding.Table
 	column string
 	rule   sharding.Rule
-	// always: every value leads to a slot, as those of the key and of an Also from 0
-	// on do.
+	// always: every value leads to a slot. That holds for the key, and for an Also whose From is 0.
 	always bool
 	holds  Holding
-	order  bool          // of two values, the larger one is in no lower slot
-	unit   time.Duration // to which a column of times keeps them
-	// lookup says of a column without a rule which table knows the keys of its values.
+	order  bool          // the larger of two values is in no lower slot
+	unit   time.Duration // the precision of a column of times
+	// lookup is the lookup table of a column without a rule.
 	lookup *sharding.Lookup
 }
 
-// allOf is what several conditions prove that hold at once.
+// allOf is the proof of several conditions that all hold.
 type allOf []proof
 
 func (p allOf) slots(args []any) slots {
@@ -48,7 +47,7 @@ func (p allOf) slots(args []any) slots {
 	return s
 }
 
-// anyOf is what several conditions prove one of which holds.
+// anyOf is the proof of several conditions one of which holds.
 type anyOf []proof
 
 func (p anyOf) slots(args []any) slots {
@@ -59,7 +58,7 @@ func (p anyOf) slots(args []any) slots {
 	return s
 }
 
-// equals is a column that has one of some values.
+// equals is the proof of a column that has one of some values.
 type equals struct {
 	lead   *lead
 	values []operand
@@ -76,7 +75,7 @@ func (p *equals) slots(args []any) slots {
 	return p.lead.slotsOf(list)
 }
 
-// member is a column that has one of the values of an array, which is an argument.
+// member is the proof of a column that has one of the values of an array, which is an argument.
 type member struct {
 	lead  *lead
 	array operand
@@ -90,8 +89,8 @@ func (p *member) slots(args []any) slots {
 	return p.lead.slotsOf(list)
 }
 
-// elements returns the values of an array as a driver of PostgreSQL gets it: a slice, or
-// a text such as {1,2}. Texts with quotes are left to the database.
+// elements returns the values of an array argument of PostgreSQL: a slice, or a text such as {1,2}.
+// It does not parse texts with quotes.
 func elements(v any) (list []any, ok bool) {
 	text, isText := v.(string)
 	if b, isBytes := v.([]byte); isBytes {
@@ -125,8 +124,8 @@ func elements(v any) (list []any, ok bool) {
 	return list, true
 }
 
-// within is a column whose values lie between two others; one of them may be
-// missing. The lower one is included, the upper one unless below says so.
+// within is the proof of a column whose values are between two others, one of which may be missing.
+// The lower one is included, and the upper one unless below is set.
 type within struct {
 	lead      *lead
 	low, high *operand
@@ -144,7 +143,7 @@ func (p *within) slots(args []any) slots {
 		}
 		v := end.at.value(args)
 		if _, bytes := v.([]byte); bytes && p.lead.holds == Integers {
-			continue // SQLite orders them behind all numbers, whatever digits they are
+			continue // SQLite sorts texts after all numbers, whatever digits they have
 		}
 		if p.below && end.at == p.high {
 			v = p.lead.before(v)
@@ -153,7 +152,7 @@ func (p *within) slots(args []any) slots {
 		if s.empty() {
 			return s // a comparison with NULL is never true
 		}
-		if s.one { // else no slot is known for it: this end stays open
+		if s.one { // otherwise its slot is unknown, and this end is unbounded
 			*end.slot = s.only
 		}
 	}
@@ -167,8 +166,7 @@ func (p *within) slots(args []any) slots {
 	return setOf(list)
 }
 
-// before returns the largest value of the column below v, where that is known, else
-// v.
+// before returns the largest value of the column below v, or v if that is unknown.
 func (l *lead) before(v any) any {
 	switch v := v.(type) {
 	case int64:
@@ -183,7 +181,7 @@ func (l *lead) before(v any) any {
 	return v
 }
 
-// slotsOf returns the slots in which rows lie whose column equals one of some values.
+// slotsOf returns the slots of rows whose column equals one of some values.
 func (l *lead) slotsOf(values []any) slots {
 	list := make([]sharding.Slot, 0, len(values))
 	for _, v := range values {
@@ -197,8 +195,8 @@ func (l *lead) slotsOf(values []any) slots {
 	return setOf(list)
 }
 
-// slotOf returns the slots in which rows lie whose column equals v: one, none for
-// NULL, which equals nothing, or all where v tells nothing.
+// slotOf returns the slots of rows whose column equals v: one slot; none for NULL, which equals
+// nothing; or all if v proves nothing.
 func (l *lead) slotOf(v any) slots {
 	v, err := plain(v)
 	if err != nil {
@@ -217,7 +215,7 @@ func (l *lead) slotOf(v any) slots {
 	return oneSlot(s)
 }
 
-// plain returns an argument without the types around it, as a driver gets it.
+// plain returns an argument in the form in which a driver gets it, without the Go types around it.
 func plain(v any) (any, error) {
 	switch v.(type) {
 	case nil, int64, int, uint64, string, []byte, time.Time, float64, bool:
@@ -226,9 +224,9 @@ func plain(v any) (any, error) {
 	return driver.DefaultParameterConverter.ConvertValue(v)
 }
 
-// comparesWith reports whether the database takes v and a value of the column for
-// equal exactly where the rule gives both the same slot. A number equals many
-// texts ('5', '5abc'), and a float many integers.
+// comparesWith reports whether the database considers v and a value of the column equal exactly if
+// the rule gives both the same slot. A number equals many texts ('5', '5abc'), and a float many
+// integers.
 func (l *lead) comparesWith(v any) bool {
 	switch v.(type) {
 	case string, []byte:
@@ -243,7 +241,7 @@ func (l *lead) comparesWith(v any) bool {
 
 // operand is a value that a statement compares with: a parameter or a literal.
 type operand struct {
-	param   int // which argument, -1 for a literal
+	param   int // index of the argument, -1 for a literal
 	literal any
 }
 
@@ -257,10 +255,10 @@ func (o operand) value(args []any) any {
 	return args[o.param]
 }
 
-// unbound is an argument that the caller has not given. No rule takes it.
+// unbound is an argument that the caller has not passed. No rule accepts it.
 type unbound struct{}
 
-// constant returns the operand that an expression is as a whole.
+// constant returns the operand if an expression is one.
 func constant(e sqlparse.Expr) (operand, bool) {
 	switch e := bare(e).(type) {
 	case *sqlparse.Param:
@@ -283,7 +281,7 @@ func constant(e sqlparse.Expr) (operand, bool) {
 	return operand{}, false
 }
 
-// constants returns the operands that all expressions of a list are.
+// constants returns the operands if all expressions of a list are operands.
 func constants(list []sqlparse.Expr) (all []operand, ok bool) {
 	for _, e := range list {
 		v, ok := constant(e)
@@ -295,7 +293,7 @@ func constants(list []sqlparse.Expr) (all []operand, ok bool) {
 	return all, len(all) > 0
 }
 
-// bare returns what stands in parentheses.
+// bare returns an expression without its parentheses.
 func bare(e sqlparse.Expr) sqlparse.Expr {
 	for {
 		p := sqlparse.As(e, sqlparse.Parens)
@@ -309,16 +307,16 @@ func bare(e sqlparse.Expr) sqlparse.Expr {
 // slots is a set of slots. The zero value is the empty set.
 type slots struct {
 	all  bool
-	one  bool // only is the set
+	one  bool // the set has one slot, only
 	only sharding.Slot
-	many []sharding.Slot // sorted, each once; two at least
+	many []sharding.Slot // sorted, without duplicates; at least two
 }
 
 var everySlot = slots{all: true}
 
 func oneSlot(s sharding.Slot) slots { return slots{one: true, only: s} }
 
-// setOf takes the list over.
+// setOf returns the set of the slots in list. The caller must not use list afterwards.
 func setOf(list []sharding.Slot) slots {
 	slices.Sort(list)
 	list = slices.Compact(list)
@@ -349,7 +347,7 @@ func (s slots) has(slot sharding.Slot) bool {
 	return found
 }
 
-// and returns what both sets have.
+// and returns the intersection.
 func (s slots) and(other slots) slots {
 	switch {
 	case s.all:
@@ -366,7 +364,7 @@ func (s slots) and(other slots) slots {
 	return setOf(both)
 }
 
-// or returns what either set has.
+// or returns the union.
 func (s slots) or(other slots) slots {
 	switch {
 	case s.all || other.all:

@@ -10,8 +10,8 @@ import (
 	"github.com/shardid/shardid/sharding"
 )
 
-// prove gives each sharded reference what the conditions prove of it, and what is
-// proved of references whose rows lie in the same slots as its own.
+// prove sets the proof of each sharded reference: the proof of its own conditions, and the proofs
+// of the references whose rows have the same slots.
 func (b *builder) prove() {
 	own := map[*reference]proof{}
 	for _, r := range b.refs {
@@ -28,7 +28,7 @@ func (b *builder) prove() {
 	}
 }
 
-// proved returns what the conditions prove of one reference, or nil.
+// proved returns the proof of the conditions on one reference, or nil.
 func (k *knowledge) proved(r *reference) proof {
 	p := prover{of: k.sources(r)}
 	all := slices.Clone(r.given)
@@ -39,7 +39,7 @@ func (k *knowledge) proved(r *reference) proof {
 	return together(all)
 }
 
-// together is what several conditions prove that hold at once, some of which may be nil.
+// together returns the proof of several conditions that all hold; some may be nil.
 func together(all []proof) proof {
 	all = slices.DeleteFunc(all, func(p proof) bool { return p == nil })
 	switch len(all) {
@@ -51,9 +51,9 @@ func together(all []proof) proof {
 	return allOf(all)
 }
 
-// neighbours returns r and the references in whose slots its rows lie, as a column
-// that leads to slots equals one of theirs by the same rule: an order's items by the
-// order's id, which carries the slot of the order's user.
+// neighbours returns r and the references in whose slots its rows are, because a column that leads
+// to slots equals one of theirs by the same rule: for example, an order's items by the order's id,
+// which carries the slot of the order's user.
 func (k *knowledge) neighbours(r *reference) []*reference {
 	all := []*reference{r}
 	for i := 0; i < len(all); i++ {
@@ -70,8 +70,8 @@ func (k *knowledge) neighbours(r *reference) []*reference {
 	return all
 }
 
-// sources returns the columns that have the value of a lead of r wherever a row of
-// r has a part in the result, the leads themselves included.
+// sources returns the columns that equal a lead of r wherever a row of r contributes to the result,
+// the leads included.
 func (k *knowledge) sources(r *reference) map[column]*lead {
 	all := map[column]*lead{}
 	for _, l := range slices.Concat(r.leads, r.indirect) {
@@ -93,7 +93,7 @@ func (k *knowledge) sources(r *reference) map[column]*lead {
 	return all
 }
 
-// prover makes the proof for one reference out of one condition.
+// prover creates the proof for one reference from one condition.
 type prover struct {
 	of    map[column]*lead
 	scope *scope
@@ -140,7 +140,7 @@ func (p *prover) lead(e sqlparse.Expr) *lead {
 	return p.of[c]
 }
 
-// equal is a column that has one of some values.
+// equal returns the proof of a column that has one of some values.
 func (p *prover) equal(q equality) proof {
 	l := p.lead(q.left)
 	if l == nil {
@@ -159,8 +159,8 @@ func (p *prover) equal(q equality) proof {
 	return &equals{l, values}
 }
 
-// owned is a column that has one of some values, of which a lookup table knows the owners.
-// Until it is asked, they may be anywhere.
+// owned is the proof of a column that has one of some values whose keys a lookup table knows.
+// Before the lookup table is read, the rows may be on any shard.
 type owned struct {
 	lead   *lead
 	values []operand
@@ -168,32 +168,33 @@ type owned struct {
 
 func (*owned) slots([]any) slots { return everySlot }
 
-// settled is what is known when the lookup table was asked.
+// settled is the proof after the lookup table was read.
 type settled struct{ in slots }
 
 func (p settled) slots([]any) slots { return p.in }
 
-// Owners are the questions to lookup tables by which a statement finds its shards.
+// Owners are the queries of lookup tables with which a statement finds its shards.
 type Owners struct {
 	Asked []Asked
 	plan  *Plan
 	by    map[*owned]slots
-	of    []*owned // of each question
+	of    []*owned // for each query
 }
 
-// Asked is a question: under which sharding keys do rows lie that have one of some values
-// in the lookup's column?
+// Asked is a query of a lookup table: which sharding keys do the rows have that have one of some
+// values in the lookup's column?
 type Asked struct {
 	Table  *sharding.Table
 	Lookup *sharding.Lookup
 	Values []any
 }
 
-// Owned reports whether a plan may have something to ask lookup tables.
+// Owned reports whether a plan may have to read lookup tables.
 func Owned(p *Plan) bool { return p.owned }
 
-// OwnersOf returns what to ask before a plan is bound, nil where its own conditions lead to
-// one target, where one text asks all tables, or nothing can be done with the answer.
+// OwnersOf returns the queries of lookup tables before a plan is bound. It returns nil if its own
+// conditions lead to one target, if one text searches all tables, or if the result would be of no
+// use.
 func OwnersOf(p *Plan, args []any, hint sharding.Hint) *Owners {
 	if !p.owned || hint.Unsharded || hint.Placed() || p.refused != nil || p.physical != nil || p.unread != "" || p.origin != nil {
 		return nil
@@ -208,14 +209,14 @@ func OwnersOf(p *Plan, args []any, hint sharding.Hint) *Owners {
 	o := &Owners{plan: p, by: map[*owned]slots{}}
 	for _, r := range p.sharded {
 		eachOwned(r.proof, func(q *owned) {
-			if _, known := o.by[q]; known { // that of a neighbour
+			if _, known := o.by[q]; known { // it belongs to a neighbour
 				return
 			}
 			o.by[q] = everySlot
 			values := make([]any, len(q.values))
 			for i, v := range q.values {
 				values[i] = v.value(args)
-				if _, missing := values[i].(unbound); missing { // the database says so
+				if _, missing := values[i].(unbound); missing { // the database returns the error
 					return
 				}
 			}
@@ -225,7 +226,7 @@ func OwnersOf(p *Plan, args []any, hint sharding.Hint) *Owners {
 	return o
 }
 
-// eachOwned calls f for what has to be asked of a proof.
+// eachOwned calls f for each owned in a proof.
 func eachOwned(p proof, f func(*owned)) {
 	exchanged(p, func(q *owned) proof {
 		f(q)
@@ -233,7 +234,7 @@ func eachOwned(p proof, f func(*owned)) {
 	})
 }
 
-// exchanged returns a proof with something else in place of what has to be asked.
+// exchanged returns a proof in which each owned is replaced.
 func exchanged(p proof, by func(*owned) proof) proof {
 	switch p := p.(type) {
 	case allOf:
@@ -254,7 +255,7 @@ func exchangedAll(all []proof, by func(*owned) proof) []proof {
 	return as
 }
 
-// Own takes in the keys that answer a question. One without a slot may be anywhere.
+// Own records the keys that a query has returned. A key without a slot may be on any shard.
 func (o *Owners) Own(question int, keys []any) {
 	list := make([]sharding.Slot, 0, len(keys))
 	for _, key := range keys {
@@ -267,7 +268,7 @@ func (o *Owners) Own(question int, keys []any) {
 	o.by[o.of[question]] = setOf(list)
 }
 
-// Plan returns the plan with what the answers prove.
+// Plan returns the plan with the proofs of the results.
 func (o *Owners) Plan() *Plan {
 	p := o.plan
 	led := &Plan{
@@ -282,7 +283,7 @@ func (o *Owners) Plan() *Plan {
 	return led
 }
 
-// anyOfArray returns the parameter of PostgreSQL's = ANY ($1), which may be cast.
+// anyOfArray returns the parameter of PostgreSQL's = ANY ($1), which may have a cast.
 func anyOfArray(q equality) (operand, bool) {
 	if q.in || len(q.right) != 1 {
 		return operand{}, false
@@ -302,7 +303,8 @@ func anyOfArray(q equality) (operand, bool) {
 	return operand{param: param.Index}, true
 }
 
-// within is a column whose values lie between two others, of which one may be nil.
+// within returns the proof of a column whose values are between two others, one of which may be
+// nil.
 func (p *prover) within(x, low, high sqlparse.Expr, below bool) proof {
 	l := p.lead(x)
 	if l == nil || !l.order {
@@ -324,14 +326,14 @@ func (p *prover) within(x, low, high sqlparse.Expr, below bool) proof {
 	return made
 }
 
-// outerJoin is a LEFT or RIGHT JOIN, which makes rows of NULLs of the absent ones.
+// outerJoin is a LEFT or RIGHT JOIN, which adds rows of NULLs for missing rows.
 type outerJoin struct {
 	join            *sqlparse.Join
 	present, absent []*reference
 }
 
-// tighten takes those outer joins from a place on for inner ones of which a condition, which
-// all rows satisfy, leaves no row that was made of NULLs.
+// tighten treats outer joins from an index on as inner joins if a condition that all rows satisfy
+// is never true of a row of NULLs.
 func (k *knowledge) tighten(condition sqlparse.Expr, s *scope, from int) {
 	all := conjuncts(condition)
 	for i := len(s.outers) - 1; i >= from; i-- {
@@ -350,15 +352,15 @@ func (k *knowledge) tighten(condition sqlparse.Expr, s *scope, from int) {
 	}
 }
 
-// isAll reports whether an operand is ALL (query), with which everything compares as true
-// where the query has no rows.
+// isAll reports whether an operand is ALL (query), to which every comparison is true if the query
+// returns no rows.
 func isAll(e sqlparse.Expr) bool {
 	call, ok := bare(e).(*sqlparse.Call)
 	return ok && nameOf(call) == "all"
 }
 
-// rejects reports whether a condition is never true of a row in which the columns of
-// these references are NULL.
+// rejects reports whether a condition is never true of a row in which the columns of these
+// references are NULL.
 func (s *scope) rejects(e sqlparse.Expr, absent []*reference) bool {
 	null := func(e sqlparse.Expr) bool {
 		c, ok := s.column(e)

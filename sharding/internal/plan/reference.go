@@ -10,38 +10,38 @@ import (
 	"github.com/shardid/shardid/sharding"
 )
 
-// role is what a table is to the router.
+// role is the kind of a table for the router.
 type role uint8
 
 const (
-	home      role = iota // a table of the home database alone
+	home      role = iota // a table that only the home database has
 	broadcast             // the same rows in every database
 	sharded
-	derived // a subquery, a CTE or a function: what is in it has references of its own
+	derived // a subquery, a CTE or a function; its inner tables have their own references
 )
 
 // reference is one place in a statement that names a table.
 type reference struct {
 	role    role
-	table   *sharding.Table // of a sharded one
-	name    string          // by which columns name it, in lower case
-	schema  Table           // the zero Table where nobody has read the columns
-	known   bool            // somebody has
-	at      *sqlparse.Table // nil for a derived one
+	table   *sharding.Table // for a sharded table
+	name    string          // the qualifier of its columns, in lower case
+	schema  Table           // the zero Table if the columns were not read
+	known   bool            // the columns were read
+	at      *sqlparse.Table // nil for a derived table
 	written bool
-	// nullable is how many outer joins make rows without one of it.
+	// nullable is the number of outer joins that add rows without a row of it.
 	nullable int
-	query    *sqlparse.Query // of a derived one whose columns are known
-	// renamed: it stands where no alias can be given, so what qualifies columns with
-	// the table's name has to be renamed with it.
+	query    *sqlparse.Query // the query of a derived table whose columns are known
+	// renamed: no alias is allowed in its place, so qualifiers with the table's name are renamed
+	// with it.
 	renamed bool
-	columns []sqlparse.Ident // that qualify columns with it
+	columns []sqlparse.Ident // the qualifiers of its columns
 
 	leads    []*lead
-	indirect []*lead    // columns whose values lead to slots by way of a lookup table
-	led      *reference // of a derived one: of which table its leads are columns
-	given    []proof    // of rows that are inserted: what they have
-	proof    proof      // nil: nothing is proved
+	indirect []*lead    // columns whose values lead to slots through a lookup table
+	led      *reference // for a derived table: the table whose columns its leads are
+	given    []proof    // proofs of inserted rows
+	proof    proof      // nil if nothing is proved
 }
 
 // column is a column of a reference, its name in lower case.
@@ -50,8 +50,8 @@ type column struct {
 	name string
 }
 
-// elsewhere reports whether the table's name stands behind that of a database, or of another
-// schema than the one in which the shards' tables lie.
+// elsewhere reports whether the table's name is qualified with a database, or with another schema
+// than that of the shards' tables.
 func (r *reference) elsewhere() bool {
 	parts := r.at.Name.Parts
 	here := len(parts) == 2 && r.schema.Namespace != "" && strings.EqualFold(parts[0].Name, r.schema.Namespace)
@@ -61,7 +61,7 @@ func (r *reference) elsewhere() bool {
 // label returns the name of the table, for messages.
 func (r *reference) label() string { return last(r.at.Name) }
 
-// lead returns the lead that a column is, or nil.
+// lead returns the lead of a column, or nil.
 func (r *reference) lead(name string) *lead {
 	for _, l := range r.leads {
 		if l.column == name {
@@ -79,8 +79,8 @@ func (r *reference) has(name string) (has, certain bool) {
 
 func (c column) holds() Holding { return c.of.schema.Columns[c.name].Holds }
 
-// takeLeads gives a sharded table its columns that lead to slots. Where nobody has read
-// them, they hold what the rule needs.
+// takeLeads sets the columns of a sharded table that lead to slots. If the columns were not read,
+// it assumes that they hold what the rule needs.
 func (r *reference) takeLeads() {
 	if !r.known {
 		r.schema.Columns = map[string]Column{}
@@ -101,8 +101,7 @@ func (r *reference) takeLeads() {
 	}
 }
 
-// isKept reports whether a unique key is one column of which a lookup table keeps each
-// value to one owner.
+// isKept reports whether a unique key is one column whose values a lookup table keeps unique.
 func (r *reference) isKept(key []string) bool {
 	return len(key) == 1 && slices.ContainsFunc(r.indirect, func(l *lead) bool { return l.lookup.Unique && l.column == key[0] })
 }
@@ -122,23 +121,22 @@ func (r *reference) takeLead(name string, rule sharding.Rule, always bool) {
 	r.leads = append(r.leads, l)
 }
 
-// scope is the tables among which a SELECT, UPDATE or DELETE finds its columns,
-// and the scope around it.
+// scope is the tables in which a SELECT, UPDATE or DELETE finds its columns, and the outer scope.
 type scope struct {
 	outer  *scope
 	refs   []*reference
-	inside []*reference // of a SELECT, those of its subqueries included
-	outers []outerJoin  // those inside others before them
-	ranks  bool         // there is a variable or an unknown function in it
+	inside []*reference // for a SELECT, those of its subqueries included
+	outers []outerJoin  // a join precedes the joins that contain it
+	ranks  bool         // it contains a variable or an unknown function
 	// windows are the window functions over its rows.
 	windows    []*sqlparse.Call
-	quantified bool // there is ALL, ANY or SOME (SELECT …) in its expressions
-	// target is the table of which SET names columns, whatever other tables have: nil where
-	// it may name those of any, as MySQL's UPDATE of several tables does.
+	quantified bool // its expressions contain ALL, ANY or SOME (SELECT …)
+	// target is the table whose columns SET names, whatever other tables have. It is nil if SET may
+	// name columns of any table, as in MySQL's UPDATE of several tables.
 	target *reference
 }
 
-// assigned returns the column that SET gives a value, or false where that is not certain.
+// assigned returns the column that SET assigns, or false if that is uncertain.
 func (s *scope) assigned(n sqlparse.Name) (column, bool) {
 	if s.target != nil {
 		s = &scope{refs: []*reference{s.target}}
@@ -146,8 +144,8 @@ func (s *scope) assigned(n sqlparse.Name) (column, bool) {
 	return s.resolve(n)
 }
 
-// resolve returns the column that a name means, or false where that is not
-// certain. An unqualified name belongs to the innermost scope that can have it.
+// resolve returns the column that a name denotes, or false if that is uncertain. An unqualified
+// name belongs to the innermost scope that can have it.
 func (s *scope) resolve(n sqlparse.Name) (column, bool) {
 	qualifier, name := "", strings.ToLower(last(n))
 	if len(n.Parts) > 1 {
@@ -165,9 +163,9 @@ func (s *scope) resolve(n sqlparse.Name) (column, bool) {
 	return column{}, false
 }
 
-// owner returns the reference that has a column, which the qualifier r stands before: where r
-// has no such column, one of the same name outside of the subquery. SQLite, MySQL and MariaDB
-// look there; PostgreSQL refuses the text.
+// owner returns the reference that has a column with the qualifier r. If r has no such column, it
+// is a reference of the same name outside of the subquery: SQLite, MySQL and MariaDB search there,
+// and PostgreSQL refuses the text.
 func (s *scope) owner(r *reference, name string) *reference {
 	if has, sure := r.has(name); has || !sure {
 		return r
@@ -182,8 +180,8 @@ func (s *scope) owner(r *reference, name string) *reference {
 	return r
 }
 
-// find returns the reference of one scope that a column belongs to. Without one it
-// reports whether that is certain.
+// find returns the reference of one scope to which a column belongs. Without one it reports whether
+// that is certain.
 func (s *scope) find(qualifier, name string) (found *reference, certain bool) {
 	if qualifier != "" {
 		for _, r := range s.refs {
@@ -197,14 +195,14 @@ func (s *scope) find(qualifier, name string) (found *reference, certain bool) {
 	for _, r := range s.refs {
 		switch has, sure := r.has(name); {
 		case has && found != nil:
-			return nil, false // the database refuses it, or USING has joined both
+			return nil, false // the database refuses the text, or USING has joined both
 		case has:
 			found = r
 		case !sure:
 			certain = false
 		}
 	}
-	// Two tables of one scope with such a column would be ambiguous, which a
-	// database refuses. So what surely has it is what is meant.
+	// Two tables of one scope with such a column would be ambiguous, which a database refuses. So
+	// the name denotes the table that certainly has the column.
 	return found, found != nil || certain
 }

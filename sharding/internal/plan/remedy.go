@@ -16,7 +16,7 @@ var operations = map[sqlparse.Verb]string{
 	sqlparse.Select: "query", sqlparse.Insert: "insert", sqlparse.Replace: "insert", sqlparse.Update: "update", sqlparse.Delete: "delete",
 }
 
-// operation returns what a statement does, for messages: "query", "DROP of".
+// operation returns the operation of a statement, for messages: "query", "DROP of".
 func operation(st *sqlparse.Statement) string {
 	if name := operations[st.Verb]; name != "" {
 		return name
@@ -27,8 +27,8 @@ func operation(st *sqlparse.Statement) string {
 	return "statement"
 }
 
-// definition returns the first word of a statement that makes, changes or empties
-// tables, "" of another one.
+// definition returns the first word of a statement that creates, changes or empties tables, "" for
+// any other statement.
 func definition(st *sqlparse.Statement) string {
 	s := sqltext.NewScanner(st.Text, 0)
 	for t, ok := s.Next(); ok; t, ok = s.Next() {
@@ -44,7 +44,7 @@ func definition(st *sqlparse.Statement) string {
 	return ""
 }
 
-// unread refuses what nobody can read, if it names a table of the router.
+// unread refuses a statement that was not parsed if it names a table of the router.
 func (r *reading) unread(hint string) {
 	st := r.statement
 	for _, name := range st.Names {
@@ -52,15 +52,15 @@ func (r *reading) unread(hint string) {
 			r.odd(t.Name, sharding.ErrRawTable, hint)
 		} else if r.snapshot.IsBroadcast(name) {
 			if definition(st) != "" {
-				hint = "make and change it wherever it has a copy: gormplugin.Migrate does; or run it on Router.DB for each of Router.Databases, and on the home database"
+				hint = "create and change it in every database that has a copy: gormplugin.Migrate does that; or run the statement on Router.DB for each of Router.Databases, and on the home database"
 			}
 			r.odd(name, sharding.ErrRawTable, hint)
 		}
 	}
 }
 
-// physical refuses a physical name, which is not routed: rows would be read and written
-// past the conditions that lead to them.
+// physical refuses a physical name: it is not routed, so the conditions of the statement would not
+// apply.
 func (r *reading) physical() *sharding.RouteError {
 	for _, name := range r.statement.Names {
 		t := r.snapshot.Physical(name)
@@ -72,21 +72,21 @@ func (r *reading) physical() *sharding.RouteError {
 	return nil
 }
 
-// unreadHint says what to do instead of a statement that cannot be read.
+// unreadHint says what to do instead of a statement that was not parsed.
 func unreadHint(st *sqlparse.Statement) string {
 	switch definition(st) {
 	case "":
-		return "it cannot be read " + st.Why + "; write it otherwise, or send it with physical names to Router.DB"
+		return "it cannot be parsed " + st.Why + "; rewrite it, or send it with physical names to Router.DB"
 	case "TRUNCATE":
-		return "empty its tables by DELETE with sharding.AllShards, or run it for each of Router.Targets on Router.DB"
+		return "empty its tables with DELETE and sharding.AllShards, or run the statement for each of Router.Targets on Router.DB"
 	}
-	return "make and change its tables on every target: gormplugin.Migrate does; or run it for each of Router.Targets on Router.DB"
+	return "create and change its tables on every target: gormplugin.Migrate does that; or run the statement for each of Router.Targets on Router.DB"
 }
 
-// copyOrRead says what to do where a table of the home database is wanted elsewhere.
+// copyOrRead says what to do if a table of the home database is needed in another database.
 const copyOrRead = "declare it with sharding.Broadcast if every database has a copy, or read it first and give its values as arguments, in place of a subquery or join"
 
-// remedy says what leads a statement to fewer than all shards, or allows all.
+// remedy says what leads a statement to fewer shards, or allows all.
 func (p *Plan) remedy(t *sharding.Table) string {
 	condition, also := "add a condition on "+t.Key, ", or on a column that Table.Also says leads to the shard"
 	for _, alt := range t.Also {
@@ -98,7 +98,7 @@ func (p *Plan) remedy(t *sharding.Table) string {
 	case p.statement.Change != nil:
 		return condition + ", choose the shard with sharding.OnKey or sharding.On, or let it go to every shard with sharding.AllShards"
 	case p.probes():
-		return "GORM's AutoMigrate asks so: let gormplugin.Migrate make the tables, or AutoMigrate on Router.DB for each of Router.Targets; otherwise " + condition + ", or use sharding.AllShards"
+		return "GORM's AutoMigrate sends this query: create the tables with gormplugin.Migrate, or with AutoMigrate on Router.DB for each of Router.Targets; otherwise " + condition + ", or use sharding.AllShards"
 	}
 	return condition + also + "; or let it go to every shard with sharding.AllShards, or always with Table.OnMissing: sharding.FanOutReads"
 }

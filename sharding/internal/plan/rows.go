@@ -12,12 +12,12 @@ import (
 	"github.com/shardid/shardid/sharding/internal/merge"
 )
 
-// rows routes the rows of an INSERT: the whole text where all belong to one target,
-// else to each target a text with its rows.
+// rows routes the rows of an INSERT: it sends the whole text if all belong to one target, otherwise
+// a text with its rows to each target.
 func (p *binding) rows(hinted sharding.Target, byHint bool) (Route, error) {
 	in := p.insert
 	var first sharding.Target
-	var parts []Part // from the second target on
+	var parts []Part // set from the second target on
 	for i := range in.input.Rows {
 		if l := in.empty(&in.input.Rows[i], p.args, p.options.Merge.Engine == merge.MySQL); l != nil {
 			return Route{}, p.refusal(in.of.table.Name, numbers(l), numbersLeadNowhere)
@@ -72,7 +72,7 @@ func placed(parts []Part, at sharding.Target, row int) []Part {
 	return append(parts, Part{Target: at, Rows: []int{row}})
 }
 
-// divided gives each target a text with its rows, and their arguments.
+// divided returns, for each target, a text with its rows, and their arguments.
 func (p *binding) divided(parts []Part) (Route, error) {
 	if err := p.divisible(); err != nil {
 		return Route{}, err
@@ -99,7 +99,7 @@ func (p *binding) divided(parts []Part) (Route, error) {
 	return Route{Kind: Several, Writes: w}, nil
 }
 
-// recognised has rows returned with a unique key where some of them may be left out.
+// recognised adds a unique key to the returned columns if some rows may be skipped.
 func (p *binding) recognised(w *Writes) (e edit, err error) {
 	if !p.insert.leavesOut() {
 		return e, nil
@@ -113,7 +113,7 @@ func (p *binding) recognised(w *Writes) (e edit, err error) {
 	for i := range w.Keys {
 		key, err := s.key(&p.insert.input.Rows[i], p.args)
 		if err == nil && slices.Contains(key, nil) {
-			err = fmt.Errorf("%w: row %d has NULL in %s, by which it would be recognised", sharding.ErrCrossShard, i, strings.Join(s.columns, ", "))
+			err = fmt.Errorf("%w: row %d has NULL in %s, so it could not be matched", sharding.ErrCrossShard, i, strings.Join(s.columns, ", "))
 		}
 		if err != nil {
 			return e, p.refusal(p.insert.of.table.Name, err, "leave RETURNING out")
@@ -123,8 +123,8 @@ func (p *binding) recognised(w *Writes) (e edit, err error) {
 	return e, nil
 }
 
-// chooser returns what says which arguments belong to some of the rows, which stand between
-// two places of the text, and to what stands around them.
+// chooser returns a function that selects the arguments of some rows, and of the text before and
+// after the rows. all is the part of the text with the rows.
 func (in *insertion) chooser(params parameters, all sqlparse.Span) func(rows []int) ([]int, renumbering) {
 	if !params.numbered() {
 		before, own, after := in.places(params, all)
@@ -171,15 +171,15 @@ func (in *insertion) some(rows []int, params parameters, with renumbering) strin
 // span is the arguments of one row.
 type span struct{ first, count int }
 
-// places returns which arguments stand before the rows, in each of them, and behind them.
-// Every parameter is a ?.
+// places returns the arguments before the rows, in each of them, and after them. Every parameter is
+// a ?.
 func (in *insertion) places(of parameters, all sqlparse.Span) (before []int, own []span, after []int) {
 	params := of.of.Params
 	for len(params) > 0 && params[0].From < all.From {
 		before, params = append(before, params[0].Index), params[1:]
 	}
 	own = make([]span, len(in.input.Rows))
-	var written span // of the last row with expressions of its own
+	var written span // the last row with its own expressions
 	for i, row := range in.input.Rows {
 		if row.FirstParam == 0 {
 			written = span{}
@@ -195,7 +195,7 @@ func (in *insertion) places(of parameters, all sqlparse.Span) (before []int, own
 	return before, own, after
 }
 
-// take takes the parameters of a row from those that are left.
+// take removes the parameters of a row from the remaining ones.
 func take(params []*sqlparse.Param, row sqlparse.Row, into *span) []*sqlparse.Param {
 	for len(params) > 0 && params[0].To <= row.To {
 		if into.count == 0 {

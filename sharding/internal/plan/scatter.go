@@ -16,45 +16,44 @@ import (
 	"github.com/shardid/shardid/sharding/internal/merge"
 )
 
-// Shards is a statement that goes to several targets, and how their answers are
-// combined.
+// Shards is a statement for several targets, and the combination of their results.
 type Shards struct {
 	Targets []Shard
-	// Args are the arguments of each text: which of the statement's, in the text's order.
+	// Args selects arguments of the statement for each text, in the text's order.
 	Args []int
-	// Order is what the rows are ordered by: the last columns of each answer, which
-	// the caller does not get.
+	// Order is the order of the rows: the last columns of each result, which the caller does not
+	// get.
 	Order         []Order
 	Offset, Count int64 // Count is -1 without a LIMIT
-	Most          int64 // how many rows a target returns at most, -1 where nobody knows
-	// Distinct are the types of the columns before those of the order, by which equal
-	// rows are told, where each row is wanted once.
+	Most          int64 // the largest number of rows of a target, -1 if unknown
+	// Distinct are the types of the columns by which equal rows are found, if each row is wanted
+	// once. These columns precede those of the order.
 	Distinct []merge.Type
-	// Locks says that the query locks rows. Shards are asked one after another then:
-	// two that lock the same rows would else wait for each other, each in one database.
+	// Locks says that the query locks rows. Shards are then queried one after another: two queries
+	// that lock the same rows in parallel could wait for each other, each in one database.
 	Locks bool
 	Group *Group // nil for rows
 }
 
-// Group is how the groups of the shards are combined.
+// Group says how the groups of the shards are combined.
 type Group struct {
 	Keys    []merge.Key        // columns of the shards' rows
 	Columns []merge.Aggregate  // of a combined group
-	Shown   int                // how many of them the caller gets: the first ones
-	Made    map[int]merge.Expr // of Columns: what is computed of others
+	Shown   int                // the number of columns that the caller gets: the first ones
+	Made    map[int]merge.Expr // the columns that are computed from others
 	Having  merge.Expr         // nil without HAVING
 	Args    []driver.Value     // of Made and Having
 	Sort    []merge.Key        // of combined groups
 	Dialect merge.Dialect      // of Made and Having
 }
 
-// Shard is what goes to one target.
+// Shard is the text for one target.
 type Shard struct {
 	Target sharding.Target
 	Text   string
 }
 
-// String says how the answers are combined.
+// String describes how the results are combined.
 func (s *Shards) String() string {
 	var how []string
 	if g := s.Group; g != nil {
@@ -76,7 +75,7 @@ func (s *Shards) String() string {
 		how = append(how, fmt.Sprintf("%d rows after the first %d", s.Count, s.Offset))
 	}
 	if s.Locks {
-		how = append(how, "one shard is asked after another")
+		how = append(how, "shards are queried one after another")
 	}
 	return strings.Join(how, "; ")
 }
@@ -112,8 +111,8 @@ func (p *binding) scatter(set slots) (Route, error) {
 	return Route{Kind: Scatter, Shards: all}, nil
 }
 
-// sent returns those of the chosen arguments that there are, and all for which the statement
-// has no place: the database says which are missing, and which are too many.
+// sent returns the selected arguments that exist, and all surplus arguments: the database reports
+// which are missing and which are too many.
 func (p *binding) sent(chosen []int) []int {
 	chosen = slices.DeleteFunc(chosen, func(i int) bool { return i >= len(p.args) })
 	for i := p.statement.Args; i < len(p.args); i++ {
@@ -122,8 +121,8 @@ func (p *binding) sent(chosen []int) []int {
 	return chosen
 }
 
-// bind takes in the arguments of LIMIT and OFFSET and of groups, and returns the edits of
-// the text. The limit of each shard is as many rows as both together.
+// bind applies the arguments of LIMIT and OFFSET and of groups, and returns the edits of the text.
+// The limit of each shard is the sum of both.
 func (c *combination) bind(all *Shards, args []any) (edits []edit, err error) {
 	if c.group != nil {
 		if all.Group, err = c.group.bind(args); err != nil {
@@ -166,7 +165,7 @@ func (c *combination) bind(all *Shards, args []any) (edits []edit, err error) {
 	return append(slices.Clip(c.edits), limit), nil
 }
 
-// computable refuses arguments with which the kind of a result is not known.
+// computable refuses arguments for which the kind of a result is unknown.
 func (c *combination) computable(args []any) error {
 	for _, i := range c.integers {
 		v, err := plain(operand{param: i}.value(args))
@@ -176,14 +175,14 @@ func (c *combination) computable(args []any) error {
 		switch v.(type) {
 		case nil, int, int64:
 		default:
-			return fmt.Errorf("%w: how a result of argument %d compares depends on how its driver sends a %T; give a whole number", sharding.ErrUnmergeable, i+1, v)
+			return fmt.Errorf("%w: how a result of argument %d compares depends on how its driver sends a %T; pass a whole number", sharding.ErrUnmergeable, i+1, v)
 		}
 	}
 	return nil
 }
 
-// bind returns the grouping with the arguments of its expressions, which are numbers: how
-// texts and times compare with them is the database's to know.
+// bind returns the grouping with the arguments of its expressions. They must be numbers, because
+// only the database knows how texts and times compare with them.
 func (g *grouping) bind(args []any) (*Group, error) {
 	bound := g.Group
 	bound.Args = make([]driver.Value, len(args))
@@ -213,24 +212,24 @@ func number(v any, signed bool) (int64, error) {
 	if n, ok := v.(int64); ok && err == nil && (n >= 0 || signed) {
 		return n, nil
 	}
-	return 0, fmt.Errorf("%w: LIMIT and OFFSET are integers from 0, not %v", sharding.ErrUnmergeable, v)
+	return 0, fmt.Errorf("%w: LIMIT and OFFSET must be integers from 0, not %v", sharding.ErrUnmergeable, v)
 }
 
-// maxUnion is how many tables one text asks at most: each costs the database a search in an
-// index, and all of them together have to cost less than another round trip.
+// maxUnion is the largest number of tables that one text searches: each costs the database a search
+// in an index, and all of them together must cost less than another round trip.
 const maxUnion = 16
 
-// union is a query for the row with a unique value. The tables are in one database, and each
-// has an index on the column. So one text asks all of them, and no lookup table.
+// union is a query for the row with a unique value. The tables are in one database, and each has an
+// index on the column. So one text searches all of them, without the lookup table.
 type union struct {
 	first sharding.Target
 	text  string
 	args  []int
 }
 
-// unite returns nil for a query that is not of that kind. As at most one table has a row, and
-// no more than one, ORDER BY, LIMIT, OFFSET and DISTINCT mean for each table what they mean
-// for all. SQLite runs in the process: there a round trip costs nothing.
+// unite returns nil for any other query. At most one table has a row, and no more than one, so
+// ORDER BY, LIMIT, OFFSET and DISTINCT have the same effect on each table as on all. SQLite runs in
+// the process and has no round trip to save.
 func (p *Plan) unite() *union {
 	q := p.statement.Query
 	switch {
@@ -256,7 +255,7 @@ func (p *Plan) unite() *union {
 	u.text = p.statement.Text[:q.From] + strings.Join(texts, " UNION ALL ") + p.statement.Text[q.To:]
 	params := parameters{p.statement}
 	u.args, _ = params.chosen(func(sqlparse.Span) bool { return true })
-	if params.numbered() { // all tables take the same
+	if params.numbered() { // all tables take the same arguments
 		slices.Sort(u.args)
 		u.args = slices.Compact(u.args)
 	} else {

@@ -11,80 +11,78 @@ import (
 	"github.com/shardid/shardid/sharding/internal/merge"
 )
 
-// Schema is what the databases say of tables, by their logical names in lower
-// case. A table that is missing is one whose columns nobody has read.
+// Schema describes tables by their logical names in lower case. It lacks tables whose columns were
+// not read.
 type Schema map[string]Table
 
-// Table is what the databases say of one table.
+// Table describes one table, as the databases report it.
 type Table struct {
 	Columns map[string]Column // by names in lower case
-	// Unique are the columns of each unique key, the primary key among them, in
-	// lower case.
+	// Unique are the columns of each unique key, the primary key included, in lower case.
 	Unique [][]string
-	// Namespace is the schema of PostgreSQL in which the table is found by its name alone,
-	// "" on other databases.
+	// Namespace is the PostgreSQL schema in which the unqualified table name is found, "" on other
+	// databases.
 	Namespace string
 }
 
-// Column is what a database makes of the values of a column.
+// Column describes how a database treats the values of a column.
 type Column struct {
 	Holds Holding
-	// Value is how the database compares values of the column when it sorts and groups.
+	// Value is how the database compares values of the column for sorting and grouping.
 	Value Value
-	// Least is how it compares them for MIN and MAX, of a Number: the least of
-	// ENUM and SET is by the text, though they sort by the place of a member.
+	// Least is how it compares them for MIN and MAX, for a Number: the least value of ENUM and SET
+	// is determined by the text, although they sort by the position of a member.
 	Least Value
-	// Unsorted is why Value is not known, where there is more to say than that.
+	// Unsorted is the reason why Value is unknown, if there is a specific one.
 	Unsorted string
-	// Numbered: the database makes a number where none is given or, on MySQL and
-	// MariaDB, where 0 is. Known of broadcast tables, and of columns that lead to slots.
+	// Numbered: the database assigns a number if there is no value or, on MySQL and MariaDB, if the
+	// value is 0. It is known for broadcast tables, and for columns that lead to slots.
 	Numbered bool
-	// Varies: where no value is given, the database computes one, such as the time;
-	// Touched: it does so at every change of a row. Both are known of broadcast tables.
+	// Varies: without a value the database computes one, such as the time. Touched: it does so at
+	// every change of a row. Both are known for broadcast tables.
 	Varies, Touched bool
-	// Computed: the database makes every value, and takes none.
+	// Computed: the database computes every value, and accepts none.
 	Computed bool
-	// Cuts reports whether the column makes another value of one, without an error; ignoring
-	// says that the statement ignores errors. Type is the column's, for an error. Both are
-	// known of columns that lead to slots or to lookup tables; Cuts may be nil.
+	// Cuts reports whether the column stores another value than this one, without an error;
+	// ignoring says that the statement ignores errors. Type is the column's type, for an error.
+	// Both are known for columns that lead to slots or to lookup tables; Cuts may be nil.
 	Cuts func(value any, ignoring bool) bool
 	Type string
 }
 
-// keeps returns an error for a value of which the column makes another one.
+// keeps returns an error for a value that the column would not store unchanged.
 func (c Column) keeps(name string, value any, ignoring bool) error {
 	if c.Cuts == nil || value == nil || value == (unbound{}) || !c.Cuts(value, ignoring) {
 		return nil
 	}
-	return fmt.Errorf("%w: %s is %s, which cuts %v without an error", sharding.ErrKeyType, name, c.Type, value)
+	return fmt.Errorf("%w: %s is %s, which truncates %v without an error", sharding.ErrKeyType, name, c.Type, value)
 }
 
-// Value is how values are compared: what is made of them, and how that compares.
+// Value is how values are compared: the form of a value that is compared, and how that compares.
 type Value struct {
-	Type merge.Type // its Kind is 0 where that is not known
+	Type merge.Type // its Kind is 0 if that is unknown
 	As   Form
-	// Unordered is why only equal values are told by it, and not which is less; "" where
-	// both are.
+	// Unordered is the reason why only equality is known, and not the order; "" if both are known.
 	Unordered string
-	// Wide says of integers of PostgreSQL that they have 64 bits: their sum is a decimal,
-	// and that of narrower ones an integer.
+	// Wide says of integers of PostgreSQL that they have 64 bits: their sum is a decimal, and that
+	// of narrower ones an integer.
 	Wide bool
-	// Texts says of Bytes that they are texts of PostgreSQL.
+	// Texts says that Bytes are texts of PostgreSQL.
 	Texts bool
 }
 
-// Form is what is made of a value before it is compared.
+// Form is the form of a value that is compared.
 type Form uint8
 
-// The forms.
+// The forms of values.
 const (
 	Plain   Form = iota // the value itself
 	Weight              // WEIGHT_STRING of MySQL and MariaDB, of a text
-	Number              // the place of a member of an ENUM, or of those of a SET
+	Number              // the position of a member of an ENUM, or of the members of a SET
 	Trimmed             // the text of a CHAR of PostgreSQL, without spaces at its end
 )
 
-// of returns the expression that makes the form of an expression.
+// of returns the expression that converts an expression to the form.
 func (f Form) of(text string) string {
 	switch f {
 	case Weight:
@@ -97,23 +95,23 @@ func (f Form) of(text string) string {
 	return text
 }
 
-// selected returns what is selected to compare the values of an expression.
+// selected returns the expression that is selected to compare the values of an expression.
 func (v Value) selected(text string) string {
 	switch n := strconv.Itoa(v.Type.Most); {
 	case v.Type.Kind == merge.Stored && strings.ContainsAny(text, " ("):
 		return "+(" + text + ")"
 	case v.Type.Kind == merge.Stored:
-		return "+" + text // so that the driver does not make a time of a text
+		return "+" + text // so that the driver does not convert a text to a time
 	case v.Type.Most > 0:
 		return "CONCAT(" + v.As.of("LEFT("+text+", "+n+")") + ", LENGTH(" + text + ") > " + n + ")"
 	}
 	return v.As.of(text)
 }
 
-// loose reports whether values of different forms may be equal.
+// loose reports whether different values may be equal.
 func (v Value) loose() bool { return len(v.Type.Pad) > 0 }
 
-// untruncated is how values compare where none is cut to max_sort_length.
+// untruncated returns how values compare that are not truncated to max_sort_length.
 func (v Value) untruncated() Value {
 	v.Type.Prefix = 0
 	return v
@@ -125,14 +123,14 @@ func (v Value) same(w Value) bool {
 	return v.As == w.As && v.Unordered == w.Unordered && a.Kind == b.Kind && a.Collation == b.Collation && a.Prefix == b.Prefix && a.Most == b.Most && string(a.Pad) == string(b.Pad)
 }
 
-// Holding is what a column holds, as far as it decides which values are equal.
+// Holding is the type of a column's values, which decides which values are equal.
 type Holding uint8
 
-// What columns hold.
+// The types of values.
 const (
 	Other    Holding = iota // unknown to the planner: it proves nothing
 	Integers                // whole numbers
 	Bytes                   // texts that are equal when their bytes are
-	Folded                  // texts of which the collation takes several for one
+	Folded                  // texts whose collation treats different texts as equal
 	Times
 )

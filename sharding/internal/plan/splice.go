@@ -19,19 +19,19 @@ type edit struct {
 	sqlparse.Span
 
 	with string
-	args []int // of the parameters that it copies: those without numbers take the argument of their place each
+	args []int // the arguments of the parameters that it copies; a parameter without a number takes the argument of its position
 }
 
 func inserted(at int, text string) edit {
 	return edit{Span: sqlparse.Span{From: at, To: at}, with: text}
 }
 
-// texts keeps the texts of a plan by target.
+// texts caches the texts of a plan by target.
 type texts struct {
 	known atomic.Pointer[map[sharding.Target]string]
 }
 
-// text returns the text for a target, made once.
+// text returns the cached text for a target.
 func (p *Plan) text(target sharding.Target) (string, error) {
 	old := p.texts.known.Load()
 	if old != nil {
@@ -47,13 +47,13 @@ func (p *Plan) text(target sharding.Target) (string, error) {
 	if old != nil {
 		maps.Copy(next, *old)
 	}
-	p.texts.known.CompareAndSwap(old, &next) // else somebody else keeps one: this one is made again
+	p.texts.known.CompareAndSwap(old, &next) // if another goroutine has stored one, this text is made again
 	return text, nil
 }
 
-// edited returns the text with the names of the target, and of those of the other tables
-// of its group that have the same slots, and with more edits. Numbered parameters get new
-// numbers, if there are some. Every other byte stays.
+// edited returns the text with the names of the target, and of the other tables of its group that
+// have the same slots, and with more edits. It renumbers numbered parameters if a renumbering is
+// given. Every other byte is unchanged.
 func (p *Plan) edited(target sharding.Target, with renumbering, more ...edit) (string, error) {
 	var edits []edit
 	for _, r := range p.sharded {
@@ -80,9 +80,9 @@ func (p *Plan) edited(target sharding.Target, with renumbering, more ...edit) (s
 	return out.String(), nil
 }
 
-// renumbering is the new number of each numbered parameter, by the old one less one, where
-// a text has not all of them: a database wants them without gaps. It is nil for parameters
-// that have no numbers.
+// renumbering maps the old number of each numbered parameter, less one, to its new number. It is
+// needed if a text has only some of them, because a database requires numbers without gaps. It is
+// nil for parameters without numbers.
 type renumbering []int
 
 // renumber writes a text that copies parameters.
@@ -95,17 +95,17 @@ func (r renumbering) renumber(out *strings.Builder, text string, reads sqltext.F
 		after := strings.TrimLeft(text[t.Start+1:], "0123456789") // SQLite's ?2 are two tokens
 		out.WriteString(text[end : t.Start+1])
 		end = len(text) - len(after)
-		number, _ := strconv.Atoi(text[t.Start+1 : end]) // the parser has read it
+		number, _ := strconv.Atoi(text[t.Start+1 : end]) // the parser has accepted it
 		out.WriteString(strconv.Itoa(r[number-1]))
 	}
 	out.WriteString(text[end:])
 }
 
-// parameters are those of a statement.
+// parameters are the parameters of a statement.
 type parameters struct{ of *sqlparse.Statement }
 
-// chosen returns which arguments the parameters take that are wanted, and those that are
-// copied, each once and in their order, and the numbers that these parameters get.
+// chosen returns the arguments of the parameters that are wanted, and those that are copied,
+// without duplicates and in their order, and the new numbers of these parameters.
 func (p parameters) chosen(wanted func(sqlparse.Span) bool, copied ...int) (args []int, with renumbering) {
 	for _, q := range p.of.Params {
 		if wanted(q.Span) {
@@ -125,8 +125,8 @@ func (p parameters) chosen(wanted func(sqlparse.Span) bool, copied ...int) (args
 	return args, with
 }
 
-// around returns which arguments a text with these edits takes: a parameter may be left out
-// of it, and one that is copied stands in it twice.
+// around returns the arguments of a text with these edits: the text may lack a parameter, or
+// contain a copied one twice.
 func (p parameters) around(edits []edit) (args []int, with renumbering) {
 	wanted := func(param sqlparse.Span) bool {
 		return !slices.ContainsFunc(edits, func(e edit) bool { return inside(param, e.Span) })
@@ -157,10 +157,10 @@ func (p parameters) around(edits []edit) (args []int, with renumbering) {
 	return args, nil
 }
 
-// named reports whether they have names.
+// named reports whether the parameters have names.
 func (p parameters) named() bool { return len(p.of.Params) > 0 && p.of.Params[0].Name != "" }
 
-// numbered reports whether they have numbers.
+// numbered reports whether the parameters have numbers.
 func (p parameters) numbered() bool {
 	return len(p.of.Params) > 0 && !p.named() && p.of.Params[0].To-p.of.Params[0].From > 1
 }
@@ -182,14 +182,13 @@ func (p parameters) copied(out *strings.Builder, part sqlparse.Span, with renumb
 	out.WriteString(text[part.From:part.To])
 }
 
-// rename puts the name of a physical table in the place of a logical one, which
-// stays as the alias by which columns are qualified. A table that bears the logical name
-// has no need of that.
+// rename replaces a logical table name by the physical one. The logical name becomes the alias, by
+// which columns are qualified. A physical table with the logical name needs no alias.
 func (p *Plan) rename(edits []edit, r *reference, physical string) []edit {
 	if r.label() == physical {
 		return edits
 	}
-	name := r.at.Name.Parts[len(r.at.Name.Parts)-1].Span // what qualifies it stays
+	name := r.at.Name.Parts[len(r.at.Name.Parts)-1].Span // the qualifier stays
 	quoted := p.options.Quote(physical)
 	edits = append(edits, edit{Span: name, with: quoted})
 	switch {
@@ -207,7 +206,7 @@ func (p *Plan) rename(edits []edit, r *reference, physical string) []edit {
 // last returns the last part of a name.
 func last(n sqlparse.Name) string { return n.Parts[len(n.Parts)-1].Name }
 
-// unqualified returns the name that an expression is without a qualifier, or "".
+// unqualified returns the name if an expression is an unqualified name, otherwise "".
 func unqualified(e sqlparse.Expr) string {
 	if c, ok := bare(e).(*sqlparse.Column); ok && len(c.Name.Parts) == 1 {
 		return c.Name.Parts[0].Name

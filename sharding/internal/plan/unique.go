@@ -16,12 +16,12 @@ import (
 	"github.com/shardid/shardid/sharding/internal/merge"
 )
 
-// A unique key holds on its own shard alone, unless one of its columns leads to the
-// shard: then equal keys meet there. A statement that depends on a row with the same
-// key (an upsert, IGNORE, REPLACE, an update of the key) would otherwise miss the row
-// on another shard, and store a second one: so it is looked for (lookup.go).
+// A unique key is unique only on its own shard, unless one of its columns leads to the shard: then
+// equal keys are on one shard. A statement that depends on a row with the same key (an upsert,
+// IGNORE, REPLACE, an update of the key) would otherwise not find the row on another shard, and
+// would store a second one. So the row is searched for (lookup.go).
 
-// conflicting takes in what an INSERT does where a row is there already.
+// conflicting records what an INSERT does if a row exists already.
 func (b *inserter) conflicting() {
 	for _, c := range b.out.input.Conflicts {
 		b.depends(target(c))
@@ -29,7 +29,7 @@ func (b *inserter) conflicting() {
 			b.resets(set)
 		}
 	}
-	if b.out.input.Ignore || b.statement.Verb == sqlparse.Replace { // whatever ON CONFLICT names
+	if b.out.input.Ignore || b.statement.Verb == sqlparse.Replace { // whatever key ON CONFLICT names
 		b.depends(nil)
 	}
 	for i := range b.out.seeks {
@@ -38,7 +38,7 @@ func (b *inserter) conflicting() {
 	}
 }
 
-// target returns the columns of ON CONFLICT (a, b), nil where any key is meant.
+// target returns the columns of ON CONFLICT (a, b), nil for any key.
 func target(c sqlparse.Conflict) []string {
 	var columns []string
 	for _, e := range c.Target {
@@ -51,16 +51,16 @@ func target(c sqlparse.Conflict) []string {
 	return columns
 }
 
-// resets takes in that a row which is there gets a column of a unique key anew. It may be
-// that of the new row, which is looked for where it is the primary key; of others a
-// second one may come to be on another shard, as by INSERT.
+// resets records that an existing row gets a new value in a column of a unique key. The value may
+// be that of the new row: a row with it is searched for if the key is the primary key. For other
+// keys a second row with the value may exist on another shard, as after an INSERT.
 func (b *inserter) resets(set sqlparse.Assignment) {
 	r := b.out.of
 	if keeps(set, &scope{refs: []*reference{r}}) {
 		return
 	}
 	if slices.ContainsFunc(r.leads, func(l *lead) bool { return assigns(set, l.column) }) {
-		for i := range b.out.seeks { // the row that is there has to have the slot of the new one
+		for i := range b.out.seeks { // the existing row must have the slot of the new one
 			b.out.seeks[i].always = len(r.schema.Unique) > 0
 		}
 	}
@@ -69,26 +69,26 @@ func (b *inserter) resets(set sqlparse.Assignment) {
 		switch {
 		case at < 0 || r.meets(key):
 		case !renews(set, key[at]):
-			b.odd(r.table.Name, sharding.ErrCrossShard, "a row with the same "+strings.Join(key, ", ")+" may be on another shard; leave "+key[at]+" out of what a conflict sets")
+			b.odd(r.table.Name, sharding.ErrCrossShard, "a row with the same "+strings.Join(key, ", ")+" may be on another shard; leave "+key[at]+" out of the conflict's SET")
 		case i == 0:
 			b.depends(key)
 		}
 	}
 }
 
-// renews reports whether an assignment gives a column the value that the new row has.
+// renews reports whether an assignment gives a column the value of the new row.
 func renews(set sqlparse.Assignment, column string) bool {
 	value := bare(set.Value)
 	call, ok := value.(*sqlparse.Call)
 	if ok && len(call.Args) == 1 && nameOf(call) == "values" {
 		value = call.Args[0]
 	}
-	c, isColumn := bare(value).(*sqlparse.Column) // one of the table itself is kept
+	c, isColumn := bare(value).(*sqlparse.Column) // a column of the table itself keeps its value
 	return isColumn && len(set.Columns) == 1 && strings.EqualFold(last(c.Name), column)
 }
 
-// depends takes in unique keys by which an insertion depends on rows that another shard
-// may have; nil means all.
+// depends records unique keys by which an insertion depends on rows that another shard may have;
+// nil means all.
 func (b *inserter) depends(columns []string) {
 	keys := [][]string{columns}
 	if columns == nil {
@@ -105,24 +105,24 @@ func (b *inserter) depends(columns []string) {
 	}
 }
 
-// seek takes in a unique key by which rows have to be looked for.
+// seek records a unique key by which rows must be searched for.
 func (b *inserter) seek(key []string, named bool) {
 	s := b.out.seekBy(key)
 	s.always = named && len(b.out.of.schema.Unique) > 0
 	for i, column := range key {
 		switch {
 		case column == "":
-			s.why = "a unique key has an expression, by which a row cannot be looked for on other shards; name the columns of another one: ON CONFLICT (…)"
+			s.why = "a unique key has an expression, by which rows on other shards cannot be searched for; name the columns of another key: ON CONFLICT (…)"
 		case s.at[i] < 0 && len(key) == 1:
 			return // the database numbers the row, or gives it NULL
 		case s.at[i] < 0:
-			s.why = "a row with the same " + strings.Join(key, ", ") + " may be on another shard; give " + column + " a value, by which it is looked for"
+			s.why = "a row with the same " + strings.Join(key, ", ") + " may be on another shard; give " + column + " a value, so that the row can be searched for"
 		}
 	}
 	b.out.seeks = append(b.out.seeks, s)
 }
 
-// lookups refuses what would give a column with a lookup table a value that nobody knows.
+// lookups refuses a statement that would set a column with a lookup table to an unknown value.
 func (b *inserter) lookups(r *reference) {
 	for _, l := range r.table.Lookups {
 		own := &scope{refs: []*reference{r}}
@@ -130,23 +130,23 @@ func (b *inserter) lookups(r *reference) {
 			return !assigns(set, l.Column) || keeps(set, own) || renews(set, l.Column)
 		}; {
 		case b.out.input.Query != nil:
-			b.odd(r.table.Name, sharding.ErrLookup, "insert VALUES; what is selected for "+l.Column+" is not known before")
+			b.odd(r.table.Name, sharding.ErrLookup, "insert VALUES; the selected values of "+l.Column+" are not known beforehand")
 		case len(b.out.input.Columns) > 0 && b.out.place(l.Column) < 0:
 			b.odd(r.table.Name, sharding.ErrLookup, "name the column "+l.Column+"; its value may be NULL")
 		case slices.ContainsFunc(b.out.input.Conflicts, func(c sqlparse.Conflict) bool {
 			return slices.ContainsFunc(c.Set, func(set sqlparse.Assignment) bool { return !known(set) })
 		}):
-			b.odd(r.table.Name, sharding.ErrLookup, "set "+l.Column+" to the value of the new row, or leave it out of what a conflict sets")
+			b.odd(r.table.Name, sharding.ErrLookup, "set "+l.Column+" to the value of the new row, or leave it out of the conflict's SET")
 		case !l.Unique && slices.ContainsFunc(b.out.input.Conflicts, func(c sqlparse.Conflict) bool {
 			return renewed(c, r.table.Key, own) && !renewed(c, l.Column, nil)
 		}):
-			b.odd(r.table.Name, sharding.ErrLookup, "set "+l.Column+", too, where a conflict sets "+r.table.Key)
+			b.odd(r.table.Name, sharding.ErrLookup, "set "+l.Column+", too, if a conflict sets "+r.table.Key)
 		}
 	}
 }
 
-// renewed reports whether a conflict gives a column a value: of a scope, another one than it
-// has.
+// renewed reports whether a conflict assigns a value to a column; with a scope, a value other than
+// the column's own.
 func renewed(c sqlparse.Conflict, column string, own *scope) bool {
 	return slices.ContainsFunc(c.Set, func(set sqlparse.Assignment) bool {
 		return assigns(set, column) && (own == nil || !keeps(set, own))
@@ -169,8 +169,8 @@ func (r *reference) meets(key []string) bool {
 	})
 }
 
-// slotBy returns the slot of a row by the values of a unique key, every slot where none of
-// its columns leads there.
+// slotBy returns the slot of a row by the values of a unique key, every slot if none of its columns
+// leads to one.
 func (r *reference) slotBy(columns []string, key []driver.Value) slots {
 	for i, column := range columns {
 		if l := r.lead(column); l != nil {
@@ -186,12 +186,12 @@ func (r *reference) slotBy(columns []string, key []driver.Value) slots {
 type rekeyed struct {
 	of      *reference
 	columns []string
-	values  []operand // what the row gets; nil where that is not known
+	values  []operand // the new values; nil if they are unknown
 	primary bool
 }
 
-// rekeys takes in which unique keys an UPDATE sets: columns of them to values, while the
-// condition tells the others.
+// rekeys records the unique keys that an UPDATE changes: it sets some of their columns to values,
+// and its condition gives the others.
 func (b changer) rekeys(c *sqlparse.Change, s *scope) {
 	for _, r := range s.refs {
 		for i, key := range r.schema.Unique {
@@ -224,7 +224,7 @@ func (b changer) rekey(c *sqlparse.Change, s *scope, r rekeyed) {
 	}
 }
 
-// sets reports whether an assignment gives a column another value than it has.
+// sets reports whether an assignment gives a column another value than its own.
 func sets(a sqlparse.Assignment, c column, s *scope) bool {
 	return !keeps(a, s) && slices.ContainsFunc(a.Columns, func(n sqlparse.Name) bool {
 		is, ok := s.assigned(n)
@@ -232,8 +232,8 @@ func sets(a sqlparse.Assignment, c column, s *scope) bool {
 	})
 }
 
-// taken returns what is looked for before an UPDATE sets a unique key. In an update of
-// models the primary key alone is: the others hold on their shard, as for an INSERT.
+// taken returns the searches that precede an UPDATE of a unique key. An update of models searches
+// only for the primary key: other keys are checked only on their shard, as for an INSERT.
 func (p *Plan) taken(args []any, to Route, h writehint.Hint) (all []*Lookup, err error) {
 	for _, r := range p.rekeyed {
 		if (h.Keyed || h.Model) && !r.primary || len(r.of.table.Map.Targets()) == 1 {
@@ -259,16 +259,16 @@ func (p *Plan) taken(args []any, to Route, h writehint.Hint) (all []*Lookup, err
 	return all, nil
 }
 
-// alike tells rows of an INSERT by what a database may take for equal: two keys with
-// different texts are different to it.
+// alike groups the rows of an INSERT by texts that are equal if a database may consider two keys
+// equal.
 type alike struct {
-	columns []Column // nil but for those of which a text is known for every row
+	columns []Column // nil except for columns of which a text is known for every row
 	known   []bool
 	rows    map[string][]*sought
 }
 
-// apart refuses rows of several slots whose keys the database may take for equal, as
-// neither would meet the other.
+// apart refuses rows of several slots whose keys the database may consider equal, because no
+// database would notice the conflict.
 func (l *Lookup) apart(of *reference) error {
 	a := &alike{rows: map[string][]*sought{}}
 	l.alike = a
@@ -281,16 +281,16 @@ func (l *Lookup) apart(of *reference) error {
 		text, _ := a.text(r.key)
 		a.rows[text] = append(a.rows[text], r)
 		if same := a.rows[text][0]; same.slot != r.slot {
-			return fmt.Errorf("%w: the database may take the %s of rows %d and %d for equal, which belong to two shards; insert one after the other", sharding.ErrCrossShard, strings.Join(l.columns, ", "), same.number, r.number)
+			return fmt.Errorf("%w: the database may treat the %s of rows %d and %d as equal, and they belong to two shards; insert one after the other", sharding.ErrCrossShard, strings.Join(l.columns, ", "), same.number, r.number)
 		}
 	}
 	return nil
 }
 
-// like returns the rows whose key may be equal to one that is stored.
+// like returns the rows whose key may be equal to a stored one.
 func (l *Lookup) like(key []driver.Value) []*sought {
 	if l.alike == nil {
-		return l.rows[:1] // all are of one slot
+		return l.rows[:1] // all have one slot
 	}
 	if text, ok := l.alike.text(key); ok && len(l.alike.rows[text]) > 0 {
 		return l.alike.rows[text]
@@ -309,8 +309,8 @@ func (a *alike) text(key []driver.Value) (text string, ok bool) {
 	return text, ok
 }
 
-// alike returns a text that is the same for all values which the database may take for
-// equal in the column, false where none is known.
+// alike returns a text that is the same for all values that the database may consider equal in the
+// column, false if none is known.
 func (c Column) alike(v driver.Value) (string, bool) {
 	v, err := plain(v)
 	if is, isBool := v.(bool); isBool {
@@ -338,9 +338,9 @@ func (c Column) alike(v driver.Value) (string, bool) {
 	return "", false
 }
 
-// folded returns what collations leave of a text at least. Some take i for j or y, u for v
-// or w, and ccs for cscs; so of a word it is which letters there are in it. Of other
-// scripts ideographs alone are known to differ.
+// folded returns a text that is equal if a collation may treat two texts as equal. Some collations
+// treat i as j or y, u as v or w, and ccs as cscs; so for a word it is the set of its letters. Of
+// other scripts only ideographs are known to differ.
 func folded(text string) (string, bool) {
 	var out strings.Builder
 	letters := uint32(0)

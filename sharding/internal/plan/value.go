@@ -12,20 +12,20 @@ import (
 	"github.com/shardid/shardid/sharding/internal/merge"
 )
 
-// comparer tells how the values of expressions compare, in the present one of the SELECTs
-// of a query, and refuses those of which that is not certain. It goes on after a refusal,
-// as what is made of the query is not used then.
+// comparer finds how the values of expressions compare in the present SELECT of a query, and
+// refuses expressions for which that is uncertain. It continues after a refusal, because the result
+// is then not used.
 type comparer struct {
 	*builder
 	dialect  merge.Dialect
 	core     *sqlparse.Core // the present SELECT
-	scope    *scope         // its
-	integers *[]int         // arguments that have to be whole numbers, where their kind decides that of a result
-	derives  bool           // the SELECT is that of a derived table, whose aggregates are values like others
+	scope    *scope         // of the present SELECT
+	integers *[]int         // arguments that must be whole numbers, because the kind of a result depends on theirs
+	derives  bool           // the SELECT is a derived table, whose aggregates are ordinary values
 	why      string         // the first refusal, and what to do instead
 }
 
-// refuse notes why answers are not combined.
+// refuse records why results are not combined.
 func (c *comparer) refuse(why string) {
 	if c.why == "" {
 		c.why = why
@@ -35,8 +35,8 @@ func (c *comparer) refuse(why string) {
 // enter makes a SELECT the present one.
 func (c *comparer) enter(core *sqlparse.Core) { c.core, c.scope = core, c.scopes[core] }
 
-// ordered returns the selected expression that a name or a number in ORDER BY or GROUP BY
-// means, or the expression itself.
+// ordered returns the selected expression that a name or a number in ORDER BY or GROUP BY denotes,
+// or the expression itself.
 func (c *comparer) ordered(e sqlparse.Expr) sqlparse.Expr {
 	e = bare(e)
 	if l, ok := e.(*sqlparse.Literal); ok {
@@ -61,8 +61,8 @@ func (c *comparer) stars() bool {
 	return slices.ContainsFunc(c.core.Items, func(i sqlparse.Item) bool { return i.Star })
 }
 
-// ambiguous reports whether a name is that of a column and the alias of something else,
-// of which dialects take the one or the other in GROUP BY and HAVING.
+// ambiguous reports whether a name is a column and also the alias of another expression. In GROUP
+// BY and HAVING some dialects use the one, and some the other.
 func (c *comparer) ambiguous(e sqlparse.Expr) bool {
 	own, known := c.scope.column(e)
 	return known && slices.ContainsFunc(c.core.Items, func(i sqlparse.Item) bool {
@@ -77,16 +77,16 @@ func (c *comparer) unambiguous(e sqlparse.Expr) {
 	}
 }
 
-// text returns an expression as it is written, without parentheses around it.
+// text returns the text of an expression, without parentheses around it.
 func (c *comparer) text(e sqlparse.Expr) string { return bare(e).Bytes().Of(c.statement.Text) }
 
-// hasParams reports whether there are parameters in an expression.
+// hasParams reports whether an expression contains parameters.
 func (c *comparer) hasParams(e sqlparse.Expr) bool {
 	return slices.ContainsFunc(c.statement.Params, func(p *sqlparse.Param) bool { return inside(p.Span, e.Bytes()) })
 }
 
-// summand returns the type of the sum of an expression. MySQL's sums of integers are
-// decimals, and so are PostgreSQL's of those of 64 bits.
+// summand returns the type of the sum of an expression. MySQL's sums of integers are decimals, and
+// so are PostgreSQL's of 64-bit integers.
 func (c *comparer) summand(e sqlparse.Expr) Value {
 	v := c.typed(e)
 	switch {
@@ -95,13 +95,13 @@ func (c *comparer) summand(e sqlparse.Expr) Value {
 	case v.As == Plain && (v.Type.Kind == merge.Integer || v.Type.Kind == merge.Decimal):
 		return Value{Type: merge.Type{Kind: merge.Decimal}}
 	case v.As != Plain || v.Type.Kind != merge.Float && v.Type.Kind != merge.Stored:
-		c.refuse("only numbers are added; " + c.text(e) + " is none" + addKey)
+		c.refuse("only numbers can be added; " + c.text(e) + " is none" + addKey)
 	}
 	return v
 }
 
-// value returns how the values of an expression compare that is copied to another place of
-// the text.
+// value returns how the values of an expression compare that is copied to another place of the
+// text.
 func (c *comparer) value(e sqlparse.Expr) Value {
 	if c.hasParams(e) {
 		c.refuse(c.text(e) + parametersCompared)
@@ -109,10 +109,9 @@ func (c *comparer) value(e sqlparse.Expr) Value {
 	return c.typed(e)
 }
 
-const parametersCompared = " has parameters, and is compared over several shards; compute it before" + addKey
+const parametersCompared = " has parameters, and is compared over several shards; compute it first" + addKey
 
-// typed returns how the values of columns compare, and those of expressions whose type is
-// certain.
+// typed returns how the values of columns compare, and those of expressions whose type is certain.
 func (c *comparer) typed(e sqlparse.Expr) Value {
 	e = bare(e)
 	if found, ok := c.columnOf(e); ok {
@@ -156,8 +155,8 @@ func (c *comparer) typed(e sqlparse.Expr) Value {
 
 var asC = regexp.MustCompile(`(?i)^\s+collate\s+(pg_catalog\s*\.\s*)?("C"|"POSIX")$`)
 
-// underC returns the column whose texts x COLLATE "C" of PostgreSQL compares by their
-// bytes, or nil.
+// underC returns the column x of PostgreSQL's x COLLATE "C", whose texts compare by their bytes, or
+// nil.
 func underC(e sqlparse.Expr, text string) sqlparse.Expr {
 	o := sqlparse.As(e, sqlparse.Opaque)
 	if o == nil || len(o.Operands) == 0 {
@@ -172,8 +171,8 @@ func underC(e sqlparse.Expr, text string) sqlparse.Expr {
 
 var toInteger = regexp.MustCompile(`(?i)^\s*(::|as\s)\s*(smallint|int2|int4|integer|int|(bigint|int8))\s*\)?$`)
 
-// cast returns how values of PostgreSQL compare that are made integers. What else a value is
-// made, its name does not tell alone.
+// cast returns how values of PostgreSQL compare that are cast to integers. The name of another type
+// does not determine how its values compare.
 func (c *comparer) cast(e *sqlparse.Operation) Value {
 	found := toInteger.FindStringSubmatch(c.statement.Text[e.Operands[0].Bytes().To:e.To])
 	if found == nil {
@@ -185,7 +184,7 @@ func (c *comparer) cast(e *sqlparse.Operation) Value {
 // whole is how whole numbers compare.
 var whole = Value{Type: merge.Type{Kind: merge.Integer}}
 
-// namesStay refuses names in an expression that mean something else where the expression is
+// namesStay refuses names in an expression that denote something else where the expression is
 // copied to.
 func (c *comparer) namesStay(e sqlparse.Expr) {
 	switch e := e.(type) {
@@ -204,13 +203,13 @@ func (c *comparer) namesStay(e sqlparse.Expr) {
 	}
 }
 
-// unitFirst are functions whose first argument is a word such as YEAR.
+// unitFirst lists the functions whose first argument is a word such as YEAR.
 var unitFirst = words("extract timestampdiff timestampadd")
 
-// stored returns how results of SQLite compare: by their bytes, where no collation comes
-// from a column or is written.
+// stored returns how results of SQLite compare: by their bytes, if no column or COLLATE clause sets
+// a collation.
 func (c *comparer) stored(e sqlparse.Expr) Value {
-	if cast := sqlparse.As(e, sqlparse.Cast); cast != nil { // it has the collation of what is cast
+	if cast := sqlparse.As(e, sqlparse.Cast); cast != nil { // CAST keeps the collation of its operand
 		return c.typed(cast.Operands[0])
 	}
 	if collation, ok := collatedAs(e, c.statement.Text); ok {
@@ -232,7 +231,7 @@ var collate = regexp.MustCompile(`(?i)^\s+collate\s+"?(binary|nocase|rtrim)"?$`)
 
 var collations = map[string]merge.Collation{"binary": merge.Binary, "nocase": merge.NoCase, "rtrim": merge.RTrim}
 
-// collatedAs returns the collation of x COLLATE name of SQLite.
+// collatedAs returns the collation that x COLLATE name of SQLite sets.
 func collatedAs(e sqlparse.Expr, text string) (merge.Collation, bool) {
 	o := sqlparse.As(e, sqlparse.Opaque)
 	if o == nil || len(o.Operands) != 1 || aggregated(e) {
@@ -245,7 +244,7 @@ func collatedAs(e sqlparse.Expr, text string) (merge.Collation, bool) {
 	return collations[strings.ToLower(found[1])], true
 }
 
-// computed reports whether an expression is anything but one value that is written or given.
+// computed reports whether an expression is neither a literal nor an argument.
 func computed(e sqlparse.Expr) bool {
 	switch bare(e).(type) {
 	case *sqlparse.Literal, *sqlparse.Param:
@@ -254,9 +253,9 @@ func computed(e sqlparse.Expr) bool {
 	return true
 }
 
-// written returns how many texts a column has that is selected as it is written, in every
-// branch of a UNION. They compare by their bytes, as no collation takes two of them for
-// equal; how they are sorted is the collation's to know. It returns 0 where that is not so.
+// written returns the number of different literal texts of a column that is a literal in every
+// branch of a UNION. They compare by their bytes, because no collation treats two of them as equal;
+// their order depends on the collation. It returns 0 for any other column.
 func written(branches []*sqlparse.Core, at int) int {
 	seen := map[string]string{}
 	for _, core := range branches {
@@ -276,9 +275,9 @@ func written(branches []*sqlparse.Core, at int) int {
 	return len(seen)
 }
 
-// numeral returns how the values of a whole number or decimal compare that is written, or
-// given as an argument: that is added to those which have to be whole numbers, if there is a
-// list of them.
+// numeral returns how the values of a literal or argument compare that is a whole number or a
+// decimal. It adds an argument to the list of those which must be whole numbers, if there is a
+// list.
 func numeral(e sqlparse.Expr, integers *[]int) (v Value, ok bool) {
 	if p, isParam := bare(e).(*sqlparse.Param); isParam && integers != nil {
 		*integers = append(*integers, p.Index)
@@ -303,8 +302,8 @@ func (v Value) number() bool {
 // isText reports whether values are texts of MySQL, MariaDB or PostgreSQL.
 func (v Value) isText() bool { return v.As == Weight || v.As == Trimmed || v.Texts }
 
-// averaged returns how averages compare of numbers that compare so: PostgreSQL's of integers
-// are decimals.
+// averaged returns the kind of averages of numbers of a kind. PostgreSQL's averages of integers are
+// decimals.
 func averaged(of merge.Kind) merge.Kind {
 	if of == merge.Integer {
 		return merge.Decimal
@@ -312,8 +311,7 @@ func averaged(of merge.Kind) merge.Kind {
 	return of
 }
 
-// arithmetic returns how sums, differences, products and remainders of columns and numbers
-// compare.
+// arithmetic returns how sums, differences, products and remainders of columns and numbers compare.
 func (c *comparer) arithmetic(e sqlparse.Expr, of []sqlparse.Expr) Value {
 	kind, columns, wide := merge.Integer, 0, false
 	for _, operand := range of {
@@ -333,10 +331,10 @@ func (c *comparer) arithmetic(e sqlparse.Expr, of []sqlparse.Expr) Value {
 	return Value{Type: merge.Type{Kind: kind}, Wide: wide}
 }
 
-// inOrder returns how the values of an expression compare, if that tells which is less.
+// inOrder returns how the values of an expression compare, if their order is known.
 func (c *comparer) inOrder(e sqlparse.Expr, v Value) Value {
 	if v.Unordered != "" {
-		c.refuse(c.text(e) + " is not sorted over several shards, as " + v.Unordered + addKey)
+		c.refuse(c.text(e) + " is not sorted over several shards, because " + v.Unordered + addKey)
 	}
 	return v
 }
@@ -353,8 +351,8 @@ func (c *comparer) least(e sqlparse.Expr) Value {
 	return found.Least
 }
 
-// member refuses to sort by an aggregate that is the least or the last member of ENUM or
-// SET, or any of several texts that NOCASE or RTRIM takes for equal.
+// member refuses to sort by an aggregate that is the least or the greatest member of ENUM or SET,
+// or one of several texts that NOCASE or RTRIM treats as equal.
 func (c *comparer) member(e sqlparse.Expr) {
 	call := e.(*sqlparse.Call) //nolint:forcetypeassert // it is an aggregate
 	if len(call.Args) != 1 || aggregates[nameOf(call)] == merge.Count {
@@ -363,25 +361,25 @@ func (c *comparer) member(e sqlparse.Expr) {
 	found, _ := c.columnOf(call.Args[0])
 	switch {
 	case found.Value.As == Number:
-		c.refuse(c.text(call) + " is by text, and servers sort by the place of a member; select it without ORDER BY")
+		c.refuse(c.text(call) + " compares texts, but servers sort by the position of a member; select it without ORDER BY")
 	case found.Value.Type.Collation != merge.Binary:
 		c.refuse(c.text(call) + " may be any of several equal texts, and SQLite sorts it by bytes; select it without ORDER BY")
 	}
 }
 
-// unknown refuses an expression of which nobody knows how its values compare.
+// unknown refuses an expression whose comparison is unknown.
 func (c *comparer) unknown(e sqlparse.Expr) Value { return c.unsorted(e, Column{}) }
 
 func (c *comparer) unsorted(e sqlparse.Expr, found Column) Value {
 	if found.Unsorted != "" {
-		c.refuse(c.text(e) + " is not compared over several shards, as " + found.Unsorted + addKey)
+		c.refuse(c.text(e) + " is not compared over several shards, because " + found.Unsorted + addKey)
 	}
-	c.refuse("how " + c.text(e) + " compares is not known" + addKey)
+	c.refuse("it is not known how " + c.text(e) + " compares" + addKey)
 	return Value{}
 }
 
-// columnOf returns what the database says of the column that an expression is, or what
-// is known of the expression that a derived table selects for it.
+// columnOf returns the database's description of the column that an expression is, or the
+// description of the expression that a derived table selects for it.
 func (c *comparer) columnOf(e sqlparse.Expr) (Column, bool) {
 	col, ok := c.scope.column(e)
 	if !ok || !col.of.known {

@@ -15,29 +15,29 @@ import (
 	"github.com/shardid/shardid/sharding/internal/merge"
 )
 
-// Writes is a statement that writes to several targets. All of them take their part,
-// or none does.
+// Writes is a statement that writes to several targets. Either all of them execute their part, or
+// none does.
 type Writes struct {
 	Parts []Part
-	Rows  int // of VALUES; 0 of an UPDATE or DELETE
-	// Keys are set where a row may be left out of those that are returned: the key of each
-	// row of VALUES as a Text, which the last columns of its returned row have, too.
+	Rows  int // of VALUES; 0 for an UPDATE or DELETE
+	// Keys are set if RETURNING may skip a row: the key of each row of VALUES as a Text. The last
+	// columns of its returned row contain the key, too.
 	Keys   []string
-	Hidden int // how many of them there are
+	Hidden int // the number of these columns
 }
 
-// Part is what one target gets.
+// Part is the part of one target.
 type Part struct {
 	Target sharding.Target
 	Text   string
-	Args   []int // which of the statement's arguments, in their order
-	Rows   []int // which rows of VALUES, in their order
+	Args   []int // indexes of the statement's arguments, in order
+	Rows   []int // indexes of the rows of VALUES, in order
 }
 
-// divider tells whether several targets can each take a part of a write.
+// divider decides whether several targets can each execute a part of a write.
 type divider struct{ *builder }
 
-// divide returns why a write cannot be done by several targets, nil where it can.
+// divide returns why a write cannot be divided among several targets, nil if it can.
 func (b divider) divide() *sharding.RouteError {
 	st, why := b.statement, ""
 	switch {
@@ -49,7 +49,7 @@ func (b divider) divide() *sharding.RouteError {
 	switch {
 	case why != "":
 	case st.Limiting:
-		why = "a hint in a comment limits what each shard does; leave it out"
+		why = "a hint in a comment limits each shard; leave it out"
 	default:
 		why = b.differs()
 	}
@@ -75,13 +75,13 @@ func (b divider) dividesRows() string {
 	case in.Query != nil:
 		return "INSERT … SELECT reads and writes one shard" + addKey
 	case in.Or == "FAIL" || in.Or == "ROLLBACK":
-		return "INSERT OR " + in.Or + " undoes what one shard did; write INSERT"
+		return "INSERT OR " + in.Or + " is undone on one shard only; write INSERT"
 	case len(b.refs) > 1 || in.With != nil:
-		return "a subquery reads one shard; run it before, and give its value as an argument"
+		return "a subquery reads one shard; run it first, and pass its value as an argument"
 	case len(in.Returning) > 0 && slices.ContainsFunc(in.Conflicts, func(c sqlparse.Conflict) bool { return c.Where != nil }):
-		return "which rows the WHERE of ON CONFLICT returns is known on each shard alone; leave RETURNING out, or insert the rows of each shard by themselves"
+		return "only each shard knows which rows the WHERE of ON CONFLICT returns; leave RETURNING out, or insert the rows of each shard separately"
 	case to.leavesOut() && to.returned() == nil:
-		return "a row that is returned is recognised by a unique key, and all of them lack a column; give it a value, or leave RETURNING out"
+		return "a returned row is matched by a unique key, and all unique keys lack a column; give it a value, or leave RETURNING out"
 	}
 	if (parameters{b.statement}).named() {
 		return "named parameters are not distributed over shards; write ? for each"
@@ -89,13 +89,13 @@ func (b divider) dividesRows() string {
 	return ""
 }
 
-// leavesOut reports whether a row may be stored by none of the rows that are returned.
+// leavesOut reports whether some rows may be skipped and so not returned.
 func (in *insertion) leavesOut() bool {
 	return in != nil && len(in.input.Returning) > 0 &&
 		(in.input.Ignore || slices.ContainsFunc(in.input.Conflicts, func(c sqlparse.Conflict) bool { return c.Nothing }))
 }
 
-// returned returns a unique key by which a row that was inserted is recognised, or nil.
+// returned returns a unique key by which an inserted row is matched, or nil.
 func (in *insertion) returned() *seek {
 	for _, key := range in.of.schema.Unique {
 		if s := in.seekBy(key); !slices.Contains(s.at, -1) {
@@ -114,7 +114,7 @@ func (b divider) dividesChange(c *sqlparse.Change) string {
 	case len(c.OrderBy) > 0:
 		return "ORDER BY orders the rows of one shard" + addKey
 	case c.Or == "FAIL" || c.Or == "ROLLBACK":
-		return "UPDATE OR " + c.Or + " undoes what one shard did; write UPDATE"
+		return "UPDATE OR " + c.Or + " is undone on one shard only; write UPDATE"
 	}
 	for i := range c.From {
 		if why := queried(&c.From[i]); why != "" {
@@ -127,10 +127,10 @@ func (b divider) dividesChange(c *sqlparse.Change) string {
 			return ""
 		}
 	}
-	return "all tables have to be joined by the sharding key, so that each shard has the rows that go together"
+	return "all tables must be joined by the sharding key, so that each shard has the rows that belong together"
 }
 
-// queried refuses what a shard may answer in another way than one table does.
+// queried refuses queries that a shard may answer differently than one table would.
 func queried(s *sqlparse.Source) string {
 	switch {
 	case s.Join != nil:
@@ -170,7 +170,7 @@ func (p *binding) changes(set slots) (Route, error) {
 	return Route{Kind: Several, Writes: w}, nil
 }
 
-// divisible refuses a write that several targets cannot do.
+// divisible refuses a write that cannot be divided among several targets.
 func (p *binding) divisible() error {
 	if p.unmerged != nil {
 		return p.unmerged
@@ -181,12 +181,12 @@ func (p *binding) divisible() error {
 // changed is a column with a lookup table in which rows get another value, or lose theirs.
 type changed struct {
 	of     *reference
-	lookup *sharding.Lookup // nil where it is the sharding key that is set
-	to     *operand         // nil where rows are deleted
-	from   *operand         // of the sharding key: which one the rows have
+	lookup *sharding.Lookup // nil if the sharding key is set
+	to     *operand         // nil if rows are deleted
+	from   *operand         // the present sharding key of the rows
 }
 
-// loses takes in what an UPDATE or DELETE does to columns with lookup tables.
+// loses records the changes of an UPDATE or DELETE to columns with lookup tables.
 func (r *reading) loses(c *sqlparse.Change, s *scope) {
 	for _, of := range s.refs {
 		if of.role != sharded {
@@ -207,8 +207,8 @@ func (r *reading) loses(c *sqlparse.Change, s *scope) {
 	}
 }
 
-// keeps takes in an assignment to the sharding key. A row whose key changes within its slot
-// would have an entry with another key than its own.
+// keeps records an assignment to the sharding key. A row whose key changes within its slot would
+// have an entry with another key than its own.
 func (r *reading) keeps(c *sqlparse.Change, s *scope, of *reference) {
 	key := column{of, strings.ToLower(of.table.Key)}
 	for _, set := range c.Set {
@@ -225,7 +225,7 @@ func (r *reading) keeps(c *sqlparse.Change, s *scope, of *reference) {
 	}
 }
 
-// sets takes in an assignment to a column with a lookup table.
+// sets records an assignment to a column with a lookup table.
 func (r *reading) sets(set sqlparse.Assignment, s *scope, to changed) {
 	at := slices.IndexFunc(set.Columns, func(n sqlparse.Name) bool { return strings.EqualFold(last(n), to.lookup.Column) })
 	if at < 0 || keeps(set, s) {
@@ -237,7 +237,7 @@ func (r *reading) sets(set sqlparse.Assignment, s *scope, to changed) {
 	case certain && c.of != to.of:
 	case !certain || !known || len(set.Columns) > 1:
 		if r.refused == nil {
-			r.refused = r.refusal(to.of.table.Name, sharding.ErrLookup, "set "+to.lookup.Column+" to a value, so that it is known who owns it")
+			r.refused = r.refusal(to.of.table.Name, sharding.ErrLookup, "set "+to.lookup.Column+" to a value, so that its owner is known")
 		}
 	default:
 		to.to = &v
@@ -245,37 +245,37 @@ func (r *reading) sets(set sqlparse.Assignment, s *scope, to changed) {
 	}
 }
 
-// Keeping is what has to be done to lookup tables for a write.
+// Keeping is the changes of lookup tables for a write.
 type Keeping struct {
 	Table *sharding.Table
 	Kept  []Kept
-	// Frees says that rows may lose values, which others may then have.
+	// Frees says that rows may lose values, which other rows may then get.
 	Frees bool
 	plan  *Plan
 }
 
-// Kept is what has to be done to one lookup table.
+// Kept is the changes of one lookup table.
 type Kept struct {
 	Lookup *sharding.Lookup
-	// Rows are the values and the sharding keys of the rows of an INSERT, but for NULL.
+	// Rows are the values and the sharding keys of the rows of an INSERT, without NULLs.
 	Rows [][2]any
-	// Set is the value that rows get, if Sets says so; nil is NULL.
+	// Set is the new value of the rows, if Sets is true; nil is NULL.
 	Set  any
 	Sets bool
 }
 
-// Keeps reports whether a plan may have something to keep.
+// Keeps reports whether a plan may have to change lookup tables.
 func Keeps(p *Plan) bool {
 	return len(p.changed) > 0 || p.insert != nil && len(p.insert.of.table.Lookups) > 0
 }
 
-const cutHint = "give a value that fits, as the row would be looked for under this one"
+const cutHint = "give a value that fits, because the row would be searched for by this one"
 
-// KeepingOf returns what has to be done for a write that goes where Bind has said, nil if
-// nothing has. Its errors are [sharding.RouteError]s.
+// KeepingOf returns the changes of lookup tables for a write on the route that Bind has returned,
+// nil if there are none. Its errors are [sharding.RouteError]s.
 func KeepingOf(p *Plan, args []any, to Route) (*Keeping, error) {
 	if to.Kind != One && to.Kind != Several || p.origin != nil {
-		return nil, nil //nolint:nilnil // said above
+		return nil, nil //nolint:nilnil // see above
 	}
 	switch {
 	case p.insert != nil && len(p.insert.of.table.Lookups) > 0:
@@ -283,17 +283,17 @@ func KeepingOf(p *Plan, args []any, to Route) (*Keeping, error) {
 	case len(p.changed) > 0:
 		return p.changes(p, args)
 	}
-	return nil, nil //nolint:nilnil // said above
+	return nil, nil //nolint:nilnil // see above
 }
 
-// changes returns what has to be done for the rows that an UPDATE or DELETE changes, nil if
-// nothing has.
+// changes returns the changes of lookup tables for the rows that an UPDATE or DELETE changes, nil
+// if there are none.
 func (r *reading) changes(p *Plan, args []any) (*Keeping, error) {
 	k := &Keeping{Table: p.changed[0].of.table, Frees: true, plan: p}
 	for _, c := range p.changed {
 		if c.lookup == nil {
 			if to, from := c.to.value(args), c.from.value(args); Text([]driver.Value{to}) != Text([]driver.Value{from}) {
-				return nil, p.refusal(c.of.table.Name, sharding.ErrKeyChange, "the lookup tables have the row under its old "+c.of.table.Key+"; insert it anew and delete the old one")
+				return nil, p.refusal(c.of.table.Name, sharding.ErrKeyChange, "the lookup tables have the row under its old "+c.of.table.Key+"; insert a new row and delete the old one")
 			}
 			continue
 		}
@@ -310,12 +310,12 @@ func (r *reading) changes(p *Plan, args []any) (*Keeping, error) {
 		k.Kept = append(k.Kept, kept)
 	}
 	if len(k.Kept) == 0 {
-		return nil, nil //nolint:nilnil // said above
+		return nil, nil //nolint:nilnil // see above
 	}
 	return k, nil
 }
 
-// inserts returns what has to be done for the rows of an INSERT.
+// inserts returns the changes of lookup tables for the rows of an INSERT.
 func (r *reading) inserts(p *Plan, args []any) (*Keeping, error) {
 	in := r.insert
 	k := &Keeping{Table: in.of.table, Frees: r.statement.Verb == sqlparse.Replace || len(in.input.Conflicts) > 0, plan: p}
@@ -341,10 +341,10 @@ func (r *reading) inserts(p *Plan, args []any) (*Keeping, error) {
 	return k, nil
 }
 
-// Before returns the query for the values that rows of a target have, which an UPDATE or
-// DELETE changes: the sharding key, and the column of each of Kept, of so many rows at most.
-// Args are those of the statement. ok is false where the statement has parts that a query
-// may read otherwise: nobody needs to know these values.
+// Before returns the query for the present values of the rows of a target that an UPDATE or DELETE
+// changes: the sharding key, and the column of each of Kept, of at most most rows. args selects
+// arguments of the statement. ok is false if the statement has parts that a query may read
+// differently; the values are then not read.
 func (k *Keeping) Before(at sharding.Target, most int) (text string, args []int, ok bool) {
 	p := k.plan
 	c := p.statement.Change
