@@ -69,7 +69,7 @@ func TestCommandsThatLookTakePostgreSQL(t *testing.T) {
 		"export citus":              "create_distributed_table",
 		"export tidb":               "TiDB takes tables of MySQL and MariaDB only; this database is another",
 		"export fdw":                `ATTACH PARTITION "shards_b"."orders_1" FOR VALUES IN (1)`,
-		"export spider":             "read PostgreSQL's by `shardid export fdw`",
+		"export spider":             "read shards on PostgreSQL with `shardid export fdw`",
 		"audit --table orders":      "0 ids over 4 slots",
 	} {
 		expect(run("", append(strings.Fields(verb), "--config", config)...), want)

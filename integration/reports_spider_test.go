@@ -241,11 +241,11 @@ func TestSpiderRefusesWhatItsPartitionsCannotBe(t *testing.T) {
 	other := server.SharePostgres(t).Open(t, "spider_refused")
 	database.Exec(t, db, "CREATE TABLE words (k varchar(20) PRIMARY KEY)")
 	for reason, refused := range map[string]sharding.Table{
-		"permits no function":   {Name: "words", Key: "k", Rule: sharding.HashText(1), Map: mapOf(t, "east", "words")},
-		"highest bits":          {Name: "high", Key: "k", Rule: sharding.Bits(61, 2), Map: mapOf(t, "east", "low_0", "low_1", "low_2", "low_3")},
-		"integer column":        {Name: "words", Key: "k", Rule: sharding.Mod(1), Map: mapOf(t, "east", "words")},
-		"is not there":          {Name: "none", Key: "k", Rule: sharding.Mod(1), Map: mapOf(t, "east", "none")},
-		"other shards than Mar": {Name: "words", Key: "k", Rule: sharding.Mod(1), Map: mapOf(t, "west", "words")},
+		"permits no function":     {Name: "words", Key: "k", Rule: sharding.HashText(1), Map: mapOf(t, "east", "words")},
+		"highest bits":            {Name: "high", Key: "k", Rule: sharding.Bits(61, 2), Map: mapOf(t, "east", "low_0", "low_1", "low_2", "low_3")},
+		"integer column":          {Name: "words", Key: "k", Rule: sharding.Mod(1), Map: mapOf(t, "east", "words")},
+		"does not exist":          {Name: "none", Key: "k", Rule: sharding.Mod(1), Map: mapOf(t, "east", "none")},
+		"only with shards on Mar": {Name: "words", Key: "k", Rule: sharding.Mod(1), Map: mapOf(t, "west", "words")},
 	} {
 		r, err := sharding.New(sharding.DBs{"east": db, "west": other}, refused)
 		if err != nil {

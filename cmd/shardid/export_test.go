@@ -65,7 +65,7 @@ func TestExportWritesFilesAndReplacesNone(t *testing.T) {
 func TestExportRefusesWithTheReason(t *testing.T) {
 	config := newConfig(t, strings.NewReplacer("low(10)", "mod(12)", `"tables": 4`, `"tables": 3`).Replace(shardsJSON))
 	for system, says := range map[string]string{
-		"vitess": "its targets repeat every 3 slots, and Vitess cuts its ranges by powers of 2; store the slot in a column",
+		"vitess": "its targets repeat every 3 slots, but Vitess divides its ranges by powers of 2; store the slot in a column",
 		"tidb":   "there is no file",
 		"oracle": "give one of vitess, shardingsphere, citus, tidb",
 	} {

@@ -124,7 +124,7 @@ func TestALookupThatIsNotMadeNamesTheCommand(t *testing.T) {
 	config := newUsers(t)
 	for _, verb := range []string{"build", "verify"} {
 		o := execute(t, "lookup", verb, "--config", config, "--table", "users", "--column", "email")
-		if o.code == command.ExitOK || !strings.Contains(o.stderr, "make users_by_email with shardid lookup create") {
+		if o.code == command.ExitOK || !strings.Contains(o.stderr, "create users_by_email with shardid lookup create") {
 			t.Errorf("%s: %d, %s", verb, o.code, o.stderr)
 		}
 	}

@@ -108,7 +108,7 @@ func (c Config) computed() ([]string, error) {
 		}
 		suffix, err := c.ShardingAlgorithm(i)
 		if err != nil {
-			return nil, fmt.Errorf("ShardingAlgorithm(%d): %w; give ShardingSuffixs, which the plugin needs then, too", i, err)
+			return nil, fmt.Errorf("ShardingAlgorithm(%d): %w; set ShardingSuffixs, which the plugin needs in that case, too", i, err)
 		}
 		all = append(all, suffix)
 	}
@@ -118,11 +118,11 @@ func (c Config) computed() ([]string, error) {
 func (c Config) validate() error {
 	switch {
 	case c.ShardingKey == "":
-		return errors.New("ShardingKey: is empty; give the column")
+		return errors.New("ShardingKey: is empty; set it to the column")
 	case c.ShardingAlgorithm == nil && (c.NumberOfShards == 0 || c.NumberOfShards > maxDefaultShards):
-		return fmt.Errorf("NumberOfShards: is %d; the plugin's own algorithm has table names for 1 to %d", c.NumberOfShards, maxDefaultShards)
+		return fmt.Errorf("NumberOfShards: is %d; the plugin's own algorithm has table names for 1 to %d tables", c.NumberOfShards, maxDefaultShards)
 	case c.NumberOfShards == 0 && c.ShardingSuffixs == nil:
-		return errors.New("ShardingSuffixs: is nil and NumberOfShards is 0; give one of them, so that every table is known")
+		return errors.New("ShardingSuffixs: is nil and NumberOfShards is 0; set one of them, so that every table is known")
 	case c.NumberOfShards > sharding.MaxSlots:
 		return fmt.Errorf("NumberOfShards: is %d; at most %d are possible", c.NumberOfShards, sharding.MaxSlots)
 	case c.PrimaryKeyGenerator < PKSnowflake || c.PrimaryKeyGenerator > PKCustom:
@@ -145,7 +145,7 @@ func checkSuffixes(all []string) error {
 	sorted := slices.Sorted(slices.Values(all))
 	for i, suffix := range sorted {
 		if suffix == "" {
-			return errors.New("ShardingSuffixs: one is empty, so that a physical table bears the logical name; rename that table")
+			return errors.New("ShardingSuffixs: one suffix is empty, so a physical table has the logical name; rename that table")
 		}
 		if i > 0 && suffix == sorted[i-1] {
 			return fmt.Errorf("ShardingSuffixs: %q occurs twice; return each table once", suffix)

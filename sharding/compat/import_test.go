@@ -220,7 +220,7 @@ func TestImportNamesTheFieldThatIsWrong(t *testing.T) {
 		"ShardingSuffixs: is nil":            {ShardingKey: "k", ShardingAlgorithm: algorithm},
 		"ShardingAlgorithm(0): no such key":  {ShardingKey: "k", NumberOfShards: 2, ShardingAlgorithm: algorithm},
 		"ShardingSuffixs: returned nothing":  {ShardingKey: "k", ShardingAlgorithm: algorithm, ShardingSuffixs: list()},
-		"ShardingSuffixs: one is empty":      {ShardingKey: "k", ShardingAlgorithm: algorithm, ShardingSuffixs: list("_a", "")},
+		"ShardingSuffixs: one suffix is empty":      {ShardingKey: "k", ShardingAlgorithm: algorithm, ShardingSuffixs: list("_a", "")},
 		`ShardingSuffixs: "_a" occurs twice`: {ShardingKey: "k", ShardingAlgorithm: algorithm, ShardingSuffixs: list("_a", "_b", "_a")},
 		"ShardingSuffixs: differ from":       {ShardingKey: "k", NumberOfShards: 2, ShardingSuffixs: list("_00", "_01")},
 		"PrimaryKeyGenerator: 9":             {ShardingKey: "k", NumberOfShards: 2, PrimaryKeyGenerator: 9},

@@ -71,7 +71,7 @@ func (r bySuffix) text(key any, text string) (given, plain any, err error) {
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {
-		return nil, nil, fmt.Errorf("%q: %w; an integer is expected: set TextKey where the column holds texts", text, sharding.ErrKeyType)
+		return nil, nil, fmt.Errorf("%q: %w; an integer is expected: set TextKey if the column holds texts", text, sharding.ErrKeyType)
 	}
 	return n, n, nil
 }
@@ -86,7 +86,7 @@ func (r bySuffix) time(key any, at time.Time) (sharding.Slot, error) {
 	}
 	for _, stored := range []time.Time{below, below.Add(time.Second)} {
 		if other, errStored := r.place(stored, stored); err == nil && (errStored != nil || other != slot) {
-			return 0, fmt.Errorf("%v: %w: the column may round it into another table; truncate keys to the second, or to the day where the column is a DATE", at, sharding.ErrKeyType)
+			return 0, fmt.Errorf("%v: %w: the column may round it into another table; truncate keys to the second, or to the day if the column is a DATE", at, sharding.ErrKeyType)
 		}
 	}
 	return slot, err

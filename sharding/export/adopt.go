@@ -15,20 +15,19 @@ import (
 	"github.com/shardid/shardid/sharding"
 )
 
-// VitessAdoption returns what makes the live tables of a router on MySQL those of
-// Vitess in their places, without a copy: for each database the RENAME TABLE statements
-// (adopt.NAME.sql) and those that take them back (adopt.NAME.undo.sql), one unmanaged
-// vttablet for each shard (vttablets.sh), and apply.sh, which carries out all of them.
-// They belong beside the files of [Vitess].
+// VitessAdoption returns the files that turn the live tables of a router on MySQL into those of
+// Vitess in place, without a copy: for each database the RENAME TABLE statements (adopt.NAME.sql)
+// and those that revert them (adopt.NAME.undo.sql), one unmanaged vttablet for each shard
+// (vttablets.sh), and apply.sh, which executes all of them. They complement the files of [Vitess].
 //
-// Databases gives each of the router's databases the name that its server knows it by.
-// A shard of Vitess is a database of its own there, in which the tables bear their
-// logical names; broadcast tables get a copy in each. A database of the router that is
-// like that already stays as it is, under its name, and has no such files.
+// databases maps each of the router's databases to its name on its server. A shard of Vitess is a
+// separate database there, in which the tables have their logical names; broadcast tables get a
+// copy in each. A database of the router that already has this form is not changed, keeps its name,
+// and has no such files.
 //
-// A layout is refused with a [RefusedError] where tables would have to be split or to
-// move to another server: a physical table must be one shard's alone, and all tables of
-// a shard must lie in the same database.
+// A layout is refused with a [RefusedError] if tables would have to be split or moved to another
+// server: a physical table must belong to one shard only, and all tables of a shard must be in the
+// same database.
 func VitessAdoption(r *sharding.Router, c VitessConfig, databases map[string]string) (Export, error) {
 	k, err := newKeyspace(r, c)
 	if err != nil {
@@ -52,13 +51,13 @@ func VitessAdoption(r *sharding.Router, c VitessConfig, databases map[string]str
 }
 
 func (a *adoption) notes() []string {
-	const servers = "Adoption takes MySQL 8.0 and newer, which Vitess runs on."
+	const servers = "Adoption needs MySQL 8.0 or newer, on which Vitess runs."
 	if len(a.moves) == 0 {
-		return []string{servers, "Each shard is a database with logical names already: nothing is renamed, and writers may go over to Vitess' address one by one."}
+		return []string{servers, "Each shard is already a database with logical names: nothing is renamed, and writers may change to Vitess' address one by one."}
 	}
 	return []string{
 		servers + " RENAME TABLE refuses tables with triggers before it changes anything.",
-		"Stop the writers, run apply.sh adopt, and start them again with Vitess' address; apply.sh undo takes the renames back, rows written since among them.",
+		"Stop the writers, run apply.sh adopt, and start them again with Vitess' address; apply.sh undo reverts the renames; rows written since stay in the tables.",
 	}
 }
 
@@ -66,18 +65,18 @@ func (a *adoption) notes() []string {
 type adoption struct {
 	keyspace   string
 	broadcasts []string
-	from       map[string]string // by database of the router, its name at the server
+	from       map[string]string // by database of the router, its name on its server
 	shards     []placed
 	moves      map[string][]move // by database of the router
 }
 
-// placed is a shard, the router's database that it is made from, and its own.
+// placed is a shard, the router's database from which it is made, and its own database.
 type placed struct{ shard, from, database string }
 
-// move is a physical table and what it becomes.
+// move is a physical table with its new database and name.
 type move struct{ table, database, logical string }
 
-// plain is a name that a shell and a file system take as it is.
+// plain matches names that a shell and a file system accept without quotes.
 var plain = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
 func (a *adoption) add(s shard) error {
@@ -92,10 +91,10 @@ func (a *adoption) add(s shard) error {
 			to.from = db
 		}
 		if to.from != db {
-			return &RefusedError{vitess, logical, fmt.Sprintf("in shard %s it lies in %s and other tables in %s, and a shard of Vitess is one server's", s.Name, db, to.from), "lay the tables over the databases alike, or copy them with MoveTables"}
+			return &RefusedError{vitess, logical, fmt.Sprintf("in shard %s it is in %s and other tables are in %s, but a shard of Vitess is on one server", s.Name, db, to.from), "distribute the tables over the databases in the same way, or copy them with MoveTables"}
 		}
 		if !plain.MatchString(db) || a.from[db] == "" {
-			return fmt.Errorf("export: adoption: database %q needs a name of letters, digits, _ and -, and one at its server", db)
+			return fmt.Errorf("export: adoption: database %q needs a name of letters, digits, _ and -, and a name on its server", db)
 		}
 		a.moves[db] = append(a.moves[db], move{table, to.database, logical})
 	}
@@ -110,7 +109,7 @@ func (a *adoption) whole() error {
 	for db, moves := range a.moves {
 		for _, m := range moves {
 			if seen[[2]string{db, m.table}] {
-				errs = append(errs, &RefusedError{vitess, m.logical, fmt.Sprintf("%s/%s would have to be split over several shards, as other tables have more of them", db, m.table), "give the tables as many physical tables as the others, or copy them with MoveTables"})
+				errs = append(errs, &RefusedError{vitess, m.logical, fmt.Sprintf("%s/%s would have to be split over several shards, because other tables have more physical tables", db, m.table), "give the tables as many physical tables as the others, or copy them with MoveTables"})
 			}
 			seen[[2]string{db, m.table}] = true
 		}
@@ -118,7 +117,7 @@ func (a *adoption) whole() error {
 	return errors.Join(errs...)
 }
 
-// leaveInPlace takes out the databases that are shards of Vitess as they are.
+// leaveInPlace removes the databases that are already shards of Vitess.
 func (a *adoption) leaveInPlace() {
 	for i, s := range a.shards {
 		renamed := func(m move) bool { return m.table != m.logical }
@@ -152,7 +151,7 @@ func named(database, table string) string {
 	return dialect.MySQL{}.Quote(database) + "." + dialect.MySQL{}.Quote(table)
 }
 
-// renames is one statement, which a server carries out whole or not at all.
+// renames returns one statement, which a server executes completely or not at all.
 func (a *adoption) renames(db string, back bool) string {
 	moves := slices.Clone(a.moves[db])
 	for _, b := range a.broadcasts {
@@ -171,7 +170,7 @@ func (a *adoption) renames(db string, back bool) string {
 
 func (a *adoption) adopt(db string) string {
 	var text strings.Builder
-	text.WriteString("-- Writers have to be stopped from here until they find the tables through Vitess.\n")
+	text.WriteString("-- Keep the writers stopped from here until they use Vitess' address.\n")
 	for _, s := range a.of(db) {
 		fmt.Fprintf(&text, "CREATE DATABASE IF NOT EXISTS %s;\n", dialect.MySQL{}.Quote(s.database))
 	}
@@ -186,7 +185,7 @@ func (a *adoption) adopt(db string) string {
 
 func (a *adoption) undo(db string) string {
 	var text strings.Builder
-	text.WriteString("-- Writers and vttablets have to be stopped. The databases stay, as Vitess may have put tables there.\n")
+	text.WriteString("-- Stop the writers and the vttablets first. The databases stay, because Vitess may have created tables there.\n")
 	for _, s := range a.of(db)[1:] {
 		for _, b := range a.broadcasts {
 			fmt.Fprintf(&text, "DROP TABLE IF EXISTS %s;\n", named(s.database, b))
@@ -195,7 +194,7 @@ func (a *adoption) undo(db string) string {
 	return text.String() + a.renames(db, true)
 }
 
-// variable is what a shell script calls a database.
+// variable returns the name of a database as a shell variable.
 func variable(db string) string { return strings.ToUpper(strings.ReplaceAll(db, "-", "_")) }
 
 func (a *adoption) vttablets() string {
@@ -226,7 +225,7 @@ tablet() { # number, shard, database, host, port
 	return text.String()
 }
 
-// verb is a word that apply.sh takes, and what it does.
+// verb is an argument of apply.sh, and its commands.
 type verb struct{ word, says, does string }
 
 func (a *adoption) apply() string {
@@ -243,7 +242,7 @@ func (a *adoption) apply() string {
 		fmt.Fprintf(&cases, "%s)\n%s\t;;\n", v.word, v.does)
 	}
 	return "#!/bin/sh\n" + says.String() + "set -eu\ncd \"$(dirname \"$0\")\"\n" + settings.String() +
-		"case \"${1-}\" in\n" + cases.String() + "*)\n\techo 'Give one of:" + words.String() + "' >&2\n\texit 2\n\t;;\nesac\n"
+		"case \"${1-}\" in\n" + cases.String() + "*)\n\techo 'Pass one of:" + words.String() + "' >&2\n\texit 2\n\t;;\nesac\n"
 }
 
 func (a *adoption) verbs() []verb {
@@ -259,7 +258,7 @@ func (a *adoption) verbs() []verb {
 		fmt.Fprintf(&primaries, "\tctl TabletExternallyReparented \"$CELL-%d\"\n", 101+i)
 	}
 	verbs := []verb{{
-		"vitess", "makes the keyspace and starts its vttablets; VTCTLD is the address of vtctld,\n# host:port, and vttablets.sh says what else it takes.",
+		"vitess", "creates the keyspace and starts its vttablets; VTCTLD is the address of vtctld,\n# host:port, and vttablets.sh lists the other variables.",
 		`	ctl() { vtctldclient --server "$VTCTLD" "$@"; }
 	registered() { [ "$(ctl GetTablets --keyspace ` + a.keyspace + ` | wc -l)" -ge ` + strconv.Itoa(len(a.shards)) + ` ]; }
 	# A primary takes part in workflows, as MoveTables is one, only a moment after its first start.
@@ -284,6 +283,6 @@ func (a *adoption) verbs() []verb {
 	}
 	return append([]verb{
 		{"adopt", "renames the live tables into the databases of Vitess' shards.", adopt.String()},
-		{"undo", "takes them back.", undo.String()},
+		{"undo", "reverts the renames.", undo.String()},
 	}, verbs...)
 }

@@ -26,7 +26,7 @@ func TestVitessAdoptionGolden(t *testing.T) {
 func TestVitessAdoptionRefusesWhatRenamesCannotDo(t *testing.T) {
 	for says, tables := range map[string][]sharding.Option{
 		"would have to be split over several shards": {spread(t, "t", "k", sharding.Low(2), 2), spread(t, "u", "k", sharding.Low(2), 4)},
-		"a shard of Vitess is one server's": {
+		"a shard of Vitess is on one server": {
 			slots(t, "a", "k", sharding.Low(1), sharding.Target{DB: "east", Table: "a_0"}, sharding.Target{DB: "west", Table: "a_1"}),
 			slots(t, "t", "k", sharding.Low(1), sharding.Target{DB: "west", Table: "t_0"}, sharding.Target{DB: "east", Table: "t_1"}),
 		},

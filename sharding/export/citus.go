@@ -11,14 +11,12 @@ import (
 	"github.com/shardid/shardid/sharding"
 )
 
-// Citus returns the statements that distribute the router's tables in Citus
-// (citus.sql), to be run on the coordinator when the tables are created there
-// under their logical names. Citus hashes the sharding key by itself, so the rule
-// does not matter; a group becomes a co-location, and broadcast tables become
-// reference tables.
+// Citus returns the statements that distribute the router's tables in Citus (citus.sql). Run them
+// on the coordinator after the tables were created there under their logical names. Citus hashes
+// the sharding key itself, so the rule does not matter. A group becomes a co-location, and
+// broadcast tables become reference tables.
 //
-// A group is refused where only the gene of an id keeps it together: Citus would
-// tear its rows apart.
+// A group is refused if only the slot in an id keeps its rows together: Citus would separate them.
 func Citus(r *sharding.Router) (Export, error) {
 	all := layouts(r)
 	leader := map[string]layout{}
@@ -34,7 +32,7 @@ func Citus(r *sharding.Router) (Export, error) {
 			errs = append(errs, colocatable(first, l))
 			sql.WriteString(distribute(l, "colocate_with => %s", literal(first.Name)))
 		}
-		notes = append(notes, geneNotes(l, "statements that give only that column ask every shard")...)
+		notes = append(notes, geneNotes(l, "statements with only that column query every shard")...)
 	}
 	for _, name := range r.Broadcasts() {
 		fmt.Fprintf(&sql, "SELECT create_reference_table(%s);\n", literal(name))
@@ -49,18 +47,18 @@ func distribute(l layout, how string, args ...any) string {
 	return fmt.Sprintf("SELECT create_distributed_table(%s, '%s', %s);\n", literal(l.Name), l.Key, fmt.Sprintf(how, args...))
 }
 
-// literal is the text of a regclass: the name as an identifier.
+// literal returns the text of a regclass: the name as an identifier.
 func literal(table string) string { return "'" + dialect.Postgres{}.Quote(table) + "'" }
 
-// colocatable: rows stay together when their sharding keys are equal. Where an
-// id only carries the slot of another column they are not.
+// colocatable refuses a table of a group unless its rows belong together by equal sharding keys. An
+// id that only carries the slot of another column is not equal to it.
 func colocatable(first, l layout) error {
 	if first.Key == l.Key || len(first.Also)+len(l.Also) == 0 {
 		return nil
 	}
 	return &RefusedError{
 		"citus", l.Name,
-		fmt.Sprintf("its rows lie beside those of %s because of the slot in an id, while Citus compares %s.%s with %[1]s.%[4]s", first.Name, l.Name, l.Key, first.Key),
+		fmt.Sprintf("its rows are with those of %s because of the slot in an id, but Citus compares %s.%s with %[1]s.%[4]s", first.Name, l.Name, l.Key, first.Key),
 		fmt.Sprintf("give it a column %s and shard it by that", first.Key),
 	}
 }

@@ -49,7 +49,7 @@ func TestTiDBRefusesDefinitionsItCannotTakeOverWhole(t *testing.T) {
 	r := router(t, spread(t, "orders", "user_id", sharding.Low(10), 16))
 	for says, definition := range map[string]string{
 		"its columns are not known": "",
-		"is not one":                strings.Replace(ordersDDL, "  PRIMARY KEY (`id`) USING BTREE,\n", "", 1),
+		"is not the output of":      strings.Replace(ordersDDL, "  PRIMARY KEY (`id`) USING BTREE,\n", "", 1),
 		"no options":                ordersDDL + "\n PARTITION BY HASH (`id`)",
 		"by hand":                   ordersDDL + " ROW_FORMAT=COMPRESSED",
 		"SHOW CREATE":               "CREATE TABLE orders (id bigint primary key)",

@@ -28,5 +28,5 @@ func Example_errors() {
 	_, err = export.ShardingSphere(router)
 	fmt.Println(errors.Is(err, export.ErrInexact), err)
 	// Output:
-	// true export: shardingsphere: table orders: no exact equivalent: an INLINE expression does not compute the rule other; write it as a CLASS_BASED algorithm in Java, or shard by Low, Mod, OffsetStep or Bits
+	// true export: shardingsphere: table orders: no exact equivalent: an INLINE expression cannot compute the rule other; write it as a CLASS_BASED algorithm in Java, or shard by Low, Mod, OffsetStep or Bits
 }

@@ -65,7 +65,7 @@ func ExampleVitess() {
 	//     }
 	//   }
 	// ]
-	// export: vitess: table orders: no exact equivalent: its targets repeat every 3 slots, and Vitess cuts its ranges by powers of 2; store the slot in a column of the table and name it in Buckets
+	// export: vitess: table orders: no exact equivalent: its targets repeat every 3 slots, but Vitess divides its ranges by powers of 2; store the slot in a column of the table and name it in Buckets
 }
 
 func ExampleShardingSphere() {
@@ -182,7 +182,7 @@ func ExampleFDW() {
 	// CREATE TABLE shards."orders" (LIKE "shards_east"."orders_0") PARTITION BY LIST (shards."orders_slot"("user_id"));
 	// ALTER TABLE shards."orders" ATTACH PARTITION "shards_east"."orders_0" FOR VALUES IN (0);
 	// ALTER TABLE shards."orders" ATTACH PARTITION "shards_west"."orders_1" FOR VALUES IN (1);
-	// A query on orders with user_id = 5 AND shards.orders_slot(user_id) = shards.orders_slot(5) asks one shard; one without that asks all.
+	// A query on orders with user_id = 5 AND shards.orders_slot(user_id) = shards.orders_slot(5) queries one shard; any other query reads all shards.
 }
 
 // The rule has to be one that a partition of MariaDB can have as well.

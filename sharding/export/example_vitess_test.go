@@ -43,24 +43,24 @@ func ExampleVitessAdoption() {
 	}
 	// Output:
 	// adopt.east.sql
-	// -- Writers have to be stopped from here until they find the tables through Vitess.
+	// -- Keep the writers stopped from here until they use Vitess' address.
 	// CREATE DATABASE IF NOT EXISTS `shop_start_80`;
 	// RENAME TABLE
 	//   `shop_east`.`orders_0` TO `shop_start_80`.`orders`;
 	//
 	// adopt.east.undo.sql
-	// -- Writers and vttablets have to be stopped. The databases stay, as Vitess may have put tables there.
+	// -- Stop the writers and the vttablets first. The databases stay, because Vitess may have created tables there.
 	// RENAME TABLE
 	//   `shop_start_80`.`orders` TO `shop_east`.`orders_0`;
 	//
 	// adopt.west.sql
-	// -- Writers have to be stopped from here until they find the tables through Vitess.
+	// -- Keep the writers stopped from here until they use Vitess' address.
 	// CREATE DATABASE IF NOT EXISTS `shop_80_end`;
 	// RENAME TABLE
 	//   `shop_west`.`orders_1` TO `shop_80_end`.`orders`;
 	//
 	// adopt.west.undo.sql
-	// -- Writers and vttablets have to be stopped. The databases stay, as Vitess may have put tables there.
+	// -- Stop the writers and the vttablets first. The databases stay, because Vitess may have created tables there.
 	// RENAME TABLE
 	//   `shop_80_end`.`orders` TO `shop_west`.`orders_1`;
 	//

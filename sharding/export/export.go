@@ -11,19 +11,19 @@ import (
 	"github.com/shardid/shardid/sharding"
 )
 
-// Export is what another system takes, and what it does not.
+// Export is a configuration in the form of another system.
 type Export struct {
 	Files []File   `json:"files"`
-	Notes []string `json:"notes"` // what to know before it is used, a sentence each
+	Notes []string `json:"notes"` // sentences that a user must know before using it
 }
 
-// File is one text of an export.
+// File is one file of an export.
 type File struct {
-	Name string `json:"name"` // without a folder, "vschema.json" say
+	Name string `json:"name"` // without a folder, for example "vschema.json"
 	Text string `json:"text"`
 }
 
-// goldenOnly is the note of exports that were not tried on the system itself.
+// goldenOnly returns the note of exports that were not tried on the system itself.
 func goldenOnly(system string) string {
 	return "This export was checked against golden files; " + system + " itself was not run. Try it on a copy of the data first."
 }
@@ -31,15 +31,15 @@ func goldenOnly(system string) string {
 // ErrInexact: the system has no exact equivalent. Every RefusedError wraps it.
 var ErrInexact = errors.New("no exact equivalent")
 
-// RefusedError says why a table cannot be exported, and the way out.
+// RefusedError says why a table cannot be exported, and what to do instead.
 type RefusedError struct {
 	System string // "vitess", "shardingsphere", "citus", "tidb", "fdw" or "spider"
 	Table  string // logical table
 	Reason string
-	Way    string // what would do instead
+	Way    string // what to do instead
 }
 
-// Error returns one sentence with everything the RefusedError holds.
+// Error returns one sentence with all fields of the RefusedError.
 func (e *RefusedError) Error() string {
 	return fmt.Sprintf("export: %s: table %s: %v: %s; %s", e.System, e.Table, ErrInexact, e.Reason, e.Way)
 }
@@ -47,13 +47,13 @@ func (e *RefusedError) Error() string {
 // Unwrap returns ErrInexact.
 func (*RefusedError) Unwrap() error { return ErrInexact }
 
-// layout is a table and what its rule and map come to.
+// layout is a table with the numbers of its rule and map.
 type layout struct {
 	sharding.Table
 
 	rule sharding.Description
-	// targets are by slot, as many as there are before the map repeats them:
-	// slot s is on targets[s % len(targets)].
+	// targets are by slot, as many as there are before the map repeats them: slot s is on targets[s
+	// % len(targets)].
 	targets []sharding.Target
 }
 
@@ -74,8 +74,8 @@ func slotTargets(t sharding.Table) []sharding.Target {
 	return targets
 }
 
-// shift is what is added to the key before the modulo is taken, where the slot
-// is a modulo of the key: slot = (key + shift) mod len(targets).
+// shift returns the number that is added to the key before the modulo, if the slot is a modulo of
+// the key: slot = (key + shift) mod len(targets).
 func (l layout) shift() (shift int, isModulo bool) {
 	switch l.rule.Kind {
 	case sharding.KindLow, sharding.KindMod:
@@ -86,7 +86,7 @@ func (l layout) shift() (shift int, isModulo bool) {
 	return 0, false
 }
 
-// distinct returns the targets without repetitions, in slot order.
+// distinct returns the targets without duplicates, in slot order.
 func (l layout) distinct() []sharding.Target {
 	seen := map[sharding.Target]bool{}
 	var all []sharding.Target

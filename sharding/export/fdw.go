@@ -14,24 +14,23 @@ import (
 
 const (
 	fdw         = "fdw"
-	fdwSchema   = "shards" // of the logical tables; those of a database are in shards_NAME
-	longestName = 63       // of PostgreSQL, which cuts longer ones
+	fdwSchema   = "shards" // the schema of the logical tables; the tables of a database are in shards_NAME
+	longestName = 63       // the limit of PostgreSQL, which truncates longer names
 )
 
-// FDW returns the statements for psql that let one PostgreSQL read all shards as if each
-// table were one (fdw.sql), and those that take that back (fdw.undo.sql). The shards stay
-// where they are, and nothing can be written to them in this way: it is for reports. The
-// physical tables become foreign tables of postgres_fdw, and partitions of their logical
-// table; see https://www.postgresql.org/docs/current/postgres-fdw.html. The columns are
-// read from the shards when fdw.sql is run.
+// FDW returns the statements for psql with which one PostgreSQL reads all shards as if each table
+// were one (fdw.sql), and those that remove them (fdw.undo.sql). The shards do not change, and
+// nothing can be written to them in this way: it is for reports. The physical tables become foreign
+// tables of postgres_fdw, and partitions of their logical table; see
+// https://www.postgresql.org/docs/current/postgres-fdw.html. fdw.sql reads the columns from the
+// shards.
 //
-// fdw.sql takes where a database is, and the user who reads it, from the environment:
-// EAST_HOST, EAST_PORT, EAST_DBNAME, EAST_USER and EAST_PASSWORD for one named east. So no
-// file has a password.
+// fdw.sql reads the address and the user of each database from the environment: EAST_HOST,
+// EAST_PORT, EAST_DBNAME, EAST_USER and EAST_PASSWORD for a database named east. So no file
+// contains a password.
 //
-// Each rule can be exported. For those whose slot SQL computes (low, bits, mod, offset and
-// step) there is a function shards.TABLE_slot, and a query whose condition repeats it asks
-// one shard.
+// Each rule can be exported. For rules whose slot SQL can compute (low, bits, mod, offset and step)
+// there is a function shards.TABLE_slot; a query with a condition on it queries one shard.
 func FDW(r *sharding.Router) (Export, error) {
 	f := &fdwWriter{names: map[string]string{}}
 	f.servers(r)
@@ -43,8 +42,8 @@ func FDW(r *sharding.Router) (Export, error) {
 	f.broadcasts(r)
 	return Export{
 		[]File{{"fdw.sql", fdwHead + f.head.String() + "BEGIN;\n" + f.body.String() + "COMMIT;\n"}, {"fdw.undo.sql", f.undo()}},
-		append(f.notes, "Each shard is read as it is at that moment: a report that runs while rows are written may see one shard earlier than another.",
-			"Export again after slots have moved, or tables were added."),
+		append(f.notes, "Each shard is read at its own moment: a report that runs while rows are written may see an earlier state of one shard than of another.",
+			"Export again after slots were moved or tables were added."),
 	}, nil
 }
 
@@ -64,10 +63,10 @@ type fdwWriter struct {
 // pg quotes a name.
 func pg(name string) string { return dialect.Postgres{}.Quote(name) }
 
-// servers makes the databases known, each with a schema for its tables.
+// servers declares the databases, each with a schema for its tables.
 func (f *fdwWriter) servers(r *sharding.Router) {
 	f.all = databases(r)
-	var needed, asked []string // variables, and whether they are there
+	var needed, asked []string // the variables, and the checks that they are set
 	fmt.Fprintf(&f.body, "CREATE EXTENSION IF NOT EXISTS postgres_fdw;\nCREATE SCHEMA %s;\n", fdwSchema)
 	for _, db := range f.all {
 		name := pg(fdwSchema + "_" + db)
@@ -89,9 +88,9 @@ func (f *fdwWriter) servers(r *sharding.Router) {
 	fmt.Fprintf(&f.head, "\\if :incomplete\n\tDO $$ BEGIN RAISE EXCEPTION 'set the environment variables %s'; END $$;\n\\endif\n", strings.Join(needed, ", "))
 }
 
-// fdwLocales refuses a shard whose texts sort in another way: it sorts and compares for who
-// asks, who merges what it says by an order of his own, and would miss rows. The names of the
-// locale are those of PostgreSQL 17, 15 and before.
+// fdwLocales refuses a shard with another collation. The shard sorts and compares for the query,
+// and the server that merges the results by its own order would miss rows. The columns of the
+// locale have different names in PostgreSQL 17, 15 and before.
 const fdwLocales = `DO $$
 DECLARE
 	shard record;
@@ -117,9 +116,9 @@ BEGIN
 END $$;
 `
 
-// imports makes foreign tables of some tables of a database, in a schema. What the shards
-// compute and refuse is theirs: a partition whose columns are generated, or one of which
-// differs from the others in NOT NULL, could not be attached.
+// imports creates foreign tables for some tables of a database, in a schema. It omits generated
+// columns and NOT NULL: a partition with generated columns, or with another NOT NULL than the other
+// partitions, could not be attached. The shards compute and check these themselves.
 func (f *fdwWriter) imports(db, schema string, tables []string) {
 	for i, table := range tables {
 		tables[i] = pg(table)
@@ -127,11 +126,11 @@ func (f *fdwWriter) imports(db, schema string, tables []string) {
 	fmt.Fprintf(&f.body, "IMPORT FOREIGN SCHEMA public LIMIT TO (%s) FROM SERVER %s INTO %s OPTIONS (import_generated 'false', import_not_null 'false');\n", strings.Join(tables, ", "), f.names[db], schema)
 }
 
-// table makes a logical table of its physical ones. Partitions and children are matched
-// with it by the names of their columns, whose order may differ.
+// table creates a logical table over its physical ones. Partitions and children are matched by the
+// names of their columns, whose order may differ.
 func (f *fdwWriter) table(l layout) error {
 	if len(l.Name)+len("_slot") > longestName {
-		return &RefusedError{fdw, l.Name, "its name is too long for a function of its own", "rename it"}
+		return &RefusedError{fdw, l.Name, "its name is too long for the name of a function", "rename it"}
 	}
 	targets := l.distinct()
 	for _, db := range f.all {
@@ -153,7 +152,7 @@ func (f *fdwWriter) table(l layout) error {
 		for _, at := range targets {
 			fmt.Fprintf(&f.body, "ALTER FOREIGN TABLE %s INHERIT %s;\n", f.at(at), name)
 		}
-		f.notes = append(f.notes, fmt.Sprintf("Each query on %s asks every shard, as SQL does not compute its slots.", l.Name))
+		f.notes = append(f.notes, fmt.Sprintf("Each query on %s queries every shard, because SQL cannot compute its slots.", l.Name))
 		return nil
 	}
 	function := fdwSchema + "." + pg(l.Name+"_slot")
@@ -168,7 +167,7 @@ func (f *fdwWriter) table(l layout) error {
 		}
 		fmt.Fprintf(&f.body, "ALTER TABLE %s ATTACH PARTITION %s FOR VALUES IN (%s);\n", name, f.at(at), strings.Join(slots, ", "))
 	}
-	f.notes = append(f.notes, fmt.Sprintf("A query on %s with %s = 5 AND %s(%[2]s) = %[3]s(5) asks one shard; one without that asks all.", l.Name, l.Key, fdwSchema+"."+l.Name+"_slot"))
+	f.notes = append(f.notes, fmt.Sprintf("A query on %s with %s = 5 AND %s(%[2]s) = %[3]s(5) queries one shard; any other query reads all shards.", l.Name, l.Key, fdwSchema+"."+l.Name+"_slot"))
 	return nil
 }
 
@@ -177,8 +176,8 @@ func (f *fdwWriter) at(target sharding.Target) string {
 	return f.names[target.DB] + "." + pg(target.Table)
 }
 
-// sql is the slot of a key, modulo the number of targets, as SQL computes it from a bigint;
-// false for rules that it does not compute.
+// sql returns the slot of a key, modulo the number of targets, as SQL computes it from a bigint;
+// false for rules that SQL cannot compute.
 func (l layout) sql() (text string, ok bool) {
 	n := len(l.targets)
 	if l.rule.Kind == sharding.KindBits {
@@ -188,14 +187,14 @@ func (l layout) sql() (text string, ok bool) {
 	return fmt.Sprintf("((key %% %d) + %d) %% %[1]d", n, n+shift%n), isModulo
 }
 
-// broadcasts are read from the first database.
+// broadcasts declares broadcast tables, which are read from the first database.
 func (f *fdwWriter) broadcasts(r *sharding.Router) {
 	if names := r.Broadcasts(); len(names) > 0 && len(f.all) > 0 {
 		f.imports(f.all[0], fdwSchema, slices.Clone(names))
 	}
 }
 
-// undo takes everything back but the extension.
+// undo removes everything except the extension.
 func (f *fdwWriter) undo() string {
 	var out strings.Builder
 	out.WriteString("\\set ON_ERROR_STOP on\nBEGIN;\nDROP SCHEMA IF EXISTS " + fdwSchema + " CASCADE;\n")

@@ -11,16 +11,16 @@ import (
 	"github.com/shardid/shardid/sharding"
 )
 
-// inline is a number that ShardingSphere computes from the sharding column with
-// Groovy, from 0 to count-1. It names the column once: ShardingSphere compares
-// the expressions of binding tables without the column's first occurrence.
+// inline is a number from 0 to count-1 that ShardingSphere computes from the sharding column with
+// Groovy. The expression names the column once: ShardingSphere compares the expressions of binding
+// tables without the column's first occurrence.
 type inline struct {
 	count int
-	// of returns the expression of the number modulo n, which divides count.
+	// of returns the expression of the number modulo n; n divides count.
 	of func(n int) string
 }
 
-// inlineOf is false for rules that Groovy's operators do not compute.
+// inlineOf returns false for rules that Groovy's operators cannot compute.
 func inlineOf(l layout) (inline, bool) {
 	if l.rule.Kind == sharding.KindBits {
 		return inline{len(l.targets), func(n int) string {
@@ -37,7 +37,7 @@ func inlineOf(l layout) (inline, bool) {
 	}}, isModulo
 }
 
-// choose returns the expression of the name that belongs to the number.
+// choose returns the expression of the name with this number.
 func (x inline) choose(names []string) string {
 	names = shortest(names)
 	number := x.of(len(names))
@@ -50,7 +50,7 @@ func (x inline) choose(names []string) string {
 	return pick(names, number)
 }
 
-// shortest returns the start of the names that they repeat without a rest.
+// shortest returns the shortest prefix of which the names are repetitions.
 func shortest(names []string) []string {
 	for n := 1; n < len(names); n++ {
 		if len(names)%n == 0 && slices.Equal(names[n:], names[:len(names)-n]) {
@@ -60,7 +60,7 @@ func shortest(names []string) []string {
 	return names
 }
 
-// blocks returns each name once if the names stand in runs of equal length.
+// blocks returns each name once if the names are in runs of equal length.
 func blocks(names []string) []string {
 	once := slices.Compact(slices.Clone(names))
 	run := len(names) / len(once)
@@ -72,7 +72,7 @@ func blocks(names []string) []string {
 	return once
 }
 
-// pick names the number-th of the names.
+// pick returns an expression for the name with this number.
 func pick(names []string, number string) string {
 	prefix, width, counted := numbered(names)
 	switch {
@@ -84,8 +84,7 @@ func pick(names []string, number string) string {
 	return prefix + "${" + number + "}"
 }
 
-// numbered tells whether the names are a prefix and 0, 1, 2, … with at least
-// width digits.
+// numbered reports whether the names are a prefix and 0, 1, 2, … with at least width digits.
 func numbered(names []string) (prefix string, width int, ok bool) {
 	prefix = strings.TrimRight(names[0], "0")
 	width = len(names[0]) - len(prefix)

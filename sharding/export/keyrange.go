@@ -12,21 +12,20 @@ import (
 	"github.com/shardid/shardid/sharding"
 )
 
-// keyRange is where the keyspace ids of a target start; it ends where the next
-// one of the same list starts. A list covers all ids from 0 on.
+// keyRange is a range of keyspace ids of one target. It ends where the next range of its list
+// starts. A list covers all ids from 0 on.
 type keyRange struct {
 	start  uint64 // the first eight bytes of the keyspace id, big-endian
 	target sharding.Target
 }
 
-// shard is one range of a keyspace and what lies in it.
+// shard is one range of a keyspace with its physical tables.
 type shard struct {
 	Name   string            `json:"shard"`  // "-40", "40-80"
 	Tables map[string]string `json:"tables"` // logical table → "database/table"
 }
 
-// evenRanges cuts the keyspace ids into 2^width equal ranges and asks for the
-// target of each.
+// evenRanges divides the keyspace ids into 2^width equal ranges and calls target for each.
 func evenRanges(width int, target func(i int) sharding.Target) []keyRange {
 	all := make([]keyRange, 1<<width)
 	for i := range all {
@@ -35,13 +34,13 @@ func evenRanges(width int, target func(i int) sharding.Target) []keyRange {
 	return merge(all)
 }
 
-// merge joins neighbours of the same target.
+// merge joins adjacent ranges of the same target.
 func merge(all []keyRange) []keyRange {
 	return slices.CompactFunc(all, func(a, b keyRange) bool { return a.target == b.target })
 }
 
-// shards cuts the keyspace wherever one of the tables changes its target, so
-// that each shard takes the rows of one target of each table.
+// shards divides the keyspace where the target of a table changes, so that each shard has the rows
+// of one target of each table.
 func shards(tables map[string][]keyRange) []shard {
 	var starts []uint64
 	for _, ranges := range tables {
@@ -61,7 +60,7 @@ func shards(tables map[string][]keyRange) []shard {
 	return all
 }
 
-// indexOf returns the range that a keyspace id falls into.
+// indexOf returns the index of the range that contains a keyspace id.
 func indexOf(ranges []keyRange, id uint64) int {
 	i, found := slices.BinarySearchFunc(ranges, id, func(r keyRange, id uint64) int {
 		return compare(r.start, id)
@@ -90,8 +89,8 @@ func rangeName(starts []uint64, i int) string {
 	return name
 }
 
-// bound is how Vitess writes an end of a range: in hex, without the zero bytes
-// at its end, and not at all where the ids begin.
+// bound returns an end of a range in Vitess' form: in hex, without the zero bytes at its end, and
+// empty at the start of the ids.
 func bound(id uint64) string {
 	raw := binary.BigEndian.AppendUint64(nil, id)
 	for len(raw) > 0 && raw[len(raw)-1] == 0 {
@@ -100,9 +99,9 @@ func bound(id uint64) string {
 	return hex.EncodeToString(raw)
 }
 
-// spreadSlots gives each slot a keyspace id of its own, so that a shard can be
-// split between slots later. The ranges of the targets end at multiples of a power
-// of 2, as those of other tables do: some are twice as wide as others then.
+// spreadSlots gives each slot its own keyspace id, so that a shard can be split between slots
+// later. The ranges of the targets end at multiples of a power of 2, like those of other tables; so
+// some are twice as wide as others.
 func spreadSlots(slots, targets []sharding.Target) (ids []uint64, ranges []keyRange) {
 	width := bits.Len(uint(len(targets) - 1))
 	for i, t := range targets {

@@ -14,18 +14,17 @@ import (
 	"github.com/shardid/shardid/sharding"
 )
 
-// CheckVitessRows reads the router's tables and refuses those with rows that the
-// VSchema of [Vitess] loses. Vitess gives a negative number and a NULL no shard under
-// reverse_bits, so that a SELECT by such a key finds nothing and reports no error. A
-// stored slot has to be one of those that its table takes.
+// CheckVitessRows reads the router's tables and refuses those with rows that would be lost under
+// the VSchema of [Vitess]. Under reverse_bits Vitess gives a negative number and a NULL no shard,
+// so a SELECT by such a key finds nothing and returns no error. A stored slot must be one of the
+// slots of its physical table.
 //
-// It asks for negative values and NULLs of a column, and for stored slots in groups:
-// an index on the column makes it quick, and without one it reads each table whole. It
-// may run beside other callers, and changes nothing. Whether rows lie where their keys
-// lead to is what schema.Doctor answers.
+// It queries negative values and NULLs of a column, and stored slots in groups. An index on the
+// column makes that fast; without one it reads each table completely. It may run concurrently with
+// other callers, and changes nothing. schema.Doctor checks whether rows are where their keys lead.
 //
-// The error joins a [RefusedError] for each physical table, and what the databases
-// answered where one could not be read.
+// The error joins a [RefusedError] for each physical table, and the errors of databases that could
+// not be read.
 func CheckVitessRows(ctx context.Context, r *sharding.Router, c VitessConfig) error {
 	all := layouts(r)
 	if err := c.withDefaults().validate(all); err != nil {
@@ -52,7 +51,7 @@ func CheckVitessRows(ctx context.Context, r *sharding.Router, c VitessConfig) er
 	return errors.Join(errs...)
 }
 
-// look is at one physical table.
+// look is the check of one physical table.
 type look struct {
 	layout
 
@@ -62,10 +61,10 @@ type look struct {
 }
 
 func (l look) failed(err error) error {
-	return fmt.Errorf("export: vitess: the rows of %s cannot be looked at: %w", l.at, err)
+	return fmt.Errorf("export: vitess: the rows of %s cannot be read: %w", l.at, err)
 }
 
-// keys refuses those that the vindex of the sharding key gives no shard.
+// keys refuses keys to which the vindex gives no shard.
 func (l look) keys(ctx context.Context) error {
 	name, _, err := functional(l.layout)
 	if err != nil {
@@ -130,7 +129,7 @@ func (l look) slots(ctx context.Context, column string) (err error) {
 	}
 	shown := strings.Join(wrong[:min(3, len(wrong))], ", ")
 	return l.refuse(
-		fmt.Sprintf("%s has rows whose %s is no slot of that table: %s; Vitess would look for them elsewhere", l.at, column, shown),
+		fmt.Sprintf("%s has rows whose %s is no slot of that table: %s; Vitess would search for them on another shard", l.at, column, shown),
 		"set "+column+" to the slot that the rule gives the row's "+l.Key)
 }
 

@@ -14,17 +14,17 @@ import (
 
 const sphere = "shardingsphere"
 
-// auditor is the name of the auditor that refuses statements without a sharding
-// key, as this module's adapters do.
+// auditor is the name of the auditor that refuses statements without a sharding key, like this
+// module's adapters.
 const auditor = "sharding_key_required"
 
-// ShardingSphere returns the rules of ShardingSphere 5.3 and newer (rules.yaml),
-// with INLINE algorithms, the groups as binding tables, the broadcast tables, and
-// an auditor that refuses statements without the sharding key. The router's
-// names of databases become those of data sources.
+// ShardingSphere returns the rules of ShardingSphere 5.3 and newer (rules.yaml), with INLINE
+// algorithms, the groups as binding tables, the broadcast tables, and an auditor that refuses
+// statements without the sharding key. The router's names of databases become those of data
+// sources.
 //
-// Low, Mod, OffsetStep and Bits can be said so, also for negative keys; any other
-// rule is refused.
+// Low, Mod, OffsetStep and Bits can be expressed, also for negative keys. Any other rule is
+// refused.
 func ShardingSphere(r *sharding.Router) (Export, error) {
 	var out yamlText
 	var algorithms yamlText
@@ -36,7 +36,7 @@ func ShardingSphere(r *sharding.Router) (Export, error) {
 	out.line(1, "tables:")
 	for _, l := range all {
 		errs = append(errs, sphereTable(&out, &algorithms, l))
-		notes = append(notes, geneNotes(l, "the auditor refuses statements that give only that column")...)
+		notes = append(notes, geneNotes(l, "the auditor refuses statements with only that column")...)
 	}
 	errs = append(errs, bind(&out, all))
 	if err := errors.Join(errs...); err != nil {
@@ -51,11 +51,11 @@ func ShardingSphere(r *sharding.Router) (Export, error) {
 	return Export{[]File{{"rules.yaml", out.String()}}, notes}, nil
 }
 
-// geneNotes tells of the columns that the other system cannot route by.
+// geneNotes returns notes on the columns by which the other system cannot route.
 func geneNotes(l layout, effect string) []string {
 	var notes []string
 	for _, also := range l.Also {
-		notes = append(notes, fmt.Sprintf("%s.%s carries the slot of %s, which cannot be said there: %s.", l.Name, also.Column, l.Key, effect))
+		notes = append(notes, fmt.Sprintf("%s.%s carries the slot of %s, which cannot be expressed there: %s.", l.Name, also.Column, l.Key, effect))
 	}
 	return notes
 }
@@ -93,16 +93,15 @@ func pairs(a, x, b, y string) func(func(string, string) bool) {
 	}
 }
 
-// plainSource: names of data sources that mean themselves in YAML and in inline
-// expressions.
+// plainSource matches names of data sources that need no quotes in YAML and in inline expressions.
 var plainSource = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]*$`)
 
-// expressions returns those of the data source and of the table.
+// expressions returns the expressions of the data source and of the table.
 func expressions(l layout) (database, table string, err error) {
 	number, ok := inlineOf(l)
 	if !ok {
 		return "", "", &RefusedError{
-			sphere, l.Name, fmt.Sprintf("an INLINE expression does not compute the rule %s", l.rule.Kind),
+			sphere, l.Name, fmt.Sprintf("an INLINE expression cannot compute the rule %s", l.rule.Kind),
 			"write it as a CLASS_BASED algorithm in Java, or shard by Low, Mod, OffsetStep or Bits",
 		}
 	}
@@ -111,8 +110,8 @@ func expressions(l layout) (database, table string, err error) {
 	for i, t := range l.targets {
 		if !plainSource.MatchString(t.DB) {
 			return "", "", &RefusedError{
-				sphere, l.Name, fmt.Sprintf("the database name %q cannot stand in an inline expression", t.DB),
-				"call the databases by letters, digits, _ and -",
+				sphere, l.Name, fmt.Sprintf("the database name %q is not allowed in an inline expression", t.DB),
+				"use names of letters, digits, _ and - for the databases",
 			}
 		}
 		databases[i], tables[i] = t.DB, t.Table
@@ -140,7 +139,7 @@ func dataNodes(l layout) string {
 	return strings.Join(order, ",")
 }
 
-// bind writes the groups of two and more tables.
+// bind writes the groups of two or more tables.
 func bind(out *yamlText, all []layout) error {
 	var errs []error
 	var lines []string
@@ -183,21 +182,21 @@ func groups(all []layout) [][]layout {
 	return out
 }
 
-// bindable makes the comparison that ShardingSphere makes when it starts.
+// bindable compares two tables as ShardingSphere does at its start.
 func bindable(first, l layout) error {
 	equalValues := first.Key == l.Key || len(first.Also)+len(l.Also) == 0
 	if equalValues && structure(first) == structure(l) {
 		return nil
 	}
 	return &RefusedError{
-		sphere, l.Name, fmt.Sprintf("it is in a group with %s, but as binding tables the two must be placed by equal values with equal expressions", first.Name),
-		"number the tables of the group alike, and give them the same sharding column",
+		sphere, l.Name, fmt.Sprintf("it is in a group with %s, but binding tables must have equal sharding columns and equal expressions", first.Name),
+		"number the tables of the group in the same way, and give them the same sharding column",
 	}
 }
 
 var trailingDigits = regexp.MustCompile(`[0-9]+$`)
 
-// structure is the expressions of a table without its own names.
+// structure returns the expressions of a table without its own names.
 func structure(l layout) string {
 	database, table, err := expressions(l)
 	if err != nil {
@@ -233,7 +232,7 @@ func (y *yamlText) broadcast(tables []string) {
 	}
 }
 
-// yamlWord quotes the names that YAML takes for something else.
+// yamlWord quotes names that have another meaning in YAML.
 func yamlWord(name string) string {
 	if slices.Contains([]string{"y", "n", "yes", "no", "on", "off", "true", "false", "null"}, strings.ToLower(name)) {
 		return "'" + name + "'"

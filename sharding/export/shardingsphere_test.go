@@ -177,7 +177,7 @@ func TestShardingSphereRefusesWhatInlineCannotCompute(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = export.ShardingSphere(odd)
-	refused(t, err, "t", `"my db" cannot stand in an inline expression`)
+	refused(t, err, "t", `"my db" is not allowed in an inline expression`)
 }
 
 // Binding tables with a gene would be joined by ids whose slots ShardingSphere

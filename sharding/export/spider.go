@@ -16,29 +16,29 @@ import (
 	"github.com/shardid/shardid/sharding"
 )
 
-// The system, and what to do where it does not serve.
+// The system's name, and the hint of its refusals.
 const (
 	spider   = "spider"
 	otherWay = "read its shards one by one, or all through shardsql"
 )
 
-// Spider returns the statements that let one MariaDB read all shards as if each table were
-// one (spider.sql, which apply.sh runs), and those that take that back (spider.undo.sql).
-// The shards, which are MariaDB's, stay where they are. Each table becomes a table of the
-// storage engine Spider in a database "shards", with a partition for each physical table;
-// see https://mariadb.com/kb/en/spider/. Spider refuses to write through these tables: they
-// are for reports.
+// Spider returns the statements with which one MariaDB reads all shards as if each table were one
+// (spider.sql, which apply.sh executes), and those that remove them (spider.undo.sql). The shards,
+// which must be MariaDB's, do not change. Each table becomes a table of the storage engine Spider
+// in a database "shards", with a partition for each physical table; see
+// https://mariadb.com/kb/en/spider/. Spider refuses writes through these tables: they are for
+// reports.
 //
-// It reads the columns and indexes of the first physical table of each table, and changes
-// nothing; ctx bounds that. It may run beside other callers.
+// Spider reads the columns and indexes of the first physical table of each table, and changes
+// nothing. It may run concurrently with other callers.
 //
-// apply.sh takes where a database is, and the user who reads it, from the environment:
-// EAST_HOST, EAST_PORT, EAST_DBNAME, EAST_USER and EAST_PASSWORD for one named east. So no
-// file has a password.
+// apply.sh reads the address and the user of each database from the environment: EAST_HOST,
+// EAST_PORT, EAST_DBNAME, EAST_USER and EAST_PASSWORD for a database named east. So no file
+// contains a password.
 //
-// A table is refused unless its slot can be the function of a partition: its rule is one of
-// low, bits, mod, offset and step, and its key is an integer. A query on an exported table
-// whose condition gives the key asks one shard.
+// A table is refused unless MariaDB can partition by its slot: its rule must be low, bits, mod, or
+// offset and step, and its key must be an integer. A query on an exported table with a condition on
+// the key queries one shard.
 func Spider(ctx context.Context, r *sharding.Router) (Export, error) {
 	s := &spiderWriter{router: r, servers: databases(r)}
 	var errs []error
@@ -56,15 +56,15 @@ func Spider(ctx context.Context, r *sharding.Router) (Export, error) {
 	return Export{
 		[]File{{"spider.sql", s.create()}, {"spider.undo.sql", s.undo()}, {"apply.sh", s.apply()}},
 		[]string{
-			"The tables are for reports: Spider refuses each write through them.",
-			"The server with Spider is none of the shards' servers, as Spider does not ask its own server.",
-			"Each shard is read as it is at that moment: a report that runs while rows are written may see one shard earlier than another.",
-			"Export again after columns have changed, slots have moved, or tables were added.",
+			"The tables are for reports: Spider refuses writes through them.",
+			"The server with Spider must not be a server of the shards, because Spider does not query its own server.",
+			"Each shard is read at its own moment: a report that runs while rows are written may see an earlier state of one shard than of another.",
+			"Export again after columns were changed, slots were moved or tables were added.",
 		},
 	}, nil
 }
 
-// databases returns the names of those that have targets.
+// databases returns the names of the databases that have targets.
 func databases(r *sharding.Router) []string {
 	var all []string
 	for _, t := range r.Tables() {
@@ -88,7 +88,7 @@ type spiderWriter struct {
 // my quotes a name.
 func my(name string) string { return dialect.MySQL{}.Quote(name) }
 
-// spiderServer is the name under which the server with Spider knows a database.
+// spiderServer returns the name of a database for the server with Spider.
 func spiderServer(db string) string { return "shards_" + db }
 
 func (s *spiderWriter) table(ctx context.Context, l layout) error {
@@ -116,11 +116,11 @@ func (s *spiderWriter) table(ctx context.Context, l layout) error {
 	return nil
 }
 
-// readOnly are Spider's parameters of a table that no statement writes through. Spider asks the
-// shards in the table's own character set; under the server's, texts in others become "?".
+// readOnly are Spider's parameters of a table that refuses writes. Spider queries the shards in the
+// table's own character set; in the server's, texts of other character sets become "?".
 const readOnly = `wrapper "mysql", read_only_mode "1"`
 
-// broadcast tables are read from the first database.
+// broadcast declares a broadcast table, which is read from the first database.
 func (s *spiderWriter) broadcast(ctx context.Context, name string) error {
 	columns, err := s.columns(ctx, name, "", sharding.Target{DB: s.servers[0], Table: name})
 	if err != nil {
@@ -131,13 +131,14 @@ func (s *spiderWriter) broadcast(ctx context.Context, name string) error {
 	return nil
 }
 
-// partition is the slot of a key, modulo the number of targets, in what MariaDB permits in
-// the function of a partition: no shifts, and no masks. Its MOD is negative for negative keys.
+// partition returns the slot of a key, modulo the number of targets, as an expression that MariaDB
+// permits in the function of a partition: no shifts, and no masks. Its MOD is negative for negative
+// keys.
 func (l layout) partition() (string, error) {
 	if l.rule.Kind == sharding.KindBits {
 		window := l.rule.Shift + bits.Len(uint(len(l.targets)-1))
 		if window > 62 {
-			return "", l.notSpider("its rule takes the highest bits of the key, which MariaDB's MOD does not reach")
+			return "", l.notSpider("its rule takes the highest bits of the key, which MariaDB's MOD cannot compute")
 		}
 		return fmt.Sprintf("((%s MOD %d) + %[2]d) MOD %[2]d DIV %[3]d", my(l.Key), uint64(1)<<window, uint64(1)<<l.rule.Shift), nil
 	}
@@ -153,9 +154,9 @@ func (l layout) notSpider(reason string) error {
 	return &RefusedError{spider, l.Name, reason, otherWay}
 }
 
-// columns returns the columns and indexes of a physical table as those of a CREATE TABLE.
-// Indexes are not unique there: a unique one would have to contain the key. The shards see
-// to that.
+// columns returns the columns and indexes of a physical table in the form of a CREATE TABLE. Its
+// indexes are not unique: a unique one would have to contain the key. The shards enforce
+// uniqueness.
 func (s *spiderWriter) columns(ctx context.Context, table, key string, at sharding.Target) (string, error) {
 	db := s.router.DB(at.DB)
 	failed := func(err error) error {
@@ -166,14 +167,14 @@ func (s *spiderWriter) columns(ctx context.Context, table, key string, at shardi
 		return "", failed(err)
 	}
 	if server.Kind != dialect.KindMariaDB {
-		return "", &RefusedError{spider, table, "Spider was not tried on other shards than MariaDB's, and " + at.DB + " is none", "read PostgreSQL's by `shardid export fdw`"}
+		return "", &RefusedError{spider, table, "Spider was tried only with shards on MariaDB, and " + at.DB + " is another database", "read shards on PostgreSQL with `shardid export fdw`"}
 	}
 	lines, err := texts(ctx, db, spiderColumns, at.Table)
 	if err != nil {
 		return "", failed(err)
 	}
 	if len(lines) == 0 {
-		return "", &RefusedError{spider, table, at.String() + " is not there", "make it by `shardid ddl`, and check the others by `shardid doctor`"}
+		return "", &RefusedError{spider, table, at.String() + " does not exist", "create it with `shardid ddl`, and check the others with `shardid doctor`"}
 	}
 	if key != "" {
 		integers, err := texts(ctx, db, "SELECT COLUMN_NAME FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ? AND DATA_TYPE LIKE '%int'", at.Table)
@@ -191,8 +192,9 @@ func (s *spiderWriter) columns(ctx context.Context, table, key string, at shardi
 	return "  " + strings.Join(append(lines, indexes...), ",\n  "), nil
 }
 
-// What a physical table has, as the lines of a CREATE TABLE. No column is generated or has a
-// default there, as nothing is written. Indexes of parts of texts are left out.
+// The columns and indexes of a physical table, as the lines of a CREATE TABLE. Columns are not
+// generated and have no defaults there, because nothing is written. Indexes on prefixes of texts
+// are omitted.
 const (
 	spiderColumns = "SELECT CONCAT('`', REPLACE(COLUMN_NAME, '`', '``'), '` ', COLUMN_TYPE," +
 		" IF(COLLATION_NAME IS NULL, '', CONCAT(' CHARACTER SET ', CHARACTER_SET_NAME, ' COLLATE ', COLLATION_NAME)), IF(IS_NULLABLE = 'NO', ' NOT NULL', ' NULL'))" +
@@ -219,10 +221,10 @@ func texts(ctx context.Context, db *sql.DB, query, table string) (all []string, 
 	return all, rows.Err()
 }
 
-// create makes the servers of the variables that apply.sh sets, and the tables.
+// create creates the servers from the variables that apply.sh sets, and the tables.
 func (s *spiderWriter) create() string {
 	var out strings.Builder
-	out.WriteString("-- apply.sh runs this, and sets the variables that it uses.\nCREATE DATABASE shards;\n")
+	out.WriteString("-- apply.sh executes this, and sets the variables.\nCREATE DATABASE shards;\n")
 	for _, db := range s.servers {
 		own := strings.ToLower(variable(db))
 		fmt.Fprintf(&out, "EXECUTE IMMEDIATE CONCAT('CREATE SERVER %s FOREIGN DATA WRAPPER mysql OPTIONS (HOST ', QUOTE(@%s_host), ', PORT ', CAST(@%[2]s_port AS UNSIGNED), ', DATABASE ', QUOTE(@%[2]s_dbname), ', USER ', QUOTE(@%[2]s_user), ', PASSWORD ', QUOTE(@%[2]s_password), ')');\n",
@@ -231,7 +233,7 @@ func (s *spiderWriter) create() string {
 	return out.String() + s.tables.String()
 }
 
-// undo drops the tables of Spider; the shards' stay.
+// undo drops the tables of Spider; the shards' tables stay.
 func (s *spiderWriter) undo() string {
 	var out strings.Builder
 	out.WriteString("DROP DATABASE IF EXISTS shards;\n")
@@ -241,8 +243,8 @@ func (s *spiderWriter) undo() string {
 	return out.String()
 }
 
-// apply hands the environment to the server as hexadecimal digits, through a pipe: neither
-// quotes nor the list of processes matter. The general log does not get them.
+// apply passes the environment to the server as hexadecimal digits, through a pipe, so that quotes
+// and the list of processes do not matter. The general log does not contain them.
 func (s *spiderWriter) apply() string {
 	var checks, sets strings.Builder
 	for _, db := range s.servers {
@@ -250,7 +252,7 @@ func (s *spiderWriter) apply() string {
 			name := variable(db) + "_" + option
 			form := ":?"
 			if option == "PASSWORD" {
-				form = "?" // which may be empty
+				form = "?" // the variable may be empty
 			}
 			fmt.Fprintf(&checks, ": \"${%s%sis not set}\"\n", name, form)
 			fmt.Fprintf(&sets, "\tset_variable %s \"$%s\"\n", strings.ToLower(name), name)

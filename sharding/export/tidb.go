@@ -15,14 +15,13 @@ import (
 
 const tidb = "tidb"
 
-// TiDB returns the CREATE TABLE statements of the router's tables in TiDB
-// (tidb.sql). TiDB cuts tables into regions by itself, so the rule does not
-// matter: a table with n targets is spread over 2^ceil(log2 n) row id ranges, and
-// so many regions are there from the start.
+// TiDB returns the CREATE TABLE statements of the router's tables in TiDB (tidb.sql). TiDB divides
+// tables into regions itself, so the rule does not matter: a table with n targets is spread over
+// 2^ceil(log2 n) row id ranges, and has as many regions from the start.
 //
-// Definitions has, by logical name, what SHOW CREATE TABLE prints for one of the
-// table's targets; a table without one, or without a primary key, is refused.
-// Broadcast tables are ordinary tables there and are left out.
+// definitions has, by logical name, the output of SHOW CREATE TABLE for one of the table's targets.
+// A table without a definition, or without a primary key, is refused. Broadcast tables are ordinary
+// tables there and are omitted.
 func TiDB(r *sharding.Router, definitions map[string]string) (Export, error) {
 	var sql strings.Builder
 	var errs []error
@@ -35,17 +34,17 @@ func TiDB(r *sharding.Router, definitions map[string]string) (Export, error) {
 		return Export{}, err
 	}
 	return Export{[]File{{"tidb.sql", sql.String()}}, []string{
-		"TiDB numbers no rows here: the application's generators go on giving the ids.",
+		"TiDB numbers no rows here: the application's generators continue to make the ids.",
 	}}, nil
 }
 
-// The lines of SHOW CREATE TABLE that change. Names and comments stand inside
-// the lines of columns, which start with two spaces and a backquote.
+// The lines of SHOW CREATE TABLE that change. Names and comments occur only inside the lines of
+// columns, which start with two spaces and a backquote.
 var (
 	createLine  = regexp.MustCompile("^CREATE TABLE `(?:[^`]|``)+` \\($")
 	primaryLine = regexp.MustCompile("^(  PRIMARY KEY \\((?:`(?:[^`]|``)+`(?:,|\\)))+)(?: USING BTREE)?(,?)$")
 	optionsLine = regexp.MustCompile(`^\) ENGINE=\w+(?: AUTO_INCREMENT=\d+)?((?: DEFAULT)?(?: (?:CHARSET|COLLATE)=\w+)*)$`)
-	// MySQL's own numbering; the word cannot stand outside of quotes otherwise.
+	// MySQL's own numbering; the word cannot occur outside of quotes otherwise.
 	numbering = regexp.MustCompile(`(?i) AUTO_INCREMENT(,?)$`)
 )
 
@@ -76,10 +75,10 @@ func tidbTable(l layout, definition string) (string, error) {
 
 func refuseDefinition(l layout, definition string) error {
 	if definition == "" {
-		return &RefusedError{tidb, l.Name, "its columns are not known", "give what SHOW CREATE TABLE prints for one of its targets"}
+		return &RefusedError{tidb, l.Name, "its columns are not known", "pass the output of SHOW CREATE TABLE for one of its targets"}
 	}
 	return &RefusedError{
-		tidb, l.Name, "its definition is not one that MySQL's SHOW CREATE TABLE prints for a table with a primary key and no options but the character set",
+		tidb, l.Name, "its definition is not the output of MySQL's SHOW CREATE TABLE for a table with a primary key and no options except the character set",
 		"give the table a primary key, or write its TiDB definition by hand",
 	}
 }

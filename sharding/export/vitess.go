@@ -15,29 +15,26 @@ import (
 	"github.com/shardid/shardid/sharding"
 )
 
-// VitessConfig says what a VSchema needs beside the router.
+// VitessConfig has the settings of a VSchema that the router lacks.
 type VitessConfig struct {
-	// Keyspace is the sharded keyspace that takes the tables. There is no
-	// default.
+	// Keyspace is the sharded keyspace of the tables. It is required.
 	Keyspace string
-	// Unsharded is the keyspace that takes the sequence tables. Defaults to
-	// Keyspace + "_global".
+	// Unsharded is the keyspace of the sequence tables. Defaults to Keyspace + "_global".
 	Unsharded string
-	// Buckets names, for tables whose rule no vindex computes, the column that
-	// stores each row's slot; the rows are then placed by it, with
-	// numeric_static_map. Defaults to none.
+	// Buckets names, for tables whose rule no vindex computes, the column that stores each row's
+	// slot. The rows are then placed by it, with numeric_static_map. Defaults to none.
 	Buckets map[string]string
-	// Sequences names, by table, the column that Vitess is to number. Defaults to
-	// none: the application's generators go on.
+	// Sequences names, by table, the column that Vitess will number. Defaults to none: the
+	// application's generators continue to make the ids.
 	Sequences map[string]Sequence
-	// Lookups lets columns that carry the slot (Table.Also) become vindexes of
-	// the type consistent_lookup_unique, each with a table that has to be filled.
-	// Without it, or a bucket, a table with such columns is refused.
+	// Lookups makes columns that carry the slot (Table.Also) vindexes of the type
+	// consistent_lookup_unique, each with a table that must be filled. Without it, or a bucket, a
+	// table with such columns is refused.
 	Lookups bool
 }
 
-// Sequence is the column that Vitess numbers and the number it starts with,
-// above every one that is in use.
+// Sequence is the column that Vitess numbers, and the first number, which must be above all numbers
+// in use.
 type Sequence struct {
 	Column string `json:"column"`
 	Next   int64  `json:"next"`
@@ -45,13 +42,13 @@ type Sequence struct {
 
 const vitess = "vitess"
 
-// Vitess returns the VSchema of the router's tables (vschema.json), the shards
-// that the keyspace needs and which physical table each takes (shards.json), and
-// the SQL of sequence and lookup tables if there are any.
+// Vitess returns the VSchema of the router's tables (vschema.json), the shards that the keyspace
+// needs with their physical tables (shards.json), and the SQL of sequence and lookup tables if
+// there are any.
 //
-// Low(k), Mod(2^k) and OffsetStep(n, 2^k) are reverse_bits, whose key ranges are
-// the residues in bit-reversed order; Hash is xxhash; a column that stores the
-// slot is numeric_static_map. Anything else is refused.
+// Low(k), Mod(2^k) and OffsetStep(n, 2^k) become reverse_bits, whose key ranges are the residues in
+// bit-reversed order; Hash becomes xxhash; a column that stores the slot becomes
+// numeric_static_map. Any other rule is refused.
 func Vitess(r *sharding.Router, c VitessConfig) (Export, error) {
 	k, err := newKeyspace(r, c)
 	if err != nil {
@@ -109,7 +106,7 @@ func (c VitessConfig) validate(all []layout) error {
 	return errors.Join(errs...)
 }
 
-// vschema is the JSON form of a keyspace, as ApplyVSchema takes it.
+// vschema is the JSON form of a keyspace, as ApplyVSchema accepts it.
 type vschema struct {
 	Sharded  bool              `json:"sharded"`
 	Vindexes map[string]vindex `json:"vindexes,omitempty"`
@@ -138,7 +135,7 @@ type autoIncrement struct {
 	Sequence string `json:"sequence"`
 }
 
-// keyspace is an export under way.
+// keyspace is an export that is being computed.
 type keyspace struct {
 	config  VitessConfig
 	vschema vschema
@@ -147,7 +144,7 @@ type keyspace struct {
 	notes   []string
 }
 
-// lookup is a table that says where the rows of a column's values lie.
+// lookup is a table that maps the values of a column to the locations of their rows.
 type lookup struct{ table, column string }
 
 func (k *keyspace) add(l layout) error {
@@ -182,8 +179,8 @@ func (k *keyspace) byKey(l layout) ([]columnVindex, error) {
 	}
 	if !k.config.Lookups {
 		return nil, l.refuse(
-			fmt.Sprintf("%s carries the slot of %s, but a second functional vindex has to give the whole keyspace id, not its first bits", l.Also[0].Column, l.Key),
-			"give Lookups, or store the slot in a column and name it in Buckets")
+			fmt.Sprintf("%s carries the slot of %s, but a second functional vindex must compute the whole keyspace id, not its first bits", l.Also[0].Column, l.Key),
+			"set Lookups, or store the slot in a column and name it in Buckets")
 	}
 	return append(columns, k.byLookup(l)...), nil
 }
@@ -202,7 +199,7 @@ func (k *keyspace) byLookup(l layout) []columnVindex {
 		k.lookups = append(k.lookups, lookup{name, also.Column})
 		columns = append(columns, columnVindex{also.Column, name})
 	}
-	k.note("The lookup tables in lookups.sql are empty: fill them with LookupVindex create before the old rows are asked for by those columns.")
+	k.note("The lookup tables in lookups.sql are empty: fill them with LookupVindex create before old rows are queried by those columns.")
 	return columns
 }
 
@@ -237,12 +234,12 @@ const (
 	xxhash      = "xxhash"
 )
 
-// functional returns the vindex that puts every key where the table's rule does,
-// and the ranges of its keyspace ids.
+// functional returns the vindex that places every key as the table's rule does, and the ranges of
+// its keyspace ids.
 func functional(l layout) (name string, ranges []keyRange, err error) {
 	n := len(l.targets)
 	if n&(n-1) != 0 {
-		return "", nil, l.refuse(fmt.Sprintf("its targets repeat every %d slots, and Vitess cuts its ranges by powers of 2", n), useBucket)
+		return "", nil, l.refuse(fmt.Sprintf("its targets repeat every %d slots, but Vitess divides its ranges by powers of 2", n), useBucket)
 	}
 	if l.rule.Kind == sharding.KindHash || l.rule.Kind == sharding.KindHashText {
 		return byHash(l)
@@ -260,8 +257,8 @@ func functional(l layout) (name string, ranges []keyRange, err error) {
 
 const useBucket = "store the slot in a column of the table and name it in Buckets"
 
-// byHash: the keyspace id begins with the lowest byte of the hash, so that slots,
-// which are its lowest bits, follow each other as ranges where there are 256.
+// byHash returns the vindex xxhash. Its keyspace id begins with the lowest byte of the hash. So
+// slots, which are the lowest bits of the hash, are consecutive ranges if there are 256 of them.
 func byHash(l layout) (name string, ranges []keyRange, err error) {
 	n := len(l.targets)
 	width := 8
@@ -279,7 +276,7 @@ func byHash(l layout) (name string, ranges []keyRange, err error) {
 		return "", nil, l.refuse(
 			fmt.Sprintf("a keyspace id of xxhash begins with the lowest byte of the hash, so the slots of one of its %d targets would be scattered over %d key ranges",
 				len(l.distinct()), len(ranges)),
-			"give it 256 slots, and each target a run of neighbouring ones (Hash(256) and MapOf); or "+useBucket)
+			"give it 256 slots, and each target a run of adjacent slots (Hash(256) and MapOf); or "+useBucket)
 	}
 	return xxhash, ranges, nil
 }
@@ -290,7 +287,7 @@ func (l layout) refuse(reason, way string) error {
 
 func sequenceName(l layout) string { return l.Name + "_seq" }
 
-// export writes the files, those that are always there first.
+// export writes the files; those of every export come first.
 func (k *keyspace) export() (Export, error) {
 	out := Export{Notes: k.notes, Files: []File{
 		{"vschema.json", asJSON(k.vschema)},
@@ -314,7 +311,7 @@ func asJSON(v any) string {
 	return string(text) + "\n"
 }
 
-// sequences is the VSchema of the unsharded keyspace.
+// sequences returns the VSchema of the unsharded keyspace.
 func (k *keyspace) sequences() vschema {
 	out := vschema{Tables: map[string]vtable{}}
 	for table := range k.config.Sequences {

@@ -17,20 +17,21 @@ import (
 	"github.com/shardid/shardid/sharding/internal/owner"
 )
 
-// progressTable has how far Build has come, in the home database.
+// progressTable is the table in the home database with the progress of Build.
 const progressTable = "shardid_lookup_progress"
 
 const progressDDL = `CREATE TABLE IF NOT EXISTS "` + progressTable + `" ("lookup" VARCHAR(64) NOT NULL, "place" VARCHAR(190) NOT NULL,
 	"last_value" VARCHAR(1000) NOT NULL, "last_key" VARCHAR(1000) NOT NULL, PRIMARY KEY ("lookup", "place"))`
 
 // ErrDuplicates: two rows have one value of a unique lookup.
-var ErrDuplicates = errors.New("values that are to be unique have several owners")
+var ErrDuplicates = errors.New("values that must be unique have several owners")
 
 // Build enters all rows of the shards into a lookup table that is declared with
-// [sharding.Lookup].Building, while applications write: each of them keeps it since before
-// this begins. It goes on behind the last chunk of a call that was broken off, and compares
-// all rows at the end ([Verify]). Two rows with one value of a unique lookup are an error
-// that wraps [ErrDuplicates] and names both, as Report.Duplicates does; the rest is entered.
+// [sharding.Lookup].Building. Applications may write meanwhile; all of them must have maintained
+// the lookup table since before Build begins. Build continues after the last chunk of a call that
+// was interrupted, and compares all rows at the end ([Verify]). If two rows have one value of a
+// unique lookup, the error wraps [ErrDuplicates] and names both, as Report.Duplicates does; all
+// other rows are entered.
 func Build(ctx context.Context, c Config) (r Report, err error) {
 	p, err := c.openMade(ctx)
 	if err != nil {
@@ -38,7 +39,7 @@ func Build(ctx context.Context, c Config) (r Report, err error) {
 	}
 	defer func() { err = errors.Join(err, p.close()) }()
 	if !p.lookup.Building {
-		return r, fmt.Errorf("lookups: the lookup of %s.%s is in use; to fill it anew, declare it with Building and roll that out to all programs first", p.table.Name, p.lookup.Column)
+		return r, fmt.Errorf("lookups: the lookup of %s.%s is in use; to fill it again, declare it with Building and deploy that to all programs first", p.table.Name, p.lookup.Column)
 	}
 	if err := sqlrun.Create(ctx, p.Home, dialect.Text(p.dialect, progressDDL)); err != nil {
 		return r, fmt.Errorf("lookups: %w", err)
@@ -51,10 +52,10 @@ func Build(ctx context.Context, c Config) (r Report, err error) {
 		}
 		twice = append(twice, some...)
 	}
-	if r, err = p.verify(ctx, nil); err == nil || errors.Is(err, ErrMissing) { // else the next call has only to compare
+	if r, err = p.verify(ctx, nil); err == nil || errors.Is(err, ErrMissing) { // otherwise the next call only compares
 		err = errors.Join(err, p.forget(ctx))
 	}
-	if len(twice) == 0 || err != nil && !errors.Is(err, ErrMissing) { // these rows are the missing ones
+	if len(twice) == 0 || err != nil && !errors.Is(err, ErrMissing) { // these rows are the missing rows
 		return r, err
 	}
 	if r.Duplicates, err = p.duplicates(ctx, twice); err != nil {
@@ -63,10 +64,10 @@ func Build(ctx context.Context, c Config) (r Report, err error) {
 	return r, p.shared(r.Duplicates, len(twice))
 }
 
-// mostDuplicates is of how many values the owners are told.
+// mostDuplicates is the largest number of values whose owners are reported.
 const mostDuplicates = 100
 
-// Owner is a row with its value, and where it is.
+// Owner is a row with its value, and its location.
 type Owner struct {
 	Value, Key string
 	Target     sharding.Target
@@ -74,13 +75,13 @@ type Owner struct {
 
 // duplicates returns the owners of the values that could not be entered.
 func (p *pass) duplicates(ctx context.Context, twice []owner.Entry) (all [][]Owner, err error) {
-	places := map[string]int{} // of the entry that has the value
+	places := map[string]int{} // by value, the index of its owners
 	for _, e := range twice {
 		rows, err := runner{p.routed}.Query(ctx, p.text(`SELECT "v", "k" FROM "l" WHERE "v" = ?`), e.Value)
 		if err != nil {
 			return nil, err
 		}
-		rows = append(rows, []driver.Value{e.Value, e.Key}) // alone, if the other is gone meanwhile
+		rows = append(rows, []driver.Value{e.Value, e.Key}) // the only owner, if the other row was deleted meanwhile
 		i, known := places[textOf(rows[0])]
 		if known {
 			rows = rows[1:]
@@ -100,7 +101,7 @@ func (p *pass) duplicates(ctx context.Context, twice []owner.Entry) (all [][]Own
 	return all, nil
 }
 
-// shared is the error of values that several rows have.
+// shared returns the error of values that several rows have.
 func (p *pass) shared(duplicates [][]Owner, rows int) error {
 	var examples []string
 	for _, owners := range duplicates[:min(len(duplicates), mostExamples)] {
@@ -151,7 +152,7 @@ func (p *pass) fill(ctx context.Context, at sharding.Target) (twice []owner.Entr
 	}
 }
 
-// enter adds entries where the lookup table has each.
+// enter adds entries in the databases of their values.
 func (p *pass) enter(ctx context.Context, rows [][]driver.Value) (twice []owner.Entry, err error) {
 	of, sharded := p.Router.Table(p.lookup.Table)
 	places := map[sharding.Target][]owner.Entry{}
@@ -174,7 +175,7 @@ func (p *pass) enter(ctx context.Context, rows [][]driver.Value) (twice []owner.
 	return twice, nil
 }
 
-// chunk reads the next values and keys of a table behind some, in order.
+// chunk reads the next values and keys of a table after the given ones, in order.
 func (p *pass) chunk(ctx context.Context, on runner, table string, after []driver.Value) ([][]driver.Value, error) {
 	where, args := ``, []any(nil)
 	if after != nil {
@@ -183,7 +184,7 @@ func (p *pass) chunk(ctx context.Context, on runner, table string, after []drive
 	return on.Query(ctx, p.text(`SELECT DISTINCT "v", "k" FROM "`+table+`" WHERE "v" IS NOT NULL`+where+` ORDER BY "v", "k" LIMIT `+strconv.Itoa(p.ChunkRows)), args...)
 }
 
-// missing returns the rows that have no entry.
+// missing returns the rows without an entry.
 func (p *pass) missing(ctx context.Context, rows [][]driver.Value) (missing [][]driver.Value, err error) {
 	has, err := p.among(ctx, runner{p.routed}, p.lookup.Table, rows)
 	if err != nil {
@@ -213,7 +214,7 @@ func (p *pass) among(ctx context.Context, on runner, table string, rows [][]driv
 
 func textOf(row []driver.Value) string { return fmt.Sprintf("%q %q", shown(row[0]), shown(row[1])) }
 
-// reached returns behind which value and key a call goes on, nil at the beginning.
+// reached returns the value and the key after which a call continues, nil at the beginning.
 func (p *pass) reached(ctx context.Context, at sharding.Target) ([]driver.Value, error) {
 	rows, err := runner{p.Home}.Query(ctx, dialect.Text(p.dialect, `SELECT "last_value", "last_key" FROM "`+progressTable+`" WHERE "lookup" = ? AND "place" = ?`), p.lookup.Table, at.String())
 	if err != nil || len(rows) == 0 {
@@ -222,7 +223,7 @@ func (p *pass) reached(ctx context.Context, at sharding.Target) ([]driver.Value,
 	return []driver.Value{shown(rows[0][0]), shown(rows[0][1])}, nil
 }
 
-// reach notes it.
+// reach stores them.
 func (p *pass) reach(ctx context.Context, at sharding.Target, row []driver.Value) error {
 	home := runner{p.Home}
 	args := []any{shown(row[0]), shown(row[1]), p.lookup.Table, at.String()}
@@ -233,7 +234,7 @@ func (p *pass) reach(ctx context.Context, at sharding.Target, row []driver.Value
 	return err
 }
 
-// forget has the next call begin at the beginning.
+// forget deletes the progress, so that the next call starts at the beginning.
 func (p *pass) forget(ctx context.Context) error {
 	_, err := runner{p.Home}.Exec(ctx, dialect.Text(p.dialect, `DELETE FROM "`+progressTable+`" WHERE "lookup" = ?`), p.lookup.Table)
 	return err

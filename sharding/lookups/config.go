@@ -18,47 +18,45 @@ import (
 
 // Config names a lookup.
 type Config struct {
-	// Router knows the table, its shards, and the lookup table if that is sharded. It must
-	// be given.
+	// Router knows the table, its shards, and the lookup table if that is sharded. It is required.
 	Router *sharding.Router
-	// Home is the database with the lookup tables that are not sharded, and with the
-	// progress of Build. It must be given.
+	// Home is the database of the lookup tables that are not sharded, and of Build's progress. It
+	// is required.
 	Home *sql.DB
-	// Table is the logical name of the table, and Column that of one of its Lookups. Both
-	// must be given.
+	// Table is the logical name of the table, and Column is the column of one of its Lookups. Both
+	// are required.
 	Table, Column string
-	// ChunkRows is how many rows are read at a time, from 1. Defaults to 1000.
+	// ChunkRows is the number of rows that are read at a time, at least 1. Defaults to 1000.
 	ChunkRows int
-	// Observe is called after each chunk, by the caller's own goroutine. Defaults to nobody.
+	// Observe is called after each chunk, in the caller's own goroutine. Defaults to none.
 	Observe func(Progress)
 }
 
-// Progress is how far a call has come with one table.
+// Progress is the progress of a call in one table.
 type Progress struct {
 	Pass    Pass
 	Target  sharding.Target // DB is "" for a lookup table in Home
-	Rows    int64           // of this target, in this pass of this call
-	Entered int64           // of them, by Build
+	Rows    int64           // the rows of this target, in this pass of this call
+	Entered int64           // the rows of them that Build has entered
 }
 
-// Pass is what a call does with the rows of a table. A call makes its passes one after the
-// other, each over all tables.
+// Pass is a phase of a call. A call executes its passes one after another, each over all tables.
 type Pass string
 
 // The passes, in their order.
 const (
 	Entering         Pass = "entering"          // Build enters the rows of the shards
-	ComparingRows    Pass = "comparing rows"    // the entry of each row is looked for
-	ComparingEntries Pass = "comparing entries" // the row of each entry is looked for
+	ComparingRows    Pass = "comparing rows"    // the entry of each row is searched for
+	ComparingEntries Pass = "comparing entries" // the row of each entry is searched for
 )
 
 // ErrNotALookup: the table has no lookup of this column.
 var ErrNotALookup = errors.New("no such lookup")
 
-// ErrNotMade: the lookup table does not exist. [Create] makes it.
+// ErrNotMade: the lookup table does not exist. [Create] creates it.
 var ErrNotMade = errors.New("the lookup table does not exist")
 
-// pass is one look at a lookup.
+// pass is one call on a lookup.
 type pass struct {
 	Config
 
@@ -68,7 +66,7 @@ type pass struct {
 	routed  *sql.DB // the lookup table by its logical name
 }
 
-// Check returns what is wrong with c, without asking a database.
+// Check returns the errors of c, without querying a database.
 func (c Config) Check() error {
 	_, err := c.named()
 	return err
@@ -80,7 +78,7 @@ func (c Config) named() (*pass, error) {
 		return nil, errors.New("lookups: Config.Router or Config.Home is nil")
 	}
 	if c.ChunkRows < 0 {
-		return nil, fmt.Errorf("lookups: Config.ChunkRows is %d; leave it out, or give a number from 1", c.ChunkRows)
+		return nil, fmt.Errorf("lookups: Config.ChunkRows is %d; leave it out, or set it to at least 1", c.ChunkRows)
 	}
 	if c.ChunkRows == 0 {
 		c.ChunkRows = 1000
@@ -101,7 +99,7 @@ func (c Config) named() (*pass, error) {
 	return p, nil
 }
 
-// open returns a pass, which is to be closed.
+// open returns a pass, which the caller must close.
 func (c Config) open(ctx context.Context) (*pass, error) {
 	p, err := c.named()
 	if err != nil {
@@ -114,7 +112,7 @@ func (c Config) open(ctx context.Context) (*pass, error) {
 	return p, nil
 }
 
-// openMade is open for those who need the lookup table.
+// openMade is open for calls that need the lookup table.
 func (c Config) openMade(ctx context.Context) (*pass, error) {
 	p, err := c.open(ctx)
 	if err != nil {
@@ -123,7 +121,7 @@ func (c Config) openMade(ctx context.Context) (*pass, error) {
 	for _, at := range p.places() {
 		_, err := runner{p.database(at)}.Query(ctx, p.text(`SELECT 1 FROM "`+at.Table+`" WHERE 1 = 0`))
 		if dialect.FaultOf(err) == dialect.NoTable {
-			err = fmt.Errorf("lookups: %w: make %s with shardid lookup create, lookups.Create or gormplugin.Migrate: %w", ErrNotMade, at.Table, err)
+			err = fmt.Errorf("lookups: %w: create %s with shardid lookup create, lookups.Create or gormplugin.Migrate: %w", ErrNotMade, at.Table, err)
 		}
 		if err != nil {
 			return nil, errors.Join(err, p.close())
@@ -132,7 +130,7 @@ func (c Config) openMade(ctx context.Context) (*pass, error) {
 	return p, nil
 }
 
-// database returns that of a physical lookup table.
+// database returns the database of a physical lookup table.
 func (p *pass) database(at sharding.Target) *sql.DB {
 	if at.DB == "" {
 		return p.Home
@@ -148,7 +146,7 @@ func (p *pass) observe(progress Progress) {
 
 func (p *pass) close() error { return p.routed.Close() }
 
-// owners is the lookup table as the protocol sees it.
+// owners returns the lookup table in the form of package owner.
 func (p *pass) owners() *owner.SQL {
 	return &owner.SQL{
 		Of: &p.table, Now: p.Router.Snapshot, Lookup: p.lookup, Dialect: p.dialect, Entries: runner{p.routed},
@@ -169,13 +167,13 @@ type handle interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 }
 
-// runner sends statements outside of transactions.
+// runner executes statements outside of transactions.
 type runner struct{ on handle }
 
-// Own is false: there is no transaction.
+// Own returns false: there is no transaction.
 func (runner) Own() bool { return false }
 
-// Exec returns how many rows were affected.
+// Exec returns the number of affected rows.
 func (r runner) Exec(ctx context.Context, text string, args ...any) (int64, error) {
 	result, err := r.on.ExecContext(sharding.AllShards(ctx), text, args...)
 	if err != nil {
@@ -204,8 +202,8 @@ func (r runner) Query(ctx context.Context, text string, args ...any) (all [][]dr
 	return all, err
 }
 
-// text puts a statement into the words of the dialect: "l", "v", "k" stand for the lookup
-// table and its columns, which the table has, too.
+// text translates a statement to the dialect: "l", "v" and "k" are the lookup table and its
+// columns; the table has columns of the same names.
 func (p *pass) text(statement string) string {
 	names := strings.NewReplacer(`"l"`, `"`+p.lookup.Table+`"`, `"v"`, `"`+p.lookup.Column+`"`, `"k"`, `"`+p.table.Key+`"`)
 	return dialect.Text(p.dialect, names.Replace(statement))

@@ -13,15 +13,15 @@ import (
 	"github.com/shardid/shardid/sharding"
 )
 
-// Statement is one that makes a lookup table, for one place.
+// Statement is a statement that creates a lookup table in one database.
 type Statement struct {
 	// DB is the router's name of the database, "" for the home database.
 	DB   string
 	Text string
 }
 
-// DDL returns the statements that make a lookup table wherever it lies. Its columns have
-// the types and collations that the table's have on its first shard.
+// DDL returns the statements that create a lookup table in all its databases. Its columns have the
+// types and collations of the table's columns on its first shard.
 func DDL(ctx context.Context, c Config) (all []Statement, err error) {
 	p, err := c.open(ctx)
 	if err != nil {
@@ -38,7 +38,7 @@ func DDL(ctx context.Context, c Config) (all []Statement, err error) {
 	return all, nil
 }
 
-// Create executes what [DDL] returns. A table that is there stays as it is.
+// Create executes the statements of [DDL]. An existing table is not changed.
 func Create(ctx context.Context, c Config) error {
 	all, err := DDL(ctx, c)
 	for _, s := range all {
@@ -81,7 +81,7 @@ func (p *pass) definition(ctx context.Context) (string, error) {
 	return " (" + strings.Join(columns, ", ") + ", " + p.dialect.Quote(sharding.ClaimColumn) + " BIGINT NOT NULL, " + p.text("PRIMARY KEY ("+key+")") + ")" + end, nil
 }
 
-// Types of columns, with what tells how their values compare.
+// The types of columns, with the properties that decide how their values compare.
 const (
 	mysqlType = `SELECT CONCAT(COLUMN_TYPE, COALESCE(CONCAT(' CHARACTER SET ', CHARACTER_SET_NAME, ' COLLATE ', COLLATION_NAME), ''))
 		FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ? AND COLUMN_NAME = ?`
@@ -96,7 +96,7 @@ func (p *pass) typeOf(ctx context.Context, column string) (typ string, err error
 	db := p.Router.DB(at.DB)
 	query := map[string]string{"mysql": mysqlType, "postgres": postgresType, "sqlite": sqliteType}[p.dialect.Name()]
 	if err := db.QueryRowContext(ctx, query, at.Table, column).Scan(&typ); errors.Is(err, sql.ErrNoRows) {
-		return "", fmt.Errorf("lookups: %s has no column %s, or does not exist; make it first", at, column)
+		return "", fmt.Errorf("lookups: %s has no column %s, or does not exist; create it first", at, column)
 	} else if err != nil {
 		return "", fmt.Errorf("lookups: column %s of %s: %w", column, at, err)
 	}

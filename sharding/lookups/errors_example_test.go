@@ -40,5 +40,5 @@ func Example_errors() {
 	fmt.Println(errors.Is(err, lookups.ErrNotMade), err)
 	// Output:
 	// true lookups: table "users", column "city": no such lookup; declare it in sharding.Table.Lookups
-	// true lookups: the lookup table does not exist: make users_by_email with shardid lookup create, lookups.Create or gormplugin.Migrate: SQL logic error: no such table: users_by_email (1)
+	// true lookups: the lookup table does not exist: create users_by_email with shardid lookup create, lookups.Create or gormplugin.Migrate: SQL logic error: no such table: users_by_email (1)
 }

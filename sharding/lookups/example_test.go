@@ -67,7 +67,7 @@ func ExampleBuild() {
 	check(err)
 	fmt.Println(report.Rows, "rows,", report.Entries, "entries,", report.Missing, "missing")
 	// Output:
-	// true lookups: values that are to be unique have several owners: 1 rows of users have the email of another row: ann@example.org (id 2, east/users_0) and ann@example.org (id 5, west/users_1)
+	// true lookups: values that must be unique have several owners: 1 rows of users have the email of another row: ann@example.org (id 2, east/users_0) and ann@example.org (id 5, west/users_1)
 	// 3 rows, 3 entries, 0 missing
 }
 

@@ -12,37 +12,37 @@ import (
 	"github.com/shardid/shardid/sharding/internal/owner"
 )
 
-// mostExamples is how many are named.
+// mostExamples is the largest number of examples.
 const mostExamples = 5
 
-// Report is what a comparison of a lookup table with the shards has found.
+// Report is the result of a comparison of a lookup table with the shards.
 type Report struct {
 	Rows    int64 // values with their keys, on all shards
 	Entries int64 // in the lookup table
-	// Missing are rows without an entry, which nobody finds by the column. There are none
-	// unless a program writes that does not know of the lookup, or past package shardsql.
+	// Missing are rows without an entry, which cannot be found by the column. They exist only if a
+	// program writes that does not know the lookup, or that bypasses package shardsql.
 	Missing int64
 	// LeftOver are entries without a row. They do no harm.
 	LeftOver int64
-	// Removed are those of them that Tidy has removed.
+	// Removed are those of them that Tidy has deleted.
 	Removed  int64
-	Examples []string // of rows that are missing
-	// Duplicates are the owners of each value of a unique lookup that several rows have, of
-	// 100 values at most: first the one that has the entry. Build alone finds them.
+	Examples []string // of missing rows
+	// Duplicates are the owners of each value of a unique lookup that several rows have, for 100
+	// values at most. The owner that has the entry comes first. Only Build finds them.
 	Duplicates [][]Owner `json:",omitempty"` //nolint:tagliatelle // its neighbours have no tags
 }
 
 // ErrMissing: rows have no entry in their lookup table.
 var ErrMissing = errors.New("rows are missing in the lookup table")
 
-// Verify compares a lookup table with all rows of the shards, while applications write. It
-// writes nothing. Rows without an entry are an error that wraps [ErrMissing]; the Report is
-// complete all the same.
+// Verify compares a lookup table with all rows of the shards, while applications write. It writes
+// nothing. If rows have no entry, the error wraps [ErrMissing], and the Report is nevertheless
+// complete.
 func Verify(ctx context.Context, c Config) (Report, error) {
 	return c.compare(ctx, nil)
 }
 
-// Tidy is [Verify], and removes entries without a row.
+// Tidy is [Verify], and also deletes entries without a row.
 func Tidy(ctx context.Context, c Config) (Report, error) {
 	return c.compare(ctx, owner.Release)
 }
@@ -73,7 +73,7 @@ func (p *pass) verify(ctx context.Context, remove func(context.Context, owner.Ta
 	return r, err
 }
 
-// compareRows looks for the entry of each row.
+// compareRows searches for the entry of each row.
 func (p *pass) compareRows(ctx context.Context, at sharding.Target, r *Report) error {
 	var after []driver.Value
 	progress := Progress{Pass: ComparingRows, Target: at}
@@ -105,8 +105,8 @@ func (p *pass) compareRows(ctx context.Context, at sharding.Target, r *Report) e
 	}
 }
 
-// gone reports whether a row that has no entry is not there either, or has an entry that
-// says otherwise what leads to the same slot.
+// gone reports whether a row without an entry does not exist any more, or has an entry with another
+// key of the same slot.
 func (p *pass) gone(ctx context.Context, row []driver.Value) (bool, error) {
 	table := p.owners()
 	e := owner.Entry{Value: row[0], Key: row[1]}
@@ -124,10 +124,10 @@ func (p *pass) gone(ctx context.Context, row []driver.Value) (bool, error) {
 	return !there, err
 }
 
-// there reports whether the shard has a row of an entry, as the column compares values. It
-// waits for nobody: what is under way is one or the other. The row is looked for again where
-// the map has changed meanwhile, as its slot may have moved. The row of a unique value may have
-// another key of the slot than its entry: an upsert has met it.
+// there reports whether the shard has the row of an entry, as the column compares values. It does
+// not wait for open transactions: their rows count or do not count. It searches again if the map
+// has changed meanwhile, because the slot may have moved. The row of a unique value may have
+// another key of the same slot than its entry, after an upsert.
 func (p *pass) there(ctx context.Context, e owner.Entry) (bool, error) {
 	text, args := `WHERE "v" = ? AND "k" = ? LIMIT 1`, []any{e.Value, e.Key}
 	if p.lookup.Unique {
@@ -151,7 +151,7 @@ func (p *pass) there(ctx context.Context, e owner.Entry) (bool, error) {
 	}
 }
 
-// compareEntries looks for the row of each entry.
+// compareEntries searches for the row of each entry.
 func (p *pass) compareEntries(ctx context.Context, at sharding.Target, r *Report, remove func(context.Context, owner.Table, owner.Entry) (bool, error)) error {
 	var after []driver.Value
 	progress := Progress{Pass: ComparingEntries, Target: at}
@@ -184,7 +184,7 @@ func (p *pass) compareEntries(ctx context.Context, at sharding.Target, r *Report
 	}
 }
 
-// leftOver returns the entries to whose keys no row belongs.
+// leftOver returns the entries without a row.
 func (p *pass) leftOver(ctx context.Context, entries [][]driver.Value) (left []owner.Entry, err error) {
 	shards := map[sharding.Target][][]driver.Value{}
 	for _, e := range entries {

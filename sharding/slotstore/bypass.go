@@ -11,11 +11,10 @@ import (
 	"github.com/shardid/shardid/sharding"
 )
 
-// Bypass runs f in a transaction on the database of the slot's other shard, in
-// which that shard takes writes of the slot: copies while it moves there, and
-// deletions after it has moved away. Nobody else's writes pass. The transaction
-// is committed when f returns nil, and rolled back otherwise; f is called again
-// when another transaction was in the way.
+// Bypass calls f in a transaction on the database of the slot's other shard. In this transaction
+// that shard accepts writes of the slot: copies while the slot moves there, and deletions after it
+// has moved away. It accepts writes of no other transaction. Bypass commits if f returns nil, and
+// otherwise rolls back. It calls f again after a conflict with another transaction.
 func (s *Store) Bypass(ctx context.Context, slot sharding.Slot, f func(*sql.Tx) error) error {
 	err := s.bypass(ctx, slot, f)
 	if err != nil {
@@ -41,18 +40,18 @@ func (s *Store) bypass(ctx context.Context, number sharding.Slot, f func(*sql.Tx
 	})
 }
 
-// Passage is the way past the fences of some slots on their other shard, as
-// [Store.Passage] makes it. It is safe for concurrent use.
+// Passage allows writes of some slots on their other shard. [Store.Passage] creates it. It is safe
+// for concurrent use.
 type Passage struct {
 	fences fences
 	server dialect.Server
 	slots  []Slot
 }
 
-// Passage is [Store.Bypass] for many rows and slots: for transactions of one's
-// own, of which each passes the fences by [Passage.Run]. The slots are as
-// [Store.Load] returned them, were changed in one step, and have the same other
-// shard. From the next step of any of them on, no transaction passes any more.
+// Passage is [Store.Bypass] for many rows and slots: the caller begins the transactions, and calls
+// [Passage.Run] in each of them. The slots must be in the state in which [Store.Load] returned
+// them, must have changed in one step, and must have the same other shard. After the next step of
+// any of them, Run fails in every transaction.
 func (s *Store) Passage(ctx context.Context, slots ...Slot) (*Passage, error) {
 	p, err := s.passage(ctx, slots)
 	if err != nil {
@@ -63,7 +62,7 @@ func (s *Store) Passage(ctx context.Context, slots ...Slot) (*Passage, error) {
 
 func (s *Store) passage(ctx context.Context, slots []Slot) (*Passage, error) {
 	if len(slots) == 0 {
-		return nil, fmt.Errorf("%w: there are no slots", ErrState)
+		return nil, fmt.Errorf("%w: no slots were passed", ErrState)
 	}
 	for _, slot := range slots {
 		if slot.Other == nowhere {
@@ -77,15 +76,15 @@ func (s *Store) passage(ctx context.Context, slots []Slot) (*Passage, error) {
 	return &Passage{s.fences, b.server, slots}, err
 }
 
-// Execer runs statements in one transaction: a *sql.Tx, or a *sql.Conn whose
-// user has sent BEGIN.
+// Execer executes statements in one transaction: a *sql.Tx, or a *sql.Conn on which the caller has
+// sent BEGIN.
 type Execer interface {
 	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
 }
 
-// Run calls f once, between an opening and a closing of the fences that only this
-// transaction sees; it must be one on the database of the slots' other shard.
-// After an error the transaction must be rolled back.
+// Run calls f once. Before and after it, Run opens and closes the fences, which only this
+// transaction sees. The transaction must be on the database of the slots' other shard. After an
+// error it must be rolled back.
 func (p *Passage) Run(ctx context.Context, in Execer, f func() error) error {
 	if err := p.turn(ctx, in, 1, 0); err != nil {
 		return err
@@ -96,7 +95,7 @@ func (p *Passage) Run(ctx context.Context, in Execer, f func() error) error {
 	return p.turn(ctx, in, 0, 1)
 }
 
-// turn changes the fences, as long as they are of this version.
+// turn changes the fences if they have this version.
 func (p *Passage) turn(ctx context.Context, in Execer, from, to int) error {
 	result, err := in.ExecContext(ctx, dialect.Text(p.server, `UPDATE "shard_fence" SET "fenced" = ? WHERE `+p.fences.rows(p.slots[0].Other, p.slots)+` AND "version" = ? AND "fenced" = ?`),
 		to, p.slots[0].Version, from)
@@ -105,7 +104,7 @@ func (p *Passage) turn(ctx context.Context, in Execer, from, to int) error {
 	}
 	n, err := result.RowsAffected()
 	if err == nil && n != int64(len(p.slots)) {
-		err = fmt.Errorf("%w: slots %s have changed since", sharding.ErrStaleMap, numbers(p.slots))
+		err = fmt.Errorf("%w: slots %s have changed meanwhile", sharding.ErrStaleMap, numbers(p.slots))
 	}
 	return err
 }

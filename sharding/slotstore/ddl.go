@@ -9,8 +9,8 @@ import (
 	"github.com/shardid/shardid/internal/dialect"
 )
 
-// mapDDL are the tables in the database of the map, with names in double
-// quotes. %s ends a table's definition.
+// mapDDL has the tables in the database of the map, with names in double quotes. %s ends a table's
+// definition.
 var mapDDL = []string{
 	`CREATE TABLE IF NOT EXISTS "shard_map" (
   "name"    VARCHAR(64) NOT NULL PRIMARY KEY,
@@ -35,8 +35,8 @@ var mapDDL = []string{
 )%s`,
 }
 
-// fenceDDL is the table in the database of each shard that slots left or came
-// to: which slots the shard does not take writes of, as of which version.
+// fenceDDL is the table in the database of each shard from or to which slots have moved: the slots
+// whose writes the shard refuses, and since which version.
 const fenceDDL = `CREATE TABLE IF NOT EXISTS "shard_fence" (
   "name"    VARCHAR(64) NOT NULL,
   "shard"   INT         NOT NULL,
@@ -46,8 +46,8 @@ const fenceDDL = `CREATE TABLE IF NOT EXISTS "shard_fence" (
   PRIMARY KEY ("name", "shard", "slot")
 )%s`
 
-// ending is what follows a table's columns. Only InnoDB has the row locks that
-// the fences rely on, and names must differ in case only where Go's do.
+// ending returns the options of a table. The fences rely on row locks, which only InnoDB has. Names
+// must differ in case only if they differ in Go.
 func ending(server dialect.Server) string {
 	if server.Name() == "mysql" {
 		return " ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin"
@@ -55,7 +55,7 @@ func ending(server dialect.Server) string {
 	return ""
 }
 
-// now is the time in microseconds since 1970, by the database's clock.
+// now returns the time in microseconds since 1970, by the database's clock.
 func now(server dialect.Server) string {
 	switch server.Name() {
 	case "mysql":
@@ -66,8 +66,8 @@ func now(server dialect.Server) string {
 	return `(CAST(strftime('%s', 'now') AS INTEGER) * 1000000 + CAST(substr(strftime('%f', 'now'), 4) AS INTEGER) * 1000)`
 }
 
-// upsert completes an INSERT for rows that may be there already: it does
-// nothing, or sets columns to the new values.
+// upsert completes an INSERT for rows that may exist: it does nothing, or sets columns to the new
+// values.
 func upsert(server dialect.Server, key string, set ...string) string {
 	clause, value := ` ON CONFLICT (`+key+`) DO UPDATE SET `, `excluded."%s"`
 	switch {

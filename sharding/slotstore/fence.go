@@ -13,30 +13,29 @@ import (
 	"github.com/shardid/shardid/sharding"
 )
 
-// fence is what guards one table of a shard.
+// fence guards one table of a shard.
 type fence struct {
-	name   string // of the map
+	name   string // the name of the map
 	shard  int
-	table  string // physical
+	table  string // the physical table
 	key    string
 	rule   sharding.Rule
 	server dialect.Server
 }
 
-// lookup reads whether the shard takes writes of the row's slot; row is NEW or
-// OLD. The lock, which is the writer's until its transaction ends, makes the
-// fencing wait.
+// lookup returns the statement that reads whether the shard accepts writes of the row's slot; row
+// is NEW or OLD. The writer holds the lock until its transaction ends, so fencing waits for it.
 func (f fence) lookup(row, into, lock string) string {
 	cast := ""
 	if f.server.Name() == "postgres" {
 		cast = "::bigint"
 	}
 	d := sharding.Describe(f.rule)
-	slot, _ := d.SQL(row+`."`+f.key+`"`+cast, d.Slots) // New takes no rule that SQL cannot say
+	slot, _ := d.SQL(row+`."`+f.key+`"`+cast, d.Slots) // New refuses rules that SQL cannot express
 	return fmt.Sprintf(`SELECT "fenced"%s FROM "shard_fence" WHERE "name" = '%s' AND "shard" = %d AND "slot" = %s%s`, into, f.name, f.shard, slot, lock)
 }
 
-// events are those that change rows, with the rows that they concern.
+// events are the events that change rows, with the rows that they concern.
 var events = []struct {
 	name string
 	rows []string
@@ -46,17 +45,18 @@ var events = []struct {
 	{"DELETE", []string{"OLD"}},
 }
 
-// maxTrigger is the longest name of a trigger that all databases take.
+// maxTrigger is the length of a trigger's name that all databases accept.
 const maxTrigger = 63
 
-// trigger is its name: some databases have one namespace for all tables.
+// trigger returns the trigger's name. It contains the table's name, because some databases have one
+// namespace for all tables.
 func (f fence) trigger(event string) string {
 	return "shardid_fence_" + strings.ToLower(event[:3]) + "_" + f.table
 }
 
-// sql is what creates the trigger of an event. It fires after the row was
-// written, when a number that the database gives the row is known. A slot
-// without a row in shard_fence is refused.
+// sql returns the statements that create the trigger of an event. It fires after the row was
+// written, when the number that the database has assigned is known. A slot without a row in
+// shard_fence is refused.
 func (f fence) sql(event string, rows []string) []string {
 	switch f.server.Name() {
 	case "mysql":
@@ -108,8 +108,8 @@ func (f fence) there(ctx context.Context, b base, event string) (bool, error) {
 	return n > 0, err
 }
 
-// install puts the triggers on the table that are missing. The database waits
-// for the transactions that have written to the table already.
+// install creates the missing triggers of the table. The database waits for the transactions that
+// have already written to the table.
 func (f fence) install(ctx context.Context, b base) error {
 	var statements []string
 	for _, event := range events {
@@ -133,8 +133,8 @@ func (f fence) install(ctx context.Context, b base) error {
 	return nil
 }
 
-// create makes the triggers. Without the lock, statements that others have
-// prepared before fail once on MariaDB: it does not find shard_fence (1146).
+// create creates the triggers, under a lock of shard_fence. Without the lock, statements that were
+// prepared before fail once on MariaDB, because it does not find shard_fence (1146).
 func (f fence) create(ctx context.Context, b base, statements []string) (err error) {
 	if b.server.Name() != "mysql" {
 		return b.execAll(ctx, b.db, statements)

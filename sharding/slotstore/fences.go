@@ -14,7 +14,7 @@ import (
 	"github.com/shardid/shardid/sharding"
 )
 
-// fences are those of all tables of all shards.
+// fences are the fences of all tables of all shards.
 type fences struct{ layout *layout }
 
 // shard returns the database of a shard.
@@ -27,9 +27,8 @@ func (f fences) shard(ctx context.Context, n int) (base, error) {
 	return b, nil
 }
 
-// guard makes a shard refuse the slots that are not its own. Rows come before
-// the triggers that read them; rows that are there know better than v, which may
-// be old.
+// guard makes a shard refuse the slots that it does not own. It inserts the rows before the
+// triggers that read them. It does not change existing rows, because v may be older than they are.
 func (f fences) guard(ctx context.Context, n int, v View) error {
 	b, err := f.shard(ctx, n)
 	if err != nil {
@@ -57,7 +56,7 @@ func (f fences) guard(ctx context.Context, n int, v View) error {
 	return nil
 }
 
-// fencedOn is 0 on the shard that takes writes of the slot, and 1 on all others.
+// fencedOn is 0 on the shard that accepts writes of the slot, and 1 on all others.
 func fencedOn(slot Slot, shard int) int {
 	if slot.Shard == shard && slot.State != Fenced {
 		return 0
@@ -65,15 +64,14 @@ func fencedOn(slot Slot, shard int) int {
 	return 1
 }
 
-// closing is what a shard does with slots that changed in one version.
+// closing is the change on one shard for slots that changed in one version.
 type closing struct {
 	shard, fenced int
 	version       int64
 }
 
-// align makes both shards of the slots do as the map says. A fence remembers the
-// version that set it, so that a latecomer with an older view changes nothing.
-// What closes comes before what opens.
+// align applies the map to both shards of the slots. A fence stores the version that set it, so
+// that a late caller with an older view changes nothing. Fences close before others open.
 func (f fences) align(ctx context.Context, slots []Slot) error {
 	due := map[closing][]Slot{}
 	for _, slot := range slots {
@@ -94,8 +92,8 @@ func (f fences) align(ctx context.Context, slots []Slot) error {
 	return nil
 }
 
-// set changes all of them at once: one by one, the last ones would be
-// closed for longer.
+// set changes all of them at once. If it changed them one by one, the last ones would be closed for
+// longer.
 func (f fences) set(ctx context.Context, c closing, slots []Slot) error {
 	b, err := f.shard(ctx, c.shard)
 	if err != nil {
@@ -115,13 +113,13 @@ func (f fences) set(ctx context.Context, c closing, slots []Slot) error {
 		case all < len(slots):
 			return fmt.Errorf("%d of their rows are missing in shard_fence; call Copy first", len(slots)-all)
 		case right < len(slots):
-			return fmt.Errorf("%w: they have changed since; load the map", sharding.ErrStaleMap)
+			return fmt.Errorf("%w: they have changed meanwhile; load the map", sharding.ErrStaleMap)
 		}
 		return nil
 	})
 }
 
-// rows is the condition for what a shard's database knows about slots.
+// rows returns the condition for the rows of slots in a shard's shard_fence.
 func (f fences) rows(shard int, slots []Slot) string {
 	return fmt.Sprintf(`"name" = '%s' AND "shard" = %d AND "slot" IN (%s)`, f.layout.name, shard, numbers(slots))
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/shardid/shardid/sharding"
 )
 
-// layout is what the configuration says of the map: its tables, and the targets of each.
+// layout is the map's configuration: its tables, and the targets of each.
 type layout struct {
 	name    string // of the map
 	router  *sharding.Router
@@ -19,7 +19,7 @@ type layout struct {
 	slots   int
 }
 
-// newLayout takes a configuration that is valid by itself, and compares the tables' rules.
+// newLayout checks that the tables of a valid configuration have the same rule.
 func newLayout(c Config) (*layout, error) {
 	l := &layout{name: c.Name, router: c.Router, targets: map[string][]sharding.Target{}}
 	for _, name := range slices.Sorted(maps.Keys(c.Shards)) {
@@ -32,12 +32,12 @@ func newLayout(c Config) (*layout, error) {
 	return l, nil
 }
 
-// first are the targets of the first table: those of all others are on the same databases.
+// first returns the targets of the first table: those of all others are on the same databases.
 func (l *layout) first() []sharding.Target { return l.targets[l.tables[0].Name] }
 
 func (l *layout) shards() int { return len(l.first()) }
 
-// present returns the shard of each slot as the router has it.
+// present returns the shard of each slot in the router's present map.
 func (l *layout) present() ([]int, error) {
 	shardOf := make([]int, l.slots)
 	for i, t := range l.tables {
@@ -54,7 +54,7 @@ func (l *layout) present() ([]int, error) {
 	return shardOf, nil
 }
 
-// check refuses a map that this configuration cannot serve.
+// check refuses a map that does not fit this configuration.
 func (l *layout) check(v View) error {
 	if len(v.Slots) != l.slots {
 		return fmt.Errorf("%w: map %q has %d rows for %d slots; call Create first", sharding.ErrStaleMap, l.name, len(v.Slots), l.slots)
@@ -67,7 +67,7 @@ func (l *layout) check(v View) error {
 	return nil
 }
 
-// maps returns the view as the router takes it.
+// maps returns the view in the form of the router.
 func (l *layout) maps(v View, valid func() bool) (map[string]sharding.Map, error) {
 	all := make(map[string]sharding.Map, len(l.tables))
 	for _, t := range l.tables {

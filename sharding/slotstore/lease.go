@@ -13,24 +13,22 @@ import (
 )
 
 const (
-	// renewals is how many times a lease is renewed within its term.
+	// renewals is the number of renewals of a lease within its term.
 	renewals = 3
 
-	// clockTick is what the coarsest clock of a database counts in, SQLite's. A
-	// lease is stored as longer by it, as the clock has cut that much off the time
-	// of its beginning.
+	// clockTick is the resolution of the coarsest database clock, SQLite's. A lease is stored with
+	// this much more time, because the clock has truncated the time of its beginning by up to that.
 	clockTick = time.Millisecond
 )
 
-// Follower keeps a router on the map of a store. [Store.Follow] makes it; Close
-// ends it.
+// Follower keeps a router on the map of a store. [Store.Follow] creates it; Close ends it.
 type Follower struct {
 	store  *Store
 	holder string
-	valid  atomic.Pointer[time.Time] // the lease ends then, by the monotonic clock
+	valid  atomic.Pointer[time.Time] // the end of the lease, by the monotonic clock
 
-	routed  int64 // the version that the router has; of the one goroutine that renews
-	refused bool  // the router has not taken the version after it; of the same goroutine
+	routed  int64 // the router's version; used only by the goroutine that renews
+	refused bool  // the router has refused the version after it; used only by the same goroutine
 
 	stop context.CancelFunc
 	done chan struct{}
@@ -40,17 +38,17 @@ type Follower struct {
 	err error // of the last renewal; guarded by mu
 }
 
-// Follow takes a lease on the map, puts it into the router, and keeps both up to
-// date in the background until Close. The context is that of the beginning only.
+// Follow takes a lease on the map, puts the map into the router, and keeps both up to date in the
+// background until Close. The context limits only the call.
 //
-// While leases cannot be renewed the router goes on with its map, and from the
-// end of the term on refuses the map's tables with [sharding.ErrStaleMap]. The
-// same happens when the router does not take a version, because somebody else
-// has swapped its maps: the lease is not renewed then, so that moves wait for
-// this process no longer than for one that vanished, and [Follower.Err] says why.
+// While leases cannot be renewed, the router keeps its map until the end of the term, and then
+// refuses the map's tables with [sharding.ErrStaleMap]. The same happens if the router refuses a
+// version, because its maps were swapped by others: the lease is then not renewed, so that moves
+// wait for this process no longer than for a process that has died. [Follower.Err] returns the
+// reason.
 func (s *Store) Follow(ctx context.Context) (*Follower, error) {
 	f := &Follower{store: s, holder: holder(), done: make(chan struct{})}
-	f.valid.Store(&time.Time{}) // long past
+	f.valid.Store(&time.Time{}) // an end in the past
 	if err := f.renew(ctx); err != nil {
 		return nil, fmt.Errorf("slotstore: Follow: %w", err)
 	}
@@ -60,7 +58,7 @@ func (s *Store) Follow(ctx context.Context) (*Follower, error) {
 	return f, nil
 }
 
-// holder is a name that no other follower has, and that an operator can place.
+// holder returns a unique name that an operator can attribute to a process.
 func holder() string {
 	host, err := os.Hostname()
 	if err != nil {
@@ -91,19 +89,19 @@ func (f *Follower) note(err error) {
 	f.err = err
 }
 
-// Err returns why the last renewal failed, nil when it did not.
+// Err returns why the last renewal failed, nil if it succeeded.
 func (f *Follower) Err() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.err
 }
 
-// Holder returns the name in shard_lease.
+// Holder returns the follower's name in shard_lease.
 func (f *Follower) Holder() string { return f.holder }
 
-// renew writes the lease and puts a new version into the router. The version is
-// only written as the lease's a renewal later, so that statements routed by the
-// one before have ended by then.
+// renew writes the lease and puts a new version into the router. It writes the new version into the
+// lease one renewal later, so that statements that were routed by the old version have ended by
+// then.
 func (f *Follower) renew(ctx context.Context) error {
 	if f.refused {
 		if err := f.catchUp(ctx); err != nil {
@@ -117,7 +115,7 @@ func (f *Follower) renew(ctx context.Context) error {
 			return err
 		}
 		inUse := f.routed
-		if inUse == 0 { // nothing was routed yet
+		if inUse == 0 { // no statement was routed yet
 			inUse = v.Version
 		}
 		return t.exec(ctx, `INSERT INTO "shard_lease" ("name", "holder", "version", "expires_us") VALUES (?, ?, ?, `+now(t.server)+` + ?)`+
@@ -129,14 +127,14 @@ func (f *Follower) renew(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// From before the database wrote it down, so that it ends here first.
+	// The term counts from before the database stored it, so that it ends here first.
 	until := sent.Add(s.term)
 	f.valid.Store(&until)
 	return nil
 }
 
-// catchUp puts a version into a router that has refused one before, and holds no
-// lease meanwhile: whoever routes nothing must not keep the others waiting.
+// catchUp puts a version into a router that has refused one before. It holds no lease meanwhile,
+// because a process that routes nothing must not make others wait.
 func (f *Follower) catchUp(ctx context.Context) error {
 	v, err := f.store.Load(ctx)
 	if err != nil || v.Version == f.routed {
@@ -158,9 +156,8 @@ func (f *Follower) route(v View) error {
 
 func (f *Follower) isValid() bool { return time.Now().Before(*f.valid.Load()) }
 
-// Close ends the lease: the router refuses the map's tables with
-// [sharding.ErrStaleMap] until it follows again. It waits for the goroutine to
-// end, and may be called twice.
+// Close ends the lease: the router refuses the map's tables with [sharding.ErrStaleMap] until it
+// follows again. Close waits until the goroutine has ended, and may be called twice.
 func (f *Follower) Close(ctx context.Context) (err error) {
 	f.once.Do(func() {
 		f.stop()

@@ -151,7 +151,7 @@ func TestConfigurationsThatCannotWorkAreRefused(t *testing.T) {
 		"Config.Term is 1ms":       func(c *Config) { c.Term = time.Millisecond },
 		"Config.Shards is empty":   func(c *Config) { c.Shards = nil },
 		"\"users\": not a sharded": func(c *Config) { c.Shards = map[string][]sharding.Target{"users": nil} },
-		"\"orders\" has 1 targets, another one 2": func(c *Config) {
+		"\"orders\" has 1 targets, and another table 2": func(c *Config) {
 			c.Shards = map[string][]sharding.Target{"items": w.shards["items"], "orders": w.shards["orders"][:1]}
 		},
 		"no database \"c\"": func(c *Config) { c.Shards = map[string][]sharding.Target{"orders": {{DB: "c", Table: "x"}}} },

@@ -13,25 +13,25 @@ import (
 )
 
 var (
-	// ErrLeased: processes still use an older version of the map. The error is a
-	// *LeasedError. Returned by the steps of a move.
+	// ErrLeased: processes still use an older version of the map. The error is a *LeasedError.
+	// Returned by the steps of a move.
 	ErrLeased = errors.New("older versions of the map are in use")
 
-	// ErrState: the step does not follow from the slot's state. Returned by the
-	// steps of a move and Bypass.
+	// ErrState: the slot's state does not allow the step. Returned by the steps of a move and
+	// Bypass.
 	ErrState = errors.New("not possible in the slot's state")
 )
 
-// LeasedError says who uses an older version of the map.
+// LeasedError says which processes use an older version of the map.
 type LeasedError struct {
 	Version int64         // the present version
-	Holders int           // that use an older one
+	Holders int           // the number of processes that use an older version
 	Wait    time.Duration // until the last of their leases ends
 }
 
-// Error says for how long at most to wait.
+// Error says how long to wait at most.
 func (e *LeasedError) Error() string {
-	return fmt.Sprintf("%v: %d processes have not taken version %d yet; Settle waits for them, at most %v unless they renew",
+	return fmt.Sprintf("%v: %d processes do not use version %d yet; call Settle to wait for them, at most %v unless they renew their leases",
 		ErrLeased, e.Holders, e.Version, e.Wait)
 }
 
@@ -42,13 +42,12 @@ func (e *LeasedError) Is(target error) bool { return target == ErrLeased }
 type step struct {
 	name   string
 	from   []State
-	done   func(Slot) bool // already changed by a call before
+	done   func(Slot) bool // already changed by an earlier call
 	change func(*Slot)
 }
 
-// Copy begins the move of slots to a shard: it puts the triggers on the tables
-// of both shards, and statements for all shards are refused from now on. The
-// shard's tables must be there.
+// Copy begins the move of slots to a shard: it creates the triggers on the tables of both shards.
+// From now on statements for all shards are refused. The shard's tables must exist.
 func (s *Store) Copy(ctx context.Context, shard int, slots ...sharding.Slot) error {
 	if shard < 0 || shard >= s.layout.shards() {
 		return fmt.Errorf("slotstore: Copy: there is no shard %d in Config.Shards", shard)
@@ -77,8 +76,8 @@ func (s *Store) Copy(ctx context.Context, shard int, slots ...sharding.Slot) err
 	})
 }
 
-// Fence stops slots that are being copied: when it returns, every write to them
-// has been committed or is refused by the old shard's database.
+// Fence stops slots that are being copied: after it, every earlier write to them is committed, and
+// every later one is refused by the old shard's database.
 func (s *Store) Fence(ctx context.Context, slots ...sharding.Slot) error {
 	return s.advance(ctx, slots, step{
 		name:   "Fence",
@@ -88,8 +87,7 @@ func (s *Store) Fence(ctx context.Context, slots ...sharding.Slot) error {
 	})
 }
 
-// Switch makes the new shard the own one of fenced slots. All their rows must be
-// there.
+// Switch makes the new shard the owner of fenced slots. All their rows must be there.
 func (s *Store) Switch(ctx context.Context, slots ...sharding.Slot) error {
 	return s.advance(ctx, slots, step{
 		name: "Switch",
@@ -101,8 +99,8 @@ func (s *Store) Switch(ctx context.Context, slots ...sharding.Slot) error {
 	})
 }
 
-// Abort ends the move of slots that were not switched yet; they stay on their
-// old shard. The copies on the other one are to be deleted before Finish.
+// Abort ends the move of slots that were not switched yet; they stay on their old shard. Delete the
+// copies on the other shard before Finish.
 func (s *Store) Abort(ctx context.Context, slots ...sharding.Slot) error {
 	return s.advance(ctx, slots, step{
 		name:   "Abort",
@@ -112,8 +110,8 @@ func (s *Store) Abort(ctx context.Context, slots ...sharding.Slot) error {
 	})
 }
 
-// Finish ends the move of slots of which no rows are left behind. From now on
-// statements for all shards see them again.
+// Finish ends the move of slots whose old shard has no rows left. From now on statements for all
+// shards read them again.
 func (s *Store) Finish(ctx context.Context, slots ...sharding.Slot) error {
 	return s.advance(ctx, slots, step{
 		name:   "Finish",
@@ -123,9 +121,8 @@ func (s *Store) Finish(ctx context.Context, slots ...sharding.Slot) error {
 	})
 }
 
-// advance makes a new version in which the slots have changed, and then makes
-// the shards do as it says. Slots that have changed already are left as they
-// are, and their shards are put right if the call before did not get so far.
+// advance creates a new version with the changed slots, and then applies it to the shards. It skips
+// slots that an earlier call has changed, and repairs their shards if that call was interrupted.
 func (s *Store) advance(ctx context.Context, numbers []sharding.Slot, step step) error {
 	var slots []Slot
 	err := s.home.do(ctx, func(t tx) (err error) {
@@ -165,28 +162,26 @@ func (s *Store) write(ctx context.Context, t tx, numbers []sharding.Slot, step s
 	return slots, t.exec(ctx, `UPDATE "shard_map" SET "version" = ? WHERE "name" = ?`, v.Version+1, s.layout.name)
 }
 
-// AsOf returns the store for steps of one who knows the map as it was at a
-// version: slots that have changed since are refused with
-// [sharding.ErrStaleMap]. So a process that was paused for long changes nothing
-// that another one has taken over. Everything else is as with s.
+// AsOf returns the store for a caller that knows the map at a version: the steps of slots that have
+// changed since are refused with [sharding.ErrStaleMap]. So a process that was paused for long
+// changes nothing that another process has taken over. All other methods are those of s.
 func (s *Store) AsOf(version int64) *Store {
 	earlier := *s
 	earlier.asOf = version
 	return &earlier
 }
 
-// unchanged compares with the version of AsOf.
+// unchanged compares the slots with the version of AsOf.
 func (s *Store) unchanged(v View, due []Slot) error {
 	for _, slot := range due {
 		if is := v.Slots[slot.Slot]; s.asOf > 0 && is.Version > s.asOf {
-			return fmt.Errorf("%w: slot %d has changed in version %d, after %d", sharding.ErrStaleMap, is.Slot, is.Version, s.asOf)
+			return fmt.Errorf("%w: slot %d has changed in version %d, after version %d", sharding.ErrStaleMap, is.Slot, is.Version, s.asOf)
 		}
 	}
 	return nil
 }
 
-// apply returns all the slots as they will be, and those that are due to be
-// changed.
+// apply returns all slots after the step, and the slots that must be changed.
 func (step step) apply(v View, numbers []sharding.Slot) (slots, due []Slot, err error) {
 	for _, number := range numbers {
 		if number < 0 || int(number) >= len(v.Slots) {
@@ -199,7 +194,7 @@ func (step step) apply(v View, numbers []sharding.Slot) (slots, due []Slot, err 
 			}
 			step.change(&slot)
 			if slot.Shard == slot.Other {
-				return nil, nil, fmt.Errorf("%w: slot %d is on shard %d already", ErrState, number, slot.Shard)
+				return nil, nil, fmt.Errorf("%w: slot %d is already on shard %d", ErrState, number, slot.Shard)
 			}
 			slot.Version = v.Version + 1
 			due = append(due, slot)
@@ -209,14 +204,13 @@ func (step step) apply(v View, numbers []sharding.Slot) (slots, due []Slot, err 
 	return slots, due, nil
 }
 
-// settlePoll is how often Settle looks.
+// settlePoll is the interval at which Settle reads the leases.
 const settlePoll = 20 * time.Millisecond
 
-// Settle waits until no process uses an older version of the map: their leases
-// are renewed for the present version, or have run out. When the context ends
-// before, the error says whom it waited for.
+// Settle waits until no process uses an older version of the map: their leases are on the present
+// version, or have ended. If the context ends before, the error names the holders.
 func (s *Store) Settle(ctx context.Context) error {
-	var waiting error // for whom, at the latest look
+	var waiting error // the last result of look
 	for {
 		err := s.look(ctx)
 		switch {

@@ -12,8 +12,8 @@ import (
 	"github.com/shardid/shardid/internal/sqlrun"
 )
 
-// base is a database with what is known of it. Texts of its statements have
-// names in double quotes and ? for arguments, whatever the server.
+// base is a database with its dialect. Its statements have names in double quotes and ? for
+// arguments, whatever the server.
 type base struct {
 	db     *sql.DB
 	server dialect.Server
@@ -24,14 +24,13 @@ func open(ctx context.Context, db *sql.DB) (base, error) {
 	return base{db, server}, err
 }
 
-// tx is a transaction that sees what is committed at each statement.
+// tx is a transaction at the level read committed.
 type tx struct {
 	*sql.Tx
 	server dialect.Server
 }
 
-// do runs f in a transaction, and again while another writer is in the way; f
-// must be repeatable.
+// do runs f in a transaction, and again after a conflict with another writer; f must be repeatable.
 func (b base) do(ctx context.Context, f func(tx) error) error {
 	return sqlrun.Retry(ctx, nil, func() error { return b.once(ctx, f) })
 }
@@ -39,13 +38,13 @@ func (b base) do(ctx context.Context, f func(tx) error) error {
 func (b base) once(ctx context.Context, f func(tx) error) error {
 	options := &sql.TxOptions{Isolation: sql.LevelReadCommitted}
 	if b.server.Name() == "sqlite" {
-		options = nil // it has one level only
+		options = nil // SQLite has only one level
 	}
 	return sqlrun.InTx(ctx, b.db, options, func(begun *sql.Tx) error { return f(tx{begun, b.server}) })
 }
 
-// execAll runs statements on the database or one connection, again while other writers are in
-// their way.
+// execAll executes statements on the database or one connection, and repeats those that conflict
+// with other writers.
 func (b base) execAll(ctx context.Context, on Execer, statements []string) error {
 	for _, statement := range statements {
 		err := sqlrun.Retry(ctx, nil, func() error {
@@ -68,12 +67,10 @@ func (t tx) exec(ctx context.Context, statement string, args ...any) error {
 	return err
 }
 
-// insertRows is how many rows one statement inserts, well below what databases take
-// in arguments.
+// insertRows is the number of rows of one INSERT, well below the databases' limits on arguments.
 const insertRows = 500
 
-// insert inserts rows, all of one width, into a table with its columns; ending
-// follows the values.
+// insert inserts rows of equal width into a table with its columns; ending follows the values.
 func (t tx) insert(ctx context.Context, into string, rows [][]any, ending string) error {
 	for some := range slices.Chunk(rows, insertRows) {
 		group := "(?" + strings.Repeat(", ?", len(some[0])-1) + ")"
@@ -89,7 +86,7 @@ func (t tx) row(ctx context.Context, statement string, args ...any) *sql.Row {
 	return t.QueryRowContext(ctx, dialect.Text(t.server, statement), args...)
 }
 
-// each scans the rows of a query one by one.
+// each calls scan for each row of a query.
 func (t tx) each(ctx context.Context, scan func(*sql.Rows) error, statement string, args ...any) error {
 	return sqlrun.Each(ctx, t, scan, dialect.Text(t.server, statement), args...)
 }

@@ -11,41 +11,41 @@ import (
 	"github.com/shardid/shardid/sharding"
 )
 
-// State is how far a slot's move is; the package comment has the whole story.
+// State is the state of a slot's move; the package comment describes the sequence.
 type State string
 
 // The states of a slot.
 const (
-	Active  State = "active"  // nothing moves
+	Active  State = "active"  // the slot does not move
 	Copying State = "copying" // rows are copied to the other shard
-	Fenced  State = "fenced"  // nobody writes or reads
-	Moved   State = "moved"   // rows are left behind on the other shard, its old one
-	Aborted State = "aborted" // copies are left behind on the other shard
+	Fenced  State = "fenced"  // writes and reads are refused
+	Moved   State = "moved"   // the other shard, its old one, still has rows
+	Aborted State = "aborted" // the other shard still has copies
 )
 
-// nowhere is the other shard of a slot that is active.
+// nowhere is the other shard of an active slot.
 const nowhere = -1
 
-// Slot is one slot of a map as it is stored.
+// Slot is one stored slot of a map.
 type Slot struct {
 	Slot  sharding.Slot
 	State State
-	// Shard is the slot's own.
+	// Shard is the shard that owns the slot.
 	Shard int
-	// Other is the shard that has rows of the slot besides: the one it moves to,
-	// was to move to, or has moved from. -1 when there is none.
+	// Other is the other shard with rows of the slot: the one to which it moves, was to move, or
+	// from which it has moved. -1 if there is none.
 	Other int
-	// Version is that of the map when the slot changed last.
+	// Version is the version of the map in which the slot was last changed.
 	Version int64
 }
 
-// View is a map as it is stored.
+// View is a stored map.
 type View struct {
 	Version int64
 	Slots   []Slot // by number
 }
 
-// Load returns the map. It locks it for that moment, and so needs the right to write.
+// Load returns the map. It locks the map for a moment, and so needs the right to write.
 func (s *Store) Load(ctx context.Context) (View, error) {
 	var v View
 	err := s.home.do(ctx, func(t tx) (err error) {
@@ -58,8 +58,8 @@ func (s *Store) Load(ctx context.Context) (View, error) {
 	return v, nil
 }
 
-// Read returns the map without a lock, for those who may only read. It has no slots where no
-// map of the name is stored.
+// Read returns the map without a lock, for users with only the right to read. The View has no slots
+// if no map of the name is stored.
 func (s *Store) Read(ctx context.Context) (v View, err error) {
 	err = dialect.Each(ctx, s.home.db, func(rows *sql.Rows) error {
 		var slot Slot
@@ -79,7 +79,7 @@ func (s *Store) Read(ctx context.Context) (v View, err error) {
 	return v, nil
 }
 
-// owners returns the shards that have the slots.
+// owners returns the shards that own the slots.
 func (v View) owners(slots []sharding.Slot) []int {
 	var owners []int
 	for _, slot := range slots {

@@ -16,24 +16,22 @@ import (
 	"github.com/shardid/shardid/sharding"
 )
 
-// Config says which map is kept where.
+// Config names a map, its database and its tables.
 type Config struct {
-	// Name of the map, a plain SQL name. There is no default, as the map is found
-	// by it.
+	// Name is the name of the map, a plain SQL name. It is required.
 	Name string
-	// DB is the application's own database that holds the map. It must be set.
+	// DB is the application's own database that stores the map. It is required.
 	DB *sql.DB
-	// Router routes the tables of the map, and has the shards' databases. Its
-	// present maps are what Create stores. It must be set.
+	// Router routes the tables of the map, and has the shards' databases. Create stores its present
+	// maps. It is required.
 	Router *sharding.Router
-	// Shards are the targets of each table of the map by logical name: shard i of
-	// the map is target i of each. All tables have the same number of targets,
-	// and those of one shard lie in one database. Tables of a group are all
-	// named. The list only ever grows at its end, as numbers are what is stored.
+	// Shards are the targets of each table of the map by logical name: shard i of the map is target
+	// i of each table. All tables have the same number of targets, and the targets of one shard are
+	// in one database. Either all tables of a group are named or none. Only append to the list,
+	// because the database stores indexes of it.
 	Shards map[string][]sharding.Target
-	// Term is how long a lease lasts without being renewed: how long a slot may
-	// have to wait for a process that vanished. Defaults to 10 seconds; at least
-	// 100 milliseconds.
+	// Term is the duration of a lease without renewal: how long a slot may have to wait for a
+	// process that has died. Defaults to 10 seconds; at least 100 milliseconds.
 	Term time.Duration
 }
 
@@ -74,12 +72,12 @@ func (c Config) validateTable(name string) error {
 		return fmt.Errorf("Config.Shards: table %q: %w", name, sharding.ErrUnknownTable)
 	}
 	if _, ok := sharding.Describe(t.Rule).SQL("", t.Rule.Slots()); !ok {
-		return fmt.Errorf("Config.Shards: table %q: a trigger cannot compute its rule; take Low, Bits, Mod or OffsetStep", name)
+		return fmt.Errorf("Config.Shards: table %q: a trigger cannot compute its rule; use Low, Bits, Mod or OffsetStep", name)
 	}
 	first := c.Shards[slices.Min(slices.Collect(maps.Keys(c.Shards)))]
 	targets := c.Shards[name]
 	if len(targets) == 0 || len(targets) != len(first) {
-		return fmt.Errorf("Config.Shards: table %q has %d targets, another one %d; each has one for each shard", name, len(targets), len(first))
+		return fmt.Errorf("Config.Shards: table %q has %d targets, and another table %d; each table needs one for each shard", name, len(targets), len(first))
 	}
 	for i, target := range targets {
 		switch {
@@ -95,18 +93,18 @@ func (c Config) validateTable(name string) error {
 	return nil
 }
 
-// Store reaches one map of slots. It is safe for concurrent use, by several
-// processes too, and holds nothing that needs closing.
+// Store provides one map of slots. It is safe for concurrent use, also by several processes, and
+// needs no Close.
 type Store struct {
 	layout *layout
 	home   storedMap
 	fences fences
 	term   time.Duration // of leases
-	asOf   int64         // steps are for slots that have not changed after it; 0: any
+	asOf   int64         // a step fails for slots that have changed after this version; 0 means any
 }
 
-// New returns the store of a map, and asks its database what it is. It does not
-// need the map to be there yet; see [Store.Create].
+// New returns the store of a map, and queries the kind of its database. The map need not exist yet;
+// see [Store.Create].
 func New(ctx context.Context, cfg Config) (*Store, error) {
 	cfg = cfg.withDefaults()
 	if err := cfg.validate(); err != nil {
@@ -123,9 +121,9 @@ func New(ctx context.Context, cfg Config) (*Store, error) {
 	return &Store{layout: l, home: storedMap{home, l}, fences: fences{l}, term: cfg.Term}, nil
 }
 
-// Create makes the tables shard_map, shard_slot and shard_lease where they are
-// missing, and stores the router's present maps as version 1 of the map, all
-// slots active. A map that is there already stays as it is.
+// Create creates the tables shard_map, shard_slot and shard_lease if they are missing, and stores
+// the router's present maps as version 1 of the map, with all slots active. It does not change an
+// existing map.
 func (s *Store) Create(ctx context.Context) error {
 	for _, statement := range mapDDL {
 		text := dialect.Text(s.home.server, fmt.Sprintf(statement, ending(s.home.server)))

@@ -12,14 +12,14 @@ import (
 	"github.com/shardid/shardid/sharding"
 )
 
-// storedMap is the map in the database that holds it.
+// storedMap is the map in the database that stores it.
 type storedMap struct {
 	base
 	layout *layout
 }
 
-// lock lets no other transaction change the map or take a lease, and returns the
-// map's version. The row is written because that locks on every database.
+// lock prevents other transactions from changing the map or taking a lease, and returns the map's
+// version. It writes the row because that locks on every database.
 func (m storedMap) lock(ctx context.Context, t tx) (version int64, err error) {
 	if err := t.exec(ctx, `UPDATE "shard_map" SET "version" = "version" WHERE "name" = ?`, m.layout.name); err != nil {
 		return 0, err

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package twophase has what transactions with [sharding.Atomic] need beside the router. [Create]
-// makes a table on every database. A [Resolver] ends the transactions of programs that were killed
-// during a COMMIT.
+// Package twophase provides what transactions with [sharding.Atomic] need besides the router.
+// [Create] creates a table on every database. A [Resolver] ends the transactions of programs that
+// were killed during a COMMIT.
 //
 // # Promise
 //
@@ -14,8 +14,7 @@
 //
 // # Rights
 //
-// MySQL 8.0 shows prepared transactions to users with XA_RECOVER_ADMIN: GRANT
-// XA_RECOVER_ADMIN ON *.* TO the resolver's user. On PostgreSQL a prepared transaction is
-// ended by the user who prepared it, or by a superuser, and max_prepared_transactions has to
-// be above 0.
+// MySQL 8.0 shows prepared transactions only to users with XA_RECOVER_ADMIN: GRANT XA_RECOVER_ADMIN
+// ON *.* TO the resolver's user. On PostgreSQL the user who prepared a transaction, or a superuser,
+// must end it, and max_prepared_transactions must be above 0.
 package twophase

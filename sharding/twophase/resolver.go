@@ -21,7 +21,7 @@ import (
 // Table is the name of the table with the decisions of a database.
 const Table = xa.Table
 
-// DDL returns the statement that makes the table, for "mysql" (MariaDB, too) or "postgres".
+// DDL returns the statement that creates the table, for "mysql" (also for MariaDB) or "postgres".
 // [Create] also gives the database its identity.
 func DDL(kind string) (string, error) {
 	for _, d := range []dialect.Dialect{dialect.MySQL{}, dialect.Postgres{}} {
@@ -29,12 +29,11 @@ func DDL(kind string) (string, error) {
 			return xa.DDL(d) + ";\n", nil
 		}
 	}
-	return "", fmt.Errorf("twophase: no two-phase commit on %q; give mysql or postgres", kind)
+	return "", fmt.Errorf("twophase: no two-phase commit on %q; pass mysql or postgres", kind)
 }
 
-// Create makes the table on every database of the router, and on home, if that is not nil.
-// A table that is there stays as it is. It is an error where a server cannot prepare
-// transactions.
+// Create creates the table on every database of the router, and on home, if that is not nil. An
+// existing table is not changed. Create fails if a server cannot prepare transactions.
 func Create(ctx context.Context, r *sharding.Router, home *sql.DB) error {
 	for _, db := range databases(r, home) {
 		server, err := dialect.Identify(ctx, db.pool)
@@ -56,7 +55,7 @@ type database struct {
 	pool *sql.DB
 }
 
-// databases are those of a router, and the home database if it is none of them.
+// databases returns the router's databases, and the home database if it is not one of them.
 func databases(r *sharding.Router, home *sql.DB) (all []database) {
 	for _, name := range r.Databases() {
 		all = append(all, database{name, r.DB(name)})
@@ -67,29 +66,29 @@ func databases(r *sharding.Router, home *sql.DB) (all []database) {
 	return all
 }
 
-// Config says what a [Resolver] looks after.
+// Config configures a [Resolver].
 type Config struct {
-	// Router has the databases of the shards. It must be given.
+	// Router has the databases of the shards. It is required.
 	Router *sharding.Router
-	// Home is the home database of shardsql.Config, if it is none of the router's.
+	// Home is the home database of shardsql.Config, if it is not one of the router's.
 	Home *sql.DB
-	// After is for how long a branch has to be prepared until a resolver ends it, as its
-	// program may be about to. Defaults to 10 seconds.
+	// After is how long a branch must have been prepared before a resolver ends it, because its
+	// program may be about to end it. Defaults to 10 seconds.
 	After time.Duration
-	// Every is how often [Resolver.Run] looks. Defaults to a minute.
+	// Every is the interval of [Resolver.Run]. Defaults to a minute.
 	Every time.Duration
 }
 
-// Report is what a look at the databases has found and done.
+// Report is the result of one or several runs over the databases.
 type Report struct {
 	Committed  int // branches that were committed
 	RolledBack int // branches that were rolled back
-	InDoubt    int // branches that were left: their program may be at work on them, or the database that decides does not answer, and has before
-	Forgotten  int // decisions that nobody needs any more
+	InDoubt    int // branches that were left: their program may still be running, or the deciding database, which answered before, does not answer
+	Forgotten  int // decisions that no branch needed any more, and that were deleted
 }
 
-// Resolver ends transactions whose programs were killed. It is safe for concurrent use, and
-// holds nothing that needs closing.
+// Resolver ends transactions whose programs were killed. It is safe for concurrent use, and needs
+// no Close.
 type Resolver struct {
 	cfg       Config
 	databases []database
@@ -100,7 +99,7 @@ type Resolver struct {
 	known map[*sql.DB]string // identities of databases that have answered once
 }
 
-// New returns a resolver, or an error that names what is wrong with c.
+// New returns a resolver, or an error that names the invalid setting.
 func New(c Config) (*Resolver, error) {
 	switch {
 	case c.Router == nil:
@@ -112,12 +111,13 @@ func New(c Config) (*Resolver, error) {
 	return &Resolver{cfg: c, databases: databases(c.Router, c.Home), known: map[*sql.DB]string{}}, nil
 }
 
-// Run resolves at once and then every so often, until ctx ends. What fails is tried again.
+// Run calls Resolve at once and then at the interval Every, until ctx ends. It retries after
+// errors.
 func (r *Resolver) Run(ctx context.Context) {
 	again := time.NewTicker(r.cfg.Every)
 	defer again.Stop()
 	for {
-		_, _ = r.Resolve(ctx) // Total tells
+		_, _ = r.Resolve(ctx) // Total returns the error
 		select {
 		case <-ctx.Done():
 			return
@@ -126,17 +126,17 @@ func (r *Resolver) Run(ctx context.Context) {
 	}
 }
 
-// Total is what all looks together have done, with the branches that the last one has left
-// in doubt, and the error of the last one.
+// Total returns the sums of all runs, with the branches that the last run has left in doubt, and
+// the error of the last run.
 func (r *Resolver) Total() (Report, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.total, r.last
 }
 
-// Resolve looks for branches that are prepared for longer than Config.After, which it waits
-// for if there are any, and ends them. Its error joins those of all databases that could not
-// be asked; what could be done is done.
+// Resolve ends branches that have been prepared for longer than Config.After. If it finds any, it
+// waits that long first. Its error joins those of all databases that could not be queried; branches
+// on the other databases are ended nevertheless.
 func (r *Resolver) Resolve(ctx context.Context) (Report, error) {
 	report, err := r.resolve(ctx)
 	r.mu.Lock()
@@ -148,7 +148,7 @@ func (r *Resolver) Resolve(ctx context.Context) (Report, error) {
 	return report, err
 }
 
-// place is a database as it was found.
+// place is a database that has answered.
 type place struct {
 	database
 
@@ -156,18 +156,18 @@ type place struct {
 	identity string
 }
 
-// found is a branch, and a database on whose server it is.
+// found is a branch, and a database of its server.
 type found struct {
 	id xa.ID
 	at *place
 }
 
-// look is one look at all databases.
+// look is one run over all databases.
 type look struct {
 	report   Report
 	places   []*place
 	deciders map[string]*place // by their identities
-	away     map[string]bool   // identities of those that do not answer
+	away     map[string]bool   // identities of databases that do not answer
 	errs     []error
 }
 
@@ -205,7 +205,7 @@ func (r *Resolver) resolve(ctx context.Context) (Report, error) {
 	return l.report, errors.Join(l.errs...)
 }
 
-// remember takes in a database that has answered, or that has not.
+// remember records a database that has answered, or that has not.
 func (r *Resolver) remember(l *look, db database, p *place, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -231,14 +231,13 @@ func open(ctx context.Context, db database) (*place, error) {
 	}
 	identity, err := xa.Identity(ctx, db.pool, server)
 	if errors.Is(err, xa.ErrNoTable) {
-		err = fmt.Errorf("%w; make it with Create", err)
+		err = fmt.Errorf("%w; create it with Create", err)
 	}
 	return &place{db, server, identity}, err
 }
 
-// list returns the branches that one of the databases decides about, also of those that are
-// away. A server of MySQL and
-// MariaDB lists those of all its databases.
+// list returns the branches whose deciding database is one of the resolver's, also of databases
+// that do not answer. A server of MySQL and MariaDB lists the branches of all its databases.
 func (l *look) list(ctx context.Context) map[xa.ID]found {
 	all := map[xa.ID]found{}
 	for _, p := range l.places {
@@ -259,7 +258,7 @@ func (l *look) list(ctx context.Context) map[xa.ID]found {
 func (l *look) settle(ctx context.Context, f found) {
 	committed, err := xa.Settle(ctx, left{f, l.deciders[f.id.Decider]})
 	switch {
-	case xa.IsUnknown(err): // it has ended, or its connection is alive
+	case xa.IsUnknown(err): // the branch has ended, or its connection is alive
 		l.report.InDoubt++
 	case err != nil:
 		l.report.InDoubt++
@@ -291,8 +290,8 @@ func (b left) End(ctx context.Context, commit bool) error {
 	return err
 }
 
-// forget removes decisions that no branch needs. What is prepared is listed after the
-// decisions are read: a transaction has prepared all its branches before it is decided for.
+// forget deletes decisions that no branch needs. It lists prepared branches after it has read the
+// decisions: a transaction prepares all its branches before its decision.
 func (l *look) forget(ctx context.Context, after time.Duration) {
 	known := map[string]bool{}
 	for _, p := range l.places {

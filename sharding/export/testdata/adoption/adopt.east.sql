@@ -1,4 +1,4 @@
--- Writers have to be stopped from here until they find the tables through Vitess.
+-- Keep the writers stopped from here until they use Vitess' address.
 CREATE DATABASE IF NOT EXISTS `shop_start_40`;
 CREATE DATABASE IF NOT EXISTS `shop_40_80`;
 CREATE TABLE `shop_40_80`.`regions` LIKE `shop_east`.`regions`;

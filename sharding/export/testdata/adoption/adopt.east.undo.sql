@@ -1,4 +1,4 @@
--- Writers and vttablets have to be stopped. The databases stay, as Vitess may have put tables there.
+-- Stop the writers and the vttablets first. The databases stay, because Vitess may have created tables there.
 DROP TABLE IF EXISTS `shop_40_80`.`regions`;
 RENAME TABLE
   `shop_start_40`.`items` TO `shop_east`.`items_00`,

@@ -1,4 +1,4 @@
--- Writers have to be stopped from here until they find the tables through Vitess.
+-- Keep the writers stopped from here until they use Vitess' address.
 CREATE DATABASE IF NOT EXISTS `shop_80_c0`;
 CREATE DATABASE IF NOT EXISTS `shop_c0_end`;
 CREATE TABLE `shop_c0_end`.`regions` LIKE `shop_west`.`regions`;

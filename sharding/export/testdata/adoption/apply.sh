@@ -1,8 +1,8 @@
 #!/bin/sh
 # apply.sh adopt renames the live tables into the databases of Vitess' shards.
-# apply.sh undo takes them back.
-# apply.sh vitess makes the keyspace and starts its vttablets; VTCTLD is the address of vtctld,
-# host:port, and vttablets.sh says what else it takes.
+# apply.sh undo reverts the renames.
+# apply.sh vitess creates the keyspace and starts its vttablets; VTCTLD is the address of vtctld,
+# host:port, and vttablets.sh lists the other variables.
 set -eu
 cd "$(dirname "$0")"
 : "${EAST_CNF:?names an option file of the mysql client for east, with host, port, user and password}"
@@ -46,7 +46,7 @@ vitess)
 	await ready
 	;;
 *)
-	echo 'Give one of: adopt undo vitess' >&2
+	echo 'Pass one of: adopt undo vitess' >&2
 	exit 2
 	;;
 esac

@@ -1,6 +1,6 @@
 #!/bin/sh
-# apply.sh vitess makes the keyspace and starts its vttablets; VTCTLD is the address of vtctld,
-# host:port, and vttablets.sh says what else it takes.
+# apply.sh vitess creates the keyspace and starts its vttablets; VTCTLD is the address of vtctld,
+# host:port, and vttablets.sh lists the other variables.
 set -eu
 cd "$(dirname "$0")"
 case "${1-}" in
@@ -26,7 +26,7 @@ vitess)
 	await ready
 	;;
 *)
-	echo 'Give one of: vitess' >&2
+	echo 'Pass one of: vitess' >&2
 	exit 2
 	;;
 esac
