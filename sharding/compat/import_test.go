@@ -213,19 +213,19 @@ func TestImportNamesTheFieldThatIsWrong(t *testing.T) {
 	algorithm := func(any) (string, error) { return "", errors.New("no such key") }
 	list := func(suffixes ...string) func() []string { return func() []string { return suffixes } }
 	for says, c := range map[string]compat.Config{
-		"ShardingKey: is empty":              {NumberOfShards: 4},
-		"NumberOfShards: is 0":               {ShardingKey: "k"},
-		"NumberOfShards: is 10000":           {ShardingKey: "k", NumberOfShards: 10000},
-		"NumberOfShards: is 70000":           {ShardingKey: "k", NumberOfShards: 70000, ShardingAlgorithm: algorithm},
-		"ShardingSuffixs: is nil":            {ShardingKey: "k", ShardingAlgorithm: algorithm},
-		"ShardingAlgorithm(0): no such key":  {ShardingKey: "k", NumberOfShards: 2, ShardingAlgorithm: algorithm},
-		"ShardingSuffixs: returned nothing":  {ShardingKey: "k", ShardingAlgorithm: algorithm, ShardingSuffixs: list()},
-		"ShardingSuffixs: one suffix is empty":      {ShardingKey: "k", ShardingAlgorithm: algorithm, ShardingSuffixs: list("_a", "")},
-		`ShardingSuffixs: "_a" occurs twice`: {ShardingKey: "k", ShardingAlgorithm: algorithm, ShardingSuffixs: list("_a", "_b", "_a")},
-		"ShardingSuffixs: differ from":       {ShardingKey: "k", NumberOfShards: 2, ShardingSuffixs: list("_00", "_01")},
-		"PrimaryKeyGenerator: 9":             {ShardingKey: "k", NumberOfShards: 2, PrimaryKeyGenerator: 9},
-		"IDFrom: the plugin":                 {ShardingKey: "k", NumberOfShards: 2, PrimaryKeyGenerator: compat.PKCustom, IDFrom: 1},
-		"not a plain SQL name":               {ShardingKey: "k", ShardingAlgorithm: algorithm, ShardingSuffixs: list("_-1")},
+		"ShardingKey: is empty":                {NumberOfShards: 4},
+		"NumberOfShards: is 0":                 {ShardingKey: "k"},
+		"NumberOfShards: is 10000":             {ShardingKey: "k", NumberOfShards: 10000},
+		"NumberOfShards: is 70000":             {ShardingKey: "k", NumberOfShards: 70000, ShardingAlgorithm: algorithm},
+		"ShardingSuffixs: is nil":              {ShardingKey: "k", ShardingAlgorithm: algorithm},
+		"ShardingAlgorithm(0): no such key":    {ShardingKey: "k", NumberOfShards: 2, ShardingAlgorithm: algorithm},
+		"ShardingSuffixs: returned nothing":    {ShardingKey: "k", ShardingAlgorithm: algorithm, ShardingSuffixs: list()},
+		"ShardingSuffixs: one suffix is empty": {ShardingKey: "k", ShardingAlgorithm: algorithm, ShardingSuffixs: list("_a", "")},
+		`ShardingSuffixs: "_a" occurs twice`:   {ShardingKey: "k", ShardingAlgorithm: algorithm, ShardingSuffixs: list("_a", "_b", "_a")},
+		"ShardingSuffixs: differ from":         {ShardingKey: "k", NumberOfShards: 2, ShardingSuffixs: list("_00", "_01")},
+		"PrimaryKeyGenerator: 9":               {ShardingKey: "k", NumberOfShards: 2, PrimaryKeyGenerator: 9},
+		"IDFrom: the plugin":                   {ShardingKey: "k", NumberOfShards: 2, PrimaryKeyGenerator: compat.PKCustom, IDFrom: 1},
+		"not a plain SQL name":                 {ShardingKey: "k", ShardingAlgorithm: algorithm, ShardingSuffixs: list("_-1")},
 	} {
 		if _, err := compat.Import("orders", "shop", c); err == nil || !strings.Contains(err.Error(), says) || !strings.Contains(err.Error(), `"orders"`) {
 			t.Errorf("%v; want %q", err, says)

@@ -44,7 +44,7 @@ func TestSeveralFilesOfSQLiteAreNoAtomicTransaction(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = tx.ExecContext(t.Context(), "INSERT INTO accounts (user_id, balance) VALUES (1, 1)")
-	if !errors.Is(err, sharding.ErrCrossDatabase) || !strings.Contains(err.Error(), "SQLite commits several files apart from each other") {
+	if !errors.Is(err, sharding.ErrCrossDatabase) || !strings.Contains(err.Error(), "SQLite commits several files separately") {
 		t.Errorf("the second file: %v", err)
 	}
 	if err := tx.Commit(); err != nil { // the refused statement did nothing

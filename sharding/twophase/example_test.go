@@ -48,7 +48,7 @@ func ExampleCreate() {
 	check(err)
 	fmt.Println(twophase.Create(context.Background(), bank(east, west), nil))
 	// Output:
-	// twophase: east: the server cannot prepare transactions: SQLite commits several files apart from each other; keep what belongs together in one file
+	// twophase: east: the server cannot prepare transactions: SQLite commits several files separately; keep rows that are written together in one file
 }
 
 // DDL is for those who make tables by their own means; Create adds the row of identity.

@@ -9,17 +9,17 @@ import (
 	"strings"
 )
 
-// decimal is an exact number with the digits after its point that SQL gives it: 1.50
-// has two. A zero decimal is 0.
+// decimal is an exact number with as many digits after its point as SQL gives it: 1.50 has two. A
+// zero decimal is 0.
 type decimal struct {
 	digits *big.Int // without the point
 	scale  int      // digits after the point
-	shown  int      // those of the text; MariaDB goes on with more
+	shown  int      // digits after the point of the text; MariaDB computes with more
 }
 
 func wholeDecimal(v int64) decimal { return decimal{digits: big.NewInt(v)} }
 
-// decimalOf reads a number that is no float.
+// decimalOf reads a number that is not a float.
 func decimalOf(v driver.Value) (d decimal, ok bool) {
 	if n, ok := v.(int64); ok {
 		return wholeDecimal(n), true
@@ -38,7 +38,7 @@ var ten = big.NewInt(10)
 
 func power(n int) *big.Int { return new(big.Int).Exp(ten, big.NewInt(int64(n)), nil) }
 
-// at returns the digits for a scale that is not smaller.
+// at returns the digits for a scale that is not smaller than the present one.
 func (d decimal) at(scale int) *big.Int {
 	switch {
 	case d.digits == nil:
@@ -73,8 +73,8 @@ const wordDigits = 9
 
 func inWords(digits int) int { return (digits + wordDigits - 1) / wordDigits * wordDigits }
 
-// over divides as MySQL and MariaDB do, e not being 0. They compute whole words, and
-// cut off the rest; the text is rounded only where they have a digit too many.
+// over divides as MySQL and MariaDB do; e is not 0. They compute whole words and discard the rest.
+// They round the text only if it has a digit too many.
 func (d decimal) over(e decimal, by Division) decimal {
 	have, need := inWords(d.scale), inWords(e.scale)
 	missing := max(by.More-(have-d.scale)-(need-e.scale), 0)
@@ -88,8 +88,8 @@ func (d decimal) over(e decimal, by Division) decimal {
 	return result
 }
 
-// quotient divides as PostgreSQL does, e not being 0: to 16 digits that matter at least,
-// and to as many behind the point as an operand shows (select_div_scale in its numeric.c).
+// quotient divides as PostgreSQL does; e is not 0. The result has at least 16 significant digits,
+// and at least as many after the point as an operand shows (select_div_scale in its numeric.c).
 func (d decimal) quotient(e decimal) decimal {
 	a, first := d.leading()
 	b, second := e.leading()
@@ -118,7 +118,8 @@ func (d decimal) leading() (exponent int, digit int64) {
 	return exponent + 1, digit
 }
 
-// rounded has so many digits after its point; halves are rounded away from zero.
+// rounded returns the number with this many digits after its point. Halves are rounded away from
+// zero.
 func (d decimal) rounded(shown int) decimal {
 	d.shown = shown
 	d, _ = decimalOf(d.text())
@@ -130,13 +131,13 @@ func (d decimal) float() float64 {
 	return f
 }
 
-// text returns the number as MySQL writes it.
+// text returns the number in MySQL's form.
 func (d decimal) text() string {
 	return fixed(new(big.Rat).SetFrac(d.at(d.scale), power(d.scale)), d.shown)
 }
 
-// fixed returns a number with so many digits after its point, halves rounded away from
-// zero, and without a minus before 0.
+// fixed returns a number with this many digits after its point. Halves are rounded away from zero,
+// and 0 has no minus sign.
 func fixed(r *big.Rat, shown int) string {
 	s := r.FloatString(shown)
 	if strings.Trim(s, "-.0") == "" {

@@ -9,52 +9,52 @@ import (
 	"slices"
 )
 
-// ErrUnoffered: an expression, aggregate or division that is not combined here.
-var ErrUnoffered = errors.New("merge: not offered")
+// ErrUnoffered: an expression, aggregate or division that this package does not support.
+var ErrUnoffered = errors.New("merge: not supported")
 
 func unoffered(what string) error { return fmt.Errorf("%w: %s", ErrUnoffered, what) }
 
-// Dialect is whose arithmetic an expression follows.
+// Dialect selects the arithmetic of expressions.
 type Dialect struct {
 	Engine Engine
-	// Division of decimals and of integers, on MySQL.
+	// Division is MySQL's division of decimals and of integers.
 	Division Division
-	// Bytes says of PostgreSQL that its driver gives decimals as bytes, and not as strings.
+	// Bytes says that the driver of PostgreSQL returns decimals as bytes, and not as strings.
 	Bytes bool
 }
 
 // Engine is a family of databases.
 type Engine uint8
 
-// The engines. MySQL stands for MariaDB, too.
+// The engines. MySQL includes MariaDB.
 const (
 	MySQL Engine = iota + 1
 	SQLite
 	PostgreSQL
 )
 
-// Expr is an expression over the columns of a row and the arguments of the statement: of
-// HAVING, or of a select list over aggregates. Its values are numbers; truth is 1, 0 or
-// NULL. An Expr is immutable.
+// Expr is an expression over the columns of a row and the arguments of the statement: in HAVING, or
+// in a select list over aggregates. Its values are numbers; truth is 1, 0 or NULL. An Expr is
+// immutable.
 type Expr func(row, args []driver.Value) (number, error)
 
-// Column is a column of the row.
+// Column returns the value of a column of the row.
 func Column(i int, k Kind) Expr {
 	return func(row, _ []driver.Value) (number, error) { return numberOf(row[i], k) }
 }
 
-// Argument is one of the arguments.
+// Argument returns one of the arguments.
 func Argument(i int) Expr {
 	return func(_, args []driver.Value) (number, error) { return numberOf(args[i], Stored) }
 }
 
-// Constant is a value that is written in the statement.
+// Constant returns a literal of the statement.
 func Constant(v driver.Value, k Kind) Expr {
 	o, err := numberOf(v, k)
 	return func(_, _ []driver.Value) (number, error) { return o, err }
 }
 
-// Filtered returns the rows for which the condition is true: HAVING.
+// Filtered returns the rows for which the condition is true, as HAVING does.
 func Filtered(rows Rows, condition Expr, args []driver.Value) Rows {
 	return where(rows, func(row []driver.Value) (bool, error) {
 		o, err := condition(row, args)
@@ -62,9 +62,9 @@ func Filtered(rows Rows, condition Expr, args []driver.Value) Rows {
 	})
 }
 
-// Computed puts expressions over other columns into some columns of each row. There they
-// find a value that the database has made by the same expression, whose form they take, or
-// NULL.
+// Computed replaces some columns of each row by expressions over other columns. The present value
+// of such a column is NULL, or a value that the database has computed by the same expression, whose
+// form the new value gets.
 func Computed(d Dialect, rows Rows, columns map[int]Expr, args []driver.Value) Rows {
 	s := over(rows)
 	s.step = func(dest []driver.Value) error {
@@ -85,7 +85,7 @@ func Computed(d Dialect, rows Rows, columns map[int]Expr, args []driver.Value) R
 	return s
 }
 
-// strict evaluates one or two operands; it is NULL if one is.
+// strict evaluates one or two operands, and returns NULL if one of them is NULL.
 func strict(f func(x, y number) (number, error), operands ...Expr) Expr {
 	return func(row, args []driver.Value) (number, error) {
 		var x [2]number
@@ -104,17 +104,17 @@ func strict(f func(x, y number) (number, error), operands ...Expr) Expr {
 	}
 }
 
-// Arithmetic is a op b, op being one of + - * /. It is NULL where an operand is.
+// Arithmetic returns a op b; op is one of + - * /. It is NULL if an operand is NULL.
 func Arithmetic(d Dialect, op byte, a, b Expr) Expr {
 	return strict(func(x, y number) (number, error) { return d.arithmetic(op, x, y) }, a, b)
 }
 
-// Round is ROUND(x, digits) with digits from 0.
+// Round returns ROUND(x, digits); digits is not negative.
 func Round(d Dialect, x Expr, digits int) Expr {
 	return strict(func(x, _ number) (number, error) { return d.round(x, digits), nil }, x)
 }
 
-// Coalesce is the first value that is not NULL.
+// Coalesce returns the first value that is not NULL.
 func Coalesce(list ...Expr) Expr {
 	return func(row, args []driver.Value) (o number, err error) {
 		for _, e := range list {
@@ -126,7 +126,7 @@ func Coalesce(list ...Expr) Expr {
 	}
 }
 
-// NullIf is NULL where a equals b, else a.
+// NullIf returns NULL if a equals b, otherwise a.
 func NullIf(d Dialect, a, b Expr) Expr {
 	equal := Comparison(d, "=", a, b)
 	return func(row, args []driver.Value) (number, error) {
@@ -140,20 +140,20 @@ func NullIf(d Dialect, a, b Expr) Expr {
 
 var comparisons = map[string][]int{"=": {0}, "<>": {-1, 1}, "<": {-1}, "<=": {-1, 0}, ">": {1}, ">=": {0, 1}}
 
-// Comparison is a op b, op being one of = <> < <= > >=.
+// Comparison returns a op b; op is one of = <> < <= > >=.
 func Comparison(d Dialect, op string, a, b Expr) Expr {
 	return strict(func(x, y number) (number, error) {
 		return logical(slices.Contains(comparisons[op], d.compare(x, y))), nil
 	}, a, b)
 }
 
-// And is true if all conditions are, and false if one is false, whatever is NULL.
+// And is true if all conditions are true, and false if one is false, even if others are NULL.
 func And(conditions ...Expr) Expr { return junction(false, conditions) }
 
-// Or is true if one condition is, and false if all are false.
+// Or is true if one condition is true, and false if all are false.
 func Or(conditions ...Expr) Expr { return junction(true, conditions) }
 
-// junction is decided by a condition of that truth.
+// junction returns decides if a condition has this truth value.
 func junction(decides bool, conditions []Expr) Expr {
 	return func(row, args []driver.Value) (number, error) {
 		answer := logical(!decides)
@@ -173,12 +173,12 @@ func junction(decides bool, conditions []Expr) Expr {
 	}
 }
 
-// Not is NULL for NULL.
+// Not returns NULL for NULL.
 func Not(condition Expr) Expr {
 	return strict(func(x, _ number) (number, error) { return logical(!x.isTrue()), nil }, condition)
 }
 
-// IsNull is true or false, never NULL.
+// IsNull returns true or false, never NULL.
 func IsNull(x Expr) Expr {
 	return func(row, args []driver.Value) (number, error) {
 		o, err := x(row, args)

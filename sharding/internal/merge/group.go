@@ -11,18 +11,18 @@ import (
 	"slices"
 )
 
-// Function is how the values of an aggregate are combined.
+// Function is the way in which the values of an aggregate are combined.
 type Function uint8
 
 // The functions.
 const (
-	// First is the first value that is not NULL, of columns that are equal in the group.
+	// First returns the first value that is not NULL, for columns that are equal in the group.
 	First Function = iota + 1
-	// Count adds partial counts up. With Distinct it counts the distinct tuples.
+	// Count adds partial counts. With Distinct it counts the distinct tuples.
 	Count
-	// Sum adds partial sums up.
+	// Sum adds partial sums.
 	Sum
-	// Min and Max are of partial ones.
+	// Min and Max compare partial results.
 	Min
 	Max
 )
@@ -30,40 +30,39 @@ const (
 // Aggregate is a column of combined groups.
 type Aggregate struct {
 	Function Function
-	Column   int // of the value, from 0; unused by a Count with Distinct
-	// Kind is that of the result of Sum: Integer (a sum that overflows is an error),
-	// Decimal, Float, or Stored.
+	Column   int // index of the value's column; unused by a Count with Distinct
+	// Kind is the kind of Sum's result: Integer (an overflow is an error), Decimal, Float, or
+	// Stored.
 	Kind Kind
-	// By is the column that decides which value is the least, for Min and Max: the
-	// same Column, or a hidden one with its weight.
+	// By is the column by which Min and Max compare: Column itself, or a hidden one with its
+	// weight.
 	By Key
-	// Distinct are the columns of COUNT(DISTINCT), which each target returns for each of
-	// their values in a group. A tuple with a NULL does not count.
+	// Distinct are the columns of COUNT(DISTINCT). Each target returns them for each of their
+	// values in a group. A tuple with a NULL does not count.
 	Distinct []Key
 }
 
-// Division is how many digits a quotient of decimals has after its point on MySQL and
-// MariaDB.
+// Division says how many digits after its point a quotient of decimals has on MySQL and MariaDB.
 type Division struct {
-	More int // than the dividend: div_precision_increment, which is 4
+	More int // more than the dividend: div_precision_increment, by default 4
 	Most int // 30 on MySQL, 38 on MariaDB
-	// Rounds: an expression goes on with the rounded quotient, as MySQL does, and
-	// not with all digits that were computed, as MariaDB does.
+	// Rounds: an expression continues with the rounded quotient, as on MySQL, and not with all
+	// computed digits, as on MariaDB.
 	Rounds bool
 }
 
 // Grouping says how rows of several targets are combined into groups.
 type Grouping struct {
-	// Keys tell groups apart. Without any, all rows are one group, and there is one
-	// even without rows, as there is for aggregates without GROUP BY.
+	// Keys distinguish groups. Without keys all rows are one group, which exists even without rows,
+	// as for aggregates without GROUP BY.
 	Keys []Key
-	// Names are those of the Aggregates' columns, one each.
+	// Names are the names of the Aggregates' columns.
 	Names      []string
 	Aggregates []Aggregate
 }
 
-// Grouped combines the rows of each group into one. It holds all groups, and returns them
-// in the order of their first rows.
+// Grouped combines the rows of each group into one. It holds all groups, and returns them in the
+// order of their first rows.
 func Grouped(rows Rows, by Grouping, memory *Memory) Rows {
 	g := &grouped{Grouping: by, memory: memory, index: map[string]*group{}}
 	if len(by.Keys) == 0 {
@@ -93,7 +92,7 @@ type group struct {
 	size   int
 }
 
-// state is an aggregate of a group.
+// state is the state of an aggregate of a group.
 type state struct {
 	value driver.Value
 	key   []byte // of value, for Min and Max
@@ -101,7 +100,7 @@ type state struct {
 	count int64 // of tuples of DISTINCT
 }
 
-// group makes the group of a key.
+// group creates the group of a key.
 func (g *grouped) group(key []byte) *group {
 	made := &group{states: make([]state, len(g.Aggregates))}
 	g.index[string(key)], g.groups = made, append(g.groups, made)
@@ -159,7 +158,7 @@ func (g *grouped) add(to *group, i int) error {
 	return unoffered(fmt.Sprintf("aggregate function %d", a.Function))
 }
 
-// isNew notes the present row's tuple and reports whether it counts.
+// isNew stores the present row's tuple and reports whether it counts.
 func (g *grouped) isNew(to *group, i int) (bool, error) {
 	keys := g.Aggregates[i].Distinct
 	if slices.ContainsFunc(keys, func(k Key) bool { return g.row[k.Column] == nil }) {
@@ -202,14 +201,14 @@ func (g *grouped) extreme(to *group, s *state, a *Aggregate) error {
 	return g.set(to, s, g.row[a.Column])
 }
 
-// set makes v the value of an aggregate.
+// set sets the value of an aggregate.
 func (g *grouped) set(to *group, s *state, v driver.Value) error {
 	before := sizeOf(s.value)
 	s.value = keep(v)
 	return g.hold(to, sizeOf(v)-before)
 }
 
-// emit returns the first group and forgets it.
+// emit returns the first group and removes it.
 func (g *grouped) emit(dest []driver.Value) error {
 	if len(g.groups) == 0 {
 		return io.EOF
@@ -241,8 +240,8 @@ func (s *state) result(a *Aggregate) (driver.Value, error) {
 	return s.value, nil
 }
 
-// Distinct returns the first of the rows whose keys are equal. It holds the keys that
-// it has seen.
+// Distinct returns the first of the rows whose keys are equal. It holds the keys of all returned
+// rows.
 func Distinct(rows Rows, keys []Key, memory *Memory) Rows {
 	seen := map[string]struct{}{}
 	var key []byte

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// Key is a column by which rows are ordered, or told apart. Where rows are told apart,
-// Desc and NullsFirst mean nothing.
+// Key is a column by which rows are ordered or distinguished. Desc and NullsFirst matter only for
+// an order.
 type Key struct {
 	Column     int // from 0
 	Type       Type
@@ -24,21 +24,20 @@ type Key struct {
 // Type says how the values of a column compare.
 type Type struct {
 	Kind Kind
-	// Pad is the weight of a space, of Bytes that are the weights of a text with a
-	// PAD SPACE collation: the shorter of two compares as if it were padded with
-	// spaces. Every weight of the collation must be as long as Pad, or a multiple.
+	// Pad is the weight of a space. It is set for Bytes that are the weights of a text with a PAD
+	// SPACE collation: the shorter of two values compares as if it were padded with spaces. The
+	// length of every weight of the collation must be the length of Pad or a multiple of it.
 	Pad []byte
-	// Prefix is how many bytes of Bytes the database compares: max_sort_length, 0
-	// for all.
+	// Prefix is the number of bytes that the database compares, max_sort_length; 0 means all.
 	Prefix int
-	// Most is of how many bytes of a text Bytes are the weights at least, 0 for all. Behind
-	// them is a byte then: '1' of a text that has more, else '0'.
+	// Most is the number of bytes of a text whose weights Bytes has at least, 0 for all. A byte
+	// follows the weights then: '1' if the text is longer, otherwise '0'.
 	Most int
-	// Collation is how texts of Stored compare.
+	// Collation says how texts of Stored compare.
 	Collation Collation
 }
 
-// Kind is what the values of a column are.
+// Kind is the kind of a column's values.
 type Kind uint8
 
 // The kinds. A number may come as a number or as text.
@@ -49,17 +48,16 @@ const (
 	Decimal
 	// Float: numbers of double precision. NaN equals itself and is above all others.
 	Float
-	// Bytes: texts and binaries whose bytes decide, and weights of texts.
+	// Bytes: texts and binaries that compare by their bytes, and weights of texts.
 	Bytes
-	// Time: dates and times, by the instant, or by their text where the driver gives
+	// Time: dates and times. They compare by the instant, or by their text if the driver returns
 	// texts, as MySQL's does without parseTime.
 	Time
 	// Duration: MySQL's TIME, a text such as -100:00:00.5.
 	Duration
-	// Stored: values of SQLite, by their storage class: numbers, then texts, then
-	// blobs, which are strings and slices of bytes. The driver must not make
-	// times of stored texts, as it does unless the column stands in an
-	// expression.
+	// Stored: values of SQLite. They compare by their storage class: numbers, then texts, then
+	// blobs, which are strings and slices of bytes. The driver must not convert stored texts to
+	// times, as it does unless the column is part of an expression.
 	Stored
 )
 
@@ -72,12 +70,12 @@ type Collation uint8
 const (
 	Binary Collation = iota
 	NoCase           // A to Z equal a to z
-	RTrim            // spaces at the end do not count
+	RTrim            // spaces at the end are ignored
 )
 
-// A key is made of bytes that compare, as bytes, as the values do, and that are equal
-// when the values are. So a row's values are read once, no comparison can fail, and
-// the same bytes find a group in a map. No key is the beginning of another one.
+// The key of a value consists of bytes that compare as the values do, and that are equal if the
+// values are. So a row's values are read once, a comparison cannot fail, and the same bytes find a
+// group in a map. No key is a prefix of another one.
 
 // Marks before a value.
 const (
@@ -110,8 +108,8 @@ func appendKeys(b []byte, keys []Key, row []driver.Value) ([]byte, error) {
 	return b, nil
 }
 
-// unexpected says what a value is instead of what it was said to be. It does not
-// show the value, which may be a secret.
+// unexpected returns an error with the type of a value and the expected kind. It does not contain
+// the value, which may be secret.
 func unexpected(k Kind, v driver.Value) error {
 	return fmt.Errorf("%w: a %T that is no %s", ErrValue, v, kinds[k])
 }
@@ -158,8 +156,8 @@ func (t *Type) append(b []byte, v driver.Value) ([]byte, bool) {
 	return b, false
 }
 
-// Signs before numbers whose magnitudes follow, and what PostgreSQL has above and below all
-// of them.
+// Bytes for the sign of a number, which precede its magnitude, and for the values that PostgreSQL
+// sorts above and below all numbers.
 const (
 	negativeInfinity = iota
 	negative
@@ -198,7 +196,7 @@ func truth(b bool) int64 {
 	return 0
 }
 
-// textOf returns the text of a value that is one.
+// textOf returns the text if a value is one.
 func textOf(v driver.Value) (string, bool) {
 	switch v := v.(type) {
 	case []byte:
@@ -209,7 +207,7 @@ func textOf(v driver.Value) (string, bool) {
 	return "", false
 }
 
-// digitsOf returns a number that is no float as text.
+// digitsOf returns a number that is not a float as text.
 func digitsOf(v driver.Value) (string, bool) {
 	switch v := v.(type) {
 	case int64:
@@ -224,8 +222,8 @@ func digitsOf(v driver.Value) (string, bool) {
 
 const digits = "0123456789"
 
-// appendDigits appends a decimal: its sign, where its first digit stands, and its
-// digits without zeros at both ends.
+// appendDigits appends a decimal: its sign, the position of its first digit, and its digits without
+// zeros at both ends.
 func appendDigits(b []byte, s string) ([]byte, bool) {
 	if sign, is := infinite[s]; is {
 		return append(b, sign), true
@@ -292,7 +290,7 @@ func floatOf(v driver.Value) (float64, bool) {
 	return f, ok && err == nil
 }
 
-// The instants of Time are marked apart from texts.
+// Bytes that distinguish the instants of Time from texts.
 const (
 	instant = iota + 1
 	text
@@ -341,8 +339,8 @@ func appendStored(b []byte, c Collation, v driver.Value) ([]byte, bool) {
 	return b, false
 }
 
-// appendExact appends an integer so that it compares with floats as a number without
-// rounding: the greatest float that is not above it, and the rest.
+// appendExact appends an integer so that it compares with floats as a number without rounding: the
+// greatest float that is not above it, and the rest.
 func appendExact(b []byte, v int64) []byte {
 	f := float64(v)
 	if f == 1<<63 || int64(f) > v {
@@ -355,7 +353,7 @@ func appendCollated(b []byte, c Collation, s string) []byte {
 	switch c {
 	case RTrim:
 		s = strings.TrimRight(s, " ")
-	case NoCase: // a 0 byte ends the text; of equal ones the shorter is less
+	case NoCase: // a 0 byte ends the text; of equal texts the shorter is less
 		whole, start := len(s), len(b)
 		s, _, _ = strings.Cut(s, "\x00")
 		b = appendEscaped(b, s)
@@ -369,7 +367,7 @@ func appendCollated(b []byte, c Collation, s string) []byte {
 	return appendEscaped(b, s)
 }
 
-// appendEscaped appends bytes and an end that is below all that could follow.
+// appendEscaped appends bytes and an end mark that is less than all following bytes.
 func appendEscaped[T string | []byte](b []byte, s T) []byte {
 	from := 0
 	for i := range len(s) {
@@ -381,10 +379,10 @@ func appendEscaped[T string | []byte](b []byte, s T) []byte {
 	return append(append(b, s[from:]...), 0, 0)
 }
 
-// appendWeights appends texts or weights. With a Pad, they are cut into pieces of
-// eight weights, the last padded with spaces. After each piece it says whether what
-// follows is below, like, or above a text of spaces; so a text whose next piece is
-// missing compares as if it were padded.
+// appendWeights appends texts or weights. With a Pad, it divides them into pieces of eight weights,
+// and pads the last one with spaces. After each piece it appends whether the rest is below, equal
+// to, or above a text of spaces; so a text whose next piece is missing compares as if it were
+// padded.
 func appendWeights[T string | []byte](b []byte, t *Type, s T) ([]byte, bool) {
 	if t.Most > 0 {
 		n := len(s) - 1
@@ -403,7 +401,7 @@ func appendWeights[T string | []byte](b []byte, t *Type, s T) ([]byte, bool) {
 		return b, false
 	}
 	piece := 8 * len(t.Pad)
-	next, sign := 0, byte(zero) // where the next piece that is no space is
+	next, sign := 0, byte(zero) // offset of the next piece that is not spaces
 	for from := 0; ; from += piece {
 		n := min(piece, len(s)-from)
 		b = append(b, s[from:from+n]...)
@@ -419,8 +417,8 @@ func appendWeights[T string | []byte](b []byte, t *Type, s T) ([]byte, bool) {
 	}
 }
 
-// againstSpaces compares weights from an offset on with as many spaces. It returns
-// where the first difference is.
+// againstSpaces compares weights from an offset on with as many spaces. It returns the offset of
+// the first difference.
 func againstSpaces[T string | []byte](s T, from int, pad []byte) (at int, sign byte) {
 	for i := from; i < len(s); i++ {
 		switch c := pad[i%len(pad)]; {

@@ -7,25 +7,24 @@ import (
 	"fmt"
 )
 
-// Memory bounds what the stages of one statement hold together. It counts the bytes
-// of values and of what they are kept in; what the garbage collector has not yet
-// taken back is not counted.
+// Memory bounds the bytes that all stages of one statement hold together. It counts the bytes of
+// values and of their containers. It does not count garbage that has not been collected yet.
 type Memory struct{ limit, used int64 }
 
 // NewMemory returns a Memory of limit bytes.
 func NewMemory(limit int64) *Memory { return &Memory{limit: limit} }
 
-// MemoryError tells that an answer cannot be put together within the bound.
+// MemoryError means that a result needs more memory than the limit.
 type MemoryError struct {
 	Limit int64 // bytes
 }
 
-// Error names the bound and what to do.
+// Error names the limit and what to do.
 func (e *MemoryError) Error() string {
 	return fmt.Sprintf("merge: the rows of several shards need more than the %d bytes allowed; narrow the statement, or raise the limit", e.Limit)
 }
 
-// take counts n bytes as held.
+// take counts n more bytes as held.
 func (m *Memory) take(n int) error {
 	if m.used += int64(n); m.used > m.limit {
 		return &MemoryError{Limit: m.limit}
@@ -35,7 +34,7 @@ func (m *Memory) take(n int) error {
 
 func (m *Memory) give(n int) { m.used -= int64(n) }
 
-// What things take beside their bytes, in bytes.
+// Sizes in bytes, without the bytes of values.
 const (
 	sizeOfEntry = 64  // of a map, with the header of its key
 	sizeOfValue = 32  // an interface and the number that it refers to
@@ -43,7 +42,7 @@ const (
 	sizeOfState = 208 // an aggregate's state, with the words of a large sum
 )
 
-// sizeOf returns about how many bytes a row takes.
+// sizeOf returns the approximate size of a row.
 func sizeOf(row ...driver.Value) int {
 	n := sizeOfValue * len(row)
 	for _, v := range row {

@@ -15,7 +15,7 @@ import (
 type number struct {
 	form  form
 	float float64
-	exact decimal // of an integer, too
+	exact decimal // also for an integer
 	text  bool    // the decimal was a string
 }
 
@@ -66,7 +66,7 @@ func numberOf(v driver.Value, k Kind) (x number, err error) {
 	return x, nil
 }
 
-// result is the value as the driver would have given it.
+// result returns the value in the form in which the driver would have returned it.
 func (x number) result() driver.Value {
 	switch {
 	case x.form == isNull:
@@ -83,8 +83,8 @@ func (x number) result() driver.Value {
 	return x.exact.digits.Uint64()
 }
 
-// like is the value in the form of another one, which the database has computed by the
-// same expression: with as many digits behind its point.
+// like returns the value in the form of another value that the database has computed by the same
+// expression: with as many digits after its point.
 func (d Dialect) like(x number, v driver.Value) (driver.Value, error) {
 	if d.Engine == PostgreSQL {
 		return d.of(x, v), nil
@@ -100,7 +100,7 @@ func (d Dialect) like(x number, v driver.Value) (driver.Value, error) {
 		}
 	case !isText, x.form == isNull:
 	case x.form == isFloat, x.exact.shown > len(fraction):
-		return nil, unoffered("a number with other digits than its database shows")
+		return nil, unoffered("a number with other digits than its database returns")
 	default:
 		x.form, x.exact = isDecimal, x.exact.rounded(x.exact.shown)
 		x.exact.shown = len(fraction)
@@ -109,8 +109,8 @@ func (d Dialect) like(x number, v driver.Value) (driver.Value, error) {
 	return x.result(), nil
 }
 
-// of is the value in the type of another one of PostgreSQL, if that is not NULL. Its
-// decimals have each its own digits behind the point.
+// of returns the value in the type of another PostgreSQL value, if that is not NULL. Each
+// PostgreSQL decimal has its own number of digits after the point.
 func (d Dialect) of(x number, v driver.Value) driver.Value {
 	if _, isText := textOf(v); isText && x.form == isInteger {
 		x.form = isDecimal
@@ -126,7 +126,7 @@ func (x number) asFloat() float64 {
 	return x.exact.float()
 }
 
-// isTrue tells a condition's truth; NULL is not true.
+// isTrue reports whether a condition is true; NULL is not true.
 func (x number) isTrue() bool {
 	switch x.form {
 	case isNull:
@@ -137,7 +137,7 @@ func (x number) isTrue() bool {
 	return x.exact.digits.Sign() != 0
 }
 
-// arithmetic is x op y, op being one of + - * /.
+// arithmetic returns x op y; op is one of + - * /.
 func (d Dialect) arithmetic(op byte, x, y number) (number, error) {
 	o := number{form: max(x.form, y.form), text: x.text || y.text}
 	switch {
@@ -167,7 +167,7 @@ func (d Dialect) arithmetic(op byte, x, y number) (number, error) {
 	return o, ErrOverflow
 }
 
-// floatArithmetic has NULL for what is no number.
+// floatArithmetic returns NULL if the result is not a number.
 func floatArithmetic(op byte, x, y float64) number {
 	f := operated(op, x, y)
 	if math.IsNaN(f) {
@@ -176,7 +176,7 @@ func floatArithmetic(op byte, x, y float64) number {
 	return number{form: isFloat, float: f}
 }
 
-// postgresArithmetic has NaN for what is no number, and refuses what is too large.
+// postgresArithmetic returns NaN if the result is not a number, and an error if it is too large.
 func postgresArithmetic(op byte, x, y float64) (number, error) {
 	f := operated(op, x, y)
 	if math.IsInf(f, 0) && !math.IsInf(x, 0) && !math.IsInf(y, 0) {
@@ -197,8 +197,8 @@ func operated(op byte, x, y float64) float64 {
 	return x / y
 }
 
-// exact computes with what are no floats. MySQL makes decimals of a quotient, the others
-// cut off what is no integer.
+// exact computes with numbers that are not floats. On MySQL a quotient is a decimal; other
+// databases truncate it to an integer.
 func (d Dialect) exact(op byte, x, y decimal) decimal {
 	switch {
 	case op == '+':
@@ -213,7 +213,7 @@ func (d Dialect) exact(op byte, x, y decimal) decimal {
 	return decimal{digits: new(big.Int).Quo(x.digits, y.digits)}
 }
 
-// round is ROUND(x, digits).
+// round returns ROUND(x, digits).
 func (d Dialect) round(x number, digits int) number {
 	switch {
 	case d.Engine == PostgreSQL && x.form == isDecimal:
@@ -250,7 +250,7 @@ func (x number) rat() *big.Rat {
 	return new(big.Rat).SetInt(x.exact.digits)
 }
 
-// roundHalfUp rounds all digits of a float, halves away from zero.
+// roundHalfUp rounds all digits of a float; halves are rounded away from zero.
 func roundHalfUp(f float64, digits int) float64 {
 	if math.Abs(f) >= 1<<52 || math.IsNaN(f) {
 		return f

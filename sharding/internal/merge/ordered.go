@@ -11,17 +11,16 @@ import (
 	"slices"
 )
 
-// Ordered merges sources that are each ordered by the keys. Rows with equal keys come
-// in the order of their sources. It holds one row of each source. There must be a
-// source.
+// Ordered merges sources that are each ordered by the keys. Rows with equal keys are in the order
+// of their sources. It holds one row of each source. There must be at least one source.
 func Ordered(sources []Rows, keys []Key) Rows {
 	t := &tournament{stage: over(sources...), keys: keys}
 	t.step = t.first
 	return t
 }
 
-// tournament is a tree of losers: a new row of the winner plays against one row of
-// each level, not against two as in a heap.
+// tournament is a tree of losers: a new row of the winner is compared with one row of each level,
+// not with two as in a heap.
 type tournament struct {
 	*stage
 
@@ -34,7 +33,7 @@ type tournament struct {
 type player struct {
 	row      []driver.Value
 	key      []byte
-	previous []byte // the key of the row before
+	previous []byte // the key of the previous row
 	done     bool
 }
 
@@ -56,8 +55,8 @@ func (t *tournament) first(dest []driver.Value) error {
 	return t.take(dest)
 }
 
-// next reads on where the last row came from. It did not do so before, as the
-// caller was still using that row.
+// next reads the next row of the source of the last row. It does not read it earlier, because the
+// caller was still using the last row.
 func (t *tournament) next(dest []driver.Value) error {
 	winner := t.losers[0]
 	if err := t.read(winner); err != nil {
@@ -81,8 +80,8 @@ func (t *tournament) take(dest []driver.Value) error {
 	return nil
 }
 
-// play fills the tree below a node and returns the winner. The leaves are the numbers
-// from len(players) on.
+// play fills the tree below a node and returns the winner. The leaves have the numbers from
+// len(players) on.
 func (t *tournament) play(node int) int {
 	if node >= len(t.players) {
 		return node - len(t.players)
@@ -126,7 +125,7 @@ func (t *tournament) read(i int) error {
 	return nil
 }
 
-// Sorted sorts rows in memory. Rows with equal keys stay in their order.
+// Sorted sorts rows in memory. Rows with equal keys keep their order.
 func Sorted(rows Rows, keys []Key, memory *Memory) Rows {
 	type sortable struct {
 		key []byte

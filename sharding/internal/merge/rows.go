@@ -11,29 +11,28 @@ import (
 	"slices"
 )
 
-// Rows are read one by one. A [driver.Rows] is one. All rows have the same number of
-// columns. What Next stores in dest, and the bytes it refers to, stay as they are
-// until the next call of Next or Close.
+// Rows are read one by one. A [driver.Rows] is a Rows. All rows have the same number of columns.
+// The values that Next stores in dest, and the bytes to which they refer, are valid until the next
+// call of Next or Close.
 type Rows interface {
 	Columns() []string
-	// Next stores a row in dest, which is as long as Columns. It returns io.EOF
-	// after the last row.
+	// Next stores a row in dest, which has the length of Columns. It returns io.EOF after the last
+	// row.
 	Next(dest []driver.Value) error
 	Close() error
 }
 
-// Errors of rows. They are wrapped with the place they were found in.
+// Errors of rows. They are wrapped with their location.
 var (
-	// ErrValue: a value is not of the type that its column was said to have, or an
-	// expression does not take it.
+	// ErrValue: a value is not of its column's type, or an expression does not accept it.
 	ErrValue = errors.New("merge: value of an unexpected type")
-	// ErrOrder: the rows of a source are not in the order that they are merged by,
-	// so its database compares otherwise than the types of the keys say.
+	// ErrOrder: the rows of a source are not in the order of the merge, so its database compares
+	// differently than the types of the keys say.
 	ErrOrder = errors.New("merge: rows are not in the order of the merge")
 	// ErrWidth: sources have different numbers of columns.
 	ErrWidth = errors.New("merge: sources have different columns")
-	// ErrOverflow: a sum or an expression is outside the range of its type, which
-	// is an error on one table, too.
+	// ErrOverflow: a sum or an expression is outside the range of its type. It would be an error on
+	// one table, too.
 	ErrOverflow = errors.New("merge: integer overflow")
 	// ErrDivision: PostgreSQL's error for a division by zero.
 	ErrDivision error = stateError{"division by zero", "22012"}
@@ -49,14 +48,14 @@ func (e stateError) SQLState() string { return e.state }
 
 var errClosed = errors.New("merge: rows are closed")
 
-// stage is rows made of other rows. Its first error stays, and each source is closed
-// once.
+// stage computes rows from other rows. It returns its first error again after it, and closes each
+// source once.
 type stage struct {
-	columns []string // nil: those of the first source
-	sources []Rows   // nil where one is closed already
+	columns []string // nil means those of the first source
+	sources []Rows   // nil for a source that is closed
 	step    func(dest []driver.Value) error
 	err     error
-	closing error // of sources that were closed before the others
+	closing error // of sources that were closed early
 }
 
 func (s *stage) Columns() []string {
@@ -73,7 +72,7 @@ func (s *stage) Next(dest []driver.Value) error {
 	return s.err
 }
 
-// Close closes the sources and forgets what is held.
+// Close closes the sources and releases what is held.
 func (s *stage) Close() error {
 	if s.step == nil {
 		return nil
@@ -87,8 +86,8 @@ func (s *stage) Close() error {
 	return s.closing
 }
 
-// shut closes a source that is not needed any more, which frees its connection.
-// Close returns the error.
+// shut closes a source that is no longer needed, which releases its connection. Close returns the
+// error.
 func (s *stage) shut(i int) {
 	s.Columns()
 	s.closing = errors.Join(s.closing, s.sources[i].Close())
@@ -105,7 +104,7 @@ func (s *stage) fits(i int) error {
 	return nil
 }
 
-// where returns the rows that keep returns true for.
+// where returns the rows for which keep returns true.
 func where(rows Rows, keep func(row []driver.Value) (bool, error)) Rows {
 	s := over(rows)
 	s.step = func(dest []driver.Value) error {
@@ -121,8 +120,8 @@ func where(rows Rows, keep func(row []driver.Value) (bool, error)) Rows {
 	return s
 }
 
-// gather reads all rows when the first one is asked for. Then it returns rows of what end
-// returns.
+// gather reads all rows when the first one is requested. Then it returns the rows of the function
+// that end returns.
 func gather(rows Rows, take func(row []driver.Value) error, end func() (step func(dest []driver.Value) error)) *stage {
 	s := over(rows)
 	s.step = func(dest []driver.Value) error {
@@ -144,8 +143,8 @@ func gather(rows Rows, take func(row []driver.Value) error, end func() (step fun
 	return s
 }
 
-// Concat returns the rows of the first source, then those of the second, and so on.
-// A source is used when those before it are closed. There must be a source.
+// Concat returns the rows of the first source, then those of the second, and so on. It uses a
+// source after the sources before it are closed. There must be at least one source.
 func Concat(sources []Rows) Rows {
 	s := over(sources...)
 	at, checked := 0, false
@@ -168,8 +167,7 @@ func Concat(sources []Rows) Rows {
 	return s
 }
 
-// Limited returns count rows after the first offset rows; all of them if count is
-// negative.
+// Limited returns count rows after the first offset rows; all of them if count is negative.
 func Limited(rows Rows, offset, count int64) Rows {
 	s := over(rows)
 	s.step = func(dest []driver.Value) error {
@@ -191,8 +189,7 @@ func Limited(rows Rows, offset, count int64) Rows {
 	return s
 }
 
-// Cut takes the hidden columns away, which are the last ones. It asks for the columns
-// at once.
+// Cut removes the hidden columns, which are the last ones. It calls Columns at once.
 func Cut(rows Rows, hidden int) Rows {
 	columns := rows.Columns()
 	row := make([]driver.Value, len(columns))
@@ -208,7 +205,7 @@ func Cut(rows Rows, hidden int) Rows {
 	return s
 }
 
-// keep returns a value that stays when the source goes on to its next row.
+// keep returns a value that remains valid when the source reads its next row.
 func keep(v driver.Value) driver.Value {
 	if b, ok := v.([]byte); ok {
 		return bytes.Clone(b)

@@ -7,18 +7,18 @@ import (
 	"math"
 )
 
-// sum adds numbers up. Whole numbers that fit are added as such; all others that are
-// no floats exactly; floats with what rounding lost, as SQLite does.
+// sum adds numbers. It adds integers as long as the sum fits, other numbers that are not floats
+// exactly, and floats with a compensation of rounding, as SQLite does.
 type sum struct {
-	form  form // of what was added: isNull for nothing, isFloat if a float was
-	text  bool // the first value was a string and no slice of bytes
+	form  form // the form of the sum: isNull before the first value, isFloat after a float
+	text  bool // the first value was a string and not a slice of bytes
 	small int64
 	exact decimal
 	float float64
 	lost  float64
 }
 
-// add adds a value; NULL adds nothing.
+// add adds a value; it ignores NULL.
 func (s *sum) add(v driver.Value, k Kind) error {
 	if n, ok := v.(int64); ok && k != Float {
 		if total := s.small + n; (total > s.small) == (n > 0) {
@@ -50,8 +50,8 @@ func (s *sum) addFloat(f float64) {
 	s.float = total
 }
 
-// result returns the sum as the database would: NULL of no values, an integer, a
-// decimal, or a float. SQLite has NULL for what is no number.
+// result returns the sum in the database's form: NULL for no values, an integer, a decimal, or a
+// float. SQLite returns NULL if the sum is not a number.
 func (s *sum) result(k Kind) (driver.Value, error) {
 	x := number{form: s.form, text: s.text, exact: s.exact.plus(wholeDecimal(s.small))}
 	switch {
@@ -68,8 +68,7 @@ func (s *sum) result(k Kind) (driver.Value, error) {
 	return x.result(), nil
 }
 
-// floats returns the sum of all values as a float, whole being the sum of those that are
-// none.
+// floats returns the sum of all values as a float; whole is the sum of those that are not floats.
 func (s *sum) floats(whole float64) float64 {
 	if whole != 0 {
 		s.addFloat(whole)

@@ -42,7 +42,7 @@ type Table interface {
 
 // ErrRounded means that a column stores another value than it was given, so that a search for
 // the given value does not find the entry.
-var ErrRounded = errors.New("the column stores this value otherwise than it is given; give it as it is stored")
+var ErrRounded = errors.New("the column does not store this value unchanged; pass the value that it stores")
 
 // maxUnseen limits how often in turn an INSERT may find an entry that a SELECT does not find.
 // It is unlikely that others remove and make the entry in between so many times.

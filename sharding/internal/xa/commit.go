@@ -9,38 +9,38 @@ import (
 	"github.com/shardid/shardid/sharding"
 )
 
-// Branch is what a transaction has done on a database that does not decide.
+// Branch is the part of a transaction on a database other than the deciding one.
 type Branch interface {
-	// Prepare makes sure that the branch can be committed whatever happens to the
-	// program, its connection or the server.
+	// Prepare makes the branch durable, so that it can be committed after the program, its
+	// connection or the server has failed.
 	Prepare(ctx context.Context) error
-	// Commit commits a branch that is prepared. It may have been committed already.
+	// Commit commits a prepared branch. It may have been committed already.
 	Commit(ctx context.Context) error
-	// Rollback ends a branch that is not to be committed, prepared or not. What it cannot
-	// end is left to a resolver.
+	// Rollback ends a branch that will not be committed, whether it is prepared or not. If it
+	// cannot end the branch, a resolver does.
 	Rollback(ctx context.Context)
-	// Leave gives up the connection of a prepared branch, which a resolver ends.
+	// Leave releases the connection of a prepared branch, which a resolver will end.
 	Leave()
 }
 
-// Decider is what a transaction has done on the database that decides.
+// Decider is the part of a transaction on the deciding database.
 type Decider interface {
-	// Decide adds the decision to commit to what is to be committed. It is sharding.ErrResolved when
-	// another decision is there.
+	// Decide adds the decision to commit to the transaction. It returns sharding.ErrResolved if
+	// another decision exists.
 	Decide(ctx context.Context) error
-	// Commit commits, and with it the decision.
+	// Commit commits the transaction together with the decision.
 	Commit() error
-	// Rollback ends it without a decision.
+	// Rollback rolls the transaction back without a decision.
 	Rollback()
-	// Committed says on another connection what was decided, after an error of Commit. Where
-	// nothing was, it decides that the transaction is not committed.
+	// Committed reads the decision on another connection, after an error of Commit. If there is
+	// none, it decides that the transaction is not committed.
 	Committed(ctx context.Context) (bool, error)
-	// Forget removes the decision, when every branch has ended.
+	// Forget deletes the decision after every branch has ended.
 	Forget(ctx context.Context)
 }
 
-// Commit commits a transaction everywhere or nowhere. Nil says that it is committed: a branch
-// whose database is away then is committed by a resolver.
+// Commit commits a transaction everywhere or nowhere. It returns nil if the transaction is
+// committed; a resolver then commits branches on databases that could not be reached.
 func Commit(ctx context.Context, first Decider, others []Branch) error {
 	for _, b := range others {
 		if err := b.Prepare(ctx); err != nil {
@@ -59,7 +59,7 @@ func Commit(ctx context.Context, first Decider, others []Branch) error {
 			for _, b := range others {
 				b.Leave()
 			}
-			return fmt.Errorf("%w: COMMIT failed (%w), and the database that decides cannot be asked: %w", sharding.ErrInDoubt, failed, err)
+			return fmt.Errorf("%w: COMMIT failed (%w), and the deciding database cannot be queried: %w", sharding.ErrInDoubt, failed, err)
 		case !committed:
 			for _, b := range others {
 				b.Rollback(ctx)
@@ -89,14 +89,14 @@ func rollBack(ctx context.Context, first Decider, others []Branch) {
 
 // Left is a prepared branch that was found on a server.
 type Left interface {
-	// Committed says what was decided about its transaction. Where nothing was, it decides
-	// that the transaction is not committed.
+	// Committed reads the decision on its transaction. If there is none, it decides that the
+	// transaction is not committed.
 	Committed(ctx context.Context) (bool, error)
 	// End commits the branch, or rolls it back. It may have ended already.
 	End(ctx context.Context, commit bool) error
 }
 
-// Settle ends a branch that its program has left, and says how.
+// Settle ends a branch that its program has left, and returns whether it was committed.
 func Settle(ctx context.Context, b Left) (committed bool, err error) {
 	committed, err = b.Committed(ctx)
 	if err != nil {

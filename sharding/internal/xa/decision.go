@@ -17,7 +17,7 @@ import (
 	"github.com/shardid/shardid/internal/sqlrun"
 )
 
-// Table has the decisions of a database, and what tells the database from all others.
+// Table has the decisions of a database, and the identity of the database.
 const Table = "shardid_transactions"
 
 // ErrNoTable: the database has no table for decisions.
@@ -30,12 +30,11 @@ const (
 	isIdentity = "identity"
 )
 
-// KeepAborted is for how long the decision against a transaction is kept, which must be
-// longer than a program can stand still between its PREPARE and its COMMIT without losing its
-// connection.
+// KeepAborted is how long the decision against a transaction is kept. It must be longer than a
+// program can be stopped between its PREPARE and its COMMIT without losing its connection.
 const KeepAborted = 30 * 24 * time.Hour
 
-// DDL makes the table.
+// DDL returns the statement that creates the table.
 func DDL(d dialect.Dialect) string {
 	ending := ""
 	if d.Name() == "mysql" {
@@ -50,7 +49,7 @@ type DB interface {
 	sqlrun.Execer
 }
 
-// Create makes the table, and gives the database its identity, if it has none.
+// Create creates the table, and gives the database its identity if it has none.
 func Create(ctx context.Context, db DB, d dialect.Dialect) error {
 	if err := sqlrun.Create(ctx, db, DDL(d)); err != nil {
 		return err
@@ -59,7 +58,7 @@ func Create(ctx context.Context, db DB, d dialect.Dialect) error {
 	return err
 }
 
-// insert adds a row; insertNew does, unless there is one.
+// insert returns the statement that adds a row; insertNew adds it only if it does not exist.
 func insert(d dialect.Dialect) string {
 	return dialect.Text(d, `INSERT INTO "`+Table+`" ("id", "state", "participants", "decided") VALUES (?, ?, ?, ?)`)
 }
@@ -71,8 +70,9 @@ func insertNew(d dialect.Dialect) string {
 	return insert(d) + " ON CONFLICT DO NOTHING"
 }
 
-// Identity tells a database from all others, copies of it on the same server among them.
-// It asks so that a transaction of PostgreSQL goes on when there is no table.
+// Identity returns the identity of a database, which differs from those of all others, copies of it
+// on the same server included. Its query does not abort a transaction of PostgreSQL if the table is
+// missing.
 func Identity(ctx context.Context, on dialect.Querier, d dialect.Dialect) (string, error) {
 	schema := "DATABASE()"
 	if d.Name() == "postgres" {
@@ -92,7 +92,7 @@ func Identity(ctx context.Context, on dialect.Querier, d dialect.Dialect) (strin
 	var drawn, database string
 	err := on.QueryRowContext(ctx, dialect.Text(d, `SELECT "participants", `+name+` FROM "`+Table+`" WHERE "id" = '`+isIdentity+`'`)).Scan(&drawn, &database)
 	if errors.Is(err, sql.ErrNoRows) {
-		return "", fmt.Errorf("%w its row of identity: make it anew", ErrNoTable)
+		return "", fmt.Errorf("%w its row of identity: create it again", ErrNoTable)
 	}
 	if err != nil {
 		return "", err
@@ -101,15 +101,15 @@ func Identity(ctx context.Context, on dialect.Querier, d dialect.Dialect) (strin
 	return hex.EncodeToString(sum[:16]), nil
 }
 
-// Decision is the statement, and its arguments, that decides for a transaction, as a part
-// of it. participants are the names of its databases, which the resolver knows them by.
+// Decision returns the statement, and its arguments, that decides a transaction and is executed in
+// it. participants are the names under which the resolver knows its databases.
 func Decision(d dialect.Dialect, transaction string, participants []string) (string, []any, error) {
 	names, err := json.Marshal(participants)
 	return insert(d), []any{transaction, committed, string(names), time.Now().Unix()}, err
 }
 
-// Committed says what was decided about a transaction. Where nothing was, it decides
-// against it: a program that would decide for it afterwards finds the row. It waits for a
+// Committed reads the decision on a transaction. If there is none, it decides against the
+// transaction; a program that would decide for it later then finds the row. Committed waits for a
 // decision that is about to be committed.
 func Committed(ctx context.Context, db DB, d dialect.Dialect, transaction string) (bool, error) {
 	if _, err := db.ExecContext(ctx, insertNew(d), transaction, aborted, "[]", time.Now().Unix()); err != nil {
@@ -120,14 +120,14 @@ func Committed(ctx context.Context, db DB, d dialect.Dialect, transaction string
 	return state == committed, err
 }
 
-// Forget removes a decision.
+// Forget deletes a decision.
 func Forget(ctx context.Context, db DB, d dialect.Dialect, transaction string) error {
 	_, err := db.ExecContext(ctx, dialect.Text(d, `DELETE FROM "`+Table+`" WHERE "id" = ?`), transaction)
 	return err
 }
 
-// Decided are the decisions for transactions that a database still has, older than a
-// moment, each with the names of its databases.
+// Decided returns the decisions for transactions that are older than a moment, each with the names
+// of its databases.
 func Decided(ctx context.Context, db DB, d dialect.Dialect, before time.Time) (map[string][]string, error) {
 	all := map[string][]string{}
 	err := dialect.Each(ctx, db, func(rows *sql.Rows) error {
@@ -143,8 +143,8 @@ func Decided(ctx context.Context, db DB, d dialect.Dialect, before time.Time) (m
 	return all, err
 }
 
-// ForgetAborted removes decisions against transactions that nobody can be at work on
-// any more.
+// ForgetAborted deletes decisions against transactions that are so old that no program can still
+// execute them.
 func ForgetAborted(ctx context.Context, db DB, d dialect.Dialect) error {
 	_, err := db.ExecContext(ctx, dialect.Text(d, `DELETE FROM "`+Table+`" WHERE "state" = '`+aborted+`' AND "decided" < ?`), time.Now().Add(-KeepAborted).Unix())
 	return err

@@ -17,24 +17,24 @@ const format = 0x73686964
 
 // ID names a branch.
 type ID struct {
-	Transaction string // 32 hexadecimal digits, drawn by lot
-	Decider     string // the identity of the database that decides, 32 hexadecimal digits
+	Transaction string // 32 random hexadecimal digits
+	Decider     string // the identity of the deciding database, 32 hexadecimal digits
 	Branch      int    // from 1: a server may have several databases of one transaction
 }
 
-// NewTransaction returns the name of a transaction that no other has.
+// NewTransaction returns a unique name for a transaction.
 func NewTransaction() string {
 	b := make([]byte, 16)
 	_, _ = rand.Read(b) // it never fails
 	return hex.EncodeToString(b)
 }
 
-// gid is the name for PostgreSQL, which has one text.
+// gid returns the name in PostgreSQL's form, a single text.
 func (id ID) gid() string {
 	return fmt.Sprintf("shardid-%s-%s-%d", id.Transaction, id.Decider, id.Branch)
 }
 
-// on quotes the name for a server.
+// on returns the quoted name for a server.
 func (id ID) on(d dialect.Dialect) string {
 	if d.Name() == "postgres" {
 		return "'" + id.gid() + "'"
@@ -42,7 +42,7 @@ func (id ID) on(d dialect.Dialect) string {
 	return fmt.Sprintf("'%s','%s-%d',%d", id.Transaction, id.Decider, id.Branch, format)
 }
 
-// parse reads a name as PostgreSQL lists it. Others than ours are refused.
+// parse reads a name in the form in which PostgreSQL lists it. It refuses names of other programs.
 func parse(gid string) (id ID, ours bool) {
 	rest, ours := strings.CutPrefix(gid, "shardid-")
 	parts := strings.Split(rest, "-")
@@ -53,7 +53,7 @@ func parse(gid string) (id ID, ours bool) {
 	return ID{parts[0], parts[1], n}, err == nil && n > 0
 }
 
-// parseXID reads a name as XA RECOVER lists it.
+// parseXID reads a name in the form in which XA RECOVER lists it.
 func parseXID(formatID int64, gtridLength, bqualLength int, data string) (ID, bool) {
 	if formatID != format || gtridLength < 0 || bqualLength < 0 || gtridLength+bqualLength != len(data) {
 		return ID{}, false

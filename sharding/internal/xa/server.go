@@ -15,7 +15,8 @@ import (
 // ErrUnable: the server keeps no prepared transactions.
 var ErrUnable = errors.New("the server cannot prepare transactions")
 
-// Able fails where a server keeps no prepared transaction when its connection ends.
+// Able returns an error if a server does not keep prepared transactions after their connection has
+// ended.
 func Able(ctx context.Context, on dialect.Querier, s dialect.Server) error {
 	switch {
 	case s.Kind == dialect.KindPostgreSQL:
@@ -24,22 +25,22 @@ func Able(ctx context.Context, on dialect.Querier, s dialect.Server) error {
 			return err
 		}
 		if most == 0 {
-			return fmt.Errorf("%w: max_prepared_transactions is 0; set it to as many as there are connections, and restart the server", ErrUnable)
+			return fmt.Errorf("%w: max_prepared_transactions is 0; set it to the number of connections, and restart the server", ErrUnable)
 		}
 		return nil
 	case s.Kind == dialect.KindMySQL && s.AtLeast(8, 0), s.Kind == dialect.KindMariaDB && s.AtLeast(10, 5):
 		if s.Cluster == dialect.Galera {
-			return fmt.Errorf("%w: a Galera cluster takes no XA transactions", ErrUnable)
+			return fmt.Errorf("%w: a Galera cluster supports no XA transactions", ErrUnable)
 		}
 		return nil
 	case s.Kind == dialect.KindSQLite:
-		return fmt.Errorf("%w: SQLite commits several files apart from each other; keep what belongs together in one file", ErrUnable)
+		return fmt.Errorf("%w: SQLite commits several files separately; keep rows that are written together in one file", ErrUnable)
 	}
 	return fmt.Errorf("%w: %s %s is not MySQL 8.0, MariaDB 10.5 or PostgreSQL", ErrUnable, s.Kind, s.Version)
 }
 
-// Begin are the statements with which a branch begins. isolation is "" for the server's
-// usual one.
+// Begin returns the statements with which a branch begins. isolation is "" for the server's
+// default.
 func Begin(s dialect.Server, id ID, isolation string) []string {
 	switch {
 	case s.Name() == "postgres" && isolation != "":
@@ -52,7 +53,7 @@ func Begin(s dialect.Server, id ID, isolation string) []string {
 	return []string{"XA START " + id.on(s)}
 }
 
-// Prepare are the statements that prepare a branch, on its connection.
+// Prepare returns the statements that prepare a branch, on its connection.
 func Prepare(s dialect.Server, id ID) []string {
 	if s.Name() == "postgres" {
 		return []string{"PREPARE TRANSACTION " + id.on(s)}
@@ -60,7 +61,7 @@ func Prepare(s dialect.Server, id ID) []string {
 	return []string{"XA END " + id.on(s), "XA PREPARE " + id.on(s)}
 }
 
-// End is the statement that ends a prepared branch, on any connection.
+// End returns the statement that ends a prepared branch, on any connection.
 func End(s dialect.Server, id ID, commit bool) string {
 	words := map[bool]string{true: "COMMIT", false: "ROLLBACK"}
 	if s.Name() == "postgres" {
@@ -69,8 +70,8 @@ func End(s dialect.Server, id ID, commit bool) string {
 	return "XA " + words[commit] + " " + id.on(s)
 }
 
-// Abandon are the statements that end a branch which is not prepared, on its connection.
-// An error of one is no reason to leave the next out: a deadlock ends a branch by half.
+// Abandon returns the statements that end a branch which is not prepared, on its connection.
+// Execute all of them even after an error: a deadlock ends a branch only partly.
 func Abandon(s dialect.Server, id ID) []string {
 	if s.Name() == "postgres" {
 		return []string{"ROLLBACK"}
@@ -78,14 +79,14 @@ func Abandon(s dialect.Server, id ID) []string {
 	return []string{"XA END " + id.on(s), "XA ROLLBACK " + id.on(s)}
 }
 
-// IsUnknown reports whether a server has answered that it has no such branch: it has ended,
-// or, on MySQL, belongs to a connection that is alive.
+// IsUnknown reports whether a server has no such branch: it has ended, or, on MySQL, belongs to a
+// connection that is alive.
 func IsUnknown(err error) bool {
 	return err != nil && (dialect.SQLState(err) == "42704" || strings.Contains(err.Error(), "Error 1397"))
 }
 
-// List returns our prepared branches on a server, those of other databases of the server
-// among them where it tells no difference.
+// List returns our prepared branches on a server. If the server does not distinguish databases, it
+// includes those of its other databases.
 func List(ctx context.Context, db DB, s dialect.Server) (all []ID, err error) {
 	if s.Name() == "postgres" {
 		err = dialect.Each(ctx, db, func(rows *sql.Rows) error {
