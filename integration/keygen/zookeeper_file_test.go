@@ -117,7 +117,7 @@ func TestAFileThatCannotBeTrustedIsAnErrorThatSaysWhatToDo(t *testing.T) {
 	c := server.RunZooKeeper(t).Open(t, steady)
 	cfg := withFile(t)
 	w := openWorkers(t, c, cfg)
-	if _, err := zookeeper.NewWorkers(c, cfg); err == nil || !strings.Contains(err.Error(), "another process holds it") {
+	if _, err := zookeeper.NewWorkers(c, cfg); err == nil || !strings.Contains(err.Error(), "another process has locked it") {
 		t.Errorf("a file was opened twice: %v", err)
 	}
 	for _, text := range []string{"", "{}", "17", `{"worker":3}`} {

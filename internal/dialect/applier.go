@@ -9,24 +9,24 @@ import (
 	"fmt"
 )
 
-// Applier is a configured connection by which a server repeats what was written on
-// another one, whether it runs now or not.
+// Applier is a configured connection through which a server replicates the writes of another one.
+// It need not be running.
 type Applier struct {
 	Channel string // "" is the default one
-	From    string // host:port of the server that is repeated
-	// Triggers: tables' triggers run for the rows that it applies. They do only on a
+	From    string // host:port of the server that it replicates
+	// Triggers: the tables' triggers fire for the rows that it applies. That is so only on a
 	// MariaDB with slave_run_triggers_for_rbr.
 	Triggers bool
 }
 
-// ErrNotPermitted: the user may not see what was asked for. The error says which
-// right is missing.
-var ErrNotPermitted = errors.New("the user lacks the right to look")
+// ErrNotPermitted: the user may not read the requested information. The error names the missing
+// right.
+var ErrNotPermitted = errors.New("the user lacks a right")
 
-// Appliers returns the appliers that are configured on a MySQL or MariaDB server,
-// those of Group Replication included. On MySQL it needs SELECT on
-// performance_schema.replication_connection_configuration, on MariaDB SLAVE MONITOR;
-// without it the error wraps ErrNotPermitted.
+// Appliers returns the appliers that are configured on a MySQL or MariaDB server, those of Group
+// Replication included. On MySQL it needs SELECT on
+// performance_schema.replication_connection_configuration, on MariaDB SLAVE MONITOR. Without that
+// right the error wraps ErrNotPermitted.
 func Appliers(ctx context.Context, db Querier, s Server) (all []Applier, err error) {
 	grant := "SELECT ON performance_schema.replication_connection_configuration"
 	switch s.Kind {
@@ -40,7 +40,7 @@ func Appliers(ctx context.Context, db Querier, s Server) (all []Applier, err err
 	}
 	switch {
 	case err != nil && FaultOf(err) == NoRight:
-		return nil, fmt.Errorf("%w at the server's replication; GRANT %s: %w", ErrNotPermitted, grant, err)
+		return nil, fmt.Errorf("%w to read the server's replication; GRANT %s: %w", ErrNotPermitted, grant, err)
 	case err != nil:
 		return nil, fmt.Errorf("ask the server for its appliers: %w", err)
 	}
@@ -59,7 +59,7 @@ func mysqlAppliers(ctx context.Context, db Querier) (all []Applier, err error) {
 	}, "SELECT CHANNEL_NAME, HOST, PORT FROM performance_schema.replication_connection_configuration")
 }
 
-// mariadbAppliers finds the columns by their names, as versions have different ones.
+// mariadbAppliers finds the columns by their names, because their order differs between versions.
 func mariadbAppliers(ctx context.Context, db Querier) (all []Applier, err error) {
 	err = Each(ctx, db, func(rows *sql.Rows) error {
 		var a Applier
@@ -80,7 +80,7 @@ func mariadbAppliers(ctx context.Context, db Querier) (all []Applier, err error)
 	return all, err
 }
 
-// scanNamed scans the columns that bear the names, and leaves the others out.
+// scanNamed scans the columns with these names, and ignores the others.
 func scanNamed(rows *sql.Rows, into map[string]any) error {
 	columns, err := rows.Columns()
 	if err != nil {
@@ -96,7 +96,7 @@ func scanNamed(rows *sql.Rows, into map[string]any) error {
 		}
 	}
 	if found < len(into) {
-		return fmt.Errorf("the answer has columns %q, and not all that are needed", columns)
+		return fmt.Errorf("the result has the columns %q, which lack a needed one", columns)
 	}
 	return rows.Scan(values...)
 }

@@ -10,16 +10,16 @@ import (
 	"strings"
 )
 
-// Whole is a column's type and the largest id that it holds as the whole number
-// that it is. Most is 0 where the type holds none, or not all of them exactly.
+// Whole is a column's type and the largest id that it can hold as an exact integer. Most is 0 if
+// the type holds no integers, or not all of them exactly.
 type Whole struct {
-	Type string // as the server writes it; "" where there is no such column
+	Type string // in the server's form; "" if the column does not exist
 	Most int64
 }
 
-// WholeNumbers returns the type of a column of a table in the present database. A
-// server may cut a number that does not fit, without an error: MySQL and MariaDB do
-// where sql_mode has no STRICT_ALL_TABLES.
+// WholeNumbers returns the type of a column of a table in the present database. A server may
+// truncate a number that does not fit without an error: MySQL and MariaDB do unless sql_mode has
+// STRICT_ALL_TABLES.
 func WholeNumbers(ctx context.Context, db Querier, d Dialect, table, column string) (w Whole, err error) {
 	query, holds := mysqlColumn, mysqlMost
 	switch d.Name() {
@@ -44,7 +44,7 @@ const (
 	sqliteColumn = `SELECT type FROM pragma_table_info(?) WHERE name = ? COLLATE NOCASE`
 )
 
-// integerBits are the widths of integer types by their names.
+// integerBits maps the names of integer types to their widths.
 var integerBits = map[string]int{
 	"tinyint": 8, "smallint": 16, "mediumint": 24, "int": 32, "integer": 32, "bigint": 64,
 }
@@ -71,8 +71,8 @@ func postgresMost(kind string) int64 {
 	return 0
 }
 
-// sqliteMost goes by the affinity that a declared type has: a column of texts or of
-// floating-point numbers changes what is stored in it.
+// sqliteMost uses the affinity of the declared type: a column of texts or of floating-point numbers
+// converts integers.
 func sqliteMost(kind string) int64 {
 	if strings.Contains(kind, "int") {
 		return math.MaxInt64
@@ -85,15 +85,15 @@ func sqliteMost(kind string) int64 {
 	return math.MaxInt64
 }
 
-// Engine is what a table's storage engine does that a counter cannot live with.
+// Engine describes the properties of a table's storage engine that make it unfit for a counter.
 type Engine struct {
-	Name string // "" where there is no such table, or the database has no engines
+	Name string // "" if the table does not exist, or the database has no engines
 
-	Forgets bool // it has no transactions: a crash of the server may take back what was acknowledged
-	Remote  bool // the rows are on another server, which keeps the answers of statements, its clock and its identity to itself
+	Forgets bool // it has no transactions: a crash of the server may lose acknowledged writes
+	Remote  bool // the rows are on another server, whose clock, identity and statement results are not visible
 }
 
-// elsewhere are the engines whose tables are those of other servers.
+// elsewhere lists the engines whose tables are on other servers.
 const elsewhere = `'SPIDER', 'FEDERATED', 'CONNECT'`
 
 // EngineOf returns the storage engine of a table of the present database. Only MySQL and

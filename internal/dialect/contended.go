@@ -4,15 +4,13 @@ package dialect
 
 import "strings"
 
-// contended holds what servers say when a transaction was rolled back because
-// another was in the way, for drivers that show the code and those that show the
-// text only: SQLite's SQLITE_BUSY and SQLITE_LOCKED, MySQL's deadlock (Galera says it
-// too when another member wrote first), Group Replication's word for the same, what a
-// COMMIT says then (1180, with the storage engine's 149), the refusal of a member of
-// Galera that is not in touch with the majority (1047),
-// PostgreSQL's deadlock and serialization failure. Timeouts of waits for a lock
-// (MySQL's 1205, PostgreSQL's 55P03) are not among them: whoever met one has
-// waited long enough.
+// contended lists the error texts with which servers report that a transaction was rolled back
+// because of another one. Some drivers show the code, others only the text. The list has SQLite's
+// SQLITE_BUSY and SQLITE_LOCKED; MySQL's deadlock, which Galera also reports when another member
+// wrote first; Group Replication's error for the same, and its error at COMMIT (1180, with the
+// storage engine's 149); the refusal of a Galera member that has lost the majority (1047); and
+// PostgreSQL's deadlock and serialization failure. Timeouts of lock waits (MySQL's 1205,
+// PostgreSQL's 55P03) are not in it, because the caller has already waited long enough.
 var contended = []string{
 	"database is locked", "database table is locked",
 	"Error 1213", "Error 3101", "Got error 149 ", notReady,
@@ -20,15 +18,15 @@ var contended = []string{
 	"SQLSTATE 40001", "could not serialize access",
 }
 
-// notReady is what a member of Galera answers to every statement until it belongs to the
-// majority of its cluster again, as at a moment in which another member has died. Other
-// uses of 1047 are of a command that the server does not know.
+// notReady is the error of a Galera member until it belongs to the majority of its cluster again,
+// for example at the moment when another member has died. Other errors with the code 1047 report a
+// command that the server does not know.
 const notReady = "WSREP has not yet prepared node"
 
-// Contended reports whether err says that another transaction, or a change of the
-// cluster's members, was in the way:
-// nothing was done, and the same transaction may be tried again. It goes by
-// the text, as instrumented drivers hide the error's type.
+// Contended reports whether err says that the transaction was rolled back because of another
+// transaction or because of a change of the cluster's members. Nothing was done, and the same
+// transaction may be retried. It checks the text, because instrumented drivers hide the error's
+// type.
 func Contended(err error) bool {
 	if err == nil {
 		return false
@@ -41,7 +39,7 @@ func Contended(err error) bool {
 	return false
 }
 
-// InTheWay says what was, of an error that is [Contended].
+// InTheWay says what was the cause of a [Contended] error.
 func InTheWay(err error) string {
 	if strings.Contains(err.Error(), notReady) {
 		return "this member has been out of touch with the majority of its Galera cluster"

@@ -8,12 +8,12 @@ import (
 	"strings"
 )
 
-// MaxEqual is how many texts one statement compares.
+// MaxEqual is the largest number of texts that one statement compares.
 const MaxEqual = 10_000
 
-// EqualTexts asks the server which texts a column takes for equal. Of each group of
-// equal ones it returns the places of the first and of the last, in no order. The
-// texts are at most MaxEqual.
+// EqualTexts asks the server which of the texts a column treats as equal. For each group of equal
+// texts it returns the indexes of the first and of the last one, in no particular order. It accepts
+// at most MaxEqual texts.
 func EqualTexts(ctx context.Context, db Querier, d Dialect, table, column string, c Column, texts []string) (pairs [][2]int, err error) {
 	if len(texts) == 0 || c.Collation == "" {
 		return nil, nil
@@ -37,10 +37,9 @@ func EqualTexts(ctx context.Context, db Querier, d Dialect, table, column string
 	return pairs, rows.Err()
 }
 
-// listed selects the places of arguments, n, and the arguments as the column holds
-// them, v. In MySQL's family a collation is told by its name, which begins with that of
-// its character set. Elsewhere texts behind a SELECT of the column are compared by its
-// collation.
+// listed selects the indexes of arguments, n, and the arguments as values of the column, v. On
+// MySQL and MariaDB the query names the collation, whose name begins with that of its character
+// set. On other databases a UNION with a SELECT of the column gives the texts its collation.
 func (c Column) listed(d Dialect, table, column string, texts int) string {
 	row, between, first := "(%d, %s)", ", ", "SELECT 0 AS n, "+d.Quote(column)+" AS v FROM "+d.Quote(table)+" WHERE 1 = 0 UNION ALL VALUES "
 	switch d.Name() {

@@ -7,8 +7,8 @@ import (
 	"fmt"
 )
 
-// EstimateBytes returns about how many bytes a table and its indexes take, as the database's
-// statistics say; -1 on SQLite, which does not say.
+// EstimateBytes returns the approximate size in bytes of a table and its indexes, from the
+// database's statistics; -1 on SQLite, which has none.
 func EstimateBytes(ctx context.Context, db Querier, d Dialect, table string) (bytes int64, err error) {
 	query := map[string]string{
 		"mysql":    "SELECT COALESCE(MAX(DATA_LENGTH + INDEX_LENGTH), -1) FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ?",
@@ -21,8 +21,8 @@ func EstimateBytes(ctx context.Context, db Querier, d Dialect, table string) (by
 	return bytes, err
 }
 
-// EstimateRows returns about how many rows a table has, as the database's statistics say,
-// which may be old. SQLite has none: it counts.
+// EstimateRows returns the approximate number of rows of a table, from the database's statistics,
+// which may be old. SQLite has none, so there it counts.
 func EstimateRows(ctx context.Context, db Querier, d Dialect, table string) (rows int64, err error) {
 	query := map[string]string{
 		"mysql":    "SELECT COALESCE(MAX(TABLE_ROWS), -1) FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ?",
@@ -37,7 +37,7 @@ func EstimateRows(ctx context.Context, db Querier, d Dialect, table string) (row
 	case err != nil:
 		return 0, err
 	case rows < 0:
-		return 0, fmt.Errorf("there is no table %s, or no statistics of it yet", table)
+		return 0, fmt.Errorf("the table %s does not exist, or has no statistics yet", table)
 	}
 	return rows, nil
 }

@@ -7,36 +7,35 @@ import (
 	"strings"
 )
 
-// Fault is what keeps a database from doing what it was told until somebody
-// changes something: the same statement fails again.
+// Fault is a lasting cause of an error: the same statement fails again until a user changes
+// something.
 type Fault int
 
-// The faults that are told apart; what is none of them may be gone later, as an
-// outage is.
+// The known faults. Any other error may be temporary, like an outage.
 const (
 	NoFault    Fault = iota
 	NoTable          // the table does not exist, or the schema it should be in
 	NoColumn         // the table lacks a column
 	NoRight          // the user lacks a right
 	ReadOnly         // the file may not be written
-	NoLogin          // the server refuses user or password
-	NoDatabase       // the database does not exist, or is no database, or none is selected
-	OutOfRange       // a number does not fit its column
-	Unprepared       // a prepared statement is not on the connection, or another one is
+	NoLogin          // the server refuses the user or the password
+	NoDatabase       // the database does not exist, is not a database, or none is selected
+	OutOfRange       // a number does not fit the column
+	Unprepared       // a prepared statement is missing on the connection, or is another one
 )
 
-// Advised adds to an error of an Unprepared what to do, and returns others as they are.
-// It may help to ask again, as a pool can have lost its connections.
+// Advised adds to an Unprepared error what to do, and returns other errors unchanged. A retry may
+// succeed, because a pool may have lost its connections.
 func Advised(err error) error {
 	if FaultOf(err) != Unprepared {
 		return err
 	}
-	return fmt.Errorf("%w; a pooler between here and the server, PgBouncer in transaction mode say, does not keep prepared statements: open the database with default_query_exec_mode=exec (pgx), or let PgBouncer 1.21 or newer keep them (max_prepared_statements)", err)
+	return fmt.Errorf("%w; a pooler in front of the server, for example PgBouncer in transaction mode, does not keep prepared statements: open the database with default_query_exec_mode=exec (pgx), or let PgBouncer 1.21 or newer keep them (max_prepared_statements)", err)
 }
 
-// FaultOf returns what is wrong, by what servers and drivers say. It goes by
-// codes in the text, as instrumented drivers hide the error's type, and so need
-// not be told which database it was.
+// FaultOf returns the fault that an error of a server or driver reports. It checks codes in the
+// text, because instrumented drivers hide the error's type. So it needs not know the kind of
+// database.
 func FaultOf(err error) Fault {
 	if err == nil {
 		return NoFault
@@ -59,8 +58,8 @@ func wordAfter(text, mark string) string {
 	return rest[:end]
 }
 
-// IsDuplicate reports whether MySQL, MariaDB or PostgreSQL says that a unique key has the
-// value already.
+// IsDuplicate reports whether MySQL, MariaDB or PostgreSQL reports a duplicate value of a unique
+// key.
 func IsDuplicate(err error) bool {
 	return err != nil && (SQLState(err) == "23505" || strings.Contains(err.Error(), "Error 1062"))
 }

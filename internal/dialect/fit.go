@@ -10,10 +10,10 @@ import (
 	"unicode/utf8"
 )
 
-// Cuts reports whether the column makes something else of a value, without an error, as the
-// value does not fit. A server does so where ignoring is said in the statement, as INSERT
-// IGNORE does, or where its sql_mode is not strict; and always of spaces at the end of a text
-// that are too many. It is false for types of which that is not known.
+// Cuts reports whether the column stores another value without an error because the value does not
+// fit. A server does that if the statement ignores errors (ignoring), as INSERT IGNORE does, or if
+// its sql_mode is not strict; and always for surplus spaces at the end of a text. Cuts returns
+// false for types whose limits are unknown.
 func (c Column) Cuts(value any, ignoring bool) bool {
 	text, isText := value.(string)
 	if b, ok := value.([]byte); ok {
@@ -46,13 +46,13 @@ func typeOf(text string) (name string, length int) {
 	name, rest, _ := strings.Cut(text, "(")
 	digits, _, _ := strings.Cut(rest, ")")
 	digits, _, _ = strings.Cut(digits, ",")
-	length, _ = strconv.Atoi(digits) // none is 0
+	length, _ = strconv.Atoi(digits) // 0 without digits
 	name, _, _ = strings.Cut(name, " unsigned")
 	return name, length
 }
 
-// fits reports whether a text is no longer than a column of MySQL's family may be, or a
-// "character varying" of PostgreSQL.
+// fits reports whether a text fits into a column of MySQL or MariaDB, or into a "character varying"
+// of PostgreSQL.
 func fits(name string, length int, text string) bool {
 	switch name {
 	case "varchar", "char", "character varying":
@@ -65,8 +65,7 @@ func fits(name string, length int, text string) bool {
 	return true
 }
 
-// bounds returns the least and the greatest number of the column, nil where they are not
-// known.
+// bounds returns the least and the greatest number of the column, nil if they are unknown.
 func (c Column) bounds(name string, length int) (least, most *big.Int) {
 	bits := map[string]uint{"tinyint": 8, "smallint": 16, "mediumint": 24, "int": 32, "bigint": 64}[name]
 	unsigned := strings.Contains(c.Type, " unsigned")

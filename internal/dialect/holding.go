@@ -10,55 +10,55 @@ import (
 	"time"
 )
 
-// Holding is what a column holds, and so what becomes of a value that is stored in it
-// or compared with it.
+// Holding is the type of a column's values, which decides how a value is converted that is stored
+// in it or compared with it.
 type Holding string
 
-// What columns hold.
+// The types of values.
 const (
 	HoldsIntegers Holding = "integers"
 	HoldsDecimals Holding = "decimals"
-	HoldsNumbers  Holding = "numbers" // SQLite's NUMERIC: what looks like a number becomes one
+	HoldsNumbers  Holding = "numbers" // SQLite's NUMERIC: a text that looks like a number becomes one
 	HoldsFloats   Holding = "floats"
 	HoldsBits     Holding = "bits"
 	HoldsYears    Holding = "years" // two digits become four
 	HoldsTexts    Holding = "texts"
 	HoldsBytes    Holding = "bytes"
 	HoldsPadded   Holding = "bytes of a fixed length" // BINARY: zero bytes fill it
-	HoldsMembers  Holding = "members of an ENUM"      // a number is the place of a member
-	HoldsSets     Holding = "members of a SET"        // which are brought into an order
-	HoldsClocks   Holding = "times"                   // as a clock shows them
+	HoldsMembers  Holding = "members of an ENUM"      // a number is the position of a member
+	HoldsSets     Holding = "members of a SET"        // the database sorts them
+	HoldsClocks   Holding = "times"                   // clock times without a zone
 	HoldsInstants Holding = "instants"                // PostgreSQL's timestamptz
-	HoldsForms    Holding = "values of a form of its own"
+	HoldsForms    Holding = "values in a normalized form"
 	HoldsAnything Holding = "values of any type" // SQLite's columns without a type
 )
 
-// Column is what a database says of a column, and what the connection adds to that.
+// Column describes a column, as the database and the connection convert its values.
 type Column struct {
 	Type  string // in lower case, "varchar(20)"
 	Holds Holding
 
-	// Scale is the number of digits behind the point of a decimal.
+	// Scale is the number of digits after the point of a decimal.
 	Scale int
-	// Precision is the unit to which times arrive and are kept, 24 hours for a DATE.
+	// Precision is the unit to which times are sent and stored, 24 hours for a DATE.
 	Precision time.Duration
-	// Session: a time is converted to UTC and back by the time zone of the session.
+	// Session: a time is converted to UTC and back with the time zone of the session.
 	Session bool
-	// Zoneless: drivers write what a clock shows in the time zone of each value.
+	// Zoneless: drivers write the clock time in the zone of each value.
 	Zoneless bool
-	// Parsed: times come back from the driver as time.Time.
+	// Parsed: the driver returns times as time.Time.
 	Parsed bool
-	// Collation is one that takes texts of different bytes for equal, "" for one that
-	// compares bytes. Of SQLite it is "NOCASE", "RTRIM", or "not BINARY" for any other.
+	// Collation is set if it treats texts with different bytes as equal, and "" if it compares
+	// bytes. For SQLite it is "NOCASE", "RTRIM", or "not BINARY" for any other.
 	Collation string
-	// Loose: a text is compared with a number as a float, so that 5 is '5' and '5abc'.
+	// Loose: a text is compared with a number as a float, so that 5 equals '5' and '5abc'.
 	Loose bool
-	// Lax: what does not fit is cut without an error.
+	// Lax: a value that does not fit is truncated without an error.
 	Lax bool
 }
 
-// ReadColumn returns what is to be known of a column that holds a key; found is false
-// when there is no column, or no table, of this name.
+// ReadColumn describes a column that holds a key; found is false if the column or the table does
+// not exist.
 func ReadColumn(ctx context.Context, db Querier, d Dialect, table, column string) (c Column, found bool, err error) {
 	switch d.Name() {
 	case "mysql":
@@ -74,10 +74,10 @@ func ReadColumn(ctx context.Context, db Querier, d Dialect, table, column string
 	return c, err == nil, err
 }
 
-// finest is a time that shows how exact a driver writes times.
+// finest is a time that shows the precision with which a driver writes times.
 var finest = time.Date(2026, 1, 2, 3, 4, 5, 123456789, time.UTC)
 
-// unitOf returns the unit of a text, or number, that a driver has made of finest.
+// unitOf returns the unit of the text, or the number, that a driver has written for finest.
 func unitOf(text string) time.Duration {
 	if strings.Trim(text, "0123456789") == "" { // since 1970, in some unit
 		return power(len("1767323045123456789") - len(text))

@@ -30,7 +30,7 @@ func readMySQLColumn(ctx context.Context, db Querier, table, column string) (Col
 	return c, c.readMySQLTimes(ctx, db, typ, int(digits.Int64))
 }
 
-// readMySQLTimes asks what the driver makes of times, too.
+// readMySQLTimes also reads how the driver converts times.
 func (c *Column) readMySQLTimes(ctx context.Context, db Querier, typ string, digits int) error {
 	var written string
 	var read any
@@ -44,7 +44,7 @@ func (c *Column) readMySQLTimes(ctx context.Context, db Querier, typ string, dig
 	return err
 }
 
-// mysqlHolds goes by DATA_TYPE.
+// mysqlHolds returns the Holding of a DATA_TYPE.
 func mysqlHolds(typ string) Holding {
 	switch typ {
 	case "tinyint", "smallint", "mediumint", "int", "bigint":
@@ -73,17 +73,17 @@ func mysqlHolds(typ string) Holding {
 	return HoldsForms // time, json, uuid, inet6, geometry, vector, …
 }
 
-// Clock is what becomes of a time on its way into a server of MySQL's family.
+// Clock is the conversion of a time that is sent to MySQL or MariaDB.
 type Clock struct {
-	Sent time.Duration // ahead of UTC, as the driver writes it
-	Kept time.Duration // ahead of UTC, as the session takes the text that the driver wrote
-	Lost bool          // it is outside of what TIMESTAMP can hold
+	Sent time.Duration // offset from UTC of the text that the driver writes
+	Kept time.Duration // offset from UTC with which the session reads this text
+	Lost bool          // the time is outside of the range of TIMESTAMP
 }
 
-// clocks is how many times one statement asks for.
+// clocks is the number of times in one statement.
 const clocks = 50
 
-// Clocks returns what becomes of these times, which are whole seconds.
+// Clocks returns the conversions of these times, which must be whole seconds.
 func Clocks(ctx context.Context, db Querier, at []time.Time) ([]Clock, error) {
 	var all []Clock
 	for len(at) > 0 {
@@ -111,7 +111,7 @@ func readClocks(ctx context.Context, db Querier, at []time.Time) ([]Clock, error
 	all := make([]Clock, len(at))
 	for i := range all {
 		shown, err := time.Parse(time.DateTime, texts[i])
-		if err != nil { // of a driver that writes something else
+		if err != nil { // the driver writes another form
 			return nil, err
 		}
 		all[i] = Clock{shown.Sub(at[i]), shown.Sub(time.Unix(int64(seconds[i].Float64), 0)), seconds[i].Float64 <= 0}

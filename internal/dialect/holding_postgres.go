@@ -20,11 +20,11 @@ func readPostgresColumn(ctx context.Context, db Querier, table, column string) (
 	c.Holds, c.Parsed, c.Zoneless = postgresHolds(typ), true, typ == "date" || typ == "timestamp"
 	switch typ {
 	case "bpchar":
-		c.Collation = "char(n), which fills up with spaces"
+		c.Collation = "char(n), which pads with spaces"
 	case "citext":
 		c.Collation = "citext"
 	case "numeric":
-		c.Scale = 1 // of one without a scale
+		c.Scale = 1 // for a numeric without a scale
 		if modifier >= 4 {
 			c.Scale = (modifier - 4) & 0x7ff
 		}
@@ -39,7 +39,7 @@ func readPostgresColumn(ctx context.Context, db Querier, table, column string) (
 	return c, err
 }
 
-// postgresHolds goes by typname.
+// postgresHolds returns the Holding of a typname.
 func postgresHolds(typ string) Holding {
 	switch typ {
 	case "int2", "int4", "int8":

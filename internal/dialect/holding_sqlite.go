@@ -27,9 +27,9 @@ func readSQLiteColumn(ctx context.Context, db Querier, d Dialect, table, column 
 	return c, err
 }
 
-// sqliteCollation tries the collation of a column out, as SQLite does not tell it: values
-// beside a column that gives no rows are compared by the column's. It has a name if the
-// table was made with SQLite's own collations alone.
+// sqliteCollation finds the collation of a column by a test, because SQLite does not report it:
+// values in a UNION with a column without rows are compared with the column's collation. The
+// collation has a name if the table uses only SQLite's own collations.
 func sqliteCollation(ctx context.Context, db Querier, d Dialect, table, column string) (string, error) {
 	var equal int
 	var made sql.NullString
@@ -55,8 +55,8 @@ func sqliteCollation(ctx context.Context, db Querier, d Dialect, table, column s
 
 var collate = regexp.MustCompile(`(?i)\bCOLLATE\b\s*[\["'` + "`" + `]?(\w*)`)
 
-// sqliteHolds goes by the affinity of a declared type, and by the names under which
-// drivers know times.
+// sqliteHolds uses the affinity of a declared type, and the names under which drivers recognise
+// times.
 func sqliteHolds(typ string) Holding {
 	has := func(parts ...string) bool {
 		for _, part := range parts {

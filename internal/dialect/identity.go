@@ -10,12 +10,11 @@ import (
 	"strings"
 )
 
-// Identify is Detect, and also asks MySQL and MariaDB whether the server commits
-// together with others, and whether a proxy says that it stands in between. It
-// needs no right.
+// Identify calls Detect, and also asks MySQL and MariaDB whether the server is a member of a
+// cluster, and whether a proxy in front of it identifies itself. It needs no right.
 //
-// A server counts as a member of Group Replication when it has the name of a group,
-// and of Galera when wsrep_on is set.
+// A server counts as a member of Group Replication if it has a group name, and of Galera if
+// wsrep_on is set.
 func Identify(ctx context.Context, db Querier) (Server, error) {
 	s, err := Detect(ctx, db)
 	if err != nil || s.Name() != (MySQL{}).Name() {
@@ -32,8 +31,8 @@ func Identify(ctx context.Context, db Querier) (Server, error) {
 		s.Cluster = GroupReplication
 		s.SeveralPrimaries = v["group_replication_single_primary_mode"] == "OFF"
 	}
-	// ProxySQL answers this question itself when it has just these letters, in which
-	// MySQL's own client asks it.
+	// ProxySQL answers this query itself if it has exactly this text, with which MySQL's own client
+	// sends it.
 	var comment string
 	if err := db.QueryRowContext(ctx, "select @@version_comment limit 1").Scan(&comment); err != nil {
 		return Server{}, fmt.Errorf("ask the server for its version_comment: %w", err)
@@ -44,8 +43,8 @@ func Identify(ctx context.Context, db Querier) (Server, error) {
 	return s, nil
 }
 
-// variables reads global settings of MySQL or MariaDB; one that the server does not
-// have is not in the answer.
+// variables reads global settings of MySQL or MariaDB. The result lacks settings that the server
+// does not have.
 func variables(ctx context.Context, db Querier, names ...string) (map[string]string, error) {
 	values := map[string]string{}
 	err := Each(ctx, db, func(rows *sql.Rows) error {
@@ -62,11 +61,10 @@ func variables(ctx context.Context, db Querier, names ...string) (map[string]str
 
 // The identity of one server, as an SQL expression.
 //
-// MySQL is known by its uuid. MariaDB has none, and its server_uid is made of
-// network address and port, which servers in containers share; but among servers
-// that replicate, server_id differs. All copies of a PostgreSQL database have
-// the same system identifier, and each promotion begins a new timeline. An
-// SQLite file does not fail over.
+// MySQL has a uuid. MariaDB has none, and its server_uid consists of the network address and the
+// port, which servers in containers may share; but servers that replicate have different values of
+// server_id. All copies of a PostgreSQL database have the same system identifier, and each
+// promotion begins a new timeline. An SQLite file has no fail-over.
 const (
 	mysqlNode    = `@@server_uuid`
 	mariadbNode  = `CONCAT_WS(':', @@server_id, @@port, @@hostname)`
@@ -74,9 +72,8 @@ const (
 	sqliteNode   = `'sqlite'`
 )
 
-// NodeExpr returns an SQL expression that is another text on each server, copies of
-// one included, and stays the same when a server starts again. On a PostgreSQL
-// standby it fails.
+// NodeExpr returns an SQL expression whose value differs between servers, copies of one included,
+// and does not change when a server restarts. On a PostgreSQL standby it fails.
 func (s Server) NodeExpr() string {
 	switch s.Kind {
 	case KindPostgreSQL:
@@ -90,9 +87,8 @@ func (s Server) NodeExpr() string {
 	}
 }
 
-// The identity of a cluster is that of its state: Galera's since it was first
-// bootstrapped, the name of a replication group. It is nothing while a member of
-// Galera is alone.
+// The identity of a cluster is the identity of its state: Galera's since it was first bootstrapped,
+// or the name of a replication group. It is empty while a Galera member is alone.
 const (
 	galeraState  = `(SELECT VARIABLE_VALUE FROM %s.GLOBAL_STATUS WHERE VARIABLE_NAME = 'wsrep_cluster_state_uuid' AND VARIABLE_VALUE NOT IN ('', '00000000-0000-0000-0000-000000000000'))`
 	groupName    = `NULLIF(@@group_replication_group_name, '')`
@@ -101,11 +97,10 @@ const (
 	clusterFirst = `COALESCE(%s, %s)`
 )
 
-// IdentityExpr returns an SQL expression for the identity of that which must not
-// forget what it has acknowledged: the cluster of a server that Identify has found
-// in one, otherwise the server. When it changes, what was acknowledged before may
-// be lost. It can be read without any right. A cluster that was bootstrapped anew
-// from a member that had fallen behind keeps its identity.
+// IdentityExpr returns an SQL expression for the identity of the unit that stores acknowledged
+// writes: the cluster of a server that Identify has found in one, otherwise the server. When it
+// changes, acknowledged writes may be lost. Reading it needs no right. A cluster that was
+// bootstrapped again from a member that had fallen behind keeps its identity.
 func (s Server) IdentityExpr() string {
 	switch {
 	case s.Cluster == GroupReplication:
@@ -118,10 +113,10 @@ func (s Server) IdentityExpr() string {
 	return s.NodeExpr()
 }
 
-// Mode is what of a session's sql_mode changes the meaning of a statement's text, or
-// whether wrong values are refused.
+// Mode is the part of a session's sql_mode on which the meaning of a statement's text, or the
+// refusal of wrong values, depends.
 type Mode struct {
-	NoBackslashEscapes bool // '\' in a text is a character like others
+	NoBackslashEscapes bool // '\' in a text is an ordinary character
 	ANSIQuotes         bool // "x" is a name, not a text
 	PipesAsConcat      bool // a || b joins texts
 	Strict             bool // values that do not fit are errors

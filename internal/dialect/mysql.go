@@ -15,7 +15,7 @@ var _ Dialect = MySQL{}
 // Name returns "mysql".
 func (MySQL) Name() string { return "mysql" }
 
-// Quote quotes with backticks, which no sql_mode turns off.
+// Quote quotes with backticks, which every sql_mode accepts.
 func (MySQL) Quote(ident string) string {
 	return "`" + strings.ReplaceAll(ident, "`", "``") + "`"
 }
@@ -23,7 +23,7 @@ func (MySQL) Quote(ident string) string {
 // Placeholder returns "?".
 func (MySQL) Placeholder(int) string { return "?" }
 
-// mysqlFaults are by MySQL's and MariaDB's numbers.
+// mysqlFaults maps MySQL's and MariaDB's error numbers.
 var mysqlFaults = map[string]Fault{
 	"1146": NoTable, "1054": NoColumn,
 	"1044": NoRight, "1142": NoRight, "1143": NoRight, "1227": NoRight,
@@ -32,15 +32,15 @@ var mysqlFaults = map[string]Fault{
 	"167": OutOfRange, "1264": OutOfRange, "1690": OutOfRange,
 }
 
-// UnknownVariable reports whether err says that the server does not have a system
-// variable, as one without a plugin does.
+// UnknownVariable reports whether err says that the server does not have a system variable, for
+// example because a plugin is missing.
 func UnknownVariable(err error) bool {
 	return err != nil && wordAfter(err.Error(), "Error ") == "1193"
 }
 
-// NumberTaken returns the number that a row was to get by AUTO_INCREMENT and that another row
-// has, of an error that says so. Members of a cluster that count alike give it both; so does
-// a server at the end of the column.
+// NumberTaken returns the number that AUTO_INCREMENT gave to a row although another row has it, if
+// err says so. That happens when members of a cluster number in the same way, and on a server at
+// the end of the column's range.
 func NumberTaken(err error) (number int64, taken bool) {
 	if err == nil || wordAfter(err.Error(), "Error ") != "1062" {
 		return 0, false
@@ -49,9 +49,9 @@ func NumberTaken(err error) (number int64, taken bool) {
 	return number, failed == nil
 }
 
-// AnswersWithheld reports whether err is the refusal of LAST_INSERT_ID(expr) by a MySQL
-// Router that shares connections: the session that would keep the number may be another
-// client's by the next statement. Where it is in a transaction that has locked a row, it is not.
+// AnswersWithheld reports whether err is the refusal of LAST_INSERT_ID(expr) by a MySQL Router that
+// shares connections: by the next statement, another client may have the session that would keep
+// the number. The Router does not refuse it in a transaction that has locked a row.
 func AnswersWithheld(err error) bool {
 	return err != nil && wordAfter(err.Error(), "Error ") == "3566"
 }

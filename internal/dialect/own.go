@@ -13,21 +13,21 @@ const (
 		WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ?`
 	postgresOwn = `SELECT column_name, COALESCE(column_default, ''), CASE WHEN is_identity = 'YES' OR column_default LIKE 'nextval(%' THEN 'auto_increment' ELSE '' END
 		FROM information_schema.columns WHERE table_schema = current_schema() AND table_name = $1`
-	// An INTEGER PRIMARY KEY of one column is the number of the row.
+	// An INTEGER PRIMARY KEY of one column is the row's number.
 	sqliteOwn = `SELECT name, COALESCE(dflt_value, ''), CASE WHEN pk = 1 AND upper(type) = 'INTEGER'
 		AND (SELECT COUNT(*) FROM pragma_table_info(?1) WHERE pk > 0) = 1 THEN 'auto_increment' ELSE '' END FROM pragma_table_info(?1)`
 )
 
-// Own is what a database makes by itself of a column, and may make otherwise than
-// another database that has the same rows.
+// Own says which values of a column the database computes itself. Another database with the same
+// rows may compute other values.
 type Own struct {
-	Numbered bool // a number where none is given
-	Varies   bool // a default that is computed: the time, a UUID
+	Numbered bool // a number, if there is no value
+	Varies   bool // a computed default: the time, a UUID
 	Touched  bool // ON UPDATE CURRENT_TIMESTAMP
 }
 
-// OwnValues returns the columns of a table of the present database for which the
-// database makes values, by their names in lower case.
+// OwnValues returns the columns of a table of the present database whose values the database
+// computes, by their names in lower case.
 func OwnValues(ctx context.Context, db Lister, d Dialect, table string) (map[string]Own, error) {
 	query := mysqlOwn
 	switch d.Name() {

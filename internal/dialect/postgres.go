@@ -16,8 +16,8 @@ var _ Dialect = Postgres{}
 // Name returns "postgres".
 func (Postgres) Name() string { return "postgres" }
 
-// Quote quotes with double quotes. A quoted name keeps its capitals, which
-// PostgreSQL folds to small letters otherwise.
+// Quote quotes with double quotes. A quoted name keeps its capitals, which PostgreSQL otherwise
+// converts to lower case.
 func (Postgres) Quote(ident string) string {
 	return `"` + strings.ReplaceAll(ident, `"`, `""`) + `"`
 }
@@ -25,7 +25,7 @@ func (Postgres) Quote(ident string) string {
 // Placeholder returns "$1" for the first argument.
 func (Postgres) Placeholder(n int) string { return "$" + strconv.Itoa(n) }
 
-// postgresFaults are by SQLSTATE.
+// postgresFaults maps SQLSTATEs.
 var postgresFaults = map[string]Fault{
 	"42P01": NoTable, "3F000": NoTable, "42703": NoColumn,
 	"42501": NoRight,
@@ -44,7 +44,7 @@ func SQLState(err error) string {
 	return ""
 }
 
-// postgresFault asks drivers that tell the SQLSTATE by a method only.
+// postgresFault also recognises drivers that report the SQLSTATE only by a method.
 func postgresFault(err error) Fault {
 	if state := SQLState(err); state != "" {
 		return postgresFaults[state]

@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// ServerReadOnly reports whether err says that the server takes no changes: it is a
-// replica or a standby, or somebody has set it read-only. It may be promoted, and in
-// the middle of a fail-over the old primary is so, too: whether another try helps is
-// for the caller to say. It is no Fault for that reason.
+// ServerReadOnly reports whether err says that the server accepts no changes: it is a replica or a
+// standby, or an operator has made it read-only. It may be promoted later, and during a fail-over
+// the old primary is read-only, too. So only the caller knows whether a retry helps, and it is not
+// a Fault.
 func ServerReadOnly(err error) bool {
 	if err == nil {
 		return false
@@ -21,7 +21,7 @@ func ServerReadOnly(err error) bool {
 	}
 	text := err.Error()
 	switch wordAfter(text, "Error ") {
-	case "1290": // of other options, too
+	case "1290": // 1290 is also the error of other options
 		return strings.Contains(text, "read-only") || strings.Contains(text, "read_only")
 	case "1792", "1836":
 		return true

@@ -11,13 +11,13 @@ import (
 	"strings"
 )
 
-// Kind is which product a server is. Its text is the product's own name.
+// Kind is the product of a server. Its text is the product's own name.
 type Kind string
 
-// The kinds. TiDB and Vitess speak MySQL's protocol and most of its SQL, and are
-// told apart because they have no triggers or no locks on tables.
+// The kinds. TiDB and Vitess use MySQL's protocol and most of its SQL, but have no triggers or no
+// table locks.
 const (
-	KindMySQL      Kind = "MySQL" // Percona Server and the clouds' MySQL, too
+	KindMySQL      Kind = "MySQL" // includes Percona Server and the clouds' MySQL
 	KindMariaDB    Kind = "MariaDB"
 	KindTiDB       Kind = "TiDB"
 	KindVitess     Kind = "Vitess" // vtgate
@@ -25,8 +25,8 @@ const (
 	KindSQLite     Kind = "SQLite"
 )
 
-// Cluster is by which means a server commits together with others. What such a
-// cluster has acknowledged, all its members have, or will have before they answer.
+// Cluster is the kind of a cluster of servers. All its members have every write that it has
+// acknowledged, or will have it before they answer.
 type Cluster string
 
 // The clusters.
@@ -36,25 +36,23 @@ const (
 	GroupReplication Cluster = "Group Replication"
 )
 
-// Server is a database as found by Detect or Identify. Two that were found alike
-// are equal.
+// Server is a database that Detect or Identify has found. Servers with equal properties are equal.
 type Server struct {
 	Dialect
 	Kind    Kind
-	Version string // as the server says it, "10.11.6-MariaDB" say
+	Version string // in the server's form, for example "10.11.6-MariaDB"
 
-	// What only Identify asks.
+	// Only Identify sets the following fields.
 
 	Cluster          Cluster
-	SeveralPrimaries bool   // all members of the replication group take writes
-	Proxy            string // the proxy between here and the server, where it says so: "ProxySQL"
+	SeveralPrimaries bool   // all members of the replication group accept writes
+	Proxy            string // the proxy in front of the server, if it identifies itself: "ProxySQL"
 }
 
-// ErrUnknown: the database is none of the supported ones.
+// ErrUnknown: the database is not supported.
 var ErrUnknown = errors.New("unknown database; supported are MySQL, MariaDB, PostgreSQL and SQLite")
 
-// Querier is the part of *sql.DB, *sql.Conn and *sql.Tx that asks a server what it
-// is.
+// Querier is the part of *sql.DB, *sql.Conn and *sql.Tx that queries a server's properties.
 type Querier interface {
 	Lister
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
@@ -71,7 +69,7 @@ func Each(ctx context.Context, on Lister, scan func(*sql.Rows) error, query stri
 	if err != nil {
 		return err
 	}
-	defer func() { _ = rows.Close() }() // after an error, which tells all
+	defer func() { _ = rows.Close() }() // closed after the error is known
 	for rows.Next() {
 		if err := scan(rows); err != nil {
 			return err
@@ -80,23 +78,23 @@ func Each(ctx context.Context, on Lister, scan func(*sql.Rows) error, query stri
 	return errors.Join(rows.Err(), rows.Close())
 }
 
-// askVersion has a name for its column because ProxySQL 3.0.4 and newer answers the
-// bare question with a version of its own.
+// askVersion names its column because ProxySQL 3.0.4 and newer answers the query without a name
+// with its own version.
 const askVersion = "SELECT VERSION() AS version"
 
-// Detect asks the database what it is, with at most two queries. The driver's
-// type is no guide, as instrumented drivers wrap it.
+// Detect finds the product of the database with at most two queries. It does not use the driver's
+// type, because instrumented drivers wrap it.
 func Detect(ctx context.Context, db Querier) (Server, error) {
 	var v string
 	first := db.QueryRowContext(ctx, askVersion).Scan(&v)
 	if first == nil {
 		return byVersion(v)
 	}
-	if FaultOf(first) == Unprepared { // which only PostgreSQL says
+	if FaultOf(first) == Unprepared { // only PostgreSQL returns this error
 		return Server{}, fmt.Errorf("detect the database: %w", Advised(first))
 	}
 	if err := db.QueryRowContext(ctx, "SELECT sqlite_version()").Scan(&v); err != nil {
-		// Of the two errors the first tells why a MySQL server did not answer.
+		// The first of the two errors says why a MySQL server did not answer.
 		if err.Error() != first.Error() {
 			first = errors.Join(first, err)
 		}
@@ -105,10 +103,10 @@ func Detect(ctx context.Context, db Querier) (Server, error) {
 	return Server{Dialect: SQLite{}, Kind: KindSQLite, Version: v}, nil
 }
 
-// byVersion tells the databases that answer VERSION() apart.
+// byVersion distinguishes the databases that answer VERSION().
 func byVersion(v string) (Server, error) {
 	if version, ok := strings.CutPrefix(v, "PostgreSQL "); ok {
-		version, _, _ = strings.Cut(version, " on ") // the machine follows
+		version, _, _ = strings.Cut(version, " on ") // the machine's architecture follows
 		return Server{Dialect: Postgres{}, Kind: KindPostgreSQL, Version: version}, nil
 	}
 	if v == "" || v[0] < '0' || v[0] > '9' {
@@ -123,8 +121,8 @@ func byVersion(v string) (Server, error) {
 	return s, nil
 }
 
-// proxies are the proxies that show themselves in the texts by which servers tell
-// their version. One that passes the server's own texts on cannot be told from it.
+// proxies are the proxies that identify themselves in version texts. A proxy that passes the
+// server's own texts on cannot be recognised.
 var proxies = []string{"ProxySQL", "MaxScale", "ShardingSphere-Proxy"}
 
 func proxyIn(text string) string {
@@ -136,8 +134,8 @@ func proxyIn(text string) string {
 	return ""
 }
 
-// AtLeast reports whether the version is major.minor or newer. A version that does
-// not begin with two numbers is older than any.
+// AtLeast reports whether the version is major.minor or newer. A version that does not begin with
+// two numbers is older than any other.
 func (s Server) AtLeast(major, minor int) bool {
 	var is [2]int
 	if n, _ := fmt.Sscanf(s.Version, "%d.%d", &is[0], &is[1]); n < 2 {

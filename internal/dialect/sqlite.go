@@ -12,7 +12,7 @@ var _ Dialect = SQLite{}
 // Name returns "sqlite".
 func (SQLite) Name() string { return "sqlite" }
 
-// Quote quotes with double quotes, as the SQL standard does.
+// Quote quotes with double quotes, as in the SQL standard.
 func (SQLite) Quote(ident string) string {
 	return `"` + strings.ReplaceAll(ident, `"`, `""`) + `"`
 }
@@ -20,7 +20,7 @@ func (SQLite) Quote(ident string) string {
 // Placeholder returns "?".
 func (SQLite) Placeholder(int) string { return "?" }
 
-// sqliteFaults are by text, as drivers show the same code for several of them.
+// sqliteFaults match the text, because drivers show the same code for several of them.
 var sqliteFaults = []struct {
 	text string
 	Fault

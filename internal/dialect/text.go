@@ -4,8 +4,8 @@ package dialect
 
 import "strings"
 
-// Text puts a statement whose names are in double quotes, and whose arguments are
-// question marks, into the words of d. Neither sign can stand for itself.
+// Text translates a statement to d: it replaces double quotes by d's quotes and question marks by
+// d's placeholders. So the statement must not contain these characters for another purpose.
 func Text(d Dialect, statement string) string {
 	var b strings.Builder
 	args := 0

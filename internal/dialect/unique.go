@@ -14,7 +14,7 @@ const (
 		CROSS JOIN LATERAL generate_series(1, x.indnkeyatts::int) u (n)
 		LEFT JOIN pg_attribute a ON a.attrelid = x.indrelid AND a.attnum = x.indkey[u.n - 1] AND a.attnum <> 0
 		WHERE x.indrelid = to_regclass(quote_ident($1)) AND x.indisunique ORDER BY NOT x.indisprimary, i.relname, u.n`
-	// SQLite has no index of an INTEGER PRIMARY KEY.
+	// SQLite has no index for an INTEGER PRIMARY KEY.
 	sqliteUnique = `SELECT k, c FROM (
 		SELECT i.name AS k, x.name AS c, i.origin <> 'pk' AS later, x.seqno AS n FROM pragma_index_list(?1) i JOIN pragma_index_xinfo(i.name) x
 		WHERE i."unique" AND x.key UNION ALL
@@ -22,9 +22,9 @@ const (
 		AND NOT EXISTS (SELECT 1 FROM pragma_index_list(?1) p WHERE p.origin = 'pk')) ORDER BY later, k, n`
 )
 
-// UniqueKeys returns the columns of each unique key of a table in the present
-// database, those of the primary key first. What is no whole column, but an expression
-// or the beginning of a text, is "".
+// UniqueKeys returns the columns of each unique key of a table in the present database, those of
+// the primary key first. A part of a key that is not a whole column, but an expression or a prefix
+// of a text, is "".
 func UniqueKeys(ctx context.Context, db Lister, d Dialect, table string) (keys [][]string, err error) {
 	query := mysqlUnique
 	switch d.Name() {

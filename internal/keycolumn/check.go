@@ -15,15 +15,15 @@ type columnCheck struct {
 	rule       sharding.Rule
 	is         sharding.Description
 	column     dialect.Column
-	clocks     []dialect.Clock // of a rule of times; see needsClocks
-	equalTexts equalTexts      // of a rule of listed texts
+	clocks     []dialect.Clock // for a rule of times; see needsClocks
+	equalTexts equalTexts      // for a rule of listed texts
 }
 
-// fault says the column's name and what it holds, and then why that is wrong.
+// fault returns a fault whose message has the column's name, what it holds, and why that is wrong.
 func (j columnCheck) fault(severity Severity, why, fix string) []Fault {
 	return []Fault{{
 		Column: j.name, Severity: severity, Fix: fix,
-		Message: fmt.Sprintf("%s is %s, and the rule takes %s: %s", j.name, j.typeText(), j.takes(), why),
+		Message: fmt.Sprintf("%s is %s, but the rule accepts %s: %s", j.name, j.typeText(), j.takes(), why),
 	}}
 }
 
@@ -36,7 +36,7 @@ func (j columnCheck) typeText() string {
 
 func (j columnCheck) takes() string {
 	if j.is.Keys == sharding.KeysUnknown {
-		return "what it knows"
+		return "the keys that it knows"
 	}
 	return string(j.is.Keys)
 }
@@ -54,16 +54,16 @@ func (j columnCheck) faults() []Fault {
 		found = j.collation()
 	}
 	if j.column.Lax {
-		found = append(found, j.fault(Warning, "the sql_mode is not strict, so that a key which does not fit is cut without an error, and its row lies where nobody looks for it",
+		found = append(found, j.fault(Warning, "the sql_mode is not strict, so a key that does not fit is truncated without an error, and its row cannot be found",
 			"add STRICT_TRANS_TABLES to the sql_mode")...)
 	}
 	return found
 }
 
-// integers checks a column under a rule of integers. Text counts as the decimal number
-// that it is, so the rule and the database agree where the column holds integers.
+// integers checks a column under a rule of integers. Text counts as its decimal number, so the rule
+// and the database agree if the column holds integers.
 func (j columnCheck) integers() []Fault {
-	const bigint = "make it BIGINT"
+	const bigint = "change it to BIGINT"
 	switch j.column.Holds {
 	case dialect.HoldsIntegers, dialect.HoldsNumbers, dialect.HoldsAnything:
 		return nil
@@ -71,45 +71,45 @@ func (j columnCheck) integers() []Fault {
 		if j.column.Scale == 0 {
 			return nil
 		}
-		return j.fault(Error, "keys come back with a fraction, 3.00, which the rule refuses", "make it BIGINT, or DECIMAL without a fraction")
+		return j.fault(Error, "keys come back with a fraction, 3.00, which the rule refuses", "change it to BIGINT, or to DECIMAL without a fraction")
 	case dialect.HoldsFloats:
-		return j.fault(Error, "integers above 2^53 become their neighbours, which lie on other shards", bigint)
+		return j.fault(Error, "integers above 2^53 are rounded to others, which are on other shards", bigint)
 	case dialect.HoldsBits:
 		return j.fault(Error, "keys come back as bytes, which the rule refuses", bigint)
 	case dialect.HoldsYears:
-		return j.fault(Error, "it makes 1970 of 70, whose row lies on another shard", "make it an integer")
+		return j.fault(Error, "it converts 70 to 1970, whose row is on another shard", "change it to an integer")
 	case dialect.HoldsTexts, dialect.HoldsBytes, dialect.HoldsPadded:
 		if !j.column.Loose {
 			return nil
 		}
-		return j.fault(Warning, "the database compares texts with integers as floats, so that 5 is '5' and '5abc', and integers above 2^53 are their neighbours",
-			"make it BIGINT; or take HashText, and give keys as texts")
+		return j.fault(Warning, "the database compares texts with integers as floats, so 5 equals '5' and '5abc', and integers above 2^53 equal others",
+			"change it to BIGINT; or use HashText, and pass keys as texts")
 	}
 	return j.fault(Error, "it stores an integer as something else", bigint)
 }
 
 // texts checks a column under a rule of texts, which compares bytes.
 func (j columnCheck) texts() []Fault {
-	const text = "take a rule of integers, such as Hash; or make it a text with a collation that compares bytes"
+	const text = "use a rule of integers, such as Hash; or change it to a text with a collation that compares bytes"
 	switch j.column.Holds {
 	case dialect.HoldsTexts, dialect.HoldsBytes, dialect.HoldsAnything:
 		return j.collation()
 	case dialect.HoldsPadded:
-		return j.fault(Notice, "keys shorter than that come back with zero bytes at the end, and lead to other shards", "make it VARBINARY, unless each key fills it")
+		return j.fault(Notice, "keys shorter than that come back with zero bytes at the end, and lead to other shards", "change it to VARBINARY, unless each key has the full length")
 	case dialect.HoldsMembers:
-		if j.is.Kind == sharding.KindList { // which takes its own texts alone
+		if j.is.Kind == sharding.KindList { // a List accepts only its own texts
 			return append(j.numbered(), j.collation()...)
 		}
-		return j.fault(Error, "a text that is a number is stored as the member of that place, whose rows lie on other shards", "make it VARCHAR, or list the members with List")
+		return j.fault(Error, "a text that is a number is stored as the member of that position, whose rows are on other shards", "change it to VARCHAR, or list the members with List")
 	case dialect.HoldsSets:
-		return j.fault(Error, "it brings members into an order, so that 'b,a' comes back as 'a,b'", "make it VARCHAR")
+		return j.fault(Error, "it sorts members, so 'b,a' comes back as 'a,b'", "change it to VARCHAR")
 	case dialect.HoldsForms:
-		return j.fault(Warning, "it brings values into a form of its own, and takes for equal what the rule tells apart",
-			"make it a text or bytes; or give keys in the form in which they come back")
+		return j.fault(Warning, "it normalizes values, and treats texts as equal that the rule distinguishes",
+			"change it to a text or bytes; or pass keys in the form in which they come back")
 	case dialect.HoldsIntegers, dialect.HoldsDecimals, dialect.HoldsNumbers, dialect.HoldsFloats, dialect.HoldsBits, dialect.HoldsYears:
 		return j.fault(Error, "'05', '5e0' and 5 are one number to the database, and lead to different shards", text)
 	}
-	return j.fault(Error, "the database takes texts for one time that lead to different shards", "take Interval, or make it a text with a collation that compares bytes")
+	return j.fault(Error, "the database treats texts as one time that lead to different shards", "use Interval, or change it to a text with a collation that compares bytes")
 }
 
 // collation checks how texts are compared.
@@ -122,7 +122,7 @@ func (j columnCheck) collation() []Fault {
 	}
 	return []Fault{{
 		Column: j.name, Severity: Warning, Collation: true,
-		Message: fmt.Sprintf("%s is compared by a collation, %s, under which texts are equal that the rule tells apart, and may look for in different shards", j.name, j.column.Collation),
-		Fix:     "give the column a binary collation (utf8mb4_bin; BINARY in SQLite), or bring its values into one form before they are stored and looked for",
+		Message: fmt.Sprintf("%s is a column with the collation %s, under which texts are equal that the rule distinguishes and may place on different shards", j.name, j.column.Collation),
+		Fix:     "give the column a binary collation (utf8mb4_bin; BINARY in SQLite), or normalize its values before they are stored and searched for",
 	}}
 }

@@ -9,36 +9,36 @@ import (
 	"github.com/shardid/shardid/sharding"
 )
 
-// Severity says what a fault costs.
+// Severity is the consequence of a fault.
 type Severity int
 
 const (
-	// Notice costs something only for keys of a form that may never come.
+	// Notice affects only keys of a form that may never occur.
 	Notice Severity = iota
-	// Warning costs some keys, unless the application brings them into one form.
+	// Warning affects some keys, unless the application normalizes them.
 	Warning
-	// Error costs rows that nobody finds, or keys that cannot be looked for.
+	// Error means rows that cannot be found, or keys that cannot be searched for.
 	Error
 )
 
-// Fault is what does not fit between a rule and a column.
+// Fault is a mismatch of a rule and a column.
 type Fault struct {
 	Column    string
 	Severity  Severity
-	Collation bool   // it is the collation's
+	Collation bool   // it concerns the collation
 	Refuses   bool   // the rule refuses keys that the column may hold
 	Message   string // begins with the column
 	Fix       string
 }
 
-// Inspect checks the columns of a physical table that lead to a shard of the sharded
-// table t. A column that does not exist is nobody's fault here. db is best one
-// connection, and one whose settings are those of the application.
+// Inspect checks the columns of a physical table that lead to a shard of the sharded table t. It
+// ignores a column that does not exist. db should be one connection with the settings of the
+// application.
 func Inspect(ctx context.Context, db dialect.Querier, d dialect.Dialect, t *sharding.Table, physical string) ([]Fault, error) {
 	var all []Fault
 	for _, leading := range append([]sharding.Alt{{Column: t.Key, Rule: t.Rule}}, t.Also...) {
 		if leading.Rule == nil {
-			continue // which a table has that a migration alone knows
+			continue // a table that only a migration knows has one
 		}
 		c, found, err := dialect.ReadColumn(ctx, db, d, physical, leading.Column)
 		if err != nil {

@@ -49,17 +49,17 @@ func (r equalTexts) faults(j columnCheck) []Fault {
 	}
 	return []Fault{{
 		Column: j.name, Severity: Error, Collation: true,
-		Message: fmt.Sprintf("%s is compared by a collation, %s, under which '%s' and '%s' are equal, but the rule puts them in different shards", j.name, j.column.Collation, r.a, r.b),
+		Message: fmt.Sprintf("%s is a column with the collation %s, under which '%s' and '%s' are equal, but the rule puts them in different shards", j.name, j.column.Collation, r.a, r.b),
 		Fix:     "list both in one slot, or give the column a binary collation (utf8mb4_bin; BINARY in SQLite)",
 	}}
 }
 
-// numbered checks listed texts that are numbers and no members of an ENUM.
+// numbered checks listed texts that are numbers and not members of an ENUM.
 func (j columnCheck) numbered() []Fault {
 	for _, text := range slices.Sorted(maps.Keys(sharding.Listed(j.rule))) {
 		if _, err := strconv.ParseInt(strings.TrimSpace(text), 10, 64); err == nil && !strings.Contains(j.column.Type, "'"+text+"'") {
-			return j.fault(Error, fmt.Sprintf("'%s' is no member, and is stored as the member of that place, whose rows may lie on other shards", text),
-				"make it VARCHAR, or list the members alone")
+			return j.fault(Error, fmt.Sprintf("'%s' is no member, and is stored as the member of that position, whose rows may be on other shards", text),
+				"change it to VARCHAR, or list only the members")
 		}
 	}
 	return nil

@@ -11,50 +11,50 @@ import (
 	"github.com/shardid/shardid/sharding"
 )
 
-// times checks a column under Interval, which is told its precision and its zone.
+// times checks a column under Interval, which has a precision and a zone.
 func (j columnCheck) times() []Fault {
 	rule, ok := j.rule.(sharding.IntervalRule)
 	switch j.column.Holds {
 	case dialect.HoldsClocks, dialect.HoldsInstants:
 	case dialect.HoldsTexts, dialect.HoldsAnything, dialect.HoldsNumbers:
-		return j.fault(Error, "times come back as texts, which the rule refuses", "make it DATETIME")
+		return j.fault(Error, "times come back as texts, which the rule refuses", "change it to DATETIME")
 	default:
-		return j.fault(Error, "it stores a time as something else", "make it DATETIME")
+		return j.fault(Error, "it stores a time as something else", "change it to DATETIME")
 	}
 	if !ok {
 		return nil
 	}
 	found := append(j.precision(rule), j.zone(rule)...)
 	if !j.column.Parsed {
-		found = append(found, j.fault(Warning, "the driver gives times as texts, which the rule refuses", "open the database with parseTime=true")...)
+		found = append(found, j.fault(Warning, "the driver returns times as texts, which the rule refuses", "open the database with parseTime=true")...)
 	}
 	return found
 }
 
-// precision: what becomes of a time in a column lies between the next times before and
-// behind it that the column keeps. Where the rule's unit consists of whole units of the
-// column, no piece ends between them, or the rule has refused the time.
+// precision checks the precision. A column stores a time as one of the two neighbouring times that
+// it can store. If the rule's unit consists of whole units of the column, no piece ends between
+// these two, or the rule has refused the time.
 func (j columnCheck) precision(rule sharding.IntervalRule) []Fault {
 	kept, said := j.column.Precision, rule.Precision()
 	fix := fmt.Sprintf("say WithPrecision(%v) to Interval", kept)
 	switch {
 	case kept > said || said%kept != 0:
-		return j.fault(Error, fmt.Sprintf("the column keeps times to %v, and the rule believes %v: a time may be rounded into another piece than the rule's", kept, said), fix)
+		return j.fault(Error, fmt.Sprintf("the column stores times to %v, but the rule assumes %v: a time may be rounded into another piece than the rule's", kept, said), fix)
 	case kept < said:
-		found := j.fault(Notice, fmt.Sprintf("the column keeps times to %v, and the rule believes %v: it refuses times less than that before the end of a piece", kept, said), fix+", or truncate keys")
+		found := j.fault(Notice, fmt.Sprintf("the column stores times to %v, but the rule assumes %v: it refuses times less than that before the end of a piece", kept, said), fix+", or truncate keys")
 		found[0].Refuses = true
 		return found
 	}
 	return nil
 }
 
-// zone checks whose clock the column keeps. Two clocks that always differ by the same
-// tell the same times apart, unless only the day is kept.
+// zone checks the time zone of the column. Two clocks with a constant difference distinguish the
+// same times, unless only the day is stored.
 func (j columnCheck) zone(rule sharding.IntervalRule) []Fault {
 	if j.column.Zoneless {
-		return j.fault(Error, "it keeps no zone, and drivers write what a clock shows in the zone of each value", "make it timestamp with time zone")
+		return j.fault(Error, "it stores no zone, and drivers write the clock time in the zone of each value", "change it to timestamp with time zone")
 	}
-	var apart time.Duration // of the driver's clock and the rule's
+	var apart time.Duration // difference of the driver's clock and the rule's
 	for i, clock := range j.clocks {
 		at := sampled(rule)[i]
 		_, offset := at.In(rule.Zone()).Zone()
@@ -63,9 +63,9 @@ func (j columnCheck) zone(rule sharding.IntervalRule) []Fault {
 			apart = now
 		}
 		if now != apart || now != 0 && j.column.Precision >= 24*time.Hour {
-			return j.fault(Error, fmt.Sprintf("the connection writes %v as %v, and the rule cuts pieces by the clock of %v",
+			return j.fault(Error, fmt.Sprintf("the connection writes %v as %v, but the rule divides pieces by the clock of %v",
 				at.Format(time.RFC3339), at.Add(clock.Sent).Format(time.DateTime), rule.Zone()),
-				"say WithZone to Interval with the driver's loc, or set loc to the rule's zone, in all programs")
+				"call WithZone of Interval with the driver's loc, or set loc to the rule's zone, in all programs")
 		}
 	}
 	if j.column.Session && j.skips() {
@@ -75,8 +75,8 @@ func (j columnCheck) zone(rule sharding.IntervalRule) []Fault {
 	return nil
 }
 
-// skips reports whether the session reads texts by a clock that is set forward at times
-// at which that by which the driver writes them is not.
+// skips reports whether the session's clock is set forward at times at which the driver's clock is
+// not.
 func (j columnCheck) skips() bool {
 	varies, differs := false, false
 	var first *dialect.Clock
@@ -94,7 +94,7 @@ func (j columnCheck) skips() bool {
 	return varies && differs
 }
 
-// needsClocks: what MySQL's family keeps depends on the connection.
+// needsClocks reports whether the stored times depend on the connection, as on MySQL and MariaDB.
 func (j columnCheck) needsClocks(d dialect.Dialect) bool {
 	return d.Name() == "mysql" && j.is.Keys == sharding.KeysTimes && j.column.Holds == dialect.HoldsClocks
 }
@@ -107,11 +107,11 @@ func readClocks(ctx context.Context, db dialect.Querier, rule sharding.Rule) ([]
 	return dialect.Clocks(ctx, db, sampled(r))
 }
 
-// maxSamples is for twenty years of months.
+// maxSamples is enough for twenty years of months.
 const maxSamples = 240
 
-// sampled are times of each month between the rule's bounds, or of as many as may be,
-// and of the year after its beginning.
+// sampled returns a time of each month between the rule's bounds, up to the limit, and of the year
+// after its beginning.
 func sampled(rule sharding.IntervalRule) []time.Time {
 	from, to := rule.Bounds()
 	from = from.UTC().Truncate(24 * time.Hour)

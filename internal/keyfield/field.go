@@ -13,23 +13,21 @@ import (
 )
 
 var (
-	// ErrType: the field's type cannot hold a key of the generator that its tag
-	// names.
+	// ErrType: the field's type cannot hold a key of the generator that its tag names.
 	ErrType = errors.New("type cannot hold a key of this generator; integers take int64 ids, strings texts or encoded ids, [16]byte takes binary keys, and types with Scan what they scan")
 	// ErrOverflow: the id is larger than the field.
 	ErrOverflow = errors.New("id does not fit the field; widen the field and its column to 64 bits")
 )
 
-// Type is a field's type, ready to be filled. It is immutable and safe for
-// concurrent use.
+// Type is a field's type with the way to fill it. It is immutable and safe for concurrent use.
 type Type struct {
 	form     form
-	depth    int // pointers to follow
+	depth    int // the number of pointers to follow
 	elem     reflect.Type
 	overflow bool               // narrower than 63 bits: each id must be checked
-	takes    [sources]bool      // what a scanner scans, found by trying
-	valuer   bool               // a scanner that can be read back
-	encode   func(int64) string // of an id that becomes a text; nil for numbers
+	takes    [sources]bool      // the kinds of keys that a scanner accepts, found by a test
+	valuer   bool               // a scanner whose value can be read
+	encode   func(int64) string // writes an id as a text; nil for numbers
 	pad      int
 }
 
@@ -59,8 +57,8 @@ var (
 	valuerType  = reflect.TypeFor[driver.Valuer]()
 )
 
-// Of returns how to fill a field of type t, or an error that wraps ErrType.
-// Integer ids become decimal texts in strings; see [Type.With].
+// Of returns how to fill a field of type t, or an error that wraps ErrType. In strings, integer ids
+// become decimal texts; see [Type.With].
 func Of(t reflect.Type) (Type, error) {
 	f := Type{elem: t}
 	for f.elem.Kind() == reflect.Pointer {
@@ -86,15 +84,14 @@ func Of(t reflect.Type) (Type, error) {
 	return f, nil
 }
 
-// isBinary reports whether t is [16]byte or a type made of it, as uuid.UUID.
+// isBinary reports whether t is [16]byte or a type based on it, such as uuid.UUID.
 func isBinary(t reflect.Type) bool {
 	return t.Kind() == reflect.Array && t.Len() == 16 && t.Elem() == reflect.TypeFor[byte]()
 }
 
-// With returns t for fields whose tag asks for a text form: encode writes the
-// digits of an id, the first digit being '0', and texts shorter than tag.Pad
-// get zeros in front. encode is not used when the tag asks for no text form. A
-// type that cannot hold a text is an error that wraps ErrType.
+// With returns t for fields whose tag asks for a text form: encode writes the digits of an id, the
+// first digit being '0', and texts shorter than tag.Pad get leading zeros. encode is not used if
+// the tag asks for no text form. If the type cannot hold a text, the error wraps ErrType.
 func (t *Type) With(tag Tag, encode func(int64) string) (Type, error) {
 	if !tag.Text() {
 		return *t, nil
@@ -107,11 +104,11 @@ func (t *Type) With(tag Tag, encode func(int64) string) (Type, error) {
 	return with, nil
 }
 
-// Choose returns which of the generators that the tag's name stands for fills
-// the field: the kind of keys that the field's own kind is of, otherwise one it
-// can hold. None of them is an error that wraps ErrType.
+// Choose returns which of the generators with the tag's name fills the field: the one whose keys
+// have the field's own kind, otherwise one whose keys it can hold. If there is none, the error
+// wraps ErrType.
 func (t *Type) Choose(tag Tag, offered func(Source) bool) (Source, error) {
-	// From the most particular on: numbers go into many types as digits.
+	// The most specific kind is first: numbers can be stored in many types as digits.
 	order := [...]Source{Binaries, Texts, Ints}
 	for _, s := range order {
 		if offered(s) && t.holds(s) && (s == Ints || !tag.Text()) {
@@ -158,8 +155,8 @@ func (t *Type) IsEmpty(v reflect.Value) bool {
 	return err == nil && (value == nil || reflect.ValueOf(value).IsZero())
 }
 
-// Set stores id in the addressable field v, allocating pointers on the way.
-// Nothing is stored when it returns an error.
+// Set stores id in the addressable field v, and allocates nil pointers. It stores nothing if it
+// returns an error.
 func (t *Type) Set(v reflect.Value, id int64) error {
 	if t.IsText() {
 		return t.SetText(v, t.encoded(id))
@@ -192,7 +189,7 @@ func (t *Type) SetText(v reflect.Value, key string) error {
 	return fmt.Errorf("a text into %s: %w", t.elem, ErrType)
 }
 
-// SetBinary stores a binary key like Set. Scanners are given its 16 bytes.
+// SetBinary stores a binary key like Set. Scanners get its 16 bytes.
 func (t *Type) SetBinary(v reflect.Value, key [16]byte) error {
 	switch t.form {
 	case binary:

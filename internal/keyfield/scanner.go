@@ -10,8 +10,8 @@ import (
 	"reflect"
 )
 
-// probe finds out what a scanner takes, by letting fresh values scan a key of
-// each kind; false when it takes none or is no scanner.
+// probe finds the kinds of keys that a scanner accepts, by scanning a key of each kind into new
+// values. It returns false if the scanner accepts none or t is no scanner.
 func (t *Type) probe() bool {
 	if !reflect.PointerTo(t.elem).Implements(scannerType) {
 		return false
@@ -29,7 +29,7 @@ func (t *Type) try(key any) bool {
 	return err == nil
 }
 
-// scan stores key by the type's own Scan.
+// scan stores key with the type's own Scan.
 func (t *Type) scan(v reflect.Value, key any) error {
 	fresh, err := t.scanned(key)
 	if err != nil {
@@ -42,22 +42,22 @@ func (t *Type) scan(v reflect.Value, key any) error {
 	return nil
 }
 
-// scanned returns a value that has scanned key and, if it can be read back,
-// holds all of it.
+// scanned returns a new value that has scanned key. If the value can be read, it holds all of the
+// key.
 func (t *Type) scanned(key any) (fresh reflect.Value, err error) {
 	fresh = reflect.New(t.elem)
 	if err := fresh.Interface().(sql.Scanner).Scan(key); err != nil {
 		return reflect.Value{}, err
 	}
 	if t.valuer && !t.whole(fresh.Elem(), key) {
-		return reflect.Value{}, fmt.Errorf("what it scanned is not what it gives back: %w", ErrType)
+		return reflect.Value{}, fmt.Errorf("the scanned value is not the value that it returns: %w", ErrType)
 	}
 	return fresh.Elem(), nil
 }
 
-// whole reports whether v gives back the key it scanned. A number must come
-// back as itself or as some text, which may be of any form: never as a float or
-// a boolean, which hold less. Bytes must not pass for the letters of a text.
+// whole reports whether v returns the key that it scanned. A number must be returned as itself or
+// as some text, which may have any form, but not as a float or a boolean, which hold less. Bytes
+// must not be returned as the letters of a text.
 func (t *Type) whole(v reflect.Value, key any) bool {
 	value, err := valueOf(v)
 	if err != nil {

@@ -11,11 +11,11 @@ import (
 
 // Tag says how a field is filled.
 type Tag struct {
-	Name     string // generator's name; "" is the default generator
-	Never    bool   // `keygen:"-"`: not to be filled, whatever else applies
+	Name     string // the generator's name; "" means the default generator
+	Never    bool   // `keygen:"-"`: the field is never filled
 	Hooks    bool   // assign before the model's own hooks run
-	Encoding string // digits of a text key: Dec, Base36, Base62 or Crockford; "" when the tag names none
-	Pad      int    // least length of a text key, filled up with zeros in front; 0 is none
+	Encoding string // the digits of a text key: Dec, Base36, Base62 or Crockford; "" if the tag names none
+	Pad      int    // the least length of a text key, reached with leading zeros; 0 means none
 }
 
 // The encodings that a tag may name.
@@ -33,11 +33,11 @@ const maxPad = 64
 
 const grammar = "the tag is `keygen:\"name\"`, `keygen:\"name,option,…\"` with the options hooks, " + textOptions + ", or `keygen:\"-\"`"
 
-// Text reports whether the tag asks for a text made of an integer id.
+// Text reports whether the tag asks for a text form of an integer id.
 func (t Tag) Text() bool { return t.Encoding != "" || t.Pad > 0 }
 
-// ParseTag parses the text of a keygen tag. An option it does not know is an
-// error: ignoring one would fill keys in another way than the model asks for.
+// ParseTag parses the text of a keygen tag. An unknown option is an error, because ignoring it
+// would fill keys otherwise than the model demands.
 func ParseTag(text string) (Tag, error) {
 	name, options, _ := strings.Cut(text, ",")
 	t := Tag{Name: strings.TrimSpace(name)}
@@ -67,7 +67,7 @@ func (t *Tag) set(option string) error {
 	case !valued && name == "hooks" && !t.Hooks:
 		t.Hooks = true
 	case isOption(option):
-		return fmt.Errorf("option %q is there twice, or beside another of its kind", option)
+		return fmt.Errorf("option %q occurs twice, or with another option of its kind", option)
 	default:
 		return fmt.Errorf("unknown option %q", option)
 	}
@@ -95,9 +95,9 @@ func isOption(option string) bool {
 	return isEncoding(option) || option == "hooks" || strings.HasPrefix(option, "pad=")
 }
 
-// ReadTag reads what the tags of a struct field say: `keygen:"order"`, or
-// `gorm:"primaryKey;keygen:order"`, or `db:"id,keygen=order"`. found is false
-// when none of them says anything. Two that disagree are an error.
+// ReadTag reads the tags of a struct field: `keygen:"order"`, or `gorm:"primaryKey;keygen:order"`,
+// or `db:"id,keygen=order"`. found is false if none of them contains a keygen setting. Two
+// different settings are an error.
 func ReadTag(tag reflect.StructTag) (t Tag, found bool, err error) {
 	for _, place := range []struct {
 		where string
@@ -112,7 +112,7 @@ func ReadTag(tag reflect.StructTag) (t Tag, found bool, err error) {
 			return Tag{}, false, err
 		}
 		if found && parsed != t {
-			return Tag{}, false, fmt.Errorf("the %s tag says keygen %q, another tag of the field says otherwise; keep one", place.where, text)
+			return Tag{}, false, fmt.Errorf("the %s tag has keygen %q, but another tag of the field has another value; keep one", place.where, text)
 		}
 		t, found = parsed, true
 	}
@@ -121,8 +121,8 @@ func ReadTag(tag reflect.StructTag) (t Tag, found bool, err error) {
 
 func ofKeygen(tag reflect.StructTag) (string, bool) { return tag.Lookup("keygen") }
 
-// ofGorm reads the setting keygen of a gorm tag, whose settings are separated by
-// semicolons and whose names have no case. A backslash keeps a semicolon.
+// ofGorm reads the setting keygen of a gorm tag, whose settings are separated by semicolons and
+// whose names are case-insensitive. A backslash escapes a semicolon.
 func ofGorm(tag reflect.StructTag) (string, bool) {
 	escaped := false
 	for setting := range strings.SplitSeq(tag.Get("gorm"), ";") {
@@ -135,8 +135,8 @@ func ofGorm(tag reflect.StructTag) (string, bool) {
 	return "", false
 }
 
-// ofDB reads the option keygen of a db tag, and those of its options that are
-// keygen's: the db tag separates all of them by commas.
+// ofDB reads the option keygen of a db tag, and the further options that belong to keygen: the db
+// tag separates all of them by commas.
 func ofDB(tag reflect.StructTag) (string, bool) {
 	_, options, _ := strings.Cut(tag.Get("db"), ",")
 	text, found := "", false

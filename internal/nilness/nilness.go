@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package nilness tells whether an interface holds anything to call.
+// Package nilness reports whether an interface holds a value whose methods can be called.
 //
-// It promises one answer for all constructors: an interface without a value and
-// one with a nil pointer, function, map, slice or channel are both nil. Go's own
-// comparison with nil finds only the first.
+// All constructors use it: an interface without a value, and one with a nil pointer, function, map,
+// slice or channel, are both nil. Go's own comparison with nil finds only the first.
 package nilness
 
 import "reflect"
 
-// Is reports whether v is nil, or holds a pointer, function, map, slice or channel
-// that is.
+// Is reports whether v is nil, or holds a nil pointer, function, map, slice or channel.
 func Is(v any) bool {
 	r := reflect.ValueOf(v)
 	switch r.Kind() {

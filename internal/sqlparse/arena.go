@@ -2,8 +2,8 @@
 
 package sqlparse
 
-// slab hands out values from slices that grow with the text, so that a tree
-// costs few allocations. A nil one makes each slice for itself.
+// slab allocates values in slices that grow with the text, so that a tree needs few allocations. A
+// nil slab allocates each slice separately.
 type slab[T any] struct {
 	free []T
 	size int
@@ -14,8 +14,7 @@ const (
 	maxSlab = 256
 )
 
-// take returns n values, which nobody else has, as a slice that cannot grow into
-// its neighbour.
+// take returns n unused values, as a slice that cannot grow into the following values.
 func (s *slab[T]) take(n int) []T {
 	if s == nil {
 		return make([]T, n)
@@ -35,7 +34,7 @@ func (s *slab[T]) put(v T) *T {
 	return p
 }
 
-// arena holds what most trees have several of.
+// arena has slabs for the nodes of which most trees have several.
 type arena struct {
 	columns    slab[Column]
 	literals   slab[Literal]
@@ -49,7 +48,7 @@ type arena struct {
 	tables     slab[Table]
 }
 
-// ordinary is what an ordinary statement needs, in one allocation.
+// ordinary is the memory of an ordinary statement, in one allocation.
 type ordinary struct {
 	statement  Statement
 	params     [4]*Param
@@ -76,7 +75,7 @@ func (p *parser) begin() {
 	p.arena.sources.free, p.orders.free, p.tables.free = o.sources[:], o.orders[:], o.tables[:]
 }
 
-// list reads what commas separate.
+// list reads a list that is separated by commas.
 func list[T any](p *cursor, s *slab[T], read func() T) []T {
 	first := read()
 	all := s.take(1)

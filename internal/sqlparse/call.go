@@ -8,7 +8,7 @@ import (
 	"github.com/shardid/shardid/internal/sqltext"
 )
 
-// function reads a call whose name was read; some have a syntax of their own.
+// function reads a call whose name was read; some calls have a special syntax.
 func (p *operandReader) function(word string, name Name) Expr {
 	if len(name.Parts) > 1 {
 		word = ""
@@ -45,7 +45,7 @@ func (p *operandReader) cast(name Name) Expr {
 	return &Call{Span: p.since(name.From), Name: name, Odd: true, Args: args}
 }
 
-// call reads the parentheses of a call and what stands behind them.
+// call reads the parentheses of a call and the following clauses.
 func (p *operandReader) call(name Name) *Call {
 	c := &Call{Name: name}
 	p.expect("(")
@@ -76,7 +76,7 @@ func (p *operandReader) arguments(c *Call) {
 	}
 }
 
-// argument reads an argument, or returns nil where there is none: TRIM(FROM x).
+// argument reads an argument, or returns nil if there is none: TRIM(FROM x).
 func (p *operandReader) argument() Expr {
 	from := p.tok.start
 	switch {
@@ -124,7 +124,7 @@ func (p *operandReader) afterCall(c *Call) {
 	}
 }
 
-// caseEnd reads CASE … END: what stands between its words.
+// caseEnd reads CASE … END and the expressions in it.
 func (p *operandReader) caseEnd() Expr {
 	var operands []Expr
 	from := p.tok.start

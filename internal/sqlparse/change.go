@@ -28,8 +28,8 @@ func (p *parser) update(from int, with *With) *Change {
 	return c
 }
 
-// writeWords reads what stands between INSERT, UPDATE or DELETE and the table: MySQL's
-// IGNORE, and another word than IGNORE of SQLite's OR.
+// writeWords reads the words between INSERT, UPDATE or DELETE and the table: MySQL's IGNORE, and
+// the word after SQLite's OR, unless it is IGNORE.
 func (p *parser) writeWords() (ignore bool, or string) {
 	if p.d.Family == SQLite && p.accept("or") {
 		or = strings.ToUpper(p.textOf(p.tok))
@@ -94,8 +94,8 @@ func (p *parser) target() Table {
 	return Table{Span: name.Span, Name: name}
 }
 
-// changeTail reads what stands behind the tables and the assignments. RETURNING stands
-// before ORDER BY in SQLite, and at the end elsewhere.
+// changeTail reads the clauses after the tables and the assignments. In SQLite RETURNING is before
+// ORDER BY, elsewhere at the end.
 func (p *parser) changeTail(c *Change) {
 	c.Where = p.optional("where")
 	c.Returning = p.returning()
@@ -119,7 +119,7 @@ func (p *parser) returning() []Item {
 
 func (p *parser) assignments() []Assignment { return list(&p.cursor, nil, p.assignment) }
 
-// assignment reads column = value, or (a, b) = value, which MySQL does not take.
+// assignment reads column = value, or (a, b) = value, which MySQL does not support.
 func (p *parser) assignment() Assignment {
 	a := Assignment{}
 	from := p.tok.start

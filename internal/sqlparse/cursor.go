@@ -16,19 +16,19 @@ type token struct {
 	start, end int
 }
 
-// is returns the word or the operator, in lower case, that the grammar knows, or "".
+// is returns the word or the operator, in lower case, if the grammar knows it, otherwise "".
 func (t token) is() string { return words[t.id].text }
 
 func (t token) class() class { return words[t.id].class }
 
-// maxDepth is how deep expressions and queries may stand in each other.
+// maxDepth limits the nesting of expressions and queries.
 const maxDepth = 200
 
-// maxQuoted is how many bytes of the text Why quotes.
+// maxQuoted is the largest number of bytes of the text that Why quotes.
 const maxQuoted = 40
 
-// cursor stands at a token of a text. After a failure it stands at the end of the text,
-// where no token is what a rule asks for, so that every rule returns.
+// cursor is a position in a text, at the token tok. After a failure it is at the end of the text,
+// where no token matches a rule, so that every rule returns.
 type cursor struct {
 	d       Dialect
 	mysql   bool
@@ -46,7 +46,7 @@ func (p *cursor) next() {
 	p.tok = p.lex(&p.scanner)
 }
 
-// peek returns the token behind tok.
+// peek returns the token after tok.
 func (p *cursor) peek() token {
 	ahead := p.scanner
 	return p.lex(&ahead)
@@ -71,7 +71,7 @@ func (p *cursor) classify(s *sqltext.Scanner, t sqltext.Token) token {
 	tok := token{kind: t.Kind, start: t.Start, end: t.End}
 	switch {
 	case t.Kind == sqltext.Word:
-	case t.Kind == sqltext.Op, t.Kind == sqltext.Param && p.d.Family == PostgreSQL && p.text[t.Start] == '?': // of jsonb
+	case t.Kind == sqltext.Op, t.Kind == sqltext.Param && p.d.Family == PostgreSQL && p.text[t.Start] == '?': // an operator of jsonb
 		tok.kind = sqltext.Op
 		tok.end = t.Start + p.operatorLength(p.text[t.Start:])
 		s.Skip(tok.end - t.End)
@@ -79,13 +79,13 @@ func (p *cursor) classify(s *sqltext.Scanner, t sqltext.Token) token {
 		return tok
 	}
 	if p.d.Family == SQLite && p.text[tok.start] == '#' {
-		p.failAt(tok) // #name is a parameter that no driver knows
+		p.failAt(tok) // no driver supports the parameter #name
 	}
 	tok.id = idOf(p.text[tok.start:tok.end])
 	return tok
 }
 
-// comment notes what a comment does to a statement.
+// comment records the effect of a comment on a statement.
 func (p *cursor) comment(text string) {
 	if !p.mysql {
 		return
@@ -116,8 +116,8 @@ func (p *cursor) failAt(t token) {
 	p.tok = token{start: len(p.text), end: len(p.text)}
 }
 
-// enter counts a level of nesting, which leave ends. Behind one that is too deep, the text
-// is at its end, so that nothing deeper is read.
+// enter counts a level of nesting, which leave ends. If it is too deep, it moves to the end of the
+// text, so that nothing deeper is read.
 func (p *cursor) enter() {
 	if p.depth++; p.depth > maxDepth {
 		p.fail()
@@ -126,7 +126,7 @@ func (p *cursor) enter() {
 
 func (p *cursor) leave() { p.depth-- }
 
-// since returns the span from a place to the end of the last token.
+// since returns the span from an offset to the end of the last token.
 func (p *cursor) since(from int) Span { return Span{from, max(from, p.last.end)} }
 
 func (p *cursor) textOf(t token) string { return p.text[t.start:t.end] }
@@ -134,12 +134,12 @@ func (p *cursor) textOf(t token) string { return p.text[t.start:t.end] }
 // at reports whether tok is a known word or an operator.
 func (p *cursor) at(is string) bool { return p.tok.is() == is }
 
-// atBoth reports whether tok and the token behind it are known words or operators.
+// atBoth reports whether tok and the next token are known words or operators.
 func (p *cursor) atBoth(first, second string) bool {
 	return p.tok.is() == first && p.peek().is() == second
 }
 
-// accept moves behind known words or operators if all of them are there.
+// accept moves past known words or operators if all of them follow.
 func (p *cursor) accept(all ...string) bool {
 	if p.tok.is() != all[0] {
 		return false
@@ -155,7 +155,7 @@ func (p *cursor) accept(all ...string) bool {
 	return true
 }
 
-// acceptClass moves behind a word of a class if it is there.
+// acceptClass moves past a word of a class if it follows.
 func (p *cursor) acceptClass(c class) bool {
 	is := p.tok.class().is(c)
 	if is {
@@ -164,7 +164,7 @@ func (p *cursor) acceptClass(c class) bool {
 	return is
 }
 
-// expect moves behind words or operators that have to be there.
+// expect moves past words or operators that must follow.
 func (p *cursor) expect(all ...string) {
 	for _, is := range all {
 		if !p.accept(is) {
@@ -173,14 +173,13 @@ func (p *cursor) expect(all ...string) {
 	}
 }
 
-// skipParens moves behind a parenthesis, over what has neither a parameter nor a
-// query in it.
+// skipParens moves past a parenthesis. It accepts no parameters and queries in it.
 func (p *cursor) skipParens() {
 	p.expect("(")
 	p.skipUntilParen()
 }
 
-// skipUntilParen is [cursor.skipParens] behind the opening parenthesis.
+// skipUntilParen is [cursor.skipParens] after the opening parenthesis.
 func (p *cursor) skipUntilParen() {
 	for depth := 1; depth > 0 && !p.failed; p.next() {
 		switch {
@@ -208,15 +207,15 @@ func (p *cursor) atParam() bool {
 	return false
 }
 
-// isPlainWord reports whether a word can be a name: @x is a variable, and 1_000
-// is a number, and $x a parameter, where a name cannot begin like that.
+// isPlainWord reports whether a word can be a name. In some dialects @x is a variable, 1_000 a
+// number, and $x a parameter.
 func (p *cursor) isPlainWord(t token) bool {
 	c := p.text[t.start]
 	return c != '@' && (p.mysql || c != '$' && (c < '0' || c > '9'))
 }
 
-// atQuery reports whether a query begins at tok, in parentheses or not. VALUES of MySQL
-// begins rows where ROW follows, else it is a function.
+// atQuery reports whether a query begins at tok, with or without parentheses. MySQL's VALUES begins
+// rows if ROW follows, otherwise it is a function.
 func (p *cursor) atQuery() bool {
 	t, ahead := p.tok, p.scanner
 	for t.is() == "(" {
@@ -233,5 +232,5 @@ func (p *cursor) atQuery() bool {
 	return false
 }
 
-// atRows reports whether a query begins at tok, where VALUES is no function.
+// atRows reports whether a query begins at tok, in a place where VALUES is no function.
 func (p *cursor) atRows() bool { return p.at("values") || !p.at("(") && p.atQuery() }

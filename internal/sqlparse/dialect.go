@@ -4,7 +4,7 @@ package sqlparse
 
 import "github.com/shardid/shardid/internal/sqltext"
 
-// Family is a family of servers that read SQL alike.
+// Family is a family of servers with the same syntax.
 type Family uint8
 
 // The families.
@@ -15,13 +15,13 @@ const (
 	PostgreSQL
 )
 
-// Dialect says how a server reads a text.
+// Dialect says how a server parses a text.
 type Dialect struct {
 	Family Family
-	// Flavor are the lexical rules; 0 means those that the family has by default.
-	// MySQL's sql_mode ANSI_QUOTES and NO_BACKSLASH_ESCAPES clear rules in it.
+	// Flavor has the lexical rules; 0 means the default rules of the family. MySQL's sql_mode
+	// ANSI_QUOTES and NO_BACKSLASH_ESCAPES clear rules in it.
 	Flavor sqltext.Flavor
-	// PipesAsConcat is the sql_mode of this name: || joins texts.
+	// PipesAsConcat is the sql_mode of this name: || concatenates texts.
 	PipesAsConcat bool
 }
 

@@ -6,23 +6,22 @@ import "slices"
 
 // Expr is an expression: one of the pointer types of this file.
 //
-// Precedence is known for OR, XOR, AND and NOT, for one comparison between two
-// operands, and for + - * / %. Where two comparisons stand side by side without
-// parentheses (id = 5 IN (0), id = 12 IS FALSE), or another operator (||, &, ->,
-// COLLATE, ::, two texts in a row) stands among operands, dialects differ: that
-// is an operation [Opaque].
+// Precedence is known for OR, XOR, AND and NOT, for one comparison between two operands, and for +
+// - * / %. Dialects differ for two adjacent comparisons without parentheses (id = 5 IN (0), id = 12
+// IS FALSE), and for other operators among operands (||, &, ->, COLLATE, ::, two adjacent texts):
+// such an expression is an [Opaque] operation.
 type Expr interface{ Bytes() Span }
 
 // Bytes returns the span itself: it makes every node with a Span an Expr.
 func (s Span) Bytes() Span { return s }
 
-// Column is a column, qualified or not. TRUE, FALSE, NULL, DEFAULT and words like
-// CURRENT_TIMESTAMP are no columns.
+// Column is a column, qualified or not. TRUE, FALSE, NULL, DEFAULT and words like CURRENT_TIMESTAMP
+// are not columns.
 type Column struct {
-	Name // SQLite's "x" is the text x where no column is called so
+	Name // SQLite's "x" is the text x if no column has that name
 }
 
-// LiteralKind says what a literal is.
+// LiteralKind is the kind of a literal.
 type LiteralKind uint8
 
 // The kinds of literals.
@@ -32,57 +31,56 @@ const (
 	Text                           // '…' without an escape that dialects read differently; Value is unescaped
 	Null
 	Default // DEFAULT as a value of INSERT or SET
-	Other   // TRUE, 0xFF, x'FF', DATE '…', _utf8'…', E'…' and their like
+	Other   // TRUE, 0xFF, x'FF', DATE '…', _utf8'…', E'…' and similar literals
 )
 
-// Literal is a constant as one whole operand.
+// Literal is a constant that is a whole operand.
 type Literal struct {
 	Span
 	Kind  LiteralKind
-	Value string // the text that is meant, or what is written
+	Value string // the value of a text, otherwise the bytes of the literal
 }
 
 // Param is a parameter.
 type Param struct {
 	Span
-	// Index is which argument it takes, from 0: of "?" the place among the "?",
-	// of $2 and ?2 the number less one, and of a name the place of its first use
-	// among those of other names. A text that mixes these is Unknown.
+	// Index is the index of its argument: for "?" its position among the "?", for $2 and ?2 the
+	// number less one, and for a name the position of its first use among those of other names. A
+	// text that mixes these is Unknown.
 	Index int
-	Name  string // of :name, @name, $name, with what it begins with
+	Name  string // for :name, @name and $name, with its first character
 }
 
-// Call is a function call. CURRENT_TIMESTAMP and its like are calls without
-// parentheses, and ANY (…) in x = ANY (…) is one, too.
+// Call is a function call. CURRENT_TIMESTAMP and similar words are calls without parentheses. ANY
+// (…) in x = ANY (…) is a call, too.
 type Call struct {
 	Span
 	Name     Name
 	Distinct bool
 	Star     bool // count(*)
 	Args     []Expr
-	// Odd reports more than arguments between the parentheses or behind them:
-	// ORDER BY, SEPARATOR, FILTER, WITHIN GROUP, EXTRACT(a FROM b). Its columns,
-	// parameters and subqueries are among Args, as are words like YEAR that read
-	// like columns.
+	// Odd reports more than arguments between the parentheses or after them: ORDER BY, SEPARATOR,
+	// FILTER, WITHIN GROUP, EXTRACT(a FROM b). Their columns, parameters and subqueries are in
+	// Args, and so are words like YEAR, which look like columns.
 	Odd  bool
 	Over bool // a window function
-	// Window is what stands in OVER (…), of which the first Partition are those of
-	// PARTITION BY.
+	// Window are the expressions in OVER (…); the first Partition of them are those of PARTITION
+	// BY.
 	Window    []Expr
 	Partition int
 }
 
-// Operator is what an [Operation] does with its operands.
+// Operator is the operator of an [Operation].
 type Operator uint8
 
-// The operators. A looser one stands before a tighter one; those from Exists on bind
-// nothing beside them.
+// The operators. Operators that bind less tightly precede those that bind more tightly; those from
+// Exists on bind no adjacent operands.
 const (
-	Or  Operator = iota + 1 // of two operands or more, as Xor, And, Add and Mul are
+	Or  Operator = iota + 1 // with two or more operands, as Xor, And, Add and Mul
 	Xor                     // MySQL
 	And
 	Not
-	Equal // of two operands, as the other comparisons are
+	Equal // with two operands, as the other comparisons
 	NotEqual
 	Less
 	LessEqual
@@ -92,37 +90,36 @@ const (
 	In            // x IN (list): x and the list; x IN (query): x and a Subquery
 	Between       // x, low, high
 	IsNull
-	Like // LIKE, ILIKE, REGEXP, GLOB and their like; with ESCAPE of three operands
+	Like // LIKE, ILIKE, REGEXP, GLOB and similar operators; with ESCAPE it has three operands
 	Add
 	Sub
 	Mul
 	Div
 	Mod
-	Exists // of a Subquery
+	Exists // with a Subquery
 	Tuple  // (a, b, …) with at least two operands, or ROW(a, …)
 	Parens // (x)
 	Case   // CASE … END with all its operands in the order of the text
 	Cast   // CAST(x AS type), CONVERT(x, type) and x::type
-	Opaque // of an expression of which only the operands are known
+	Opaque // an expression of which only the operands are known
 )
 
-// Operation is an operator, or syntax that is like one, with its operands.
+// Operation is an operator, or similar syntax, with its operands.
 type Operation struct {
 	Span
 	Op       Operator
 	Not      bool // NOT IN, NOT BETWEEN, IS NOT NULL, NOT LIKE; NOT EXISTS is a Not
-	Keeps    bool // a Cast of PostgreSQL to a type of whole numbers, text or uuid: it keeps such values, or fails
+	Keeps    bool // a Cast of PostgreSQL to a type of whole numbers, text or uuid: it does not change such values, or fails
 	Operands []Expr
 }
 
-// Subquery is a query in parentheses as an operand, or SQLite's table behind IN.
+// Subquery is a query in parentheses as an operand, or SQLite's table after IN.
 type Subquery struct {
 	Span
 	Query *Query
 }
 
-// As returns an expression as the operation that it is, nil if it is not one of this
-// operator.
+// As returns the operation if an expression is one with this operator, otherwise nil.
 func As(e Expr, op Operator) *Operation {
 	if o, ok := e.(*Operation); ok && o.Op == op {
 		return o
@@ -130,7 +127,7 @@ func As(e Expr, op Operator) *Operation {
 	return nil
 }
 
-// Operands returns the expressions directly below one, those of its queries left out.
+// Operands returns the expressions directly below an expression, without those of its queries.
 func Operands(e Expr) []Expr {
 	switch e := e.(type) {
 	case *Operation:

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// input reads an INSERT or REPLACE behind its WITH.
+// input reads an INSERT or REPLACE after its WITH.
 func (p *parser) input(from int, with *With) {
 	in := &Input{With: with}
 	p.out.Insert, p.out.Verb = in, Insert
@@ -57,7 +57,7 @@ func (p *parser) inputColumns(in *Input) bool {
 	return true
 }
 
-// inputColumn reads a column, which MySQL lets the table's name stand before.
+// inputColumn reads a column, which MySQL allows to be qualified with the table's name.
 func (p *parser) inputColumn() Ident {
 	if !p.mysql {
 		return p.ident()
@@ -65,7 +65,7 @@ func (p *parser) inputColumn() Ident {
 	return p.name().Last()
 }
 
-// inputRows reads where the rows come from.
+// inputRows reads the source of the rows.
 func (p *parser) inputRows(in *Input, columns bool) {
 	if p.d.Family == PostgreSQL && p.accept("overriding") {
 		p.next() // SYSTEM, USER
@@ -97,14 +97,14 @@ func (p *parser) inputSet(in *Input) {
 	in.Rows = []Row{row}
 }
 
-// tuples reads the rows behind VALUES. A row with the same bytes as the row
-// before it is not read again.
+// tuples reads the rows after VALUES. A row with the same bytes as the row before it is not read
+// again.
 func (p *parser) tuples(in *Input) {
 	for {
 		marks := p.numbers.marks
 		row := p.tuple()
 		in.Rows = append(in.Rows, row)
-		if p.at(",") && !p.out.Executable && p.numbers.kind != numbered { // whose rows differ, or take the same arguments
+		if p.at(",") && !p.out.Executable && p.numbers.kind != numbered { // numbered parameters differ between rows, or take the same arguments
 			p.repeatedTuples(in, row, p.numbers.marks-marks)
 		}
 		if !p.accept(",") {
@@ -124,8 +124,8 @@ func (p *queryReader) tuple() Row {
 	return row
 }
 
-// repeatedTuples reads the tuples behind the comma at tok that are written like a
-// row with so many ?.
+// repeatedTuples reads the tuples after the comma at tok that have the same bytes as row, which has
+// this many ?.
 func (p *parser) repeatedTuples(in *Input, row Row, marks int) {
 	bytes, again, end := row.Of(p.text), row, p.tok.start
 	for at := p.repeated(end, bytes); at >= 0; at = p.repeated(end, bytes) {
@@ -147,11 +147,11 @@ func (p *parser) repeatedTuples(in *Input, row Row, marks int) {
 	p.next()
 }
 
-// maxRows is for how many rows memory is taken at once, before they are read.
+// maxRows limits the number of rows for which memory is allocated before they are read.
 const maxRows = 1 << 10
 
-// repeated returns where the tuple behind a comma begins that is written like
-// another one, or -1.
+// repeated returns the start of the tuple after a comma if it has the same bytes as another one,
+// otherwise -1.
 func (p *parser) repeated(at int, bytes string) int {
 	if at = p.skipSpace(at); at == len(p.text) || p.text[at] != ',' {
 		return -1
@@ -169,7 +169,7 @@ func (p *parser) skipSpace(at int) int {
 	return at
 }
 
-// conflict reads ON DUPLICATE KEY UPDATE and ON CONFLICT behind their ON.
+// conflict reads ON DUPLICATE KEY UPDATE and ON CONFLICT after their ON.
 func (p *parser) conflict() Conflict {
 	c := Conflict{}
 	from := p.last.start

@@ -8,7 +8,7 @@ import (
 	"github.com/shardid/shardid/internal/sqltext"
 )
 
-// valueReader reads what stands for one value: literals and parameters.
+// valueReader reads single values: literals and parameters.
 type valueReader struct {
 	nameReader
 	numbers numbers
@@ -27,13 +27,13 @@ func (p *valueReader) literal() *Literal {
 	return l
 }
 
-// written is a literal up to the last token.
+// written returns a literal up to the last token.
 func (p *valueReader) written(from int, kind LiteralKind) *Literal {
 	span := p.since(from)
 	return p.literals.put(Literal{span, kind, span.Of(p.text)})
 }
 
-// number reads a number, whose point the scanner may have left: 7.
+// number reads a number, whose point the scanner may not have read: 7.
 func (p *valueReader) number(t token) *Literal {
 	text, kind := p.textOf(t), Integer
 	switch {
@@ -67,8 +67,8 @@ func (p *valueReader) constant() Expr {
 	return p.written(t.start, kind)
 }
 
-// prefixedText reads DATE '…', _utf8'…', x'…', or returns nil where the text
-// behind the word is an alias.
+// prefixedText reads DATE '…', _utf8'…', x'…', or returns nil if the text after the word is an
+// alias.
 func (p *valueReader) prefixedText(t token) Expr {
 	next := p.peek()
 	if next.kind != sqltext.String || !p.prefixes(t, next) {
@@ -84,7 +84,7 @@ func (p *valueReader) prefixedText(t token) Expr {
 	return p.written(t.start, Other)
 }
 
-// prefixes reports whether a word belongs to the text behind it.
+// prefixes reports whether a word belongs to the following text.
 func (p *valueReader) prefixes(t, text token) bool {
 	c := p.text[t.start] | 0x20
 	switch {

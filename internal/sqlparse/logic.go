@@ -11,13 +11,13 @@ import (
 // exprReader reads operators and their operands.
 type exprReader struct {
 	operandReader
-	// assigned reports a := in the expression that is being read: it takes in all
-	// that stands to its right.
+	// assigned reports a := in the present expression. Its right operand is everything to its
+	// right.
 	assigned bool
 }
 
-// expr reads an expression. One with := in it is Opaque, as that takes in what
-// stands to its right, AND and OR included.
+// expr reads an expression. An expression with := is Opaque, because := has everything to its right
+// as its operand, AND and OR included.
 func (p *exprReader) expr() Expr {
 	p.enter()
 	defer p.leave()
@@ -33,11 +33,10 @@ func (p *exprReader) expr() Expr {
 
 func (p *exprReader) exprs() []Expr { return list(&p.cursor, &p.arena.exprs, p.expr) }
 
-// tighter are the operators that bind tighter than each.
+// tighter maps each operator to the next one that binds more tightly.
 var tighter = [...]Operator{Or: Xor, Xor: And, And: Add, Add: Mul, Sub: Mul, Mul: Exists, Div: Exists, Mod: Exists}
 
-// binary reads operands with operators between them that bind as tight as one, or
-// tighter.
+// binary reads operands with operators between them that bind as tightly as one, or more tightly.
 func (p *exprReader) binary(loosest Operator, operand func(*exprReader) Expr) Expr {
 	x := operand(p)
 	for op := p.operator(); op >= loosest; op = p.operator() {
@@ -55,7 +54,7 @@ func (p *exprReader) operator() Operator {
 	return words[p.tok.id].operator
 }
 
-// combine makes an operation of two operands, or adds one to an operation.
+// combine returns an operation with two operands, or adds an operand to an operation.
 func (p *exprReader) combine(op Operator, x, y Expr) Expr {
 	if o := As(x, op); o != nil && op != Sub && op != Div && op != Mod {
 		o.Operands = append(o.Operands, y)
@@ -65,7 +64,7 @@ func (p *exprReader) combine(op Operator, x, y Expr) Expr {
 	return p.operation(op, x, y)
 }
 
-// operation is an operator between two operands that were read.
+// operation returns the operation of an operator with two operands that were read.
 func (p *exprReader) operation(op Operator, x, y Expr) *Operation {
 	operands := p.arena.exprs.take(2)
 	operands[0], operands[1] = x, y
@@ -84,18 +83,18 @@ func (p *exprReader) not() Expr {
 	p.next()
 	x := p.not()
 	if p.mysql && As(x, Not) == nil && binds(x) {
-		return p.opaque(from, x) // HIGH_NOT_PRECEDENCE reads (NOT a) = b
+		return p.opaque(from, x) // with HIGH_NOT_PRECEDENCE it means (NOT a) = b
 	}
 	return p.around(Not, from, x)
 }
 
-// around is syntax around an operand that was read.
+// around returns the operation of syntax around operands that were read.
 func (p *operandReader) around(op Operator, from int, operands ...Expr) *Operation {
 	return &Operation{Span: p.since(from), Op: op, Operands: operands}
 }
 
-// predicate reads one comparison behind its left operand, if it is there. What has more
-// operators than that is Opaque.
+// predicate reads one comparison after its left operand, if there is one. An expression with more
+// operators is Opaque.
 func (p *exprReader) predicate(x Expr) Expr {
 	if p.goesOn() {
 		x = p.comparison(x)
@@ -119,8 +118,8 @@ func (p *exprReader) right() Expr {
 	return x
 }
 
-// comparison reads the operator at tok, whose left operand was read, with what stands to
-// its right.
+// comparison reads the operator at tok, whose left operand was read, and the text to its right that
+// belongs to it.
 func (p *exprReader) comparison(x Expr) Expr {
 	if op := p.operator(); op != 0 {
 		p.next()
@@ -156,7 +155,7 @@ func (p *exprReader) isNull(x Expr, not bool) Expr {
 	return &Operation{Span: p.since(x.Bytes().From), Op: IsNull, Not: not, Operands: []Expr{x}}
 }
 
-// is reads what stands behind IS: NULL, another test, or a value, with which SQLite compares.
+// is reads the text after IS: NULL, another test, or, in SQLite, a value to compare with.
 func (p *exprReader) is(x Expr) Expr {
 	not, distinct := p.accept("not"), false
 	switch {
@@ -175,7 +174,7 @@ func (p *exprReader) is(x Expr) Expr {
 	return c
 }
 
-// in reads what stands behind IN: (list), (query), or SQLite's table.
+// in reads the text after IN: (list), (query), or SQLite's table.
 func (p *exprReader) in(x Expr, not bool) Expr {
 	var list []Expr
 	switch {
@@ -215,14 +214,14 @@ func (p *exprReader) between(x Expr, not bool) Expr {
 	return &Operation{Span: p.since(from), Op: Between, Not: not, Operands: []Expr{x, low, high}}
 }
 
-// goesOn reports whether the expression that was read goes on at tok with an
-// operator that stands between logic and + - * / %, or with another text.
+// goesOn reports whether the present expression continues at tok with an operator that binds
+// between logic and + - * / %, or with another text.
 func (p *exprReader) goesOn() bool {
 	switch p.tok.kind {
 	case sqltext.Op:
 		op := p.operator()
 		return !p.tok.class().is(ending) && (op == 0 || op > And)
-	case sqltext.Word: // but for SQLite's hint behind ON of a join
+	case sqltext.Word: // except SQLite's hint after ON of a join
 		return p.tok.class().is(infix) && !(p.d.Family == SQLite && p.atBoth("not", "indexed"))
 	case sqltext.String:
 		return p.last.kind == sqltext.String

@@ -15,7 +15,7 @@ type nameReader struct {
 	arena
 }
 
-// noteTable puts the name of a table among the names of the statement.
+// noteTable adds the name of a table to the names of the statement.
 func (p *nameReader) noteTable(name string) {
 	name = strings.ToLower(name)
 	if name != "" && !slices.Contains(p.out.Names, name) {
@@ -23,9 +23,8 @@ func (p *nameReader) noteTable(name string) {
 	}
 }
 
-// identifiers returns every name in a text that was not read, and notes what its
-// comments do. Texts count as well, and the words in them: PREPARE s FROM
-// 'DELETE FROM orders'.
+// identifiers returns every name in a text that was not parsed, and records the effects of its
+// comments. Texts count as well, and the words in them: PREPARE s FROM 'DELETE FROM orders'.
 func (p *nameReader) identifiers() []string {
 	var list []string
 	seen := map[string]bool{"": true}
@@ -67,7 +66,7 @@ func isBetweenNames(r rune) bool {
 	return r < 0x80 && r != '_' && r != '$' && (r < '0' || r > '9') && (r|0x20 < 'a' || r|0x20 > 'z')
 }
 
-// atName reports whether tok may be a name that is not behind a dot.
+// atName reports whether tok may be a name that is not after a dot.
 func (p *nameReader) atName() bool {
 	switch p.tok.kind {
 	case sqltext.QuotedIdent:
@@ -88,8 +87,7 @@ func (p *nameReader) ident() Ident {
 	return p.takeIdent()
 }
 
-// anyIdent reads a name where keywords are names as well: behind a dot and behind
-// AS.
+// anyIdent reads a name in a place where keywords are names as well: after a dot and after AS.
 func (p *nameReader) anyIdent() Ident {
 	if p.tok.kind == sqltext.Word && p.isPlainWord(p.tok) {
 		return p.takeIdent()
@@ -112,13 +110,13 @@ func (p *nameReader) takeIdent() Ident {
 	return id
 }
 
-// unquoted returns what a literal without backslashes means.
+// unquoted returns the value of a literal without backslashes.
 func unquoted(literal string) string {
 	quote := literal[:1]
 	return strings.ReplaceAll(strings.TrimSuffix(literal[1:], quote), quote+quote, quote)
 }
 
-// name reads a name with what stands before its dots.
+// name reads a name with its qualifiers.
 func (p *nameReader) name() Name {
 	n, all := p.nameOrStar()
 	if all {
@@ -129,7 +127,7 @@ func (p *nameReader) name() Name {
 
 const maxParts = 4
 
-// nameOrStar reads a name, or a name and a star behind its last dot.
+// nameOrStar reads a name, or a name with a star after its last dot.
 func (p *nameReader) nameOrStar() (n Name, all bool) {
 	parts, count := [maxParts]Ident{p.ident()}, 1
 	for p.at(".") && !all {
@@ -150,7 +148,7 @@ func (p *nameReader) nameOrStar() (n Name, all bool) {
 	return n, all
 }
 
-// Last returns the name without what stands before its dots.
+// Last returns the name without its qualifiers.
 func (n Name) Last() Ident { return n.Parts[len(n.Parts)-1] }
 
 func (p *nameReader) tableName() Name {
@@ -159,7 +157,7 @@ func (p *nameReader) tableName() Name {
 	return n
 }
 
-// noteName puts the name at tok among those that could be of tables.
+// noteName adds the name at tok to those that could be tables.
 func (p *nameReader) noteName() {
 	if p.atName() && !p.tok.class().is(constant) {
 		ahead := *p
@@ -170,8 +168,8 @@ func (p *nameReader) noteName() {
 	}
 }
 
-// alias reads an alias with or without AS, which may be a text where the dialect
-// says so; Name is "" where there is none.
+// alias reads an alias with or without AS, which may be a text if text is set; Name is "" if there
+// is none.
 func (p *nameReader) alias(text bool) Ident {
 	as := p.accept("as")
 	switch {

@@ -4,7 +4,7 @@ package sqlparse
 
 import "github.com/shardid/shardid/internal/sqltext"
 
-// opaque makes an expression of which only the operands are known.
+// opaque returns an expression of which only the operands are known.
 func (p *operandReader) opaque(from int, operands ...Expr) *Operation {
 	var list []Expr
 	for _, x := range operands {
@@ -13,20 +13,20 @@ func (p *operandReader) opaque(from int, operands ...Expr) *Operation {
 	return p.around(Opaque, from, list...)
 }
 
-// binds reports whether what stands beside an expression may bind operands of it.
+// binds reports whether operators beside an expression may bind operands of it.
 func binds(x Expr) bool {
 	o, ok := x.(*Operation)
 	return ok && (o.Op < Exists || o.Op == Opaque)
 }
 
-// flatten adds the operands of an expression to a list: what binds other
-// operands than it seems to must not look as if it was read.
+// flatten adds the operands of an expression to a list: an operator that may bind other operands
+// than it seems to must not look as if it was parsed.
 func flatten(list []Expr, x Expr) []Expr {
 	if !binds(x) {
 		return append(list, x)
 	}
 	if o := As(x, Opaque); o != nil && list == nil {
-		return o.Operands // it is flat already, and goes
+		return o.Operands // it is flat already, and is replaced
 	}
 	for _, operand := range Operands(x) {
 		list = flatten(list, operand)
@@ -34,11 +34,12 @@ func flatten(list []Expr, x Expr) []Expr {
 	return list
 }
 
-// other reads an operator that the tree does not know, with what stands to its right.
+// other reads an operator that the tree does not represent, and the text to its right that belongs
+// to it.
 func (p *exprReader) other(x Expr) Expr {
 	from, t := x.Bytes().From, p.tok
 	p.next()
-	operands, complete := flatten(nil, x), t.kind == sqltext.String // a text behind a text
+	operands, complete := flatten(nil, x), t.kind == sqltext.String // a text after a text
 	switch t.is() {
 	case "collate":
 		complete = true
@@ -52,7 +53,7 @@ func (p *exprReader) other(x Expr) Expr {
 	case "::":
 		complete = true
 		if p.d.Family != PostgreSQL {
-			p.failAt(t) // $a::b is one name for SQLite
+			p.failAt(t) // $a::b is one name in SQLite
 		}
 		p.castType()
 	case "at":
@@ -81,8 +82,7 @@ func (p *operandReader) parenSoup(from int) Expr {
 	return p.around(Opaque, from, operands...)
 }
 
-// soup reads up to a closing token and behind it, and adds the operands that it
-// meets, whatever stands between them.
+// soup reads past a closing token and adds the operands that it finds, whatever is between them.
 func (p *operandReader) soup(operands []Expr, closing string) []Expr {
 	p.enter()
 	defer p.leave()

@@ -6,13 +6,13 @@ import (
 	"github.com/shardid/shardid/internal/sqltext"
 )
 
-// operandReader reads what operators stand between.
+// operandReader reads the operands of operators.
 type operandReader struct {
 	valueReader
-	inner *queryReader // the same parser's, for what stands in parentheses
+	inner *queryReader // the same parser, for queries in parentheses
 }
 
-// operand reads one operand with what binds to it more than any operator.
+// operand reads one operand with the syntax that binds to it more tightly than any operator.
 func (p *operandReader) operand() Expr {
 	x := p.bare()
 	for p.d.Family == PostgreSQL && p.accept("::") {
@@ -41,13 +41,13 @@ func (p *operandReader) bare() Expr {
 	return p.unread()
 }
 
-// unread is the expression of a text that cannot be read.
+// unread returns the expression of a text that cannot be parsed.
 func (p *operandReader) unread() Expr {
 	p.fail()
 	return &Operation{}
 }
 
-// symbolOperand reads what begins with an operator: a parenthesis, a sign, .5.
+// symbolOperand reads an operand that begins with an operator: a parenthesis, a sign, .5.
 func (p *operandReader) symbolOperand() Expr {
 	t := p.tok
 	switch t.is() {
@@ -77,7 +77,7 @@ func (p *operandReader) prefix(from int) Expr {
 	return p.opaque(from, p.operand())
 }
 
-// negative reads 5, or another operand, behind a minus.
+// negative reads 5, or another operand, after a minus.
 func (p *operandReader) negative(from int) Expr {
 	if p.tok.kind != sqltext.Number {
 		return p.prefix(from)
@@ -112,7 +112,7 @@ func (p *operandReader) parens() Expr {
 	return p.around(op, from, items...)
 }
 
-// wordOperand reads what begins with a word.
+// wordOperand reads an operand that begins with a word.
 func (p *operandReader) wordOperand() Expr {
 	t := p.tok
 	switch {
@@ -137,8 +137,8 @@ func (p *operandReader) wordOperand() Expr {
 	return p.named()
 }
 
-// variable reads a word that is no name: MySQL's @x and @@global.x, and 1_000
-// where that is a number.
+// variable reads a word that is no name: MySQL's @x and @@global.x, and 1_000 in dialects where
+// that is a number.
 func (p *operandReader) variable() Expr {
 	from := p.tok.start
 	p.next()

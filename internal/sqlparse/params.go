@@ -8,15 +8,15 @@ import (
 	"github.com/shardid/shardid/internal/sqltext"
 )
 
-// numbers are those of the parameters of a text.
+// numbers counts the parameters of a text.
 type numbers struct {
 	kind  paramKind
-	marks int            // how many ? there were
+	marks int            // the number of ? so far
 	named map[string]int // the numbers of the names
 }
 
-// paramKind is how parameters are written. A text that mixes kinds is Unknown:
-// drivers number them differently.
+// paramKind is the form of parameters. A text that mixes forms is Unknown, because drivers number
+// them differently.
 type paramKind uint8
 
 const (

@@ -9,19 +9,19 @@ import (
 	"github.com/shardid/shardid/internal/sqltext"
 )
 
-// parser reads statements. A reader has the one below it inside, on whose rules its own
-// stand: tokens (cursor), names, values, operands, expressions, sources, queries. The way
-// back up is operandReader.inner.
+// parser reads statements. Each reader embeds the one below it, whose rules it uses: tokens
+// (cursor), names, values, operands, expressions, sources, queries. operandReader.inner leads back
+// to the highest one.
 type parser struct{ queryReader }
 
-// Parse reads a statement. It never fails: what it cannot read is [Unknown] or
-// [Opaque]. It is safe for concurrent use.
+// Parse parses a statement. It never fails: a statement or expression that it cannot parse is
+// [Unknown] or [Opaque]. It is safe for concurrent use.
 func Parse(text string, d Dialect) *Statement {
 	p, _ := parsers.Get().(*parser)
 	p.d, p.mysql, p.text, p.scanner = d, d.Family != SQLite && d.Family != PostgreSQL, text, sqltext.NewScanner(text, d.Rules())
 	p.inner = &p.queryReader
 	statement := p.parse()
-	*p = parser{} // it keeps neither the text nor the tree
+	*p = parser{} // so that the pool keeps neither the text nor the tree
 	parsers.Put(p)
 	return statement
 }
@@ -32,7 +32,7 @@ func (p *parser) parse() *Statement {
 	p.begin()
 	p.next()
 	if strings.IndexByte(p.text, 0) >= 0 {
-		p.fail() // SQLite's text ends there
+		p.fail() // for SQLite the text ends there
 	}
 	p.statement()
 	for p.accept(";") {

@@ -9,7 +9,7 @@ import (
 	"github.com/shardid/shardid/internal/sqltext"
 )
 
-// castType reads the type behind ::.
+// castType reads the type after ::.
 func (p *nameReader) castType() {
 	if !p.accept("double", "precision") && !p.accept("character", "varying") && !p.accept("bit", "varying") {
 		p.name()
@@ -37,9 +37,9 @@ func keeps(typ string) bool {
 	return false
 }
 
-// postgresOperator returns the length of the operator at the start of text: as
-// many operator characters as there are, up to a comment, and a sign at the end
-// only behind a character that no SQL standard operator has.
+// postgresOperator returns the length of the operator at the start of text: all operator characters
+// up to a comment. A sign at the end belongs to it only after a character that no operator of the
+// SQL standard has.
 func postgresOperator(text string) int {
 	n, special := 0, false
 	for n < len(text) && strings.IndexByte("+-*/<>=~!@#%^&|`?", text[n]) >= 0 {
@@ -55,7 +55,7 @@ func postgresOperator(text string) int {
 	return max(n, 1)
 }
 
-// unicodeName returns what a name with \0065 and \+000065 for its letters means.
+// unicodeName returns the value of a name with \0065 and \+000065 for its letters.
 func unicodeName(name string) string {
 	var out strings.Builder
 	for i := 0; i < len(name); {

@@ -8,10 +8,10 @@ import (
 	"github.com/shardid/shardid/internal/sqltext"
 )
 
-// queryReader reads SELECT, and what is like it.
+// queryReader reads SELECT and the other forms of queries.
 type queryReader struct{ sourceReader }
 
-// with reads WITH … up to the statement that it belongs to, if it is there.
+// with reads WITH … up to the statement to which it belongs, if there is one.
 func (p *queryReader) with() *With {
 	from := p.tok.start
 	if !p.accept("with") {
@@ -49,13 +49,12 @@ func (p *queryReader) queryWith(from int, with *With) *Query {
 	return p.combined(from, with, p.part(First))
 }
 
-// nested reads what stands behind a query in parentheses that begins another one:
-// (SELECT …) UNION ….
+// nested reads the rest of a query that begins with a query in parentheses: (SELECT …) UNION ….
 func (p *queryReader) nested(span Span, q *Query) *Query {
 	return p.combined(span.From, nil, &Part{Span: span, Nested: q})
 }
 
-// combined reads what stands behind the first part of a query.
+// combined reads the rest of a query after its first part.
 func (p *queryReader) combined(from int, with *With, first *Part) *Query {
 	q := &Query{With: with, Parts: []*Part{first}}
 	for last := First; ; {
@@ -78,7 +77,7 @@ func (p *queryReader) combined(from int, with *With, first *Part) *Query {
 
 var setOps = map[string]SetOp{"union": Union, "except": Except, "intersect": Intersect}
 
-// setOp reads UNION and its like; First means that there is none.
+// setOp reads UNION and the other set operations; First means that there is none.
 func (p *queryReader) setOp() SetOp {
 	op := setOps[p.tok.is()]
 	if op == First {
@@ -134,7 +133,7 @@ func (p *queryReader) core() *Core {
 	return c
 }
 
-// optional reads a word and the expression behind it, nil if it is not there.
+// optional reads a word and the following expression, nil if there is none.
 func (p *queryReader) optional(word string) Expr {
 	if !p.accept(word) {
 		return nil
@@ -142,7 +141,7 @@ func (p *queryReader) optional(word string) Expr {
 	return p.expr()
 }
 
-// modifiers reads what stands between SELECT and the first item.
+// modifiers reads the words between SELECT and the first item.
 func (p *queryReader) modifiers(c *Core) {
 	for {
 		switch {
@@ -179,7 +178,7 @@ func (p *queryReader) item() Item {
 	return i
 }
 
-// atQualifiedStar reports whether a name and a star stand at tok.
+// atQualifiedStar reports whether tok begins a name and a star.
 func (p *nameReader) atQualifiedStar() bool {
 	if !p.atName() {
 		return false
@@ -195,7 +194,7 @@ func (p *nameReader) atQualifiedStar() bool {
 
 func (p *queryReader) groupBy(c *Core) {
 	if p.d.Family == PostgreSQL && (p.accept("all") || p.accept("distinct")) {
-		c.Rollup = true // GROUP BY DISTINCT is about grouping sets
+		c.Rollup = true // GROUP BY DISTINCT concerns grouping sets
 	}
 	for more := true; more; more = p.accept(",") {
 		from := p.tok.start
@@ -209,7 +208,7 @@ func (p *queryReader) groupBy(c *Core) {
 		}
 		c.GroupBy = append(c.GroupBy, p.expr())
 		if p.at("asc") || p.at("desc") {
-			p.fail() // old servers order the rows by it
+			p.fail() // old servers sort the rows by it
 		}
 	}
 	if p.mysql && p.accept("with", "rollup") {
@@ -223,7 +222,7 @@ func (p *queryReader) window() Expr {
 	return p.parenSoup(p.tok.start)
 }
 
-// tail reads ORDER BY, LIMIT and locks, which PostgreSQL takes in any order.
+// tail reads ORDER BY, LIMIT and locks, which PostgreSQL accepts in any order.
 func (p *queryReader) tail(q *Query) {
 	for {
 		switch {
@@ -262,7 +261,7 @@ func (p *queryReader) order() Order {
 	return o
 }
 
-// limit reads LIMIT, OFFSET and FETCH where they stand together.
+// limit reads adjacent LIMIT, OFFSET and FETCH clauses.
 func (p *queryReader) limit() *Limit {
 	l := &Limit{}
 	from := p.tok.start

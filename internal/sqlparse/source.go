@@ -2,7 +2,7 @@
 
 package sqlparse
 
-// sourceReader reads what stands behind FROM.
+// sourceReader reads the text after FROM.
 type sourceReader struct{ exprReader }
 
 func (p *sourceReader) sources() []Source {
@@ -13,8 +13,8 @@ func (p *sourceReader) sources() []Source {
 	return all
 }
 
-// joined reads one element of a list: a source and what is joined to it. SQLite
-// joins to all elements before it, which makes a difference for some joins.
+// joined reads one element of a list: a source and its joins. SQLite joins to all preceding
+// elements, which makes a difference for some joins.
 func (p *sourceReader) joined(behindComma bool) Source {
 	s := p.source()
 	for {
@@ -45,7 +45,7 @@ func (p *sourceReader) joined(behindComma bool) Source {
 
 var joinKinds = map[string]JoinKind{"inner": InnerJoin, "left": LeftJoin, "right": RightJoin, "full": FullJoin, "cross": CrossJoin}
 
-// joinWords reads JOIN and the words before it. It returns nil where none is.
+// joinWords reads JOIN and the words before it. It returns nil if there is no JOIN.
 func (p *sourceReader) joinWords() (j *Join, natural bool) {
 	if p.mysql && p.accept("straight_join") {
 		return &Join{}, false

@@ -2,8 +2,7 @@
 
 package sqlparse
 
-// table reads a table with what stands around its name, PostgreSQL's ONLY (name)
-// included.
+// table reads a table's name with its alias and hints, PostgreSQL's ONLY (name) included.
 func (p *nameReader) table() *Table {
 	from := p.tok.start
 	if p.d.Family == PostgreSQL && p.accept("only") && p.at("(") {
@@ -12,7 +11,7 @@ func (p *nameReader) table() *Table {
 	return p.tableOf(from, p.tableName())
 }
 
-// tableOf reads what stands behind the name of a table.
+// tableOf reads the text after the name of a table.
 func (p *nameReader) tableOf(from int, name Name) *Table {
 	t := p.tables.put(Table{Name: name})
 	if p.d.Family == PostgreSQL {
@@ -23,14 +22,14 @@ func (p *nameReader) tableOf(from int, name Name) *Table {
 	}
 	t.Alias = p.alias(p.d.Family == SQLite)
 	if p.d.Family == PostgreSQL && t.Alias.Name != "" && p.at("(") {
-		p.fail() // other names for the columns
+		p.fail() // a list of column names
 	}
 	p.hints()
 	t.Span = p.since(from)
 	return t
 }
 
-// partition reads PARTITION (a, b), if it is there.
+// partition reads PARTITION (a, b), if there is one.
 func (p *nameReader) partition() Span {
 	from := p.tok.start
 	if !p.accept("partition") {

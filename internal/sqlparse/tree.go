@@ -8,13 +8,13 @@ type Span struct{ From, To int }
 // Of returns the bytes of the span.
 func (s Span) Of(text string) string { return text[s.From:s.To] }
 
-// Verb says what a statement does.
+// Verb is the kind of a statement.
 type Verb uint8
 
 // The verbs. A statement with a data-modifying CTE (PostgreSQL) is Unknown.
 const (
-	Unknown Verb = iota // not read: DDL, SET, CALL, several statements in one text, or odd syntax
-	Select              // WITH … SELECT, VALUES and TABLE belong to it where they stand as a query
+	Unknown Verb = iota // not parsed: DDL, SET, CALL, several statements in one text, or unknown syntax
+	Select              // includes WITH … SELECT, and VALUES and TABLE as queries
 	Insert
 	Replace // MySQL's and SQLite's REPLACE INTO, and SQLite's INSERT OR REPLACE
 	Update
@@ -26,35 +26,34 @@ type Statement struct {
 	Text string
 	Verb Verb
 
-	Query  *Query  // of Select
-	Insert *Input  // of Insert and Replace
-	Change *Change // of Update and Delete
+	Query  *Query  // for Select
+	Insert *Input  // for Insert and Replace
+	Change *Change // for Update and Delete
 
-	// Params are the parameters in the order of their places in the text, but for
-	// those of rows that share the expressions of another row.
+	// Params are the parameters in the order of the text, without those of rows that share the
+	// expressions of another row.
 	Params []*Param
-	// Args is how many arguments the parameters ask for: the highest Index and one.
+	// Args is the number of arguments that the parameters need: the highest Index and one.
 	Args int
-	// Names are the names that could be those of tables: all table references of
-	// a tree that was read, CTEs among them, and every identifier of an Unknown
-	// text, words inside its strings included. In lower case, without quotes and
-	// schemas, each once.
+	// Names are the names that could be tables: all table references of a tree, CTEs included, and
+	// every identifier of an Unknown text, words inside its strings included. They are in lower
+	// case, without quotes and schemas, and without duplicates.
 	Names []string
-	// Why is where an Unknown text stopped to be readable, for messages: near
-	// "PROCEDURE", at the end.
+	// Why says where the parser failed in an Unknown text, for messages: near "PROCEDURE", at the
+	// end.
 	Why string
-	// Executable reports comments that some servers execute, and Limiting hints
-	// in comments that limit what a statement returns (SET_VAR, MAX_EXECUTION_TIME).
+	// Executable reports comments that some servers execute. Limiting reports hints in comments
+	// that limit the result of a statement (SET_VAR, MAX_EXECUTION_TIME).
 	Executable, Limiting bool
 }
 
-// Ident is a name as it is written and as it is meant.
+// Ident is a name with its bytes in the text.
 type Ident struct {
 	Span
 	Name string // without quotes
 }
 
-// Name is a name with what stands before its dots: schema.table.column.
+// Name is a name with its qualifiers: schema.table.column.
 type Name struct {
 	Span
 	Parts []Ident // at least one
@@ -75,26 +74,26 @@ type CTE struct {
 	Query   *Query
 }
 
-// Query is a SELECT, or several that UNION and its like combine, with what
-// stands around them.
+// Query is a SELECT, or several that are combined by UNION or other set operations, with their
+// clauses.
 type Query struct {
 	Span            // without parentheses around it
 	With    *With   // may be nil
 	Parts   []*Part // one, or the branches of UNION, INTERSECT, EXCEPT from left to right
 	OrderBy []Order
 	Limit   *Limit // may be nil
-	// Locks are FOR UPDATE, FOR SHARE, LOCK IN SHARE MODE, with all that follows.
+	// Locks are FOR UPDATE, FOR SHARE and LOCK IN SHARE MODE, with their options.
 	Locks []Lock
-	// After is where ORDER BY, LIMIT or a lock could be added: the end of the last
+	// After is the offset at which ORDER BY, LIMIT or a lock could be added: the end of the last
 	// part.
 	After int
 }
 
-// SetOp says how a part is combined with the parts before it.
+// SetOp is the set operation between a part and the parts before it.
 type SetOp uint8
 
-// The set operations. INTERSECT binds tighter than the others in some dialects:
-// a query that mixes it with others and has no parentheses is not read.
+// The set operations. INTERSECT binds more tightly than the others in some dialects: a query that
+// mixes it with others and has no parentheses is not parsed.
 const (
 	First SetOp = iota
 	UnionAll
@@ -121,8 +120,8 @@ type Core struct {
 	Span
 	Distinct   bool
 	DistinctOn []Expr // PostgreSQL
-	// Modifiers are MySQL's words behind SELECT (STRAIGHT_JOIN, SQL_NO_CACHE,
-	// SQL_CALC_FOUND_ROWS, HIGH_PRIORITY), in upper case.
+	// Modifiers are MySQL's words after SELECT (STRAIGHT_JOIN, SQL_NO_CACHE, SQL_CALC_FOUND_ROWS,
+	// HIGH_PRIORITY), in upper case.
 	Modifiers []string
 	Items     []Item
 	From      []Source // separated by commas
@@ -130,8 +129,8 @@ type Core struct {
 	GroupBy   []Expr
 	Rollup    bool // WITH ROLLUP, GROUPING SETS, CUBE
 	Having    Expr
-	Windows   []Expr // Opaque: what stands between the parentheses of each
-	ItemsEnd  int    // behind the last selected item, where a column can be added
+	Windows   []Expr // Opaque: the text between the parentheses of each
+	ItemsEnd  int    // the end of the last selected item, after which a column can be added
 }
 
 // Item is one selected expression.
@@ -139,7 +138,7 @@ type Item struct {
 	Span
 	Expr  Expr  // nil for a star
 	Star  bool  // * or name.*
-	Of    Name  // of name.*
+	Of    Name  // for name.*
 	Alias Ident // Name is "" without one
 }
 
@@ -154,7 +153,7 @@ type Order struct {
 // Nulls is NULLS FIRST or NULLS LAST.
 type Nulls uint8
 
-// Where NULL stands in an order.
+// The positions of NULL in an order.
 const (
 	NullsDefault Nulls = iota
 	NullsFirst
@@ -197,10 +196,10 @@ type Table struct {
 	Partition Span // PARTITION (…)
 }
 
-// JoinKind is how two sources are joined.
+// JoinKind is the kind of a join.
 type JoinKind uint8
 
-// The kinds of joins. A comma is a CrossJoin that binds less.
+// The kinds of joins. A comma is a CrossJoin that binds less tightly.
 const (
 	InnerJoin JoinKind = iota // JOIN, INNER JOIN, STRAIGHT_JOIN, CROSS JOIN with ON
 	LeftJoin
@@ -209,7 +208,7 @@ const (
 	CrossJoin
 )
 
-// Join is two sources and what joins them.
+// Join is two sources and their join condition.
 type Join struct {
 	Span
 	Kind        JoinKind
@@ -222,9 +221,9 @@ type Join struct {
 type Input struct {
 	Span
 	With  *With
-	Table Table // into which; its alias is that of PostgreSQL and SQLite
-	// Ignore is INSERT IGNORE and INSERT OR IGNORE; Or is another word of SQLite's
-	// INSERT OR … (ABORT, FAIL, ROLLBACK), in upper case.
+	Table Table // the table of INTO; it has an alias in PostgreSQL and SQLite
+	// Ignore is INSERT IGNORE and INSERT OR IGNORE; Or is the word of another INSERT OR … of SQLite
+	// (ABORT, FAIL, ROLLBACK), in upper case.
 	Ignore  bool
 	Or      string
 	Columns []Ident
@@ -236,29 +235,29 @@ type Input struct {
 	Returning []Item
 }
 
-// Row is one tuple of VALUES. Tuples that are written alike, byte by byte, share
-// the expressions of an earlier row of the same text: where a parameter of Values
-// has an Index, this row takes the argument Index+FirstParam. FirstParam is 0 in a
-// row that has expressions of its own, and where parameters have numbers or names.
+// Row is one tuple of VALUES. Tuples with the same bytes share the expressions of an earlier row of
+// the same text: if a parameter of Values has an Index, this row takes the argument
+// Index+FirstParam. FirstParam is 0 in a row with its own expressions, and for parameters with
+// numbers or names.
 type Row struct {
 	Span
 	Values     []Expr
 	FirstParam int
 }
 
-// Conflict is what an INSERT does where a row of its unique key is there:
-// MySQL's ON DUPLICATE KEY UPDATE, and ON CONFLICT of the others.
+// Conflict says what an INSERT does if a row with its unique key exists: MySQL's ON DUPLICATE KEY
+// UPDATE, and ON CONFLICT of the others.
 type Conflict struct {
 	Span
-	Target  []Expr // of ON CONFLICT (…); without it any unique key is meant
+	Target  []Expr // the target of ON CONFLICT (…); without it any unique key counts
 	Partial Expr   // WHERE of the target
 	Nothing bool   // DO NOTHING
 	Set     []Assignment
-	Where   Expr // of DO UPDATE
+	Where   Expr // the WHERE of DO UPDATE
 }
 
-// Assignment is one column = value of SET. PostgreSQL's and SQLite's
-// (a, b) = (…) has several columns.
+// Assignment is one column = value of SET. PostgreSQL's and SQLite's (a, b) = (…) has several
+// columns.
 type Assignment struct {
 	Span
 	Columns []Name
@@ -269,16 +268,15 @@ type Assignment struct {
 type Change struct {
 	Span
 	With *With
-	// Targets are the tables that are changed. An UPDATE of MySQL with several
-	// tables has all of them in From and none here, as only the columns in Set
-	// tell which change; DELETE a, b FROM … names aliases of From.
+	// Targets are the changed tables. An UPDATE of MySQL with several tables has all of them in
+	// From and none here, because the columns in Set determine which tables change. DELETE a, b
+	// FROM … names aliases of From.
 	Targets []Table
-	// From is what else is read: UPDATE … FROM, DELETE … USING, and MySQL's
-	// joins.
+	// From are the other tables that are read: UPDATE … FROM, DELETE … USING, and MySQL's joins.
 	From  []Source
 	Multi bool // MySQL's forms with several tables
-	// Ignore is UPDATE IGNORE and UPDATE OR IGNORE; Or is another word of SQLite's
-	// UPDATE OR …, in upper case.
+	// Ignore is UPDATE IGNORE and UPDATE OR IGNORE; Or is the word of another UPDATE OR … of
+	// SQLite, in upper case.
 	Ignore bool
 	Or     string
 

@@ -4,25 +4,24 @@ package sqlparse
 
 import "strings"
 
-// class says where a word has its special meaning, in one of the dialects at
-// least: where they differ, a statement that uses the word as a name is Unknown
-// rather than misread.
+// class is the set of special meanings of a word, in at least one of the dialects. If dialects
+// differ, a statement that uses the word as a name is Unknown rather than misread.
 type class uint16
 
 const (
-	reserved  class = 1 << iota // no name, unless it is quoted or stands behind a dot
-	callable                    // although reserved, a function before a parenthesis
-	bound                       // no alias without AS
-	infix                       // goes on with the expression that stands before it
+	reserved  class = 1 << iota // not a name, unless it is quoted or after a dot
+	callable                    // a function before a parenthesis, although it is reserved
+	bound                       // not an alias without AS
+	infix                       // continues the expression before it
 	constant                    // a value
-	clock                       // CURRENT_TIMESTAMP and its like: a function without parentheses
-	modifier                    // MySQL's words behind SELECT
-	unit                        // of MySQL's INTERVAL
-	priority                    // of MySQL, behind the verb of a write
+	clock                       // CURRENT_TIMESTAMP and similar words: a function without parentheses
+	modifier                    // MySQL's words after SELECT
+	unit                        // a unit of MySQL's INTERVAL
+	priority                    // MySQL's words after the verb of a write
 	pattern                     // compares a text with a pattern
-	onlyMySQL                   // an operator of MySQL alone
+	onlyMySQL                   // an operator only in MySQL
 	ending                      // ends an expression
-	noPrefix                    // an operator that no operand begins with
+	noPrefix                    // an operator with which no operand begins
 )
 
 func (c class) is(other class) bool { return c&other != 0 }
@@ -56,7 +55,7 @@ var classes = map[class]string{
 		unknown value varying wait within without zone`,
 }
 
-// operators are those that the grammar knows, longer ones first.
+// operators are the operators that the grammar knows, longer ones first.
 const operators = "<=> ->> <= >= <> != == || && << >> -> :: := ( ) , ; . * + - / % [ ] = < >"
 
 // grammar are the operators whose precedence is known.
@@ -66,8 +65,8 @@ var grammar = map[string]Operator{
 	"+": Add, "-": Sub, "*": Mul, "/": Div, "%": Mod,
 }
 
-// wordID is the place of a word or an operator in the table of those that the grammar
-// knows. At 0 there is none.
+// wordID is the index of a word or an operator in the table of those that the grammar knows. 0
+// means none.
 type wordID uint16
 
 const places = 1 << 10
@@ -105,8 +104,8 @@ func learn() (length int) {
 	return length
 }
 
-// find returns the place of a word in lower case, or the empty one for it: words that
-// would have the same place stand one behind another.
+// find returns the index of a word in lower case, or a free one for it: words with the same hash
+// follow each other.
 func find(word []byte) wordID {
 	n := len(word)
 	at := (uint(word[0])*37+uint(word[n-1])*11+uint(word[n/2])*97+uint(n)*59)%(places-1) + 1
@@ -116,7 +115,7 @@ func find(word []byte) wordID {
 	return wordID(at)
 }
 
-// idOf returns what a word in any case, or an operator, is.
+// idOf returns the wordID of a word in any case, or of an operator.
 func idOf(text string) wordID {
 	var lower [24]byte
 	if len(text) > longest {
@@ -132,8 +131,8 @@ func idOf(text string) wordID {
 	return find(lower[:len(text)])
 }
 
-// operatorLength returns how many bytes of text, which starts with an Op token, are
-// one operator. MySQL and SQLite lack some of those, and report an error.
+// operatorLength returns the length of the operator at the start of text, which starts with an Op
+// token. MySQL and SQLite lack some operators, and report an error.
 func (p *cursor) operatorLength(text string) int {
 	switch {
 	case strings.HasPrefix(text, "::"), strings.HasPrefix(text, ":="):

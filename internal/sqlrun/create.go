@@ -15,12 +15,12 @@ type Execer interface {
 	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
 }
 
-// madeMeanwhile are what PostgreSQL answers to IF NOT EXISTS when another process makes the
-// same: the table's entries in the catalog are made after the look for it. They are a
-// unique violation, and that the type or the table of that name is there.
+// madeMeanwhile are the SQLSTATEs with which PostgreSQL answers IF NOT EXISTS when another process
+// creates the same table: it checks before it inserts the table's catalog entries. They are a
+// unique violation, and the errors that the type or the table exists.
 var madeMeanwhile = []string{"23505", "42710", "42P07"}
 
-// Create runs a CREATE … IF NOT EXISTS that several processes may run at once.
+// Create executes a CREATE … IF NOT EXISTS that several processes may execute at once.
 func Create(ctx context.Context, on Execer, text string) error {
 	create := func() error {
 		return Retry(ctx, nil, func() error {

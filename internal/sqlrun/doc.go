@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package sqlrun runs what shardid's own tables need on a database: a task that
-// gives way to other writers, a transaction, a query. It knows no table.
+// Package sqlrun executes the statements on shardid's own tables: tasks that are retried after
+// conflicts with other writers, transactions, and queries. It knows no table.
 //
-// It promises that nothing outlasts its context by more than the driver does, and
-// that no row set or transaction is left open.
+// No call outlasts its context by more than the driver does, and none leaves rows or a transaction
+// open.
 package sqlrun

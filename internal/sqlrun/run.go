@@ -14,26 +14,26 @@ import (
 )
 
 const (
-	patience = 10 * time.Second // then what was in the way is reported
-	// Of one try no more than this counts, until twice the patience has passed. A COMMIT that a
-	// cluster holds back while it finds out that a member has died, and then rolls back, deserves
-	// further tries.
+	patience = 10 * time.Second // after it the conflict is returned
+	// One try counts at most this long, until twice the patience has passed. A cluster may hold
+	// back a COMMIT while it finds out that a member has died, and then roll it back; such a try
+	// should be repeated.
 	longTry = time.Second
 
-	// The first pause is short, as most locks are. The later ones are at most as long as the
-	// long one, and shrink to the short one while a task ages: whoever has waited longest tries
-	// most often, and those who came later leave room. Pauses that grow would keep a
-	// member of a cluster away from a row that another member writes to without a pause.
+	// The first pause is short, because most locks are. Later pauses are at most as long as the
+	// long one, and shrink to the short one while a task ages: so the task that has waited longest
+	// tries most often. Growing pauses would keep a member of a cluster away from a row that
+	// another member writes without a pause.
 	shortPause = 10 * time.Millisecond
 	longPause  = 80 * time.Millisecond
 	aging      = time.Second
 )
 
-// Retry runs f, and again while another writer is in the way or f's error wraps
-// busy, which may be nil; f must be repeatable. A SQLite file without a busy timeout,
-// a deadlock on MySQL, a conflict of a cluster's members at COMMIT and a member that is not
-// ready need this. The pauses are drawn by lot. When the context ends meanwhile the error
-// says both, whatever f made of the context.
+// Retry runs f, and again while its error reports a conflict with another writer or wraps busy,
+// which may be nil; f must be repeatable. It is needed for a SQLite file without a busy timeout, a
+// deadlock on MySQL, a conflict of a cluster's members at COMMIT, and a member that is not ready.
+// The pauses are random. If the context ends meanwhile, the error wraps the context's error and the
+// last error of f.
 func Retry(ctx context.Context, busy error, f func() error) error {
 	var contended error
 	begin, most := time.Now(), shortPause
@@ -62,7 +62,7 @@ func Retry(ctx context.Context, busy error, f func() error) error {
 	}
 }
 
-// longestPause is that of a task of this age that has failed before.
+// longestPause returns the longest pause of a task of this age.
 func longestPause(age time.Duration) time.Duration {
 	youth := max(1-age.Seconds()/aging.Seconds(), 0)
 	return max(time.Duration(youth*float64(longPause)), shortPause)
@@ -73,9 +73,9 @@ type Beginner interface {
 	BeginTx(ctx context.Context, options *sql.TxOptions) (*sql.Tx, error)
 }
 
-// InTx runs f in a transaction of its own, which it commits unless f fails. So
-// its statements neither join a transaction that an autocommit=0 connection has
-// open nor leave one. nil options are the server's usual ones.
+// InTx runs f in its own transaction, and commits unless f fails. So its statements neither join a
+// transaction that an autocommit=0 connection has open nor leave one open. nil options are the
+// server's defaults.
 func InTx(ctx context.Context, on Beginner, options *sql.TxOptions, f func(*sql.Tx) error) error {
 	tx, err := on.BeginTx(ctx, options)
 	if err != nil {
@@ -87,8 +87,7 @@ func InTx(ctx context.Context, on Beginner, options *sql.TxOptions, f func(*sql.
 	return tx.Commit()
 }
 
-// rollback is no error where the end of the context, or SQLite itself, has done
-// it already.
+// rollback returns no error if the end of the context, or SQLite itself, has already rolled back.
 func rollback(tx *sql.Tx) error {
 	if err := tx.Rollback(); !errors.Is(err, sql.ErrTxDone) {
 		return err

@@ -8,8 +8,8 @@ func isSpace(c byte) bool { return c == ' ' || c >= '\t' && c <= '\r' }
 
 func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 
-// isNameByte reports whether c may stand in a parameter's name. Bytes of 0x80
-// and above are letters: every server takes them in identifiers.
+// isNameByte reports whether c may be part of a parameter's name. Bytes of 0x80 and above are
+// letters: every server accepts them in identifiers.
 func isNameByte(c byte) bool {
 	return c|0x20 >= 'a' && c|0x20 <= 'z' || isDigit(c) || c == '_' || c >= 0x80
 }

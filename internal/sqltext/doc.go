@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package sqltext splits SQL text into tokens, so that the code that looks for
-// parameters, table names or parentheses never mistakes what stands inside a
-// literal or a comment for code, nor the other way round.
+// Package sqltext splits SQL text into tokens, so that code that searches for parameters, table
+// names or parentheses does not mistake the content of a literal or a comment for code, or the
+// reverse.
 //
-// It is a scanner, not a parser: it knows where a string ends, not what a
-// statement means. It promises that the tokens tile the text (every byte
-// belongs to exactly one token, in order), for every input, valid SQL or not,
-// and that scanning allocates nothing.
+// It is a scanner, not a parser: it knows where a string ends, not what a statement means. For
+// every input, valid SQL or not, the tokens cover the text: every byte belongs to exactly one
+// token, in order. Scanning allocates nothing.
 //
-// What a text means depends on the server: its family, and on MySQL and
-// MariaDB its sql_mode, which a client cannot see in the text. A [Flavor] is
-// one reading. Code that guards something scans every reading that is possible
-// (MySQL and MySQL &^ BackslashEscapes, say) and refuses what looks bad in any
-// of them.
+// The meaning of a text depends on the server: on its family, and on MySQL and MariaDB on its
+// sql_mode, which is not part of the text. A [Flavor] is one set of rules. Code that must be
+// certain scans the text with every possible flavor (for example MySQL and MySQL &^
+// BackslashEscapes), and refuses it if any of them finds a problem.
 package sqltext

@@ -4,10 +4,10 @@ package sqltext
 
 import "bytes"
 
-// Fingerprint returns what statements have in common that differ in values alone: the
-// text with ? in place of literals and parameters, and one space in that of white space
-// and comments. An element of a list that is like the one before it is left out, as are
-// rows behind VALUES; … stands for such elements.
+// Fingerprint returns the common part of statements that differ only in their values: the text with
+// ? instead of literals and parameters, and with one space instead of white space and comments. An
+// element of a list that equals the one before it is omitted, and so are rows after VALUES; …
+// replaces such elements.
 func Fingerprint(sql string, f Flavor) string {
 	s, p := NewScanner(sql, f), fingerprint{}
 	for t, ok := s.Next(); ok; t, ok = s.Next() {
@@ -16,11 +16,11 @@ func Fingerprint(sql string, f Flavor) string {
 	return string(p.out)
 }
 
-// fingerprint is one in the making.
+// fingerprint is a fingerprint that is being computed.
 type fingerprint struct {
 	out   []byte
-	space bool  // white space is to be written before the next token
-	open  []int // where the parentheses begin that are open
+	space bool  // write a space before the next token
+	open  []int // the offsets of the open parentheses
 }
 
 func (p *fingerprint) write(t Token, text string) {
@@ -49,7 +49,7 @@ func (p *fingerprint) write(t Token, text string) {
 	}
 }
 
-// collapse leaves out an element of a list that is like the one before it.
+// collapse removes an element of a list that equals the one before it.
 func (p *fingerprint) collapse(begin int) {
 	const more = ", …"
 	before := bytes.TrimRight(p.out[:begin], " ")

@@ -2,12 +2,11 @@
 
 package sqltext
 
-// Flavor is one reading of SQL text: a set of lexical rules.
+// Flavor is a set of lexical rules of SQL text.
 type Flavor uint16
 
-// The two rules that a server's sql_mode switches. Clear them to get the other
-// reading: MySQL &^ BackslashEscapes is NO_BACKSLASH_ESCAPES, and
-// MySQL &^ DoubleQuoteStrings is ANSI_QUOTES.
+// The two rules that a server's sql_mode switches. Clear them for the other rules: MySQL &^
+// BackslashEscapes is NO_BACKSLASH_ESCAPES, and MySQL &^ DoubleQuoteStrings is ANSI_QUOTES.
 const (
 	BackslashEscapes   Flavor = 1 << iota // a backslash in a string escapes the next byte
 	DoubleQuoteStrings                    // "…" is a string; otherwise it is an identifier
@@ -25,12 +24,12 @@ const (
 
 // The families of servers.
 const (
-	// MySQL reads as MySQL and MariaDB do with their default sql_mode.
+	// MySQL has the rules of MySQL and MariaDB with their default sql_mode.
 	MySQL = BackslashEscapes | DoubleQuoteStrings | hashComments | dashNeedsSpace | versionComments | backticks | atNames
-	// SQLite reads as SQLite does, which takes MySQL's and SQL Server's
-	// identifier quotes as well as the standard's.
+	// SQLite has the rules of SQLite, which accepts the identifier quotes of MySQL and SQL Server
+	// as well as those of the standard.
 	SQLite = backticks | brackets | atNames
-	// PostgreSQL reads as PostgreSQL does with standard_conforming_strings on.
+	// PostgreSQL has the rules of PostgreSQL with standard_conforming_strings on.
 	PostgreSQL = dollarQuotes | escapeStrings | nestedComments | returnEndsLine
 )
 

@@ -4,8 +4,8 @@ package sqltext
 
 import "strings"
 
-// reserved are the words that neither MySQL nor SQLite takes for a name unless
-// it is quoted or stands behind a dot.
+// reserved are the words that neither MySQL nor SQLite accepts as a name unless it is quoted or
+// after a dot.
 var reserved = wordSet(`add all alter and as between case check collate constraint create default delete
 	distinct drop else exists foreign from group having in index insert into is join limit not null on or
 	order primary references select set table then to union unique update using values when where`)
@@ -18,6 +18,6 @@ func wordSet(words string) map[string]bool {
 	return set
 }
 
-// Reserved reports whether a word, in any case, cannot be a name where it stands
-// unquoted and not behind a dot.
+// Reserved reports whether a word, in any case, cannot be a name if it is not quoted and not after
+// a dot.
 func Reserved(word string) bool { return reserved[strings.ToLower(word)] }

@@ -4,9 +4,8 @@ package sqltext
 
 import "strings"
 
-// Scanner walks over a text. It is a value: a copy goes on from where the
-// original stood, which is how to look ahead. It is not safe for concurrent
-// use.
+// Scanner scans a text. It is a value: a copy continues at the position of the original, which
+// allows looking ahead. It is not safe for concurrent use.
 type Scanner struct {
 	sql     string
 	pos     int
@@ -29,9 +28,8 @@ func (s *Scanner) Next() (Token, bool) {
 	return t, true
 }
 
-// Skip moves n bytes on. They must be whole tokens, none of them a delimiter of a
-// version comment: bytes that were scanned before, or that the caller joins to
-// the token that Next returned last.
+// Skip moves n bytes on. They must be whole tokens, none of them a delimiter of a version comment:
+// bytes that were scanned before, or that the caller joins to the token that Next returned last.
 func (s *Scanner) Skip(n int) { s.pos = min(s.pos+n, len(s.sql)) }
 
 // NextCode returns the next token that is neither white space nor a comment, or
@@ -45,8 +43,8 @@ func (s *Scanner) NextCode() (Token, bool) {
 	}
 }
 
-// Unclosed reports whether the text scanned so far ends inside a string, an
-// identifier or a comment that nothing closes.
+// Unclosed reports whether the text scanned so far ends inside a string, an identifier or a comment
+// that is not closed.
 func (s *Scanner) Unclosed() bool { return s.open || s.version && s.pos >= len(s.sql) }
 
 // scan returns the kind and the end of the token at pos.
@@ -74,7 +72,7 @@ func (s *Scanner) scan() (Kind, int) {
 	return s.punctuation()
 }
 
-// punctuation scans what starts with a byte that is no literal and no name.
+// punctuation scans a token that begins neither a literal nor a name.
 func (s *Scanner) punctuation() (Kind, int) {
 	switch c := s.sql[s.pos]; {
 	case c == ':':
@@ -99,8 +97,8 @@ func (s *Scanner) doubleQuoted() (Kind, int) {
 	return QuotedIdent, s.quoted(s.pos, false)
 }
 
-// quoted returns the end of the literal whose opening quote is at i. A doubled
-// quote stands for itself.
+// quoted returns the end of the literal whose opening quote is at i. A doubled quote is part of the
+// literal.
 func (s *Scanner) quoted(i int, backslash bool) int {
 	q := s.sql[i]
 	for i++; i < len(s.sql); i++ {
@@ -126,8 +124,8 @@ func (s *Scanner) until(i int, end string) int {
 	return len(s.sql)
 }
 
-// word scans a name. MySQL's charset introducers and N'…' are a word and a
-// string; E'…' is one token, as its prefix changes how it ends.
+// word scans a name. MySQL's charset introducers and N'…' are a word and a string; E'…' is one
+// token, because its prefix changes how it ends.
 func (s *Scanner) word() (Kind, int) {
 	end := s.run(s.pos, isIdent)
 	if s.flavor.has(escapeStrings) && end == s.pos+1 && s.sql[s.pos]|0x20 == 'e' && s.at(end) == '\'' {
@@ -153,7 +151,7 @@ func (s *Scanner) number() (Kind, int) {
 	return Word, end
 }
 
-// exponent returns the end of the exponent at i, or i when there is none.
+// exponent returns the end of the exponent at i, or i if there is none.
 func (s *Scanner) exponent(i int) int {
 	if s.at(i)|0x20 != 'e' {
 		return i
@@ -183,8 +181,8 @@ func (s *Scanner) dollar() (Kind, int) {
 	return String, s.until(i+1, s.sql[s.pos:i+1])
 }
 
-// colon scans ":name", "::", ":=" and a lone colon. A name starts with no
-// digit, so that the slice a[1:2] has no parameter in it.
+// colon scans ":name", "::", ":=" and a single colon. A name does not start with a digit, so the
+// slice a[1:2] contains no parameter.
 func (s *Scanner) colon() (Kind, int) {
 	i := s.pos + 1
 	if c := s.at(i); c == ':' || c == '=' {

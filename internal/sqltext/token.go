@@ -4,7 +4,7 @@ package sqltext
 
 import "strings"
 
-// Kind says what a token is.
+// Kind is the kind of a token.
 type Kind uint8
 
 // The kinds of tokens.
@@ -16,7 +16,7 @@ const (
 	Word                        // a keyword, a bare identifier, a @variable
 	Number                      // a numeric literal
 	Param                       // "?", and in PostgreSQL "$1"
-	Named                       // ":name", which may hold dots
+	Named                       // ":name", which may contain dots
 	Op                          // any other byte; "::" and ":=" are one token
 )
 
@@ -45,8 +45,8 @@ func (t Token) Is(sql, s string) bool {
 	return (t.Kind == Word || t.Kind == Op) && strings.EqualFold(t.Text(sql), s)
 }
 
-// Ident returns the name that a Word or a QuotedIdent stands for: without its
-// quotes, doubled quotes undone. For another kind it returns the token's text.
+// Ident returns the name of a Word or a QuotedIdent: without its quotes, and with doubled quotes
+// undone. For other kinds it returns the token's text.
 func Ident(sql string, t Token) string {
 	s := t.Text(sql)
 	if t.Kind != QuotedIdent {
@@ -66,8 +66,8 @@ func Ident(sql string, t Token) string {
 	return strings.ReplaceAll(s, string([]byte{q, q}), string(q))
 }
 
-// Name returns the name that a token stands for: that of [Ident], or what a
-// String holds, which SQLite takes for a name where it needs one.
+// Name returns the name of a token: that of [Ident], or the content of a String, which SQLite
+// accepts as a name where it needs one.
 func Name(sql string, t Token) string {
 	if t.Kind != String {
 		return Ident(sql, t)

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package statefile keeps what a process must not forget in a small local file:
-// replaced as a whole and synced, so that a reader finds the old content or the
-// new one, also after a power cut, and locked against a second process.
+// Package statefile stores the state of a process in a small local file. The file is replaced as a
+// whole and synced, so that a reader finds the old content or the new one, also after a power cut.
+// It can be locked against a second process.
 //
 // # Failure modes
 //
-// A disk that is full, or a directory that cannot be written to, is an error and
-// leaves the old content. A disk that acknowledges what it has not written keeps
-// no promise here. Locks need a Unix system; elsewhere [Lock] is an error.
+// If the disk is full, or the directory is not writable, the call returns an error and leaves the
+// old content. A disk that acknowledges writes which it has not made can lose the content. Locks
+// need a Unix system; elsewhere [Lock] is an error.
 package statefile

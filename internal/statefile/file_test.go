@@ -65,7 +65,7 @@ func TestALockIsHeldOnceUntilItIsClosed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if second, err := statefile.Lock(file); err == nil || second != nil || !strings.Contains(err.Error(), "another process holds it") {
+	if second, err := statefile.Lock(file); err == nil || second != nil || !strings.Contains(err.Error(), "another process has locked it") {
 		t.Errorf("a second lock: %v", err)
 	}
 	if err := first.Close(); err != nil {
@@ -94,7 +94,7 @@ func TestAFileThatCannotBeMadeSaysWhatToDo(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]string{
-		filepath.Join(dir, "missing", "state"):  "make the directory " + filepath.Join(dir, "missing"),
+		filepath.Join(dir, "missing", "state"):  "create the directory " + filepath.Join(dir, "missing"),
 		filepath.Join(dir, "file", "no", "way"): "not a directory",
 	} {
 		_, locked := statefile.Lock(name)

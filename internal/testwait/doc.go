@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package testwait is how tests wait for what another process or goroutine does.
+// Package testwait waits in tests for another process or goroutine.
 //
 // # Promise
 //
-// A wait ends as soon as what it waits for has come. Until then it goes on for
-// minutes, whatever else the machine has to do, and it never counts tries: how
-// many there are says how fast the machine is, and nothing about what is waited
-// for. A wait that ends in vain fails its test before the deadline of the test
-// binary does, says what did not come, and shows all goroutines.
+// A wait ends as soon as its condition holds. Until then it continues for minutes, however busy the
+// machine is, and it never counts tries: their number depends on the speed of the machine only. A
+// wait whose condition never holds fails its test before the deadline of the test binary, names the
+// condition, and prints all goroutines.
 package testwait

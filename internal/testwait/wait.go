@@ -11,21 +11,21 @@ import (
 )
 
 const (
-	// Limit ends a wait in vain. It is far beyond what a busy machine needs for
+	// Limit ends a wait whose condition never holds. It is far longer than a busy machine needs for
 	// anything that an idle one does in a second.
 	Limit = 20 * time.Minute
 
-	// margin is what a test has left to report after a wait that the deadline of
-	// the test binary ended.
+	// margin is the time left for a test to report a failed wait before the deadline of the test
+	// binary.
 	margin = 15 * time.Second
 
-	// Between two looks at a condition it rests, at first for a moment and later
-	// for longer: whoever is to fulfil it may need the processor.
+	// Between two checks of a condition a wait sleeps, first for a moment and later for longer,
+	// because the code that fulfils the condition may need the processor.
 	firstRest, lastRest = time.Millisecond, 50 * time.Millisecond
 )
 
-// Context returns the context of the test, which also ends when a wait has been
-// in vain: after [Limit], or shortly before the deadline of the test binary.
+// Context returns the context of the test, which also ends when a wait has failed: after [Limit],
+// or shortly before the deadline of the test binary.
 func Context(tb testing.TB) context.Context {
 	tb.Helper()
 	ctx, cancel := context.WithDeadlineCause(tb.Context(), end(tb), fmt.Errorf("%s waited in vain: %w", tb.Name(), context.DeadlineExceeded))
@@ -33,7 +33,7 @@ func Context(tb testing.TB) context.Context {
 	return ctx
 }
 
-// Until waits until a condition holds. It is called by the test's goroutine.
+// Until waits until a condition holds. It must be called by the test's goroutine.
 func Until(tb testing.TB, what string, holds func() bool) {
 	tb.Helper()
 	at, rest := end(tb), firstRest
@@ -44,8 +44,7 @@ func Until(tb testing.TB, what string, holds func() bool) {
 	}
 }
 
-// For waits until the channel has something, or is closed. It is called by the
-// test's goroutine.
+// For waits until the channel has a value, or is closed. It must be called by the test's goroutine.
 func For[T any](tb testing.TB, event <-chan T, what string) (got T) {
 	tb.Helper()
 	at := end(tb)
@@ -68,7 +67,7 @@ func inTime(tb testing.TB, end time.Time, what string) {
 	}
 }
 
-// end is when a wait that begins now is in vain. A benchmark has no deadline.
+// end returns the time at which a wait that begins now has failed. A benchmark has no deadline.
 func end(tb testing.TB) time.Time {
 	at := time.Now().Add(Limit)
 	if t, limited := tb.(interface{ Deadline() (time.Time, bool) }); limited {

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package writehint carries what an adapter knows of one statement to the engine that
-// sends it, in the statement's context: package gormplugin and package sqlxhook have
-// filled in ids and conditions, and the text does not say which of them they made.
-// What users say of their statements stands in package sharding.
+// Package writehint passes an adapter's knowledge of one statement to the engine that sends it, in
+// the statement's context: gormplugin and sqlxhook have filled in ids and conditions, and the text
+// does not show which. The hints of users are in package sharding.
 package writehint
 
 import (
@@ -13,51 +12,45 @@ import (
 	"strings"
 )
 
-// Hint is what an adapter knows of a statement that writes to one table. The zero Hint
-// says nothing, and a statement with it is sent as raw SQL is.
+// Hint is an adapter's knowledge of a statement that writes to one table. A statement with the zero
+// Hint is sent like raw SQL.
 type Hint struct {
-	// Table is the logical name of the table, in any case. The hint is about statements
-	// that write to it; others that get the same context, such as those of a hook, are
-	// not concerned.
+	// Table is the logical name of the table, in any case. The hint applies only to statements that
+	// write to it, and not to others with the same context, such as those of a hook.
 	Table string
-	// Fresh are the numbers of the rows behind VALUES, from 0 and ascending, of which a
-	// generator made an id in the primary key just now: no row has it yet. An upsert
-	// looks for all other rows on the shards before it stores them; for these it does
-	// where it names another unique key than the primary key. Ids that the caller gave are
-	// not fresh, and neither are those of a row that is sent once more after an error that
-	// leaves open whether it was stored.
+	// Fresh are the indexes of the rows of VALUES, ascending, whose primary key has a newly
+	// generated id: no row has it yet. An upsert searches the shards for all other rows before it
+	// stores them. It searches for these rows only if it names another unique key than the primary
+	// key. Ids of the caller are not fresh, and neither are those of a row that is sent again after
+	// an error that does not say whether it was stored.
 	Fresh []int
-	// Column is the one that Fresh is about, in any case, where it need not be the primary
-	// key.
+	// Column is the column of Fresh, in any case, if it is not the primary key.
 	Column string
-	// Keyed says that an UPDATE or DELETE is about rows of models: its condition names
-	// them by their primary keys, and the sharding key was added to it. If it touches
-	// fewer rows than it names, the others are looked for on all shards, and the
-	// statement is refused where a row lies under another key. It implies Model.
+	// Keyed says that an UPDATE or DELETE concerns rows of models: its condition names them by
+	// their primary keys, and the sharding key was added to it. If it affects fewer rows than it
+	// names, the others are searched for on all shards, and the statement is refused if a row has
+	// another sharding key. It implies Model.
 	Keyed bool
-	// Model says that an UPDATE sets the columns of a model, most of them to what they are
-	// already. It looks for no other unique key than the primary key: the others hold
-	// within a table, as they do for an INSERT.
+	// Model says that an UPDATE sets the columns of a model, most of them to their present values.
+	// It searches for no other unique key than the primary key: the others are unique within a
+	// physical table, as for an INSERT.
 	Model bool
-	// Single says that the transaction was begun for this statement alone, and not by
-	// the caller. It may write all copies of a broadcast table, as the statement does
-	// without a transaction.
+	// Single says that the transaction was begun for this statement alone, and not by the caller.
+	// The statement may write all copies of a broadcast table, as without a transaction.
 	Single bool
-	// Completes says that from the switch of a migration on the adapter sends the statement
-	// with what it lacks for shards: numbers that the source makes until then, and the
-	// sharding keys of its models.
+	// Completes says that after the switch of a migration the adapter adds to the statement what
+	// the shards need: ids that the source numbers until then, and the sharding keys of its models.
 	Completes bool
 }
 
-// ErrNumbered: the source of a migration serves again and numbers the column of which
-// the rows have ids that were made just now. The engine returns it before it sends
-// anything, so that the adapter leaves the column to the source and sends the statement
-// again. Users do not see it.
+// ErrNumbered: the source of a migration serves again and numbers the column for which the rows
+// have newly generated ids. The engine returns it before it sends anything. The adapter then leaves
+// the column to the source and sends the statement again. Users do not see it.
 var ErrNumbered = errors.New("the source numbers the column again")
 
 type key struct{}
 
-// hinted is a context with a hint: one allocation, where context.WithValue needs two.
+// hinted is a context with a hint: one allocation, whereas context.WithValue needs two.
 type hinted struct {
 	context.Context //nolint:containedctx // it is one
 
@@ -71,13 +64,12 @@ func (c *hinted) Value(of any) any {
 	return c.Context.Value(of)
 }
 
-// With returns ctx with a hint, which replaces one that it had. The slice is not copied.
+// With returns ctx with a hint, which replaces an earlier one. The slice is not copied.
 func With(ctx context.Context, h Hint) context.Context {
 	return &hinted{ctx, h}
 }
 
-// Of returns what is known of a statement that writes to a table, the zero Hint where
-// nothing is.
+// Of returns the hint on a statement that writes to a table, or the zero Hint.
 func Of(ctx context.Context, table string) Hint {
 	if h, ok := ctx.Value(key{}).(*Hint); ok && strings.EqualFold(h.Table, table) {
 		return *h
@@ -85,7 +77,7 @@ func Of(ctx context.Context, table string) Hint {
 	return Hint{}
 }
 
-// IsFresh reports whether a row has an id that was made just now.
+// IsFresh reports whether a row has a newly generated id.
 func (h Hint) IsFresh(row int) bool {
 	_, fresh := slices.BinarySearch(h.Fresh, row)
 	return fresh

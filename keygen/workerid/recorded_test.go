@@ -137,7 +137,7 @@ func TestAFileWithoutItsDirectorySaysWhatToDo(t *testing.T) {
 		"Recorded": workerid.Recorded(file, workerid.Static(5)), "LeasedConfig.File": leasedWith(t, file),
 	} {
 		lease, err := a.Acquire(t.Context(), keygen.Twitter())
-		if !errors.Is(err, workerid.ErrRecord) || !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "make the directory "+filepath.Dir(file)) {
+		if !errors.Is(err, workerid.ErrRecord) || !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "create the directory "+filepath.Dir(file)) {
 			t.Errorf("%s: %v, %v", name, lease, err)
 		}
 	}

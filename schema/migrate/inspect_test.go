@@ -159,7 +159,7 @@ func TestInspectWarnsOfAColumnThatKeepsTimesFinerThanTheirRule(t *testing.T) {
 		exec(t, s.source, "DROP TABLE orders; CREATE TABLE orders (id INTEGER PRIMARY KEY, at DATETIME)")
 		found := inspect(t, s.job(t, "id", byText(t, "at", daily.WithPrecision(unit))))
 		got := slices.ContainsFunc(found, func(f migrate.Finding) bool {
-			return f.Code == migrate.KeyColumn && f.Severity == migrate.Warn && strings.Contains(f.Message, "keeps times to 1ns")
+			return f.Code == migrate.KeyColumn && f.Severity == migrate.Warn && strings.Contains(f.Message, "stores times to 1ns")
 		})
 		if got != want || migrate.Blocked(found) {
 			t.Errorf("%v: %+v", unit, found)

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package changes makes random programs that write to one table, and runs each on two
-// databases: one that has all rows in one table, and one that has them in shards. What
-// the statements answer, and what is there afterwards, has to be the same. Tests of the
-// statement engine use it on any database.
+// Package changes generates random programs that write to one table, and runs each on two
+// databases: one with all rows in one table, and one with shards. The results of the statements,
+// and the rows afterwards, must be the same. Tests of the statement engine use it on any database.
 package changes
 
 import (
@@ -17,22 +16,22 @@ import (
 	"strings"
 )
 
-// Columns are those of the table orders, for CREATE TABLE. The remainder of id by 4 is
-// that of user_id, which leads to the shard.
+// Columns are the columns of the table orders, for CREATE TABLE. id modulo 4 equals user_id modulo
+// 4, which is the shard.
 const Columns = " (id BIGINT NOT NULL, user_id BIGINT NOT NULL, paid INT NOT NULL, note VARCHAR(20), PRIMARY KEY (id))"
 
-// Statement is one step of a program.
+// Statement is one statement of a program.
 type Statement struct {
 	Text string
 	Args []any
 }
 
-// Maker makes programs that depend on its source alone.
+// Maker generates programs that depend only on its random source.
 type Maker struct {
 	*rand.Rand
-	// SQLite says that the statements are SQLite's and not MySQL's.
+	// SQLite selects SQLite's statements instead of MySQL's.
 	SQLite bool
-	// PostgreSQL says that they are PostgreSQL's.
+	// PostgreSQL selects PostgreSQL's statements.
 	PostgreSQL bool
 	args       []any
 }
@@ -72,7 +71,7 @@ func (m *Maker) text() string {
 	return "UPDATE orders SET paid = paid + " + m.value(m.Int64N(3)) + ", note = " + m.value("changed") + m.where()
 }
 
-// rows are new ones, some of which may be there already.
+// rows returns new rows, some of which may exist already.
 func (m *Maker) rows() string {
 	var rows []string
 	for range 1 + m.IntN(6) {
@@ -98,7 +97,7 @@ func (m *Maker) where() string {
 	return " WHERE " + column + " IN (" + strings.Join(list, ", ") + ")"
 }
 
-// value is a literal or a parameter.
+// value returns a literal or a parameter.
 func (m *Maker) value(v any) string {
 	if m.IntN(3) > 0 {
 		m.args = append(m.args, v)
@@ -119,8 +118,8 @@ type Queries interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 }
 
-// Run executes a statement and tells how many rows it has affected, -1 where it fails:
-// the databases' errors name other tables.
+// Run executes a statement and returns the number of affected rows, -1 if it fails. It hides the
+// errors because they name other tables.
 func (s Statement) Run(ctx context.Context, on Queries) (affected int64, err error) {
 	r, err := on.ExecContext(ctx, s.Text, s.Args...)
 	if err != nil {
@@ -129,7 +128,7 @@ func (s Statement) Run(ctx context.Context, on Queries) (affected int64, err err
 	return r.RowsAffected()
 }
 
-// rows returns what a query selects, in a fixed order: three numbers and a text.
+// rows returns the result of a query in a fixed order: three numbers and a text.
 func rows(ctx context.Context, on Queries, query string) (all []string, err error) {
 	found, err := on.QueryContext(ctx, query)
 	if err != nil {

@@ -9,20 +9,20 @@ import (
 	"strings"
 )
 
-// MemberColumns are those of the table members, for CREATE TABLE. Neither id nor email
-// leads to the shard; user_id does, whose remainder by Members.Slots is the slot.
+// MemberColumns are the columns of the table members, for CREATE TABLE. Neither id nor email leads
+// to the shard; user_id does: its value modulo Members.Slots is the slot.
 const MemberColumns = " (id BIGINT NOT NULL, user_id BIGINT NOT NULL, paid INT NOT NULL, email VARCHAR(20), PRIMARY KEY (id), UNIQUE (email))"
 
-// Members makes the statements of a program about members: those that depend on a row
-// with the same id or email, which may be on any shard. A database of shards may refuse
-// one whose row it has under another key; IsRefusal recognises that.
+// Members generates the statements of a program on members: statements that depend on a row with
+// the same id or email, which may be on any shard. A database of shards may refuse a statement
+// whose row it has under another key; IsRefusal recognises that.
 type Members struct {
 	*Maker
 	IsRefusal func(error) bool
 	Slots     int64
-	// Refused is how many statements were refused, each of them with reason.
+	// Refused is the number of refused statements, each of which had a reason.
 	Refused int
-	last    int64 // id that was made
+	last    int64 // the id that was generated last
 	rows    []member
 }
 
@@ -79,7 +79,7 @@ func (m *Members) text() string {
 	return "UPDATE members SET paid = paid + 1 WHERE user_id = " + m.value(m.Int64N(20))
 }
 
-// key gives the row that is there the sharding key of the new one, or does not.
+// key randomly gives an existing row the sharding key of the new one.
 func (m *Members) key(of string) string {
 	if m.IntN(2) == 0 {
 		return ""
@@ -87,21 +87,21 @@ func (m *Members) key(of string) string {
 	return ", user_id = " + of
 }
 
-// made is a row that no other has a key of.
+// made returns a row whose keys no other row has.
 func (m *Members) made() member {
 	m.last++
 	return member{id: 1000 + m.last, user: m.Int64N(20)}
 }
 
-// byID is one that may be there by its id.
+// byID returns a row whose id may exist.
 func (m *Members) byID() member { return member{id: m.Int64N(40), user: m.Int64N(20)} }
 
-// byEmail is one that may be there by its email.
+// byEmail returns a row whose email may exist.
 func (m *Members) byEmail() member {
 	row := m.made()
 	if m.IntN(4) > 0 {
 		letters := "abcdefghiklmnopqrst"
-		if !m.SQLite { // where a collation takes both for one
+		if !m.SQLite { // its collation treats both as equal
 			letters += "ABCDEFGH"
 		}
 		row.email = fmt.Sprintf("%c@x", letters[m.IntN(len(letters))])
@@ -109,7 +109,7 @@ func (m *Members) byEmail() member {
 	return row
 }
 
-// any is one that may be there by both.
+// any returns a row whose id and email may exist.
 func (m *Members) any() member {
 	row := m.byEmail()
 	row.id = m.Int64N(40)
@@ -126,7 +126,7 @@ func (m *Members) values(row func() member) string {
 	return " (id, user_id, paid, email) VALUES " + strings.Join(list, ", ")
 }
 
-// id writes an id as a number, or as one of the texts that a database takes for it.
+// id writes an id as a number, or as a text that a database converts to it.
 func (m *Members) id(n int64) string {
 	switch m.IntN(8) {
 	case 0:
@@ -145,8 +145,8 @@ func (m *Members) email(email string) string {
 	return m.value(email)
 }
 
-// refused checks that a refusal has a reason: a row of another slot has a key of the
-// statement's, in the one table or in the statement itself.
+// refused checks that a refusal has a reason: a row of another slot has a key of the statement, in
+// the whole table or in the statement itself.
 func (m *Members) refused(ctx context.Context, whole Queries, s Statement, failed error) error {
 	m.Refused++
 	for i, r := range m.rows {

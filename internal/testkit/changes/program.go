@@ -11,14 +11,14 @@ import (
 	"strings"
 )
 
-// Program runs a random program on both databases, and tells where they differ first.
-// Half of the programs are a transaction with savepoints, which ends one way or the
-// other. It returns how many statements succeeded.
+// Program runs a random program on both databases, and returns the first difference as an error.
+// Half of the programs are a transaction with savepoints, which is committed or rolled back. It
+// returns the number of statements that succeeded.
 func (m *Maker) Program(ctx context.Context, routed, whole *sql.DB) (done int, err error) {
 	return (&program{Maker: m, routed: routed, whole: whole}).run(ctx, routed, whole)
 }
 
-// Program is that of Maker about members.
+// Program runs a random program on members, like Maker.Program.
 func (m *Members) Program(ctx context.Context, routed, whole *sql.DB) (done int, err error) {
 	return (&program{Maker: m.Maker, members: m, routed: routed, whole: whole}).run(ctx, routed, whole)
 }
@@ -48,14 +48,14 @@ func (p *program) run(ctx context.Context, routed, whole *sql.DB) (done int, err
 
 type program struct {
 	*Maker
-	members       *Members // nil for a program about orders
+	members       *Members // nil for a program on orders
 	routed, whole Queries
 	inTx          bool
 	savepoints    int
 	done          int
 }
 
-// begin begins on both, and returns what ends both.
+// begin begins a transaction on both, and returns a function that ends both.
 func (p *program) begin(ctx context.Context) (func() error, error) {
 	routed, err := p.routed.(*sql.DB).BeginTx(ctx, nil)
 	if err != nil {
@@ -84,8 +84,8 @@ func (p *program) begin(ctx context.Context) (func() error, error) {
 	}, nil
 }
 
-// bothFail reports whether what comes behind a statement that has ended the transactions
-// of PostgreSQL fails on both.
+// bothFail reports whether both fail after a statement that has aborted the transactions of
+// PostgreSQL.
 func (p *program) bothFail(routed, whole error) bool {
 	return p.PostgreSQL && p.inTx && routed != nil && whole != nil
 }
@@ -109,11 +109,11 @@ func (p *program) step(ctx context.Context) error {
 	return p.both(ctx, p.Statement())
 }
 
-// both executes a statement on both.
+// both executes a statement on both databases.
 func (p *program) both(ctx context.Context, s Statement) error {
 	want, failed := s.Run(ctx, p.whole)
 	got, err := s.Run(ctx, p.routed)
-	if s.Args == nil && p.inTx && strings.Contains(s.Text, "SAVEPOINT") { // after which drivers say anything
+	if s.Args == nil && p.inTx && strings.Contains(s.Text, "SAVEPOINT") { // drivers report any number of rows for savepoints
 		got, want = min(got, 0), min(want, 0)
 	}
 	if got != want {
@@ -125,7 +125,7 @@ func (p *program) both(ctx context.Context, s Statement) error {
 	return nil
 }
 
-// orRefused executes a statement on both unless the shards refuse it.
+// orRefused executes a statement on both databases, unless the shards refuse it.
 func (p *program) orRefused(ctx context.Context, s Statement) error {
 	got, err := s.Run(ctx, p.routed)
 	if p.members.IsRefusal(err) {

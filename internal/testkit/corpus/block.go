@@ -13,12 +13,12 @@ import (
 
 // block is the lines between two blank lines.
 type block struct {
-	line   int // the first one's number, from 1
+	line   int // the number of the first line, from 1
 	fields []field
-	sql    string // with its semicolon; "" when there are comments alone
+	sql    string // with its semicolon; "" for a block of comments
 }
 
-// field is a comment, as a rule of the form "-- word: text".
+// field is a comment, usually of the form "-- word: text".
 type field struct{ word, text string }
 
 // is reports whether the block begins with the field.
@@ -61,7 +61,7 @@ func blockOf(first int, lines []string) block {
 	return b
 }
 
-// tableOf reads a CREATE TABLE and where the rows lie.
+// tableOf reads a CREATE TABLE and its placement.
 func tableOf(b block) (Table, error) {
 	name, _, _ := strings.Cut(strings.TrimPrefix(b.sql, "CREATE TABLE "), " ")
 	t := Table{Name: name, Create: strings.TrimSuffix(b.sql, ";")}
@@ -95,8 +95,7 @@ func (t *Table) checkColumns() error {
 	return nil
 }
 
-// readKey reads "orders by user_id in group shop, also id, number" and returns the
-// table's name.
+// readKey reads "orders by user_id in group shop, also id, number" and returns the table's name.
 func (t *Table) readKey(text string) string {
 	text, also, carries := strings.Cut(text, ", also ")
 	if carries {
@@ -134,7 +133,7 @@ func statementOf(b block) (Statement, error) {
 	return s, s.read(args, b.sql)
 }
 
-// read takes in what is more than a text.
+// read parses the fields that are not plain texts.
 func (s *Statement) read(args, text string) (err error) {
 	if s.Dialect == "" {
 		s.Dialect = Any
@@ -166,7 +165,7 @@ func oneOf[T ~string](got T, known ...T) error {
 	return nil
 }
 
-// argsOf reads literals with commas between them.
+// argsOf reads literals that are separated by commas.
 func argsOf(text string) ([]any, error) {
 	var args []any
 	sign := ""

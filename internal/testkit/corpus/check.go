@@ -9,7 +9,7 @@ import (
 	"github.com/shardid/shardid/internal/testkit/tablewalk"
 )
 
-// check returns what is wrong with a statement beside the tables of its file.
+// check returns the errors of a statement, given the tables of its file.
 func (f *File) check(s Statement) error {
 	if refused := s.With == Refused || s.Without == Refused; refused != (s.Because != "") {
 		return fmt.Errorf("statement %q: because belongs to what is refused, and only there", s.Name)
@@ -36,7 +36,7 @@ func parametersOf(text string, flavor sqltext.Flavor) int {
 	return n
 }
 
-// checkPlacement holds the outcome against the tables that the statement names.
+// checkPlacement compares the outcome with the tables that the statement names.
 func (f *File) checkPlacement(s Statement) error {
 	named := map[Placement]bool{}
 	walk := tablewalk.New(s.Text, sqltext.SQLite)

@@ -9,14 +9,14 @@ import (
 	"strings"
 )
 
-// Placement says where the rows of a table lie.
+// Placement is the location of a table's rows.
 type Placement string
 
 // The placements.
 const (
 	Sharded   Placement = "sharded"   // on the shard of their key
 	Broadcast Placement = "broadcast" // in every database
-	Home      Placement = "home"      // in the home database alone
+	Home      Placement = "home"      // only in the home database
 )
 
 // Table is a table of a [File].
@@ -30,7 +30,7 @@ type Table struct {
 	Also  []string // the columns that carry the slot of the key
 }
 
-// Dialect names the servers that take a statement.
+// Dialect names the servers that accept a statement.
 type Dialect string
 
 // The dialects.
@@ -40,16 +40,15 @@ const (
 	SQLite Dialect = "sqlite" // SQLite
 )
 
-// Outcome is what becomes of a statement.
+// Outcome is the result of planning a statement.
 type Outcome string
 
 // The outcomes.
 const (
-	// One: it goes whole to one shard.
+	// One: the whole text goes to one shard.
 	One Outcome = "one"
-	// Scatter: several shards are asked, and their answers make one. It is also a
-	// write with a unique column that is looked up in all shards before it goes to
-	// one of them.
+	// Scatter: several shards are queried, and their results are combined. A write is Scatter, too,
+	// if a unique column is searched for in all shards before it goes to one of them.
 	Scatter Outcome = "scatter"
 	// AtHome: it goes to the home database.
 	AtHome Outcome = "home"
@@ -62,22 +61,22 @@ const (
 // Statement is a statement of a [File].
 type Statement struct {
 	Name    string
-	From    string // who sends it
-	Line    int    // in the file
+	From    string // the application that sends it
+	Line    int    // line in the file
 	Text    string // without the semicolon
 	Args    []any  // each an int64, float64, string or nil
 	Dialect Dialect
-	With    Outcome // when the ids carry the slot
-	Without Outcome // when they do not
-	Because string  // what the user of a refused statement should read
+	With    Outcome // if the ids carry the slot
+	Without Outcome // if they do not
+	Because string  // what to do instead of a refused statement
 }
 
-// For reports whether a server of the dialect takes the statement.
+// For reports whether a server of the dialect accepts the statement.
 func (s Statement) For(d Dialect) bool { return s.Dialect == Any || s.Dialect == d }
 
-// File is what applications of one sort send.
+// File has the statements of applications of one kind.
 type File struct {
-	Name       string // of the sort
+	Name       string // the name of the kind
 	Tables     []Table
 	Statements []Statement
 }
@@ -106,7 +105,7 @@ func ReadDir(dir string) ([]File, error) {
 	return files, nil
 }
 
-// Read reads the text of a file. An error names the line that is wrong.
+// Read reads the text of a file. Its error names the invalid line.
 func Read(name, text string) (File, error) {
 	f := File{Name: name}
 	for _, b := range blocksOf(text) {
@@ -122,7 +121,7 @@ func Read(name, text string) (File, error) {
 	return f, nil
 }
 
-// add takes one block in.
+// add parses one block.
 func (f *File) add(b block) error {
 	switch {
 	case b.sql == "" && !b.is("name"):

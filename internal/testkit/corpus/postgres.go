@@ -9,10 +9,10 @@ import (
 	"github.com/shardid/shardid/internal/sqltext"
 )
 
-// ForPostgreSQL returns the file in PostgreSQL's words: names in double quotes, numbered
-// parameters, TIMESTAMP for DATETIME, and SMALLINT for BOOLEAN, as booleans are written
-// as 0 and 1. It leaves out what MySQL alone takes. Statements with functions that
-// PostgreSQL does not know stay.
+// ForPostgreSQL returns the file in PostgreSQL's dialect: names in double quotes, numbered
+// parameters, TIMESTAMP instead of DATETIME, and SMALLINT instead of BOOLEAN, because booleans are
+// written as 0 and 1. It omits statements that only MySQL accepts. It keeps statements with
+// functions that PostgreSQL does not know.
 func (f File) ForPostgreSQL() File {
 	to := File{Name: f.Name, Tables: append([]Table(nil), f.Tables...)}
 	for i := range to.Tables {
@@ -27,7 +27,7 @@ func (f File) ForPostgreSQL() File {
 	return to
 }
 
-// Numbered returns a text of MySQL or SQLite with numbers in place of its question marks.
+// Numbered returns a text of MySQL or SQLite with numbers instead of its question marks.
 func Numbered(text string) string {
 	var out strings.Builder
 	params := 0

@@ -9,7 +9,7 @@ import (
 	"fmt"
 )
 
-// CreateTables creates the tables of the file in one database, none of them sharded.
+// CreateTables creates the tables of the file in one database, unsharded.
 func (f *File) CreateTables(ctx context.Context, db *sql.DB) error {
 	for _, t := range f.Tables {
 		if _, err := db.ExecContext(ctx, t.Create); err != nil {
@@ -28,7 +28,8 @@ func (s Statement) Try(ctx context.Context, db *sql.DB) error {
 	return errors.Join(s.execute(ctx, tx), tx.Rollback())
 }
 
-// execute reads all rows, as some drivers execute no further than they are read.
+// execute reads all rows, because some drivers execute a statement only as far as its rows are
+// read.
 func (s Statement) execute(ctx context.Context, tx *sql.Tx) error {
 	rows, err := tx.QueryContext(ctx, s.Text, s.Args...)
 	if err != nil {

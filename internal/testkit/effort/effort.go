@@ -4,12 +4,11 @@ package effort
 
 import "os"
 
-// Soak says that the long programme runs: the environment has SHARDID_SOAK.
+// Soak reports whether this is the long run: the environment has SHARDID_SOAK.
 func Soak() bool { return os.Getenv("SHARDID_SOAK") != "" }
 
-// Cases returns how many cases to try of what is random and not concurrent: usual of
-// them, soak in the long programme, and a tenth of that under the race detector, one at
-// least.
+// Cases returns the number of random, sequential cases to try: usual, or soak in the long run, and
+// a tenth of that under the race detector, but at least one.
 func Cases[N int | int64 | uint64](usual, soak N) N {
 	n := usual
 	if Soak() {

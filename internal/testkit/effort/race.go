@@ -4,5 +4,5 @@
 
 package effort
 
-// Race says that the race detector watches.
+// Race reports whether the race detector is on.
 const Race = true

@@ -17,30 +17,28 @@ import (
 	"github.com/shardid/shardid/sqlxhook"
 )
 
-// Ticket is a row of the table that is migrated.
+// Ticket is a row of the migrated table.
 type Ticket struct {
 	ID     int64  `db:"id" keygen:""`
 	UserID int64  `db:"user_id"`
 	Note   string `db:"note"`
 }
 
-// Harness is a source with a table of tickets that moves to four tables in two
-// other databases.
+// Harness is a source with a table of tickets that moves to four tables in two other databases.
 type Harness struct {
 	*sqlxhook.Hook
 	DB    *sqlx.DB     // routed
 	DBs   sharding.DBs // source, a and b
 	Table sharding.Table
-	// Preview is what the shards will do otherwise.
+	// Preview collects the statements that the shards will execute otherwise.
 	Preview sharding.Preview
 
 	router *sharding.Router
-	done   atomic.Int64 // changes and reads of the workers
+	done   atomic.Int64 // the number of changes and reads of the workers
 }
 
-// New makes the harness. The driver's name says how the databases write their
-// arguments, create makes the table in the source, and key is the column that the
-// shards go by.
+// New creates the harness. The driver's name determines the form of placeholders, create creates
+// the table in the source, and key is the sharding key.
 func New(t *testing.T, driver string, dbs sharding.DBs, create, key string) *Harness {
 	t.Helper()
 	h := &Harness{DBs: dbs}
@@ -52,8 +50,8 @@ func New(t *testing.T, driver string, dbs sharding.DBs, create, key string) *Har
 	h.router, err = sharding.New(dbs, h.Table, sharding.Migration{Source: "source", Tables: map[string]string{"tickets": "id"}, Patience: 15 * time.Minute, Preview: &h.Preview})
 	must(t, err)
 	h.Hook, err = sqlxhook.New(sqlxhook.Config{
-		// After a rollback the source goes on above the highest id, so that the
-		// generator's next must be far above, as those of a clock are.
+		// After a rollback the source numbers from the highest id on, so the generator's ids must
+		// be far above it, like those of a clock.
 		Generators: keygen.Set{Default: keygen.Counting(1<<40, 1<<20)},
 		Router:     h.router,
 	})
@@ -81,7 +79,7 @@ func (h *Harness) Job(t *testing.T) *migrate.Job {
 	return j
 }
 
-// longPause is for machines that are busy with other things.
+// longPause is long enough for busy machines.
 const longPause = 10 * time.Minute
 
 // Cutover copies the tickets and switches to the shards.
@@ -100,9 +98,8 @@ func (h *Harness) rollback(t *testing.T, j *migrate.Job) {
 	t.Logf("rollback: pause %s, %d changes drained", done.Pause, done.Drained)
 }
 
-// ThereAndBack migrates twice to the shards and back, and there once more, while
-// workers are at work. None of them may see an error or a ticket that is not as it
-// was left.
+// ThereAndBack migrates to the shards and back twice, and to the shards once more, while workers
+// run. No worker may get an error or read a ticket that differs from its last write.
 func (h *Harness) ThereAndBack(t *testing.T, workers int) {
 	t.Helper()
 	j := h.Job(t)
@@ -123,7 +120,7 @@ func (h *Harness) ThereAndBack(t *testing.T, workers int) {
 	t.Logf("%d changes and reads, %d rows", h.done.Load(), len(want))
 }
 
-// All reads the rows from where they are, and that each is where it belongs.
+// All reads the rows from the serving tables, and checks that each is on its shard.
 func (h *Harness) All(t *testing.T) map[int64]Ticket {
 	t.Helper()
 	found := map[int64]Ticket{}

@@ -17,15 +17,14 @@ import (
 	"github.com/shardid/shardid/sqlxhook"
 )
 
-// worker writes tickets of one user and knows what must be there.
+// worker writes tickets of one user and remembers the expected rows.
 type worker struct {
 	*Harness
 	user  int64
 	owned map[int64]Ticket
 }
 
-// open has workers at work until the returned function is called, which returns
-// what must be there.
+// open runs workers until the returned function is called, which returns the expected rows.
 func (h *Harness) open(t *testing.T, n int) (closed func() map[int64]Ticket) {
 	t.Helper()
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
@@ -56,7 +55,7 @@ func (h *Harness) open(t *testing.T, n int) (closed func() map[int64]Ticket) {
 	}
 }
 
-// more waits until the workers have done something.
+// more waits until the workers have made more changes.
 func (h *Harness) more(t *testing.T) {
 	t.Helper()
 	for from := h.done.Load(); h.done.Load() < from+100 && !t.Failed(); {
@@ -64,7 +63,7 @@ func (h *Harness) more(t *testing.T) {
 	}
 }
 
-// work makes one change, or reads what was written last.
+// work makes one change, or reads the last one.
 func (c *worker) work(ctx context.Context, random *rand.Rand) error {
 	for _, row := range c.owned {
 		switch random.IntN(7) {
@@ -82,10 +81,10 @@ func (c *worker) work(ctx context.Context, random *rand.Rand) error {
 	return c.buy(ctx, random.IntN(3)+1)
 }
 
-// buy inserts one row by its names, or several.
+// buy inserts one row by name, or several.
 func (c *worker) buy(ctx context.Context, n int) error {
 	if c.Table.Key == "id" {
-		n = 1 // several would be on several databases
+		n = 1 // several rows would be on several databases
 	}
 	rows := make([]Ticket, n)
 	for i := range rows {
@@ -138,7 +137,7 @@ func one(res sql.Result, err error) error {
 	return nil
 }
 
-// check reads a row as it was written last.
+// check compares a row with its last write.
 func (c *worker) check(ctx context.Context, row Ticket) error {
 	var got Ticket
 	err := c.DB.GetContext(ctx, &got, c.DB.Rebind("SELECT id, user_id, note FROM tickets WHERE id = ? AND user_id = ?"), row.ID, row.UserID)
@@ -148,11 +147,11 @@ func (c *worker) check(ctx context.Context, row Ticket) error {
 	return nil
 }
 
-// exchange puts a new row in the place of another one, in a transaction that is
-// run again when the table moves meanwhile.
+// exchange replaces a row by a new one, in a transaction that is repeated if the table moves
+// meanwhile.
 func (c *worker) exchange(ctx context.Context, row Ticket) error {
 	if c.Table.Key == "id" {
-		return nil // the new row may belong into another database
+		return nil // the new row may belong to another database
 	}
 	for {
 		fresh := Ticket{UserID: c.user, Note: "exchanged"}

@@ -34,7 +34,7 @@ func everyAssociation(t *testing.T, e *env) {
 	same(t, "has many", c.Pets[0].ID+c.Pets[1].ID, 1001)
 }
 
-// checkCustomer compares a customer and all that belongs to it with the tables.
+// checkCustomer compares a customer and its associations with the tables.
 func checkCustomer(t *testing.T, e *env, c Customer) {
 	t.Helper()
 	if c.ID < first || c.Company.ID < first || c.CompanyID != c.Company.ID || c.Boss.ID < first || *c.BossID != c.Boss.ID {
@@ -61,8 +61,8 @@ func order(db *gorm.DB) *gorm.DB { return db.Order("id") }
 func drawnBefore(t *testing.T, e *env) {
 	c := fullCustomer("a")
 	must(t, e.Create(&c).Error)
-	// Each kind of row once, and the customer and the boss; the join row's comes
-	// with the badge's. All at the top: pets have a source of their own.
+	// Each kind of row is drawn once, with the customer and the boss, and the join row's with the
+	// badge's. All are drawn at the top: pets have their own source.
 	fills := e.gen.take()
 	same(t, "reservations", len(fills), 8)
 	total := 0

@@ -29,7 +29,7 @@ var conflictTests = []test{
 	{"UpsertsThatMeetNothingAreAnInsert", upsertOfNew},
 }
 
-// onName is a conflict on the unique name.
+// onName returns a conflict on the unique name.
 func onName(update ...string) clause.OnConflict {
 	on := clause.OnConflict{Columns: []clause.Column{{Name: "name"}}}
 	if len(update) == 0 {
@@ -40,8 +40,8 @@ func onName(update ...string) clause.OnConflict {
 	return on
 }
 
-// target is what DO NOTHING without a target is on PostgreSQL and SQLite, as
-// gorm writes it for associations.
+// anything returns DO NOTHING without a target on PostgreSQL and SQLite, in the form that gorm
+// writes for associations.
 func anything() clause.OnConflict { return clause.OnConflict{DoNothing: true} }
 
 // seeded creates "old" with the id 3.
@@ -132,7 +132,7 @@ func doNothingWithDefaults(t *testing.T, e *env) {
 	for i, want := range []int64{skipped, id(1), skipped, id(3), id(4)} {
 		same(t, rated[i].Name, rated[i].ID, want)
 	}
-	if e.Family != "mysql" { // which returns nothing there, or returns all
+	if e.Family != "mysql" { // MySQL and MariaDB return no rows or all
 		sameList(t, "rates", []int64{rated[0].Rate, rated[1].Rate, rated[3].Rate, rated[4].Rate}, 0, 5, 5, 5)
 	}
 }
@@ -149,7 +149,7 @@ func doNothingNumber(t *testing.T, e *env) {
 	}
 }
 
-// doNothingAgain goes on with what gorm keeps of the associations of another row.
+// doNothingAgain uses a *gorm.DB that still has the associations of another row in its settings.
 func doNothingAgain(t *testing.T, e *env) {
 	one, again := Customer{Name: "a", Labels: []Label{{Name: "l"}}}, Customer{Name: "a"}
 	tx := e.Create(&one)
@@ -190,7 +190,7 @@ func doUpdateBatch(t *testing.T, e *env) {
 	must(t, e.Clauses(onName("age")).Create(&people).Error)
 	existing := int64(3)
 	if e.Finds == Single {
-		existing = 0 // LAST_INSERT_ID tells of one row only
+		existing = 0 // LAST_INSERT_ID returns one row's key only
 	}
 	sameList(t, "ids", []int64{people[0].ID, people[1].ID, people[2].ID}, id(0), existing, id(2))
 	e.sameRows(t, "people", map[string]int64{"old": 3, "a": id(0), "b": id(2)})
@@ -198,7 +198,7 @@ func doUpdateBatch(t *testing.T, e *env) {
 
 func doUpdateWhere(t *testing.T, e *env) {
 	if e.Family == "mysql" {
-		return // it knows no condition there
+		return // MySQL has no condition there
 	}
 	seeded(t, e)
 	on := onName("age")
@@ -211,7 +211,7 @@ func doUpdateWhere(t *testing.T, e *env) {
 
 func usersReturning(t *testing.T, e *env) {
 	if e.Finds == Single {
-		return // no RETURNING there
+		return // MySQL has no RETURNING
 	}
 	seeded(t, e)
 	again := Person{Name: "old", Age: 2}

@@ -14,7 +14,7 @@ import (
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/schema"
-	gormtests "gorm.io/gorm/utils/tests" // those of gorm's own tests
+	gormtests "gorm.io/gorm/utils/tests" // the models of gorm's own tests
 
 	"github.com/shardid/shardid/gormplugin"
 	"github.com/shardid/shardid/keygen"
@@ -24,11 +24,10 @@ var equivalenceTests = []test{
 	{"NothingButTheNumbersOfKeysIsDifferent", equivalence},
 }
 
-// equivalence runs programs with and without the plugin. What they see and what
-// they leave in the tables must be the same but for the numbers of the keys.
+// equivalence runs programs with and without the plugin. Their results and the rows that they leave
+// must be the same except for the numbers of the keys.
 //
-// Two runs differ in the numbers alone when they are the same after each key
-// has been replaced by the name of the row it belongs to.
+// To compare two runs, each key is replaced by the name of its row.
 func equivalence(t *testing.T, e *env) {
 	naming := schema.NamingStrategy{TablePrefix: "like_"}
 	config := gorm.Config{NamingStrategy: naming, NowFunc: func() time.Time { return time.Unix(1_700_000_000, 0).UTC() }, PrepareStmt: e.PrepareStmt}
@@ -58,8 +57,7 @@ func equivalence(t *testing.T, e *env) {
 	}
 }
 
-// likeModels are the models in an order in which their tables can be emptied
-// from the end.
+// likeModels returns the models in an order whose reverse allows their tables to be emptied.
 func likeModels() []any {
 	return []any{&gormtests.Company{}, &gormtests.Language{}, &gormtests.User{}, &gormtests.Account{}, &gormtests.Pet{}, &gormtests.Toy{}, &gormtests.Tools{}}
 }
@@ -75,7 +73,7 @@ func likeRegistrations() (all []gormplugin.Model) {
 	return all
 }
 
-// perform runs a program on empty tables and returns all that could be seen.
+// perform runs a program on empty tables and returns all its results.
 func perform(t *testing.T, db *gorm.DB, p program) string {
 	t.Helper()
 	all := db.Session(&gorm.Session{AllowGlobalUpdate: true})
@@ -88,14 +86,14 @@ func perform(t *testing.T, db *gorm.DB, p program) string {
 	return play.tell(t)
 }
 
-// play is one performance of a program.
+// play is one run of a program.
 type play struct {
 	*gorm.DB
 
 	notes []any
 }
 
-// note keeps values to be compared: errors, numbers, and rows.
+// note stores values that will be compared: errors, numbers, and rows.
 func (p *play) note(values ...any) {
 	for _, v := range values {
 		if tx, ok := v.(*gorm.DB); ok {
@@ -106,10 +104,10 @@ func (p *play) note(values ...any) {
 	}
 }
 
-// names are those of all rows: by table, then by key.
+// names are the names of all rows: by table, then by key.
 type names map[string]map[string]string
 
-// tell returns the notes and the tables with names in place of keys.
+// tell returns the notes and the tables with names instead of keys.
 func (p *play) tell(t *testing.T) string {
 	t.Helper()
 	tables := map[string][]map[string]any{}
@@ -157,7 +155,7 @@ func (n names) lines(table string, rows []map[string]any) (all []string) {
 	return all
 }
 
-// refersTo returns the names of the rows that the column's keys are of.
+// refersTo returns the names of the rows to which the keys of a column refer.
 func (n names) refersTo(table, column string, row map[string]any) map[string]string {
 	switch column {
 	case "id":
@@ -174,15 +172,15 @@ func (n names) refersTo(table, column string, row map[string]any) map[string]str
 	return nil
 }
 
-// tableOf says which rows the keys in a model's field are of. The keys of
-// polymorphic rows are compared in the tables alone.
+// tableOf maps a model's field to the table to which its keys refer. The keys of polymorphic rows
+// are compared only in the tables.
 var tableOf = map[string]string{
 	"User.ID": "users", "Account.ID": "accounts", "Pet.ID": "pets", "Toy.ID": "toys", "Tools.ID": "tools", "Company.ID": "companies",
 	"User.ManagerID": "users", "User.CompanyID": "companies", "Account.UserID": "users", "Pet.UserID": "users",
 	"Toy.OwnerID": "?", "Tools.CustomID": "?",
 }
 
-// write writes a value. in is the model that it is a field of.
+// write writes a value. in is the model of the field.
 func (n names) write(b *strings.Builder, v reflect.Value, in string, depth int) {
 	switch {
 	case !v.IsValid():
@@ -231,8 +229,8 @@ func (n names) writeStruct(b *strings.Builder, v reflect.Value, in string, depth
 	b.WriteString("}")
 }
 
-// key is the name of the row with the key; that of a row that is not there says
-// so, and whether there is a key at all.
+// key returns the name of the row with the key. For a missing row it says so, and whether there is
+// a key at all.
 func (n names) key(table string, v reflect.Value) string {
 	text := strings.Trim(word(v.Interface()), "{}")
 	text, _, _ = strings.Cut(text, " ") // sql.NullInt64

@@ -85,7 +85,7 @@ func rolledBackAssociations(t *testing.T, e *env) {
 	must(t, e.Create(&Person{ID: 1, Name: "x"}).Error)
 	must(t, e.Create(&Badge{ID: 77, Name: "there"}).Error)
 	c := fullCustomer("a")
-	c.Boss.Name = "a" // the same as the customer's: the boss is there when the customer comes
+	c.Boss.Name = "a" // the same name as the customer's: the boss is stored before the customer
 	if err := e.Create(&c).Error; err == nil {
 		t.Fatal("no error")
 	}

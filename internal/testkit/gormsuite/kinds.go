@@ -25,7 +25,7 @@ var kindTests = []test{
 	{"AnOverflowIsAnErrorBeforeAnySQL", overflow},
 }
 
-// words and binaries are sources of other kinds of keys.
+// words and binaries are generators of other kinds of keys.
 type words struct{ n atomic.Int64 }
 
 func (w *words) Next(context.Context) (string, error) { return fmt.Sprintf("w%d", w.n.Add(1)), nil }
@@ -36,7 +36,7 @@ func (b *binaries) Next(context.Context) ([16]byte, error) {
 	return [16]byte{0xff, 15: byte(b.n.Add(1))}, nil
 }
 
-// kinds are slices of two fresh rows of every kind.
+// kinds returns slices of two new rows of every kind.
 func kinds() []any {
 	return []any{
 		&[]Int64{{}, {}}, &[]Uint64{{}, {}}, &[]Int{{}, {}}, &[]Named{{}, {}}, &[]Pointer{{}, {}}, &[]Nullable{{}, {}},

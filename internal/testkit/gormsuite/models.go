@@ -24,7 +24,7 @@ type (
 	Customer struct {
 		ID        int64   `keygen:""`
 		Name      string  `gorm:"size:40;uniqueIndex"`
-		Visits    int64   `gorm:"default:(7)" json:"-"` // which MySQL does not return
+		Visits    int64   `gorm:"default:(7)" json:"-"` // MySQL does not return it
 		CompanyID uint64  // belongs to
 		Company   Company // by value
 		BossID    *int64
@@ -46,7 +46,7 @@ type (
 		CustomerID int64
 		Number     string `gorm:"size:40"`
 	}
-	// Pet is had many times; its names are unique and its keys of another source.
+	// Pet is had many times; its names are unique, and its keys have another source.
 	Pet struct {
 		ID         int64 `keygen:"pet"`
 		CustomerID int64
@@ -84,7 +84,7 @@ type (
 		Name string `gorm:"size:40;uniqueIndex"`
 		Age  int
 	}
-	// Legacy is a struct from elsewhere, without tags of ours.
+	// Legacy is a struct of another library, without keygen tags.
 	Legacy struct {
 		ID   int64
 		Name string `gorm:"size:40;uniqueIndex"`
@@ -117,7 +117,7 @@ type (
 
 		Name string `gorm:"size:40"`
 	}
-	// Prefixed embeds a field, whose column has a prefix.
+	// Prefixed embeds a field whose column has a prefix.
 	Prefixed struct {
 		Key  Key    `gorm:"embedded;embeddedPrefix:my_"`
 		Name string `gorm:"size:40"`
@@ -128,13 +128,13 @@ type (
 
 		Name string `gorm:"size:40"`
 	}
-	// Hooked has hooks that do as its name says.
+	// Hooked has hooks that act as its name says.
 	Hooked struct {
 		ID   int64  `keygen:""`
 		Name string `gorm:"size:40"`
 		saw  int64
 	}
-	// Dawn has its key before its hooks run.
+	// Dawn gets its key before its hooks run.
 	Dawn struct {
 		ID   int64  `keygen:",hooks"`
 		Name string `gorm:"size:40"`
@@ -150,25 +150,25 @@ type (
 		ID   int64  `gorm:"<-:update" keygen:""`
 		Name string `gorm:"size:40"`
 	}
-	// Never is not to be filled.
+	// Never must not be filled.
 	Never struct {
 		ID   int64  `keygen:"-"`
 		Name string `gorm:"size:40"`
 	}
 )
 
-// TableName is that of a table without a plugin.
+// TableName returns the name of a table without a plugin.
 func (ReadOnly) TableName() string { return "legacies" }
 
-// TableName is that of a table without a plugin.
+// TableName returns the name of a table without a plugin.
 func (UpdateOnly) TableName() string { return "legacies" }
 
-// TableName is that of a table without a plugin.
+// TableName returns the name of a table without a plugin.
 func (Never) TableName() string { return "legacies" }
 
 var errHook = errors.New("the hook fails")
 
-// BeforeCreate sets, empties or refuses, as the name says.
+// BeforeCreate sets the key, empties it or returns an error, as the name says.
 func (h *Hooked) BeforeCreate(*gorm.DB) error {
 	h.saw = h.ID
 	switch h.Name {
@@ -182,7 +182,7 @@ func (h *Hooked) BeforeCreate(*gorm.DB) error {
 	return nil
 }
 
-// AfterCreate refuses when the name says so.
+// AfterCreate returns an error if the name says so.
 func (h *Hooked) AfterCreate(*gorm.DB) error {
 	if h.Name == "fail after" {
 		return errHook
@@ -190,27 +190,27 @@ func (h *Hooked) AfterCreate(*gorm.DB) error {
 	return nil
 }
 
-// BeforeCreate notes what it sees.
+// BeforeCreate stores the key that it sees.
 func (d *Dawn) BeforeCreate(*gorm.DB) error {
 	d.saw = d.ID
 	return nil
 }
 
-// The kinds of keys, each with a table of its own.
+// The kinds of keys, each with its own table.
 type (
-	// Int64 and its like have one column.
+	// Int64 and the following have one column.
 	Int64 struct {
 		ID int64 `keygen:""`
 	}
-	// Uint64 has no sign.
+	// Uint64 is unsigned.
 	Uint64 struct {
 		ID uint64 `keygen:""`
 	}
-	// Int is as wide as the machine.
+	// Int has the machine's word size.
 	Int struct {
 		ID int `keygen:""`
 	}
-	// Named has a type of its own.
+	// Named has its own type.
 	Named struct {
 		ID Number `keygen:""`
 	}
@@ -222,7 +222,7 @@ type (
 	Nullable struct {
 		ID sql.NullInt64 `gorm:"primaryKey;type:bigint" keygen:""`
 	}
-	// Scanned knows its own form in the database.
+	// Scanned has its own form in the database.
 	Scanned struct {
 		ID Hex `gorm:"primaryKey" keygen:""`
 	}
@@ -234,7 +234,7 @@ type (
 	Decimal struct {
 		ID string `gorm:"size:40" keygen:""`
 	}
-	// Encoded is so in other digits, at a fixed length.
+	// Encoded is the text of an id in other digits, with a fixed length.
 	Encoded struct {
 		ID string `gorm:"size:40" keygen:",base36,pad=12"`
 	}
@@ -242,11 +242,11 @@ type (
 	Binary struct {
 		ID UUID `gorm:"primaryKey" keygen:"uuid"`
 	}
-	// GormTagged says in its gorm tag how it is filled.
+	// GormTagged has the keygen setting in its gorm tag.
 	GormTagged struct {
 		ID int64 `gorm:"primaryKey;keygen:pet"`
 	}
-	// DBTagged says so in its db tag.
+	// DBTagged has it in its db tag.
 	DBTagged struct {
 		ID int64 `db:"id,keygen=pet"`
 	}
@@ -259,7 +259,7 @@ type (
 // Number is a named integer.
 type Number int64
 
-// Hex is a number that is a text in the database.
+// Hex is a number that is stored as a text.
 type Hex struct{ N int64 }
 
 // Value returns the text.
@@ -280,7 +280,7 @@ func (h *Hex) Scan(src any) (err error) {
 	return err
 }
 
-// GormDataType is that of a text with a limit.
+// GormDataType returns a text type with a limit.
 func (Hex) GormDataType() string { return "varchar(40)" }
 
 // UUID is stored as a text of hexadecimal digits.
@@ -302,10 +302,10 @@ func (u *UUID) Scan(src any) error {
 	return err
 }
 
-// GormDataType is that of a text with a limit.
+// GormDataType returns a text type with a limit.
 func (UUID) GormDataType() string { return "varchar(40)" }
 
-// models are all of them.
+// models returns all models.
 func models() []any {
 	return []any{
 		&Customer{}, &Company{}, &Card{}, &Pet{}, &Note{}, &Label{}, &Badge{}, &Holding{},
@@ -315,8 +315,8 @@ func models() []any {
 	}
 }
 
-// migrate makes the tables as a program without the plugin would have: with
-// AUTO_INCREMENT, so that a key which is not filled shows as a small number.
+// migrate creates the tables as a program without the plugin would: with AUTO_INCREMENT, so that a
+// key that is not filled is a small number.
 func migrate(t *testing.T, d Database) {
 	t.Helper()
 	db, err := gorm.Open(d.Dialector(d.Open(t)), &gorm.Config{Logger: logger.Discard, DisableForeignKeyConstraintWhenMigrating: true})

@@ -10,16 +10,16 @@ import (
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
-	gormtests "gorm.io/gorm/utils/tests" // those of gorm's own tests
+	gormtests "gorm.io/gorm/utils/tests" // the models of gorm's own tests
 )
 
-// program is a use of gorm that must not feel the plugin.
+// program is a use of gorm that the plugin must not change.
 type program struct {
 	name string
 	run  func(*play)
 }
 
-// who returns a user who has n of all that one can have many of.
+// who returns a user with n of each has-many association.
 func who(name string, n int) *gormtests.User {
 	u := &gormtests.User{Name: name, Age: 18}
 	if n == 0 {
@@ -41,8 +41,8 @@ func who(name string, n int) *gormtests.User {
 	return u
 }
 
-// byKey has rows read in the order in which they were created. A database may
-// return them in any other one, and a second read in yet another.
+// byKey orders rows by their creation. Without it a database may return them in any order, which
+// may change between reads.
 func byKey(db *gorm.DB) *gorm.DB {
 	return db.Order(clause.OrderByColumn{Column: clause.PrimaryColumn})
 }
@@ -82,7 +82,7 @@ var programs = []program{
 	{"create from maps", func(p *play) {
 		p.note(p.Model(&gormtests.User{}).Create(map[string]any{"Name": "a", "age": 7}))
 		maps := []map[string]any{{"Name": "b", "Age": 1}, {"Name": "c", "Age": 2}}
-		p.note(p.Model(&gormtests.User{}).Create(&maps)) // to which gorm adds maps of its own without the plugin
+		p.note(p.Model(&gormtests.User{}).Create(&maps)) // without the plugin gorm adds its own maps
 	}},
 	{"create from maps with expressions", func(p *play) {
 		p.note(p.Model(&gormtests.User{}).Create(map[string]any{"Name": "a", "Age": gorm.Expr("? + 1", 6)}))
@@ -145,7 +145,7 @@ var programs = []program{
 		c := gormtests.Company{Name: "c"}
 		p.note(p.Create(&c))
 		again := gormtests.Company{ID: c.ID, Name: "again"}
-		p.note(p.Clauses(clause.OnConflict{DoNothing: true}).Create(&again).Error, again) // of which gorm says on MariaDB that it wrote a row
+		p.note(p.Clauses(clause.OnConflict{DoNothing: true}).Create(&again).Error, again) // on MariaDB gorm reports a written row
 		fresh := gormtests.Company{Name: "fresh"}
 		p.note(p.Clauses(clause.OnConflict{DoNothing: true}).Create(&fresh), fresh)
 	}},

@@ -126,8 +126,8 @@ func earlyHooks(t *testing.T, e *env) {
 	e.sameRows(t, "dawns", map[string]int64{"a": id(0), "b": 3})
 }
 
-// othersCallbacks registers one after the plugin, which so runs between it and
-// the INSERT.
+// othersCallbacks registers a callback after the plugin, which runs between the plugin and the
+// INSERT.
 func othersCallbacks(t *testing.T, e *env) {
 	must(t, e.Callback().Create().Before("gorm:create").Register("test:others", func(db *gorm.DB) {
 		db.Statement.SetColumn("Rate", int64(9))

@@ -20,30 +20,28 @@ import (
 
 // Database is a database to run the tests on.
 type Database struct {
-	// Open returns a pool of the same database each time. It closes it when the
-	// test ends.
+	// Open returns a pool of the same database each time. It closes the pool when the test ends.
 	Open func(t testing.TB) *sql.DB
-	// Dialector returns gorm's dialector over the pool.
+	// Dialector returns gorm's dialector for the pool.
 	Dialector func(*sql.DB) gorm.Dialector
-	// Finds says that the key of the row that is in the way of a DO NOTHING is
-	// found: by RETURNING on MariaDB, and for a single row by LAST_INSERT_ID.
+	// Finds says whether the key of the row that conflicts with a DO NOTHING is found: by RETURNING
+	// on MariaDB, and for a single row by LAST_INSERT_ID.
 	Finds Finds
-	// Kinds says which kinds of keys the driver stores beside integers.
+	// Family is the kind of the database.
 	Family string // "sqlite", "mysql" or "postgres"
 }
 
 // Finds says for which creates the key of an existing row is found.
 type Finds int
 
-// What is found: nothing, that of a single row, or all.
+// None, that of a single row, or all.
 const (
 	None Finds = iota
 	Single
 	All
 )
 
-// Run runs all tests on the database, with gorm's usual settings and with
-// prepared statements.
+// Run runs all tests on the database, with gorm's default settings and with prepared statements.
 func Run(t *testing.T, d Database) {
 	migrate(t, d)
 	for _, mode := range []struct {
@@ -67,7 +65,7 @@ func tests() []test {
 	return slices.Concat(formTests, associationTests, conflictTests, statementTests, failureTests, kindTests, waitTests, equivalenceTests)
 }
 
-// env is what one test works with.
+// env is the environment of one test.
 type env struct {
 	*gorm.DB
 
@@ -78,7 +76,7 @@ type env struct {
 	pool *sql.DB
 }
 
-// first and step are those of the ids that a test's source gives.
+// first and step define the ids of a test's source.
 const (
 	first = 1_000_000
 	step  = 10
@@ -96,8 +94,8 @@ func open(t *testing.T, d Database, config *gorm.Config) *env {
 	return e
 }
 
-// open returns a *gorm.DB over the pool with a plugin of its own. The parts of
-// the plugin's configuration that are not given are the test's.
+// open returns a *gorm.DB for the pool with its own plugin. Missing parts of the plugin's
+// configuration default to those of the test.
 func (e *env) open(t *testing.T, pool *sql.DB, config gorm.Config, c gormplugin.Config) *gorm.DB {
 	t.Helper()
 	config.Logger, config.DisableForeignKeyConstraintWhenMigrating = e.log, true
@@ -120,7 +118,7 @@ func (e *env) set() keygen.Set {
 	}
 }
 
-// bare returns a *gorm.DB without the plugin, to look at the tables with.
+// bare returns a *gorm.DB without the plugin, to read the tables.
 func (e *env) bare(t *testing.T) *gorm.DB {
 	t.Helper()
 	db, err := gorm.Open(e.Dialector(e.pool), &gorm.Config{Logger: logger.Discard})
@@ -128,7 +126,7 @@ func (e *env) bare(t *testing.T) *gorm.DB {
 	return db
 }
 
-// source is a sequence that notes how it is asked, and fails when told to.
+// source is a sequence that records its reservations, and fails on request.
 type source struct {
 	keygen.Generator[int64]
 
@@ -158,7 +156,7 @@ func (s *source) take() []int {
 	return fills
 }
 
-// isDatabases reports whether the id is one that the source did not give.
+// isDatabases reports whether the id did not come from the source.
 func (s *source) isDatabases(id int64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -166,7 +164,7 @@ func (s *source) isDatabases(id int64) bool {
 	return id != 0 && !given
 }
 
-// record is a logger that keeps the statements.
+// record is a logger that stores the statements.
 type record struct {
 	mu  sync.Mutex
 	sql []string
@@ -174,19 +172,19 @@ type record struct {
 
 var _ logger.Interface = (*record)(nil)
 
-// LogMode returns the same logger: it always keeps everything.
+// LogMode returns the same logger, because it always stores everything.
 func (r *record) LogMode(logger.LogLevel) logger.Interface { return r }
 
-// Info, Warn and Error keep nothing.
+// Info stores nothing.
 func (*record) Info(context.Context, string, ...any) {}
 
-// Warn keeps nothing.
+// Warn stores nothing.
 func (*record) Warn(context.Context, string, ...any) {}
 
-// Error keeps nothing.
+// Error stores nothing.
 func (*record) Error(context.Context, string, ...any) {}
 
-// Trace keeps the statement.
+// Trace stores the statement.
 func (r *record) Trace(_ context.Context, _ time.Time, statement func() (string, int64), _ error) {
 	sql, _ := statement()
 	r.mu.Lock()
@@ -209,7 +207,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// same compares what a test found with what must be.
+// same compares a value with the expected one.
 func same[T comparable](t *testing.T, what string, got, want T) {
 	t.Helper()
 	if got != want {
@@ -217,7 +215,7 @@ func same[T comparable](t *testing.T, what string, got, want T) {
 	}
 }
 
-// sameList does so with lists.
+// sameList compares lists.
 func sameList[T comparable](t *testing.T, what string, got []T, want ...T) {
 	t.Helper()
 	if !slices.Equal(got, want) {
@@ -225,7 +223,7 @@ func sameList[T comparable](t *testing.T, what string, got []T, want ...T) {
 	}
 }
 
-// sameJSON compares values that have pointers in them.
+// sameJSON compares values that contain pointers.
 func sameJSON(t *testing.T, got, want any) {
 	t.Helper()
 	g, err := json.Marshal(got)

@@ -37,8 +37,8 @@ func (s fromPool) Next(ctx context.Context) (n int64, err error) {
 	return s.drawn.Add(1), err
 }
 
-// samePool creates with pools of one and of two connections, inside and outside
-// a transaction: there is an id, or an error in time.
+// samePool creates rows with pools of one and of two connections, inside and outside a transaction.
+// The create returns an id, or an error in time.
 func samePool(t *testing.T, e *env) {
 	const patience = 300 * time.Millisecond
 	for _, size := range []int{1, 2} {
@@ -59,7 +59,7 @@ func samePool(t *testing.T, e *env) {
 		cancel()
 		switch {
 		case errors.Is(err, gormplugin.ErrInTransaction) && inside.ID == 0, err == nil && inside.ID != 0:
-		case errors.Is(err, context.DeadlineExceeded): // it ended the transaction, too, whose connection then served the source
+		case errors.Is(err, context.DeadlineExceeded): // it also ended the transaction, whose connection the source then used
 		default:
 			t.Errorf("%d: id %d, %v", size, inside.ID, err)
 		}
@@ -70,8 +70,8 @@ func samePool(t *testing.T, e *env) {
 	}
 }
 
-// samePoolAssociations creates a row of every association with one connection:
-// all keys are there before the transaction has it.
+// samePoolAssociations creates a row of every association with one connection: all keys are drawn
+// before the transaction takes it.
 func samePoolAssociations(t *testing.T, e *env) {
 	pool := e.Open(t)
 	pool.SetMaxOpenConns(1)
@@ -83,13 +83,13 @@ func samePoolAssociations(t *testing.T, e *env) {
 	must(t, db.WithContext(ctx).Create(&customers).Error)
 	same(t, "keys", source.drawn.Load(), 2*11)
 
-	// Nothing is drawn for what the statement leaves out.
+	// No key is drawn for associations that the statement omits.
 	must(t, db.WithContext(ctx).Omit("Pets", "Badges", "Company").Create(&[]Customer{fullCustomer("c")}).Error)
 	must(t, db.WithContext(ctx).Select("Name").Create(&[]Customer{fullCustomer("d")}).Error)
 	same(t, "keys", source.drawn.Load(), 2*11+6+1)
 }
 
-// inMemory creates inside a transaction that has the pool's only connection.
+// inMemory creates rows inside a transaction that has the pool's only connection.
 func inMemory(t *testing.T, e *env) {
 	pool := e.Open(t)
 	pool.SetMaxOpenConns(1)

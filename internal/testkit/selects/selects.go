@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package selects makes random queries about one table, and compares what two
-// databases answer: one that has all rows in one table, and one that has them in
-// shards. Tests of the statement engine use it on any database.
+// Package selects generates random queries on one table, and compares the results of two databases:
+// one with all rows in one table, and one with shards. Tests of the statement engine use it on any
+// database.
 package selects
 
 import (
@@ -17,33 +17,33 @@ import (
 	"github.com/shardid/shardid/internal/testkit/corpus"
 )
 
-// Columns are those of the table orders that the queries are about. at is a time, and
-// note, code, word, body and state are texts. All but id and user_id may be NULL.
+// Columns are the columns of the table orders. at is a time, and note, code, word, body and state
+// are texts. All except id and user_id may be NULL.
 var Columns = []string{"id", "user_id", "paid", "amount", "at", "note", "code", "word", "body", "state"}
 
-// expressions are what it may be ordered and grouped by besides, on any database.
+// expressions are further expressions of orders and groups, for any database.
 var expressions = []string{"paid + 1", "paid * user_id", "LOWER(note)", "UPPER(word)", "LOWER(body)", "note IS NULL",
 	"CASE WHEN paid = 1 THEN 2 WHEN user_id > 9 THEN paid ELSE 0 END", "CASE paid WHEN 1 THEN user_id END", "COALESCE(paid, user_id)", "paid IN (1, 2)", "LENGTH(word)", "COALESCE(amount, 0)", "paid % 2", "user_id % paid", "TRIM(note)", "SUBSTR(word, 1, 1)", "COALESCE(note, 'none')", "DATE(at)", "(user_id - paid)"}
 
-// texts are the columns that may be of a collation which takes several texts for one.
+// texts are the columns whose collation may treat different texts as equal.
 var texts = []string{"note", "code", "word", "body"}
 
 // Query is a random query.
 type Query struct {
 	Text string
 	Args []any
-	// Open: SQL leaves the order of the rows open.
+	// Open means that SQL does not define the order of the rows.
 	Open bool
-	// of are the columns of texts that the columns of the answer are about, "" for
-	// others: of equal texts SQL may return any there.
+	// of are the text columns of the result's columns, "" for others: of equal texts SQL may return
+	// any.
 	of []string
 }
 
 // Fold returns the same text for all texts that are equal in a column.
 type Fold func(column, text string) string
 
-// Random returns a query that depends on the source alone. also are expressions of the
-// database that it may order and group by.
+// Random returns a query that depends only on the random source. also are further expressions of
+// the database for orders and groups.
 func Random(random *rand.Rand, also ...string) Query {
 	m := &maker{Rand: random, sorts: slices.Concat(Columns, expressions, also)}
 	switch m.IntN(12) {
@@ -70,12 +70,12 @@ func Random(random *rand.Rand, also ...string) Query {
 type maker struct {
 	*rand.Rand
 	args  []any
-	sorts []string // what may be ordered and grouped by
+	sorts []string // the expressions for orders and groups
 }
 
 func pick[T any](m *maker, list []T) T { return list[m.IntN(len(list))] }
 
-// some returns from one to most of the list, each once, in a random order.
+// some returns one to most elements of the list, each once, in random order.
 func some(m *maker, list []string, most int) []string {
 	list = slices.Clone(list)
 	m.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
@@ -121,13 +121,13 @@ func (m *maker) condition(depth int) string {
 	case 6:
 		return fmt.Sprintf("id BETWEEN %s AND %s", m.value(m.Int64N(200)), m.value(100+m.Int64N(200)))
 	case 7:
-		// Not EXISTS: SQLite 3.53.0 forgets an OFFSET beside it.
+		// Not EXISTS: SQLite 3.53.0 ignores an OFFSET beside it.
 		return fmt.Sprintf("user_id IN (SELECT p.user_id FROM orders p WHERE p.id > %s)", m.value(m.Int64N(300)))
 	}
 	return "amount > " + m.value(m.Int64N(10))
 }
 
-// limit is LIMIT and OFFSET, or nothing.
+// limit returns LIMIT and OFFSET, or nothing.
 func (m *maker) limit() string {
 	switch m.IntN(3) {
 	case 0:
@@ -184,14 +184,14 @@ func (m *maker) distinct() Query {
 	return Query{Text: text + " ORDER BY " + strings.Join(items, ", ") + by + m.limit(), Args: m.args, of: of}
 }
 
-// union is of two or three branches. Rows with equal columns look alike.
+// union returns a UNION of two or three branches. Rows with equal columns cannot be distinguished.
 func (m *maker) union() Query {
 	items := some(m, Columns, 3)
 	of := about(items)
 	kinds, by := []string{"", "", ""}, ""
 	switch m.IntN(6) {
 	case 0:
-		kinds = []string{", 'paid' AS kind", ", 'open'", ", 'paid'"} // which are not sorted
+		kinds = []string{", 'paid' AS kind", ", 'open'", ", 'paid'"} // kind is not sorted
 	case 1:
 		kinds, by = []string{", 2 AS kind", ", 1", ", 2"}, ", kind"
 	}
@@ -212,7 +212,7 @@ func (m *maker) union() Query {
 	return Query{Text: text + " ORDER BY " + strings.Join(items, ", ") + by + m.limit(), Args: m.args, of: of}
 }
 
-// derived is of a derived table or a CTE: of rows, or of groups by user_id.
+// derived returns a query of a derived table or a CTE: of rows, or of groups by user_id.
 func (m *maker) derived() Query {
 	items := slices.Concat([]string{"id", "user_id"}, some(m, Columns[2:], 2))
 	from := " FROM orders" + m.where()
@@ -231,7 +231,7 @@ func (m *maker) derived() Query {
 	return Query{Text: text + " ORDER BY " + by + m.limit(), Args: m.args, of: of}
 }
 
-// outer joins rows of users, and may leave out those that have no other.
+// outer joins rows of users, and may omit those without another row.
 func (m *maker) outer() Query {
 	text := "SELECT o.id, p.id AS other, p.paid FROM orders o LEFT JOIN orders p ON p.user_id = o.user_id AND p.paid = " + m.value(m.Int64N(3)) + " WHERE o.id < " + m.value(m.Int64N(99))
 	switch m.IntN(5) {
@@ -247,7 +247,8 @@ func (m *maker) outer() Query {
 	return Query{Text: text + " ORDER BY o.id, other" + m.limit(), Args: m.args}
 }
 
-// windows looks at the rows of each user, beside each of them or of a derived table.
+// windows returns a query with a window over the rows of each user, beside each row or in a derived
+// table.
 func (m *maker) windows() Query {
 	call := pick(m, []string{"ROW_NUMBER()", "RANK()", "DENSE_RANK()", "COUNT(paid)", "NTILE(3)", "SUM(paid)", "AVG(paid)", "MAX(id)", "LAG(id)", "FIRST_VALUE(paid)"})
 	order := pick(m, Columns[:4]) + m.direction()
@@ -272,7 +273,8 @@ func (m *maker) windows() Query {
 	return Query{Text: text + " ORDER BY " + strings.Join(by, ", ") + m.limit(), Args: m.args}
 }
 
-// unionOfGroups is of groups by user_id, or of rows with it that are returned once.
+// unionOfGroups returns a UNION of groups by user_id, or of rows with user_id that are returned
+// once.
 func (m *maker) unionOfGroups() Query {
 	items := "user_id, " + pick(m, []string{"COUNT(*)", "SUM(paid)", "MIN(id)", "MAX(note)", "COUNT(note)"}) + " AS x"
 	branch := func() string {
@@ -297,12 +299,12 @@ func (m *maker) unionOfGroups() Query {
 	return Query{Text: text + " ORDER BY user_id" + m.direction() + ", x" + m.direction() + m.limit(), Args: m.args, of: of}
 }
 
-// number is an aggregate that compares with numbers.
+// number returns an aggregate that compares with numbers.
 func (m *maker) number() string {
 	return pick(m, []string{"COUNT(*)", "COUNT(paid)", "SUM(paid)", "SUM(user_id)", "MIN(id)", "MAX(id)", "AVG(paid)", "COUNT(DISTINCT note)", "COALESCE(SUM(paid), 0)", "SUM(user_id) - SUM(paid)", "AVG(paid) * COUNT(*)", "COUNT(*) * 1.0 / COUNT(paid)", "SUM(user_id) / COUNT(*)"})
 }
 
-// sortable is an aggregate that sorts everywhere, unlike those of members of ENUM.
+// sortable returns an aggregate that every database can sort, unlike aggregates of members of ENUM.
 func (m *maker) sortable() string {
 	for {
 		if made := m.aggregate(); !strings.Contains(made, "state") {
@@ -323,7 +325,7 @@ func (m *maker) aggregate() string {
 	})
 }
 
-// about returns the columns of texts that selected columns and aggregates are about.
+// about returns the text columns in selected columns and aggregates.
 func about(items []string) []string {
 	of := make([]string, len(items))
 	for i, item := range items {
@@ -361,15 +363,15 @@ func (m *maker) groups() Query {
 	return Query{Text: text + strings.Join(keys, ", ") + m.limit(), Args: m.args, of: of}
 }
 
-// ForPostgreSQL returns the query in PostgreSQL's words, its parameters with numbers.
+// ForPostgreSQL returns the query in PostgreSQL's dialect, with numbered parameters.
 func (q Query) ForPostgreSQL() Query {
 	q.Text = strings.NewReplacer("IFNULL(", "COALESCE(", "COALESCE(amount, 0)", "COALESCE(amount, 0.00)", "SUM(paid = 1)", "SUM(CAST(paid = 1 AS INT))", "ROUND(AVG(user_id))", "ROUND(AVG(user_id), 0)").Replace(q.Text)
 	q.Text = corpus.Numbered(q.Text)
 	return q
 }
 
-// Answer returns the names of the columns and the rows of a query as texts, the rows
-// sorted where their order is open. fold may be nil where equal texts have equal bytes.
+// Answer returns the names of the columns and the rows of a query as texts. It sorts the rows if
+// their order is undefined. fold may be nil if equal texts have equal bytes.
 func (q Query) Answer(ctx context.Context, db *sql.DB, fold Fold) (rows []string, err error) {
 	found, err := db.QueryContext(ctx, q.Text, q.Args...)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/shardid/shardid/internal/testkit/corpus"
 )
 
-// Dialect is whose statements are made.
+// Dialect is the dialect of the statements.
 type Dialect uint8
 
 // The dialects.
@@ -20,7 +20,7 @@ const (
 	PostgreSQL
 )
 
-// numbered returns a text with the parameters as the dialect writes them.
+// numbered returns a text with the parameters in the dialect's form.
 func (d Dialect) numbered(text string) string {
 	if d == PostgreSQL {
 		return corpus.Numbered(text)
@@ -31,7 +31,7 @@ func (d Dialect) numbered(text string) string {
 // conflicts reports whether the dialect has ON CONFLICT, RETURNING and UPDATE … FROM.
 func (d Dialect) conflicts() bool { return d == SQLite || d == PostgreSQL }
 
-// alike is the operator of an equality that holds between NULLs, too.
+// alike returns the operator of an equality that also holds between NULLs.
 func (d Dialect) alike() string {
 	switch d {
 	case SQLite:
@@ -42,7 +42,7 @@ func (d Dialect) alike() string {
 	return " <=> "
 }
 
-// text is the type of texts of any length for CAST.
+// text returns the type of texts of any length for CAST.
 func (d Dialect) text() string {
 	if d == PostgreSQL {
 		return "TEXT"
@@ -50,7 +50,7 @@ func (d Dialect) text() string {
 	return "CHAR"
 }
 
-// truths are what a condition may equal.
+// truths returns the values that a condition may equal.
 func (d Dialect) truths() []string {
 	if d == PostgreSQL {
 		return []string{"FALSE", "TRUE"}
@@ -58,7 +58,7 @@ func (d Dialect) truths() []string {
 	return []string{"0", "1"}
 }
 
-// joins are inner ones, and those that some dialects have.
+// joins returns the inner joins, and the joins that only some dialects have.
 func (d Dialect) joins() []string {
 	if d == PostgreSQL || d == SQLite {
 		return []string{" INNER JOIN ", " FULL JOIN "}
@@ -66,7 +66,7 @@ func (d Dialect) joins() []string {
 	return []string{" INNER JOIN "}
 }
 
-// having are the operands for HAVING, where PostgreSQL knows no alias.
+// having returns the operands for HAVING, where PostgreSQL accepts no alias.
 func (d Dialect) having(alias string, aggregates ...string) []string {
 	if d == PostgreSQL {
 		return aggregates
@@ -74,7 +74,7 @@ func (d Dialect) having(alias string, aggregates ...string) []string {
 	return append([]string{alias}, aggregates...)
 }
 
-// order returns a query of n columns in a total order, and some with a limit.
+// order returns a query of n columns in a total order, some with a limit.
 func (d Dialect) order(m *dice, text string, n int) string {
 	columns := m.Perm(n)
 	by := make([]string, n)
@@ -89,7 +89,7 @@ func (d Dialect) order(m *dice, text string, n int) string {
 	}
 	text += " ORDER BY " + strings.Join(by, ", ")
 	switch n := m.IntN(4); {
-	case n == 0, n == 1 && strings.Contains(text, "EXISTS"): // SQLite 3.53.0 forgets an OFFSET beside it
+	case n == 0, n == 1 && strings.Contains(text, "EXISTS"): // SQLite 3.53.0 ignores an OFFSET beside it
 		text += " LIMIT " + m.value(int64(m.IntN(9)))
 	case n == 1:
 		text += " LIMIT " + m.value(int64(1+m.IntN(9))) + " OFFSET " + m.value(int64(m.IntN(5)))

@@ -9,13 +9,13 @@ import (
 	"strconv"
 )
 
-// dice choose, and keep what belongs to one statement.
+// dice make random choices, and hold the state of one statement.
 type dice struct {
 	*rand.Rand
 
 	args  []any
 	names int
-	taken []string // aliases that are names of tables
+	taken []string // aliases that are also names of tables
 }
 
 func (m *dice) pick(list ...string) string { return list[m.IntN(len(list))] }
@@ -31,7 +31,7 @@ func (m *dice) name(prefix string) string {
 	return prefix + strconv.Itoa(m.names)
 }
 
-// value is a literal or a parameter.
+// value returns a literal or a parameter.
 func (m *dice) value(v any) string {
 	if m.chance(2) {
 		m.args = append(m.args, v)
@@ -43,16 +43,16 @@ func (m *dice) value(v any) string {
 	return fmt.Sprint(v)
 }
 
-// cut takes away the arguments from one on, for a part of the text that stands behind what
-// is made next.
+// cut removes the arguments from an index on, for a part of the text that follows the next
+// generated part.
 func (m *dice) cut(at int) []any {
 	cut := slices.Clone(m.args[at:])
 	m.args = m.args[:at]
 	return cut
 }
 
-// user is what a sharding key is compared with: mostly a number, and what databases take
-// for one, or not.
+// user returns a value to compare with a sharding key: usually a number, or a value that databases
+// may or may not convert to one.
 func (m *dice) user() string {
 	n := strconv.Itoa(m.IntN(8))
 	switch m.IntN(24) {

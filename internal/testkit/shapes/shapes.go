@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package shapes makes random statements of many shapes about a shop of two sharded
-// tables, a broadcast table and one at home: joins, derived tables, common table
-// expressions, subqueries anywhere, unions, windows, groups by expressions, and writes
-// with subqueries and joins. A statement that shards answer has to be answered as whole
-// tables answer it; they may refuse it. Tests of the statement engine use it on any
-// database.
+// Package shapes generates random statements of many forms on a shop of two sharded tables, a
+// broadcast table and one at home: joins, derived tables, common table expressions, subqueries
+// anywhere, unions, windows, groups by expressions, and writes with subqueries and joins. The
+// result of shards must be that of whole tables, unless they refuse the statement. Tests of the
+// statement engine use it on any database.
 package shapes
 
 import (
@@ -15,8 +14,8 @@ import (
 	"strings"
 )
 
-// Tables are the tables and their columns, for CREATE TABLE. The remainder of an id by 4
-// is that of user_id, which leads to the shard; items lie with their orders.
+// Tables are the tables and their columns, for CREATE TABLE. An id modulo 4 equals user_id modulo
+// 4, which is the shard. Items are on the shard of their orders.
 var Tables = map[string]string{
 	"orders":  " (id BIGINT NOT NULL PRIMARY KEY, user_id BIGINT NOT NULL, paid INT, amount INT NOT NULL, note VARCHAR(20), region VARCHAR(10))",
 	"items":   " (id BIGINT NOT NULL PRIMARY KEY, user_id BIGINT NOT NULL, order_id BIGINT, qty INT, sku VARCHAR(20))",
@@ -24,7 +23,7 @@ var Tables = map[string]string{
 	"coupons": " (code VARCHAR(10) NOT NULL PRIMARY KEY, user_id BIGINT, off_by INT)",
 }
 
-// columns are those of integers, and those of texts, of a table.
+// columns are the integer columns and the text columns of a table.
 var columns = map[string]struct{ numbers, texts []string }{
 	"orders":  {[]string{"id", "user_id", "paid", "amount"}, []string{"note", "region"}},
 	"items":   {[]string{"id", "user_id", "order_id", "qty"}, []string{"sku"}},
@@ -36,30 +35,30 @@ var columns = map[string]struct{ numbers, texts []string }{
 type Statement struct {
 	Text string
 	Args []any
-	// Query says that it returns rows, and Ordered that they are in a total order.
+	// Query means that it returns rows, and Ordered that they are in a total order.
 	Query, Ordered bool
 	Writes         bool
 }
 
-// Maker makes statements.
+// Maker generates statements.
 type Maker struct {
 	dice
 
 	dialect Dialect
 }
 
-// New returns a maker whose statements depend on the seed alone.
+// New returns a maker whose statements depend only on the seed.
 func New(seed uint64, dialect Dialect) *Maker {
 	return &Maker{dice{Rand: rand.New(rand.NewPCG(seed, 9))}, dialect}
 }
 
-// source is what stands in FROM: an alias, and what is known of its columns.
+// source is an element of FROM: an alias, and its columns.
 type source struct {
 	alias          string
 	numbers, texts []string
 }
 
-// column is one of a source, which may do without its alias.
+// column returns a column of a source, without its alias if that is possible.
 func (m *Maker) column(of []source, texts bool) string {
 	for range 9 {
 		s := of[m.IntN(len(of))]
@@ -82,8 +81,8 @@ func (m *Maker) column(of []source, texts bool) string {
 	return "1"
 }
 
-// alone reports whether a name means the same column without its table: only the innermost
-// source, which is the last one, has it, or another one where no table that is read has.
+// alone reports whether a name denotes the same column without its table: only the innermost
+// source, which is the last one, has it, or another source if no table that is read has it.
 func (m *Maker) alone(of []source, name string) bool {
 	n := 0
 	for _, s := range of {
@@ -94,7 +93,7 @@ func (m *Maker) alone(of []source, name string) bool {
 	return n == 1
 }
 
-// number is an expression of an integer.
+// number returns an integer expression.
 func (m *Maker) number(of []source, depth int) string {
 	if depth <= 0 {
 		return m.column(of, false)
@@ -121,7 +120,7 @@ func (m *Maker) number(of []source, depth int) string {
 	return m.column(of, false)
 }
 
-// scalar is a subquery of one value.
+// scalar returns a subquery of one value.
 func (m *Maker) scalar(of []source, depth int) string {
 	from, s := m.table()
 	all := append(slices.Clone(of), s)
@@ -133,7 +132,7 @@ func (m *Maker) scalar(of []source, depth int) string {
 	return "(SELECT " + m.pick("MAX(", "MIN(", "SUM(", "COUNT(") + m.column([]source{s}, false) + ") FROM " + from + where + ")"
 }
 
-// where is that of a subquery: mostly one that equals a row outside.
+// where returns the WHERE of a subquery: usually an equality with an outer row.
 func (m *Maker) where(all []source, s source, outer []source, depth int) string {
 	var list []string
 	if len(outer) > 0 && slices.Contains(s.numbers, "user_id") && !m.chance(4) {
@@ -151,7 +150,7 @@ func (m *Maker) where(all []source, s source, outer []source, depth int) string 
 	return " WHERE " + strings.Join(list, " AND ")
 }
 
-// table is a table with an alias.
+// table returns a table with an alias.
 func (m *Maker) table() (string, source) {
 	name := m.pick("orders", "orders", "orders", "items", "items", "items", "regions", "coupons")
 	if m.chance(3) && name != "coupons" {
@@ -166,7 +165,7 @@ func (m *Maker) named(name string) (string, source) {
 	return name + m.pick(" ", " AS ") + alias, source{alias, c.numbers, c.texts}
 }
 
-// condition is one about the sources.
+// condition returns a condition on the sources.
 func (m *Maker) condition(of []source, depth int) string {
 	if depth > 0 {
 		switch m.IntN(9) {
@@ -206,7 +205,7 @@ func (m *Maker) condition(of []source, depth int) string {
 	return m.column(of, false) + m.pick(" = ", " < ", " > ", " <> ") + m.small()
 }
 
-// key is a condition about a sharding key, or "".
+// key returns a condition on a sharding key, or "".
 func (m *Maker) key(of []source) string {
 	s := of[m.IntN(len(of))]
 	if !slices.Contains(s.numbers, "user_id") {
@@ -284,7 +283,7 @@ func (m *Maker) member(of []source, depth int) string {
 	return column + in + "(SELECT " + picked + " FROM " + from + m.where(append(slices.Clone(of), s), s, of, depth) + ")"
 }
 
-// from is what follows FROM.
+// from returns the text after FROM.
 func (m *Maker) from(ctes []source, depth int) (string, []source) {
 	text, s := m.one(ctes, depth)
 	parts, of := []string{text}, []source{s}
@@ -296,7 +295,7 @@ func (m *Maker) from(ctes []source, depth int) (string, []source) {
 	return strings.Join(parts, ""), of
 }
 
-// join adds a source, whose text is more, to others.
+// join adds a source, whose text is more, to other sources.
 func (m *Maker) join(of []source, more string, next source) string {
 	if join := m.conditionless(of, next); join != "" {
 		return join + more
@@ -316,7 +315,7 @@ func (m *Maker) join(of []source, more string, next source) string {
 	case 2:
 		kind = m.pick(m.dialect.joins()...)
 	case 3:
-		if !strings.Contains(on, "SELECT") { // MySQL 9.7 repeats rows for it beside RIGHT JOIN
+		if !strings.Contains(on, "SELECT") { // MySQL 9.7 returns rows twice for it beside RIGHT JOIN
 			kind = " RIGHT JOIN "
 		}
 	case 4:
@@ -328,7 +327,7 @@ func (m *Maker) join(of []source, more string, next source) string {
 	return kind + more + " ON " + on
 }
 
-// conditionless is a join without ON, or "".
+// conditionless returns a join without ON, or "".
 func (m *dice) conditionless(of []source, next source) string {
 	switch m.IntN(16) {
 	case 0:
@@ -346,7 +345,7 @@ func sharedKey(of []source, next source) bool {
 	return len(of) == 1 && slices.Contains(of[0].numbers, "user_id") && slices.Contains(next.numbers, "user_id")
 }
 
-// equal is the equality of two sharding keys, or "".
+// equal returns the equality of two sharding keys, or "".
 func (m *Maker) equal(of []source, next source) string {
 	o := of[m.IntN(len(of))]
 	if !slices.Contains(next.numbers, "user_id") || !slices.Contains(o.numbers, "user_id") {
@@ -359,7 +358,7 @@ func (m *Maker) equal(of []source, next source) string {
 	return text
 }
 
-// one is a table, a derived table or a common table expression.
+// one returns a table, a derived table or a common table expression.
 func (m *Maker) one(ctes []source, depth int) (string, source) {
 	if len(ctes) > 0 && !m.chance(3) {
 		c := ctes[m.IntN(len(ctes))]
@@ -374,7 +373,7 @@ func (m *Maker) one(ctes []source, depth int) (string, source) {
 	return m.table()
 }
 
-// body is a SELECT of integer columns, whose names it returns; or a union of two.
+// body returns a SELECT of integer columns, or a union of two, and the columns' names.
 func (m *Maker) body(ctes []source, depth int, union bool) (string, []string) {
 	names := []string{"user_id", "a1"}[:1+m.IntN(2)]
 	if m.chance(6) {
@@ -433,7 +432,7 @@ func (m *Maker) branch(ctes []source, names []string, depth int) string {
 	return text
 }
 
-// userOf is a user_id, if any of the sources has one.
+// userOf returns a user_id, if a source has one.
 func (m *Maker) userOf(of []source) string {
 	e := m.column(of, false)
 	for _, s := range of {
@@ -466,7 +465,7 @@ func (m *Maker) window(of []source) string {
 	return m.pick("COUNT(*)", "SUM("+m.column(of, false)+")", "MAX("+m.column(of, false)+")") + " OVER (" + strings.TrimSpace(part) + ")"
 }
 
-// Statement returns the next statement: one in three writes.
+// Statement returns the next statement; one in three is a write.
 func (m *Maker) Statement() Statement {
 	if m.chance(3) {
 		return m.Write()
@@ -510,7 +509,7 @@ func (m *Maker) Query() Statement {
 	return s
 }
 
-// rows selects rows, and grouped groups; both return how many columns.
+// rows selects rows, and grouped selects groups; both return the number of columns.
 func (m *Maker) rows(ctes []source) (string, int) {
 	var items []string
 	at := len(m.args)

@@ -16,7 +16,7 @@ import (
 	"github.com/shardid/shardid/sharding/shardsql"
 )
 
-// Shop has the tables in shards, whose database is Routed, and whole in another one.
+// Shop has the tables in shards, with the database Routed, and whole in another database.
 type Shop struct {
 	Routed, Whole *sql.DB
 
@@ -25,20 +25,20 @@ type Shop struct {
 	shards  []shard
 }
 
-// shard is a physical table, and which rows belong there.
+// shard is a physical table, and its rows.
 type shard struct {
 	at   sharding.Target
 	of   sharding.Table
 	slot int
 }
 
-// Layout is how rows lie in four slots.
+// Layout is the distribution of rows over four slots.
 type Layout struct {
-	Rule sharding.Rule // of user_id
-	IDs  bool          // the rule leads from ids to the same slots, which Mod(4) and Low(2) do
+	Rule sharding.Rule // the rule of user_id
+	IDs  bool          // the rule maps ids to the same slots, as Mod(4) and Low(2) do
 }
 
-// Open makes the tables and their rows: in two databases a and b, in home and in whole. The
+// Open creates the tables and their rows: in two databases a and b, in home and in whole. The
 // caller closes Routed.
 func Open(ctx context.Context, dialect Dialect, dbs sharding.DBs, home, whole *sql.DB, layout Layout) (*Shop, error) {
 	s := &Shop{Whole: whole, dialect: dialect, dbs: dbs}
@@ -106,14 +106,14 @@ func (s *Shop) fill(ctx context.Context, db *sql.DB) (err error) {
 	return err
 }
 
-// Tally counts what became of statements.
+// Tally counts the outcomes of statements.
 type Tally struct {
-	Answered, Refused, Failed int // Failed are those that whole tables do not answer either
-	// Reasons are those of refusals, each with a statement.
+	Answered, Refused, Failed int // Failed statements fail on whole tables, too
+	// Reasons are the reasons of refusals, each with a statement.
 	Reasons map[string]string
 }
 
-// Try executes a statement on both, and returns how they differ. What shards refuse is
+// Try executes a statement on both, and returns the difference. A statement that shards refuse is
 // not executed on whole tables.
 func (s *Shop) Try(ctx context.Context, st Statement, tally *Tally) error {
 	got, err := st.answer(ctx, s.Routed)
@@ -152,7 +152,7 @@ func (t *Tally) refused(st Statement, err *sharding.RouteError) {
 	}
 }
 
-// compare compares the rows, and looks for those that lie where nobody looks for them.
+// compare compares the rows, and finds rows on wrong shards.
 func (s *Shop) compare(ctx context.Context) error {
 	for table, list := range lists {
 		all := Statement{Text: "SELECT " + strings.Trim(list, "()") + " FROM " + table, Query: true}
@@ -183,12 +183,12 @@ func (s shard) strays(ctx context.Context, db *sql.DB) error {
 	return err
 }
 
-// less returns what of a list is not in another one.
+// less returns the elements of a list that are not in another one.
 func less(list, other []string) []string {
 	return slices.DeleteFunc(slices.Clone(list), func(row string) bool { return slices.Contains(other, row) })
 }
 
-// answer is the rows of a query as texts, or how many rows a write has affected.
+// answer returns the rows of a query as texts, or the number of rows that a write has affected.
 func (st Statement) answer(ctx context.Context, db *sql.DB) ([]string, error) {
 	if !st.Query {
 		r, err := db.ExecContext(ctx, st.Text, st.Args...)

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// writer makes writes.
+// writer generates writes.
 type writer struct{ *Maker }
 
 // Write returns a random write.
@@ -45,7 +45,7 @@ func (m *writer) returning(table string) string {
 	return ""
 }
 
-// sets are assignments to columns behind a prefix.
+// sets returns assignments to columns with a prefix.
 func (m *writer) sets(table string, of []source, prefix string) string {
 	c := columns[table]
 	list := []string{prefix + c.numbers[3] + " = " + m.number(of, 2)}
@@ -62,7 +62,7 @@ func (m *writer) sets(table string, of []source, prefix string) string {
 	return strings.Join(list, ", ")
 }
 
-// row is a new one, whose id leads to its shard.
+// row returns a new row, whose id leads to its shard.
 func (m *writer) row(table string) string {
 	user := m.IntN(8)
 	id := user + 8*m.IntN(9)
@@ -105,12 +105,12 @@ func (m *writer) insertSelect(table string) string {
 		" FROM " + from + " WHERE " + m.key(of) + " AND " + m.condition(of, 1) + tail
 }
 
-// ignoring inserts what no other row is in the way of.
+// ignoring returns an INSERT that skips conflicting rows.
 func (m *writer) ignoring() string {
 	switch m.dialect {
 	case SQLite:
 		return "INSERT OR IGNORE INTO "
-	case PostgreSQL: // says so behind the rows
+	case PostgreSQL: // its clause follows the rows
 		return "INSERT INTO "
 	}
 	return "INSERT IGNORE INTO "
@@ -124,7 +124,7 @@ func (m *writer) upsert(table string) string {
 		return text + " ON CONFLICT DO NOTHING"
 	case m.dialect.conflicts():
 		more := []string{"", " + " + table + "." + n, " + " + n}
-		if m.dialect == PostgreSQL { // which asks whose column it is
+		if m.dialect == PostgreSQL { // PostgreSQL requires the qualifier
 			more = more[:2]
 		}
 		text += " ON CONFLICT (id) DO UPDATE SET " + n + " = COALESCE(excluded." + n + m.pick(more...) + ", 1), " + t + " = " + m.textOr("excluded."+t)

@@ -9,7 +9,7 @@ import (
 	"github.com/shardid/shardid/sharding"
 )
 
-// Cell is a cell of the table: the name of its row, and which column it is in.
+// Cell is a cell of the table: the name of its row, and its column.
 type Cell struct {
 	Statement string
 	Column    Column
@@ -27,10 +27,10 @@ const (
 	Raw       Column = "raw, Exec"
 )
 
-// test is one cell's. It opens as many shops as it needs.
+// test is the test of one cell. It opens the shops that it needs.
 type test func(t *testing.T, d Databases)
 
-// Run runs the tests of all cells, and that of equivalence.
+// Run runs the tests of all cells, and the test of equivalence.
 func Run(t *testing.T, d Databases) {
 	t.Run("LikeWholeTablesOrRefused", func(t *testing.T) { equivalence(t, d) })
 	for _, cell := range Cells() {
@@ -63,12 +63,12 @@ func compare(a, b string) int {
 	return 0
 }
 
-// usual is a shop with the defaults.
+// usual uses a shop with the defaults.
 func usual(do func(s *shop)) test {
 	return func(t *testing.T, d Databases) { do(open(t, d, sharding.Refuse)) }
 }
 
-// allowing is a shop whose reads may go to all shards, and one whose may not.
+// allowing uses a shop whose reads may go to all shards, and one whose reads may not.
 func allowing(refused, allowed func(s *shop)) test {
 	return func(t *testing.T, d Databases) {
 		refused(open(t, d, sharding.Refuse))
@@ -76,8 +76,7 @@ func allowing(refused, allowed func(s *shop)) test {
 	}
 }
 
-// spanning is a shop with the defaults, and one whose transactions may span
-// databases.
+// spanning uses a shop with the defaults, and one whose transactions may span databases.
 func spanning(refused, allowed func(s *shop)) test {
 	return func(t *testing.T, d Databases) {
 		refused(open(t, d, sharding.Refuse))

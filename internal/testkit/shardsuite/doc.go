@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package shardsuite is what gormplugin promises about sharded tables, on any two
-// databases: a test for each kind of statement and each way in which it is given keys,
-// and one that sharded tables answer as whole ones do, or refuse. It is for tests here and in
-// integration.
+// Package shardsuite tests what gormplugin promises about sharded tables, on any two databases. It
+// has a test for each kind of statement and each way to give it keys, and one that sharded tables
+// return the results of whole tables, or refuse. It is used here and in integration.
 package shardsuite

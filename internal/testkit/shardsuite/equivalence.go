@@ -18,18 +18,17 @@ import (
 	"github.com/shardid/shardid/sharding"
 )
 
-// form is something that one does with gorm, in one of the forms that gorm takes.
+// form is a use of gorm in one of the forms that gorm accepts.
 type form struct {
 	name string
 	run  func(*gorm.DB) (any, error)
-	// refused says that sharded tables do not take it, even with AllShards and
-	// BestEffort.
+	// refused says that sharded tables refuse it, even with AllShards and BestEffort.
 	refused bool
 }
 
-// equivalence runs all forms on sharded tables and on whole tables that begin with the
-// same rows. What is not refused must have the same answer and leave the same rows,
-// and what is refused must leave all as it was.
+// equivalence runs all forms on sharded tables and on whole tables with the same initial rows. A
+// form that is not refused must return the same result and leave the same rows. A refused form must
+// change nothing.
 func equivalence(t *testing.T, d Databases) {
 	for _, prepared := range []bool{false, true} {
 		t.Run(fmt.Sprint("prepared ", prepared), func(t *testing.T) {
@@ -47,14 +46,14 @@ func equivalence(t *testing.T, d Databases) {
 	}
 }
 
-// whole is tables that are not sharded.
+// whole is unsharded tables.
 type whole struct {
 	*gorm.DB
 
 	home *sql.DB
 }
 
-// openWhole makes tables that lie in the home database with the rows of the shop.
+// openWhole creates tables in the home database with the rows of the shop.
 func openWhole(s *shop, d Databases) *whole {
 	s.t.Helper()
 	w := &whole{home: s.home}
@@ -92,7 +91,7 @@ func (s *shop) compare(f form, sharded *gorm.DB, w *whole) {
 	s.same(s.rows(), w.rows(s.t))
 }
 
-// kindOf is what must be the same of two errors: their texts name the table.
+// kindOf returns the comparable part of an error: its text names the table.
 func kindOf(err error) string {
 	switch {
 	case err == nil:
@@ -111,7 +110,7 @@ func printed(answer any) string {
 	return string(text)
 }
 
-// rows are those of all physical tables.
+// rows returns the rows of all physical tables.
 func (s *shop) rows() string {
 	s.t.Helper()
 	var all []string

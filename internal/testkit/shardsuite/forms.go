@@ -11,12 +11,12 @@ import (
 	"gorm.io/gorm/clause"
 )
 
-// forms are played one after the other, each on the rows that those before it left.
+// forms are run one after another, each on the rows that the ones before it have left.
 func forms() []form {
 	return slices.Concat(readForms(), createForms(), changeForms(), relationForms(), transactionForms())
 }
 
-// found is an answer of rows, and how many gorm says that there are.
+// found returns rows, and the number of rows that gorm reports.
 func found(tx *gorm.DB, rows any) (any, error) {
 	return []any{tx.RowsAffected, rows}, tx.Error
 }
@@ -89,7 +89,7 @@ func readForms() []form {
 	}
 }
 
-// writing is a form whose answer is what gorm left in the value.
+// writing is a form whose result is the value after gorm's call.
 func writing(name string, value func() any, write func(*gorm.DB, any) *gorm.DB) form {
 	return form{name: name, run: func(db *gorm.DB) (any, error) {
 		v := value()

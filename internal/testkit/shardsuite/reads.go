@@ -47,7 +47,7 @@ func selects() map[Column]test {
 
 const everyAggregate = "COUNT(*) n, SUM(user_id) s, MIN(id) lo, MAX(id) hi, AVG(user_id) a"
 
-// totals are the aggregates of orders as text.
+// totals returns the aggregates of orders as text.
 func (s *shop) totals(tx *gorm.DB) string {
 	s.t.Helper()
 	var n, lo, hi int64
@@ -83,7 +83,7 @@ func aggregates() map[Column]test {
 	}
 }
 
-// grouped are groups of orders by user.
+// grouped returns groups of orders by user.
 func (s *shop) grouped(tx *gorm.DB) string {
 	s.t.Helper()
 	var list []struct {
@@ -203,7 +203,7 @@ func rows() map[Column]test {
 func locks() map[Column]test {
 	locking := func(s *shop, where string) error {
 		return s.Transaction(func(tx *gorm.DB) error {
-			if tx.Dialector.Name() == "sqlite" { // which has no such clause, and needs none
+			if tx.Dialector.Name() == "sqlite" { // SQLite has no such clause, and needs none
 				return tx.Where(where).Find(&[]Order{}).Error
 			}
 			return tx.Clauses(clause.Locking{Strength: "UPDATE"}).Where(where).Find(&[]Order{}).Error

@@ -18,15 +18,15 @@ import (
 	"github.com/shardid/shardid/sharding"
 )
 
-// Databases are where the tests run.
+// Databases opens the databases of the tests.
 type Databases struct {
-	// Open returns three empty databases: where gorm is opened, and two shards.
+	// Open returns three empty databases: the one that gorm opens, and two shards.
 	Open func(t testing.TB) (home, east, west *sql.DB)
-	// Dialector returns gorm's dialector over a pool.
+	// Dialector returns gorm's dialector for a pool.
 	Dialector func(*sql.DB) gorm.Dialector
 }
 
-// Order is sharded by its id, and has items beside it.
+// Order is sharded by its id, and has items on the same shard.
 type Order struct {
 	ID     int64 `keygen:"" gorm:"autoIncrement:false"`
 	UserID int64
@@ -48,8 +48,8 @@ type Region struct {
 	Name string `gorm:"size:40"`
 }
 
-// shop is two databases with two tables each of orders and items, eight orders
-// with one item, and two regions.
+// shop is two databases with two tables each of orders and items, eight orders with one item, and
+// two regions.
 type shop struct {
 	*gorm.DB
 
@@ -58,7 +58,7 @@ type shop struct {
 	router *sharding.Router
 }
 
-// open makes a shop. With policy reads may go to all shards.
+// open creates a shop. policy decides whether reads may go to all shards.
 func open(t *testing.T, d Databases, policy sharding.Policy, options ...sharding.Option) *shop {
 	t.Helper()
 	home, east, west := d.Open(t)
@@ -100,7 +100,7 @@ func (s *shop) stock() {
 	}
 }
 
-// ok fails the test when a statement failed.
+// ok fails the test if a statement failed.
 func (s *shop) ok(tx *gorm.DB) *gorm.DB {
 	s.t.Helper()
 	if tx.Error != nil {
@@ -109,7 +109,7 @@ func (s *shop) ok(tx *gorm.DB) *gorm.DB {
 	return tx
 }
 
-// affects fails the test when a statement did not affect that many rows.
+// affects fails the test if a statement did not affect that many rows.
 func (s *shop) affects(n int64, tx *gorm.DB) {
 	s.t.Helper()
 	if s.ok(tx).RowsAffected != n {
@@ -117,8 +117,8 @@ func (s *shop) affects(n int64, tx *gorm.DB) {
 	}
 }
 
-// refuses fails the test when a statement was not refused for that reason, with
-// an error that says what to do.
+// refuses fails the test if a statement was not refused for that reason, with an error that says
+// what to do.
 func (s *shop) refuses(why error, err error) {
 	s.t.Helper()
 	var route *sharding.RouteError
@@ -127,8 +127,7 @@ func (s *shop) refuses(why error, err error) {
 	}
 }
 
-// stored returns the note of an order as it is in its physical table, "-" when
-// there is none.
+// stored returns the note of an order in its physical table, "-" if there is none.
 func (s *shop) stored(id int64) string {
 	s.t.Helper()
 	target, err := s.router.Target("orders", id)
@@ -146,7 +145,7 @@ func (s *shop) stored(id int64) string {
 	return note
 }
 
-// holds fails the test when orders are stored otherwise.
+// holds fails the test if the stored orders differ.
 func (s *shop) holds(notes map[int64]string) {
 	s.t.Helper()
 	for id, want := range notes {
@@ -156,7 +155,7 @@ func (s *shop) holds(notes map[int64]string) {
 	}
 }
 
-// regions returns how many regions of a name each database holds.
+// regions returns the number of regions with a name in each database.
 func (s *shop) regions(name string) string {
 	s.t.Helper()
 	var text strings.Builder
@@ -170,7 +169,7 @@ func (s *shop) regions(name string) string {
 	return text.String()
 }
 
-// ids are the ids of orders, in their order.
+// ids returns the ids of orders, in their order.
 func (s *shop) ids(tx *gorm.DB) string {
 	s.t.Helper()
 	var ids []int64
@@ -178,7 +177,7 @@ func (s *shop) ids(tx *gorm.DB) string {
 	return fmt.Sprint(ids)
 }
 
-// same fails the test when two values are printed differently.
+// same fails the test if two values are printed differently.
 func (s *shop) same(got, want any) {
 	s.t.Helper()
 	if fmt.Sprint(got) != fmt.Sprint(want) {
@@ -186,8 +185,7 @@ func (s *shop) same(got, want any) {
 	}
 }
 
-// ignore is the word that makes an INSERT leave out rows that are there already, if the
-// database has one.
+// ignore returns the word with which an INSERT skips existing rows, if the database has one.
 func (s *shop) ignore() string {
 	return map[string]string{"sqlite": "OR IGNORE", "mysql": "IGNORE"}[s.Name()]
 }
@@ -196,7 +194,7 @@ func (s *shop) with(hint func(context.Context) context.Context) *gorm.DB {
 	return s.WithContext(hint(s.t.Context()))
 }
 
-// at is the hint of an order's shard.
+// at returns the hint of an order's shard.
 func at(id int64) func(context.Context) context.Context {
 	return func(ctx context.Context) context.Context { return sharding.OnKey(ctx, "orders", id) }
 }

@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package tablewalk finds the names in table position of a statement without a parser, for
-// tests that hold a parser against it.
+// Package tablewalk finds the names in table positions of a statement without a parser, for tests
+// that compare a parser with it.
 package tablewalk
 
 import "github.com/shardid/shardid/internal/sqltext"
 
-// Tables walks over a statement and finds the names that may be those of
-// tables. In SELECT, INSERT, REPLACE, UPDATE and DELETE these are the ones
-// behind FROM, JOIN, INTO, UPDATE and their like; in any other statement, and
-// wherever the text is too deep or too odd to tell, every name counts. So it
-// may take a column or an alias for a table, but never a table for anything
-// else. It is a value and not safe for concurrent use.
+// Tables scans a statement and finds the names that may be names of tables. In SELECT, INSERT,
+// REPLACE, UPDATE and DELETE these are the names after FROM, JOIN, INTO, UPDATE and similar words.
+// In any other statement, and where the nesting is too deep or the syntax unknown, every name
+// counts. So it may treat a column or an alias as a table, but never omits a table. It is a value
+// and not safe for concurrent use.
 type Tables struct {
 	scanner  sqltext.Scanner
 	sql      string
@@ -20,11 +19,11 @@ type Tables struct {
 	plain    bool // one of the five statements
 	begun    bool
 	place    place
-	outer    [maxNesting]place // what place was outside of each parenthesis
+	outer    [maxNesting]place // the place outside of each parenthesis
 	depth    int
 }
 
-// place is where in a statement a name stands.
+// place is the kind of position of a name in a statement.
 type place uint8
 
 const (
@@ -37,14 +36,14 @@ const (
 
 const maxNesting = 32
 
-// New returns a walk that begins at the start of sql.
+// New returns a Tables at the start of sql.
 func New(sql string, f sqltext.Flavor) Tables {
 	return Tables{scanner: sqltext.NewScanner(sql, f), sql: sql}
 }
 
-// Next returns the next token that is neither white space nor a comment, and
-// whether it is a name that may be a table's: a word, a quoted identifier, or a
-// string, which SQLite takes for one. It returns false at the end of the text.
+// Next returns the next token that is neither white space nor a comment, and whether it is a name
+// that may be a table's: a word, a quoted identifier, or a string, which SQLite accepts as one. It
+// returns false at the end of the text.
 func (t *Tables) Next() (token sqltext.Token, table, ok bool) {
 	t.previous = t.current
 	if t.current, ok = t.scanner.NextCode(); !ok {
@@ -53,16 +52,16 @@ func (t *Tables) Next() (token sqltext.Token, table, ok bool) {
 	return t.current, t.step(t.current), true
 }
 
-// Previous returns the token before the one Next returned last.
+// Previous returns the token before the one that Next returned last.
 func (t *Tables) Previous() sqltext.Token { return t.previous }
 
-// Rest returns a scanner that stands behind the token Next returned last.
+// Rest returns a scanner after the token that Next returned last.
 func (t *Tables) Rest() sqltext.Scanner { return t.scanner }
 
-// Unclosed is [sqltext.Scanner.Unclosed] of the walk.
+// Unclosed is [sqltext.Scanner.Unclosed] of the scan.
 func (t *Tables) Unclosed() bool { return t.scanner.Unclosed() }
 
-// step takes the token in and reports whether it may name a table.
+// step processes a token and reports whether it may name a table.
 func (t *Tables) step(token sqltext.Token) bool {
 	if !t.begun {
 		t.begun = true
@@ -99,8 +98,8 @@ func (t *Tables) begin(token sqltext.Token) {
 	}
 }
 
-// punctuate follows parentheses and ends of statements. What stands between
-// parentheses in a list of tables are tables, behind INSERT's table columns.
+// punctuate follows parentheses and ends of statements. Names between parentheses in a list of
+// tables are tables; after INSERT's table they are columns.
 func (t *Tables) punctuate(c byte) {
 	switch c {
 	case '(':
@@ -129,7 +128,7 @@ func (t *Tables) punctuate(c byte) {
 	}
 }
 
-// keyword takes in a word that changes the place; false for other words.
+// keyword processes a word that changes the place; it returns false for other words.
 func (t *Tables) keyword(w sqltext.Token) bool {
 	switch {
 	case t.isAny(w, "FROM", "JOIN", "STRAIGHT_JOIN"):
@@ -144,8 +143,8 @@ func (t *Tables) keyword(w sqltext.Token) bool {
 			t.place = values
 		}
 	case t.isAny(w, "USING", "IN"):
-		// Without parentheses they are DELETE FROM a USING b, and SQLite's
-		// x IN orders, which reads that table.
+		// Without parentheses they are DELETE FROM a USING b, and SQLite's x IN orders, which reads
+		// that table.
 		if next, ok := t.peek(); !ok || !next.Is(t.sql, "(") {
 			t.place = sources
 		}
@@ -157,7 +156,7 @@ func (t *Tables) keyword(w sqltext.Token) bool {
 	return true
 }
 
-// expression takes in a word behind which no table stands any more.
+// expression processes a word after which no table follows.
 func (t *Tables) expression(w sqltext.Token) bool {
 	if t.isAny(w, "ON") && (t.place == sources || t.place == condition) {
 		t.place = condition
@@ -170,8 +169,8 @@ func (t *Tables) expression(w sqltext.Token) bool {
 	return false
 }
 
-// expectsName reports whether the word can only be a name, although there is a
-// keyword of that name which a server takes for a name, too.
+// expectsName reports whether the word can only be a name, although it is also a keyword that a
+// server accepts as a name.
 func (t *Tables) expectsName(w sqltext.Token) bool {
 	if t.previous.Is(t.sql, ".") {
 		return true
@@ -185,7 +184,7 @@ func (t *Tables) peek() (sqltext.Token, bool) {
 	return ahead.NextCode()
 }
 
-// named reports whether the name that follows previous may be a table's.
+// named reports whether the name after previous may be a table's.
 func (t *Tables) named() bool {
 	if !t.plain || t.place == anywhere {
 		return true

@@ -12,14 +12,13 @@ import (
 	"github.com/shardid/shardid/sharding"
 )
 
-// Copies are the broadcast table colors with the row (1, 'red') in two SQLite
-// databases.
+// Copies are the broadcast table colors with the row (1, 'red') in two SQLite databases.
 type Copies struct {
 	Router      *sharding.Router
 	AfterCommit func() // is called after each COMMIT
 }
 
-// NewCopies makes them with a driver of SQLite.
+// NewCopies creates them with a driver of SQLite.
 func NewCopies(t testing.TB, sqlite driver.Driver) *Copies {
 	t.Helper()
 	c := &Copies{AfterCommit: func() {}}
@@ -46,7 +45,7 @@ func NewCopies(t testing.TB, sqlite driver.Driver) *Copies {
 	return c
 }
 
-// Names are what the copies hold.
+// Names returns the names in the copies.
 func (c *Copies) Names(t testing.TB) (names [2]string) {
 	t.Helper()
 	for i, db := range c.Router.Databases() {
@@ -57,7 +56,7 @@ func (c *Copies) Names(t testing.TB) (names [2]string) {
 	return names
 }
 
-// committing opens connections that tell of their COMMITs.
+// committing opens connections that report their COMMITs.
 type committing struct {
 	file   string
 	driver driver.Driver

@@ -9,9 +9,8 @@ import (
 	"github.com/shardid/shardid/sharding"
 )
 
-// RouterOf is the router that the expectations of a corpus are about, which package
-// corpus describes, of the databases db0 and db1: the ids carry the slot, or every table
-// has its key alone.
+// RouterOf returns the router of a corpus' expectations, which package corpus describes, for the
+// databases db0 and db1: with ids that carry the slot, or with tables that have only their key.
 func RouterOf(t testing.TB, f corpus.File, dbs sharding.DBs, carry bool) *sharding.Router {
 	t.Helper()
 	var tables []sharding.Table

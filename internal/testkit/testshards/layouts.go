@@ -12,23 +12,23 @@ import (
 	"github.com/shardid/shardid/sharding"
 )
 
-// Layouts are two ways in which the tables of orders and items lie in two SQLite
-// databases: four of each, or two in the other order. Each layout is whole, with
-// [LayoutOrders] orders that hold its name, and writes go to one of them: so a
-// statement that was planned with both shows. Orders are sharded by their id.
+// Layouts are two distributions of the tables orders and items over two SQLite databases: four of
+// each, or two in the other order. Each layout is complete, with [LayoutOrders] orders that contain
+// its name, and a write goes to one of them; so a statement that was planned with both can be
+// detected. Orders are sharded by their id.
 type Layouts struct {
 	DBs    sharding.DBs
 	Maps   map[string]map[string]sharding.Map // by layout and table
-	Router *sharding.Router                   // whose maps are exchanged; whoever makes it sets it
+	Router *sharding.Router                   // its maps are replaced; the caller sets it
 }
 
-// LayoutOrders is how many orders each layout has, with ids from 0 and an item
-// each. They are those of user 0.
+// LayoutOrders is the number of orders of each layout, with ids from 0 and an item each. They
+// belong to user 0.
 const LayoutOrders = 16
 
 var layoutNames = []string{"old", "new"}
 
-// NewLayouts makes both layouts in empty databases, and the tables of a router that
+// NewLayouts creates both layouts in empty databases, and returns the tables of a router that
 // begins with the old one.
 func NewLayouts(t testing.TB, db0, db1 *sql.DB) (l *Layouts, tables []sharding.Option) {
 	t.Helper()
@@ -41,7 +41,7 @@ func NewLayouts(t testing.TB, db0, db1 *sql.DB) (l *Layouts, tables []sharding.O
 	return l, tables
 }
 
-// lay makes the tables of a layout, with the rows of each.
+// lay creates the tables of a layout, with their rows.
 func (l *Layouts) lay(t testing.TB, layout, table string, dbs []string, n int) {
 	t.Helper()
 	m, err := sharding.Spread(dbs, n, layout+"_"+table+"_%d")
@@ -67,7 +67,7 @@ func (l *Layouts) exec(t testing.TB, target sharding.Target, query string) {
 	}
 }
 
-// Swap exchanges the layouts by turns until the channel is closed.
+// Swap replaces the layouts in turn until the channel is closed.
 func (l *Layouts) Swap(t testing.TB, done <-chan struct{}) (times int64) {
 	for version := int64(1); ; version++ {
 		select {
@@ -91,9 +91,8 @@ func (l *Layouts) Swap(t testing.TB, done <-chan struct{}) (times int64) {
 	}
 }
 
-// Check compares the orders of other users than 0 that are there with those that
-// were acknowledged: batches of ids, each of which lies in one layout and was changed
-// as a whole.
+// Check compares the orders of users other than 0 with the acknowledged ones: batches of ids, each
+// of which is in one layout and was changed as a whole.
 func (l *Layouts) Check(t testing.TB, batches [][]int64) {
 	t.Helper()
 	found := map[int64][]string{}
@@ -118,8 +117,7 @@ func (l *Layouts) Check(t testing.TB, batches [][]int64) {
 	}
 }
 
-// find adds layout and note of the orders that lie in a table, all of which have to
-// belong there.
+// find adds the layout and the note of each order in a table, and checks that it belongs there.
 func (l *Layouts) find(t testing.TB, layout string, at sharding.Target, found map[int64][]string) {
 	t.Helper()
 	rows, err := l.DBs[at.DB].QueryContext(t.Context(), "SELECT id, note FROM "+at.Table+" WHERE user_id > 0")
