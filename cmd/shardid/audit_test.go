@@ -31,7 +31,7 @@ func TestAuditJudgesTheIDsOfTheShards(t *testing.T) {
 		t.Errorf("%d, %+v, %q", o.code, got, o.stderr)
 	}
 	o = succeed(t, "audit", "--config", config, "--table", "orders", "--rows", "1")
-	if !strings.Contains(o.stdout, "4 ids over 4 slots") || !strings.HasSuffix(o.stdout, "too few to judge, take 20 or more\n") {
+	if !strings.Contains(o.stdout, "4 ids over 4 slots") || !strings.HasSuffix(o.stdout, "too few ids for a result; take 20 or more\n") {
 		t.Errorf("%q", o.stdout)
 	}
 }
