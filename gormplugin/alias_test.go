@@ -11,7 +11,7 @@ import (
 	"github.com/shardid/shardid/sharding"
 )
 
-func TestATableMayBeCalledOtherwiseInAStatement(t *testing.T) {
+func TestATableMayHaveAnAliasInAStatement(t *testing.T) {
 	c := newClusterWith(t, sharding.FanOutReads)
 	whole := c.beside(t)
 	for name, query := range map[string]func(db *gorm.DB) (any, error){
@@ -56,7 +56,7 @@ func TestATableMayBeCalledOtherwiseInAStatement(t *testing.T) {
 	sameEvents(t, c.rec.take(), "db1: SELECT * FROM `orders_1` o WHERE o.id = ? ORDER BY o.id LIMIT 1")
 }
 
-func TestAnotherNameOfATableProvesNothingUnderItsOwn(t *testing.T) {
+func TestAnAliasProvesNothingUnderTheTablesName(t *testing.T) {
 	c := newCluster(t)
 	missing := sharding.ErrMissingKey
 	for text, want := range map[string]error{

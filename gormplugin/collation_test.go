@@ -62,7 +62,7 @@ func TestCheckFindsATextKeyThatIsNotComparedByItsBytes(t *testing.T) {
 	}
 }
 
-// Visit is as Lease is, and gets its keys from elsewhere.
+// Visit has the fields of Lease, and its keys come from another source.
 type Visit struct {
 	ID     int64 `gorm:"primaryKey;autoIncrement:false"`
 	Tenant string
@@ -70,7 +70,7 @@ type Visit struct {
 
 func (Visit) TableName() string { return "leases" }
 
-// Broken has a tag that no generator answers.
+// Broken has a tag that names no generator.
 type Broken struct {
 	ID     int64 `keygen:"nobody"`
 	Tenant string
@@ -78,7 +78,7 @@ type Broken struct {
 
 func (Broken) TableName() string { return "leases" }
 
-func TestCheckLooksAtTheColumnsOfAModelWhoseKeysItDoesNotFill(t *testing.T) {
+func TestCheckReadsTheColumnsOfAModelWhoseKeysItDoesNotFill(t *testing.T) {
 	db, router := newLeases(t, sharding.HashText(4))
 	for model, also := range map[any]error{&Visit{}: gormplugin.ErrUnmanaged, &Broken{}: gormplugin.ErrUnknownSource} {
 		if err := gormplugin.Check(db, model); !errors.Is(err, also) || errors.Is(err, gormplugin.ErrCollation) {
@@ -93,7 +93,7 @@ func TestCheckLooksAtTheColumnsOfAModelWhoseKeysItDoesNotFill(t *testing.T) {
 	}
 }
 
-func TestCheckFindsAKeyColumnThatDoesNotHoldWhatTheRuleTakes(t *testing.T) {
+func TestCheckFindsAKeyColumnThatDoesNotFitItsRule(t *testing.T) {
 	for typ, rule := range map[string]sharding.Rule{"INTEGER": sharding.HashText(4), "REAL": sharding.Low(2), "STRING": sharding.CompatText(4)} {
 		db, router := newLeases(t, rule)
 		must(t, router.DB("db1"), "CREATE TABLE leases_3 (id INTEGER PRIMARY KEY, tenant "+typ+")")
@@ -103,9 +103,9 @@ func TestCheckFindsAKeyColumnThatDoesNotHoldWhatTheRuleTakes(t *testing.T) {
 	}
 }
 
-// A database compares a text with the number 5 in a way of its own: with SQLite
-// 05 is '5', and with MySQL '5', '05' and ' 5.0' are 5.
-func TestANumberInAConditionIsNoTextThatLeadsToAShard(t *testing.T) {
+// Databases compare a text with the number 5 in different ways: with SQLite '5' equals it and '05'
+// does not, and with MySQL '5', '05' and ' 5.0' do.
+func TestANumberInAConditionOnATextLeadsToNoShard(t *testing.T) {
 	db, _ := newLeases(t, sharding.HashText(4))
 	if _, err := gormplugin.Migrate(t.Context(), db, &Lease{}); err != nil {
 		t.Fatal(err)

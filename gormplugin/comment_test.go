@@ -12,8 +12,7 @@ import (
 	"github.com/shardid/shardid/sharding"
 )
 
-// beside puts a text before and behind a clause, as gorm.io/hints does with
-// comments.
+// beside puts a text before and after a clause, as gorm.io/hints does with comments.
 type beside struct{ clause, before, behind string }
 
 func (b beside) Build(clause.Builder) {}
@@ -55,7 +54,7 @@ func TestCommentsBesideClausesChangeNothing(t *testing.T) {
 	sameEvents(t, c.rec.take(), "db1: SELECT * FROM `orders_1` AS `orders` WHERE id = ? /* one shard */")
 }
 
-func TestWhatStandsBesideAClauseAndIsNoCommentProvesNothing(t *testing.T) {
+func TestTextBesideAClauseThatIsNoCommentProvesNothing(t *testing.T) {
 	c := newCluster(t)
 	for _, text := range []string{"OR 1", "/* a */ OR 1 /* b */", "/* a */ OR /*! 1 */ 1", "# a"} {
 		if err := c.Clauses(beside{"WHERE", "", text}).Find(&[]Order{}, "id = ?", 5).Error; !errors.Is(err, sharding.ErrMissingKey) && !errors.Is(err, sharding.ErrRawTable) {

@@ -12,7 +12,7 @@ import (
 	"github.com/shardid/shardid/sharding"
 )
 
-// Line has a primary key of which the sharding key is a part.
+// Line has a primary key that contains the sharding key.
 type Line struct {
 	OrderID int64 `gorm:"primaryKey;autoIncrement:false"`
 	No      int   `gorm:"primaryKey;autoIncrement:false"`

@@ -149,7 +149,7 @@ type Untagged struct {
 // TableName returns the table of Tag.
 func (Untagged) TableName() string { return "tags" }
 
-func TestMistakesOfGeneratorsFailAtOnce(t *testing.T) {
+func TestInvalidGeneratorsFailAtOnce(t *testing.T) {
 	for says, c := range map[string]gormplugin.Config{
 		"Config.Auto": {Auto: true},
 		`Config.Generators: keygen: unknown generator: Named["order"]`: {Generators: keygen.Set{Named: map[string]keygen.Generator[int64]{"order": nil}}},
@@ -163,7 +163,7 @@ func TestMistakesOfGeneratorsFailAtOnce(t *testing.T) {
 	}
 }
 
-func TestRefusalsSayHowToGoOn(t *testing.T) {
+func TestRefusalsSayWhatToDoInstead(t *testing.T) {
 	c := newCluster(t)
 	for name, s := range map[string]struct {
 		err  error

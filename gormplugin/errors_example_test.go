@@ -14,7 +14,7 @@ import (
 	"github.com/shardid/shardid/keygen"
 )
 
-// Check finds at the start what would fail at the first insert.
+// Check finds mistakes at the start that would fail at the first insert.
 func Example_errorsOfCheck() {
 	db, err := gorm.Open(sqlite.Dialector{DriverName: "sqlite", DSN: ":memory:"}, &gorm.Config{Logger: logger.Discard})
 	check(err)

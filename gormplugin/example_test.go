@@ -61,8 +61,8 @@ func ExampleNew() {
 	// {500 1000000}
 }
 
-// exampleShards opens two SQLite databases with four tables of orders, and
-// returns the router and what removes them.
+// exampleShards opens two SQLite databases with four tables of orders, and returns the router and a
+// function that removes them.
 func exampleShards() (*sharding.Router, func()) {
 	dir, err := os.MkdirTemp("", "shards")
 	check(err)
@@ -122,7 +122,7 @@ func Example_sharding() {
 	// record not found
 }
 
-// readmeShards is the second example of the README, but for the last line.
+// readmeShards is the second example of the README, without the last line.
 func readmeShards(ctx context.Context, db *gorm.DB, worker keygen.Assigner, east, west *sql.DB) error {
 	type Order struct {
 		ID     keygen.ID `keygen:""` // ends with the slot of the user: the id alone finds the shard
@@ -197,8 +197,8 @@ func Example_refused() {
 	// sharding: delete orders refused: no sharding key; add a condition on id, choose the shard with sharding.OnKey or sharding.On, or let it go to every shard with sharding.AllShards
 }
 
-// The tables of orders are made on all shards from the model. A column that one of them
-// has and the others do not is drift, which a deployment should stop at.
+// The tables of orders are created on all shards from the model. A column that only one of them has
+// is drift, at which a deployment should stop.
 func ExampleMigrate() {
 	type Order struct {
 		ID   int64

@@ -23,9 +23,9 @@ import (
 
 var errCable = errors.New("the cable is cut")
 
-// trouble is what a database does with queries of one table.
+// trouble is the behaviour of a database for queries of one table.
 type trouble struct {
-	// begin runs before the query is sent; its error is the answer.
+	// begin runs before the query is sent; the query returns its error.
 	begin func(ctx context.Context) error
 	// after is how many rows come before errCable does, when begin is nil.
 	after int
@@ -133,8 +133,7 @@ func newTroubled(t *testing.T, what troubles) (*gorm.DB, sharding.DBs) {
 	return db, dbs
 }
 
-// reads are queries for all shards. Each returns whether anything but an error came
-// of it.
+// reads are queries for all shards. Each returns whether it had any result besides an error.
 var reads = map[string]func(db *gorm.DB) (answered bool, err error){
 	"Find": func(db *gorm.DB) (bool, error) {
 		var orders []Order
@@ -199,8 +198,7 @@ var reads = map[string]func(db *gorm.DB) (answered bool, err error){
 	},
 }
 
-// settled waits until all connections are back and no more goroutines run than
-// before.
+// settled waits until all connections are released and no more goroutines run than before.
 func settled(t *testing.T, dbs sharding.DBs, goroutines int) {
 	t.Helper()
 	for t.Context().Err() == nil {
@@ -213,8 +211,8 @@ func settled(t *testing.T, dbs sharding.DBs, goroutines int) {
 
 func cut(context.Context) error { return errCable }
 
-// Rows that came before the error are there, as with any database. A query that has all
-// its rows ends before it.
+// Rows that precede the error are returned, as with any database. A query that has read all its
+// rows ends before the error.
 func TestAReadThatOneShardFailsNamesIt(t *testing.T) {
 	for how, what := range map[string]trouble{
 		"at once":        {begin: cut},
@@ -241,8 +239,8 @@ func TestAReadThatOneShardFailsNamesIt(t *testing.T) {
 	}
 }
 
-// A driver may tell of a query that was interrupted in words of its own.
-func TestTheShardThatFailedIsNamedAndNotThoseThatWereStoppedForIt(t *testing.T) {
+// A driver may report an interrupted query with its own error.
+func TestTheShardThatFailedIsNamedAndNotThoseThatWereStopped(t *testing.T) {
 	waiting := make(chan bool, 1)
 	db, dbs := newTroubled(t, troubles{
 		"orders_1": {begin: func(ctx context.Context) error {

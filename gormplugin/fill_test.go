@@ -37,7 +37,7 @@ type Base struct {
 	ID int64 `keygen:""`
 }
 
-// counting draws from a sequence and notes how.
+// counting draws from a sequence and records its calls.
 type counting struct {
 	keygen.Generator[int64]
 	mu    sync.Mutex
@@ -193,7 +193,7 @@ func TestAssociationsAreFilledByTheirOwnTag(t *testing.T) {
 	}
 }
 
-func TestValuesThatAreThereAreKept(t *testing.T) {
+func TestPresentValuesAreKept(t *testing.T) {
 	p := newPeople(t)
 	list := []Person{{Name: "a"}, {ID: 5, Name: "b"}, {Name: "c"}}
 	if err := p.Create(&list).Error; err != nil {
@@ -289,7 +289,7 @@ type (
 	Other struct{ Name string }
 )
 
-func TestWhatCannotBeFilledIsRefusedBeforeAnySQL(t *testing.T) {
+func TestRowsThatCannotBeFilledAreRefusedBeforeAnySQL(t *testing.T) {
 	var none *Person
 	for name, c := range map[string]struct {
 		create func(db *gorm.DB) *gorm.DB
@@ -356,7 +356,7 @@ func TestTheStatementsContextReachesTheGenerator(t *testing.T) {
 	}
 }
 
-// fromPool is a generator that needs the pool the rows go to.
+// fromPool is a generator that needs the pool of the rows.
 type fromPool struct{ db *sql.DB }
 
 func (g fromPool) Next(ctx context.Context) (int64, error) {
@@ -406,7 +406,7 @@ func (h *Hooked) BeforeCreate(*gorm.DB) error {
 	return nil
 }
 
-func TestAModelsBeforeCreateHasTheLastWord(t *testing.T) {
+func TestAModelsBeforeCreateDecidesTheKey(t *testing.T) {
 	p := newPeople(t)
 	list := []Hooked{{Name: "own"}, {Name: "plain"}, {ID: 7, Name: "empty"}}
 	if err := p.Create(&list).Error; err != nil {
@@ -424,7 +424,7 @@ func TestAModelsBeforeCreateHasTheLastWord(t *testing.T) {
 	}
 }
 
-func TestDryRunShowsTheIdAndTakesItBack(t *testing.T) {
+func TestDryRunShowsTheIdAndRemovesIt(t *testing.T) {
 	p := newPeople(t)
 	person := Person{Name: "a"}
 	tx := p.Session(&gorm.Session{DryRun: true}).Create(&person)
@@ -437,7 +437,7 @@ func TestDryRunShowsTheIdAndTakesItBack(t *testing.T) {
 	}
 }
 
-func TestAnIdIsTakenBackOnlyWithProofThatNoRowExists(t *testing.T) {
+func TestAnIdIsRemovedOnlyWithProofThatNoRowExists(t *testing.T) {
 	p := newPeople(t)
 	if err := p.Create(&Person{Name: "taken"}).Error; err != nil {
 		t.Fatal(err)
@@ -494,7 +494,7 @@ func TestEmbeddedAndSecondFieldsAreFilled(t *testing.T) {
 	}
 }
 
-func TestConcurrentCreatesGetIdsOfTheirOwn(t *testing.T) {
+func TestConcurrentCreatesGetDifferentIds(t *testing.T) {
 	p := newPeople(t)
 	p.pool.SetMaxOpenConns(4)
 	var wg sync.WaitGroup

@@ -39,7 +39,7 @@ func exampleDB(c gormplugin.Config, models ...any) *gorm.DB {
 // sequence counts from 100, so that the examples' output is always the same.
 func sequence() keygen.Set { return keygen.Set{Default: keygen.Counting(100, 1)} }
 
-// readme is the example of the README, but for the last line.
+// readme is the example of the README, without the last line.
 func readme(ctx context.Context, idDB *sql.DB, db *gorm.DB) string {
 	type Order struct {
 		ID     keygen.ID `gorm:"primaryKey" keygen:"order"`
@@ -84,13 +84,13 @@ func Example() {
 	// 1001
 }
 
-// LegacyInvoice is a struct that one cannot edit.
+// LegacyInvoice is a struct that cannot be edited.
 type LegacyInvoice struct {
 	ID    int64
 	Total int64
 }
 
-// A struct without tags is registered; its table then is, too, for maps.
+// A struct without tags is registered, and with it its table, for maps.
 func ExampleModel() {
 	db := exampleDB(gormplugin.Config{
 		Generators: sequence(),
@@ -123,7 +123,7 @@ func ExampleBase() {
 	// 100 "100"
 }
 
-// One reservation fills a batch; values that are there are kept.
+// One reservation fills a batch; present values are kept.
 func Example_batch() {
 	db := exampleDB(gormplugin.Config{Generators: sequence()}, &Person{}, &Pet{})
 
@@ -195,8 +195,8 @@ func Example_generics() {
 	// 100 Ada
 }
 
-// Rows of a transaction that is rolled back by gorm have no ids afterwards, so
-// that a search with the same struct is not led astray.
+// Rows of a transaction that gorm rolls back have no ids afterwards, so that a search with the same
+// struct does not use them.
 func Example_transaction() {
 	type Seat struct {
 		ID     int64 `keygen:""`
@@ -217,7 +217,7 @@ func Example_transaction() {
 	// 101
 }
 
-// One import uses a generator of its own, another leaves the ids alone.
+// One import uses its own generator, another leaves the ids unchanged.
 func ExampleWith() {
 	ctx := context.Background()
 	db := exampleDB(gormplugin.Config{Generators: sequence()}, &LegacyInvoice{})
@@ -230,7 +230,7 @@ func ExampleWith() {
 	// 5000000 5000001
 }
 
-// Check, at the start of a program, finds what would fail at the first insert.
+// Check, at the start of a program, finds mistakes that would fail at the first insert.
 func ExampleCheck() {
 	type Label struct {
 		ID   int8   `keygen:""`

@@ -73,7 +73,7 @@ func TestAHintSendsRawSQLToItsShard(t *testing.T) {
 	}
 }
 
-func TestAHintDoesNotAllowEverything(t *testing.T) {
+func TestAHintDoesNotAllowEveryStatement(t *testing.T) {
 	c := newCluster(t)
 	ctx := sharding.OnKey(t.Context(), "orders", 5)
 	on, all := c.WithContext(ctx), c.WithContext(sharding.AllShards(t.Context()))

@@ -22,8 +22,8 @@ import (
 	"github.com/shardid/shardid/sharding"
 )
 
-// history is a random sequence of works on a home database and two shards. Each
-// statement of a work bears its mark, so that what was sent can be told apart.
+// history is a random sequence of works on a home database and two shards. Each statement contains
+// the number of its work, so that the sent statements can be assigned.
 type history struct {
 	*cluster
 	*rand.Rand
@@ -51,7 +51,7 @@ var (
 	panicHistory = "the program panics"
 )
 
-// key returns a key, mostly in the database of the work.
+// key returns a key, usually of the work's database.
 func (h *history) key(w *work) int64 {
 	h.last++
 	key := 4*h.last + 2*h.Int64N(2) + w.home
@@ -61,7 +61,7 @@ func (h *history) key(w *work) int64 {
 	return key
 }
 
-// statement makes a random one, and returns its error.
+// statement executes a random statement, and returns its error.
 func (h *history) statement(w *work, tx *gorm.DB) error {
 	switch h.IntN(10) {
 	case 0, 1:
@@ -112,7 +112,7 @@ func (h *history) atHome(w *work, tx *gorm.DB) error {
 	return err
 }
 
-// steps makes some statements, and whatever else happens in a transaction.
+// steps executes some statements, and other events of a transaction.
 func (h *history) steps(t *testing.T, w *work, tx *gorm.DB, depth int) {
 	t.Helper()
 	for range h.IntN(5) {
@@ -135,7 +135,7 @@ func (h *history) steps(t *testing.T, w *work, tx *gorm.DB, depth int) {
 	}
 }
 
-// expected fails the test for an error that has nothing to do with the history.
+// expected fails the test for an error that the history does not explain.
 func (h *history) expected(t *testing.T, err error) {
 	t.Helper()
 	var route *sharding.RouteError
@@ -146,7 +146,7 @@ func (h *history) expected(t *testing.T, err error) {
 	}
 }
 
-// nested is a transaction in the transaction, which a savepoint stands for.
+// nested is a nested transaction, which is a savepoint.
 func (h *history) nested(t *testing.T, w *work, tx *gorm.DB, depth int) error {
 	before := len(w.wrote)
 	end := h.IntN(4)
@@ -165,7 +165,7 @@ func (h *history) nested(t *testing.T, w *work, tx *gorm.DB, depth int) error {
 	return failed
 }
 
-// give ends a transaction's function in one of the ways that there are.
+// give ends a transaction's function in a random way.
 func (h *history) give(end int) error {
 	switch end {
 	case 0:
@@ -206,7 +206,7 @@ func (h *history) savepoint(t *testing.T, w *work, tx *gorm.DB, depth int) error
 	return nil
 }
 
-// run does one work in one of the ways in which programs do.
+// run executes one work in one of the usual ways of programs.
 func (h *history) run(t *testing.T) {
 	t.Helper()
 	w := &work{number: len(h.works) + 1, home: h.Int64N(2)}
@@ -240,7 +240,7 @@ func (h *history) run(t *testing.T) {
 	}
 }
 
-// byHand ends a transaction itself, or by its context, and goes on using it.
+// byHand ends a transaction itself, or by its context, and continues to use it.
 func (h *history) byHand(t *testing.T, w *work, tx *gorm.DB, cancel func()) {
 	t.Helper()
 	w.inTx = true
@@ -267,7 +267,7 @@ func (h *history) byHand(t *testing.T, w *work, tx *gorm.DB, cancel func()) {
 	w.wrote = w.wrote[:before]
 }
 
-// span is what a connection was sent between BEGIN and its end.
+// span is the statements of a connection between BEGIN and its end.
 type span struct {
 	db   string
 	work int // 0 while no statement bears a mark
@@ -275,7 +275,7 @@ type span struct {
 
 var marked = regexp.MustCompile(`work (\d+);`)
 
-// ends reads what was sent, and returns how the spans of each work ended.
+// ends reads the sent statements, and returns how the spans of each work ended.
 func (h *history) ends(t *testing.T, events []string) map[int][]string {
 	t.Helper()
 	open, ends := map[string]*span{}, map[int][]string{}
@@ -325,8 +325,8 @@ func (h *history) belongs(t *testing.T, now *span, event string) {
 	}
 }
 
-// check fails unless each transaction ended once on each of its databases, in the
-// way that the program was told, and nothing but what was committed is there.
+// check fails unless each transaction ended once on each of its databases, in the way that the
+// program was told, and only committed rows exist.
 func (h *history) check(t *testing.T) {
 	t.Helper()
 	ends := h.ends(t, h.rec.take())
@@ -348,8 +348,8 @@ func (h *history) check(t *testing.T) {
 	}
 }
 
-// idle fails unless all connections are back in their pools. That of a transaction
-// whose context has ended is given back by a goroutine of its own.
+// idle fails unless all connections are in their pools. A goroutine releases the connection of a
+// transaction whose context has ended.
 func (h *history) idle(t *testing.T) {
 	t.Helper()
 	pools := map[string]*sql.DB{"home": h.home, "db0": h.router.DB("db0"), "db1": h.router.DB("db1")}
@@ -358,7 +358,7 @@ func (h *history) idle(t *testing.T) {
 	}
 }
 
-// stored is what the works have left.
+// stored returns the rows that the works have left.
 func (h *history) stored(t *testing.T) map[string]struct{} {
 	t.Helper()
 	found := map[string]struct{}{}
@@ -379,9 +379,9 @@ func (h *history) stored(t *testing.T) map[string]struct{} {
 	return found
 }
 
-// TestEachBeginHasOneEndOnItsOwnDatabase plays random histories of transactions,
-// savepoints, failures, panics and contexts that end, and reads what the databases
-// were sent. The number of a failing history repeats it.
+// TestEachBeginHasOneEndOnItsOwnDatabase runs random histories of transactions, savepoints,
+// failures, panics and contexts that end, and reads the statements that the databases got. The
+// number of a failing history repeats it.
 func TestEachBeginHasOneEndOnItsOwnDatabase(t *testing.T) {
 	histories, works := 24, 40
 	if effort.Race {

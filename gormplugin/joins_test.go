@@ -13,7 +13,7 @@ import (
 	"github.com/shardid/shardid/sharding"
 )
 
-// Receipt belongs to an order and lies beside it.
+// Receipt belongs to an order and is on its shard.
 type Receipt struct {
 	ID      int64
 	OrderID int64
@@ -79,13 +79,13 @@ func TestAnORInAConditionOfARelationDoesNotUndoTheComparisonOfTheKeys(t *testing
 	if err != nil || len(r) != 3 || r[0].Order.ID != 1 || r[1].Order.ID != 2 || r[2].Order.ID != 5 {
 		t.Errorf("%+v, %v", r, err)
 	}
-	// An OR that gorm does not see it does not put into parentheses.
+	// gorm does not put parentheses around an OR that it does not see.
 	if r, err = read("`Order`.`note` = 'x'\nOR\t1"); !errors.Is(err, sharding.ErrMissingKey) {
 		t.Errorf("%+v, %v", r, err)
 	}
 }
 
-// Car and Leg have a relation that is called as its table is.
+// Car and Leg have a relation with the name of its table.
 type Car struct{ ID int64 }
 
 func (Car) TableName() string { return "orders" }
@@ -98,7 +98,7 @@ type Leg struct {
 
 func (Leg) TableName() string { return "items" }
 
-func TestARelationMayBeCalledAsItsTableIs(t *testing.T) {
+func TestARelationMayHaveTheNameOfItsTable(t *testing.T) {
 	c := newCluster(t)
 	c.beside(t)
 	var legs []Leg

@@ -14,7 +14,7 @@ import (
 	"github.com/shardid/shardid/keygen"
 )
 
-// stuck is a generator that waits for a connection that never comes.
+// stuck is a generator that waits for a connection that never becomes free.
 var stuck = keygen.Func[int64](func(ctx context.Context) (int64, error) {
 	<-ctx.Done()
 	return 0, ctx.Err()
@@ -33,7 +33,7 @@ func TestAWaitInsideATransactionEndsWithoutADeadline(t *testing.T) {
 	})
 }
 
-func TestAContextThatNobodyWaitsOnSetsNothingUp(t *testing.T) {
+func TestAContextWhoseDoneIsNotCalledSetsNoTimer(t *testing.T) {
 	p := &lazyTimeout{Context: t.Context()}
 	if _, limited := p.Deadline(); limited || p.Err() != nil || p.limited != nil {
 		t.Error("a deadline was set")

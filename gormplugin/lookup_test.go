@@ -55,9 +55,9 @@ func newBadges(t *testing.T, copied bool) *gorm.DB {
 	return db
 }
 
-// A row that was skipped for an equal text has no id, and every other one the id
-// that its row has: where the router reads, not at home.
-func TestWhichRowsWereSkippedIsReadWhereTheyAre(t *testing.T) {
+// A row that was skipped because of an equal text has no id, and every other row has its id: the
+// check reads where the router reads, not at home.
+func TestSkippedRowsAreReadOnTheirShards(t *testing.T) {
 	for name, copied := range map[string]bool{"sharded": false, "broadcast": true} {
 		for _, inTransaction := range []bool{false, true} {
 			db := newBadges(t, copied)
@@ -117,8 +117,8 @@ func newAccounts(t *testing.T) *gorm.DB {
 	return db
 }
 
-// isDuplicate goes by the text, as gorm's dialect knows the errors of another driver of
-// SQLite than this one. (On servers gorm.ErrDuplicatedKey is tested.)
+// isDuplicate checks the text, because gorm's dialect knows the errors of another driver of SQLite.
+// (The tests on servers check gorm.ErrDuplicatedKey.)
 func isDuplicate(err error) bool {
 	return err != nil && strings.Contains(err.Error(), "UNIQUE constraint failed: accounts_by_email.email")
 }

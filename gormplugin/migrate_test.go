@@ -52,7 +52,7 @@ func ticketOffice(t *testing.T) (*gorm.DB, sharding.DBs, *recorder) {
 	return db, dbs, rec
 }
 
-func TestMigrateMakesTheTableOfEveryTarget(t *testing.T) {
+func TestMigrateCreatesTheTableOfEveryTarget(t *testing.T) {
 	db, dbs, rec := ticketOffice(t)
 	for range 2 { // it may be run again
 		drifts, err := gormplugin.Migrate(t.Context(), db, &Ticket{}, &Sticker{})
@@ -87,7 +87,7 @@ func TestMigrateMakesTheTableOfEveryTarget(t *testing.T) {
 	}
 }
 
-func TestMigrateAddsAColumnOnEveryTargetAndReportsWhatItCannotMend(t *testing.T) {
+func TestMigrateAddsAColumnOnEveryTargetAndReportsDrift(t *testing.T) {
 	db, dbs, _ := ticketOffice(t)
 	if _, err := gormplugin.Migrate(t.Context(), db, &Ticket{}); err != nil {
 		t.Fatal(err)
@@ -113,7 +113,7 @@ func TestMigrateAddsAColumnOnEveryTargetAndReportsWhatItCannotMend(t *testing.T)
 	}
 }
 
-func TestMigrateGoesOnWithTheOtherDatabasesAndSaysWhichFailed(t *testing.T) {
+func TestMigrateContinuesOnTheOtherDatabasesAndNamesTheOneThatFailed(t *testing.T) {
 	db, dbs, _ := ticketOffice(t)
 	must(t, dbs["db0"], "CREATE VIEW tickets_0 AS SELECT 1 AS id")
 	_, err := gormplugin.Migrate(t.Context(), db, &Ticket{})
@@ -143,7 +143,7 @@ type Season struct {
 	Name string `gorm:"unique"`
 }
 
-func TestMigrateMakesACopyOfABroadcastTableInEveryDatabaseOnce(t *testing.T) {
+func TestMigrateCreatesACopyOfABroadcastTableInEveryDatabaseOnce(t *testing.T) {
 	for _, home := range []string{"home", "db0"} {
 		rec := &recorder{}
 		dbs := sharding.DBs{"db0": rec.open(t, "db0"), "db1": rec.open(t, "db1")}
@@ -233,7 +233,7 @@ func objectsOf(t *testing.T, db *sql.DB) string {
 	return strings.Join(all, " ")
 }
 
-func TestGormsOwnMigratorAsksTheHomeDatabase(t *testing.T) {
+func TestGormsOwnMigratorQueriesTheHomeDatabase(t *testing.T) {
 	c := newCluster(t)
 	target, err := c.router.Target("papers", 5)
 	if err != nil {

@@ -65,7 +65,7 @@ func TestARegisteredNameIsTheModelsOwnField(t *testing.T) {
 	}
 }
 
-func TestANameInAMapIsThatOfTheFieldWhichGORMTakesItFor(t *testing.T) {
+func TestANameInAMapDenotesTheSameFieldAsForGORM(t *testing.T) {
 	db := openGORM(t, memory(t))
 	if err := db.AutoMigrate(&Article{}); err != nil {
 		t.Fatal(err)

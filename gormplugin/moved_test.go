@@ -15,7 +15,7 @@ import (
 	"github.com/shardid/shardid/sharding"
 )
 
-func TestTheSourceTakesStatementsThatShardsWouldNot(t *testing.T) {
+func TestTheSourceAcceptsStatementsThatShardsRefuse(t *testing.T) {
 	r := newRemoval(t)
 	db := r.process(t, 0)
 	must(t, r.dbs["source"], "INSERT INTO users (name) VALUES ('old')")
@@ -73,7 +73,7 @@ func TestOnlyRowsOfTheSourceAreChanged(t *testing.T) {
 	}
 }
 
-func TestATextThatComesTooLateIsNotSentToShards(t *testing.T) {
+func TestALateTextIsNotSentToShards(t *testing.T) {
 	r := newRemoval(t)
 	db := r.process(t, 0)
 	if err := db.First(&Parcel{}, 1).Error; err != nil {
@@ -98,7 +98,7 @@ func TestATextThatComesTooLateIsNotSentToShards(t *testing.T) {
 	}
 }
 
-func TestATransactionThatIsUnderWayIsToldAndItsKeysAreTakenBack(t *testing.T) {
+func TestATransactionDuringASwitchFailsAndItsKeysAreRemoved(t *testing.T) {
 	r := newRemoval(t)
 	db := r.process(t, 0)
 	if err := db.First(&Parcel{}, 1).Error; err != nil {
@@ -122,7 +122,7 @@ func TestATransactionThatIsUnderWayIsToldAndItsKeysAreTakenBack(t *testing.T) {
 	}
 }
 
-func TestAStatementWaitsForTheNextPlaceNoLongerThanItsContext(t *testing.T) {
+func TestAStatementWaitsForTheSwitchNoLongerThanItsContext(t *testing.T) {
 	r := newRemoval(t)
 	db := r.process(t, 0)
 	r.run(t)
@@ -164,7 +164,7 @@ func TestATransactionDoesNotReadRoutesThroughAPoolThatItHolds(t *testing.T) {
 	}
 }
 
-func TestAShardThatLosesASlotIsToldApartFromOtherErrors(t *testing.T) {
+func TestTheRefusalOfAMovingSlotIsDistinguishedFromOtherErrors(t *testing.T) {
 	c := newCluster(t)
 	c.seed(t)
 	target, err := c.router.Target("orders", 5)

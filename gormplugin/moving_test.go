@@ -25,7 +25,7 @@ import (
 	"github.com/shardid/shardid/sharding"
 )
 
-// Parcel is what is moved out of one database into the shards of two.
+// Parcel is a row that moves from one database to the shards of two.
 type Parcel struct {
 	ID    int64 `keygen:""`
 	Note  string
@@ -34,7 +34,7 @@ type Parcel struct {
 
 const createParcels = "CREATE TABLE parcels (id INTEGER PRIMARY KEY AUTOINCREMENT, note TEXT NOT NULL, stamp TEXT NOT NULL)"
 
-// removal is a migration of parcels that tests make every step of.
+// removal is a migration of parcels whose steps the tests execute.
 type removal struct {
 	dbs  sharding.DBs
 	job  *migrate.Job
@@ -79,8 +79,8 @@ func parcels(t *testing.T) sharding.Table {
 	return sharding.Table{Name: "parcels", Key: "id", Rule: sharding.Low(2), Map: m, OnMissing: sharding.FanOutReads}
 }
 
-// process is a program that uses the tables: with a router of its own. Its
-// generator gives even ids or odd ones, so that its rows share a database.
+// process is a program that uses the tables with its own router. Its generator issues even ids or
+// odd ones, so that its rows share a database.
 func (r *removal) process(t *testing.T, odd int64) *gorm.DB {
 	t.Helper()
 	router, err := sharding.New(r.dbs, parcels(t), sharding.Migration{Source: "source", Tables: map[string]string{"parcels": "id"}, Patience: 15 * time.Minute})
@@ -156,7 +156,7 @@ var (
 	onShards = map[string][]string{"a": {"parcels_0", "parcels_2"}, "b": {"parcels_1", "parcels_3"}}
 )
 
-// hand is a writer of its own rows, which knows what they must hold.
+// hand is a writer that remembers the expected values of its rows.
 type hand struct {
 	db    *gorm.DB
 	name  string
@@ -165,7 +165,7 @@ type hand struct {
 	steps atomic.Int64
 }
 
-// step makes one of several statements and notes what it acknowledged.
+// step executes one of several statements and records the acknowledged values.
 func (h *hand) step(n int) error {
 	note := fmt.Sprint(h.name, n)
 	switch n % 8 {
@@ -218,7 +218,7 @@ func (h *hand) changed(note string, tx *gorm.DB) error {
 	return nil
 }
 
-// idOf returns the id of the row that an update was about.
+// idOf returns the id of an updated row.
 func (h *hand) idOf(tx *gorm.DB) int64 {
 	where := tx.Statement.Clauses["WHERE"].Expression.(clause.Where)
 	return where.Exprs[0].(clause.Expr).Vars[0].(int64)
@@ -244,7 +244,7 @@ func (h *hand) read(id int64) error {
 	return nil
 }
 
-// together writes two rows in a transaction, which may have to be run again.
+// together writes two rows in a transaction, which it may repeat.
 func (h *hand) together(note string) error {
 	for {
 		var first Parcel
@@ -277,7 +277,7 @@ func (h *hand) work(ctx context.Context, t *testing.T) {
 // crew are the writers of several processes.
 type crew []*hand
 
-// start lets all work until stop is called.
+// start runs all writers until stop is called.
 func (c crew) start(t *testing.T) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var all sync.WaitGroup
@@ -296,7 +296,7 @@ func (c crew) proceed(t *testing.T) {
 	}
 }
 
-func TestWritersNoticeNothingOfAWholeMigration(t *testing.T) {
+func TestWritersSeeNoErrorDuringAWholeMigration(t *testing.T) {
 	r := newRemoval(t)
 	var all crew
 	for i := range 4 {
@@ -327,7 +327,7 @@ func TestWritersNoticeNothingOfAWholeMigration(t *testing.T) {
 	}
 }
 
-// switches are the two ways in which a place is closed under a process.
+// switches are the two ways in which a table is closed during a process.
 var switches = map[string]struct {
 	before, change func(*removal, *testing.T)
 	after          map[string][]string
@@ -336,8 +336,8 @@ var switches = map[string]struct {
 	"rollback": {(*removal).cutover, (*removal).rollback, onSource},
 }
 
-// late are statements of a process that has not heard of the switch. Each leaves
-// note as the note of want rows.
+// late are statements of a process that does not know of the switch. Each sets the note of want
+// rows.
 var late = map[string]struct {
 	want int
 	send func(tx *gorm.DB) error
@@ -441,7 +441,7 @@ var late = map[string]struct {
 	}},
 }
 
-func TestAStatementThatComesTooLateIsPlannedAgain(t *testing.T) {
+func TestALateStatementIsPlannedAgain(t *testing.T) {
 	for how, s := range switches {
 		for form, l := range late {
 			for mode, session := range map[string]gorm.Session{"": {}, " without a default transaction": {SkipDefaultTransaction: true}, " prepared": {PrepareStmt: true}} {

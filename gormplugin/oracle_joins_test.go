@@ -105,7 +105,7 @@ func (p *pairing) store(t *testing.T, db *gorm.DB, row any) {
 	}
 }
 
-// joining makes random queries on orders and their items, by an alias or not.
+// joining generates random queries on orders and their items, with or without an alias.
 type joining struct {
 	*rand.Rand
 	items string
@@ -139,7 +139,7 @@ func (r joining) join(tx *gorm.DB) *gorm.DB {
 	return tx.Joins(kind + " " + table + " ON " + on)
 }
 
-// where adds a condition of those that are read, or another one.
+// where adds a condition that leads to a shard, or another one.
 func (r joining) where(tx *gorm.DB) *gorm.DB {
 	switch r.IntN(12) {
 	case 0, 1, 2:
@@ -189,7 +189,7 @@ func (r joining) answer(tx *gorm.DB) (string, error) {
 	return fmt.Sprint(rows), err
 }
 
-// related reads through gorm's own relations.
+// related reads with gorm's own relations.
 func (r joining) related(db *gorm.DB) (string, error) {
 	sorted := func(tx *gorm.DB) *gorm.DB { return tx.Order("items.id") }
 	var bills []bill
@@ -253,8 +253,8 @@ func (p *pairing) compare(t *testing.T, seed uint64, all *tally) {
 	}
 }
 
-// TestJoinsAndRelationsEqualThoseOfWholeTablesOrAreRefused asks random queries on
-// two tables of a group. The numbers of pairing and query in a failure repeat it.
+// TestJoinsAndRelationsEqualThoseOfWholeTablesOrAreRefused sends random queries on two tables of a
+// group. The numbers of pairing and query in a failure repeat it.
 func TestJoinsAndRelationsEqualThoseOfWholeTablesOrAreRefused(t *testing.T) {
 	const pairings = 40
 	queries, enough := uint64(250), 5000

@@ -19,9 +19,9 @@ import (
 	"github.com/shardid/shardid/sharding"
 )
 
-// conditions makes random conditions in every form that gorm takes. GORM leaves
-// some raw texts without parentheses, so that they reach beyond themselves, with
-// shards as without.
+// conditions generates random conditions in every form that gorm accepts. gorm writes some raw
+// texts without parentheses, so that an OR in them affects the conditions beside them, with shards
+// as without.
 type conditions struct{ *rand.Rand }
 
 func (r conditions) key() any {
@@ -92,7 +92,7 @@ func (r conditions) expr() clause.Expression {
 	return clause.Eq{Column: column, Value: gorm.Expr("user_id OR note = 'x'")}
 }
 
-// apply adds a condition to tx; base is what groups are made from.
+// apply adds a condition to tx; base creates groups.
 func (r conditions) apply(base, tx *gorm.DB, depth int) *gorm.DB {
 	add := []func(any, ...any) *gorm.DB{tx.Where, tx.Where, tx.Where, tx.Or, tx.Not}[r.IntN(5)]
 	switch r.IntN(6) {
@@ -122,7 +122,7 @@ type world struct {
 	layout         string
 }
 
-// memory opens a database that lasts as long as its only connection.
+// memory opens a database that exists as long as its only connection.
 func memory(t *testing.T) *sql.DB {
 	t.Helper()
 	db, err := sql.Open("sqlite", ":memory:")
@@ -219,7 +219,7 @@ func (w *world) query(seed uint64) (query func(db *gorm.DB) (string, error), key
 	}, keyed
 }
 
-// keyed adds a condition on the key in one of the forms that are read.
+// keyed adds a condition on the key in one of the forms that lead to a shard.
 func (w *world) keyed(r conditions, tx *gorm.DB) *gorm.DB {
 	switch r.IntN(8) {
 	case 0:
@@ -240,7 +240,7 @@ func (w *world) keyed(r conditions, tx *gorm.DB) *gorm.DB {
 	return tx.Where(w.key+" = ?", r.key())
 }
 
-// answer runs one of several kinds of queries and returns what it found as text.
+// answer runs one of several kinds of queries and returns the result as text.
 func answer(r conditions, tx *gorm.DB) (string, error) {
 	var rows []map[string]any
 	switch r.IntN(10) {
@@ -267,7 +267,7 @@ func answer(r conditions, tx *gorm.DB) (string, error) {
 	return fmt.Sprint(rows), err
 }
 
-// tally counts what became of queries. It is safe for concurrent use.
+// tally counts the outcomes of queries. It is safe for concurrent use.
 type tally struct {
 	mu              sync.Mutex
 	answered, asked int
@@ -287,7 +287,7 @@ func (y *tally) count(refusal error) {
 
 func (y *tally) share() float64 { return float64(y.answered) / float64(max(y.asked, 1)) }
 
-// compare asks both sides and counts the outcome.
+// compare queries both sides and counts the outcome.
 func (w *world) compare(t *testing.T, seed uint64, all, promised *tally) {
 	t.Helper()
 	query, keyed := w.query(seed)
@@ -311,9 +311,9 @@ func (w *world) compare(t *testing.T, seed uint64, all, promised *tally) {
 	}
 }
 
-// TestRoutedResultsEqualThoseOfOneTableOrAreRefused asks more than 100,000
-// random queries, or some thousand under the race detector, which takes twenty
-// times as long. The numbers of world and query in a failure repeat it.
+// TestRoutedResultsEqualThoseOfOneTableOrAreRefused sends more than 100,000 random queries, or some
+// thousand under the race detector, which takes twenty times as long. The numbers of world and
+// query in a failure repeat it.
 func TestRoutedResultsEqualThoseOfOneTableOrAreRefused(t *testing.T) {
 	const worlds = 60
 	queries, enough := uint64(1800), 100_000

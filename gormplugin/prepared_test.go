@@ -21,7 +21,7 @@ import (
 	"github.com/shardid/shardid/sharding"
 )
 
-// slowly lets others run while it prepares a statement.
+// slowly lets other goroutines run while it prepares a statement.
 type slowly struct{ driver.Conn }
 
 func (c slowly) PrepareContext(ctx context.Context, query string) (driver.Stmt, error) {
@@ -50,8 +50,8 @@ func closedByGORM(err error) bool {
 	return err != nil && err.Error() == "sql: statement is closed"
 }
 
-// A cache of one statement, which every other one drives out, makes neither a deadlock nor
-// an error of its own.
+// A cache of one statement, from which every other statement is evicted, causes neither a deadlock
+// nor another error.
 func TestAStatementThatTheCacheOfPreparedOnesDropsStillRuns(t *testing.T) {
 	home := sql.OpenDB(slowConnector("file:" + filepath.Join(t.TempDir(), "home.db") + "?_pragma=busy_timeout(3600000)&_pragma=journal_mode(wal)&_pragma=synchronous(off)"))
 	t.Cleanup(func() { _ = home.Close() })

@@ -18,7 +18,7 @@ import (
 	"github.com/shardid/shardid/sharding"
 )
 
-// copies returns what each database holds of the broadcast table.
+// copies returns the rows of the broadcast table in each database.
 func (c *cluster) copies(t *testing.T) string {
 	t.Helper()
 	var text strings.Builder
@@ -33,7 +33,7 @@ func (c *cluster) copies(t *testing.T) string {
 	return text.String()
 }
 
-// newBroadcastHome is newBroadcast with gorm opened on the first shard, as most do.
+// newBroadcastHome is newBroadcast with gorm opened on the first shard, as in most programs.
 func newBroadcastHome(t *testing.T) (*cluster, *gorm.DB) {
 	t.Helper()
 	c := newBroadcast(t, sharding.Transactions(sharding.BestEffort))

@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// The README's Go blocks are the bodies of functions that executed examples call,
-// without their returns.
+// The README's Go blocks are the bodies of functions that executed examples call, without their
+// returns.
 func TestTheReadmesExamplesAreThoseThatRun(t *testing.T) {
 	text, err := os.ReadFile("../README.md")
 	if err != nil {
@@ -35,7 +35,7 @@ func TestTheReadmesExamplesAreThoseThatRun(t *testing.T) {
 	}
 }
 
-// body returns a function's statements but the last, without their indentation.
+// body returns a function's statements without the last one and without indentation.
 func body(t *testing.T, file, name string) string {
 	t.Helper()
 	source, err := os.ReadFile(file)

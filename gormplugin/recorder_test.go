@@ -18,7 +18,7 @@ import (
 	"modernc.org/sqlite"
 )
 
-// recorder notes everything that databases are sent, in order.
+// recorder records everything that is sent to the databases, in order.
 type recorder struct {
 	mu       sync.Mutex
 	events   []string
@@ -33,8 +33,8 @@ func (r *recorder) add(db, event string) {
 	r.events = append(r.events, db+": "+event)
 }
 
-// asksForSchema matches the questions about servers and columns that are asked once, before
-// the first statement that needs to know.
+// asksForSchema matches the queries about servers and columns that are sent once, before the first
+// statement that needs their results.
 var asksForSchema = regexp.MustCompile(`(?i)pragma_|sqlite_schema|WHERE 1 = 0$|^SELECT VERSION\(\)|^SELECT sqlite_version|^SELECT CAST\(\? AS TEXT\)$`)
 
 func (r *recorder) statement(db, query string, args []driver.NamedValue) {
@@ -57,7 +57,7 @@ func (r *recorder) take() []string {
 	return events
 }
 
-// open returns a SQLite file of its own whose traffic is recorded as name's.
+// open returns a separate SQLite file whose traffic is recorded under name.
 func (r *recorder) open(t testing.TB, name string) *sql.DB {
 	t.Helper()
 	dsn := "file:" + filepath.Join(t.TempDir(), name+".db") + "?_pragma=busy_timeout(3600000)"
@@ -92,7 +92,7 @@ type recordingConn struct {
 	number int64
 }
 
-// at is what events of the connection are noted under.
+// at is the name under which events of the connection are recorded.
 func (c recordingConn) at() string {
 	if c.rec.numbered {
 		return fmt.Sprint(c.name, "#", c.number)
@@ -160,7 +160,7 @@ func (t recordingTx) Rollback() error {
 	return t.Tx.Rollback()
 }
 
-// sameEvents compares what was sent with what should have been.
+// sameEvents compares the sent statements with the expected ones.
 func sameEvents(t *testing.T, got []string, want ...string) {
 	t.Helper()
 	if slices.Equal(got, want) {

@@ -145,7 +145,7 @@ func TestRowsAreReadBackFromTheirShard(t *testing.T) {
 	}
 }
 
-func TestWhatHasNoProvenTargetIsRefusedAndNothingIsSent(t *testing.T) {
+func TestStatementsWithoutAProvenTargetAreRefusedAndNothingIsSent(t *testing.T) {
 	c := newCluster(t)
 	c.seed(t)
 	var n int64
@@ -244,7 +244,7 @@ func TestRefusalsSayWhatToDo(t *testing.T) {
 	}
 }
 
-func TestARefusedCreateTakesItsIdsBack(t *testing.T) {
+func TestARefusedCreateRemovesItsIds(t *testing.T) {
 	c := newCluster(t)
 	items := []Item{{OrderID: 1}, {OrderID: 2}}
 	if err := c.Create(&items).Error; !errors.Is(err, sharding.ErrCrossDatabase) || items[0].ID != 0 || items[1].ID != 0 {
@@ -295,9 +295,9 @@ func readRows(tx *gorm.DB) (values []string, err error) {
 	return values, rows.Err()
 }
 
-// gorm leaves these conditions without parentheses, so that they reach beyond themselves
-// or not, as the database reads them.
-func TestRawConditionsThatReachBeyondThemselvesProveNothing(t *testing.T) {
+// gorm writes these conditions without parentheses. The database decides whether an OR in them
+// affects the conditions beside them.
+func TestRawConditionsWithoutParenthesesProveNothing(t *testing.T) {
 	c := newCluster(t)
 	c.seed(t)
 	for name, find := range map[string]func(db *gorm.DB) *gorm.DB{
@@ -422,7 +422,7 @@ func TestDryRunShowsTheLogicalText(t *testing.T) {
 	sameEvents(t, c.rec.take())
 }
 
-func TestInitializeRunsNoSQLAndRefusesWhatItCannotServe(t *testing.T) {
+func TestInitializeRunsNoSQLAndRefusesUnsupportedDatabases(t *testing.T) {
 	rec := &recorder{}
 	dbs := sharding.DBs{"db0": rec.open(t, "db0"), "db1": rec.open(t, "db1")}
 	config := gormplugin.Config{Router: newRouter(t, dbs)}
@@ -476,7 +476,7 @@ func TestAContextThatEndedStopsAStatement(t *testing.T) {
 	}
 }
 
-// fickle is a key that gives another value each time it is asked.
+// fickle is a key that returns another value on each call of Value.
 type fickle struct{ calls *int64 }
 
 func (f fickle) Value() (driver.Value, error) {
@@ -484,7 +484,7 @@ func (f fickle) Value() (driver.Value, error) {
 	return *f.calls, nil
 }
 
-func TestAKeyThatChangesUnderWayIsReadOnce(t *testing.T) {
+func TestAKeyThatChangesIsReadOnce(t *testing.T) {
 	c := newCluster(t)
 	if err := c.Table("orders").Create(map[string]any{"id": fickle{new(int64)}, "note": "n"}).Error; err != nil {
 		t.Fatal(err)

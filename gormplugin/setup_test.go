@@ -65,8 +65,7 @@ func newCluster(t testing.TB, options ...sharding.Option) *cluster {
 	return newClusterWith(t, sharding.Refuse, options...)
 }
 
-// newClusterWith has tables of one group whose reads without a key are answered
-// by the policy.
+// newClusterWith has tables of one group, with this policy for reads without a key.
 func newClusterWith(t testing.TB, policy sharding.Policy, options ...sharding.Option) *cluster {
 	t.Helper()
 	c := &cluster{rec: &recorder{}}
@@ -78,7 +77,7 @@ func newClusterWith(t testing.TB, policy sharding.Policy, options ...sharding.Op
 		for _, target := range c.router.Targets(table.Name) {
 			must(t, dbs[target.DB], fmt.Sprintf(ddl, target.Table))
 		}
-		// The table from before the sharding is still there, with rows in it.
+		// The unsharded table still exists, and has rows.
 		must(t, c.home, fmt.Sprintf(ddl, table.Name))
 	}
 	must(t, c.home, fmt.Sprintf(createUsers, "users"))

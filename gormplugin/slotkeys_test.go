@@ -272,7 +272,7 @@ func TestUpdatesOfAnIDKeepItsSlot(t *testing.T) {
 	}
 }
 
-func TestCheckTriesWhetherIDsCarrySlots(t *testing.T) {
+func TestCheckTestsWhetherIDsCarrySlots(t *testing.T) {
 	gen := bucketed(t, 4)
 	for name, c := range map[string]struct {
 		gen keygen.Generator[int64]
@@ -291,7 +291,7 @@ func TestCheckTriesWhetherIDsCarrySlots(t *testing.T) {
 	}
 }
 
-// shifted puts buckets one bit higher than the rule looks for them.
+// shifted puts buckets one bit higher than the rule expects them.
 type shifted struct{ *snowflake.Generator }
 
 func (s shifted) NextIn(ctx context.Context, bucket int64) (int64, error) {
@@ -349,7 +349,7 @@ func TestUpdatesOfTheKeyKeepTheSlot(t *testing.T) {
 	}
 }
 
-func TestAGeneratorThatCannotGiveInATransactionSaysWhy(t *testing.T) {
+func TestAGeneratorWithoutAKeyInATransactionSaysWhy(t *testing.T) {
 	closed := keygen.Func[int64](func(context.Context) (int64, error) {
 		return 0, fmt.Errorf("%w: %w", keygen.ErrStarved, sql.ErrConnDone)
 	})

@@ -26,14 +26,14 @@ type Parcel struct {
 	Weight, Declarations int64
 }
 
-// returning and lastInsertID are databases that are never asked, of the two
-// kinds that gorm knows: those that return the keys of new rows, and MySQL.
+// returning and lastInsertID are databases that are never queried, of the two kinds that gorm
+// knows: those that return the keys of new rows, and MySQL.
 var (
 	returning    = sqlite.Dialector{DriverName: "sqlite", DSN: ":memory:"}
 	lastInsertID = mysql.New(mysql.Config{DSN: "nobody@tcp(nowhere)/none", SkipInitializeWithVersion: true})
 )
 
-// dryDB runs nothing, so that a benchmark sees what stands before the database.
+// dryDB executes nothing, so a benchmark measures the work before the database.
 func dryDB(tb testing.TB, dialector gorm.Dialector, use bool) *gorm.DB {
 	tb.Helper()
 	db, err := gorm.Open(dialector, &gorm.Config{Logger: logger.Discard, DryRun: true, SkipDefaultTransaction: true, DisableAutomaticPing: true})
@@ -48,8 +48,8 @@ func dryDB(tb testing.TB, dialector gorm.Dialector, use bool) *gorm.DB {
 	return db
 }
 
-// BenchmarkFill is the filling alone: the count of the rows without a key, one
-// reservation, and the assignment.
+// BenchmarkFill measures only the filling: the count of the rows without a key, one reservation,
+// and the assignment.
 func BenchmarkFill(b *testing.B) {
 	const n = 1000
 	db := dryDB(b, returning, false)
@@ -83,8 +83,8 @@ func BenchmarkFill(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/n, "ns/row")
 }
 
-// BenchmarkCreate compares a create that is filled with one of rows that have
-// their keys already and no plugin, as far as the INSERT's text.
+// BenchmarkCreate compares a create that is filled with one of rows that have their keys and
+// without the plugin, up to the INSERT's text.
 func BenchmarkCreate(b *testing.B) {
 	for _, dialect := range []struct {
 		name string

@@ -128,7 +128,7 @@ func TestRowsOfKeysOnSeveralShardsAreFoundOnce(t *testing.T) {
 	}
 }
 
-// likeOneTable compares what the cluster answers with what one table does.
+// likeOneTable compares the results of the cluster with those of one table.
 func likeOneTable(t *testing.T, c *cluster, whole *gorm.DB, name string, query func(db *gorm.DB) (any, error)) {
 	t.Helper()
 	got, err := query(c.DB)
@@ -164,7 +164,7 @@ func (c *cluster) beside(t *testing.T) *gorm.DB {
 	return whole
 }
 
-func TestAnswersOfSeveralShardsAreThoseOfOneTable(t *testing.T) {
+func TestResultsOfSeveralShardsAreThoseOfOneTable(t *testing.T) {
 	c := newClusterWith(t, sharding.FanOutReads)
 	whole := c.beside(t)
 	for name, query := range map[string]func(db *gorm.DB) (any, error){
@@ -287,7 +287,7 @@ func inBatches(db *gorm.DB) (any, error) {
 	return all, err
 }
 
-func TestWhatCannotBeMergedIsRefusedBeforeItIsSent(t *testing.T) {
+func TestQueriesThatCannotBeMergedAreRefusedBeforeTheyAreSent(t *testing.T) {
 	c := newClusterWith(t, sharding.FanOutReads)
 	orders := func() *gorm.DB { return c.Model(&Order{}) }
 	if err := orders().Order("note").Find(&[]Order{}).Error; err != nil { // reads the table's definition

@@ -18,8 +18,7 @@ import (
 	"github.com/shardid/shardid/sharding"
 )
 
-// Without the plugin the database numbers the row: the INSERT has no id, and the result
-// has it.
+// Without the plugin the database numbers the row: the INSERT has no id, and the result has it.
 func Example_sqlmockAutoIncrement() {
 	conn, mock, err := sqlmock.New()
 	check(err)
@@ -38,8 +37,8 @@ func Example_sqlmockAutoIncrement() {
 	// 41
 }
 
-// In a test the generator counts, so that every argument is known beforehand;
-// the key stands where the model has it, and nothing but the INSERT is sent.
+// In a test the generator counts, so every argument is known beforehand. The key is at its position
+// in the model, and only the INSERT is sent.
 func Example_sqlmock() {
 	conn, mock, err := sqlmock.New()
 	check(err)
@@ -59,9 +58,8 @@ func Example_sqlmock() {
 	// 41 42
 }
 
-// With a router the databases are asked once how they read texts: their version, and the
-// settings on which the meaning of a statement depends. Here one mock stands for the home
-// database and for the shard.
+// With a router the databases are queried once for their version and for the settings on which the
+// meaning of a statement depends. Here one mock is the home database and the shard.
 func Example_sqlmockShards() {
 	conn, mock, err := sqlmock.New()
 	check(err)
@@ -88,8 +86,8 @@ func Example_sqlmockShards() {
 	// Ada
 }
 
-// mocked returns a *gorm.DB with the plugin over a mock that expects nothing
-// yet, so that Use can have sent nothing either.
+// mocked returns a *gorm.DB with the plugin over a mock that expects no statement, so Use must send
+// none.
 func mocked(t *testing.T, c gormplugin.Config) (*gorm.DB, sqlmock.Sqlmock) {
 	t.Helper()
 	conn, mock, err := sqlmock.New(sqlmock.QueryMatcherOption(sqlmock.QueryMatcherEqual))

@@ -31,7 +31,7 @@ func TestARefusedChangeOfTheKeyLeavesTheStructAsItWas(t *testing.T) {
 	}
 }
 
-func TestColumnsAndAliasesMayBeCalledLikeAShardedTable(t *testing.T) {
+func TestColumnsAndAliasesMayHaveTheNameOfAShardedTable(t *testing.T) {
 	c := newCluster(t)
 	must(t, c.home, "CREATE TABLE stats (id INTEGER PRIMARY KEY, orders INTEGER)")
 	type Stat struct {
@@ -104,7 +104,7 @@ func TestAssociationsOfShardedChildrenAreDeletedNotOrphaned(t *testing.T) {
 	}
 }
 
-func TestTheErrorOfARowTellsItsKey(t *testing.T) {
+func TestTheErrorOfRowContainsTheRefusal(t *testing.T) {
 	c := newCluster(t)
 	err := c.Table("orders").Create([]map[string]any{{"id": 1}, {"id": "five"}}).Error
 	if !errors.Is(err, sharding.ErrKeyType) || !strings.Contains(err.Error(), `"five"`) {

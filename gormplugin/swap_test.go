@@ -24,8 +24,7 @@ type twoLayouts struct {
 	*testshards.Layouts
 }
 
-// layTwo makes both layouts, and the tables of a router that begins with the old
-// one.
+// layTwo creates both layouts, and the tables of a router that begins with the old one.
 func layTwo(t *testing.T) (l *twoLayouts, tables []sharding.Option) {
 	t.Helper()
 	l = &twoLayouts{}
@@ -47,7 +46,7 @@ func newTwoLayouts(t *testing.T) *twoLayouts {
 	return l
 }
 
-// client makes statements on rows of its own, and on those of the layouts.
+// client executes statements on its own rows, and on those of the layouts.
 type client struct {
 	*twoLayouts
 	number  int64
@@ -86,7 +85,7 @@ func (c *client) step(t *testing.T, n int) error {
 	return c.remove(db)
 }
 
-// answered checks that an answer is that of one layout, with each row once.
+// answered checks that a result belongs to one layout, and has each row once.
 func (c *client) answered(err error, list []presetOrder, n int) error {
 	ids := map[int64]bool{}
 	for _, o := range list {
@@ -114,7 +113,7 @@ func (c *client) combined(db *gorm.DB) error {
 	return nil
 }
 
-// joined reads an order beside its item, both by their logical names.
+// joined reads an order with its item, both by their logical names.
 func (c *client) joined(db *gorm.DB, id int64) error {
 	var note, sku string
 	row := db.Model(&presetOrder{}).Joins("JOIN items ON items.order_id = orders.id").Where("orders.id = ?", id).Select("orders.note, items.sku").Row()
@@ -142,7 +141,7 @@ func (c *client) create(db *gorm.DB) error {
 	return nil
 }
 
-// update changes a batch: all of it, or nothing where the other layout is in force.
+// update changes a batch: all of it, or nothing if the other layout is in use.
 func (c *client) update(db *gorm.DB, n int) error {
 	for first := range c.batches {
 		tx := db.Model(&presetOrder{}).Where("id IN ?", batch(first)).Update("note", strconv.Itoa(n))
@@ -168,7 +167,7 @@ func (c *client) remove(db *gorm.DB) error {
 	return nil
 }
 
-// check compares the rows that are there with those that were acknowledged.
+// check compares the present rows with the acknowledged ones.
 func (l *twoLayouts) check(t *testing.T, clients []*client) {
 	t.Helper()
 	var batches [][]int64
@@ -183,8 +182,8 @@ func (l *twoLayouts) check(t *testing.T, clients []*client) {
 	l.Check(t, batches)
 }
 
-// TestStatementsUnderConcurrentSwapsAreOfOneLayout has clients read and write
-// while the maps of all tables are exchanged as fast as possible.
+// TestStatementsUnderConcurrentSwapsAreOfOneLayout makes clients read and write while the maps of
+// all tables are replaced as fast as possible.
 func TestStatementsUnderConcurrentSwapsAreOfOneLayout(t *testing.T) {
 	steps := 1200
 	if effort.Race {
@@ -212,9 +211,8 @@ func TestStatementsUnderConcurrentSwapsAreOfOneLayout(t *testing.T) {
 	l.check(t, clients)
 }
 
-// TestMapsAreExchangedWhileATableIsMigrated has writers of a table that is moved out
-// of its source, clients of two others, and the maps of all three exchanged as fast
-// as possible.
+// TestMapsAreExchangedWhileATableIsMigrated has writers of a table that moves out of its source,
+// clients of two other tables, and replaces the maps of all three as fast as possible.
 func TestMapsAreExchangedWhileATableIsMigrated(t *testing.T) {
 	r := newRemoval(t)
 	l, tables := layTwo(t)

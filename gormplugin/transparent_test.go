@@ -16,9 +16,9 @@ import (
 	"github.com/shardid/shardid/sharding"
 )
 
-// corpus is work on tables that are neither sharded nor managed. With a Router
-// one thing differs, and has a test of its own: a transaction in which nothing
-// is executed (GORM opens them around a DryRun, too) is not begun.
+// corpus is statements on tables that are neither sharded nor managed. With a Router one thing
+// differs, and has its own test: a transaction without a statement is not begun. (gorm also begins
+// one for a DryRun.)
 func corpus(db *gorm.DB) {
 	users := []User{{Name: "a"}, {Name: "b"}, {ID: 40, Name: "c"}}
 	var n int64

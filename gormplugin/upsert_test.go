@@ -120,7 +120,7 @@ func TestUpsertsDoNotDoubleARowWhoseIDCarriesNoSlot(t *testing.T) {
 	}
 }
 
-func TestUpsertsOfRowsThatLieInTheirShardOrNowhereGoOn(t *testing.T) {
+func TestUpsertsOfRowsOnTheirShardOrNowhereSucceed(t *testing.T) {
 	for name, upsert := range map[string]func(c *cluster) *gorm.DB{
 		"Save":            func(c *cluster) *gorm.DB { return c.Save(&Item{ID: 1, OrderID: 1, SKU: "new"}) },
 		"Save of a slice": func(c *cluster) *gorm.DB { return c.Save(&[]Item{{ID: 1, OrderID: 1, SKU: "new"}}) },
@@ -196,7 +196,7 @@ type Refund struct {
 	Others []Sale `gorm:"many2many:refund_others"`
 }
 
-func TestUpsertsThatNeedNoQuestionAskNone(t *testing.T) {
+func TestUpsertsThatNeedNoSearchSendNone(t *testing.T) {
 	c := newCluster(t)
 	for name, upsert := range map[string]func() *gorm.DB{
 		"new ids": func() *gorm.DB {
@@ -217,7 +217,7 @@ func TestUpsertsThatNeedNoQuestionAskNone(t *testing.T) {
 	}
 }
 
-func TestUpsertsThatDependOnAnotherUniqueKeyLookForIt(t *testing.T) {
+func TestUpsertsThatDependOnAnotherUniqueKeySearchForIt(t *testing.T) {
 	skip := clause.OnConflict{DoNothing: true}
 	bySKU := []clause.Column{{Name: "sku"}}
 	for name, on := range map[string]clause.OnConflict{
@@ -246,7 +246,7 @@ func TestUpsertsThatDependOnAnotherUniqueKeyLookForIt(t *testing.T) {
 	}
 }
 
-func TestUpsertsLookForTheirRowsOnce(t *testing.T) {
+func TestUpsertsSearchForTheirRowsOnce(t *testing.T) {
 	c := newCluster(t)
 	if err := c.Create(&Item{ID: 1, OrderID: 1, SKU: "a"}).Error; err != nil {
 		t.Fatal(err)
@@ -286,7 +286,7 @@ func TestAKeyOfAnotherSlotIsAnotherKeyInTheSameTableToo(t *testing.T) {
 	}
 }
 
-func TestWhatTheMoveOfASlotLeftBehindIsNoOtherRow(t *testing.T) {
+func TestACopyThatAMoveOfASlotLeftBehindIsIgnored(t *testing.T) {
 	c := newCluster(t)
 	must(t, c.router.DB("db0"), "INSERT INTO items_2 (id, order_id, sku) VALUES (1, 5, 'old')")
 	if err := c.Save(&Item{ID: 1, OrderID: 5, SKU: "new"}).Error; err != nil {
@@ -420,8 +420,8 @@ func TestErrorsOfSeveralShardsAreTranslated(t *testing.T) {
 	}
 }
 
-// The replicas hold nothing: one that were asked would not know the row.
-func TestUpsertsLookForTheirRowsOnTheSourceAndNotOnReplicas(t *testing.T) {
+// The replicas are empty: a query on one would not find the row.
+func TestUpsertsSearchForTheirRowsOnTheSourceAndNotOnReplicas(t *testing.T) {
 	c := newCluster(t)
 	if err := c.Create(&Item{ID: 1, OrderID: 1, SKU: "a"}).Error; err != nil {
 		t.Fatal(err)

@@ -27,7 +27,7 @@ func (presetOrder) TableName() string { return "orders" }
 
 var errChangedMind = errors.New("the program rolls back")
 
-// ledger writes to both sides of a world and knows the rows from before.
+// ledger writes to both sides of a world and knows the previous rows.
 type ledger struct {
 	*world
 	before []presetOrder
@@ -43,8 +43,8 @@ func (l *ledger) rows(t *testing.T, db *gorm.DB) []presetOrder {
 	return list
 }
 
-// row is the row of an id with a random note. Its user depends on the id alone, so
-// that no id is given to two rows, which only one table can notice.
+// row returns the row of an id with a random note. Its user depends only on the id, so no id is
+// given to two rows, which only one table could notice.
 func (l *ledger) row(r conditions, id int64) presetOrder {
 	row := presetOrder{ID: id, UserID: 1 + id%7, Note: strconv.Itoa(r.IntN(100))}
 	for _, known := range l.before {
@@ -66,7 +66,7 @@ func (l *ledger) matching(r conditions, base, db *gorm.DB) *gorm.DB {
 	return tx
 }
 
-// change does one random write and says what came of it.
+// change executes one random write and returns its result.
 func (l *ledger) change(r conditions, base, db *gorm.DB) (string, error) {
 	row := l.row(r, int64(1+r.IntN(30)))
 	var tx *gorm.DB
@@ -132,7 +132,7 @@ func (l *ledger) store(r conditions, db *gorm.DB, row presetOrder) (string, erro
 	return fmt.Sprint(found), err
 }
 
-// write does one change, or several in a transaction.
+// write executes one change, or several in a transaction.
 func (l *ledger) write(seed uint64) func(db *gorm.DB) (string, error) {
 	r := conditions{rand.New(rand.NewPCG(seed, l.seed))}
 	return func(db *gorm.DB) (said string, err error) {
@@ -155,7 +155,7 @@ func (l *ledger) write(seed uint64) func(db *gorm.DB) (string, error) {
 	}
 }
 
-// compare writes to the shards, and to the table unless that was refused.
+// compare writes to the shards, and to the table unless the shards refused it.
 func (l *ledger) compare(t *testing.T, seed uint64, all *tally) {
 	t.Helper()
 	l.before = l.rows(t, l.whole)
@@ -174,13 +174,13 @@ func (l *ledger) compare(t *testing.T, seed uint64, all *tally) {
 	}
 }
 
-// sameFailure reports whether both succeeded, or both were refused by gorm as they would
-// change every row.
+// sameFailure reports whether both succeeded, or gorm refused both because they would change every
+// row.
 func sameFailure(a, b error) bool {
 	return a == nil && b == nil || errors.Is(a, gorm.ErrMissingWhereClause) && errors.Is(b, gorm.ErrMissingWhereClause)
 }
 
-// found checks that each row is where its key leads.
+// found checks that each row is on the shard of its key.
 func (l *ledger) found(t *testing.T) {
 	t.Helper()
 	for _, row := range l.rows(t, l.whole) {
@@ -192,10 +192,9 @@ func (l *ledger) found(t *testing.T) {
 	}
 }
 
-// TestRoutedWritesLeaveTheRowsOfOneTableOrAreRefused does random writes on
-// shards and on one table. A refused write, or a transaction of which one was
-// refused, must have changed nothing. The numbers of world and write in a failure
-// repeat it together with the writes before it.
+// TestRoutedWritesLeaveTheRowsOfOneTableOrAreRefused executes random writes on shards and on one
+// table. A refused write, or a transaction with a refused write, must change nothing. The numbers
+// of world and write in a failure repeat it together with the writes before it.
 func TestRoutedWritesLeaveTheRowsOfOneTableOrAreRefused(t *testing.T) {
 	const worlds = 30
 	writes, enough := uint64(150), 4000

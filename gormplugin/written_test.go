@@ -9,7 +9,7 @@ import (
 	"gorm.io/gorm/callbacks"
 )
 
-// keepTexts does to db what a cache of queries does, which keeps answers by the text.
+// keepTexts acts like a query cache, which stores results by the text.
 func keepTexts(t *testing.T, db *gorm.DB) {
 	t.Helper()
 	core := db.Callback().Query().Get("gorm:query")

@@ -46,7 +46,7 @@ func memberTwins(t *testing.T, open namedDatabase, mode sharding.TxMode) (routed
 
 // On MySQL and MariaDB, statements that depend on a row with the same id or email leave
 // what one table has, or are refused because another shard has the row.
-func TestRandomUpsertsMeetTheRowsOfAllShards(t *testing.T) {
+func TestRandomUpsertsFindTheRowsOfAllShards(t *testing.T) {
 	for name, open := range writing(t) {
 		t.Run(name, func(t *testing.T) {
 			routed, whole := memberTwins(t, open, sharding.BestEffort)

@@ -12,7 +12,7 @@ import (
 )
 
 // What shards of a server do not refuse, they answer as whole tables do.
-func TestRandomShapesAreAnsweredAsByWholeTables(t *testing.T) {
+func TestRandomShapesReturnTheResultsOfWholeTables(t *testing.T) {
 	dialects := map[string]shapes.Dialect{"MariaDB": shapes.MariaDB, "MySQL": shapes.MySQL, "pgx": shapes.PostgreSQL, "pq": shapes.PostgreSQL}
 	servers := writing(t)
 	maps.Copy(servers, postgresDrivers(t))

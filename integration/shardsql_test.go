@@ -171,7 +171,7 @@ func TestSqlxWorksOnARoutedDatabaseAsItStands(t *testing.T) {
 
 // On MySQL and MariaDB, whatever several shards answer is what one table answers.
 // Of equal texts either may return any.
-func TestRandomQueriesOfSeveralShardsAnswerWhatOneTableAnswers(t *testing.T) {
+func TestRandomQueriesOfSeveralShardsReturnTheResultsOfOneTable(t *testing.T) {
 	for name, open := range writing(t) {
 		for layout, m := range layouts(t) {
 			t.Run(name+", "+layout, func(t *testing.T) { answerRandomQueries(t, open.of(layout), m, folding(name == "MariaDB")) })

@@ -15,15 +15,15 @@ import (
 	"github.com/shardid/shardid/sharding/shardsql"
 )
 
-// endless is a source of one segment that nobody uses up.
+// endless is a source of one segment that is never used up.
 type endless struct{}
 
 func (endless) Reserve(context.Context, int64) (keygen.Span, error) {
 	return keygen.Span{First: 1, Count: 1 << 60, Step: 1}, nil
 }
 
-// An id costs the same whether its generator is scraped, a hundred times as often as
-// Prometheus does, or not.
+// An id costs the same whether its generator is scraped, a hundred times as often as by Prometheus,
+// or not.
 func BenchmarkIDs(b *testing.B) {
 	for _, c := range []struct {
 		name  string

@@ -11,7 +11,7 @@ import (
 	"github.com/shardid/shardid/observe"
 )
 
-// dashboard is what Grafana needs of a dashboard.
+// dashboard is the part of a Grafana dashboard that the test reads.
 type dashboard struct {
 	Title         string `json:"title"`
 	UID           string `json:"uid"`
@@ -26,7 +26,7 @@ type dashboard struct {
 	} `json:"panels"`
 }
 
-func TestTheDashboardAsksForMetricsThatThereAre(t *testing.T) {
+func TestTheDashboardQueriesExistingMetrics(t *testing.T) {
 	text, err := os.ReadFile("../deploy/grafana/shardid.json")
 	check(err)
 	var d dashboard

@@ -56,7 +56,7 @@ func Example() {
 	// }
 }
 
-// Gather returns what Metrics serves, for whoever has a metrics library of his own.
+// Gather returns the metrics for a program with its own metrics library.
 func ExampleService_Gather() {
 	var statements observe.Statements
 	service, err := observe.New(observe.Config{Statements: &statements})
@@ -75,8 +75,7 @@ func ExampleService_Gather() {
 	// shardid_statement_retries_total [one ok orders] 0
 }
 
-// NewMigrations has migrations watched in the background, so that who asks for metrics waits
-// for no source.
+// NewMigrations reads migrations in the background, so that a scrape waits for no source.
 func ExampleNewMigrations() {
 	orders := &told{} // a *migrate.Job in a program
 	orders.say(migrate.Status{Progress: migrate.Progress{Phase: migrate.PhaseFollowing, Backlog: 3}}, nil)
@@ -95,7 +94,7 @@ func ExampleNewMigrations() {
 	// shardid_migration_waiting_changes [orders] 3
 }
 
-// WriteText writes metrics as Prometheus reads them.
+// WriteText writes metrics in Prometheus' format.
 func ExampleWriteText() {
 	check(observe.WriteText(os.Stdout, []observe.Family{{
 		Name: "shop_orders_total", Help: "Orders so far.", Type: observe.Counter, Labels: []string{"shop"},

@@ -51,7 +51,7 @@ func TestARefusedStatementIsLoggedOnceAMinuteWithHowOften(t *testing.T) {
 	})
 }
 
-func TestWhatNobodyActsUponIsNotLogged(t *testing.T) {
+func TestEventsThatNeedNoActionAreNotLogged(t *testing.T) {
 	logger, read := lines()
 	log := observe.NewLog(logger)
 	log.Statement(t.Context(), shardsql.Statement{Kind: shardsql.One})
@@ -73,7 +73,7 @@ func TestManyTextsNeedNoMoreMemory(t *testing.T) {
 	}
 }
 
-// A program that logs what its operators act upon.
+// A program logs the events on which its operators act.
 func ExampleLog() {
 	log := observe.NewLog(slog.New(slog.NewTextHandler(os.Stdout, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
 		if a.Key == slog.TimeKey {

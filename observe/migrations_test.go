@@ -15,7 +15,7 @@ import (
 	"github.com/shardid/shardid/schema/migrate"
 )
 
-// told is a migration that says what a test wants.
+// told is a migration with the status that a test sets.
 type told struct {
 	mu     sync.Mutex
 	status migrate.Status
@@ -82,7 +82,7 @@ func TestMetricsOfAMigrationAreWhatItsStatusSaid(t *testing.T) {
 			t.Error("a job that has said nothing has metrics")
 		}
 
-		// Then the source goes away: what was read stays, and says so.
+		// Then the source fails: the metrics keep their values, and shardid_migration_up is 0.
 		read := got["read_timestamp_seconds orders"]
 		orders.say(migrate.Status{}, errors.New("the source is away"))
 		time.Sleep(time.Minute)

@@ -25,7 +25,7 @@ import (
 	"github.com/shardid/shardid/sharding/shardsql"
 )
 
-// reported is a generator with the Stats that a test gives it.
+// reported is a generator with the Stats that a test sets.
 type reported struct{ stats keygen.Stats }
 
 func (r *reported) Next(context.Context) (int64, error) { return 1, nil }
@@ -60,7 +60,7 @@ func contains(t *testing.T, text string, lines ...string) {
 	}
 }
 
-func TestAGeneratorHasWhatItsStatsSay(t *testing.T) {
+func TestAGeneratorReportsItsStats(t *testing.T) {
 	at := time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
 	leased := &reported{keygen.Stats{Issued: 7, Waits: 2, Failures: 1, Reservations: 3, FailedReserves: 4, LastReservation: 250 * time.Millisecond, Worker: 9, LeasedUntil: at, Expires: at.Add(time.Hour)}}
 	counting := &reported{keygen.Stats{Issued: 100, Rate: 4, Remaining: 20, LastError: errors.New("away")}}
@@ -90,7 +90,7 @@ func TestAGeneratorHasWhatItsStatsSay(t *testing.T) {
 	}
 }
 
-func TestAGeneratorThatNobodyUsesOutlastsAnyOutage(t *testing.T) {
+func TestAnUnusedGeneratorOutlastsAnyOutage(t *testing.T) {
 	got := text(t, service(t, observe.Config{Generators: one(&reported{keygen.Stats{Remaining: 1}})}))
 	contains(t, got, `shardid_outage_budget_seconds{generator="default"} +Inf`)
 }
@@ -103,7 +103,7 @@ func TestAGeneratorWithTwoNamesIsCountedOnce(t *testing.T) {
 	}
 }
 
-func TestASetThatCannotBeObservedIsRefused(t *testing.T) {
+func TestASetWithAmbiguousNamesIsRefused(t *testing.T) {
 	var none *reported
 	for name, cfg := range map[string]observe.Config{
 		"nil":              {Generators: keygen.Set{Named: map[string]keygen.Generator[int64]{"a": none}}},
@@ -116,7 +116,7 @@ func TestASetThatCannotBeObservedIsRefused(t *testing.T) {
 	}
 }
 
-func TestWhatIsDescribedIsWhatIsGathered(t *testing.T) {
+func TestGatherReturnsTheDescribedMetrics(t *testing.T) {
 	s := service(t, observe.Config{Generators: one(&reported{}), Statements: new(observe.Statements)})
 	described, gathered := observe.Describe(), s.Gather()
 	if len(described) != len(gathered) {
@@ -132,7 +132,7 @@ func TestWhatIsDescribedIsWhatIsGathered(t *testing.T) {
 	}
 }
 
-// A source that fails for as long as it is told to.
+// source is a source of segments that fails with err if that is set.
 type source struct{ err error }
 
 func (s *source) Reserve(context.Context, int64) (keygen.Span, error) {
@@ -142,7 +142,7 @@ func (s *source) Reserve(context.Context, int64) (keygen.Span, error) {
 	return keygen.Span{First: 1, Count: 1000, Step: 1}, nil
 }
 
-func TestASegmentsGeneratorIsDownWhenWhatIsLeftWillNotLast(t *testing.T) {
+func TestASegmentsGeneratorIsDownIfItsKeysWillNotLast(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		src := &source{}
 		g, err := segment.New(t.Context(), segment.Config{Source: src})
@@ -196,7 +196,7 @@ func TestALeaseThatIsNotRenewedEndsReadiness(t *testing.T) {
 	}
 }
 
-func TestALayoutThatEndsIsSaidInTime(t *testing.T) {
+func TestALayoutThatEndsSoonIsReported(t *testing.T) {
 	for left, want := range map[time.Duration]observe.Status{
 		31 * 24 * time.Hour: observe.OK, 29 * 24 * time.Hour: observe.Degraded, time.Second: observe.Down,
 	} {
@@ -207,7 +207,7 @@ func TestALayoutThatEndsIsSaidInTime(t *testing.T) {
 	}
 }
 
-func TestAGeneratorThatWasNotMadeIsDown(t *testing.T) {
+func TestAGeneratorThatWasNotCreatedIsDown(t *testing.T) {
 	h := service(t, observe.Config{Generators: keygen.Set{Default: &segment.Generator{}}}).Health(t.Context())
 	if h.Status != observe.Down || !strings.Contains(h.Checks[0].Message, "New") {
 		t.Errorf("%+v", h)
@@ -242,7 +242,7 @@ func router(t *testing.T) (r *sharding.Router, east, west *sql.DB) {
 	return r, dbs["east"], dbs["west"]
 }
 
-func TestOneShardThatIsAwayTakesNoProcessOutOfService(t *testing.T) {
+func TestOneUnreachableShardTakesNoProcessOutOfService(t *testing.T) {
 	r, east, west := router(t)
 	s := service(t, observe.Config{Router: r})
 	ready := func(want int, status observe.Status, down ...string) {
@@ -324,7 +324,7 @@ func TestStatementsAreCountedByTableKindAndOutcome(t *testing.T) {
 	)
 }
 
-func TestABucketHoldsThoseBeforeIt(t *testing.T) {
+func TestABucketIncludesTheBucketsBeforeIt(t *testing.T) {
 	var statements observe.Statements
 	for _, took := range []time.Duration{50 * time.Microsecond, 100 * time.Microsecond, time.Millisecond, 3 * time.Second, time.Hour} {
 		statements.Observe(t.Context(), shardsql.Statement{Table: "t", Kind: shardsql.One, Took: took})

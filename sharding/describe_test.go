@@ -13,7 +13,7 @@ import (
 	"github.com/shardid/shardid/sharding"
 )
 
-func TestDescribeTellsEveryRuleByItsName(t *testing.T) {
+func TestDescribeNamesEveryRule(t *testing.T) {
 	from := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	own := func(any) (sharding.Slot, error) { return 0, nil }
 	for _, test := range []struct {
@@ -57,7 +57,7 @@ func TestListedAreTheTextsOfAList(t *testing.T) {
 	}
 }
 
-func TestTextsAreTheColumnsWhoseRulesTellLettersApartByTheirCase(t *testing.T) {
+func TestTextsAreTheColumnsWhoseRulesDistinguishCase(t *testing.T) {
 	bytes := func(key any) (sharding.Slot, error) { return sharding.Slot(key.(string)[0] % 9), nil }
 	for _, rule := range []sharding.Rule{
 		sharding.Low(10), sharding.Bits(12, 4), sharding.Mod(12), sharding.OffsetStep(2, 5), sharding.Hash(7), sharding.HashText(7), sharding.Compat(7), sharding.CompatText(7),
@@ -77,7 +77,7 @@ func TestTextsAreTheColumnsWhoseRulesTellLettersApartByTheirCase(t *testing.T) {
 	}
 }
 
-// The cycle is the map, and no shorter list is.
+// The cycle equals the map, and no shorter list does.
 func TestCycleIsTheShortestListThatTheMapRepeats(t *testing.T) {
 	for range 200 {
 		length := 1 << rand.IntN(4)

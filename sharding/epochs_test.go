@@ -13,8 +13,8 @@ import (
 	"github.com/shardid/shardid/sharding"
 )
 
-// numbering is a server that numbers as MySQL does: the next id is the first at
-// or above its counter that its offset and step allow.
+// numbering is a server that numbers as MySQL does: the next id is the first one, not below its
+// counter, that its offset and step allow.
 type numbering struct {
 	slot         sharding.Slot
 	counter      int64
@@ -53,8 +53,8 @@ func (h *history) counters() []sharding.Counter {
 	return all
 }
 
-// insert lets a server number a row. With the guard, the operator asks it
-// before, and changes over the server that it names.
+// insert makes a server number a row. With the guard, the operator calls Check first, and gives
+// each server that Check names its new offset and step.
 func (h *history) insert(t *testing.T) error {
 	i := h.r.IntN(len(h.servers))
 	s := h.servers[i]
@@ -89,8 +89,8 @@ func (h *history) arm(i int) {
 	h.servers[i].offset, h.servers[i].step = int64(i+1), int64(len(h.servers))
 }
 
-// double brings in as many servers as there are, at a boundary above all
-// counters; the old ones change over some time later, in any order.
+// double adds as many servers as there are, with a boundary above all counters. The old servers
+// change their steps later, in any order.
 func (h *history) double(t *testing.T) {
 	highest, n := int64(0), len(h.servers)
 	for _, s := range h.servers {
@@ -153,7 +153,7 @@ func newHistory(seed uint64, guarded bool) *history {
 	}
 }
 
-func TestGrowingFromOneToTwoToFourServersKeepsEveryIdUniqueAndAtItsMaker(t *testing.T) {
+func TestGrowingFromOneToTwoToFourServersKeepsEveryIdUniqueAndOnItsServer(t *testing.T) {
 	base := rand.Uint64()
 	for seed := base; seed < base+2000; seed++ {
 		if err := newHistory(seed, true).run(t); err != nil {
@@ -162,7 +162,7 @@ func TestGrowingFromOneToTwoToFourServersKeepsEveryIdUniqueAndAtItsMaker(t *test
 	}
 }
 
-// The control: the histories above would show a collision.
+// The control: without the guard the histories above have a collision.
 func TestWithoutTheGuardSomeHistoriesCollide(t *testing.T) {
 	for seed := range uint64(200) {
 		if err := newHistory(seed, false).run(t); err != nil {
@@ -187,7 +187,7 @@ func TestAnIdBelongsToTheLastEpochThatBeginsBelowIt(t *testing.T) {
 	}
 }
 
-func TestAnEpochThatServersCouldMeetIsRefused(t *testing.T) {
+func TestAnEpochThatAServerCouldReachTooEarlyIsRefused(t *testing.T) {
 	one := sharding.Epochs(sharding.Epoch{Slots: []sharding.Slot{0}})
 	both := []sharding.Slot{0, 1}
 	at := func(next int64) []sharding.Counter {

@@ -42,7 +42,7 @@ func ordersInTwoTables() *sql.DB {
 	return shardsql.OpenDB(shardsql.Config{Router: router, Home: east})
 }
 
-// The statement has no condition on the sharding key. Its context says whose row it is.
+// The statement has no condition on the sharding key. Its context names the row's key.
 func ExampleOnKey() {
 	db := ordersInTwoTables()
 	ctx := context.Background()
@@ -57,7 +57,7 @@ func ExampleOnKey() {
 	// 1 <nil>
 }
 
-// A report counts the rows of one physical table after the other.
+// A report counts the rows of one physical table after another.
 func ExampleOn() {
 	db := ordersInTwoTables()
 	for _, at := range []sharding.Target{{DB: "east", Table: "orders_0"}, {DB: "east", Table: "orders_1"}} {
@@ -70,8 +70,8 @@ func ExampleOn() {
 	// east/orders_1 has order 2
 }
 
-// A program that sends statements to the source itself asks, before it sends one again,
-// which tables serve now. A source that has no migrations serves its tables itself.
+// A program that sends statements to the source itself reads the route before it sends a statement
+// again. A source without migrations serves its tables itself.
 func ExampleReadRoute() {
 	ctx := context.Background()
 	source, err := sql.Open("sqlite", ":memory:")
@@ -81,7 +81,7 @@ func ExampleReadRoute() {
 	check(err)
 	fmt.Println(row.Route == sharding.OnSource, row.Epoch)
 
-	// What a switch of the migration "autumn" writes on the source:
+	// A switch of the migration "autumn" writes this on the source:
 	_, err = source.Exec(`CREATE TABLE shardid_route (tbl TEXT PRIMARY KEY, job TEXT, epoch INTEGER, route TEXT);
 		INSERT INTO shardid_route VALUES ('orders', 'autumn', 1, 'shards')`)
 	check(err)
@@ -93,9 +93,9 @@ func ExampleReadRoute() {
 	// orders autumn 1 shards
 }
 
-// The triggers of package slotstore refuse writes to a slot that is moving. A program
-// that sends statements to the physical tables itself learns so by ErrSlotMoving, and
-// tries again once its map is the new one.
+// The triggers of package slotstore refuse writes to a slot that is moving. A program that sends
+// statements to the physical tables itself gets ErrSlotMoving, and retries after it has the new
+// map.
 func ExampleSlotMoving() {
 	db, err := sql.Open("sqlite", ":memory:")
 	check(err)

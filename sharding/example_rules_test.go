@@ -21,7 +21,7 @@ func printSlots(rule sharding.Rule, keys ...any) {
 	}
 }
 
-// Ids whose slot stands above a sequence of 10 bits.
+// The slot is above a sequence of 10 bits.
 func ExampleBits() {
 	printSlots(sharding.Bits(10, 3), 5<<10|1, 6<<10|1023)
 	// Output:
@@ -38,7 +38,7 @@ func ExampleRanges() {
 	// 5000000 2 <nil>
 }
 
-// Tenants that have a database of their own. A tenant that is not in the list is refused.
+// Tenants with their own databases. A tenant that is not in the list is refused.
 func ExampleList() {
 	rule := sharding.List(map[string]sharding.Slot{"acme": 0, "globex": 1})
 	slot, err := rule.Slot("globex")
@@ -76,7 +76,7 @@ func ExampleInterval() {
 	// true
 }
 
-// A rule of the program's own: the country is the first two letters of the key.
+// A rule of the program: the country is the first two letters of the key.
 func ExampleFunc() {
 	rule := sharding.Func(2, func(key any) (sharding.Slot, error) {
 		text, ok := key.(string)
@@ -122,7 +122,7 @@ func ExampleCompat() {
 	// 7 3 <nil>
 }
 
-// Tables that go-gorm/sharding has filled by a text: a number in it counts as a number.
+// Tables that go-gorm/sharding has filled by a text: a text that is a number counts as the number.
 func ExampleCompatText() {
 	printSlots(sharding.CompatText(4), "7")
 	_, err := sharding.CompatText(4).Slot(7)
@@ -140,7 +140,7 @@ func ExampleDescribe() {
 	// 8
 }
 
-// Slots are put on targets by hand: the second server is larger and has two of three.
+// Slots are assigned by hand: the second server is larger and has two of three.
 func ExampleMapOf() {
 	small, large := sharding.Target{DB: "small", Table: "orders"}, sharding.Target{DB: "large", Table: "orders"}
 	places, err := sharding.MapOf(small, large, large)
@@ -153,8 +153,8 @@ func ExampleMapOf() {
 	// Output: large/orders true
 }
 
-// Tables that a program collects are one option. A transaction may change rows of both
-// databases, which commit one after the other.
+// A slice of tables is one option. A transaction may change rows of both databases, which commit
+// one after another.
 func ExampleTables() {
 	orders, err := sharding.Spread([]string{"east", "west"}, 2, "orders_%d")
 	if err != nil {
@@ -172,7 +172,7 @@ func ExampleTables() {
 	// Output: true [east/orders_0 west/orders_1]
 }
 
-// What a context says about where its statements go.
+// The context chooses the target of statements.
 func ExampleHintOf() {
 	ctx := context.Background()
 	fmt.Println(sharding.HintOf(sharding.AllShards(ctx)).All)       // writes too go to every shard

@@ -9,8 +9,7 @@ import (
 	"github.com/shardid/shardid/sharding"
 )
 
-// Orders and their items lie side by side: both tables are placed by the
-// order's id.
+// Orders and their items are in the same databases: both tables are sharded by the order's id.
 func ExampleNew() {
 	east, west := new(sql.DB), new(sql.DB) // from sql.Open
 
@@ -60,7 +59,7 @@ func ExampleRouter_Target() {
 	// / sharding: route orders refused: NULL: not a sharding key (id)
 }
 
-// A key that cannot be placed is refused, with what to do about it.
+// A key that cannot be placed is refused, and the error says what to do.
 func ExampleRouter_TargetBy() {
 	orders, err := sharding.Spread([]string{"east", "west"}, 8, "orders_%02d")
 	if err != nil {
@@ -86,8 +85,8 @@ func ExampleRouter_TargetBy() {
 	// sharding: route orders refused: no sharding key: 999 is below 1000000; smaller ids carry no slot (id); add a condition on user_id
 }
 
-// One server numbers all rows. A second one joins far above its counter; the
-// first keeps its old rows, whatever their parity, and all odd ids from there on.
+// One server numbers all rows. A second one joins at ids far above its counter. The first keeps its
+// old rows, and has all odd ids from there on.
 func ExampleEpochRule_Add() {
 	rule := sharding.Epochs(sharding.Epoch{Slots: []sharding.Slot{0}})
 	first := sharding.Counter{Slot: 0, Next: 7, Offset: 1, Step: 1}
@@ -116,8 +115,8 @@ func ExampleEpochRule_Add() {
 	// sharding: Check: server does not number by the new epoch: slot 0 is at 12 with offset 1 and step 1, and the epoch begins at 14; stop its inserts until it has offset 1 and step 2
 }
 
-// Eight slots on two tables become eight slots on three: only what a third table
-// has to get moves.
+// Eight slots on two tables become eight slots on three: only the slots that the third table needs
+// move.
 func ExampleMap_Rebalance() {
 	old, err := sharding.Spread([]string{"east"}, 2, "orders_%d")
 	if err != nil {
@@ -135,8 +134,7 @@ func ExampleMap_Rebalance() {
 	// [slot 6: east/orders_0 → west/orders_2 slot 7: east/orders_1 → west/orders_2] <nil>
 }
 
-// Ids whose generator starts each millisecond with sequence 0 all fall into one
-// slot.
+// If a generator starts each millisecond with the sequence 0, all ids have one slot.
 func ExampleAudit() {
 	ids := make([]int64, 10_000)
 	for i := range ids {

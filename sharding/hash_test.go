@@ -39,8 +39,8 @@ func TestHashIsTheXXH64OfTheDecimalText(t *testing.T) {
 	}
 }
 
-// An integer column takes "05" for 5, a text column does not; who guesses which
-// of them it is reads the wrong shard.
+// In an integer column "05" equals 5, in a text column it does not. A wrong guess would read the
+// wrong shard.
 func TestHashRefusesIntegersInOtherThanTheirOwnForm(t *testing.T) {
 	for _, key := range []any{"05", "+5", "-0", []byte("05"), namedText("007")} {
 		if s, err := sharding.Hash(8).Slot(key); !errors.Is(err, sharding.ErrKeyType) || !strings.Contains(err.Error(), "HashText") {
@@ -50,7 +50,7 @@ func TestHashRefusesIntegersInOtherThanTheirOwnForm(t *testing.T) {
 	slot(t, sharding.HashText(8), "05")
 }
 
-func TestHashTextTakesTextAloneAndNoTrailingSpace(t *testing.T) {
+func TestHashTextAcceptsOnlyTextWithoutTrailingSpaces(t *testing.T) {
 	r := sharding.HashText(1024)
 	if slot(t, r, "berlin") != slot(t, r, namedBytes("berlin")) || slot(t, r, "") < 0 {
 		t.Error("text and bytes differ")
@@ -62,8 +62,8 @@ func TestHashTextTakesTextAloneAndNoTrailingSpace(t *testing.T) {
 	}
 }
 
-// theirs is what go-gorm/sharding's default does with a key, put in other
-// words: the number in the suffix of the table that it looks for.
+// theirs implements go-gorm/sharding's default rule: it returns the number in the suffix of the
+// table.
 func theirs(key any, n int) (suffix int) {
 	switch key := key.(type) {
 	case int64:
@@ -120,7 +120,7 @@ func TestCompatIsGoGormShardingsDefault(t *testing.T) {
 
 // A column of texts compares 5 with numbers, and finds '5', '05' and '5abc'; most
 // collations ignore spaces at the end.
-func TestCompatTextTakesTextAloneAndNoTrailingSpace(t *testing.T) {
+func TestCompatTextAcceptsOnlyTextWithoutTrailingSpaces(t *testing.T) {
 	for _, key := range []any{5, uint64(math.MaxUint64), "5 ", "berlin ", []byte(" "), 1.5, noon, true} {
 		if s, err := sharding.CompatText(8).Slot(key); !errors.Is(err, sharding.ErrKeyType) {
 			t.Errorf("%v (%T) gives slot %d, error %v", key, key, s, err)

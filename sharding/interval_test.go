@@ -84,10 +84,10 @@ func TestATimeThatAColumnWouldRoundOverABorderIsRefused(t *testing.T) {
 	}
 }
 
-// Whatever a database makes of a time within the unit of its column, it is in the
-// piece of the key, or the key was refused; and keys of whole units are never refused.
-// The unit of the column may also be a part of the rule's.
-func TestNoRoundingLeavesThePieceOfAKeyThatIsTaken(t *testing.T) {
+// However a database rounds a time within the unit of its column, the result is in the piece of the
+// key, or the key was refused. Keys of whole units are never refused. The column's unit may be a
+// fraction of the rule's.
+func TestNoRoundingLeavesThePieceOfAnAcceptedKey(t *testing.T) {
 	units := []time.Duration{time.Second, 100 * time.Millisecond, time.Millisecond, time.Microsecond}
 	for range 20000 {
 		unit := units[rand.IntN(len(units))]
@@ -112,8 +112,7 @@ func TestNoRoundingLeavesThePieceOfAKeyThatIsTaken(t *testing.T) {
 	}
 }
 
-// A column that keeps the clock does not tell the two hours apart in which it shows
-// the same.
+// A column that stores clock times cannot distinguish the two hours with the same clock time.
 func TestBothHoursOfAClockThatIsSetBackAreInOnePiece(t *testing.T) {
 	zone := berlin(t)
 	from := time.Date(2026, 10, 24, 0, 0, 0, 0, zone)
@@ -141,7 +140,7 @@ func TestBothHoursOfAClockThatIsSetBackAreInOnePiece(t *testing.T) {
 	}
 }
 
-func TestAnIntervalTellsWhatItWasGiven(t *testing.T) {
+func TestAnIntervalReturnsItsParameters(t *testing.T) {
 	zone := berlin(t)
 	rule := sharding.Interval(noon, noon.Add(time.Hour), time.Minute)
 	if rule.Precision() != time.Second || rule.Zone() != time.UTC {
@@ -153,7 +152,7 @@ func TestAnIntervalTellsWhatItWasGiven(t *testing.T) {
 	}
 }
 
-// Tables of a group have equal rules, and zones are loaded anew by each who asks.
+// Tables of a group have equal rules, and each caller loads its zone again.
 func TestIntervalsOfOneZoneAreEqual(t *testing.T) {
 	table := func(name string) sharding.Table {
 		m, err := sharding.Spread([]string{"a"}, 3, name+"_%d")
@@ -176,7 +175,7 @@ func TestIntervalsAllocateNothing(t *testing.T) {
 }
 
 // With the variable TZ set, time.Local has that zone's name instead of "Local".
-func TestTheMachinesZoneIsRefusedWhateverItIsCalled(t *testing.T) {
+func TestTheMachinesZoneIsRefusedWhateverItsName(t *testing.T) {
 	if os.Getenv("SHARDID_ZONE_TRIAL") != "" {
 		start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 		if n := sharding.Interval(start, start.AddDate(0, 1, 0), 24*time.Hour).WithZone(time.Local).Slots(); n != 0 {

@@ -20,7 +20,7 @@ func targets(from, to int) []sharding.Target {
 	return all
 }
 
-// anyMap puts each slot on any of the targets.
+// anyMap puts each slot on a random target.
 func anyMap(t *testing.T, slots int, on []sharding.Target) sharding.Map {
 	t.Helper()
 	place := make([]sharding.Target, slots)
@@ -43,8 +43,8 @@ func plan(t *testing.T, slots int, old, next sharding.Map) []sharding.Move {
 	return moves
 }
 
-// A plan is minimal when its moves make the new map of the old one, and none
-// can be left out: each slot moves at most once, and from where it is.
+// A plan is minimal if its moves turn the old map into the new one, and each slot moves at most
+// once, from its present target.
 func TestAPlanLeadsToTheNewMapAndNoMoveCanBeLeftOut(t *testing.T) {
 	for range 300 {
 		slots := 1 + rand.IntN(64)
@@ -90,8 +90,8 @@ func TestDoublingTheTargetsMovesExactlyHalfOfTheSlots(t *testing.T) {
 	}
 }
 
-// The fewest moves to an even layout: each target keeps at most its share, and
-// the shares that are one larger go to those that have most.
+// The fewest moves to an even layout: each target keeps at most its share, and the shares that are
+// larger by one go to the targets with most slots.
 func TestRebalancingMovesAsFewSlotsAsCanBe(t *testing.T) {
 	for range 300 {
 		slots := 1 + rand.IntN(60)

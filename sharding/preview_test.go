@@ -35,7 +35,7 @@ func TestAPreviewIsBounded(t *testing.T) {
 	}
 }
 
-func TestWhatAPreviewKnowsIsSeldomPlanned(t *testing.T) {
+func TestAStatementThatAPreviewKnowsIsSeldomPlanned(t *testing.T) {
 	var p sharding.Preview
 	for text, want := range map[string]struct {
 		change sharding.Change
@@ -58,7 +58,7 @@ func TestWhatAPreviewKnowsIsSeldomPlanned(t *testing.T) {
 	}
 }
 
-func TestAPreviewSaysTheWorstFirst(t *testing.T) {
+func TestAPreviewListsTheWorstFirst(t *testing.T) {
 	cause := errors.New("no key")
 	var told []string
 	p := sharding.Preview{Notify: func(s sharding.Previewed) { told = append(told, s.Text+": "+s.Change.String()) }}

@@ -71,7 +71,7 @@ func TestSpreadNumbersTablesOverTheDatabasesInTurn(t *testing.T) {
 	}
 }
 
-func TestMapOfPutsSlotsWhereItIsTold(t *testing.T) {
+func TestMapOfPutsEachSlotOnItsTarget(t *testing.T) {
 	targets := []sharding.Target{{DB: "b", Table: "old"}, {DB: "a", Table: "new"}}
 	m, err := sharding.MapOf(targets...)
 	if err != nil {
@@ -88,7 +88,7 @@ func TestMapOfPutsSlotsWhereItIsTold(t *testing.T) {
 	}
 }
 
-func TestMapsThatCannotWorkAreRefused(t *testing.T) {
+func TestInvalidMapsAreRefused(t *testing.T) {
 	for want, make := range map[string]func() (sharding.Map, error){
 		"no databases":            func() (sharding.Map, error) { return sharding.Spread(nil, 4, "o_%d") },
 		"1 tables over 2":         func() (sharding.Map, error) { return sharding.Spread([]string{"a", "b"}, 1, "o_%d") },
@@ -110,7 +110,7 @@ func TestMapsThatCannotWorkAreRefused(t *testing.T) {
 	}
 }
 
-// crooked answers with slots it does not have.
+// crooked returns slots that it does not have.
 type crooked struct{ slots, answer int }
 
 func (c crooked) Slots() int                      { return c.slots }

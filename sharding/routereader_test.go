@@ -60,7 +60,7 @@ func (m *moving) do(t *testing.T, statement string) {
 	}
 }
 
-// flip says in the next epoch that another place serves.
+// flip stores in the next epoch that another database serves.
 func (m *moving) flip(t *testing.T, route sharding.Route) {
 	t.Helper()
 	m.epoch++
@@ -75,7 +75,7 @@ func (m *moving) load(t *testing.T) *sharding.Snapshot {
 	return m.router.Snapshot()
 }
 
-// closed is what the database says about a table that is not there.
+// closed is the database's error for a missing table.
 func (m *moving) closed(t *testing.T, table string) error {
 	t.Helper()
 	_, err := m.db.ExecContext(t.Context(), "UPDATE "+table+" SET id = id")
@@ -140,7 +140,7 @@ func fakeNoTable(table string) error {
 	return errors.New("SQL logic error: no such table: " + table + " (1)")
 }
 
-func TestOnlyAClosedPlaceIsWaitedFor(t *testing.T) {
+func TestAStatementWaitsOnlyForAClosedTable(t *testing.T) {
 	m := newMoving(t, time.Minute)
 	s := m.load(t)
 	other := errors.New("UNIQUE constraint failed: orders.id (1555)")
@@ -157,7 +157,7 @@ func TestOnlyAClosedPlaceIsWaitedFor(t *testing.T) {
 	}
 }
 
-func TestStatementsWaitTogetherForTheNextPlace(t *testing.T) {
+func TestStatementsWaitTogetherForTheNextRoute(t *testing.T) {
 	m := newMoving(t, time.Minute)
 	m.flip(t, sharding.OnSource)
 	s := m.load(t)
@@ -256,7 +256,7 @@ func newMovingOn(t *testing.T, db *sql.DB) *sharding.Router {
 	return r
 }
 
-func TestATransactionThatMetAClosedPlaceHasTheNextOneWait(t *testing.T) {
+func TestATransactionThatFoundAClosedTableMakesTheNextOneWait(t *testing.T) {
 	m := newMoving(t, time.Minute)
 	m.flip(t, sharding.OnSource)
 	s := m.load(t)
@@ -301,7 +301,7 @@ func TestAStatementThatMissedTheLogOfAJobIsSentAgain(t *testing.T) {
 	}
 }
 
-func TestTheNextTransactionDoesNotWaitForATableThatNobodyMoves(t *testing.T) {
+func TestTheNextTransactionDoesNotWaitForATableThatIsNotMoving(t *testing.T) {
 	m := newMoving(t, time.Minute)
 	s := m.load(t)
 	m.do(t, "DROP TABLE orders")
@@ -331,7 +331,7 @@ func TestSwapKeepsTheRoute(t *testing.T) {
 	}
 }
 
-func TestMistakesInAMigrationAreToldAtOnce(t *testing.T) {
+func TestAllMistakesInAMigrationAreReportedAtOnce(t *testing.T) {
 	items := ordersTable(t)
 	items.Name, items.Group = "items", "shop"
 	items.Map, _ = sharding.Spread([]string{"main"}, 2, "items_%d")
@@ -357,7 +357,7 @@ func TestMistakesInAMigrationAreToldAtOnce(t *testing.T) {
 	}
 }
 
-func TestLoadTellsThatTheSourceCannotBeRead(t *testing.T) {
+func TestLoadReportsThatTheSourceCannotBeRead(t *testing.T) {
 	m := newMoving(t, time.Minute)
 	m.do(t, "DROP TABLE shardid_route")
 	m.do(t, "CREATE TABLE shardid_route (other TEXT)")

@@ -214,7 +214,7 @@ func TestRulesAllocateNothingForIntegersAndText(t *testing.T) {
 	}
 }
 
-func TestInvalidRulesHaveNoSlotsAndPlaceNothing(t *testing.T) {
+func TestInvalidRulesHaveNoSlotsAndRefuseEveryKey(t *testing.T) {
 	for _, r := range []sharding.Rule{
 		sharding.Low(0), sharding.Low(-1), sharding.Low(17), sharding.Mod(0), sharding.Mod(-4), sharding.Mod(sharding.MaxSlots + 1),
 		sharding.Bits(-1, 3), sharding.Bits(0, 0), sharding.Bits(0, 17), sharding.Bits(60, 5), sharding.Bits(math.MaxInt, 3),

@@ -35,7 +35,7 @@ func generator(t *testing.T, cfg snowflake.Config) *snowflake.Generator {
 	return g
 }
 
-// unused assigns worker id 1, which nobody had before.
+// unused assigns worker id 1, which was never assigned before.
 type unused struct{}
 
 func (unused) Acquire(context.Context, keygen.Layout) (keygen.Lease, error) { return unused{}, nil }
@@ -81,7 +81,7 @@ func TestAnOrdersIdLeadsToTheShardOfItsUser(t *testing.T) {
 	}
 }
 
-func TestAnIdThatWouldNotLeadToItsRowIsNotGivenOut(t *testing.T) {
+func TestAnIdThatWouldNotLeadToItsRowIsNotIssued(t *testing.T) {
 	g := generator(t, snowflake.Config{Layout: geneLayout()})
 	for want, r := range map[string]*sharding.Router{
 		"does not carry the slot": geneRouter(t, sharding.Low(10), sharding.Bits(18, 10), 0),
@@ -121,8 +121,7 @@ type clock struct{ now time.Time }
 
 func (c *clock) Now() time.Time { return c.now }
 
-// The generator itself with the rule itself: without gene bits an id goes where
-// its low bits say.
+// The generator is tested with the rule: an id without a slot field goes where its low bits lead.
 func TestIdsOfTheGeneratorAreEvenOverTheSlotsOfTheRule(t *testing.T) {
 	for _, rate := range []float64{0.1, 1, 50} {
 		c := &clock{noon}
@@ -146,7 +145,7 @@ func TestIdsOfTheGeneratorAreEvenOverTheSlotsOfTheRule(t *testing.T) {
 	}
 }
 
-func TestAuditToldFromAWordWhatIsWrong(t *testing.T) {
+func TestAuditNamesTheProblem(t *testing.T) {
 	zeroes := make([]int64, 100_000)
 	for i := range zeroes {
 		zeroes[i] = int64(i) << 12

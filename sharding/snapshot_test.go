@@ -96,7 +96,7 @@ func TestMistakesInOptionsAndGroupsAreReported(t *testing.T) {
 	}
 }
 
-func TestATableThatIsAloneInItsDatabaseMayBearItsLogicalName(t *testing.T) {
+func TestTheOnlyTableInItsDatabaseMayHaveItsLogicalName(t *testing.T) {
 	names, dbs := databases(2)
 	router, err := sharding.New(dbs,
 		sharding.Table{Name: "orders", Key: "id", Rule: sharding.Low(2), Map: spread(t, names, 2, "Orders")},
@@ -217,7 +217,7 @@ func TestALaterHintReplacesAllButPrimary(t *testing.T) {
 	}
 }
 
-// moved is the map of the shop's table after slot 1 went to the target of slot 0.
+// moved is the map of the shop's table after slot 1 moved to the target of slot 0.
 func moved(t *testing.T, r *sharding.Router, table string) sharding.Map {
 	t.Helper()
 	old, ok := r.Table(table)
@@ -303,7 +303,7 @@ func TestHeldSlotsRefuseKeysAndSharedOnesStatementsForAll(t *testing.T) {
 	}
 }
 
-func TestAMapThatIsOverRefusesEverythingUntilTheNextOne(t *testing.T) {
+func TestAMapThatHasEndedRefusesEveryKeyUntilTheNextOne(t *testing.T) {
 	r := shop(t)
 	over := false
 	logs := moved(t, r, "logs")
@@ -334,7 +334,7 @@ func TestAMapThatIsOverRefusesEverythingUntilTheNextOne(t *testing.T) {
 	}
 }
 
-// Run with -race. A snapshot never mixes two maps, whatever happens meanwhile.
+// Run with -race. A snapshot never mixes two maps, even during swaps.
 func TestASnapshotIsOfOneVersionWhileMapsAreSwapped(t *testing.T) {
 	r := shop(t)
 	first := map[string]sharding.Map{"orders": moved(t, r, "orders"), "items": moved(t, r, "items")}
@@ -379,7 +379,7 @@ func TestASnapshotIsOfOneVersionWhileMapsAreSwapped(t *testing.T) {
 	wg.Wait()
 }
 
-func TestErrorsCarryTheirData(t *testing.T) {
+func TestErrorsContainTheirData(t *testing.T) {
 	why := errors.New("connection lost")
 	err := error(&sharding.PartialCommitError{Committed: []string{"db0", "db2"}, Failed: map[string]error{"db3": errors.New("deadlock"), "db1": why}})
 	if want := "sharding: transaction committed in db0, db2 only, not in db1 (connection lost), db3 (deadlock); its writes there stay, so repair the others or undo them by hand"; err.Error() != want || !errors.Is(err, why) {

@@ -12,8 +12,8 @@ import (
 	"github.com/shardid/shardid/sharding"
 )
 
-// A swap and the reading of a route each make the next snapshot of the present
-// one: neither may undo the other.
+// A swap and the reading of a route each derive the next snapshot from the present one. Neither may
+// undo the other.
 func TestSwapsAndSwitchesDoNotUndoEachOther(t *testing.T) {
 	const switches = 120
 	m := newMoving(t, time.Minute)

@@ -25,8 +25,8 @@ func TestXXHash64HasThePublishedVectors(t *testing.T) {
 	}
 }
 
-// Each length takes another way through the pieces of 32, 8, 4 and 1 bytes; one
-// way that reads too little would give two texts the same sum.
+// Each length uses another sequence of pieces of 32, 8, 4 and 1 bytes. If one sequence read too
+// little, two texts would have the same hash.
 func TestXXHash64SeesEveryByte(t *testing.T) {
 	for n := range 80 {
 		text := strings.Repeat("x", n)

@@ -71,7 +71,7 @@ func TestMoreRowsThanSQLiteTakesInOneStatementAreStored(t *testing.T) {
 	}
 }
 
-// clashing returns five rows, the fourth of which is in the table already.
+// clashing returns five rows, the fourth of which exists already.
 func clashing(db *sqlx.DB) []order {
 	db.MustExec("INSERT INTO orders (id, user_id) VALUES (40, 9)")
 	return make([]order, 5)
@@ -91,7 +91,7 @@ func TestASplitBatchIsAllOrNothingOnADB(t *testing.T) {
 	}
 }
 
-func TestASplitBatchOnAConnTellsHowFarItCame(t *testing.T) {
+func TestASplitBatchOnAConnReportsTheRowsThatWereWritten(t *testing.T) {
 	db := open(t, ordersDDL)
 	h, _ := newHook(t, sqlxhook.Config{MaxParams: 6, DriverName: "sqlite"})
 	rows := clashing(db)
@@ -112,7 +112,7 @@ func TestASplitBatchOnAConnTellsHowFarItCame(t *testing.T) {
 	}
 }
 
-func TestATransactionThatCannotBeginTakesTheIDsBack(t *testing.T) {
+func TestATransactionThatCannotBeginRemovesTheIDs(t *testing.T) {
 	db := open(t, ordersDDL)
 	h, _ := newHook(t, sqlxhook.Config{MaxParams: 6})
 	ctx, cancel := context.WithCancel(t.Context())

@@ -114,7 +114,7 @@ func TestRowsThatAnInsertReturnsAreInTheOrderOfTheArgument(t *testing.T) {
 	}
 }
 
-func TestACommitThatFailsBehindAnotherTellsWhatStays(t *testing.T) {
+func TestACommitThatFailsAfterAnotherNamesTheCommittedDatabase(t *testing.T) {
 	// A deferred constraint is checked by COMMIT.
 	names := []string{"east", "west"}
 	own := map[string]*sqlx.DB{}
@@ -186,7 +186,7 @@ func TestABroadcastTableIsWrittenEverywhere(t *testing.T) {
 	}
 }
 
-func TestRowsThatCannotBePlacedGetTheirIDsBack(t *testing.T) {
+func TestRowsThatCannotBePlacedLoseTheirIDs(t *testing.T) {
 	type visit struct {
 		ID     int64 `db:"id" keygen:"line"`
 		UserID any   `db:"user_id"`

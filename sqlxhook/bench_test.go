@@ -15,7 +15,7 @@ import (
 	"github.com/shardid/shardid/sqlxhook"
 )
 
-// discard is a MySQL handle that keeps nothing.
+// discard is a MySQL handle that discards all statements.
 type discard struct{}
 
 func (discard) DriverName() string         { return "mysql" }
@@ -32,9 +32,8 @@ func presetRows(n int) []order {
 	return rows
 }
 
-// BenchmarkPlan makes the text and the arguments of rows whose ids are set, what
-// sqlx.Named does: with the compiled plan at hand, with finding it, and as one
-// would write the arguments of just these rows by hand.
+// BenchmarkPlan makes the text and the arguments of rows whose ids are set, as sqlx.Named does:
+// with the compiled plan, with a search for it, and with hand-written code for these rows.
 func BenchmarkPlan(b *testing.B) {
 	for _, n := range []int{1, 1000} {
 		rows := presetRows(n)
@@ -86,8 +85,8 @@ func BenchmarkPlan(b *testing.B) {
 	}
 }
 
-// BenchmarkNamedExec does all there is to do without a database: rows that have
-// their keys, rows that are given one, and sqlx.
+// BenchmarkNamedExec measures everything without a database: rows that have their keys, rows that
+// get one, and sqlx.
 func BenchmarkNamedExec(b *testing.B) {
 	for _, n := range []int{1, 1000} {
 		rows := presetRows(n)
@@ -127,9 +126,8 @@ func BenchmarkNamedExec(b *testing.B) {
 	}
 }
 
-// BenchmarkInsertSQLite compares with sqlx on a database, end to end, without
-// waiting for its disk: with ids that the program makes, and with those that the
-// database numbers its rows with.
+// BenchmarkInsertSQLite compares with sqlx on a database, end to end, without waiting for its disk:
+// with ids of the program, and with ids of the database.
 func BenchmarkInsertSQLite(b *testing.B) {
 	for _, n := range []int{1, 100, 1000} {
 		id := int64(0)

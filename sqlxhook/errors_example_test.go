@@ -14,7 +14,7 @@ import (
 	"github.com/shardid/shardid/sqlxhook"
 )
 
-// Each of these is a mistake in the program. Nothing has been sent when it is returned.
+// Each of these is a mistake in the program. The error is returned before anything is sent.
 func Example_errors() {
 	mockDB, mock, err := sqlmock.New()
 	check(err)

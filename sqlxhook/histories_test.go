@@ -24,8 +24,8 @@ import (
 	"github.com/shardid/shardid/sqlxhook"
 )
 
-// faulty is a file of SQLite that fails where it is told to, and checks that each
-// transaction of a connection ends once.
+// faulty is a file of SQLite that fails on request, and checks that each transaction of a
+// connection ends once.
 type faulty struct {
 	file   string
 	driver driver.Driver
@@ -36,7 +36,7 @@ type faulty struct {
 	traffic
 }
 
-// traffic is what a database was sent.
+// traffic is the statements that a database got.
 type traffic struct {
 	began, ended, committed, executed int
 
@@ -45,7 +45,7 @@ type traffic struct {
 
 var errFaulty = errors.New("the database fails")
 
-// do notes what was sent, and fails if that is what it is to fail at.
+// do records a statement, and returns an error if this one must fail.
 func (f *faulty) do(what string, count *int) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -62,7 +62,7 @@ func (f *faulty) note(wrong string) {
 	f.wrong = append(f.wrong, wrong)
 }
 
-// take returns what happened since the last call, and sets what is to fail next.
+// take returns the events since the last call, and sets the next failure.
 func (f *faulty) take(fails map[string]bool) traffic {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -133,7 +133,7 @@ func (c *faultyConn) ExecContext(ctx context.Context, query string, args []drive
 	return res, err
 }
 
-// troubled is a hook over two databases that fail now and then.
+// troubled is a hook over two databases that fail from time to time.
 type troubled struct {
 	*sqlxhook.Hook
 	*rand.Rand
@@ -165,15 +165,15 @@ func newTroubled(t *testing.T, seed uint64) *troubled {
 	return d
 }
 
-// spoil has some of the next statements fail.
+// spoil makes some of the next statements fail.
 func (d *troubled) spoil() {
 	for _, f := range d.faults {
 		f.take(map[string]bool{"BEGIN": d.IntN(10) == 0, "EXEC": d.IntN(6) == 0, "COMMIT": d.IntN(5) == 0})
 	}
 }
 
-// ended returns what has happened on each database, once all connections are back:
-// that of a transaction whose context has ended is given back by a goroutine.
+// ended returns the events on each database, after all connections are released: a goroutine
+// releases that of a transaction whose context has ended.
 func (d *troubled) ended(t *testing.T) map[string]traffic {
 	t.Helper()
 	said := map[string]traffic{}
@@ -188,7 +188,7 @@ func (d *troubled) ended(t *testing.T) map[string]traffic {
 	return said
 }
 
-// batch inserts rows into several tables, and checks what the error says of it.
+// batch inserts rows into several tables, and checks the error.
 func (d *troubled) batch(t *testing.T) {
 	t.Helper()
 	rows := users()
@@ -222,7 +222,7 @@ func (d *troubled) batch(t *testing.T) {
 	}
 }
 
-// transaction makes some statements and ends in one of several ways.
+// transaction executes some statements and ends in one of several ways.
 func (d *troubled) transaction(t *testing.T) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -256,8 +256,8 @@ func (d *troubled) transaction(t *testing.T) {
 	}
 }
 
-// TestEachBeginHasOneEndOnItsOwnDatabase does batches and transactions on
-// databases that fail. The number of a failing history repeats it.
+// TestEachBeginHasOneEndOnItsOwnDatabase executes batches and transactions on databases that fail.
+// The number of a failing history repeats it.
 func TestEachBeginHasOneEndOnItsOwnDatabase(t *testing.T) {
 	histories := 40
 	if effort.Race {

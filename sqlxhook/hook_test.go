@@ -48,7 +48,7 @@ func open(t testing.TB, ddl ...string) *sqlx.DB {
 	return db
 }
 
-// counter is a generator that counts its calls: 10, 20, 30, …, and so on.
+// counter is a generator that counts its calls and issues 10, 20, 30, ….
 type counter struct {
 	calls int
 	next  int64
@@ -81,7 +81,7 @@ func newHook(t testing.TB, c sqlxhook.Config) (*sqlxhook.Hook, *counter) {
 	return h, gen
 }
 
-// spy records what reaches a handle, and fails instead when fail is set.
+// spy records the calls of a handle, and fails instead if fail is set.
 type spy struct {
 	sqlxhook.Execer
 	queries []string
@@ -173,7 +173,7 @@ func flatten(arg any) []order {
 	return out
 }
 
-// empty sets the ids in an argument back to zero, as two subtests share it.
+// empty sets the ids in an argument to zero again, because two subtests share it.
 func empty(t *testing.T, arg any) {
 	t.Helper()
 	v := reflect.ValueOf(arg)
@@ -478,7 +478,7 @@ func TestAnErrorOfTheDatabaseKeepsTheIDs(t *testing.T) {
 	}
 }
 
-func TestAHandleThatIsClosedSendsNothingAndTheIDsAreTakenBack(t *testing.T) {
+func TestAClosedHandleSendsNothingAndTheIDsAreRemoved(t *testing.T) {
 	db := open(t, ordersDDL)
 	h, _ := newHook(t, sqlxhook.Config{})
 	tx := db.MustBegin()

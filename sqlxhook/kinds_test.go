@@ -69,7 +69,7 @@ func TestTextAndBinaryKeysComeFromTheGeneratorOfTheirKind(t *testing.T) {
 	}
 }
 
-func TestWhatAFailedCallHasStoredIsTakenBackWhateverItsKind(t *testing.T) {
+func TestAFailedCallRemovesItsKeysWhateverTheirKind(t *testing.T) {
 	set := kindSet()
 	set.Named["order"] = keygen.Func[int64](func(context.Context) (int64, error) { return 0, keygen.ErrStarved })
 	h, err := sqlxhook.New(sqlxhook.Config{Generators: set})

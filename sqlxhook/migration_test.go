@@ -47,7 +47,7 @@ func openShared(t *testing.T, name string) *sql.DB {
 	return db
 }
 
-func TestWritersSeeNothingOfAMigration(t *testing.T) {
+func TestWritersSeeNoErrorDuringAMigration(t *testing.T) {
 	for _, key := range []string{"id", "user_id"} {
 		t.Run(key, func(t *testing.T) {
 			newHarness(t, key).ThereAndBack(t, 3)
@@ -55,8 +55,8 @@ func TestWritersSeeNothingOfAMigration(t *testing.T) {
 	}
 }
 
-// switched is a harness with rows whose table has moved after the router read where
-// it is, so that every statement must find out.
+// switched is a harness with rows whose table has moved after the router read its route, so that
+// every statement must notice it.
 func switched(t *testing.T) *harness {
 	t.Helper()
 	h := newHarness(t, "user_id")
@@ -77,7 +77,7 @@ func made(rows []ticket, err error) error {
 	return err
 }
 
-func TestEachFormOfStatementGoesOnAfterASwitch(t *testing.T) {
+func TestEachFormOfStatementSucceedsAfterASwitch(t *testing.T) {
 	const insert = "INSERT INTO tickets (id, user_id, note) VALUES (:id, :user_id, :note)"
 	ctx := context.Background()
 	for name, send := range map[string]func(h *harness) error{
@@ -181,7 +181,7 @@ func TestEachFormOfStatementGoesOnAfterASwitch(t *testing.T) {
 
 func second[T any](_ T, err error) error { return err }
 
-// A transaction that has done something cannot go to another database.
+// A transaction that has executed a statement cannot continue on another database.
 func TestATransactionEndsWhenItsTableMoves(t *testing.T) {
 	h := switched(t)
 	tx := begun(t, h)
@@ -215,7 +215,7 @@ func TestATransactionEndsWhenItsTableMoves(t *testing.T) {
 	}
 }
 
-// begun is a transaction that has asked something of the source.
+// begun is a transaction that has sent a query to the source.
 func begun(t *testing.T, h *harness) *sqlx.Tx {
 	t.Helper()
 	tx, err := h.DB.Beginx()
@@ -228,7 +228,7 @@ func begun(t *testing.T, h *harness) *sqlx.Tx {
 	return tx
 }
 
-func TestARefusedRowOfATransactionIsGivenBackItsID(t *testing.T) {
+func TestARefusedRowOfATransactionLosesItsID(t *testing.T) {
 	h := switched(t)
 	tx := begun(t, h)
 	defer func() { _ = tx.Rollback() }()
@@ -241,7 +241,7 @@ func TestARefusedRowOfATransactionIsGivenBackItsID(t *testing.T) {
 	}
 }
 
-func TestNamesThatArePhysicalAreNotFollowed(t *testing.T) {
+func TestPhysicalNamesAreNotFollowed(t *testing.T) {
 	h := switched(t)
 	ctx := sharding.Unsharded(t.Context())
 	_, err := h.DB.ExecContext(ctx, "DELETE FROM tickets")
@@ -299,7 +299,7 @@ func TestTheSourceNumbersTheRows(t *testing.T) {
 	}
 }
 
-func TestABatchThatFailsOnTheSourceGivesItsIDsBack(t *testing.T) {
+func TestABatchThatFailsOnTheSourceRemovesItsIDs(t *testing.T) {
 	h := newHarness(t, "id")
 	rows := []ticket{{UserID: 1}, {ID: 7, UserID: 2}, {ID: 7, UserID: 3}}
 	if _, err := h.Insert(t.Context(), h.DB, "tickets", rows); err == nil {
@@ -310,7 +310,7 @@ func TestABatchThatFailsOnTheSourceGivesItsIDsBack(t *testing.T) {
 	}
 }
 
-func TestAnInsertReadsTheRouteThatNobodyHasRead(t *testing.T) {
+func TestAnInsertReadsAnUnreadRoute(t *testing.T) {
 	h := newHarness(t, "id")
 	router, err := sharding.New(h.DBs, h.Table, sharding.Migration{Source: "source", Tables: map[string]string{"tickets": "id"}})
 	if err != nil {
@@ -333,8 +333,8 @@ func TestAnInsertReadsTheRouteThatNobodyHasRead(t *testing.T) {
 	}
 }
 
-// autumn is a migration of lines that has switched to its shards; the source's table and
-// route are given back by back.
+// autumn is a migration of lines that has switched to its shards; back restores the source's table
+// and route.
 type autumn struct {
 	h            *sqlxhook.Hook
 	db           *sqlx.DB // routed
@@ -376,9 +376,8 @@ func (m *autumn) back(route sharding.Route) {
 	m.source.MustExec("UPDATE shardid_route SET epoch = 2, route = ?", route)
 }
 
-// A rollback closes one shard after another, so that it can come between two statements
-// of a batch.
-func TestABatchInATransactionOfItsOwnBeginsAnewWhenATableMoves(t *testing.T) {
+// A rollback closes one shard after another, so it can come between two statements of a batch.
+func TestABatchInItsOwnTransactionIsRepeatedWhenATableMoves(t *testing.T) {
 	m := newAutumn(t)
 	m.near.after = func() { m.back(sharding.Returned) }
 	rows := users(4, 5)
@@ -390,8 +389,8 @@ func TestABatchInATransactionOfItsOwnBeginsAnewWhenATableMoves(t *testing.T) {
 	}
 }
 
-// After a rollback of a job that numbers ids anew the source numbers its rows itself.
-func TestIDsThatWereMadeForShardsAreGivenUpWhenTheSourceNumbersAgain(t *testing.T) {
+// After a rollback of a job that assigns new ids, the source numbers its rows itself.
+func TestIDsForShardsAreDroppedWhenTheSourceNumbersAgain(t *testing.T) {
 	m := newAutumn(t)
 	if _, err := m.h.Insert(t.Context(), m.db, "lines", users(4)); err != nil {
 		t.Fatal(err)

@@ -14,8 +14,7 @@ import (
 	"github.com/shardid/shardid/sqlxhook"
 )
 
-// plain is a converter that changes nothing, as tests with arrays use one, and
-// notes what it is given.
+// plain is a converter that changes nothing, as tests with arrays use one, and records its values.
 type plain struct{ seen *[]any }
 
 func (p plain) ConvertValue(v any) (driver.Value, error) {
@@ -41,8 +40,7 @@ func newMock(t *testing.T, converter driver.ValueConverter) (*sqlx.DB, sqlmock.S
 	return sqlx.NewDb(db, "mysql"), mock
 }
 
-// countingHook returns a hook whose keys count from 1000, as the tests of users
-// have one.
+// countingHook returns a hook whose keys count from 1000, as in the tests of users.
 func countingHook(t *testing.T) *sqlxhook.Hook {
 	t.Helper()
 	h, err := sqlxhook.New(sqlxhook.Config{Generators: keygen.Set{
@@ -54,8 +52,8 @@ func countingHook(t *testing.T) *sqlxhook.Hook {
 	return h
 }
 
-// A mock fails on any statement that it does not expect, so these tests also
-// say that nothing else is sent.
+// A mock fails on any statement that it does not expect, so these tests also check that nothing
+// else is sent.
 
 func TestAPlainInsertIsTheOnlyStatementThatIsSent(t *testing.T) {
 	h := countingHook(t)

@@ -27,7 +27,7 @@ func (s *sequence) Next(context.Context) (int64, error) {
 	return s.last, nil
 }
 
-// noted is a row of the table that programs are about, on shards by user.
+// noted is a row of the programs' table, on shards by user.
 type noted struct {
 	ID     int64   `db:"id" keygen:"note"`
 	UserID int64   `db:"user_id"`
@@ -43,7 +43,7 @@ type shop struct {
 
 const notesDDL = "CREATE TABLE %s (id INTEGER PRIMARY KEY, user_id INTEGER NOT NULL, note TEXT)"
 
-// newShops makes notes on four tables of two databases, and in one table.
+// newShops creates notes in four tables of two databases, and in one table.
 func newShops(t *testing.T) (shards, whole *shop) {
 	t.Helper()
 	names, dbs := []string{"east", "west"}, sharding.DBs{}
@@ -59,7 +59,7 @@ func newShops(t *testing.T) (shards, whole *shop) {
 	return newShop(t, db, router), newShop(t, open(t, fmt.Sprintf(notesDDL, "notes")), nil)
 }
 
-// newShop has batches cut at two rows.
+// newShop cuts batches at two rows.
 func newShop(t *testing.T, db *sqlx.DB, router *sharding.Router) *shop {
 	t.Helper()
 	s := &shop{db: db, ids: &sequence{}}
@@ -73,21 +73,21 @@ func newShop(t *testing.T, db *sqlx.DB, router *sharding.Router) *shop {
 	return s
 }
 
-// handle is what *sqlx.DB and *sqlx.Tx have in common.
+// handle is the common part of *sqlx.DB and *sqlx.Tx.
 type handle interface {
 	sqlxhook.Execer
 	sqlxhook.Queryer
 	sqlx.ExtContext
 }
 
-// answer is what a program sees of a statement.
+// answer is the visible result of a statement.
 type answer struct {
 	Rows     any // as they were left, or read
 	Result   sqlxhook.Result
 	affected int64
 }
 
-// randomRows are new rows, some of which have ids that a row of their user may have.
+// randomRows returns new rows, some of whose ids a row of their user may have.
 func randomRows(r *rand.Rand) []noted {
 	rows := make([]noted, 1+r.IntN(5))
 	for i := range rows {
@@ -103,7 +103,7 @@ func randomRows(r *rand.Rand) []noted {
 	return rows
 }
 
-// statement makes a random statement.
+// statement executes a random statement.
 func (s *shop) statement(ctx context.Context, r *rand.Rand, on handle) (a answer, err error) {
 	const insert = "INSERT INTO notes (note, id, user_id) VALUES (:note, :id, :user_id)"
 	rows := randomRows(r)
@@ -164,7 +164,7 @@ type pair struct {
 	done, refused int
 }
 
-// both makes the same statement twice, unless it is refused on shards.
+// both executes the same statement twice, unless the shards refuse it.
 func (p *pair) both(t *testing.T, seed uint64, onShards, onWhole handle) {
 	t.Helper()
 	got, err := p.shards.statement(t.Context(), rand.New(rand.NewPCG(seed, 1)), onShards)
@@ -183,9 +183,9 @@ func (p *pair) both(t *testing.T, seed uint64, onShards, onWhole handle) {
 
 func show(a answer) string { return fmt.Sprintf("%+v %+v %d rows", a.Rows, a.Result.IDs, a.affected) }
 
-// TestRandomProgramsLeaveWhatOneTableHas makes inserts with keys that are filled, in
-// batches that are cut, upserts, changes, reads and transactions, on shards and on one
-// table. The number of a failing program repeats it.
+// TestRandomProgramsLeaveWhatOneTableHas executes inserts with filled keys in split batches,
+// upserts, changes, reads and transactions, on shards and on one table. The number of a failing
+// program repeats it.
 func TestRandomProgramsLeaveWhatOneTableHas(t *testing.T) {
 	programs := 40
 	if effort.Race {

@@ -26,7 +26,7 @@ func scanAll(t *testing.T, found *sqlx.Rows) []order {
 	return out
 }
 
-// queryError returns the error of a query that is to fail.
+// queryError returns the error of a query that must fail.
 func queryError(t *testing.T, h *sqlxhook.Hook, q sqlxhook.Queryer, query string, arg any) error {
 	t.Helper()
 	found, err := h.NamedQuery(t.Context(), q, query, arg)
@@ -80,7 +80,7 @@ func TestNamedQueryIsOneStatementOrNone(t *testing.T) {
 	}
 }
 
-func TestNamedQueryTakesIDsBackOnlyWhenNothingWasDone(t *testing.T) {
+func TestNamedQueryRemovesIDsOnlyIfNothingWasDone(t *testing.T) {
 	db := open(t, ordersDDL)
 	h, gen := newHook(t, sqlxhook.Config{})
 	tx := db.MustBegin()

@@ -25,9 +25,9 @@ type Bill struct {
 	UserID int64 `db:"user_id"`
 }
 
-// billing returns the routed database of bills that lie in four tables over two
-// databases: users 0, 4, 8 … in main/bills_0, users 1, 5, 9 … in spare/bills_1 and
-// so on. A service has its databases by now, and all of them at its start.
+// billing returns the routed database of bills in four tables over two databases: users 0, 4, 8 …
+// in main/bills_0, users 1, 5, 9 … in spare/bills_1 and so on. A service opens its databases at its
+// start.
 func billing(options ...sharding.Option) (*sqlxhook.Hook, *sqlx.DB, func()) {
 	dbs, names := sharding.DBs{}, []string{"main", "spare"}
 	for i, name := range names {
@@ -64,8 +64,7 @@ func billing(options ...sharding.Option) (*sqlxhook.Hook, *sqlx.DB, func()) {
 	}
 }
 
-// The routed database is an *sqlx.DB as any other: its statements go where their
-// rows are.
+// The routed database is an ordinary *sqlx.DB: its statements go to the databases of their rows.
 func Example_routed() {
 	h, db, done := billing()
 	defer done()
@@ -122,9 +121,9 @@ func ExampleHook_Insert_shards() {
 	// [1000 1001 1002] 3 <nil>
 }
 
-// The program stays the same before and after the switch, and need not be
-// started again: until then rows are in the old database, which numbers them,
-// and from then on in their shards, with ids of the generator.
+// The program is the same before and after the switch, and is not restarted: until then rows are in
+// the old database, which numbers them, and from then on in their shards, with ids of the
+// generator.
 func ExampleHook_Insert_migration() {
 	ctx := context.Background()
 	dir, err := os.MkdirTemp("", "bills")

@@ -32,9 +32,9 @@ type line struct {
 	UserID int64 `db:"user_id"`
 }
 
-// market is a shop by user over two databases with two tables each: purchases and
-// lines, which are one group, reviews, which are none, and broadcast regions. The
-// west is the home of the other tables.
+// market is a shop by user over two databases with two tables each: purchases and lines, which are
+// one group, reviews, which are in none, and broadcast regions. The west is the home of the other
+// tables.
 type market struct {
 	*sqlxhook.Hook
 	db     *sqlx.DB // routed
@@ -111,7 +111,7 @@ func (m market) in(t testing.TB, table string) string {
 	return strings.Join(all, " ")
 }
 
-// What is read and written is that of one unsharded shop, by each method of sqlx's.
+// Reads and writes have the results of one unsharded shop, with each method of sqlx.
 func TestARoutedDatabaseIsUsedAsAnyOther(t *testing.T) {
 	m := newMarket(t)
 	ctx := t.Context()
@@ -157,7 +157,7 @@ func TestARoutedDatabaseIsUsedAsAnyOther(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeRoutedIsRefusedAndNothingIsStored(t *testing.T) {
+func TestStatementsThatCannotBeRoutedAreRefusedAndNothingIsStored(t *testing.T) {
 	m := newMarket(t)
 	for query, want := range map[string]error{
 		"SELECT * FROM purchases, reviews WHERE purchases.user_id = 7 AND reviews.user_id = 7": sharding.ErrCrossShard,
@@ -196,7 +196,7 @@ func TestWhatCannotBeRoutedIsRefusedAndNothingIsStored(t *testing.T) {
 	}
 }
 
-// Each of these says in another way where its row belongs.
+// Each of these gives its row's key in another way.
 func TestTheKeyOfAnInsertedRowIsFoundWhateverTheInsertLooksLike(t *testing.T) {
 	for query, want := range map[string]string{
 		"INSERT INTO lines (id, user_id) VALUES (:id, 7)":                         "[] [] [] [1]",
@@ -291,9 +291,9 @@ func TestAnUpsertOfARowThatAnotherShardHasStoresNoSecondOne(t *testing.T) {
 	}
 }
 
-// An upsert looks on all shards for rows with the ids that it is given, which is more
-// than FanOut allows here, and not for those that were made just now.
-func TestAnUpsertDoesNotLookForIDsThatWereMadeJustNow(t *testing.T) {
+// An upsert searches all shards, which is more than FanOut allows here, for rows with preset ids,
+// and not for rows with newly generated ids.
+func TestAnUpsertDoesNotSearchForNewIDs(t *testing.T) {
 	m := newMarket(t, sharding.FanOut(3, 1))
 	h, err := sqlxhook.New(sqlxhook.Config{
 		Generators: keygen.Set{Named: map[string]keygen.Generator[int64]{"line": keygen.Counting(1, 1)}}, Router: m.router, MaxParams: 4,
@@ -357,7 +357,7 @@ func TestAnIDOfAnotherSlotOfTheSameTableIsRefused(t *testing.T) {
 	}
 }
 
-// move exchanges the maps of purchases and lines.
+// move replaces the maps of purchases and lines.
 func (m market) move(t *testing.T, change func(targets []sharding.Target, table string)) {
 	t.Helper()
 	maps := map[string]sharding.Map{}
@@ -408,7 +408,7 @@ func (m *meddler) Next(ctx context.Context) (int64, error) {
 }
 
 // The statement is planned when its keys are filled.
-func TestAMapThatComesWhileKeysAreFilledIsTheOneThatCounts(t *testing.T) {
+func TestAMapThatIsSwappedWhileKeysAreFilledIsUsed(t *testing.T) {
 	m := newMarket(t)
 	m.own["east"].MustExec("CREATE TABLE lines_new (id INTEGER PRIMARY KEY, user_id INTEGER NOT NULL)")
 	gen := &meddler{keygen.Counting(1, 1), func() {
@@ -572,7 +572,7 @@ func TestOneHookAndOneRoutedDatabaseServeManyGoroutines(t *testing.T) {
 	}
 }
 
-// renameLine is what repositories have: functions that take any handle of sqlx's.
+// renameLine is like the functions of repositories, which accept any handle of sqlx.
 func renameLine(ctx context.Context, e sqlx.ExtContext, user, id int64) (was int64, err error) {
 	row := e.QueryRowxContext(ctx, e.Rebind("SELECT id FROM lines WHERE user_id = ?"), user)
 	if err := row.Scan(&was); err != nil {

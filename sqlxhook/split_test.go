@@ -54,7 +54,7 @@ func TestBatchesAreSplitAtTheLimitOfBytes(t *testing.T) {
 	}
 }
 
-// costly is a document that counts how often it was written out.
+// costly is a document that counts the calls of Value.
 type costly struct {
 	text  string
 	asked *int
@@ -66,7 +66,7 @@ func (c costly) Value() (driver.Value, error) {
 	return c.text, c.err
 }
 
-func TestValuersAreAskedOnceAndCountByWhatTheySay(t *testing.T) {
+func TestValueIsCalledOnceAndItsResultIsMeasured(t *testing.T) {
 	h, _ := newHook(t, sqlxhook.Config{MaxBytes: 5000})
 	db := &speaks{driver: "mysql"}
 	asked := 0
@@ -140,7 +140,7 @@ func TestTheTextsOfBatchesAreKeptWithinABound(t *testing.T) {
 	}
 }
 
-func TestSQLiteTakesTheLongestTextThatIsSent(t *testing.T) {
+func TestSQLiteAcceptsTheLongestTextThatIsSent(t *testing.T) {
 	db := open(t, ordersDDL)
 	h, _ := newHook(t, sqlxhook.Config{})
 	query := "INSERT INTO orders (id, user_id, note) VALUES (:id, 1, '" + strings.Repeat("x", 200) + "')"

@@ -66,7 +66,7 @@ func TestWithoutManagedFieldsTheTextAndArgumentsAreThoseOfSqlx(t *testing.T) {
 	}
 }
 
-func TestWhatSqlxRefusesIsRefused(t *testing.T) {
+func TestStatementsThatSqlxRefusesAreRefused(t *testing.T) {
 	h, _ := newHook(t, sqlxhook.Config{})
 	db := sqlx.NewDb(nil, "mysql")
 	for _, c := range []struct {

@@ -38,7 +38,7 @@ type noResult struct{}
 func (noResult) LastInsertId() (int64, error) { return 0, nil }
 func (noResult) RowsAffected() (int64, error) { return 0, nil }
 
-func TestWhatSqlxBreaksIsSentAsItIsMeant(t *testing.T) {
+func TestStatementsThatSqlxBreaksAreSentUnchanged(t *testing.T) {
 	two := []order{{ID: 1, UserID: 5, Note: "n"}, {ID: 2, UserID: 6, Note: "n"}}
 	one := &two[0]
 	for name, c := range map[string]struct {

@@ -45,7 +45,7 @@ func newTwoLayouts(t *testing.T) *twoLayouts {
 	return l
 }
 
-// client makes statements on rows of its own, and on those of the layouts.
+// client executes statements on its own rows, and on those of the layouts.
 type client struct {
 	*twoLayouts
 	number  int64
@@ -78,7 +78,7 @@ func (c *client) step(ctx context.Context, n int) error {
 	return c.change(ctx, "DELETE FROM orders WHERE id IN (?, ?, ?)", true)
 }
 
-// answered checks that an answer is that of one layout, with each row once.
+// answered checks that a result belongs to one layout, and has each row once.
 func (c *client) answered(list []filedOrder, n int) error {
 	ids := map[int64]bool{}
 	for _, o := range list {
@@ -128,7 +128,7 @@ func (c *client) every(ctx context.Context) error {
 	return c.answered(list, testshards.LayoutOrders)
 }
 
-// joined reads an order beside its item, both by their logical names.
+// joined reads an order with its item, both by their logical names.
 func (c *client) joined(ctx context.Context, id int64) error {
 	var found struct{ Note, Sku string }
 	err := c.db.GetContext(ctx, &found, "SELECT orders.note, items.sku FROM orders JOIN items ON items.order_id = orders.id WHERE orders.id = ?", id)
@@ -189,8 +189,7 @@ func (c *client) together(ctx context.Context) error {
 	return nil
 }
 
-// change changes a batch of one slot: all of it, or nothing where the other
-// layout is in force.
+// change changes a batch of one slot: all of it, or nothing if the other layout is in use.
 func (c *client) change(ctx context.Context, query string, removes bool) error {
 	for first, distance := range c.batches {
 		if distance != oneSlot {
@@ -219,7 +218,7 @@ func whole(res sql.Result, err error) error {
 	return nil
 }
 
-// check compares the rows that are there with those that were acknowledged.
+// check compares the present rows with the acknowledged ones.
 func (l *twoLayouts) check(t *testing.T, clients []*client) {
 	t.Helper()
 	var batches [][]int64
@@ -235,9 +234,9 @@ func (l *twoLayouts) check(t *testing.T, clients []*client) {
 	l.Check(t, batches)
 }
 
-// TestStatementsUnderConcurrentSwapsAreOfOneLayout has clients read and write
-// while the maps of all tables are exchanged as fast as possible. A transaction may be
-// refused when its rows are in another database by now; nothing remains of it.
+// TestStatementsUnderConcurrentSwapsAreOfOneLayout makes clients read and write while the maps of
+// all tables are replaced as fast as possible. A transaction may be refused if its rows are in
+// another database by then; it then leaves no change.
 func TestStatementsUnderConcurrentSwapsAreOfOneLayout(t *testing.T) {
 	steps := 900
 	if effort.Race {

@@ -26,7 +26,7 @@ type (
 		Deep  string `db:"deep"`
 		Share int32  `db:"share"`
 	}
-	// everything has a field of each kind that an interface holds in its own way.
+	// everything has a field of each kind that an interface stores differently.
 	everything struct {
 		Bool   bool            `db:"c_bool"`
 		Tiny   int8            `db:"c_tiny"`

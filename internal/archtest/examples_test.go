@@ -30,7 +30,7 @@ var shownByTests = map[string]string{
 	"schema/rebalance.UnseenConnections": "integration/migrate/expand_test.go",
 }
 
-// A function is shown when an example of its own package is named after it or calls it, and the
+// A function is shown if an example of its own package is named after it or calls it, and the
 // example has an output, so that go test runs it.
 func TestEveryFunctionOfThePublicPackagesIsShownByAnExampleThatRuns(t *testing.T) {
 	root := moduleRoot(t)
@@ -72,8 +72,8 @@ var errorsShownByTests = map[string]string{
 	"keygen/zookeeper": "keygen/zookeeper/correction_test.go",
 }
 
-// An error that a program handles is shown where an example that runs names it. Families of errors
-// are handled alike, so that each package shows some.
+// An error that a program handles must be named in an example that runs. Families of errors are
+// handled in the same way, so each package shows some of them.
 func TestEveryPublicPackageWithErrorsShowsHowTheyAreHandled(t *testing.T) {
 	root, all, named := moduleRoot(t), 0, 0
 	for _, pkg := range packagesOf(goFiles(t, root)) {

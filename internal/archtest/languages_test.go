@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// translated are the pages that stand in Chinese beside them.
+// translated are the pages with a Chinese version.
 var translated = []string{"README.md", "docs/ids.md", "docs/which-generator.md", "docs/sharding.md", "docs/runbook.md"}
 
 func TestAPageSaysTheSameInBothLanguages(t *testing.T) {
@@ -68,8 +68,8 @@ var (
 	remark  = regexp.MustCompile(`(?m)\s*(//|#).*$`)
 )
 
-// differences returns in what two translations of a page differ that is not prose: the
-// number of headings, rows and items, the code without its comments, and the links.
+// differences returns the differences of two translations of a page apart from prose: the number of
+// headings, rows and items, the code without its comments, and the links.
 func differences(a, b string) []string {
 	var all []string
 	for what, of := range map[string]func(string) []string{
@@ -94,8 +94,8 @@ func code(page string) []string {
 	return all
 }
 
-// links returns where links lead, in the order of their names, as sentences have
-// another order in another language. A page in Chinese links to the Chinese one.
+// links returns the targets of links, sorted by name, because sentences have another order in
+// another language. A page in Chinese links to the Chinese one.
 func links(page string) []string {
 	var all []string
 	for _, m := range link.FindAllStringSubmatch(fence.ReplaceAllString(page, ""), -1) {

@@ -12,9 +12,9 @@ import (
 	"testing"
 )
 
-// A module below another one is not among its packages: whoever runs the tests of one runs
-// none of the other's. Those of LANES and TIDB are compiled from so much code that `make
-// lanes` and `make tidb` run them, and .ci/all-tests does not.
+// The packages of a nested module are not tested with the module around it. The modules LANES and
+// TIDB compile so much code that only `make lanes` and `make tidb` run their tests, and
+// .ci/all-tests does not.
 func TestTheTestsOfEveryModuleAreRun(t *testing.T) {
 	root := moduleRoot(t)
 	have := modules(t, root)

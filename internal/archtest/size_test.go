@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// A package and a type have pkg for so much; who needs more has found two nouns.
+// A package and a type have these limits; code that needs more is two nouns.
 const (
 	mostFiles   = 25
 	mostMethods = 25

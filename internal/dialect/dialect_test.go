@@ -74,7 +74,7 @@ func TestCheckIdentTakesPlainNamesOnly(t *testing.T) {
 	}
 }
 
-func TestContendedIsWhatAnotherTryCanCure(t *testing.T) {
+func TestContendedErrorsMayBeRetried(t *testing.T) {
 	for text, want := range map[string]bool{
 		"database is locked (5) (SQLITE_BUSY)":                                                  true,
 		"database table is locked: t (262)":                                                     true,
@@ -105,7 +105,7 @@ func TestContendedIsWhatAnotherTryCanCure(t *testing.T) {
 	}
 }
 
-func TestANumberThatAnotherRowHasIsToldFromOtherDuplicates(t *testing.T) {
+func TestANumberThatAnotherRowHasIsDistinguishedFromOtherDuplicates(t *testing.T) {
 	for text, want := range map[string]int64{
 		"Error 1062 (23000): Duplicate entry '156' for key 'PRIMARY'":                   156,
 		"Error 1062 (23000): Duplicate entry '9223372036854775807' for key 't.PRIMARY'": 9223372036854775807,
@@ -124,7 +124,7 @@ func TestANumberThatAnotherRowHasIsToldFromOtherDuplicates(t *testing.T) {
 	}
 }
 
-func TestFaultOfIsWhatAnotherTryCannotCure(t *testing.T) {
+func TestFaultsAreErrorsThatARetryDoesNotSolve(t *testing.T) {
 	for text, want := range map[string]Fault{
 		"Error 1146 (42S02): Table 'app.leaf_alloc' doesn't exist":                               NoTable,
 		"Error 1054: Unknown column 'max_id' in 'field list'":                                    NoColumn,
@@ -166,7 +166,7 @@ func TestFaultOfIsWhatAnotherTryCannotCure(t *testing.T) {
 	}
 }
 
-func TestAServerThatTakesNoChangesIsToldFromOtherErrors(t *testing.T) {
+func TestAReadOnlyServerIsDistinguishedFromOtherErrors(t *testing.T) {
 	for text, want := range map[string]bool{
 		"Error 1290 (HY000): The MariaDB server is running with the --read-only option so it cannot execute this statement":     true,
 		"Error 1290 (HY000): The MySQL server is running with the --super-read-only option so it cannot execute this statement": true,
@@ -186,7 +186,7 @@ func TestAServerThatTakesNoChangesIsToldFromOtherErrors(t *testing.T) {
 	}
 }
 
-// stated is an error as lib/pq's is.
+// stated is an error in the form of lib/pq's.
 type stated string
 
 func (s stated) Error() string    { return "pq: relation \"leaf_alloc\" does not exist" }

@@ -43,8 +43,8 @@ func TestRedactDSNHidesSecretsAndShowsTheRest(t *testing.T) {
 	}
 }
 
-// FuzzRedactDSN knows where the password stands, so it can say exactly what
-// may be left: the DSN with *** in that place, or less.
+// FuzzRedactDSN knows the position of the password, so it knows the result: the DSN with *** there,
+// or less.
 func FuzzRedactDSN(f *testing.F) {
 	for _, p := range []string{"s3cret", "a@b", "//x", "x:y", "p/q?token=z", "a@b?password=c", "key(", "@tcp(h)/db", "", "mysql://u:p@h", "%28key%3d"} {
 		f.Add(p)

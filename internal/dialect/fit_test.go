@@ -4,7 +4,7 @@ package dialect
 
 import "testing"
 
-func TestAColumnCutsWhatDoesNotFit(t *testing.T) {
+func TestAColumnTruncatesValuesThatDoNotFit(t *testing.T) {
 	for _, c := range []struct {
 		typ      string
 		holds    Holding

@@ -23,7 +23,7 @@ func openSQLite(t *testing.T, settings string) *sql.DB {
 	return db
 }
 
-func TestAColumnOfSQLiteIsWhatItsAffinityMakesOfValues(t *testing.T) {
+func TestAColumnOfSQLiteHoldsValuesByItsAffinity(t *testing.T) {
 	db := openSQLite(t, "")
 	if _, err := db.ExecContext(t.Context(), `CREATE TABLE "my table" (plain TEXT, "no case" VARCHAR(9) NOT NULL COLLATE NOCASE, padded TEXT COLLATE RTRIM,
 		bytes TEXT COLLATE BINARY, n INTEGER, b BLOB, any_, f DOUBLE, s STRING, d DECIMAL(9), at DATETIME, point "POINT");
@@ -50,8 +50,8 @@ func TestAColumnOfSQLiteIsWhatItsAffinityMakesOfValues(t *testing.T) {
 	}
 }
 
-// How exact times are in SQLite is the driver's affair.
-func TestThePrecisionOfSQLiteIsThatOfItsDriver(t *testing.T) {
+// SQLite's driver determines the precision of times.
+func TestThePrecisionOfSQLiteIsThePrecisionOfItsDriver(t *testing.T) {
 	for settings, want := range map[string]time.Duration{
 		"": 1, "_time_format=sqlite": 1, "_time_integer_format=unix": time.Second, "_time_integer_format=unix_milli": time.Millisecond, "_time_integer_format=unix_nano": 1,
 	} {

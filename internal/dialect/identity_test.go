@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestAServerIsAtLeastWhatItsVersionBeginsWith(t *testing.T) {
+func TestAtLeastComparesTheNumbersAtTheStartOfAVersion(t *testing.T) {
 	for version, want := range map[string]bool{
 		"10.6.0-MariaDB": true, "10.11.6-MariaDB": true, "11.4.2-MariaDB": true, "10.6": true,
 		"10.5.29-MariaDB": false, "8.0.36": false, "10": false, "unknown": false, "": false,
@@ -18,7 +18,7 @@ func TestAServerIsAtLeastWhatItsVersionBeginsWith(t *testing.T) {
 	}
 }
 
-func TestTheIdentityIsTheClustersWhereThereIsOne(t *testing.T) {
+func TestAServerInAClusterHasTheIdentityOfTheCluster(t *testing.T) {
 	alone := Server{Dialect: MySQL{}, Kind: KindMySQL}
 	for name, is := range map[string]struct {
 		server Server
@@ -44,7 +44,7 @@ func TestTheIdentityIsTheClustersWhereThereIsOne(t *testing.T) {
 	}
 }
 
-func TestAProxyIsKnownByItsOwnWords(t *testing.T) {
+func TestAProxyIsRecognisedByItsVersionText(t *testing.T) {
 	for text, want := range map[string]string{
 		"(ProxySQL)": "ProxySQL", "5.7.22-ShardingSphere-Proxy 5.5.2": "ShardingSphere-Proxy", "Debian 12": "", "MySQL Community Server - GPL": "",
 	} {
@@ -54,7 +54,7 @@ func TestAProxyIsKnownByItsOwnWords(t *testing.T) {
 	}
 }
 
-func TestTheModeIsReadByItsWordsWhateverTheirCase(t *testing.T) {
+func TestParseModeIgnoresCase(t *testing.T) {
 	if got := ParseMode("ansi_quotes,STRICT_ALL_TABLES,NO_BACKSLASH_ESCAPES,PIPES_AS_CONCAT"); got != (Mode{true, true, true, true}) {
 		t.Errorf("%+v", got)
 	}

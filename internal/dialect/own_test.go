@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-func TestTheColumnsForWhichADatabaseMakesValuesAreKnown(t *testing.T) {
+func TestOwnValuesListsTheColumnsThatTheDatabaseComputes(t *testing.T) {
 	db, err := sql.Open("sqlite", "file::memory:")
 	if err != nil {
 		t.Fatal(err)

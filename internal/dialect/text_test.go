@@ -4,7 +4,7 @@ package dialect
 
 import "testing"
 
-func TestAStatementIsPutIntoTheServersWords(t *testing.T) {
+func TestTextTranslatesAStatementToTheDialect(t *testing.T) {
 	const statement = `UPDATE "shard_map" SET "version" = ?, "slot" = "slot" + 1 WHERE "name" = ? AND note = 'x'`
 	for _, c := range []struct {
 		d    Dialect

@@ -11,7 +11,7 @@ import (
 	"github.com/shardid/shardid/sharding"
 )
 
-// verdict is the faults in short: "error", "warning", "notice", "collation".
+// verdict abbreviates the faults: "error", "warning", "notice", "collation".
 func verdict(rule sharding.Rule, c dialect.Column, clocks ...dialect.Clock) string {
 	var all []string
 	for _, f := range (columnCheck{name: "k", rule: rule, is: sharding.Describe(rule), column: c, clocks: clocks}).faults() {
@@ -31,7 +31,7 @@ const folds = "utf8mb4_general_ci"
 
 var anything = sharding.Func(2, func(any) (sharding.Slot, error) { return 0, nil })
 
-func TestEachKindOfColumnIsJudgedUnderEachKindOfRule(t *testing.T) {
+func TestEachKindOfColumnIsCheckedUnderEachKindOfRule(t *testing.T) {
 	hash, low, text, list := sharding.Hash(4), sharding.Low(2), sharding.HashText(4), sharding.List(map[string]sharding.Slot{"de": 0, "fr": 1})
 	for _, c := range []struct {
 		column                     dialect.Column
@@ -70,7 +70,7 @@ func daily() sharding.IntervalRule {
 	return sharding.Interval(january, january.AddDate(1, 0, 0), 24*time.Hour)
 }
 
-func TestTheColumnOfTimesKeepsThemAsTheRuleBelieves(t *testing.T) {
+func TestAColumnOfTimesHasThePrecisionThatTheRuleAssumes(t *testing.T) {
 	clock := func(precision time.Duration) dialect.Column {
 		return dialect.Column{Holds: dialect.HoldsClocks, Precision: precision, Parsed: true}
 	}
@@ -101,8 +101,8 @@ func TestTheColumnOfTimesKeepsThemAsTheRuleBelieves(t *testing.T) {
 	}
 }
 
-// clocksOf are what a driver with the zone loc sends, and what a session of another one
-// takes that for.
+// clocksOf returns the conversions of times by a driver with the zone loc and a session with
+// another zone.
 func clocksOf(t *testing.T, rule sharding.IntervalRule, loc, session *time.Location) []dialect.Clock {
 	t.Helper()
 	var all []dialect.Clock
@@ -114,7 +114,7 @@ func clocksOf(t *testing.T, rule sharding.IntervalRule, loc, session *time.Locat
 	return all
 }
 
-func TestTheClocksOfRuleDriverAndSessionTellTheSameTimesApart(t *testing.T) {
+func TestTheClocksOfRuleDriverAndSessionDistinguishTheSameTimes(t *testing.T) {
 	berlin, err := time.LoadLocation("Europe/Berlin")
 	if err != nil {
 		t.Fatal(err)

@@ -15,7 +15,7 @@ import (
 	"github.com/shardid/shardid/sharding"
 )
 
-func TestInspectJudgesTheKeyAndEveryColumnOfAlso(t *testing.T) {
+func TestInspectChecksTheKeyAndEveryColumnOfAlso(t *testing.T) {
 	db, err := sql.Open("sqlite", ":memory:")
 	if err != nil {
 		t.Fatal(err)

@@ -15,7 +15,7 @@ import (
 	"github.com/shardid/shardid/sharding"
 )
 
-// listed gives each text a shard of its own, but those of one argument one shard.
+// listed gives each argument its own shard, and the texts of one argument the same shard.
 func listed(shards ...string) sharding.Rule {
 	slots := map[string]sharding.Slot{}
 	for slot, texts := range shards {
@@ -26,7 +26,7 @@ func listed(shards ...string) sharding.Rule {
 	return sharding.List(slots)
 }
 
-func TestAListLosesRowsOnlyWhereTheColumnTakesTextsOfTwoShardsForEqual(t *testing.T) {
+func TestAListLosesRowsOnlyIfTheColumnTreatsTextsOfTwoShardsAsEqual(t *testing.T) {
 	db, err := sql.Open("sqlite", ":memory:")
 	if err != nil {
 		t.Fatal(err)

@@ -16,8 +16,8 @@ import (
 	"github.com/shardid/shardid/sharding"
 )
 
-// SQLite keeps nanoseconds, and a rule that was not told so believes a second.
-func TestNoTimeIsLostInAColumnThatKeepsMoreThanItsRuleBelieves(t *testing.T) {
+// SQLite stores nanoseconds, and a rule without WithPrecision assumes a second.
+func TestNoTimeIsLostInAColumnWithAHigherPrecisionThanItsRuleAssumes(t *testing.T) {
 	db, err := sql.Open("sqlite", ":memory:")
 	if err != nil {
 		t.Fatal(err)

@@ -23,8 +23,7 @@ type (
 	raw  [16]byte
 )
 
-// uuid is like those of the usual packages: it reads bytes and text, and gives
-// back text.
+// uuid behaves like those of the usual packages: it scans bytes and text, and returns text.
 type uuid [16]byte
 
 func (u *uuid) Scan(src any) error {
@@ -62,7 +61,7 @@ func (n nullUUID) Value() (driver.Value, error) {
 	return n.UUID.Value()
 }
 
-// cut is a scanner that keeps 32 bits without a word.
+// cut is a scanner that silently keeps only 32 bits.
 type cut struct{ n int32 }
 
 func (c *cut) Scan(src any) error {
@@ -75,7 +74,7 @@ func (c *cut) Scan(src any) error {
 }
 func (c cut) Value() (driver.Value, error) { return int64(c.n), nil }
 
-// late is a scanner whose Value is on the pointer.
+// late is a scanner whose Value has a pointer receiver.
 type late struct{ n int64 }
 
 func (l *late) Scan(src any) error           { l.n, _ = src.(int64); return nil }

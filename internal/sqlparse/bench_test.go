@@ -32,7 +32,7 @@ func BenchmarkParse(b *testing.B) {
 	}
 }
 
-func TestRowsThatAreWrittenAlikeShareTheirExpressions(t *testing.T) {
+func TestRowsWithTheSameBytesShareTheirExpressions(t *testing.T) {
 	const text = "INSERT INTO t (a, b, c) VALUES (?, 1, ?), (?, 1, ?),\n\t(?, 1, ?), (?, 2, ?), (?, 2, ?), (?,2,?), (?, 1, ?)"
 	in := Parse(text, Dialect{Family: MySQL})
 	own := 0

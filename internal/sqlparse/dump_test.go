@@ -8,8 +8,7 @@ import (
 	"strings"
 )
 
-// dump prints a tree, a node a line: the field, the type, the text that the node
-// was read from, and what is set in it.
+// dump prints a tree, one node a line: the field, the type, the text of the node, and its values.
 func dump(s *Statement) string {
 	d := dumper{text: s.Text}
 	verbs := [...]string{"Unknown", "Select", "Insert", "Replace", "Update", "Delete"}
@@ -55,7 +54,7 @@ var enums = map[reflect.Type][]string{
 	reflect.TypeFor[Nulls]():       {"", "NULLS FIRST", "NULLS LAST"},
 }
 
-// fields prints what is set in a node: short values have a place in line already.
+// fields prints the values of a node; short values are in its line already.
 func (d *dumper) fields(v reflect.Value, depth int) {
 	for i := range v.NumField() {
 		f := v.Type().Field(i)
@@ -89,7 +88,7 @@ func (d *dumper) field(name string, v reflect.Value, depth int) {
 	}
 }
 
-// typeOf says which type a field is of, where its name does not.
+// typeOf returns the type of a field if its name does not determine it.
 func (d *dumper) typeOf(name string, v reflect.Value) string {
 	t := v.Type().Name()
 	if t == "Operation" || strings.HasPrefix(name, t) || name == "Items" && t == "Item" || name == "From" || name == "Tables" || name == "Targets" {

@@ -12,8 +12,8 @@ import (
 
 var statements = flag.Uint64("statements", 40, "how many random statements each dialect reads; 3,000 take minutes")
 
-// generator writes random statements and, for each part of them, what the tree
-// must say: (and (= a.b 1) (in c 2 ?0)).
+// generator writes random statements and, for each part of them, the expected tree: (and (= a.b 1)
+// (in c 2 ?0)).
 type generator struct {
 	*rand.Rand
 
@@ -273,7 +273,7 @@ func (g *generator) written(text string) string {
 	return out.String()
 }
 
-func TestRandomStatementsAreReadAsTheyWereMeant(t *testing.T) {
+func TestRandomStatementsAreParsedAsTheyWereGenerated(t *testing.T) {
 	for seed := range *statements {
 		for _, family := range []Family{MySQL, MariaDB, SQLite, PostgreSQL} {
 			g := generator{Rand: rand.New(rand.NewPCG(seed, uint64(family))), d: Dialect{Family: family}}

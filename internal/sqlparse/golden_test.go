@@ -17,7 +17,7 @@ var update = flag.Bool("update", false, "write the trees in testdata as they are
 // section is a text of a file in testdata with its tree.
 type section struct{ dialect, text, tree string }
 
-// dialects are the words that stand above a text in testdata.
+// dialects are the words above a text in testdata.
 var dialects = map[string]Dialect{
 	"mysql":                      {Family: MySQL},
 	"mysql ansi_quotes":          {Family: MySQL, Flavor: sqltext.MySQL &^ sqltext.DoubleQuoteStrings},
@@ -59,7 +59,7 @@ func testdata(t testing.TB) []string {
 	return files
 }
 
-func TestTextsAreReadAsTheTreesInTestdata(t *testing.T) {
+func TestTextsAreParsedAsTheTreesInTestdata(t *testing.T) {
 	for _, file := range testdata(t) {
 		var out strings.Builder
 		for _, s := range readSections(t, file) {

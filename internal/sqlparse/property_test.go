@@ -13,7 +13,7 @@ import (
 	"github.com/shardid/shardid/internal/testkit/tablewalk"
 )
 
-// eachText calls do with every text in testdata, as every dialect reads it.
+// eachText calls do with every text in testdata, in every dialect.
 func eachText(t testing.TB, do func(text string, d Dialect)) {
 	t.Helper()
 	for _, file := range testdata(t) {
@@ -25,8 +25,8 @@ func eachText(t testing.TB, do func(text string, d Dialect)) {
 	}
 }
 
-// walk visits every node of a tree with the span of the node around it. A row
-// that shares the expressions of another row is visited without them.
+// walk visits every node of a tree with the span of its parent. It visits a row that shares the
+// expressions of another row without them.
 func walk(v reflect.Value, around Span, visit func(node reflect.Value, span, around Span)) {
 	switch v.Kind() {
 	case reflect.Pointer, reflect.Interface:
@@ -66,7 +66,7 @@ func walkStatement(s *Statement, visit func(node reflect.Value, span, around Spa
 	walk(reflect.ValueOf(s.Change), whole, visit)
 }
 
-// faults returns what is wrong with a tree whatever its text says.
+// faults returns the errors of a tree that are errors for any text.
 func faults(s *Statement, d Dialect) []string {
 	var list []string
 	complain := func(format string, args ...any) { list = append(list, fmt.Sprintf(format, args...)) }
@@ -91,7 +91,7 @@ func faults(s *Statement, d Dialect) []string {
 	return append(list, nameFaults(s, d)...)
 }
 
-// paramFaults returns which parameters of the text are not in the tree.
+// paramFaults returns the parameters of the text that are not in the tree.
 func paramFaults(s *Statement, d Dialect, inTree map[*Param]bool) []string {
 	if s.Verb == Unknown {
 		return nil
@@ -133,8 +133,7 @@ func scannedParams(text string, d Dialect) int {
 	return n
 }
 
-// nameFaults returns which names behind FROM, JOIN, INTO and UPDATE are missing
-// in Names.
+// nameFaults returns the names after FROM, JOIN, INTO and UPDATE that are missing in Names.
 func nameFaults(s *Statement, d Dialect) []string {
 	var list []string
 	tables := tablewalk.New(s.Text, d.Rules())
@@ -162,7 +161,7 @@ func nameFaults(s *Statement, d Dialect) []string {
 	return list
 }
 
-// isSyntax reports a word that stands between FROM and a name.
+// isSyntax reports a word between FROM and a name.
 func isSyntax(word string) bool {
 	return sqltext.Reserved(word) || slices.Contains([]string{
 		"only", "lateral", "of", "low_priority", "ignore", "quick", "nowait", "skip", "true", "false", "null", "case",
@@ -178,7 +177,7 @@ func TestSpansNestAndParametersAndTablesAreComplete(t *testing.T) {
 	})
 }
 
-func TestATextIsReadAlikeEachTime(t *testing.T) {
+func TestATextIsParsedToTheSameTreeEachTime(t *testing.T) {
 	eachText(t, func(text string, d Dialect) {
 		if a, b := dump(Parse(text, d)), dump(Parse(text, d)); a != b {
 			t.Errorf("%s\nread as\n%s\nand as\n%s", text, a, b)

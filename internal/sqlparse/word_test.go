@@ -13,8 +13,8 @@ import (
 	"testing"
 )
 
-// A rule that asks for a word which is not in the table would never hold.
-func TestWordsThatTheGrammarAsksForAreKnown(t *testing.T) {
+// A rule that checks for a word which is not in the table would never match.
+func TestWordsThatTheGrammarChecksForAreInTheTable(t *testing.T) {
 	files, err := filepath.Glob("*.go")
 	if err != nil {
 		t.Fatal(err)
@@ -41,7 +41,7 @@ func TestWordsThatTheGrammarAsksForAreKnown(t *testing.T) {
 	}
 }
 
-// askedFor returns the words that a call or a comparison asks for.
+// askedFor returns the words for which a call or a comparison checks.
 func askedFor(node ast.Node) []string {
 	var operands []ast.Expr
 	switch node := node.(type) {

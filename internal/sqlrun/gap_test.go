@@ -12,7 +12,7 @@ import (
 	"github.com/shardid/shardid/internal/sqlrun"
 )
 
-// waited is how long a gap holds a write up.
+// waited returns how long a gap delays a write.
 func waited(t *testing.T, gap *sqlrun.Gap) time.Duration {
 	t.Helper()
 	began := time.Now()
@@ -22,7 +22,7 @@ func waited(t *testing.T, gap *sqlrun.Gap) time.Duration {
 	return time.Since(began)
 }
 
-func TestAGapIsDrawnByLotAndAtMostAFifthOfASecond(t *testing.T) {
+func TestAGapIsRandomAndAtMostAFifthOfASecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var gap sqlrun.Gap
 		var all time.Duration
@@ -39,7 +39,7 @@ func TestAGapIsDrawnByLotAndAtMostAFifthOfASecond(t *testing.T) {
 	})
 }
 
-// Who writes now and then never waits.
+// A process that writes rarely never waits.
 func TestAGapPassesWhileNobodyWrites(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var gap sqlrun.Gap

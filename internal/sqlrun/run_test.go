@@ -35,7 +35,7 @@ func answers(errs ...error) (task func() error, runs *int) {
 	}, runs
 }
 
-func TestATaskIsRunAgainWhileAnotherWriterIsInTheWay(t *testing.T) {
+func TestATaskIsRetriedAfterAConflictWithAnotherWriter(t *testing.T) {
 	for name, c := range map[string]struct {
 		busy    error
 		answers []error
@@ -60,7 +60,7 @@ func TestATaskIsRunAgainWhileAnotherWriterIsInTheWay(t *testing.T) {
 	}
 }
 
-func TestALockThatIsNeverGivenBackIsReported(t *testing.T) {
+func TestALockThatIsNeverReleasedIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		task, runs := answers(errLocked)
 		begin := time.Now()
@@ -75,7 +75,7 @@ func TestALockThatIsNeverGivenBackIsReported(t *testing.T) {
 }
 
 // A cluster holds a COMMIT back while it finds out that a member has died, and then rolls it back.
-func TestATryThatTheServerHeldUpLeavesTimeForOthers(t *testing.T) {
+func TestATryThatTheServerDelayedLeavesTimeForFurtherTries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		task, runs := answers(errLocked, errLocked, errLocked, nil)
 		err := sqlrun.Retry(t.Context(), nil, func() error {
@@ -105,8 +105,8 @@ func TestTriesThatAllTakeLongEndAfterTwiceThePatience(t *testing.T) {
 	})
 }
 
-// Two writers that began together and always paused as long would go on meeting.
-func TestPausesAreDrawnByLot(t *testing.T) {
+// Two writers that begin together and pause equally long would always conflict.
+func TestPausesAreRandom(t *testing.T) {
 	seen := map[time.Duration]bool{}
 	for range 20 {
 		synctest.Test(t, func(t *testing.T) {
@@ -127,9 +127,9 @@ func TestPausesAreDrawnByLot(t *testing.T) {
 	}
 }
 
-// group is a row of a cluster whose members all write: a transaction that did not see what
-// another member had committed last is refused when it commits, and who commits next to its
-// own last commit sees all.
+// group is a row of a cluster whose members all write: a transaction that did not see the last
+// commit of another member is refused at its commit. A member that commits directly after its own
+// last commit has seen all.
 type group struct {
 	arrives time.Duration // how long a commit takes to the other members
 	mu      sync.Mutex
@@ -149,9 +149,9 @@ func (g *group) write(member int) error {
 	return nil
 }
 
-// Who has just committed is not in its own way, so those on other members rarely get between
-// two of its transactions.
-func TestNoMemberOfAClusterKeepsTheOthersAwayFromARow(t *testing.T) {
+// A member does not conflict with its own last commit, so other members rarely get between two of
+// its transactions.
+func TestNoMemberOfAClusterBlocksTheOthersFromARow(t *testing.T) {
 	for name, c := range map[string]struct {
 		arrives time.Duration
 		gaps    bool
@@ -255,7 +255,7 @@ func TestATransactionIsCommittedUnlessItsTaskFails(t *testing.T) {
 	}
 }
 
-func TestATransactionThatItsContextEndedSaysWhyAlone(t *testing.T) {
+func TestATransactionWhoseContextEndedReturnsOnlyTheContextsError(t *testing.T) {
 	db := numbers(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	err := sqlrun.InTx(ctx, db, nil, func(tx *sql.Tx) error {
@@ -300,7 +300,7 @@ func TestEachRowIsScannedUntilOneFails(t *testing.T) {
 	}
 }
 
-// refusal is what a server of PostgreSQL answers.
+// refusal is an error of a PostgreSQL server.
 type refusal string
 
 func (r refusal) Error() string    { return "SQLSTATE " + string(r) }
@@ -317,7 +317,7 @@ func (c *creator) ExecContext(context.Context, string, ...any) (sql.Result, erro
 	return nil, c.answers[c.runs-1]
 }
 
-func TestATableThatAnotherProcessMakesMeanwhileIsThere(t *testing.T) {
+func TestCreateSucceedsIfAnotherProcessCreatesTheTableMeanwhile(t *testing.T) {
 	for name, c := range map[string]struct {
 		answers []error
 		want    error

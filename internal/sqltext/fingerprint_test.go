@@ -29,7 +29,7 @@ func TestStatementsThatDifferInValuesHaveOneFingerprint(t *testing.T) {
 	}
 }
 
-// What a program sends may be secret, and what is told of it is not to be.
+// A program's values may be secret, so a fingerprint must not contain them.
 func FuzzFingerprint(f *testing.F) {
 	f.Add("SELECT 'a', \"b\", 5, $$c$$ FROM t WHERE x IN (1, 2) -- d\n/* e */ AND y = :f")
 	f.Add("INSERT INTO t VALUES ((1), (2)), ((1), (2))")

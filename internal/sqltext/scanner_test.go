@@ -102,7 +102,7 @@ func TestTokensOfAStatement(t *testing.T) {
 	}
 }
 
-func TestUnclosedSaysThatALiteralOrCommentRunsToTheEnd(t *testing.T) {
+func TestUnclosedReportsALiteralOrCommentThatIsNotClosed(t *testing.T) {
 	for sql, want := range map[string]bool{
 		"'a'": false, "'a": true, "'a''": true, `'a\'`: true, "`a": true, "/* a": true, "/*! a": true,
 		"/*! a */": false, "-- a": false, `"a`: true, "": false,

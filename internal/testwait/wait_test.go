@@ -16,7 +16,7 @@ import (
 	"github.com/shardid/shardid/internal/testwait"
 )
 
-// test notes how it failed, and has the deadline that a test binary gave it.
+// test records its failure, and has the deadline of a test binary.
 type test struct {
 	testing.TB
 
@@ -31,8 +31,8 @@ func (t *test) Fatalf(format string, args ...any) {
 	runtime.Goexit()
 }
 
-// failure runs a wait of a test with a deadline after so long, or without one, and
-// returns how it failed and how long it took.
+// failure runs a wait in a test with a deadline after this time, or without one, and returns its
+// failure and its duration.
 func failure(t *testing.T, deadline time.Duration, wait func(tb testing.TB)) (string, time.Duration) {
 	t.Helper()
 	inner := &test{TB: t}
@@ -46,7 +46,7 @@ func failure(t *testing.T, deadline time.Duration, wait func(tb testing.TB)) (st
 	return inner.failure, time.Since(begin)
 }
 
-func TestAWaitInVainEndsBeforeTheTestBinaryDoesAndShowsTheGoroutines(t *testing.T) {
+func TestAFailedWaitEndsBeforeTheTestBinaryDoesAndPrintsTheGoroutines(t *testing.T) {
 	for name, wait := range map[string]func(tb testing.TB){
 		"condition": func(tb testing.TB) { testwait.Until(tb, "the moon", func() bool { return false }) },
 		"channel":   func(tb testing.TB) { testwait.For(tb, make(chan int), "the moon") },
@@ -64,7 +64,7 @@ func TestAWaitInVainEndsBeforeTheTestBinaryDoesAndShowsTheGoroutines(t *testing.
 	}
 }
 
-func TestAWaitEndsWhenWhatItWaitsForHasCome(t *testing.T) {
+func TestAWaitEndsWhenItsConditionHolds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		soon := time.Now().Add(10 * time.Minute)
 		event := make(chan string)
@@ -81,7 +81,7 @@ func TestAWaitEndsWhenWhatItWaitsForHasCome(t *testing.T) {
 	})
 }
 
-func TestAContextEndsWithTheTestAndWhenItWaitedInVain(t *testing.T) {
+func TestAContextEndsWithTheTestAndAfterAFailedWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx := testwait.Context(&test{TB: t})
 		time.Sleep(testwait.Limit - 1)

@@ -135,7 +135,7 @@ func (endless) Reserve(context.Context, int64) (keygen.Span, error) {
 	return keygen.Span{First: 1, Count: 1 << 60, Step: 1}, nil
 }
 
-func TestAMeterCollectsWhatTheServiceGathers(t *testing.T) {
+func TestAMeterCollectsTheServicesMetrics(t *testing.T) {
 	b := newBackend(t)
 	orders, err := segment.New(t.Context(), segment.Config{Source: endless{}})
 	if err != nil {
@@ -172,7 +172,7 @@ func TestAMeterCollectsWhatTheServiceGathers(t *testing.T) {
 	}
 }
 
-func TestASystemHasToBeNamed(t *testing.T) {
+func TestTheSystemIsRequired(t *testing.T) {
 	if _, err := otel.Statements(otel.Config{}); err == nil {
 		t.Error("no error")
 	}

@@ -60,7 +60,7 @@ func service(t testing.TB) *observe.Service {
 	return s
 }
 
-// scraped is what a Prometheus gets.
+// scraped returns the result of a scrape.
 func scraped(t *testing.T, s *observe.Service) string {
 	t.Helper()
 	registry := client.NewPedanticRegistry()
@@ -81,7 +81,7 @@ func scraped(t *testing.T, s *observe.Service) string {
 	return text.String()
 }
 
-func TestAScrapeGetsWhatTheServiceGathers(t *testing.T) {
+func TestAScrapeReturnsTheServicesMetrics(t *testing.T) {
 	got := scraped(t, service(t))
 	for _, line := range []string{
 		"# TYPE shardid_ids_issued_total counter",
@@ -97,8 +97,8 @@ func TestAScrapeGetsWhatTheServiceGathers(t *testing.T) {
 	}
 }
 
-// What the root module writes by itself is what the library would have written.
-func TestTheTextOfTheServiceIsWhatTheLibraryReads(t *testing.T) {
+// The root module's own text equals the library's.
+func TestTheTextOfTheServiceEqualsTheLibrarys(t *testing.T) {
 	s := service(t)
 	var own bytes.Buffer
 	if err := observe.WriteText(&own, s.Gather()); err != nil {
@@ -123,7 +123,7 @@ func TestTheTextOfTheServiceIsWhatTheLibraryReads(t *testing.T) {
 	}
 }
 
-func TestTheNamesKeepToTheConventions(t *testing.T) {
+func TestTheNamesFollowTheConventions(t *testing.T) {
 	problems, err := testutil.CollectAndLint(prometheus.NewCollector(service(t)))
 	if err != nil || len(problems) > 0 {
 		t.Error(problems, err)

@@ -26,7 +26,7 @@ func TestTheSlotsOfAShardAreDrawnInFewParts(t *testing.T) {
 	}
 }
 
-func TestNumbersAreWrittenForPeople(t *testing.T) {
+func TestNumbersAreFormattedForPeople(t *testing.T) {
 	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1\u202f000", -1234567: "-1\u202f234\u202f567", math.MinInt64: "-9\u202f223\u202f372\u202f036\u202f854\u202f775\u202f808"} {
 		if got, err := count(n); got != want || err != nil {
 			t.Errorf("%d is written %q, %v", n, got, err)

@@ -125,7 +125,7 @@ func newShop(t *testing.T) shop {
 	return shop{server, west, orders}
 }
 
-// answer is what the server said.
+// answer is the server's response.
 type answer struct {
 	code   int
 	header http.Header
@@ -206,7 +206,7 @@ func TestThePageWorksUnderAnyPrefix(t *testing.T) {
 	}
 }
 
-func TestTheStatusIsThereAsData(t *testing.T) {
+func TestTheStatusIsServedAsJSON(t *testing.T) {
 	s := newShop(t)
 	status := s.status(t, "")
 	if status.Health.Status != observe.OK || len(status.Errors) > 0 {
@@ -241,7 +241,7 @@ func TestTheStatusIsThereAsData(t *testing.T) {
 	}
 }
 
-func TestRowsAreCountedWhenAsked(t *testing.T) {
+func TestRowsAreCountedOnRequest(t *testing.T) {
 	s := newShop(t)
 	rows := int64(0)
 	for _, shard := range s.status(t, "?rows").Tables[0].Shards {
@@ -257,7 +257,7 @@ func TestRowsAreCountedWhenAsked(t *testing.T) {
 	}
 }
 
-func TestAnIDIsTakenApart(t *testing.T) {
+func TestAnIDIsDecoded(t *testing.T) {
 	s := newShop(t)
 	id, err := s.snowflake.Next(t.Context())
 	must(t, err)
@@ -280,7 +280,7 @@ func TestAPageNeedsAService(t *testing.T) {
 	}
 }
 
-// What is not there has an empty page, and not a broken one.
+// A service without parts has an empty page, and not a broken one.
 func TestAServiceOfNothingHasAPage(t *testing.T) {
 	service, err := observe.New(observe.Config{})
 	must(t, err)

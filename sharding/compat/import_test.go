@@ -30,9 +30,8 @@ func imported(t *testing.T, c compat.Config) *sharding.Router {
 	return r
 }
 
-// theirs is where the plugin looks, by its own description: the number of the
-// key, or the CRC-32 of a text that is none, with as many digits as the number of
-// shards has.
+// theirs returns the suffix of the plugin's table, by its own description: the number of the key,
+// or the CRC-32 of a text that is not a number, with as many digits as the number of shards has.
 func theirs(shards int, key any) string {
 	n := 0
 	switch key := key.(type) {
@@ -51,7 +50,7 @@ func theirs(shards int, key any) string {
 	return fmt.Sprintf(format, n%shards)
 }
 
-func TestImportedTablesHaveTheRowsWhereThePluginPutThem(t *testing.T) {
+func TestImportedTablesFindTheRowsWhereThePluginStoredThem(t *testing.T) {
 	integers := []any{0, 1, 63, 64, 1000003, int64(9223372036854775807), "7", "0012", "+5"}
 	texts := []any{"7", "0012", "+5", "", "abc", "größer", " 7", "9223372036854775808", "1e3"}
 	for _, shards := range []uint{1, 2, 9, 10, 64, 99, 100, 1000, 9999} {
@@ -128,8 +127,8 @@ func TestATimeThatMayBeRoundedIntoAnotherTableIsRefused(t *testing.T) {
 	}
 }
 
-// The plugin would look in orders_-1, which is no table of its own.
-func TestNegativeKeysAreRefusedInsteadOfLookedForInATableThatIsNone(t *testing.T) {
+// The plugin would use orders_-1, which does not exist.
+func TestNegativeKeysAreRefusedInsteadOfSearchedForInAMissingTable(t *testing.T) {
 	r := imported(t, compat.Config{ShardingKey: "user_id", NumberOfShards: 4})
 	for _, key := range []any{-1, int64(-3), "-1"} {
 		if got, err := r.Target("orders", key); !errors.Is(err, sharding.ErrNoSlot) {
@@ -138,7 +137,7 @@ func TestNegativeKeysAreRefusedInsteadOfLookedForInATableThatIsNone(t *testing.T
 	}
 }
 
-func TestIDsOfThePluginLeadToTheirTableFromWhereTheyBegin(t *testing.T) {
+func TestIDsOfThePluginLeadToTheirTableFromIDFromOn(t *testing.T) {
 	r := imported(t, compat.Config{ShardingKey: "user_id", NumberOfShards: 8, IDFrom: 1 << 40})
 	for table := range 8 {
 		id := int64(1541815603606036480)&^(1023<<12) | int64(table)<<12 | 77
@@ -160,7 +159,7 @@ func TestIDsOfThePluginLeadToTheirTableFromWhereTheyBegin(t *testing.T) {
 
 type userID int64
 
-func TestAnAlgorithmOfOnesOwnGoesOn(t *testing.T) {
+func TestACustomAlgorithmIsUsed(t *testing.T) {
 	byCountry := func(value any) (string, error) {
 		country, ok := value.(string)
 		if !ok {

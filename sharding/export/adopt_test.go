@@ -23,7 +23,7 @@ func TestVitessAdoptionGolden(t *testing.T) {
 	golden(t, "adoption", out)
 }
 
-func TestVitessAdoptionRefusesWhatRenamesCannotDo(t *testing.T) {
+func TestVitessAdoptionRefusesLayoutsThatNeedMoreThanRenames(t *testing.T) {
 	for says, tables := range map[string][]sharding.Option{
 		"would have to be split over several shards": {spread(t, "t", "k", sharding.Low(2), 2), spread(t, "u", "k", sharding.Low(2), 4)},
 		"a shard of Vitess is on one server": {

@@ -22,7 +22,7 @@ func TestCitusGolden(t *testing.T) {
 	golden(t, "citus", out)
 }
 
-func TestCitusRefusesGroupsThatOnlyAGeneKeepsTogether(t *testing.T) {
+func TestCitusRefusesGroupsThatOnlyTheSlotInAnIDKeepsTogether(t *testing.T) {
 	_, err := export.Citus(router(t,
 		inGroup(withGene(spread(t, "orders", "user_id", sharding.Low(4), 4), sharding.Low(4)), "g"),
 		inGroup(spread(t, "items", "order_id", sharding.Low(4), 4), "g")))

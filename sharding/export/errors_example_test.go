@@ -11,7 +11,7 @@ import (
 	"github.com/shardid/shardid/sharding/export"
 )
 
-// A table that the system would place otherwise is refused.
+// A table that the other system would place differently is refused.
 func Example_errors() {
 	tables, err := sharding.Spread([]string{"east", "west"}, 4, "orders_%d")
 	if err != nil {

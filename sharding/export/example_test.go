@@ -12,9 +12,8 @@ import (
 	"github.com/shardid/shardid/sharding/export"
 )
 
-// A table by the low bits of its key has an exact equivalent in Vitess, whose
-// shards are in bit-reversed order. One by a modulo that is no power of 2 has
-// none.
+// A table that is sharded by the low bits of its key has an exact equivalent in Vitess, whose
+// shards are in bit-reversed order. A table with a modulo that is not a power of 2 has none.
 func ExampleVitess() {
 	for _, test := range []struct {
 		rule   sharding.Rule
@@ -118,7 +117,7 @@ func ExampleShardingSphere() {
 	//       type: DML_SHARDING_CONDITIONS
 }
 
-// Citus and TiDB spread rows by themselves; both need to know the tables alone.
+// Citus and TiDB place rows themselves; they need only the tables.
 func ExampleCitus() {
 	orders, err := sharding.Spread([]string{"east"}, 4, "orders_%d")
 	if err != nil {
@@ -154,7 +153,7 @@ func ExampleCitus() {
 	// ) DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin SHARD_ROW_ID_BITS=2 PRE_SPLIT_REGIONS=2;
 }
 
-// One PostgreSQL reads the shards where they are. psql carries out the statements.
+// One PostgreSQL reads the shards without moving rows. psql executes the statements.
 func ExampleFDW() {
 	orders, err := sharding.Spread([]string{"east", "west"}, 2, "orders_%d")
 	if err != nil {
@@ -185,7 +184,7 @@ func ExampleFDW() {
 	// A query on orders with user_id = 5 AND shards.orders_slot(user_id) = shards.orders_slot(5) queries one shard; any other query reads all shards.
 }
 
-// The rule has to be one that a partition of MariaDB can have as well.
+// The rule must be one by which MariaDB can partition.
 func ExampleSpider() {
 	users, err := sharding.Spread([]string{"east", "west"}, 2, "users_%d")
 	if err != nil {

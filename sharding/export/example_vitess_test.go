@@ -15,8 +15,8 @@ import (
 	"github.com/shardid/shardid/sharding/export"
 )
 
-// Vitess takes over the live tables where they lie: each database becomes a shard, in
-// which the physical table is renamed to the logical one.
+// Vitess takes over the live tables in place: each database becomes a shard, in which the physical
+// table is renamed to the logical one.
 func ExampleVitessAdoption() {
 	orders, err := sharding.MapOf(sharding.Target{DB: "east", Table: "orders_0"}, sharding.Target{DB: "west", Table: "orders_1"})
 	if err != nil {
@@ -68,8 +68,8 @@ func ExampleVitessAdoption() {
 	// apply.sh
 }
 
-// Before tables are given to Vitess, their rows are looked at: it would not find one with
-// a negative key, and would report no error.
+// Before Vitess takes over tables, their rows are checked: Vitess would not find a row with a
+// negative key, and would report no error.
 func ExampleCheckVitessRows() {
 	db, err := sql.Open("sqlite", ":memory:")
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files")
 
-// spread lays a table over east and west.
+// spread distributes a table over east and west.
 func spread(t testing.TB, name, key string, rule sharding.Rule, tables int) sharding.Table {
 	t.Helper()
 	layout, err := sharding.Spread([]string{"east", "west"}, tables, name+"_%02d")
@@ -28,7 +28,7 @@ func spread(t testing.TB, name, key string, rule sharding.Rule, tables int) shar
 	return sharding.Table{Name: name, Key: key, Rule: rule, Map: layout}
 }
 
-// slots lays slots onto targets as the list says.
+// slots assigns slots to targets by the list.
 func slots(t testing.TB, name, key string, rule sharding.Rule, targets ...sharding.Target) sharding.Table {
 	t.Helper()
 	layout, err := sharding.MapOf(targets...)
@@ -93,7 +93,7 @@ func refused(t *testing.T, err error, table, says string) {
 	}
 }
 
-// keys are those that break arithmetic, and many others.
+// keys are keys at the limits of arithmetic, and many others.
 func keys() []int64 {
 	all := []int64{0, 1, -1, 2, -2, 9223372036854775807, -9223372036854775808, 1 << 32, -1 << 32}
 	k := uint64(88172645463325252)
@@ -106,7 +106,7 @@ func keys() []int64 {
 	return all
 }
 
-// target is where the router puts a key of the table t.
+// target returns the router's target for a key of the table t.
 func target(t testing.TB, r *sharding.Router, key any) string {
 	t.Helper()
 	at, err := r.Target("t", key)

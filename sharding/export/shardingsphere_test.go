@@ -79,8 +79,7 @@ var (
 	listForm   = regexp.MustCompile(`\[('[^\]]*')\]\[`)
 )
 
-// groovy evaluates an inline expression as Groovy does: the operators are Java's,
-// which are Go's.
+// groovy evaluates an inline expression as Groovy does: its operators are those of Java and Go.
 func groovy(t *testing.T, text string, k int64) string {
 	t.Helper()
 	if quoted := quotedYAML.FindStringSubmatch(text); quoted != nil {
@@ -96,8 +95,8 @@ func groovy(t *testing.T, text string, k int64) string {
 	code = listForm.ReplaceAllStringFunc(code, func(list string) string {
 		return "[]string{" + strings.ReplaceAll(strings.Trim(list, "[]"), "'", `"`) + "}["
 	})
-	// Groovy, as Java, binds >> stronger than &, and % stronger than +; Go binds
-	// >>, & and % alike, from left to right.
+	// Groovy, like Java, binds >> more tightly than &, and % more tightly than +. Go binds >>, &
+	// and % equally, from left to right.
 	e, err := parser.ParseExpr(code)
 	if err != nil {
 		t.Fatalf("%s: %v", code, err)
@@ -180,9 +179,9 @@ func TestShardingSphereRefusesWhatInlineCannotCompute(t *testing.T) {
 	refused(t, err, "t", `"my db" is not allowed in an inline expression`)
 }
 
-// Binding tables with a gene would be joined by ids whose slots ShardingSphere
-// does not know.
-func TestShardingSphereRefusesGroupsThatOnlyAGeneKeepsTogether(t *testing.T) {
+// Binding tables whose rows only the slot in an id keeps together would be joined by ids whose
+// slots ShardingSphere does not know.
+func TestShardingSphereRefusesGroupsThatOnlyTheSlotInAnIDKeepsTogether(t *testing.T) {
 	_, err := export.ShardingSphere(router(t,
 		inGroup(withGene(spread(t, "orders", "user_id", sharding.Low(4), 4), sharding.Low(4)), "g"),
 		inGroup(spread(t, "items", "order_id", sharding.Low(4), 4), "g")))

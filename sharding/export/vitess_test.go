@@ -35,8 +35,8 @@ func TestVitessGolden(t *testing.T) {
 	golden(t, "vitess", out)
 }
 
-// cluster is a Vitess cluster: where its published definitions put a row, given
-// the files of an export.
+// cluster is a Vitess cluster: it places rows by Vitess' published definitions and the files of an
+// export.
 type cluster struct {
 	vschema struct {
 		Vindexes map[string]struct {
@@ -69,8 +69,8 @@ func newCluster(t *testing.T, r *sharding.Router, c export.VitessConfig) cluster
 	return vt
 }
 
-// place returns the physical table whose rows lie in the shard of the value of
-// the table's primary vindex; "" if Vitess finds none.
+// place returns the physical table in the shard of the value of the table's primary vindex, "" if
+// Vitess finds none.
 func (vt cluster) place(t *testing.T, table, value string) string {
 	t.Helper()
 	id := hex.EncodeToString(vt.keyspaceID(t, vt.vschema.Tables[table].Column[0].Name, value))
@@ -91,14 +91,14 @@ func (vt cluster) place(t *testing.T, table, value string) string {
 	return found[0]
 }
 
-// keyspaceID is what the vindex gives a value, nil for none.
+// keyspaceID returns the result of the vindex for a value, nil for none.
 func (vt cluster) keyspaceID(t *testing.T, vindex, value string) []byte {
 	t.Helper()
 	v := vt.vschema.Vindexes[vindex]
 	return keyspaceID(t, v.Type, v.Params, value)
 }
 
-// keyspaceID follows the definitions of the vindexes in Vitess' documentation.
+// keyspaceID implements the definitions of the vindexes in Vitess' documentation.
 func keyspaceID(t *testing.T, vindex string, params map[string]string, value string) []byte {
 	t.Helper()
 	switch vindex {
@@ -127,9 +127,8 @@ func keyspaceID(t *testing.T, vindex string, params map[string]string, value str
 	return nil
 }
 
-// The vectors are what the vindexes of Vitess v24.0.0 give. The module
-// integration/vitess makes the file, and compares 120,000 keys of each rule with
-// Vitess' code.
+// The vectors are the results of the vindexes of Vitess v24.0.0. The module integration/vitess
+// writes the file, and compares 120,000 keys of each rule with Vitess' code.
 func TestTheDefinitionsOfTheVindexesAreThoseOfVitess(t *testing.T) {
 	text, err := os.ReadFile("testdata/vindexes.json")
 	if err != nil {
@@ -201,7 +200,7 @@ func TestVitessPutsEveryTextWhereTheRouterDoes(t *testing.T) {
 	}
 }
 
-// With a stored slot there is no rule that Vitess could not follow.
+// With a stored slot, Vitess can place the rows of any rule.
 func TestVitessFollowsAStoredSlotWhateverTheRule(t *testing.T) {
 	for name, rule := range map[string]sharding.Rule{
 		"bits": sharding.Bits(12, 3), "hash": sharding.Hash(24), "mod": sharding.Mod(12), "ranges": sharding.Ranges(0, 1000, 50000), "low": sharding.Low(10),
@@ -277,8 +276,8 @@ func TestVitessNamesTheSettingThatIsWrong(t *testing.T) {
 	}
 }
 
-// xxhash64 follows the algorithm's description, with seed 0, word by word; it is
-// written without a look at the module's own.
+// xxhash64 implements the algorithm's description, with seed 0. It is independent of the module's
+// own.
 func xxhash64(text string) uint64 {
 	const p1, p2, p3, p4, p5 = 0x9E3779B185EBCA87, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0x85EBCA77C2B2AE63, 0x27D4EB2F165667C5
 	b := []byte(text)

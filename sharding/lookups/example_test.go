@@ -21,8 +21,7 @@ func check(err error) {
 	}
 }
 
-// people opens two databases with users, who lie there by their id and are to be found by
-// their email as well.
+// people opens two databases with users, who are sharded by id and must also be found by email.
 func people(dir string, building bool) (c lookups.Config, dbs sharding.DBs) {
 	dbs = sharding.DBs{}
 	for i, name := range []string{"east", "west"} {
@@ -42,8 +41,8 @@ func people(dir string, building bool) (c lookups.Config, dbs sharding.DBs) {
 	return lookups.Config{Router: router, Home: dbs["east"], Table: "users", Column: "email"}, dbs
 }
 
-// A table that has rows gets a lookup by email: the lookup table is made, all writers keep
-// it, and Build enters the rows that were there before.
+// A table with rows gets a lookup by email: the lookup table is created, all writers maintain it,
+// and Build enters the existing rows.
 func ExampleBuild() {
 	ctx := context.Background()
 	dir, err := os.MkdirTemp("", "people")

@@ -20,7 +20,7 @@ import (
 	"github.com/shardid/shardid/sharding/shardsql"
 )
 
-// users are rows in two databases that were there before their lookups.
+// users are rows in two databases that existed before their lookups.
 type users struct {
 	home *sql.DB
 	dbs  sharding.DBs
@@ -82,7 +82,7 @@ func (u *users) config(t *testing.T, column string, building bool) lookups.Confi
 	return c
 }
 
-func TestBuildEntersTheRowsThatAreThere(t *testing.T) {
+func TestBuildEntersTheExistingRows(t *testing.T) {
 	u := newUsers(t, 100)
 	for column, entries := range map[string]int64{"email": 100, "city": 100} { // rows of two users are two entries
 		r, err := lookups.Build(t.Context(), u.config(t, column, true))
@@ -95,7 +95,7 @@ func TestBuildEntersTheRowsThatAreThere(t *testing.T) {
 	}
 }
 
-func TestEachPassTellsOfAllRows(t *testing.T) {
+func TestEachPassReportsAllRows(t *testing.T) {
 	u := newUsers(t, 100)
 	c := u.config(t, "email", true)
 	type place struct {
@@ -126,7 +126,7 @@ func TestEachPassTellsOfAllRows(t *testing.T) {
 	}
 }
 
-func TestBuildGoesOnWhereItWasBrokenOff(t *testing.T) {
+func TestBuildContinuesAfterAnInterruption(t *testing.T) {
 	u := newUsers(t, 100)
 	c := u.config(t, "email", true)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -154,7 +154,7 @@ func TestBuildGoesOnWhereItWasBrokenOff(t *testing.T) {
 	}
 }
 
-func TestBuildTellsValuesThatTwoRowsHave(t *testing.T) {
+func TestBuildReportsValuesThatTwoRowsHave(t *testing.T) {
 	u := newUsers(t, 20)
 	exec(t, u.dbs["a"], "UPDATE users_2 SET email = 'u3@X' WHERE id = 2")
 	exec(t, u.dbs["b"], "UPDATE users_1 SET email = 'u3@x' WHERE id = 5")
@@ -252,7 +252,7 @@ func TestConfigsAreChecked(t *testing.T) {
 	}
 }
 
-// Slot 0 goes from a/users_0 to a new table of b after the rows of the shards were read, and
+// Slot 0 moves from a/users_0 to a new table of b after the rows of the shards were read, and
 // before the entries are.
 func TestEntriesOfASlotThatMovesMeanwhileAreKept(t *testing.T) {
 	u := newUsers(t, 40)
@@ -290,8 +290,8 @@ func TestEntriesOfASlotThatMovesMeanwhileAreKept(t *testing.T) {
 	}
 }
 
-// The unique index of a shard lets an upsert meet a row with another key of its slot: the
-// entry leads to that row under either key.
+// By the unique index of a shard, an upsert finds a row with another key of its slot: the entry
+// leads to that row under either key.
 func TestAnEntryUnderAnotherKeyOfTheSlotIsNotLeftOver(t *testing.T) {
 	u := newUsers(t, 8)
 	if _, err := lookups.Build(t.Context(), u.config(t, "email", true)); err != nil {

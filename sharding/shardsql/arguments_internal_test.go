@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// checking is a driver that looks at arguments itself.
+// checking is a driver that checks arguments itself.
 type checking struct {
 	driver.Conn
 	look func(*driver.NamedValue) error
@@ -18,7 +18,7 @@ type checking struct {
 
 func (c checking) CheckNamedValue(v *driver.NamedValue) error { return c.look(v) }
 
-func TestArgumentsAreCopiedWhereTheDriverWantsOthersAlone(t *testing.T) {
+func TestArgumentsAreCopiedOnlyIfTheDriverChangesThem(t *testing.T) {
 	var plain driver.Conn
 	same := []any{nil, int64(1), 2.5, true, "x", []byte("y"), []byte(nil), time.Unix(5, 0)}
 	for _, c := range []struct {

@@ -14,8 +14,8 @@ import (
 	"github.com/shardid/shardid/sharding/shardsql"
 )
 
-// canned is a driver that answers the queries and statements of a benchmark at once,
-// and has all others answered by SQLite: what is left is what a database is asked by.
+// canned is a driver that answers the queries and statements of a benchmark at once, and passes all
+// others to SQLite, such as those that read a database's properties.
 type canned struct{ driver.Connector }
 
 func (c canned) Connect(ctx context.Context) (driver.Conn, error) {

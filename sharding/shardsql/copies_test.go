@@ -93,7 +93,7 @@ func TestACopyThatFailsLeavesAllCopiesAsTheyWere(t *testing.T) {
 	sameRates(t, copies, "1a,2c")
 }
 
-func TestWhatEachDatabaseWouldMakeForItselfIsRefused(t *testing.T) {
+func TestValuesThatEachDatabaseWouldComputeItselfAreRefused(t *testing.T) {
 	routed, copies := rated(t, sharding.BestEffort)
 	for _, text := range []string{
 		"INSERT INTO rates (name, at) VALUES ('a', 0)",
@@ -113,8 +113,8 @@ func TestWhatEachDatabaseWouldMakeForItselfIsRefused(t *testing.T) {
 	sameRates(t, copies, "")
 }
 
-// A statement by itself writes all copies in every mode. One in a transaction of the
-// caller's would let that span databases.
+// A write of all copies is allowed in every mode outside of a transaction. In a caller's
+// transaction it would make that span databases.
 func TestCopiesAreWrittenOutsideOfATransactionInEveryMode(t *testing.T) {
 	routed, copies := rated(t, sharding.SingleShard)
 	exec(t, routed, "INSERT INTO rates (id, name, at) VALUES (1, 'a', 0)")
@@ -133,7 +133,7 @@ func TestCopiesAreWrittenOutsideOfATransactionInEveryMode(t *testing.T) {
 	sameRates(t, copies, "1a")
 }
 
-// A transaction that a library has begun for one statement is none of the caller's.
+// A transaction that a library has begun for one statement is not the caller's.
 func TestCopiesAreWrittenInATransactionOfTheirOwn(t *testing.T) {
 	routed, copies := rated(t, sharding.SingleShard)
 	ctx := writehint.With(t.Context(), writehint.Hint{Table: "rates", Single: true})
@@ -194,7 +194,7 @@ func TestWithOneDatabaseBroadcastAndShardedTablesShareATransaction(t *testing.T)
 	sameRates(t, []*sql.DB{db}, "1a")
 }
 
-// Copies may have their rows in different places, so that a LIMIT alone finds others.
+// Copies may store their rows in different orders, so a LIMIT alone may choose different rows.
 func TestALimitOfACopyLeavesTheSameRowsForEveryShardOrIsRefused(t *testing.T) {
 	routed, copies := rated(t, sharding.BestEffort)
 	for i, db := range copies {

@@ -15,8 +15,8 @@ import (
 	"github.com/shardid/shardid/sharding/shardsql"
 )
 
-// While the source of a migration serves a table, its preview says which statements of
-// the program the shards will treat otherwise.
+// While the source of a migration serves a table, its preview lists the statements of the program
+// that the shards will execute otherwise.
 func Example_preview() {
 	legacy, err := sql.Open("sqlite", "file:preview?mode=memory&cache=shared")
 	check(err)
@@ -51,7 +51,7 @@ func Example_preview() {
 	// sharding: update orders refused: no sharding key; add a condition on user_id, choose the shard with sharding.OnKey or sharding.On, or let it go to every shard with sharding.AllShards
 }
 
-// Statements that have to ask several shards are those that a program pays most for.
+// Statements on several shards cost a program most.
 func ExampleObserver() {
 	db, err := sql.Open("sqlite", "file:observed?mode=memory&cache=shared")
 	check(err)
@@ -94,7 +94,7 @@ func check(err error) {
 	}
 }
 
-// What would become of a statement, without a database.
+// Plan shows the execution of a statement without a database.
 func ExamplePlan() {
 	orders, err := sharding.Spread([]string{"east", "west"}, 4, "orders_%d")
 	if err != nil {
@@ -122,8 +122,8 @@ func ExamplePlan() {
 	// refused true <nil>
 }
 
-// What would become of a statement on the databases of a program, with the columns that
-// their tables have: nothing but the question about columns is sent.
+// Explain shows the execution of a statement on the databases of a program, with the columns of
+// their tables. It sends only the query about columns.
 func ExampleExplain() {
 	ctx := context.Background()
 	east, err := sql.Open("sqlite", "file:explained?mode=memory&cache=shared")

@@ -19,7 +19,7 @@ import (
 
 var errCable = errors.New("the cable is cut")
 
-// asking is a database whose queries may be answered by something else.
+// asking is a database whose queries may be answered by a function.
 type asking struct {
 	file   string
 	answer func(ctx context.Context, query string) error
@@ -48,7 +48,7 @@ func (c askingConn) QueryContext(ctx context.Context, query string, args []drive
 	return c.Conn.(driver.QueryerContext).QueryContext(ctx, query, args)
 }
 
-// A driver may tell of a query that was interrupted in words of its own.
+// A driver may report an interrupted query with its own error.
 func TestTheShardThatFailedFirstIsNamedAndTheOthersAreStopped(t *testing.T) {
 	begun := make(chan bool, 1)
 	db := sql.OpenDB(asking{filepath.Join(t.TempDir(), "a.db"), func(ctx context.Context, query string) error {

@@ -52,8 +52,8 @@ func newMoving(t *testing.T) *moving {
 	return m
 }
 
-// closes renames the tables of one place, and opens those of the other one after a
-// while, as switches do.
+// closes renames the tables of one database, and opens those of the other one after a while, as
+// switches do.
 func (m *moving) closes(t *testing.T, route sharding.Route) (open func()) {
 	t.Helper()
 	names := [][2]string{{"orders", "orders_closed"}, {"orders_0_closed", "orders_0"}, {"orders_1_closed", "orders_1"}}
@@ -109,7 +109,7 @@ func TestAStatementFollowsItsTableAndWaitsWhileItIsClosed(t *testing.T) {
 	}
 }
 
-func TestATransactionThatHasDoneNothingFollowsToo(t *testing.T) {
+func TestATransactionThatHasExecutedNothingFollowsItsTable(t *testing.T) {
 	m := newMoving(t)
 	exec(t, m.routed, "INSERT INTO orders (user_id) VALUES (1)")
 	idle, err := m.routed.Begin()
@@ -126,8 +126,8 @@ func TestATransactionThatHasDoneNothingFollowsToo(t *testing.T) {
 	}
 }
 
-// What a transaction has read or written may not hold elsewhere.
-func TestATransactionThatHasDoneSomethingIsToldThatItsTableMoved(t *testing.T) {
+// Rows that a transaction has read or written may differ on the other database.
+func TestATransactionThatHasExecutedAStatementFailsWhenItsTableMoved(t *testing.T) {
 	m := newMoving(t)
 	exec(t, m.routed, "INSERT INTO orders (user_id) VALUES (1)")
 	tx, err := m.routed.Begin()
@@ -147,7 +147,7 @@ func TestATransactionThatHasDoneSomethingIsToldThatItsTableMoved(t *testing.T) {
 	exec(t, m.routed, "INSERT INTO orders (id, user_id) VALUES (7, 1)")
 }
 
-func TestATransactionReadsTheRouteThatNobodyHasRead(t *testing.T) {
+func TestATransactionReadsAnUnreadRoute(t *testing.T) {
 	m := newMoving(t)
 	m.db.SetMaxOpenConns(1) // which the transaction holds when it meets the table
 	tx, err := m.routed.Begin()
@@ -163,8 +163,8 @@ func TestATransactionReadsTheRouteThatNobodyHasRead(t *testing.T) {
 	}
 }
 
-// After a rollback the source accepts what shards refuse, and nobody has met a closed
-// table.
+// After a rollback the source accepts statements that shards refuse, and no statement has found a
+// closed table.
 func TestAfterARollbackARefusedStatementIsAcceptedAgain(t *testing.T) {
 	m := newMoving(t)
 	m.closes(t, sharding.OnShards)()
@@ -177,7 +177,7 @@ func TestAfterARollbackARefusedStatementIsAcceptedAgain(t *testing.T) {
 	exec(t, m.routed, statement)
 }
 
-// What spans databases is refused by what sends it, and not by its plan.
+// A write that spans databases is refused when it is sent, and not by its plan.
 func TestAfterARollbackAWriteForSeveralDatabasesIsAcceptedAgain(t *testing.T) {
 	w := newPreviewed(t, sharding.Migration{}, sharding.SingleShard)
 	const statement = "UPDATE orders SET note = 'x' WHERE user_id IN (1, 2)"
@@ -193,8 +193,8 @@ func TestAfterARollbackAWriteForSeveralDatabasesIsAcceptedAgain(t *testing.T) {
 	exec(t, w.routed, statement)
 }
 
-// What leaves a number to the source would be numbered by each shard for itself, or,
-// after a rollback, by a source whose next numbers generators have given.
+// Otherwise each shard would number the column itself, or, after a rollback, the source would
+// assign numbers that generators have assigned.
 func TestAnInsertThatLeavesAColumnToTheSourceIsRefusedFromTheSwitchOn(t *testing.T) {
 	m := newMoving(t)
 	inserts := map[string][]any{
@@ -230,7 +230,7 @@ func TestAnInsertThatLeavesAColumnToTheSourceIsRefusedFromTheSwitchOn(t *testing
 	}
 }
 
-func TestTheRefusalOfAShardWhoseSlotMovesAwayIsTold(t *testing.T) {
+func TestTheRefusalOfAShardWhoseSlotMovesAwayIsReported(t *testing.T) {
 	m := newMoving(t)
 	m.closes(t, sharding.OnShards)()
 	exec(t, m.routed, "INSERT INTO orders (id, user_id) VALUES (7, 1)")

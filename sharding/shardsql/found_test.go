@@ -12,9 +12,9 @@ import (
 	"github.com/shardid/shardid/sharding/shardsql"
 )
 
-// Each of these was answered otherwise than by one table. Now it is answered alike, or
-// refused.
-func TestQueriesThatWereAnsweredOtherwiseAreAlikeOrRefused(t *testing.T) {
+// Each of these once returned another result than one table. Now the result is equal, or the query
+// is refused.
+func TestQueriesThatOnceHadOtherResultsAreEqualOrRefused(t *testing.T) {
 	w := newTwin(t, 200)
 	for _, query := range []string{
 		"SELECT count(*) FROM (SELECT a.user_id AS x, b.user_id AS y FROM orders a, orders b) d",

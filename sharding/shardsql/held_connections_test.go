@@ -18,8 +18,7 @@ import (
 	"github.com/shardid/shardid/sharding/shardsql"
 )
 
-// idle expects that nobody uses a connection of the shop's databases, nor one of the
-// routed one.
+// idle expects that no connection of the shop's databases, nor of the routed one, is in use.
 func (s *shop) idle(t testing.TB) {
 	t.Helper()
 	for name, db := range map[string]*sql.DB{"home": s.home, "a": s.dbs["a"], "b": s.dbs["b"], "routed": s.routed} {
@@ -86,9 +85,9 @@ func TestAnEmptyTransactionWaitsNoLongerThanItsContext(t *testing.T) {
 	s.idle(t)
 }
 
-// The first statement asks the home database about itself. Who comes next waits for the
-// answer, but not longer than it wants.
-func TestAStatementWaitsForAnotherOnesQuestionNoLongerThanItsContext(t *testing.T) {
+// The first statement asks the home database for its properties. The next statement waits for the
+// result, but not longer than its context.
+func TestAStatementWaitsForAnotherOnesQueryNoLongerThanItsContext(t *testing.T) {
 	s := newShop(t).narrow()
 	taken, err := s.home.Conn(t.Context())
 	if err != nil {
@@ -120,8 +119,8 @@ func TestAStatementWaitsForAnotherOnesQuestionNoLongerThanItsContext(t *testing.
 	s.idle(t)
 }
 
-// reversed is a shop whose home database is b, which comes before a therefore, and whose
-// parts lie in b before a.
+// reversed is a shop whose home database is b, which therefore comes before a, and whose parts are
+// in b before a.
 func reversed(t *testing.T) *shop {
 	t.Helper()
 	s := newShop(t)
@@ -142,8 +141,8 @@ func reversed(t *testing.T) *shop {
 	return s.narrow()
 }
 
-// Two statements that each hold a database that the other one needs would wait for ever.
-func TestStatementsTakeTheirDatabasesInOneOrder(t *testing.T) {
+// Two statements that each hold a database which the other one needs would wait for ever.
+func TestStatementsAcquireTheirDatabasesInOneOrder(t *testing.T) {
 	for name, text := range map[string]string{
 		"a query of orders":  "SELECT COUNT(*) FROM orders WHERE note = 'x'",
 		"a query of parts":   "SELECT COUNT(*) FROM parts WHERE id = 7",
@@ -187,7 +186,7 @@ func TestStatementsTakeTheirDatabasesInOneOrder(t *testing.T) {
 	}
 }
 
-// statements are of each kind that a shop has, with the first of several rows.
+// statements are of each kind of a shop, with the first of several rows.
 var statements = map[string]string{
 	"one shard":      "SELECT id FROM orders WHERE user_id = 5",
 	"several shards": "SELECT id FROM orders ORDER BY id",
@@ -213,7 +212,7 @@ type rowsQuerier interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 }
 
-func TestRowsThatAreLeftGiveTheirConnectionsBack(t *testing.T) {
+func TestRowsThatAreNotReadReleaseTheirConnections(t *testing.T) {
 	ways := map[string]func(t *testing.T, cancel func(), rows *sql.Rows){
 		"closed after the first": func(_ *testing.T, _ func(), _ *sql.Rows) {},
 		"cancelled after the first": func(t *testing.T, cancel func(), rows *sql.Rows) {
@@ -280,7 +279,7 @@ func TestRowsThatAreLeftGiveTheirConnectionsBack(t *testing.T) {
 	}
 }
 
-// always is a prepared statement, whatever is asked.
+// always is a prepared statement for any text.
 type always struct{ *sql.Stmt }
 
 func (a always) QueryContext(ctx context.Context, _ string, args ...any) (*sql.Rows, error) {
@@ -414,7 +413,7 @@ func TestAValuerThatPanicsLeavesNoConnectionInUse(t *testing.T) {
 	}
 }
 
-// breaking breaks connections when it is told to.
+// breaking breaks connections on request.
 type breaking struct {
 	poolOf
 	left *atomic.Int64 // how many statements fail yet

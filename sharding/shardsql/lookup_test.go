@@ -36,7 +36,7 @@ func memberedBy(t testing.TB, slots int, options ...sharding.Option) *twin {
 	return w
 }
 
-// within ends a test that waits for what it holds itself.
+// within ends a test that waits for a connection which it holds itself.
 func within(t testing.TB) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -48,9 +48,9 @@ func isRefusal(err error) bool {
 	return errors.Is(err, sharding.ErrKeyChange) || errors.Is(err, sharding.ErrCrossShard)
 }
 
-// Statements that depend on a row with the same id or email leave what one table has, or
-// are refused because a row of another slot has it, on another shard or its own.
-func TestRandomUpsertsMeetTheRowsOfAllShards(t *testing.T) {
+// Statements that depend on a row with the same id or email leave the rows of one table, or are
+// refused because a row of another slot has the key, on another shard or its own.
+func TestRandomUpsertsFindTheRowsOfAllShards(t *testing.T) {
 	programs := effort.Cases(200, 12_500)
 	for _, slots := range []int{4, 8} {
 		t.Run(fmt.Sprint(slots, " slots"), func(t *testing.T) {
@@ -100,9 +100,9 @@ func TestAnUpsertOfARowThatAnotherShardHasIsRefused(t *testing.T) {
 	}
 }
 
-// An upsert in a transaction sees what the transaction has done: on its own database on
-// its connection, on others on one of theirs.
-func TestAnUpsertInATransactionMeetsItsOwnRows(t *testing.T) {
+// An upsert in a transaction sees the transaction's changes: on its own database on its connection,
+// and on others on one of theirs.
+func TestAnUpsertInATransactionFindsItsOwnRows(t *testing.T) {
 	w := membered(t)
 	tx, err := w.routed.BeginTx(within(t), nil)
 	if err != nil {
@@ -128,7 +128,7 @@ func TestAnUpsertInATransactionMeetsItsOwnRows(t *testing.T) {
 	}
 }
 
-func TestRowsWithNewIDsAreNotLookedFor(t *testing.T) {
+func TestRowsWithNewIDsAreNotSearchedFor(t *testing.T) {
 	w := membered(t, sharding.FanOut(3, 1), sharding.Transactions(sharding.BestEffort))
 	const upsert = "INSERT INTO members (id, user_id, paid) VALUES (7, 1, 0), (8, 2, 0) ON CONFLICT (id) DO UPDATE SET paid = 9"
 	for name, h := range map[string]writehint.Hint{
@@ -160,7 +160,7 @@ func TestRowsWithNewIDsAreNotLookedFor(t *testing.T) {
 	}
 }
 
-func TestAUniqueKeyIsSetToWhatNoOtherShardHas(t *testing.T) {
+func TestAUniqueKeyIsSetOnlyToAValueThatNoOtherShardHas(t *testing.T) {
 	w := membered(t)
 	exec(t, w.routed, "INSERT INTO members (id, user_id, paid, email) VALUES (1, 1, 0, 'a')")
 	exec(t, w.routed, "INSERT INTO members (id, user_id, paid, email) VALUES (2, 2, 0, 'b')")
@@ -188,8 +188,9 @@ func TestAUniqueKeyIsSetToWhatNoOtherShardHas(t *testing.T) {
 	}
 }
 
-// A key by which no row can be looked for refuses what depends on it, but not new rows.
-func TestAUniqueKeyOfAnExpressionMeetsNoNewRow(t *testing.T) {
+// A key by which rows cannot be searched for refuses statements that depend on it, but not new
+// rows.
+func TestAUniqueKeyOfAnExpressionAllowsNewRows(t *testing.T) {
 	w := membered(t)
 	for name, db := range w.dbs {
 		for _, shard := range map[string][]int{"a": {0, 2}, "b": {1, 3}}[name] {
@@ -206,8 +207,8 @@ func TestAUniqueKeyOfAnExpressionMeetsNoNewRow(t *testing.T) {
 	exec(t, w.routed, "INSERT INTO members (id, user_id, paid, email) VALUES (8, 2, 0, 'b') ON CONFLICT (id) DO NOTHING")
 }
 
-// What the move of a slot has left on its old shard is no row.
-func TestARowThatAMoveHasLeftBehindIsNotMet(t *testing.T) {
+// A copy that the move of a slot has left on its old shard is not a row.
+func TestACopyThatAMoveHasLeftBehindIsIgnored(t *testing.T) {
 	w := membered(t)
 	exec(t, w.dbs["b"], "INSERT INTO members_3 (id, user_id, paid) VALUES (7, 2, 5)")
 	exec(t, w.routed, "INSERT INTO members (id, user_id, paid) VALUES (7, 2, 0) ON CONFLICT (id) DO UPDATE SET paid = 9")
@@ -217,8 +218,8 @@ func TestARowThatAMoveHasLeftBehindIsNotMet(t *testing.T) {
 	}
 }
 
-// More rows are looked for than one query names.
-func TestManyRowsAreLookedForInSeveralQueries(t *testing.T) {
+// There are more rows than one query can search for.
+func TestManyRowsAreSearchedForWithSeveralQueries(t *testing.T) {
 	w := membered(t, sharding.Transactions(sharding.BestEffort))
 	exec(t, w.routed, "INSERT INTO members (id, user_id, paid) VALUES (900, 1, 0)")
 	var rows []string
@@ -241,9 +242,9 @@ func keyed(t testing.TB) context.Context {
 	return writehint.With(within(t), writehint.Hint{Table: "members", Keyed: true})
 }
 
-// A model whose sharding key is out of date names a row that another shard has, or that
-// its own has under another key.
-func TestAStaleKeyOfAModelIsTold(t *testing.T) {
+// A model whose sharding key is out of date names a row that another shard has, or that its own
+// shard has under another key.
+func TestAStaleKeyOfAModelIsReported(t *testing.T) {
 	for name, text := range map[string]string{
 		"update, on another shard":   "UPDATE members SET paid = 9 WHERE id = 7 AND user_id = 2",
 		"update, on the same shard":  "UPDATE members SET paid = 9 WHERE members.id = 7 AND user_id = 5",
@@ -284,8 +285,8 @@ func TestAStaleKeyOfAModelIsTold(t *testing.T) {
 	}
 }
 
-// An id that carries the slot tells where its row is, and no other shard is asked.
-func TestAStaleKeyBesideAnIDThatLeadsToTheShardIsTold(t *testing.T) {
+// An id that carries the slot leads to its row, and no other shard is queried.
+func TestAStaleKeyWithAnIDThatLeadsToTheShardIsReported(t *testing.T) {
 	w := written(t, sharding.SingleShard)
 	exec(t, w.routed, "INSERT INTO orders (id, user_id, paid) VALUES (6, 2, 0)")
 	for _, table := range []string{"orders_1", "orders_3"} {
@@ -307,7 +308,7 @@ func TestAStaleKeyBesideAnIDThatLeadsToTheShardIsTold(t *testing.T) {
 	}
 }
 
-func TestARowOfAModelThatIsThereOrNowhereIsNoStaleKey(t *testing.T) {
+func TestARowOfAModelThatExistsOnItsShardOrNowhereIsNoStaleKey(t *testing.T) {
 	w := membered(t)
 	exec(t, w.routed, "INSERT INTO members (id, user_id, paid) VALUES (7, 2, 0)")
 	for text, want := range map[string]int64{
@@ -327,9 +328,9 @@ func TestARowOfAModelThatIsThereOrNowhereIsNoStaleKey(t *testing.T) {
 	}
 }
 
-// A session at home keeps its connection, and so does a transaction; it may be the only
-// one of its pool when a table is named for the first time.
-func TestWhatHoldsTheOnlyConnectionAsksOnIt(t *testing.T) {
+// A session at home holds its connection, and so does a transaction. It may be the only one of its
+// pool when a statement names a table for the first time.
+func TestASessionQueriesTheSchemaOnTheConnectionThatItHolds(t *testing.T) {
 	const upsert = "INSERT INTO members (id, user_id, paid) VALUES (7, ?, 0) ON CONFLICT (id) DO UPDATE SET paid = 9"
 	for name, begin := range map[string]func(*sql.DB) (execer, func() error, error){
 		"a session": func(db *sql.DB) (execer, func() error, error) {
@@ -389,8 +390,8 @@ func TestATransactionGoesOnWhileAnotherStatementWaitsForItsConnectionToReadColum
 	}
 }
 
-// Look-ups hold no connection while they wait for another one.
-func TestUpsertsAtOnceGoOnWithOneConnectionOfEachPool(t *testing.T) {
+// Searches hold no connection while they wait for another one.
+func TestConcurrentUpsertsNeedOneConnectionOfEachPool(t *testing.T) {
 	w := membered(t)
 	const upsert = "INSERT INTO members (id, user_id, paid) VALUES (?, ?, 0) ON CONFLICT (id) DO UPDATE SET paid = paid + 1"
 	ctx := within(t)

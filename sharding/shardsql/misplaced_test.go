@@ -10,7 +10,7 @@ import (
 	"github.com/shardid/shardid/sharding"
 )
 
-// counting gives another number each time it is asked.
+// counting returns another number on each call of Value.
 type counting struct{ n *int64 }
 
 func (c counting) Value() (driver.Value, error) {
@@ -18,7 +18,7 @@ func (c counting) Value() (driver.Value, error) {
 	return *c.n, nil
 }
 
-func TestAKeyThatChangesWhenItIsAskedIsAskedOnce(t *testing.T) {
+func TestTheValueOfAKeyIsReadOnce(t *testing.T) {
 	w := newTwin(t, 0)
 	n := int64(4)
 	exec(t, w.routed, "INSERT INTO orders (id, user_id) VALUES (1, ?)", counting{&n})

@@ -15,7 +15,7 @@ import (
 	"github.com/shardid/shardid/sharding/shardsql"
 )
 
-// told collects what an observer is told.
+// told collects the statements that an observer is told.
 type told struct {
 	mu  sync.Mutex
 	all []shardsql.Statement
@@ -29,7 +29,7 @@ func (o *told) observer() shardsql.Observer {
 	}}
 }
 
-// only returns the one statement that the observer was told since it was asked last.
+// only returns the single statement that the observer was told since the last call.
 func (o *told) only(t *testing.T) shardsql.Statement {
 	t.Helper()
 	o.mu.Lock()
@@ -57,7 +57,7 @@ func targets(names ...string) (all []sharding.Target) {
 	return all
 }
 
-func TestAnObserverIsToldOnceOfEachStatement(t *testing.T) {
+func TestAnObserverIsCalledOnceForEachStatement(t *testing.T) {
 	s, o := observedShop(t)
 	for _, c := range []struct {
 		text, fingerprint string

@@ -26,8 +26,8 @@ type directory struct {
 
 const userColumns = " (id INTEGER PRIMARY KEY, email VARCHAR(100) COLLATE NOCASE, city VARCHAR(100), note TEXT, UNIQUE (email))"
 
-// newDirectory keeps the lookup tables in the database home, "" for one of its own. Sharded
-// says that the cities are sharded by themselves.
+// newDirectory stores the lookup tables in the database home, or in a separate one for "". Sharded
+// says that the cities are sharded separately.
 func newDirectory(t testing.TB, home string, sharded bool, options ...sharding.Option) *directory {
 	t.Helper()
 	return directoryOf(t, files(t), home, sharded, options...)
@@ -89,7 +89,7 @@ func (d *directory) sound(t testing.TB, leftOver int64) {
 	}
 }
 
-// last returns the targets that the statement asked which ended last.
+// last returns the targets of the statement that ended last.
 func (d *directory) last() []sharding.Target { return d.statements[len(d.statements)-1].Targets }
 
 func TestALookupLeadsToTheShard(t *testing.T) {
@@ -154,7 +154,7 @@ func TestASecondOwnerOfAUniqueValueIsADuplicate(t *testing.T) {
 	}
 }
 
-func TestAValueThatIsGivenUpMayBeTakenByAnother(t *testing.T) {
+func TestAValueThatARowLosesMayBeTakenByAnother(t *testing.T) {
 	for _, home := range []string{"", "b"} {
 		d := newDirectory(t, home, false)
 		d.add(t, d.routed, 1, "one@x", "Rome")
@@ -198,9 +198,9 @@ func TestARollbackLeavesNoOwner(t *testing.T) {
 	}
 }
 
-// What a transaction takes from one row is that row's again after a rollback, so another
-// one of the transaction's may have it only where the lookup table is rolled back along.
-func TestATransactionGivesAValueToAnotherRowWhereAllOfItIsUndoneTogether(t *testing.T) {
+// After a rollback a row has the value again that the transaction has taken from it. So another row
+// of the transaction may get the value only if the lookup table is rolled back, too.
+func TestATransactionMovesAValueToAnotherRowOnlyIfARollbackUndoesAllOfIt(t *testing.T) {
 	for home, refused := range map[string]bool{"": true, "b": false} {
 		d := newDirectory(t, home, false)
 		d.add(t, d.routed, 1, "one@x", "Rome")
@@ -223,8 +223,8 @@ func TestATransactionGivesAValueToAnotherRowWhereAllOfItIsUndoneTogether(t *test
 	}
 }
 
-// Rows 1 and 3 lie in one database, and the lookup table in another one. What the UPDATE
-// itself takes away is the value of row 3.
+// Rows 1 and 3 are in one database, and the lookup table in another one. The UPDATE itself takes
+// away the value of row 3.
 func TestAnUpdateToAValueOfAnotherRowIsADuplicate(t *testing.T) {
 	for _, home := range []string{"", "a", "b"} {
 		d := newDirectory(t, home, false)
@@ -286,7 +286,7 @@ func TestUpsertsKeepLookups(t *testing.T) {
 	d.sound(t, 1) // of what REPLACE has deleted
 }
 
-func TestWritesOfValuesThatNobodyKnowsAreRefused(t *testing.T) {
+func TestWritesOfUnknownValuesAreRefused(t *testing.T) {
 	d := newDirectory(t, "", false)
 	for _, write := range []string{
 		"INSERT INTO users (id, city) VALUES (1, 'Rome')",
@@ -339,7 +339,7 @@ func TestExplainShowsTheQuestionToTheLookupTable(t *testing.T) {
 	}
 }
 
-func TestALookupTableThatComparesOtherwiseIsRefused(t *testing.T) {
+func TestALookupTableThatComparesDifferentlyIsRefused(t *testing.T) {
 	for what, ddl := range map[string]string{
 		"collation": "CREATE TABLE users_by_email (email VARCHAR(100) PRIMARY KEY, id INTEGER NOT NULL, claim BIGINT NOT NULL)",
 		"key":       "CREATE TABLE users_by_email (email VARCHAR(100) COLLATE NOCASE, id INTEGER NOT NULL, claim BIGINT NOT NULL)",
@@ -360,9 +360,9 @@ func TestALookupTableThatComparesOtherwiseIsRefused(t *testing.T) {
 	}
 }
 
-// A writer holds a connection to the database of its row while it asks for one to that of
-// the lookup table; others hold and ask the other way round.
-func TestWritersGoOnWithOneConnectionOfEachPool(t *testing.T) {
+// A writer holds a connection to the database of its row while it waits for one to that of the
+// lookup table; others hold and wait in the opposite order.
+func TestWritersNeedOneConnectionOfEachPool(t *testing.T) {
 	for _, home := range []string{"", "a"} {
 		d := newDirectory(t, home, true)
 		d.routed = shardsql.OpenDB(shardsql.Config{Router: d.router, Home: d.home})
@@ -400,8 +400,8 @@ func TestWritersGoOnWithOneConnectionOfEachPool(t *testing.T) {
 	}
 }
 
-// Writers that want the same few values, and delete and change them again, never own one
-// twice.
+// Concurrent writers that set, delete and change the same few values never give one value two
+// owners.
 func TestWritersOfTheSameValuesAtOnce(t *testing.T) {
 	d := directoryOf(t, filesWaiting(t, 5*time.Millisecond), "", true)
 	d.routed = shardsql.OpenDB(shardsql.Config{Router: d.router, Home: d.home})

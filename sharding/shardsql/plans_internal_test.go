@@ -10,7 +10,7 @@ import (
 	"github.com/shardid/shardid/sharding/internal/plan"
 )
 
-func TestListsOfEveryLengthDoNotPushOutWhatIsSentOften(t *testing.T) {
+func TestListsOfEveryLengthDoNotDisplaceFrequentTexts(t *testing.T) {
 	var p plans
 	s := &sharding.Snapshot{}
 	const often = "SELECT * FROM orders WHERE user_id = ?"

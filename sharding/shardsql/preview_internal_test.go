@@ -60,7 +60,7 @@ func (f *foretold) preview(t testing.TB) {
 	}
 }
 
-// foretoldTexts are statements by what becomes of them.
+// foretoldTexts are statements by their outcome.
 var foretoldTexts = map[string]string{
 	"one shard":      "SELECT note FROM orders WHERE user_id = ?",
 	"several shards": "SELECT note FROM orders WHERE id > ?",

@@ -48,14 +48,14 @@ func newPreviewed(t testing.TB, m sharding.Migration, mode sharding.TxMode) *pre
 	return w
 }
 
-// switches has the shards serve.
+// switches makes the shards serve.
 func (w *previewed) switches(t *testing.T) {
 	t.Helper()
 	exec(t, w.source, "ALTER TABLE orders RENAME TO orders_old")
 	exec(t, w.source, "INSERT INTO shardid_route VALUES ('orders', 'autumn', 1, 'shards')")
 }
 
-// find returns what was found of a statement.
+// find returns the preview of a statement.
 func (w *previewed) find(text string) sharding.Previewed {
 	for _, s := range w.preview.Statements() {
 		if s.Text == text {
@@ -65,7 +65,7 @@ func (w *previewed) find(text string) sharding.Previewed {
 	return sharding.Previewed{}
 }
 
-func TestAPreviewTellsWhatShardsWillDoOtherwise(t *testing.T) {
+func TestAPreviewListsWhatShardsWillExecuteOtherwise(t *testing.T) {
 	w := newPreviewed(t, sharding.Migration{Preview: new(sharding.Preview)}, sharding.SingleShard)
 	statements := map[string]struct {
 		text string
@@ -119,7 +119,7 @@ func TestAPreviewTellsWhatShardsWillDoOtherwise(t *testing.T) {
 	}
 }
 
-// Values may decide where a statement goes.
+// The values may determine where a statement goes.
 func TestAPreviewKeepsTheWorstOfAStatement(t *testing.T) {
 	var told []sharding.Previewed
 	w := newPreviewed(t, sharding.Migration{Preview: &sharding.Preview{Notify: func(p sharding.Previewed) { told = append(told, p) }}}, sharding.SingleShard)
@@ -138,8 +138,8 @@ func TestAPreviewKeepsTheWorstOfAStatement(t *testing.T) {
 	}
 }
 
-// What the source refuses early is exactly what the shards refuse.
-func TestWhatIsPreviewedComesTrue(t *testing.T) {
+// The strict source refuses exactly the statements that the shards refuse.
+func TestPreviewsEqualTheOutcomesAfterTheSwitch(t *testing.T) {
 	w := newPreviewedTwin(t)
 	early := w.refusals(t)
 	exec(t, w.source, "ALTER TABLE orders RENAME TO orders_old")
@@ -175,15 +175,15 @@ func newPreviewedTwin(t *testing.T) *previewed {
 	return p
 }
 
-// refusal is what becomes of a statement.
+// refusal is the outcome of a statement.
 type refusal struct {
 	text string
 	args []any
 	err  *sharding.RouteError
 }
 
-// sentinel is why a statement is refused, nil when it is not. What shards have to be
-// asked about their rows for is not known before.
+// sentinel is the reason of a refusal, nil if the statement is not refused. Refusals that follow a
+// search for rows are not known beforehand.
 func (r refusal) sentinel() error {
 	if r.err == nil || errors.Is(r.err, sharding.ErrKeyChange) && r.err.Op == "look-up" {
 		return nil

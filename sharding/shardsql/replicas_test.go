@@ -12,8 +12,8 @@ import (
 	"github.com/shardid/shardid/sharding/shardsql"
 )
 
-// copied is a shop whose database b has two replicas; the notes of rows say where they
-// were read: "b", "first" and "second".
+// copied is a shop whose database b has two replicas. The notes of rows say where they were read:
+// "b", "first" and "second".
 func copied(t *testing.T) *sql.DB {
 	t.Helper()
 	s := newShop(t)
@@ -113,7 +113,7 @@ func TestWhatTheSourceOfAMigrationServesIsNotReadFromReplicas(t *testing.T) {
 	}
 }
 
-func TestASessionInADatabaseIsNotLeftForItsReplica(t *testing.T) {
+func TestASessionInADatabaseDoesNotReadItsReplica(t *testing.T) {
 	s := newShop(t)
 	exec(t, s.dbs["b"], "INSERT INTO orders_1 VALUES (5, 5, 'b')")
 	exec(t, s.dbs["b"], "CREATE TABLE coupons (code TEXT)")
@@ -131,7 +131,7 @@ func TestASessionInADatabaseIsNotLeftForItsReplica(t *testing.T) {
 	}
 }
 
-func TestAConfigThatIsWrongFailsWhateverIsAsked(t *testing.T) {
+func TestAnInvalidConfigFailsEveryOperation(t *testing.T) {
 	s := newShop(t)
 	for name, c := range map[string]struct {
 		config shardsql.Config

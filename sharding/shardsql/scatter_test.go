@@ -33,7 +33,7 @@ func newTwin(t testing.TB, rows int) *twin { return newTwinIn(t, fourTables(t), 
 // fourTables are two in each of two databases.
 func fourTables(t testing.TB) sharding.Map { return spread(t, 4, "orders_%d") }
 
-// layouts are the tables of twins: numbered ones, and those that bear the logical name.
+// layouts are the tables of twins: numbered ones, and those with the logical name.
 func layouts(t testing.TB) map[string]sharding.Map {
 	return map[string]sharding.Map{"numbered": fourTables(t), "of one name": spread(t, 2, "orders")}
 }
@@ -47,7 +47,7 @@ func spread(t testing.TB, tables int, pattern string) sharding.Map {
 	return m
 }
 
-// twinOf is a table with these columns. Nobody may use a connection when the test ends.
+// twinOf is a table with these columns. No connection may be in use when the test ends.
 func twinOf(t testing.TB, table sharding.Table, columns string, options ...sharding.Option) *twin {
 	t.Helper()
 	open := files(t)
@@ -93,7 +93,7 @@ func randomText(random *rand.Rand) string {
 	return strings.Repeat(string(rune('A'+random.IntN(2)*32+random.IntN(3))), random.IntN(3))
 }
 
-// folded returns the same text for equal ones of a column of the twin.
+// folded returns the same text for equal texts of a column of the twin.
 func folded(column, text string) string {
 	switch column {
 	case "word":
@@ -132,7 +132,7 @@ func answer(ctx context.Context, db changes.Queries, query string, args ...any) 
 	return append([]string{strings.Join(columns, ",")}, rows...), found.Err()
 }
 
-// same expects the answer of one table.
+// same expects the result of one table.
 func (w *twin) same(t testing.TB, query string) {
 	t.Helper()
 	got, err := answer(t.Context(), w.routed, query)
@@ -178,7 +178,7 @@ func TestAQueryOfManyRowsReadsItsShardsSideBySide(t *testing.T) {
 	}
 }
 
-func TestAPoolThatKeepsMoreConnectionsLaterIsAskedOnMore(t *testing.T) {
+func TestAPoolThatKeepsMoreConnectionsLaterIsQueriedOnMore(t *testing.T) {
 	w := newTwin(t, 100)
 	db := w.dbs["a"]
 	const query = "SELECT id FROM orders ORDER BY id LIMIT 5"
@@ -197,7 +197,7 @@ func TestAPoolThatKeepsMoreConnectionsLaterIsAskedOnMore(t *testing.T) {
 	}
 }
 
-func TestSeveralShardsAnswerWhatOneTableAnswers(t *testing.T) {
+func TestSeveralShardsReturnTheResultsOfOneTable(t *testing.T) {
 	w := newTwin(t, 300)
 	ordered := []string{
 		"SELECT * FROM orders ORDER BY id",
@@ -247,7 +247,7 @@ func TestSeveralShardsAnswerWhatOneTableAnswers(t *testing.T) {
 	}
 }
 
-// A broadcast table is no shard's own, but several shards' answers may have its columns.
+// A broadcast table belongs to no shard, but results of several shards may have its columns.
 func TestSeveralShardsSortAndGroupByColumnsOfABroadcastTable(t *testing.T) {
 	w := twinOf(t, sharding.Table{Name: "orders", Key: "user_id", Rule: sharding.Mod(4), Map: fourTables(t)},
 		" (id INTEGER PRIMARY KEY, user_id BIGINT NOT NULL, country TEXT)", sharding.Broadcast("countries"))
@@ -270,7 +270,7 @@ func TestSeveralShardsSortAndGroupByColumnsOfABroadcastTable(t *testing.T) {
 	}
 }
 
-// expectSame compares the answers, as sets where the order is open.
+// expectSame compares the results, as sets if the order is undefined.
 func expectSame(t *testing.T, w *twin, query string, sets bool) {
 	t.Helper()
 	want, err := answer(t.Context(), w.one, query)
@@ -311,8 +311,8 @@ func TestAnArgumentOfLimitIsNotSentToTheShards(t *testing.T) {
 	}
 }
 
-// Whatever is answered is what one table answers, and nearly everything is.
-func TestRandomQueriesOfSeveralShardsAnswerWhatOneTableAnswers(t *testing.T) {
+// Every result is that of one table, and nearly every query has one.
+func TestRandomQueriesOfSeveralShardsReturnTheResultsOfOneTable(t *testing.T) {
 	for name, m := range layouts(t) {
 		t.Run(name, func(t *testing.T) { answerRandomQueries(t, newTwinIn(t, m, 300)) })
 	}
@@ -351,7 +351,7 @@ func answerRandomQueries(t *testing.T, w *twin) {
 	}
 }
 
-// Queries that hold some of the connections which others wait for would never end.
+// Queries that hold connections for which others wait would never end.
 func TestQueriesOfSeveralShardsShareSmallPools(t *testing.T) {
 	w := newTwin(t, 200)
 	for _, most := range []int{1, 2, 3} {
@@ -381,7 +381,7 @@ func TestQueriesOfSeveralShardsShareSmallPools(t *testing.T) {
 	}
 }
 
-// The home database is one of those with shards here, and has one connection.
+// The home database has shards here, and one connection.
 func TestASessionAtHomeNeedsNoSecondConnectionForTheShardsThere(t *testing.T) {
 	w := newTwin(t, 60)
 	for _, db := range w.dbs {

@@ -16,8 +16,8 @@ import (
 	"github.com/shardid/shardid/sharding/shardsql"
 )
 
-// Whatever else is asked the home database answers with an error, which its log shows.
-func TestColumnsAreAskedOfTablesAlone(t *testing.T) {
+// The home database answers all other queries with an error, which its log shows.
+func TestOnlyColumnsOfTablesAreQueried(t *testing.T) {
 	for query, want := range map[string][]string{
 		"SELECT o.id FROM orders AS o, coupons AS u WHERE o.user_id = 5 AND u.code = o.note":                           {"coupons"},
 		"WITH x AS (SELECT code AS y FROM coupons) SELECT o.id FROM orders o JOIN x ON x.y = o.note WHERE user_id = 5": {"coupons"},

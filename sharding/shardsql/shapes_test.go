@@ -10,9 +10,9 @@ import (
 	"github.com/shardid/shardid/sharding"
 )
 
-// Joins, subqueries, CTEs, unions, windows and writes with all of these: what shards do not
-// refuse, they answer as whole tables do.
-func TestRandomShapesAreAnsweredAsByWholeTables(t *testing.T) {
+// Joins, subqueries, CTEs, unions, windows and writes with all of these: the shards refuse a
+// statement or return the result of whole tables.
+func TestRandomShapesReturnTheResultsOfWholeTables(t *testing.T) {
 	layouts := map[string]shapes.Layout{
 		"by the key": {Rule: sharding.Mod(4)}, "and by ids": {Rule: sharding.Mod(4), IDs: true}, "by ranges": {Rule: sharding.Ranges(1, 3, 6)},
 		"by a list": {Rule: sharding.List(map[int64]sharding.Slot{0: 1, 1: 0, 2: 3, 3: 2, 4: 1, 5: 1, 6: 0, 7: 2})}, "by a hash": {Rule: sharding.Hash(4)},

@@ -31,7 +31,7 @@ func files(t testing.TB) (open func(name string) *sql.DB) {
 	return filesWaiting(t, 10*time.Second)
 }
 
-// filesWaiting is files of which a writer waits so long for another one.
+// filesWaiting is files whose writers wait this long for each other.
 func filesWaiting(t testing.TB, busy time.Duration) (open func(name string) *sql.DB) {
 	t.Helper()
 	dir := t.TempDir()

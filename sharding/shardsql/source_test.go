@@ -42,7 +42,7 @@ func TestTheSourceServesNoShardThatTheContextNames(t *testing.T) {
 	}
 }
 
-// The first statement of the text is done when the second one finds its table closed.
+// The first statement of the text is executed before the second one finds its table closed.
 func TestATextOfSeveralStatementsIsNotSentAgain(t *testing.T) {
 	m := newMoving(t)
 	exec(t, m.db, "CREATE TABLE logged (note TEXT)")

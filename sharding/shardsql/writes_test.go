@@ -30,7 +30,7 @@ func writtenIn(t testing.TB, m sharding.Map, mode sharding.TxMode) *twin {
 	}, changes.Columns, sharding.Transactions(mode))
 }
 
-// rows is how many rows there are in each database.
+// rows returns the number of rows in each database.
 func (w *twin) rows(t testing.TB) (a, b int64) {
 	t.Helper()
 	const both = "SELECT (SELECT COUNT(*) FROM orders_%d) + (SELECT COUNT(*) FROM orders_%d)"
@@ -76,7 +76,7 @@ func TestTheRowsOfAnInsertReturnInTheirOrder(t *testing.T) {
 	}
 }
 
-// Rows that are there already are not returned, and the others are in their order.
+// Existing rows are not returned, and the others are in their order.
 func TestTheRowsThatAreNotLeftOutReturnInTheirOrder(t *testing.T) {
 	w := written(t, sharding.BestEffort)
 	for _, db := range []*sql.DB{w.routed, w.one} {
@@ -138,7 +138,7 @@ func TestAWriteThatSpansDatabasesIsRefusedUnlessTransactionsMaySpanThem(t *testi
 	}
 }
 
-func TestAWriteWithoutAKeyNeedsLeave(t *testing.T) {
+func TestAWriteWithoutAKeyNeedsAllShards(t *testing.T) {
 	w := written(t, sharding.BestEffort)
 	exec(t, w.routed, "INSERT INTO orders (id, user_id, paid) VALUES (1, 1, 0), (2, 2, 0), (3, 3, 0), (4, 4, 1)")
 	if _, err := w.routed.Exec("UPDATE orders SET paid = 2 WHERE paid = 0"); !errors.Is(err, sharding.ErrMissingKey) || !strings.Contains(err.Error(), "sharding.AllShards") {
@@ -153,7 +153,7 @@ func TestAWriteWithoutAKeyNeedsLeave(t *testing.T) {
 	}
 }
 
-// A participant that fails undoes what the others did.
+// A participant that fails undoes the writes of the others.
 func TestAWriteOfWhichOneShardFailsLeavesNothing(t *testing.T) {
 	w := written(t, sharding.BestEffort)
 	exec(t, w.routed, "INSERT INTO orders (id, user_id, paid) VALUES (3, 3, 0)")
@@ -186,7 +186,7 @@ func TestAWriteOfWhichOneShardFailsLeavesNothing(t *testing.T) {
 	}
 }
 
-// A savepoint holds on a database that joins the transaction after it.
+// A savepoint is set on a database that joins the transaction after it.
 func TestADatabaseThatJoinsLaterHasTheSavepoints(t *testing.T) {
 	w := written(t, sharding.BestEffort)
 	tx, err := w.routed.Begin()
@@ -212,7 +212,7 @@ func TestADatabaseThatJoinsLaterHasTheSavepoints(t *testing.T) {
 }
 
 // The first database has committed when the second one cannot.
-func TestATransactionThatCommitsPartlySaysSo(t *testing.T) {
+func TestATransactionThatCommitsPartlyReturnsAPartialCommitError(t *testing.T) {
 	w := written(t, sharding.BestEffort)
 	exec(t, w.dbs["b"], "CREATE TABLE parents (id INTEGER PRIMARY KEY)")
 	exec(t, w.dbs["b"], "CREATE TABLE children (id INTEGER REFERENCES parents DEFERRABLE INITIALLY DEFERRED)")

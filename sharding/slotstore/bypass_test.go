@@ -11,8 +11,7 @@ import (
 	"github.com/shardid/shardid/sharding"
 )
 
-// through writes a row of a slot on the second shard, in a transaction that has
-// the passage.
+// through writes a row of a slot on the second shard, in a transaction that uses the passage.
 func through(ctx context.Context, t *testing.T, w *world, p *Passage, id, user int64) error {
 	t.Helper()
 	tx, err := w.dbs["b"].BeginTx(ctx, nil)
@@ -54,7 +53,7 @@ func TestAPassageLetsOneTransactionWriteItsSlotsAndNoOthers(t *testing.T) {
 	}
 }
 
-func TestAPassageIsForSlotsThatMoveTogether(t *testing.T) {
+func TestAPassageNeedsSlotsThatMoveTogether(t *testing.T) {
 	w := newWorld(t)
 	_, s := w.created(t)
 	ctx := t.Context()
@@ -69,9 +68,9 @@ func TestAPassageIsForSlotsThatMoveTogether(t *testing.T) {
 	}
 }
 
-// The one who fenced was paused while another took the move back and began it
-// anew: the rows are not there yet.
-func TestAStepOfOneWhoKnowsAnOlderMapIsRefused(t *testing.T) {
+// The process that fenced the slot was paused while another one aborted the move and began it
+// again: the rows are not there yet.
+func TestAStepWithAnOlderMapIsRefused(t *testing.T) {
 	w := newWorld(t)
 	_, s := w.created(t)
 	ctx := t.Context()

@@ -9,7 +9,7 @@ import (
 	"github.com/shardid/shardid/sharding/slotstore"
 )
 
-// An expression for queries of the program's own, as one that counts the rows of each slot.
+// An expression for a program's own query, for example one that counts the rows of each slot.
 func ExampleSlotSQL() {
 	fmt.Println(slotstore.SlotSQL(sharding.Low(3), "user_id"))
 	// Output: (user_id & 7) true

@@ -90,7 +90,7 @@ func moveASlot(ctx context.Context) error {
 	return follower.Close(ctx)
 }
 
-// firstLine leaves out what the driver says.
+// firstLine omits the driver's error.
 func firstLine(err error) string {
 	for e := err; e != nil; {
 		joined, ok := e.(interface{ Unwrap() []error })

@@ -13,7 +13,7 @@ import (
 	"github.com/shardid/shardid/sharding"
 )
 
-// vanish leaves a lease on the present version that nobody renews.
+// vanish leaves a lease on the present version that is never renewed.
 func vanish(t *testing.T, w *world, s *Store) {
 	t.Helper()
 	f, err := s.Follow(t.Context())
@@ -43,7 +43,7 @@ func TestAVersionWaitsUntilTheLeasesOfOlderOnesHaveRunOut(t *testing.T) {
 	must(t, s.Fence(t.Context(), 1))
 }
 
-func TestSettleEndsWithItsContextAndSaysWhomItWaitedFor(t *testing.T) {
+func TestSettleEndsWithItsContextAndNamesTheHolders(t *testing.T) {
 	w := newWorld(t)
 	_, s := w.created(t)
 	vanish(t, w, s)
@@ -141,7 +141,7 @@ func TestAProcessWithAShorterListOfShardsDoesNotFollow(t *testing.T) {
 	}
 }
 
-func TestConfigurationsThatCannotWorkAreRefused(t *testing.T) {
+func TestInvalidConfigurationsAreRefused(t *testing.T) {
 	w := newWorld(t)
 	r := w.router(t)
 	for want, change := range map[string]func(*Config){

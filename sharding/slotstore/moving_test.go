@@ -16,8 +16,8 @@ import (
 	"github.com/shardid/shardid/sharding"
 )
 
-// Three processes write all the time while slots move. In the end every row that
-// a writer was told is written is there once, on the shard that its key leads to.
+// Three processes write all the time while slots move. In the end every acknowledged row exists
+// once, on the shard to which its key leads.
 func TestSlotsMoveUnderLiveWritersWithoutLosingOrDoublingARow(t *testing.T) {
 	w := newWorld(t)
 	w.term = 600 * time.Millisecond
@@ -32,8 +32,8 @@ func TestSlotsMoveUnderLiveWritersWithoutLosingOrDoublingARow(t *testing.T) {
 		w.follow(t, w.store(t, r))
 		routers = append(routers, r)
 		wg.Go(func() {
-			// SQLite gives its lock to whoever asks when it is free, not to who waits
-			// longest: writers that never pause can keep all others out for good.
+			// SQLite gives its lock to any writer that asks when it is free, not to the one that
+			// waits longest: writers that never pause can block all others for good.
 			pause := time.NewTicker(2 * time.Millisecond)
 			defer pause.Stop()
 			for ctx.Err() == nil {
@@ -108,8 +108,8 @@ func TestSlotsMoveUnderLiveWritersWithoutLosingOrDoublingARow(t *testing.T) {
 	}
 }
 
-// afterLeases takes a step as an operator does: a process that was late with a
-// renewal comes back with the version that it had, and is waited for again.
+// afterLeases makes a step as an operator does: a process whose renewal was late returns with its
+// old version, and the step waits for it again.
 func afterLeases(t *testing.T, operator *Store, step func() error) error {
 	t.Helper()
 	for {
@@ -123,8 +123,7 @@ func afterLeases(t *testing.T, operator *Store, step func() error) error {
 	}
 }
 
-// A pause between check and send: the process goes on with the target it was
-// told before.
+// A pause between check and send: the process continues with its old target.
 func TestTheOldShardsDatabaseRefusesWritesOfASlotThatLeft(t *testing.T) {
 	w := newWorld(t)
 	_, s := w.created(t)
@@ -267,7 +266,7 @@ func TestARepeatedStepCompletesWhatACrashLeft(t *testing.T) {
 }
 
 // An operator that was paused between reading the map and setting the fence.
-func TestALatecomerDoesNotOpenAFence(t *testing.T) {
+func TestALateStepDoesNotOpenAFence(t *testing.T) {
 	w := newWorld(t)
 	_, s := w.created(t)
 	ctx := t.Context()

@@ -10,7 +10,7 @@ import (
 	"github.com/shardid/shardid/sharding"
 )
 
-// usurp puts maps of other versions into a router that a store looks after.
+// usurp puts maps of other versions into a router that follows a store.
 func usurp(t *testing.T, r *sharding.Router, version int64) {
 	t.Helper()
 	maps := map[string]sharding.Map{}
@@ -20,7 +20,7 @@ func usurp(t *testing.T, r *sharding.Router, version int64) {
 	must(t, r.Swap(maps))
 }
 
-func TestARouterThatTakesNoVersionHoldsUpNobodyForLongerThanATerm(t *testing.T) {
+func TestARouterThatRefusesAVersionDelaysOthersForATermAtMost(t *testing.T) {
 	w := newWorld(t)
 	w.term = 300 * time.Millisecond
 	_, operator := w.created(t)

@@ -58,7 +58,7 @@ func run(t *testing.T, db *sql.DB, query string, args ...any) {
 	}
 }
 
-// router is what one process has: all slots on the first shard.
+// router is the router of one process: all slots are on the first shard.
 func (w *world) router(t *testing.T) *sharding.Router {
 	t.Helper()
 	var tables []sharding.Table
@@ -89,7 +89,7 @@ func (w *world) store(t *testing.T, r *sharding.Router) *Store {
 	return s
 }
 
-// created returns the store of a map that is there.
+// created returns the store of an existing map.
 func (w *world) created(t *testing.T) (*sharding.Router, *Store) {
 	t.Helper()
 	r := w.router(t)
@@ -115,8 +115,8 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// insert writes a row as an application does: routed, and what the database
-// refuses is told as the router would.
+// insert writes a row as an application does: routed, with the database's refusal converted like
+// the router does.
 func insert(ctx context.Context, r *sharding.Router, id, user int64) error {
 	target, err := r.Target("orders", user)
 	if err == nil {
@@ -130,7 +130,7 @@ func insertOn(ctx context.Context, db *sql.DB, table string, id, user int64) err
 	return sharding.SlotMoving(err)
 }
 
-// copyRows brings the rows of a slot that the other shard lacks.
+// copyRows copies the rows of a slot that the other shard lacks.
 func (w *world) copyRows(ctx context.Context, s *Store, slot sharding.Slot) error {
 	for _, name := range []string{"orders", "items"} {
 		all, err := w.source(ctx, w.shards[name][0].Table, slot)

@@ -28,7 +28,7 @@ func bank(east, west *sql.DB) *sharding.Router {
 	return r
 }
 
-// A process runs a resolver beside its work. Its total is for metrics.
+// A process runs a resolver beside its other work. Total is for metrics.
 func ExampleNew() {
 	router := bank(new(sql.DB), new(sql.DB))
 	resolver, err := twophase.New(twophase.Config{Router: router})
@@ -40,7 +40,7 @@ func ExampleNew() {
 	// 0 branches in doubt, 0 committed, 0 rolled back, <nil>
 }
 
-// Create makes the table for decisions, and says where there is no two-phase commit.
+// Create creates the table for decisions, and fails if a database has no two-phase commit.
 func ExampleCreate() {
 	east, err := sql.Open("sqlite", ":memory:")
 	check(err)
@@ -51,7 +51,7 @@ func ExampleCreate() {
 	// twophase: east: the server cannot prepare transactions: SQLite commits several files separately; keep rows that are written together in one file
 }
 
-// DDL is for those who make tables by their own means; Create adds the row of identity.
+// DDL is for programs that create tables themselves; Create also adds the row of identity.
 func ExampleDDL() {
 	text, err := twophase.DDL("postgres")
 	check(err)

@@ -29,7 +29,7 @@ func computed(t *testing.T, e Expr) (driver.Value, error) {
 }
 
 // The values are those that MariaDB 10.11 and MySQL 9.7 returned.
-func TestMySQLRoundsAQuotientBeforeItGoesOnAndMariaDBAfter(t *testing.T) {
+func TestMySQLRoundsAQuotientBeforeFurtherComputationAndMariaDBAfter(t *testing.T) {
 	for _, test := range []struct {
 		dialect Dialect
 		want    string
@@ -41,7 +41,7 @@ func TestMySQLRoundsAQuotientBeforeItGoesOnAndMariaDBAfter(t *testing.T) {
 	}
 }
 
-func TestArithmeticEndsAsItDoesInTheDatabase(t *testing.T) {
+func TestArithmeticFailsAsInTheDatabase(t *testing.T) {
 	const most = int64(math.MaxInt64)
 	one, none := integerConstant(int64(1)), Constant(nil, Integer)
 	for name, test := range map[string]struct {

@@ -14,8 +14,8 @@ import (
 	"testing"
 )
 
-// part aggregates rows of a group and a value in the plainest way, as a target does:
-// group, COUNT(*), COUNT(v), SUM(v), MIN(v), MAX(v).
+// part aggregates rows of a group and a value in the simplest way, as a target does: group,
+// COUNT(*), COUNT(v), SUM(v), MIN(v), MAX(v).
 func part(rows [][]driver.Value, d domain, scale int) [][]driver.Value {
 	var groups [][]driver.Value
 	for _, row := range rows {
@@ -146,7 +146,7 @@ func sumOf(kind Kind, values ...driver.Value) (driver.Value, error) {
 	return all[0][0], nil
 }
 
-func TestSumsAreOfTheirColumnsType(t *testing.T) {
+func TestSumsHaveTheTypeOfTheirColumn(t *testing.T) {
 	const most = int64(math.MaxInt64)
 	for _, test := range []struct {
 		kind   Kind

@@ -19,8 +19,8 @@ import (
 	"time"
 )
 
-// A domain makes values of a type at random, few enough to be equal at times, and
-// compares them in the plainest way.
+// A domain generates random values of a type, few enough that some are equal, and compares them in
+// the simplest way.
 type domain struct {
 	name    string
 	typ     Type
@@ -46,7 +46,7 @@ func pick(r *rand.Rand, of ...driver.Value) driver.Value { return of[r.IntN(len(
 
 var pads = [][]byte{{' '}, {0x02, 0x09}, {0, 0, ' '}}
 
-// padded compares as the standard says: after the shorter one was padded.
+// padded compares by the SQL standard: after padding the shorter one.
 func padded(pad []byte) func(a, b driver.Value) int {
 	return func(a, b driver.Value) int {
 		x, y := bytes.Clone(a.([]byte)), bytes.Clone(b.([]byte))
@@ -60,7 +60,7 @@ func padded(pad []byte) func(a, b driver.Value) int {
 	}
 }
 
-// weights makes weights around the space's.
+// weights generates weights near that of the space.
 func weights(pad []byte) func(r *rand.Rand) driver.Value {
 	return func(r *rand.Rand) driver.Value {
 		var b []byte
@@ -190,7 +190,7 @@ func orNull(r *rand.Rand, v driver.Value) driver.Value {
 	return v
 }
 
-// compareWithNulls is the order that a Key asks for.
+// compareWithNulls compares in the order of a Key.
 func compareWithNulls(k Key, a, b driver.Value, compare func(a, b driver.Value) int) int {
 	switch {
 	case a == nil && b == nil:
@@ -241,7 +241,7 @@ func TestMergingOrderedStreamsIsSortingTheirUnion(t *testing.T) {
 	}
 }
 
-func TestAKeyIsNoBeginningOfAnother(t *testing.T) {
+func TestAKeyIsNoPrefixOfAnother(t *testing.T) {
 	r := random(2)
 	for _, d := range domains() {
 		for range 2000 {
@@ -257,7 +257,7 @@ func TestAKeyIsNoBeginningOfAnother(t *testing.T) {
 	}
 }
 
-func TestDecimalsOfPostgreSQLThatAreNoNumbersStandBelowAndAboveAllOthers(t *testing.T) {
+func TestNaNAndInfinityOfPostgreSQLSortBelowAndAboveAllNumbers(t *testing.T) {
 	typ := Type{Kind: Decimal}
 	var last []byte
 	for _, text := range []string{"-Infinity", "-99999999999999999999.5", "0", "99999999999999999999", "Infinity", "NaN"} {
@@ -314,7 +314,7 @@ func TestSourcesOfDifferentWidthAreAnError(t *testing.T) {
 	}
 }
 
-func TestARowStaysUntilTheNextIsAskedFor(t *testing.T) {
+func TestARowIsValidUntilTheNextIsRead(t *testing.T) {
 	sources := of([][]driver.Value{{[]byte("a")}, {[]byte("c")}}, [][]driver.Value{{[]byte("b")}})
 	rows := Ordered(sources, []Key{{Type: Type{Kind: Bytes}}})
 	row := make([]driver.Value, 1)
@@ -325,8 +325,7 @@ func TestARowStaysUntilTheNextIsAskedFor(t *testing.T) {
 	}
 }
 
-// counting is a source of n ordered numbers, all of which share memory with those of
-// the others.
+// counting is a source of n ordered numbers, whose rows share their memory.
 type counting struct {
 	values []driver.Value
 	from   int
@@ -418,9 +417,8 @@ func BenchmarkAMillionOrderedRows(b *testing.B) {
 	})
 }
 
-// Of a text that has more bytes than were weighed, the weights do for what compares no more
-// of them.
-func TestABegunTextIsAnErrorWhereItsRestCounts(t *testing.T) {
+// If a text is longer than its weighed part, its weights suffice for comparisons within that part.
+func TestATruncatedTextIsAnErrorIfItsRestMatters(t *testing.T) {
 	for prefix, fine := range map[int]bool{0: false, 4: true, 6: false} {
 		sources := of([][]driver.Value{{[]byte("\x00a0")}, {[]byte("\x00a\x00b1")}})
 		rows, err := readTo(Ordered(sources, []Key{{Type: Type{Kind: Bytes, Most: 4, Prefix: prefix}}}))

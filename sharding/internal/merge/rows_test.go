@@ -14,7 +14,7 @@ import (
 
 var byFirst = []Key{{Type: Type{Kind: Integer}}}
 
-// stages are all ways to make rows of two sources, each with three rows or more.
+// stages are all constructors of rows from two sources with at least three rows each.
 var stages = map[string]func(sources []Rows) Rows{
 	"concat":  Concat,
 	"ordered": func(s []Rows) Rows { return Ordered(s, byFirst) },
@@ -71,7 +71,7 @@ func TestEachSourceIsClosedOnce(t *testing.T) {
 	}
 }
 
-func TestAnErrorOfASourceIsReturnedAndStays(t *testing.T) {
+func TestAnErrorOfASourceIsReturnedAgain(t *testing.T) {
 	lost := errors.New("connection lost")
 	for name, stage := range stages {
 		for after := range 3 {
@@ -190,7 +190,7 @@ func TestDistinctKeepsTheFirstOfEqualRows(t *testing.T) {
 	}
 }
 
-func TestTheMemoryErrorSaysTheBound(t *testing.T) {
+func TestTheMemoryErrorNamesTheLimit(t *testing.T) {
 	const n = 10_000
 	bounded := func(bytes int64) map[string]Rows {
 		m := func() *Memory { return NewMemory(bytes) }
@@ -223,7 +223,7 @@ func TestTheMemoryErrorSaysTheBound(t *testing.T) {
 	}
 }
 
-func TestGroupsGiveTheirMemoryBackToTheSort(t *testing.T) {
+func TestGroupsReleaseTheirMemoryForTheSort(t *testing.T) {
 	by := Grouping{Keys: byFirst, Names: columns(1), Aggregates: []Aggregate{{Function: First}}}
 	groups := func(m *Memory) Rows { return Grouped(of(numbers(0, 1000))[0], by, m) }
 	memory := NewMemory(1 << 20)

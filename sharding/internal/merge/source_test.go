@@ -11,8 +11,7 @@ import (
 	"testing"
 )
 
-// source returns rows that a test has made. As a driver may, it gives all rows the
-// same memory for their bytes.
+// source returns the rows of a test. Like some drivers, it reuses the memory of their bytes.
 type source struct {
 	columns []string
 	rows    [][]driver.Value
@@ -52,12 +51,12 @@ func (s *source) Next(dest []driver.Value) error {
 	return nil
 }
 
-// columns are enough names for n columns.
+// columns returns n names of columns.
 func columns(n int) []string {
 	return []string{"a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l"}[:n]
 }
 
-// of makes sources of rows.
+// of returns sources of rows.
 func of(rows ...[][]driver.Value) []Rows {
 	width := 0
 	for _, r := range rows {
@@ -100,7 +99,7 @@ func readTo(rows Rows) (all [][]driver.Value, err error) {
 	}
 }
 
-// split deals rows out at random.
+// split distributes rows randomly.
 func split(r *rand.Rand, rows [][]driver.Value, k int) [][][]driver.Value {
 	parts := make([][][]driver.Value, k)
 	for _, row := range rows {
@@ -110,5 +109,5 @@ func split(r *rand.Rand, rows [][]driver.Value, k int) [][][]driver.Value {
 	return parts
 }
 
-// random is a generator of its own for each test.
+// random returns a separate random source for each test.
 func random(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 13)) }

@@ -15,8 +15,7 @@ import (
 	_ "modernc.org/sqlite"
 )
 
-// open returns a database with the table whole, and shard0 to shard4, among which its
-// rows are dealt out.
+// open returns a database with the table whole, and its rows distributed over shard0 to shard4.
 func open(t *testing.T, r *rand.Rand, declaration string, rows [][]driver.Value) *sql.DB {
 	t.Helper()
 	db, err := sql.Open("sqlite", ":memory:")
@@ -81,7 +80,7 @@ func answer(t *testing.T, db *sql.DB, text string, args ...any) [][]driver.Value
 	return rows
 }
 
-// answers returns what the shards answer to a text with their name for %s.
+// answers returns the shards' results of a text with their name for %s.
 func answers(t *testing.T, db *sql.DB, text string, width int) []Rows {
 	t.Helper()
 	var parts [][][]driver.Value
@@ -95,12 +94,12 @@ func answers(t *testing.T, db *sql.DB, text string, width int) []Rows {
 	return sources
 }
 
-// value is one that SUM takes for a number, without errors of rounding.
+// value returns a value that SUM treats as a number, without rounding errors.
 func simple(r *rand.Rand) driver.Value {
 	return pick(r, nil, int64(r.IntN(9)-4), float64(r.IntN(9))/4, int64(r.IntN(9)-4))
 }
 
-func TestSQLiteAnswersForOneTableWhatIsMergedOfItsShards(t *testing.T) {
+func TestMergedResultsEqualSQLitesResultsOfOneTable(t *testing.T) {
 	collations := map[string]Collation{"BINARY": Binary, "NOCASE": NoCase, "RTRIM": RTrim}
 	for name, collation := range collations {
 		r := random(6)
@@ -177,7 +176,7 @@ func same(t *testing.T, got, want [][]driver.Value) {
 	}
 }
 
-// written is an expression beside its text.
+// written is an expression with its text.
 type written struct {
 	Expr
 
@@ -186,7 +185,7 @@ type written struct {
 
 var lite = Dialect{Engine: SQLite}
 
-// expression makes an expression at random, of numbers.
+// expression returns a random expression of numbers.
 func expression(r *rand.Rand, depth int) written {
 	if depth == 0 {
 		if i := r.IntN(6); i < 4 {

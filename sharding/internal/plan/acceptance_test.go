@@ -17,7 +17,7 @@ import (
 	"github.com/shardid/shardid/sharding"
 )
 
-// acceptance reads what applications send, and what is expected of it.
+// acceptance reads the statements of applications, with their expected outcomes.
 func acceptance(t *testing.T) []corpus.File {
 	t.Helper()
 	files, err := corpus.ReadDir("testdata/acceptance")
@@ -27,8 +27,7 @@ func acceptance(t *testing.T) []corpus.File {
 	return files
 }
 
-// The corpus is only added to: who changes an expectation changes what the engine
-// promised before it was written.
+// The corpus only grows: a change of an expectation would change a promise of the engine.
 func TestNearlyAllEverydayStatementsAreExpectedToBeAccepted(t *testing.T) {
 	var all, with, without int
 	for _, f := range acceptance(t) {
@@ -101,13 +100,13 @@ func TestTheTablesOfTheCorpusMakeARouter(t *testing.T) {
 	}
 }
 
-// routerOf is the router that the expectations are about.
+// routerOf returns the router of the expectations.
 func routerOf(t *testing.T, f corpus.File, carry bool) *sharding.Router {
 	t.Helper()
 	return testshards.RouterOf(t, f, sharding.DBs{"db0": open(t), "db1": open(t)}, carry)
 }
 
-// An expectation of "one" that rests on ids which lead elsewhere would prove nothing.
+// An expectation of "one" would prove nothing if its ids led to other shards.
 func TestTheRowsOfTheCorpusLieWhereItsExpectationsSay(t *testing.T) {
 	seen := 0
 	for _, f := range acceptance(t) {
@@ -146,7 +145,7 @@ type row struct {
 
 var insert = regexp.MustCompile("(?s)^(?:INSERT|REPLACE)(?: IGNORE)? INTO `?(\\w+)`? \\(([^)]*)\\) VALUES ")
 
-// rowsOf are the rows of an INSERT whose values are parameters alone.
+// rowsOf returns the rows of an INSERT whose values are all parameters.
 func rowsOf(s corpus.Statement) []row {
 	m := insert.FindStringSubmatch(s.Text)
 	if m == nil {

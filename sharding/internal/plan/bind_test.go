@@ -33,15 +33,15 @@ func bind(p *plan.Plan, args []any) {
 	}
 }
 
-func TestAPlanThatIsBoundAgainAllocatesNothing(t *testing.T) {
+func TestBindingAPlanAgainAllocatesNothing(t *testing.T) {
 	p, args := byKey(t), []any{int64(5), int64(7)}
 	if n := testing.AllocsPerRun(100, func() { bind(p, args) }); n > 0 {
 		t.Errorf("%v allocations", n)
 	}
 }
 
-// SQLite puts bytes behind all numbers, also those of digits.
-func TestBytesAreNoEndOfARangeOfIntegers(t *testing.T) {
+// SQLite sorts bytes after all numbers, even bytes that are digits.
+func TestBytesDoNotBoundARangeOfIntegers(t *testing.T) {
 	w := newWorld(t)
 	st := sqlparse.Parse("SELECT * FROM accounts WHERE id BETWEEN ? AND ?", sqlparse.Dialect{Family: sqlparse.SQLite})
 	p := plan.Of(st, w.router.Snapshot(), plan.Options{Quote: func(name string) string { return name }})
@@ -68,7 +68,7 @@ func BenchmarkBind(b *testing.B) {
 	}
 }
 
-// closed is a database that is never asked.
+// closed is a database that is never queried.
 func closed(tb testing.TB) *sql.DB {
 	tb.Helper()
 	db, err := sql.Open("sqlite", ":memory:")

@@ -12,7 +12,7 @@ import (
 	"github.com/shardid/shardid/sharding/internal/plan"
 )
 
-func TestCopiesMayAnswerQueriesThatLockNothing(t *testing.T) {
+func TestReplicasMayAnswerQueriesThatLockNothing(t *testing.T) {
 	w := newWorld(t)
 	for text, want := range map[string]bool{
 		"SELECT note FROM orders WHERE user_id = 5":                                                                                 true,

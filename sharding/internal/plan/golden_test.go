@@ -67,7 +67,7 @@ func compare(t *testing.T, want, got string) {
 	}
 }
 
-// rewrite returns the file with the plans that are made now.
+// rewrite returns the file with the present plans.
 func rewrite(t *testing.T, text string) string {
 	t.Helper()
 	w := newWorld(t)
@@ -132,7 +132,7 @@ var dialects = map[string]sqlparse.Dialect{
 	"postgres": {Family: sqlparse.PostgreSQL},
 }
 
-// world is the tables that the files are about.
+// world is the tables of the files.
 type world struct{ router *sharding.Router }
 
 func newWorld(t *testing.T) *world {
@@ -199,7 +199,7 @@ func newWorld(t *testing.T) *world {
 
 var whole = plan.Column{Holds: plan.Integers, Value: plan.Value{Type: merge.Type{Kind: merge.Integer}}}
 
-// texts compare as utf8mb4_general_ci does, and coupons by a collation that is not combined.
+// texts compare as utf8mb4_general_ci does, and coupons by an unsupported collation.
 var (
 	texts   = plan.Column{Value: plan.Value{Type: merge.Type{Kind: merge.Bytes, Pad: []byte{0, ' '}, Prefix: 1024}, As: plan.Weight}}
 	pages   = plan.Column{Value: plan.Value{Type: merge.Type{Kind: merge.Bytes, Pad: []byte{0, ' '}, Prefix: 1024, Most: 1024}, As: plan.Weight}}
@@ -207,7 +207,7 @@ var (
 	coupon  = plan.Column{Unsorted: "its collation is utf8mb4_thai_520_w2"}
 )
 
-// schema is what the databases would say of the tables.
+// schema is the databases' description of the tables.
 var schema = plan.Schema{
 	"countries": {Columns: map[string]plan.Column{"code": {}, "name": {}, "used": whole}, Unique: [][]string{{"code"}}},
 	"rates":     {Columns: map[string]plan.Column{"id": {Numbered: true}, "rate": whole, "since": {Varies: true, Touched: true}}},
@@ -277,8 +277,8 @@ func (w *world) explain(dialect, text string, args []any) []string {
 	return append(append(sent(text, r), asked(lookups)...), kept(keeping, r)...)
 }
 
-// owned returns the lines of what lookup tables are asked, and of the plan where they answer
-// with the keys 5 and 9, whose rows lie together.
+// owned returns the lines of the queries of lookup tables, and of the plan if they return the keys
+// 5 and 9, whose rows are on one shard.
 func owned(text string, args []any, o *plan.Owners) (lines []string) {
 	for i, q := range o.Asked {
 		lines = append(lines, fmt.Sprintf("→ lookup in %s: %v", q.Lookup.Table, q.Values))
@@ -299,7 +299,7 @@ func owned(text string, args []any, o *plan.Owners) (lines []string) {
 	return append(lines, kept(keeping, r)...)
 }
 
-// kept returns the lines of what is done to lookup tables for a write.
+// kept returns the lines of the changes of lookup tables for a write.
 func kept(k *plan.Keeping, r plan.Route) (lines []string) {
 	if k == nil {
 		return nil
@@ -322,7 +322,7 @@ func kept(k *plan.Keeping, r plan.Route) (lines []string) {
 	return lines
 }
 
-// asked returns the lines of what is looked up before.
+// asked returns the lines of the searches that precede the statement.
 func asked(lookups []*plan.Lookup) (lines []string) {
 	for _, l := range lookups {
 		for _, elsewhere := range []bool{false, true} {

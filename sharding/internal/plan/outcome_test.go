@@ -18,8 +18,7 @@ import (
 	"github.com/shardid/shardid/sharding/internal/plan"
 )
 
-// Statements that go to one place go there; those that several shards have to
-// answer are not taken for such.
+// Statements for one target go there; statements for several shards do not.
 func TestStatementsOfTheCorpusGoWhereTheyAreExpectedTo(t *testing.T) {
 	var one, missed, scatter, refused int
 	for _, f := range acceptance(t) {
@@ -61,8 +60,7 @@ func TestStatementsOfTheCorpusGoWhereTheyAreExpectedTo(t *testing.T) {
 	}
 }
 
-// planned is what the planner makes of a statement, "" where it does not go to one
-// place.
+// planned returns the planner's target of a statement, "" if it has none or several.
 func planned(r *sharding.Router, f corpus.File, s corpus.Statement, options plan.Options) corpus.Outcome {
 	reads := sqlparse.Dialect{Family: sqlparse.MySQL}
 	if s.Dialect == corpus.SQLite {
@@ -116,7 +114,7 @@ func spans(to plan.Route) bool {
 	return slices.ContainsFunc(targets, func(t sharding.Target) bool { return t.DB != targets[0].DB })
 }
 
-// schemaOf is what a database says of the tables of a file.
+// schemaOf returns a database's description of the tables of a file.
 func schemaOf(t *testing.T, db *sql.DB, f corpus.File) plan.Schema {
 	t.Helper()
 	schema := plan.Schema{}

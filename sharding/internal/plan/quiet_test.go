@@ -9,7 +9,7 @@ import (
 	"github.com/shardid/shardid/sharding/internal/plan"
 )
 
-func TestOnlyAQueryThatLeavesNothingInItsSessionIsQuiet(t *testing.T) {
+func TestOnlyAQueryThatLeavesNoStateInItsSessionIsQuiet(t *testing.T) {
 	w := newWorld(t)
 	for text, want := range map[string]bool{
 		"SELECT * FROM coupons WHERE code = ?":                                  true,

@@ -30,7 +30,7 @@ type refused struct {
 	always    bool // with ids that carry the slot as well
 }
 
-func TestThePageOfRefusedStatementsIsTheOneThatIsMade(t *testing.T) {
+func TestThePageOfRefusedStatementsIsUpToDate(t *testing.T) {
 	all, list := refusedStatements(t)
 	made := page(all, list)
 	if *update {
@@ -48,8 +48,8 @@ func TestThePageOfRefusedStatementsIsTheOneThatIsMade(t *testing.T) {
 	}
 }
 
-// refusedStatements returns how many statements there are, and those that are refused
-// without ids that carry the slot, as all are that are refused with them.
+// refusedStatements returns the number of statements, and those that are refused without ids that
+// carry the slot. All statements that are refused with such ids are among them.
 func refusedStatements(t *testing.T) (all int, list []refused) {
 	t.Helper()
 	for _, f := range acceptance(t) {
@@ -84,7 +84,7 @@ func refusedStatements(t *testing.T) (all int, list []refused) {
 	return all, list
 }
 
-// order puts first what is refused whatever the ids are.
+// order puts statements first that are refused whatever the ids are.
 func order(r refused) int {
 	if r.always {
 		return 0
@@ -92,8 +92,7 @@ func order(r refused) int {
 	return 1
 }
 
-// refusal returns why a statement is refused, outside of transactions and without an
-// option that allows more.
+// refusal returns why a statement is refused outside of transactions and with the default options.
 func refusal(r *sharding.Router, s corpus.Statement, options plan.Options) error {
 	reads := sqlparse.Dialect{Family: sqlparse.MySQL}
 	if s.Dialect == corpus.SQLite {

@@ -342,7 +342,7 @@ func (r *reading) inserts(p *Plan, args []any) (*Keeping, error) {
 }
 
 // Before returns the query for the present values of the rows of a target that an UPDATE or DELETE
-// changes: the sharding key, and the column of each of Kept, of at most most rows. args selects
+// changes: the sharding key, and the column of each of Kept, of no more than most rows. args selects
 // arguments of the statement. ok is false if the statement has parts that a query may read
 // differently; the values are then not read.
 func (k *Keeping) Before(at sharding.Target, most int) (text string, args []int, ok bool) {

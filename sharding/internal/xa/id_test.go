@@ -9,7 +9,7 @@ import (
 	"github.com/shardid/shardid/internal/dialect"
 )
 
-func TestOnlyNamesOfOursAreRead(t *testing.T) {
+func TestOnlyNamesOfThisModuleAreParsed(t *testing.T) {
 	id := ID{NewTransaction(), NewTransaction(), 12}
 	if got, ours := parse(id.gid()); !ours || got != id {
 		t.Errorf("%+v of %s", got, id.gid())

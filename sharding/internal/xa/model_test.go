@@ -17,7 +17,7 @@ import (
 // statement of the program and of two resolvers is one step; all orders of the steps are
 // tried, and at each step the program may be killed, or the answer of a statement lost.
 
-// mutant switches a rule of the protocol off, to show what it is for.
+// mutant switches a rule of the protocol off, to show its purpose.
 type mutant struct {
 	noRow       bool // a resolver that finds no decision rolls back without making one
 	decideFirst bool // the decision is committed before the branches are prepared
@@ -47,10 +47,10 @@ type world struct {
 
 var errLost = errors.New("the connection was lost")
 
-// killed ends the program in the midst of the protocol.
+// killed ends the program in the middle of the protocol.
 type killed struct{}
 
-// step is a moment in which anybody else may do something.
+// step is a moment at which other processes may act.
 func (w *world) step(yield func() bool) {
 	if !yield() {
 		panic(killed{})
@@ -91,7 +91,7 @@ func (b branch) Rollback(context.Context) {
 
 func (b branch) Leave() {}
 
-// lose decides whether the answer of a statement is lost.
+// lose decides whether the result of a statement is lost.
 func (w *world) lose() bool {
 	if w.losses == 0 || w.pick(2) == 0 {
 		return false
@@ -144,7 +144,8 @@ func (d decider) Committed(context.Context) (bool, error) {
 	return d.decided(), nil
 }
 
-// decided is what xa.Committed does: one statement, that waits for whoever has noted.
+// decided implements xa.Committed: one statement, which waits for a transaction that has inserted
+// the decision.
 func (w *world) decided() bool {
 	if w.row == "" {
 		w.row = "aborted"
@@ -214,7 +215,7 @@ func (f forgetful) Commit() error {
 	return err
 }
 
-// run is one order of the steps, which pick chooses. It returns what went wrong.
+// run is one order of the steps, which pick chooses. It returns the rule that was broken.
 func run(m mutant, pick func(int) int) string {
 	w := &world{mutant: m, pick: pick, branches: make([]int, 2), alive: true, losses: 1}
 	var result error
@@ -323,7 +324,7 @@ func (w *world) judge(result error, ended bool) string {
 	return ""
 }
 
-// explore tries all orders, up to a number, and returns the first that goes wrong.
+// explore tries all orders, up to a number, and returns the first that breaks a rule.
 func explore(m mutant, most int) (wrong string, tried int) {
 	var path []int
 	for tried = range most {
