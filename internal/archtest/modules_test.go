@@ -70,3 +70,64 @@ func read(t *testing.T, root, file string) string {
 	}
 	return string(text)
 }
+
+// .ci/all-tests chooses tests by parts of their names. A part that no test has any more would
+// move its test, which was renamed, into another run.
+func TestEachNameInAllTestsIsThatOfATest(t *testing.T) {
+	root := moduleRoot(t)
+	script := read(t, root, ".ci/all-tests")
+	names := testNames(t, root)
+	for _, variable := range []string{"sequential", "together"} {
+		var pattern strings.Builder
+		for _, m := range regexp.MustCompile(`(?m)^`+variable+`\+?='(.*)'$`).FindAllStringSubmatch(script, -1) {
+			pattern.WriteString(m[1])
+		}
+		before, list, found := strings.Cut(pattern.String(), "(")
+		if !found || !strings.HasSuffix(list, ")") {
+			t.Fatalf("%s is not a list of names: %s", variable, pattern.String())
+		}
+		for _, part := range alternatives(strings.TrimSuffix(list, ")")) {
+			if !regexp.MustCompile("(?m)" + before + part).MatchString(names) {
+				t.Errorf("%s of .ci/all-tests has %s, and no test is called so", variable, part)
+			}
+		}
+	}
+}
+
+// testNames returns the names of the tests of all modules, one in a line.
+func testNames(t *testing.T, root string) string {
+	t.Helper()
+	var names strings.Builder
+	tree := os.DirFS(root)
+	err := fs.WalkDir(tree, ".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		text, err := fs.ReadFile(tree, path)
+		for _, m := range regexp.MustCompile(`(?m)^func (Test\w+)`).FindAllSubmatch(text, -1) {
+			names.Write(append(m[1], '\n'))
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return names.String()
+}
+
+// alternatives splits a pattern at each | outside of parentheses.
+func alternatives(pattern string) (list []string) {
+	depth, from := 0, 0
+	for i, r := range pattern {
+		switch {
+		case r == '(':
+			depth++
+		case r == ')':
+			depth--
+		case r == '|' && depth == 0:
+			list = append(list, pattern[from:i])
+			from = i + 1
+		}
+	}
+	return append(list, pattern[from:])
+}
