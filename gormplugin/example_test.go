@@ -125,7 +125,7 @@ func Example_sharding() {
 // readmeShards is the second example of the README, without the last line.
 func readmeShards(ctx context.Context, db *gorm.DB, worker keygen.Assigner, east, west *sql.DB) error {
 	type Order struct {
-		ID     keygen.ID `keygen:""` // ends with the slot of the user: the id alone finds the shard
+		ID     keygen.ID `keygen:""` // its last bits are the user's slot, so the id alone finds the shard
 		UserID int64
 	}
 
@@ -144,12 +144,12 @@ func readmeShards(ctx context.Context, db *gorm.DB, worker keygen.Assigner, east
 	check(err)
 
 	orders := []Order{{UserID: 10}, {UserID: 18}}
-	check(db.Create(&orders).Error)                                // both into east's orders_2
-	check(db.First(&Order{}, orders[0].ID).Error)                  // read from there alone
-	check(db.Where("user_id = ?", 10).Find(&orders).Error)         // and so is this
-	check(db.Find(&orders, "user_id IN ?", []int64{10, 13}).Error) // from two shards, merged
-	check(db.Order("id DESC").Limit(20).Find(&orders).Error)       // from all shards, merged
-	refused := db.Where("user_id > 0").Delete(&Order{}).Error      // no shard for certain: says what to add
+	check(db.Create(&orders).Error)                                // both go to orders_2 in east
+	check(db.First(&Order{}, orders[0].ID).Error)                  // reads orders_2 alone
+	check(db.Where("user_id = ?", 10).Find(&orders).Error)         // reads orders_2 alone
+	check(db.Find(&orders, "user_id IN ?", []int64{10, 13}).Error) // reads two shards and merges
+	check(db.Order("id DESC").Limit(20).Find(&orders).Error)       // reads all shards and merges
+	refused := db.Where("user_id > 0").Delete(&Order{}).Error      // the error says which condition is missing
 	return refused
 }
 

@@ -46,7 +46,7 @@ func readme(ctx context.Context, idDB *sql.DB, db *gorm.DB) string {
 		UserID int64
 	}
 
-	store, err := sqlstore.New(ctx, idDB) // a *sql.DB of its own: see below
+	store, err := sqlstore.New(ctx, idDB) // a *sql.DB of its own; the reason is below
 	check(err)
 	orders, err := segment.New(ctx, segment.Config{Source: store.Tag("order")})
 	check(err)
@@ -54,10 +54,10 @@ func readme(ctx context.Context, idDB *sql.DB, db *gorm.DB) string {
 	check(db.Use(gormplugin.New(gormplugin.Config{Generators: keygen.Set{
 		Named: map[string]keygen.Generator[int64]{"order": orders},
 	}})))
-	check(gormplugin.Check(db, &Order{})) // at start: what would fail at the first insert
+	check(gormplugin.Check(db, &Order{})) // finds at start what would fail at the first insert
 
 	order := Order{UserID: 7}
-	check(db.Create(&order).Error) // filled where BeforeCreate would, for every form of create
+	check(db.Create(&order).Error) // the plugin fills order.ID, as in every other form of create
 	return order.ID.String()
 }
 
