@@ -277,7 +277,7 @@ func section(t *testing.T, heading string) string {
 var codeSpan = regexp.MustCompile("`([^`]+)`")
 
 func TestTheRunbooksFirstPageHasTenLinesAndCommandsThatThereAre(t *testing.T) {
-	page := section(t, "At three in the morning")
+	page := section(t, "When you are on call")
 	if n := len(regexp.MustCompile(`(?m)^\d+\. `).FindAllString(page, -1)); n != 10 {
 		t.Errorf("%d lines", n)
 	}
