@@ -91,14 +91,14 @@ func written(t *testing.T) []byte {
 	var b bytes.Buffer
 	b.WriteString(`# Compatibility
 
-What shardid is tested with. A test writes this page from what the servers of a test run answer,
-from go.mod and from the matrix of CI, and fails when it says anything else.
+This page lists the versions with which shardid is tested. A test writes it from the versions that servers report in a test run,
+from go.mod and from CI's matrix, and fails if the page differs.
 
 ## Servers
 
 "Tested" are the releases that ` + "`make test`" + ` starts. CI is configured to run the tests of the folder
-` + "`integration`" + ` with those of its matrix as well. Other releases are not tested: the oldest is that
-whose SQL the code keeps to.
+` + "`integration`" + ` with those of its matrix too. Other releases are not tested: the column "oldest" names the release
+to whose SQL the code is restricted.
 
 | server | oldest | tested | in the matrix of CI | folders of ` + "`integration`" + ` whose tests use it |
 |---|---|---|---|---|
@@ -112,12 +112,12 @@ whose SQL the code keeps to.
 		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", s.name, s.oldest, strings.Join(tested, ", "), images(ci, s.image), strings.Join(folders(t, s.starts), ", "))
 	}
 	b.WriteString(`
-MariaDB, MySQL and PostgreSQL are the databases of services; SQLite is that of tests and of the
-demo as well. Redis and ZooKeeper give ids or worker ids alone.
+SQLite is also the database of the demo and of most tests of the root module. Redis and ZooKeeper serve only for ids
+and worker ids.
 
 ## Go and libraries
 
-| | asked for | tested with |
+| | required | tested with |
 |---|---|---|
 `)
 	goMatrix := found(t, `go: \[([^\]]+)\]`, ci)
@@ -132,7 +132,7 @@ demo as well. Redis and ZooKeeper give ids or worker ids alone.
 		asked := required(root, of.module)
 		fmt.Fprintf(&b, "| %s | %s | %s |\n", of.name, asked, joined(asked, required(integration, of.module)))
 	}
-	b.WriteString("\nThe root module does not ask for clients of Redis and ZooKeeper: it has interfaces that they fit.\nThe tests of the root module run with what is asked for, and those of `integration` with the newer\nversions.\n")
+	b.WriteString("\nThe root module does not require clients of Redis and ZooKeeper; it defines interfaces that they implement.\nThe tests of the root module run with the required versions, those of `integration` with the newer\nones.\n")
 	return b.Bytes()
 }
 

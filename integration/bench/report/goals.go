@@ -7,8 +7,8 @@ import (
 	"math"
 )
 
-// goal is what a benchmark is to reach: a ratio to another one in the same
-// round, or, without to, a value of its own. One that is only told has noGoal.
+// goal is the most that a benchmark may take: a ratio to another benchmark in the same
+// round or, without to, a value of its own. A benchmark that is only reported has noGoal.
 type goal struct {
 	what string
 	key  key
@@ -40,69 +40,69 @@ type section struct {
 var sections = []section{
 	{
 		"Goals of the generators",
-		"Where a goal lies within the middle half of the rounds, the next run may say\nsomething else.",
+		"If a goal lies within the middle half of the rounds, the next run may have another\nresult.",
 		"ns for each id", generatorGoals,
 	},
 	{
-		"Goals of what observes",
-		`An id of a generator whose metrics are scraped ten times a second, some hundred times
-as often as Prometheus does, beside one that nobody looks at. Counting a statement is part
-of each statement that observe.Statements is told of.`,
+		"Goals of metrics",
+		`The first row compares an id of a generator whose metrics are read ten times a second, some hundred times
+as often as by Prometheus, with an id of an unobserved generator. The second row is the time that observe.Statements
+needs for each statement.`,
 		"ns", observedGoals,
 	},
 	{
 		"Goals of GORM",
-		`A model of six columns. "Filled" has a tag and the plugin; "preset" has keys in
-its rows and no plugin; both are as far as the INSERT's text. "The database's own"
-is an AUTO_INCREMENT or BIGSERIAL key, and the rows are stored; those that are
-filled go into a table that the database does not number, and have six parameters
-each where the others have five. modernc.org/sqlite, the driver without cgo, took a
-time to bind them that grew with the square of their number before its v1.60.1.`,
+		`The model has six columns. "Filled" rows have a tag, and the plugin sets their key; "preset" rows have
+keys and no plugin. Both are measured until the INSERT's text is complete. Rows of the last five lines are stored.
+They are compared with rows whose key is AUTO_INCREMENT or BIGSERIAL. Filled rows
+go into a table without such a key, and have six parameters instead of five. Before
+v1.60.1, modernc.org/sqlite, the driver without cgo, needed a
+time to bind parameters that grew with the square of their number.`,
 		"ns", gormGoals,
 	},
 	{
 		"Goals of sqlx",
-		`What is compared with is sqlx.Named, and sqlx's NamedExec where the rows are
-stored, with keys that are there already; and a loop that appends the fields of
-just this struct. The goals in nanoseconds were set on a machine whose sqlx.Named
+		`sqlxhook is compared with sqlx.Named, with sqlx's NamedExec if rows are
+stored (their keys are preset), and with a loop that is written by hand for this
+struct. The goals in nanoseconds were set on a machine on which sqlx.Named
 takes 840 ns for one row and 190,000 for a thousand.`,
 		"ns", sqlxGoals,
 	},
 	{
 		"Goals of sharding",
-		`The same 8,000 orders in one table ("plain"), and in eight tables of two databases.
-A key, a table that is not sharded ("home"), 1,000 new rows of one shard; the twenty
-newest orders and all of them in their order, which eight shards answer, and which is
-compared with what one of the eight takes alone: fewer than eight processors cannot
-reach that goal. go-gorm/sharding has its eight tables in one database and refuses what
-has no key. MariaDB and the benchmark share the processors; pools keep eight idle
-connections each. What a statement on SQLite may take more is told in nanoseconds below.`,
+		`The same 8,000 orders are in one table ("plain"), and in eight tables of two databases.
+The statements are a SELECT by key, a SELECT from a table that is not sharded ("home"), and an INSERT of 1,000 rows of one shard.
+Eight shards answer the last two: the twenty newest orders, and all orders sorted. They are
+also compared with the time of one of the eight shards; fewer than eight processors cannot
+reach that goal. go-gorm/sharding has its eight tables in one database and refuses statements
+without the key. MariaDB and the benchmark share the processors; pools keep eight idle
+connections each. On SQLite the goals for single statements are in nanoseconds, below.`,
 		"ns", shardingGoals(),
 	},
 	{
 		"What it costs to leave one database",
-		`4,000 users on two databases of one MariaDB server: one that is found by its key, and by
-a lookup table, which is one question more; where all tables are in one database, one
-statement asks them all. An INSERT with a lookup is a transaction of two INSERTs. And a
-transaction that changes two users.`,
+		`4,000 users are in two databases of one MariaDB server. A user is found by its key, or by address with
+a lookup table, which needs one more query. If all tables are in one database, one
+statement queries all of them instead. An INSERT with a lookup is a transaction of two INSERTs. The last
+two rows are a transaction that changes two users.`,
 		"ns", spanningGoals,
 	},
 	{
 		"Goals of the migration",
-		`A million rows of about 250 bytes, MariaDB servers that hold them in memory.
-shardid brings them to four tables on two servers, with triggers in place that
-follow writers, and then compares every row; mysqldump and mysql bring them to
-another server, and so do mydumper and myloader with two threads each, by files in
-memory; INSERT SELECT brings them to another table on the same server. These compare
-nothing. A fifth of the rows is changed at once and followed; the pause is the middle one
-of switches there and back without writers.`,
+		`MariaDB servers hold a million rows of about 250 bytes in memory.
+shardid copies them to four tables on two servers, with triggers that
+record changes, and then compares every row. mysqldump with mysql copies them to
+another server; so does mydumper with myloader, with two threads each and files in
+memory. INSERT SELECT copies them to another table on the same server. These three compare
+no rows. Then a fifth of the rows is changed at once, and shardid follows the changes. The pause is the median
+of cutovers and rollbacks without writers.`,
 		"ns for each row", migrationGoals,
 	},
 	{
 		"Sharding and migration on PostgreSQL",
-		`The statements of the goals of sharding on PostgreSQL, by pgx, in nanoseconds; and
-the rows of the goals of the migration, in nanoseconds for each row, beside pg_dump and psql,
-which bring them to another server, and INSERT SELECT, to another table.`,
+		`These are the statements of "Goals of sharding" on PostgreSQL, with pgx, in nanoseconds, and
+the migration of "Goals of the migration", in nanoseconds for each row. The migration is compared with pg_dump and psql,
+which copy the rows to another server, and with INSERT SELECT, to another table.`,
 		"ns", postgresGoals(),
 	},
 }
@@ -116,7 +116,7 @@ func shardingGoals() (all []goal) {
 	return all
 }
 
-// aRoundTrip is what a statement that is sent to a server may take.
+// aRoundTrip is the ratio that a statement to a server may reach.
 const aRoundTrip = 1.03
 
 // statementGoals are those of the statements on one database.
@@ -249,8 +249,8 @@ var generatorGoals = []goal{
 	{"segment, errors while a database of 30 ms is slower than the callers", key{"SlowSource/segment/latency=30ms", "errors"}, key{}, 0},
 }
 
-// reached returns what the goal's benchmark reached in each round: ratios, or
-// the values themselves.
+// reached returns the results of the goal's benchmark in each round: ratios, or
+// values if the goal has no other benchmark.
 func (r *results) reached(g goal) []float64 {
 	if g.to == (key{}) {
 		return r.values[g.key]

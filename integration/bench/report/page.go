@@ -47,44 +47,44 @@ func (p *page) printf(format string, args ...any) {
 	}
 }
 
-// lead writes the charts, two beside each other where there is room.
+// lead writes the charts, two side by side if the page is wide enough.
 func (p *page) lead() {
 	for _, c := range p.results.lead() {
 		p.printf(`<picture><source media="(prefers-color-scheme: dark)" srcset="%s"><img alt="%s" src="%s" width="%d" align="top"></picture>
 `, path.Join(picturesAt, c.fileIn("dark")), html.EscapeString(c.alt()), path.Join(picturesAt, c.fileIn("light")), chartWidth)
 	}
 	p.printf(`
-MariaDB and the benchmark share %d processors, so statements that are sent to it vary by
-more than what shardid adds; the second picture shows that alone, over a driver that answers
-at once. Eight shards are asked for their newest rows at the same time, and share these
+MariaDB and the benchmark share %d processors, so the time of a statement varies by
+more than shardid adds. The second picture shows only what is added, measured with a driver that answers
+at once. The query of the newest rows asks eight shards at the same time, which share these
 processors. `, p.cores)
 	if change, pause := p.results.median(followed), p.results.median(pauseOfSwitch); !math.IsNaN(change + pause) {
 		p.printf("A migration follows %s changes a second, and its switch locked\nthe tables for %s ms without writers. ", number(1e9/change), number(pause))
 	}
 	p.printf(`Segments come from memory here, and the snowflakes
-have more than a million ids in a millisecond; those with the usual 12 bits of sequence make
-4.1 million a second, whoever writes the code. The tables below have all numbers, and goals.
+can make more than a million ids in a millisecond. With the usual 12 bits of sequence, any implementation is limited to
+4.1 million a second. The tables below have all numbers, and the goals.
 
 `)
 }
 
 const intro = `## How it is measured
 
-Written by ` + "`make bench`" + `, which takes about a quarter of an hour; run it again on
-your own machine, with nothing else going on there. The benchmarks run one after
-the other, and all of that again in each round; those of the generators are in one
-binary. What stands here are medians over the rounds.
+` + "`make bench`" + ` writes this page and takes about a quarter of an hour. Run it on
+your own machine while no other program uses it. In each round all benchmarks run one after
+the other; those of the generators are in one
+binary. The tables show medians over the rounds.
 
 How to read it:
 
-* **ns for each id** is the time that passed divided by the ids that all
-  goroutines took in it. Two goroutines that do not disturb each other would halve it.
+* **ns for each id** is the elapsed time divided by the number of ids that all
+  goroutines took. Two goroutines without contention would halve it.
 * **× atomic add** compares with ` + "`atomic.Int64.Add`" + ` in the same round and with as
-  many goroutines, the least that a shared counter costs which hands out numbers
-  one by one. Ratios hold from machine to machine better than
-  nanoseconds, but not everywhere: where an atomic addition is cheap, a call and
-  a comparison are a greater part of the whole.
-* A generator that puts the time into ids reads the clock each time; its floor is
+  many goroutines. No shared counter that gives numbers
+  one by one costs less. Ratios differ less between machines than
+  nanoseconds do. But on a machine with a cheap atomic addition, a call and
+  a comparison are a larger part of the total.
+* A generator of ids that contain the time reads the clock for each id, so it cannot be faster than
   ` + "`time.Since`" + `.
 
 `
@@ -95,7 +95,7 @@ func (p *page) machine() {
 	if load := r.about["load"]; load != "" {
 		p.printf(" The load average was %s when the run began.", load)
 	}
-	p.printf(" Half of a benchmark's rounds lie within %.0f %% of its median; the least steady one is %s\n\n", 100*p.usualSpread(), p.leastSteady())
+	p.printf(" Half of a benchmark's rounds lie within %.0f %% of its median; the benchmark that varies most is %s\n\n", 100*p.usualSpread(), p.leastSteady())
 	p.printf("Compared with")
 	for i, m := range r.modules {
 		p.printf("%s `%s`", separator(i, len(r.modules)), m)
@@ -172,35 +172,35 @@ func (p *page) goal(g goal) {
 		title(subjectOf(g.to.name)), number(p.results.median(g.to)), reached, low, high, most, verdict)
 }
 
-// floors says how far ours are from what no generator of their kind can do
-// without, which tells a goal missed by the code from one missed by the machine.
+// floors compares the generators with the least that any generator of their kind must do. This
+// shows whether the code or the machine is the reason for a missed goal.
 func (p *page) floors() {
 	const call, clocked = "atomic_add_interface", "time.Since,_atomic_add"
 	r := p.results
 	limit, bare := next("atomic_add_and_a_limit", 1), next(atomicAdd, 1)
-	p.printf("A segment ends, so its generator has to compare the sum with a limit. An addition\nand such a comparison in the loop itself are %s × the addition alone here, and\nan addition in a function that is called is %s ×. segment is %s × that addition and\ncomparison, and cached %s ×: their Next is inlined, and no ratio below the first one can\nbe reached. Behind the interface an addition is %s × the bare one; segment\nis %s × that. ",
+	p.printf("A segment ends, so its generator must compare the sum with a limit. An addition\nwith such a comparison takes %s × as long as the addition alone, and\nan addition in a called function %s ×. segment takes %s × as long as addition and\ncomparison, and cached %s ×. Their Next is inlined. No generator of segments can be faster than\naddition and comparison. Called through an interface, an addition takes %s × as long as without it; segment\ntakes %s × as long as that. ",
 		number(r.ratio(limit, bare)), number(r.ratio(next("atomic_add_in_a_call", 1), bare)), number(r.ratio(next("segment", 1), limit)), number(r.ratio(next("cached", 1), limit)),
 		number(r.ratio(next(call, 1), bare)), number(r.ratio(next("segment_interface", 1), next(call, 1))))
-	p.printf("None that reads the clock\nfor each id and rises over all goroutines is faster than a reading and an addition\nto a counter that they share, which is")
+	p.printf("If ids rise over all goroutines and contain the time, each id needs at least a reading of the\nclock and an addition to a shared counter. Both together take")
 	for i, n := range []int{1, 2, 8} {
 		p.printf("%s %s", separator(i, 3), number(r.ratio(next(clocked, n), next(atomicAdd, n))))
 	}
-	p.printf(" × the addition\nalone with 1, 2 and 8 goroutines; snowflake is")
+	p.printf(" × as long as the addition\nalone with 1, 2 and 8 goroutines; snowflake takes")
 	for i, n := range []int{1, 2, 8} {
 		p.printf("%s %s", separator(i, 3), number(r.ratio(next("snowflake", n), next(clocked, n))))
 	}
-	p.printf(" × that.\n\n")
+	p.printf(" × as long as both.\n\n")
 	alone := r.median(next(atomicAdd, 1))
-	p.printf("A `Fill` of 64 with snowflake reads the clock once, which is %s ns of\neach id's and %s × the addition by itself.\n\n",
+	p.printf("A `Fill` of 64 with snowflake reads the clock once. This is %s ns for\neach id, or %s × the addition alone.\n\n",
 		number(r.median(next("time.Since", 1))/64), number(r.median(next("time.Since", 1))/64/alone))
 }
 
-// routing writes what sharding adds to a statement, ours and go-gorm/sharding.
+// routing writes what shardid and go-gorm/sharding add to a statement.
 func (p *page) routing() {
 	p.printf(`## What routing adds to a statement
 
-GORM, database/sql and sqlx over a driver that answers at once, so that only what
-stands before the database is measured; four tables, the ids are in the rows. The goals
+GORM, database/sql and sqlx use a driver that answers at once, so that only the time
+before the database is measured. There are four tables, and rows have their ids. The goals
 are 800 ns and 4 allocations for a statement, 500 ns for one on a home table, and 3 %% for
 a batch of 1000 rows on one shard.
 
@@ -251,13 +251,13 @@ func (p *page) subjects() {
 	}
 	code := p.results.median(key{"WithoutWaits/sony/sonyflake/goroutines=1", nsPerID})
 	p.printf(`
-"wide" layouts have so many ids in a millisecond (two million and more) that the
-code is what limits. With the usual 12 bits of sequence a worker has 4096 ids in
-a millisecond, which is 244 ns for each, whoever writes the code; sonyflake's 8
+"wide" layouts have two million ids or more in a millisecond, so that the
+code is the limit and not the layout. With the usual 12 bits of sequence a worker has 4096 ids in
+a millisecond, which is 244 ns for each in any implementation; sonyflake's 8
 bits in 10 ms are 39,063 ns, and its code without the waits takes %s ns.
-segment takes a million ids at a time from a source in memory here, so that only
-the engine is measured. What more cores than %d do, to "segment striped" above all,
-which is made for them, was not measured.
+The source of segment is in memory and gives a million ids at a time, so that only
+the generator is measured. What more than %d cores would change, especially to "segment striped",
+which is made for many cores, was not measured.
 
 `, number(code), p.cores)
 }
@@ -274,7 +274,7 @@ func (p *page) named(prefix string) []string {
 }
 
 func (p *page) latency() {
-	p.printf("## Single calls\n\nOne goroutine, each call timed, which adds the reading of the clock in the first\nrow to all the others. segment's source takes 5 ms to answer.\n\n| ns | p50 | p99 | p99.99 |\n|---|--:|--:|--:|\n")
+	p.printf("## Single calls\n\nOne goroutine measures each call. The first row is the time of the measurement itself, which is\npart of all other rows. segment's source takes 5 ms to answer.\n\n| ns | p50 | p99 | p99.99 |\n|---|--:|--:|--:|\n")
 	for _, s := range p.named("Latency/") {
 		p.printf("| %s |", title(s))
 		for _, unit := range []string{"p50-ns", "p99-ns", "p99.99-ns"} {
@@ -288,11 +288,11 @@ func (p *page) latency() {
 func (p *page) slowSource() {
 	p.printf(`## A source that is slower than its callers
 
-Eight goroutines ask for ids without a pause, for two seconds, from segments of a
-thousand and a source that takes a while to answer, but never fails. Callers
-should wait then, and get an id. (Leaf's double buffer returns an error when its
-second segment has not arrived yet: 16 of them with 5 ms and 102 with 30 ms in
-two seconds, in a measurement of its own in Java that is not part of this run.)
+Eight goroutines request ids without a pause for two seconds. Segments have a
+thousand ids, and the source answers after the given time and never fails. Each call
+should wait and get an id. (Leaf's double buffer returns an error when its
+second segment has not arrived yet: 16 errors with 5 ms and 102 with 30 ms in
+two seconds, in a separate measurement in Java that is not part of this run.)
 
 | | calls | errors |
 |---|--:|--:|
@@ -303,7 +303,7 @@ two seconds, in a measurement of its own in Java that is not part of this run.)
 	}
 }
 
-// subjectOf returns the part of a benchmark's name that says what was measured.
+// subjectOf returns the part of a benchmark's name that names the measured case.
 func subjectOf(name string) string {
 	_, s, _ := strings.Cut(name, "/")
 	if i := strings.Index(s, "/goroutines="); i >= 0 {
@@ -315,10 +315,10 @@ func subjectOf(name string) string {
 // underscored is a title as go test prints it.
 func underscored(title string) string { return strings.ReplaceAll(title, " ", "_") }
 
-// title is a subject as it was called, before go test replaced its spaces.
+// title is the name of a subject before go test replaced its spaces.
 func title(subject string) string { return strings.ReplaceAll(subject, "_", " ") }
 
-// number writes a value with three digits that matter.
+// number writes a value with three significant digits.
 func number(v float64) string {
 	switch {
 	case math.IsNaN(v):

@@ -127,17 +127,17 @@ func page(all int, list []refused) string {
 This page is generated: go test ./sharding/internal/plan -run TestThePageOfRefusedStatements -update
 
 [The acceptance corpus](../sharding/internal/plan/testdata/acceptance) has %d statements of a
-shop, a SaaS and a chat, taken from the schemas of public projects. On shards in two
-databases, with the defaults, outside of transactions, %d of them are accepted where the
-ids carry the slot (Also), and %d where they do not. The others are refused, each with
-what to do instead.
+shop, a SaaS and a chat, based on the schemas of public projects. The test plans them for shards in two
+databases, with default options and outside of transactions. %d of them are accepted if
+ids carry the slot (Also), and %d if they do not. This page lists the others. Each error
+says what to do instead.
 
 `, all, all-always, all-len(list))
 	heading := ""
 	for _, r := range list {
-		next := "## Refused where the ids do not carry the slot\n\n"
+		next := "## Refused if ids do not carry the slot\n\n"
 		if r.always {
-			next = "## Refused whatever the ids are\n\n"
+			next = "## Refused in both cases\n\n"
 		}
 		if next != heading {
 			heading = next
