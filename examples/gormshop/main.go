@@ -28,10 +28,10 @@ type User struct {
 	gormplugin.Base
 
 	Name  string
-	Email string `gorm:"size:200;uniqueIndex"` // on each shard; the lookup table makes it unique on all of them
+	Email string `gorm:"size:200;uniqueIndex"` // unique on each shard; the lookup table makes it unique over all shards
 }
 
-// Order is a row of orders_0, …, orders_7: of the same number as its user's.
+// Order is a row of orders_0, …, orders_7: the table's number is that of its user's table.
 type Order struct {
 	gormplugin.Base
 
@@ -71,11 +71,11 @@ func open(ctx context.Context, s *setup.Shop) (web.Shop, error) {
 	if _, err := gormplugin.Migrate(ctx, db, &User{}, &Order{}, &Item{}, &Product{}); err != nil {
 		return nil, err
 	}
-	if err := gormplugin.Check(db, &User{}, &Order{}, &Item{}); err != nil { // what would fail at the first insert
+	if err := gormplugin.Check(db, &User{}, &Order{}, &Item{}); err != nil { // finds what would fail at the first insert
 		return nil, err
 	}
 	products := []Product{{1, "apples"}, {2, "pears"}, {3, "plums"}}
-	err = db.WithContext(ctx).Clauses(clause.OnConflict{DoNothing: true}).Create(&products).Error // into every copy
+	err = db.WithContext(ctx).Clauses(clause.OnConflict{DoNothing: true}).Create(&products).Error // writes every copy
 	return &shop{db}, err
 }
 
@@ -90,15 +90,15 @@ func (s *shop) AddUser(ctx context.Context, u *web.User) error {
 	return err
 }
 
-// UserByEmail asks the lookup table for the shard, and one shard for the user.
+// UserByEmail reads the user's id from the lookup table, and the user from one shard.
 func (s *shop) UserByEmail(ctx context.Context, email string) (web.User, error) {
 	var row User
 	err := missing(s.db.WithContext(ctx).First(&row, "email = ?", email).Error)
 	return web.User{ID: row.ID, Name: row.Name, Email: row.Email}, err
 }
 
-// AddOrder writes to one shard, in one transaction: the id of the order gets the slot of the
-// user, and the ids of the items that of the order.
+// AddOrder writes to one shard in one transaction, because the order's id carries the slot of the
+// user, and the items' ids carry the slot of the order.
 func (s *shop) AddOrder(ctx context.Context, o *web.Order) error {
 	row := Order{UserID: o.UserID}
 	for _, i := range o.Items {
@@ -126,8 +126,8 @@ func (s *shop) OrdersOf(ctx context.Context, user keygen.ID) ([]web.Order, error
 	return list, err
 }
 
-// BestSellers asks all shards, each of which joins its items with its database's copy of the
-// products, and adds up what they answer.
+// BestSellers queries all shards and adds up their results. Each shard joins its items with its
+// database's copy of the products.
 func (s *shop) BestSellers(ctx context.Context, limit int) (list []web.Sold, err error) {
 	err = s.db.WithContext(ctx).Model(&Item{}).
 		Select("products.name AS product, SUM(items.quantity) AS sold").

@@ -21,21 +21,21 @@ import (
 
 const (
 	atOnce = 4
-	// thinking is how long a customer does nothing between two orders.
+	// thinking is the pause of a customer between two orders.
 	thinking = 5 * time.Millisecond
 )
 
-// customers buy over HTTP and remember each order that the shop has confirmed.
+// customers order over HTTP and remember each order that the shop has confirmed.
 type customers struct {
 	url   string
 	users int
 
 	mu      sync.Mutex
 	orders  []web.Order
-	longest time.Duration // that an order took
+	longest time.Duration // the longest time of an order
 }
 
-// buy orders until ctx ends. Its error is the first one that any customer got.
+// buy sends orders until ctx ends. It returns the first error of any customer.
 func (c *customers) buy(ctx context.Context) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -71,7 +71,7 @@ func (c *customers) order(ctx context.Context, n int) error {
 	return c.read(ctx, o)
 }
 
-// lookAgain reads every order that was confirmed until now.
+// lookAgain reads every order that was confirmed so far.
 func (c *customers) lookAgain(ctx context.Context) error {
 	c.mu.Lock()
 	orders, longest := slices.Clone(c.orders), c.longest

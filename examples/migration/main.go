@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Migration is a shop that outgrows its tables while customers buy: go run ./migration, or
-// with two databases, go run ./migration -east DSN -west DSN. Orders and their items, which
-// the database numbers, move to eight tables each on east and west.
+// Migration is a shop whose tables are migrated while customers buy: go run ./migration, or
+// with two databases, go run ./migration -east DSN -west DSN. Orders and their items have
+// AUTO_INCREMENT ids. Each table moves to eight tables on east and west.
 package main
 
 import (
@@ -26,7 +26,7 @@ func main() {
 	setup.Run(func(ctx context.Context) error { return run(ctx, setup.Parse()) })
 }
 
-// run answers customers, moves the tables under them, and goes on until ctx ends.
+// run serves customers, migrates the tables meanwhile, and ends with ctx.
 func run(ctx context.Context, f setup.Flags) (err error) {
 	s, err := openShop(ctx, f, old)
 	if err != nil {
@@ -68,8 +68,8 @@ func run(ctx context.Context, f setup.Flags) (err error) {
 	return err
 }
 
-// handler answers customers, and shows the page of the job behind the same address. A program
-// puts the page behind its own authentication.
+// handler serves the shop, and the status page of the job at the same address. In production,
+// protect the page with authentication.
 func (s *shop) handler(job *migrate.Job) (http.Handler, error) {
 	service, err := observe.New(observe.Config{Generators: s.ids, Router: s.router})
 	if err != nil {
@@ -82,8 +82,8 @@ func (s *shop) handler(job *migrate.Job) (http.Handler, error) {
 	return web.Handler(s, page), nil
 }
 
-// move takes the tables to the shards and calls switched. Then it brings what is written to the
-// shards back into the retired tables until ctx ends: job.Rollback would miss nothing.
+// move migrates the tables to the shards and calls switched. Until ctx ends, it then copies changes of the
+// shards back to the retired tables, so that job.Rollback would lose nothing.
 func move(ctx context.Context, job *migrate.Job, switched func() error) error {
 	slog.Info("copying")
 	if err := job.Run(ctx); err != nil {

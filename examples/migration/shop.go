@@ -28,21 +28,21 @@ import (
 	"github.com/shardid/shardid/sharding"
 )
 
-// User stays where it is: users are few.
+// User is not migrated, because there are few users.
 type User struct {
 	ID    keygen.ID `gorm:"primaryKey"`
 	Name  string
 	Email string
 }
 
-// Order moves. The database numbers it until the switch, and a generator from then on.
+// Order is migrated. The database numbers its rows until the switch, and a generator afterwards.
 type Order struct {
 	ID     keygen.ID `gorm:"primaryKey" keygen:"orders"`
 	UserID keygen.ID
 	Items  []Item
 }
 
-// Item moves, too. It has the user of its order, which says where both lie.
+// Item is migrated, too. It has the user of its order, whose id is the sharding key of both.
 type Item struct {
 	ID        keygen.ID `gorm:"primaryKey" keygen:"items"`
 	UserID    keygen.ID
@@ -51,25 +51,25 @@ type Item struct {
 	Quantity  int64
 }
 
-// numberedTables are those that move, by the column that the database numbers.
+// numberedTables maps each migrated table to the column that the database numbers.
 var numberedTables = map[string]string{"orders": "id", "items": "id"}
 
 const (
 	users    = 100
 	slotBits = 3
-	// margin is how many ids the database may give between the seed and the switch.
+	// margin is the number of ids that the database may assign between the seed and the switch.
 	margin = 1_000_000
-	// perSegment is how many ids a process takes at once.
+	// perSegment is the number of ids that a process reserves at a time.
 	perSegment = 1000
 )
 
-// shop is the program that runs before the switch and after it.
+// shop is the program that runs before and after the switch.
 type shop struct {
 	*setup.Databases
 
-	legacy *sql.DB      // with all tables when the program begins; with MySQL it is on east
+	legacy *sql.DB      // has all tables when the program begins; on MySQL it is on the server of east
 	shards sharding.DBs // east and west
-	forIDs *sql.DB      // a pool whose connections are all in transactions could fetch no segment
+	forIDs *sql.DB      // a pool of its own, because a pool whose connections are all in transactions cannot fetch a segment
 
 	db     *gorm.DB
 	router *sharding.Router
@@ -106,13 +106,13 @@ func openShop(ctx context.Context, f setup.Flags, orders int) (s *shop, err erro
 	if s.router, err = s.route(); err != nil {
 		return s, err
 	}
-	if err := s.router.Load(ctx); err != nil { // which place serves now
+	if err := s.router.Load(ctx); err != nil { // reads which side serves now
 		return s, err
 	}
 	return s, s.use()
 }
 
-// number begins generators above all ids that the database has given or may give yet.
+// number starts generators above all ids that the database has assigned or may assign until the switch.
 func (s *shop) number(ctx context.Context) (err error) {
 	if err := schema.Apply(ctx, s.forIDs); err != nil {
 		return err
@@ -139,7 +139,7 @@ func (s *shop) number(ctx context.Context) (err error) {
 	return nil
 }
 
-// tables are where rows go: those of a user into one slot.
+// tables places all rows of a user in one slot.
 func tables() (all []sharding.Table, err error) {
 	for _, name := range []string{"orders", "items"} { // parents first
 		m, err := sharding.Spread([]string{"east", "west"}, 1<<slotBits, name+"_%d")
@@ -162,7 +162,7 @@ func (s *shop) route() (*sharding.Router, error) {
 		sharding.Migration{Source: "legacy", Tables: numberedTables, Patience: 30 * time.Second})
 }
 
-// job is what moves the tables. In production it is a program of its own, shardid migrate.
+// job migrates the tables. In production a program of its own does this: shardid migrate.
 func (s *shop) job() (*migrate.Job, error) {
 	all, err := tables()
 	if err != nil {
@@ -175,7 +175,7 @@ func (s *shop) job() (*migrate.Job, error) {
 	return migrate.New(cfg)
 }
 
-// ready refuses the switch when the database has come as far as the generators begin.
+// ready refuses the switch if the database's own ids have reached the first id of the generators.
 func (s *shop) ready(_ context.Context, highest map[string]int64) error {
 	for table, id := range highest {
 		if id >= s.seeds[table] {
@@ -196,7 +196,7 @@ func (s *shop) use() (err error) {
 	if err := s.db.Use(gormplugin.New(gormplugin.Config{Generators: s.ids, Router: s.router})); err != nil {
 		return err
 	}
-	return gormplugin.Check(s.db, &Order{}, &Item{}) // what would fail at the first insert after the switch
+	return gormplugin.Check(s.db, &Order{}, &Item{}) // finds what would fail at the first insert after the switch
 }
 
 // AddUser implements [web.Shop].
@@ -217,8 +217,8 @@ func (s *shop) UserByEmail(ctx context.Context, email string) (web.User, error) 
 	return web.User(row), err
 }
 
-// AddOrder writes one transaction. One that the switch undoes begins again, with new structs:
-// those of the first attempt have the ids of rows that are not there.
+// AddOrder writes one transaction. It repeats a transaction that the switch has rolled back, with new structs,
+// because those of the first attempt have ids of rows that do not exist.
 func (s *shop) AddOrder(ctx context.Context, o *web.Order) error {
 	for {
 		row := Order{UserID: o.UserID}
@@ -233,8 +233,8 @@ func (s *shop) AddOrder(ctx context.Context, o *web.Order) error {
 	}
 }
 
-// undone reports whether the transaction did nothing and can begin again: the tables were
-// switched, or the server has found a deadlock.
+// undone reports whether the transaction was rolled back and can be repeated: the tables were
+// switched, or the server detected a deadlock.
 func undone(err error) bool {
 	var server *driver.MySQLError
 	return errors.Is(err, sharding.ErrRouteMoved) || errors.As(err, &server) && server.Number == deadlock
@@ -242,8 +242,8 @@ func undone(err error) bool {
 
 const deadlock = 1213
 
-// Order asks all shards for the order, as ids of AUTO_INCREMENT do not say whose it is, and one
-// for its items.
+// Order queries all shards for the order, because ids of AUTO_INCREMENT do not carry a slot, and one
+// shard for its items.
 func (s *shop) Order(ctx context.Context, id keygen.ID) (web.Order, error) {
 	var row Order
 	db := s.db.WithContext(ctx)
@@ -265,7 +265,7 @@ func (s *shop) OrdersOf(ctx context.Context, user keygen.ID) ([]web.Order, error
 	return list, err
 }
 
-// BestSellers asks the old tables until the switch, and from then on all shards.
+// BestSellers queries the old tables until the switch, and all shards afterwards.
 func (s *shop) BestSellers(ctx context.Context, limit int) (list []web.Sold, err error) {
 	err = s.db.WithContext(ctx).Model(&Item{}).
 		Select("products.name AS product, SUM(items.quantity) AS sold").

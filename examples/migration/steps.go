@@ -12,13 +12,13 @@ import (
 	"github.com/shardid/shardid/schema/migrate"
 )
 
-// attempts is how often a step is tried that customers may be in the way of.
+// attempts is the number of attempts of a step that customers' transactions may block.
 const attempts = 20
 
-// maxPause is for how long customers may wait at the switch.
+// maxPause is the longest time that customers may wait at the switch.
 const maxPause = time.Second
 
-// following does a step while changes are followed.
+// following runs a step while the job follows changes.
 func following(ctx context.Context, job *migrate.Job, step func(context.Context, *migrate.Job) error) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -32,8 +32,8 @@ func following(ctx context.Context, job *migrate.Job, step func(context.Context,
 	return errors.Join(err, <-followed)
 }
 
-// compare compares all rows of both sides while customers change them. Rows whose changes are
-// on their way are looked at again.
+// compare compares all rows of both sides while customers change them. It reads rows again whose changes
+// have not arrived yet.
 func compare(ctx context.Context, job *migrate.Job) error {
 	for range attempts {
 		v, err := job.Verify(ctx)
@@ -50,8 +50,8 @@ func compare(ctx context.Context, job *migrate.Job) error {
 	return errors.New("rows change faster than they are compared")
 }
 
-// cutover has the shards serve. When that would keep customers waiting for longer than
-// maxPause, nothing has changed, and it is tried again.
+// cutover makes the shards serve. If customers would wait for longer than
+// maxPause, it changes nothing and is tried again.
 func cutover(ctx context.Context, job *migrate.Job) error {
 	for n := 1; ; n++ {
 		done, err := job.Cutover(ctx, maxPause)

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// outgrown are the tables as they were made when the shop was small.
+// outgrown are the tables before the migration.
 const outgrown = `
 CREATE TABLE users (id NUMBERED, name VARCHAR(200) NOT NULL, email VARCHAR(200) NOT NULL UNIQUE);
 CREATE TABLE orders (id NUMBERED, user_id BIGINT NOT NULL);
@@ -24,20 +24,20 @@ CREATE TABLE items (
 );
 CREATE INDEX items_user ON items (user_id, order_id)`
 
-// numbered is a key that the database numbers.
+// numbered is the definition of a key that the database numbers.
 var numbered = map[string]string{
 	"mysql":  "BIGINT NOT NULL PRIMARY KEY AUTO_INCREMENT",
 	"sqlite": "INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT",
 }
 
-// products get a copy in each database, with which any shard can join.
+// products get a copy in each database, so that any shard can join them.
 const products = `
 CREATE TABLE IF NOT EXISTS products (id BIGINT NOT NULL PRIMARY KEY, name VARCHAR(200) NOT NULL);
 REPLACE INTO products (id, name) VALUES (1, 'apples'), (2, 'pears'), (3, 'plums')`
 
 const perStatement = 500
 
-// makeTables makes the tables of the shop, with users and orders of one item each.
+// makeTables creates the tables of the shop, and inserts users and orders with one item each.
 func (s *shop) makeTables(ctx context.Context, orders int) error {
 	if err := execute(ctx, s.legacy, strings.ReplaceAll(outgrown, "NUMBERED", numbered[s.Driver])); err != nil {
 		return fmt.Errorf("the example makes its tables in an empty database: %w", err)
@@ -69,7 +69,7 @@ func (s *shop) makeTables(ctx context.Context, orders int) error {
 	return nil
 }
 
-// execute carries out statements with ; between them.
+// execute runs statements that are separated by semicolons.
 func execute(ctx context.Context, db *sql.DB, script string) error {
 	for statement := range strings.SplitSeq(script, ";") {
 		if _, err := db.ExecContext(ctx, statement); err != nil {

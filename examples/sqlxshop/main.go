@@ -32,7 +32,7 @@ type user struct {
 	Email string    `db:"email"`
 }
 
-// order is a row of orders_0, …, orders_7: of the same number as its user's.
+// order is a row of orders_0, …, orders_7: the table's number is that of its user's table.
 type order struct {
 	ID     keygen.ID `db:"id" keygen:""`
 	UserID keygen.ID `db:"user_id"`
@@ -50,7 +50,7 @@ type item struct {
 var migrations embed.FS
 
 type shop struct {
-	db   *sqlx.DB // routed: it takes logical names
+	db   *sqlx.DB // routes statements, which name logical tables
 	hook *sqlxhook.Hook
 }
 
@@ -64,7 +64,7 @@ func open(ctx context.Context, s *setup.Shop) (web.Shop, error) {
 	}
 	db := sqlx.NewDb(shardsql.OpenDB(shardsql.Config{Router: s.Router, Home: s.Home}), s.Driver)
 	ignore := map[string]string{"mysql": "INSERT IGNORE", "sqlite": "INSERT OR IGNORE"}[s.Driver]
-	_, err = db.ExecContext(ctx, ignore+" INTO products (id, name) VALUES (1, 'apples'), (2, 'pears'), (3, 'plums')") // into every copy
+	_, err = db.ExecContext(ctx, ignore+" INTO products (id, name) VALUES (1, 'apples'), (2, 'pears'), (3, 'plums')") // writes every copy
 	return &shop{db, hook}, err
 }
 
@@ -93,15 +93,15 @@ func (s *shop) AddUser(ctx context.Context, u *web.User) error {
 	return err
 }
 
-// UserByEmail asks the lookup table for the shard, and one shard for the user.
+// UserByEmail reads the user's id from the lookup table, and the user from one shard.
 func (s *shop) UserByEmail(ctx context.Context, email string) (web.User, error) {
 	var row user
 	err := missing(s.db.GetContext(ctx, &row, "SELECT id, name, email FROM users WHERE email = ?", email))
 	return web.User{ID: row.ID, Name: row.Name, Email: row.Email}, err
 }
 
-// AddOrder writes to one shard, in one transaction: the id of the order gets the slot of the
-// user, and leads its items there.
+// AddOrder writes to one shard in one transaction, because the order's id carries the slot of the
+// user, and order_id leads the items to the same shard.
 func (s *shop) AddOrder(ctx context.Context, o *web.Order) (err error) {
 	tx, err := s.db.BeginTxx(ctx, nil)
 	if err != nil {
@@ -147,7 +147,7 @@ func (s *shop) OrdersOf(ctx context.Context, user keygen.ID) ([]web.Order, error
 	return s.withItems(ctx, rows)
 }
 
-// withItems reads the items of orders by one query, which goes to the shards of these.
+// withItems reads the items of orders with one query, which goes to the shards of the orders.
 func (s *shop) withItems(ctx context.Context, rows []order) ([]web.Order, error) {
 	list := make([]web.Order, len(rows))
 	if len(rows) == 0 {
@@ -171,8 +171,8 @@ func (s *shop) withItems(ctx context.Context, rows []order) ([]web.Order, error)
 	return list, err
 }
 
-// BestSellers asks all shards, each of which joins its items with its database's copy of the
-// products, and adds up what they answer.
+// BestSellers queries all shards and adds up their results. Each shard joins its items with its
+// database's copy of the products.
 func (s *shop) BestSellers(ctx context.Context, limit int) (list []web.Sold, err error) {
 	err = s.db.SelectContext(ctx, &list, `SELECT products.name AS product, SUM(items.quantity) AS sold
 		FROM items JOIN products ON products.id = items.product_id

@@ -12,12 +12,12 @@ import (
 	"slices"
 
 	"github.com/go-sql-driver/mysql"
-	_ "modernc.org/sqlite" // registers "sqlite", which needs no C compiler
+	_ "modernc.org/sqlite" // registers the driver "sqlite", which needs no C compiler
 
 	"github.com/shardid/shardid/sharding"
 )
 
-// Flags are those of all programs.
+// Flags are the flags of all programs.
 type Flags struct{ Listen, East, West string }
 
 // Parse reads the flags of the command line.
@@ -29,7 +29,7 @@ func Parse() (f Flags) {
 	return f
 }
 
-// Databases are those of a program.
+// Databases are the databases of a program.
 type Databases struct {
 	Driver string // "mysql" or "sqlite"
 
@@ -37,7 +37,7 @@ type Databases struct {
 	undo []func() error
 }
 
-// Connect takes the databases of the flags, or a new folder for files of SQLite.
+// Connect uses the databases of the flags, or SQLite files in a new folder.
 func Connect(f Flags) (*Databases, error) {
 	d := &Databases{Driver: "mysql"}
 	switch {
@@ -72,8 +72,8 @@ func (f Flags) dsn(name string) (string, error) {
 	return cfg.FormatDSN(), nil
 }
 
-// Open returns a pool of its own: of west, or of east by any other name. With SQLite each name
-// has a file.
+// Open returns a new pool, of west for the name west, and of east for any other name. With SQLite each name
+// has its own file.
 func (d *Databases) Open(name string) (*sql.DB, error) {
 	dsn, err := d.dsn(name)
 	if err != nil {
@@ -100,10 +100,10 @@ func (d *Databases) Shards() (sharding.DBs, error) {
 	return dbs, nil
 }
 
-// Undo has Close call do, before all that it was given until now.
+// Undo makes Close call do, before the functions of earlier calls.
 func (d *Databases) Undo(do func() error) { d.undo = append(d.undo, do) }
 
-// Close ends in the reverse order of the beginning: the ids before their database.
+// Close calls the functions of Undo in reverse order, so that generators end before their database.
 func (d *Databases) Close() (err error) {
 	for _, undo := range slices.Backward(d.undo) {
 		err = errors.Join(err, undo())

@@ -16,12 +16,12 @@ import (
 	"github.com/shardid/shardid/examples/internal/web"
 )
 
-// Main is the program of a shop: it answers until it is told to end.
+// Main is the program of a shop. It serves until it gets SIGINT or SIGTERM.
 func Main(open func(context.Context, *Shop) (web.Shop, error)) {
 	Run(func(ctx context.Context) error { return run(ctx, Parse(), open) })
 }
 
-// Run is a program that ends by SIGINT or SIGTERM.
+// Run runs a program whose context ends by SIGINT or SIGTERM.
 func Run(do func(context.Context) error) {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	err := do(ctx)
@@ -53,7 +53,7 @@ func run(ctx context.Context, f Flags, open func(context.Context, *Shop) (web.Sh
 	return Serve(ctx, at, web.Handler(shop, page))
 }
 
-// Listen opens the address of the flags, and says what is found there.
+// Listen opens the address of the flags, and prints the URLs of the program.
 func Listen(ctx context.Context, f Flags) (net.Listener, error) {
 	at, err := (&net.ListenConfig{}).Listen(ctx, "tcp", f.Listen)
 	if err == nil {
@@ -62,7 +62,7 @@ func Listen(ctx context.Context, f Flags) (net.Listener, error) {
 	return at, err
 }
 
-// Serve answers until ctx ends, and lets requests that are under way end then.
+// Serve answers requests until ctx ends. It then waits for requests in progress.
 func Serve(ctx context.Context, at net.Listener, h http.Handler) error {
 	server := &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second}
 	stopped := make(chan error, 1)

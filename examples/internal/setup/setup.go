@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package setup has what the shops begin with: their databases, the router, the ids and the
+// Package setup opens what all shops need: their databases, the router, the generators and the
 // status page.
 package setup
 
@@ -20,7 +20,7 @@ import (
 	"github.com/shardid/shardid/sharding"
 )
 
-// Shop is what a program needs to store and find rows.
+// Shop has the router and the generators with which a program stores and finds rows.
 type Shop struct {
 	*Databases
 
@@ -31,15 +31,15 @@ type Shop struct {
 	store *sqlstore.Store
 }
 
-// Slots is into how many parts the users are divided, each with its orders and items: a
-// power of two, so that the last bits of an id say which. With a few hundred of them more
-// databases are a matter of moving some.
+// Slots is the number of parts into which users, with their orders and items, are divided. It is a
+// power of two, so that the last bits of an id are the slot. In production choose a few hundred, so that
+// new databases get rows by moving slots.
 const (
 	Slots    = 8
 	slotBits = 3
 )
 
-// Open connects to the databases and makes the tables that ids and worker ids need.
+// Open connects to the databases and creates the tables of generators and worker ids.
 func Open(ctx context.Context, f Flags) (s *Shop, err error) {
 	s = &Shop{}
 	if s.Databases, err = Connect(f); err != nil {
@@ -61,9 +61,9 @@ func Open(ctx context.Context, f Flags) (s *Shop, err error) {
 	return s, s.number(ctx)
 }
 
-// route says where rows lie. All tables of one group have the rows of a user in one slot: a
-// user's own by its id, an order's by user_id, an item's by order_id. Ids of orders carry
-// the slot of their user, so that they lead there, too.
+// route returns the router. The tables of the group keep all rows of a user in one slot: a
+// user by its id, an order by user_id, an item by order_id. Ids of orders carry
+// the slot of their user, so that they lead to this slot, too.
 func route(dbs sharding.DBs) (*sharding.Router, error) {
 	table := func(name, key string) sharding.Table {
 		m, err := sharding.Spread([]string{"east", "west"}, Slots, name+"_%d")
@@ -78,8 +78,8 @@ func route(dbs sharding.DBs) (*sharding.Router, error) {
 	return sharding.New(dbs, users, orders, items, sharding.Broadcast("products"))
 }
 
-// number begins to make ids. Each process has a worker id to itself, which it leases through a
-// pool of its own: one whose connections are all in transactions could not renew the lease.
+// number starts the generator. Each process leases a worker id, which no other process has. The lease has a
+// pool of its own, because a pool whose connections are all in transactions could not renew it.
 func (s *Shop) number(ctx context.Context) (err error) {
 	db, err := s.Open("ids")
 	if err != nil {
@@ -103,7 +103,7 @@ func (s *Shop) number(ctx context.Context) (err error) {
 	return nil
 }
 
-// Page shows the ids, the shards and the worker ids. A program puts it behind its own
+// Page returns the status page of generators, shards and worker ids. In production, protect it with
 // authentication.
 func (s *Shop) Page() (http.Handler, error) {
 	service, err := observe.New(observe.Config{Generators: keygen.Set{Default: s.IDs}, Router: s.Router})

@@ -78,7 +78,7 @@ func onShop(t *testing.T, f setup.Flags, open func(context.Context, *setup.Shop)
 	visit(t, client{t, site.URL}, s)
 }
 
-// visit is what customers do.
+// visit sends the requests of customers.
 func visit(t *testing.T, c client, s *setup.Shop) {
 	t.Helper()
 	var users []web.User
@@ -130,7 +130,7 @@ func visit(t *testing.T, c client, s *setup.Shop) {
 	}
 }
 
-// client sends requests and wants a status.
+// client sends requests and checks the status of the responses.
 type client struct {
 	t   *testing.T
 	url string

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package web answers the requests of a shop, however it keeps its rows.
+// Package web is the HTTP interface of a shop. It does not depend on how the shop stores its rows.
 package web
 
 import (
@@ -20,31 +20,31 @@ var (
 
 // User is a customer.
 type User struct {
-	ID    keygen.ID `json:"id"` // a string in JSON, as JavaScript rounds large numbers
+	ID    keygen.ID `json:"id"` // a string in JSON, because JavaScript rounds large numbers
 	Name  string    `json:"name"`
 	Email string    `json:"email"`
 }
 
-// Item is a part of an order.
+// Item is one product of an order.
 type Item struct {
 	ProductID int64 `json:"product"`
 	Quantity  int64 `json:"quantity"`
 }
 
-// Order is what a user buys at once.
+// Order is a purchase of a user.
 type Order struct {
 	ID     keygen.ID `json:"id"`
 	UserID keygen.ID `json:"user"`
 	Items  []Item    `json:"items"`
 }
 
-// Sold is how often a product was sold.
+// Sold is a product and how many of it were sold.
 type Sold struct {
 	Product string `db:"product" json:"product"`
 	Sold    int64  `db:"sold"    json:"sold"`
 }
 
-// Shop keeps the rows.
+// Shop stores and finds the rows.
 type Shop interface {
 	AddUser(ctx context.Context, u *User) error // sets its ID; ErrTaken
 	UserByEmail(ctx context.Context, email string) (User, error)
@@ -54,7 +54,7 @@ type Shop interface {
 	BestSellers(ctx context.Context, limit int) ([]Sold, error)
 }
 
-// Handler answers requests about a shop.
+// Handler returns the handler of the shop's requests.
 func Handler(shop Shop, page http.Handler) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /users", func(w http.ResponseWriter, r *http.Request) {
