@@ -27,7 +27,7 @@ const (
 	chinookGoesTo   = "\\c chinook_serial;\n"
 )
 
-func TestInspectFindsWhatIsKnownOfRealDatabasesOfPostgreSQL(t *testing.T) {
+func TestInspectOfSampleDatabasesOfPostgreSQLEqualsTheGoldenReports(t *testing.T) {
 	p := server.RunPostgres(t)
 	t.Run("shop", func(t *testing.T) {
 		inspectPostgresScript(t, p, "shop", readText(t, schemaTestdata+"shop.postgres.sql"), "shop.postgres.json")
