@@ -403,7 +403,7 @@ func TestSakilasFilmsMigrateWithoutTheKeysOfOthersUnderWriters(t *testing.T) {
 		if len(plan.Before) != len(others) || len(plan.AfterAbort) != len(others) {
 			t.Errorf("%+v", plan)
 		}
-		k.finds(t, false, "warn cascades film: its foreign key on (language_id) carries")
+		k.finds(t, false, "warn cascades film: its foreign key on (language_id) cascades")
 		k.goRound(t, func(writer, turn int) []string {
 			film, id := writer+4+4*(turn%70), 1000+4*turn+writer
 			return []string{
@@ -495,7 +495,7 @@ func TestSakilasFilmsMigrateWithTheirTriggersUnderWriters(t *testing.T) {
 		if err != nil || len(plan.AtSwitch) != 3*4 || len(plan.Before) > 0 {
 			t.Errorf("%+v, %v", plan, err)
 		}
-		k.finds(t, false, "warn triggers film: the shards get the trigger del_film before the switch", "warn cascades film: its foreign key on (language_id) carries")
+		k.finds(t, false, "warn triggers film: the shards get the trigger del_film before the switch", "warn cascades film: its foreign key on (language_id) cascades")
 		check := func(when string) {
 			t.Helper()
 			k.keeps(t, when, "UPDATE language SET language_id = 7 WHERE language_id = 2", "foreign keys of film refer to 2")
