@@ -17,11 +17,11 @@ type Log struct {
 	to *slog.Logger
 
 	mu   sync.Mutex
-	seen map[said]*repeats
+	seen map[logKey]*repeats
 }
 
-// said identifies a line. A line with the same identity is not written again for a minute.
-type said struct{ fingerprint, outcome string }
+// logKey identifies a line. A line with the same identity is not written again for a minute.
+type logKey struct{ fingerprint, outcome string }
 
 type repeats struct {
 	last  time.Time
@@ -38,7 +38,7 @@ func NewLog(to *slog.Logger) *Log {
 	if to == nil {
 		to = slog.Default()
 	}
-	return &Log{to: to, seen: map[said]*repeats{}}
+	return &Log{to: to, seen: map[logKey]*repeats{}}
 }
 
 // Outage returns a function for the Outage field of a generator's Observer. The function logs a
@@ -71,7 +71,7 @@ func (l *Log) Statement(ctx context.Context, s shardsql.Statement) {
 	if outcome == succeeded || outcome == cancelled {
 		return
 	}
-	repeated, write := l.turn(said{s.Fingerprint, outcome})
+	repeated, write := l.shouldWrite(logKey{s.Fingerprint, outcome})
 	if !write {
 		return
 	}
@@ -86,8 +86,8 @@ func (l *Log) Statement(ctx context.Context, s shardsql.Statement) {
 	l.to.LogAttrs(ctx, slog.LevelWarn, message, attributes...)
 }
 
-// turn reports whether a line must be written, and how many like it were omitted before.
-func (l *Log) turn(of said) (repeated int64, write bool) {
+// shouldWrite reports whether a line must be written, and how many like it were omitted before.
+func (l *Log) shouldWrite(of logKey) (repeated int64, write bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := time.Now()

@@ -41,7 +41,7 @@ func (p *operandReader) cast(name Name) Expr {
 	if !p.at("using") {
 		p.fail()
 	}
-	args := p.soup([]Expr{x}, ")")
+	args := p.operandsUntil([]Expr{x}, ")")
 	return &Call{Span: p.since(name.From), Name: name, Odd: true, Args: args}
 }
 
@@ -94,7 +94,7 @@ func (p *operandReader) argument() Expr {
 
 func (p *operandReader) odd(c *Call) {
 	c.Odd = true
-	c.Args = p.soup(c.Args, ")")
+	c.Args = p.operandsUntil(c.Args, ")")
 }
 
 // afterCall reads FILTER, WITHIN GROUP, OVER and AGAINST.
@@ -113,7 +113,7 @@ func (p *operandReader) afterCall(c *Call) {
 			if p.at(")") || p.at("order") || p.at("rows") {
 				c.Partition = len(c.Window)
 			}
-			c.Window = p.soup(c.Window, ")")
+			c.Window = p.operandsUntil(c.Window, ")")
 		case p.at("over") && p.peek().kind == sqltext.Word && !p.peek().class().is(reserved):
 			c.Over = true
 			p.next()

@@ -49,7 +49,7 @@ func (p *exprReader) other(x Expr) Expr {
 			p.name()
 		}
 	case "[":
-		operands, complete = p.soup(operands, "]"), true
+		operands, complete = p.operandsUntil(operands, "]"), true
 	case "::":
 		complete = true
 		if p.d.Family != PostgreSQL {
@@ -75,15 +75,15 @@ func (p *exprReader) other(x Expr) Expr {
 	return p.around(Opaque, from, operands...)
 }
 
-// parenSoup reads a parenthesis of which only the operands matter.
-func (p *operandReader) parenSoup(from int) Expr {
+// parenOperands reads a parenthesis of which only the operands matter.
+func (p *operandReader) parenOperands(from int) Expr {
 	p.expect("(")
-	operands := p.soup(nil, ")")
+	operands := p.operandsUntil(nil, ")")
 	return p.around(Opaque, from, operands...)
 }
 
-// soup reads past a closing token and adds the operands that it finds, whatever is between them.
-func (p *operandReader) soup(operands []Expr, closing string) []Expr {
+// operandsUntil reads past a closing token and adds the operands that it finds, whatever is between them.
+func (p *operandReader) operandsUntil(operands []Expr, closing string) []Expr {
 	p.enter()
 	defer p.leave()
 	for !p.accept(closing) && !p.failed {
@@ -106,7 +106,7 @@ func (p *operandReader) soupOf(operands []Expr) []Expr {
 		return operands
 	case p.accept("("):
 		if !p.atRows() {
-			return p.soup(operands, ")")
+			return p.operandsUntil(operands, ")")
 		}
 		q := p.inner.query()
 		p.expect(")")
@@ -115,7 +115,7 @@ func (p *operandReader) soupOf(operands []Expr) []Expr {
 		q := p.inner.query()
 		return append(operands, &Subquery{q.Span, q})
 	case p.accept("["):
-		return p.soup(operands, "]")
+		return p.operandsUntil(operands, "]")
 	case p.at("case"):
 	case p.tok.kind == sqltext.Op, p.tok.class().is(reserved) && !p.callable(), p.tok.kind == sqltext.Word && !p.atParam() && !p.isPlainWord(p.tok):
 		p.next()

@@ -132,7 +132,7 @@ func (p *operandReader) wordOperand() Expr {
 	case p.mysql && p.accept("binary"):
 		return p.prefix(t.start)
 	case p.d.Family == PostgreSQL && p.accept("array", "["):
-		return p.around(Opaque, t.start, p.soup(nil, "]")...)
+		return p.around(Opaque, t.start, p.operandsUntil(nil, "]")...)
 	}
 	return p.named()
 }

@@ -201,7 +201,7 @@ func (p *queryReader) groupBy(c *Core) {
 		switch {
 		case p.accept("grouping", "sets"):
 			c.Rollup = true
-			c.GroupBy = append(c.GroupBy, p.parenSoup(from))
+			c.GroupBy = append(c.GroupBy, p.parenOperands(from))
 			continue
 		case p.atBoth("rollup", "("), p.atBoth("cube", "("):
 			c.Rollup = true
@@ -219,7 +219,7 @@ func (p *queryReader) groupBy(c *Core) {
 func (p *queryReader) window() Expr {
 	p.ident()
 	p.expect("as")
-	return p.parenSoup(p.tok.start)
+	return p.parenOperands(p.tok.start)
 }
 
 // tail reads ORDER BY, LIMIT and locks, which PostgreSQL accepts in any order.

@@ -15,10 +15,10 @@ type Execer interface {
 	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
 }
 
-// madeMeanwhile are the SQLSTATEs with which PostgreSQL answers IF NOT EXISTS when another process
+// createdConcurrently are the SQLSTATEs with which PostgreSQL answers IF NOT EXISTS when another process
 // creates the same table: it checks before it inserts the table's catalog entries. They are a
 // unique violation, and the errors that the type or the table exists.
-var madeMeanwhile = []string{"23505", "42710", "42P07"}
+var createdConcurrently = []string{"23505", "42710", "42P07"}
 
 // Create executes a CREATE … IF NOT EXISTS that several processes may execute at once.
 func Create(ctx context.Context, on Execer, text string) error {
@@ -29,7 +29,7 @@ func Create(ctx context.Context, on Execer, text string) error {
 		})
 	}
 	err := create()
-	if slices.Contains(madeMeanwhile, dialect.SQLState(err)) {
+	if slices.Contains(createdConcurrently, dialect.SQLState(err)) {
 		return create()
 	}
 	return err

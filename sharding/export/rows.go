@@ -34,7 +34,7 @@ func CheckVitessRows(ctx context.Context, r *sharding.Router, c VitessConfig) er
 	for _, l := range all {
 		bucket, stored := c.Buckets[l.Name]
 		for _, target := range l.distinct() {
-			look := look{layout: l, at: target, db: r.DB(target.DB)}
+			look := tableCheck{layout: l, at: target, db: r.DB(target.DB)}
 			server, err := dialect.Detect(ctx, look.db)
 			if err != nil {
 				errs = append(errs, look.failed(err))
@@ -51,8 +51,8 @@ func CheckVitessRows(ctx context.Context, r *sharding.Router, c VitessConfig) er
 	return errors.Join(errs...)
 }
 
-// look is the check of one physical table.
-type look struct {
+// tableCheck is the check of one physical table.
+type tableCheck struct {
 	layout
 
 	at     sharding.Target
@@ -60,12 +60,12 @@ type look struct {
 	server dialect.Dialect
 }
 
-func (l look) failed(err error) error {
+func (l tableCheck) failed(err error) error {
 	return fmt.Errorf("export: vitess: the rows of %s cannot be read: %w", l.at, err)
 }
 
 // keys refuses keys to which the vindex gives no shard.
-func (l look) keys(ctx context.Context) error {
+func (l tableCheck) keys(ctx context.Context) error {
 	name, _, err := functional(l.layout)
 	if err != nil {
 		return err
@@ -94,7 +94,7 @@ func (l look) keys(ctx context.Context) error {
 }
 
 // slots refuses stored slots that are not the target's.
-func (l look) slots(ctx context.Context, column string) (err error) {
+func (l tableCheck) slots(ctx context.Context, column string) (err error) {
 	mine := map[string]bool{}
 	for slot, target := range slotTargets(l.Table) {
 		if target == l.at {
@@ -133,7 +133,7 @@ func (l look) slots(ctx context.Context, column string) (err error) {
 		"set "+column+" to the slot that the rule gives the row's "+l.Key)
 }
 
-func (l look) one(ctx context.Context, query string, into ...any) error {
+func (l tableCheck) one(ctx context.Context, query string, into ...any) error {
 	if err := l.db.QueryRowContext(ctx, fmt.Sprintf(query, l.server.Quote(l.at.Table))).Scan(into...); err != nil {
 		return l.failed(err)
 	}

@@ -124,7 +124,7 @@ func (s *session) route(ctx context.Context, p *plan.Plan, query string, args []
 	}
 	clear(list)
 	*memory = list[:0]
-	r.Pooled = r.Kind == plan.One || p.Quiet()
+	r.Pooled = r.Kind == plan.One || p.Stateless()
 	switch {
 	case err != nil:
 		return plan.Route{}, err

@@ -112,7 +112,7 @@ func becomes(router *sharding.Router, p *plan.Plan, hint sharding.Hint, text str
 	}
 	r, err := p.Bind(args, hint)
 	if err == nil {
-		_, err = plan.KeepingOf(p, args, r)
+		_, err = plan.LookupChangesOf(p, args, r)
 	}
 	if err != nil {
 		return Explanation{Kind: Refused, Err: err}
@@ -137,7 +137,7 @@ func becomes(router *sharding.Router, p *plan.Plan, hint sharding.Hint, text str
 // indirect describes the queries of lookup tables.
 func indirect(router *sharding.Router, o *plan.Owners) Explanation {
 	e := Explanation{Kind: Lookup}
-	for _, q := range o.Asked {
+	for _, q := range o.Queries {
 		asked := Shard{Target: sharding.Target{Table: q.Lookup.Table}, Args: q.Values}
 		if t, ok := router.Table(q.Lookup.Table); ok {
 			asked.Target = t.Map.Targets()[0]

@@ -51,7 +51,7 @@ func (s *session) withLookups(ctx context.Context, p *plan.Plan, args []driver.N
 		return p, nil
 	}
 	k := lookupAccess{s, s.tx}
-	for i, q := range o.Asked {
+	for i, q := range o.Queries {
 		if err := s.database.lookups.check(ctx, s, q.Table, q.Lookup); err != nil {
 			return p, err
 		}
@@ -60,7 +60,7 @@ func (s *session) withLookups(ctx context.Context, p *plan.Plan, args []driver.N
 			return p, err
 		}
 		if known {
-			o.Own(i, keys)
+			o.SetKeys(i, keys)
 		}
 	}
 	return o.Plan(), nil
@@ -69,19 +69,19 @@ func (s *session) withLookups(ctx context.Context, p *plan.Plan, args []driver.N
 // writing returns a statement that may write rows.
 func (s *session) writing(ctx context.Context, st *statement, p *plan.Plan, to plan.Route, args []driver.NamedValue) (writing, error) {
 	w := writing{session: s, of: st, args: args, models: s.models(ctx, p, to, args)}
-	if !plan.Keeps(p) {
+	if !plan.MayChangeLookups(p) {
 		return w, nil
 	}
-	k, err := plan.KeepingOf(p, unwrapped(args), to)
+	k, err := plan.LookupChangesOf(p, unwrapped(args), to)
 	if err != nil || k == nil {
 		return w, err
 	}
-	for _, kept := range k.Kept {
+	for _, kept := range k.Changes {
 		if err := s.database.lookups.check(ctx, s, k.Table, kept.Lookup); err != nil {
 			return w, err
 		}
 	}
-	w.kept = &lookupWrite{of: k, session: s, args: args, had: make([][]owner.Entry, len(k.Kept))}
+	w.kept = &lookupWrite{of: k, session: s, args: args, had: make([][]owner.Entry, len(k.Changes))}
 	return w, nil
 }
 
@@ -93,7 +93,7 @@ type lookupAccess struct {
 
 // owners returns the sharding keys of the rows with these values. known is false if there are too
 // many, or if the values lead to no table.
-func (k lookupAccess) owners(ctx context.Context, q plan.Asked) (keys []any, known bool, err error) {
+func (k lookupAccess) owners(ctx context.Context, q plan.LookupQuery) (keys []any, known bool, err error) {
 	pools, err := byPool(k.session.database, q.Lookup, q.Values, func(v any) any { return v })
 	if err != nil {
 		return nil, false, nil //nolint:nilerr // all shards are queried for such a value
@@ -277,10 +277,10 @@ func (b lookupRunner) Query(ctx context.Context, text string, args ...any) (all 
 
 // lookupWrite is a write for which lookup tables are maintained.
 type lookupWrite struct {
-	of      *plan.Keeping
+	of      *plan.LookupChanges
 	session *session
 	args    []driver.NamedValue
-	had     [][]owner.Entry // for each element of Kept, the entries of the rows before the write
+	had     [][]owner.Entry // for each element of Changes, the entries of the rows before the write
 	known   bool            // had is complete
 }
 
@@ -334,7 +334,7 @@ func (k *lookupWrite) enter(ctx context.Context, t *transaction, participants []
 	if err := k.free(t, participants); err != nil {
 		return err
 	}
-	for i, kept := range k.of.Kept {
+	for i, kept := range k.of.Changes {
 		entries, err := k.entries(ctx, t, i, participants)
 		if err != nil {
 			return err
@@ -381,7 +381,7 @@ func textOf(v any) string { return plan.Text([]driver.Value{v}) }
 
 // entries returns the entries that the rows need, without duplicates.
 func (k *lookupWrite) entries(ctx context.Context, t *transaction, i int, participants []participant) (all []owner.Entry, err error) {
-	kept := k.of.Kept[i]
+	kept := k.of.Changes[i]
 	seen := map[string]bool{}
 	add := func(value, key any) {
 		if text := plan.Text([]driver.Value{value, key}); !seen[text] {

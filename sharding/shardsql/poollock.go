@@ -76,7 +76,7 @@ func (k *lookupWrite) pools() (all []*sql.DB) {
 		return nil
 	}
 	d := k.session.database
-	for _, kept := range k.of.Kept {
+	for _, kept := range k.of.Changes {
 		values := []any{kept.Set}
 		for _, row := range kept.Rows {
 			values = append(values, row[0])

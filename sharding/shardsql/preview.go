@@ -32,7 +32,7 @@ func (s *session) preview(ctx context.Context, p *plan.Plan, to plan.Route, args
 	if m == nil || hint.Unsharded || s.database.router.Snapshot().Switched() == nil {
 		return nil
 	}
-	next := p.Ahead()
+	next := p.AfterSwitch()
 	if next == nil && !s.tx.begins(to) {
 		return nil
 	}

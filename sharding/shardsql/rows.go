@@ -333,7 +333,7 @@ func (a *answer) Next(dest []driver.Value) error {
 		return err
 	}
 	var memory *merge.MemoryError
-	for _, of := range []error{merge.ErrValue, merge.ErrOrder, merge.ErrWidth, merge.ErrUnoffered} {
+	for _, of := range []error{merge.ErrValue, merge.ErrOrder, merge.ErrWidth, merge.ErrUnsupported} {
 		if errors.Is(err, of) || errors.As(err, &memory) {
 			return &sharding.RouteError{Op: "query", Err: errors.Join(sharding.ErrUnmergeable, err), Hint: "add a condition on the sharding key, so that one shard answers"}
 		}

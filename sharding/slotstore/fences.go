@@ -64,8 +64,8 @@ func fencedOn(slot Slot, shard int) int {
 	return 1
 }
 
-// closing is the change on one shard for slots that changed in one version.
-type closing struct {
+// fenceChange is the change on one shard for slots that changed in one version.
+type fenceChange struct {
 	shard, fenced int
 	version       int64
 }
@@ -73,16 +73,16 @@ type closing struct {
 // align applies the map to both shards of the slots. A fence stores the version that set it, so
 // that a late caller with an older view changes nothing. Fences close before others open.
 func (f fences) align(ctx context.Context, slots []Slot) error {
-	due := map[closing][]Slot{}
+	due := map[fenceChange][]Slot{}
 	for _, slot := range slots {
 		for _, shard := range []int{slot.Shard, slot.Other} {
 			if shard != nowhere {
-				c := closing{shard, fencedOn(slot, shard), slot.Version}
+				c := fenceChange{shard, fencedOn(slot, shard), slot.Version}
 				due[c] = append(due[c], slot)
 			}
 		}
 	}
-	for _, c := range slices.SortedFunc(maps.Keys(due), func(a, b closing) int {
+	for _, c := range slices.SortedFunc(maps.Keys(due), func(a, b fenceChange) int {
 		return cmp.Or(b.fenced-a.fenced, a.shard-b.shard, cmp.Compare(a.version, b.version))
 	}) {
 		if err := f.set(ctx, c, due[c]); err != nil {
@@ -94,7 +94,7 @@ func (f fences) align(ctx context.Context, slots []Slot) error {
 
 // set changes all of them at once. If it changed them one by one, the last ones would be closed for
 // longer.
-func (f fences) set(ctx context.Context, c closing, slots []Slot) error {
+func (f fences) set(ctx context.Context, c fenceChange, slots []Slot) error {
 	b, err := f.shard(ctx, c.shard)
 	if err != nil {
 		return err

@@ -9,10 +9,10 @@ import (
 	"slices"
 )
 
-// ErrUnoffered: an expression, aggregate or division that this package does not support.
-var ErrUnoffered = errors.New("merge: not supported")
+// ErrUnsupported: an expression, aggregate or division that this package does not support.
+var ErrUnsupported = errors.New("merge: not supported")
 
-func unoffered(what string) error { return fmt.Errorf("%w: %s", ErrUnoffered, what) }
+func unsupported(what string) error { return fmt.Errorf("%w: %s", ErrUnsupported, what) }
 
 // Dialect selects the arithmetic of expressions.
 type Dialect struct {

@@ -155,7 +155,7 @@ func (g *grouped) add(to *group, i int) error {
 	case Min, Max:
 		return g.extreme(to, s, a)
 	}
-	return unoffered(fmt.Sprintf("aggregate function %d", a.Function))
+	return unsupported(fmt.Sprintf("aggregate function %d", a.Function))
 }
 
 // isNew stores the present row's tuple and reports whether it counts.

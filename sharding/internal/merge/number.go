@@ -58,7 +58,7 @@ func numberOf(v driver.Value, k Kind) (x number, err error) {
 		x.float, ok = floatOf(v)
 	case Stored:
 	default:
-		return x, unoffered("an expression over what is no number")
+		return x, unsupported("an expression over what is no number")
 	}
 	if !ok {
 		return x, unexpected(k, v)
@@ -100,7 +100,7 @@ func (d Dialect) like(x number, v driver.Value) (driver.Value, error) {
 		}
 	case !isText, x.form == isNull:
 	case x.form == isFloat, x.exact.shown > len(fraction):
-		return nil, unoffered("a number with other digits than its database returns")
+		return nil, unsupported("a number with other digits than its database returns")
 	default:
 		x.form, x.exact = isDecimal, x.exact.rounded(x.exact.shown)
 		x.exact.shown = len(fraction)
@@ -158,7 +158,7 @@ func (d Dialect) arithmetic(op byte, x, y number) (number, error) {
 	o.exact = d.exact(op, x.exact, y.exact)
 	switch {
 	case o.form == isDecimal && o.exact.shown > d.Division.Most && d.Engine == MySQL:
-		return o, unoffered("a product with too many digits after its point")
+		return o, unsupported("a product with too many digits after its point")
 	case o.form == isDecimal || o.exact.digits.IsInt64():
 		return o, nil
 	case d.Engine == SQLite: // an integer that is too large becomes a float

@@ -109,7 +109,7 @@ func (t *tournament) read(i int) error {
 	err := t.sources[i].Next(p.row)
 	if errors.Is(err, io.EOF) {
 		p.done = true
-		t.shut(i)
+		t.closeSource(i)
 		return nil
 	}
 	if err != nil {

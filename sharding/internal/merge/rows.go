@@ -86,9 +86,9 @@ func (s *stage) Close() error {
 	return s.closing
 }
 
-// shut closes a source that is no longer needed, which releases its connection. Close returns the
+// closeSource closes a source that is no longer needed, which releases its connection. Close returns the
 // error.
-func (s *stage) shut(i int) {
+func (s *stage) closeSource(i int) {
 	s.Columns()
 	s.closing = errors.Join(s.closing, s.sources[i].Close())
 	s.sources[i] = nil
@@ -159,7 +159,7 @@ func Concat(sources []Rows) Rows {
 			if err := s.sources[at].Next(dest); !errors.Is(err, io.EOF) {
 				return err
 			}
-			s.shut(at)
+			s.closeSource(at)
 			at, checked = at+1, false
 		}
 		return io.EOF
@@ -172,7 +172,7 @@ func Limited(rows Rows, offset, count int64) Rows {
 	s := over(rows)
 	s.step = func(dest []driver.Value) error {
 		if count == 0 {
-			s.shut(0)
+			s.closeSource(0)
 			return io.EOF
 		}
 		for ; offset > 0; offset-- {

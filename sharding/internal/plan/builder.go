@@ -88,8 +88,8 @@ func Tables(st *sqlparse.Statement, s *sharding.Snapshot) []string {
 	return names
 }
 
-// odd records the first reason why no plan can be made.
-func (r *reading) odd(table string, err error, hint string) {
+// recordRefusal records the first reason why no plan can be made.
+func (r *reading) recordRefusal(table string, err error, hint string) {
 	if r.refused == nil {
 		r.refused = r.refusal(table, err, hint)
 	}
@@ -136,7 +136,7 @@ func (b *builder) with(w *sqlparse.With, outer *scope, seen *names) *names {
 		b.ctes = append(b.ctes, strings.ToLower(cte.Name.Name))
 		// Which CTEs see which others, and themselves, depends on the dialect.
 		if name := cte.Name.Name; len(w.Tables) > 1 && b.routed(name) {
-			b.odd(name, sharding.ErrRawTable, "a CTE has its name; rename the CTE")
+			b.recordRefusal(name, sharding.ErrRawTable, "a CTE has its name; rename the CTE")
 		}
 	}
 	if w.Recursive { // each CTE sees itself and all others
@@ -165,7 +165,7 @@ func (r *reading) routed(name string) bool {
 func (r *reading) complete() {
 	for _, name := range r.statement.Names {
 		if r.routed(name) && !slices.Contains(r.ctes, name) && !r.refersTo(name) {
-			r.odd(name, sharding.ErrRawTable, "it is named in a place that cannot be routed; rewrite the statement")
+			r.recordRefusal(name, sharding.ErrRawTable, "it is named in a place that cannot be routed; rewrite the statement")
 		}
 	}
 }
@@ -513,7 +513,7 @@ func (b *builder) reference(t *sqlparse.Table, seen *names) *reference {
 		r.role, r.table = sharded, table
 		r.takeLeads()
 		if r.elsewhere() {
-			b.odd(table.Name, sharding.ErrCrossShard, "write the table's name without a database or schema")
+			b.recordRefusal(table.Name, sharding.ErrCrossShard, "write the table's name without a database or schema")
 		}
 	} else if b.snapshot.IsBroadcast(name) {
 		r.role = broadcast

@@ -52,7 +52,7 @@ func (b changer) deleted(targets []sqlparse.Table, s *scope) {
 		if r := s.named(last(t.Name)); r != nil {
 			r.written = true
 		} else {
-			b.odd(last(t.Name), sharding.ErrRawTable, "it is not among the tables in FROM of the DELETE")
+			b.recordRefusal(last(t.Name), sharding.ErrRawTable, "it is not among the tables in FROM of the DELETE")
 		}
 	}
 }
@@ -82,7 +82,7 @@ func (b changer) assignment(set sqlparse.Assignment, s *scope) {
 		}
 		v, constant := constant(set.Value)
 		if !constant || len(set.Columns) > 1 {
-			b.odd(l.table.Name, sharding.ErrKeyChange, "leave "+l.column+" out, or set it to a value; to move a row, insert a new one and delete the old one")
+			b.recordRefusal(l.table.Name, sharding.ErrKeyChange, "leave "+l.column+" out, or set it to a value; to move a row, insert a new one and delete the old one")
 			continue
 		}
 		b.assigned = append(b.assigned, assignment{c.of, l, v})

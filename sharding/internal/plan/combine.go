@@ -137,25 +137,25 @@ func (c *combiner) asks() bool {
 	if q.Limit != nil && q.Limit.Offset != nil {       // LIMIT keeps a row of a shard if it keeps one of all
 		c.refuse("OFFSET in EXISTS skips rows of all shards together, not of each shard" + addKey)
 	}
-	return c.only(q) != nil && q.With == nil && c.parted(q.Parts[0].Select, q.OrderBy)
+	return c.only(q) != nil && q.With == nil && c.computedPerShard(q.Parts[0].Select, q.OrderBy)
 }
 
 // rooted reports whether each row of a SELECT, before grouping, comes from rows of a sharded table
 // in one slot: from one of its rows, or from a row of a derived table.
 func (c *combiner) rooted(s *scope) bool {
 	return slices.ContainsFunc(s.refs, func(r *reference) bool {
-		return r.nullable == 0 && (r.role == sharded && c.near(r) || r.query != nil && c.derived(r.query))
+		return r.nullable == 0 && (r.role == sharded && c.inRootsSlot(r) || r.query != nil && c.derived(r.query))
 	})
 }
 
 // derived reports whether each shard computes its rows of a derived table from its own rows.
 func (c *combiner) derived(q *sqlparse.Query) bool {
-	return q.Limit == nil && q.With == nil && c.parted(q.Parts[0].Select, q.OrderBy)
+	return q.Limit == nil && q.With == nil && c.computedPerShard(q.Parts[0].Select, q.OrderBy)
 }
 
-// parted reports whether each shard computes its rows of a SELECT from its own rows: the SELECT is
+// computedPerShard reports whether each shard computes its rows of a SELECT from its own rows: the SELECT is
 // rooted, and its distinct rows and groups have a column whose values are on one shard each.
-func (c *combiner) parted(core *sqlparse.Core, order []sqlparse.Order) bool {
+func (c *combiner) computedPerShard(core *sqlparse.Core, order []sqlparse.Order) bool {
 	s := c.scopes[core]
 	if core.Rollup || len(core.DistinctOn) > 0 || !c.rooted(s) {
 		return false
@@ -169,8 +169,8 @@ func (c *combiner) parted(core *sqlparse.Core, order []sqlparse.Order) bool {
 	return core.Having == nil && !sums(core, order)
 }
 
-// near reports whether the rows of all other sharded tables are in the slot of the root's row.
-func (c *combiner) near(root *reference) bool {
+// inRootsSlot reports whether the rows of all other sharded tables are in the slot of the root's row.
+func (c *combiner) inRootsSlot(root *reference) bool {
 	all := c.refs
 	if len(c.cores) > 1 {
 		all = c.scope.inside
@@ -231,7 +231,7 @@ func (c *combiner) answer() {
 			c.refuse("GROUP BY needs a select list without *" + addKey)
 		case c.stars() && (once || several && len(c.query.OrderBy) > 0):
 			c.refuse("DISTINCT, UNION, and ORDER BY over UNION ALL need select lists without *" + addKey)
-		case several && (groups || core.Distinct && !once) && !c.parted(core, nil):
+		case several && (groups || core.Distinct && !once) && !c.computedPerShard(core, nil):
 			c.refuse("DISTINCT and groups in a UNION are combined only if each row or group is on one shard: select or group by the sharding key, or send its SELECTs one by one")
 		case groups && several:
 			continue
@@ -260,7 +260,7 @@ func (c *combiner) once() {
 		}
 		v := c.result(at).untruncated()
 		c.of.distinct = append(c.of.distinct, v.Type)
-		c.of.whole = c.of.whole || v.loose()
+		c.of.whole = c.of.whole || v.hasPadding()
 		c.hideResult(at, v)
 	}
 	if len(c.of.distinct) == 0 {
@@ -363,7 +363,7 @@ func (c *combiner) hideResult(at int, v Value) {
 		c.enter(core)
 		switch {
 		case at >= len(core.Items):
-		case core.Distinct && len(c.of.distinct) == 0 && v.loose(): // equal texts have several weights
+		case core.Distinct && len(c.of.distinct) == 0 && v.hasPadding(): // equal texts have several weights
 			c.refuse("UNION ALL with DISTINCT is not ordered by a text; order by other columns, or write UNION")
 		case len(core.GroupBy) > 0:
 			c.hide(c.key(v, core.Items[at].Expr), core.Items[at].Expr)

@@ -18,14 +18,14 @@ func (b *builder) expressions(list []sqlparse.Expr, s *scope, seen *names) {
 // expression finds the subqueries of an expression, and the columns that are qualified with the
 // name of a table.
 func (b *builder) expression(e sqlparse.Expr, s *scope, seen *names) {
-	b.steadily(e)
+	b.recordVolatile(e)
 	call, ok := e.(*sqlparse.Call)
 	if ok && call.Over {
 		b.window(call, s)
 	}
 	if ok && s.isOuters(call) {
 		b.ranks++
-		b.restless = "an aggregate in a subquery belongs to the outer query; write it there"
+		b.volatileReason = "an aggregate in a subquery belongs to the outer query; write it there"
 	}
 	if s != nil && quantified(e) {
 		s.quantified = true
@@ -58,9 +58,9 @@ func quantified(e sqlparse.Expr) bool {
 
 var quantifiers = words("all any some")
 
-// steady lists the functions whose value depends only on their arguments and on settings that all
+// deterministic lists the functions whose value depends only on their arguments and on settings that all
 // databases share, such as the time zone.
-var steady = words("abs ceil ceiling floor round truncate trunc mod sign power sqrt lower upper lcase ucase length char_length character_length octet_length " +
+var deterministic = words("abs ceil ceiling floor round truncate trunc mod sign power sqrt lower upper lcase ucase length char_length character_length octet_length " +
 	"trim ltrim rtrim substr substring left right replace concat concat_ws coalesce ifnull nullif if iif least greatest " +
 	"year month day hour minute second date_format from_unixtime json_extract instr locate lpad rpad hex unhex md5 sha1 sha2 bit_count cast convert values " +
 	"quarter dayofmonth dayofweek dayofyear weekday weekofyear yearweek last_day to_days datediff timestampdiff date_add date_sub adddate subdate str_to_date makedate extract " +
@@ -87,19 +87,19 @@ func words(list string) map[string]bool {
 
 // variance records values that may differ between databases.
 type variance struct {
-	text     string   // of the statement
-	postgres bool     // in which @ is a part of operators
-	restless string   // why its values may differ, whatever its conditions are
-	ranks    int      // the number of variables and unknown functions in it
-	windows  []window // the window functions in it
-	times    []int    // parameters for which functions of SQLite may read the clock
+	text           string   // of the statement
+	postgres       bool     // in which @ is a part of operators
+	volatileReason string   // why its values may differ, whatever its conditions are
+	ranks          int      // the number of variables and unknown functions in it
+	windows        []window // the window functions in it
+	times          []int    // parameters for which functions of SQLite may read the clock
 }
 
-// steadily records the first function or variable whose value may differ between databases.
-func (v *variance) steadily(e sqlparse.Expr) {
+// recordVolatile records the first function or variable whose value may differ between databases.
+func (v *variance) recordVolatile(e sqlparse.Expr) {
 	why := v.unsteady(e)
-	if v.restless == "" {
-		v.restless = why
+	if v.volatileReason == "" {
+		v.volatileReason = why
 	}
 }
 
@@ -111,7 +111,7 @@ func (v *variance) unsteady(e sqlparse.Expr) string {
 		case e.Over && ranking[name], quantified(e):
 		case quantifiers[name] && len(e.Args) == 1: // of an array
 		case name == "last_insert_id" && len(e.Args) == 1: // it stores its argument, and returns it
-		case !steady[name] && !clockNames[name] && !timeFunctions[name] && aggregates[name] == 0:
+		case !deterministic[name] && !clockNames[name] && !timeFunctions[name] && aggregates[name] == 0:
 			v.ranks++
 			return name + " may be an aggregate, or have another value in each database; add a condition on the sharding key, or compute it first and pass it as an argument"
 		case clockNames[name], timeFunctions[name] && v.readsClock(e):
@@ -202,8 +202,8 @@ func (v *variance) window(call *sqlparse.Call, s *scope) {
 // or "".
 func (b *builder) differs() string {
 	switch {
-	case b.restless != "":
-		return b.restless
+	case b.volatileReason != "":
+		return b.volatileReason
 	case slices.ContainsFunc(b.windows, func(w window) bool { return !b.partitioned(w) }):
 		return "a window function sees the rows of one database only; add PARTITION BY with the sharding key to it, or a condition on the sharding key to the query, or compute it first and pass it as an argument"
 	}

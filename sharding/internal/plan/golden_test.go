@@ -259,9 +259,9 @@ func (w *world) explain(dialect, text string, args []any) []string {
 		return owned(text, args, o)
 	}
 	r, err := p.Bind(args, sharding.Hint{})
-	var keeping *plan.Keeping
+	var keeping *plan.LookupChanges
 	if err == nil {
-		keeping, err = plan.KeepingOf(p, args, r)
+		keeping, err = plan.LookupChangesOf(p, args, r)
 	}
 	if err != nil {
 		var refusal *sharding.RouteError
@@ -280,9 +280,9 @@ func (w *world) explain(dialect, text string, args []any) []string {
 // owned returns the lines of the queries of lookup tables, and of the plan if they return the keys
 // 5 and 9, whose rows are on one shard.
 func owned(text string, args []any, o *plan.Owners) (lines []string) {
-	for i, q := range o.Asked {
+	for i, q := range o.Queries {
 		lines = append(lines, fmt.Sprintf("→ lookup in %s: %v", q.Lookup.Table, q.Values))
-		o.Own(i, []any{int64(5), int64(9)})
+		o.SetKeys(i, []any{int64(5), int64(9)})
 	}
 	p := o.Plan()
 	r, err := p.Bind(args, sharding.Hint{})
@@ -292,7 +292,7 @@ func owned(text string, args []any, o *plan.Owners) (lines []string) {
 	for _, line := range sent(text, r) {
 		lines = append(lines, "    with 5, 9: "+strings.TrimSpace(line))
 	}
-	keeping, err := plan.KeepingOf(p, args, r)
+	keeping, err := plan.LookupChangesOf(p, args, r)
 	if err != nil {
 		return append(lines, "    "+err.Error())
 	}
@@ -300,7 +300,7 @@ func owned(text string, args []any, o *plan.Owners) (lines []string) {
 }
 
 // kept returns the lines of the changes of lookup tables for a write.
-func kept(k *plan.Keeping, r plan.Route) (lines []string) {
+func kept(k *plan.LookupChanges, r plan.Route) (lines []string) {
 	if k == nil {
 		return nil
 	}
@@ -311,7 +311,7 @@ func kept(k *plan.Keeping, r plan.Route) (lines []string) {
 	if text, args, ok := k.Before(target, 100); ok {
 		lines = append(lines, fmt.Sprintf("    read before, with arguments %v: %s", args, text))
 	}
-	for _, of := range k.Kept {
+	for _, of := range k.Changes {
 		switch {
 		case len(of.Rows) > 0:
 			lines = append(lines, fmt.Sprintf("    entered into %s: %v", of.Lookup.Table, of.Rows))

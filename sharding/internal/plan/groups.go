@@ -38,7 +38,7 @@ func (c grouper) grouped() {
 	for _, e := range c.core.GroupBy {
 		c.unambiguous(e)
 		by := c.ordered(e)
-		v := c.told(by)
+		v := c.groupValue(by)
 		g.by, g.keys = append(g.by, by), append(g.keys, v)
 		g.Keys = append(g.Keys, merge.Key{Column: g.Shown + c.hide(c.key(v, by), by), Type: v.Type})
 	}
@@ -48,7 +48,7 @@ func (c grouper) grouped() {
 	for i, item := range c.core.Items { // computed columns may need further columns
 		if aggregated(item.Expr) && combined(item.Expr) == 0 {
 			c.compute(i, item.Expr)
-			c.of.edits = append(c.of.edits, sparing(item, item.Expr.Bytes().Of(c.statement.Text), c.dialect)...)
+			c.of.edits = append(c.of.edits, typeOnlyItem(item, item.Expr.Bytes().Of(c.statement.Text), c.dialect)...)
 		}
 	}
 	c.having()
@@ -83,20 +83,20 @@ func (c grouper) compute(at int, e sqlparse.Expr) {
 	c.of.group.Made[at], c.of.group.values[at].Type.Kind = made, kind
 }
 
-// spared returns the expression that a shard computes only for the type of its values, because the
+// typeOnly returns the expression that a shard computes only for the type of its values, because the
 // values are computed from other columns. On PostgreSQL the shard does not compute it at all,
 // because its own divisor may be 0 although the combined one is not.
-func spared(text string, e sqlparse.Expr, d merge.Dialect) string {
+func typeOnly(text string, e sqlparse.Expr, d merge.Dialect) string {
 	if d.Engine == merge.PostgreSQL && divides(e) {
 		return "CASE WHEN FALSE THEN " + text + " END"
 	}
 	return text
 }
 
-// sparing replaces a selected expression by its spared form. The column keeps its name.
-func sparing(item sqlparse.Item, text string, d merge.Dialect) []edit {
+// typeOnlyItem replaces a selected expression by its typeOnly form. The column keeps its name.
+func typeOnlyItem(item sqlparse.Item, text string, d merge.Dialect) []edit {
 	e := sqlparse.Span{From: item.Expr.Bytes().From, To: item.Expr.Bytes().To}
-	with := spared(text, item.Expr, d)
+	with := typeOnly(text, item.Expr, d)
 	if with == text {
 		return nil
 	}
@@ -160,8 +160,8 @@ func (g *grouping) add(a merge.Aggregate, v Value) int {
 	return len(g.Columns) - 1
 }
 
-// told returns how GROUP BY distinguishes the values of an expression.
-func (c *combiner) told(e sqlparse.Expr) Value {
+// groupValue returns how GROUP BY distinguishes the values of an expression.
+func (c *combiner) groupValue(e sqlparse.Expr) Value {
 	v := c.value(e)
 	if _, column := c.columnOf(e); !column && v.Type.Kind == merge.Decimal && c.dialect.Engine == merge.MySQL {
 		c.refuse("MariaDB may treat NULL as 0 in GROUP BY of computed decimals; group by a column")
@@ -211,7 +211,7 @@ func (c grouper) column(e sqlparse.Expr) int {
 		c.member(e)
 		return g.add(c.partial(e, -1))
 	case aggregated(e):
-		at := g.add(merge.Aggregate{Function: merge.First, Column: c.beside(spared(c.text(e), e, c.dialect))}, Value{})
+		at := g.add(merge.Aggregate{Function: merge.First, Column: c.selectHidden(typeOnly(c.text(e), e, c.dialect))}, Value{})
 		c.compute(at, e)
 		return at
 	case key >= 0:
@@ -298,11 +298,11 @@ func (c grouper) place(e sqlparse.Expr, at int) int {
 	if at >= 0 {
 		return at
 	}
-	return c.beside(c.text(e))
+	return c.selectHidden(c.text(e))
 }
 
-// beside adds an expression to the selected ones, once, and returns its column.
-func (c grouper) beside(text string) int {
+// selectHidden adds an expression to the selected ones, once, and returns its column.
+func (c grouper) selectHidden(text string) int {
 	for i, hidden := range c.hidden[c.core.ItemsEnd] {
 		if hidden == hiddenAs(text, i) {
 			return len(c.core.Items) + i
@@ -319,7 +319,7 @@ func (c grouper) extreme(call *sqlparse.Call, function merge.Function, at int) (
 		a.By.Column = a.Column
 		return a, v
 	}
-	a.By.Column = c.beside(v.selected(c.text(call)))
+	a.By.Column = c.selectHidden(v.selected(c.text(call)))
 	if a.Column = at; at < 0 {
 		a.Column = a.By.Column
 	}
@@ -337,8 +337,8 @@ func (c grouper) counted(call *sqlparse.Call, at int) (merge.Aggregate, Value) {
 	}
 	for _, e := range call.Args {
 		c.unambiguous(e)
-		told := c.told(e)
-		a.Distinct = append(a.Distinct, merge.Key{Column: c.beside(c.key(told, e)), Type: told.Type})
+		told := c.groupValue(e)
+		a.Distinct = append(a.Distinct, merge.Key{Column: c.selectHidden(c.key(told, e)), Type: told.Type})
 		if !slices.Contains(g.split, c.text(e)) {
 			g.split = append(g.split, c.text(e))
 		}

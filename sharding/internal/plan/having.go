@@ -227,8 +227,8 @@ func (c calculator) average(e *sqlparse.Call) (merge.Expr, merge.Kind) {
 	g := c.of.group
 	g.quotients++
 	kind := averaged(v.Type.Kind)
-	sum := merge.Column(g.add(merge.Aggregate{Function: merge.Sum, Kind: v.Type.Kind, Column: c.beside("SUM(" + of + ")")}, v), kind)
-	count := merge.Column(g.add(merge.Aggregate{Function: merge.Count, Column: c.beside("COUNT(" + of + ")")}, v), merge.Integer)
+	sum := merge.Column(g.add(merge.Aggregate{Function: merge.Sum, Kind: v.Type.Kind, Column: c.selectHidden("SUM(" + of + ")")}, v), kind)
+	count := merge.Column(g.add(merge.Aggregate{Function: merge.Count, Column: c.selectHidden("COUNT(" + of + ")")}, v), merge.Integer)
 	if c.dialect.Engine == merge.SQLite { // an average is a float on SQLite
 		sum = merge.Arithmetic(c.dialect, '*', sum, merge.Constant(1.0, merge.Float))
 	}

@@ -88,7 +88,7 @@ func (b *builder) conflict(c sqlparse.Conflict, s *scope, seen *names) {
 			// The existing row is found by a search, or it is on the new row's shard, because the
 			// two have the same slot.
 			if l := s.refs[0].lead(strings.ToLower(last(name))); l != nil && !keeps(set, s) && !renews(set, l.column) {
-				b.odd(l.table.Name, sharding.ErrKeyChange, "leave "+l.column+" out of the conflict's SET")
+				b.recordRefusal(l.table.Name, sharding.ErrKeyChange, "leave "+l.column+" out of the conflict's SET")
 			}
 			s.qualified(name)
 		}
@@ -115,9 +115,9 @@ func (b *inserter) rows(r *reference) {
 	}
 	switch {
 	case in.Default:
-		b.odd(r.table.Name, sharding.ErrMissingKey, "insert VALUES; the values of DEFAULT VALUES are not known beforehand")
+		b.recordRefusal(r.table.Name, sharding.ErrMissingKey, "insert VALUES; the values of DEFAULT VALUES are not known beforehand")
 	case len(in.Columns) == 0:
-		b.odd(r.table.Name, sharding.ErrMissingKey, "name the columns")
+		b.recordRefusal(r.table.Name, sharding.ErrMissingKey, "name the columns")
 	}
 	for i, c := range in.Columns {
 		l := r.lead(strings.ToLower(c.Name))
@@ -130,11 +130,11 @@ func (b *inserter) rows(r *reference) {
 		b.out.leads = append(b.out.leads, place{l, i, r.schema.Columns[l.column].Numbered})
 	}
 	if b.out.key < 0 {
-		b.odd(r.table.Name, sharding.ErrMissingKey, "add the column "+r.table.Key)
+		b.recordRefusal(r.table.Name, sharding.ErrMissingKey, "add the column "+r.table.Key)
 	}
 	for _, l := range r.leads {
 		if r.schema.Columns[l.column].Numbered && b.out.place(l.column) < 0 {
-			b.odd(r.table.Name, numbers(l), numbersLeadNowhere)
+			b.recordRefusal(r.table.Name, numbers(l), numbersLeadNowhere)
 		}
 	}
 	b.lookups(r)
@@ -148,7 +148,7 @@ func (b *inserter) rows(r *reference) {
 // Other selected columns that lead to a slot must have the same slot.
 func (b *inserter) fromQuery(in *sqlparse.Input) {
 	if len(b.out.seeks) > 0 {
-		b.odd(b.out.of.table.Name, sharding.ErrCrossShard, "a row with the same "+strings.Join(b.out.seeks[0].columns, ", ")+" may be on another shard, which depends on the selected values; insert VALUES")
+		b.recordRefusal(b.out.of.table.Name, sharding.ErrCrossShard, "a row with the same "+strings.Join(b.out.seeks[0].columns, ", ")+" may be on another shard, which depends on the selected values; insert VALUES")
 	}
 	for _, l := range b.out.leads {
 		to := column{b.out.of, l.lead.column}
@@ -156,7 +156,7 @@ func (b *inserter) fromQuery(in *sqlparse.Input) {
 		case selected:
 			b.equal(c, to)
 		case l.at != b.out.key || b.only(in.Query) == nil || len(in.Query.Parts[0].Select.Items) <= l.at:
-			b.odd(b.out.of.table.Name, sharding.ErrMissingKey, "select a column that leads to the shard for "+l.lead.column)
+			b.recordRefusal(b.out.of.table.Name, sharding.ErrMissingKey, "select a column that leads to the shard for "+l.lead.column)
 		default:
 			b.given(in.Query.Parts[0].Select.Items[l.at].Expr, b.out.of, l.lead)
 		}
@@ -169,11 +169,11 @@ func (b *inserter) given(e sqlparse.Expr, r *reference, l *lead) {
 		r.given = append(r.given, &equals{l, []operand{v}})
 		return
 	}
-	b.odd(l.table.Name, sharding.ErrMissingKey, l.column+" is neither a column nor a value")
+	b.recordRefusal(l.table.Name, sharding.ErrMissingKey, l.column+" is neither a column nor a value")
 }
 
-// beside refuses an INSERT with subqueries whose rows are not on the target of the inserted rows.
-func (p *binding) beside(target sharding.Target) error {
+// checkSubqueries refuses an INSERT with subqueries whose rows are not on the target of the inserted rows.
+func (p *binding) checkSubqueries(target sharding.Target) error {
 	for _, r := range p.sharded {
 		is, err := p.isOn(r, target)
 		if r != p.insert.of && !is {
@@ -226,6 +226,6 @@ func (b *builder) rowid(r *reference, name string) {
 		return
 	}
 	if _, own := r.schema.Columns[name]; !own {
-		b.odd(r.table.Name, sharding.ErrCrossShard, "name the primary key instead of "+name+", by which rows on other shards cannot be searched for")
+		b.recordRefusal(r.table.Name, sharding.ErrCrossShard, "name the primary key instead of "+name+", by which rows on other shards cannot be searched for")
 	}
 }

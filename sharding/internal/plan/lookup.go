@@ -113,8 +113,8 @@ type seek struct {
 	why    string // why rows cannot be searched for by it, or ""
 }
 
-// isOf reports whether rows with new ids need not be searched for by the key.
-func (s *seek) isOf(h writehint.Hint) bool {
+// skipsNewRows reports whether rows with new ids need not be searched for by the key.
+func (s *seek) skipsNewRows(h writehint.Hint) bool {
 	if h.Column != "" {
 		return len(s.columns) == 1 && strings.EqualFold(s.columns[0], h.Column)
 	}
@@ -126,7 +126,7 @@ func (s *seek) isOf(h writehint.Hint) bool {
 func (in *insertion) seekRows(l *Lookup, s *seek, args []any, h writehint.Hint) error {
 	for i := range in.input.Rows {
 		row := &in.input.Rows[i]
-		if h.IsFresh(i) && s.isOf(h) {
+		if h.IsFresh(i) && s.skipsNewRows(h) {
 			continue
 		}
 		key, err := s.key(row, args)

@@ -69,30 +69,30 @@ func (p *binding) atOrigin() (Route, error) {
 	return Route{Kind: One, Target: *p.origin, Text: p.statement.Text}, nil
 }
 
-// ahead is the cached result of Ahead.
-type ahead struct {
+// switchedPlan is the cached result of AfterSwitch.
+type switchedPlan struct {
 	planned, printed sync.Once
 	plan             *Plan
 	fingerprint      string
 }
 
-// Ahead returns the plan that a statement which the source of a migration serves will have after
+// AfterSwitch returns the plan that a statement which the source of a migration serves will have after
 // the switch. It returns nil for other statements, without a preview (see
 // [sharding.Snapshot.Switched]), and if the tables' columns could not be read, because a switch may
 // have closed them.
-func (p *Plan) Ahead() *Plan {
+func (p *Plan) AfterSwitch() *Plan {
 	unread := func(r *reference) bool { return !r.known }
 	if p.origin == nil || p.snapshot.Switched() == nil || slices.ContainsFunc(p.sharded, unread) {
 		return nil
 	}
-	p.ahead.planned.Do(func() { p.ahead.plan = Of(p.statement, p.snapshot.Switched(), p.options) })
-	return p.ahead.plan
+	p.afterSwitch.planned.Do(func() { p.afterSwitch.plan = Of(p.statement, p.snapshot.Switched(), p.options) })
+	return p.afterSwitch.plan
 }
 
 // Fingerprint returns the statement without its values: see [sqltext.Fingerprint].
 func (p *Plan) Fingerprint() string {
-	p.ahead.printed.Do(func() { p.ahead.fingerprint = sqltext.Fingerprint(p.statement.Text, p.options.Reads) })
-	return p.ahead.fingerprint
+	p.afterSwitch.printed.Do(func() { p.afterSwitch.fingerprint = sqltext.Fingerprint(p.statement.Text, p.options.Reads) })
+	return p.afterSwitch.fingerprint
 }
 
 // Single reports whether the statement was parsed. A text that was not parsed may contain several

@@ -23,7 +23,7 @@ type Plan struct {
 	sharded   []*reference
 	broadcast []*reference
 	routed    bool                 // it names a table of the router
-	quiet     bool                 // it leaves nothing in its session
+	stateless bool                 // it leaves nothing in its session
 	physical  *sharding.RouteError // it names a physical table
 	texts     *texts
 	origin    *sharding.Target // nil unless the source of a migration serves the tables
@@ -33,7 +33,7 @@ type Plan struct {
 	combination *combination
 	unmerged    *sharding.RouteError
 	uncopied    *sharding.RouteError // why a write would not leave all copies equal, or nil
-	ahead       *ahead
+	afterSwitch *switchedPlan
 	owned       bool   // a lookup table may lead to its rows
 	union       *union // for a query with a unique value that searches all tables in one text, or nil
 }
@@ -66,7 +66,7 @@ func Of(statement *sqlparse.Statement, snapshot *sharding.Snapshot, options Opti
 	b.pass()
 	b.prove()
 	b.clocks = b.times
-	p := &Plan{reading: b.reading, options: options, texts: &texts{}, ahead: &ahead{}, origin: b.movesFrom(), unread: b.unserved(), physical: b.physical()}
+	p := &Plan{reading: b.reading, options: options, texts: &texts{}, afterSwitch: &switchedPlan{}, origin: b.movesFrom(), unread: b.unserved(), physical: b.physical()}
 	if statement.Verb == sqlparse.Select {
 		p.combination, p.unmerged = b.combine(options.Merge)
 	} else {
@@ -85,7 +85,7 @@ func Of(statement *sqlparse.Statement, snapshot *sharding.Snapshot, options Opti
 		_, ok := snapshot.Lookup(name)
 		return ok
 	})
-	p.quiet = b.restless == "" && leavesNothing(statement)
+	p.stateless = b.volatileReason == "" && leavesNoState(statement)
 	if p.owned {
 		p.union = p.unite()
 	}
@@ -121,7 +121,7 @@ type Route struct {
 	// Anywhere says that a Home statement reads only broadcast tables, so that any database has its
 	// rows.
 	Anywhere bool
-	// Pooled says that any connection may execute it: its rows are on a shard, or it is Quiet.
+	// Pooled says that any connection may execute it: its rows are on a shard, or it is Stateless.
 	Pooled bool
 	Shards *Shards // for Scatter
 	Writes *Writes // for Several
@@ -345,12 +345,12 @@ func (p *binding) together(db string) error {
 	return nil
 }
 
-// Quiet reports whether the statement is a query that leaves no state in its session: no variable,
+// Stateless reports whether the statement is a query that leaves no state in its session: no variable,
 // lock, temporary table or generated number.
-func (p *Plan) Quiet() bool { return p.quiet }
+func (p *Plan) Stateless() bool { return p.stateless }
 
-// leavesNothing is Quiet without a check of functions, of which steady ones leave no state.
-func leavesNothing(st *sqlparse.Statement) bool {
+// leavesNoState is Stateless without a check of functions, of which deterministic ones leave no state.
+func leavesNoState(st *sqlparse.Statement) bool {
 	if st.Verb != sqlparse.Select || st.Executable {
 		return false
 	}

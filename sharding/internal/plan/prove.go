@@ -168,22 +168,22 @@ type owned struct {
 
 func (*owned) slots([]any) slots { return everySlot }
 
-// settled is the proof after the lookup table was read.
-type settled struct{ in slots }
+// resolved is the proof after the lookup table was read.
+type resolved struct{ in slots }
 
-func (p settled) slots([]any) slots { return p.in }
+func (p resolved) slots([]any) slots { return p.in }
 
 // Owners are the queries of lookup tables with which a statement finds its shards.
 type Owners struct {
-	Asked []Asked
-	plan  *Plan
-	by    map[*owned]slots
-	of    []*owned // for each query
+	Queries []LookupQuery
+	plan    *Plan
+	by      map[*owned]slots
+	of      []*owned // for each query
 }
 
-// Asked is a query of a lookup table: which sharding keys do the rows have that have one of some
+// LookupQuery is a query of a lookup table: which sharding keys do the rows have that have one of some
 // values in the lookup's column?
-type Asked struct {
+type LookupQuery struct {
 	Table  *sharding.Table
 	Lookup *sharding.Lookup
 	Values []any
@@ -220,7 +220,7 @@ func OwnersOf(p *Plan, args []any, hint sharding.Hint) *Owners {
 					return
 				}
 			}
-			o.of, o.Asked = append(o.of, q), append(o.Asked, Asked{q.lead.table, q.lead.lookup, values})
+			o.of, o.Queries = append(o.of, q), append(o.Queries, LookupQuery{q.lead.table, q.lead.lookup, values})
 		})
 	}
 	return o
@@ -255,11 +255,11 @@ func exchangedAll(all []proof, by func(*owned) proof) []proof {
 	return as
 }
 
-// Own records the keys that a query has returned. A key without a slot may be on any shard.
-func (o *Owners) Own(question int, keys []any) {
+// SetKeys records the keys that a query has returned. A key without a slot may be on any shard.
+func (o *Owners) SetKeys(question int, keys []any) {
 	list := make([]sharding.Slot, 0, len(keys))
 	for _, key := range keys {
-		slot, err := o.Asked[question].Table.Slot(key)
+		slot, err := o.Queries[question].Table.Slot(key)
 		if err != nil {
 			return
 		}
@@ -272,12 +272,12 @@ func (o *Owners) Own(question int, keys []any) {
 func (o *Owners) Plan() *Plan {
 	p := o.plan
 	led := &Plan{
-		reading: p.reading, options: p.options, broadcast: p.broadcast, routed: p.routed, quiet: p.quiet, texts: p.texts,
-		combination: p.combination, unmerged: p.unmerged, uncopied: p.uncopied, ahead: p.ahead,
+		reading: p.reading, options: p.options, broadcast: p.broadcast, routed: p.routed, stateless: p.stateless, texts: p.texts,
+		combination: p.combination, unmerged: p.unmerged, uncopied: p.uncopied, afterSwitch: p.afterSwitch,
 	}
 	for _, r := range p.sharded {
 		as := *r
-		as.proof = exchanged(r.proof, func(q *owned) proof { return settled{o.by[q]} })
+		as.proof = exchanged(r.proof, func(q *owned) proof { return resolved{o.by[q]} })
 		led.sharded = append(led.sharded, &as)
 	}
 	return led

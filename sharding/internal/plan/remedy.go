@@ -49,12 +49,12 @@ func (r *reading) unread(hint string) {
 	st := r.statement
 	for _, name := range st.Names {
 		if t, ok := r.snapshot.Lookup(name); ok {
-			r.odd(t.Name, sharding.ErrRawTable, hint)
+			r.recordRefusal(t.Name, sharding.ErrRawTable, hint)
 		} else if r.snapshot.IsBroadcast(name) {
 			if definition(st) != "" {
 				hint = "create and change it in every database that has a copy: gormplugin.Migrate does that; or run the statement on Router.DB for each of Router.Databases, and on the home database"
 			}
-			r.odd(name, sharding.ErrRawTable, hint)
+			r.recordRefusal(name, sharding.ErrRawTable, hint)
 		}
 	}
 }

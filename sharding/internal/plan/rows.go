@@ -46,7 +46,7 @@ func (p *binding) rows(hinted sharding.Target, byHint bool) (Route, error) {
 	if parts != nil {
 		return p.divided(parts)
 	}
-	if err := p.beside(first); err != nil {
+	if err := p.checkSubqueries(first); err != nil {
 		return Route{}, err
 	}
 	return p.one(first)

@@ -233,7 +233,7 @@ type union struct {
 func (p *Plan) unite() *union {
 	q := p.statement.Query
 	switch {
-	case p.statement.Verb != sqlparse.Select, p.options.Merge.Engine == merge.SQLite, len(p.refs) != 1, p.refused != nil, p.origin != nil, p.locks, !p.quiet:
+	case p.statement.Verb != sqlparse.Select, p.options.Merge.Engine == merge.SQLite, len(p.refs) != 1, p.refused != nil, p.origin != nil, p.locks, !p.stateless:
 		return nil
 	case q.With != nil, len(q.Parts) != 1, !ofOneTable(q.Parts[0].Select), p.combination == nil, p.combination.group != nil, !isUnique(p.sharded[0].proof):
 		return nil

@@ -108,8 +108,8 @@ func (v Value) selected(text string) string {
 	return v.As.of(text)
 }
 
-// loose reports whether different values may be equal.
-func (v Value) loose() bool { return len(v.Type.Pad) > 0 }
+// hasPadding reports whether different values may be equal.
+func (v Value) hasPadding() bool { return len(v.Type.Pad) > 0 }
 
 // untruncated returns how values compare that are not truncated to max_sort_length.
 func (v Value) untruncated() Value {

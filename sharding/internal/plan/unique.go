@@ -67,9 +67,9 @@ func (b *inserter) resets(set sqlparse.Assignment) {
 	for i, key := range r.schema.Unique {
 		at := slices.IndexFunc(key, func(column string) bool { return assigns(set, column) })
 		switch {
-		case at < 0 || r.meets(key):
+		case at < 0 || r.isOnOneShard(key):
 		case !renews(set, key[at]):
-			b.odd(r.table.Name, sharding.ErrCrossShard, "a row with the same "+strings.Join(key, ", ")+" may be on another shard; leave "+key[at]+" out of the conflict's SET")
+			b.recordRefusal(r.table.Name, sharding.ErrCrossShard, "a row with the same "+strings.Join(key, ", ")+" may be on another shard; leave "+key[at]+" out of the conflict's SET")
 		case i == 0:
 			b.depends(key)
 		}
@@ -93,13 +93,13 @@ func (b *inserter) depends(columns []string) {
 	keys := [][]string{columns}
 	if columns == nil {
 		if keys = b.out.of.schema.Unique; !b.out.of.known {
-			b.odd(b.out.of.table.Name, sharding.ErrCrossShard, "the unique keys of the table are not known, so the row may be on another shard; name the columns: ON CONFLICT (…)")
+			b.recordRefusal(b.out.of.table.Name, sharding.ErrCrossShard, "the unique keys of the table are not known, so the row may be on another shard; name the columns: ON CONFLICT (…)")
 			return
 		}
 	}
 	for _, key := range keys {
 		known := slices.ContainsFunc(b.out.seeks, func(s seek) bool { return slices.Equal(s.columns, key) })
-		if !known && !b.out.of.meets(key) {
+		if !known && !b.out.of.isOnOneShard(key) {
 			b.seek(key, columns != nil)
 		}
 	}
@@ -130,17 +130,17 @@ func (b *inserter) lookups(r *reference) {
 			return !assigns(set, l.Column) || keeps(set, own) || renews(set, l.Column)
 		}; {
 		case b.out.input.Query != nil:
-			b.odd(r.table.Name, sharding.ErrLookup, "insert VALUES; the selected values of "+l.Column+" are not known beforehand")
+			b.recordRefusal(r.table.Name, sharding.ErrLookup, "insert VALUES; the selected values of "+l.Column+" are not known beforehand")
 		case len(b.out.input.Columns) > 0 && b.out.place(l.Column) < 0:
-			b.odd(r.table.Name, sharding.ErrLookup, "name the column "+l.Column+"; its value may be NULL")
+			b.recordRefusal(r.table.Name, sharding.ErrLookup, "name the column "+l.Column+"; its value may be NULL")
 		case slices.ContainsFunc(b.out.input.Conflicts, func(c sqlparse.Conflict) bool {
 			return slices.ContainsFunc(c.Set, func(set sqlparse.Assignment) bool { return !known(set) })
 		}):
-			b.odd(r.table.Name, sharding.ErrLookup, "set "+l.Column+" to the value of the new row, or leave it out of the conflict's SET")
+			b.recordRefusal(r.table.Name, sharding.ErrLookup, "set "+l.Column+" to the value of the new row, or leave it out of the conflict's SET")
 		case !l.Unique && slices.ContainsFunc(b.out.input.Conflicts, func(c sqlparse.Conflict) bool {
 			return renewed(c, r.table.Key, own) && !renewed(c, l.Column, nil)
 		}):
-			b.odd(r.table.Name, sharding.ErrLookup, "set "+l.Column+", too, if a conflict sets "+r.table.Key)
+			b.recordRefusal(r.table.Name, sharding.ErrLookup, "set "+l.Column+", too, if a conflict sets "+r.table.Key)
 		}
 	}
 }
@@ -161,8 +161,8 @@ func (in *insertion) seekBy(key []string) seek {
 	return s
 }
 
-// meets reports whether rows with an equal key are on one shard, whatever its values.
-func (r *reference) meets(key []string) bool {
+// isOnOneShard reports whether rows with an equal key are on one shard, whatever its values.
+func (r *reference) isOnOneShard(key []string) bool {
 	return slices.ContainsFunc(key, func(column string) bool {
 		l := r.lead(column)
 		return l != nil && l.always && l.holds != Other && l.holds != Folded
@@ -195,7 +195,7 @@ type rekeyed struct {
 func (b changer) rekeys(c *sqlparse.Change, s *scope) {
 	for _, r := range s.refs {
 		for i, key := range r.schema.Unique {
-			if r.role == sharded && !r.meets(key) && !r.isKept(key) {
+			if r.role == sharded && !r.isOnOneShard(key) && !r.isKept(key) {
 				b.rekey(c, s, rekeyed{of: r, columns: key, primary: i == 0})
 			}
 		}

@@ -123,7 +123,7 @@ func (b divider) dividesChange(c *sqlparse.Change) string {
 	}
 	d := &combiner{comparer: comparer{builder: b.builder}}
 	for _, r := range b.refs {
-		if r.role == sharded && r.written && d.near(r) {
+		if r.role == sharded && r.written && d.inRootsSlot(r) {
 			return ""
 		}
 	}
@@ -245,17 +245,17 @@ func (r *reading) sets(set sqlparse.Assignment, s *scope, to changed) {
 	}
 }
 
-// Keeping is the changes of lookup tables for a write.
-type Keeping struct {
-	Table *sharding.Table
-	Kept  []Kept
+// LookupChanges is the changes of lookup tables for a write.
+type LookupChanges struct {
+	Table   *sharding.Table
+	Changes []LookupChange
 	// Frees says that rows may lose values, which other rows may then get.
 	Frees bool
 	plan  *Plan
 }
 
-// Kept is the changes of one lookup table.
-type Kept struct {
+// LookupChange is the changes of one lookup table.
+type LookupChange struct {
 	Lookup *sharding.Lookup
 	// Rows are the values and the sharding keys of the rows of an INSERT, without NULLs.
 	Rows [][2]any
@@ -264,16 +264,16 @@ type Kept struct {
 	Sets bool
 }
 
-// Keeps reports whether a plan may have to change lookup tables.
-func Keeps(p *Plan) bool {
+// MayChangeLookups reports whether a plan may have to change lookup tables.
+func MayChangeLookups(p *Plan) bool {
 	return len(p.changed) > 0 || p.insert != nil && len(p.insert.of.table.Lookups) > 0
 }
 
 const cutHint = "give a value that fits, because the row would be searched for by this one"
 
-// KeepingOf returns the changes of lookup tables for a write on the route that Bind has returned,
+// LookupChangesOf returns the changes of lookup tables for a write on the route that Bind has returned,
 // nil if there are none. Its errors are [sharding.RouteError]s.
-func KeepingOf(p *Plan, args []any, to Route) (*Keeping, error) {
+func LookupChangesOf(p *Plan, args []any, to Route) (*LookupChanges, error) {
 	if to.Kind != One && to.Kind != Several || p.origin != nil {
 		return nil, nil //nolint:nilnil // see above
 	}
@@ -288,8 +288,8 @@ func KeepingOf(p *Plan, args []any, to Route) (*Keeping, error) {
 
 // changes returns the changes of lookup tables for the rows that an UPDATE or DELETE changes, nil
 // if there are none.
-func (r *reading) changes(p *Plan, args []any) (*Keeping, error) {
-	k := &Keeping{Table: p.changed[0].of.table, Frees: true, plan: p}
+func (r *reading) changes(p *Plan, args []any) (*LookupChanges, error) {
+	k := &LookupChanges{Table: p.changed[0].of.table, Frees: true, plan: p}
 	for _, c := range p.changed {
 		if c.lookup == nil {
 			if to, from := c.to.value(args), c.from.value(args); Text([]driver.Value{to}) != Text([]driver.Value{from}) {
@@ -300,27 +300,27 @@ func (r *reading) changes(p *Plan, args []any) (*Keeping, error) {
 		if c.of != p.changed[0].of {
 			return nil, p.refusal(c.of.table.Name, sharding.ErrLookup, "change one table at a time")
 		}
-		kept := Kept{Lookup: c.lookup, Sets: c.to != nil}
+		kept := LookupChange{Lookup: c.lookup, Sets: c.to != nil}
 		if kept.Sets {
 			kept.Set = c.to.value(args)
 			if err := c.of.schema.Columns[strings.ToLower(c.lookup.Column)].keeps(c.lookup.Column, kept.Set, p.statement.Change.Ignore); err != nil {
 				return nil, p.refusal(c.of.table.Name, fmt.Errorf("%w: %w", sharding.ErrLookup, err), cutHint)
 			}
 		}
-		k.Kept = append(k.Kept, kept)
+		k.Changes = append(k.Changes, kept)
 	}
-	if len(k.Kept) == 0 {
+	if len(k.Changes) == 0 {
 		return nil, nil //nolint:nilnil // see above
 	}
 	return k, nil
 }
 
 // inserts returns the changes of lookup tables for the rows of an INSERT.
-func (r *reading) inserts(p *Plan, args []any) (*Keeping, error) {
+func (r *reading) inserts(p *Plan, args []any) (*LookupChanges, error) {
 	in := r.insert
-	k := &Keeping{Table: in.of.table, Frees: r.statement.Verb == sqlparse.Replace || len(in.input.Conflicts) > 0, plan: p}
+	k := &LookupChanges{Table: in.of.table, Frees: r.statement.Verb == sqlparse.Replace || len(in.input.Conflicts) > 0, plan: p}
 	for i := range in.of.table.Lookups {
-		kept := Kept{Lookup: &in.of.table.Lookups[i]}
+		kept := LookupChange{Lookup: &in.of.table.Lookups[i]}
 		at := in.place(kept.Lookup.Column)
 		for n := range in.input.Rows {
 			row := &in.input.Rows[n]
@@ -336,16 +336,16 @@ func (r *reading) inserts(p *Plan, args []any) (*Keeping, error) {
 				kept.Rows = append(kept.Rows, [2]any{value, key})
 			}
 		}
-		k.Kept = append(k.Kept, kept)
+		k.Changes = append(k.Changes, kept)
 	}
 	return k, nil
 }
 
 // Before returns the query for the present values of the rows of a target that an UPDATE or DELETE
-// changes: the sharding key, and the column of each of Kept, of no more than most rows. args selects
+// changes: the sharding key, and the column of each of Changes, of no more than most rows. args selects
 // arguments of the statement. ok is false if the statement has parts that a query may read
 // differently; the values are then not read.
-func (k *Keeping) Before(at sharding.Target, most int) (text string, args []int, ok bool) {
+func (k *LookupChanges) Before(at sharding.Target, most int) (text string, args []int, ok bool) {
 	p := k.plan
 	c := p.statement.Change
 	if c == nil || c.Multi || c.With != nil || c.Limit != nil || len(p.refs) != 1 {
@@ -354,7 +354,7 @@ func (k *Keeping) Before(at sharding.Target, most int) (text string, args []int,
 	of, quote := p.refs[0], p.options.Quote
 	var out strings.Builder
 	out.WriteString("SELECT " + quote(k.Table.Key))
-	for _, kept := range k.Kept {
+	for _, kept := range k.Changes {
 		out.WriteString(", " + quote(kept.Lookup.Column))
 	}
 	name := of.at.Name.Span

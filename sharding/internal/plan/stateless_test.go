@@ -9,7 +9,7 @@ import (
 	"github.com/shardid/shardid/sharding/internal/plan"
 )
 
-func TestOnlyAQueryThatLeavesNoStateInItsSessionIsQuiet(t *testing.T) {
+func TestOnlyAQueryThatLeavesNoStateInItsSessionIsStateless(t *testing.T) {
 	w := newWorld(t)
 	for text, want := range map[string]bool{
 		"SELECT * FROM coupons WHERE code = ?":                                  true,
@@ -34,8 +34,8 @@ func TestOnlyAQueryThatLeavesNoStateInItsSessionIsQuiet(t *testing.T) {
 		"CALL something()":                     false,
 	} {
 		p := plan.Of(sqlparse.Parse(text, dialects["mysql"]), w.router.Snapshot(), plan.Options{Quote: func(name string) string { return name }})
-		if p.Quiet() != want {
-			t.Errorf("%s: quiet %v", text, p.Quiet())
+		if p.Stateless() != want {
+			t.Errorf("%s: quiet %v", text, p.Stateless())
 		}
 	}
 }
