@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package integration is where shardid meets real servers: one test file per
-// user story, each run against private database servers that package server
-// starts and ends. It is a module of its own so that what only these tests
-// need never reaches the builds of users.
+// Package integration tests shardid on real servers. Package server starts and stops
+// private servers for the tests. integration is a module of its own, so that its
+// dependencies do not reach the builds of users.
 //
-// Here are the stories of package shardsql. Those of ids are in folder keygen, of migrations
-// in migrate, of tables and the columns of keys in schema, of GORM, sqlx and others in folders
-// of their names. Folders are tested side by side.
+// This folder tests package shardsql, in one file for each user story. The folder keygen tests ids,
+// migrate tests migrations, schema tests tables and key columns; GORM, sqlx and others have folders
+// of their names. go test runs folders in parallel.
 //
-// A server that cannot be started fails the test that asked for it. No test is
-// skipped because something is missing on the machine; `make test` installs it.
+// If a server cannot be started, the test that needs it fails. No test is
+// skipped because a program is missing; `make test` installs it.
 package integration

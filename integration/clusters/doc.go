@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package clusters tests numbers that are reserved, and statements that are routed, on
-// what stands behind the word "MySQL" in production: three members of Galera and of Group
-// Replication with writers on each, and MySQL's own proxy before them. It is a module of
+// Package clusters tests reservations of ids and routed statements on
+// three members of Galera and of Group
+// Replication with writers on each, and through MySQL Router. It is a module of
 // its own, which `make lanes` runs.
 package clusters

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package compatibility holds the test that keeps docs/compatibility.md what servers and go.mod
-// files say. It is in a folder of its own, as the matrix of CI runs other versions.
+// Package compatibility tests that docs/compatibility.md has the versions of the servers and of go.mod
+// files. It is in a folder of its own, because jobs of CI's matrix run other versions.
 package compatibility

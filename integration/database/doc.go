@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package database opens the databases of tests on servers that package server starts, and
-// asks and tells them what tests need. What fails there fails the test.
+// Package database opens databases for tests on the servers of package server, and
+// runs statements on them. An error of the database fails the test.
 package database

@@ -11,8 +11,8 @@ import (
 	"github.com/shardid/shardid/sharding/shardsql"
 )
 
-// RoutedOrders makes the table of package changes: in shards, whose routed database it
-// returns, with ids that carry the slot, and whole in another database.
+// RoutedOrders creates the table of package changes twice: as shards, with ids that carry the slot, and
+// as one table in another database. It returns the routed database of the shards.
 func RoutedOrders(t *testing.T, dbs sharding.DBs, m sharding.Map, whole *sql.DB) *sql.DB {
 	t.Helper()
 	for _, at := range m.Targets() {

@@ -17,8 +17,7 @@ import (
 	"github.com/shardid/shardid/sharding/shardsql"
 )
 
-// DriverName is that under which a driver of MariaDB and MySQL, or of PostgreSQL, is
-// registered.
+// DriverName is the name of the registered driver of MariaDB and MySQL, or of PostgreSQL.
 func DriverName(db *sql.DB) string {
 	if _, ok := db.Driver().(*stdlib.Driver); ok {
 		return "pgx"
@@ -26,8 +25,8 @@ func DriverName(db *sql.DB) string {
 	return "mysql"
 }
 
-// OpenGORM is GORM on a pool of MariaDB, MySQL or PostgreSQL. With lastInsertID it takes the
-// ids that MariaDB makes from LAST_INSERT_ID and not from RETURNING.
+// OpenGORM opens GORM on a pool of MariaDB, MySQL or PostgreSQL. With lastInsertID it reads
+// MariaDB's ids from LAST_INSERT_ID and not from RETURNING.
 func OpenGORM(t *testing.T, db *sql.DB, lastInsertID bool) *gorm.DB {
 	t.Helper()
 	on := mysql.New(mysql.Config{Conn: db, DisableWithReturning: lastInsertID})
@@ -41,8 +40,8 @@ func OpenGORM(t *testing.T, db *sql.DB, lastInsertID bool) *gorm.DB {
 	return g
 }
 
-// RoutedSqlx is sqlx on what routes statements over the shards of a router. What has none
-// goes home.
+// RoutedSqlx opens sqlx on the routed database of a router. Statements on tables that are not
+// sharded go to the home database.
 func RoutedSqlx(t *testing.T, router *sharding.Router, home *sql.DB) *sqlx.DB {
 	t.Helper()
 	db := sqlx.NewDb(shardsql.OpenDB(shardsql.Config{Router: router, Home: home}), DriverName(home))

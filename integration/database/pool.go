@@ -18,29 +18,29 @@ import (
 // Opener opens a new pool of connections to one and the same database.
 type Opener func(t *testing.T) *sql.DB
 
-// MariaDB is the database app of a server.
+// MariaDB opens the database app of a new MariaDB server.
 func MariaDB(m *server.MariaDB) Opener {
 	return func(t *testing.T) *sql.DB { return m.Open(t, "app") }
 }
 
-// MySQL is the database app of a server.
+// MySQL opens the database app of a new MySQL server.
 func MySQL(m *server.MySQL) Opener {
 	return func(t *testing.T) *sql.DB { return m.Open(t, "app") }
 }
 
-// Postgres is the database app of a server.
+// Postgres opens the database app of a new PostgreSQL server.
 func Postgres(p *server.Postgres) Opener {
 	return func(t *testing.T) *sql.DB { return p.Open(t, "app") }
 }
 
-// SQLite is a new file. Its drivers' usual setting, to wait for locks by
-// themselves, must not keep us from obeying contexts.
+// SQLite opens a new file. Its driver does not wait for locks, because a waiting driver
+// would not obey contexts.
 func SQLite(t *testing.T) Opener {
 	t.Helper()
 	return SQLiteWaiting(t, 10*time.Second)
 }
 
-// SQLiteWaiting is a new file whose driver waits for locks for so long.
+// SQLiteWaiting opens a new file whose driver waits for locks for the given time.
 func SQLiteWaiting(t *testing.T, busy time.Duration) Opener {
 	t.Helper()
 	file := "file:" + filepath.Join(t.TempDir(), "app.db") + fmt.Sprintf("?_pragma=busy_timeout(%d)&_pragma=journal_mode(WAL)", busy.Milliseconds())
@@ -68,7 +68,7 @@ func OnEachServer(t *testing.T, test func(t *testing.T, open Opener)) {
 	t.Run("PostgreSQL", func(t *testing.T) { test(t, Postgres(server.SharePostgres(t))) })
 }
 
-// OnEachMySQL runs a test on servers of its own, of MariaDB and of MySQL.
+// OnEachMySQL runs a test on private servers of MariaDB and of MySQL.
 func OnEachMySQL(t *testing.T, test func(t *testing.T, s Server)) {
 	t.Helper()
 	t.Run("MariaDB", func(t *testing.T) { test(t, server.RunMariaDB(t)) })
@@ -92,7 +92,7 @@ func MariaDBWith(t *testing.T, m *server.MariaDB, variables map[string]string) *
 	return db
 }
 
-// PostgresAs makes a user with the grants and opens the database as him.
+// PostgresAs creates a user with the grants and opens the database as this user.
 func PostgresAs(t *testing.T, p *server.Postgres, database, user string, grants ...string) *sql.DB {
 	t.Helper()
 	admin := p.Open(t, database)

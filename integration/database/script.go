@@ -11,16 +11,16 @@ import (
 	"github.com/go-sql-driver/mysql"
 )
 
-// Chinook is a published sample database with AUTO_INCREMENT keys, as the tests of the
-// folders of integration find it. Where it lies beside the checkout it is used. Its
+// Chinook is the path of the script of a published sample database with AUTO_INCREMENT keys, relative to the
+// folders of integration. Tests use it if it is beside the checkout. The
 // script creates and uses a database of its own.
 const Chinook = "../../../shared/data/chinook/Chinook_MySql_AutoIncrementPKs.sql"
 
-// ChinookPostgres is the same for PostgreSQL, with SERIAL keys. psql would make a database
+// ChinookPostgres is the same for PostgreSQL, with SERIAL keys. Its script makes psql create a database
 // and connect to it.
 const ChinookPostgres = "../../../shared/data/chinook/Chinook_PostgreSql_SerialPKs.sql"
 
-// RunPostgresScript runs the statements of a file for psql, from where it has connected to
+// RunPostgresScript runs the statements of a psql script after the line that connects to
 // its database.
 func RunPostgresScript(t *testing.T, db *sql.DB, file string) {
 	t.Helper()

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// Exec runs a statement that a test rests on.
+// Exec runs a statement. An error fails the test.
 func Exec(t testing.TB, db *sql.DB, statement string) {
 	t.Helper()
 	if _, err := db.ExecContext(t.Context(), statement); err != nil {
@@ -18,7 +18,7 @@ func Exec(t testing.TB, db *sql.DB, statement string) {
 	}
 }
 
-// Number reads the one number of a query.
+// Number returns the number that a query returns.
 func Number(ctx context.Context, db *sql.DB, query string, args ...any) (n int64, err error) {
 	if err = db.QueryRowContext(ctx, query, args...).Scan(&n); err != nil {
 		err = fmt.Errorf("%s: %w", query, err)
@@ -26,7 +26,7 @@ func Number(ctx context.Context, db *sql.DB, query string, args ...any) (n int64
 	return n, err
 }
 
-// MustNumber is [Number] for a test.
+// MustNumber is [Number], except that an error fails the test.
 func MustNumber(t *testing.T, db *sql.DB, query string, args ...any) int64 {
 	t.Helper()
 	n, err := Number(t.Context(), db, query, args...)
@@ -36,7 +36,7 @@ func MustNumber(t *testing.T, db *sql.DB, query string, args ...any) int64 {
 	return n
 }
 
-// Texts reads the one column of a query.
+// Texts returns the column of a query that has one.
 func Texts(t *testing.T, db *sql.DB, query string) []string {
 	t.Helper()
 	rows, err := db.QueryContext(t.Context(), query)
@@ -58,7 +58,7 @@ func Texts(t *testing.T, db *sql.DB, query string) []string {
 	return all
 }
 
-// AtOnce runs f n times, starting all together.
+// AtOnce runs f in n goroutines that start at the same time.
 func AtOnce(t testing.TB, n int, f func(i int) error) {
 	t.Helper()
 	start, stop := context.WithCancel(t.Context())

@@ -18,7 +18,7 @@ func (open Opener) Store(t *testing.T) (*sql.DB, *sqlstore.Store) {
 	return db, Prepare(t, db)
 }
 
-// Prepare makes the tables of shardid and the tag orders, and returns a store on them.
+// Prepare creates the tables of shardid and the tag orders, and returns a store on them.
 func Prepare(t *testing.T, db *sql.DB) *sqlstore.Store {
 	t.Helper()
 	if err := schema.Apply(t.Context(), db); err != nil {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package orms runs other libraries on the databases of a router, which package
-// shardsql offers them as one *sql.DB: sqlc, ent, bun and xorm, and casbin below. One program runs over
-// each of them, on SQLite, MariaDB and MySQL, with shards and with one table, and has to
-// get the same answers; docs/other-libraries.md shows how each is opened.
+// Package orms tests other libraries on a router's databases, which package
+// shardsql opens as one *sql.DB: sqlc, ent, bun and xorm; the folder casbin tests casbin. One test program uses
+// each library on SQLite, MariaDB and MySQL, with shards and with one table, and must
+// get the same results. docs/other-libraries.md shows how to open each library.
 //
-// It is a module of its own, so that those libraries reach neither the builds of users
-// nor those of the other tests.
+// orms is a module of its own, so that these libraries are not dependencies of users
+// nor of the other tests.
 package orms

@@ -15,11 +15,11 @@ import (
 	"syscall"
 )
 
-// account is the user who runs a server that refuses to be run by root. A nil
-// account is the user who runs the tests.
+// account is the user that runs a server which refuses to run as root. A nil
+// account is the user that runs the tests.
 type account struct{ uid, gid uint32 }
 
-// account returns who runs the servers of the kind.
+// account returns the user that runs servers of the kind.
 func (k kind) account() (*account, error) {
 	if os.Geteuid() != 0 || len(k.users) == 0 {
 		return nil, nil
@@ -41,7 +41,7 @@ func newAccount(u *user.User) (*account, error) {
 	return &account{uint32(uid), uint32(gid)}, nil
 }
 
-// run has the command run as the account.
+// run makes the command run as the account.
 func (a *account) run(cmd *exec.Cmd) {
 	if a != nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: a.uid, Gid: a.gid}}

@@ -15,9 +15,9 @@ import (
 	"time"
 )
 
-// clockSource is a library that, loaded before the C library, adds to the wall clock as
-// many microseconds as a file says. libfaketime does not go together with the allocator
-// of redis-server: that asks for the time before libfaketime is ready to tell it.
+// clockSource is a C library that is loaded before libc. It adds to the wall clock the number of
+// microseconds in a file. libfaketime does not work with redis-server, whose allocator
+// reads the time before libfaketime is initialised.
 const clockSource = `
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -63,7 +63,7 @@ time_t time(time_t *t) {
 }
 `
 
-// Clock is the wall clock that one server reads.
+// Clock is the wall clock of one server.
 type Clock struct {
 	file *os.File
 	off  time.Duration
@@ -80,7 +80,7 @@ func RunRedisOnClock(tb testing.TB, settings ...string) (*Redis, *Clock) {
 	}
 	file, err := os.Create(filepath.Join(r.dir.path, "clock"))
 	if err == nil {
-		err = file.Chmod(0o644) // the server may have a user of its own
+		err = file.Chmod(0o644) // the server may run as another user
 	}
 	if err != nil {
 		tb.Fatal(err)

@@ -16,8 +16,8 @@ import (
 	"github.com/shardid/shardid/internal/dialect"
 )
 
-// galeraLibrary is the provider that Debian's package galera-4 installs; others put
-// it elsewhere.
+// galeraLibrary is the path at which Debian's package galera-4 installs the provider; other
+// systems use other paths.
 var galeraLibrary = []string{"/usr/lib/galera/libgalera_smm.so", "/usr/lib64/galera-4/libgalera_smm.so"}
 
 // RunGalera is [RunMariaDB] for a server that is the only member of a Galera cluster.
@@ -26,8 +26,8 @@ func RunGalera(tb testing.TB, flags ...string) *MariaDB {
 	return RunGaleraCluster(tb, 1, flags...)[0]
 }
 
-// RunGaleraCluster runs so many servers as members of one Galera cluster, and returns
-// once all of them take writes. A member that was killed stays away: it would need a
+// RunGaleraCluster runs n servers as members of one Galera cluster, and returns
+// when all of them accept writes. A killed member cannot join again, because it would need a
 // copy of the others' state.
 func RunGaleraCluster(tb testing.TB, size int, flags ...string) (members []*MariaDB) {
 	tb.Helper()
@@ -62,8 +62,8 @@ func RunGaleraCluster(tb testing.TB, size int, flags ...string) (members []*Mari
 	return members
 }
 
-// stateFor gives a server that joins the state of the cluster at this moment: all begin as
-// copies of one folder, and nothing was written since.
+// stateFor writes the cluster's current state into the data of a joining server. This is correct because all
+// servers begin as copies of one folder, and nothing was written since.
 func (m *MariaDB) stateFor(tb testing.TB) func(*instance) error {
 	tb.Helper()
 	const query = `SELECT VARIABLE_VALUE FROM information_schema.GLOBAL_STATUS WHERE VARIABLE_NAME IN ('wsrep_cluster_state_uuid', 'wsrep_last_committed') ORDER BY VARIABLE_NAME`
@@ -93,10 +93,10 @@ func RunGroupMember(tb testing.TB, flags ...string) *MySQL {
 	return RunGroup(tb, 1, flags...)[0]
 }
 
-// RunGroup runs so many servers as members of one replication group, and returns once
-// the first of them takes writes, and all do in a group with several primaries
-// (--loose-group-replication-single-primary-mode=OFF). The first one, started again,
-// would begin another group; the others join this one again.
+// RunGroup runs n servers as members of one replication group. It returns when
+// the first member accepts writes or, in a group with several primaries
+// (--loose-group-replication-single-primary-mode=OFF), when all do. The first server would form
+// a new group if it were started again; the others join this group again.
 func RunGroup(tb testing.TB, size int, flags ...string) (members []*MySQL) {
 	tb.Helper()
 	addresses := make([]string, size)
@@ -110,7 +110,7 @@ func RunGroup(tb testing.TB, size int, flags ...string) (members []*MySQL) {
 		}
 		joining := []string{
 			"--log-bin", fmt.Sprintf("--server-id=%d", n+1), "--gtid-mode=ON", "--enforce-gtid-consistency=ON", "--report-host=" + loopback,
-			"--performance-schema=ON", // which knows the members
+			"--performance-schema=ON", // lists the members
 			"--plugin-load-add=group_replication.so",
 			"--loose-group-replication-group-name=" + GroupName,
 			"--loose-group-replication-local-address=" + address, "--loose-group-replication-group-seeds=" + strings.Join(addresses, ","),
@@ -128,7 +128,7 @@ func RunGroup(tb testing.TB, size int, flags ...string) (members []*MySQL) {
 	return members
 }
 
-// join makes a server a member of the group that others have begun.
+// join makes a server a member of an existing group.
 func (m *MySQL) join(tb testing.TB) {
 	tb.Helper()
 	db := m.pool(tb, "")
@@ -142,8 +142,8 @@ func (m *MySQL) join(tb testing.TB) {
 	}
 }
 
-// Renew starts the server again with an identity of its own. Those of the tests begin as
-// copies of one folder, with its auto.cnf.
+// Renew restarts the server with a new server_uuid. All servers of the tests begin as
+// copies of one folder, and so with the same auto.cnf.
 func (m *MySQL) Renew(tb testing.TB) {
 	tb.Helper()
 	m.Kill()
@@ -155,8 +155,8 @@ func (m *MySQL) Renew(tb testing.TB) {
 	}
 }
 
-// waitForWrites returns once a member takes writes: it answers before it has joined.
-// The query says whether it does.
+// waitForWrites returns when a member accepts writes, because a member answers queries before it has joined.
+// The query returns whether it does.
 func (i *instance) waitForWrites(tb testing.TB, query string) {
 	tb.Helper()
 	ctx, cancel := context.WithTimeout(tb.Context(), startLimit)
@@ -175,7 +175,7 @@ func (i *instance) waitForWrites(tb testing.TB, query string) {
 	}
 }
 
-// memberPort is one on which a member listens for others. It is the test's until it ends.
+// memberPort returns a port on which a member listens for others. The port is reserved until the test ends.
 func memberPort(tb testing.TB) int {
 	tb.Helper()
 	port, err := claims.claim(memberPorts)

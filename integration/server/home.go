@@ -13,12 +13,12 @@ import (
 	"testing"
 )
 
-// Home is where programs run that are none of this package's servers, that refuse to
-// be run by root, or that start others in the background. They run in a directory of
-// their own, as the user nobody when root runs the tests. Whatever still works there
-// when the test ends is killed.
+// Home runs programs that are not servers of this package, that refuse to
+// run as root, or that start other programs in the background. They run in a directory of
+// their own, as the user nobody if root runs the tests. When the test ends, Home kills
+// every process whose working directory is in it.
 type Home struct {
-	// Dir is the directory, which root and the user of the home alone may enter.
+	// Dir is the directory. Only root and the user of the home may enter it.
 	Dir string
 
 	user *account
@@ -60,8 +60,8 @@ func nobody() (*account, error) {
 	return newAccount(found)
 }
 
-// Install puts programs into a directory from which the user of the home may run them
-// wherever they come from, and returns it. They stay whose they are.
+// Install copies programs into a directory from which the user of the home may run them,
+// and returns the directory. Their owner does not change.
 func (h *Home) Install(tb testing.TB, programs ...string) (bin string) {
 	tb.Helper()
 	bin = filepath.Join(filepath.Dir(h.Dir), "bin")
@@ -71,7 +71,7 @@ func (h *Home) Install(tb testing.TB, programs ...string) (bin string) {
 	for _, from := range programs {
 		to := filepath.Join(bin, filepath.Base(from))
 		if os.Link(from, to) == nil {
-			continue // on one file system it costs nothing
+			continue // a hard link, if both are on one file system
 		}
 		if err := copyProgram(to, from); err != nil {
 			tb.Fatal(err)
@@ -97,7 +97,7 @@ func copyProgram(to, from string) (err error) {
 	return out.Close()
 }
 
-// Give makes the user of the home the owner of all that a test has put there.
+// Give makes the user of the home the owner of all files that a test has written there.
 func (h *Home) Give(tb testing.TB) {
 	tb.Helper()
 	if err := h.user.takeOver(h.Dir); err != nil {
@@ -105,8 +105,8 @@ func (h *Home) Give(tb testing.TB) {
 	}
 }
 
-// Run runs a command in the home to its end, and returns what it printed. What it has
-// started in the background goes on.
+// Run runs a command in the home until it ends, and returns its output. Programs that it has
+// started in the background continue.
 func (h *Home) Run(ctx context.Context, env []string, name string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir, cmd.Env = h.Dir, append(plainEnviron(), env...)
@@ -115,8 +115,8 @@ func (h *Home) Run(ctx context.Context, env []string, name string, args ...strin
 	return string(out), err
 }
 
-// Start starts a program in the home, which is killed when the test ends. What it
-// prints goes to the file name.log; the test's log has its end when the test fails.
+// Start starts a program in the home, and kills it when the test ends. Its
+// output goes to the file name.log; if the test fails, its log shows the end of the file.
 // The channel is closed when the program has ended.
 func (h *Home) Start(tb testing.TB, env []string, name string, args ...string) (ended <-chan struct{}) {
 	tb.Helper()

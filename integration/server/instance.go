@@ -18,11 +18,11 @@ import (
 )
 
 const (
-	// startLimit ends the wait for a server that hangs while starting. A busy
-	// machine takes minutes to what an idle one does in a second.
+	// startLimit ends the wait for a server that hangs while it starts. A busy
+	// machine may take minutes for a start that takes a second on an idle one.
 	startLimit = 15 * time.Minute
-	// answerLimit is for the first try at a query: some servers take a connection
-	// while they start and never answer it. The next try has twice the time.
+	// answerLimit limits the first query, because some servers accept a connection
+	// while they start and never answer it. Each further query has twice the time.
 	answerLimit = time.Second
 	tryEvery    = 5 * time.Millisecond
 
@@ -31,7 +31,7 @@ const (
 	loopback = "127.0.0.1"
 )
 
-// errPortTaken: another process listens on the port; another one may be free.
+// errPortTaken says that another process listens on the port. Another port may be free.
 var errPortTaken = errors.New("the port is taken")
 
 // instance is one private server of any kind.
@@ -39,17 +39,17 @@ type instance struct {
 	kind     kind
 	program  string
 	user     *account
-	settings []string // what a test adds to the usual ones
-	environ  []string // and to the environment
+	settings []string // additional settings of the test
+	environ  []string // additional environment variables of the test
 	dir      *runDir
 	port     int
-	tenant   string   // of a server that others use too; what follows is not the test's then
+	tenant   string   // set for a server that other tests share; the fields below belong to its owner then
 	rooms    sync.Map // the names of a tenant's databases
 	proc     *process // nil before the first start
 }
 
-// start makes a server of the kind with an empty data directory and returns
-// once it answers queries.
+// start starts a server of the kind with an empty data directory and returns
+// when it answers queries.
 func (k kind) start(ctx context.Context, settings []string) (*instance, error) {
 	program, err := k.program.find()
 	if err != nil {
@@ -76,8 +76,8 @@ func (k kind) start(ctx context.Context, settings []string) (*instance, error) {
 	return i, nil
 }
 
-// firstStart claims a port and tries it: what is no server of these tests may listen
-// there, and could do so by the time the server binds a port that was found free.
+// firstStart claims a port and tries to start the server on it. Another program may listen
+// there, or may begin to before the server binds the port.
 func (i *instance) firstStart(ctx context.Context, template string) error {
 	if err := i.makeData(template); err != nil {
 		return err
@@ -121,7 +121,7 @@ func (i *instance) Kill() {
 		return
 	}
 	i.proc.kill()
-	killAllIn(i.dataDir()) // a server of several processes works there
+	killAllIn(i.dataDir()) // all processes of a server work there
 }
 
 // Start starts a killed or crashed server again, on the same data and port, and
@@ -172,7 +172,7 @@ func (i *instance) launch() (*process, error) {
 	return startProcess(cmd)
 }
 
-// plainEnviron has servers speak English, which we look for in their logs, in
+// plainEnviron makes servers log in English, because tests search their logs, and use
 // the same time zone everywhere.
 func plainEnviron() []string { return append(os.Environ(), "LC_ALL=C", "TZ=UTC") }
 
@@ -214,8 +214,7 @@ func (i *instance) waitReady(ctx context.Context) error {
 	}
 }
 
-// answers reports whether it is this server that answers: on a taken port
-// another test's server would.
+// answers reports whether this server answers, and not the server of another test on a taken port.
 func (i *instance) answers(ctx context.Context, server asker, limit time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -229,7 +228,7 @@ func (i *instance) answers(ctx context.Context, server asker, limit time.Duratio
 	return nil
 }
 
-// ended says why a server that never answered has gone.
+// ended returns why a server ended that never answered.
 func (i *instance) ended() error {
 	if strings.Contains(i.logTail(), i.kind.portTaken) {
 		return errPortTaken
@@ -251,15 +250,15 @@ func address(port int) string { return net.JoinHostPort(loopback, strconv.Itoa(p
 
 func (i *instance) dataDir() string { return i.dir.data() }
 
-// tmpDir is the server's own: a starting mariadbd removes the temporary tables
-// it finds in its tmpdir, and a server whose tables these were crashes.
+// tmpDir is a directory of this server alone, because a starting mariadbd removes all temporary tables
+// in its tmpdir, and another server whose tables these were would crash.
 func (i *instance) tmpDir() string  { return filepath.Join(i.dir.path, "tmp") }
 func (i *instance) logFile() string { return filepath.Join(i.dir.path, "err.log") }
 
-// logTail is the end of the error log of the latest start.
+// logTail returns the end of the error log of the latest start.
 func (i *instance) logTail() string { return tail(i.logFile()) }
 
-// tail is the end of a log.
+// tail returns the end of a log.
 func tail(file string) string {
 	log, err := os.ReadFile(file)
 	if err != nil {

@@ -8,14 +8,13 @@ import (
 	"os/exec"
 )
 
-// kind is what the servers of one database product have in common and those of
-// another have not.
+// kind describes the servers of one database product.
 type kind struct {
 	name    string // "mariadb": of directories
 	program program
 
-	// users are who may run the server when root runs the tests, the first that
-	// exists; none are needed where root may.
+	// users are the users that may run the server if root runs the tests; the first existing one
+	// is used. It is empty if root may run the server.
 	users []string
 	// install returns the command that makes an empty data directory; nil when the
 	// server makes its own.
@@ -23,19 +22,19 @@ type kind struct {
 	// configure writes the server's configuration file; nil when args say it all.
 	configure func(*instance) error
 	args      func(*instance) []string
-	open      func(port int, database string) (*sql.DB, error) // nil when it knows no SQL
+	open      func(port int, database string) (*sql.DB, error) // nil if the server does not speak SQL
 	asker     func(port int) (asker, error)
 
-	portTaken string // what the error log says when the port is not free
+	portTaken string // the text in the error log if the port is taken
 }
 
-// asker asks a server for its data directory.
+// asker queries a server for its data directory.
 type asker interface {
 	dataDir(ctx context.Context) (string, error)
 	Close() error
 }
 
-// bySQL is the asker of servers that answer a query.
+// bySQL is the asker of servers that speak SQL.
 func bySQL(open func(port int, database string) (*sql.DB, error), query string) func(port int) (asker, error) {
 	return func(port int) (asker, error) {
 		db, err := open(port, "")

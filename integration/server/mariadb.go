@@ -52,8 +52,8 @@ var mariadb = kind{
 	portTaken: "Bind on TCP/IP port",
 }
 
-// mariadbFor is the kind of servers with these flags: a page has the same size in the
-// template and in a server that runs on it.
+// mariadbFor returns the kind of servers with these flags, because the template must have the page size of
+// the servers that run on it.
 func mariadbFor(flags []string) kind {
 	k := mariadb
 	for _, flag := range flags {
@@ -93,9 +93,9 @@ func installMariaDB(ctx context.Context, _, dataDir string) (*exec.Cmd, error) {
 	return exec.CommandContext(ctx, path, append(args, runAsRoot()...)...), nil
 }
 
-// mariadbArgs keep the server small and its start fast. What was committed
-// survives a kill as on a production server: it is written, and the machine,
-// which alone would forget what is not synced, goes on.
+// mariadbArgs keep the server small and its start fast. Committed rows
+// survive a kill as on a production server, because they are written to files; only a crash of the machine
+// would lose files that are not synced.
 func mariadbArgs(i *instance) []string {
 	args := []string{
 		"--no-defaults", // must come first
@@ -108,8 +108,8 @@ func mariadbArgs(i *instance) []string {
 		"--skip-name-resolve",
 		"--innodb-buffer-pool-size=32M",
 		"--innodb-flush-method=nosync",
-		// A kill once took back the last block of a log that was written past the file
-		// system's cache, as is the default. Through the cache a kill takes nothing back.
+		// By default the log is written past the file system's cache, and a kill once lost its
+		// last block. Through the cache a kill loses nothing.
 		"--loose-innodb-log-file-buffering=ON",
 		innodbLogSize,
 		"--innodb-buffer-pool-load-at-startup=0",
@@ -121,7 +121,7 @@ func mariadbArgs(i *instance) []string {
 	return append(append(args, runAsRoot()...), i.settings...)
 }
 
-// runAsRoot permits mariadbd to run as root, which it refuses unless told to.
+// runAsRoot permits mariadbd to run as root, which it refuses by default.
 func runAsRoot() []string {
 	if os.Geteuid() == 0 {
 		return []string{"--user=root"}
@@ -143,7 +143,7 @@ func mariadbConfig(port int, database string) *mysql.Config {
 	c.Net = "tcp"
 	c.Addr = address(port)
 	c.DBName = database
-	c.Logger = &mysql.NopLogger{} // connections to a killed server break; that is no news
+	c.Logger = &mysql.NopLogger{} // broken connections to a killed server are expected
 	return c
 }
 

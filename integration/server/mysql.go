@@ -77,8 +77,8 @@ func (m *MySQL) version(tb testing.TB) (version string) {
 	return version
 }
 
-// mysqldWrapper runs MySQL's mysqld. A name of its own keeps it from being taken
-// for MariaDB's server, which some systems call mysqld too.
+// mysqldWrapper runs MySQL's mysqld. It has another name because some systems call MariaDB's
+// server mysqld, too.
 const mysqldWrapper = "shardid-mysqld"
 
 func mysqlKind() (kind, error) {
@@ -102,16 +102,16 @@ func mysqlKind() (kind, error) {
 	}, nil
 }
 
-// mysqlLogSize is as small as MySQL permits, for each copy of the template has it.
+// mysqlLogSize is the smallest that MySQL permits, because each copy of the template has such a log.
 const mysqlLogSize = "--innodb-redo-log-capacity=8M"
 
-// mysqlRoot is the user of our DSNs: the one that MySQL makes may come from
-// localhost alone, which is not an address, and names are not resolved.
+// mysqlRoot creates the user of the DSNs. MySQL's own root may connect only from the name
+// localhost, and these servers do not resolve names.
 const mysqlRoot = "CREATE USER root@'%'; GRANT ALL ON *.* TO root@'%' WITH GRANT OPTION;"
 
 func installMySQL(ctx context.Context, program, dataDir string) (*exec.Cmd, error) {
 	script := dataDir + "-init.sql"
-	if dataDir != "" { // otherwise only the command is wanted
+	if dataDir != "" { // without it, the caller only needs the command
 		if err := os.WriteFile(script, []byte(mysqlRoot), 0o600); err != nil {
 			return nil, fmt.Errorf("write the script that makes the user root: %w", err)
 		}
@@ -127,13 +127,13 @@ func installMySQL(ctx context.Context, program, dataDir string) (*exec.Cmd, erro
 	return exec.CommandContext(ctx, program, append(args, runAsRoot()...)...), nil
 }
 
-// mysqlWithoutAio is for machines that run out of the kernel's asynchronous I/O
-// requests when many servers share them.
+// mysqlWithoutAio is for machines on which many servers use up the kernel's asynchronous I/O
+// requests.
 const mysqlWithoutAio = "--innodb-use-native-aio=0"
 
-// mysqlArgs keep the server small and its start fast. What was committed
-// survives a kill as on a production server: it is written, and the machine,
-// which alone would forget what is not synced, goes on.
+// mysqlArgs keep the server small and its start fast. Committed rows
+// survive a kill as on a production server, because they are written to files; only a crash of the machine
+// would lose files that are not synced.
 func mysqlArgs(i *instance) []string {
 	args := []string{
 		"--no-defaults", // must come first
@@ -141,10 +141,10 @@ func mysqlArgs(i *instance) []string {
 		"--tmpdir=" + i.tmpDir(),
 		"--bind-address=" + loopback,
 		"--port=" + strconv.Itoa(i.port),
-		"--mysqlx=OFF",    // its port would be another one to find free
+		"--mysqlx=OFF",    // it would need another free port
 		"--socket=s.sock", // below datadir; absolute it could exceed the 108 bytes a socket path may have
 		"--pid-file=mysql.pid",
-		"--secure-file-priv=NULL", // the built-in folder is not there
+		"--secure-file-priv=NULL", // the built-in folder does not exist
 		"--skip-name-resolve",
 		"--innodb-buffer-pool-size=32M",
 		"--innodb-flush-method=nosync",

@@ -13,12 +13,12 @@ import (
 	"syscall"
 )
 
-// portRange are the ports from first on, as many as there are.
+// portRange is a range of consecutive ports.
 type portRange struct{ first, count int }
 
 // Ports are picked below the range from which Linux (from 32768) and macOS
-// (from 49152) take those of outgoing connections; otherwise a client could
-// sit on a killed server's port when it starts again.
+// (from 49152) take those of outgoing connections; otherwise a client's connection could
+// occupy a killed server's port before the server starts again.
 var (
 	serverPorts = portRange{20000, 10000}
 	memberPorts = portRange{30000, 2000} // on which the members of a cluster listen for each other
@@ -32,13 +32,13 @@ var (
 // share; the kernel releases the locks of a process that ends.
 type portClaims struct {
 	mu   sync.Mutex
-	file *os.File // is never closed: that would release all locks of this process
+	file *os.File // is never closed, because that would release all locks of this process
 	held map[int]bool
 }
 
 var claims = portClaims{held: map[int]bool{}}
 
-// claim returns a port of the range that no process has claimed. Something else may
+// claim returns a port of the range that no process has claimed. Another program may
 // listen on it.
 func (c *portClaims) claim(in portRange) (int, error) {
 	c.mu.Lock()
@@ -68,7 +68,7 @@ func (c *portClaims) release(port int) {
 	defer c.mu.Unlock()
 	if c.held[port] {
 		delete(c.held, port)
-		_ = c.lock(port, syscall.F_UNLCK) // it ends with the process at the latest
+		_ = c.lock(port, syscall.F_UNLCK) // the lock ends with the process at the latest
 	}
 }
 

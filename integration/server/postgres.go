@@ -54,25 +54,25 @@ var postgres = kind{
 	portTaken: "Address already in use",
 }
 
-// installPostgres leaves out the sync: the template is for copying.
+// installPostgres does not sync, because the template is only copied.
 func installPostgres(ctx context.Context, program, dataDir string) (*exec.Cmd, error) {
 	return exec.CommandContext(ctx, filepath.Join(filepath.Dir(program), "initdb"),
 		"--pgdata="+dataDir, "--username="+postgresUser, "--auth=trust",
 		"--encoding=UTF8", "--locale=C", "--wal-segsize=1", "--no-sync"), nil
 }
 
-// postgresArgs keep the server small and its start fast. What was committed
-// survives a kill as on a production server: it is written, and the machine,
-// which alone would forget what is not synced, goes on.
+// postgresArgs keep the server small and its start fast. Committed rows
+// survive a kill as on a production server, because they are written to files; only a crash of the machine
+// would lose files that are not synced.
 func postgresArgs(i *instance) []string {
 	args := []string{"-D", i.dataDir()}
 	usual := []string{
 		"listen_addresses=" + loopback,
 		"port=" + strconv.Itoa(i.port),
-		"unix_socket_directories=", // none: its path could exceed the 108 bytes it may have
+		"unix_socket_directories=", // none, because its path could exceed the limit of 108 bytes
 		"shared_buffers=16MB",
 		"fsync=off",
-		"recovery_init_sync_method=syncfs", // one call instead of one a file
+		"recovery_init_sync_method=syncfs", // one call instead of one for each file
 	}
 	for _, setting := range append(usual, i.settings...) {
 		args = append(args, "-c", setting)

@@ -7,8 +7,8 @@ import (
 	"runtime"
 )
 
-// process is a running child process. Its goroutine ends when the process
-// does; kill waits for both.
+// process is a running child process. Its goroutine ends with the process;
+// kill waits for both.
 type process struct {
 	cmd  *exec.Cmd
 	done chan struct{} // closed when the process is gone
@@ -23,8 +23,8 @@ func startProcess(cmd *exec.Cmd) (*process, error) {
 	return p, <-started
 }
 
-// run stays on one thread for the life of the process: Linux takes the end of
-// the thread that started a child for the death of its parent.
+// run stays on one thread while the process runs, because Linux regards the end of
+// the thread that started a child as the death of its parent.
 func (p *process) run(started chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// dieWithParent has the kernel kill the process when this one is killed, before
-// which it had no chance to stop its servers.
+// dieWithParent makes the kernel kill the process when this one is killed and so cannot
+// stop its servers.
 func dieWithParent(cmd *exec.Cmd) {
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}
@@ -21,9 +21,9 @@ func dieWithParent(cmd *exec.Cmd) {
 	cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL
 }
 
-// killAllIn kills the processes that work in a directory or below it and returns
-// when they are gone. PostgreSQL's are one for each connection, each in a session of its
-// own; they end when they notice that their parent has, some a query later.
+// killAllIn kills the processes whose working directory is in a directory, and returns
+// when they have ended. PostgreSQL has a process for each connection, each in its own session.
+// They end after they notice that their parent has ended, some only after a query.
 func killAllIn(dir string) {
 	for {
 		pids := allIn(dir)
@@ -37,8 +37,8 @@ func killAllIn(dir string) {
 	}
 }
 
-// allIn lists the processes that work in a directory; one that has ended works
-// nowhere, even when nobody has waited for it.
+// allIn lists the processes whose working directory is in a directory. A process that has ended has none,
+// even if its parent has not waited for it.
 func allIn(dir string) []int {
 	links, err := filepath.Glob("/proc/[0-9]*/cwd")
 	if err != nil {

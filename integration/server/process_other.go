@@ -6,10 +6,10 @@ package server
 
 import "os/exec"
 
-// dieWithParent does nothing: only Linux can be asked for it. Elsewhere a test
-// process that is killed leaves its servers running.
+// dieWithParent does nothing, because only Linux supports it. On other systems a killed test
+// process leaves its servers running.
 func dieWithParent(*exec.Cmd) {}
 
-// killAllIn does nothing: only Linux tells where a process works. Elsewhere the
-// processes of a killed PostgreSQL end when they notice that their parent has.
+// killAllIn does nothing, because only Linux shows the working directory of processes. On other systems the
+// processes of a killed PostgreSQL end after they notice that their parent has ended.
 func killAllIn(string) {}

@@ -15,8 +15,8 @@ import (
 // same time as each other.
 type Redis struct{ *instance }
 
-// Persistent are the settings of a server that loses nothing it has answered.
-// Without them it forgets everything when it is killed.
+// Persistent are the settings with which a server loses no confirmed write.
+// Without them it loses all data when it is killed.
 func Persistent() []string { return []string{"--appendonly", "yes", "--appendfsync", "always"} }
 
 // StartRedis makes an empty server and returns once it answers. The settings are
@@ -44,8 +44,8 @@ func RunRedis(tb testing.TB, settings ...string) *Redis {
 // killed and started again.
 func (r *Redis) Addr() string { return address(r.port) }
 
-// Open returns a client, which is closed when the test ends. It does not try
-// again by itself, so that a test sees each failure.
+// Open returns a client, which is closed when the test ends. The client does not retry,
+// so that a test sees each failure.
 func (r *Redis) Open(tb testing.TB) *redis.Client {
 	tb.Helper()
 	c := redis.NewClient(&redis.Options{Addr: r.Addr(), MaxRetries: -1})
@@ -62,13 +62,13 @@ var redisKind = kind{
 	portTaken: "Address already in use",
 }
 
-// redisArgs keep nothing on disk unless a test says so.
+// redisArgs turn persistence off; a test's settings may turn it on.
 func redisArgs(i *instance) []string {
 	args := []string{
 		"--dir", i.dataDir(),
 		"--bind", loopback,
 		"--port", strconv.Itoa(i.port),
-		"--cluster-port", strconv.Itoa(i.busPort()), // its own when it is one of a cluster
+		"--cluster-port", strconv.Itoa(i.busPort()), // used if the server is a node of a cluster
 		"--logfile", i.logFile(),
 		"--save", "",
 		"--appendonly", "no",
@@ -76,8 +76,8 @@ func redisArgs(i *instance) []string {
 	return append(args, i.settings...)
 }
 
-// busPort is where the nodes of a cluster talk to each other: below the range
-// that ports for clients are picked from.
+// busPort is the port on which a node listens for other nodes. It is below the range
+// of the ports for clients.
 func (i *instance) busPort() int { return i.port - serverPorts.count }
 
 func byConfig(port int) (asker, error) {
@@ -86,8 +86,8 @@ func byConfig(port int) (asker, error) {
 
 type redisAsker struct{ *redis.Client }
 
-// dataDir asks with PING first: a server that is still reading its data back
-// answers CONFIG already and refuses the commands a test would send next.
+// dataDir sends PING first, because a server that is still loading its data
+// answers CONFIG but refuses the commands of a test.
 func (a redisAsker) dataDir(ctx context.Context) (string, error) {
 	if err := a.Ping(ctx).Err(); err != nil {
 		return "", err

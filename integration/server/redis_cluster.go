@@ -16,20 +16,20 @@ import (
 	"github.com/shardid/shardid/internal/testwait"
 )
 
-// RedisCluster is several servers that share the slots among them.
+// RedisCluster is a Redis Cluster of private servers.
 type RedisCluster struct {
-	Nodes    []*Redis // the masters that it began with
+	Nodes    []*Redis // the initial masters
 	Replicas []*Redis // of the nodes, in their order; see Replicate
 
 	settings []string
 }
 
-// nodeTimeout, in milliseconds, is after what silence a node takes another one for
-// dead: one that a busy machine must not reach. See [RedisCluster.FailOver].
+// nodeTimeout, in milliseconds, is the silence after which a node regards another one as
+// failed. It is so long that a busy machine does not reach it. See [RedisCluster.FailOver].
 const nodeTimeout = "600000"
 
-// RunRedisCluster runs as many servers as masters of one cluster, without
-// replicas, and returns once it takes commands.
+// RunRedisCluster runs n servers as masters of one cluster, without
+// replicas, and returns when the cluster accepts commands.
 func RunRedisCluster(tb testing.TB, size int, settings ...string) *RedisCluster {
 	tb.Helper()
 	c := &RedisCluster{settings: append([]string{"--cluster-enabled", "yes", "--cluster-node-timeout", nodeTimeout, "--repl-diskless-sync-delay", "0"}, settings...)}
@@ -44,7 +44,7 @@ func RunRedisCluster(tb testing.TB, size int, settings ...string) *RedisCluster 
 }
 
 // Replicate runs a replica of each node, with the same settings, and returns
-// once they have all that the nodes have.
+// when the replicas have all data of the nodes.
 func (c *RedisCluster) Replicate(tb testing.TB) {
 	tb.Helper()
 	ctx := testwait.Context(tb)
@@ -60,7 +60,7 @@ func (c *RedisCluster) Replicate(tb testing.TB) {
 	}
 }
 
-// replicate tries until the replica has heard of the node that it belongs to.
+// replicate retries until the replica knows the node that it is to replicate.
 func (c *RedisCluster) replicate(ctx context.Context, tb testing.TB, node, replica *Redis) error {
 	tb.Helper()
 	if err := c.meet(ctx, tb, replica); err != nil {
@@ -74,7 +74,7 @@ func (c *RedisCluster) replicate(ctx context.Context, tb testing.TB, node, repli
 	return again(ctx, func() error { return client.ClusterReplicate(ctx, id).Err() })
 }
 
-// slots is how many a Redis Cluster has.
+// slots is the number of slots of a Redis Cluster.
 const slots = 16384
 
 // form introduces the nodes to the first one and gives each its slots.
@@ -103,8 +103,8 @@ func (c *RedisCluster) meet(ctx context.Context, tb testing.TB, server *Redis) e
 	return server.Open(tb).Do(ctx, "CLUSTER", "MEET", loopback, to.port, to.busPort()).Err()
 }
 
-// Ready waits until all servers know of all slots and of each other, and
-// replicas have all that their masters have.
+// Ready waits until all servers know all slots and each other, and
+// replicas have all data of their masters.
 func (c *RedisCluster) Ready(ctx context.Context, tb testing.TB) error {
 	tb.Helper()
 	all := slices.Concat(c.Nodes, c.Replicas)
@@ -128,8 +128,8 @@ func (c *RedisCluster) Ready(ctx context.Context, tb testing.TB) error {
 	return nil
 }
 
-// FailOver kills a node and has its replica take its place, which it would be voted
-// into once the node was silent for long enough.
+// FailOver kills a node and makes its replica the master. Without this, the cluster would elect
+// the replica only after nodeTimeout.
 func (c *RedisCluster) FailOver(tb testing.TB, n int) {
 	tb.Helper()
 	c.Nodes[n].Kill()
@@ -174,7 +174,7 @@ func (c *RedisCluster) Open(tb testing.TB) *redis.ClusterClient {
 	return client
 }
 
-// clusterOK tells whether a node's CLUSTER INFO is that of a whole cluster.
+// clusterOK reports whether CLUSTER INFO of a node says that the cluster is complete.
 func clusterOK(info string, size int) bool {
 	return strings.Contains(info, "cluster_state:ok") &&
 		strings.Contains(info, fmt.Sprintf("cluster_known_nodes:%d\r\n", size)) &&

@@ -15,8 +15,8 @@ import (
 	"github.com/go-sql-driver/mysql"
 )
 
-// Router is a MySQL Router before the members of a replication group. It shares each
-// connection to a member among its clients, and hands it on between their transactions.
+// Router is a MySQL Router in front of a replication group. Clients share its connections to
+// members; a connection may change to another client between transactions.
 type Router struct {
 	port int
 	dir  string
@@ -32,9 +32,9 @@ func RunRouter(tb testing.TB, members ...*MySQL) *Router {
 	return r
 }
 
-// RunSplittingRouter runs a router that sends what only reads to the group's secondaries, and
-// the rest to its primary. It finds them by the metadata that MySQL Shell would write, of which
-// the group gets as much as the router reads.
+// RunSplittingRouter runs a router that sends reads to the group's secondaries, and other
+// statements to its primary. The router finds the members in metadata that MySQL Shell would write;
+// the group gets the part of it that the router reads.
 func RunSplittingRouter(tb testing.TB, members ...*MySQL) *Router {
 	tb.Helper()
 	r := newRouter(tb, members)
@@ -44,7 +44,7 @@ func RunSplittingRouter(tb testing.TB, members ...*MySQL) *Router {
 	return r
 }
 
-// The user of the clients. Only those with a password share connections.
+// The user of the clients. Only clients with a password share connections.
 const (
 	routerUser     = "client"
 	routerPassword = "secret"
@@ -64,7 +64,7 @@ func addressesOf(members []*MySQL) (all []string) {
 	return all
 }
 
-// groupMetadata is what a router reads of version 2.2 of the metadata of InnoDB clusters.
+// groupMetadata is the part of InnoDB cluster metadata, version 2.2, that a router reads.
 var groupMetadata = []string{
 	"CREATE DATABASE mysql_innodb_cluster_metadata",
 	"CREATE VIEW mysql_innodb_cluster_metadata.schema_version (major, minor, patch) AS SELECT 2, 2, 0",
@@ -80,7 +80,7 @@ var groupMetadata = []string{
 	"INSERT INTO mysql_innodb_cluster_metadata.v2_router_options VALUES (1, NULL, '1', '{}')",
 }
 
-// describe writes the group's metadata, and what lets the router find and read it.
+// describe writes the group's metadata, and the router's files and user with which it reads them.
 func (r *Router) describe(tb testing.TB, members []*MySQL) {
 	tb.Helper()
 	for _, text := range groupMetadata {
@@ -124,7 +124,7 @@ func routerProgram(tb testing.TB) string {
 	return program
 }
 
-// run starts the router. Its certificate is that of a member.
+// run starts the router with the certificate of a member.
 func (r *Router) run(tb testing.TB, member *MySQL, routing string) {
 	tb.Helper()
 	program := routerProgram(tb)

@@ -59,7 +59,7 @@ func (p *Postgres) Open(tb testing.TB, database string) *sql.DB {
 	return p.open(tb, database, "")
 }
 
-// OpenICU is [Postgres.Open] of a database whose texts compare as in a language, and not by
+// OpenICU is [Postgres.Open] of a database with an ICU collation, which does not compare texts by
 // their bytes.
 func (p *Postgres) OpenICU(tb testing.TB, database, locale string) *sql.DB {
 	tb.Helper()
@@ -84,8 +84,8 @@ func (i *instance) pool(tb testing.TB, database string) *sql.DB {
 	return db
 }
 
-// admin runs a statement outside of any database that a test has made. Errors
-// with one of the texts are none.
+// admin runs a statement outside of the databases of tests. It ignores errors
+// that contain one of the texts.
 func (i *instance) admin(tb testing.TB, statement string, harmless ...string) {
 	tb.Helper()
 	db, err := i.open("")

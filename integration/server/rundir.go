@@ -12,16 +12,16 @@ import (
 
 const runDirPrefix = "shardid-server-"
 
-// runDir is the temporary directory of one server. A lock in it says that its
-// owner lives: the kernel drops the lock of a process that was killed, and the
-// next process removes the directory.
+// runDir is the temporary directory of one server. A lock in it shows that its
+// owner runs. The kernel releases the lock of a killed process, and the
+// next process then removes the directory.
 type runDir struct {
 	path  string
 	owner *fileLock
 }
 
-// newRunDir makes the directory under a hidden name and shows it only once it
-// is locked, so that nobody takes it for an abandoned one.
+// newRunDir makes the directory under a hidden name and renames it after it
+// is locked, so that no process regards it as abandoned.
 func newRunDir(kind string) (*runDir, error) {
 	base, err := filepath.EvalSymlinks(os.TempDir()) // as the server will report it
 	if err != nil {
@@ -44,9 +44,9 @@ func newRunDir(kind string) (*runDir, error) {
 	return dir, nil
 }
 
-// remove removes the directory. It may be called twice. The directory is hidden
-// first: removing the lock file from a visible one would let another process
-// lock a new file there in the middle of it.
+// remove removes the directory. It may be called twice. It renames the directory to a hidden name
+// first. Otherwise another process could lock a new file there after the lock file is
+// removed.
 func (d *runDir) remove() error {
 	defer d.owner.release()
 	hidden := filepath.Join(filepath.Dir(d.path), "."+filepath.Base(d.path))
@@ -59,8 +59,8 @@ func (d *runDir) remove() error {
 	return nil
 }
 
-// removeAbandoned removes what killed processes left. Directories in use, and
-// those of other users, cannot be locked and are left alone.
+// removeAbandoned removes the directories of killed processes. It cannot lock directories in use, nor
+// those of other users, and does not remove them.
 func removeAbandoned(base string) {
 	paths, err := filepath.Glob(filepath.Join(base, runDirPrefix+"*"))
 	if err != nil {
@@ -73,7 +73,7 @@ func removeAbandoned(base string) {
 		}
 		dir := &runDir{path, owner}
 		killAllIn(dir.data()) // some of the server's processes may not have noticed yet
-		_ = dir.remove()      // tidying up must not fail the test at hand
+		_ = dir.remove()      // an error of the cleanup must not fail the current test
 	}
 }
 

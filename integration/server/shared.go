@@ -14,15 +14,15 @@ import (
 	"github.com/shardid/shardid/internal/dialect"
 )
 
-// sharedVar names the ports of the servers that all packages of a run share:
+// sharedVar has the ports of the servers that all packages of a run share:
 // "mariadb=20123 mysql=20456 postgres=20789".
 const sharedVar = "SHARDID_TEST_SERVERS"
 
 // Shared are servers for all packages of a run of the tests.
 type Shared struct{ all []*instance }
 
-// StartShared starts a server each of MariaDB, MySQL and PostgreSQL, for
-// [ShareMariaDB] and its like in the processes that get the environment. The caller
+// StartShared starts one server each of MariaDB, MySQL and PostgreSQL. [ShareMariaDB],
+// ShareMySQL and SharePostgres use them in processes that get the environment. The caller
 // must Stop them.
 //
 // ctx bounds the start, not the servers' life.
@@ -43,7 +43,7 @@ func StartShared(ctx context.Context) (*Shared, error) {
 	return s, nil
 }
 
-// Environment is what a process needs to use the servers.
+// Environment returns the variables with which a process finds the servers.
 func (s *Shared) Environment() string {
 	var ports []string
 	for _, i := range s.all {
@@ -55,14 +55,14 @@ func (s *Shared) Environment() string {
 // Stop kills the servers and removes their data.
 func (s *Shared) Stop() {
 	for _, i := range s.all {
-		_ = i.Stop() // what is left, the next run removes
+		_ = i.Stop() // the next run removes what is left
 	}
 }
 
-// ShareMariaDB is [RunMariaDB] for a test that is content with databases of its own
-// on a server that other tests use as well: it makes no users, sets no global
-// variable and neither kills the server nor asks it about others. Outside of a run
-// with shared servers it is a private one.
+// ShareMariaDB is [RunMariaDB] for a test that needs only databases of its own
+// on a server that other tests use, too. Such a test creates no users, sets no global
+// variables, does not kill the server and does not read the state of other databases. Outside of a run
+// with shared servers, ShareMariaDB starts a private one.
 func ShareMariaDB(tb testing.TB) *MariaDB {
 	tb.Helper()
 	if i := mariadb.shared(tb); i != nil {
@@ -93,7 +93,7 @@ func SharePostgres(tb testing.TB) *Postgres {
 	return RunPostgres(tb)
 }
 
-// tenants counts those of this process.
+// tenants counts the tenants of this process.
 var tenants atomic.Int64
 
 // shared returns a tenant's view of the run's server, or nil when there is none.
@@ -113,7 +113,7 @@ func (k kind) shared(tb testing.TB) *instance {
 	return nil
 }
 
-// named is the name on the server of a database of the test's.
+// named returns the name that a database of the test has on the server.
 func (i *instance) named(database string) string {
 	if database == "" || i.tenant == "" {
 		return database
@@ -121,8 +121,8 @@ func (i *instance) named(database string) string {
 	return database + "_" + i.tenant
 }
 
-// drop removes a tenant's database when the test has ended: hundreds of them would
-// make each start of others slow.
+// drop removes a tenant's database when the test has ended, because hundreds of databases would
+// slow down other tests.
 func (i *instance) drop(tb testing.TB, d dialect.Dialect, database, suffix string) {
 	tb.Helper()
 	if _, known := i.rooms.LoadOrStore(database, true); known || i.tenant == "" {

@@ -14,10 +14,10 @@ import (
 	"strings"
 )
 
-// template returns an empty data directory to copy, made on the machine's first
+// template returns an empty data directory to copy. It is made on the machine's first
 // use of this version of the program with these options. Test processes that
-// need it at the same time wait for the one that makes it. It is "" for a kind
-// of servers that make their own.
+// need it at the same time wait for the process that makes it. It is "" for servers
+// that make their data directory themselves.
 func (k kind) template(ctx context.Context, program string) (string, error) {
 	if k.install == nil {
 		return "", nil
@@ -43,7 +43,7 @@ func (k kind) template(ctx context.Context, program string) (string, error) {
 	return template, k.makeTemplate(ctx, program, template)
 }
 
-// templateKey changes with the program and with how we have it make the data.
+// templateKey changes with the program and with the options that make the data.
 func (k kind) templateKey(ctx context.Context, program string) (string, error) {
 	version, err := exec.CommandContext(ctx, program, "--version").Output()
 	if err != nil {
@@ -57,10 +57,10 @@ func (k kind) templateKey(ctx context.Context, program string) (string, error) {
 	return hex.EncodeToString(sum[:8]), nil
 }
 
-// makeTemplate works in a directory of another name, so that one that was
-// interrupted is never taken for a finished one.
+// makeTemplate works in a directory with another name, so that an unfinished template
+// is never used.
 func (k kind) makeTemplate(ctx context.Context, program, template string) (err error) {
-	workshop, err := newRunDir(k.name + "-template") // the cache may be closed to the server's user
+	workshop, err := newRunDir(k.name + "-template") // the server's user may have no access to the cache
 	if err != nil {
 		return err
 	}
@@ -104,7 +104,7 @@ func (k kind) runInstall(ctx context.Context, program, workshop, data string) er
 	return nil
 }
 
-// copyData copies a data directory. PostgreSQL wants its own closed to others.
+// copyData copies a data directory. Other users get no access, because PostgreSQL requires that.
 func copyData(to, from string) error {
 	if err := os.Mkdir(to, 0o700); err != nil {
 		return err

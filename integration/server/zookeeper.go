@@ -50,17 +50,17 @@ func RunZooKeeper(tb testing.TB, settings ...string) *ZooKeeper {
 // killed and started again.
 func (z *ZooKeeper) Addr() string { return address(z.port) }
 
-// Log is the server's transaction log, which it reads when it starts: what the
-// clients wrote since the first start.
+// Log returns the path of the server's transaction log. It has all writes of clients since the first
+// start, and the server reads it when it starts.
 func (z *ZooKeeper) Log() string { return filepath.Join(z.dataDir(), logDir, "log.1") }
 
-// SteadySession is for clients whose session no busy machine may end. A client
-// takes its connection for lost when it has heard nothing for two thirds of it.
+// SteadySession is a session timeout that a busy machine does not reach. A client
+// regards its connection as lost after two thirds of the timeout without an answer.
 const SteadySession = 30 * time.Minute
 
-// Open returns a client, which is closed when the test ends. Its session, which
-// stands already, ends that long after the connection was lost; the server allows
-// two of its ticks, 400 ms, or more.
+// Open returns a client with an established session; the test closes it at its end. The session ends
+// after the timeout without a connection. The server allows no timeout below
+// two of its ticks, 400 ms.
 func (z *ZooKeeper) Open(tb testing.TB, session time.Duration) *zk.Conn {
 	tb.Helper()
 	c, err := DialZooKeeper(z.Addr(), session)
@@ -72,10 +72,10 @@ func (z *ZooKeeper) Open(tb testing.TB, session time.Duration) *zk.Conn {
 	return c
 }
 
-// DialZooKeeper returns a client that connects in the background. The client's own
-// patience is a second with a connection, too little for a busy machine, and seven
-// sessions with the answer to its first message, which a server that starts may
-// never give.
+// DialZooKeeper returns a client that connects in the background. By default the client waits
+// a second for a connection, which is too short on a busy machine, and seven
+// session timeouts for the answer to its first message, which a starting server may
+// never send.
 func DialZooKeeper(addr string, session time.Duration) (*zk.Conn, error) {
 	last := &greeted{limit: answerLimit}
 	dial := func(network, addr string, _ time.Duration) (net.Conn, error) {
@@ -94,7 +94,7 @@ func DialZooKeeper(addr string, session time.Duration) (*zk.Conn, error) {
 	return c, err
 }
 
-// greeted is a connection that is given up when its first answer takes too long.
+// greeted is a connection that is closed when the first answer takes too long.
 type greeted struct {
 	net.Conn
 
@@ -130,10 +130,10 @@ var zooKeeper = kind{
 	portTaken: "Address already in use",
 }
 
-// javaDir is where Debian keeps jars.
+// javaDir is the directory of jars on Debian.
 const javaDir = "/usr/share/java"
 
-// jars are what a server loads; the others of the package are for its tools.
+// jars are the jars that a server loads; the package has others for its tools.
 var jars = []string{
 	"zookeeper", "zookeeper-jute", "netty-all", "slf4j-api", "slf4j-simple", "metrics-core", "snappy-java", "log4j-1.2", "commons-cli", "commons-io",
 }
@@ -163,8 +163,8 @@ func writeZooCfg(i *instance) error {
 	return os.WriteFile(zooCfg(i), []byte(strings.Join(lines, "\n")+"\n"), 0o600)
 }
 
-// zooKeeperArgs leave out what takes a Java server long to start. It does not
-// wait for the disk: what it wrote outlives the process all the same.
+// zooKeeperArgs make the Java server start faster. It does not
+// sync to disk, because writes survive a kill of the process anyway.
 func zooKeeperArgs(i *instance) []string {
 	paths := make([]string, 0, len(jars))
 	for _, jar := range jars {
@@ -180,8 +180,7 @@ func zooKeeperArgs(i *instance) []string {
 	}
 }
 
-// fourLetters asks the server on a port with one of ZooKeeper's commands of four
-// letters.
+// fourLetters sends one of ZooKeeper's four-letter commands to the server on a port.
 type fourLetters int
 
 func (f fourLetters) dataDir(ctx context.Context) (string, error) {

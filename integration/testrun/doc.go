@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command testrun keeps a run of the tests in hand: nothing of it outlives the run,
-// and a test that hangs is found and shown.
+// Command testrun supervises a run of the tests. It kills all processes of the run when the run ends,
+// and prints the goroutines of a test that hangs.
 //
 //	testrun run COMMAND ARG...
 //
-// runs the whole: the command and what it starts are killed when the command ends,
-// when testrun gets a signal, and when the process that started testrun has gone.
+// runs the command. It kills the command and all processes that it started when the command ends,
+// when testrun gets a signal, and when the parent of testrun has ended.
 //
 //	testrun serve COMMAND ARG...
 //
-// is run with a server each of MariaDB, MySQL and PostgreSQL, which the packages
+// does the same, and starts one server each of MariaDB, MySQL and PostgreSQL, which the packages
 // share; see server.ShareMariaDB.
 //
 //	go test -json -exec "testrun watch 1h" ./...
 //
-// runs one test binary in it. A binary that has written nothing for that long, as
-// no test began or ended, is asked for its goroutines with SIGQUIT, which ends it.
-// It is killed when the go command or the run that it belongs to has gone.
+// runs one test binary of such a run. If no test begins or ends for an hour, it sends the binary SIGQUIT,
+// with which the binary prints its goroutines and ends.
+// It kills the binary when the go command or the run has ended.
 //
 // The exit code is that of the command. The package needs a Unix system.
 package main

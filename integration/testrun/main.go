@@ -13,7 +13,7 @@ import (
 // runVar is the process id of the run, for the test binaries in it.
 const runVar = "SHARDID_TEST_RUN"
 
-// lookEvery is the time between two looks at whether somebody still lives.
+// lookEvery is the time between two checks whether a process still runs.
 const lookEvery = 500 * time.Millisecond
 
 func main() {
@@ -43,7 +43,7 @@ func testrun(args []string) (code int, err error) {
 	}
 }
 
-// codeOf is the exit code that a command's end asks for.
+// codeOf returns the exit code for the error of a command.
 func codeOf(ended error) (code int, err error) {
 	var exit *exec.ExitError
 	switch {

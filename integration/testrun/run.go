@@ -15,7 +15,7 @@ import (
 	"github.com/shardid/shardid/integration/server"
 )
 
-// errAlone: the process that started this one has gone.
+// errAlone says that the parent of this process has ended.
 var errAlone = errors.New("the process that started the run has gone; everything in it was killed")
 
 // serve is run with servers that all packages share.
@@ -29,8 +29,8 @@ func serve(cmd *exec.Cmd) (code int, err error) {
 	return run(cmd)
 }
 
-// run runs a command in a process group of its own and leaves none of it. A guard
-// leads the group, for when this process is killed itself.
+// run runs a command in a process group of its own and then kills the group. A guard process
+// leads the group and kills it if this process is killed.
 func run(of *exec.Cmd) (code int, err error) {
 	parent := os.Getppid()
 	self, err := os.Executable()
@@ -48,11 +48,11 @@ func run(of *exec.Cmd) (code int, err error) {
 	if err != nil {
 		return 1, err
 	}
-	defer func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }() // ESRCH: nobody is left
+	defer func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }() // ESRCH: no process is left
 	return wait(ended, func() bool { return os.Getppid() != parent }, stop)
 }
 
-// start starts a command and returns where its end is told.
+// start starts a command and returns a channel that gets the error of its end.
 func start(cmd *exec.Cmd) (ended <-chan error, err error) {
 	if err := cmd.Start(); err != nil {
 		return nil, err
@@ -62,8 +62,8 @@ func start(cmd *exec.Cmd) (ended <-chan error, err error) {
 	return waited, nil
 }
 
-// wait waits for a command's end, for a reason to stop waiting, or until who started
-// this process has gone: then the error is errAlone.
+// wait waits for a command's end, for the end of ctx, or until the parent of this process has
+// ended: then the error is errAlone.
 func wait(ended <-chan error, alone func() bool, stop <-chan error) (code int, err error) {
 	look := time.NewTicker(lookEvery)
 	defer look.Stop()
@@ -81,11 +81,11 @@ func wait(ended <-chan error, alone func() bool, stop <-chan error) (code int, e
 	}
 }
 
-// guardVerb is what run calls this program with.
+// guardVerb is the argument with which run starts the guard.
 const guardVerb = "guard"
 
-// guard runs the command of a run in the run's process group, of which it leaves
-// nothing when the run has gone, itself included.
+// guard runs the command of a run in the run's process group. When the run has ended, it kills the group,
+// including itself.
 func guard(cmd *exec.Cmd) (code int, err error) {
 	run := os.Getppid()
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr

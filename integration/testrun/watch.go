@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// shown is what a test binary has to write down its goroutines.
+// shown is the time that a test binary has to print its goroutines.
 const shown = time.Minute
 
 // watch runs a test binary that writes a line whenever a test begins or ends.
@@ -47,10 +47,10 @@ func watch(cmd *exec.Cmd, silence time.Duration) (code int, err error) {
 
 var errHangs = errors.New("it hangs, and its goroutines are above")
 
-// ignore drops how a process ended that was told to end.
+// ignore drops the error of a process that was told to end.
 func ignore(error) error { return nil }
 
-// orphaned tells whether the go command, or the run, has gone.
+// orphaned reports whether the go command, or the run, has ended.
 func orphaned(parent int, run string) func() bool {
 	pid, err := strconv.Atoi(run)
 	return func() bool {
@@ -58,7 +58,7 @@ func orphaned(parent int, run string) func() bool {
 	}
 }
 
-// heard passes on what is written and tells of it.
+// heard passes writes on and reports each of them.
 type heard struct {
 	io.Writer
 

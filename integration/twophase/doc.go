@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package twophase tries transactions over several databases on real servers, with programs
-// and servers that are killed.
+// Package twophase tests transactions over several databases on real servers, while programs
+// and servers are killed.
 package twophase

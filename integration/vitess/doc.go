@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package vitess checks the exports of sharding/export against Vitess v24.0.0: against its
-// reader of VSchemas, its vindexes and its key ranges as code, and against its servers,
-// which .ci/install-built builds, over MySQL's. It is a module of its own, so that
-// nobody else compiles Vitess. `make lanes` runs it; the tests carry out the commands of
+// Package vitess tests the exports of sharding/export with Vitess v24.0.0: with the code of its
+// VSchema reader, vindexes and key ranges, and with its servers on MySQL,
+// which .ci/install-built builds. It is a module of its own, so that
+// only these tests compile Vitess. `make lanes` runs it. The tests run the commands of
 // docs/to-vitess.md. They need ports 15100 to 15104 and 16100 to 16104, and
 //
 //	go test -run TheVectors -update .

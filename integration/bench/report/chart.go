@@ -17,7 +17,7 @@ type chart struct {
 	file   string // of the pictures: bench-FILE-light.svg and bench-FILE-dark.svg
 	title  string
 	notes  []string // lines below the title: what is counted, and which way is better
-	mark   float64  // where a line stands for comparison; 0: there is none
+	mark   float64  // the value of a line for comparison; 0 draws none
 	groups []group
 }
 
@@ -43,7 +43,7 @@ var themes = map[string]colours{
 	"dark":  {ink: "#e6edf3", faint: "#8b949e", grid: "#30363d", ours: "#58a6ff", others: "#6e7681"},
 }
 
-// Two pictures of this width are beside each other on GitHub's page, and one fills a phone.
+// Two pictures of this width fit side by side on GitHub's page, and one fills a phone's screen.
 const chartWidth = 410
 
 // Sizes in the units of the picture.
@@ -59,7 +59,7 @@ const (
 	gap        = 6 // between a bar and the text beside it
 )
 
-// empty says that nothing of what the chart shows was measured.
+// empty reports whether the chart has no measured bar.
 func (c *chart) empty() bool { return len(c.groups) == 0 }
 
 // add adds the bars that were measured, below a name.
@@ -70,15 +70,15 @@ func (c *chart) add(name string, bars ...bar) {
 	}
 }
 
-// scale is where values lie in a picture.
+// scale maps values to positions in a picture.
 type scale struct {
-	zero, perUnit float64 // where 0 is, and how long 1 is
+	zero, perUnit float64 // the position of 0, and the length of 1
 	step, end     float64 // of the axis
 }
 
 func (s scale) at(v float64) float64 { return s.zero + v*s.perUnit }
 
-// scale leaves place for the longest name on the left and for the longest value on the
+// scale leaves space for the longest name on the left, and for the longest value on the
 // right of a bar that fills the axis.
 func (c *chart) scale() scale {
 	names, values, end := 0.0, 0.0, c.mark
@@ -147,7 +147,7 @@ text { font: %dpx -apple-system, "Segoe UI", Helvetica, Arial, sans-serif; fill:
 `, in.grid, in.faint, in.ours, in.others, in.ink)
 }
 
-// drawing is what is drawn so far, down to y.
+// drawing is the unfinished picture, down to y.
 type drawing struct {
 	scale
 
@@ -206,7 +206,7 @@ func (d *drawing) grid(height, mark float64) {
 	}
 }
 
-// numbers writes those of the axis.
+// numbers writes the numbers of the axis.
 func (d *drawing) numbers() {
 	d.y += smallSize
 	for v := range d.ticks() {

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// lead are the charts that the page begins with: what somebody asks who does not use
+// lead returns the charts at the beginning of the page. They answer the questions of developers who do not use
 // shardid yet.
 func (r *results) lead() (all []*chart) {
 	for _, c := range []*chart{r.statementsChart(), r.routingChart(), r.migrationChart(), r.idsChart()} {
@@ -24,7 +24,7 @@ const (
 	peer    = "go-gorm/sharding"
 )
 
-// statementsChart shows statements of GORM on MariaDB beside the same on one table.
+// statementsChart compares statements of GORM on MariaDB with the same statements on one table.
 func (r *results) statementsChart() *chart {
 	c := &chart{
 		file: "statements", title: "How much slower is my insert, my query?", mark: 1,
@@ -46,7 +46,7 @@ func (r *results) statementsChart() *chart {
 	return c
 }
 
-// routingChart shows what a statement takes longer before it is sent.
+// routingChart shows the time that is added to a statement before it is sent.
 func (r *results) routingChart() *chart {
 	c := &chart{
 		file: "routing", title: "What does it add to a statement?",
@@ -126,7 +126,7 @@ func summed(who string, rounds []float64, unit func(float64) float64) bar {
 	return bar{who: who, ours: who == shardid, value: median(values), low: low, high: high}
 }
 
-// alt says in words what the chart shows.
+// alt describes the chart in words.
 func (c *chart) alt() string {
 	var said []string
 	for _, g := range c.groups {

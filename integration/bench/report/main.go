@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command report reads the benchmarks' output, several rounds of it, and prints
-// BENCHMARKS.md. Its charts are written into the folder that -charts names. Lines of the form "module: PATH VERSION" and "load: TEXT" name
-// the modules compared and the machine's load when the run began.
+// Command report reads the benchmarks' output of several rounds, and prints
+// BENCHMARKS.md. It writes the charts into the folder that -charts names. Lines of the form "module: PATH VERSION" and "load: TEXT" name
+// the compared modules and the machine's load when the run began.
 package main
 
 import (

@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// results are the benchmarks' results, and what was said about the machine.
+// results are the benchmarks' results, and the description of the machine.
 type results struct {
 	names   []string // in the order of the first round
 	values  map[key][]float64
@@ -22,8 +22,8 @@ type results struct {
 	modules []string          // "path version"
 }
 
-// key is what was measured: "Next/segment/goroutines=1" in "ns/op", say. Its
-// values are one for each round.
+// key names a benchmark and a unit, such as "Next/segment/goroutines=1" and "ns/op". It has
+// one value for each round.
 type key struct{ name, unit string }
 
 // parse reads the output of `go test -bench`, of one round after the other.
@@ -62,7 +62,7 @@ func (r *results) line(line string) error {
 func (r *results) benchmark(line string) error {
 	fields := strings.Fields(line)
 	if len(fields) < 4 {
-		return nil // its name alone, printed before what it logs
+		return nil // its name alone, printed before its log
 	}
 	name := withoutProcs(fields[0])
 	if !slices.Contains(r.names, name) {
@@ -95,8 +95,8 @@ func withoutProcs(name string) string {
 // median is of all rounds; NaN when there is none.
 func (r *results) median(k key) float64 { return median(r.values[k]) }
 
-// ratio is the median of the rounds' ratios, which noise that lasts for a whole
-// round does not change.
+// ratio is the median of the rounds' ratios. Noise that lasts for a whole
+// round does not change a ratio.
 func (r *results) ratio(k, to key) float64 { return median(r.ratios(k, to)) }
 
 func (r *results) ratios(k, to key) []float64 {
@@ -109,7 +109,7 @@ func (r *results) ratios(k, to key) []float64 {
 	return ratios
 }
 
-// differences are what each round took longer than the other benchmark in it.
+// differences returns for each round by how much the benchmark took longer than the other one.
 func (r *results) differences(k, to key) []float64 {
 	var differences []float64
 	for i, v := range r.values[k] {
@@ -126,7 +126,7 @@ func (r *results) spread(k key) float64 {
 	return (high - low) / 2 / r.median(k)
 }
 
-// quartiles returns the values between which the middle half lies.
+// quartiles returns the values that bound the middle half.
 func quartiles(v []float64) (low, high float64) {
 	if len(v) == 0 {
 		return math.NaN(), math.NaN()

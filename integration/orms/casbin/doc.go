@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package casbin runs casbin's gorm-adapter on a database that gormplugin routes. The
-// adapter tells by the type of GORM's pool whether it is in a transaction, and waits for
-// itself for ever when the pool is not the *sql.Tx that GORM puts there.
+// Package casbin tests casbin's gorm-adapter on a database that gormplugin routes. The
+// adapter detects a transaction by the type of GORM's pool, *sql.Tx. With another type
+// in a transaction, it would wait for a lock that it holds itself.
 //
-// It is a package of its own: the adapter brings a driver of SQLite that has the name of
-// the one that the other tests use.
+// It is a package of its own, because the adapter registers a SQLite driver under the name
+// that the other tests use.
 package casbin

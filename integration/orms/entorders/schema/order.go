@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package schema has the two tables of the tests as ent wants them described.
+// Package schema describes the two tables of the tests for ent.
 package schema
 
 import (
@@ -27,7 +27,7 @@ func (Order) Fields() []ent.Field {
 // Edges returns the items of an order.
 func (Order) Edges() []ent.Edge { return []ent.Edge{edge.To("items", Item.Type)} }
 
-// Item is a row of the table items, which lies beside its order.
+// Item is a row of the table items, on the shard of its order.
 type Item struct{ ent.Schema }
 
 // Fields returns the columns.
