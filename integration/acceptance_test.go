@@ -16,8 +16,8 @@ import (
 	"github.com/shardid/shardid/sharding/shardsql"
 )
 
-// Statements that MySQL or MariaDB refuse would prove nothing about the engine, which
-// plans them as they stand.
+// A statement that MySQL or MariaDB refuses would be no evidence for the engine, which
+// plans it without running it.
 func TestTheAcceptanceCorpusIsSQLForMySQLAndMariaDB(t *testing.T) {
 	files, err := corpus.ReadDir("../sharding/internal/plan/testdata/acceptance")
 	if err != nil {
@@ -48,8 +48,8 @@ func tryAll(t *testing.T, db *sql.DB, f corpus.File) {
 	t.Logf("%d of %d statements", tried, len(f.Statements))
 }
 
-// On PostgreSQL what applications send goes where it is expected to. Texts of another collation
-// than C are sorted and grouped over shards only where the query says COLLATE "C".
+// On PostgreSQL the statements of applications go to the expected shards. Texts with another collation
+// than C are sorted and grouped over shards only if the query has COLLATE "C".
 func TestStatementsOfTheCorpusGoWhereTheyAreExpectedToOnPostgreSQL(t *testing.T) {
 	files, err := corpus.ReadDir("../sharding/internal/plan/testdata/acceptance")
 	if err != nil {
@@ -86,8 +86,8 @@ func TestStatementsOfTheCorpusGoWhereTheyAreExpectedToOnPostgreSQL(t *testing.T)
 	}
 }
 
-// goAsExpected counts the statements of a file that PostgreSQL takes, and those of them that
-// go where they are expected to.
+// goAsExpected counts the statements of a file that PostgreSQL accepts, and those of them that
+// go to the expected shards.
 func goAsExpected(t *testing.T, f corpus.File, whole, routed *sql.DB) (taken, expected int) {
 	t.Helper()
 	for _, s := range f.Statements {

@@ -42,17 +42,17 @@ func pageBlocks(t *testing.T, page, language string) (blocks []string) {
 	return blocks
 }
 
-// adopted is a shop whose shards become Vitess' in their places and back.
+// adopted is a shop whose tables are renamed to Vitess' shards, and back.
 type adopted struct {
 	dir string
 	env []string
 	ran []string // lines of the shell
 	r   *sharding.Router
-	// places are by physical table, "east/orders_00", where its rows are in Vitess.
+	// places maps a physical table, such as "east/orders_00", to its place in Vitess.
 	places map[string]string
 
-	// Writers hold gate for a row, the renames exclude them. inVitess is where
-	// the rows are.
+	// A writer holds gate while it writes a row; the renames exclude writers. inVitess is true
+	// while the rows are in Vitess' tables.
 	gate     sync.RWMutex
 	inVitess bool
 	written  [4]atomic.Int64 // acknowledged rows by physical table
@@ -143,7 +143,7 @@ func (a *adopted) findPlaces(t *testing.T) {
 	}
 }
 
-// table is where the rows of a key are now.
+// table returns the table that has the rows of a key now.
 func (a *adopted) table(at sharding.Target) string {
 	if a.inVitess {
 		return a.places[at.String()] + ".orders"
@@ -192,7 +192,7 @@ func (a *adopted) check(t *testing.T) {
 	}
 }
 
-// move carries out a verb of apply.sh while writers wait, and has everything compared.
+// move runs a verb of apply.sh while writers wait, and compares all rows afterwards.
 func (a *adopted) move(t *testing.T, verb string, inVitess bool) {
 	t.Helper()
 	// Each writer has to have written in this layout.

@@ -13,7 +13,7 @@ import (
 	"github.com/shardid/shardid/integration/server"
 )
 
-// The commands that look take a database of PostgreSQL by its URL.
+// The commands that only read accept the URL of a PostgreSQL database.
 func TestCommandsThatLookTakePostgreSQL(t *testing.T) {
 	dir := t.TempDir()
 	program := filepath.Join(dir, "shardid")

@@ -19,7 +19,7 @@ import (
 	"github.com/shardid/shardid/sharding"
 )
 
-// ddlPage is docs/ddl.md, and where its files are written.
+// ddlPage is docs/ddl.md, and the directory of its files.
 type ddlPage struct {
 	text, dir string
 	env       []string
@@ -185,8 +185,8 @@ func TestTheGoCodeOfTheDDLPageIsThatWhichRuns(t *testing.T) {
 	}
 }
 
-// The program is killed after each statement that it says is done, and started again, until
-// all versions are applied; and the same on the way down.
+// The program is killed after each statement that it reports as done, and restarted, until
+// all versions are applied. The same is done while versions are undone.
 func TestAProgramThatIsKilledAgainAndAgainAppliesEveryVersion(t *testing.T) {
 	const columns = 10
 	onEachPage(t, func(t *testing.T, east, west string) {
@@ -211,8 +211,8 @@ func TestAProgramThatIsKilledAgainAndAgainAppliesEveryVersion(t *testing.T) {
 	})
 }
 
-// killed runs a command again and again until it ends by itself, killing it when it has
-// done its first statement. What was in flight then is recognised each time.
+// killed runs a command repeatedly until it ends by itself. It kills the command after its first
+// statement. The next run must recognise the statement that was in progress.
 func (p *ddlPage) killed(t *testing.T, line string) (kills int) {
 	t.Helper()
 	for {

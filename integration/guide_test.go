@@ -52,7 +52,7 @@ func (g guide) blocks(t *testing.T, language string, want int) []string {
 	return blocks
 }
 
-// purchase is a model that both plugins take.
+// purchase is a model that both plugins accept.
 type purchase struct {
 	ID     int64 `gorm:"primaryKey" keygen:"orders"`
 	UserID int64
@@ -113,8 +113,7 @@ func openPurchases(t *testing.T, db *sql.DB) *gorm.DB {
 	return g
 }
 
-// The tables and rows are those that go-gorm/sharding made, with one that it left
-// behind.
+// go-gorm/sharding made the tables and rows, of which one is in the wrong table.
 func TestAServiceComesFromGoGormShardingByTheGuide(t *testing.T) {
 	g := readGuide(t)
 	m := server.RunMariaDB(t)
@@ -162,8 +161,8 @@ func TestAServiceComesFromGoGormShardingByTheGuide(t *testing.T) {
 	}
 }
 
-// makePurchases has go-gorm/sharding make rows, and give one of them another key,
-// by which it stays where it does not belong.
+// makePurchases inserts rows with go-gorm/sharding, and changes the key of one of them,
+// which is then in the wrong table.
 func makePurchases(t *testing.T, shop *sql.DB) map[int64]purchase {
 	t.Helper()
 	old := openPurchases(t, shop)

@@ -40,7 +40,7 @@ func TestALookupIsBuiltUnderWriters(t *testing.T) {
 // builtRows is how many users fill makes.
 const builtRows = 4000
 
-// fill makes users of which the lookup tables know nothing.
+// fill inserts users that have no entries in the lookup tables.
 func (d *directory) fill(t *testing.T) {
 	t.Helper()
 	for i, at := range d.router.Targets("users") {
@@ -83,7 +83,7 @@ func (d *directory) rewrite(t *testing.T) (stop func()) {
 // buildVar makes a test build the lookups instead, in chunks of 50 rows: it has the DSNs of the databases.
 const buildVar = "SHARDID_LOOKUP_BUILD"
 
-// buildAndTell tells of each chunk that is done.
+// buildAndTell prints a line for each chunk that is done.
 func buildAndTell(t *testing.T, dsns []string) {
 	t.Helper()
 	dbs := openedAll(t, dsns)

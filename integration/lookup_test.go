@@ -82,7 +82,7 @@ func (d *directory) lookup(column string) lookups.Config {
 	return lookups.Config{Router: d.router, Home: d.home, Table: "users", Column: column}
 }
 
-// sound compares the lookup tables with the shards, and looks for values with two owners.
+// sound compares the lookup tables with the shards, and searches values of two rows.
 func (d *directory) sound(t *testing.T) {
 	t.Helper()
 	for _, column := range []string{"email", "city"} {
@@ -239,7 +239,7 @@ func openedAll(t *testing.T, dsns []string) (dbs []*sql.DB) {
 	return dbs
 }
 
-// writeForEver tells each statement that was executed, until it is killed.
+// writeForEver prints each statement that it executed, until it is killed.
 func writeForEver(t *testing.T, dsns []string) {
 	t.Helper()
 	dbs := openedAll(t, dsns)
@@ -255,7 +255,7 @@ func writeForEver(t *testing.T, dsns []string) {
 	<-t.Context().Done()
 }
 
-// killWriter starts a writer and kills it behind some statements.
+// killWriter starts a writer and kills it after some statements.
 func killWriter(t *testing.T, m *server.MariaDB, statements int, kill func()) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$", "-test.timeout=0")
@@ -311,7 +311,7 @@ func TestNoValueIsOwnedTwiceWhenWritersAndTheServerAreKilled(t *testing.T) {
 	t.Logf("%d kills left %d entries of e-mails over", kills, left)
 }
 
-// A program goes on while the column is made wider on the shards alone.
+// A program runs while the column is made wider only on the shards.
 func TestATextIsNotCutInALookupTableThatIsNarrowerThanTheColumn(t *testing.T) {
 	for name, open := range onThree(t) {
 		t.Run(name, func(t *testing.T) {
@@ -337,7 +337,7 @@ func TestATextIsNotCutInALookupTableThatIsNarrowerThanTheColumn(t *testing.T) {
 	}
 }
 
-// A column that keeps seconds makes another value of one with fractions.
+// A column that keeps seconds rounds a value with fractions.
 func TestAValueThatItsColumnRoundsHasOneOwnerToo(t *testing.T) {
 	for name, open := range onThree(t) {
 		t.Run(name, func(t *testing.T) {
@@ -431,7 +431,7 @@ func columnsOf(kind string) (columns string, row string) {
 		"12.34, 0.1, 0.1, X'00FF', '{\"b\": [1, null], \"a\": \"x\"}', 'big', 'x,y', '2026-01-02 03:04:05.678901', '2026-01-02', '-12:34:56.789', 2026, b'100000001', 18446744073709551615, -7, 1, 'ab ', 'long', X'0001'"
 }
 
-// There is no lookup table: a query that asked it would fail.
+// There is no lookup table, so a query that read it would fail.
 func TestOneStatementFindsTheRowOfAUniqueValueWhereAllTablesAreInOneDatabase(t *testing.T) {
 	for name, open := range onThree(t) {
 		t.Run(name, func(t *testing.T) {

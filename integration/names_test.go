@@ -19,7 +19,7 @@ import (
 	"github.com/shardid/shardid/sharding/shardsql"
 )
 
-// Physical tables that bear the logical name: one orders in each database.
+// Physical tables have the logical name: each database has one table orders.
 
 // oneName is a source with orders, and two databases for shards that are called so, too.
 type oneName struct {

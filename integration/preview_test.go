@@ -16,8 +16,8 @@ import (
 	"github.com/shardid/shardid/sharding/shardsql"
 )
 
-// On MySQL and MariaDB, what a strict source of a migration refuses early is exactly what
-// the shards refuse, though their columns cannot be read yet.
+// On MySQL and MariaDB, a strict source of a migration refuses exactly the statements that
+// the shards refuse, although the shards' columns cannot be read yet.
 func TestWhatAPreviewRefusesIsWhatShardsRefuse(t *testing.T) {
 	for name, open := range writing(t) {
 		t.Run(name, func(t *testing.T) {

@@ -16,8 +16,8 @@ import (
 	"github.com/shardid/shardid/sharding/twophase"
 )
 
-// MySQL and MariaDB roll the whole transaction back that they choose to end a deadlock with.
-// Its error is that of the server alone, and nothing of it is committed anywhere.
+// To end a deadlock, MySQL and MariaDB roll back a whole transaction.
+// Its error is the server's, and no database commits a part of it.
 func TestADeadlockEndsTheWholeTransaction(t *testing.T) {
 	for name, open := range writing(t) {
 		for mode, how := range map[sharding.TxMode]string{sharding.BestEffort: "best_effort", sharding.Atomic: "atomic"} {
@@ -54,7 +54,7 @@ func deadlocking(t *testing.T, open namedDatabase, mode sharding.TxMode) *sql.DB
 	return routed
 }
 
-// deadlock has two transactions want the rows of two users that the other has.
+// deadlock makes two transactions wait for a row that the other one has locked.
 func deadlock(t *testing.T, routed *sql.DB, users [2]int) {
 	t.Helper()
 	database.Exec(t, routed, "INSERT INTO members (user_id, paid) VALUES (1, 0), (2, 0), (5, 0), (6, 0), (8, 0), (12, 0)")

@@ -17,9 +17,9 @@ import (
 	"github.com/shardid/shardid/sharding/shardsql"
 )
 
-// A database makes another key of one that does not fit into its column, and gives no error
-// where the statement says IGNORE, where the sql_mode is not strict, or where spaces at the
-// end of a text are what does not fit. The row would lie on the shard of the longer key.
+// A database changes a key that does not fit into its column, without an error
+// if the statement has IGNORE, if the sql_mode is not strict, or if only spaces at the
+// end of a text do not fit. The row would be on the shard of the longer key.
 
 // fitted are tables whose keys have columns of different kinds.
 var fitted = []struct {
@@ -91,7 +91,7 @@ func TestAKeyThatItsColumnWouldCutIsRefused(t *testing.T) {
 	}
 }
 
-// keepsOrRefuses inserts many keys, and looks for each that was taken.
+// keepsOrRefuses inserts many keys, and reads each accepted one.
 func keepsOrRefuses(t *testing.T, one *sql.DB, verb, key, column string, rule sharding.Rule, of func(r *rand.Rand) any) {
 	t.Helper()
 	m, err := sharding.Spread([]string{"a"}, 4, "t_"+key+"_%d")

@@ -29,7 +29,7 @@ import (
 // of the database, or by name, or another one.
 const postgresColumns = ` (id BIGINT PRIMARY KEY, user_id BIGINT NOT NULL, paid INT, amount NUMERIC(10,2), at TIMESTAMP, note VARCHAR(20), code TEXT COLLATE "C", word CHAR(8), body TEXT, state TEXT)`
 
-// On PostgreSQL, whatever several shards answer is what one table answers.
+// On PostgreSQL, results of several shards equal those of one table.
 func TestRandomQueriesOfSeveralShardsOfPostgreSQLAnswerWhatOneTableAnswers(t *testing.T) {
 	for name, open := range postgresDrivers(t) {
 		t.Run(name, func(t *testing.T) {
@@ -92,7 +92,7 @@ func opened(tb testing.TB, driver, dsn string) *sql.DB {
 	return db
 }
 
-// On PostgreSQL, writes to several shards leave what one table has, and a statement that
+// On PostgreSQL, writes to several shards leave the rows of one table, and a statement that
 // fails ends the transaction on all databases.
 func TestRandomWritesToSeveralShardsOfPostgreSQLLeaveWhatOneTableHas(t *testing.T) {
 	for name, open := range postgresDrivers(t) {

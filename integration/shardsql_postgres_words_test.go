@@ -17,7 +17,7 @@ import (
 	"github.com/shardid/shardid/sharding/shardsql"
 )
 
-// worded is a statement in words that only PostgreSQL has.
+// worded is a statement with syntax that only PostgreSQL has.
 type worded struct {
 	text string
 	args []any
@@ -144,8 +144,8 @@ var wordedWrites = []worded{
 	{text: `MERGE INTO orders USING (SELECT 15::bigint AS k) s ON orders.user_id = s.k WHEN MATCHED THEN UPDATE SET note = 'merged'`, refused: `near "MERGE"`},
 }
 
-// What PostgreSQL alone can say is answered by shards as by one table, or refused, in each
-// way in which drivers send arguments.
+// Shards answer PostgreSQL's own syntax as one table does, or refuse it, in each
+// mode in which drivers send arguments.
 func TestTheWordsOfPostgreSQLMeanOnShardsWhatTheyMeanInOneTable(t *testing.T) {
 	p := server.SharePostgres(t)
 	for name, c := range map[string]struct{ driver, params string }{

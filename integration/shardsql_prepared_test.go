@@ -58,7 +58,7 @@ func preparedShops(t *testing.T) (plain, routed preparedShop) {
 	return preparedShop{one, []*sql.DB{one}}, preparedShop{db, []*sql.DB{home, shard}}
 }
 
-// counts are how many statements the sessions have prepared and closed.
+// counts are the numbers of statements that the sessions have prepared and closed.
 func (s preparedShop) counts(t *testing.T) (prepared, closed int) {
 	t.Helper()
 	for _, db := range s.pools {
@@ -73,8 +73,8 @@ func (s preparedShop) counts(t *testing.T) (prepared, closed int) {
 	return prepared, closed
 }
 
-// A statement that a program prepares is prepared on the servers no more often than without
-// routing, and closed there when the program is done.
+// The servers prepare a program's statement no more often than without
+// routing, and close it when the program closes it.
 func TestPreparingOnARoutedDatabaseCostsNoMore(t *testing.T) {
 	plain, routed := preparedShops(t)
 	const insert, find, coupon = "INSERT INTO routed_orders (id, user_id, note) VALUES (?, ?, 'x')", "SELECT COUNT(*) FROM routed_orders WHERE user_id = ?", "SELECT COUNT(*) FROM routed_coupons WHERE used = ?"

@@ -14,8 +14,8 @@ import (
 	"github.com/shardid/shardid/sharding/shardsql"
 )
 
-// One table has one time zone and one reading of SQL: shards that differ would answer
-// what no table answers.
+// One table has one time zone and one sql_mode. Shards with different ones would give results
+// that no table gives.
 func TestDatabasesThatAreSetUpDifferentlyAreRefused(t *testing.T) {
 	for name, m := range map[string]interface {
 		DSN(database string) string

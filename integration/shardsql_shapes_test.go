@@ -11,7 +11,7 @@ import (
 	"github.com/shardid/shardid/sharding"
 )
 
-// What shards of a server do not refuse, they answer as whole tables do.
+// Every statement that shards do not refuse has the result of one table.
 func TestRandomShapesReturnTheResultsOfWholeTables(t *testing.T) {
 	dialects := map[string]shapes.Dialect{"MariaDB": shapes.MariaDB, "MySQL": shapes.MySQL, "pgx": shapes.PostgreSQL, "pq": shapes.PostgreSQL}
 	servers := writing(t)

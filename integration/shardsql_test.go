@@ -169,8 +169,8 @@ func TestSqlxWorksOnARoutedDatabaseAsItStands(t *testing.T) {
 	})
 }
 
-// On MySQL and MariaDB, whatever several shards answer is what one table answers.
-// Of equal texts either may return any.
+// On MySQL and MariaDB, results of several shards equal those of one table.
+// Of texts that compare equal, either may return any.
 func TestRandomQueriesOfSeveralShardsReturnTheResultsOfOneTable(t *testing.T) {
 	for name, open := range writing(t) {
 		for layout, m := range layouts(t) {
@@ -179,7 +179,7 @@ func TestRandomQueriesOfSeveralShardsReturnTheResultsOfOneTable(t *testing.T) {
 	}
 }
 
-// layouts are tables of orders: numbered ones, and those that bear the logical name.
+// layouts are maps of orders: with numbered tables, and with tables that have the logical name.
 func layouts(t *testing.T) map[string]sharding.Map {
 	t.Helper()
 	numbered, err := sharding.Spread([]string{"a", "b"}, 4, "twin_orders_%d")

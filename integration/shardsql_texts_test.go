@@ -18,7 +18,7 @@ import (
 	"github.com/shardid/shardid/sharding/shardsql"
 )
 
-// Every collation that is combined orders and groups over shards as on one table.
+// Every supported collation sorts and groups over shards as on one table.
 func TestTextsOfSeveralShardsCompareByTheirCollation(t *testing.T) {
 	wide := []string{
 		"utf8mb4_general_ci", "utf8mb4_unicode_ci", "utf8mb4_unicode_520_ci", "utf8mb4_bin", "utf8mb4_nopad_bin", "utf8mb4_0900_ai_ci", "utf8mb4_0900_bin", "utf8mb4_uca1400_ai_ci",

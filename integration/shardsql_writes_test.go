@@ -34,7 +34,7 @@ func writing(t *testing.T) map[string]namedDatabase {
 	return map[string]namedDatabase{"MariaDB": server.ShareMariaDB(t).Open, "MySQL": server.ShareMySQL(t).Open}
 }
 
-// On MySQL and MariaDB, writes to several shards leave what one table has.
+// On MySQL and MariaDB, writes to several shards leave the rows of one table.
 func TestRandomWritesToSeveralShardsLeaveWhatOneTableHas(t *testing.T) {
 	for name, open := range writing(t) {
 		for layout, m := range layouts(t) {
@@ -68,8 +68,8 @@ func writtenTwins(t *testing.T, open namedDatabase, m sharding.Map) (routed, who
 	return database.RoutedOrders(t, dbs, m, whole), whole
 }
 
-// What MySQL and MariaDB make of a column by themselves is refused in a broadcast
-// table; what is given is in every copy.
+// A value that MySQL or MariaDB computes for a column is refused in a broadcast
+// table; a given value is in every copy.
 func TestABroadcastTableIsWrittenInEveryDatabase(t *testing.T) {
 	for name, open := range writing(t) {
 		t.Run(name, func(t *testing.T) {

@@ -97,7 +97,7 @@ func (m *mover) rows(ctx context.Context, shard int, slot sharding.Slot) (map[in
 	return all, rows.Err()
 }
 
-// copyRows brings the rows of a slot that shard 1 lacks.
+// copyRows copies the rows of a slot that shard 1 lacks.
 func (m *mover) copyRows(ctx context.Context, s *slotstore.Store, slot sharding.Slot) error {
 	from, err := m.rows(ctx, 0, slot)
 	if err != nil {
@@ -227,7 +227,7 @@ func TestSlotsMoveUnderLiveWritersOnEveryDatabase(t *testing.T) {
 	})
 }
 
-// compare checks that each row that was written stands once, where its key leads.
+// compare checks that each written row exists once, on the shard of its key.
 func (m *mover) compare(t *testing.T, r *sharding.Router, written *sync.Map) {
 	t.Helper()
 	found := map[string]map[int64]int64{}
@@ -249,7 +249,7 @@ func (m *mover) compare(t *testing.T, r *sharding.Router, written *sync.Map) {
 	})
 }
 
-// The trigger of the old shard sees what the process with an old map sends, and
+// The trigger of the old shard fires for the write of a process with an old map, and
 // waits in its transaction.
 func TestTheOldShardRefusesLateWritesOnEveryDatabase(t *testing.T) {
 	onEachMover(t, func(t *testing.T, open database.Opener) {

@@ -118,8 +118,8 @@ func (s *textShop) all(t *testing.T, db *gorm.DB) map[string]string {
 	return found
 }
 
-// TestTextKeysAreThoseOfOneTableOrRefused does random statements on shards and on
-// one table of the same server, with keys that collations like to take for equal.
+// TestTextKeysAreThoseOfOneTableOrRefused runs random statements on shards and on
+// one table of the same server, with keys that some collations regard as equal.
 func TestTextKeysAreThoseOfOneTableOrRefused(t *testing.T) {
 	database.OnEachMySQL(t, func(t *testing.T, server database.Server) {
 		s := newTextShop(t, server)

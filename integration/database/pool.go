@@ -33,8 +33,8 @@ func Postgres(p *server.Postgres) Opener {
 	return func(t *testing.T) *sql.DB { return p.Open(t, "app") }
 }
 
-// SQLite opens a new file. Its driver does not wait for locks, because a waiting driver
-// would not obey contexts.
+// SQLite opens a new file whose driver waits for locks for up to 10 s, which is a usual setting.
+// Calls must obey contexts nevertheless.
 func SQLite(t *testing.T) Opener {
 	t.Helper()
 	return SQLiteWaiting(t, 10*time.Second)

@@ -57,8 +57,8 @@ func (c hookedConn) BeginTx(ctx context.Context, options driver.TxOptions) (driv
 	return c.Conn.(driver.ConnBeginTx).BeginTx(ctx, options)
 }
 
-// Two processes want the first number of a period at once: one finds no counter, and then
-// that of the other.
+// Two processes request the first number of a period at once: one finds no counter, and then
+// the counter of the other.
 func TestACounterThatIsMadeBetweenTwoStatementsIsUsed(t *testing.T) {
 	maria := server.ShareMariaDB(t)
 	other := maria.Open(t, "hooked")

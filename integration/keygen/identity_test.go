@@ -15,7 +15,7 @@ import (
 	"github.com/shardid/shardid/keygen"
 )
 
-// clusters run single members, which are enough to see what they say of themselves.
+// clusters run single members, which suffice to read a cluster's identity.
 var clusters = map[dialect.Cluster]func(t *testing.T) database.Opener{
 	dialect.Galera:           func(t *testing.T) database.Opener { return database.MariaDB(server.RunGalera(t)) },
 	dialect.GroupReplication: func(t *testing.T) database.Opener { return database.MySQL(server.RunGroupMember(t)) },
@@ -102,7 +102,7 @@ func TestAConfiguredApplierIsSeenWhetherItRunsOrNot(t *testing.T) {
 	}
 }
 
-// What another member of the cluster noted is no fail-over.
+// A note of another member of the cluster is not a fail-over.
 func TestInAClusterLeasesAndGuardedTagsNoteTheCluster(t *testing.T) {
 	for cluster, run := range clusters {
 		db, store := run(t).Store(t)

@@ -110,7 +110,7 @@ func TestALeaseTakenWithoutAutocommitIsCommitted(t *testing.T) {
 	}
 }
 
-// hang begins what a taking process does and goes no further: the free worker id
+// hang begins to take a lease and stops: the free worker id
 // 0 stays locked.
 func hang(t *testing.T, db *sql.DB, store *sqlstore.Store) {
 	t.Helper()
@@ -200,7 +200,7 @@ func TestAUserWithTheDocumentedGrantsLeases(t *testing.T) {
 	})
 }
 
-// leases does all that a ledger can do.
+// leases calls all methods of a ledger.
 func leases(t *testing.T, db *sql.DB) {
 	t.Helper()
 	ledger := database.StoreOn(t, db).Leases()

@@ -41,7 +41,7 @@ func TestTicketsOfANarrowColumnEndWithItAndNeverComeTwice(t *testing.T) {
 	})
 }
 
-// DOUBLE counts, and skips numbers beyond 53 bits. MyISAM may forget what it gave.
+// DOUBLE skips numbers beyond 53 bits. MyISAM may lose confirmed writes.
 func TestATableThatCannotCountTicketsIsRefusedAtStart(t *testing.T) {
 	onMySQLAndMariaDB(t, func(t *testing.T, db *sql.DB, dsn string) {
 		for change, words := range map[string][]string{"MODIFY id DOUBLE NOT NULL": {"id", "bigint"}, "ENGINE = MyISAM": {"MyISAM", "InnoDB"}} {
@@ -87,7 +87,7 @@ func TestAWorkerNodeTableThatForgetsIsRefused(t *testing.T) {
 	})
 }
 
-// mustRefuseLeases wants two processes to be refused, who would have the same worker
+// mustRefuseLeases requires that two processes are refused, which would get the same worker
 // id otherwise.
 func mustRefuseLeases(t *testing.T, open func() keygen.Assigner, words ...string) {
 	t.Helper()
@@ -100,7 +100,7 @@ func mustRefuseLeases(t *testing.T, open func() keygen.Assigner, words ...string
 	}
 }
 
-// mustBeSetup wants a SetupError with words in it.
+// mustBeSetup requires a SetupError that contains words.
 func mustBeSetup(t *testing.T, err error, words ...string) {
 	t.Helper()
 	if !errors.As(err, new(*keygen.SetupError)) {

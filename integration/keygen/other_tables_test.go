@@ -97,8 +97,8 @@ func theirTinyID(ctx context.Context, db *sql.DB) (ids []int64, err error) {
 // errTinyIDConflict: another one has reserved since the row was read.
 var errTinyIDConflict = errors.New("get next segmentId conflict")
 
-// together draws ids of ours while others reserve ranges in their way, each of them
-// so many times, and returns all ids.
+// together takes shardid's ids while others reserve ranges by their own statements, each
+// n times, and returns all ids.
 func together(t *testing.T, ours func() []int64, theirs func(worker int) ([]int64, error), rounds int) (mine, others []int64) {
 	t.Helper()
 	var mu sync.Mutex
@@ -127,7 +127,7 @@ func together(t *testing.T, ours func() []int64, theirs func(worker int) ([]int6
 	return mine, others
 }
 
-// mustDiffer wants all ids to differ, and some of each kind.
+// mustDiffer requires that all ids differ, and that there are some of each kind.
 func mustDiffer(t *testing.T, mine, others []int64) {
 	t.Helper()
 	t.Logf("%d ids of ours, %d of theirs", len(mine), len(others))

@@ -97,7 +97,7 @@ func TestCountersOfPeriodsKeepTheContract(t *testing.T) {
 	})
 }
 
-// The counters' clock decides, whatever the process reads.
+// The clock of the counters decides, not the clock of the process.
 func TestNumbersOfAnotherTimeThanTheCountersAreRefusedAndNoCounterIsMade(t *testing.T) {
 	onAllCounters(t, func(t *testing.T, open func(t *testing.T) periodic.Counters) {
 		counters := open(t)
@@ -215,7 +215,7 @@ func killedAgainAndAgain(t *testing.T, counters periodic.Counters, kill func() e
 	}
 }
 
-// What is lost is noticed, and not begun at 1 again.
+// A lost counter is detected, and does not begin at 1 again.
 func TestACounterOfAPeriodThatRedisLostIsRegressedAndNeverBegunAnew(t *testing.T) {
 	c := server.RunRedis(t).Open(t)
 	source := ofPeriod{redisPeriods(t, c)}
@@ -347,7 +347,7 @@ func TestKeysOfAConnectionWithAnotherCharacterSetCount(t *testing.T) {
 	})
 }
 
-// cureOf is what the error of a key says that was refused.
+// cureOf returns the remedy in the error of a refused key.
 func cureOf(t *testing.T, n *periodic.Numbers) string {
 	t.Helper()
 	_, err := n.Next(t.Context(), "shop")

@@ -54,7 +54,7 @@ func TestAServerThatTakesNoChangesIsFoundAtTheStart(t *testing.T) {
 	})
 }
 
-// mustFindReadOnly wants a start to fail at once, by each way to take something.
+// mustFindReadOnly requires that every kind of start fails at once.
 func mustFindReadOnly(t *testing.T, store *sqlstore.Store) {
 	t.Helper()
 	tries, err := openFailing(t, store)
@@ -70,8 +70,8 @@ func mustFindReadOnly(t *testing.T, store *sqlstore.Store) {
 	}
 }
 
-// mustSendToThePrimary wants an error that nobody waits with, and that says what is
-// the matter.
+// mustSendToThePrimary requires an error that is returned at once and names
+// the cause.
 func mustSendToThePrimary(t *testing.T, name string, err error) {
 	t.Helper()
 	var setup *keygen.SetupError

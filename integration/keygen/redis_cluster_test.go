@@ -34,7 +34,7 @@ func TestCountersOfAClusterLieOnAllItsNodes(t *testing.T) {
 	}
 }
 
-// durableCluster loses nothing but what its replicas do not have yet, and each
+// durableCluster loses only writes that its replicas do not have yet, and each
 // of its nodes serves without the others.
 func durableCluster(t *testing.T) *server.RedisCluster {
 	t.Helper()

@@ -69,7 +69,7 @@ func TestLeasesAreOnRedisClock(t *testing.T) {
 	}
 }
 
-// Nobody knows what a Redis without the namespace has forgotten.
+// It is unknown which leases a Redis without the namespace has lost.
 func TestTheFirstLeaseInARedisThatNobodyCalledNewBeginsTwoTermsLater(t *testing.T) {
 	l := redisLeases(t, server.RunRedis(t).Open(t))
 	now := keygen.Twitter().Tick(time.Now())
@@ -85,7 +85,7 @@ func TestTheFirstLeaseInARedisThatNobodyCalledNewBeginsTwoTermsLater(t *testing.
 	}
 }
 
-// What Redis forgot may have been leased up to a term from then.
+// Leases that Redis lost may still be valid for a term.
 func TestARedisThatForgotLeasesGivesNoneUpToTheCeilingsThatItLost(t *testing.T) {
 	for name, forget := range map[string]func(t *testing.T, r *server.Redis){
 		"killed":  restart,

@@ -280,7 +280,7 @@ func TestARedisThatForgotIsRegressedAndNeverADuplicate(t *testing.T) {
 		t.Errorf("%d came twice", id)
 	}
 
-	// A new process knows nothing but its floor.
+	// A new process has no state except its floor.
 	restart(t, r)
 	cfg.Floor = slices.Max(ids) + 1
 	c := r.Open(t)
@@ -378,7 +378,7 @@ func redisSerials(t *testing.T, c redis.UniversalClient, change func(*redisgen.S
 	return s
 }
 
-// at is a clock that stands still.
+// at is a clock that does not advance.
 func at(now time.Time) func(*redisgen.SerialsConfig) {
 	return func(c *redisgen.SerialsConfig) { c.Now = func() time.Time { return now } }
 }
@@ -488,7 +488,7 @@ func TestRedisSerialsNeverComeTwiceFromARedisThatForgot(t *testing.T) {
 	}
 }
 
-// stubborn tries again whatever the error is.
+// stubborn retries after every error.
 type stubborn struct{ *redisgen.Serials }
 
 func (s stubborn) Next(ctx context.Context) (int64, error) {

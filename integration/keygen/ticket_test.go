@@ -24,7 +24,7 @@ import (
 
 const tickets64 = "CREATE TABLE Tickets64 (id BIGINT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY, stub CHAR(1) NOT NULL UNIQUE) ENGINE=InnoDB"
 
-// replaceTicket is what everybody else's clients of a ticket server send.
+// replaceTicket is the statement of other clients of a ticket server.
 const replaceTicket = "REPLACE INTO Tickets64 (stub) VALUES ('a')"
 
 // ticketServer is a MariaDB server that counts offset, offset+increment, ….
@@ -48,7 +48,7 @@ func ticketTable(t *testing.T, m *server.MariaDB, offset, increment, from int64)
 	return table
 }
 
-// ticketServers are n servers that make up a family.
+// ticketServers are n servers whose numbers do not overlap.
 func ticketServers(t *testing.T, n int64) (family []*server.MariaDB, tables []ticket.Server) {
 	t.Helper()
 	for offset := int64(1); offset <= n; offset++ {

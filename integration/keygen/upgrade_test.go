@@ -216,7 +216,7 @@ func (l earlier) addRows(ctx context.Context, s conversation, c workerid.Claim) 
 	return d, nil
 }
 
-// Renew is that of that version: it looks at owner and generation alone.
+// Renew is the method of that version: it compares only owner and generation.
 func (l earlier) Renew(ctx context.Context, c workerid.Claim, e workerid.Entry) (ceiling int64, err error) {
 	s, err := l.converse(ctx)
 	if err != nil {
@@ -245,7 +245,7 @@ func (l earlier) Renew(ctx context.Context, c workerid.Claim, e workerid.Entry) 
 	return ceiling, err
 }
 
-// Return is that of that version.
+// Return is the method of that version.
 func (l earlier) Return(ctx context.Context, c workerid.Claim, e workerid.Entry, end int64) error {
 	s, err := l.converse(ctx)
 	if err != nil {
@@ -258,7 +258,7 @@ func (l earlier) Return(ctx context.Context, c workerid.Claim, e workerid.Entry,
 
 func nowhere(string) {}
 
-// split has so many bits of worker and sequence.
+// split returns a layout with these numbers of bits for worker and sequence.
 func split(worker, sequence int) keygen.Layout {
 	l := keygen.Twitter()
 	l.Fields = []keygen.Field{{Kind: keygen.Time, Bits: 41}, {Kind: keygen.Worker, Bits: worker}, {Kind: keygen.Sequence, Bits: sequence}}

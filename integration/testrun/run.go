@@ -62,7 +62,7 @@ func start(cmd *exec.Cmd) (ended <-chan error, err error) {
 	return waited, nil
 }
 
-// wait waits for a command's end, for the end of ctx, or until the parent of this process has
+// wait waits for a command's end, for an error on stop, or until the parent of this process has
 // ended: then the error is errAlone.
 func wait(ended <-chan error, alone func() bool, stop <-chan error) (code int, err error) {
 	look := time.NewTicker(lookEvery)
