@@ -28,7 +28,7 @@ func fillSuite(s database.DSNOpener, family string, finds gormsuite.Finds, diale
 	}
 }
 
-// parseTimes opens a pool in the way that gorm asks for, with times as times.
+// parseTimes opens a pool with parseTime, as gorm requires.
 func parseTimes(t testing.TB, dsn string) *sql.DB {
 	t.Helper()
 	db, err := sql.Open("mysql", dsn+"?parseTime=true")
@@ -49,7 +49,7 @@ func TestGormFillingOnMariaDBWithReturning(t *testing.T) {
 	}))
 }
 
-// Without RETURNING gorm goes the way it goes on MySQL.
+// Without RETURNING gorm works as on MySQL.
 func TestGormFillingOnMariaDBWithoutReturning(t *testing.T) {
 	gormsuite.Run(t, fillSuite(server.ShareMariaDB(t), "mysql", gormsuite.Single, func(db *sql.DB) gorm.Dialector {
 		return mysql.New(mysql.Config{Conn: db, DisableWithReturning: true})
@@ -62,7 +62,7 @@ func TestGormFillingOnPostgreSQL(t *testing.T) {
 	}))
 }
 
-// MySQL knows no RETURNING, and hands out the numbers of a batch as it likes.
+// MySQL has no RETURNING, and may assign any numbers to the rows of a batch.
 func TestGormFillingOnMySQL(t *testing.T) {
 	gormsuite.Run(t, fillSuite(server.ShareMySQL(t), "mysql", gormsuite.Single, func(db *sql.DB) gorm.Dialector {
 		return mysql.New(mysql.Config{Conn: db})

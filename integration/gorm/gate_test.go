@@ -125,7 +125,7 @@ func (d *gateDepot) rollback(t *testing.T) {
 	t.Logf("back: writers waited %s", d.switches(t, d.job.Rollback))
 }
 
-// switches has the writers wait while changes are brought over for which they were too fast.
+// switches makes the writers wait while the runner catches up with their changes.
 func (d *gateDepot) switches(t *testing.T, to func(context.Context, time.Duration) (migrate.Switch, error)) time.Duration {
 	t.Helper()
 	done, err := to(t.Context(), time.Minute)
@@ -171,7 +171,7 @@ func (d *gateDepot) onShards(t *testing.T, table, column string) map[int64]strin
 	return notes
 }
 
-// gateHand is a writer of its own rows, which knows what they must hold.
+// gateHand is a writer that writes its own rows and stores their expected content.
 type gateHand struct {
 	db      *gorm.DB
 	name    string
@@ -181,7 +181,7 @@ type gateHand struct {
 	steps   atomic.Int64
 }
 
-// step makes one of several statements and notes what it acknowledged.
+// step runs one of several statements and records the acknowledged result.
 func (h *gateHand) step(n int) error {
 	note := fmt.Sprint(h.name, " ", n)
 	switch n % 6 {
@@ -243,9 +243,9 @@ func (h *gateHand) remove() error {
 	return nil
 }
 
-// together writes a parcel and its goods, which is a transaction. It is run again
-// when the tables move meanwhile, and when the lock of the switch and its own
-// wait for each other.
+// together writes a parcel and its goods in a transaction. It repeats the transaction
+// when the tables are switched meanwhile, and when it deadlocks with the locks of the
+// switch.
 func (h *gateHand) together(note string) error {
 	for {
 		p := gateParcel{Note: note, Goods: []gateGood{{Name: note}, {Name: note}}}

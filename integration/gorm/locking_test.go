@@ -22,8 +22,8 @@ import (
 	"github.com/shardid/shardid/sqlxhook"
 )
 
-// lockShop has orders in two databases, one of which has a replica that nobody
-// replicates to: what is read tells where it was read.
+// lockShop has orders in two databases, one of which has a replica without
+// replication, so that a result shows which server was read.
 type lockShop struct {
 	*sqlxhook.Hook
 	db   *sqlx.DB // routed
@@ -147,7 +147,7 @@ func TestForUpdateLocksTheRowOfItsShardOnItsSource(t *testing.T) {
 	})
 }
 
-// waits checks that statements outside of transactions meet the lock, too.
+// waits checks that statements outside of transactions wait for the lock, too.
 func (s *lockShop) waits(t *testing.T, name string) {
 	t.Helper()
 	var note string

@@ -16,8 +16,8 @@ import (
 	"github.com/shardid/shardid/integration/server"
 )
 
-// resolvedProcess is a program that reads from a replica of the source, to which
-// nobody replicates: what is read tells where it was read.
+// resolvedProcess is a program that reads from a replica of the source without
+// replication, so that a result shows which server was read.
 func (d *gateDepot) resolvedProcess(t *testing.T, replica *sql.DB) *gorm.DB {
 	t.Helper()
 	db := d.process(t)
@@ -44,7 +44,7 @@ func noteInTransaction(db *gorm.DB) (note string) {
 }
 
 // A table that is being migrated is read on its source and never on a replica,
-// which may not know yet that its place was closed.
+// because the replica may still have the table under its old name after the switch.
 func TestDBResolverDoesNotChooseForTablesThatAreMigrated(t *testing.T) {
 	d := newGateDepot(t, server.RunMariaDB(t), server.RunMariaDB(t))
 	replica := server.RunMariaDB(t).Open(t, "depot_replica")
@@ -74,7 +74,7 @@ func TestDBResolverDoesNotChooseForTablesThatAreMigrated(t *testing.T) {
 	d.wantNotes(t, "after the rollback", "of a shard", reader, writer)
 }
 
-// wantNotes reads the first parcel in every way in which dbresolver has a say.
+// wantNotes reads the first parcel in every way that dbresolver affects.
 func (d *gateDepot) wantNotes(t *testing.T, when, want string, processes ...*gorm.DB) {
 	t.Helper()
 	for i, db := range processes {

@@ -26,8 +26,8 @@ func (gormReader) TableName() string { return "readers" }
 
 const gormReaders = "CREATE TABLE readers (id BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY, name VARCHAR(40) UNIQUE) ENGINE=InnoDB"
 
-// resolved is a *gorm.DB that writes to one database and reads from another,
-// which nobody replicates to: what is read tells where it was read.
+// resolved is a *gorm.DB that writes to one database and reads from another one without
+// replication, so that a result shows which one was read.
 type resolved struct {
 	*gorm.DB
 

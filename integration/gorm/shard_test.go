@@ -53,7 +53,7 @@ func TestEveryCellOfTheShardingTableHoldsOnPostgreSQL(t *testing.T) {
 	})
 }
 
-// gormTally has values of the kinds that MariaDB computes with in its own ways.
+// gormTally has values of the types for which MariaDB has special arithmetic.
 type gormTally struct {
 	ID     int64
 	Amount float64 `gorm:"type:decimal(20,4)"`
@@ -64,7 +64,7 @@ type gormTally struct {
 
 func (gormTally) TableName() string { return "tallies" }
 
-// tallies spreads a table over two servers, beside one that is whole.
+// tallies creates a table that is sharded over two servers, and one table with the same rows.
 func tallies(t *testing.T, first, second *server.MariaDB, options ...sharding.Option) (sharded, whole *gorm.DB, dbs sharding.DBs) {
 	t.Helper()
 	dbs = sharding.DBs{"east": first.Open(t, "east"), "west": second.Open(t, "west")}

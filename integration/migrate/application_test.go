@@ -38,7 +38,7 @@ func appGrants(t *testing.T) []string {
 	return grants
 }
 
-// An application with nothing but the documented rights, from before the first row
+// The application has only the documented rights. It runs from before the first row
 // is copied until it writes to the shards, with ids of leaf_alloc.
 func TestAnApplicationWithTheDocumentedGrantsLivesThroughAMigration(t *testing.T) {
 	onMariaDBAndMySQL(t, func(t *testing.T, s database.DSNOpener, grants []string) {
@@ -86,7 +86,7 @@ func TestAnApplicationWithTheDocumentedGrantsLivesThroughAMigration(t *testing.T
 	})
 }
 
-// newClerk returns what inserts an order and returns its id.
+// newClerk returns a function that inserts an order and returns its id.
 func newClerk(t *testing.T, dbs sharding.DBs, orders sharding.Table) func() int64 {
 	t.Helper()
 	ctx := t.Context()

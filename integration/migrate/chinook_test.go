@@ -39,7 +39,7 @@ type office struct {
 	wrote  chan struct{} // somebody listens, now and then
 }
 
-// invoice is what must be in the database.
+// invoice is the expected content of an invoice.
 type invoice struct {
 	customer, total int64
 	lines           map[int64]int64 // quantities
@@ -87,7 +87,7 @@ func (o *office) says(text string) string {
 	return strings.ToLower(capital.ReplaceAllString(text, "${1}_$2"))
 }
 
-// capital begins a further word of a name.
+// capital matches a capital letter that begins a further word of a name.
 var capital = regexp.MustCompile("([a-z])([A-Z])")
 
 // likeChinook makes the same tables with other rows.
@@ -146,8 +146,8 @@ func (o *office) read(t *testing.T, db *sql.DB, suffix string, all map[int64]*in
 	}
 }
 
-// worker writes invoices that nobody else writes, wherever the tables are, and
-// knows what they must hold.
+// worker writes invoices that no other worker writes, on the serving side, and
+// stores their expected content.
 type worker struct {
 	*office
 
@@ -156,7 +156,7 @@ type worker struct {
 	writes int
 }
 
-// work goes on until ctx ends.
+// work writes until ctx ends.
 func (c *worker) work(ctx context.Context) {
 	pace := time.NewTicker(time.Duration(c.pace.Load()))
 	defer pace.Stop()
@@ -262,7 +262,7 @@ func (c *worker) write(ctx context.Context, customer int64, statements []string)
 	return false
 }
 
-// isNoTable is true of the error of a statement on a table that is not there.
+// isNoTable reports whether the error says that a table does not exist.
 func isNoTable(err error) bool {
 	closed := (*mysql.MySQLError)(nil)
 	return errors.As(err, &closed) && closed.Number == 1146 || strings.Contains(err.Error(), "SQLSTATE 42P01")
@@ -281,7 +281,7 @@ func inTransaction(db *sql.DB, says func(string) string, statements []string) er
 	return tx.Commit()
 }
 
-// workers work until stop is called, which returns what must be there.
+// workers write until stop is called, which returns the expected invoices.
 func (o *office) workers(t *testing.T, n int) (stop func() map[int64]*invoice) {
 	t.Helper()
 	all := make([]*worker, n)
@@ -312,8 +312,8 @@ func (o *office) workers(t *testing.T, n int) (stop func() map[int64]*invoice) {
 	}
 }
 
-// account fails unless the shards hold these invoices and no others, each where
-// it belongs.
+// account fails unless the shards have exactly these invoices, each on
+// its shard.
 func (o *office) account(t *testing.T, want map[int64]*invoice) {
 	t.Helper()
 	got := map[int64]*invoice{}

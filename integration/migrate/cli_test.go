@@ -23,7 +23,7 @@ import (
 
 const moverPassword = "s3cret-of:the@mover"
 
-// operator drives the built program as a DBA would, as the user of the runbook.
+// operator runs the built program as a DBA would, with the runbook's user.
 type operator struct {
 	*migrationShop
 
@@ -106,7 +106,7 @@ func asMover(dsn string) string {
 	return strings.NewReplacer("root@", "mover:"+moverPassword+"@", "postgres@", url.UserPassword("mover", moverPassword).String()+"@").Replace(dsn)
 }
 
-// command is a verb under way.
+// command is a running verb.
 type command struct {
 	*exec.Cmd
 
@@ -115,7 +115,7 @@ type command struct {
 	ended          chan struct{}
 }
 
-// shownText is what a command writes, to be read at any time.
+// shownText is the output of a command, which may be read at any time.
 type shownText struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -153,7 +153,7 @@ func (o *operator) start(t *testing.T, verb string, args ...string) *command {
 	return c
 }
 
-// goesOn fails when the command has ended.
+// goesOn fails if the command has ended.
 func (c *command) goesOn(t *testing.T) {
 	t.Helper()
 	select {
@@ -177,7 +177,7 @@ func (c *command) code(t *testing.T) int {
 	return c.ProcessState.ExitCode()
 }
 
-// must executes a verb that has to end with the code, and returns its stdout.
+// must runs a verb that must exit with the code, and returns its stdout.
 func (o *operator) must(t *testing.T, code int, verb string, args ...string) string {
 	t.Helper()
 	c := o.start(t, verb, args...)
@@ -203,7 +203,7 @@ func (o *operator) status(t *testing.T) (s jobStatus) {
 	return s
 }
 
-// wait looks at the job until it stands as wanted, which it does while runners go on.
+// wait reads the job's status until it is as wanted, while runners must keep running.
 func (o *operator) wait(t *testing.T, wanted func(jobStatus) bool, runners ...*command) jobStatus {
 	t.Helper()
 	for {
@@ -226,13 +226,13 @@ func pauseOrFail(t *testing.T) {
 	}
 }
 
-// waitFor waits until a command has written something.
+// waitFor waits until a command has written a text.
 func (c *command) waitFor(t *testing.T, text string) {
 	t.Helper()
 	waitForOneOf(t, text, c)
 }
 
-// waitForOneOf waits until one of the commands has written something, and all go on.
+// waitForOneOf waits until one of the commands has written a text, while all must keep running.
 func waitForOneOf(t *testing.T, text string, commands ...*command) {
 	t.Helper()
 	for {
@@ -291,7 +291,7 @@ func TestTheRunbookOnServers(t *testing.T) {
 	})
 }
 
-// prepare goes from inspect to seed.
+// prepare runs the steps from inspect to seed.
 func (o *operator) prepare(t *testing.T) {
 	t.Helper()
 	var found []struct{ Code, Severity, Fix string }
@@ -421,7 +421,7 @@ func (o *operator) tidy(t *testing.T) {
 	}
 }
 
-// A runner whose machine slept has lost its lock, and another has been in its place.
+// A runner whose machine slept has lost its lock, and another runner has led meanwhile.
 func TestARunnerThatSleptStandsByAndLeadsAgain(t *testing.T) {
 	onShops(t, func(t *testing.T, s *migrationShop) {
 		s.fill(t, 200)
@@ -448,7 +448,7 @@ func TestARunnerThatSleptStandsByAndLeadsAgain(t *testing.T) {
 	})
 }
 
-// One that is told not to wait ends.
+// A runner with --no-wait ends.
 func TestARunnerThatSleptEndsWithFiveIfItIsToldNotToWait(t *testing.T) {
 	onShops(t, func(t *testing.T, s *migrationShop) {
 		s.fill(t, 200)

@@ -21,7 +21,7 @@ import (
 	"github.com/shardid/shardid/sharding/shardsql"
 )
 
-// growing is a table that starts on one server and is to be on two.
+// growing is a table that is extended from one server to two.
 type growing struct {
 	first, second *server.MariaDB
 	dbs           sharding.DBs
@@ -127,7 +127,7 @@ func TestOneMasterBecomesTwoWithoutMovingARow(t *testing.T) {
 	}
 }
 
-// SET GLOBAL does not reach connections that are open.
+// SET GLOBAL does not affect open connections.
 func TestAConnectionThatKeepsItsOldStepIsFound(t *testing.T) {
 	g := newGrowing(t)
 	old := pool(t, g.first, "")
@@ -190,7 +190,7 @@ func TestAnExpansionThatCannotKeepTheIDsIsRefused(t *testing.T) {
 	}
 }
 
-// expander is the command line beside the file that it reads.
+// expander runs the command line in the directory of its file.
 type expander struct {
 	program, file string
 	env           []string
@@ -208,7 +208,7 @@ func newExpander(t *testing.T, g growing) expander {
 	return e
 }
 
-// rule writes the file.
+// rule writes the file with a rule.
 func (e expander) rule(t *testing.T, rule, targets string) {
 	t.Helper()
 	text := fmt.Sprintf(`{"databases": {"one": {"env": "SHOP_ONE"}, "two": {"env": "SHOP_TWO"}},

@@ -85,7 +85,7 @@ func triggerText(t *testing.T, db *sql.DB, name string) string {
 	return values[2].String
 }
 
-// lag makes changes that the replicas made before do not have.
+// lag makes changes that the existing copies do not have.
 func (s *migrationShop) lag(t *testing.T, id int) {
 	t.Helper()
 	for _, text := range []string{

@@ -26,7 +26,7 @@ import (
 	"github.com/shardid/shardid/sharding"
 )
 
-// sleeper is a runner in a process of its own that is stopped and woken up.
+// sleeper is a runner in a process of its own that is stopped and continued by signals.
 type sleeper struct {
 	cmd   *exec.Cmd
 	lines *bufio.Scanner
@@ -61,7 +61,7 @@ func (z *sleeper) stopAfter(t *testing.T, step string) {
 	t.Fatalf("the runner ended before %s: %v", step, z.lines.Err())
 }
 
-// wakeUp returns what the runner says at its end.
+// wakeUp continues the runner and returns its output after it has ended.
 func (z *sleeper) wakeUp(t *testing.T) string {
 	t.Helper()
 	if err := z.cmd.Process.Signal(syscall.SIGCONT); err != nil {
@@ -94,8 +94,8 @@ func (s *migrationShop) forget(t *testing.T) {
 	}
 }
 
-// disconnect is what a server's timeout does to a client that sleeps. It returns how many
-// connections of the user there were.
+// disconnect closes the connections of the user, as a server's timeout does. It returns their
+// number.
 func (s *migrationShop) disconnect(t *testing.T, db *sql.DB, user string) int {
 	t.Helper()
 	ids := database.Texts(t, db, fmt.Sprintf(s.speaks.connected, user))
@@ -147,7 +147,7 @@ type troubled struct {
 	trouble *trouble
 }
 
-// trouble decides which statements fail.
+// trouble chooses the statements that fail.
 type trouble struct {
 	mu      sync.Mutex
 	random  *rand.Rand
@@ -252,7 +252,7 @@ func (f fault) happen(ctx context.Context, conn driver.ExecerContext) error {
 	return f.err
 }
 
-// ignoreSkip: a statement with arguments was not even tried.
+// ignoreSkip ignores the error of a statement with arguments that was not sent.
 func ignoreSkip(err error) error {
 	if errors.Is(err, driver.ErrSkip) {
 		return nil

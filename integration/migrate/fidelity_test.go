@@ -15,7 +15,7 @@ import (
 	"github.com/shardid/shardid/sharding"
 )
 
-// fidelityTypes are columns with values that a careless copy changes.
+// fidelityTypes are columns with values that a wrong copy would change.
 var fidelityTypes = []struct {
 	name, definition string
 	values           []string

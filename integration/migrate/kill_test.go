@@ -79,8 +79,8 @@ func shopAt(t *testing.T, dsns []string) *migrationShop {
 	return &migrationShop{speaks: speaks, source: dbs[0], shards: sharding.DBs{"a": dbs[1], "b": dbs[2]}}
 }
 
-// thereAndBack migrates and rolls back. What a killed runner left begun, the
-// next call of another kind finishes.
+// thereAndBack migrates and rolls back. The next call of another kind finishes the step of a
+// killed runner.
 func thereAndBack(ctx context.Context, j *migrate.Job) error {
 	for _, call := range waysThereAndBack(ctx, j) {
 		if err := call(); !mayGoOn(err) {
@@ -136,7 +136,7 @@ func killRunner(t *testing.T, s *migrationShop, n int, at string) string {
 	return last
 }
 
-// oracle owns some rows, and knows what each of them must hold.
+// oracle writes its own rows, and stores the expected content of each.
 type oracle struct {
 	shop  *migrationShop
 	table migrate.Table
@@ -220,7 +220,7 @@ func (s *migrationShop) watch(t *testing.T, n int) (stop func() map[int64]int64)
 	}
 }
 
-// settle brings the job back to the source and compares everything.
+// settle rolls the job back to the source and compares all rows.
 func (s *migrationShop) settle(t *testing.T, want map[int64]int64) {
 	t.Helper()
 	j := s.job(t, "id")
@@ -245,7 +245,7 @@ func (s *migrationShop) settle(t *testing.T, want map[int64]int64) {
 	}
 }
 
-// compareWherever compares with the shards, whatever they are called at present.
+// compareWherever compares with the shards under their current names.
 func (s *migrationShop) compareWherever(t *testing.T, key, source string) {
 	t.Helper()
 	var sealed int

@@ -35,9 +35,9 @@ const (
 	mB = 1 << 20
 )
 
-// allowed is how much memory rows of a size may take: 64 MB and four of them. It is
-// held against all that the kernel counts for a process: garbage, too, and what the
-// driver has.
+// allowed is the memory that rows of a size may take: 64 MB and four rows. It is
+// compared with all memory of the process, including garbage and the driver's
+// memory.
 func allowed(row int) int { return 64*mB + 4*row }
 
 func TestMemoryDoesNotGrowWithTheSizeOfRows(t *testing.T) {
@@ -119,7 +119,7 @@ func withoutRaceDetector(t *testing.T) string {
 	return program
 }
 
-// weighChild fails when a step of the program takes more than so many bytes.
+// weighChild fails if a step of the program takes more memory than allowed.
 func weighChild(t *testing.T, program string, most int, spec ...string) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), program, "-test.run=^"+strings.Split(t.Name(), "/")[0]+"$", "-test.v")
@@ -146,7 +146,7 @@ func weighChild(t *testing.T, program string, most int, spec ...string) {
 
 const weighedSteps = 7
 
-// weigh goes there and back, with changes of a third of the rows on either way.
+// weigh migrates and rolls back, with changes of a third of the rows in each direction.
 func weigh(t *testing.T, spec []string) {
 	t.Helper()
 	var dbs [3]*sql.DB
@@ -199,7 +199,7 @@ func weighStep(t *testing.T, name string, step func() error) {
 	_, _ = fmt.Fprintf(os.Stdout, "weighed %s: %d\n", name, procStatus(t, "VmHWM")-before)
 }
 
-// procStatus is a number of bytes that the kernel tells of this process.
+// procStatus returns a number of bytes from the kernel's status of this process.
 func procStatus(t *testing.T, field string) int {
 	t.Helper()
 	file, err := os.Open("/proc/self/status")

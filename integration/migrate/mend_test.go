@@ -38,7 +38,7 @@ func switchUntil(t *testing.T, dsns []string, step string) {
 	}
 }
 
-// killSwitch kills a runner that is in the midst of a switch.
+// killSwitch kills a runner during a switch.
 func killSwitch(t *testing.T, s *migrationShop, step string) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+strings.Split(t.Name(), "/")[0]+"$", "-test.timeout=0")
@@ -88,7 +88,7 @@ func standBy(t *testing.T, j *migrate.Job) (stop func() int) {
 	}
 }
 
-// writeByRoute writes a row where the route leads to, as an application does.
+// writeByRoute writes a row to the serving side, as an application does.
 func (s *migrationShop) writeByRoute(t *testing.T, id, value int64) {
 	t.Helper()
 	table := shopOrders(t, "id")
@@ -116,7 +116,7 @@ func (s *migrationShop) writeByRoute(t *testing.T, id, value int64) {
 	}
 }
 
-// Nobody gives a command after the kill: a runner that stands by ends the switch.
+// No command follows the kill: a waiting runner finishes or undoes the switch.
 func TestASwitchWhoseRunnerWasKilledIsEndedByAnotherRunner(t *testing.T) {
 	if args := strings.Fields(os.Getenv(runnerVar)); len(args) == 4 {
 		switchUntil(t, args[:3], args[3])

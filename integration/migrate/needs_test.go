@@ -14,8 +14,8 @@ import (
 	"github.com/shardid/shardid/sharding"
 )
 
-// refuses fails unless Run refuses to begin, by a finding of this code that says it,
-// and has touched no table.
+// refuses fails unless Run refuses to begin with a finding of this code and text,
+// and has changed no table.
 func (o *odd) refuses(t *testing.T, code migrate.Code, says string) {
 	t.Helper()
 	var blocked *migrate.BlockedError
@@ -29,7 +29,7 @@ func (o *odd) refuses(t *testing.T, code migrate.Code, says string) {
 	}
 }
 
-// What a run needs and does not have, inspect blocks, and the run does not begin.
+// If a precondition of a run is missing, inspect blocks, and the run does not begin.
 func TestAJobThatInspectBlocksIsNotBegun(t *testing.T) {
 	onMariaDBAndMySQL(t, func(t *testing.T, s database.DSNOpener, grants []string) {
 		for i, grant := range grants {

@@ -47,7 +47,7 @@ func newOdd(t *testing.T, s database.DSNOpener, database, table string, rule sha
 	return o
 }
 
-// reach has the job use a database for the shards of this name.
+// reach makes the job use a database for the shards of this name.
 func (o *odd) reach(t *testing.T, name string, db *sql.DB) {
 	t.Helper()
 	o.shards[name] = db
@@ -64,7 +64,7 @@ func (o *odd) run(t *testing.T) {
 	}
 }
 
-// on asks the shards, one after the other.
+// on queries the shards, one after the other.
 func (o *odd) on(t *testing.T, query string) (all []string) {
 	t.Helper()
 	for _, at := range o.table.Map.Targets() {
@@ -82,7 +82,7 @@ func (o *odd) drop(t *testing.T) {
 	}
 }
 
-// finds fails unless Inspect says all of it: "block lost_value e has".
+// finds fails unless Inspect reports all texts, such as "block lost_value e has".
 func (o *odd) finds(t *testing.T, wanted ...string) {
 	t.Helper()
 	found, err := o.Inspect(t.Context())

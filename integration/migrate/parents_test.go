@@ -281,8 +281,8 @@ func TestASwitchThatEndedBetweenTwoRenamesIsFinished(t *testing.T) {
 	})
 }
 
-// An attempt that fails under the lock must not go on with the renames of one before:
-// what has not been carried over would be lost.
+// An attempt that fails under the lock must not continue the renames of an earlier attempt,
+// because changes that were not applied yet would be lost.
 func TestASwitchThatEndedBetweenTwoRenamesLosesNoChangeOfTheOthers(t *testing.T) {
 	onMariaDBAndMySQL(t, func(t *testing.T, s database.DSNOpener, _ []string) {
 		for order, parentsFirst := range map[string]bool{"parents_first": true, "children_first": false} {

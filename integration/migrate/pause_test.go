@@ -23,7 +23,7 @@ import (
 
 const allowedPause = 500 * time.Millisecond
 
-// pauses are what switches there and back have kept writers waiting.
+// pauses are the times that writers waited for cutovers and rollbacks.
 type pauses struct {
 	made    []time.Duration
 	undone  []time.Duration // after the first rename
@@ -84,7 +84,7 @@ func over(all []time.Duration) (by []time.Duration) {
 	return by
 }
 
-// spread is the middle, the 99th of a hundred and the longest.
+// spread returns the median, the 99th percentile and the maximum.
 func spread(all []time.Duration) string {
 	if len(all) == 0 {
 		return "none"
@@ -96,8 +96,8 @@ func spread(all []time.Duration) string {
 	return fmt.Sprintf("p50 %s, p99 %s, max %s", at(50), at(99), all[len(all)-1].Round(time.Millisecond/10))
 }
 
-// busy loads every processor with other processes: goroutines that spin would keep this
-// one from hearing of its connections.
+// busy loads every processor with other processes, because busy goroutines would delay this
+// process' own connections.
 func busy(t *testing.T) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -112,10 +112,10 @@ func busy(t *testing.T) (stop func()) {
 	return func() { cancel(); wg.Wait() }
 }
 
-// TestSwitchesKeepToTheirPause goes there and back under writers. What was given up before
-// the first rename must not have kept anybody waiting for longer than allowed, unless the
-// machine delayed statements that need nothing by as much; by how much what was made or
-// undone has is printed, and recorded in docs/soak.md: a rename takes as long as a disk does.
+// TestSwitchesKeepToTheirPause makes cutovers and rollbacks while writers run. A switch that was given up before
+// the first rename must not have made a writer wait for longer than allowed, unless the
+// machine delayed trivial statements by as much. For switches that were finished or undone,
+// the excess is printed and recorded in docs/soak.md, because a rename depends on the disk.
 func TestSwitchesKeepToTheirPause(t *testing.T) {
 	tries := effort.Cases(20, 250)
 	onShops(t, func(t *testing.T, s *migrationShop) {

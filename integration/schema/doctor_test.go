@@ -72,8 +72,8 @@ func doctorDatabases(t *testing.T) map[string]sharding.DBs {
 	}
 }
 
-// Whether the database counts or the rule places each row must not matter: both
-// find exactly the rows that were put elsewhere, at the ends of the type too.
+// Doctor finds exactly the misplaced rows, whether the database counts them or the rule places
+// each row, and also at the limits of the type.
 func TestDoctorFindsMisplacedRowsUnderEveryRule(t *testing.T) {
 	users := []int64{9223372036854775807, -9223372036854775808, 1 << 40, -1 << 40}
 	for i := range int64(200) {
@@ -156,8 +156,8 @@ func TestDoctorFindsDriftGenesAndRowsWithoutAKey(t *testing.T) {
 	}
 }
 
-// A server that numbers rows has to do it as the rule says; a test with real
-// counters, since only they tell.
+// A server must number rows as the rule says. The test uses real
+// counters, because only they show it.
 func TestDoctorComparesTheStepsOfServersWithTheRule(t *testing.T) {
 	m := server.RunMariaDB(t, "--auto-increment-increment=2", "--auto-increment-offset=1")
 	n := server.RunMariaDB(t, "--auto-increment-increment=2", "--auto-increment-offset=2")
@@ -314,7 +314,7 @@ func TestDoctorTellsOfSegmentsWithoutAGuard(t *testing.T) {
 	}
 }
 
-// startWith takes a worker id as a process does that starts.
+// startWith takes a worker id as a starting process does.
 func startWith(t *testing.T, workers keygen.Assigner) {
 	t.Helper()
 	if _, err := workers.Acquire(t.Context(), keygen.Disposable()); err != nil {

@@ -51,7 +51,7 @@ func (s keyServer) open(t *testing.T, settings url.Values) *sql.DB {
 	return db
 }
 
-// keyed is a table four times, sharded by its column k, and once as a whole.
+// keyed is four shards of a table, by its column k, and one table with the same rows.
 type keyed struct {
 	db     *sql.DB
 	router *sharding.Router
@@ -95,7 +95,7 @@ func (k keyed) tables() (names []string) {
 	return names
 }
 
-// faults are those of the column, but notices.
+// faults returns the findings of the column without notices.
 func (k keyed) faults(t *testing.T) []string {
 	t.Helper()
 	conn, err := k.db.Conn(t.Context())
@@ -185,7 +185,7 @@ func (k keyed) stored(t *testing.T) (keys []any) {
 	return keys
 }
 
-// awkward are keys that databases take for each other.
+// awkward are keys that databases may regard as equal.
 func awkward() []any {
 	keys := []any{
 		"alice", "Alice", "ALICE", "álice", "alice ", "alíce", "ａlice", "straße", "strasse", "STRASSE", "ﬁ", "fi", "e\u0301", "\u00e9", "a\u00ad", "a",
@@ -198,7 +198,7 @@ func awkward() []any {
 	return keys
 }
 
-// Whatever column a rule is given: either no row is lost, or the column was found.
+// For every column of a rule, either no row is lost, or a check reports the column.
 func TestNoRowIsLostByAKeyUnlessItsColumnWasFound(t *testing.T) {
 	list := sharding.List(map[string]sharding.Slot{"de": 0, "DE": 1, "fr": 2, "3": 3})
 	plain := sharding.List(map[string]sharding.Slot{"de": 0, "alice": 1, "fr": 2, "3": 3, "ALICE": 1})
@@ -314,7 +314,7 @@ func TestNoTimeIsLostUnlessItsColumnWasFound(t *testing.T) {
 }
 
 // rulesOfTimes cut the night in which summer ends into hours, or its days, for a DATE.
-// One believes of a column what is true, one refuses more times than it must, and two
+// One of them assumes the column's real precision and zone, one refuses more times than necessary, and two
 // lose rows.
 func rulesOfTimes(unit time.Duration, zone, berlin *time.Location) map[string]sharding.IntervalRule {
 	start := time.Date(2026, 10, 25, 0, 0, 0, 0, berlin)

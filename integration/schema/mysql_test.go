@@ -209,8 +209,8 @@ func expectNext(t *testing.T, db *sql.DB, column string, want int64) {
 	}
 }
 
-// A connection with autocommit off has the snapshot of its last transaction
-// open; NextID must not look at that.
+// A connection with autocommit off still has the snapshot of its last transaction;
+// NextID must not read it.
 func TestNextIDSeesPastAnOpenSnapshot(t *testing.T) {
 	m := server.RunMariaDB(t)
 	writer := m.Open(t, "own")
@@ -238,7 +238,7 @@ func TestSeedRaisesAndNeverLowersHoweverManySeedAtOnce(t *testing.T) {
 	seedAtOnce(t, db, 4) // neighbouring new rows, which MySQL locks gaps for
 }
 
-// seedAtOnce seeds tags from many sides and insists that the highest one counts.
+// seedAtOnce seeds tags concurrently and requires that the highest value remains.
 func seedAtOnce(t *testing.T, db *sql.DB, tags int) {
 	t.Helper()
 	const seeders = 24

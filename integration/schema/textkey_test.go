@@ -18,7 +18,7 @@ import (
 	"github.com/shardid/shardid/sharding"
 )
 
-// account is sharded by a text, and found by another one, too.
+// account is sharded by a text column, and found by another one, too.
 type account struct {
 	ID     int64  `gorm:"primaryKey;autoIncrement:false" keygen:""`
 	Tenant string `gorm:"size:64;not null;default:nobody;index"`

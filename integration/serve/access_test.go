@@ -32,8 +32,8 @@ func file(t *testing.T) (path string) {
 
 const id = "/api/segment/get/order"
 
-// The file is changed so that nobody sees it by its size or time, and is read again by the
-// signal alone.
+// The change alters neither size nor time of the file, so that only the signal makes the server
+// read it again.
 func TestATokenIsReadAgainOnSIGHUP(t *testing.T) {
 	const first, second = "0123456789abcdef", "fedcba9876543210"
 	path := filepath.Join(t.TempDir(), "token")

@@ -64,8 +64,8 @@ func (s shell) run(t *testing.T, command string) string {
 	return strings.TrimSuffix(string(out), "\n")
 }
 
-// session runs the commands of a block, each of which begins with $, and compares what they
-// answer with what stands below them.
+// session runs the commands of a block, each of which begins with $, and compares their
+// output with the text below them.
 func (s shell) session(t *testing.T, block string) {
 	t.Helper()
 	commands := strings.Split("\n"+block, "\n$ ")[1:]
@@ -85,7 +85,7 @@ var (
 	digits = regexp.MustCompile(`\d{16,}`)
 )
 
-// shows tells whether a text is the one that is shown, where … is any text, and a number of
+// shows reports whether a text matches the manual's, in which … is any text, and a number of
 // 16 digits or more is any snowflake id.
 func shows(shown, text string) bool {
 	pattern := digits.ReplaceAllString(dots.ReplaceAllString(regexp.QuoteMeta(shown), ".*"), `\d{16,}`)

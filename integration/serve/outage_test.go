@@ -24,8 +24,8 @@ func TestAServerOutlivesItsDatabase(t *testing.T) {
 	t.Run("PostgreSQL", func(t *testing.T) { outlive(t, server.RunPostgres(t), "?sslmode=disable") })
 }
 
-// outlive kills the database under a server, which has ids until those in memory are used
-// up, answers as Leaf does then, and has ids again, each once, when the database is back.
+// outlive kills the database of a server. The server gives ids until those in memory are used
+// up, then answers as Leaf does, and gives ids again, each once, when the database runs again.
 func outlive(t *testing.T, on mortal, settings string) {
 	t.Helper()
 	prepare(t, on.Open(t, "serve"))

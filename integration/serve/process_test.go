@@ -88,7 +88,7 @@ func serve(t *testing.T, dsn string, flags ...string) *instance {
 	return i
 }
 
-// end sends a signal and waits for the program, which fails by SIGKILL alone.
+// end sends a signal and waits for the program, which must succeed except after SIGKILL.
 func (i *instance) end(t *testing.T, signal syscall.Signal) {
 	t.Helper()
 	if err := i.process.Signal(signal); err != nil {
@@ -126,7 +126,7 @@ func get(ctx context.Context, url, token string) (body string, status int, err e
 	return string(text), answer.StatusCode, err
 }
 
-// journal keeps what a program says.
+// journal stores the output of a program.
 type journal struct {
 	mu   sync.Mutex
 	text strings.Builder

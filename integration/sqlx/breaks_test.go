@@ -17,7 +17,7 @@ import (
 	"github.com/shardid/shardid/sqlxhook"
 )
 
-// Each of these sends what sqlx v1.4.0 breaks, or panics on.
+// Each of these sends a statement that sqlx v1.4.0 changes wrongly, or on which it panics.
 var sqlxBreaks = map[string]sqlxStory{
 	"a batch without a column list is one insert": func(t *testing.T, db sqlxDatabase, h *sqlxhook.Hook) {
 		rows := make([]bill, 3)

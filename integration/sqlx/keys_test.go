@@ -113,8 +113,8 @@ func lastInsertIDIsTheKey(t *testing.T, db sqlxDatabase, h *sqlxhook.Hook) {
 	}
 }
 
-// With one connection, and that one inside a transaction, nothing is left to
-// wait for.
+// The pool has one connection, which is in a transaction, so no connection can become
+// free.
 func noSecondConnection(t *testing.T, db sqlxDatabase, _ *sqlxhook.Hook) {
 	t.Helper()
 	db.SetMaxOpenConns(1)
