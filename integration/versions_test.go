@@ -273,7 +273,7 @@ func TestTheVeryFirstStatementsAreRecognisedToo(t *testing.T) {
 }
 
 // Nothing is left to compare a table with that was dropped, and need not be.
-func TestATableThatIsGoneWasDropped(t *testing.T) {
+func TestATableThatNoLongerExistsCountsAsDropped(t *testing.T) {
 	onEachServer(t, func(t *testing.T, open openByName) {
 		v := newVersioned(t, open)
 		v.files = fstest.MapFS{"00001_region.sql": {Data: []byte("-- +goose NO TRANSACTION\n-- +goose Up\nCREATE TABLE regions (id BIGINT PRIMARY KEY);\n-- +goose Down\nDROP TABLE regions;\n")}}

@@ -24,7 +24,7 @@ import (
 	"github.com/shardid/shardid/sharding"
 )
 
-// clusters start three members that all take writes.
+// clusters start three members that all accept writes.
 var clusters = map[dialect.Cluster]func(t *testing.T) []database.Server{
 	dialect.Galera: func(t *testing.T) (members []database.Server) {
 		for _, m := range server.RunGaleraCluster(t, 3) {
@@ -89,8 +89,8 @@ func prepared(t *testing.T, kind dialect.Cluster, members []database.Server) clu
 	return c
 }
 
-// countAlike has all members of Galera count by 1, as tickets need; by itself it has each
-// count by the number of members, which changes when one dies.
+// countAlike sets the increment of all Galera members to 1, as tickets need. By default the
+// increment is the number of members, which changes when a member fails.
 func (c cluster) countAlike(t *testing.T) {
 	t.Helper()
 	for _, db := range c.dbs {
@@ -161,7 +161,7 @@ func TestTheFirstLeaseBeginsAtOnceOnAnotherMember(t *testing.T) {
 	})
 }
 
-// Members take turns in all that the contract of a ledger asks for.
+// Members take turns in all calls of the ledger's contract.
 func TestLeasesKeepTheContractOnWhateverMember(t *testing.T) {
 	onEach(t, func(t *testing.T, c cluster) {
 		var turn atomic.Int64
@@ -171,7 +171,7 @@ func TestLeasesKeepTheContractOnWhateverMember(t *testing.T) {
 	})
 }
 
-// A cluster in order is never told to change what its sessions are set to.
+// A correctly configured cluster gets no error about its sessions' settings.
 func TestTheIdentityIsTheClustersOnEachMember(t *testing.T) {
 	onEach(t, func(t *testing.T, c cluster) {
 		identities, nodes := map[string]bool{}, map[string]bool{}
@@ -227,7 +227,7 @@ func TestDoctorWarnsOfWorkerIDsThatRiseByTheGroupsIncrement(t *testing.T) {
 	})
 }
 
-// Of a server that counts otherwise than said, each ticket would be another server's.
+// If a server's increment or offset is not the configured one, its tickets would collide with another server's.
 func TestTicketsOfGaleraSayWhichSettingKeepsTheirNumbering(t *testing.T) {
 	c := prepared(t, dialect.Galera, clusters[dialect.Galera](t))
 	table, err := ticket.NewTable(ticket.TableConfig{DB: c.dbs[0], Numbering: ticket.Numbering{Offset: 1, Increment: 1}})

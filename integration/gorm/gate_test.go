@@ -323,7 +323,7 @@ func gateSame(t *testing.T, what string, got, want map[int64]string) {
 	}
 }
 
-func TestATransactionIsToldThatATableHasMoved(t *testing.T) {
+func TestATransactionEndsWithAnErrorWhenATableHasMoved(t *testing.T) {
 	onGateServers(t, transactionIsTold)
 }
 

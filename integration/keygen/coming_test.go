@@ -50,7 +50,7 @@ func fromLeaf(ctx context.Context, leafDB *sql.DB) *segment.Generator {
 func besideLeafSnowflake(ctx context.Context) *snowflake.Generator {
 	ids, err := snowflake.New(ctx, snowflake.Config{
 		Layout: keygen.Twitter(),
-		Worker: workerid.Static(512), // 512 to 1023, another one for each process, as long as Leaf runs
+		Worker: workerid.Static(512), // 512 to 1023, a different one for each process, as long as Leaf runs
 	})
 	check(err)
 	return ids
@@ -79,7 +79,7 @@ func fromUIDGenerator(ctx context.Context, uidDB *sql.DB, layout keygen.Layout) 
 	return ids
 }
 
-func TestThePagesOfThoseWhoComeShowWhatRuns(t *testing.T) {
+func TestThePagesFromLeafAndUidGeneratorShowCodeThatRuns(t *testing.T) {
 	source, err := os.ReadFile("coming_test.go")
 	if err != nil {
 		t.Fatal(err)

@@ -267,7 +267,7 @@ func TestNumbersOfAPeriodCostOneStatementForASegment(t *testing.T) {
 	}
 }
 
-func TestAUserWithoutTheRightToMakeCountersIsToldSo(t *testing.T) {
+func TestAUserWithoutTheRightToMakeCountersGetsAnErrorThatSaysSo(t *testing.T) {
 	m := server.RunMariaDB(t)
 	admin, _ := database.MariaDB(m).Store(t)
 	database.Exec(t, admin, "CREATE USER teller")

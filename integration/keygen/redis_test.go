@@ -436,7 +436,7 @@ func TestRedisSerialsAreRefusedWhenTheDigitsAreUsedUp(t *testing.T) {
 	}
 }
 
-func TestRedisSerialsOfADayWhoseCounterHasGoneAreRefused(t *testing.T) {
+func TestRedisSerialsOfADayWhoseCounterWasLostAreRefused(t *testing.T) {
 	c := server.RunRedis(t).Open(t)
 	today := redisSerials(t, c, func(*redisgen.SerialsConfig) {})
 	if _, err := today.Next(t.Context()); err != nil {

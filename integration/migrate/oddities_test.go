@@ -210,7 +210,7 @@ func TestWhatACopyWouldChangeIsFoundAndNotCopied(t *testing.T) {
 	})
 }
 
-func TestTypesThatTheTextOfJSONDoesNotTellAreFoundAndNotCopied(t *testing.T) {
+func TestJSONTypesThatTheTextDoesNotShowAreReportedAndNotCopied(t *testing.T) {
 	o := newOdd(t, server.RunMySQL(t), "odd", "odd", sharding.Low(1), "CREATE TABLE odd (id INT PRIMARY KEY, u INT NOT NULL, j JSON)",
 		"INSERT INTO odd VALUES (1, 1, JSON_OBJECT('a', JSON_ARRAY(1, -1, 1.5e0, true, null, 'b', 18446744073709551615, CAST(7 AS UNSIGNED))))", "INSERT INTO odd VALUES (2, 2, NULL), (3, 2, '[]')")
 	o.run(t)

@@ -11,8 +11,8 @@ import (
 	"github.com/shardid/shardid/integration/server"
 )
 
-// A prepared transaction of PostgreSQL keeps its locks, whoever has made it: no switch
-// happens beside it, and what it commits later is carried on.
+// A prepared transaction of PostgreSQL keeps its locks even after its client is gone. No switch
+// happens until it ends, and the changes that it commits are followed.
 func TestAPreparedTransactionOfPostgresKeepsTheCutoverFromHappening(t *testing.T) {
 	p := server.RunPostgres(t, "max_prepared_transactions=1")
 	o := newPostgresTable(t, p, "SELECT 1", "CREATE TABLE t (id bigint PRIMARY KEY, v int)", "INSERT INTO t VALUES (1, 1), (2, 2), (3, 3)")
@@ -39,7 +39,7 @@ func TestAPreparedTransactionOfPostgresKeepsTheCutoverFromHappening(t *testing.T
 	}
 }
 
-// What roles, databases and programs set does not reach a copy.
+// Settings of roles, databases and programs do not affect a copy.
 func TestASettingOfPostgresThatBreaksACopyDoesNotReachIt(t *testing.T) {
 	p := server.RunPostgres(t)
 	o := newPostgresTable(t, p, "SELECT 1",

@@ -20,8 +20,8 @@ import (
 	"github.com/shardid/shardid/sharding"
 )
 
-// newStandby makes a server that has what another one of PostgreSQL has, and repeats its
-// changes when it follows. One that does not is behind from then on.
+// newStandby makes a copy of a PostgreSQL server, which replicates changes if follow is
+// set. Otherwise it stays behind.
 func newStandby(t *testing.T, primary *server.Postgres, follows bool) *server.Postgres {
 	t.Helper()
 	standby := server.RunPostgres(t)
@@ -63,8 +63,8 @@ func takeOver(t *testing.T, standby *server.Postgres) {
 	})
 }
 
-// What a standby did not have when it took over is lost on the source, and on its shards,
-// whether the job had carried it on or not.
+// Changes that a standby did not have when it took over are lost on the source. They are also removed from
+// the shards, whether the job had applied them or not.
 func TestAfterAStandbyTookOverTheShardsHaveWhatItHas(t *testing.T) {
 	first, second := server.RunPostgres(t), server.RunPostgres(t)
 	s := newMigrationShop(t, first, second)
@@ -109,8 +109,8 @@ func TestAfterAStandbyTookOverTheShardsHaveWhatItHas(t *testing.T) {
 	}
 }
 
-// A copy rests while more connections than are wanted have a statement under way, which only
-// a user with the right to see them can count.
+// A copy pauses while too many connections run a statement. Only
+// a user with the right to see them can count them.
 func TestACopyWaitsWhilePostgresIsBusy(t *testing.T) {
 	s := newMigrationShop(t, server.RunPostgres(t), server.RunPostgres(t))
 	s.fill(t, 100)
@@ -140,7 +140,7 @@ func TestACopyWaitsWhilePostgresIsBusy(t *testing.T) {
 	}
 }
 
-// A connection that has just begun is in no state yet, as one is that the user must not see.
+// A new connection has no state yet, like a connection that the user may not see.
 func TestAThrottleCountsWhileConnectionsComeAndGo(t *testing.T) {
 	s := newMigrationShop(t, server.RunPostgres(t), server.RunPostgres(t))
 	throttled, err := throttle.New(throttle.Config{Source: s.source, Name: "orders", MaxThreads: 1000})

@@ -16,7 +16,7 @@ import (
 	"github.com/shardid/shardid/sharding"
 )
 
-// postgresTable is a table of PostgreSQL on its way to two databases.
+// postgresTable is a PostgreSQL table that is migrated to two databases.
 type postgresTable struct {
 	source *sql.DB
 	shards sharding.DBs
@@ -46,7 +46,7 @@ func newPostgresTable(t *testing.T, p database.DSNOpener, common string, stateme
 	return o
 }
 
-// through has the job reach the source by a database of its own.
+// through makes the job use another pool for the source.
 func (o *postgresTable) through(t *testing.T, source *sql.DB) {
 	t.Helper()
 	var err error
@@ -56,7 +56,7 @@ func (o *postgresTable) through(t *testing.T, source *sql.DB) {
 	}
 }
 
-// run brings the table to its shards, which are closed still.
+// run copies the table to its shards, which are not switched yet.
 func (o *postgresTable) run(t *testing.T) {
 	t.Helper()
 	if err := o.job.Run(t.Context()); err != nil {
@@ -98,7 +98,7 @@ func (o *postgresTable) sameRows(t *testing.T, source, suffix string) {
 	}
 }
 
-// blocked are the messages of what Inspect finds that stands in the way.
+// blocked returns the messages of findings that block the job.
 func (o *postgresTable) blocked(t *testing.T) string {
 	t.Helper()
 	var all []string
@@ -304,7 +304,7 @@ func TestRowsOfPostgresAndMySQLDoNotMeet(t *testing.T) {
 	}
 }
 
-// A TRUNCATE gets an error. Who may keep triggers from running is found out.
+// A TRUNCATE gets an error. Inspect finds users that may turn triggers off.
 func TestATruncateOfPostgresIsRefusedOrSeen(t *testing.T) {
 	o := newPostgresTable(t, server.SharePostgres(t), "SELECT 1", "CREATE TABLE t (id bigint PRIMARY KEY)", "INSERT INTO t VALUES (1), (2), (3)")
 	o.run(t)

@@ -10,10 +10,10 @@ import (
 	"github.com/shardid/shardid/sharding"
 )
 
-// The application is idle while the job is switched there and back. Shards refuse its
-// first statement, a join across them, before any database is asked; the source must be
-// given it again.
-func TestAnApplicationIsWellAtOnceAfterARollback(t *testing.T) {
+// The application sends a join across shards after the cutover, which is refused, and again after the
+// rollback. Then the router must not refuse it by the old route, but send it to the source,
+// which serves again.
+func TestAnApplicationWorksAtOnceAfterARollback(t *testing.T) {
 	onShops(t, func(t *testing.T, s *migrationShop) {
 		ctx := t.Context()
 		s.fill(t, 100)

@@ -18,7 +18,7 @@ import (
 	"github.com/shardid/shardid/sharding"
 )
 
-// replicating is how a server is told to repeat another one.
+// replicating has the statements that make a server a replica of another one.
 type replicating struct {
 	configure string // with the other's port
 	start     string
@@ -47,8 +47,8 @@ func execAll(t *testing.T, db *sql.DB, statements string) {
 
 const orderTable = "CREATE TABLE odd (id INT AUTO_INCREMENT PRIMARY KEY, u INT NOT NULL)"
 
-// What a server repeats by row events runs no triggers, so that a job could not know
-// of it: not while the server repeats, nor when it may at any moment.
+// Replicated row events fire no triggers, so a job would miss these changes. A server that replicates,
+// or that may begin to at any moment, is refused.
 func TestASourceThatIsAReplicaIsRefused(t *testing.T) {
 	for name, s := range map[string]struct {
 		from, source database.DSNOpener
@@ -93,7 +93,7 @@ func TestASourceThatIsAReplicaIsRefused(t *testing.T) {
 	}
 }
 
-// What comes to a shard by replication is not noted for the way back.
+// Changes that reach a shard by replication are not recorded for a rollback.
 func TestARollbackFromAShardThatIsAReplicaIsRefused(t *testing.T) {
 	o := newOdd(t, server.RunMariaDB(t), "odd", "odd", sharding.Low(1), orderTable, "INSERT INTO odd (u) VALUES (1), (2)")
 	o.reach(t, "b", server.RunMariaDB(t).Open(t, "odd_b"))
@@ -112,7 +112,7 @@ func TestARollbackFromAShardThatIsAReplicaIsRefused(t *testing.T) {
 	}
 }
 
-// Between the last look before the lock and the lock itself, too.
+// Replication may also begin between the last check and the lock.
 func TestAReplicaThatIsMadeDuringACutoverIsRefused(t *testing.T) {
 	o := newOdd(t, server.RunMariaDB(t), "odd", "odd", sharding.Low(1), orderTable, "INSERT INTO odd (u) VALUES (1), (2)")
 	o.run(t)
@@ -131,7 +131,7 @@ func TestAReplicaThatIsMadeDuringACutoverIsRefused(t *testing.T) {
 	database.Exec(t, o.source, "INSERT INTO odd (u) VALUES (3)") // the table is open
 }
 
-// MariaDB can run triggers for row events. Then nothing is lost, and nothing refused.
+// MariaDB can run triggers for row events. Then no change is lost, and the server is not refused.
 func TestAReplicaThatRunsTriggersForRowEventsIsASource(t *testing.T) {
 	primary := server.RunMariaDB(t, "--log-bin", "--binlog-format=ROW", "--server-id=1").Open(t, "odd")
 	o := newOdd(t, server.RunMariaDB(t, "--server-id=2", "--slave-run-triggers-for-rbr=YES"), "odd", "odd", sharding.Low(1))

@@ -14,7 +14,7 @@ import (
 	"github.com/shardid/shardid/sharding"
 )
 
-func TestVerifyTellsTextsApartWhateverTheirCharacterSet(t *testing.T) {
+func TestVerifyDistinguishesTextsInEveryCharacterSet(t *testing.T) {
 	t.Run("MariaDB", func(t *testing.T) {
 		m := server.RunMariaDB(t)
 		verifyTexts(t, m.Open(t, "shop"), m.Open(t, "a"))
@@ -83,7 +83,7 @@ var typedJSON = map[string]string{ // with what the text alone makes of them
 	"JSON_OBJECT('a', CAST(5 AS DECIMAL(9)))":                           `{"a": 5}`,
 }
 
-func TestVerifyTellsValuesApartWhoseTextIsTheSame(t *testing.T) {
+func TestVerifyDistinguishesValuesWithTheSameText(t *testing.T) {
 	m := server.RunMySQL(t)
 	const zero = "JSON_OBJECT('n', -0e0)"
 	o := newOdd(t, m, "odd", "odd", sharding.Low(1), "CREATE TABLE odd (id INT AUTO_INCREMENT PRIMARY KEY, u INT NOT NULL DEFAULT 0, d DOUBLE, f FLOAT, j JSON)",

@@ -367,7 +367,7 @@ func TestASettingOfTheSessionThatBreaksACopyDoesNotReachIt(t *testing.T) {
 	})
 }
 
-// settingConnector opens connections whose settings somebody else has chosen.
+// settingConnector opens connections with settings that a proxy has changed.
 type settingConnector struct {
 	of       driver.Driver
 	dsn      string
@@ -435,7 +435,7 @@ func TestAServerKilledInTheMiddleLosesNothing(t *testing.T) {
 	})
 }
 
-// A switch of a runner that was killed goes on in its server.
+// A switch of a killed runner continues in the server.
 func TestATableThatIsRenamedMeanwhileIsNotMisread(t *testing.T) {
 	onShops(t, func(t *testing.T, s *migrationShop) {
 		s.fill(t, 10)

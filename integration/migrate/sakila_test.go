@@ -120,7 +120,7 @@ func (k *sakila) job(t *testing.T) *migrate.Job {
 	return j
 }
 
-// finds fails unless Inspect says all of it, and whether it blocks.
+// finds fails unless Inspect reports all texts, and blocks if expected.
 func (k *sakila) finds(t *testing.T, blocks bool, wanted ...string) {
 	t.Helper()
 	found, err := k.job(t).Inspect(t.Context())
@@ -174,7 +174,7 @@ func (k *sakila) writers(t *testing.T, n int, statements func(writer, turn int) 
 	}, stop
 }
 
-// write makes a transaction where the tables are.
+// write runs a transaction on the serving side.
 func (k *sakila) write(ctx context.Context, key int64, statements []string) error {
 	at, err := k.cfg.Tables[0].Target(key)
 	if err != nil {
@@ -227,7 +227,7 @@ func (k *sakila) compare(t *testing.T, when, suffix, sealed string) {
 	}
 }
 
-// mustRun runs the job until it has caught up, and verifies when nobody writes.
+// mustRun runs the job until it has caught up, and verifies if no writer runs.
 func (k *sakila) mustRun(t *testing.T, when string) {
 	t.Helper()
 	if err := k.job(t).Run(t.Context()); err != nil {
@@ -243,8 +243,8 @@ func (k *sakila) mustVerify(t *testing.T, when string) {
 	}
 }
 
-// goRound takes a job with writers from the source to the shards and back, calling
-// there where it stands still.
+// goRound migrates a job with writers to the shards and back. It calls
+// there while writers pause.
 func (k *sakila) goRound(t *testing.T, statements func(writer, turn int) []string, there func(when string)) {
 	t.Helper()
 	const some = 60
@@ -268,7 +268,7 @@ func (k *sakila) goRound(t *testing.T, statements func(writer, turn int) []strin
 	there("after the way back")
 }
 
-// untilReady switches: on a busy machine writers may be faster than those who follow.
+// untilReady retries a switch, because on a busy machine writers may be faster than the runner.
 func (k *sakila) untilReady(t *testing.T, change func(*migrate.Job, context.Context, time.Duration) (migrate.Switch, error)) {
 	t.Helper()
 	for {
@@ -448,7 +448,7 @@ var sakilaTriggers = []string{
 	"CREATE TRIGGER rental_date BEFORE INSERT ON rental FOR EACH ROW SET NEW.rental_date = NOW()",
 }
 
-// guard does what Inspect says to do about the triggers of the job's tables.
+// guard applies the fixes of Inspect to the triggers of the job's tables.
 func (k *sakila) guard(t *testing.T, triggers int) {
 	t.Helper()
 	for _, text := range sakilaTriggers {

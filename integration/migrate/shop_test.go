@@ -34,7 +34,7 @@ type migrationShop struct {
 	speaks  *shopSpeech
 }
 
-// shopSpeech is what the kinds of servers do not say alike.
+// shopSpeech has the SQL that differs between kinds of servers.
 type shopSpeech struct {
 	driver, table, row, integer string
 
@@ -334,7 +334,7 @@ type statement struct {
 	args []any
 }
 
-// says has the placeholders that the server knows.
+// says returns the statement with the placeholders of the server.
 func (s *shopSpeech) says(text string) string {
 	for n := 1; s.driver == "pgx" && strings.Contains(text, "?"); n++ {
 		text = strings.Replace(text, "?", fmt.Sprint("$", n), 1)

@@ -92,7 +92,7 @@ func slotShopOf(home, a, b *sql.DB) *slotShop {
 	}
 }
 
-// process is what one process of the application has.
+// process has the pools and the router of one process of the application.
 func (s *slotShop) process(t *testing.T) (*sharding.Router, *slotstore.Store) {
 	t.Helper()
 	place := make([]sharding.Target, slotCount)
@@ -132,7 +132,7 @@ func (s *slotShop) moves(from, to int, slots ...sharding.Slot) []sharding.Move {
 	return moves
 }
 
-// slotApp is one way in which an application writes.
+// slotApp is one way in which applications write.
 type slotApp interface {
 	insert(ctx context.Context, o slotOrder) error
 	update(ctx context.Context, o slotOrder) (int64, error)
@@ -240,7 +240,7 @@ func (s *slotShop) apps(t *testing.T) (all []slotApp, routers []*sharding.Router
 	}
 }
 
-// slotWriter knows what the rows that it writes must hold; "" is deleted.
+// slotWriter stores the expected content of its rows; "" means deleted.
 type slotWriter struct {
 	app    slotApp
 	router *sharding.Router
@@ -282,8 +282,8 @@ func (w *slotWriter) change(ctx context.Context) error {
 	return err
 }
 
-// later: nothing was written, and another try may succeed. That a log is missing
-// is what MariaDB says of statements prepared before the table had triggers.
+// later reports whether nothing was written and a retry may succeed. MariaDB reports a missing log
+// for statements that were prepared before the table had triggers.
 func later(err error) bool {
 	return strings.Contains(err.Error(), "Error 1146") && strings.Contains(err.Error(), "shardid_log_slots_") || errors.Is(err, sharding.ErrSlotMoving) || errors.Is(err, sharding.ErrStaleMap) || dialect.Contended(err) || strings.Contains(err.Error(), "Error 1205")
 }
@@ -316,7 +316,7 @@ func (s *slotShop) writers(t *testing.T) (stop func() []*slotWriter) {
 	}
 }
 
-// check fails unless each row is once, where the map says and as it was left.
+// check fails unless each row exists once, on the shard of the map, with the expected content.
 func (s *slotShop) check(t *testing.T, rows int, writers []*slotWriter) {
 	t.Helper()
 	_, store := s.process(t)

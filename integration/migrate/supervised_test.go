@@ -15,7 +15,7 @@ import (
 	"github.com/shardid/shardid/integration/database"
 )
 
-// supervision is how a supervisor keeps a runner.
+// supervision has the rules by which a supervisor restarts a runner.
 type supervision struct {
 	args []string // of shardid
 	last []int    // exit codes after which nothing is started again
@@ -129,8 +129,8 @@ func TestTheUnitAndTheJobRunTheSameAndEndByTheSameCodes(t *testing.T) {
 	}
 }
 
-// keep starts a runner again until it ends as it is to end, as Restart=on-failure does. It
-// tells each one that it has started. The end of the test ends it with -1.
+// keep restarts a runner until it exits with a final code, as Restart=on-failure does. It
+// sends each runner that it has started. The end of the test ends it with -1.
 func (o *operator) keep(t *testing.T, s supervision, started chan<- *command, more ...string) (code int) {
 	t.Helper()
 	for {

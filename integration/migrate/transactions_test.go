@@ -63,8 +63,8 @@ func longestWait(t *testing.T, db *sql.DB) time.Duration {
 	return time.Duration(ms) * time.Millisecond
 }
 
-// beside fails unless a call comes to its end while transactions are open. A runner
-// gives up waiting for a row after 10 seconds, and tries again.
+// beside fails unless a call ends while transactions are open. A runner
+// gives up waiting for a row after 10 seconds, and retries.
 func (s *migrationShop) beside(t *testing.T, what string, call func(context.Context) error) {
 	t.Helper()
 	if err := call(t.Context()); err != nil {
@@ -114,7 +114,7 @@ func mustGiveUp(t *testing.T, what string, err error) {
 	}
 }
 
-func TestNoRunWaitsForARowThatSomebodyHasNotCommitted(t *testing.T) {
+func TestNoRunWaitsForAnUncommittedRow(t *testing.T) {
 	onShops(t, func(t *testing.T, s *migrationShop) {
 		for _, level := range isolations {
 			database.Exec(t, s.source, "DELETE FROM orders")
@@ -174,8 +174,7 @@ func deletions(t *testing.T, db *sql.DB, log string, do func()) []string {
 	return database.Texts(t, db, "SELECT DISTINCT CONVERT(argument USING utf8mb4) FROM mysql.general_log WHERE argument LIKE 'DELETE%"+log+"%'")
 }
 
-// accessTo is how a statement finds the rows of a table: by which kind of access, of
-// which key.
+// accessTo returns the access type and the key with which a statement reads a table.
 func accessTo(t *testing.T, db *sql.DB, table, statement string) string {
 	t.Helper()
 	explain := "EXPLAIN FORMAT=TRADITIONAL "
@@ -312,9 +311,9 @@ func TestARunnerFollowsForAsLongAsATransactionLasts(t *testing.T) {
 	})
 }
 
-// A statement that waits to change a table's definition lets nobody else begin to use
+// While a statement waits to change a table's definition, no other statement can begin to use
 // the table.
-func TestAnAbortBesideALongTransactionKeepsNobodyWaitingForLong(t *testing.T) {
+func TestAnAbortBesideALongTransactionBlocksNoWriterForLong(t *testing.T) {
 	onShops(t, func(t *testing.T, s *migrationShop) {
 		s.fill(t, 100)
 		j := s.job(t, "id")

@@ -17,7 +17,7 @@ import (
 
 func TestBunWorksOnShardsAsOnOneTable(t *testing.T) { worksAsOnOneTable(t, openBun) }
 
-func TestBunIsToldWhatNoShardAnswers(t *testing.T) { refusesWhatNoShardAnswers(t, openBun) }
+func TestBunGetsTheErrorsOfRefusedStatements(t *testing.T) { refusesWhatNoShardAnswers(t, openBun) }
 
 // bunOrder is an order as bun wants it described.
 type bunOrder struct {

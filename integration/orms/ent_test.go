@@ -21,7 +21,7 @@ import (
 
 func TestEntWorksOnShardsAsOnOneTable(t *testing.T) { worksAsOnOneTable(t, openEnt) }
 
-func TestEntIsToldWhatNoShardAnswers(t *testing.T) { refusesWhatNoShardAnswers(t, openEnt) }
+func TestEntGetsTheErrorsOfRefusedStatements(t *testing.T) { refusesWhatNoShardAnswers(t, openEnt) }
 
 // viaEnt uses the client that ent generated. A hook fills the ids.
 type viaEnt struct {

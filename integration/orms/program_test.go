@@ -89,7 +89,7 @@ func worksAsOnOneTable(t *testing.T, open library) {
 	})
 }
 
-// program is what each library does, and what it is told.
+// program is the test program of each library, with the expected results.
 type program struct {
 	store store
 	said  []string
@@ -173,7 +173,7 @@ func (p *program) transactions(ctx context.Context) {
 	p.list("after it")(p.store.ofUsers(ctx, 6))
 }
 
-// answers are what one table says.
+// answers are the results of one table.
 var answers = []string{
 	"by id: 25 of 5, 50, new, 08:05:00.123456",
 	"no such id: none",
@@ -227,7 +227,7 @@ func (p *program) list(what string) func([]order, error) {
 // errNone is what stores answer where there is no row.
 var errNone = errors.New("none")
 
-// liesRight fails unless each row of the program lies on the shard of its user alone.
+// liesRight fails unless each row of the program is only on the shard of its user.
 func (s *shop) liesRight(t *testing.T) {
 	t.Helper()
 	rows := 0
@@ -244,7 +244,7 @@ func (s *shop) liesRight(t *testing.T) {
 	}
 }
 
-// refusesWhatNoShardAnswers runs on the routed database what it must not do.
+// refusesWhatNoShardAnswers runs statements that the routed database must refuse.
 func refusesWhatNoShardAnswers(t *testing.T, open library) {
 	t.Helper()
 	onEachDatabase(t, func(t *testing.T, on opening) {

@@ -14,7 +14,7 @@ import (
 
 func TestSqlcWorksOnShardsAsOnOneTable(t *testing.T) { worksAsOnOneTable(t, openSqlc) }
 
-func TestSqlcIsToldWhatNoShardAnswers(t *testing.T) { refusesWhatNoShardAnswers(t, openSqlc) }
+func TestSqlcGetsTheErrorsOfRefusedStatements(t *testing.T) { refusesWhatNoShardAnswers(t, openSqlc) }
 
 // viaSqlc runs the statements that sqlc generated; all of them are prepared.
 type viaSqlc struct {

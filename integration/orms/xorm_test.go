@@ -14,7 +14,7 @@ import (
 
 func TestXormWorksOnShardsAsOnOneTable(t *testing.T) { worksAsOnOneTable(t, openXorm) }
 
-func TestXormIsToldWhatNoShardAnswers(t *testing.T) { refusesWhatNoShardAnswers(t, openXorm) }
+func TestXormGetsTheErrorsOfRefusedStatements(t *testing.T) { refusesWhatNoShardAnswers(t, openXorm) }
 
 // xormOrder is an order as xorm wants it described.
 type xormOrder struct {

@@ -13,7 +13,7 @@ import (
 	"github.com/sqlc-dev/marino/parser"
 )
 
-// marino is what that parser sees, nil where it refuses the text.
+// marino returns the facts that marino reads, nil if it refuses the text.
 func marino(text string, mariaDB bool) *view {
 	p := parser.New()
 	p.SetMariaDB(mariaDB)

@@ -12,7 +12,7 @@ import (
 	"github.com/shardid/shardid/internal/sqlparse"
 )
 
-// ours is what sqlparse sees, nil where it does not read the text.
+// ours returns the facts that sqlparse reads, nil if it refuses the text.
 func ours(text string, family sqlparse.Family) *view {
 	st := sqlparse.Parse(text, sqlparse.Dialect{Family: family})
 	if st.Verb == sqlparse.Unknown || st.Executable {

@@ -44,7 +44,7 @@ func (d dialect) differences(text string) (list []string, both bool) {
 	return slices.DeleteFunc(our.differences(other), isNone), true
 }
 
-// isNone reports a difference that is none, for a reason:
+// isNone reports whether a difference is expected, for one of these reasons:
 //
 //   - TRUE and FALSE are columns for SQLite's grammar, and constants for SQLite, unless
 //     a table has columns that are called so;
@@ -195,7 +195,7 @@ func TestMutatedStatementsAreReadAsOtherParsersReadThem(t *testing.T) {
 	}
 }
 
-// A comparison that sees no difference has to be able to see one.
+// The comparison finds a difference that is there.
 func TestDifferencesAreSeen(t *testing.T) {
 	const text = "UPDATE orders SET a = ? WHERE user_id = ? AND id IN (?, 3)"
 	for _, d := range dialects {

@@ -12,7 +12,7 @@ import (
 	"github.com/sqlc-dev/meyer/parser"
 )
 
-// meyer is what that parser sees, nil where it refuses the text.
+// meyer returns the facts that meyer reads, nil if it refuses the text.
 func meyer(text string) *view {
 	statements, err := parser.ParseString(text)
 	if err != nil || len(statements) != 1 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package pgbouncer tests ids that are numbered, and statements that are routed, on
-// PostgreSQL through PgBouncer in transaction mode, where one connection of a program has another one of the server in
+// Package pgbouncer tests ids and routed statements on
+// PostgreSQL through PgBouncer in transaction mode, in which a client's connection may use another server connection in
 // each transaction.
 package pgbouncer
 
@@ -246,8 +246,8 @@ func tellsWhatToSet(t *testing.T, f func(n int) error) {
 	}
 }
 
-// What is routed through PgBouncer leaves what one table of the server has: transactions
-// with savepoints stay on one connection of it, and what is read of columns is asked there.
+// Statements that are routed through PgBouncer leave the rows of one table. Transactions
+// with savepoints stay on one server connection, which also answers the router's queries about columns.
 func TestStatementsAreRoutedThroughPgBouncer(t *testing.T) {
 	p := server.RunPostgres(t)
 	dsn := bounce(t, p) + "&default_query_exec_mode=exec"

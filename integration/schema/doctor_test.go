@@ -267,7 +267,7 @@ func TestDoctorNamesWhatItMayNotRead(t *testing.T) {
 	expectDiagnosis(t, read, "error missing_column a/orders_2")
 }
 
-func TestDoctorTellsOfWorkerIDsWithoutAGuard(t *testing.T) {
+func TestDoctorReportsWorkerIDsWithoutAGuard(t *testing.T) {
 	for name, run := range map[string]func(t *testing.T) func(tb testing.TB, database string) *sql.DB{
 		"MariaDB":    func(t *testing.T) func(testing.TB, string) *sql.DB { t.Helper(); return server.RunMariaDB(t).Open },
 		"MySQL":      func(t *testing.T) func(testing.TB, string) *sql.DB { t.Helper(); return server.RunMySQL(t).Open },
@@ -290,7 +290,7 @@ func TestDoctorTellsOfWorkerIDsWithoutAGuard(t *testing.T) {
 	}
 }
 
-func TestDoctorTellsOfSegmentsWithoutAGuard(t *testing.T) {
+func TestDoctorReportsSegmentsWithoutAGuard(t *testing.T) {
 	m := server.RunMariaDB(t)
 	db := m.Open(t, "ids")
 	r := shardedOrders(t, sharding.DBs{"a": db, "b": m.Open(t, "others")}, sharding.Low(2), "user_id bigint PRIMARY KEY")

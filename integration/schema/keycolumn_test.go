@@ -451,7 +451,7 @@ func TestCheckAllowsAListOfTextsThatTheServersOwnCollationTellsApart(t *testing.
 }
 
 // Sharding is not for PostgreSQL, but doctor looks at its tables, too.
-func TestDoctorJudgesTheKeyColumnsOfPostgreSQL(t *testing.T) {
+func TestDoctorChecksTheKeyColumnsOfPostgreSQL(t *testing.T) {
 	db := server.RunPostgres(t).Open(t, "keys")
 	database.Exec(t, db, "CREATE EXTENSION IF NOT EXISTS citext")
 	database.Exec(t, db, "CREATE COLLATION folding (provider = icu, locale = 'und-u-ks-level2', deterministic = false)")

@@ -92,7 +92,7 @@ func shows(shown, text string) bool {
 	return regexp.MustCompile("^" + pattern + "$").MatchString(text)
 }
 
-func TestWhatTheManualShowsIsAnswered(t *testing.T) {
+func TestTheServerAnswersAsTheManualShows(t *testing.T) {
 	m, dir := readManual(t), t.TempDir()
 	setup, withToken := m.blocks(t, "sh", 3)[0], m.blocks(t, "sh", 3)[1] // the third is Docker's
 	plain, refused := m.blocks(t, "console", 2)[0], m.blocks(t, "console", 2)[1]

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package statuspage looks at the status page of a service on real databases in a real
+// Package statuspage tests the status page of a service on real databases in a real
 // browser.
 package statuspage
 
@@ -68,7 +68,7 @@ func TestThePageIsReadInABrowser(t *testing.T) {
 	}
 }
 
-// shoot lets Chromium take a picture of the page, which must not complain of anything.
+// shoot makes Chromium take a picture of the page, and fails if the browser's console has an error.
 func shoot(t *testing.T, url, size string, dark bool, file string) {
 	t.Helper()
 	scheme := "preferredColorScheme=1"
@@ -195,7 +195,7 @@ func migration(t *testing.T, source *sql.DB, dbs sharding.DBs, table string, row
 	return job
 }
 
-// switched is a migration that was switched there and back.
+// switched is a migration after a cutover and a rollback.
 func switched(t *testing.T, source *sql.DB, dbs sharding.DBs) *migrate.Job {
 	t.Helper()
 	job := migration(t, source, dbs, "invoices", 2000, nil)
@@ -207,7 +207,7 @@ func switched(t *testing.T, source *sql.DB, dbs sharding.DBs) *migrate.Job {
 	return job
 }
 
-// halfway is a migration that has copied a part of its rows, and is held back now.
+// halfway is a migration that has copied a part of its rows and is throttled.
 func halfway(t *testing.T, source *sql.DB, dbs sharding.DBs) *migrate.Job {
 	t.Helper()
 	chunks := 0

@@ -45,7 +45,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// newBank returns a bank on pools whose tables are there.
+// newBank returns a bank on pools whose tables exist.
 func newBank(ctx context.Context, east, west *sql.DB) (*bank, error) {
 	b := &bank{east: east, west: west}
 	table := func(name string) sharding.Table {
@@ -110,7 +110,7 @@ func (b *bank) resolver(t testing.TB, after time.Duration) *twophase.Resolver {
 	return r
 }
 
-// settle waits until no branch is left.
+// settle waits until no branch remains.
 func (b *bank) settle(t *testing.T) (total twophase.Report) {
 	t.Helper()
 	r := b.resolver(t, 20*time.Millisecond)
@@ -155,7 +155,7 @@ func (b *bank) journal(t *testing.T) map[int64]int {
 	return all
 }
 
-// audit finds transfers that are there by half, and money that came from nowhere.
+// audit finds transfers that only one database has, and balances that no transfer explains.
 func (b *bank) audit(t *testing.T) map[int64]int {
 	t.Helper()
 	all, halves := b.journal(t), 0
@@ -201,8 +201,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// trade makes transfers until it is killed, and prints what became of each: + for a
-// commit, - for none, ? where nobody knows.
+// trade makes transfers until it is killed, and prints the outcome of each: + for a
+// commit, - for a rollback, ? if it is unknown.
 func trade() {
 	ctx := context.Background()
 	open := func(variable string) *sql.DB {

@@ -34,7 +34,7 @@ func (o *outcomes) note(line string) {
 	o.all[id] = line[0]
 }
 
-// trading starts a program, and kills it a moment after it has said what is enough.
+// trading starts a program, and kills it shortly after its output suffices.
 func trading(t *testing.T, a, z database.Server, first int64, said *outcomes, enough func(outcome byte) bool) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0])
@@ -77,7 +77,7 @@ func TestNoTransferIsThereByHalfWhenProgramsAreKilledUnderLoad(t *testing.T) {
 		}
 		stop()
 		<-ended
-		b.judge(t, said, kills, hurried)
+		b.compare(t, said, kills, hurried)
 	})
 }
 
@@ -97,7 +97,7 @@ func TestNoTransferIsThereByHalfWhenServersAreKilledUnderLoad(t *testing.T) {
 		}
 		stop()
 		<-ended
-		b.judge(t, said, kills, resolver)
+		b.compare(t, said, kills, resolver)
 	})
 }
 
@@ -132,8 +132,8 @@ func killOne(t *testing.T, a, z database.Server, n int, said *outcomes) {
 	<-traded
 }
 
-// judge compares what is there with what the programs have said.
-func (b *bank) judge(t *testing.T, said *outcomes, kills int, also *twophase.Resolver) {
+// compare compares the rows with the outcomes that the programs have printed.
+func (b *bank) compare(t *testing.T, said *outcomes, kills int, also *twophase.Resolver) {
 	t.Helper()
 	total := b.settle(t)
 	if also != nil {

@@ -22,8 +22,8 @@ import (
 	"github.com/shardid/shardid/sharding/twophase"
 )
 
-// steps calls a function before and behind each statement that is sent, BEGIN and COMMIT
-// among them.
+// steps calls a function before and after each statement that is sent, including BEGIN and
+// COMMIT.
 type steps struct {
 	count atomic.Int64
 	at    func(step int64, behind bool) // nil does nothing
@@ -40,7 +40,7 @@ func (s *steps) around(do func() error) error {
 	return err
 }
 
-// stepping makes connections whose steps are told.
+// stepping makes connections that report their steps.
 type stepping struct {
 	driver.Connector
 
@@ -55,7 +55,7 @@ func (c stepping) Connect(ctx context.Context) (driver.Conn, error) {
 	return &steppingConn{conn.(wholeConn), c.steps}, nil
 }
 
-// wholeConn is what the connections of both drivers can do.
+// wholeConn has the methods of both drivers' connections.
 type wholeConn interface {
 	driver.Conn
 	driver.ConnBeginTx
@@ -90,7 +90,7 @@ type steppingTx struct {
 
 func (t steppingTx) Commit() error { return t.steps.around(t.Tx.Commit) }
 
-// openStepping returns a bank whose statements are told.
+// openStepping returns a bank whose statements are reported.
 func openStepping(ctx context.Context, driverName, east, west string, s *steps) (*bank, error) {
 	open := func(dsn string) (*sql.DB, error) {
 		plain, err := sql.Open(driverName, dsn)

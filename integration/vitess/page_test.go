@@ -9,10 +9,10 @@ import (
 	"testing"
 )
 
-// page is what users read about the servers of Vitess.
+// page is the page on Vitess' servers.
 const page = "../../docs/to-vitess.md"
 
-// section is a section of the page, whose commands a test carries out.
+// section is a section of the page, whose commands a test runs.
 type section struct {
 	text string
 	ran  []string

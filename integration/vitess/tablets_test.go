@@ -21,7 +21,7 @@ import (
 	"github.com/shardid/shardid/sharding"
 )
 
-// site is a Vitess of servers of its own, and where a user of the page stands.
+// site is a Vitess with its own servers, and the directory in which the page's commands run.
 type site struct {
 	*servers
 
@@ -30,7 +30,7 @@ type site struct {
 	dbs      map[string]*server.MySQL
 }
 
-// newSite starts what the page takes for granted: a topology server, vtctld and vtgate.
+// newSite starts the programs that the page requires: a topology server, vtctld and vtgate.
 func newSite(t *testing.T) *site {
 	t.Helper()
 	zk := server.RunZooKeeper(t)
@@ -119,7 +119,7 @@ func (s *site) logs(t *testing.T) string {
 
 const ordersTable = "CREATE TABLE %s (id bigint PRIMARY KEY, user_id bigint NOT NULL, KEY (user_id))"
 
-// newRouter lays orders over the databases.
+// newRouter spreads orders over the databases.
 func newRouter(t *testing.T, dbs sharding.DBs, tables int, pattern string) *sharding.Router {
 	t.Helper()
 	layout, err := sharding.Spread([]string{"east", "west"}, tables, pattern)

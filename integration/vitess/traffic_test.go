@@ -16,7 +16,7 @@ import (
 // writers is how many goroutines write at once.
 const writers = 4
 
-// traffic writes rows whose keys count up, and knows which of them were acknowledged.
+// traffic writes rows with rising keys, and stores which of them were acknowledged.
 type traffic struct {
 	// Writers hold gate for a row; who moves the rows excludes them.
 	gate   sync.RWMutex
@@ -85,7 +85,7 @@ func (w *traffic) goesOn(t *testing.T, rows int64) {
 	})
 }
 
-// pause has the rows moved while writers wait, who then go on by another way.
+// pause moves the rows while writers wait; the writers then continue with another pool.
 func (w *traffic) pause(move func(), insert func(context.Context, int64) error) {
 	w.gate.Lock()
 	defer w.gate.Unlock()
