@@ -3,6 +3,7 @@
 package integration_test
 
 import (
+	"context"
 	"database/sql"
 	"errors"
 	"strings"
@@ -90,4 +91,95 @@ func countPrepared(t *testing.T, db *sql.DB, query string) error {
 	}
 	defer func() { _ = st.Close() }()
 	return st.QueryRowContext(t.Context()).Scan(new(int))
+}
+
+// A SET, a user variable, and what FOUND_ROWS() and ROW_COUNT() are about, belong to one
+// connection. Of one table every statement of a session would see them: a statement that goes to
+// another connection is refused.
+func TestWhatASessionHasSetIsNotLostOnTheWayToAnotherDatabase(t *testing.T) {
+	servers := map[string]interface {
+		Open(tb testing.TB, database string) *sql.DB
+	}{"MariaDB": server.ShareMariaDB(t), "MySQL": server.ShareMySQL(t), "PostgreSQL": server.SharePostgres(t)}
+	for name, m := range servers {
+		t.Run(name, func(t *testing.T) {
+			routed := sessions(t, m.Open(t, "set_a"), m.Open(t, "set_b"))
+			set := "SET time_zone = '+05:00'"
+			if name == "PostgreSQL" {
+				set = "SET TimeZone TO 'Asia/Tokyo'"
+			}
+			const home, other, all = "SELECT COUNT(*) FROM notes WHERE id = 2", "SELECT COUNT(*) FROM notes WHERE id = 1", "SELECT COUNT(*) FROM notes"
+			c, err := routed.Conn(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			queried(t, c, other, nil)
+			database.Exec(t, c, set)
+			queried(t, c, home, nil)
+			queried(t, c, other, sharding.ErrSettings)
+			queried(t, c, all, sharding.ErrSettings)
+			if err := c.Close(); err != nil {
+				t.Fatal(err)
+			}
+			queried(t, routed, all, nil) // the session has ended, and its connection is not used for others
+
+			tx, err := routed.BeginTx(t.Context(), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			database.Exec(t, tx, set)
+			queried(t, tx, home, nil)
+			queried(t, tx, other, sharding.ErrSettings)
+			if err := tx.Rollback(); err != nil {
+				t.Fatal(err)
+			}
+			queried(t, routed, other, nil)
+			if name == "PostgreSQL" {
+				return
+			}
+
+			c, err = routed.Conn(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = c.Close() }()
+			database.Exec(t, c, "SET @x = 3")
+			queried(t, c, other, nil)
+			queried(t, c, "SELECT @x + COUNT(*) FROM notes WHERE id = 2", nil)
+			queried(t, c, "SELECT @x + COUNT(*) FROM notes WHERE id = 1", sharding.ErrSettings)
+			queried(t, c, "SELECT SQL_CALC_FOUND_ROWS COUNT(*) FROM notes WHERE id = 2", nil)
+			queried(t, c, "SELECT FOUND_ROWS()", nil)
+			queried(t, c, "SELECT SQL_CALC_FOUND_ROWS COUNT(*) FROM notes WHERE id = 1", nil)
+			queried(t, c, "SELECT FOUND_ROWS()", sharding.ErrSettings)
+			database.Exec(t, c, "UPDATE notes SET at = NOW() WHERE id = 1")
+			queried(t, c, "SELECT ROW_COUNT()", sharding.ErrSettings)
+		})
+	}
+}
+
+// sessions is a database of notes in two databases, of which the first is at home.
+func sessions(t *testing.T, a, b *sql.DB) *sql.DB {
+	t.Helper()
+	database.Exec(t, a, "CREATE TABLE notes_0 (id BIGINT PRIMARY KEY, at TIMESTAMP NULL)")
+	database.Exec(t, b, "CREATE TABLE notes_1 (id BIGINT PRIMARY KEY, at TIMESTAMP NULL)")
+	places, err := sharding.MapOf(sharding.Target{DB: "a", Table: "notes_0"}, sharding.Target{DB: "b", Table: "notes_1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	router, err := sharding.New(sharding.DBs{"a": a, "b": b}, sharding.Table{Name: "notes", Key: "id", Rule: sharding.Mod(2), Map: places}, sharding.Transactions(sharding.BestEffort))
+	if err != nil {
+		t.Fatal(err)
+	}
+	routed := shardsql.OpenDB(shardsql.Config{Router: router, Home: a})
+	t.Cleanup(func() { _ = routed.Close() })
+	return routed
+}
+
+func queried(t *testing.T, on interface {
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+}, query string, want error) {
+	t.Helper()
+	var n int
+	if err := on.QueryRowContext(t.Context(), query).Scan(&n); !errors.Is(err, want) {
+		t.Errorf("%s: %d, %v, want %v", query, n, err, want)
+	}
 }

@@ -10,8 +10,13 @@ import (
 	"testing"
 )
 
+// Execer is a database, a connection or a transaction.
+type Execer interface {
+	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
+}
+
 // Exec runs a statement. An error fails the test.
-func Exec(t testing.TB, db *sql.DB, statement string) {
+func Exec(t testing.TB, db Execer, statement string) {
 	t.Helper()
 	if _, err := db.ExecContext(t.Context(), statement); err != nil {
 		t.Fatalf("%v\nin %.200s", err, statement)

@@ -38,8 +38,8 @@ func follow[T any](ctx context.Context, on *session, o *observation, query strin
 			}
 			return none, err
 		}
-		if to.Anywhere {
-			to.Target.DB = on.tx.begunOn()
+		if err := on.admit(&to, query); err != nil {
+			return none, err
 		}
 		done, err := none, on.lookUp(ctx, p, to, args)
 		if err == nil {
@@ -47,6 +47,7 @@ func follow[T any](ctx context.Context, on *session, o *observation, query strin
 		}
 		if err == nil {
 			on.tx.markUsed()
+			on.remember(p, to, query)
 			return done, nil
 		}
 		if !p.Routed() || !p.Single() {

@@ -19,6 +19,7 @@ type session struct {
 	atHome   kept         // of home
 	// lookupConns holds connections that a statement has reserved for lookup tables: see lookupWrite.pools.
 	lookupConns map[*sql.DB]inner
+	history     history
 }
 
 // Ping pings the home database, on the connection that s holds there, if it has one: the pool may
@@ -93,6 +94,7 @@ func (s *session) on(pool *sql.DB) dialect.Querier {
 // releaseHome returns the connection at home to its pool.
 func (s *session) releaseHome() error {
 	home := s.home
+	s.history = history{}
 	if s.home = (inner{}); home.conn == nil {
 		return nil
 	}

@@ -311,6 +311,7 @@ func (t *transaction) Rollback() error {
 func (t *transaction) leave() {
 	if t.session.tx == t {
 		t.session.tx = nil
+		t.session.history.endTransaction(t.session.home.conn)
 	}
 }
 

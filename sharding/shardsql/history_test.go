@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package shardsql_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/shardid/shardid/sharding"
+)
+
+// changes() is about the last statement of its connection. That of a shard is another one.
+func TestAFunctionAboutTheLastStatementIsRefusedOnAnotherConnection(t *testing.T) {
+	s := newShop(t)
+	c, err := s.routed.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Close() }()
+	exec(t, c, "INSERT INTO coupons (code, used) VALUES ('a', 0), ('b', 0)")
+	if n := one[int64](t, c, "SELECT changes()"); n != 2 {
+		t.Errorf("%d changes at home", n)
+	}
+	exec(t, c, "INSERT INTO orders (id, user_id) VALUES (1, 5)")
+	var n int64
+	if err := c.QueryRowContext(t.Context(), "SELECT Changes ( )").Scan(&n); !errors.Is(err, sharding.ErrSettings) {
+		t.Errorf("%d, %v", n, err)
+	}
+	exec(t, c, "INSERT INTO coupons (code, used) VALUES ('c', 0)")
+	if n := one[int64](t, c, "SELECT changes()"); n != 1 {
+		t.Errorf("%d changes at home", n)
+	}
+}
+
+// A transaction that a text begins is on the connection at home alone.
+func TestAfterATextThatBeginsATransactionOtherDatabasesRefuse(t *testing.T) {
+	s := newShop(t)
+	c, err := s.routed.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Close() }()
+	exec(t, c, "BEGIN")
+	exec(t, c, "INSERT INTO coupons (code, used) VALUES ('a', 0)")
+	if _, err := c.ExecContext(t.Context(), "INSERT INTO orders (id, user_id) VALUES (1, 5)"); !errors.Is(err, sharding.ErrSettings) {
+		t.Error(err)
+	}
+	exec(t, c, "ROLLBACK")
+	exec(t, c, "INSERT INTO orders (id, user_id) VALUES (1, 5)")
+	if n := one[int64](t, c, "SELECT COUNT(*) FROM coupons"); n != 0 {
+		t.Errorf("%d coupons", n)
+	}
+}
