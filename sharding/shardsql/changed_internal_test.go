@@ -11,10 +11,10 @@ import (
 )
 
 func TestWhatAStatementChangesInItsSessionIsToldByItsText(t *testing.T) {
-	mysql := &session{database: &database{server: &server{Server: dialect.Server{Dialect: dialect.MySQL{}}, reads: sqlparse.Dialect{Flavor: sqltext.MySQL}}}}
-	postgres := &session{database: &database{server: &server{Server: dialect.Server{Dialect: dialect.Postgres{}}, reads: sqlparse.Dialect{Family: sqlparse.PostgreSQL, Flavor: sqltext.PostgreSQL}}}}
+	mysql := &server{Server: dialect.Server{Dialect: dialect.MySQL{}}, reads: sqlparse.Dialect{Flavor: sqltext.MySQL}}
+	postgres := &server{Server: dialect.Server{Dialect: dialect.Postgres{}}, reads: sqlparse.Dialect{Family: sqlparse.PostgreSQL, Flavor: sqltext.PostgreSQL}}
 	for _, c := range []struct {
-		in    *session
+		in    *server
 		text  string
 		of    change
 		local bool

@@ -47,7 +47,7 @@ func follow[T any](ctx context.Context, on *session, o *observation, query strin
 		}
 		if err == nil {
 			on.tx.markUsed()
-			on.remember(p, to, query)
+			on.history.remember(on, p, to, query)
 			return done, nil
 		}
 		if !p.Routed() || !p.Single() {

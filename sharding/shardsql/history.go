@@ -42,7 +42,7 @@ func (s *session) admit(to *plan.Route, query string) error {
 	if h.set == nil && h.variables == nil && h.last == nil && !h.elsewhere {
 		return nil
 	}
-	for _, pool := range s.pools(*to) {
+	for _, pool := range s.database.pools(*to) {
 		var on *sql.Conn
 		if in, ok := s.held(s.tx, pool); ok {
 			on = in.conn
@@ -65,14 +65,13 @@ func (s *session) admit(to *plan.Route, query string) error {
 	return nil
 }
 
-// remember records what an executed statement has left on its connection.
-func (s *session) remember(p *plan.Plan, to plan.Route, query string) {
-	h := &s.history
+// remember records what an executed statement of the session has left on its connection.
+func (h *history) remember(s *session, p *plan.Plan, to plan.Route, query string) {
 	h.last, h.elsewhere = nil, true
 	if s.tx == nil && s.home.conn == nil {
 		return
 	}
-	pools := s.pools(to)
+	pools := s.database.pools(to)
 	if len(pools) != 1 {
 		return
 	}
@@ -84,7 +83,7 @@ func (s *session) remember(p *plan.Plan, to plan.Route, query string) {
 	if to.Kind != plan.Home || p.Stateless() {
 		return
 	}
-	switch change, local := s.changed(query); change {
+	switch change, local := s.database.server.changed(query); change {
 	case settings, begins:
 		h.set, h.text, h.local, h.begin = in.conn, strings.TrimSpace(query), local, change == begins
 	case ends:
@@ -111,8 +110,7 @@ func (h *history) endTransaction(home *sql.Conn) {
 }
 
 // pools returns the databases of a route.
-func (s *session) pools(to plan.Route) []*sql.DB {
-	d := s.database
+func (d *database) pools(to plan.Route) []*sql.DB {
 	switch to.Kind {
 	case plan.Scatter:
 		return distinct(to.Shards.Targets, func(t plan.Shard) *sql.DB { return d.poolOrHome(t.Target.DB) })
@@ -150,10 +148,10 @@ var setsConfig = regexp.MustCompile(`(?i)\bset_config\s*\(`)
 
 // changed returns what a statement at home changes, and whether that ends with the transaction. SET
 // GLOBAL and similar statements change no session.
-func (s *session) changed(query string) (of change, local bool) {
-	family := s.database.server.Name()
+func (s *server) changed(query string) (of change, local bool) {
+	family := s.Name()
 	postgres := family == "postgres"
-	scan := sqltext.NewScanner(query, s.database.server.reads.Flavor)
+	scan := sqltext.NewScanner(query, s.reads.Flavor)
 	switch word, _ := scan.NextCode(); {
 	case word.Is(query, "begin"), word.Is(query, "start"):
 		return begins, false
@@ -162,7 +160,7 @@ func (s *session) changed(query string) (of change, local bool) {
 	case word.Is(query, "reset") && postgres, postgres && setsConfig.MatchString(query):
 		return settings, false
 	case !word.Is(query, "set"):
-		if family == "mysql" && variable(query, s.database.server.reads.Flavor) { // SELECT … INTO @x, SELECT @x := 3
+		if family == "mysql" && variable(query, s.reads.Flavor) { // SELECT … INTO @x, SELECT @x := 3
 			return variables, false
 		}
 		return nothing, false
