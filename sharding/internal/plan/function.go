@@ -245,10 +245,34 @@ func (c functions) results(e *sqlparse.Operation) (all []sqlparse.Expr) {
 	return all
 }
 
+// labels reports whether expressions are literal texts, of which no collation treats two different
+// ones as equal.
+func labels(list []sqlparse.Expr) bool {
+	texts := map[string]string{}
+	for _, one := range list {
+		l, isLiteral := bare(one).(*sqlparse.Literal)
+		switch {
+		case isLiteral && l.Kind == sqlparse.Null:
+			continue
+		case !isLiteral || l.Kind != sqlparse.Text:
+			return false
+		}
+		like, known := folded(l.Value)
+		if other, twice := texts[like]; !known || twice && other != l.Value {
+			return false
+		}
+		texts[like] = l.Value
+	}
+	return len(texts) > 0
+}
+
 // oneOf returns how values compare each of which is the value of one of several expressions. A
 // literal text gets the collation of a column beside it. PostgreSQL gives a parameter the type of
 // the values beside it.
 func (c functions) oneOf(e sqlparse.Expr, list []sqlparse.Expr) (of Value) {
+	if labels(list) {
+		return Value{Type: merge.Type{Kind: merge.Bytes}, Texts: c.dialect.Engine == merge.PostgreSQL, Unordered: "only the collation of a connection knows the order of literal texts; order by numbers"}
+	}
 	text := false
 	var given []int
 	for _, one := range list {
