@@ -172,7 +172,7 @@ func Example_shards() {
 	check(east.QueryRow("SELECT COUNT(*) FROM orders_2").Scan(&here))
 	fmt.Println(here, "orders in orders_2")
 	// Output:
-	// sharding: delete orders refused: no sharding key; add a condition on user_id or id, choose the shard with sharding.OnKey or sharding.On, or let it go to every shard with sharding.AllShards
+	// sharding: delete orders refused: no sharding key; add a condition on user_id or id, choose the shard with sharding.OnKey or sharding.On, or let it go to every shard with sharding.AllShards, which needs sharding.Transactions(sharding.Atomic) or BestEffort, because the shards are in several databases
 	// 2 orders in orders_2
 }
 
@@ -194,7 +194,7 @@ func Example_refused() {
 	// Output:
 	// sharding: query orders refused: answers of several shards cannot be merged; group_concat may be an aggregate, or have another value in each database; add a condition on the sharding key, or compute it first and pass it as an argument
 	// sharding: create orders refused: no sharding key (id); row 0: set the field ID before Create
-	// sharding: delete orders refused: no sharding key; add a condition on id, choose the shard with sharding.OnKey or sharding.On, or let it go to every shard with sharding.AllShards
+	// sharding: delete orders refused: no sharding key; add a condition on id, choose the shard with sharding.OnKey or sharding.On, or let it go to every shard with sharding.AllShards, which needs sharding.Transactions(sharding.Atomic) or BestEffort, because the shards are in several databases
 }
 
 // The tables of orders are created on all shards from the model. A column that only one of them has

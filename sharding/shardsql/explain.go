@@ -96,7 +96,7 @@ func Plan(router *sharding.Router, dialectName, text string, args ...any) (Expla
 	if strings.EqualFold(dialectName, "mariadb") {
 		reads.Family = sqlparse.MariaDB
 	}
-	p := plan.Of(sqlparse.Parse(text, reads), router.Snapshot(), plan.Options{Reads: reads.Rules(), Quote: d.Quote, Merge: merge.Dialect{Engine: engine}})
+	p := plan.Of(sqlparse.Parse(text, reads), router.Snapshot(), plan.Options{Mode: router.TxMode(), Reads: reads.Rules(), Quote: d.Quote, Merge: merge.Dialect{Engine: engine}})
 	return explained(router, p, sharding.Hint{}, text, args), nil
 }
 

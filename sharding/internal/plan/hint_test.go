@@ -4,6 +4,7 @@ package plan_test
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/shardid/shardid/internal/sqlparse"
@@ -41,6 +42,30 @@ func TestAHintChoosesATargetUnlessTheStatementSaysOtherwise(t *testing.T) {
 		}
 		if !errors.Is(err, c.err) || got != c.want {
 			t.Errorf("%s with %+v: %s, %v; want %s, %v", c.text, c.hint, got, err, c.want, c.err)
+		}
+	}
+}
+
+func TestTheHintOfAWriteWithoutAKeySaysWhatAllShardsNeeds(t *testing.T) {
+	w := newWorld(t)
+	for _, c := range []struct {
+		text string
+		mode sharding.TxMode
+		want bool
+	}{
+		{"DELETE FROM orders", sharding.SingleShard, true},
+		{"DELETE FROM orders", sharding.BestEffort, false},
+		{"DELETE FROM orders", sharding.Atomic, false},
+		{"DELETE FROM guests", sharding.SingleShard, false}, // all of its shards are in one database
+	} {
+		p := plan.Of(sqlparse.Parse(c.text, dialects["mysql"]), w.router.Snapshot(), plan.Options{Schema: schema, Mode: c.mode})
+		_, err := p.Bind(nil, sharding.Hint{})
+		var refusal *sharding.RouteError
+		if !errors.As(err, &refusal) || !errors.Is(err, sharding.ErrMissingKey) {
+			t.Fatalf("%s: %v", c.text, err)
+		}
+		if got := strings.Contains(refusal.Hint, "needs sharding.Transactions"); got != c.want {
+			t.Errorf("%s in mode %d: %s", c.text, c.mode, refusal.Hint)
 		}
 	}
 }

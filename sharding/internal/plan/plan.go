@@ -45,6 +45,8 @@ type Options struct {
 	Home string
 	// Alone: the home database is the only one, so that no table has copies.
 	Alone bool
+	// Mode says whether a write may span databases.
+	Mode sharding.TxMode
 	// Merge is the arithmetic with which results of several shards are combined.
 	Merge merge.Dialect
 	// Reads are the lexical rules of the dialect.

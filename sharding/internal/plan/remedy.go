@@ -96,11 +96,20 @@ func (p *Plan) remedy(t *sharding.Table) string {
 	case p.insert != nil:
 		return condition
 	case p.statement.Change != nil:
-		return condition + ", choose the shard with sharding.OnKey or sharding.On, or let it go to every shard with sharding.AllShards"
+		return condition + ", choose the shard with sharding.OnKey or sharding.On, or let it go to every shard with sharding.AllShards" + p.spans(t)
 	case p.probes():
 		return "GORM's AutoMigrate sends this query: create the tables with gormplugin.Migrate, or with AutoMigrate on Router.DB for each of Router.Targets; otherwise " + condition + ", or use sharding.AllShards"
 	}
 	return condition + also + "; or let it go to every shard with sharding.AllShards, or always with Table.OnMissing: sharding.FanOutReads"
+}
+
+// spans says what a write to every shard needs besides [sharding.AllShards], "" if nothing.
+func (p *Plan) spans(t *sharding.Table) string {
+	targets := t.Map.Targets()
+	if p.options.Mode != sharding.SingleShard || !slices.ContainsFunc(targets, func(at sharding.Target) bool { return at.DB != targets[0].DB }) {
+		return ""
+	}
+	return ", which needs sharding.Transactions(sharding.Atomic) or BestEffort, because the shards are in several databases"
 }
 
 // probes reports whether a query is SELECT * FROM t LIMIT 1.
