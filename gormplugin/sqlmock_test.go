@@ -67,14 +67,16 @@ func Example_sqlmockShards() {
 	check(err)
 	router, err := sharding.New(sharding.DBs{"shop": conn}, sharding.Table{Name: "people", Key: "id", Rule: sharding.Mod(4), Map: tables})
 	check(err)
-	db, err := gorm.Open(mysql.New(mysql.Config{Conn: conn, SkipInitializeWithVersion: true}), &gorm.Config{SkipDefaultTransaction: true})
+	db, err := gorm.Open(mysql.New(mysql.Config{Conn: conn, SkipInitializeWithVersion: true}), &gorm.Config{})
 	check(err)
 	check(db.Use(gormplugin.New(gormplugin.Config{Generators: keygen.Set{Default: keygen.Counting(41, 1)}, Router: router})))
 
 	mock.ExpectQuery(`SELECT VERSION\(\)`).WillReturnRows(sqlmock.NewRows([]string{"version"}).AddRow("8.4.0"))
 	mock.ExpectQuery("SELECT @@SESSION.sql_mode").WillReturnRows(sqlmock.NewRows([]string{"mode", "zone", "collation", "sort", "digits", "time"}).
 		AddRow("STRICT_TRANS_TABLES", "UTC", "utf8mb4_0900_ai_ci", 1024, 4, time.Time{}))
+	mock.ExpectBegin()
 	mock.ExpectExec("INSERT INTO `people_1`").WithArgs(41, "Ada").WillReturnResult(sqlmock.NewResult(0, 1))
+	mock.ExpectCommit()
 	mock.ExpectQuery("SELECT \\* FROM `people_1` AS `people` WHERE id = \\?").WithArgs(41).WillReturnRows(sqlmock.NewRows([]string{"id", "name"}).AddRow(41, "Ada"))
 
 	check(db.Create(&Person{Name: "Ada"}).Error)
