@@ -20,7 +20,9 @@ import (
 // Check finds mistakes at the start of a program that would otherwise show at an insert or
 // later:
 //
-//   - the plugin is not loaded, or no field of a model is filled;
+//   - the plugin is not loaded, or no field of a model is filled; a sharded model and one of a
+//     broadcast table may get their keys from the application, unless a database numbers the
+//     primary key;
 //   - a tag names an unknown generator;
 //   - a field or a column is too narrow for ids;
 //   - the database still numbers a column (on SQLite, with AUTOINCREMENT);
@@ -91,12 +93,25 @@ func (c *check) check(db *gorm.DB, model any) error {
 	switch {
 	case made.err != nil:
 		err = errors.Join(err, made.err)
-	case len(made.fields) == 0:
+	case len(made.fields) == 0 && !c.mayLackGenerator(s, table):
 		err = errors.Join(err, fmt.Errorf("gormplugin: %s: %w", s, ErrUnmanaged))
 	default:
 		err = errors.Join(err, c.checkFields(db, made, table))
 	}
 	return errors.Join(err, c.checkTables(db, made, table))
+}
+
+// mayLackGenerator reports whether the application may give all keys of a model itself: its table is
+// routed, and no source of a migration numbers it or has done so.
+func (c *check) mayLackGenerator(s *schema.Schema, table *sharding.Table) bool {
+	switch {
+	case c.router == nil:
+		return false
+	case table == nil:
+		return c.router.IsBroadcast(s.Table)
+	}
+	origin := table.Origin()
+	return table.Unnumbered() == "" && (origin == nil || origin.Numbered == "")
 }
 
 // checkFields checks the fields of a model.
@@ -130,7 +145,8 @@ func (c *check) checkTables(db *gorm.DB, made *plan, table *sharding.Table) erro
 		if _, errOpen := m.open(target.DB); errOpen != nil {
 			return errors.Join(err, fmt.Errorf("gormplugin: shard %s: %w", target, errOpen))
 		}
-		if errColumns := made.checkColumns(m.at(db.Statement.Context, target), target.Table); errColumns != nil {
+		at := m.at(db.Statement.Context, target)
+		if errColumns := errors.Join(made.checkColumns(at, target.Table), made.checkNumbered(at, target.Table)); errColumns != nil {
 			err = errors.Join(err, fmt.Errorf("shard %s: %w", target, errColumns))
 		}
 		if err != nil {
@@ -140,39 +156,73 @@ func (c *check) checkTables(db *gorm.DB, made *plan, table *sharding.Table) erro
 	return nil
 }
 
-// checkColumns checks the columns of a table.
+// checkColumns checks the columns of a table that generators fill.
 func (p *plan) checkColumns(db *gorm.DB, table string) error {
 	if len(p.fields) == 0 {
 		return nil
 	}
-	migrator := db.Migrator()
-	if !migrator.HasTable(table) {
-		return nil
-	}
-	columns, err := migrator.ColumnTypes(table)
-	if err != nil {
-		return fmt.Errorf("gormplugin: %s: %w", p.schema, err)
-	}
-	var numbers bool
-	if db.Dialector.Name() == "sqlite" { // the driver does not report AUTOINCREMENT
-		if numbers, err = isAutoincrement(db.Session(&gorm.Session{NewDB: true, Context: db.Statement.Context}), table); err != nil {
-			return fmt.Errorf("gormplugin: %s: %w", p.schema, err)
-		}
-	}
-	var errs []error
+	columns, err := p.columnsOf(db, table)
+	errs := []error{err}
 	for _, column := range columns {
 		for i := range p.fields {
 			if m := &p.fields[i]; strings.EqualFold(m.DBName, column.Name()) {
-				errs = append(errs, m.checkColumn(column, numbers && isPrimary(column)))
+				errs = append(errs, m.checkColumn(column))
 			}
 		}
 	}
 	return errors.Join(errs...)
 }
 
-func (m *managed) checkColumn(c gorm.ColumnType, isNumbered bool) error {
+// checkNumbered refuses a shard that numbers the primary key of a model without a generator: rows
+// of other shards would get the same numbers.
+func (p *plan) checkNumbered(db *gorm.DB, table string) error {
+	if len(p.fields) > 0 || len(p.schema.PrimaryFields) != 1 {
+		return nil
+	}
+	key := p.schema.PrimaryFields[0]
+	columns, err := p.columnsOf(db, table)
+	for _, column := range columns {
+		if column.numbered && strings.EqualFold(key.DBName, column.Name()) {
+			err = &FieldError{p.schema.Name, key.Name, ErrAutoIncrement}
+		}
+	}
+	return err
+}
+
+// column is a column of a table.
+type column struct {
+	gorm.ColumnType
+
+	numbered bool // the database numbers it
+}
+
+// columnsOf returns the columns of a table, none if it does not exist.
+func (p *plan) columnsOf(db *gorm.DB, table string) ([]column, error) {
+	migrator := db.Migrator()
+	if !migrator.HasTable(table) {
+		return nil, nil
+	}
+	types, err := migrator.ColumnTypes(table)
+	if err != nil {
+		return nil, fmt.Errorf("gormplugin: %s: %w", p.schema, err)
+	}
+	var numbers bool
+	if db.Dialector.Name() == "sqlite" { // the driver does not report AUTOINCREMENT
+		if numbers, err = isAutoincrement(db.Session(&gorm.Session{NewDB: true, Context: db.Statement.Context}), table); err != nil {
+			return nil, fmt.Errorf("gormplugin: %s: %w", p.schema, err)
+		}
+	}
+	columns := make([]column, len(types))
+	for i, c := range types {
+		numbered, known := c.AutoIncrement()
+		columns[i] = column{c, known && numbered || numbers && isPrimary(c)}
+	}
+	return columns, nil
+}
+
+func (m *managed) checkColumn(c column) error {
 	var errs []error
-	if numbered, known := c.AutoIncrement(); known && numbered || isNumbered {
+	if c.numbered {
 		errs = append(errs, m.fail(ErrAutoIncrement))
 	}
 	if m.GORMDataType == schema.Int || m.GORMDataType == schema.Uint {

@@ -80,16 +80,52 @@ func (Broken) TableName() string { return "leases" }
 
 func TestCheckReadsTheColumnsOfAModelWhoseKeysItDoesNotFill(t *testing.T) {
 	db, router := newLeases(t, sharding.HashText(4))
-	for model, also := range map[any]error{&Visit{}: gormplugin.ErrUnmanaged, &Broken{}: gormplugin.ErrUnknownSource} {
+	for model, also := range map[any]error{&Visit{}: nil, &Broken{}: gormplugin.ErrUnknownSource} {
 		if err := gormplugin.Check(db, model); !errors.Is(err, also) || errors.Is(err, gormplugin.ErrCollation) {
 			t.Errorf("%T without tables: %v", model, err)
 		}
 	}
 	must(t, router.DB("db0"), "CREATE TABLE leases_0 (id INTEGER PRIMARY KEY, tenant TEXT COLLATE NOCASE)")
-	for model, also := range map[any]error{&Visit{}: gormplugin.ErrUnmanaged, &Broken{}: gormplugin.ErrUnknownSource} {
-		if err := gormplugin.Check(db, model); !errors.Is(err, also) || !errors.Is(err, gormplugin.ErrCollation) {
+	for model, also := range map[any]error{&Visit{}: nil, &Broken{}: gormplugin.ErrUnknownSource} {
+		if err := gormplugin.Check(db, model); also != nil && !errors.Is(err, also) || !errors.Is(err, gormplugin.ErrCollation) {
 			t.Errorf("%T: %v", model, err)
 		}
+	}
+}
+
+func TestCheckAcceptsARoutedModelWithoutAGeneratorUnlessAShardNumbersItsKey(t *testing.T) {
+	db, router := newLeases(t, sharding.HashText(4))
+	must(t, router.DB("db0"), "CREATE TABLE leases_0 (id INTEGER PRIMARY KEY, tenant TEXT)")
+	if err := gormplugin.Check(db, &Visit{}); err != nil {
+		t.Error(err)
+	}
+	if err := gormplugin.Check(db, &User{}); !errors.Is(err, gormplugin.ErrUnmanaged) || !strings.Contains(err.Error(), "Config.Models") {
+		t.Errorf("of a table that is not routed: %v", err)
+	}
+	must(t, router.DB("db1"), "CREATE TABLE leases_3 (id INTEGER PRIMARY KEY AUTOINCREMENT, tenant TEXT)")
+	var field *gormplugin.FieldError
+	if err := gormplugin.Check(db, &Visit{}); !errors.Is(err, gormplugin.ErrAutoIncrement) || !errors.As(err, &field) || field.Field != "ID" || !strings.Contains(err.Error(), "db1/leases_3") {
+		t.Errorf("of a shard with AUTOINCREMENT: %v", err)
+	}
+}
+
+func TestCheckAcceptsAModelOfABroadcastTableWithoutAGenerator(t *testing.T) {
+	rec := &recorder{}
+	m, err := sharding.Spread([]string{"db0"}, 4, "leases_%d")
+	if err != nil {
+		t.Fatal(err)
+	}
+	router, err := sharding.New(sharding.DBs{"db0": rec.open(t, "db0")},
+		sharding.Table{Name: "leases", Key: "tenant", Rule: sharding.HashText(4), Map: m}, sharding.Broadcast("users"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	db := openGORM(t, rec.open(t, "home"))
+	if err := db.Use(gormplugin.New(gormplugin.Config{Router: router})); err != nil {
+		t.Fatal(err)
+	}
+	if err := gormplugin.Check(db, &User{}); err != nil {
+		t.Error(err)
 	}
 }
 

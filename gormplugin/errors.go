@@ -43,8 +43,9 @@ var (
 	// waited for the connection that the transaction holds.
 	ErrInTransaction = errors.New("the generator gave no key in time inside the transaction; give a database-backed generator a *sql.DB of its own, or create before the transaction begins")
 
-	// ErrAutoIncrement: Check found that the database numbers a column that a generator fills.
-	// The numbers of the two collide sooner or later.
+	// ErrAutoIncrement: Check found that the database numbers a column that a generator fills, or
+	// that a shard numbers the primary key of a model without a generator. The numbers of the two,
+	// or of two shards, collide sooner or later.
 	ErrAutoIncrement = errors.New("the column is still numbered by the database; change it to a plain BIGINT, or one INSERT without the key will collide")
 
 	// ErrCollation: Check found that the collation of the sharding key's column treats texts as
@@ -69,8 +70,9 @@ var (
 	// table, or before Router.Load has read its state.
 	ErrMigrating = errors.New("the table is being moved to its shards; change it before the migration or after the switch")
 
-	// ErrUnmanaged: Check got a model of which no field is filled.
-	ErrUnmanaged = errors.New("no field is filled by a generator; tag one with `keygen:\"\"`, or register the model")
+	// ErrUnmanaged: Check got a model of which no field is filled, and whose table is neither sharded
+	// nor broadcast.
+	ErrUnmanaged = errors.New("no field is filled by a generator; tag one with `keygen:\"\"`, or name the field in Config.Models")
 )
 
 var errNoValuer = fmt.Errorf("a [16]byte without the method driver.Valuer cannot be sent to a database: %w", keyfield.ErrType)

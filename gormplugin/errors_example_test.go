@@ -45,7 +45,7 @@ func Example_errorsOfCheck() {
 	// true gormplugin: the plugin is not loaded; call db.Use(gormplugin.New(…)) after gorm.Open
 	// true gormplugin: Item.ID: keygen: unknown generator "item"; the set names no generators; add it before the set is used
 	// true gormplugin: Tag.ID: bool: type cannot hold a key of this generator; integers take int64 ids, strings texts or encoded ids, [16]byte takes binary keys, and types with Scan what they scan
-	// true gormplugin: github.com/shardid/shardid/gormplugin_test.Note: no field is filled by a generator; tag one with `keygen:""`, or register the model
+	// true gormplugin: github.com/shardid/shardid/gormplugin_test.Note: no field is filled by a generator; tag one with `keygen:""`, or name the field in Config.Models
 	// true gormplugin: Order.ID: the column is still numbered by the database; change it to a plain BIGINT, or one INSERT without the key will collide
 }
 

@@ -37,8 +37,8 @@ type Config struct {
 	NoVerify bool
 
 	// Router routes statements on sharded tables to their shards. Defaults to nil: statements
-	// are unchanged. With a Router the *gorm.DB must be opened on MySQL, MariaDB or SQLite,
-	// with a *sql.DB.
+	// are unchanged. With a Router the *gorm.DB must be opened on MySQL, MariaDB, PostgreSQL or
+	// SQLite, with a *sql.DB.
 	Router *sharding.Router
 
 	// Replicas are read-only copies of the router's databases, by the router's names of the

@@ -402,13 +402,13 @@ type visitor struct {
 
 func (visitor) TableName() string { return "accounts" }
 
-func TestCheckRefusesTheKeyOfAModelWithoutAGeneratorToo(t *testing.T) {
+func TestCheckRefusesTheKeyColumnOfAModelWithoutAGenerator(t *testing.T) {
 	db, router := accounts(t, server.RunMariaDB(t).Open)
 	for _, target := range router.Targets("accounts") {
 		database.Exec(t, router.DB(target.DB), "CREATE TABLE "+target.Table+" (id BIGINT PRIMARY KEY, tenant VARCHAR(64) CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci, code INT)")
 	}
 	err := gormplugin.Check(db, &visitor{})
-	if !errors.Is(err, gormplugin.ErrUnmanaged) || !errors.Is(err, gormplugin.ErrCollation) || !errors.Is(err, gormplugin.ErrKeyColumn) {
+	if errors.Is(err, gormplugin.ErrUnmanaged) || !errors.Is(err, gormplugin.ErrCollation) || !errors.Is(err, gormplugin.ErrKeyColumn) {
 		t.Error(err)
 	}
 }
