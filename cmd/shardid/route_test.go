@@ -19,7 +19,6 @@ func TestRouteSaysWhereAStatementGoes(t *testing.T) {
 		"one shard\n  west/orders_03: SELECT * FROM `orders_03` AS orders WHERE user_id = ? with [7]\n": {"SELECT * FROM orders WHERE user_id = ?", "7"},
 		"one shard\n  west/orders_03: SELECT * FROM \"orders_03\" AS orders WHERE user_id = 7\n":        {"--dialect", "sqlite", "SELECT * FROM orders WHERE user_id = 7"},
 		"home: unchanged, to the home database\n":                                                       {"SELECT * FROM users WHERE id = 7"},
-		"refused\n  sharding: update orders refused: sharding key would change; the row would belong to another shard; insert a new row and delete the old one, or leave user_id out\n": {"UPDATE orders SET user_id = 8 WHERE user_id = 7"},
 	} {
 		o := succeed(t, append([]string{"route", "--config", config}, args...)...)
 		if o.stdout != want {
@@ -35,6 +34,36 @@ func TestRouteSaysWhereAStatementGoes(t *testing.T) {
 	const first = "one shard\n  is the row in west/orders_03: SELECT 3, \"id\", \"user_id\" FROM \"orders_03\" WHERE \"id\" IN (?) with [5]\n  is the row in "
 	if lines := strings.Count(o.stdout, "\n"); !strings.HasPrefix(o.stdout, first) || lines != 5 {
 		t.Errorf("%d lines: %s", lines, o.stdout)
+	}
+}
+
+func TestRouteEndsWithCode1IfAStatementIsRefused(t *testing.T) {
+	config := newConfig(t, shardsJSON)
+	const want = "refused\n  sharding: update orders refused: sharding key would change; the row would belong to another shard; insert a new row and delete the old one, or leave user_id out\n"
+	o := execute(t, "route", "--config", config, "UPDATE orders SET user_id = 8 WHERE user_id = 7")
+	if o.code != command.ExitUnclean || o.stdout != want || o.stderr != "shardid: the statement is refused\n" {
+		t.Errorf("%d, %q, %q", o.code, o.stdout, o.stderr)
+	}
+}
+
+func TestRouteDoesNotCallRefusedWhatTheTypesOfColumnsDecide(t *testing.T) {
+	config := newConfig(t, shardsJSON)
+	const verdict = "needs the types of the columns, which the router reads from the databases"
+	for _, statement := range []string{"SELECT * FROM orders ORDER BY id LIMIT 3", "SELECT DISTINCT note FROM orders", "SELECT MAX(note) FROM orders", "SELECT note, COUNT(*) FROM orders GROUP BY note"} {
+		if o := succeed(t, "route", "--config", config, statement); o.stdout != verdict+"\n" {
+			t.Errorf("%s: %s", statement, o.stdout)
+		}
+	}
+	log := filepath.Join(t.TempDir(), "log")
+	if err := os.WriteFile(log, []byte("SELECT * FROM orders ORDER BY id LIMIT 3\nSELECT 1\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if o := succeed(t, "route", "--config", config, "--log", log); !strings.HasSuffix(o.stdout, "      1   50.0 %  "+verdict+"\n") {
+		t.Error(o.stdout)
+	}
+	// No type of a column makes the order of such a list known.
+	if o := execute(t, "route", "--config", config, "SELECT GROUP_CONCAT(note) FROM orders"); o.code != command.ExitUnclean || !strings.HasPrefix(o.stdout, "refused\n") {
+		t.Errorf("%d, %s", o.code, o.stdout)
 	}
 }
 
@@ -72,13 +101,13 @@ func TestRouteCountsTheStatementsOfALog(t *testing.T) {
 		if err := os.WriteFile(file, []byte(log), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		o := succeed(t, "route", "--config", config, "--log", file)
+		o := execute(t, "route", "--config", config, "--log", file)
 		const want = "5 statements\n      1   20.0 %  one shard\n      1   20.0 %  several shards\n      1   20.0 %  home: unchanged, to the home database\n      2   40.0 %  refused\n\n      2  "
-		if !strings.HasPrefix(o.stdout, want) || !strings.Contains(o.stdout, "\n         UPDATE orders SET note = ? WHERE id = ?\n") {
+		if o.code != command.ExitUnclean || o.stderr != "shardid: 2 of 5 statements are refused\n" || !strings.HasPrefix(o.stdout, want) || !strings.Contains(o.stdout, "\n         UPDATE orders SET note = ? WHERE id = ?\n") {
 			t.Errorf("%s:\n%s", name, o.stdout)
 		}
 		var report route.Report
-		o = succeed(t, "route", "--config", config, "--json", "--log", file)
+		o = execute(t, "route", "--config", config, "--json", "--log", file)
 		if err := json.Unmarshal([]byte(o.stdout), &report); err != nil || report.Statements != 5 || len(report.Refused) != 1 || report.Refused[0].Times != 2 {
 			t.Errorf("%s: %+v, %v", name, report, err)
 		}

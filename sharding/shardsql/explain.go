@@ -30,6 +30,10 @@ const (
 	Copies  Kind = "copies"  // the copy of a broadcast table in every database is written
 	Lookup  Kind = "lookup"  // a lookup table is read first, and determines the shards; see sharding.Lookup
 	Refused Kind = "refused" // nothing is sent
+
+	// Undecided: the types of columns decide whether the statement is executed on several shards or
+	// refused. Only [Plan] returns it, because it does not know the types.
+	Undecided Kind = "undecided"
 )
 
 // Explanation says how a statement is executed with its arguments.
@@ -47,7 +51,8 @@ type Explanation struct {
 	// Fingerprint is the statement without its values. Statements that differ only in their values
 	// have the same fingerprint.
 	Fingerprint string
-	// Err is the reason of a refusal, usually a *sharding.RouteError.
+	// Err is the reason of a refusal, usually a *sharding.RouteError. For Undecided it is the refusal
+	// of a database whose columns have unsuitable types.
 	Err error
 }
 
@@ -83,9 +88,9 @@ func Explain(ctx context.Context, db *sql.DB, text string, args ...any) (e Expla
 }
 
 // Plan says how a statement would be executed, without a database. It assumes that the columns that
-// lead to shards have the types that their rules need, and knows no other columns. So it may refuse
-// statements that depend on the types of other columns or on unique keys, and that Explain does not
-// refuse. The dialect is "mysql", "mariadb", "sqlite" or "postgres".
+// lead to shards have the types that their rules need, and knows no other columns. A statement that
+// depends on the types of other columns, such as an order over several shards, is [Undecided]. A
+// statement that depends on unique keys may be refused although Explain does not refuse it. The dialect is "mysql", "mariadb", "sqlite" or "postgres".
 func Plan(router *sharding.Router, dialectName, text string, args ...any) (Explanation, error) {
 	d, err := dialect.Named(dialectName)
 	if err != nil {
@@ -97,7 +102,11 @@ func Plan(router *sharding.Router, dialectName, text string, args ...any) (Expla
 		reads.Family = sqlparse.MariaDB
 	}
 	p := plan.Of(sqlparse.Parse(text, reads), router.Snapshot(), plan.Options{Mode: router.TxMode(), Reads: reads.Rules(), Quote: d.Quote, Merge: merge.Dialect{Engine: engine}})
-	return explained(router, p, sharding.Hint{}, text, args), nil
+	e := explained(router, p, sharding.Hint{}, text, args)
+	if e.Kind == Refused && p.IsUntyped(e.Err) {
+		e.Kind = Undecided
+	}
+	return e, nil
 }
 
 func explained(router *sharding.Router, p *plan.Plan, hint sharding.Hint, text string, args []any) Explanation {

@@ -40,6 +40,7 @@ type builder struct {
 	schema  Schema
 	sqlite  bool
 	limited bool    // something in it has a LIMIT
+	untyped bool    // its results are not combined, because the type of a column is unknown
 	limits  []limit // of its subqueries
 	twice   bool    // a CTE in it is read twice
 }

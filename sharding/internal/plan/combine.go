@@ -54,6 +54,7 @@ func (b *builder) combine(d merge.Dialect) (*combination, *sharding.RouteError) 
 		c.answer()
 	}
 	if c.why != "" {
+		b.untyped = c.untyped
 		return nil, b.refusal(b.firstSharded(), sharding.ErrUnmergeable, c.why)
 	}
 	for at, list := range c.hidden {

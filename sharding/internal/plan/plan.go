@@ -5,6 +5,7 @@ package plan
 import (
 	"cmp"
 	"database/sql/driver"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -32,6 +33,7 @@ type Plan struct {
 	// they cannot be combined, or why a write cannot be divided.
 	combination *combination
 	unmerged    *sharding.RouteError
+	untyped     bool                 // unmerged only says that the type of a column is unknown
 	uncopied    *sharding.RouteError // why a write would not leave all copies equal, or nil
 	afterSwitch *switchedPlan
 	owned       bool   // a lookup table may lead to its rows
@@ -71,6 +73,7 @@ func Of(statement *sqlparse.Statement, snapshot *sharding.Snapshot, options Opti
 	p := &Plan{reading: b.reading, options: options, texts: &texts{}, afterSwitch: &switchedPlan{}, origin: b.movesFrom(), unread: b.unserved(), physical: b.physical()}
 	if statement.Verb == sqlparse.Select {
 		p.combination, p.unmerged = b.combine(options.Merge)
+		p.untyped = b.untyped
 	} else {
 		p.unmerged, p.uncopied = divider{b}.divide(), b.copied()
 	}
@@ -359,6 +362,10 @@ func leavesNoState(st *sqlparse.Statement) bool {
 	text := strings.ToLower(st.Text)
 	return !slices.ContainsFunc([]string{"@", "into", "found_rows", "last_insert_id"}, func(word string) bool { return strings.Contains(text, word) })
 }
+
+// IsUntyped reports whether an error of Bind only says that the type of a column is unknown, so that
+// the statement may be accepted once it is known.
+func (p *Plan) IsUntyped(err error) bool { return p.untyped && errors.Is(err, p.unmerged) }
 
 // Copied reports whether a copy of its databases may answer: it is a query of rows of shards, locks
 // none of them, and no source of a migration serves its tables.

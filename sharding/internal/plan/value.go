@@ -23,6 +23,7 @@ type comparer struct {
 	integers *[]int         // arguments that must be whole numbers, because the kind of a result depends on theirs
 	derives  bool           // the SELECT is a derived table, whose aggregates are ordinary values
 	why      string         // the first refusal, and what to do instead
+	untyped  bool           // the reason of the first refusal is that a column's type is unknown
 }
 
 // refuse records why results are not combined.
@@ -373,6 +374,9 @@ func (c *comparer) unknown(e sqlparse.Expr) Value { return c.unsorted(e, Column{
 func (c *comparer) unsorted(e sqlparse.Expr, found Column) Value {
 	if found.Unsorted != "" {
 		c.refuse(c.text(e) + " is not compared over several shards, because " + found.Unsorted + addKey)
+	}
+	if _, isColumn := bare(e).(*sqlparse.Column); isColumn && c.why == "" {
+		c.untyped = true
 	}
 	c.refuse("it is not known how " + c.text(e) + " compares" + addKey)
 	return Value{}

@@ -44,7 +44,7 @@ type exitCode struct {
 var (
 	exitCodes = []exitCode{
 		{ExitOK, "done", ""},
-		{ExitUnclean, "demo found rows that are lost, duplicated or misrouted; doctor or inspect found errors; audit found uneven ids; ddl status or drift found shards that lack a version or differ; rebalance status found moving slots", ""},
+		{ExitUnclean, "demo found rows that are lost, duplicated or misrouted; doctor or inspect found errors; audit found uneven ids; route found refused statements; ddl status or drift found shards that lack a version or differ; rebalance status found moving slots", ""},
 		{ExitInput, "the input is wrong: a flag, an id, a file, a server; nothing was written", ""},
 		{ExitFailure, "something failed while the command was running", ""},
 		{ExitInterrupted, "interrupted", ""},

@@ -30,8 +30,8 @@ several of them will answer, and that need a query to other shards before: the w
 first, each without its values. The application's processes record them on the source
 with package schema/preview, while the source still serves. Without such records, or in
 addition, --log plans the statements of a file, one per line, or of MySQL's or
-MariaDB's general log. Types of columns are not known there: an order over several
-shards counts as refused, although the shards may answer it.
+MariaDB's general log. Types of columns are not known there: a statement that needs
+them, such as an order over several shards, is counted separately.
 
 It stores on the source that somebody has read this: cutover warns when nobody has, or when
 statements that will be refused were found since. With --check it exits with 6 when a

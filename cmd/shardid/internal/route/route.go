@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/shardid/shardid/cmd/shardid/internal/command"
 	"github.com/shardid/shardid/cmd/shardid/internal/input"
 	"github.com/shardid/shardid/cmd/shardid/internal/layoutfile"
 	"github.com/shardid/shardid/internal/dialect"
@@ -51,8 +52,11 @@ refused, and why, the most frequent first, each with a statement without its val
 Prepared statements of a log are planned when they are executed, as the log has their
 values then.
 
-It knows only the columns of the configuration. A statement that needs types of other columns,
-such as an order over several shards, counts as refused although shardsql may execute it.
+It knows only the columns of the configuration. For a statement that needs the types
+of other columns, such as an order over several shards, it says so, and does not count
+it as refused.
+
+The exit code is 1 if a statement is refused.
 
 ` + layoutfile.Help,
 		Example: "  shardid route --config shards.json 'SELECT * FROM orders WHERE user_id = ?' 42\n  shardid route --config shards.json --log general.log",
@@ -91,7 +95,11 @@ func (f routeFlags) run(stdin io.Reader, w io.Writer, args []string) error {
 		if err != nil {
 			return err
 		}
-		return f.printReport(w, report)
+		refused := report.Kinds[shardsql.Refused]
+		if err := f.printReport(w, report); err != nil || refused == 0 {
+			return err
+		}
+		return command.WithCode(fmt.Errorf("%d of %d statements are refused", refused, report.Statements), command.ExitUnclean)
 	}
 	values := make([]any, 0, len(args)-1)
 	for _, arg := range args[1:] {
@@ -101,7 +109,10 @@ func (f routeFlags) run(stdin io.Reader, w io.Writer, args []string) error {
 	if err != nil {
 		return input.Wrap(err)
 	}
-	return f.print(w, e, cmp.Or(layout.Home, "home"))
+	if err := f.print(w, e, cmp.Or(layout.Home, "home")); err != nil || e.Kind != shardsql.Refused {
+		return err
+	}
+	return command.WithCode(errors.New("the statement is refused"), command.ExitUnclean)
 }
 
 // routeValue parses an argument of a statement.
@@ -133,7 +144,7 @@ type routeShard struct {
 // print shows the home database under its name in the configuration.
 func (f routeFlags) print(w io.Writer, e shardsql.Explanation, home string) error {
 	result := Result{Kind: e.Kind, Merge: e.Merge}
-	if e.Err != nil {
+	if e.Kind == shardsql.Refused {
 		result.Reason = e.Err.Error()
 	}
 	for _, s := range e.Lookups {
@@ -193,6 +204,8 @@ var routeWords = map[shardsql.Kind]string{
 	shardsql.Copies:  "every database",
 	shardsql.Lookup:  "by a lookup table, which tells the shards",
 	shardsql.Refused: "refused",
+
+	shardsql.Undecided: "needs the types of the columns, which the router reads from the databases",
 }
 
 // Report counts the plans of the statements of a log.
@@ -231,7 +244,7 @@ func PlanLog(r *sharding.Router, dialectName, name string, stdin io.Reader) (rep
 		}
 		report.Statements++
 		report.Kinds[e.Kind]++
-		if e.Err == nil {
+		if e.Kind != shardsql.Refused {
 			continue
 		}
 		why := routeWhy(e.Err)
@@ -270,7 +283,7 @@ func (f routeFlags) printReport(w io.Writer, report Report) error {
 func (report Report) Text() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d statements\n", report.Statements)
-	for _, kind := range []shardsql.Kind{shardsql.One, shardsql.Lookup, shardsql.Scatter, shardsql.Several, shardsql.Home, shardsql.Copies, shardsql.Refused} {
+	for _, kind := range []shardsql.Kind{shardsql.One, shardsql.Lookup, shardsql.Scatter, shardsql.Several, shardsql.Home, shardsql.Copies, shardsql.Undecided, shardsql.Refused} {
 		if n := report.Kinds[kind]; n > 0 {
 			fmt.Fprintf(&b, "%7d  %5.1f %%  %s\n", n, 100*float64(n)/float64(report.Statements), routeWords[kind])
 		}
