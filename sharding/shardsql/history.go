@@ -71,11 +71,11 @@ func (h *history) remember(s *session, p *plan.Plan, to plan.Route, query string
 	if s.tx == nil && s.home.conn == nil {
 		return
 	}
-	pools := s.database.pools(to)
-	if len(pools) != 1 {
+	pool := s.database.only(to)
+	if pool == nil {
 		return
 	}
-	in, holds := s.held(s.tx, pools[0])
+	in, holds := s.held(s.tx, pool)
 	if !holds {
 		return
 	}
@@ -120,6 +120,19 @@ func (d *database) pools(to plan.Route) []*sql.DB {
 		return append(distinct(d.router.Databases(), d.router.DB), d.home)
 	}
 	return []*sql.DB{d.poolOrHome(to.Target.DB)}
+}
+
+// only returns the database of a route, nil if there are several. It allocates nothing for one
+// target.
+func (d *database) only(to plan.Route) *sql.DB {
+	switch to.Kind {
+	case plan.Scatter, plan.Several, plan.Copies:
+		if pools := d.pools(to); len(pools) == 1 {
+			return pools[0]
+		}
+		return nil
+	}
+	return d.poolOrHome(to.Target.DB)
 }
 
 func distinct[T any](list []T, pool func(T) *sql.DB) (all []*sql.DB) {
