@@ -103,7 +103,7 @@ func TestARollbackFromAShardThatIsAReplicaIsRefused(t *testing.T) {
 	if _, err := o.Cutover(t.Context(), longPause); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := o.Rollback(t.Context(), longPause); !errors.Is(err, migrate.ErrNotReady) || !strings.Contains(err.Error(), "shards on b") || !strings.Contains(err.Error(), "repeat 127.0.0.1:1 feed") {
+	if _, err := o.Rollback(t.Context(), longPause); !errors.Is(err, migrate.ErrNotReady) || !strings.Contains(err.Error(), "shards on b") || !strings.Contains(err.Error(), "replicate from 127.0.0.1:1 feed") {
 		t.Errorf("the rollback ended with %v", err)
 	}
 	execAll(t, o.shards["b"], slaveOf.end)
@@ -125,7 +125,7 @@ func TestAReplicaThatIsMadeDuringACutoverIsRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := job.Cutover(t.Context(), longPause); !errors.Is(err, migrate.ErrNotReady) || !strings.Contains(err.Error(), "repeat 127.0.0.1:1 feed") {
+	if _, err := job.Cutover(t.Context(), longPause); !errors.Is(err, migrate.ErrNotReady) || !strings.Contains(err.Error(), "replicate from 127.0.0.1:1 feed") {
 		t.Errorf("the cutover ended with %v", err)
 	}
 	database.Exec(t, o.source, "INSERT INTO odd (u) VALUES (3)") // the table is open
