@@ -97,12 +97,13 @@ func (r *routing) hintCreate(db *gorm.DB) {
 	if db.Error != nil || !r.isRouted(db.Statement.Table) {
 		return
 	}
-	if err := r.keyed(db.Statement); err != nil {
-		_ = db.AddError(err) // AddError stores it in db
+	refusal := r.keyed(db.Statement)
+	if refusal != nil && !r.servedBySource(db.Statement.Table) {
+		_ = db.AddError(refusal) // AddError stores it in db
 		return
 	}
 	column, fresh := freshRows(db.Statement)
-	passHint(db, writehint.Hint{Fresh: fresh, Column: column, Completes: numbersLater(db.Statement)})
+	passHint(db, writehint.Hint{Fresh: fresh, Column: column, Fills: numbersLater(db.Statement), Refusal: refusal})
 }
 
 // hintWrite adds conditions on the sharding keys of the models that an update or a delete
@@ -142,6 +143,12 @@ func (r *routing) isRouted(table string) bool {
 	return sharded || r.router.IsBroadcast(table)
 }
 
+// servedBySource returns true when the source of a migration still serves the table.
+func (r *routing) servedBySource(table string) bool {
+	t, ok := r.router.Snapshot().Lookup(table)
+	return ok && t.Origin() != nil
+}
+
 // freshRows returns the indexes of the rows for which an id was generated just now, and its
 // column: the primary key if there are several.
 func freshRows(stmt *gorm.Statement) (column string, numbers []int) {
@@ -169,7 +176,7 @@ func passHint(db *gorm.DB, h writehint.Hint) {
 	if h.Single = isTx(stmt.ConnPool); h.Single {
 		_, h.Single = db.InstanceGet("gorm:started_transaction")
 	}
-	if len(h.Fresh) == 0 && !h.Keyed && !h.Model && !h.Single && !h.Completes {
+	if len(h.Fresh) == 0 && !h.Keyed && !h.Model && !h.Single && !h.Fills && !h.Completes && h.Refusal == nil {
 		return
 	}
 	saveContext(stmt, nil)
@@ -218,7 +225,9 @@ func isNumbered(t *sharding.Table, column string) bool {
 // of a migration no longer numbers them.
 func numbersLater(stmt *gorm.Statement) bool {
 	fl := stateOf(stmt)
-	return fl != nil && fl.numbered()
+	return fl != nil && slices.ContainsFunc(fl.keyColumns, func(p keyColumn) bool {
+		return isNumbered(fl.table, p.field.DBName) && !omitted(stmt, p.field)
+	})
 }
 
 // translate applies gorm's translation of errors to the error of a shard, because gorm's

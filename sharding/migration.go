@@ -38,12 +38,16 @@ type Migration struct {
 	// Preview collects the statements that the shards will execute otherwise than the source, as
 	// package shardsql finds them: refused statements, statements on several shards, and statements
 	// before which other shards are searched. A statement that would put its transaction on two
-	// databases is collected, too. No additional statement is sent, and the source answers as
-	// before. Defaults to nil, which costs nothing.
+	// databases is collected, too. An INSERT that leaves the ids to the source is checked as if the
+	// generators had made them already. If such ids are the sharding keys, they may lead to any
+	// database, so rows for one transaction are collected although the ids may lead to one database.
+	// No additional statement is sent, and the source answers as before. Defaults to nil, which costs
+	// nothing.
 	Preview *Preview
 	// Strict refuses, while the source still serves the tables, the statements that the shards will
-	// refuse. It is for tests. An INSERT that leaves a column to the source that numbers it is
-	// accepted until the switch, because no other INSERT is correct before it.
+	// refuse. It is for tests. An INSERT that the shards will refuse only because it leaves a column
+	// to the source that numbers it is accepted until the switch, because no other INSERT is correct
+	// before it.
 	Strict bool
 }
 

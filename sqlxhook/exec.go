@@ -155,7 +155,7 @@ func (c *call) sendAll(ctx context.Context, e Execer) (Result, bool, error) {
 func (c *call) withHint(ctx context.Context, from, to int) context.Context {
 	made, stmt, t := &c.filled.first, c.plan.stmt, c.plan.table
 	if t != nil && c.plan.numbered != nil {
-		return writehint.With(ctx, writehint.Hint{Table: stmt.table, Completes: true})
+		return writehint.With(ctx, writehint.Hint{Table: stmt.table, Fills: true})
 	}
 	if t == nil || made.key == nil || !stmt.replaces && stmt.endsWithValues() && t.Unnumbered() == "" {
 		return ctx

@@ -38,9 +38,15 @@ type Hint struct {
 	// Single says that the transaction was begun for this statement alone, and not by the caller.
 	// The statement may write all copies of a broadcast table, as without a transaction.
 	Single bool
-	// Completes says that after the switch of a migration the adapter adds to the statement what
-	// the shards need: ids that the source numbers until then, and the sharding keys of its models.
+	// Fills says that after the switch of a migration the adapter fills the ids of an INSERT that the
+	// source numbers until then.
+	Fills bool
+	// Completes says that after the switch of a migration the adapter adds a condition on the
+	// sharding keys of its models.
 	Completes bool
+	// Refusal is the error with which the adapter will refuse the statement after the switch of a
+	// migration, or nil.
+	Refusal error
 }
 
 // ErrNumbered: the source of a migration serves again and numbers the column for which the rows

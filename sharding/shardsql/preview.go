@@ -3,10 +3,13 @@
 package shardsql
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"database/sql/driver"
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/shardid/shardid/internal/writehint"
@@ -36,12 +39,13 @@ func (s *session) preview(ctx context.Context, p *plan.Plan, to plan.Route, args
 	if next == nil && !s.tx.begins(to) {
 		return nil
 	}
-	collected := m.Preview != nil
-	if collected && !m.Preview.Count(p.Fingerprint()) && !m.Strict {
+	collects := m.Preview != nil && m.Preview.Count(p.Fingerprint())
+	// Even a known statement may decide on which database a transaction begins.
+	if !collects && !m.Strict && (s.tx == nil || s.tx.spans) {
 		return nil
 	}
 	change, err := s.afterSwitch(ctx, next, to, args, hint)
-	if collected {
+	if collects {
 		m.Preview.Add(p.Fingerprint(), change, err)
 	}
 	if !m.Strict || err == nil || errors.Is(err, sharding.ErrNotNumbered) {
@@ -64,28 +68,47 @@ func strictRefusal(err error) error {
 // afterSwitch returns how a statement will be executed after the switch, or why it will be refused. next
 // is its plan; it is nil for a statement in a transaction that is about other tables.
 func (s *session) afterSwitch(ctx context.Context, next *plan.Plan, to plan.Route, args []any, hint sharding.Hint) (sharding.Change, error) {
-	var err error
-	completes := next != nil && writehint.Of(ctx, to.Target.Table).Completes
-	if next != nil {
+	if next == nil {
+		return changeTo(to, s.checkTargets(ctx, to))
+	}
+	told := writehint.Of(ctx, to.Target.Table)
+	if told.Refusal != nil {
+		return sharding.WillBeRefused, told.Refusal
+	}
+	to, err := next.Bind(args, hint)
+	// An INSERT that leaves the ids to the source is checked with ids. Without an adapter that fills
+	// them it is refused in any case, but perhaps for a reason that remains when it has ids.
+	var unfilled error
+	if errors.Is(err, sharding.ErrNotNumbered) {
+		if !told.Fills {
+			unfilled = err
+		}
+		next = next.Filled()
 		to, err = next.Bind(args, hint)
 	}
 	// From the switch on, the adapter adds a condition that leads to one shard.
-	if completes && (to.Kind == plan.Scatter || errors.Is(err, sharding.ErrNotNumbered) || errors.Is(err, sharding.ErrMissingKey)) {
+	if told.Completes && (to.Kind == plan.Scatter || errors.Is(err, sharding.ErrMissingKey)) {
 		return sharding.Unchanged, nil
 	}
 	if err == nil {
 		err = s.checkTargets(ctx, to)
 	}
 	var lookups []*plan.Lookup
-	if err == nil && next != nil {
+	if err == nil {
 		lookups, err = next.Lookups(args, to, writehint.Of(ctx, next.Seeks()))
 	}
-	switch {
-	case err != nil:
-		return sharding.WillBeRefused, err
-	case len(lookups) > 0:
+	if err = cmp.Or(err, unfilled); err == nil && len(lookups) > 0 {
 		return sharding.LooksFirst, nil
-	case to.Kind == plan.Scatter || to.Kind == plan.Several:
+	}
+	return changeTo(to, err)
+}
+
+// changeTo returns the change of a statement with a route or a refusal after the switch.
+func changeTo(to plan.Route, refusal error) (sharding.Change, error) {
+	switch {
+	case refusal != nil:
+		return sharding.WillBeRefused, refusal
+	case to.Kind == plan.Scatter || to.Kind == plan.Several || to.Unplaced.Several():
 		return sharding.SeveralShards, nil
 	}
 	return sharding.Unchanged, nil
@@ -93,6 +116,9 @@ func (s *session) afterSwitch(ctx context.Context, next *plan.Plan, to plan.Rout
 
 // checkTargets refuses a statement for more shards or databases than one statement may use.
 func (s *session) checkTargets(ctx context.Context, to plan.Route) error {
+	if to.Unplaced.Rows > 0 {
+		return s.checkUnplaced(ctx, to)
+	}
 	if to.Kind != plan.Scatter && to.Kind != plan.Several {
 		return s.tx.admitAfterSwitch(s.database.poolOrHome(to.Target.DB))
 	}
@@ -114,7 +140,8 @@ func (s *session) checkTargets(ctx context.Context, to plan.Route) error {
 	}
 	for _, l := range participants[1:] {
 		if !t.spans && l.pool != participants[0].pool {
-			return t.admit(participants)
+			d := s.database
+			return spanning("write", "writes", "to", d.nameOf(participants[0].pool), d.nameOf(l.pool))
 		}
 	}
 	return t.admitAfterSwitch(participants[0].pool)
@@ -137,4 +164,47 @@ func (t *transaction) admitAfterSwitch(pool *sql.DB) error {
 		return t.crossing(t.afterSwitch, pool)
 	}
 	return nil
+}
+
+// checkUnplaced refuses rows whose ids will lead to any database, if they would have to be in the
+// database of others.
+func (s *session) checkUnplaced(ctx context.Context, to plan.Route) error {
+	alone := *s
+	if alone.tx == nil {
+		alone.tx = s.newTransaction(ctx, driver.TxOptions{})
+	}
+	unplaced := to.Unplaced
+	if to.Unplaced = (plan.Unplaced{}); !unplaced.All {
+		if err := alone.checkTargets(ctx, to); err != nil {
+			return err
+		}
+	}
+	for range unplaced.Rows {
+		if err := s.database.admitUnplaced(alone.tx, unplaced.Targets); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// admitUnplaced refuses a row that will be in the database of any of the targets, if the transaction
+// has already another row or statement. A later statement may follow the row: its key may be the row's id.
+func (d *database) admitUnplaced(t *transaction, targets []sharding.Target) error {
+	if t.spans {
+		return nil
+	}
+	first := t.afterSwitch
+	if first == nil {
+		first = d.poolOrHome(targets[0].DB)
+	}
+	at := slices.IndexFunc(targets, func(to sharding.Target) bool { return d.poolOrHome(to.DB) != first })
+	switch {
+	case at < 0:
+		return t.admitAfterSwitch(first)
+	case t.afterSwitch == nil && !t.unplaced:
+		t.unplaced = true
+		return nil
+	}
+	return &sharding.RouteError{Op: "insert", Err: fmt.Errorf("%w: the ids that generators will make lead to %s, %s or others, and not all to the database of the transaction", sharding.ErrCrossDatabase, d.nameOf(first), targets[at].DB),
+		Hint: "insert each row in a transaction of its own, or let transactions span databases with sharding.Transactions, Atomic or BestEffort"}
 }

@@ -3,6 +3,7 @@
 package shardsql_test
 
 import (
+	"context"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 	"github.com/shardid/shardid/internal/testkit/effort"
 	"github.com/shardid/shardid/internal/testkit/selects"
 	"github.com/shardid/shardid/internal/testwait"
+	"github.com/shardid/shardid/internal/writehint"
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sharding/shardsql"
 )
@@ -25,7 +27,7 @@ type previewed struct {
 	preview        *sharding.Preview
 }
 
-func newPreviewed(t testing.TB, m sharding.Migration, mode sharding.TxMode) *previewed {
+func newPreviewed(t testing.TB, m sharding.Migration, mode sharding.TxMode, also ...sharding.Alt) *previewed {
 	t.Helper()
 	open := files(t)
 	w := &previewed{source: open("source.db"), preview: m.Preview}
@@ -39,7 +41,7 @@ func newPreviewed(t testing.TB, m sharding.Migration, mode sharding.TxMode) *pre
 		exec(t, dbs[at.DB], "CREATE TABLE "+at.Table+columns)
 	}
 	m.Source, m.Tables = "source", map[string]string{"orders": "id"}
-	router, err := sharding.New(dbs, m, sharding.Transactions(mode), sharding.Table{Name: "orders", Key: "user_id", Rule: sharding.Mod(4), Map: layout})
+	router, err := sharding.New(dbs, m, sharding.Transactions(mode), sharding.Table{Name: "orders", Key: "user_id", Rule: sharding.Mod(4), Map: layout, Also: also})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -256,6 +258,67 @@ func TestAPreviewFindsTransactionsThatWillSpanDatabases(t *testing.T) {
 	}
 }
 
+// An INSERT that leaves the ids to the source is checked as if it had them.
+func TestAPreviewChecksRowsWithoutIDs(t *testing.T) {
+	const insert = "INSERT INTO orders (user_id) VALUES "
+	filled := writehint.With(t.Context(), writehint.Hint{Table: "orders", Fills: true})
+	for _, c := range []struct {
+		ctx  context.Context
+		text string
+		want error
+	}{
+		{filled, insert + "(1)", nil},
+		{filled, insert + "(1), (3)", nil},
+		{filled, insert + "(1), (2)", sharding.ErrCrossDatabase},
+		{filled, "INSERT INTO orders (id, user_id) VALUES (NULL, 1), (NULL, 5)", nil},
+		{filled, "INSERT INTO orders (id, user_id) VALUES (NULL, 1), (105, 5)", nil},
+		{filled, "INSERT INTO orders (id, user_id) VALUES (NULL, 1), (106, 5)", sharding.ErrMisplaced},
+		{filled, "INSERT INTO orders (id, user_id) VALUES (NULL, 1) ON CONFLICT (id) DO NOTHING", nil},
+		{filled, "INSERT INTO orders (id, user_id) VALUES (NULL, 1), (NULL, 5) ON CONFLICT (id) DO NOTHING RETURNING id", nil},
+		{filled, insert + "(1), (5) ON CONFLICT DO NOTHING RETURNING id", nil},
+		{filled, "INSERT INTO orders (note) VALUES ('x')", sharding.ErrMissingKey},
+		{filled, insert + "(NULL)", sharding.ErrKeyType},
+		{t.Context(), insert + "(1), (3)", sharding.ErrNotNumbered},
+		{t.Context(), insert + "(1), (2)", sharding.ErrCrossDatabase}, // with ids, too
+	} {
+		for _, also := range [][]sharding.Alt{nil, {{Column: "id", Rule: sharding.Mod(4), From: 100}}} {
+			if want := c.want; want == sharding.ErrMisplaced && also == nil { //nolint:errorlint // the table's own value
+				continue
+			}
+			w := newPreviewed(t, sharding.Migration{Preview: new(sharding.Preview)}, sharding.SingleShard, also...)
+			if _, err := w.routed.ExecContext(c.ctx, c.text); err != nil && !strings.Contains(err.Error(), "NOT NULL") {
+				t.Fatal(err)
+			}
+			var refusal error
+			if found := w.preview.Statements(); len(found) > 0 {
+				refusal = found[0].Err
+			}
+			if !errors.Is(refusal, c.want) {
+				t.Errorf("%s: previewed %v, want %v", c.text, refusal, c.want)
+			}
+		}
+	}
+}
+
+// A statement that is known already still determines the database of its transaction.
+func TestAPreviewKnowsWhereAKnownStatementBegins(t *testing.T) {
+	w := newPreviewed(t, sharding.Migration{Preview: new(sharding.Preview)}, sharding.SingleShard)
+	const insert, other = "INSERT INTO orders (id, user_id) VALUES (?, ?)", "DELETE FROM orders WHERE user_id = ?"
+	exec(t, w.routed, insert+", (?, ?)", 1, 1, 2, 2)
+	tx, err := w.routed.Begin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	exec(t, tx, insert, 3, 1)
+	exec(t, tx, other, 2)
+	if err := tx.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	if found := w.find(other); !errors.Is(found.Err, sharding.ErrCrossDatabase) {
+		t.Errorf("%+v", w.preview.Statements())
+	}
+}
+
 // A program that starts while a switch has closed the source's table cannot read its
 // columns, and waits for the shards.
 func TestAStrictSourceThatIsClosedRefusesNothing(t *testing.T) {
@@ -280,6 +343,9 @@ func TestAStrictSourceRefusesWhatShardsWillRefuse(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	exec(t, w.routed, "INSERT INTO orders (user_id) VALUES (7)") // the generator must not number yet
+	if _, err := w.routed.Exec("INSERT INTO orders (user_id) VALUES (1), (2)"); !errors.Is(err, sharding.ErrCrossDatabase) {
+		t.Errorf("rows that no generator would bring together: %v", err)
+	}
 	exec(t, w.routed, "UPDATE orders SET note = 'x' WHERE user_id = 7")
 	if n := one[int64](t, w.routed, "SELECT COUNT(*) FROM orders WHERE note = 'x'"); n != 1 {
 		t.Errorf("%d rows", n)

@@ -25,8 +25,10 @@ type transaction struct {
 	begun      []*begun // in the order in which they began
 	savepoints []savepoint
 	done       bool // a statement has been executed
-	// ahead is the database on which it would have begun after a switch, for previews.
+	// afterSwitch is the database on which it would have begun after a switch, for previews, and
+	// unplaced says that it would then have written a row to a database that is not known.
 	afterSwitch *sql.DB
+	unplaced    bool
 	// broken is the reason why nothing of it may be committed, or nil.
 	broken error
 	owners lookupChanges // its changes of lookup tables

@@ -39,6 +39,8 @@ type builder struct {
 	variance
 	schema  Schema
 	sqlite  bool
+	mysql   bool
+	filled  bool    // of Options
 	limited bool    // something in it has a LIMIT
 	untyped bool    // its results are not combined, because the type of a column is unknown
 	limits  []limit // of its subqueries

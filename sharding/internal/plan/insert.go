@@ -20,6 +20,11 @@ type insertion struct {
 	key   int // position of the sharding key
 	leads []place
 	seeks []seek
+	// zeros: the database numbers a row with 0 like one with NULL.
+	zeros bool
+	// filled is the column in lower case that an adapter fills where a row leaves it to the database,
+	// or "": see [Plan.Filled].
+	filled string
 }
 
 // place is the position of a column that leads to slots.
@@ -71,7 +76,10 @@ func (b *builder) input(in *sqlparse.Input) {
 		b.item(&in.Returning[i], s, seen)
 	}
 	if r.role == sharded {
-		b.insert = &insertion{of: r, input: in, key: -1}
+		b.insert = &insertion{of: r, input: in, key: -1, zeros: b.mysql}
+		if b.filled {
+			b.insert.filled = strings.ToLower(r.table.Unnumbered())
+		}
 		(&inserter{b, b.insert}).rows(r)
 	}
 }
@@ -114,6 +122,8 @@ func (b *inserter) rows(r *reference) {
 		b.rowid(r, c.Name)
 	}
 	switch {
+	case b.out.addsKey() && !slices.ContainsFunc(in.Rows, func(row sqlparse.Row) bool { return len(row.Values) > 0 }):
+		// an adapter gives it the only value
 	case in.Default:
 		b.recordRefusal(r.table.Name, sharding.ErrMissingKey, "insert VALUES; the values of DEFAULT VALUES are not known beforehand")
 	case len(in.Columns) == 0:
@@ -127,13 +137,13 @@ func (b *inserter) rows(r *reference) {
 		if l.column == strings.ToLower(r.table.Key) {
 			b.out.key = i
 		}
-		b.out.leads = append(b.out.leads, place{l, i, r.schema.Columns[l.column].Numbered})
+		b.out.leads = append(b.out.leads, place{l, i, r.schema.Columns[l.column].Numbered && l.column != b.out.filled})
 	}
-	if b.out.key < 0 {
+	if b.out.key < 0 && !b.out.addsKey() {
 		b.recordRefusal(r.table.Name, sharding.ErrMissingKey, "add the column "+r.table.Key)
 	}
 	for _, l := range r.leads {
-		if r.schema.Columns[l.column].Numbered && b.out.place(l.column) < 0 {
+		if r.schema.Columns[l.column].Numbered && b.out.place(l.column) < 0 && l.column != b.out.filled {
 			b.recordRefusal(r.table.Name, numbers(l), numbersLeadNowhere)
 		}
 	}
@@ -194,7 +204,7 @@ func (in *insertion) slot(row *sqlparse.Row, args []any) (sharding.Slot, error) 
 		if err := in.of.schema.Columns[l.lead.column].keeps(l.lead.column, v, in.input.Ignore); err != nil {
 			return 0, err
 		}
-		if l.at == in.key {
+		if l.at == in.key || l.lead.column == in.filled && in.leavesFilled(row, args) {
 			continue
 		}
 		if !ok {

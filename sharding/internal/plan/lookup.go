@@ -126,7 +126,7 @@ func (s *seek) skipsNewRows(h writehint.Hint) bool {
 func (in *insertion) seekRows(l *Lookup, s *seek, args []any, h writehint.Hint) error {
 	for i := range in.input.Rows {
 		row := &in.input.Rows[i]
-		if h.IsFresh(i) && s.skipsNewRows(h) {
+		if h.IsFresh(i) && s.skipsNewRows(h) || slices.Contains(s.columns, in.filled) && in.leavesFilled(row, args) {
 			continue
 		}
 		key, err := s.key(row, args)

@@ -69,11 +69,11 @@ func (p *binding) atOrigin() (Route, error) {
 	return Route{Kind: One, Target: *p.origin, Text: p.statement.Text}, nil
 }
 
-// switchedPlan is the cached result of AfterSwitch.
+// switchedPlan is the cached results of AfterSwitch, Filled and Fingerprint.
 type switchedPlan struct {
-	planned, printed sync.Once
-	plan             *Plan
-	fingerprint      string
+	planned, completed, printed sync.Once
+	plan, filled                *Plan
+	fingerprint                 string
 }
 
 // AfterSwitch returns the plan that a statement which the source of a migration serves will have after
@@ -87,6 +87,19 @@ func (p *Plan) AfterSwitch() *Plan {
 	}
 	p.afterSwitch.planned.Do(func() { p.afterSwitch.plan = Of(p.statement, p.snapshot.Switched(), p.options) })
 	return p.afterSwitch.plan
+}
+
+// Filled returns the plan of an INSERT as if an adapter had filled the column of
+// [sharding.Table.Unnumbered] in each row that leaves it to the database. The values are not known: if
+// the column is the sharding key, the route has such rows as Unplaced; otherwise they lead to the shard
+// of the sharding key. Its routes are for previews, and are not sent.
+func (p *Plan) Filled() *Plan {
+	p.afterSwitch.completed.Do(func() {
+		options := p.options
+		options.Filled = true
+		p.afterSwitch.filled = Of(p.statement, p.snapshot, options)
+	})
+	return p.afterSwitch.filled
 }
 
 // Fingerprint returns the statement without its values: see [sqltext.Fingerprint].
@@ -121,7 +134,7 @@ func (p *Plan) Routed() bool { return p.routed }
 // given refuses an INSERT that leaves a column to the database which the source of a migration
 // numbered until its first switch. Statements that were written before the switch do that.
 func (p *binding) given() error {
-	if p.insert == nil || p.insert.of.table.Unnumbered() == "" {
+	if p.insert == nil || p.insert.of.table.Unnumbered() == "" || p.options.Filled {
 		return nil
 	}
 	in, column := p.insert.input, p.insert.of.table.Unnumbered()
@@ -145,13 +158,32 @@ func numbers(l *lead) error {
 }
 
 // empty returns a column that leads to slots and that the database would number in a row.
-func (in *insertion) empty(row *sqlparse.Row, args []any, zero bool) *lead {
+func (in *insertion) empty(row *sqlparse.Row, args []any) *lead {
 	for _, l := range in.leads {
-		if l.numbered && leaves(row, l.at, args, zero) {
+		if l.numbered && leaves(row, l.at, args, in.zeros) {
 			return l.lead
 		}
 	}
 	return nil
+}
+
+// leavesFilled reports whether an adapter fills the column of [Plan.Filled] in a row.
+func (in *insertion) leavesFilled(row *sqlparse.Row, args []any) bool {
+	if in.filled == "" {
+		return false
+	}
+	at := in.place(in.filled)
+	return at < 0 || leaves(row, at, args, in.zeros)
+}
+
+// isUnplaced reports whether only the value that an adapter fills in a row leads to its shard.
+func (in *insertion) isUnplaced(row *sqlparse.Row, args []any) bool {
+	return in.leavesFilled(row, args) && strings.EqualFold(in.filled, in.of.table.Key)
+}
+
+// addsKey reports whether an adapter adds the sharding key, which the INSERT does not name.
+func (in *insertion) addsKey() bool {
+	return in.filled != "" && strings.EqualFold(in.filled, in.of.table.Key) && in.place(in.filled) < 0 && in.input.Query == nil
 }
 
 // leaves reports whether a row leaves a column to the database: by NULL or DEFAULT, and if zero is

@@ -45,6 +45,8 @@ type Options struct {
 	Schema Schema
 	// Home is the name of the router's database that is also the home database, "" if none is.
 	Home string
+	// Filled: the plan is one of [Plan.Filled].
+	Filled bool
 	// Alone: the home database is the only one, so that no table has copies.
 	Alone bool
 	// Mode says whether a write may span databases.
@@ -61,7 +63,8 @@ type Options struct {
 // cannot be routed.
 func Of(statement *sqlparse.Statement, snapshot *sharding.Snapshot, options Options) *Plan {
 	b := newBuilder(statement, snapshot, options.Schema)
-	b.sqlite, b.postgres = options.Merge.Engine == merge.SQLite, options.Merge.Engine == merge.PostgreSQL
+	b.mysql, b.sqlite, b.postgres = options.Merge.Engine == merge.MySQL, options.Merge.Engine == merge.SQLite, options.Merge.Engine == merge.PostgreSQL
+	b.filled = options.Filled
 	b.walk()
 	b.complete()
 	if statement.Executable {
@@ -133,6 +136,21 @@ type Route struct {
 	// Nowhere says that no row satisfies the conditions of a One statement, so that any target and
 	// any session returns the same.
 	Nowhere bool
+	// Unplaced is the rows of an INSERT whose targets only their ids determine, which an adapter will
+	// fill: see [Plan.Filled].
+	Unplaced Unplaced
+}
+
+// Unplaced is rows without a known target.
+type Unplaced struct {
+	Rows    int
+	All     bool              // no row has a known target; Route.Target is any one
+	Targets []sharding.Target // each row gets one of them
+}
+
+// Several reports whether the rows of the INSERT may be on several targets.
+func (u Unplaced) Several() bool {
+	return len(u.Targets) > 1 && (u.Rows > 1 || !u.All)
 }
 
 // Bind returns the route of the statement with these arguments. Its errors are

@@ -9,7 +9,6 @@ import (
 
 	"github.com/shardid/shardid/internal/sqlparse"
 	"github.com/shardid/shardid/sharding"
-	"github.com/shardid/shardid/sharding/internal/merge"
 )
 
 // rows routes the rows of an INSERT: it sends the whole text if all belong to one target, otherwise
@@ -18,19 +17,17 @@ func (p *binding) rows(hinted sharding.Target, byHint bool) (Route, error) {
 	in := p.insert
 	var first sharding.Target
 	var parts []Part // set from the second target on
+	unplaced := 0
 	for i := range in.input.Rows {
-		if l := in.empty(&in.input.Rows[i], p.args, p.options.Merge.Engine == merge.MySQL); l != nil {
-			return Route{}, p.refusal(in.of.table.Name, numbers(l), numbersLeadNowhere)
+		if in.isUnplaced(&in.input.Rows[i], p.args) {
+			unplaced++
+			continue
 		}
-		slot, err := in.slot(&in.input.Rows[i], p.args)
+		at, err := p.row(&in.input.Rows[i])
 		if err != nil {
-			return Route{}, p.refusal(in.of.table.Name, err, "give each row a "+in.of.table.Key+" that leads to its shard")
+			return Route{}, err
 		}
-		at, err := in.of.table.On(slot)
-		if err != nil {
-			return Route{}, p.refusal(in.of.table.Name, err, "")
-		}
-		if i == 0 {
+		if i == unplaced {
 			first = at
 		}
 		switch {
@@ -40,9 +37,38 @@ func (p *binding) rows(hinted sharding.Target, byHint bool) (Route, error) {
 			parts = placed([]Part{{Target: first, Rows: upTo(i)}}, at, i)
 		}
 	}
+	everywhere := in.of.table.Map.Targets()
+	if in.filled != "" && unplaced == len(in.input.Rows) { // none has a known target
+		return Route{Kind: One, Target: everywhere[0], Unplaced: Unplaced{max(unplaced, 1), true, everywhere}}, nil
+	}
 	if byHint && (parts != nil || hinted != first) {
 		return Route{}, p.refusal(in.of.table.Name, sharding.ErrMisplaced, "the context chooses "+hinted.String()+"; leave the hint out")
 	}
+	to, err := p.placedRows(first, parts)
+	if unplaced > 0 {
+		to.Unplaced = Unplaced{unplaced, false, everywhere}
+	}
+	return to, err
+}
+
+// row returns the target of a row of an INSERT.
+func (p *binding) row(row *sqlparse.Row) (at sharding.Target, err error) {
+	in := p.insert
+	if l := in.empty(row, p.args); l != nil {
+		return at, p.refusal(in.of.table.Name, numbers(l), numbersLeadNowhere)
+	}
+	slot, err := in.slot(row, p.args)
+	if err != nil {
+		return at, p.refusal(in.of.table.Name, err, "give each row a "+in.of.table.Key+" that leads to its shard")
+	}
+	if at, err = in.of.table.On(slot); err != nil {
+		return at, p.refusal(in.of.table.Name, err, "")
+	}
+	return at, nil
+}
+
+// placedRows routes rows by their targets: all rows of the INSERT to the first, or its parts.
+func (p *binding) placedRows(first sharding.Target, parts []Part) (Route, error) {
 	if parts != nil {
 		return p.divided(parts)
 	}
@@ -101,7 +127,7 @@ func (p *binding) divided(parts []Part) (Route, error) {
 
 // recognised adds a unique key to the returned columns if some rows may be skipped.
 func (p *binding) recognised(w *Writes) (e edit, err error) {
-	if !p.insert.leavesOut() {
+	if !p.insert.leavesOut() || p.insert.filled != "" {
 		return e, nil
 	}
 	s := p.insert.returned()

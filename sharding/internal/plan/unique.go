@@ -113,8 +113,8 @@ func (b *inserter) seek(key []string, named bool) {
 		switch {
 		case column == "":
 			s.why = "a unique key has an expression, by which rows on other shards cannot be searched for; name the columns of another key: ON CONFLICT (…)"
-		case s.at[i] < 0 && len(key) == 1:
-			return // the database numbers the row, or gives it NULL
+		case s.at[i] < 0 && (len(key) == 1 || column == b.out.filled):
+			return // the database numbers the row, or gives it NULL; or an adapter gives it a new id
 		case s.at[i] < 0:
 			s.why = "a row with the same " + strings.Join(key, ", ") + " may be on another shard; give " + column + " a value, so that the row can be searched for"
 		}

@@ -98,7 +98,8 @@ func (in *insertion) leavesOut() bool {
 // returned returns a unique key by which an inserted row is matched, or nil.
 func (in *insertion) returned() *seek {
 	for _, key := range in.of.schema.Unique {
-		if s := in.seekBy(key); !slices.Contains(s.at, -1) {
+		unknown := func(column string) bool { return column == "" || in.place(column) < 0 && column != in.filled }
+		if s := in.seekBy(key); !slices.ContainsFunc(key, unknown) {
 			return &s
 		}
 	}
