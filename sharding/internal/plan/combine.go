@@ -54,6 +54,9 @@ func (b *builder) combine(d merge.Dialect) (*combination, *sharding.RouteError) 
 		c.answer()
 	}
 	if c.why != "" {
+		if strings.HasSuffix(c.why, addKey) && c.aggregates() {
+			c.why += orReport
+		}
 		b.untyped = c.untyped
 		return nil, b.refusal(b.firstSharded(), sharding.ErrUnmergeable, c.why)
 	}
@@ -119,7 +122,7 @@ func (c *combiner) branch() {
 	case c.scope.quantified && !c.rooted(c.scope) && !c.asks():
 		c.refuse("ALL (SELECT …) and ANY (SELECT …) compare with rows of all shards, but each shard has only its own; read the least or the greatest row first, and pass it as an argument; = ANY is IN, which is combined if both columns lead to the shard")
 	case !c.rooted(c.scope) && !c.asks():
-		c.refuse("each row of the result must come from one row of a sharded table, and all other tables must have the same slot; join them by the sharding key")
+		c.refuse(c.apart(c.scope))
 	}
 	c.expressions()
 }
@@ -171,14 +174,25 @@ func (c *combiner) computedPerShard(core *sqlparse.Core, order []sqlparse.Order)
 }
 
 // inRootsSlot reports whether the rows of all other sharded tables are in the slot of the root's row.
-func (c *combiner) inRootsSlot(root *reference) bool {
-	all := c.refs
+func (c *combiner) inRootsSlot(root *reference) bool { return len(c.strays(root)) == 0 }
+
+// strays returns the sharded tables whose rows may be in other slots than the root's row.
+func (c *combiner) strays(root *reference) (all []*reference) {
+	refs := c.refs
 	if len(c.cores) > 1 {
-		all = c.scope.inside
+		refs = c.scope.inside
 	}
-	return !slices.ContainsFunc(all, func(r *reference) bool {
-		return r.role == sharded && r != root && !slices.Contains(c.neighbours(r), root)
-	})
+	for _, r := range refs {
+		if r.role == sharded && r != root && !slices.Contains(c.neighbours(r), root) {
+			all = append(all, r)
+		}
+	}
+	return all
+}
+
+// aggregates reports whether the query counts, sums or groups.
+func (c *combiner) aggregates() bool {
+	return slices.ContainsFunc(c.cores, func(core *sqlparse.Core) bool { return core.Having != nil || len(core.GroupBy) > 0 || sums(core, nil) })
 }
 
 // expressions refuses expressions that a shard computes differently than one table would.

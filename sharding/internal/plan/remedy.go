@@ -86,6 +86,49 @@ func unreadHint(st *sqlparse.Statement) string {
 // copyOrRead says what to do if a table of the home database is needed in another database.
 const copyOrRead = "declare it with sharding.Broadcast if every database has a copy, or read it first and give its values as arguments, in place of a subquery or join"
 
+const (
+	orReport  = ", or run it as a report (docs/reports.md)"
+	readFirst = "; read it first and give its result as an argument, "
+)
+
+// apart says why the rows of a SELECT do not come from one slot each, and what to do instead.
+func (c *combiner) apart(s *scope) string {
+	var root, outer *reference
+	for _, r := range slices.Backward(s.refs) {
+		switch {
+		case r.role == sharded && r.nullable == 0:
+			root = r
+		case r.role == sharded:
+			outer = r
+		}
+	}
+	inner := slices.IndexFunc(s.inside, func(r *reference) bool { return r.role == sharded && !slices.Contains(s.refs, r) })
+	switch {
+	case root != nil:
+		return c.astray(s, root, c.strays(root)[0])
+	case slices.ContainsFunc(s.refs, func(r *reference) bool { return r.role == derived }):
+		return "a subquery or CTE in FROM needs rows of several shards together" + readFirst + "or group it by the sharding key" + orReport
+	case outer != nil:
+		return "each shard would return the rows that have none in " + outer.label() + "; make the outer join an inner join, or read the two tables separately"
+	case inner >= 0:
+		return "a subquery reads " + s.inside[inner].label() + ", and each shard has only its own rows" + readFirst + "in place of the subquery"
+	}
+	return "each shard would return the rows of tables that are not sharded; read them with a separate statement"
+}
+
+// astray is apart for a sharded table whose rows may be in another slot than the root's row.
+func (c *combiner) astray(s *scope, root, r *reference) string {
+	by := "the sharding key, " + root.table.Key
+	if !strings.EqualFold(root.table.Key, r.table.Key) {
+		by = fmt.Sprintf("a column that leads to the shards of both: the sharding keys are %s.%s and %s.%s, and Table.Also declares others",
+			root.name, root.table.Key, r.name, r.table.Key)
+	}
+	if slices.Contains(s.refs, r) {
+		return fmt.Sprintf("joined rows of %s and %s may be on different shards; read one of them first and give its values as arguments, or join them by %s", root.label(), r.label(), by)
+	}
+	return fmt.Sprintf("a subquery reads %s, and each shard has only its own rows%sor run it as a report (docs/reports.md), or relate it to %s by %s", r.label(), readFirst, root.label(), by)
+}
+
 // remedy says what leads a statement to fewer shards, or allows all.
 func (p *Plan) remedy(t *sharding.Table) string {
 	condition, also := "add a condition on "+t.Key, ", or on a column that Table.Also says leads to the shard"
