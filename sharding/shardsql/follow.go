@@ -38,7 +38,7 @@ func follow[T any](ctx context.Context, on *session, o *observation, query strin
 			}
 			return none, err
 		}
-		if err := on.admit(&to, query); err != nil {
+		if err := on.history.admit(on, &to, query); err != nil {
 			return none, err
 		}
 		done, err := none, on.lookUp(ctx, p, to, args)

@@ -34,11 +34,10 @@ var aboutLast = regexp.MustCompile(`(?i)\b(found_rows|row_count|last_insert_id|c
 
 // admit chooses the database of a statement that any of them can execute, and refuses a statement
 // that depends on an earlier one of the session and would be sent on another connection.
-func (s *session) admit(to *plan.Route, query string) error {
+func (h *history) admit(s *session, to *plan.Route, query string) error {
 	if to.Anywhere {
 		to.Target.DB = s.tx.begunOn()
 	}
-	h := &s.history
 	if h.set == nil && h.variables == nil && h.last == nil && !h.elsewhere {
 		return nil
 	}
