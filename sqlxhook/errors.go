@@ -23,7 +23,8 @@ var (
 	// Rows whose keys are set may be passed by value.
 	ErrNotAddressable = errors.New("cannot store the id in a struct passed by value; pass a pointer")
 
-	// ErrParameter: the row has no field and no map key with the name of a parameter.
+	// ErrParameter: the row has no field and no map key with the name of a parameter. Only structs
+	// get ids from a generator; a map must contain its own.
 	ErrParameter = errors.New("no value for the parameter")
 
 	// ErrKeyColumnMissing: rows need an id, but the INSERT does not store it. This package

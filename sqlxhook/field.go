@@ -65,7 +65,7 @@ func (f *field) nested(row reflect.Value) (reflect.Value, error) {
 func (f *field) ofMap(row reflect.Value) (reflect.Value, error) {
 	v := row.MapIndex(f.mapKey)
 	if !v.IsValid() {
-		return v, ErrParameter
+		return v, fmt.Errorf("%w; set it in the map, or pass a struct with a keygen tag: ids of maps are not generated", ErrParameter)
 	}
 	return v, nil
 }

@@ -400,6 +400,7 @@ func TestMistakesAreTypedErrorsAndNothingIsSentOrStored(t *testing.T) {
 		"map key as column":     {"", map[string]any{"id) --": 1}, nil, "not a plain SQL name"},
 		"unknown parameter":     {"INSERT INTO orders (id) VALUES (:idd)", &order{}, sqlxhook.ErrParameter, ":idd"},
 		"map without parameter": {note, []map[string]any{{"note": 1}, {}}, sqlxhook.ErrParameter, "row 1: note"},
+		"map without an id":     {"INSERT INTO orders (id) VALUES (:id)", map[string]any{"note": 1}, sqlxhook.ErrParameter, "row 0: id: no value for the parameter; set it in the map, or pass a struct with a keygen tag"},
 		"mixed placeholders":    {"INSERT INTO orders (id, note) VALUES (:id, ?)", &order{}, sqlxhook.ErrStatement, "?"},
 		"open string":           {"INSERT INTO orders (id, note) VALUES (:id, 'x)", &order{}, sqlxhook.ErrStatement, "not closed"},
 		"no key column":         {note, &order{}, sqlxhook.ErrKeyColumnMissing, "column id, parameter :id"},
