@@ -100,6 +100,7 @@ func printResult(w io.Writer, r demo.Result) error {
 	text := fmt.Sprintf("\n%s\n%s\nThe files are in %s\n%s\n", shardTable(style, r), rowTable(style, r), r.Dir, fileTable(style, r))
 	if len(r.Apps) > 0 {
 		text += fmt.Sprintf("The tables were closed for %.0f ms at the switch.\nThe longest that a writer waited during the whole migration was %s.\n", r.SwitchPauseMS, style.Bold(fmt.Sprintf("%.0f ms", r.LongestPauseMS)))
+		text += "SQLite admits one writer per file, so writers also waited for the copying.\n"
 	}
 	_, err := fmt.Fprintf(w, "%s%s %.1f s.\n", text, conclusion(style, r), r.Seconds)
 	return err

@@ -15,6 +15,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/shardid/shardid/cmd/shardid/internal/command"
+	"github.com/shardid/shardid/cmd/shardid/internal/demo"
 	"github.com/shardid/shardid/sharding"
 )
 
@@ -339,5 +340,22 @@ func TestDemoDoesNotReplaceItsOwnSource(t *testing.T) {
 	c := parse(t, succeed(t, "demo", "--json", "--db", source, "--table", "orders", "--child", "order_items.order_id", "--dir", t.TempDir()))
 	if c.CopiedRows < 20 {
 		t.Errorf("%+v", c)
+	}
+}
+
+func TestTheTimesOfTheDemoFitATerminalOf80Columns(t *testing.T) {
+	var shown strings.Builder
+	result := demo.Result{Apps: map[string]demo.Writes{demo.ViaGORM: {}}, SwitchPauseMS: 12345, LongestPauseMS: 54321}
+	if err := printResult(&shown, result); err != nil {
+		t.Fatal(err)
+	}
+	_, times, found := strings.Cut(shown.String(), "\nThe tables were closed for 12345 ms")
+	if !found || !strings.Contains(times, "54321 ms") || !strings.Contains(times, "SQLite admits one writer per file") {
+		t.Error(shown.String())
+	}
+	for line := range strings.Lines(shown.String()) {
+		if len(line) > 81 {
+			t.Errorf("%d letters: %s", len(line), line)
+		}
 	}
 }
