@@ -27,10 +27,11 @@ type Store struct {
 	answersWithheld atomic.Bool // a proxy shares sessions and refuses LAST_INSERT_ID(expr)
 }
 
-// New identifies the database (MySQL, MariaDB, PostgreSQL or SQLite) and returns a Store. The
-// tables need not exist yet. If the database cannot be reached, New returns no error and the
-// first use identifies it, because a process may be able to start without it
-// (workerid.LeasedConfig.File).
+// New identifies the database (MySQL, MariaDB, PostgreSQL or SQLite) and returns a Store. It does
+// not look for the tables, which need not exist yet: the first use of a table returns the error of
+// a missing one, as segment.New does, which reserves the first segment. If the database cannot be
+// reached, New returns no error and the first use identifies it, because a process may be able to
+// start without it (workerid.LeasedConfig.File).
 func New(ctx context.Context, db *sql.DB) (*Store, error) {
 	if db == nil {
 		return nil, errNoDB
