@@ -122,5 +122,13 @@ func TestAPreviewMindsWhatGORMWillNotComplete(t *testing.T) {
 		if found := preview.Statements(); len(found) != 1 || !errors.Is(found[0].Err, sharding.ErrMissingKey) {
 			t.Errorf("%+v", found)
 		}
+		for _, rows := range [][]namedOrder{{{UserID: 1}, {UserID: 3}}, {{UserID: 1}, {ID: 500, UserID: 2}}} {
+			if err := db.Create(&rows).Error; err != nil {
+				t.Fatal(err)
+			}
+		}
+		if found := preview.Statements(); len(found) != 2 || !errors.Is(errors.Join(found[0].Err, found[1].Err), sharding.ErrCrossDatabase) {
+			t.Errorf("a batch of users in two databases: %+v", found)
+		}
 	})
 }
