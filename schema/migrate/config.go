@@ -116,6 +116,7 @@ type Step struct {
 // without Step, in lower case: "leading".
 const (
 	StepLeading    = openjob.StepLeading    // the runner is elected, older runners are fenced
+	StepBegun      = openjob.StepBegun      // the job has begun: its phase is stored
 	StepPruned     = openjob.StepPruned     // what a crash left half done was removed
 	StepBlocked    = openjob.StepBlocked    // triggers could not be created, mostly because of a transaction on the table; this is retried
 	StepBound      = openjob.StepBound      // a chunk's bound is stored

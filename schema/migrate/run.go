@@ -9,6 +9,7 @@ import (
 
 	"github.com/shardid/shardid/schema/internal/backend"
 	"github.com/shardid/shardid/schema/internal/follow"
+	"github.com/shardid/shardid/schema/internal/openjob"
 	"github.com/shardid/shardid/schema/internal/proto"
 )
 
@@ -39,6 +40,7 @@ func (j *Job) Run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		l.Observe(openjob.StepBegun, nil, 0)
 		switch phase {
 		case proto.Copying, proto.Following:
 			return l.run(ctx, phase)

@@ -6,6 +6,7 @@ package openjob
 const (
 	StepLeading    = "leading"    // elected, the older ones are fenced
 	StepPruned     = "pruned"     // what a crash left half done was removed
+	StepBegun      = "begun"      // the job's phase is stored
 	StepBlocked    = "blocked"    // something, a transaction on the table mostly, kept triggers from being made; it is tried again
 	StepBound      = "bound"      // a chunk's bound is written down
 	StepSnapshot   = "snapshot"   // a chunk was read

@@ -115,7 +115,7 @@ type Runner struct {
 	trouble trouble
 
 	throttle *throttle.Throttle
-	began    atomic.Bool // the job had begun when it was read, or this runner has led it
+	began    atomic.Bool // the job has begun: this runner has read or stored its phase
 
 	caughtUp bool // with --once: the job has caught up
 }
@@ -140,8 +140,9 @@ func newRunner(o *Operation, f runFlags) (*Runner, error) {
 // Observe prints a message for steps that users have to know about, once each.
 func (r *Runner) Observe(s migrate.Step) {
 	switch s.Name {
-	case migrate.StepStored:
+	case migrate.StepBegun:
 		r.began.Store(true)
+	case migrate.StepStored:
 		r.copied.Add(s.Rows)
 		r.throttle.Copied(s.Rows)
 	case migrate.StepLeading:
@@ -261,9 +262,6 @@ func (r *Runner) attempt(ctx context.Context) (done bool, err error) {
 	asked := r.steer.Load().Asked
 	err = r.lead(ctx)
 	r.tried = true
-	if hasBegun(err) {
-		r.began.Store(true)
-	}
 	if ctx.Err() != nil {
 		return false, ctx.Err()
 	}
@@ -272,14 +270,6 @@ func (r *Runner) attempt(ctx context.Context) (done bool, err error) {
 	}
 	r.caughtUp = r.flags.once
 	return r.flags.once, nil
-}
-
-// hasBegun reports whether an attempt to lead that ended with err shows that the job has
-// begun. It is false while another runner is about to begin the job, and after an attempt
-// for which the databases were unreachable before anything was stored: such a job must not
-// be taken for an aborted one.
-func hasBegun(err error) bool {
-	return !errors.Is(err, migrate.ErrLocked) && !migrate.Transient(err)
 }
 
 // lead runs and follows the job until another command wants to lead.

@@ -3,28 +3,21 @@
 package migration
 
 import (
-	"context"
-	"database/sql/driver"
-	"errors"
-	"fmt"
-	"syscall"
 	"testing"
 
 	"github.com/shardid/shardid/schema/migrate"
 )
 
-func TestAJobIsNotBegunByAnAttemptThatCameTooEarly(t *testing.T) {
-	for err, want := range map[error]bool{
-		migrate.ErrLocked: false,
-		fmt.Errorf("source: %w", syscall.ECONNREFUSED): false,
-		driver.ErrBadConn:       false,
-		migrate.ErrFenced:       true,
-		context.Canceled:        true,
-		errors.New("a mistake"): true,
-		nil:                     true,
-	} {
-		if got := hasBegun(err); got != want {
-			t.Errorf("%v: %t, want %t", err, got, want)
-		}
+// A runner that was elected and lost its database may have begun nothing. It must not take the
+// job, of which there is no trace then, for one that was aborted.
+func TestAJobHasBegunWhenItsPhaseIsStored(t *testing.T) {
+	var r Runner
+	r.Observe(migrate.Step{Name: migrate.StepLeading})
+	if r.began.Load() {
+		t.Error("begun by an election")
+	}
+	r.Observe(migrate.Step{Name: migrate.StepBegun})
+	if !r.began.Load() {
+		t.Error("not begun")
 	}
 }
