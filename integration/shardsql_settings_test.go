@@ -117,6 +117,10 @@ func TestWhatASessionHasSetIsNotLostOnTheWayToAnotherDatabase(t *testing.T) {
 			queried(t, c, home, nil)
 			queried(t, c, other, sharding.ErrSettings)
 			queried(t, c, all, sharding.ErrSettings)
+			for _, text := range []string{"BEGIN", "ROLLBACK"} { // which ends no SET of before
+				database.Exec(t, c, text)
+			}
+			queried(t, c, other, sharding.ErrSettings)
 			if err := c.Close(); err != nil {
 				t.Fatal(err)
 			}

@@ -200,7 +200,7 @@ func answerRandomQueries(t *testing.T, open namedDatabase, m sharding.Map, fold 
 	refused := 0
 	for seed := range uint64(queries) {
 		q := selects.Random(rand.New(rand.NewPCG(seed, 4)), "YEAR(at)", "SECOND(at)", "DATE_FORMAT(at, '%i:%s')", "amount * 2", "amount * 0.25", "paid - 1.5", "FIELD(id, 7, 3, 100)", "MOD(id, 7)", "LEFT(body, 1)", "amount % 2",
-			"CASE WHEN amount < 5 THEN 'small' WHEN amount < 8 THEN 'large' END", "-paid", "-amount", "EXTRACT(YEAR FROM at)", "EXTRACT(MINUTE_SECOND FROM at)", "QUARTER(at)", "DAYOFWEEK(at)", "YEARWEEK(at)", "YEARWEEK(at, 1)", "ROUND(amount, 1)", "FLOOR(amount)", "TRUNCATE(paid, 1)", "HEX(note)", "SHA2(note, 256)", "CRC32(code)", "LAST_DAY(at)", "TIMESTAMPDIFF(SECOND, at, '2026-01-01')")
+			"CASE WHEN amount < 5 THEN 'small' WHEN amount < 8 THEN 'large' END", "-paid", "-amount", "EXTRACT(YEAR FROM at)", "EXTRACT(MINUTE_SECOND FROM at)", "QUARTER(at)", "DAYOFWEEK(at)", "YEARWEEK(at)", "YEARWEEK(at, 1)", "ROUND(amount, 1)", "FLOOR(amount)", "TRUNCATE(paid, 1)", "HEX(note)", "CRC32(code)", "LAST_DAY(at)", "TIMESTAMPDIFF(SECOND, at, '2026-01-01')")
 		want, err := q.Answer(t.Context(), whole, fold)
 		if err != nil {
 			t.Fatalf("%s: %v", q.Text, err)

@@ -35,6 +35,7 @@ func TestWhatAStatementChangesInItsSessionIsToldByItsText(t *testing.T) {
 		{mysql, "SELECT @@version", nothing, false},
 		{mysql, "START TRANSACTION", begins, false},
 		{mysql, "ROLLBACK", ends, false},
+		{mysql, "ROLLBACK WORK TO SAVEPOINT a", nothing, false},
 		{postgres, "SET TimeZone TO 'UTC'", settings, false},
 		{postgres, "SET LOCAL TimeZone TO 'UTC'", settings, true},
 		{postgres, "SET CONSTRAINTS ALL DEFERRED", settings, true},

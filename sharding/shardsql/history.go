@@ -46,13 +46,12 @@ func (h *history) admit(s *session, to *plan.Route, query string) error {
 		if in, ok := s.held(s.tx, pool); ok {
 			on = in.conn
 		}
-		name := s.database.nameOf(pool)
 		switch {
 		case h.set != nil && on != h.set:
-			return &sharding.RouteError{Op: "statement", Err: fmt.Errorf("%w: %s holds on one connection, and this statement is for %s, on another one", sharding.ErrSettings, h.text, name),
+			return &sharding.RouteError{Op: "statement", Err: fmt.Errorf("%w: %s holds on one connection, and this statement is for %s, on another one", sharding.ErrSettings, h.text, s.database.nameOf(pool)),
 				Hint: "give the setting in the data source names of all databases, or send the statement on another connection than the SET"}
 		case h.variables != nil && on != h.variables && variable(query, s.database.server.reads.Flavor):
-			return &sharding.RouteError{Op: "statement", Err: fmt.Errorf("%w: its variable was set on one connection, and this statement is for %s, on another one", sharding.ErrSettings, name),
+			return &sharding.RouteError{Op: "statement", Err: fmt.Errorf("%w: its variable was set on one connection, and this statement is for %s, on another one", sharding.ErrSettings, s.database.nameOf(pool)),
 				Hint: "give the value as an argument"}
 		case h.elsewhere || on != h.last:
 			if f := aboutLast.FindString(query); f != "" {
@@ -83,8 +82,10 @@ func (h *history) remember(s *session, p *plan.Plan, to plan.Route, query string
 		return
 	}
 	switch change, local := s.database.server.changed(query); change {
-	case settings, begins:
-		h.set, h.text, h.local, h.begin = in.conn, strings.TrimSpace(query), local, change == begins
+	case settings, begins: // what lasts longer is kept
+		if lasts := change == settings && !local; h.set == nil || lasts {
+			h.set, h.text, h.local, h.begin = in.conn, strings.TrimSpace(query), local, change == begins
+		}
 	case ends:
 		if h.begin {
 			h.set, h.text, h.begin = nil, "", false
@@ -156,6 +157,8 @@ const (
 	ends
 )
 
+var toSavepoint = regexp.MustCompile(`(?i)\brollback\s+((work|transaction)\s+)?to\b`)
+
 var setsConfig = regexp.MustCompile(`(?i)\bset_config\s*\(`)
 
 // changed returns what a statement at home changes, and whether that ends with the transaction. SET
@@ -167,7 +170,7 @@ func (s *server) changed(query string) (of change, local bool) {
 	switch word, _ := scan.NextCode(); {
 	case word.Is(query, "begin"), word.Is(query, "start"):
 		return begins, false
-	case word.Is(query, "commit"), word.Is(query, "rollback"), word.Is(query, "end"):
+	case word.Is(query, "commit"), word.Is(query, "rollback") && !toSavepoint.MatchString(query), word.Is(query, "end"):
 		return ends, false
 	case word.Is(query, "reset") && postgres, postgres && setsConfig.MatchString(query):
 		return settings, false

@@ -6,8 +6,8 @@ package openjob
 const (
 	StepLeading    = "leading"    // elected, the older ones are fenced
 	StepPruned     = "pruned"     // what a crash left half done was removed
-	StepBegun      = "begun"      // the job's phase is stored
 	StepBlocked    = "blocked"    // something, a transaction on the table mostly, kept triggers from being made; it is tried again
+	StepBegun      = "begun"      // the job's phase is stored
 	StepBound      = "bound"      // a chunk's bound is written down
 	StepSnapshot   = "snapshot"   // a chunk was read
 	StepStored     = "stored"     // a chunk is on the targets

@@ -348,6 +348,8 @@ func (c *combiner) result(at int) (first Value) {
 			v = c.selects(e)
 		}
 		switch {
+		case v.Unordered == labelOrder && len(c.cores) > 1: // 'a' and 'A' of two SELECTs may be equal
+			c.refuse("texts of " + c.text(core.Items[at].Expr) + " are compared by the collation of a connection in a UNION" + addKey)
 		case v.As == Number && len(c.cores) > 1:
 			c.refuse(c.text(core.Items[at].Expr) + " is compared by its text in a UNION" + addKey)
 		case i == 0:

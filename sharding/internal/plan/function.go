@@ -33,7 +33,7 @@ func (c functions) call(call *sqlparse.Call) Value {
 		return c.formatted(call)
 	case joins[name] && c.dialect.Engine == merge.PostgreSQL:
 		return c.joined(call, call.Args)
-	case digests[name]: // digits and letters of one case, which every collation sorts alike
+	case name == "hex": // digits and letters of one case, which every collation sorts alike
 		return Value{Type: merge.Type{Kind: merge.Bytes}}
 	case integers[name], name == "crc32" && c.dialect.Engine == merge.MySQL:
 		return whole
@@ -143,6 +143,8 @@ func (c functions) joined(e sqlparse.Expr, of []sqlparse.Expr) Value {
 	return Value{Type: merge.Type{Kind: merge.Bytes}, Texts: true, Unordered: order}
 }
 
+var onlyBars = regexp.MustCompile(`^(\s*\|\|\s*)+$`)
+
 // opaque returns how the values of -x compare, and on PostgreSQL those of texts with || between
 // them.
 func (c functions) opaque(e *sqlparse.Operation) Value {
@@ -151,7 +153,7 @@ func (c functions) opaque(e *sqlparse.Operation) Value {
 			return v
 		}
 	}
-	if c.dialect.Engine == merge.PostgreSQL && strings.Trim(between(e, c.statement.Text), "| \t\r\n") == "" {
+	if c.dialect.Engine == merge.PostgreSQL && onlyBars.MatchString(between(e, c.statement.Text)) && slices.ContainsFunc(e.Operands, func(of sqlparse.Expr) bool { return computed(of) && c.typed(of).isText() }) {
 		return c.joined(e, e.Operands)
 	}
 	return c.unknown(e)
@@ -221,8 +223,7 @@ var (
 	clocks = words("year month day hour minute second quarter dayofmonth dayofweek dayofyear weekday weekofyear yearweek")
 	rounds = words("round truncate trunc floor ceil ceiling")
 	// joins are the functions of PostgreSQL that make a text of other values.
-	joins   = words("concat concat_ws replace initcap lpad rpad reverse translate regexp_replace split_part md5")
-	digests = words("hex md5 sha1 sha2") // of MySQL and MariaDB
+	joins = words("concat concat_ws replace initcap lpad rpad reverse translate regexp_replace split_part md5")
 	// The results of integers are integers, whatever their arguments are.
 	integers = words("length char_length character_length octet_length bit_length instr locate strpos ascii field find_in_set strcmp datediff to_days timestampdiff")
 )
@@ -244,6 +245,8 @@ func (c functions) results(e *sqlparse.Operation) (all []sqlparse.Expr) {
 	}
 	return all
 }
+
+const labelOrder = "only the collation of a connection knows the order of literal texts; order by numbers"
 
 // labels reports whether expressions are literal texts, of which no collation treats two different
 // ones as equal.
@@ -271,7 +274,7 @@ func labels(list []sqlparse.Expr) bool {
 // the values beside it.
 func (c functions) oneOf(e sqlparse.Expr, list []sqlparse.Expr) (of Value) {
 	if labels(list) {
-		return Value{Type: merge.Type{Kind: merge.Bytes}, Texts: c.dialect.Engine == merge.PostgreSQL, Unordered: "only the collation of a connection knows the order of literal texts; order by numbers"}
+		return Value{Type: merge.Type{Kind: merge.Bytes}, Texts: c.dialect.Engine == merge.PostgreSQL, Unordered: labelOrder}
 	}
 	text := false
 	var given []int
