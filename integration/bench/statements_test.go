@@ -165,6 +165,16 @@ func compare(b *testing.B, s *shelves) {
 var scatters = map[string]string{
 	"database/sql, latest 20":     "SELECT id, user_id, note FROM orders ORDER BY id DESC LIMIT 20",
 	"database/sql, 8000 in order": "SELECT id, user_id, note FROM orders ORDER BY id",
+	"database/sql, 2000 keys":     "SELECT id, user_id, note FROM orders WHERE user_id IN (0" + keysOf(2000) + ")",
+}
+
+// keysOf returns the list of n keys of all shards, behind the first one.
+func keysOf(n int) string {
+	var list strings.Builder
+	for i := 1; i < n; i++ {
+		fmt.Fprintf(&list, ", %d", i*(storedRows-1)/n)
+	}
+	return list.String()
 }
 
 func shelfStatements() []statement[*sqlx.DB] {

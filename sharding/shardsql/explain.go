@@ -179,9 +179,8 @@ func routed(router *sharding.Router, r plan.Route, text string, args []any) Expl
 
 func scattered(s *plan.Shards, args []any) Explanation {
 	e := Explanation{Kind: Scatter, Merge: s.String()}
-	few := some(args, s.Args)
 	for _, shard := range s.Targets {
-		e.Shards = append(e.Shards, Shard{shard.Target, shard.Text, few})
+		e.Shards = append(e.Shards, Shard{shard.Target, shard.Text, some(args, shard.Args)})
 	}
 	return e
 }

@@ -116,7 +116,7 @@ func (d *database) locks(s *plan.Shards) error {
 	return nil
 }
 
-// chosen returns the arguments that every shard gets: a selection of the statement's arguments,
+// chosen returns the arguments that a shard gets: a selection of the statement's arguments,
 // some of which may be repeated.
 func chosen(args []driver.NamedValue, which []int) []driver.NamedValue {
 	each := 0
@@ -226,9 +226,8 @@ func (r reading) ask(ctx context.Context, stop func(), lanes []lane, s *plan.Sha
 	sources := make([]merge.Rows, len(s.Targets))
 	var first error
 	var once sync.Once
-	args := chosen(r.args, s.Args)
 	sideBySide(r.session.database.concurrency(s), lanes, func(l lane) {
-		if err := l.ask(ctx, s, args, sources, &types); err != nil {
+		if err := l.ask(ctx, s, r.args, sources, &types); err != nil {
 			once.Do(func() { first = err })
 			stop()
 		}
@@ -263,7 +262,7 @@ func (l lane) ask(ctx context.Context, s *plan.Shards, args []driver.NamedValue,
 			in.kept = &kept{}
 		}
 		to := s.Targets[place]
-		rows, err := in.query(ctx, nil, to.Text, slices.Clone(args))
+		rows, err := in.query(ctx, nil, to.Text, slices.Clone(chosen(args, to.Args)))
 		if err != nil {
 			if !last {
 				err = joinErrors(err, l.inner.release())

@@ -141,6 +141,7 @@ func statementGoals(title, prefix string, aStatement float64) (all []goal) {
 		to(what, "one shard", 1.3)
 		to(what, "plain", noGoal)
 	}
+	to("database/sql, 2000 keys", "plain", noGoal)
 	to("gorm, latest 20", "plain", noGoal)
 	return all
 }

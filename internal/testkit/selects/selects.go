@@ -109,7 +109,11 @@ func (m *maker) condition(depth int) string {
 	case 0:
 		return "user_id = " + m.value(m.Int64N(20))
 	case 1:
-		return fmt.Sprintf("user_id IN (%s, %s, %s)", m.value(m.Int64N(20)), m.value(m.Int64N(20)), m.value(m.Int64N(20)))
+		list := []string{m.value(m.Int64N(20)), m.value(m.Int64N(20)), m.value(m.Int64N(20))}
+		for len(list) < 40 && list[0] == "?" { // so many that each shard gets only its own
+			list = append(list, m.value(m.Int64N(4)))
+		}
+		return pick(m, []string{"user_id IN (", "user_id NOT IN ("}) + strings.Join(list, ", ") + ")"
 	case 2:
 		return "NOT user_id = " + m.value(m.Int64N(20))
 	case 3:

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // dice make random choices, and hold the state of one statement.
@@ -71,6 +72,18 @@ func (m *dice) user() string {
 		return "?"
 	}
 	return m.value(int64(m.IntN(8)))
+}
+
+// users is a list of users: two, or so many that each shard gets only its own.
+func (m *dice) users() string {
+	list := []string{m.user(), m.user()}
+	if m.chance(3) {
+		few := []int64{int64(m.IntN(8)), int64(m.IntN(8)), int64(m.IntN(8))}
+		for range 28 + m.IntN(20) {
+			list = append(list, m.value(few[m.IntN(len(few))]))
+		}
+	}
+	return strings.Join(list, ", ")
 }
 
 func (m *dice) small() string { return m.value(int64(m.IntN(6))) }

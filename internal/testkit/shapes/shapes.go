@@ -217,7 +217,7 @@ func (m *Maker) key(of []source) string {
 	}
 	switch m.IntN(28) {
 	case 0:
-		return column + " IN (" + m.user() + ", " + m.user() + ")"
+		return column + " IN (" + m.users() + ")"
 	case 1:
 		return m.user() + " = " + column
 	case 2:
@@ -241,7 +241,7 @@ func (m *Maker) key(of []source) string {
 	case 11:
 		return column + " = " + m.user() + " + " + m.value(int64(1))
 	case 12:
-		return column + " NOT IN (" + m.user() + ", " + m.user() + ")"
+		return column + " NOT IN (" + m.users() + ")"
 	case 13:
 		return column + " = " + m.user() + m.pick(" IS NULL", " IS NOT NULL", " = 1", " + 1", " OR 1 = 0", " AND 1 = 1", " IN (0, 1)", " IS TRUE", " BETWEEN 0 AND 1")
 	case 14:

@@ -37,6 +37,7 @@ type Plan struct {
 	uncopied    *sharding.RouteError // why a write would not leave all copies equal, or nil
 	afterSwitch *switchedPlan
 	owned       bool   // a lookup table may lead to its rows
+	lists       []list // long lists of values, which are divided among the shards
 	union       *union // for a query with a unique value that searches all tables in one text, or nil
 }
 
@@ -73,7 +74,7 @@ func Of(statement *sqlparse.Statement, snapshot *sharding.Snapshot, options Opti
 	b.pass()
 	b.prove()
 	b.clocks = b.times
-	p := &Plan{reading: b.reading, options: options, texts: &texts{}, afterSwitch: &switchedPlan{}, origin: b.movesFrom(), unread: b.unserved(), physical: b.physical()}
+	p := &Plan{lists: b.lists(parameters{statement}), reading: b.reading, options: options, texts: &texts{}, afterSwitch: &switchedPlan{}, origin: b.movesFrom(), unread: b.unserved(), physical: b.physical()}
 	if statement.Verb == sqlparse.Select {
 		p.combination, p.unmerged = b.combine(options.Merge)
 		p.untyped = b.untyped

@@ -271,16 +271,14 @@ func (o *Owners) SetKeys(question int, keys []any) {
 // Plan returns the plan with the proofs of the results.
 func (o *Owners) Plan() *Plan {
 	p := o.plan
-	led := &Plan{
-		reading: p.reading, options: p.options, broadcast: p.broadcast, routed: p.routed, stateless: p.stateless, texts: p.texts,
-		combination: p.combination, unmerged: p.unmerged, uncopied: p.uncopied, afterSwitch: p.afterSwitch,
-	}
+	led := *p
+	led.sharded, led.owned, led.union = nil, false, nil
 	for _, r := range p.sharded {
 		as := *r
 		as.proof = exchanged(r.proof, func(q *owned) proof { return resolved{o.by[q]} })
 		led.sharded = append(led.sharded, &as)
 	}
-	return led
+	return &led
 }
 
 // anyOfArray returns the parameter of PostgreSQL's = ANY ($1), which may have a cast.

@@ -19,8 +19,6 @@ import (
 // Shards is a statement for several targets, and the combination of their results.
 type Shards struct {
 	Targets []Shard
-	// Args selects arguments of the statement for each text, in the text's order.
-	Args []int
 	// Order is the order of the rows: the last columns of each result, which the caller does not
 	// get.
 	Order         []Order
@@ -51,6 +49,7 @@ type Group struct {
 type Shard struct {
 	Target sharding.Target
 	Text   string
+	Args   []int // indexes of the statement's arguments, in the text's order
 }
 
 // String describes how the results are combined.
@@ -98,17 +97,8 @@ func (p *binding) scatter(set slots) (Route, error) {
 	if err != nil {
 		return Route{}, p.refusal(first.Name, err, "")
 	}
-	var with renumbering
-	all.Args, with = parameters{p.statement}.around(edits)
-	all.Args = p.sent(all.Args)
-	for _, target := range targets {
-		text, err := p.edited(target, with, edits...)
-		if err != nil {
-			return Route{}, err
-		}
-		all.Targets = append(all.Targets, Shard{target, text})
-	}
-	return Route{Kind: Scatter, Shards: all}, nil
+	all.Targets, err = p.split(targets, edits)
+	return Route{Kind: Scatter, Shards: all}, err
 }
 
 // sent returns the selected arguments that exist, and all surplus arguments: the database reports

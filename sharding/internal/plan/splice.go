@@ -4,6 +4,7 @@ package plan
 
 import (
 	"maps"
+	"math/bits"
 	"slices"
 	"strconv"
 	"strings"
@@ -212,4 +213,152 @@ func unqualified(e sqlparse.Expr) string {
 		return c.Name.Parts[0].Name
 	}
 	return ""
+}
+
+// longList is the smallest number of values of a list that is divided among the shards. A shorter
+// list is sent whole: then the texts of all calls are the same, and a driver that keeps statements
+// prepared by their texts prepares them once.
+const longList = 32
+
+// list is a long list of values to which a column that leads to slots is compared: id IN (…). A row
+// of a shard can equal only those values that lead to this shard, so its text has no others.
+type list struct {
+	sqlparse.Span // from the first value to the last
+
+	lead   *lead
+	values []listValue
+}
+
+// listValue is a value of a list.
+type listValue struct {
+	sqlparse.Span
+	operand
+}
+
+// lists returns the long lists of the conditions.
+func (k *knowledge) lists(of parameters) (all []list) {
+	if of.named() {
+		return nil
+	}
+	for _, f := range k.facts {
+		o := sqlparse.As(f.expr, sqlparse.In)
+		if o == nil || len(o.Operands) <= longList {
+			continue
+		}
+		c, ok := f.scope.column(o.Operands[0])
+		if !ok || c.of.role != sharded {
+			continue
+		}
+		l := list{lead: c.of.lead(c.name)}
+		if l.lead != nil && l.take(o.Operands[1:]) && !slices.ContainsFunc(all, func(other list) bool { return inside(l.Span, other.Span) }) {
+			all = append(all, l)
+		}
+	}
+	return all
+}
+
+// take returns false if some value is neither a literal nor a parameter.
+func (l *list) take(values []sqlparse.Expr) bool {
+	l.From, l.To = values[0].Bytes().From, values[len(values)-1].Bytes().To
+	for _, e := range values {
+		v, ok := constant(e)
+		if !ok {
+			return false
+		}
+		l.values = append(l.values, listValue{e.Bytes(), v})
+	}
+	return true
+}
+
+// split returns the text of each target with these edits. Its long lists have only the values
+// that rows of the target can have.
+func (p *binding) split(targets []sharding.Target, edits []edit) ([]Shard, error) {
+	shards, params := make([]Shard, len(targets)), parameters{p.statement}
+	lists := slices.DeleteFunc(slices.Clone(p.lists), func(l list) bool {
+		return slices.ContainsFunc(edits, func(e edit) bool { return e.From < l.To && l.From < e.To })
+	})
+	values := make([][]slots, len(lists))
+	for i, l := range lists {
+		values[i] = l.slots(p.args)
+	}
+	args, with := params.around(edits)
+	args = p.sent(args)
+	for i, target := range targets {
+		own := slices.Clone(edits)
+		for n, l := range lists {
+			e, err := p.on(l, values[n], target)
+			if err != nil {
+				return nil, err
+			}
+			own = append(own, e)
+		}
+		if len(lists) > 0 {
+			args, with = params.around(own)
+			args = p.sent(args)
+		}
+		text, err := p.spliced(target, with, own)
+		if err != nil {
+			return nil, err
+		}
+		shards[i] = Shard{target, text, args}
+	}
+	return shards, nil
+}
+
+// spliced returns the cached text of a target if it has no edits.
+func (p *binding) spliced(target sharding.Target, with renumbering, edits []edit) (string, error) {
+	if len(edits) == 0 {
+		return p.text(target)
+	}
+	return p.edited(target, with, edits...)
+}
+
+// slots returns the slots of the rows that equal each value.
+func (l *list) slots(args []any) []slots {
+	all := make([]slots, len(l.values))
+	for i, v := range l.values {
+		all[i] = l.lead.slotOf(v.value(args))
+	}
+	return all
+}
+
+// on returns the list of a target. It keeps NULL, and values that may lead to any shard. If no value
+// is left, it keeps one, which no row equals. It repeats the last value until the length is one of
+// eight between two powers of two, so that there are few texts to prepare.
+func (p *binding) on(l list, values []slots, target sharding.Target) (edit, error) {
+	at, _, err := p.snapshot.Hinted(l.lead.table.Name, sharding.Hint{On: target})
+	if err != nil {
+		return edit{}, err
+	}
+	e, out := edit{Span: l.Span}, strings.Builder{}
+	count, last := 0, l.values[0]
+	add := func(v listValue) {
+		if count++; count > 1 {
+			out.WriteString(", ")
+		}
+		out.WriteString(v.Of(p.statement.Text))
+		if v.param >= 0 {
+			e.args = append(e.args, v.param)
+		}
+		last = v
+	}
+	for i, v := range l.values {
+		if s := values[i]; s.one {
+			if is, err := l.lead.table.On(s.only); err == nil && is != at {
+				continue
+			}
+		}
+		add(v)
+	}
+	for count < rounded(count) {
+		add(last)
+	}
+	e.with = out.String()
+	return e, nil
+}
+
+// rounded returns the next length of a list.
+func rounded(n int) int {
+	step := 1 << max(bits.Len(uint(max(n, 1)-1))-4, 0)
+	return max((n+step-1)/step*step, 1)
 }

@@ -160,13 +160,13 @@ func (p *binding) changes(set slots) (Route, error) {
 	if err != nil {
 		return Route{}, p.refusal(first.Name, err, "")
 	}
-	w := &Writes{Parts: make([]Part, len(targets))}
-	for i, target := range targets {
-		text, err := p.text(target)
-		if err != nil {
-			return Route{}, err
-		}
-		w.Parts[i] = Part{Target: target, Text: text, Args: upTo(len(p.args))}
+	shards, err := p.split(targets, nil)
+	if err != nil {
+		return Route{}, err
+	}
+	w := &Writes{Parts: make([]Part, len(shards))}
+	for i, s := range shards {
+		w.Parts[i] = Part{Target: s.Target, Text: s.Text, Args: s.Args}
 	}
 	return Route{Kind: Several, Writes: w}, nil
 }
