@@ -197,7 +197,7 @@ func (c grouper) column(e sqlparse.Expr) int {
 	c.unambiguous(e)
 	g := c.of.group
 	for i, item := range c.core.Items {
-		if isAlias(item, e) || c.text(item.Expr) == c.text(e) {
+		if isAlias(item, e) && !c.isSelected(e) || c.text(item.Expr) == c.text(e) {
 			if v := g.values[i]; v.As == Plain && v.Type.Collation == merge.Binary && (v.Type.Kind != merge.Stored || aggregated(item.Expr)) {
 				return i
 			}
@@ -220,6 +220,11 @@ func (c grouper) column(e sqlparse.Expr) int {
 		c.refuse(c.text(e) + " is neither selected nor an aggregate nor in GROUP BY")
 	}
 	return 0
+}
+
+// isSelected reports whether an expression is in the select list, where a name denotes no alias.
+func (c grouper) isSelected(e sqlparse.Expr) bool {
+	return slices.ContainsFunc(c.core.Items, func(i sqlparse.Item) bool { return inside(e.Bytes(), i.Span) })
 }
 
 func inside(inner, outer sqlparse.Span) bool { return inner.From >= outer.From && inner.To <= outer.To }

@@ -130,7 +130,7 @@ func (c calculator) number(e sqlparse.Expr) (merge.Expr, merge.Kind) {
 			return c.call(e, name)
 		}
 	case *sqlparse.Column:
-		if found := c.ordered(e); found != sqlparse.Expr(e) && aggregated(found) && !c.ambiguous(e) {
+		if found := c.ordered(e); found != sqlparse.Expr(e) && aggregated(found) && !c.ambiguous(e) && !c.isSelected(e) {
 			return c.number(found)
 		}
 	}
