@@ -127,6 +127,12 @@ func As(e Expr, op Operator) *Operation {
 	return nil
 }
 
+// Any reports whether an expression, or one below it, is of some sort. Those of its queries do not
+// count.
+func Any(e Expr, is func(Expr) bool) bool {
+	return is(e) || slices.ContainsFunc(Operands(e), func(operand Expr) bool { return Any(operand, is) })
+}
+
 // Operands returns the expressions directly below an expression, without those of its queries.
 func Operands(e Expr) []Expr {
 	switch e := e.(type) {

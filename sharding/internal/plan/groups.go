@@ -113,7 +113,7 @@ func typeOnlyItem(item sqlparse.Item, text string, d merge.Dialect) []edit {
 
 // divides reports whether an expression contains a quotient.
 func divides(e sqlparse.Expr) bool {
-	return sqlparse.As(e, sqlparse.Div) != nil || slices.ContainsFunc(sqlparse.Operands(e), divides)
+	return sqlparse.Any(e, func(e sqlparse.Expr) bool { return sqlparse.As(e, sqlparse.Div) != nil })
 }
 
 // hide selects an additional expression that is made from another one, with its parameters, and
@@ -255,25 +255,29 @@ var aggregates = map[string]merge.Function{"count": merge.Count, "sum": merge.Su
 
 const average merge.Function = 100
 
+func isAverage(e sqlparse.Expr) bool {
+	call, ok := e.(*sqlparse.Call)
+	return ok && aggregates[nameOf(call)] == average
+}
+
 func nameOf(call *sqlparse.Call) string { return strings.ToLower(call.Name.Parts[0].Name) }
 
 // aggregated reports whether an expression contains an aggregate. Aggregates in subqueries do not
 // count.
-func aggregated(e sqlparse.Expr) bool {
-	if call, ok := e.(*sqlparse.Call); ok && aggregates[nameOf(call)] != 0 && !call.Over {
-		return len(call.Args) <= 1 || call.Distinct || call.Odd // MAX(a, b) of SQLite is none
-	}
-	return slices.ContainsFunc(sqlparse.Operands(e), aggregated)
+func aggregated(e sqlparse.Expr) bool { return sqlparse.Any(e, isAggregate) }
+
+func isAggregate(e sqlparse.Expr) bool {
+	call, ok := e.(*sqlparse.Call)
+	return ok && aggregates[nameOf(call)] != 0 && !call.Over && (len(call.Args) <= 1 || call.Distinct || call.Odd) // MAX(a, b) of SQLite is none
 }
 
 // combined returns how the partial results of an expression are combined if it is an aggregate by
 // itself, otherwise 0.
 func combined(e sqlparse.Expr) merge.Function {
-	call, ok := bare(e).(*sqlparse.Call)
-	if !ok || aggregates[nameOf(call)] == average || !aggregated(call) {
+	if e = bare(e); !isAggregate(e) || isAverage(e) {
 		return 0
 	}
-	return aggregates[nameOf(call)]
+	return aggregates[nameOf(e.(*sqlparse.Call))] //nolint:forcetypeassert // it is an aggregate
 }
 
 // partial returns how the partial results of an aggregate are combined, and how the results
@@ -359,21 +363,20 @@ func apart(col column) bool {
 
 // distincts returns the number of aggregates with DISTINCT.
 func (c grouper) distincts() (n int) {
-	var count func(e sqlparse.Expr)
-	count = func(e sqlparse.Expr) {
-		if call, ok := e.(*sqlparse.Call); ok && call.Distinct {
-			n++
-		}
-		for _, operand := range sqlparse.Operands(e) {
-			count(operand)
-		}
-	}
+	all := []sqlparse.Expr{c.core.Having}
 	for _, item := range c.core.Items {
-		count(item.Expr)
+		all = append(all, item.Expr)
 	}
-	count(c.core.Having)
 	for _, o := range c.query.OrderBy {
-		count(o.Expr)
+		all = append(all, o.Expr)
+	}
+	for _, e := range all {
+		sqlparse.Any(e, func(e sqlparse.Expr) bool {
+			if call, ok := e.(*sqlparse.Call); ok && call.Distinct {
+				n++
+			}
+			return false
+		})
 	}
 	return n
 }

@@ -33,8 +33,10 @@ func (c grouper) having() {
 
 // namesAlias reports whether an expression contains an alias of the select list.
 func (c grouper) namesAlias(e sqlparse.Expr) bool {
-	_, known := c.scope.column(e)
-	return !known && slices.ContainsFunc(c.core.Items, func(i sqlparse.Item) bool { return isAlias(i, e) }) || slices.ContainsFunc(sqlparse.Operands(e), c.namesAlias)
+	return sqlparse.Any(e, func(e sqlparse.Expr) bool {
+		_, known := c.scope.column(e)
+		return !known && slices.ContainsFunc(c.core.Items, func(i sqlparse.Item) bool { return isAlias(i, e) })
+	})
 }
 
 // calculator creates expressions over combined groups.
@@ -193,7 +195,7 @@ func (c calculator) operation(e *sqlparse.Operation) (made merge.Expr, kind merg
 	case '/':
 		c.of.group.quotients++
 	}
-	if c.dialect.Engine == merge.MySQL && averages(e) {
+	if c.dialect.Engine == merge.MySQL && sqlparse.Any(e, isAverage) {
 		c.refuse("the digits of an AVG in an expression depend on how a server sorts; write SUM(x) / COUNT(x)" + addKey)
 	}
 	made, kind = c.number(e.Operands[0])
@@ -211,12 +213,6 @@ func (c calculator) minus(of sqlparse.Expr) (merge.Expr, merge.Kind) {
 		return merge.Arithmetic(c.dialect, '-', merge.Constant(int64(0), merge.Integer), made), kind
 	}
 	return merge.Arithmetic(c.dialect, '*', merge.Constant(int64(-1), merge.Integer), made), kind
-}
-
-// averages reports whether an expression contains an AVG.
-func averages(e sqlparse.Expr) bool {
-	call, ok := e.(*sqlparse.Call)
-	return ok && aggregates[nameOf(call)] == average || slices.ContainsFunc(sqlparse.Operands(e), averages)
 }
 
 // average returns the sum of all shards divided by their count.

@@ -408,7 +408,7 @@ func (c *comparer) columnOf(e sqlparse.Expr) (Column, bool) {
 // selects returns how the values of an expression compare that a derived table selects.
 func (c *comparer) selects(e sqlparse.Expr) Value {
 	call, ok := bare(e).(*sqlparse.Call)
-	if !ok || !aggregated(call) || aggregates[nameOf(call)] == 0 {
+	if !ok || !isAggregate(call) {
 		return c.typed(e)
 	}
 	switch function := aggregates[nameOf(call)]; {
