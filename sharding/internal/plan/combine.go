@@ -54,7 +54,7 @@ func (b *builder) combine(d merge.Dialect) (*combination, *sharding.RouteError) 
 		c.answer()
 	}
 	if c.why != "" {
-		if strings.HasSuffix(c.why, addKey) && c.aggregates() {
+		if strings.HasSuffix(c.why, addKey) && slices.ContainsFunc(c.cores, groups) {
 			c.why += orReport
 		}
 		b.untyped = c.untyped
@@ -161,16 +161,9 @@ func (c *combiner) derived(q *sqlparse.Query) bool {
 // rooted, and its distinct rows and groups have a column whose values are on one shard each.
 func (c *combiner) computedPerShard(core *sqlparse.Core, order []sqlparse.Order) bool {
 	s := c.scopes[core]
-	if core.Rollup || len(core.DistinctOn) > 0 || !c.rooted(s) {
-		return false
-	}
-	if core.Distinct && !slices.ContainsFunc(core.Items, func(i sqlparse.Item) bool { return c.keyed(s, i.Expr) }) {
-		return false
-	}
-	if len(core.GroupBy) > 0 {
-		return slices.ContainsFunc(core.GroupBy, func(e sqlparse.Expr) bool { return c.keyed(s, e) })
-	}
-	return core.Having == nil && !sums(core, order)
+	keyed := func(e sqlparse.Expr) bool { return c.keyed(s, e) }
+	return c.rooted(s) && groupedBy(keyed, core, order) &&
+		(!core.Distinct || slices.ContainsFunc(core.Items, func(i sqlparse.Item) bool { return keyed(i.Expr) }))
 }
 
 // inRootsSlot reports whether the rows of all other sharded tables are in the slot of the root's row.
@@ -188,11 +181,6 @@ func (c *combiner) strays(root *reference) (all []*reference) {
 		}
 	}
 	return all
-}
-
-// aggregates reports whether the query counts, sums or groups.
-func (c *combiner) aggregates() bool {
-	return slices.ContainsFunc(c.cores, func(core *sqlparse.Core) bool { return core.Having != nil || len(core.GroupBy) > 0 || sums(core, nil) })
 }
 
 // expressions refuses expressions that a shard computes differently than one table would.
@@ -240,7 +228,7 @@ func (c *combiner) answer() {
 	once := !several && c.core.Distinct || c.query.Parts[len(c.query.Parts)-1].Op == sqlparse.Union
 	for _, core := range c.cores {
 		c.enter(core)
-		groups := core.Having != nil || len(core.GroupBy) > 0 || slices.ContainsFunc(core.Items, func(i sqlparse.Item) bool { return aggregated(i.Expr) })
+		groups := groups(core)
 		switch {
 		case groups && c.stars():
 			c.refuse("GROUP BY needs a select list without *" + addKey)

@@ -120,21 +120,25 @@ func (k *knowledge) each(q *sqlparse.Query, c column) bool {
 		by, known := s.column(e)
 		return known && by == c
 	}
+	return !slices.ContainsFunc(s.windows, func(w *sqlparse.Call) bool { return !slices.ContainsFunc(w.Window[:w.Partition], of) }) &&
+		groupedBy(of, core, q.OrderBy)
+}
+
+// groupedBy reports whether the rows that a SELECT combines into one have one value of an
+// expression: one of GROUP BY, if it combines rows at all.
+func groupedBy(of func(sqlparse.Expr) bool, core *sqlparse.Core, order []sqlparse.Order) bool {
 	switch {
-	case slices.ContainsFunc(s.windows, func(w *sqlparse.Call) bool { return !slices.ContainsFunc(w.Window[:w.Partition], of) }):
-		return false
 	case core.Rollup || len(core.DistinctOn) > 0:
 		return false
 	case len(core.GroupBy) > 0:
 		return slices.ContainsFunc(core.GroupBy, of)
 	}
-	return core.Having == nil && !sums(core, q.OrderBy)
+	return !groups(core) && !slices.ContainsFunc(order, func(o sqlparse.Order) bool { return aggregated(o.Expr) })
 }
 
-// sums reports whether a SELECT or its order has an aggregate.
-func sums(core *sqlparse.Core, order []sqlparse.Order) bool {
-	return slices.ContainsFunc(core.Items, func(i sqlparse.Item) bool { return aggregated(i.Expr) }) ||
-		slices.ContainsFunc(order, func(o sqlparse.Order) bool { return aggregated(o.Expr) })
+// groups reports whether a SELECT returns groups.
+func groups(core *sqlparse.Core) bool {
+	return core.Having != nil || len(core.GroupBy) > 0 || slices.ContainsFunc(core.Items, func(i sqlparse.Item) bool { return aggregated(i.Expr) })
 }
 
 // keyed reports whether an expression is a sharding key, which is never NULL.

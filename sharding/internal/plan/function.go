@@ -248,32 +248,33 @@ func (c functions) results(e *sqlparse.Operation) (all []sqlparse.Expr) {
 
 const labelOrder = "only the collation of a connection knows the order of literal texts; order by numbers"
 
-// labels reports whether expressions are literal texts, of which no collation treats two different
-// ones as equal.
-func labels(list []sqlparse.Expr) bool {
+// labels returns the number of different literal texts if all expressions are literal texts or NULL.
+// They compare by their bytes, because no collation treats two of them as equal; their order depends
+// on the collation. It returns 0 for other expressions.
+func labels(list []sqlparse.Expr) int {
 	texts := map[string]string{}
 	for _, one := range list {
 		l, isLiteral := bare(one).(*sqlparse.Literal)
 		switch {
-		case isLiteral && l.Kind == sqlparse.Null:
+		case isNull(one):
 			continue
 		case !isLiteral || l.Kind != sqlparse.Text:
-			return false
+			return 0
 		}
 		like, known := folded(l.Value)
-		if other, twice := texts[like]; !known || twice && other != l.Value {
-			return false
+		if other, twice := texts[like]; !known && len(list) > 1 || twice && other != l.Value {
+			return 0
 		}
 		texts[like] = l.Value
 	}
-	return len(texts) > 0
+	return len(texts)
 }
 
 // oneOf returns how values compare each of which is the value of one of several expressions. A
 // literal text gets the collation of a column beside it. PostgreSQL gives a parameter the type of
 // the values beside it.
 func (c functions) oneOf(e sqlparse.Expr, list []sqlparse.Expr) (of Value) {
-	if labels(list) {
+	if labels(list) > 0 {
 		return Value{Type: merge.Type{Kind: merge.Bytes}, Texts: c.dialect.Engine == merge.PostgreSQL, Unordered: labelOrder}
 	}
 	text := false
@@ -285,7 +286,7 @@ func (c functions) oneOf(e sqlparse.Expr, list []sqlparse.Expr) (of Value) {
 		}
 		v, ok := numeral(one, c.integers)
 		switch l, isLiteral := bare(one).(*sqlparse.Literal); {
-		case isLiteral && l.Kind == sqlparse.Null:
+		case isNull(one):
 			continue
 		case isLiteral && l.Kind == sqlparse.Text && ascii(l.Value):
 			text = true

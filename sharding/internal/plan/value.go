@@ -128,8 +128,8 @@ func (c *comparer) typed(e sqlparse.Expr) Value {
 	if c.dialect.Engine == merge.SQLite {
 		return c.stored(e)
 	}
-	if text := underC(e, c.statement.Text); text != nil && c.dialect.Engine == merge.PostgreSQL {
-		v := c.typed(text)
+	if of, collation := collated(e, c.statement.Text); (collation == "c" || collation == "posix") && c.dialect.Engine == merge.PostgreSQL {
+		v := c.typed(of) // whose texts compare by their bytes
 		v.Unordered = ""
 		return v
 	}
@@ -154,20 +154,19 @@ func (c *comparer) typed(e sqlparse.Expr) Value {
 	return c.unknown(e)
 }
 
-var asC = regexp.MustCompile(`(?i)^\s+collate\s+(pg_catalog\s*\.\s*)?("C"|"POSIX")$`)
+var collate = regexp.MustCompile(`(?i)^\s+collate\s+(?:pg_catalog\s*\.\s*)?"?(\w+)"?$`)
 
-// underC returns the column x of PostgreSQL's x COLLATE "C", whose texts compare by their bytes, or
-// nil.
-func underC(e sqlparse.Expr, text string) sqlparse.Expr {
+// collated returns the x of x COLLATE name, and the name in lower case, "" for any other expression.
+func collated(e sqlparse.Expr, text string) (x sqlparse.Expr, name string) {
 	o := sqlparse.As(e, sqlparse.Opaque)
-	if o == nil || len(o.Operands) == 0 {
-		return nil
+	if o == nil || len(o.Operands) == 0 || o.Operands[0].Bytes().From != o.From {
+		return nil, ""
 	}
-	column := o.Operands[0]
-	if at := column.Bytes(); at.From == o.From && asC.MatchString(text[at.To:o.To]) {
-		return column
+	found := collate.FindStringSubmatch(text[o.Operands[0].Bytes().To:o.To])
+	if found == nil {
+		return nil, ""
 	}
-	return nil
+	return o.Operands[0], strings.ToLower(found[1])
 }
 
 var toInteger = regexp.MustCompile(`(?i)^\s*(::|as\s)\s*(smallint|int2|int4|integer|int|(bigint|int8))\s*\)?$`)
@@ -213,7 +212,8 @@ func (c *comparer) stored(e sqlparse.Expr) Value {
 	if cast := sqlparse.As(e, sqlparse.Cast); cast != nil { // CAST keeps the collation of its operand
 		return c.typed(cast.Operands[0])
 	}
-	if collation, ok := collatedAs(e, c.statement.Text); ok {
+	_, name := collated(e, c.statement.Text)
+	if collation, known := collations[name]; known && !aggregated(e) {
 		return Value{Type: merge.Type{Kind: merge.Stored, Collation: collation}}
 	}
 	_, column := e.(*sqlparse.Column)
@@ -228,22 +228,8 @@ func ascii(text string) bool {
 	return !strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r > '~' })
 }
 
-var collate = regexp.MustCompile(`(?i)^\s+collate\s+"?(binary|nocase|rtrim)"?$`)
-
+// collations are those of SQLite.
 var collations = map[string]merge.Collation{"binary": merge.Binary, "nocase": merge.NoCase, "rtrim": merge.RTrim}
-
-// collatedAs returns the collation that x COLLATE name of SQLite sets.
-func collatedAs(e sqlparse.Expr, text string) (merge.Collation, bool) {
-	o := sqlparse.As(e, sqlparse.Opaque)
-	if o == nil || len(o.Operands) != 1 || aggregated(e) {
-		return 0, false
-	}
-	found := collate.FindStringSubmatch(between(o, text))
-	if found == nil || o.Operands[0].Bytes().From != o.From {
-		return 0, false
-	}
-	return collations[strings.ToLower(found[1])], true
-}
 
 // computed reports whether an expression is neither a literal nor an argument.
 func computed(e sqlparse.Expr) bool {
@@ -254,26 +240,22 @@ func computed(e sqlparse.Expr) bool {
 	return true
 }
 
-// written returns the number of different literal texts of a column that is a literal in every
-// branch of a UNION. They compare by their bytes, because no collation treats two of them as equal;
-// their order depends on the collation. It returns 0 for any other column.
+// written returns the number of different texts of a column that is a literal text in every branch
+// of a UNION, 0 for any other column.
 func written(branches []*sqlparse.Core, at int) int {
-	seen := map[string]string{}
+	var column []sqlparse.Expr
 	for _, core := range branches {
-		if at >= len(core.Items) {
+		if at >= len(core.Items) || isNull(core.Items[at].Expr) {
 			return 0
 		}
-		l, isLiteral := bare(core.Items[at].Expr).(*sqlparse.Literal)
-		if !isLiteral || l.Kind != sqlparse.Text {
-			return 0
-		}
-		like, known := folded(l.Value)
-		if other, twice := seen[like]; !known && len(branches) > 1 || twice && other != l.Value {
-			return 0
-		}
-		seen[like] = l.Value
+		column = append(column, core.Items[at].Expr)
 	}
-	return len(seen)
+	return labels(column)
+}
+
+func isNull(e sqlparse.Expr) bool {
+	l, isLiteral := bare(e).(*sqlparse.Literal)
+	return isLiteral && l.Kind == sqlparse.Null
 }
 
 // numeral returns how the values of a literal or argument compare that is a whole number or a
