@@ -16,7 +16,7 @@ type reading struct {
 	snapshot  *sharding.Snapshot
 	refs      []*reference // all except derived ones
 	insert    *insertion   // the INSERT into a sharded table, or nil
-	assigned  []assignment
+	assigned  []setting    // the columns that lead to slots
 	rekeyed   []rekeyed
 	named     *named               // the rows of an UPDATE or DELETE
 	changed   []changed            // the changed columns that have lookup tables

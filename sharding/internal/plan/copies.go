@@ -97,8 +97,9 @@ func touched(r *reference, set []sqlparse.Assignment) string {
 	if len(set) == 0 {
 		return ""
 	}
+	sets := r.settings(set)
 	for _, name := range slices.Sorted(maps.Keys(r.schema.Columns)) {
-		if r.schema.Columns[name].Touched && !slices.ContainsFunc(set, func(a sqlparse.Assignment) bool { return assigns(a, name) }) {
+		if r.schema.Columns[name].Touched && !slices.ContainsFunc(sets, func(set setting) bool { return set.column == name }) {
 			return "each database would set " + name + " to its own time; set it to a value"
 		}
 	}
@@ -106,10 +107,6 @@ func touched(r *reference, set []sqlparse.Assignment) string {
 		return "each database computes DEFAULT itself; give a value"
 	}
 	return ""
-}
-
-func assigns(a sqlparse.Assignment, name string) bool {
-	return slices.ContainsFunc(a.Columns, func(n sqlparse.Name) bool { return strings.EqualFold(last(n), name) })
 }
 
 // copies routes a statement that names only broadcast tables and tables of the home database.

@@ -91,29 +91,17 @@ func (b *builder) conflict(c sqlparse.Conflict, s *scope, seen *names) {
 	}
 	for _, set := range c.Set {
 		b.expression(set.Value, s, seen)
-		for _, name := range set.Columns {
-			b.rowid(s.refs[0], last(name))
-			// The existing row is found by a search, or it is on the new row's shard, because the
-			// two have the same slot.
-			if l := s.refs[0].lead(strings.ToLower(last(name))); l != nil && !keeps(set, s) && !renews(set, l.column) {
-				b.recordRefusal(l.table.Name, sharding.ErrKeyChange, "leave "+l.column+" out of the conflict's SET")
-			}
-			s.qualified(name)
+	}
+	for _, set := range s.settings(c.Set) {
+		b.rowid(s.refs[0], set.column)
+		// The existing row is found by a search, or it is on the new row's shard, because the two
+		// have the same slot.
+		if l := s.refs[0].lead(set.column); l != nil && !set.keeps && !set.renews {
+			b.recordRefusal(l.table.Name, sharding.ErrKeyChange, "leave "+l.column+" out of the conflict's SET")
 		}
+		s.qualified(set.name)
 	}
 	b.expression(c.Where, s, seen)
-}
-
-// keeps reports whether an assignment gives a column its own value: id = id, and MySQL's id =
-// LAST_INSERT_ID(id), which also stores the value.
-func keeps(set sqlparse.Assignment, s *scope) bool {
-	value := bare(set.Value)
-	if call, ok := value.(*sqlparse.Call); ok && len(call.Args) == 1 && nameOf(call) == "last_insert_id" {
-		value = call.Args[0]
-	}
-	c, ok := s.column(value)
-	to, known := s.assigned(set.Columns[0])
-	return ok && known && len(set.Columns) == 1 && to == c
 }
 
 func (b *inserter) rows(r *reference) {

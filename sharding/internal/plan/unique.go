@@ -25,7 +25,7 @@ import (
 func (b *inserter) conflicting() {
 	for _, c := range b.out.input.Conflicts {
 		b.depends(target(c))
-		for _, set := range c.Set {
+		for _, set := range b.out.of.settings(c.Set) {
 			b.resets(set)
 		}
 	}
@@ -54,37 +54,25 @@ func target(c sqlparse.Conflict) []string {
 // resets records that an existing row gets a new value in a column of a unique key. The value may
 // be that of the new row: a row with it is searched for if the key is the primary key. For other
 // keys a second row with the value may exist on another shard, as after an INSERT.
-func (b *inserter) resets(set sqlparse.Assignment) {
+func (b *inserter) resets(set setting) {
 	r := b.out.of
-	if keeps(set, &scope{refs: []*reference{r}}) {
+	if set.keeps {
 		return
 	}
-	if slices.ContainsFunc(r.leads, func(l *lead) bool { return assigns(set, l.column) }) {
+	if r.lead(set.column) != nil {
 		for i := range b.out.seeks { // the existing row must have the slot of the new one
 			b.out.seeks[i].always = len(r.schema.Unique) > 0
 		}
 	}
 	for i, key := range r.schema.Unique {
-		at := slices.IndexFunc(key, func(column string) bool { return assigns(set, column) })
 		switch {
-		case at < 0 || r.isOnOneShard(key):
-		case !renews(set, key[at]):
-			b.recordRefusal(r.table.Name, sharding.ErrCrossShard, "a row with the same "+strings.Join(key, ", ")+" may be on another shard; leave "+key[at]+" out of the conflict's SET")
+		case !slices.Contains(key, set.column) || r.isOnOneShard(key):
+		case !set.renews:
+			b.recordRefusal(r.table.Name, sharding.ErrCrossShard, "a row with the same "+strings.Join(key, ", ")+" may be on another shard; leave "+set.column+" out of the conflict's SET")
 		case i == 0:
 			b.depends(key)
 		}
 	}
-}
-
-// renews reports whether an assignment gives a column the value of the new row.
-func renews(set sqlparse.Assignment, column string) bool {
-	value := bare(set.Value)
-	call, ok := value.(*sqlparse.Call)
-	if ok && len(call.Args) == 1 && nameOf(call) == "values" {
-		value = call.Args[0]
-	}
-	c, isColumn := bare(value).(*sqlparse.Column) // a column of the table itself keeps its value
-	return isColumn && len(set.Columns) == 1 && strings.EqualFold(last(c.Name), column)
 }
 
 // depends records unique keys by which an insertion depends on rows that another shard may have;
@@ -125,32 +113,24 @@ func (b *inserter) seek(key []string, named bool) {
 // lookups refuses a statement that would set a column with a lookup table to an unknown value.
 func (b *inserter) lookups(r *reference) {
 	for _, l := range r.table.Lookups {
-		own := &scope{refs: []*reference{r}}
-		switch known := func(set sqlparse.Assignment) bool {
-			return !assigns(set, l.Column) || keeps(set, own) || renews(set, l.Column)
-		}; {
+		unknown := func(set setting) bool { return set.changes(r, l.Column) && !set.renews }
+		keyed := func(set setting) bool { return set.changes(r, r.table.Key) }
+		named := func(set setting) bool { return strings.EqualFold(set.column, l.Column) }
+		switch {
 		case b.out.input.Query != nil:
 			b.recordRefusal(r.table.Name, sharding.ErrLookup, "insert VALUES; the selected values of "+l.Column+" are not known beforehand")
 		case len(b.out.input.Columns) > 0 && b.out.place(l.Column) < 0:
 			b.recordRefusal(r.table.Name, sharding.ErrLookup, "name the column "+l.Column+"; its value may be NULL")
-		case slices.ContainsFunc(b.out.input.Conflicts, func(c sqlparse.Conflict) bool {
-			return slices.ContainsFunc(c.Set, func(set sqlparse.Assignment) bool { return !known(set) })
-		}):
-			b.recordRefusal(r.table.Name, sharding.ErrLookup, "set "+l.Column+" to the value of the new row, or leave it out of the conflict's SET")
-		case !l.Unique && slices.ContainsFunc(b.out.input.Conflicts, func(c sqlparse.Conflict) bool {
-			return renewed(c, r.table.Key, own) && !renewed(c, l.Column, nil)
-		}):
-			b.recordRefusal(r.table.Name, sharding.ErrLookup, "set "+l.Column+", too, if a conflict sets "+r.table.Key)
+		}
+		for _, c := range b.out.input.Conflicts {
+			switch sets := r.settings(c.Set); {
+			case slices.ContainsFunc(sets, unknown):
+				b.recordRefusal(r.table.Name, sharding.ErrLookup, "set "+l.Column+" to the value of the new row, or leave it out of the conflict's SET")
+			case !l.Unique && slices.ContainsFunc(sets, keyed) && !slices.ContainsFunc(sets, named):
+				b.recordRefusal(r.table.Name, sharding.ErrLookup, "set "+l.Column+", too, if a conflict sets "+r.table.Key)
+			}
 		}
 	}
-}
-
-// renewed reports whether a conflict assigns a value to a column; with a scope, a value other than
-// the column's own.
-func renewed(c sqlparse.Conflict, column string, own *scope) bool {
-	return slices.ContainsFunc(c.Set, func(set sqlparse.Assignment) bool {
-		return assigns(set, column) && (own == nil || !keeps(set, own))
-	})
 }
 
 func (in *insertion) seekBy(key []string) seek {
@@ -192,24 +172,24 @@ type rekeyed struct {
 
 // rekeys records the unique keys that an UPDATE changes: it sets some of their columns to values,
 // and its condition gives the others.
-func (b changer) rekeys(c *sqlparse.Change, s *scope) {
+func (b changer) rekeys(c *sqlparse.Change, sets []setting, s *scope) {
 	for _, r := range s.refs {
 		for i, key := range r.schema.Unique {
 			if r.role == sharded && !r.isOnOneShard(key) && !r.isKept(key) {
-				b.rekey(c, s, rekeyed{of: r, columns: key, primary: i == 0})
+				b.rekey(c, sets, s, rekeyed{of: r, columns: key, primary: i == 0})
 			}
 		}
 	}
 }
 
-func (b changer) rekey(c *sqlparse.Change, s *scope, r rekeyed) {
-	set := false
+func (b changer) rekey(c *sqlparse.Change, sets []setting, s *scope, r rekeyed) {
+	changes := false
 	for _, name := range r.columns {
 		values, _ := listed(c.Where, s, column{r.of, name})
-		if at := slices.IndexFunc(c.Set, func(a sqlparse.Assignment) bool { return sets(a, column{r.of, name}, s) }); at >= 0 {
-			set, values = true, nil
-			if v, ok := constant(c.Set[at].Value); ok && len(c.Set[at].Columns) == 1 {
-				values = []operand{v}
+		if at := slices.IndexFunc(sets, func(set setting) bool { return set.changes(r.of, name) }); at >= 0 {
+			changes, values = true, nil
+			if to := sets[at].to; to != nil {
+				values = []operand{*to}
 			}
 		}
 		if len(values) == 1 {
@@ -219,17 +199,9 @@ func (b changer) rekey(c *sqlparse.Change, s *scope, r rekeyed) {
 	if len(r.values) < len(r.columns) {
 		r.values = nil
 	}
-	if set {
+	if changes {
 		b.rekeyed = append(b.rekeyed, r)
 	}
-}
-
-// sets reports whether an assignment gives a column another value than its own.
-func sets(a sqlparse.Assignment, c column, s *scope) bool {
-	return !keeps(a, s) && slices.ContainsFunc(a.Columns, func(n sqlparse.Name) bool {
-		is, ok := s.assigned(n)
-		return ok && is == c
-	})
 }
 
 // taken returns the searches that precede an UPDATE of a unique key. An update of models searches

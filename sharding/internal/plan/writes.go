@@ -188,62 +188,43 @@ type changed struct {
 }
 
 // loses records the changes of an UPDATE or DELETE to columns with lookup tables.
-func (r *reading) loses(c *sqlparse.Change, s *scope) {
+func (r *reading) loses(c *sqlparse.Change, sets []setting, s *scope) {
 	for _, of := range s.refs {
-		if of.role != sharded {
+		if of.role != sharded || len(of.table.Lookups) == 0 {
 			continue
 		}
-		if len(of.table.Lookups) > 0 {
-			r.keeps(c, s, of)
+		for _, set := range sets {
+			if set.changes(of, of.table.Key) {
+				r.moves(c, set, s, of)
+			}
 		}
 		for i := range of.table.Lookups {
-			to := changed{of: of, lookup: &of.table.Lookups[i]}
+			l := &of.table.Lookups[i]
 			if len(c.Set) == 0 && of.written {
-				r.changed = append(r.changed, to)
+				r.changed = append(r.changed, changed{of: of, lookup: l})
 			}
-			for _, set := range c.Set {
-				r.sets(set, s, to)
+			for _, set := range sets {
+				switch {
+				case !set.changes(of, l.Column):
+				case set.of == nil || set.to == nil:
+					r.recordRefusal(of.table.Name, sharding.ErrLookup, "set "+l.Column+" to a value, so that its owner is known")
+				default:
+					r.changed = append(r.changed, changed{of: of, lookup: l, to: set.to})
+				}
 			}
 		}
 	}
 }
 
-// keeps records an assignment to the sharding key. A row whose key changes within its slot would
+// moves records an assignment to the sharding key. A row whose key changes within its slot would
 // have an entry with another key than its own.
-func (r *reading) keeps(c *sqlparse.Change, s *scope, of *reference) {
-	key := column{of, strings.ToLower(of.table.Key)}
-	for _, set := range c.Set {
-		if !assigns(set, key.name) || keeps(set, s) {
-			continue
-		}
-		to, known := constant(set.Value)
-		from, _ := listed(c.Where, s, key)
-		if known && len(set.Columns) == 1 && len(from) == 1 {
-			r.changed = append(r.changed, changed{of: of, to: &to, from: &from[0]})
-		} else if r.refused == nil {
-			r.refused = r.refusal(of.table.Name, sharding.ErrKeyChange, "leave "+key.name+" out, or set it to the value that the condition names")
-		}
-	}
-}
-
-// sets records an assignment to a column with a lookup table.
-func (r *reading) sets(set sqlparse.Assignment, s *scope, to changed) {
-	at := slices.IndexFunc(set.Columns, func(n sqlparse.Name) bool { return strings.EqualFold(last(n), to.lookup.Column) })
-	if at < 0 || keeps(set, s) {
+func (r *reading) moves(c *sqlparse.Change, set setting, s *scope, of *reference) {
+	from, _ := listed(c.Where, s, column{of, set.column})
+	if set.to == nil || len(from) != 1 {
+		r.recordRefusal(of.table.Name, sharding.ErrKeyChange, "leave "+set.column+" out, or set it to the value that the condition names")
 		return
 	}
-	c, certain := s.assigned(set.Columns[at])
-	v, known := constant(set.Value)
-	switch {
-	case certain && c.of != to.of:
-	case !certain || !known || len(set.Columns) > 1:
-		if r.refused == nil {
-			r.refused = r.refusal(to.of.table.Name, sharding.ErrLookup, "set "+to.lookup.Column+" to a value, so that its owner is known")
-		}
-	default:
-		to.to = &v
-		r.changed = append(r.changed, to)
-	}
+	r.changed = append(r.changed, changed{of: of, to: set.to, from: &from[0]})
 }
 
 // LookupChanges is the changes of lookup tables for a write.
