@@ -106,7 +106,7 @@ func weight(ctx context.Context, pool dialect.Querier, collation string) (plan.V
 		return v, fmt.Errorf("weight of a space in %s: %w", collation, err)
 	}
 	if pads(collation) {
-		v.Type.Pad = space
+		v.Type.Pad = string(space)
 	}
 	v.Type.Most = v.Type.Prefix
 	switch {

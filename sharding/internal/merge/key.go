@@ -27,7 +27,7 @@ type Type struct {
 	// Pad is the weight of a space. It is set for Bytes that are the weights of a text with a PAD
 	// SPACE collation: the shorter of two values compares as if it were padded with spaces. The
 	// length of every weight of the collation must be the length of Pad or a multiple of it.
-	Pad []byte
+	Pad string
 	// Prefix is the number of bytes that the database compares, max_sort_length; 0 means all.
 	Prefix int
 	// Most is the number of bytes of a text whose weights Bytes has at least, 0 for all. A byte
@@ -419,7 +419,7 @@ func appendWeights[T string | []byte](b []byte, t *Type, s T) ([]byte, bool) {
 
 // againstSpaces compares weights from an offset on with as many spaces. It returns the offset of
 // the first difference.
-func againstSpaces[T string | []byte](s T, from int, pad []byte) (at int, sign byte) {
+func againstSpaces[T string | []byte](s T, from int, pad string) (at int, sign byte) {
 	for i := from; i < len(s); i++ {
 		switch c := pad[i%len(pad)]; {
 		case s[i] < c:

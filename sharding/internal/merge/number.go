@@ -86,10 +86,14 @@ func (x number) result() driver.Value {
 // like returns the value in the form of another value that the database has computed by the same
 // expression: with as many digits after its point.
 func (d Dialect) like(x number, v driver.Value) (driver.Value, error) {
-	if d.Engine == PostgreSQL {
-		return d.of(x, v), nil
-	}
 	s, isText := textOf(v)
+	if d.Engine == PostgreSQL { // each of its decimals has its own number of digits after the point
+		if isText && x.form == isInteger {
+			x.form = isDecimal
+		}
+		x.text = !d.Bytes
+		return x.result(), nil
+	}
 	_, whole := v.(int64)
 	_, fraction, _ := strings.Cut(s, ".")
 	switch {
@@ -107,16 +111,6 @@ func (d Dialect) like(x number, v driver.Value) (driver.Value, error) {
 		_, x.text = v.(string)
 	}
 	return x.result(), nil
-}
-
-// of returns the value in the type of another PostgreSQL value, if that is not NULL. Each
-// PostgreSQL decimal has its own number of digits after the point.
-func (d Dialect) of(x number, v driver.Value) driver.Value {
-	if _, isText := textOf(v); isText && x.form == isInteger {
-		x.form = isDecimal
-	}
-	x.text = !d.Bytes
-	return x.result()
 }
 
 func (x number) asFloat() float64 {
@@ -145,61 +139,47 @@ func (d Dialect) arithmetic(op byte, x, y number) (number, error) {
 		return o, ErrDivision
 	case op == '/' && !y.isTrue():
 		return number{}, nil
-	case o.form == isFloat && d.Engine == PostgreSQL:
-		return postgresArithmetic(op, x.asFloat(), y.asFloat())
 	case o.form == isFloat:
-		return floatArithmetic(op, x.asFloat(), y.asFloat()), nil
+		return d.floats(op, x.asFloat(), y.asFloat())
 	case op == '/' && d.Engine == MySQL:
 		o.form = isDecimal
-	case op == '/' && o.form == isDecimal && d.Engine == PostgreSQL:
-		o.exact = x.exact.quotient(y.exact)
-		return o, nil
 	}
-	o.exact = d.exact(op, x.exact, y.exact)
+	o.exact = d.exact(op, x.exact, y.exact, o.form)
 	switch {
 	case o.form == isDecimal && o.exact.shown > d.Division.Most && d.Engine == MySQL:
 		return o, unsupported("a product with too many digits after its point")
 	case o.form == isDecimal || o.exact.digits.IsInt64():
 		return o, nil
 	case d.Engine == SQLite: // an integer that is too large becomes a float
-		return floatArithmetic(op, x.asFloat(), y.asFloat()), nil
+		return d.floats(op, x.asFloat(), y.asFloat())
 	}
 	return o, ErrOverflow
 }
 
-// floatArithmetic returns NULL if the result is not a number.
-func floatArithmetic(op byte, x, y float64) number {
-	f := operated(op, x, y)
-	if math.IsNaN(f) {
-		return number{}
+// floats computes with floats. If the result is not a number, it is NULL; on PostgreSQL it is NaN, and
+// a result that is too large is an error.
+func (d Dialect) floats(op byte, x, y float64) (number, error) {
+	f := x / y
+	switch op {
+	case '+':
+		f = x + y
+	case '-':
+		f = x - y
+	case '*':
+		f = x * y
 	}
-	return number{form: isFloat, float: f}
-}
-
-// postgresArithmetic returns NaN if the result is not a number, and an error if it is too large.
-func postgresArithmetic(op byte, x, y float64) (number, error) {
-	f := operated(op, x, y)
-	if math.IsInf(f, 0) && !math.IsInf(x, 0) && !math.IsInf(y, 0) {
+	switch {
+	case d.Engine != PostgreSQL && math.IsNaN(f):
+		return number{}, nil
+	case d.Engine == PostgreSQL && math.IsInf(f, 0) && !math.IsInf(x, 0) && !math.IsInf(y, 0):
 		return number{}, ErrOverflow
 	}
 	return number{form: isFloat, float: f}, nil
 }
 
-func operated(op byte, x, y float64) float64 {
-	switch op {
-	case '+':
-		return x + y
-	case '-':
-		return x - y
-	case '*':
-		return x * y
-	}
-	return x / y
-}
-
-// exact computes with numbers that are not floats. On MySQL a quotient is a decimal; other
-// databases truncate it to an integer.
-func (d Dialect) exact(op byte, x, y decimal) decimal {
+// exact computes with numbers that are not floats. A quotient of integers is truncated to one, except
+// on MySQL, where it is a decimal.
+func (d Dialect) exact(op byte, x, y decimal, result form) decimal {
 	switch {
 	case op == '+':
 		return x.plus(y)
@@ -209,6 +189,8 @@ func (d Dialect) exact(op byte, x, y decimal) decimal {
 		return x.times(y)
 	case d.Engine == MySQL:
 		return x.over(y, d.Division)
+	case result == isDecimal:
+		return x.quotient(y)
 	}
 	return decimal{digits: new(big.Int).Quo(x.digits, y.digits)}
 }

@@ -178,7 +178,7 @@ func domains() []domain {
 		{"stored RTRIM", Type{Kind: Stored, Collation: RTrim}, stored, compareStored(func(s string) string { return strings.TrimRight(s, " ") })},
 	}
 	for _, pad := range pads {
-		all = append(all, domain{fmt.Sprintf("weights padded with %x", pad), Type{Kind: Bytes, Pad: pad}, weights(pad), padded(pad)})
+		all = append(all, domain{fmt.Sprintf("weights padded with %x", pad), Type{Kind: Bytes, Pad: string(pad)}, weights(pad), padded(pad)})
 	}
 	return all
 }
@@ -290,7 +290,7 @@ func TestAValueOfAnotherTypeIsAnError(t *testing.T) {
 var nilTime = time.Time{}
 
 func TestWeightsThatArePartOfASpaceAreAnError(t *testing.T) {
-	keys := []Key{{Type: Type{Kind: Bytes, Pad: []byte{2, 9}}}}
+	keys := []Key{{Type: Type{Kind: Bytes, Pad: "\x02\x09"}}}
 	if _, err := readTo(Distinct(of([][]driver.Value{{[]byte{2, 9, 2}}})[0], keys, NewMemory(1000))); !errors.Is(err, ErrValue) {
 		t.Fatalf("%v, want ErrValue", err)
 	}

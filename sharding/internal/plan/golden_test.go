@@ -201,8 +201,8 @@ var whole = plan.Column{Holds: plan.Integers, Value: plan.Value{Type: merge.Type
 
 // texts compare as utf8mb4_general_ci does, and coupons by an unsupported collation.
 var (
-	texts   = plan.Column{Value: plan.Value{Type: merge.Type{Kind: merge.Bytes, Pad: []byte{0, ' '}, Prefix: 1024}, As: plan.Weight}}
-	pages   = plan.Column{Value: plan.Value{Type: merge.Type{Kind: merge.Bytes, Pad: []byte{0, ' '}, Prefix: 1024, Most: 1024}, As: plan.Weight}}
+	texts   = plan.Column{Value: plan.Value{Type: merge.Type{Kind: merge.Bytes, Pad: "\x00 ", Prefix: 1024}, As: plan.Weight}}
+	pages   = plan.Column{Value: plan.Value{Type: merge.Type{Kind: merge.Bytes, Pad: "\x00 ", Prefix: 1024, Most: 1024}, As: plan.Weight}}
 	members = plan.Column{Value: plan.Value{Type: merge.Type{Kind: merge.Integer}, As: plan.Number}, Least: texts.Value}
 	coupon  = plan.Column{Unsorted: "its collation is utf8mb4_thai_520_w2"}
 )

@@ -109,7 +109,7 @@ func (v Value) selected(text string) string {
 }
 
 // hasPadding reports whether different values may be equal.
-func (v Value) hasPadding() bool { return len(v.Type.Pad) > 0 }
+func (v Value) hasPadding() bool { return v.Type.Pad != "" }
 
 // untruncated returns how values compare that are not truncated to max_sort_length.
 func (v Value) untruncated() Value {
@@ -119,8 +119,7 @@ func (v Value) untruncated() Value {
 
 // same reports whether two values compare in the same way.
 func (v Value) same(w Value) bool {
-	a, b := v.Type, w.Type
-	return v.As == w.As && v.Unordered == w.Unordered && a.Kind == b.Kind && a.Collation == b.Collation && a.Prefix == b.Prefix && a.Most == b.Most && string(a.Pad) == string(b.Pad)
+	return v.Type == w.Type && v.As == w.As && v.Unordered == w.Unordered
 }
 
 // Holding is the type of a column's values, which decides which values are equal.
