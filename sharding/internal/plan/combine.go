@@ -357,7 +357,7 @@ func (c *combiner) fixed(e sqlparse.Expr, at int) (Value, bool) {
 	case c.dialect.Engine == merge.SQLite, isParam && c.dialect.Engine == merge.PostgreSQL:
 		return Value{}, false
 	case written(c.cores, at) > 0:
-		return Value{Type: merge.Type{Kind: merge.Bytes}}, true
+		return ofKind(merge.Bytes), true
 	}
 	return numeral(e, c.integers)
 }

@@ -34,13 +34,13 @@ func (c functions) call(call *sqlparse.Call) Value {
 	case joins[name] && c.dialect.Engine == merge.PostgreSQL:
 		return c.joined(call, call.Args)
 	case name == "hex": // digits and letters of one case, which every collation sorts alike
-		return Value{Type: merge.Type{Kind: merge.Bytes}}
+		return ofKind(merge.Bytes)
 	case integers[name], name == "crc32" && c.dialect.Engine == merge.MySQL:
 		return whole
 	case name == "mod" && len(call.Args) == 2:
 		return c.arithmetic(call, call.Args)
 	case name == "from_unixtime" && one: // in the time zone that all databases share
-		return Value{Type: merge.Type{Kind: merge.Time}}
+		return ofKind(merge.Time)
 	case name == "coalesce" || name == "ifnull":
 		return c.oneOf(call, call.Args)
 	case name == "if" && len(call.Args) == 3:
@@ -64,7 +64,7 @@ func (c functions) extracted(call *sqlparse.Call) Value {
 		return c.unknown(call)
 	}
 	if c.dialect.Engine == merge.PostgreSQL {
-		return Value{Type: merge.Type{Kind: merge.Decimal}}
+		return ofKind(merge.Decimal)
 	}
 	return whole
 }
@@ -84,9 +84,9 @@ func (c functions) rounded(call *sqlparse.Call) Value {
 		return c.unknown(call)
 	case c.dialect.Engine != merge.PostgreSQL || v.Type.Kind != merge.Integer:
 	case digits:
-		return Value{Type: merge.Type{Kind: merge.Decimal}}
+		return ofKind(merge.Decimal)
 	default:
-		return Value{Type: merge.Type{Kind: merge.Float}}
+		return ofKind(merge.Float)
 	}
 	return v
 }
@@ -199,11 +199,11 @@ func resultOf(name string, v Value, more []sqlparse.Expr) Value {
 		case time && name == "date_trunc":
 			return v
 		case time && name == "date_part":
-			return Value{Type: merge.Type{Kind: merge.Float}}
+			return ofKind(merge.Float)
 		case time && name == "yearweek":
 			return whole
 		case time && name == "date_format" && fixed(more[0]):
-			return Value{Type: merge.Type{Kind: merge.Bytes}}
+			return ofKind(merge.Bytes)
 		}
 	}
 	return Value{}

@@ -48,63 +48,47 @@ func (c calculator) onlyNumbers() (merge.Expr, merge.Kind) {
 	return nil, 0
 }
 
-func (c calculator) condition(e sqlparse.Expr) (made merge.Expr) {
+// conditions are the operators of conditions. The operands of those up to NOT are conditions, too, and
+// those of the others numbers.
+var conditions = map[sqlparse.Operator]func(d merge.Dialect, of []merge.Expr) merge.Expr{
+	sqlparse.And:          func(_ merge.Dialect, of []merge.Expr) merge.Expr { return merge.And(of...) },
+	sqlparse.Or:           func(_ merge.Dialect, of []merge.Expr) merge.Expr { return merge.Or(of...) },
+	sqlparse.Not:          func(_ merge.Dialect, of []merge.Expr) merge.Expr { return merge.Not(of[0]) },
+	sqlparse.Equal:        comparison("="),
+	sqlparse.NotEqual:     comparison("<>"),
+	sqlparse.Less:         comparison("<"),
+	sqlparse.LessEqual:    comparison("<="),
+	sqlparse.Greater:      comparison(">"),
+	sqlparse.GreaterEqual: comparison(">="),
+	sqlparse.IsNull:       func(_ merge.Dialect, of []merge.Expr) merge.Expr { return merge.IsNull(of[0]) },
+	sqlparse.Between: func(d merge.Dialect, of []merge.Expr) merge.Expr {
+		return merge.And(merge.Comparison(d, ">=", of[0], of[1]), merge.Comparison(d, "<=", of[0], of[2]))
+	},
+}
+
+func comparison(op string) func(d merge.Dialect, of []merge.Expr) merge.Expr {
+	return func(d merge.Dialect, of []merge.Expr) merge.Expr { return merge.Comparison(d, op, of[0], of[1]) }
+}
+
+func (c calculator) condition(e sqlparse.Expr) merge.Expr {
 	o, ok := bare(e).(*sqlparse.Operation)
-	switch {
-	case !ok:
+	if !ok || conditions[o.Op] == nil {
 		c.onlyNumbers()
 		return nil
-	case o.Op <= sqlparse.Not:
-		made = c.logic(o)
-	default:
-		made = c.comparison(o)
 	}
+	of := make([]merge.Expr, len(o.Operands))
+	for i, operand := range o.Operands {
+		if o.Op <= sqlparse.Not {
+			of[i] = c.condition(operand)
+		} else {
+			of[i], _ = c.number(operand)
+		}
+	}
+	made := conditions[o.Op](c.dialect, of)
 	if o.Not {
-		made = merge.Not(made)
+		return merge.Not(made)
 	}
 	return made
-}
-
-// logic returns conditions joined by AND or OR, or the negation of one.
-func (c calculator) logic(o *sqlparse.Operation) merge.Expr {
-	parts := make([]merge.Expr, len(o.Operands))
-	for i, operand := range o.Operands {
-		parts[i] = c.condition(operand)
-	}
-	switch o.Op {
-	case sqlparse.And:
-		return merge.And(parts...)
-	case sqlparse.Or:
-		return merge.Or(parts...)
-	case sqlparse.Not:
-		return merge.Not(parts[0])
-	}
-	c.onlyNumbers()
-	return nil
-}
-
-var comparisons = map[sqlparse.Operator]string{
-	sqlparse.Equal: "=", sqlparse.NotEqual: "<>", sqlparse.Less: "<", sqlparse.LessEqual: "<=", sqlparse.Greater: ">", sqlparse.GreaterEqual: ">=",
-}
-
-// comparison returns a comparison of numbers, without the NOT of the operation.
-func (c calculator) comparison(o *sqlparse.Operation) merge.Expr {
-	op := comparisons[o.Op]
-	if op == "" && o.Op != sqlparse.IsNull && o.Op != sqlparse.Between {
-		c.onlyNumbers()
-		return nil
-	}
-	parts := make([]merge.Expr, len(o.Operands))
-	for i, operand := range o.Operands {
-		parts[i], _ = c.number(operand)
-	}
-	switch o.Op {
-	case sqlparse.IsNull:
-		return merge.IsNull(parts[0])
-	case sqlparse.Between:
-		return merge.And(merge.Comparison(c.dialect, ">=", parts[0], parts[1]), merge.Comparison(c.dialect, "<=", parts[0], parts[2]))
-	}
-	return merge.Comparison(c.dialect, op, parts[0], parts[1])
 }
 
 // number returns an expression over aggregates, groups and numbers, and its kind. On SQLite each

@@ -94,7 +94,7 @@ func (c *comparer) summand(e sqlparse.Expr) Value {
 	case c.dialect.Engine == merge.PostgreSQL && v.Type.Kind == merge.Integer && !v.Wide:
 		return Value{Type: v.Type, Wide: true}
 	case v.As == Plain && (v.Type.Kind == merge.Integer || v.Type.Kind == merge.Decimal):
-		return Value{Type: merge.Type{Kind: merge.Decimal}}
+		return ofKind(merge.Decimal)
 	case v.As != Plain || v.Type.Kind != merge.Float && v.Type.Kind != merge.Stored:
 		c.refuse("only numbers can be added; " + c.text(e) + " is none" + addKey)
 	}
@@ -182,7 +182,10 @@ func (c *comparer) cast(e *sqlparse.Operation) Value {
 }
 
 // whole is how whole numbers compare.
-var whole = Value{Type: merge.Type{Kind: merge.Integer}}
+var whole = ofKind(merge.Integer)
+
+// ofKind is how values of a kind compare by themselves.
+func ofKind(k merge.Kind) Value { return Value{Type: merge.Type{Kind: k}} }
 
 // namesStay refuses names in an expression that denote something else where the expression is
 // copied to.
@@ -221,7 +224,7 @@ func (c *comparer) stored(e sqlparse.Expr) Value {
 	if column || signed || aggregated(e) || strings.Contains(strings.ToUpper(c.text(e)), "COLLATE") {
 		return c.unknown(e)
 	}
-	return Value{Type: merge.Type{Kind: merge.Stored}}
+	return ofKind(merge.Stored)
 }
 
 func ascii(text string) bool {
@@ -272,7 +275,7 @@ func numeral(e sqlparse.Expr, integers *[]int) (v Value, ok bool) {
 	case l.Kind == sqlparse.Integer && len(l.Value) <= 18:
 		return Value{Type: whole.Type, Wide: len(l.Value) > 9}, true
 	case l.Kind == sqlparse.Decimal && !strings.ContainsAny(l.Value, "eE"):
-		return Value{Type: merge.Type{Kind: merge.Decimal}}, true
+		return ofKind(merge.Decimal), true
 	}
 	return Value{}, false
 }
@@ -395,7 +398,7 @@ func (c *comparer) selects(e sqlparse.Expr) Value {
 	}
 	switch function := aggregates[nameOf(call)]; {
 	case function == merge.Count && c.dialect.Engine == merge.SQLite:
-		return Value{Type: merge.Type{Kind: merge.Stored}}
+		return ofKind(merge.Stored)
 	case function == merge.Count:
 		return whole
 	case len(call.Args) == 0:
@@ -403,7 +406,7 @@ func (c *comparer) selects(e sqlparse.Expr) Value {
 	case function == merge.Sum:
 		return c.summand(call.Args[0])
 	case function == average:
-		return Value{Type: merge.Type{Kind: averaged(c.summand(call.Args[0]).Type.Kind)}}
+		return ofKind(averaged(c.summand(call.Args[0]).Type.Kind))
 	}
 	v := c.least(call.Args[0])
 	v.Type.Collation = merge.Binary
