@@ -258,7 +258,7 @@ func (c *combiner) answer() {
 // would then be two rows of a shard, and a LIMIT there would count both.
 func (c *combiner) once() {
 	for at, item := range c.cores[0].Items {
-		if v, ok := constant(item.Expr); ok && v.param >= 0 && len(c.cores) == 1 && c.dialect.Engine == merge.PostgreSQL {
+		if v, ok := constant(item.Expr); ok && v.param >= 0 && len(c.cores) == 1 && c.postgres {
 			continue // the same in all rows, so its type does not matter
 		}
 		v := c.result(at).untruncated()
@@ -274,7 +274,7 @@ func (c *combiner) once() {
 // sorted records ORDER BY and LIMIT.
 func (c *combiner) sorted() {
 	for _, o := range c.query.OrderBy {
-		c.of.order = append(c.of.order, Order{Desc: o.Descending, NullsFirst: nullsFirst(o, c.dialect), Type: c.sort(o.Expr).Type})
+		c.of.order = append(c.of.order, Order{Desc: o.Descending, NullsFirst: c.nullsFirst(o), Type: c.sort(o.Expr).Type})
 	}
 	c.countable()
 }
@@ -286,7 +286,7 @@ func (c *combiner) sort(by sqlparse.Expr) (v Value) {
 	e := c.ordered(by)
 	switch at := c.place(e); {
 	case at >= 0:
-		if v = c.inOrder(e, c.result(at)); c.dialect.Engine != merge.SQLite && written(c.cores, at) > 1 {
+		if v = c.inOrder(e, c.result(at)); !c.sqlite && written(c.cores, at) > 1 {
 			c.refuse("the order of " + c.text(e) + " depends on the collation of a connection; order by a number: SELECT 1 AS x … UNION ALL SELECT 2 …")
 		}
 		c.hideResult(at, v)
@@ -354,7 +354,7 @@ func (c *combiner) result(at int) (first Value) {
 func (c *combiner) fixed(e sqlparse.Expr, at int) (Value, bool) {
 	_, isParam := bare(e).(*sqlparse.Param)
 	switch {
-	case c.dialect.Engine == merge.SQLite, isParam && c.dialect.Engine == merge.PostgreSQL:
+	case c.sqlite, isParam && c.postgres:
 		return Value{}, false
 	case written(c.cores, at) > 0:
 		return ofKind(merge.Bytes), true

@@ -87,8 +87,8 @@ func ownOfRows(in *sqlparse.Input, r *reference) string {
 }
 
 func isDefault(e sqlparse.Expr) bool {
-	l, ok := bare(e).(*sqlparse.Literal)
-	return ok && l.Kind == sqlparse.Default
+	_, is := literal(e, sqlparse.Default)
+	return is
 }
 
 // touched refuses an update of a table with a column that the database sets to the time of the

@@ -31,11 +31,11 @@ func (c functions) call(call *sqlparse.Call) Value {
 		return c.rounded(call)
 	case name == "to_char" && len(call.Args) == 2:
 		return c.formatted(call)
-	case joins[name] && c.dialect.Engine == merge.PostgreSQL:
+	case joins[name] && c.postgres:
 		return c.joined(call, call.Args)
 	case name == "hex": // digits and letters of one case, which every collation sorts alike
 		return ofKind(merge.Bytes)
-	case integers[name], name == "crc32" && c.dialect.Engine == merge.MySQL:
+	case integers[name], name == "crc32" && c.mysql:
 		return whole
 	case name == "mod" && len(call.Args) == 2:
 		return c.arithmetic(call, call.Args)
@@ -63,7 +63,7 @@ func (c functions) extracted(call *sqlparse.Call) Value {
 	if len(call.Args) != 2 || !fromColumn.MatchString(between(call, c.statement.Text)) || c.typed(call.Args[1]).Type.Kind != merge.Time {
 		return c.unknown(call)
 	}
-	if c.dialect.Engine == merge.PostgreSQL {
+	if c.postgres {
 		return ofKind(merge.Decimal)
 	}
 	return whole
@@ -74,15 +74,14 @@ func (c functions) rounded(call *sqlparse.Call) Value {
 	v := c.typed(call.Args[0])
 	digits := len(call.Args) > 1
 	if digits {
-		l, isLiteral := bare(call.Args[1]).(*sqlparse.Literal)
-		if len(call.Args) > 2 || !isLiteral || l.Kind != sqlparse.Integer {
+		if _, whole := literal(call.Args[1], sqlparse.Integer); !whole || len(call.Args) > 2 {
 			return c.unknown(call)
 		}
 	}
 	switch {
 	case !v.number():
 		return c.unknown(call)
-	case c.dialect.Engine != merge.PostgreSQL || v.Type.Kind != merge.Integer:
+	case !c.postgres || v.Type.Kind != merge.Integer:
 	case digits:
 		return ofKind(merge.Decimal)
 	default:
@@ -91,34 +90,25 @@ func (c functions) rounded(call *sqlparse.Call) Value {
 	return v
 }
 
-// inPlaces matches the formats of TO_CHAR that write digits at fixed positions; see [fixed].
-var inPlaces = regexp.MustCompile(`^((I?YYYY|MM|DDD?|HH24|HH12|HH|MI|SS|MS|US|IW|WW|Q)[-/.: ]?)+$`)
+// The formats of TO_CHAR and of DATE_FORMAT that write digits at fixed positions: such texts compare by
+// their bytes, whatever the collation is, unless a space at the end is padding.
+var (
+	toChar     = regexp.MustCompile(`^((I?YYYY|MM|DDD?|HH24|HH12|HH|MI|SS|MS|US|IW|WW|Q)[-/.: ]?)+$`)
+	dateFormat = regexp.MustCompile(`^([-/.: ]*%[YmdHis])+([-/.: ]*[-/.:])?$`)
+)
+
+func hasFormat(e sqlparse.Expr, formats *regexp.Regexp) bool {
+	format, ok := literal(e, sqlparse.Text)
+	return ok && formats.MatchString(format)
+}
 
 // formatted returns how the results of TO_CHAR of PostgreSQL compare.
 func (c functions) formatted(call *sqlparse.Call) Value {
 	v := c.joined(call, call.Args)
-	format, ok := bare(call.Args[1]).(*sqlparse.Literal)
-	if ok && format.Kind == sqlparse.Text && inPlaces.MatchString(format.Value) && c.typed(call.Args[0]).Type.Kind == merge.Time {
+	if hasFormat(call.Args[1], toChar) && c.typed(call.Args[0]).Type.Kind == merge.Time {
 		v.Unordered = ""
 	}
 	return v
-}
-
-// fixed reports whether an expression is a format of DATE_FORMAT that writes digits at fixed
-// positions: such texts compare by their bytes, whatever the collation is.
-func fixed(e sqlparse.Expr) bool {
-	format, ok := e.(*sqlparse.Literal)
-	if !ok || format.Kind != sqlparse.Text {
-		return false
-	}
-	parts := strings.Split(format.Value, "%")
-	for i, part := range parts[1:] {
-		if part == "" || !strings.ContainsRune("YmdHis", rune(part[0])) {
-			return false
-		}
-		parts[i+1] = part[1:]
-	}
-	return len(parts) > 1 && strings.Trim(strings.Join(parts, ""), "-/.: ") == "" && !strings.HasSuffix(format.Value, " ")
 }
 
 // joined returns how texts of PostgreSQL compare that are made of other values. The default
@@ -153,7 +143,7 @@ func (c functions) opaque(e *sqlparse.Operation) Value {
 			return v
 		}
 	}
-	if c.dialect.Engine == merge.PostgreSQL && onlyBars.MatchString(between(e, c.statement.Text)) && slices.ContainsFunc(e.Operands, func(of sqlparse.Expr) bool { return computed(of) && c.typed(of).isText() }) {
+	if c.postgres && onlyBars.MatchString(between(e, c.statement.Text)) && slices.ContainsFunc(e.Operands, func(of sqlparse.Expr) bool { return computed(of) && c.typed(of).isText() }) {
 		return c.joined(e, e.Operands)
 	}
 	return c.unknown(e)
@@ -202,7 +192,7 @@ func resultOf(name string, v Value, more []sqlparse.Expr) Value {
 			return ofKind(merge.Float)
 		case time && name == "yearweek":
 			return whole
-		case time && name == "date_format" && fixed(more[0]):
+		case time && name == "date_format" && hasFormat(more[0], dateFormat):
 			return ofKind(merge.Bytes)
 		}
 	}
@@ -254,18 +244,15 @@ const labelOrder = "only the collation of a connection knows the order of litera
 func labels(list []sqlparse.Expr) int {
 	texts := map[string]string{}
 	for _, one := range list {
-		l, isLiteral := bare(one).(*sqlparse.Literal)
-		switch {
-		case isNull(one):
+		if isNull(one) {
 			continue
-		case !isLiteral || l.Kind != sqlparse.Text:
+		}
+		text, isText := literal(one, sqlparse.Text)
+		like, known := folded(text)
+		if other, twice := texts[like]; !isText || !known && len(list) > 1 || twice && other != text {
 			return 0
 		}
-		like, known := folded(l.Value)
-		if other, twice := texts[like]; !known && len(list) > 1 || twice && other != l.Value {
-			return 0
-		}
-		texts[like] = l.Value
+		texts[like] = text
 	}
 	return len(texts)
 }
@@ -275,12 +262,12 @@ func labels(list []sqlparse.Expr) int {
 // the values beside it.
 func (c functions) oneOf(e sqlparse.Expr, list []sqlparse.Expr) (of Value) {
 	if labels(list) > 0 {
-		return Value{Type: merge.Type{Kind: merge.Bytes}, Texts: c.dialect.Engine == merge.PostgreSQL, Unordered: labelOrder}
+		return Value{Type: merge.Type{Kind: merge.Bytes}, Texts: c.postgres, Unordered: labelOrder}
 	}
 	text := false
 	var given []int
 	for _, one := range list {
-		if p, isParam := bare(one).(*sqlparse.Param); isParam && c.dialect.Engine == merge.PostgreSQL {
+		if p, isParam := bare(one).(*sqlparse.Param); isParam && c.postgres {
 			given = append(given, p.Index)
 			continue
 		}

@@ -48,7 +48,7 @@ func (c grouper) grouped() {
 	for i, item := range c.core.Items { // computed columns may need further columns
 		if aggregated(item.Expr) && combined(item.Expr) == 0 {
 			c.compute(i, item.Expr)
-			c.of.edits = append(c.of.edits, typeOnlyItem(item, item.Expr.Bytes().Of(c.statement.Text), c.dialect)...)
+			c.typeOnlyItem(item)
 		}
 	}
 	c.having()
@@ -86,29 +86,28 @@ func (c grouper) compute(at int, e sqlparse.Expr) {
 // typeOnly returns the expression that a shard computes only for the type of its values, because the
 // values are computed from other columns. On PostgreSQL the shard does not compute it at all,
 // because its own divisor may be 0 although the combined one is not.
-func typeOnly(text string, e sqlparse.Expr, d merge.Dialect) string {
-	if d.Engine == merge.PostgreSQL && divides(e) {
+func (c grouper) typeOnly(e sqlparse.Expr) string {
+	text := e.Bytes().Of(c.statement.Text)
+	if c.postgres && divides(e) {
 		return "CASE WHEN FALSE THEN " + text + " END"
 	}
 	return text
 }
 
 // typeOnlyItem replaces a selected expression by its typeOnly form. The column keeps its name.
-func typeOnlyItem(item sqlparse.Item, text string, d merge.Dialect) []edit {
-	e := sqlparse.Span{From: item.Expr.Bytes().From, To: item.Expr.Bytes().To}
-	with := typeOnly(text, item.Expr, d)
-	if with == text {
-		return nil
+func (c grouper) typeOnlyItem(item sqlparse.Item) {
+	e, with := item.Expr.Bytes(), c.typeOnly(item.Expr)
+	if with == e.Of(c.statement.Text) {
+		return
 	}
-	all := []edit{{Span: e, with: with}}
+	c.of.edits = append(c.of.edits, edit{Span: e, with: with})
 	if item.Alias.Name == "" {
 		name := "?column?"
 		if call, ok := bare(item.Expr).(*sqlparse.Call); ok {
 			name = nameOf(call)
 		}
-		all = append(all, inserted(item.To, ` AS "`+name+`"`))
+		c.of.edits = append(c.of.edits, inserted(item.To, ` AS "`+name+`"`))
 	}
-	return all
 }
 
 // divides reports whether an expression contains a quotient.
@@ -120,10 +119,7 @@ func divides(e sqlparse.Expr) bool {
 // returns its index among the hidden columns.
 func (c *combiner) hide(text string, of sqlparse.Expr) int {
 	at := c.core.ItemsEnd
-	params := parameters{c.statement}
-	switch {
-	case of == nil || !c.hasParams(of) || params.named():
-	default:
+	if of != nil && !(parameters{c.statement}).named() {
 		for range strings.Count(text, c.text(of)) {
 			for _, p := range c.statement.Params {
 				if inside(p.Span, bare(of).Bytes()) {
@@ -163,7 +159,7 @@ func (g *grouping) add(a merge.Aggregate, v Value) int {
 // groupValue returns how GROUP BY distinguishes the values of an expression.
 func (c *combiner) groupValue(e sqlparse.Expr) Value {
 	v := c.value(e)
-	if _, column := c.columnOf(e); !column && v.Type.Kind == merge.Decimal && c.dialect.Engine == merge.MySQL {
+	if _, column := c.columnOf(e); !column && v.Type.Kind == merge.Decimal && c.mysql {
 		c.refuse("MariaDB may treat NULL as 0 in GROUP BY of computed decimals; group by a column")
 	}
 	return v.untruncated()
@@ -174,7 +170,7 @@ func (c *combiner) groupValue(e sqlparse.Expr) Value {
 // equal texts have several weights without their padding.
 func (c *combiner) key(v Value, e sqlparse.Expr) string {
 	selected := v.selected(c.text(e))
-	if _, ok := c.scope.column(e); ok && v.As == Plain || aggregated(e) || c.dialect.Engine == merge.PostgreSQL { // PostgreSQL recognises an expression of GROUP BY
+	if _, ok := c.scope.column(e); ok && v.As == Plain || aggregated(e) || c.postgres { // PostgreSQL recognises an expression of GROUP BY
 		return selected
 	}
 	return "MIN(" + selected + ")"
@@ -201,7 +197,7 @@ func (c grouper) column(e sqlparse.Expr) int {
 			if v := g.values[i]; v.As == Plain && v.Type.Collation == merge.Binary && (v.Type.Kind != merge.Stored || aggregated(item.Expr)) {
 				return i
 			}
-			e = item.Expr // the selected form is not compared, or the driver may convert it to a time
+			e = bare(item.Expr) // the selected form is not compared, or the driver may convert it to a time
 		}
 	}
 	switch key := c.by(e); {
@@ -211,7 +207,7 @@ func (c grouper) column(e sqlparse.Expr) int {
 		c.member(e)
 		return g.add(c.partial(e, -1))
 	case aggregated(e):
-		at := g.add(merge.Aggregate{Function: merge.First, Column: c.selectHidden(typeOnly(c.text(e), e, c.dialect))}, Value{})
+		at := g.add(merge.Aggregate{Function: merge.First, Column: c.selectHidden(c.typeOnly(e))}, Value{})
 		c.compute(at, e)
 		return at
 	case key >= 0:
@@ -236,17 +232,17 @@ func (c grouper) sortGroups() {
 		by := c.ordered(o.Expr)
 		at := c.column(by)
 		t := c.inOrder(by, c.of.group.values[at]).Type
-		c.of.group.Sort = append(c.of.group.Sort, merge.Key{Column: at, Type: t, Desc: o.Descending, NullsFirst: nullsFirst(o, c.dialect)})
+		c.of.group.Sort = append(c.of.group.Sort, merge.Key{Column: at, Type: t, Desc: o.Descending, NullsFirst: c.nullsFirst(o)})
 	}
 }
 
 // nullsFirst reports whether NULLs sort before all other values: they are the least on MySQL,
 // MariaDB and SQLite, and the greatest on PostgreSQL.
-func nullsFirst(o sqlparse.Order, d merge.Dialect) bool {
+func (c *comparer) nullsFirst(o sqlparse.Order) bool {
 	if o.Nulls != sqlparse.NullsDefault {
 		return o.Nulls == sqlparse.NullsFirst
 	}
-	return o.Descending == (d.Engine == merge.PostgreSQL)
+	return o.Descending == c.postgres
 }
 
 // aggregates maps the aggregate functions to the combination of their partial results. An average
@@ -287,7 +283,7 @@ func (c grouper) partial(e sqlparse.Expr, at int) (merge.Aggregate, Value) {
 	call := bare(e).(*sqlparse.Call) //nolint:forcetypeassert // it is an aggregate
 	function := aggregates[nameOf(call)]
 	switch {
-	case call.Odd, call.Distinct && function != merge.Count, len(call.Args) > 1 && c.dialect.Engine != merge.MySQL, len(call.Args) == 0 && (call.Distinct || function != merge.Count):
+	case call.Odd, call.Distinct && function != merge.Count, len(call.Args) > 1 && !c.mysql, len(call.Args) == 0 && (call.Distinct || function != merge.Count):
 		c.refuse(c.text(call) + " is not combined" + addKey)
 		return merge.Aggregate{}, Value{}
 	case call.Distinct:

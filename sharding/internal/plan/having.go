@@ -21,12 +21,12 @@ func (c grouper) having() {
 		c.refuse("HAVING without GROUP BY is not combined" + addKey)
 	case parameters{c.statement}.named() && c.hasParams(having):
 		c.refuse("named parameters are not combined with HAVING; write ? for each")
-	case c.dialect.Engine == merge.PostgreSQL && c.namesAlias(having):
+	case c.postgres && c.namesAlias(having):
 		c.refuse("HAVING of PostgreSQL accepts no alias; write the expression")
 	}
 	before := g.quotients
 	g.Having = calculator{c}.condition(having)
-	if g.quotients > before && c.dialect.Engine == merge.MySQL && !c.dialect.Division.Rounds {
+	if g.quotients > before && c.mysql && !c.dialect.Division.Rounds {
 		c.refuse("it is not known with how many digits MariaDB compares an AVG or a quotient in HAVING; compare a SUM with a multiple of the COUNT" + addKey)
 	}
 }
@@ -125,7 +125,7 @@ func (c calculator) number(e sqlparse.Expr) (merge.Expr, merge.Kind) {
 
 // exact returns the kind of numbers that are not floats.
 func (c calculator) exact() merge.Kind {
-	if c.dialect.Engine == merge.SQLite {
+	if c.sqlite {
 		return merge.Stored
 	}
 	return merge.Decimal
@@ -133,7 +133,7 @@ func (c calculator) exact() merge.Kind {
 
 // wider returns the kind of numbers of which some have the one kind and some the other.
 func (c calculator) wider(a, b merge.Kind) merge.Kind {
-	if c.dialect.Engine != merge.SQLite && (a == merge.Float || b == merge.Float) {
+	if !c.sqlite && (a == merge.Float || b == merge.Float) {
 		return merge.Float
 	}
 	return c.exact()
@@ -163,7 +163,7 @@ func (c calculator) literal(e *sqlparse.Literal) (merge.Expr, merge.Kind) {
 		return merge.Constant(nil, merge.Integer), c.exact()
 	case e.Kind != sqlparse.Decimal || noFloat != nil:
 		return c.onlyNumbers()
-	case c.dialect.Engine == merge.SQLite || strings.ContainsAny(e.Value, "eE"):
+	case c.sqlite || strings.ContainsAny(e.Value, "eE"):
 		return merge.Constant(f, merge.Float), c.wider(merge.Float, 0)
 	}
 	return merge.Constant([]byte(e.Value), merge.Decimal), merge.Decimal
@@ -179,7 +179,7 @@ func (c calculator) operation(e *sqlparse.Operation) (made merge.Expr, kind merg
 	case '/':
 		c.of.group.quotients++
 	}
-	if c.dialect.Engine == merge.MySQL && sqlparse.Any(e, isAverage) {
+	if c.mysql && sqlparse.Any(e, isAverage) {
 		c.refuse("the digits of an AVG in an expression depend on how a server sorts; write SUM(x) / COUNT(x)" + addKey)
 	}
 	made, kind = c.number(e.Operands[0])
@@ -193,7 +193,7 @@ func (c calculator) operation(e *sqlparse.Operation) (made merge.Expr, kind merg
 // minus returns -x, which SQLite computes as 0 - x.
 func (c calculator) minus(of sqlparse.Expr) (merge.Expr, merge.Kind) {
 	made, kind := c.number(of)
-	if c.dialect.Engine == merge.SQLite {
+	if c.sqlite {
 		return merge.Arithmetic(c.dialect, '-', merge.Constant(int64(0), merge.Integer), made), kind
 	}
 	return merge.Arithmetic(c.dialect, '*', merge.Constant(int64(-1), merge.Integer), made), kind
@@ -209,7 +209,7 @@ func (c calculator) average(e *sqlparse.Call) (merge.Expr, merge.Kind) {
 	kind := averaged(v.Type.Kind)
 	sum := merge.Column(g.add(merge.Aggregate{Function: merge.Sum, Kind: v.Type.Kind, Column: c.selectHidden("SUM(" + of + ")")}, v), kind)
 	count := merge.Column(g.add(merge.Aggregate{Function: merge.Count, Column: c.selectHidden("COUNT(" + of + ")")}, v), merge.Integer)
-	if c.dialect.Engine == merge.SQLite { // an average is a float on SQLite
+	if c.sqlite { // an average is a float on SQLite
 		sum = merge.Arithmetic(c.dialect, '*', sum, merge.Constant(1.0, merge.Float))
 	}
 	exact := c.dialect

@@ -91,7 +91,7 @@ func (c *comparer) hasParams(e sqlparse.Expr) bool {
 func (c *comparer) summand(e sqlparse.Expr) Value {
 	v := c.typed(e)
 	switch {
-	case c.dialect.Engine == merge.PostgreSQL && v.Type.Kind == merge.Integer && !v.Wide:
+	case c.postgres && v.Type.Kind == merge.Integer && !v.Wide:
 		return Value{Type: v.Type, Wide: true}
 	case v.As == Plain && (v.Type.Kind == merge.Integer || v.Type.Kind == merge.Decimal):
 		return ofKind(merge.Decimal)
@@ -125,10 +125,10 @@ func (c *comparer) typed(e sqlparse.Expr) Value {
 	if call, isCall := e.(*sqlparse.Call); isCall && call.Over && !counting[nameOf(call)] {
 		return c.unknown(e)
 	}
-	if c.dialect.Engine == merge.SQLite {
+	if c.sqlite {
 		return c.stored(e)
 	}
-	if of, collation := collated(e, c.statement.Text); (collation == "c" || collation == "posix") && c.dialect.Engine == merge.PostgreSQL {
+	if of, collation := collated(e, c.statement.Text); (collation == "c" || collation == "posix") && c.postgres {
 		v := c.typed(of) // whose texts compare by their bytes
 		v.Unordered = ""
 		return v
@@ -142,7 +142,7 @@ func (c *comparer) typed(e sqlparse.Expr) Value {
 			return whole
 		case e.Op == sqlparse.Case:
 			return functions{c}.oneOf(e, functions{c}.results(e))
-		case e.Op == sqlparse.Cast && c.dialect.Engine == merge.PostgreSQL:
+		case e.Op == sqlparse.Cast && c.postgres:
 			return c.cast(e)
 		case e.Op == sqlparse.Opaque:
 			return functions{c}.opaque(e)
@@ -256,9 +256,18 @@ func written(branches []*sqlparse.Core, at int) int {
 	return labels(column)
 }
 
+// literal returns the value if an expression is a literal of a kind.
+func literal(e sqlparse.Expr, kind sqlparse.LiteralKind) (value string, ok bool) {
+	l, ok := bare(e).(*sqlparse.Literal)
+	if !ok || l.Kind != kind {
+		return "", false
+	}
+	return l.Value, true
+}
+
 func isNull(e sqlparse.Expr) bool {
-	l, isLiteral := bare(e).(*sqlparse.Literal)
-	return isLiteral && l.Kind == sqlparse.Null
+	_, is := literal(e, sqlparse.Null)
+	return is
 }
 
 // numeral returns how the values of a literal or argument compare that is a whole number or a
@@ -397,7 +406,7 @@ func (c *comparer) selects(e sqlparse.Expr) Value {
 		return c.typed(e)
 	}
 	switch function := aggregates[nameOf(call)]; {
-	case function == merge.Count && c.dialect.Engine == merge.SQLite:
+	case function == merge.Count && c.sqlite:
 		return ofKind(merge.Stored)
 	case function == merge.Count:
 		return whole
