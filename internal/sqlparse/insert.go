@@ -87,8 +87,7 @@ func (p *parser) inputRows(in *Input, columns bool) {
 
 // inputSet reads MySQL's INSERT … SET as one row.
 func (p *parser) inputSet(in *Input) {
-	row := Row{}
-	from := p.tok.start
+	from, row := p.tok.start, Row{}
 	for _, a := range p.assignments() {
 		in.Columns = append(in.Columns, a.Columns[0].Last())
 		row.Values = append(row.Values, a.Value)

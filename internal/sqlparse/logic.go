@@ -126,7 +126,7 @@ func (p *exprReader) comparison(x Expr) Expr {
 		return p.operation(op, x, p.right())
 	}
 	if p.accept("not", "null") || p.accept("notnull") {
-		return p.isNull(x, true)
+		return p.test(IsNull, true, x)
 	}
 	not := p.accept("not")
 	switch {
@@ -146,13 +146,14 @@ func (p *exprReader) comparison(x Expr) Expr {
 	case p.accept("is"):
 		return p.is(x)
 	case p.accept("isnull"):
-		return p.isNull(x, false)
+		return p.test(IsNull, false, x)
 	}
 	return p.other(x)
 }
 
-func (p *exprReader) isNull(x Expr, not bool) Expr {
-	return &Operation{Span: p.since(x.Bytes().From), Op: IsNull, Not: not, Operands: []Expr{x}}
+// test returns a comparison after its first operand, which may be one with NOT.
+func (p *exprReader) test(op Operator, not bool, operands ...Expr) *Operation {
+	return &Operation{Span: p.since(operands[0].Bytes().From), Op: op, Not: not, Operands: operands}
 }
 
 // is reads the text after IS: NULL, another test, or, in SQLite, a value to compare with.
@@ -160,7 +161,7 @@ func (p *exprReader) is(x Expr) Expr {
 	not, distinct := p.accept("not"), false
 	switch {
 	case p.accept("null"):
-		return p.isNull(x, not)
+		return p.test(IsNull, not, x)
 	case p.accept("true"), p.accept("false"), p.d.Family != SQLite && p.accept("unknown"):
 		return p.opaque(x.Bytes().From, x)
 	case p.accept("distinct", "from"):
@@ -189,7 +190,7 @@ func (p *exprReader) in(x Expr, not bool) Expr {
 	default: // POSITION(x IN y), IN BOOLEAN MODE
 		return p.opaque(x.Bytes().From, x, p.right())
 	}
-	return &Operation{Span: p.since(x.Bytes().From), Op: In, Not: not, Operands: slices.Insert(list, 0, x)}
+	return p.test(In, not, slices.Insert(list, 0, x)...)
 }
 
 func (p *exprReader) inTable() Expr {
@@ -203,15 +204,15 @@ func (p *exprReader) inTable() Expr {
 func (p *exprReader) between(x Expr, not bool) Expr {
 	p.enter()
 	defer p.leave()
-	from, low := x.Bytes().From, p.right()
+	low := p.right()
 	odd := p.goesOn()
 	low = p.predicate(low)
 	p.expect("and")
 	high := p.right()
 	if odd {
-		return p.opaque(from, x, low, high)
+		return p.opaque(x.Bytes().From, x, low, high)
 	}
-	return &Operation{Span: p.since(from), Op: Between, Not: not, Operands: []Expr{x, low, high}}
+	return p.test(Between, not, x, low, high)
 }
 
 // goesOn reports whether the present expression continues at tok with an operator that binds

@@ -52,10 +52,7 @@ func valueOf(row *sqlparse.Row, at int, args []any) (any, bool) {
 }
 
 // inserter records an INSERT into a sharded table.
-type inserter struct {
-	*builder
-	out *insertion
-}
+type inserter struct{ *builder }
 
 // input walks over an INSERT or REPLACE.
 func (b *builder) input(in *sqlparse.Input) {
@@ -80,7 +77,7 @@ func (b *builder) input(in *sqlparse.Input) {
 		if b.filled {
 			b.insert.filled = strings.ToLower(r.table.Unnumbered())
 		}
-		(&inserter{b, b.insert}).rows(r)
+		inserter{b}.rows(r)
 	}
 }
 
@@ -104,13 +101,13 @@ func (b *builder) conflict(c sqlparse.Conflict, s *scope, seen *names) {
 	b.expression(c.Where, s, seen)
 }
 
-func (b *inserter) rows(r *reference) {
-	in := b.out.input
+func (b inserter) rows(r *reference) {
+	in := b.insert.input
 	for _, c := range in.Columns {
 		b.rowid(r, c.Name)
 	}
 	switch {
-	case b.out.addsKey() && !slices.ContainsFunc(in.Rows, func(row sqlparse.Row) bool { return len(row.Values) > 0 }):
+	case b.insert.addsKey() && !slices.ContainsFunc(in.Rows, func(row sqlparse.Row) bool { return len(row.Values) > 0 }):
 		// an adapter gives it the only value
 	case in.Default:
 		b.recordRefusal(r.table.Name, sharding.ErrMissingKey, "insert VALUES; the values of DEFAULT VALUES are not known beforehand")
@@ -123,15 +120,15 @@ func (b *inserter) rows(r *reference) {
 			continue
 		}
 		if l.column == strings.ToLower(r.table.Key) {
-			b.out.key = i
+			b.insert.key = i
 		}
-		b.out.leads = append(b.out.leads, place{l, i, r.schema.Columns[l.column].Numbered && l.column != b.out.filled})
+		b.insert.leads = append(b.insert.leads, place{l, i, r.schema.Columns[l.column].Numbered && l.column != b.insert.filled})
 	}
-	if b.out.key < 0 && !b.out.addsKey() {
+	if b.insert.key < 0 && !b.insert.addsKey() {
 		b.recordRefusal(r.table.Name, sharding.ErrMissingKey, "add the column "+r.table.Key)
 	}
 	for _, l := range r.leads {
-		if r.schema.Columns[l.column].Numbered && b.out.place(l.column) < 0 && l.column != b.out.filled {
+		if r.schema.Columns[l.column].Numbered && b.insert.place(l.column) < 0 && l.column != b.insert.filled {
 			b.recordRefusal(r.table.Name, numbers(l), numbersLeadNowhere)
 		}
 	}
@@ -144,25 +141,25 @@ func (b *inserter) rows(r *reference) {
 
 // fromQuery records INSERT … SELECT: a condition on the selected key leads to the slot of the rows.
 // Other selected columns that lead to a slot must have the same slot.
-func (b *inserter) fromQuery(in *sqlparse.Input) {
-	if len(b.out.seeks) > 0 {
-		b.recordRefusal(b.out.of.table.Name, sharding.ErrCrossShard, "a row with the same "+strings.Join(b.out.seeks[0].columns, ", ")+" may be on another shard, which depends on the selected values; insert VALUES")
+func (b inserter) fromQuery(in *sqlparse.Input) {
+	if len(b.insert.seeks) > 0 {
+		b.recordRefusal(b.insert.of.table.Name, sharding.ErrCrossShard, "a row with the same "+strings.Join(b.insert.seeks[0].columns, ", ")+" may be on another shard, which depends on the selected values; insert VALUES")
 	}
-	for _, l := range b.out.leads {
-		to := column{b.out.of, l.lead.column}
+	for _, l := range b.insert.leads {
+		to := column{b.insert.of, l.lead.column}
 		switch c, selected := b.selected(in.Query, l.at); {
 		case selected:
 			b.equal(c, to)
-		case l.at != b.out.key || b.only(in.Query) == nil || len(in.Query.Parts[0].Select.Items) <= l.at:
-			b.recordRefusal(b.out.of.table.Name, sharding.ErrMissingKey, "select a column that leads to the shard for "+l.lead.column)
+		case l.at != b.insert.key || b.only(in.Query) == nil || len(in.Query.Parts[0].Select.Items) <= l.at:
+			b.recordRefusal(b.insert.of.table.Name, sharding.ErrMissingKey, "select a column that leads to the shard for "+l.lead.column)
 		default:
-			b.given(in.Query.Parts[0].Select.Items[l.at].Expr, b.out.of, l.lead)
+			b.given(in.Query.Parts[0].Select.Items[l.at].Expr, b.insert.of, l.lead)
 		}
 	}
 }
 
 // given records that a column of the inserted rows is a constant.
-func (b *inserter) given(e sqlparse.Expr, r *reference, l *lead) {
+func (b inserter) given(e sqlparse.Expr, r *reference, l *lead) {
 	if v, ok := constant(e); ok {
 		r.given = append(r.given, &equals{l, []operand{v}})
 		return

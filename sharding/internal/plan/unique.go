@@ -22,19 +22,19 @@ import (
 // would store a second one. So the row is searched for (lookup.go).
 
 // conflicting records what an INSERT does if a row exists already.
-func (b *inserter) conflicting() {
-	for _, c := range b.out.input.Conflicts {
+func (b inserter) conflicting() {
+	for _, c := range b.insert.input.Conflicts {
 		b.depends(target(c))
-		for _, set := range b.out.of.settings(c.Set) {
+		for _, set := range b.insert.of.settings(c.Set) {
 			b.resets(set)
 		}
 	}
-	if b.out.input.Ignore || b.statement.Verb == sqlparse.Replace { // whatever key ON CONFLICT names
+	if b.insert.input.Ignore || b.statement.Verb == sqlparse.Replace { // whatever key ON CONFLICT names
 		b.depends(nil)
 	}
-	for i := range b.out.seeks {
-		s := &b.out.seeks[i]
-		s.always = s.always && !slices.Equal(s.columns, b.out.of.schema.Unique[0])
+	for i := range b.insert.seeks {
+		s := &b.insert.seeks[i]
+		s.always = s.always && !slices.Equal(s.columns, b.insert.of.schema.Unique[0])
 	}
 }
 
@@ -54,14 +54,14 @@ func target(c sqlparse.Conflict) []string {
 // resets records that an existing row gets a new value in a column of a unique key. The value may
 // be that of the new row: a row with it is searched for if the key is the primary key. For other
 // keys a second row with the value may exist on another shard, as after an INSERT.
-func (b *inserter) resets(set setting) {
-	r := b.out.of
+func (b inserter) resets(set setting) {
+	r := b.insert.of
 	if set.keeps {
 		return
 	}
 	if r.lead(set.column) != nil {
-		for i := range b.out.seeks { // the existing row must have the slot of the new one
-			b.out.seeks[i].always = len(r.schema.Unique) > 0
+		for i := range b.insert.seeks { // the existing row must have the slot of the new one
+			b.insert.seeks[i].always = len(r.schema.Unique) > 0
 		}
 	}
 	for i, key := range r.schema.Unique {
@@ -77,52 +77,52 @@ func (b *inserter) resets(set setting) {
 
 // depends records unique keys by which an insertion depends on rows that another shard may have;
 // nil means all.
-func (b *inserter) depends(columns []string) {
+func (b inserter) depends(columns []string) {
 	keys := [][]string{columns}
 	if columns == nil {
-		if keys = b.out.of.schema.Unique; !b.out.of.known {
-			b.recordRefusal(b.out.of.table.Name, sharding.ErrCrossShard, "the unique keys of the table are not known, so the row may be on another shard; name the columns: ON CONFLICT (…)")
+		if keys = b.insert.of.schema.Unique; !b.insert.of.known {
+			b.recordRefusal(b.insert.of.table.Name, sharding.ErrCrossShard, "the unique keys of the table are not known, so the row may be on another shard; name the columns: ON CONFLICT (…)")
 			return
 		}
 	}
 	for _, key := range keys {
-		known := slices.ContainsFunc(b.out.seeks, func(s seek) bool { return slices.Equal(s.columns, key) })
-		if !known && !b.out.of.isOnOneShard(key) {
+		known := slices.ContainsFunc(b.insert.seeks, func(s seek) bool { return slices.Equal(s.columns, key) })
+		if !known && !b.insert.of.isOnOneShard(key) {
 			b.seek(key, columns != nil)
 		}
 	}
 }
 
 // seek records a unique key by which rows must be searched for.
-func (b *inserter) seek(key []string, named bool) {
-	s := b.out.seekBy(key)
-	s.always = named && len(b.out.of.schema.Unique) > 0
+func (b inserter) seek(key []string, named bool) {
+	s := b.insert.seekBy(key)
+	s.always = named && len(b.insert.of.schema.Unique) > 0
 	for i, column := range key {
 		switch {
 		case column == "":
 			s.why = "a unique key has an expression, by which rows on other shards cannot be searched for; name the columns of another key: ON CONFLICT (…)"
-		case s.at[i] < 0 && (len(key) == 1 || column == b.out.filled):
+		case s.at[i] < 0 && (len(key) == 1 || column == b.insert.filled):
 			return // the database numbers the row, or gives it NULL; or an adapter gives it a new id
 		case s.at[i] < 0:
 			s.why = "a row with the same " + strings.Join(key, ", ") + " may be on another shard; give " + column + " a value, so that the row can be searched for"
 		}
 	}
-	b.out.seeks = append(b.out.seeks, s)
+	b.insert.seeks = append(b.insert.seeks, s)
 }
 
 // lookups refuses a statement that would set a column with a lookup table to an unknown value.
-func (b *inserter) lookups(r *reference) {
+func (b inserter) lookups(r *reference) {
 	for _, l := range r.table.Lookups {
 		unknown := func(set setting) bool { return set.changes(r, l.Column) && !set.renews }
 		keyed := func(set setting) bool { return set.changes(r, r.table.Key) }
 		named := func(set setting) bool { return strings.EqualFold(set.column, l.Column) }
 		switch {
-		case b.out.input.Query != nil:
+		case b.insert.input.Query != nil:
 			b.recordRefusal(r.table.Name, sharding.ErrLookup, "insert VALUES; the selected values of "+l.Column+" are not known beforehand")
-		case len(b.out.input.Columns) > 0 && b.out.place(l.Column) < 0:
+		case len(b.insert.input.Columns) > 0 && b.insert.place(l.Column) < 0:
 			b.recordRefusal(r.table.Name, sharding.ErrLookup, "name the column "+l.Column+"; its value may be NULL")
 		}
-		for _, c := range b.out.input.Conflicts {
+		for _, c := range b.insert.input.Conflicts {
 			switch sets := r.settings(c.Set); {
 			case slices.ContainsFunc(sets, unknown):
 				b.recordRefusal(r.table.Name, sharding.ErrLookup, "set "+l.Column+" to the value of the new row, or leave it out of the conflict's SET")

@@ -256,16 +256,13 @@ const cutHint = "give a value that fits, because the row would be searched for b
 // LookupChangesOf returns the changes of lookup tables for a write on the route that Bind has returned,
 // nil if there are none. Its errors are [sharding.RouteError]s.
 func LookupChangesOf(p *Plan, args []any, to Route) (*LookupChanges, error) {
-	if to.Kind != One && to.Kind != Several || p.origin != nil {
-		return nil, nil //nolint:nilnil // see above
-	}
 	switch {
-	case p.insert != nil && len(p.insert.of.table.Lookups) > 0:
+	case to.Kind != One && to.Kind != Several || p.origin != nil || !MayChangeLookups(p):
+		return nil, nil //nolint:nilnil // see above
+	case p.insert != nil:
 		return p.inserts(p, args)
-	case len(p.changed) > 0:
-		return p.changes(p, args)
 	}
-	return nil, nil //nolint:nilnil // see above
+	return p.changes(p, args)
 }
 
 // changes returns the changes of lookup tables for the rows that an UPDATE or DELETE changes, nil
