@@ -241,20 +241,21 @@ var schema = plan.Schema{
 	},
 }
 
-// explain returns the lines of a plan.
-func (w *world) explain(dialect, text string, args []any) []string {
-	quote := func(name string) string { return "`" + name + "`" }
-	engine := merge.MySQL
-	if dialect != "mysql" {
-		quote = func(name string) string { return `"` + name + `"` }
-	}
+// plan returns the plan of a statement.
+func (w *world) plan(dialect, text string) *plan.Plan {
+	quote, engine := func(name string) string { return `"` + name + `"` }, merge.SQLite
 	switch dialect {
-	case "sqlite":
-		engine = merge.SQLite
+	case "mysql", "mariadb":
+		quote, engine = func(name string) string { return "`" + name + "`" }, merge.MySQL
 	case "postgres":
 		engine = merge.PostgreSQL
 	}
-	p := plan.Of(sqlparse.Parse(text, dialects[dialect]), w.router.Snapshot(), plan.Options{Schema: schema, Quote: quote, Home: "a", Merge: merge.Dialect{Engine: engine}, Reads: dialects[dialect].Rules()})
+	return plan.Of(sqlparse.Parse(text, dialects[dialect]), w.router.Snapshot(), plan.Options{Schema: schema, Quote: quote, Home: "a", Merge: merge.Dialect{Engine: engine}, Reads: dialects[dialect].Rules()})
+}
+
+// explain returns the lines of a plan.
+func (w *world) explain(dialect, text string, args []any) []string {
+	p := w.plan(dialect, text)
 	if o := plan.OwnersOf(p, args, sharding.Hint{}); o != nil {
 		return owned(text, args, o)
 	}
