@@ -27,7 +27,7 @@ import (
 
 // postgresColumns are those of the orders of twins: of texts whose collation is C as that
 // of the database, or by name, or another one.
-const postgresColumns = ` (id BIGINT PRIMARY KEY, user_id BIGINT NOT NULL, paid INT, amount NUMERIC(10,2), at TIMESTAMP, note VARCHAR(20), code TEXT COLLATE "C", word CHAR(8), body TEXT, state TEXT)`
+const postgresColumns = ` (id BIGINT PRIMARY KEY, user_id BIGINT NOT NULL, paid INT, amount NUMERIC(10,2), at TIMESTAMP, note VARCHAR(20), code TEXT COLLATE "C", word CHAR(8), body TEXT, state TEXT, score REAL)`
 
 // On PostgreSQL, results of several shards equal those of one table.
 func TestRandomQueriesOfSeveralShardsOfPostgreSQLAnswerWhatOneTableAnswers(t *testing.T) {
@@ -38,7 +38,8 @@ func TestRandomQueriesOfSeveralShardsOfPostgreSQLAnswerWhatOneTableAnswers(t *te
 			queries, refused, divisions := effort.Cases(1000, 50_000), map[string]int{}, 0
 			for seed := range uint64(queries) {
 				q := selects.Random(rand.New(rand.NewPCG(seed, 4)), "DATE_TRUNC('hour', at)", "amount * 2", "amount * 0.25", "paid - 1",
-					"CASE WHEN amount < 5 THEN 'small' WHEN amount < 8 THEN 'large' END", "-paid", "-amount", "EXTRACT(YEAR FROM at)", "EXTRACT(EPOCH FROM at)", "DATE_PART('minute', at)", "TO_CHAR(at, 'YYYY-MM')", "TO_CHAR(at, 'HH24:MI:SS')", "ROUND(amount, 1)", "ROUND(paid)", "ROUND(paid, 1)", "FLOOR(amount)", "CONCAT(note, ' ', code)", "code || note", "REPLACE(note, 'a', 'b')", "INITCAP(code)", "MD5(note)").ForPostgreSQL()
+					"CASE WHEN amount < 5 THEN 'small' WHEN amount < 8 THEN 'large' END", "-paid", "-amount", "EXTRACT(YEAR FROM at)", "EXTRACT(EPOCH FROM at)", "DATE_PART('minute', at)", "TO_CHAR(at, 'YYYY-MM')", "TO_CHAR(at, 'HH24:MI:SS')", "ROUND(amount, 1)", "ROUND(paid)", "ROUND(paid, 1)", "FLOOR(amount)", "CONCAT(note, ' ', code)", "code || note", "REPLACE(note, 'a', 'b')", "INITCAP(code)", "MD5(note)",
+					"score", "COALESCE(score, 0.3)", "COALESCE(score, paid)", "CASE WHEN paid = 1 THEN score ELSE 1 END", "CAST(score AS double precision)", "score::float8 * 2").ForPostgreSQL()
 				want, err := q.Answer(t.Context(), whole, nil)
 				if dialect.SQLState(err) == "22012" { // for a row that may be left out afterwards
 					divisions++
@@ -56,8 +57,13 @@ func TestRandomQueriesOfSeveralShardsOfPostgreSQLAnswerWhatOneTableAnswers(t *te
 					t.Fatalf("seed %d: %s %v:\n%q, %v\nwant %q", seed, q.Text, q.Args, got, err, want)
 				}
 			}
-			if want, got := four(t, whole, derivedColumns), four(t, routed, derivedColumns); got != want {
-				t.Errorf("%s: %q, want %q", derivedColumns, got, want)
+			for _, text := range []string{derivedColumns, "SELECT MIN(score), MAX(score), SUM(score::float8), COUNT(DISTINCT score) FROM orders", "SELECT score, MAX(score), MIN(id), COUNT(*) AS n FROM orders WHERE score > 0.05 GROUP BY score ORDER BY n DESC, MAX(score) DESC LIMIT 1"} {
+				if want, got := four(t, whole, text), four(t, routed, text); got != want {
+					t.Errorf("%s: %q, want %q", text, got, want)
+				}
+			}
+			if err := routed.QueryRow("SELECT SUM(score) FROM orders").Scan(new(any)); !errors.Is(err, sharding.ErrUnmergeable) || !strings.Contains(err.Error(), "SUM(CAST(score AS double precision))") {
+				t.Errorf("the sum of a real: %v", err)
 			}
 			n := 0
 			for why, times := range refused {
@@ -134,8 +140,11 @@ func postgresTwins(t *testing.T, open namedDatabase, m sharding.Map) (routed, wh
 		if random.IntN(5) == 0 {
 			args[2+random.IntN(8)] = nil
 		}
+		if args = append(args, 0.1*float64(id%13)); id%11 == 0 {
+			args[10] = nil
+		}
 		for _, db := range []*sql.DB{routed, whole} {
-			if _, err := db.ExecContext(t.Context(), "INSERT INTO orders (id, user_id, paid, amount, at, note, code, word, body, state) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)", args...); err != nil {
+			if _, err := db.ExecContext(t.Context(), "INSERT INTO orders (id, user_id, paid, amount, at, note, code, word, body, state, score) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)", args...); err != nil {
 				t.Fatal(err)
 			}
 		}

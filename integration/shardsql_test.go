@@ -200,7 +200,8 @@ func answerRandomQueries(t *testing.T, open namedDatabase, m sharding.Map, fold 
 	refused := 0
 	for seed := range uint64(queries) {
 		q := selects.Random(rand.New(rand.NewPCG(seed, 4)), "YEAR(at)", "SECOND(at)", "DATE_FORMAT(at, '%i:%s')", "amount * 2", "amount * 0.25", "paid - 1.5", "FIELD(id, 7, 3, 100)", "MOD(id, 7)", "LEFT(body, 1)", "amount % 2",
-			"CASE WHEN amount < 5 THEN 'small' WHEN amount < 8 THEN 'large' END", "-paid", "-amount", "EXTRACT(YEAR FROM at)", "EXTRACT(MINUTE_SECOND FROM at)", "QUARTER(at)", "DAYOFWEEK(at)", "YEARWEEK(at)", "YEARWEEK(at, 1)", "ROUND(amount, 1)", "FLOOR(amount)", "TRUNCATE(paid, 1)", "HEX(note)", "CRC32(code)", "LAST_DAY(at)", "TIMESTAMPDIFF(SECOND, at, '2026-01-01')")
+			"CASE WHEN amount < 5 THEN 'small' WHEN amount < 8 THEN 'large' END", "-paid", "-amount", "EXTRACT(YEAR FROM at)", "EXTRACT(MINUTE_SECOND FROM at)", "QUARTER(at)", "DAYOFWEEK(at)", "YEARWEEK(at)", "YEARWEEK(at, 1)", "ROUND(amount, 1)", "FLOOR(amount)", "TRUNCATE(paid, 1)", "HEX(note)", "CRC32(code)", "LAST_DAY(at)", "TIMESTAMPDIFF(SECOND, at, '2026-01-01')",
+			"score", "made", "shown", "score * 2", "score + amount", "COALESCE(score, 0.3)", "COALESCE(score, paid)", "CASE WHEN paid = 1 THEN score ELSE 1 END", "-score")
 		want, err := q.Answer(t.Context(), whole, fold)
 		if err != nil {
 			t.Fatalf("%s: %v", q.Text, err)
@@ -215,6 +216,10 @@ func answerRandomQueries(t *testing.T, open namedDatabase, m sharding.Map, fold 
 	for _, text := range []string{
 		"SELECT SUM(amount * 0.25), SUM(paid * 0.125), MAX(amount - 1.25), AVG(paid * 0.5) FROM orders",
 		"SELECT SUM(paid * 1.5 - amount), MIN(id * 0.50), SUM(id * 0.3), AVG(amount * 0.1) FROM orders WHERE id > 20",
+		"SELECT SUM(score), MIN(score), MAX(score), AVG(score) FROM orders",
+		"SELECT MIN(made), MAX(made), MAX(shown), COUNT(DISTINCT shown) FROM orders",
+		"SELECT COUNT(DISTINCT score), SUM(score * 2), MAX(score * paid), COUNT(DISTINCT made) FROM orders",
+		"SELECT score, made, MAX(score) AS most, COUNT(*) FROM orders GROUP BY score, made ORDER BY most DESC, MAX(made) DESC LIMIT 1",
 		derivedColumns,
 	} {
 		if want, got := four(t, whole, text), four(t, routed, text); got != want {
@@ -303,7 +308,7 @@ func four(t *testing.T, db *sql.DB, text string) (row [4]string) {
 }
 
 // twinColumns are those of the orders of twins.
-const twinColumns = " (id BIGINT PRIMARY KEY, user_id BIGINT NOT NULL, paid INT, amount DECIMAL(10,2), at DATETIME, note VARCHAR(20) CHARACTER SET utf8mb4, code VARCHAR(20) COLLATE utf8mb4_bin, word VARCHAR(20) CHARACTER SET latin1, body LONGTEXT CHARACTER SET utf8mb4, state ENUM('new', 'paid', 'A', 'open'))"
+const twinColumns = " (id BIGINT PRIMARY KEY, user_id BIGINT NOT NULL, paid INT, amount DECIMAL(10,2), at DATETIME, note VARCHAR(20) CHARACTER SET utf8mb4, code VARCHAR(20) COLLATE utf8mb4_bin, word VARCHAR(20) CHARACTER SET latin1, body LONGTEXT CHARACTER SET utf8mb4, state ENUM('new', 'paid', 'A', 'open'), score FLOAT, made YEAR, shown BIT(2))"
 
 // twins returns a routed database with orders, and one that has the same rows in one
 // table.
@@ -326,8 +331,12 @@ func twins(t *testing.T, open namedDatabase, m sharding.Map) (routed, whole *sql
 		if random.IntN(5) == 0 {
 			args[2+random.IntN(8)] = nil
 		}
+		args = append(args, 0.1*float64(id%13), 2000+id%7, id%4)
+		if id%11 == 0 {
+			args[10+random.IntN(3)] = nil
+		}
 		for _, db := range []*sql.DB{routed, whole} {
-			if _, err := db.ExecContext(t.Context(), "INSERT INTO orders (id, user_id, paid, amount, at, note, code, word, body, state) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", args...); err != nil {
+			if _, err := db.ExecContext(t.Context(), "INSERT INTO orders (id, user_id, paid, amount, at, note, code, word, body, state, score, made, shown) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", args...); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -131,13 +131,11 @@ const postgresTypes = `SELECT a.attname::text, b.typname::text, b.typtype::text,
 		JOIN pg_database d ON d.datname = current_database() LEFT JOIN pg_collation k ON k.oid = a.attcollation
 	WHERE a.attrelid = to_regclass(quote_ident($1)) AND a.attnum > 0 AND NOT a.attisdropped`
 
-// postgresKinds maps the names of types other than texts. float4 is not in it, because its sum is
-// rounded at each addition.
+// postgresKinds maps the names of types other than texts.
 var postgresKinds = map[string]plan.Value{
-	"int2": {Type: merge.Type{Kind: merge.Integer}}, "int4": {Type: merge.Type{Kind: merge.Integer}}, "int8": {Type: merge.Type{Kind: merge.Integer}, Wide: true},
-	"bool": {Type: merge.Type{Kind: merge.Integer}}, "numeric": {Type: merge.Type{Kind: merge.Decimal}}, "float8": {Type: merge.Type{Kind: merge.Float}},
-	"date": {Type: merge.Type{Kind: merge.Time}}, "timestamp": {Type: merge.Type{Kind: merge.Time}}, "timestamptz": {Type: merge.Type{Kind: merge.Time}},
-	"bytea": {Type: merge.Type{Kind: merge.Bytes}}, "uuid": {Type: merge.Type{Kind: merge.Bytes}},
+	"int2": ofKind(merge.Integer), "int4": ofKind(merge.Integer), "int8": {Type: merge.Type{Kind: merge.Integer}, Wide: true},
+	"bool": ofKind(merge.Integer), "numeric": ofKind(merge.Decimal), "float4": {Type: merge.Type{Kind: merge.Float}, As: plan.Double}, "float8": ofKind(merge.Float),
+	"date": ofKind(merge.Time), "timestamp": ofKind(merge.Time), "timestamptz": ofKind(merge.Time), "bytea": ofKind(merge.Bytes), "uuid": ofKind(merge.Bytes),
 }
 
 // postgresColumns reads the columns of a table of PostgreSQL from the catalogue. A query of the

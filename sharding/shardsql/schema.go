@@ -167,9 +167,10 @@ func columns(ctx context.Context, srv *server, pool dialect.Querier, table strin
 			kept.Holds = plan.Bytes
 		}
 		if sorts {
-			if kept.Value.Type, err = compares(ctx, srv, pool, table, c); err != nil {
+			if kept.Value, err = compares(ctx, srv, pool, table, c); err != nil {
 				return plan.Table{}, err
 			}
+			kept.Least = kept.Value
 		}
 		t.Columns[strings.ToLower(c.Name())] = kept
 	}
@@ -181,26 +182,37 @@ func columns(ctx context.Context, srv *server, pool dialect.Querier, table strin
 
 // compares returns how a database compares the values of a column. It does not cover texts of MySQL
 // and MariaDB.
-func compares(ctx context.Context, srv *server, pool dialect.Querier, table string, c *sql.ColumnType) (merge.Type, error) {
+func compares(ctx context.Context, srv *server, pool dialect.Querier, table string, c *sql.ColumnType) (plan.Value, error) {
 	if srv.Name() == "sqlite" {
 		found, _, err := dialect.ReadColumn(ctx, pool, srv, table, c.Name())
 		collation, known := storedBy[found.Collation]
 		if err != nil || !known {
-			return merge.Type{}, err
+			return plan.Value{}, err
 		}
-		return merge.Type{Kind: merge.Stored, Collation: collation}, nil
+		return plan.Value{Type: merge.Type{Kind: merge.Stored, Collation: collation}}, nil
 	}
-	return merge.Type{Kind: sortKinds[strings.TrimPrefix(strings.ToUpper(c.DatabaseTypeName()), "UNSIGNED ")]}, nil
+	name := strings.TrimPrefix(strings.ToUpper(c.DatabaseTypeName()), "UNSIGNED ")
+	if _, digits, _ := c.DecimalSize(); name == "FLOAT" && digits < maxDigits { // FLOAT(M, D), whose sums are rounded
+		return plan.Value{}, nil
+	}
+	return sortValues[name], nil
 }
+
+// maxDigits is the largest D of a FLOAT(M, D). The driver reports more for a FLOAT without it.
+const maxDigits = 31
 
 var storedBy = map[string]merge.Collation{"": merge.Binary, "NOCASE": merge.NoCase, "RTRIM": merge.RTrim}
 
-// sortKinds maps the type names of go-sql-driver/mysql. FLOAT is not in it, because its text and
-// its value differ.
-var sortKinds = map[string]merge.Kind{
-	"TINYINT": merge.Integer, "SMALLINT": merge.Integer, "MEDIUMINT": merge.Integer, "INT": merge.Integer, "BIGINT": merge.Integer,
-	"DECIMAL": merge.Decimal, "DOUBLE": merge.Float, "DATE": merge.Time, "DATETIME": merge.Time, "TIMESTAMP": merge.Time, "TIME": merge.Duration,
+// sortValues maps the type names of go-sql-driver/mysql.
+var sortValues = map[string]plan.Value{
+	"TINYINT": ofKind(merge.Integer), "SMALLINT": ofKind(merge.Integer), "MEDIUMINT": ofKind(merge.Integer), "INT": ofKind(merge.Integer), "BIGINT": ofKind(merge.Integer),
+	"DECIMAL": ofKind(merge.Decimal), "DOUBLE": ofKind(merge.Float), "FLOAT": {Type: merge.Type{Kind: merge.Float}, As: plan.Double},
+	"DATE": ofKind(merge.Time), "DATETIME": ofKind(merge.Time), "TIMESTAMP": ofKind(merge.Time), "TIME": ofKind(merge.Duration),
+	"YEAR": {Type: merge.Type{Kind: merge.Integer}, As: plan.Number}, "BIT": {Type: merge.Type{Kind: merge.Integer}, As: plan.Number},
 }
+
+// ofKind is how values of a kind compare by themselves.
+func ofKind(k merge.Kind) plan.Value { return plan.Value{Type: merge.Type{Kind: k}} }
 
 // isInteger checks a driver's type name. A SQLite column of such a type may hold any value; the
 // integers in it compare as integers.

@@ -286,8 +286,8 @@ func (c functions) oneOf(e sqlparse.Expr, list []sqlparse.Expr) (of Value) {
 		switch {
 		case of.Type.Kind == 0:
 			of = v
-		case v.number() && of.number():
-			of.Type.Kind, of.Wide = max(of.Type.Kind, v.Type.Kind), of.Wide || v.Wide
+		case v.numeric() && of.numeric():
+			of.Type.Kind, of.Wide, of.As = max(of.Type.Kind, v.Type.Kind), of.Wide || v.Wide, max(of.As, v.As)
 		case !v.same(of):
 			return c.unknown(e)
 		}

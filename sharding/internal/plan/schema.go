@@ -31,7 +31,8 @@ type Column struct {
 	// Value is how the database compares values of the column for sorting and grouping.
 	Value Value
 	// Least is how it compares them for MIN and MAX, for a Number: the least value of ENUM and SET
-	// is determined by the text, although they sort by the position of a member.
+	// is determined by the text, although they sort by the position of a member. It is Value for BIT
+	// and YEAR.
 	Least Value
 	// Unsorted is the reason why Value is unknown, if there is a specific one.
 	Unsorted string
@@ -78,7 +79,8 @@ type Form uint8
 const (
 	Plain   Form = iota // the value itself
 	Weight              // WEIGHT_STRING of MySQL and MariaDB, of a text
-	Number              // the position of a member of an ENUM, or of the members of a SET
+	Number              // an integer: that of BIT or YEAR, the position of a member of an ENUM, or of the members of a SET
+	Double              // a DOUBLE, of a FLOAT: the text of a FLOAT has fewer digits than its value
 	Trimmed             // the text of a CHAR of PostgreSQL, without spaces at its end
 )
 
@@ -89,6 +91,8 @@ func (f Form) of(text string) string {
 		return "WEIGHT_STRING(" + text + ")"
 	case Number:
 		return "CAST(" + text + " AS UNSIGNED)"
+	case Double:
+		return "(" + text + " + 0E0)"
 	case Trimmed:
 		return "CAST(" + text + " AS TEXT)"
 	}

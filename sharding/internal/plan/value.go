@@ -95,6 +95,10 @@ func (c *comparer) summand(e sqlparse.Expr) Value {
 		return Value{Type: v.Type, Wide: true}
 	case v.As == Plain && (v.Type.Kind == merge.Integer || v.Type.Kind == merge.Decimal):
 		return ofKind(merge.Decimal)
+	case v.As == Double && c.dialect.Engine == merge.PostgreSQL:
+		c.refuse("the sum of real " + c.text(e) + " is rounded at each addition; write SUM(CAST(" + c.text(e) + " AS double precision))" + addKey)
+	case v.As == Double:
+		return Value{Type: v.Type}
 	case v.As != Plain || v.Type.Kind != merge.Float && v.Type.Kind != merge.Stored:
 		c.refuse("only numbers can be added; " + c.text(e) + " is none" + addKey)
 	}
@@ -169,16 +173,19 @@ func collated(e sqlparse.Expr, text string) (x sqlparse.Expr, name string) {
 	return o.Operands[0], strings.ToLower(found[1])
 }
 
-var toInteger = regexp.MustCompile(`(?i)^\s*(::|as\s)\s*(smallint|int2|int4|integer|int|(bigint|int8))\s*\)?$`)
+var toNumber = regexp.MustCompile(`(?i)^\s*(?:::|as\s)\s*(?:smallint|int2|int4|integer|int|(bigint|int8)|(float8|double\s+precision))\s*\)?$`)
 
-// cast returns how values of PostgreSQL compare that are cast to integers. The name of another type
-// does not determine how its values compare.
+// cast returns how values of PostgreSQL compare that are cast to integers or double precision. The
+// name of another type does not determine how its values compare.
 func (c *comparer) cast(e *sqlparse.Operation) Value {
-	found := toInteger.FindStringSubmatch(c.statement.Text[e.Operands[0].Bytes().To:e.To])
-	if found == nil {
+	found := toNumber.FindStringSubmatch(c.statement.Text[e.Operands[0].Bytes().To:e.To])
+	switch {
+	case found == nil:
 		return c.unknown(e)
+	case found[2] != "":
+		return ofKind(merge.Float)
 	}
-	return Value{Type: whole.Type, Wide: found[3] != ""}
+	return Value{Type: whole.Type, Wide: found[1] != ""}
 }
 
 // whole is how whole numbers compare.
@@ -294,6 +301,9 @@ func (v Value) number() bool {
 	return v.As == Plain && v.Type.Kind >= merge.Integer && v.Type.Kind <= merge.Float
 }
 
+// numeric is number with FLOATs, whose selected form is another one than their own.
+func (v Value) numeric() bool { return v.number() || v.As == Double }
+
 // isText reports whether values are texts of MySQL, MariaDB or PostgreSQL.
 func (v Value) isText() bool { return v.As == Weight || v.As == Trimmed || v.Texts }
 
@@ -315,7 +325,7 @@ func (c *comparer) arithmetic(e sqlparse.Expr, of []sqlparse.Expr) Value {
 			v = c.typed(operand)
 			columns++
 		}
-		if !v.number() {
+		if !v.number() && (v.As != Double || c.dialect.Engine == merge.PostgreSQL) { // float4 * float4 is a float4
 			return c.unknown(e)
 		}
 		kind, wide = max(kind, v.Type.Kind), wide || v.Wide
@@ -355,7 +365,7 @@ func (c *comparer) member(e sqlparse.Expr) {
 	}
 	found, _ := c.columnOf(call.Args[0])
 	switch {
-	case found.Value.As == Number:
+	case found.Value.As == Number && !found.Least.same(found.Value):
 		c.refuse(c.text(call) + " compares texts, but servers sort by the position of a member; select it without ORDER BY")
 	case found.Value.Type.Collation != merge.Binary:
 		c.refuse(c.text(call) + " may be any of several equal texts, and SQLite sorts it by bytes; select it without ORDER BY")
