@@ -67,7 +67,7 @@ func (c *conn) query(ctx context.Context, st *statement, query string, args []dr
 		case to.Kind == plan.Several || w.models != nil || w.kept != nil:
 			return w.returned(ctx, w.parts(to))
 		case to.Kind == plan.Copies:
-			return w.copiesReturned(ctx, query, to.Target.Table)
+			return w.copiesReturned(ctx, to.Text, to.Target.Table)
 		}
 		return reading{&c.session, st, args, c.replicas(ctx, p)}.rows(ctx, to)
 	})
@@ -100,7 +100,7 @@ func (c *conn) exec(ctx context.Context, st *statement, query string, args []dri
 		case to.Kind == plan.Several:
 			return w.executed(ctx, to.Writes)
 		case to.Kind == plan.Copies:
-			return w.copies(ctx, query, to.Target.Table)
+			return w.copies(ctx, to.Text, to.Target.Table)
 		}
 		return w.one(ctx, to)
 	})

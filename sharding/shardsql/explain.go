@@ -101,7 +101,7 @@ func Plan(router *sharding.Router, dialectName, text string, args ...any) (Expla
 	if strings.EqualFold(dialectName, "mariadb") {
 		reads.Family = sqlparse.MariaDB
 	}
-	p := plan.Of(sqlparse.Parse(text, reads), router.Snapshot(), plan.Options{Mode: router.TxMode(), Reads: reads.Rules(), Quote: d.Quote, Merge: merge.Dialect{Engine: engine}})
+	p := plan.Of(sqlparse.Parse(text, reads), router.Snapshot(), plan.Options{Mode: router.TxMode(), Reads: reads, Quote: d.Quote, Merge: merge.Dialect{Engine: engine}})
 	e := explained(router, p, sharding.Hint{}, text, args)
 	if e.Kind == Refused && p.IsUntyped(e.Err) {
 		e.Kind = Undecided
@@ -116,6 +116,7 @@ func explained(router *sharding.Router, p *plan.Plan, hint sharding.Hint, text s
 }
 
 func becomes(router *sharding.Router, p *plan.Plan, hint sharding.Hint, text string, args []any) Explanation {
+	p = plan.Sampled(p, args, hint)
 	if o := plan.OwnersOf(p, args, hint); o != nil {
 		return indirect(router, o)
 	}

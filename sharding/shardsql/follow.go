@@ -4,8 +4,12 @@ package shardsql
 
 import (
 	"context"
+	"database/sql"
 	"database/sql/driver"
 	"errors"
+	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/shardid/shardid/internal/dialect"
 	"github.com/shardid/shardid/sharding"
@@ -142,4 +146,80 @@ func (t *transaction) restart() error {
 	begun := t.begun
 	t.begun = nil
 	return rollBack(begun)
+}
+
+// bound returns the plan with the results of lookup tables, and its route. A statement for several
+// databases that reads the clock is planned again with the time of one of them.
+func (s *session) bound(ctx context.Context, p *plan.Plan, query string, args []driver.NamedValue) (*plan.Plan, plan.Route, error) {
+	for timed := false; ; timed = true {
+		led, err := s.withLookups(ctx, p, args)
+		if err != nil {
+			return p, plan.Route{}, err
+		}
+		to, err := s.route(ctx, led, query, args)
+		if timed || !isRefusal(err) || len(plan.Instants(p)) == 0 {
+			return led, to, err
+		}
+		if p, err = (clock{s}).inText(ctx, p); err != nil {
+			return led, plan.Route{}, err
+		}
+	}
+}
+
+// NOW() has one value in a statement on one table. Several databases would each compute their own.
+// So one of them is asked for the time, which is then written into the text of all.
+
+// clock is the time of one database for the statements of a session.
+type clock struct{ *session }
+
+// inText returns the plan of a statement with the time of the database on which the transaction has
+// begun, or otherwise of the home database.
+func (s clock) inText(ctx context.Context, p *plan.Plan) (*plan.Plan, error) {
+	pool := s.database.home
+	if s.tx.began() {
+		pool = s.tx.begun[0].pool
+	}
+	instants := plan.Instants(p)
+	var queries []string
+	for _, one := range instants {
+		if !slices.Contains(queries, one.Query) {
+			queries = append(queries, one.Query)
+		}
+	}
+	times, err := s.times(ctx, pool, queries)
+	if err != nil {
+		return nil, fmt.Errorf("shardsql: the time of %s: %w", s.database.nameOf(pool), err)
+	}
+	all := make([]string, len(instants))
+	for i, one := range instants {
+		all[i] = times[one.Query]
+	}
+	return plan.At(p, all), nil
+}
+
+// times returns the values of expressions that read the clock. On PostgreSQL they stay the same in a
+// transaction.
+func (s clock) times(ctx context.Context, pool *sql.DB, queries []string) (map[string]string, error) {
+	known := map[string]string{}
+	if s.tx != nil && s.database.server.Name() == "postgres" {
+		if s.tx.times == nil {
+			s.tx.times = known
+		}
+		known = s.tx.times
+	}
+	queries = slices.DeleteFunc(queries, func(q string) bool { return known[q] != "" })
+	if len(queries) == 0 {
+		return known, nil
+	}
+	texts, into := make([]string, len(queries)), make([]any, len(queries))
+	for i := range texts {
+		into[i] = &texts[i]
+	}
+	if err := s.on(pool).QueryRowContext(ctx, "SELECT "+strings.Join(queries, ", ")).Scan(into...); err != nil {
+		return nil, err
+	}
+	for i, q := range queries {
+		known[q] = texts[i]
+	}
+	return known, nil
 }

@@ -31,16 +31,6 @@ const (
 	cleanupTimeout = time.Second
 )
 
-// bound returns the plan with the results of lookup tables, and its route.
-func (s *session) bound(ctx context.Context, p *plan.Plan, query string, args []driver.NamedValue) (*plan.Plan, plan.Route, error) {
-	led, err := s.withLookups(ctx, p, args)
-	if err != nil {
-		return p, plan.Route{}, err
-	}
-	to, err := s.route(ctx, led, query, args)
-	return led, to, err
-}
-
 // withLookups returns the plan with the results of lookup tables for the values in its conditions.
 func (s *session) withLookups(ctx context.Context, p *plan.Plan, args []driver.NamedValue) (*plan.Plan, error) {
 	if !plan.Owned(p) {

@@ -76,7 +76,7 @@ func (d *database) plan(ctx context.Context, s *sharding.Snapshot, text string, 
 		return nil, err
 	}
 	st := srv.parse(text)
-	options, complete := plan.Options{Home: d.homeName, Mode: d.router.TxMode(), Reads: srv.reads.Rules(), Quote: srv.Quote, Merge: srv.arithmetic(), Alone: len(d.copies()) == 1}, true
+	options, complete := plan.Options{Home: d.homeName, Mode: d.router.TxMode(), Reads: srv.reads, Quote: srv.Quote, Merge: srv.arithmetic(), Alone: len(d.copies()) == 1}, true
 	if concerns(s, st) {
 		options.Schema, complete = d.schema(ctx, srv, s, plan.Tables(st, s), on)
 	}

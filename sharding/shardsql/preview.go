@@ -75,6 +75,7 @@ func (s *session) afterSwitch(ctx context.Context, next *plan.Plan, to plan.Rout
 	if told.Refusal != nil {
 		return sharding.WillBeRefused, told.Refusal
 	}
+	next = plan.Sampled(next, args, hint)
 	to, err := next.Bind(args, hint)
 	// An INSERT that leaves the ids to the source is checked with ids. Without an adapter that fills
 	// them it is refused in any case, but perhaps for a reason that remains when it has ids.
@@ -83,7 +84,7 @@ func (s *session) afterSwitch(ctx context.Context, next *plan.Plan, to plan.Rout
 		if !told.Fills {
 			unfilled = err
 		}
-		next = next.Filled()
+		next = plan.Sampled(next.Filled(), args, hint)
 		to, err = next.Bind(args, hint)
 	}
 	// From the switch on, the adapter adds a condition that leads to one shard.

@@ -34,6 +34,7 @@ type transaction struct {
 	owners lookupChanges // its changes of lookup tables
 	// failed is the error after which PostgreSQL executes no more of its statements, or nil.
 	failed error
+	times  map[string]string // of functions of PostgreSQL that read the clock: see clock.times
 }
 
 // begun is the part of a transaction on one database.

@@ -258,7 +258,9 @@ func (b *builder) where(e sqlparse.Expr, s *scope, seen *names) {
 }
 
 func (b *builder) item(i *sqlparse.Item, s *scope, seen *names) {
+	before := len(b.instants)
 	b.expression(i.Expr, s, seen)
+	b.labels = b.labels || i.Alias.Name == "" && len(b.instants) > before
 	s.qualifier(i.Of.Parts)
 }
 

@@ -127,7 +127,7 @@ func (p *binding) copies() (Route, error) {
 			return Route{}, p.refusal(written.label(), sharding.ErrCopies, "each database would number "+column+" itself; give it a generator, or a value that is not 0")
 		}
 	}
-	return Route{Kind: Copies, Target: sharding.Target{Table: written.label()}}, nil
+	return Route{Kind: Copies, Target: sharding.Target{Table: written.label()}, Text: p.statement.Text}, nil
 }
 
 // numbered returns a column that each database would number itself, because a row gives it 0 or no

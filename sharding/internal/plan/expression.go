@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/shardid/shardid/internal/sqlparse"
+	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/internal/merge"
 )
 
 func (b *builder) expressions(list []sqlparse.Expr, s *scope, seen *names) {
@@ -19,6 +21,7 @@ func (b *builder) expressions(list []sqlparse.Expr, s *scope, seen *names) {
 // name of a table.
 func (b *builder) expression(e sqlparse.Expr, s *scope, seen *names) {
 	b.recordVolatile(e)
+	b.instant(e)
 	call, ok := e.(*sqlparse.Call)
 	if ok && call.Over {
 		b.window(call, s)
@@ -87,12 +90,154 @@ func words(list string) map[string]bool {
 
 // variance records values that may differ between databases.
 type variance struct {
-	text           string   // of the statement
-	postgres       bool     // in which @ is a part of operators
+	text           string // of the statement
+	postgres       bool   // in which @ is a part of operators
+	engine         merge.Engine
 	volatileReason string   // why its values may differ, whatever its conditions are
 	ranks          int      // the number of variables and unknown functions in it
 	windows        []window // the window functions in it
 	times          []int    // parameters for which functions of SQLite may read the clock
+	instants       []Instant
+	labels         bool // a column of a result is named by a text with an Instant
+}
+
+// Instant is a function of a statement that reads the clock. Several databases would read different
+// clocks. So a statement for several is planned again with the time of one of them: see [At].
+type Instant struct {
+	sqlparse.Span
+
+	Query   string // the expression with which a database returns its time as a text
+	Sample  string // such a text, for a statement that is not executed
+	written string // the literal of the time, with % for the text
+}
+
+const (
+	sampleDate = "2000-01-01"
+	sampleTime = "00:00:00"
+)
+
+// instants maps the functions that read the clock to the literals of their types, by the names of
+// MySQL and MariaDB, of PostgreSQL, and of SQLite.
+var instants = []map[string]Instant{
+	merge.MySQL: instantsOf("CAST(% AS CHAR)", map[string]string{
+		"now localtime localtimestamp current_timestamp utc_timestamp": "TIMESTAMP'%'", "curdate current_date utc_date": "DATE'%'", "curtime current_time utc_time": "TIME'%'", "unix_timestamp": "%",
+	}),
+	merge.PostgreSQL: instantsOf("CAST(% AS TEXT)", map[string]string{
+		"now current_timestamp": "TIMESTAMPTZ '%'", "localtimestamp": "TIMESTAMP '%'", "current_date": "DATE '%'", "localtime": "TIME '%'",
+	}),
+	merge.SQLite: instantsOf("%", map[string]string{"current_timestamp current_date current_time": "'%'"}),
+}
+
+func instantsOf(query string, written map[string]string) map[string]Instant {
+	all := map[string]Instant{}
+	for names, literal := range written {
+		for name := range words(names) {
+			made := Instant{Query: query, Sample: sampleDate + " " + sampleTime, written: literal}
+			switch {
+			case literal == "%":
+				made.Sample = "946684800"
+			case strings.Contains(name, "date"):
+				made.Sample = sampleDate
+			case strings.HasSuffix(name, "time") && name != "localtime" || strings.HasPrefix(literal, "TIME '"):
+				made.Sample = sampleTime
+			}
+			all[name] = made
+		}
+	}
+	return all
+}
+
+// instant records a function that reads the clock, if its value can be written as a literal.
+func (v *variance) instant(e sqlparse.Expr) {
+	call, ok := e.(*sqlparse.Call)
+	if !ok || len(call.Name.Parts) > 1 {
+		return
+	}
+	name := nameOf(call)
+	made, known := instants[v.engine][name]
+	made.Span, made.Query = call.Span, strings.Replace(made.Query, "%", call.Of(v.text), 1)
+	switch {
+	case known && len(call.Args) == 0:
+	case known && len(call.Args) == 1 && name != "unix_timestamp":
+		if digits, isLiteral := call.Args[0].(*sqlparse.Literal); !isLiteral || digits.Kind != sqlparse.Integer {
+			return
+		}
+	case v.engine == merge.SQLite && timeFunctions[name]:
+		v.nows(call)
+		return
+	default:
+		return
+	}
+	v.instants = append(v.instants, made)
+}
+
+// nows records the texts 'now' among the arguments of a function of SQLite.
+func (v *variance) nows(call *sqlparse.Call) {
+	for _, arg := range call.Args {
+		if l, ok := bare(arg).(*sqlparse.Literal); ok && l.Kind == sqlparse.Text && strings.EqualFold(l.Value, "now") {
+			v.instants = append(v.instants, Instant{Span: l.Span, Query: "strftime('%Y-%m-%d %H:%M:%f', 'now')", Sample: sampleDate + " " + sampleTime, written: "'%'"})
+		}
+	}
+}
+
+// everyInstant returns the instants in the order of the text, with those of the rows of an INSERT
+// that are written like the row before them. It returns none if the time cannot be written into the
+// text.
+func (v *variance) everyInstant(of *sqlparse.Statement) []Instant {
+	if v.labels {
+		return nil
+	}
+	all := slices.Clone(v.instants)
+	if in := of.Insert; in != nil {
+		var written sqlparse.Row
+		for _, row := range in.Rows {
+			if row.FirstParam == 0 {
+				written = row
+				continue
+			}
+			for _, one := range v.instants {
+				if inside(one.Span, written.Span) {
+					one.From, one.To = one.From+row.From-written.From, one.To+row.From-written.From
+					all = append(all, one)
+				}
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b Instant) int { return a.From - b.From })
+	return all
+}
+
+// Instants returns the functions of a plan's statement that read the clock, if their values can be
+// written into it.
+func Instants(p *Plan) []Instant { return p.instants }
+
+// At returns the plan of the statement that has these times in place of its instants.
+func At(p *Plan, times []string) *Plan {
+	var text strings.Builder
+	end := 0
+	for i, one := range p.instants {
+		text.WriteString(p.statement.Text[end:one.From])
+		text.WriteString(strings.Replace(one.written, "%", times[i], 1))
+		end = one.To
+	}
+	text.WriteString(p.statement.Text[end:])
+	return Of(sqlparse.Parse(text.String(), p.options.Reads), p.snapshot, p.options)
+}
+
+// Sampled returns p for a statement that reads no clock, or whose databases may each read their own.
+// Otherwise it returns the plan with sample times: for a statement that is not executed.
+func Sampled(p *Plan, args []any, hint sharding.Hint) *Plan {
+	if len(p.instants) == 0 {
+		return p
+	}
+	if _, err := p.Bind(args, hint); err == nil {
+		return p
+	}
+	times := make([]string, len(p.instants))
+	for i, one := range p.instants {
+		times[i] = one.Sample
+	}
+	return At(p, times)
 }
 
 // recordVolatile records the first function or variable whose value may differ between databases.

@@ -250,12 +250,12 @@ func (w *world) plan(dialect, text string) *plan.Plan {
 	case "postgres":
 		engine = merge.PostgreSQL
 	}
-	return plan.Of(sqlparse.Parse(text, dialects[dialect]), w.router.Snapshot(), plan.Options{Schema: schema, Quote: quote, Home: "a", Merge: merge.Dialect{Engine: engine}, Reads: dialects[dialect].Rules()})
+	return plan.Of(sqlparse.Parse(text, dialects[dialect]), w.router.Snapshot(), plan.Options{Schema: schema, Quote: quote, Home: "a", Merge: merge.Dialect{Engine: engine}, Reads: dialects[dialect]})
 }
 
 // explain returns the lines of a plan.
 func (w *world) explain(dialect, text string, args []any) []string {
-	p := w.plan(dialect, text)
+	p := plan.Sampled(w.plan(dialect, text), args, sharding.Hint{})
 	if o := plan.OwnersOf(p, args, sharding.Hint{}); o != nil {
 		return owned(text, args, o)
 	}

@@ -25,7 +25,7 @@ func listed(t *testing.T, text string, family sqlparse.Family) *plan.Plan {
 		t.Fatal(err)
 	}
 	dialect := sqlparse.Dialect{Family: family}
-	return plan.Of(sqlparse.Parse(text, dialect), r.Snapshot(), plan.Options{Reads: dialect.Rules(), Quote: func(name string) string { return name }})
+	return plan.Of(sqlparse.Parse(text, dialect), r.Snapshot(), plan.Options{Reads: dialect, Quote: func(name string) string { return name }})
 }
 
 // parts returns the texts of the shards, and their arguments.

@@ -104,7 +104,7 @@ func (p *Plan) Filled() *Plan {
 
 // Fingerprint returns the statement without its values: see [sqltext.Fingerprint].
 func (p *Plan) Fingerprint() string {
-	p.afterSwitch.printed.Do(func() { p.afterSwitch.fingerprint = sqltext.Fingerprint(p.statement.Text, p.options.Reads) })
+	p.afterSwitch.printed.Do(func() { p.afterSwitch.fingerprint = sqltext.Fingerprint(p.statement.Text, p.options.Reads.Rules()) })
 	return p.afterSwitch.fingerprint
 }
 

@@ -68,6 +68,7 @@ func planned(r *sharding.Router, f corpus.File, s corpus.Statement, options plan
 	}
 	st := sqlparse.Parse(s.Text, reads)
 	p := plan.Of(st, r.Snapshot(), options)
+	p = plan.Sampled(p, s.Args, sharding.Hint{})
 	route, err := p.Bind(s.Args, sharding.Hint{})
 	if err != nil {
 		return ""

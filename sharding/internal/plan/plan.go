@@ -36,7 +36,8 @@ type Plan struct {
 	untyped     bool                 // unmerged only says that the type of a column is unknown
 	uncopied    *sharding.RouteError // why a write would not leave all copies equal, or nil
 	afterSwitch *switchedPlan
-	owned       bool   // a lookup table may lead to its rows
+	owned       bool // a lookup table may lead to its rows
+	instants    []Instant
 	lists       []list // long lists of values, which are divided among the shards
 	union       *union // for a query with a unique value that searches all tables in one text, or nil
 }
@@ -54,8 +55,8 @@ type Options struct {
 	Mode sharding.TxMode
 	// Merge is the arithmetic with which results of several shards are combined.
 	Merge merge.Dialect
-	// Reads are the lexical rules of the dialect.
-	Reads sqltext.Flavor
+	// Reads is the dialect as which the text is parsed.
+	Reads sqlparse.Dialect
 	// Quote quotes a name in the dialect.
 	Quote func(name string) string
 }
@@ -65,7 +66,7 @@ type Options struct {
 func Of(statement *sqlparse.Statement, snapshot *sharding.Snapshot, options Options) *Plan {
 	b := newBuilder(statement, snapshot, options.Schema)
 	b.mysql, b.sqlite, b.postgres = options.Merge.Engine == merge.MySQL, options.Merge.Engine == merge.SQLite, options.Merge.Engine == merge.PostgreSQL
-	b.filled = options.Filled
+	b.engine, b.filled = options.Merge.Engine, options.Filled
 	b.walk()
 	b.complete()
 	if statement.Executable {
@@ -74,7 +75,7 @@ func Of(statement *sqlparse.Statement, snapshot *sharding.Snapshot, options Opti
 	b.pass()
 	b.prove()
 	b.clocks = b.times
-	p := &Plan{lists: b.lists(parameters{statement}), reading: b.reading, options: options, texts: &texts{}, afterSwitch: &switchedPlan{}, origin: b.movesFrom(), unread: b.unserved(), physical: b.physical()}
+	p := &Plan{lists: b.lists(parameters{statement}), instants: b.everyInstant(statement), reading: b.reading, options: options, texts: &texts{}, afterSwitch: &switchedPlan{}, origin: b.movesFrom(), unread: b.unserved(), physical: b.physical()}
 	if statement.Verb == sqlparse.Select {
 		p.combination, p.unmerged = b.combine(options.Merge)
 		p.untyped = b.untyped

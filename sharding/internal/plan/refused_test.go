@@ -99,6 +99,7 @@ func refusal(r *sharding.Router, s corpus.Statement, options plan.Options) error
 		reads.Family = sqlparse.SQLite
 	}
 	p := plan.Of(sqlparse.Parse(s.Text, reads), r.Snapshot(), options)
+	p = plan.Sampled(p, s.Args, sharding.Hint{})
 	route, err := p.Bind(s.Args, sharding.Hint{})
 	if err != nil {
 		return err

@@ -71,7 +71,7 @@ func (p *Plan) edited(target sharding.Target, with renumbering, more ...edit) (s
 	for _, e := range edits {
 		params.copied(&out, sqlparse.Span{From: end, To: e.From}, with)
 		if with != nil && len(e.args) > 0 {
-			with.renumber(&out, e.with, p.options.Reads)
+			with.renumber(&out, e.with, p.options.Reads.Rules())
 		} else {
 			out.WriteString(e.with)
 		}
