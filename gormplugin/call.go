@@ -20,16 +20,7 @@ import (
 //
 //	db.WithContext(gormplugin.With(ctx, imported)).Create(&orders)
 func With[K int64 | string | [16]byte](ctx context.Context, gen keygen.Generator[K]) context.Context {
-	c := &call{}
-	switch g := any(gen).(type) {
-	case keygen.Generator[int64]:
-		c.gen = generator{source: keyfield.Ints, ints: g}
-	case keygen.Generator[string]:
-		c.gen = generator{source: keyfield.Texts, texts: g}
-	case keygen.Generator[[16]byte]:
-		c.gen = generator{source: keyfield.Binaries, binaries: g}
-	}
-	return context.WithValue(ctx, callKey{}, c)
+	return context.WithValue(ctx, callKey{}, &call{gen: gen})
 }
 
 // Off returns a context under which creates fill no keys, including those of associations: the
@@ -41,7 +32,7 @@ func Off(ctx context.Context) context.Context {
 // call is the setting of With or Off for a call.
 type call struct {
 	off bool
-	gen generator
+	gen any // a keygen.Generator
 }
 
 type callKey struct{}
@@ -56,8 +47,8 @@ func callOf(ctx context.Context) *call {
 func inner(ctx context.Context) context.Context { return context.WithValue(ctx, callKey{}, nil) }
 
 // with returns the plan of one call whose key comes from gen.
-func (p *plans) with(s *schema.Schema, gen *generator) *plan {
-	if gen.ints == nil && gen.texts == nil && gen.binaries == nil {
+func (p *plans) with(s *schema.Schema, gen any) *plan {
+	if gen == nil {
 		return &plan{err: errors.New("gormplugin: the generator of With is nil")}
 	}
 	model := p.of(s)
@@ -68,10 +59,7 @@ func (p *plans) with(s *schema.Schema, gen *generator) *plan {
 	if key == nil {
 		return &plan{err: fmt.Errorf("gormplugin: With: %s: %w: it has no single primary key that a create may write", s.Name, gorm.ErrPrimaryKeyRequired)}
 	}
-	m, err := manage(s, key, keyfield.Tag{}, func(kind *keyfield.Type) (generator, error) {
-		_, err := kind.Choose(keyfield.Tag{}, func(offered keyfield.Source) bool { return offered == gen.source })
-		return *gen, err
-	})
+	m, err := manage(s, key, keyfield.Tag{}, func(kind *keyfield.Type) (keyfield.Generator, error) { return keyfield.Given(gen, kind) })
 	if err != nil {
 		return &plan{err: &FieldError{s.Name, key.Name, err}}
 	}

@@ -3,7 +3,6 @@
 package gormplugin
 
 import (
-	"context"
 	"database/sql"
 	"errors"
 	"reflect"
@@ -88,7 +87,7 @@ func (c *conflict) readLastID(db *gorm.DB) error {
 	case id == 0, p.isLast(last) && id == canonical(p.value(stmt.Context, last)):
 		return nil
 	case c.of.rows.len() == 1:
-		return p.replace(stmt.Context, 0, id)
+		return p.set(stmt.Context, p.assignedRows[0], func(v reflect.Value) error { return p.field.kind.Set(v, id) })
 	case db.RowsAffected == 0:
 		return c.empty(db, nil)
 	}
@@ -126,15 +125,6 @@ func (c *conflict) empty(db *gorm.DB, keep func(p *keyColumn, k int) bool) (err 
 		}
 	}
 	return err
-}
-
-// replace sets another key in the row with the k-th key.
-func (p *keyColumn) replace(ctx context.Context, k int, id int64) error {
-	one := &keys{source: p.keys.source, ints: []int64{id}}
-	if err := p.rows.set(ctx, p.assignedRows[k], p.field, one, 0); err != nil {
-		return p.field.fail(err)
-	}
-	return nil
 }
 
 // find returns which of the keys are in the table. It uses the connection that wrote the rows,

@@ -10,6 +10,7 @@ import (
 	"gorm.io/gorm"
 	"gorm.io/gorm/schema"
 
+	"github.com/shardid/shardid/internal/keyfield"
 	"github.com/shardid/shardid/sharding"
 )
 
@@ -20,7 +21,7 @@ import (
 // concurrent use.
 type createScope struct {
 	mu       sync.Mutex
-	keys     map[*managed]*keys
+	keys     map[*managed]keyfield.Keys
 	children []*filling
 }
 
@@ -32,14 +33,14 @@ func scopeOf(ctx context.Context) *createScope {
 }
 
 // give moves up to n keys of the field to the keys of a statement.
-func (f *createScope) give(m *managed, to *keys, n int) {
+func (f *createScope) give(m *managed, to keyfield.Keys, n int) {
 	if f == nil || n <= 0 {
 		return
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if held := f.keys[m]; held != nil {
-		held.take(to, n)
+		to.Take(held, n)
 	}
 }
 
@@ -172,9 +173,9 @@ func (c *keyCounter) draw(ctx context.Context) (*createScope, error) {
 	if len(c.order) == 0 {
 		return nil, nil
 	}
-	f := &createScope{keys: make(map[*managed]*keys, len(c.order))}
+	f := &createScope{keys: make(map[*managed]keyfield.Keys, len(c.order))}
 	for _, m := range c.order {
-		held := &keys{source: m.gen.source}
+		held := m.gen.NewKeys()
 		if err := m.draw(ctx, held, c.need[m]); err != nil {
 			return nil, err
 		}

@@ -7,7 +7,6 @@ import (
 	"database/sql"
 	"errors"
 	"slices"
-	"sync"
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
@@ -22,9 +21,8 @@ type fill struct {
 	plans     plans
 	tables    map[string]*schema.Schema // registered, for maps without a model
 	batches   batches
-	free      sync.Pool // of *filling
-	mysql     bool      // MySQL's and MariaDB's upserts react to every unique key
-	returning bool      // the database has RETURNING
+	mysql     bool // MySQL's and MariaDB's upserts react to every unique key
+	returning bool // the database has RETURNING
 	verify    bool
 	routing   *routing // nil: no table is sharded
 }
@@ -37,7 +35,6 @@ func newFill(db *gorm.DB, c *Config) (*fill, error) {
 	f := &fill{
 		plans:     plans{set: c.Generators, auto: c.Auto, models: r.tags},
 		tables:    r.tables,
-		free:      sync.Pool{New: func() any { return new(filling) }},
 		mysql:     db.Dialector.Name() == "mysql",
 		returning: slices.Contains(db.Callback().Create().Clauses, "RETURNING"),
 		verify:    !c.NoVerify,
@@ -102,7 +99,7 @@ func (f *fill) plan(stmt *gorm.Statement, c *call) *plan {
 	case s == nil:
 		return nil
 	case c != nil:
-		return f.plans.with(s, &c.gen)
+		return f.plans.with(s, c.gen)
 	}
 	return f.plans.of(s)
 }
@@ -120,23 +117,19 @@ func (f *fill) begin(db *gorm.DB, p *plan, with bool) error {
 			return err
 		}
 	}
-	fl := f.free.Get().(*filling)
-	fl.reset(p, r)
+	fl := p.fillingOf(r)
 	fl.inTx = isTx(stmt.ConnPool)
-	if err = f.pinSnapshot(fl, stmt); err == nil {
-		err = f.fetch(db, fl)
-	}
-	if err != nil {
+	err = f.fetch(db, fl)
+	switch {
+	case err != nil:
 		fl.clearKeys(stmt.Context)
-		f.release(fl)
-		return err
-	}
-	if len(p.fields) > 0 || fl.createScope != nil {
+		fl.release()
+	case len(p.fields) > 0 || fl.createScope != nil:
 		fl.attach(stmt, with)
-	} else {
-		f.release(fl)
+	default:
+		fl.release()
 	}
-	return nil
+	return err
 }
 
 // isTx returns true when a statement runs in a transaction.
@@ -150,7 +143,10 @@ func isTx(c gorm.ConnPool) bool {
 
 // fetch draws all keys whose number is known beforehand.
 func (f *fill) fetch(db *gorm.DB, fl *filling) error {
-	err := fl.reserve(db.Statement)
+	err := f.pinSnapshot(fl, db.Statement)
+	if err == nil {
+		err = fl.reserve(db.Statement)
+	}
 	if err == nil {
 		fl.createScope, err = f.drawForAssociations(db, fl.plan, fl.inTx)
 	}
@@ -175,40 +171,40 @@ func (fl *filling) attach(stmt *gorm.Statement, with bool) {
 	}
 }
 
-func (f *fill) release(fl *filling) {
-	fl.forget()
-	f.free.Put(fl)
-}
-
 // assign assigns the reserved keys to the rows that still have none, and makes gorm write them
 // like keys that the caller had set.
 func (f *fill) assign(db *gorm.DB) {
 	stmt := db.Statement
 	fl := stateOf(stmt)
-	if fl == nil || db.Error != nil {
+	if fl == nil {
 		return
 	}
-	if f.routing != nil {
-		fl.followMove(stmt, f.routing.router.Snapshot())
+	fl.schema, fl.selects = stmt.Schema, stmt.Selects
+	if db.Error != nil {
+		return
 	}
+	fl.followMove(stmt)
 	if err := f.give(db, fl); err != nil {
 		_ = db.AddError(err)
 	}
 }
 
-// give assigns the keys and prepares the statement for them.
+// give assigns the keys and prepares the statement for them, with a copy of its schema. gorm parses
+// the model again for each statement, so even a panic does not leave the copy in place.
 func (f *fill) give(db *gorm.DB, fl *filling) error {
 	stmt := db.Statement
 	if err := fl.assign(stmt, false); err != nil {
 		return err
 	}
-	fl.schema = stmt.Schema
 	switch {
 	case len(fl.keyColumns) == 0:
 	case fl.schema != nil && fl.numbered():
-		fl.swapped, stmt.Schema = true, fl.plan.source
-	case !fl.omits() && (fl.assignedAny() || !f.returnsUpdated(stmt)):
-		fl.swap(stmt)
+		stmt.Schema = fl.plan.source
+	case fl.omits() || !fl.assignedAny() && f.returnsUpdated(stmt):
+	case fl.rows.many || fl.schema == nil:
+		stmt.Schema = fl.plan.maps
+	default:
+		stmt.Schema = fl.plan.withoutDefaults
 	}
 	fl.conflict = f.conflictOf(fl, stmt)
 	fl.sent = !db.DryRun
@@ -220,8 +216,9 @@ func (f *fill) give(db *gorm.DB, fl *filling) error {
 // send the statement again.
 func (f *fill) resend(db *gorm.DB, fl *filling) {
 	stmt := db.Statement
-	fl.undoAssign(stmt)
-	fl.followMove(stmt, f.routing.router.Snapshot())
+	fl.restore(stmt)
+	fl.conflict, fl.sent = nil, false
+	fl.followMove(stmt)
 	db.Error = f.give(db, fl)
 	if db.Error != nil {
 		return
@@ -239,17 +236,13 @@ func (f *fill) pinSnapshot(fl *filling, stmt *gorm.Statement) error {
 		return nil
 	}
 	fl.router = f.routing.router
-	fl.pinSnapshot(fl.router.Snapshot(), stmt.Table)
+	fl.pinSnapshot(stmt.Table)
 	if fl.table == nil || isTx(stmt.ConnPool) && len(fl.table.Map.Targets()) > 0 {
 		return nil // a transaction may hold locks that a switch waits for
 	}
-	if err := fl.router.Load(stmt.Context); err != nil {
-		return err
-	}
-	if now := fl.router.Snapshot(); now != fl.snapshot {
-		fl.pinSnapshot(now, stmt.Table)
-	}
-	return nil
+	err := fl.router.Load(stmt.Context)
+	fl.pinSnapshot(stmt.Table)
+	return err
 }
 
 // returnsUpdated returns true when gorm counts the rows of an upsert by the returned rows,
@@ -264,16 +257,6 @@ func (f *fill) returnsUpdated(stmt *gorm.Statement) bool {
 	return on.UpdateAll || len(on.DoUpdates) > 0
 }
 
-// swap replaces the statement's schema by the plan's copy. gorm parses the model again for each
-// statement, so even a panic does not leave the copy in place.
-func (fl *filling) swap(stmt *gorm.Statement) {
-	fl.swapped = true
-	stmt.Schema = fl.plan.withoutDefaults
-	if fl.rows.many || fl.schema == nil {
-		stmt.Schema = fl.plan.maps
-	}
-}
-
 // repair runs directly after the INSERT. It finds out which keys are in the table.
 func (f *fill) repair(db *gorm.DB) {
 	stmt := db.Statement
@@ -284,12 +267,7 @@ func (f *fill) repair(db *gorm.DB) {
 	if f.routing != nil && (errors.Is(db.Error, sharding.ErrNotNumbered) || errors.Is(db.Error, writehint.ErrNumbered)) {
 		f.resend(db, fl)
 	}
-	if fl.swapped {
-		stmt.Schema = fl.schema
-	}
-	if fl.conflict != nil {
-		fl.conflict.restore(stmt)
-	}
+	fl.restore(stmt)
 	switch {
 	case !fl.sent:
 	case db.Error != nil:
@@ -309,31 +287,28 @@ func (f *fill) settle(db *gorm.DB) {
 		return
 	}
 	delete(stmt.Clauses, stateName)
-	if fl.added {
-		stmt.Selects = fl.selects
-	}
 	if fl.context != nil {
 		stmt.Context = fl.context
 	}
 	if fl.createScope != nil {
-		f.end(fl, db)
+		fl.endScope(db)
 	}
 	undone := fl.isUndone(db)
 	if undone {
 		fl.clearKeys(stmt.Context)
 	}
 	if !fl.inTx || undone && db.Error == nil || !f.remember(db, fl) {
-		f.release(fl)
+		fl.release()
 	}
 }
 
-// end removes the keys from the rows of the scope when their transaction was rolled back.
-func (f *fill) end(head *filling, db *gorm.DB) {
-	for _, child := range head.createScope.close() {
-		if head.rolledBack(db) || db.DryRun {
+// endScope removes the keys from the rows of the scope when their transaction was rolled back.
+func (fl *filling) endScope(db *gorm.DB) {
+	for _, child := range fl.createScope.close() {
+		if fl.rolledBack(db) || db.DryRun {
 			child.clearKeys(db.Statement.Context)
 		}
-		f.release(child)
+		child.release()
 	}
 }
 

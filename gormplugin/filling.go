@@ -28,19 +28,18 @@ type filling struct {
 	snapshot *sharding.Snapshot
 	table    *sharding.Table // of the snapshot; nil for one that is not sharded
 	router   *sharding.Router
-	inTx     bool // the statement runs in a transaction that the caller began
-	sent     bool // the INSERT may have reached the database
-	refused  bool // the error proves that no row was written
+	inTx     bool  // the statement runs in a transaction that the caller began
+	sent     bool  // the INSERT may have reached the database
+	refused  bool  // the error proves that no row was written
+	failure  error // the error before ROLLBACK of the transaction that gorm began for the statement
 
-	schema  *schema.Schema // the statement's own
-	swapped bool
-	context context.Context //nolint:containedctx // the statement's own, to be put back
-	selects []string        // the statement's Selects before a key was added
-	added   bool
+	// The statement's own, to be put back.
+	schema  *schema.Schema
+	selects []string
+	context context.Context //nolint:containedctx // nil unless it was replaced
 
 	createScope *createScope // set when this statement opened the scope
 	conflict    *conflict    // nil when no conflict is possible
-	rollback    rollback
 }
 
 var _ clause.Expression = (*filling)(nil)
@@ -56,22 +55,30 @@ func stateOf(stmt *gorm.Statement) *filling {
 	return fl
 }
 
-// reset makes fl, which is new or was emptied by forget, the state of a statement.
-func (fl *filling) reset(p *plan, r rows) {
-	fl.plan, fl.rows = p, r
-	fl.keyColumns = slices.Grow(fl.keyColumns[:0], len(p.fields))[:len(p.fields)]
-	for i := range fl.keyColumns {
-		fl.keyColumns[i].reset(&p.fields[i], r)
+// fillingOf returns the state of a statement that creates rows. Its memory may be that of an earlier
+// statement.
+func (p *plan) fillingOf(r rows) *filling {
+	fl, _ := p.free.Get().(*filling)
+	if fl == nil {
+		fl = &filling{plan: p, keyColumns: make([]keyColumn, len(p.fields))}
+		for i := range fl.keyColumns {
+			fl.keyColumns[i].field, fl.keyColumns[i].keys = &p.fields[i], p.fields[i].gen.NewKeys()
+		}
 	}
+	fl.rows = r
+	for i := range fl.keyColumns {
+		fl.keyColumns[i].rows = r
+	}
+	return fl
 }
 
-// forget removes all references to the statement and keeps only allocated memory.
-func (fl *filling) forget() {
-	keyColumns := fl.keyColumns
-	for i := range keyColumns {
-		keyColumns[i].forget()
+// release ends the use of fl and removes all its references to the statement.
+func (fl *filling) release() {
+	for i := range fl.keyColumns {
+		fl.keyColumns[i].forget()
 	}
-	*fl = filling{keyColumns: keyColumns[:0]}
+	*fl = filling{plan: fl.plan, keyColumns: fl.keyColumns}
+	fl.plan.free.Put(fl)
 }
 
 // reserve draws keys for all rows without one, once per field.
@@ -89,8 +96,8 @@ func (fl *filling) reserve(stmt *gorm.Statement) error {
 			continue // drawn later, when the rows have their sharding keys
 		}
 		need := keyColumn.empty()
-		from.give(keyColumn.field, &keyColumn.keys, need)
-		if err := fl.draw(stmt.Context, keyColumn, need-keyColumn.keys.len()); err != nil {
+		from.give(keyColumn.field, keyColumn.keys, need)
+		if err := fl.draw(stmt.Context, keyColumn, need-keyColumn.keys.Len()); err != nil {
 			return err
 		}
 	}
@@ -102,7 +109,7 @@ func (fl *filling) draw(ctx context.Context, p *keyColumn, n int) error {
 	if n <= 0 {
 		return nil
 	}
-	return fl.drawLimited(ctx, func(ctx context.Context) error { return p.field.draw(ctx, &p.keys, n) })
+	return fl.drawLimited(ctx, func(ctx context.Context) error { return p.field.draw(ctx, p.keys, n) })
 }
 
 // drawLimited draws keys. Inside a transaction it limits the wait.
@@ -128,7 +135,7 @@ func (fl *filling) assign(stmt *gorm.Statement, hooks bool) error {
 			continue
 		}
 		if !hooks {
-			fl.selectKey(stmt, keyColumn.field)
+			selectKey(stmt, keyColumn.field)
 		}
 		if keyColumn.carriesSlot {
 			if err := fl.drawSlotKeys(stmt, keyColumn, hooks); err != nil {
@@ -159,22 +166,12 @@ func (fl *filling) clearKeys(ctx context.Context) {
 
 // assignedAny returns true when a row was given a key.
 func (fl *filling) assignedAny() bool {
-	for i := range fl.keyColumns {
-		if fl.keyColumns[i].used() > 0 {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(fl.keyColumns, func(p keyColumn) bool { return p.used() > 0 })
 }
 
 // omits returns true when the statement leaves out a managed field on purpose.
 func (fl *filling) omits() bool {
-	for i := range fl.keyColumns {
-		if fl.keyColumns[i].omit {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(fl.keyColumns, func(p keyColumn) bool { return p.omit })
 }
 
 // skipsField returns true when the field must not be filled: the caller leaves it out, or the
@@ -183,19 +180,19 @@ func (fl *filling) skipsField(stmt *gorm.Statement, field *managed) bool {
 	return omitted(stmt, field) || isNumbered(fl.table, field.DBName)
 }
 
-// pinSnapshot makes the statement use a snapshot.
-func (fl *filling) pinSnapshot(snapshot *sharding.Snapshot, table string) {
-	fl.snapshot = snapshot
-	fl.table, _ = snapshot.Lookup(table)
+// pinSnapshot makes the statement use the router's present snapshot.
+func (fl *filling) pinSnapshot(table string) {
+	fl.snapshot = fl.router.Snapshot()
+	fl.table, _ = fl.snapshot.Lookup(table)
 }
 
 // followMove updates which fields are filled when the table has moved since the statement
 // began.
-func (fl *filling) followMove(stmt *gorm.Statement, now *sharding.Snapshot) {
-	if fl.snapshot == now {
+func (fl *filling) followMove(stmt *gorm.Statement) {
+	if fl.router == nil || fl.router.Snapshot() == fl.snapshot {
 		return
 	}
-	fl.pinSnapshot(now, stmt.Table)
+	fl.pinSnapshot(stmt.Table)
 	for i := range fl.keyColumns {
 		p := &fl.keyColumns[i]
 		p.carriesSlot = columnCarriesSlot(fl.table, p.field.DBName)
@@ -206,19 +203,12 @@ func (fl *filling) followMove(stmt *gorm.Statement, now *sharding.Snapshot) {
 	}
 }
 
-// undoAssign reverts the changes that assign made to the statement.
-func (fl *filling) undoAssign(stmt *gorm.Statement) {
-	if fl.swapped {
-		stmt.Schema, fl.swapped = fl.schema, false
-	}
+// restore reverts the changes of the statement that were made for the INSERT.
+func (fl *filling) restore(stmt *gorm.Statement) {
+	stmt.Schema, stmt.Selects = fl.schema, fl.selects
 	if fl.conflict != nil {
 		fl.conflict.restore(stmt)
-		fl.conflict = nil
 	}
-	if fl.added {
-		stmt.Selects, fl.added = fl.selects, false
-	}
-	fl.sent = false
 }
 
 // numbered returns true when the source of a migration numbers a managed field.
@@ -238,16 +228,13 @@ func omitted(stmt *gorm.Statement, field *managed) bool {
 
 // selectKey adds the field to a Select that does not name it: gorm would leave out the key, and
 // the database would number the row itself.
-func (fl *filling) selectKey(stmt *gorm.Statement, field *managed) {
+func selectKey(stmt *gorm.Statement, field *managed) {
 	if len(stmt.Selects) == 0 {
 		return
 	}
 	columns, restricted := stmt.SelectAndOmitColumns(true, false)
 	if _, named := columns[field.DBName]; named || !restricted {
 		return
-	}
-	if !fl.added {
-		fl.selects, fl.added = stmt.Selects, true
 	}
 	stmt.Selects = append(slices.Clip(stmt.Selects), field.DBName)
 }

@@ -5,23 +5,19 @@ package gormplugin
 import (
 	"context"
 	"reflect"
+
+	"github.com/shardid/shardid/internal/keyfield"
 )
 
 // keyColumn is one managed field of the rows of one statement, with the keys drawn for it.
 type keyColumn struct {
 	field        *managed
 	rows         rows
-	keys         keys
+	keys         keyfield.Keys
 	assignedRows []int // the index of the row that got each key, in the order of the keys
 	omit         bool  // the statement leaves out the field on purpose
 	// carriesSlot means that the keys contain the slots of their rows.
 	carriesSlot bool
-}
-
-// reset prepares a keyColumn for a statement and keeps its memory.
-func (p *keyColumn) reset(f *managed, r rows) {
-	p.field, p.rows, p.omit = f, r, false
-	p.keys.reset(&f.gen)
 }
 
 // restart makes all keys unused again.
@@ -29,9 +25,10 @@ func (p *keyColumn) restart() {
 	p.assignedRows = p.assignedRows[:0]
 }
 
-// forget removes all references to the caller's values.
+// forget removes all keys and all references to the caller's values, and keeps the memory.
 func (p *keyColumn) forget() {
 	p.restart()
+	p.keys.Truncate(0)
 	p.rows = rows{}
 }
 
@@ -64,16 +61,24 @@ func (p *keyColumn) assign(ctx context.Context) (missing int, err error) {
 	for i := range p.rows.len() {
 		switch {
 		case !p.rows.empty(i, p.field):
-		case len(p.assignedRows) == p.keys.len():
+		case p.used() == p.keys.Len():
 			missing++
 		default:
-			if err := p.rows.set(ctx, i, p.field, &p.keys, len(p.assignedRows)); err != nil {
-				return 0, p.field.fail(err)
+			if err := p.set(ctx, i, func(v reflect.Value) error { return p.keys.Put(p.used(), v) }); err != nil {
+				return 0, err
 			}
 			p.assignedRows = append(p.assignedRows, i)
 		}
 	}
 	return missing, nil
+}
+
+// set sets the key of row i to the one that put stores.
+func (p *keyColumn) set(ctx context.Context, i int, put func(reflect.Value) error) error {
+	if err := p.rows.set(ctx, i, p.field, put); err != nil {
+		return p.field.fail(err)
+	}
+	return nil
 }
 
 // clearKeys empties the fields that were given a key, except those for which keep returns true;
@@ -113,7 +118,7 @@ func (p *keyColumn) values(ctx context.Context) []any {
 // isOwn returns true when the row with the k-th key still has that key.
 func (p *keyColumn) isOwn(ctx context.Context, k int) bool {
 	scratch := reflect.New(p.field.FieldType).Elem()
-	if err := p.keys.put(k, &p.field.kind, scratch); err != nil {
+	if err := p.keys.Put(k, scratch); err != nil {
 		return false
 	}
 	return canonical(p.value(ctx, k)) == canonical(scratch.Interface())

@@ -5,12 +5,14 @@ package gormplugin
 import (
 	"context"
 	"errors"
+	"reflect"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"gorm.io/gorm/schema"
 
+	"github.com/shardid/shardid/internal/keyfield"
 	"github.com/shardid/shardid/keygen"
 )
 
@@ -24,9 +26,17 @@ func TestAWaitInsideATransactionEndsWithoutADeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fl := filling{inTx: true, keyColumns: make([]keyColumn, 1)}
 		p := &fl.keyColumns[0]
-		p.field = &managed{Field: &schema.Field{Name: "ID"}, model: "Order", gen: generator{ints: stuck}}
+		kind, err := keyfield.Of(reflect.TypeFor[int64](), keyfield.Tag{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		gen, err := keyfield.Given(stuck, &kind)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.field, p.keys = &managed{Field: &schema.Field{Name: "ID"}, model: "Order"}, gen.NewKeys()
 		begin := time.Now()
-		err := fl.draw(t.Context(), p, 1)
+		err = fl.draw(t.Context(), p, 1)
 		if !errors.Is(err, ErrInTransaction) || !errors.Is(err, context.DeadlineExceeded) || time.Since(begin) != txKeyTimeout {
 			t.Errorf("%v after %v", err, time.Since(begin))
 		}

@@ -24,6 +24,7 @@ type plan struct {
 	maps            *schema.Schema // the same for slices of maps, into which gorm cannot scan
 	source          *schema.Schema // for gorm:create while the source of a migration numbers the key
 	nested          []*schema.Relationship
+	free            sync.Pool // of *filling
 }
 
 // plans creates and caches plans. gorm parses a model once, so its schema is the cache key.
@@ -78,7 +79,7 @@ func (p *plans) field(s *schema.Schema, f *schema.Field) (managed, bool, error) 
 	if err != nil || !found || tag.Never || !isColumn(s, f) || !f.Creatable {
 		return managed{}, false, err
 	}
-	m, err := manage(s, f, tag, func(kind *keyfield.Type) (generator, error) { return generatorOf(p.set, tag, kind) })
+	m, err := manage(s, f, tag, func(kind *keyfield.Type) (keyfield.Generator, error) { return keyfield.Find(p.set, tag, kind) })
 	return m, err == nil, err
 }
 

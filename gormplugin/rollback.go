@@ -4,18 +4,11 @@ package gormplugin
 
 import (
 	"errors"
-	"reflect"
 
 	"gorm.io/gorm"
 
 	"github.com/shardid/shardid/sharding"
 )
-
-// rollback describes the end of the transaction that gorm began for a failed statement.
-type rollback struct {
-	began   bool  // gorm had begun a transaction
-	failure error // the statement's error before ROLLBACK
-}
 
 // recordFailure runs at the end of the default transaction, before gorm commits it or rolls it
 // back.
@@ -27,14 +20,15 @@ func (f *fill) recordFailure(db *gorm.DB) {
 	if fl == nil || fl.inTx {
 		return
 	}
-	_, began := db.InstanceGet("gorm:started_transaction")
-	fl.rollback = rollback{began: began, failure: db.Error}
+	if _, began := db.InstanceGet("gorm:started_transaction"); began {
+		fl.failure = db.Error
+	}
 }
 
 // rolledBack returns true when the transaction that gorm began was rolled back, with all rows
-// of the statement and its associations.
+// of the statement and its associations: ROLLBACK added no error to that of the statement.
 func (fl *filling) rolledBack(db *gorm.DB) bool {
-	return fl.rollback.began && isSame(db.Error, fl.rollback.failure)
+	return fl.failure != nil && db.Error != nil && db.Error.Error() == fl.failure.Error()
 }
 
 // isUndone returns true when it is certain that no row of the statement exists. In doubt it
@@ -42,14 +36,6 @@ func (fl *filling) rolledBack(db *gorm.DB) bool {
 // removed from the struct of an existing row, a retry would insert the row twice.
 func (fl *filling) isUndone(db *gorm.DB) bool {
 	return db.DryRun || db.Error != nil && (!fl.sent || fl.refused || fl.rolledBack(db))
-}
-
-// isSame returns true when ROLLBACK added no error to that of the statement.
-func isSame(now, before error) bool {
-	if reflect.TypeOf(now) != reflect.TypeOf(before) {
-		return false
-	}
-	return !reflect.TypeOf(now).Comparable() || now == before //nolint:errorlint // identity is meant
 }
 
 // wroteNothing returns true when the error of a failed INSERT proves that none of its rows

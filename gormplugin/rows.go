@@ -169,16 +169,16 @@ func dereference(value any) reflect.Value {
 	return v
 }
 
-// set sets row i to the j-th key.
-func (r rows) set(ctx context.Context, i int, f *managed, k *keys, j int) error {
+// set sets the field of row i to the key that put stores.
+func (r rows) set(ctx context.Context, i int, f *managed, put func(reflect.Value) error) error {
 	if r.structs.IsValid() {
-		return k.put(j, &f.kind, f.ReflectValueOf(ctx, r.at(i)))
+		return put(f.ReflectValueOf(ctx, r.at(i)))
 	}
 	m := r.maps[i]
 	if m == nil {
 		return fmt.Errorf("row %d is a nil map: %w", i, gorm.ErrInvalidData)
 	}
-	value, err := f.columnValue(k, j)
+	value, err := f.columnValue(put)
 	if err == nil {
 		name, _, _ := inMap(m, f.Field)
 		m[name] = value

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"gorm.io/gorm"
@@ -31,30 +30,30 @@ func (fl *filling) drawSlotKeys(stmt *gorm.Statement, p *keyColumn, hooks bool) 
 	if len(empty) == 0 {
 		return nil
 	}
-	carriesSlot, err := fl.shardingKeys(stmt, empty)
+	shardingKeys, err := fl.shardingKeys(stmt, empty)
 	switch {
 	case err != nil && hooks:
 		return nil
 	case err != nil:
 		return err
 	}
-	gen, ok := p.field.gen.ints.(keygen.Bucketed)
+	gen, ok := p.field.gen.Bucketed()
 	if !ok {
 		return p.field.fail(ErrNoBuckets)
 	}
-	first := p.used()
-	ids := slices.Grow(p.keys.ints[:first], len(empty))[:first+len(empty)]
+	p.keys.Truncate(p.used())
 	err = fl.drawLimited(stmt.Context, func(ctx context.Context) error {
-		return fl.router.FillIDs(ctx, gen, stmt.Table, p.field.DBName, ids[first:], carriesSlot)
+		return p.keys.AddIDs(len(empty), func(ids []int64) error {
+			return fl.router.FillIDs(ctx, gen, stmt.Table, p.field.DBName, ids, shardingKeys)
+		})
 	})
-	if err == nil && slices.Contains(ids[first:], 0) {
-		err = errZeroKey
+	if err == nil {
+		err = p.keys.Fit(p.used())
 	}
 	if err != nil {
 		return p.field.fail(noBuckets(err))
 	}
-	p.keys.ints = ids
-	return p.field.fits(&p.keys, first)
+	return nil
 }
 
 // noBuckets wraps the error of a generator that has the methods for slots, but whose layout has
@@ -70,7 +69,7 @@ func noBuckets(err error) error {
 // them: with an id of the last slot, which the layout may be too narrow for, and one of the
 // first.
 func (m *managed) checkSlots(ctx context.Context, t *sharding.Table) error {
-	gen, ok := m.gen.ints.(keygen.Bucketed)
+	gen, ok := m.gen.Bucketed()
 	if !ok {
 		return m.fail(ErrNoBuckets)
 	}

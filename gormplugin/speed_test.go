@@ -67,18 +67,17 @@ func BenchmarkFill(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	var fl filling
 	b.ReportAllocs()
 	for b.Loop() {
 		clear(list)
-		fl.reset(f.plans.of(stmt.Schema), r)
+		fl := f.plans.of(stmt.Schema).fillingOf(r)
 		if err := fl.reserve(stmt); err != nil {
 			b.Fatal(err)
 		}
 		if err := fl.assign(stmt, false); err != nil {
 			b.Fatal(err)
 		}
-		fl.forget()
+		fl.release()
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/n, "ns/row")
 }

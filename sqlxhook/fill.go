@@ -5,8 +5,6 @@ package sqlxhook
 import (
 	"context"
 	"reflect"
-
-	"github.com/shardid/shardid/keygen"
 )
 
 // filledKeys records the keys that a call has stored in its rows, so that it can remove them
@@ -51,8 +49,8 @@ func (f *filledKeys) fillKey(ctx context.Context, k *key, r *rows) error {
 	if err != nil || len(empty) == 0 {
 		return err
 	}
-	store, err := k.source.draw(ctx, *r, empty)
-	if err != nil {
+	keys := k.gen.NewKeys()
+	if err := k.draw(ctx, keys, r, empty); err != nil {
 		return err
 	}
 	done := filledKey{key: k}
@@ -62,7 +60,7 @@ func (f *filledKeys) fillKey(ctx context.Context, k *key, r *rows) error {
 			if !k.plain {
 				done.before = append(done.before, copyOf(v))
 			}
-			err = store(i, v)
+			err = keys.Put(i, v)
 		}
 		if err != nil {
 			done.rows = empty[:i]
@@ -168,32 +166,3 @@ func ids(keys []key, r *rows) []int64 {
 	}
 	return out
 }
-
-// keySource makes keys of any type.
-type keySource interface {
-	// draw makes keys for the empty rows of r. It returns a function that stores the i-th
-	// key in a field.
-	draw(ctx context.Context, r rows, empty []int) (store func(i int, v reflect.Value) error, err error)
-}
-
-// generator is a generator of keys of type K, with the function that stores such a key in a
-// field.
-type generator[K any] struct {
-	gen keygen.Generator[K]
-	set func(v reflect.Value, key K) error
-}
-
-func (s generator[K]) draw(ctx context.Context, _ rows, empty []int) (func(int, reflect.Value) error, error) {
-	keys, err := s.keys(ctx, len(empty))
-	return func(i int, v reflect.Value) error { return s.set(v, keys[i]) }, err
-}
-
-func (s generator[K]) keys(ctx context.Context, n int) ([]K, error) {
-	keys := make([]K, n)
-	return keys, keygen.Fill(ctx, s.gen, keys)
-}
-
-// idGenerator is a generator of int64 ids.
-type idGenerator struct{ generator[int64] }
-
-var _ keySource = idGenerator{}

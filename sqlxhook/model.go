@@ -10,7 +10,6 @@ import (
 	"github.com/jmoiron/sqlx/reflectx"
 
 	"github.com/shardid/shardid/internal/keyfield"
-	"github.com/shardid/shardid/keygen"
 )
 
 // key is a field of a struct type that a generator fills.
@@ -18,9 +17,10 @@ type key struct {
 	column  string
 	field   field
 	typ     keyfield.Type
-	source  keySource
-	integer bool // the field holds int64 ids as numbers
-	plain   bool // the field is an integer, so it is zero when it is empty
+	gen     keyfield.Generator
+	slots   *slots // of the rows, that the keys contain; nil unless they do
+	integer bool   // the field holds int64 ids as numbers
+	plain   bool   // the field is an integer, so it is zero when it is empty
 
 	numbered bool // the database makes the key
 }
@@ -51,56 +51,18 @@ func (h *Hook) keysOf(m *reflectx.Mapper, t reflect.Type) ([]key, error) {
 }
 
 func (h *Hook) keyOf(t reflect.Type, fi *reflectx.FieldInfo, tag keyfield.Tag) (key, error) {
-	typ, err := keyfield.Of(fi.Field.Type)
+	typ, err := keyfield.Of(fi.Field.Type, tag)
 	if err != nil {
 		return key{}, err
 	}
-	if typ, err = typ.With(tag, encodingOf(tag)); err != nil {
+	gen, err := keyfield.Find(h.generators, tag, &typ)
+	if err != nil {
 		return key{}, err
 	}
-	k := key{column: fi.Path, field: structField(t.Name()+"."+fi.Field.Name, t, fi.Index), typ: typ}
+	k := key{column: fi.Path, field: structField(t.Name()+"."+fi.Field.Name, t, fi.Index), typ: typ, gen: gen}
 	k.plain = isInteger(fi.Field.Type.Kind())
-	k.source, err = h.keySourceOf(&k, tag)
-	return k, err
-}
-
-// keySourceOf returns the generator with the tag's name. If generators of several kinds have
-// the name, it chooses one whose keys the field can hold.
-func (h *Hook) keySourceOf(k *key, tag keyfield.Tag) (keySource, error) {
-	ints, err := h.generators.Lookup(tag.Name)
-	texts, noTexts := h.generators.LookupText(tag.Name)
-	binaries, noBinaries := h.generators.LookupBinary(tag.Name)
-	if err != nil && noTexts != nil && noBinaries != nil {
-		return nil, err
-	}
-	typ := k.typ
-	kind, err := typ.Choose(tag, func(s keyfield.Source) bool {
-		return s == keyfield.Ints && ints != nil || s == keyfield.Texts && texts != nil || s == keyfield.Binaries && binaries != nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	switch kind {
-	case keyfield.Texts:
-		return generator[string]{texts, typ.SetText}, nil
-	case keyfield.Binaries:
-		return generator[[16]byte]{binaries, typ.SetBinary}, nil
-	}
-	k.integer = !typ.IsText()
-	return idGenerator{generator[int64]{ints, typ.Set}}, nil
-}
-
-// encodingOf returns the function that writes an id as the tag requires.
-func encodingOf(tag keyfield.Tag) func(int64) string {
-	switch tag.Encoding {
-	case keyfield.Base36:
-		return keygen.Base36.Encode
-	case keyfield.Base62:
-		return keygen.Base62.Encode
-	case keyfield.Crockford:
-		return keygen.Crockford.Encode
-	}
-	return keygen.Decimal.Encode
+	k.integer = gen.Source() == keyfield.Ints && !typ.IsText()
+	return k, nil
 }
 
 // columnsOf returns the fields of a struct type that are columns of its own table. It

@@ -10,9 +10,18 @@ import (
 
 	"github.com/jmoiron/sqlx/reflectx"
 
+	"github.com/shardid/shardid/internal/keyfield"
 	"github.com/shardid/shardid/keygen"
 	"github.com/shardid/shardid/sharding"
 )
+
+// slots are the slots of rows that have the sharding key in a field.
+type slots struct {
+	gen    keygen.Bucketed
+	router *sharding.Router
+	table  string
+	key    field
+}
 
 // useSlotKeys makes generated keys carry the slot of their row's sharding key. It does so
 // for those keys that the router uses to find a row's shard, if their generator is a
@@ -20,14 +29,12 @@ import (
 func (h *Hook) useSlotKeys(keys []key, m *reflectx.Mapper, r reflect.Type, t *sharding.Table) {
 	for i := range keys {
 		k := &keys[i]
-		ints, ok := k.source.(idGenerator)
-		if !ok || !t.Leads(k.column) {
+		gen, bucketed := k.gen.Bucketed()
+		if !bucketed || !t.Leads(k.column) {
 			continue
 		}
-		g, bucketed := ints.gen.(keygen.Bucketed)
-		f, err := columnField(m, r, t.Key)
-		if bucketed && err == nil && f.name != k.column {
-			k.source = slotIDs{ints.set, g, h.router, t.Name, k.column, f}
+		if f, err := columnField(m, r, t.Key); err == nil && f.name != k.column {
+			k.slots = &slots{gen, h.router, t.Name, f}
 		}
 	}
 }
@@ -42,26 +49,20 @@ func columnField(m *reflectx.Mapper, t reflect.Type, column string) (field, erro
 	return field{}, fmt.Errorf("%w: %s has no field for it", sharding.ErrMissingKey, t)
 }
 
-// slotIDs makes ids that carry the slot of their row's sharding key.
-type slotIDs struct {
-	set           func(v reflect.Value, id int64) error
-	gen           keygen.Bucketed
-	router        *sharding.Router
-	table, column string
-	key           field
-}
-
-var _ keySource = slotIDs{}
-
-func (s slotIDs) draw(ctx context.Context, r rows, empty []int) (func(int, reflect.Value) error, error) {
-	keys := make([]any, len(empty))
+// draw draws keys for the empty rows of r.
+func (k *key) draw(ctx context.Context, keys keyfield.Keys, r *rows, empty []int) error {
+	s := k.slots
+	if s == nil {
+		return keys.Draw(ctx, len(empty))
+	}
+	shardingKeys := make([]any, len(empty))
 	for i, row := range empty {
 		var err error
-		if keys[i], err = s.key.valueIn(&r, row); err != nil {
-			return nil, err
+		if shardingKeys[i], err = s.key.valueIn(r, row); err != nil {
+			return err
 		}
 	}
-	ids := make([]int64, len(empty))
-	err := s.router.FillIDs(ctx, s.gen, s.table, s.column, ids, keys)
-	return func(i int, v reflect.Value) error { return s.set(v, ids[i]) }, err
+	return keys.AddIDs(len(empty), func(ids []int64) error {
+		return s.router.FillIDs(ctx, s.gen, s.table, k.column, ids, shardingKeys)
+	})
 }

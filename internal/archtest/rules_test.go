@@ -22,7 +22,6 @@ var layers = []rule{
 	{"internal/sqlrun", []string{"internal/dialect"}, "packages that must not import each other share it, so it imports none of them"},
 	{"internal/nilness", nil, "it asks one question about a value, whoever has it"},
 	{"internal/writehint", nil, "packages that must not import each other share it, so it imports none of them"},
-	{"internal/keyfield", nil, "packages that must not import each other share it, so it imports none of them"},
 	{"internal/statefile", nil, "packages that must not import each other share it, so it imports none of them"},
 	{"internal/sqltext", nil, "packages that must not import each other share it, so it imports none of them"},
 	{"internal/testwait", nil, "tests of packages that must not import each other share it, so it imports none of them"},
@@ -35,6 +34,7 @@ var layers = []rule{
 
 	// Layer 2: the contract, then its leaves, then the store that serves them.
 	{"keygen", []string{"internal/nilness"}, "it is the contract that everybody compiles"},
+	{"internal/keyfield", []string{"keygen"}, "packages that must not import each other share it, so it imports none of them"},
 	{"keygen/internal/spans", contract, "it is the engine of the generators and serves all of them alike"},
 	{"keygen/internal/clock", contract, "it tells generators the time and serves all of them alike"},
 	{"keygen/segment", leaf("keygen/internal/spans"), whyLeaf},

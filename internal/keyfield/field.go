@@ -57,9 +57,10 @@ var (
 	valuerType  = reflect.TypeFor[driver.Valuer]()
 )
 
-// Of returns how to fill a field of type t, or an error that wraps ErrType. In strings, integer ids
-// become decimal texts; see [Type.With].
-func Of(t reflect.Type) (Type, error) {
+// Of returns how to fill a field of type t with this tag, or an error that wraps ErrType. In strings,
+// integer ids become decimal texts unless the tag asks for another form, whose texts are padded with
+// leading zeros if they are shorter than tag.Pad.
+func Of(t reflect.Type, tag Tag) (Type, error) {
 	f := Type{elem: t}
 	for f.elem.Kind() == reflect.Pointer {
 		f.elem = f.elem.Elem()
@@ -81,7 +82,7 @@ func Of(t reflect.Type) (Type, error) {
 			return Type{}, fmt.Errorf("%s: %w", t, ErrType)
 		}
 	}
-	return f, nil
+	return f.with(tag)
 }
 
 // isBinary reports whether t is [16]byte or a type based on it, such as uuid.UUID.
@@ -89,33 +90,17 @@ func isBinary(t reflect.Type) bool {
 	return t.Kind() == reflect.Array && t.Len() == 16 && t.Elem() == reflect.TypeFor[byte]()
 }
 
-// With returns t for fields whose tag asks for a text form: encode writes the digits of an id, the
-// first digit being '0', and texts shorter than tag.Pad get leading zeros. encode is not used if
-// the tag asks for no text form. If the type cannot hold a text, the error wraps ErrType.
-func (t *Type) With(tag Tag, encode func(int64) string) (Type, error) {
+// with returns t for fields whose tag asks for a text form of ids. If the type cannot hold a text,
+// the error wraps ErrType.
+func (t Type) with(tag Tag) (Type, error) {
 	if !tag.Text() {
-		return *t, nil
+		return t, nil
 	}
 	if t.form != text && !t.takes[Texts] {
 		return Type{}, fmt.Errorf("%s: %w; %s are for text keys", t.elem, ErrType, textOptions)
 	}
-	with := *t
-	with.encode, with.pad = encode, tag.Pad
-	return with, nil
-}
-
-// Choose returns which of the generators with the tag's name fills the field: the one whose keys
-// have the field's own kind, otherwise one whose keys it can hold. If there is none, the error
-// wraps ErrType.
-func (t *Type) Choose(tag Tag, offered func(Source) bool) (Source, error) {
-	// The most specific kind is first: numbers can be stored in many types as digits.
-	order := [...]Source{Binaries, Texts, Ints}
-	for _, s := range order {
-		if offered(s) && t.holds(s) && (s == Ints || !tag.Text()) {
-			return s, nil
-		}
-	}
-	return 0, fmt.Errorf("%s: %w", t.elem, ErrType)
+	t.encode, t.pad = encodings[tag.Encoding].Encode, tag.Pad
+	return t, nil
 }
 
 func (t *Type) holds(s Source) bool {

@@ -19,7 +19,7 @@ func TestEveryIntegerKindReceivesTheWholeID(t *testing.T) {
 		new(int64), new(int), new(uint64), new(uint), new(named), new(*int64), new(**uint64), new(sql.NullInt64),
 	} {
 		v := reflect.ValueOf(p).Elem()
-		f, err := keyfield.Of(v.Type())
+		f, err := keyfield.Of(v.Type(), keyfield.Tag{})
 		if err != nil {
 			t.Fatalf("%s: %v", v.Type(), err)
 		}
@@ -47,7 +47,7 @@ func TestEveryIntegerKindReceivesTheWholeID(t *testing.T) {
 func TestAnIDTooLargeForTheFieldIsRefusedAndNotStored(t *testing.T) {
 	for _, p := range []any{new(int32), new(uint32), new(int8), new(*uint16)} {
 		v := reflect.ValueOf(p).Elem()
-		f, err := keyfield.Of(v.Type())
+		f, err := keyfield.Of(v.Type(), keyfield.Tag{})
 		if err != nil || !f.Narrow() {
 			t.Fatalf("%s: narrow=%v, %v", v.Type(), f.Narrow(), err)
 		}
@@ -62,7 +62,7 @@ func TestAnIDTooLargeForTheFieldIsRefusedAndNotStored(t *testing.T) {
 		}
 	}
 	v := reflect.ValueOf(new(uint64)).Elem()
-	f, _ := keyfield.Of(v.Type())
+	f, _ := keyfield.Of(v.Type(), keyfield.Tag{})
 	if err := f.Set(v, -1); !errors.Is(err, keyfield.ErrOverflow) {
 		t.Errorf("-1 into uint64: %v", err)
 	}
@@ -71,7 +71,7 @@ func TestAnIDTooLargeForTheFieldIsRefusedAndNotStored(t *testing.T) {
 func TestAPointerToZeroIsEmpty(t *testing.T) {
 	p := new(int64)
 	v := reflect.ValueOf(&p).Elem()
-	f, err := keyfield.Of(v.Type())
+	f, err := keyfield.Of(v.Type(), keyfield.Tag{})
 	if err != nil || !f.IsEmpty(v) {
 		t.Fatal("pointer to 0 counts as a key", err)
 	}
@@ -79,7 +79,7 @@ func TestAPointerToZeroIsEmpty(t *testing.T) {
 
 func TestOtherTypesAreRefused(t *testing.T) {
 	for _, x := range []any{1.5, struct{}{}, []int64{}, [15]byte{}, [16]int8{}, sql.NullBool{}, sql.NullFloat64{}, sql.NullTime{}} {
-		if _, err := keyfield.Of(reflect.TypeOf(x)); !errors.Is(err, keyfield.ErrType) {
+		if _, err := keyfield.Of(reflect.TypeOf(x), keyfield.Tag{}); !errors.Is(err, keyfield.ErrType) {
 			t.Errorf("%T: %v", x, err)
 		}
 	}

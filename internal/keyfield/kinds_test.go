@@ -10,8 +10,6 @@ import (
 	"fmt"
 	"math"
 	"reflect"
-	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -84,15 +82,18 @@ var bytes16 = [16]byte{0: 1, 8: 0x80, 15: 0xff}
 
 func of(t *testing.T, p any) (keyfield.Type, reflect.Value) {
 	t.Helper()
+	return tagged(t, p, keyfield.Tag{})
+}
+
+func tagged(t *testing.T, p any, tag keyfield.Tag) (keyfield.Type, reflect.Value) {
+	t.Helper()
 	v := reflect.ValueOf(p).Elem()
-	f, err := keyfield.Of(v.Type())
+	f, err := keyfield.Of(v.Type(), tag)
 	if err != nil {
 		t.Fatalf("%s: %v", v.Type(), err)
 	}
 	return f, v
 }
-
-func base36(id int64) string { return strconv.FormatInt(id, 36) }
 
 func TestIDsBecomeTextsInTheFormTheTagAsksFor(t *testing.T) {
 	for _, c := range []struct {
@@ -105,10 +106,9 @@ func TestIDsBecomeTextsInTheFormTheTagAsksFor(t *testing.T) {
 		{keyfield.Tag{Encoding: keyfield.Base36, Pad: 1}, "zz"},
 	} {
 		for _, p := range []any{new(string), new(code), new(*string), new(sql.NullString), new(*sql.Null[string])} {
-			f, v := of(t, p)
-			f, err := f.With(c.tag, base36)
-			if err != nil || !f.IsEmpty(v) {
-				t.Fatalf("%T: %v", p, err)
+			f, v := tagged(t, p, c.tag)
+			if !f.IsEmpty(v) {
+				t.Fatalf("%T: a fresh value is not empty", p)
 			}
 			if err := f.Set(v, 1295); err != nil || f.IsEmpty(v) || textOf(v) != c.want {
 				t.Errorf("%T %+v: %q, %v", p, c.tag, textOf(v), err)
@@ -116,8 +116,7 @@ func TestIDsBecomeTextsInTheFormTheTagAsksFor(t *testing.T) {
 		}
 	}
 	for _, p := range []any{new(int64), new(raw), new(uuid), new(sql.NullInt64)} {
-		f, _ := of(t, p)
-		if _, err := f.With(keyfield.Tag{Pad: 5}, base36); !errors.Is(err, keyfield.ErrType) {
+		if _, err := keyfield.Of(reflect.TypeOf(p).Elem(), keyfield.Tag{Pad: 5}); !errors.Is(err, keyfield.ErrType) {
 			t.Errorf("%T: %v", p, err)
 		}
 	}
@@ -197,53 +196,4 @@ func TestANullIsEmptyWhateverElseItHolds(t *testing.T) {
 			t.Errorf("%+v counts as a key", p)
 		}
 	}
-}
-
-func TestTheFieldDecidesWhichGeneratorFillsIt(t *testing.T) {
-	all := []keyfield.Source{keyfield.Ints, keyfield.Texts, keyfield.Binaries}
-	encoded := keyfield.Tag{Encoding: keyfield.Base36}
-	for _, c := range []struct {
-		field   any
-		tag     keyfield.Tag
-		offered []keyfield.Source
-		want    keyfield.Source
-	}{
-		{new(int64), keyfield.Tag{}, all, keyfield.Ints},
-		{new(string), keyfield.Tag{}, all, keyfield.Texts},
-		{new(string), encoded, all, keyfield.Ints},
-		{new(string), keyfield.Tag{}, all[:1], keyfield.Ints},
-		{new(raw), keyfield.Tag{}, all, keyfield.Binaries},
-		{new(sql.NullInt64), keyfield.Tag{}, all, keyfield.Ints},
-		{new(sql.NullString), keyfield.Tag{}, all[1:], keyfield.Texts},
-		{new(sql.NullString), encoded, all, keyfield.Ints},
-		{new(sql.NullString), keyfield.Tag{}, all, keyfield.Texts},
-		{new(sql.NullString), keyfield.Tag{}, all[:1], keyfield.Ints},
-		{new(nullUUID), keyfield.Tag{}, all, keyfield.Binaries},
-	} {
-		f, _ := of(t, c.field)
-		f, err := f.With(c.tag, base36)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got, err := f.Choose(c.tag, offers(c.offered)); err != nil || got != c.want {
-			t.Errorf("%T %+v: %d, %v", c.field, c.tag, got, err)
-		}
-	}
-	for _, c := range []struct {
-		field   any
-		tag     keyfield.Tag
-		offered []keyfield.Source
-	}{
-		{new(int64), keyfield.Tag{}, all[1:]}, {new(string), encoded, all[1:]}, {new(string), keyfield.Tag{}, all[2:]},
-		{new(raw), keyfield.Tag{}, all[:2]}, {new(sql.NullInt64), keyfield.Tag{}, all[1:]},
-	} {
-		f, _ := of(t, c.field)
-		if got, err := f.Choose(c.tag, offers(c.offered)); !errors.Is(err, keyfield.ErrType) {
-			t.Errorf("%T %+v of %v: %d, %v", c.field, c.tag, c.offered, got, err)
-		}
-	}
-}
-
-func offers(sources []keyfield.Source) func(keyfield.Source) bool {
-	return func(s keyfield.Source) bool { return slices.Contains(sources, s) }
 }

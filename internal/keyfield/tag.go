@@ -7,6 +7,8 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
+
+	"github.com/shardid/shardid/keygen"
 )
 
 // Tag says how a field is filled.
@@ -25,6 +27,14 @@ const (
 	Base62    = "base62"
 	Crockford = "crockford"
 )
+
+var encodings = map[string]*keygen.Encoding{
+	"":        keygen.Decimal,
+	Dec:       keygen.Decimal,
+	Base36:    keygen.Base36,
+	Base62:    keygen.Base62,
+	Crockford: keygen.Crockford,
+}
 
 const textOptions = "dec, base36, base62, crockford and pad=N"
 
@@ -84,11 +94,8 @@ func (t *Tag) setPad(value string) error {
 }
 
 func isEncoding(option string) bool {
-	switch option {
-	case Dec, Base36, Base62, Crockford:
-		return true
-	}
-	return false
+	_, named := encodings[option]
+	return named && option != ""
 }
 
 func isOption(option string) bool {
