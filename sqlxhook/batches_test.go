@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
+	"testing/synctest"
 
 	"github.com/jmoiron/sqlx"
 
@@ -224,24 +224,26 @@ func TestRowsThatCannotBePlacedLoseTheirIDs(t *testing.T) {
 }
 
 func TestADeadlineDoesNotFallBetweenTwoCommits(t *testing.T) {
-	copies := testshards.NewCopies(t, open(t).Driver())
-	h, db := routed(t, copies.Router, copies.Router.DB("db0"), keygen.Set{})
-	ctx, cancel := context.WithCancel(t.Context())
-	copies.AfterCommit = func() {
-		cancel()
-		time.Sleep(50 * time.Millisecond) // in which the other one would be rolled back
-	}
-	color := map[string]any{"name": "blue"}
-	if _, err := h.NamedExec(ctx, db, "UPDATE colors SET name = :name", color); err != nil {
-		t.Error(err)
-	}
-	if names := copies.Names(t); names != [2]string{"blue", "blue"} {
-		t.Errorf("the copies are %v", names)
-	}
-	if _, err := h.NamedExec(ctx, db, "UPDATE colors SET name = 'late'", color); err == nil {
-		t.Error("a write after the deadline")
-	}
-	if names := copies.Names(t); names != [2]string{"blue", "blue"} {
-		t.Errorf("the copies are %v", names)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		copies := testshards.NewCopies(t, open(t).Driver())
+		h, db := routed(t, copies.Router, copies.Router.DB("db0"), keygen.Set{})
+		ctx, cancel := context.WithCancel(t.Context())
+		copies.AfterCommit = func() {
+			cancel()
+			synctest.Wait() // until everything that the end of the context begins has ended: a rollback of the other one, too
+		}
+		color := map[string]any{"name": "blue"}
+		if _, err := h.NamedExec(ctx, db, "UPDATE colors SET name = :name", color); err != nil {
+			t.Error(err)
+		}
+		if names := copies.Names(t); names != [2]string{"blue", "blue"} {
+			t.Errorf("the copies are %v", names)
+		}
+		if _, err := h.NamedExec(ctx, db, "UPDATE colors SET name = 'late'", color); err == nil {
+			t.Error("a write after the deadline")
+		}
+		if names := copies.Names(t); names != [2]string{"blue", "blue"} {
+			t.Errorf("the copies are %v", names)
+		}
+	})
 }
