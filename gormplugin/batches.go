@@ -21,10 +21,9 @@ import (
 // No gorm callback tells that a statement is a batch, so isInBatches reads the call stack, for
 // slices in transactions only. The batches of one call are adjacent parts of one array, by which
 // they are recognised. A batches is safe for concurrent use.
-// adjacent parts of one array. It is safe for concurrent use.
 type batches struct {
 	mu sync.Mutex
-	of map[any][]batch // by weak pointer to the transaction; a cleanup removes it
+	of map[weak.Pointer[sql.Tx]][]batch // by transaction; a cleanup removes it
 }
 
 // batch is one statement of a CreateInBatches.
@@ -37,15 +36,15 @@ type batch struct {
 // settle ends the statement of a batch. It returns false when the statement is not a batch.
 func (b *batches) settle(db *gorm.DB, fl *filling) bool {
 	this, ok := batchOf(db.Statement, fl)
-	key, remembers := transaction(db.Statement.ConnPool)
-	if !ok || !remembers || db.DisableNestedTransaction || !isInBatches() {
+	tx := transactionOf(db.Statement.ConnPool)
+	if !ok || tx == nil || db.DisableNestedTransaction || !isInBatches() {
 		return false
 	}
 	if db.Error == nil {
-		b.add(db.Statement.ConnPool, key, this)
+		b.add(tx, this)
 		return true
 	}
-	for _, earlier := range b.before(key, this) {
+	for _, earlier := range b.before(tx, this) {
 		earlier.filling.clearKeys(db.Statement.Context)
 	}
 	fl.clearKeys(db.Statement.Context)
@@ -64,35 +63,29 @@ func batchOf(stmt *gorm.Statement, fl *filling) (batch, bool) {
 	return batch{from + uintptr(v.Cap())*size, from, from + uintptr(v.Len())*size, fl}, true
 }
 
-// transaction returns the key of a transaction in the map.
-func transaction(c gorm.ConnPool) (key any, ok bool) {
-	switch tx := c.(type) {
-	case *sql.Tx:
-		return weak.Make(tx), true
-	case *gorm.PreparedStmtTX:
-		return weak.Make(tx), true
+// transactionOf returns the transaction in which a statement runs, nil if there is none.
+func transactionOf(c gorm.ConnPool) *sql.Tx {
+	if prepared, ok := c.(*gorm.PreparedStmtTX); ok {
+		c = prepared.Tx
 	}
-	return nil, false
+	tx, _ := c.(*sql.Tx)
+	return tx
 }
 
-func (b *batches) add(c gorm.ConnPool, key any, this batch) {
+func (b *batches) add(tx *sql.Tx, this batch) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.of == nil {
-		b.of = map[any][]batch{}
+		b.of = map[weak.Pointer[sql.Tx]][]batch{}
 	}
+	key := weak.Make(tx)
 	if _, known := b.of[key]; !known {
-		switch tx := c.(type) {
-		case *sql.Tx:
-			runtime.AddCleanup(tx, b.drop, key)
-		case *gorm.PreparedStmtTX:
-			runtime.AddCleanup(tx, b.drop, key)
-		}
+		runtime.AddCleanup(tx, b.drop, key)
 	}
 	b.of[key] = append(b.of[key], this)
 }
 
-func (b *batches) drop(key any) {
+func (b *batches) drop(key weak.Pointer[sql.Tx]) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	delete(b.of, key)
@@ -100,10 +93,10 @@ func (b *batches) drop(key any) {
 
 // before returns the batches that precede this one. Of two calls with the same slice it returns
 // those of the later call.
-func (b *batches) before(key any, this batch) (all []batch) {
+func (b *batches) before(tx *sql.Tx, this batch) (all []batch) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for _, earlier := range slices.Backward(b.of[key]) {
+	for _, earlier := range slices.Backward(b.of[weak.Make(tx)]) {
 		if earlier.array == this.array && earlier.to == this.from {
 			this = earlier
 			all = append(all, this)

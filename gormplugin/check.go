@@ -40,11 +40,11 @@ func Check(db *gorm.DB, models ...any) error {
 	if !ok {
 		return ErrNotLoaded
 	}
-	r, err := p.config.registry(db)
+	plans, err := p.config.plans(db)
 	if err != nil {
 		return fmt.Errorf("gormplugin: %w", err)
 	}
-	c := &check{plans: plans{set: p.config.Generators, auto: p.config.Auto, models: r.tags}, router: p.config.Router}
+	c := &check{plans, p.config.Router}
 	var errs []error
 	for _, model := range models {
 		errs = append(errs, c.check(db, model))
@@ -54,7 +54,7 @@ func Check(db *gorm.DB, models ...any) error {
 
 // check is one call of Check.
 type check struct {
-	plans
+	*plans
 
 	router *sharding.Router
 }
@@ -301,11 +301,5 @@ func isAutoincrement(db *gorm.DB, table string) (bool, error) {
 	if err != nil || len(texts) == 0 {
 		return false, err
 	}
-	scanner := sqltext.NewScanner(texts[0], sqltext.SQLite)
-	for t, ok := scanner.NextCode(); ok; t, ok = scanner.NextCode() {
-		if t.Kind == sqltext.Word && strings.EqualFold(t.Text(texts[0]), "AUTOINCREMENT") {
-			return true, nil
-		}
-	}
-	return false, nil
+	return sqltext.HasWord(texts[0], sqltext.SQLite, "AUTOINCREMENT"), nil
 }

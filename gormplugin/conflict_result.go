@@ -3,7 +3,6 @@
 package gormplugin
 
 import (
-	"database/sql"
 	"errors"
 	"reflect"
 	"slices"
@@ -11,6 +10,7 @@ import (
 	"time"
 
 	"gorm.io/gorm"
+	"gorm.io/gorm/callbacks"
 	"gorm.io/gorm/clause"
 
 	"github.com/shardid/shardid/sharding"
@@ -128,22 +128,34 @@ func (c *conflict) empty(db *gorm.DB, keep func(p *keyColumn, k int) bool) (err 
 }
 
 // find returns which of the keys are in the table. It uses the connection that wrote the rows,
-// because a replica may not have them yet.
+// because a replica may not have them yet, and calls no callback of another plugin, which could
+// choose a connection. A table with another sharding key gets a condition on that, too.
 func (p *keyColumn) find(db *gorm.DB, fl *filling) (map[any]bool, error) {
-	stmt, err := p.query(db, fl)
-	if err != nil {
-		return nil, err
+	of := db.Statement
+	column := clause.Column{Name: p.field.DBName}
+	where := clause.Where{Exprs: []clause.Expression{clause.IN{Column: column, Values: p.values(of.Context)}}}
+	if t := fl.table; t != nil && !strings.EqualFold(t.Key, p.field.DBName) {
+		keys, err := fl.shardingKeys(of, p.assignedRows)
+		if err != nil {
+			return nil, err
+		}
+		where.Exprs = append(where.Exprs, clause.IN{Column: clause.Column{Name: t.Key}, Values: distinct(keys)})
 	}
+	query := db.Session(&gorm.Session{NewDB: true, Context: sharding.Primary(of.Context)}).Clauses(clause.Select{Columns: []clause.Column{column}}, where)
+	stmt := query.Statement
+	keys := reflect.New(reflect.SliceOf(p.field.FieldType))
+	stmt.Dest, stmt.ReflectValue = keys.Interface(), keys.Elem()
+	stmt.Table, stmt.TableExpr, stmt.BuildClauses = of.Table, of.TableExpr, db.Callback().Query().Clauses
 	begin := time.Now()
-	rows, err := stmt.ConnPool.QueryContext(stmt.Context, stmt.SQL.String(), stmt.Vars...)
-	if err != nil {
-		return nil, err
-	}
-	found, err := p.scan(rows)
+	callbacks.Query(query)
 	db.Logger.Trace(stmt.Context, begin, func() (string, int64) {
-		return db.Dialector.Explain(stmt.SQL.String(), stmt.Vars...), int64(len(found))
-	}, err)
-	return found, err
+		return db.Dialector.Explain(stmt.SQL.String(), stmt.Vars...), query.RowsAffected
+	}, query.Error)
+	found := map[any]bool{}
+	for i := range keys.Elem().Len() {
+		found[canonical(keys.Elem().Index(i).Interface())] = true
+	}
+	return found, query.Error
 }
 
 // distinct removes duplicate keys.
@@ -158,50 +170,6 @@ func distinct(keys []any) []any {
 		seen[k] = true
 		return again
 	})
-}
-
-// scan reads keys.
-func (p *keyColumn) scan(rows *sql.Rows) (found map[any]bool, err error) {
-	defer func() {
-		if closing := rows.Close(); err == nil {
-			err = closing
-		}
-	}()
-	found = map[any]bool{}
-	for rows.Next() {
-		key := reflect.New(p.field.FieldType)
-		if err := rows.Scan(key.Interface()); err != nil {
-			return nil, err
-		}
-		found[canonical(key.Elem().Interface())] = true
-	}
-	return found, rows.Err()
-}
-
-// query returns the statement SELECT key FROM table WHERE key IN (…), with a condition on the
-// sharding keys if the table has another key.
-func (p *keyColumn) query(db *gorm.DB, fl *filling) (*gorm.Statement, error) {
-	of := db.Statement
-	stmt := &gorm.Statement{
-		DB: db, ConnPool: of.ConnPool, Context: sharding.Primary(of.Context), Schema: fl.plan.schema,
-		Table: of.Table, TableExpr: of.TableExpr, Clauses: map[string]clause.Clause{},
-	}
-	column := clause.Column{Name: p.field.DBName}
-	_, _ = stmt.WriteString("SELECT ")
-	stmt.WriteQuoted(column)
-	_, _ = stmt.WriteString(" FROM ")
-	stmt.WriteQuoted(clause.Table{Name: clause.CurrentTable})
-	_, _ = stmt.WriteString(" WHERE ")
-	clause.IN{Column: column, Values: p.values(of.Context)}.Build(stmt)
-	if t := fl.table; t != nil && !strings.EqualFold(t.Key, p.field.DBName) {
-		keys, err := fl.shardingKeys(of, p.assignedRows)
-		if err != nil {
-			return nil, err
-		}
-		_, _ = stmt.WriteString(" AND ")
-		clause.IN{Column: clause.Column{Name: t.Key}, Values: distinct(keys)}.Build(stmt)
-	}
-	return stmt, nil
 }
 
 // isAssociation returns true when gorm runs the statement for an association. It reads the list

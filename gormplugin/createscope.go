@@ -68,19 +68,14 @@ func (f *fill) drawForAssociations(db *gorm.DB, p *plan, inTx bool) (*createScop
 	if inTx || len(p.nested) == 0 || db.SkipDefaultTransaction || stmt.Schema == nil {
 		return nil, nil
 	}
-	c := keyCounter{plans: &f.plans}
+	c := keyCounter{plans: f.plans}
 	if f.routing != nil {
 		c.snapshot = f.routing.router.Snapshot()
 	}
-	columns, restricted := map[string]bool(nil), false
-	if len(stmt.Selects)+len(stmt.Omits) > 0 {
-		columns, restricted = stmt.SelectAndOmitColumns(true, false)
-	}
 	for _, rel := range p.nested {
-		if selected, named := columns[rel.Name]; named && !selected || !named && restricted {
-			continue
+		if !leavesOut(stmt, rel.Name) {
+			c.relation(rel, stmt.ReflectValue)
 		}
-		c.relation(rel, stmt.ReflectValue)
 	}
 	return c.draw(stmt.Context)
 }

@@ -10,7 +10,6 @@ import (
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
-	"gorm.io/gorm/schema"
 
 	"github.com/shardid/shardid/internal/writehint"
 	"github.com/shardid/shardid/sharding"
@@ -18,8 +17,7 @@ import (
 
 // fill has the callbacks that set the keys of new rows.
 type fill struct {
-	plans     plans
-	tables    map[string]*schema.Schema // registered, for maps without a model
+	plans     *plans
 	batches   batches
 	mysql     bool // MySQL's and MariaDB's upserts react to every unique key
 	returning bool // the database has RETURNING
@@ -28,13 +26,12 @@ type fill struct {
 }
 
 func newFill(db *gorm.DB, c *Config) (*fill, error) {
-	r, err := c.registry(db)
+	p, err := c.plans(db)
 	if err != nil {
 		return nil, err
 	}
 	f := &fill{
-		plans:     plans{set: c.Generators, auto: c.Auto, models: r.tags},
-		tables:    r.tables,
+		plans:     p,
 		mysql:     db.Dialector.Name() == "mysql",
 		returning: slices.Contains(db.Callback().Create().Clauses, "RETURNING"),
 		verify:    !c.NoVerify,
@@ -90,9 +87,9 @@ func (f *fill) reserve(db *gorm.DB) {
 // plan returns the plan of the model, nil if nothing is filled.
 func (f *fill) plan(stmt *gorm.Statement, c *call) *plan {
 	s := stmt.Schema
-	if s == nil && len(f.tables) > 0 {
+	if s == nil && len(f.plans.tables) > 0 {
 		if _, ok := mapsOf(stmt.Dest); ok {
-			s = f.tables[stmt.Table]
+			s = f.plans.tables[stmt.Table]
 		}
 	}
 	switch {

@@ -218,23 +218,14 @@ func (fl *filling) numbered() bool {
 
 // omitted returns true when the statement leaves out the field on purpose.
 func omitted(stmt *gorm.Statement, field *managed) bool {
-	if len(stmt.Omits) == 0 {
-		return false
-	}
-	columns, _ := stmt.SelectAndOmitColumns(true, false)
-	selected, named := columns[field.DBName]
+	selected, named, _ := chosen(stmt, field.DBName)
 	return named && !selected
 }
 
 // selectKey adds the field to a Select that does not name it: gorm would leave out the key, and
 // the database would number the row itself.
 func selectKey(stmt *gorm.Statement, field *managed) {
-	if len(stmt.Selects) == 0 {
-		return
+	if _, named, restricted := chosen(stmt, field.DBName); restricted && !named {
+		stmt.Selects = append(slices.Clip(stmt.Selects), field.DBName)
 	}
-	columns, restricted := stmt.SelectAndOmitColumns(true, false)
-	if _, named := columns[field.DBName]; named || !restricted {
-		return
-	}
-	stmt.Selects = append(slices.Clip(stmt.Selects), field.DBName)
 }

@@ -28,29 +28,24 @@ type Model struct {
 	Tags map[string]string
 }
 
-// registry is the checked form of Config.Models.
-type registry struct {
-	tags   map[reflect.Type]map[string]string
-	tables map[string]*schema.Schema // by name, for maps without a model
-}
-
-func (c *Config) registry(db *gorm.DB) (registry, error) {
-	r := registry{map[reflect.Type]map[string]string{}, map[string]*schema.Schema{}}
+// plans returns the plans of all models, with the checked Config.Models.
+func (c *Config) plans(db *gorm.DB) (*plans, error) {
+	p := &plans{set: c.Generators, auto: c.Auto, models: map[reflect.Type]map[string]string{}, tables: map[string]*schema.Schema{}}
 	var errs []error
 	for i, m := range c.Models {
-		if err := r.add(db, m); err != nil {
+		if err := p.register(db, m); err != nil {
 			errs = append(errs, fmt.Errorf("Config.Models[%d]: %w", i, err))
 		}
 	}
-	return r, errors.Join(errs...)
+	return p, errors.Join(errs...)
 }
 
-func (r *registry) add(db *gorm.DB, m Model) error {
+func (p *plans) register(db *gorm.DB, m Model) error {
 	s, err := parse(db, m.Struct)
 	if err != nil {
 		return err
 	}
-	if _, twice := r.tags[s.ModelType]; twice {
+	if _, twice := p.models[s.ModelType]; twice {
 		return fmt.Errorf("%s is registered twice", s.ModelType)
 	}
 	for name, text := range m.Tags {
@@ -61,10 +56,10 @@ func (r *registry) add(db *gorm.DB, m Model) error {
 			return fmt.Errorf("%s.%s: %w", s.ModelType, name, err)
 		}
 	}
-	r.tags[s.ModelType] = m.Tags
-	r.tables[s.Table] = s
+	p.models[s.ModelType] = m.Tags
+	p.tables[s.Table] = s
 	if _, table, ok := strings.Cut(s.Table, "."); ok {
-		r.tables[table] = s // gorm's Table("shop.orders") stores the second part
+		p.tables[table] = s // gorm's Table("shop.orders") stores the second part
 	}
 	return nil
 }

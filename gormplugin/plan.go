@@ -32,6 +32,7 @@ type plans struct {
 	set    keygen.Set
 	auto   bool
 	models map[reflect.Type]map[string]string // registered tags, by type and field
+	tables map[string]*schema.Schema          // registered, by name, for maps without a model
 	cache  sync.Map                           // *schema.Schema → *plan
 	latest atomic.Pointer[plan]               // the newest one: programs often insert rows of one model repeatedly
 }

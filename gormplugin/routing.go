@@ -210,7 +210,9 @@ func restoreContext(db *gorm.DB) {
 	if own, ok := stmt.Clauses[contextName].Expression.(savedContext); ok {
 		stmt.Context = own.Context
 		delete(stmt.Clauses, contextName)
-		restore(db, own.undo)
+		if own.undo != nil && errors.Is(db.Error, sharding.ErrKeyChange) {
+			own.undo()
+		}
 	}
 	translate(db)
 }

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"reflect"
 	"strings"
-	"time"
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
@@ -32,7 +31,7 @@ func (r *routing) addKeys(stmt *gorm.Statement) (added, later bool) {
 		return false, false
 	}
 	named := rows{structs: stmt.ReflectValue}
-	if !named.structs.IsValid() || named.check(stmt) != nil && named.structs.Kind() != reflect.Struct {
+	if err := named.check(stmt); err != nil && (named.structs.Kind() != reflect.Struct || errors.Is(err, ErrModelMismatch)) {
 		return false, false
 	}
 	keys, ok := keysOf(stmt, t, key, named)
@@ -51,9 +50,6 @@ func keysOf(stmt *gorm.Statement, t *sharding.Table, key *schema.Field, named ro
 	leads := true
 	for i := range named.len() {
 		row := named.at(i)
-		if !row.IsValid() || row.Kind() != reflect.Struct || row.Type() != stmt.Schema.ModelType {
-			return nil, false
-		}
 		for _, f := range stmt.Schema.PrimaryFields {
 			value, zero := f.ValueOf(stmt.Context, row)
 			if zero {
@@ -95,30 +91,33 @@ func (r *routing) keyed(stmt *gorm.Statement) error {
 		return nil
 	}
 	all := rows{structs: stmt.ReflectValue}
-	if key == nil || !all.structs.IsValid() || all.check(stmt) != nil {
+	if key == nil || all.check(stmt) != nil {
 		return nil //nolint:nilerr // gorm or shardsql refuses it
 	}
 	for i := range all.len() {
-		row := all.at(i)
-		if !row.IsValid() || row.Kind() != reflect.Struct || row.Type() != stmt.Schema.ModelType {
-			continue
-		}
 		// Field.ValueOf would allocate every key.
-		if value, ok := fieldAt(row, key); !ok || value.IsZero() {
+		if value, ok := fieldAt(all.at(i), key); !ok || value.IsZero() {
 			return missingKey("create", t, i, key)
 		}
 	}
 	return nil
 }
 
-// leavesOut returns true when Select or Omit leaves a column out of a create.
-func leavesOut(stmt *gorm.Statement, column string) bool {
+// leavesOut returns true when Select or Omit leaves a column or a relation out of a create.
+func leavesOut(stmt *gorm.Statement, name string) bool {
+	selected, named, restricted := chosen(stmt, name)
+	return !selected && (named || restricted)
+}
+
+// chosen returns whether Select or Omit names a column or a relation, and whether it is selected
+// then. A Select is restricted to what it names.
+func chosen(stmt *gorm.Statement, name string) (selected, named, restricted bool) {
 	if len(stmt.Selects)+len(stmt.Omits) == 0 {
-		return false
+		return false, false, false
 	}
 	columns, restricted := stmt.SelectAndOmitColumns(true, false)
-	selected, named := columns[column]
-	return !selected && (named || restricted)
+	selected, named = columns[name]
+	return selected, named, restricted
 }
 
 // keysBefore returns a function that restores the sharding keys that gorm sets in the model of
@@ -154,13 +153,6 @@ func (r *routing) keysBefore(stmt *gorm.Statement) func() {
 		for i, f := range fields {
 			f.Set(values[i])
 		}
-	}
-}
-
-// restore calls undo when a change of the sharding key was refused.
-func restore(db *gorm.DB, undo func()) {
-	if undo != nil && errors.Is(db.Error, sharding.ErrKeyChange) {
-		undo()
 	}
 }
 
@@ -202,15 +194,9 @@ func bound(v any) bool {
 	switch v.(type) {
 	case nil, gorm.Valuer, clause.Expression, clause.Column, clause.Table:
 		return false
-	case []byte, time.Time, driver.Valuer:
-		return true
 	}
-	t := reflect.TypeOf(v)
-	for t.Kind() == reflect.Pointer {
-		t = t.Elem()
-	}
-	k := t.Kind()
-	return k == reflect.Bool || k == reflect.String || isInteger(k) || k == reflect.Float32 || k == reflect.Float64
+	_, err := driver.DefaultParameterConverter.ConvertValue(v)
+	return err == nil
 }
 
 // missingKey returns the error of a row without its sharding key.

@@ -8,9 +8,10 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/shardid/shardid/internal/sqltext"
 )
 
 // sqliteCatalog reads SQLite's pragma functions.
@@ -63,7 +64,7 @@ func (c sqliteCatalog) find(ctx context.Context, name string) (table, sqliteNumb
 	}
 	// INT PRIMARY KEY, INTEGER PRIMARY KEY DESC and WITHOUT ROWID tables have an index for the
 	// key; a rowid needs none.
-	return t, sqliteNumbers{keyIndexes == 0, hasAutoincrement(create)}, err
+	return t, sqliteNumbers{keyIndexes == 0, sqltext.HasWord(create, sqltext.SQLite, "AUTOINCREMENT")}, err
 }
 
 func (c sqliteCatalog) readColumns(ctx context.Context, t *table) error {
@@ -167,15 +168,4 @@ func (c sqliteCatalog) uniqueKeys(ctx context.Context, table string) ([]uniqueKe
 	}
 	slices.SortStableFunc(keys, func(a, b uniqueKey) int { return slices.Compare(a.columns, b.columns) })
 	return keys, err
-}
-
-// sqliteQuoted matches comments, texts and quoted names of a CREATE TABLE statement.
-var sqliteQuoted = regexp.MustCompile(`(?s)--[^\n]*|/\*.*?(?:\*/|$)|'(?:[^']|'')*'|"(?:[^"]|"")*"|` + "`(?:[^`]|``)*`" + `|\[[^\]]*\]`)
-
-var sqliteAutoincrement = regexp.MustCompile(`(?i)\bAUTOINCREMENT\b`)
-
-// hasAutoincrement looks for the word outside of quotes: it is reserved, so there it has
-// one meaning only.
-func hasAutoincrement(create string) bool {
-	return sqliteAutoincrement.MatchString(sqliteQuoted.ReplaceAllString(create, " "))
 }

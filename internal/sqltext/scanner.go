@@ -32,6 +32,18 @@ func (s *Scanner) Next() (Token, bool) {
 // bytes that were scanned before, or that the caller joins to the token that Next returned last.
 func (s *Scanner) Skip(n int) { s.pos = min(s.pos+n, len(s.sql)) }
 
+// HasWord reports whether sql has the keyword, in any case, outside of literals, comments and quoted
+// identifiers.
+func HasWord(sql string, f Flavor, keyword string) bool {
+	s := NewScanner(sql, f)
+	for t, ok := s.NextCode(); ok; t, ok = s.NextCode() {
+		if t.Is(sql, keyword) {
+			return true
+		}
+	}
+	return false
+}
+
 // NextCode returns the next token that is neither white space nor a comment, or
 // false at the end of the text.
 func (s *Scanner) NextCode() (Token, bool) {

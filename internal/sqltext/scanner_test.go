@@ -191,3 +191,18 @@ func BenchmarkScan(b *testing.B) {
 		}
 	}
 }
+
+func TestAKeywordIsNotFoundInLiteralsCommentsAndQuotes(t *testing.T) {
+	for text, want := range map[string]bool{
+		"CREATE TABLE t (id INTEGER PRIMARY KEY autoincrement)":                         true,
+		"CREATE TABLE t (id INTEGER PRIMARY KEY/* */AUTOINCREMENT)":                     true,
+		"CREATE TABLE t (id INTEGER PRIMARY KEY -- no AUTOINCREMENT\n)":                 false,
+		"CREATE TABLE t (id INTEGER PRIMARY KEY, /* AUTOINCREMENT":                      false,
+		"CREATE TABLE t (s TEXT DEFAULT 'it''s AUTOINCREMENT', \"AUTOINCREMENT\" TEXT)": false,
+		"CREATE TABLE t (`AUTOINCREMENT` TEXT, [AUTOINCREMENT] TEXT, autoincrements)":   false,
+	} {
+		if got := sqltext.HasWord(text, sqltext.SQLite, "AUTOINCREMENT"); got != want {
+			t.Errorf("%s: %v", text, got)
+		}
+	}
+}
