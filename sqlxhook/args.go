@@ -36,7 +36,7 @@ func (p *plan) collect(a *args, r *rows) error {
 			if fields[f].own >= 0 && fields[f].numbered == nil { // the most frequent case
 				values[f] = row.Field(fields[f].own).Interface()
 			} else if values[f], err = fields[f].value(row); err != nil {
-				return &RowError{Row: i, Field: fields[f].name, Err: err}
+				return fields[f].fail(i, err)
 			}
 		}
 		return nil
@@ -58,8 +58,8 @@ func once(out []any, fields []field, r *rows) error {
 				return err
 			}
 			if !reflect.DeepEqual(v, first) {
-				return &RowError{Row: i, Field: fields[f].name, Err: fmt.Errorf(
-					"%w: outside VALUES a parameter has one value for the whole batch, and row 0 has another; use excluded.column or VALUES(column)", ErrStatement)}
+				return fields[f].fail(i, fmt.Errorf(
+					"%w: outside VALUES a parameter has one value for the whole batch, and row 0 has another; use excluded.column or VALUES(column)", ErrStatement))
 			}
 		}
 		out[f] = first

@@ -11,20 +11,12 @@ import (
 )
 
 // insertColumns returns the columns that Insert writes.
-func insertColumns(m *reflectx.Mapper, t reflect.Type, r *rows) ([]string, error) {
-	var columns []string
+func insertColumns(m *reflectx.Mapper, t reflect.Type, r *rows) (columns []string, err error) {
 	if isMap(t) {
-		var err error
-		if columns, err = mapColumns(r); err != nil {
-			return nil, err
-		}
-	} else {
-		for _, fi := range columnsOf(m, t) {
-			columns = append(columns, fi.Path)
-		}
+		return mapColumns(r)
 	}
-	if len(columns) == 0 {
-		return nil, fmt.Errorf("%s has no columns: %w", t, ErrArgument)
+	for _, fi := range columnsOf(m, t) {
+		columns = append(columns, fi.Path)
 	}
 	return columns, nil
 }

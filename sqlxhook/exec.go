@@ -104,7 +104,10 @@ func (c *call) send(ctx context.Context, e Execer) (res Result, sent bool, err e
 	if err == nil {
 		return res, true, tx.Commit()
 	}
-	err = causeOf(err)
+	var partial *PartialError
+	if errors.As(err, &partial) {
+		err = partial.Err // none of its rows remain
+	}
 	rolled := tx.Rollback()
 	if rolled != nil && !errors.Is(rolled, sql.ErrTxDone) {
 		err = errors.Join(err, rolled)
@@ -112,28 +115,15 @@ func (c *call) send(ctx context.Context, e Execer) (res Result, sent bool, err e
 	return Result{}, sent && (rolled != nil || !didNothing(err)), err
 }
 
-// causeOf returns the cause of a PartialError. It serves transactions that were rolled back:
-// none of their rows remain, so the number of rows written is of no use.
-func causeOf(err error) error {
-	var partial *PartialError
-	if errors.As(err, &partial) {
-		return partial.Err
-	}
-	return err
-}
-
 // sendAll executes the statements on e, one after another.
 func (c *call) sendAll(ctx context.Context, e Execer) (Result, bool, error) {
-	if c.cuts == nil {
-		res, err := c.execute(ctx, e, 0, c.rows.n)
-		if err == nil {
-			c.storeNumber(0, res)
-		}
-		return res, err == nil || mayHaveActed(err), err
+	cuts := c.cuts
+	if cuts == nil {
+		cuts = []int{c.rows.n}
 	}
 	var sum Result
 	from := 0
-	for _, to := range c.cuts {
+	for _, to := range cuts {
 		res, err := c.execute(ctx, e, from, to)
 		if err != nil && from > 0 {
 			return sum, true, &PartialError{Done: from, Err: err}
@@ -173,7 +163,7 @@ func (c *call) withHint(ctx context.Context, from, to int) context.Context {
 func (c *call) execute(ctx context.Context, e Execer, from, to int) (Result, error) {
 	text, args := c.statement(from, to)
 	ctx = c.withHint(ctx, from, to)
-	if c.plan.defaults.returns(text) {
+	if d := c.plan.defaults; d != nil && d.returnsKey && d.text == text {
 		return execReturning(ctx, e, text, args)
 	}
 	res, err := e.ExecContext(ctx, text, args...)

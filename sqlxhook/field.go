@@ -70,14 +70,8 @@ func (f *field) ofMap(row reflect.Value) (reflect.Value, error) {
 	return v, nil
 }
 
-// in returns the field of row i of r.
-func (f *field) in(r *rows, i int) (reflect.Value, error) {
-	v, err := f.of(r.at(i))
-	if err != nil {
-		return v, &RowError{Row: i, Field: f.name, Err: err}
-	}
-	return v, nil
-}
+// fail returns an error about the field of a row.
+func (f *field) fail(row int, err error) error { return &RowError{Row: row, Field: f.name, Err: err} }
 
 // value returns the argument that the driver gets for row.
 func (f *field) value(row reflect.Value) (any, error) {
@@ -95,7 +89,7 @@ func (f *field) value(row reflect.Value) (any, error) {
 func (f *field) valueIn(r *rows, i int) (any, error) {
 	v, err := f.value(r.at(i))
 	if err != nil {
-		return nil, &RowError{Row: i, Field: f.name, Err: err}
+		return nil, f.fail(i, err)
 	}
 	return v, nil
 }

@@ -65,7 +65,7 @@ func (f *filledKeys) fillKey(ctx context.Context, k *key, r *rows) error {
 		if err != nil {
 			done.rows = empty[:i]
 			f.add(done)
-			return &RowError{Row: row, Field: k.field.name, Err: err}
+			return k.field.fail(row, err)
 		}
 	}
 	done.rows = empty
@@ -76,12 +76,14 @@ func (f *filledKeys) fillKey(ctx context.Context, k *key, r *rows) error {
 // isEmpty reports whether row i has no key. It fails if the row needs a key and cannot store
 // one.
 func (k *key) isEmpty(r *rows, i int) (bool, error) {
-	v, err := k.field.in(r, i)
+	v, err := k.field.of(r.at(i))
 	switch {
-	case err != nil || !k.typ.IsEmpty(v):
-		return false, err
+	case err != nil:
+		return false, k.field.fail(i, err)
+	case !k.typ.IsEmpty(v):
+		return false, nil
 	case !v.CanSet():
-		return false, &RowError{Row: i, Field: k.field.name, Err: ErrNotAddressable}
+		return false, k.field.fail(i, ErrNotAddressable)
 	}
 	return true, nil
 }
@@ -155,14 +157,13 @@ func ids(keys []key, r *rows) []int64 {
 	out := make([]int64, r.n)
 	for i := range out {
 		v, err := k.field.of(r.at(i))
-		id, ok := int64(0), false
-		if err == nil {
-			id, ok = asID(v)
-		}
-		if !ok {
+		if err != nil {
 			return nil
 		}
-		out[i] = id
+		var ok bool
+		if out[i], ok = asID(v); !ok {
+			return nil
+		}
 	}
 	return out
 }

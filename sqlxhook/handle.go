@@ -23,39 +23,24 @@ type Queryer interface {
 	Rebind(query string) string
 }
 
-var (
-	_ Execer  = (*sqlx.DB)(nil)
-	_ Execer  = (*sqlx.Tx)(nil)
-	_ Execer  = (*sqlx.Conn)(nil)
-	_ Queryer = (*sqlx.DB)(nil)
-	_ Queryer = (*sqlx.Tx)(nil)
-	_ Queryer = (*sqlx.Conn)(nil)
-)
-
 // rebinder is what Execer and Queryer have in common.
 type rebinder interface{ Rebind(query string) string }
 
-// handle holds the properties of an Execer or Queryer on which a plan depends.
-type handle struct {
-	database database
-	style    style
-	mapper   *reflectx.Mapper
-}
-
-func (h *Hook) handleOf(e rebinder) handle {
-	driver := driverOf(e)
-	if known := h.lastDriver.Load(); known != nil && known.isOf(e, driver) {
-		return handle{known.database, known.style, h.mapperOf(e)}
+// driverOf returns what is known about the driver of an Execer or Queryer.
+func (h *Hook) driverOf(e rebinder) *knownDriver {
+	name := driverName(e)
+	if known := h.lastDriver.Load(); known != nil && known.isOf(e, name) {
+		return known
 	}
 	style := styleOf(e)
-	known := &knownDriver{driver, h.databaseOf(driver, style), style}
-	if driver != "" {
+	known := &knownDriver{name, h.databaseOf(name, style), style}
+	if name != "" {
 		h.lastDriver.Store(known)
 	}
-	return handle{known.database, style, h.mapperOf(e)}
+	return known
 }
 
-func driverOf(e rebinder) string {
+func driverName(e rebinder) string {
 	if db, ok := e.(*sqlx.DB); ok { // the most frequent type; this spares it the check for an interface
 		return db.DriverName()
 	}

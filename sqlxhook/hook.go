@@ -261,8 +261,8 @@ func (p *plan) unread() bool {
 // keyOfCall returns the key of the call's plan. If insert is set, query is the name of a
 // table.
 func (h *Hook) keyOfCall(e rebinder, query string, insert bool, r *rows) planKey {
-	on := h.handleOf(e)
-	return planKey{query: query, typ: r.typ, mapper: on.mapper, style: on.style, insert: insert, database: on.database}
+	driver := h.driverOf(e)
+	return planKey{query: query, typ: r.typ, mapper: h.mapperOf(e), style: driver.style, insert: insert, database: driver.database}
 }
 
 // plan returns the compiled plan, from the cache if it is there, and caches a new one.
@@ -307,6 +307,9 @@ func insertSQL(k *planKey, r *rows) (string, error) {
 		return "", ErrDriver
 	}
 	columns, err := insertColumns(k.mapper, k.typ, r)
+	if err == nil && len(columns) == 0 {
+		err = fmt.Errorf("%s has no columns: %w", k.typ, ErrArgument)
+	}
 	if err != nil {
 		return "", err
 	}

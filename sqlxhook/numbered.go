@@ -77,9 +77,6 @@ func isWhole(before, after string) bool {
 	return begins && (strings.HasPrefix(after, ",") || strings.HasPrefix(after, ")"))
 }
 
-// returns reports whether text is the statement of d and returns the key.
-func (d *defaulted) returns(text string) bool { return d != nil && d.returnsKey && d.text == text }
-
 // statement returns the text and the arguments for rows[from:to].
 func (c *call) statement(from, to int) (string, []any) {
 	args := c.args.all

@@ -39,7 +39,7 @@ func (r *rows) read(arg any) error {
 			return err
 		}
 	}
-	if !isRow(r.typ) {
+	if r.typ.Kind() != reflect.Struct && !isMap(r.typ) {
 		return fmt.Errorf("%T: %w", arg, ErrArgument)
 	}
 	return nil
@@ -76,10 +76,6 @@ func (r *rows) at(i int) reflect.Value {
 		row, _ = follow(row)
 	}
 	return row
-}
-
-func isRow(t reflect.Type) bool {
-	return t.Kind() == reflect.Struct || isMap(t)
 }
 
 func isMap(t reflect.Type) bool {

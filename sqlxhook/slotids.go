@@ -4,7 +4,6 @@ package sqlxhook
 
 import (
 	"context"
-	"fmt"
 	"reflect"
 	"strings"
 
@@ -33,20 +32,20 @@ func (h *Hook) useSlotKeys(keys []key, m *reflectx.Mapper, r reflect.Type, t *sh
 		if !bucketed || !t.Leads(k.column) {
 			continue
 		}
-		if f, err := columnField(m, r, t.Key); err == nil && f.name != k.column {
+		if f, ok := columnField(m, r, t.Key); ok && f.name != k.column {
 			k.slots = &slots{gen, h.router, t.Name, f}
 		}
 	}
 }
 
-// columnField returns the field for a column.
-func columnField(m *reflectx.Mapper, t reflect.Type, column string) (field, error) {
+// columnField returns the field for a column, or false if the type has none.
+func columnField(m *reflectx.Mapper, t reflect.Type, column string) (field, bool) {
 	for _, fi := range columnsOf(m, t) {
 		if strings.EqualFold(fi.Path, column) {
-			return structField(column, t, fi.Index), nil
+			return structField(column, t, fi.Index), true
 		}
 	}
-	return field{}, fmt.Errorf("%w: %s has no field for it", sharding.ErrMissingKey, t)
+	return field{}, false
 }
 
 // draw draws keys for the empty rows of r.

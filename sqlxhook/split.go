@@ -5,6 +5,7 @@ package sqlxhook
 import (
 	"database/sql/driver"
 	"reflect"
+	"slices"
 	"time"
 )
 
@@ -15,7 +16,7 @@ func (p *plan) cut(n int, a *args) []int {
 	if n == 1 || len(p.group) == 0 {
 		return nil
 	}
-	per := p.perStatement()
+	per := max(1, (p.limits.params-len(p.head)-len(p.tail))/len(p.group)) // rows, by the number of parameters
 	if per >= n && (p.limits.bytes == 0 || p.size(a, n, p.limits.bytes) <= p.limits.bytes) {
 		return nil
 	}
@@ -28,11 +29,6 @@ func (p *plan) cut(n int, a *args) []int {
 		return nil
 	}
 	return cuts
-}
-
-// perStatement returns how many rows one statement may have by its number of parameters.
-func (p *plan) perStatement() int {
-	return max(1, (p.limits.params-len(p.head)-len(p.tail))/len(p.group))
 }
 
 // fit returns the row number at which a statement must end that begins with row from and may
@@ -67,10 +63,7 @@ func (p *plan) size(a *args, rows, enough int) int {
 func (p *plan) once(a *args) int {
 	n := p.stmt.head.size() + p.stmt.tail.size()
 	if p.limits.args {
-		for _, v := range a.head() {
-			n += p.sizeOf(&v)
-		}
-		for _, v := range a.tail() {
+		for _, v := range slices.Concat(a.head(), a.tail()) {
 			n += p.sizeOf(&v)
 		}
 	}
