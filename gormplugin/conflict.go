@@ -16,10 +16,12 @@ import (
 // is not in the table, and an updated row keeps its own key.
 type conflict struct {
 	of        *filling
-	by        *fill // has the kind of the database
-	proof     proof
+	by        *fill        // has the kind of the database
 	skips     bool         // the statement skips conflicting rows
 	uncertain []*keyColumn // columns whose generated keys may not be in the table
+	// resolve empties, after the INSERT, the fields whose generated key is not in the table, or sets
+	// them to the key of the existing row; nil when all keys are in the table.
+	resolve func(*gorm.DB) error
 
 	on        clause.Clause // ON CONFLICT of the caller
 	hasOn     bool
@@ -27,20 +29,9 @@ type conflict struct {
 	hadOne    bool          // the caller had a RETURNING clause
 	added     bool          // the RETURNING clause was changed
 	result    bool          // the statement's Result was set here
+	unread    bool          // gorm does not read the returned rows, because the statement updates nothing
 	returned  *returnedRows // for spread
 }
-
-// proof is the way to find out which keys are in the table.
-type proof uint8
-
-const (
-	certain  proof = iota // all of them are
-	counted               // by the number of affected rows, or by a SELECT if some rows were affected and some not
-	returned              // RETURNING wrote the rows' keys over the generated ones
-	spread                // RETURNING did so only for the rows that were not skipped
-	lastID                // LastInsertId is the key of an existing row, if there was a conflict
-	asked                 // by a SELECT
-)
 
 // conflictOf reads, before gorm:create builds the statement, what it does on a conflict, and
 // changes it so that the database reports the result. It returns nil when no conflict is
@@ -50,7 +41,8 @@ func (f *fill) conflictOf(fl *filling, stmt *gorm.Statement) *conflict {
 		return nil // only the plugin's own clause is there
 	}
 	if ignores(stmt) {
-		c := &conflict{of: fl, by: f, proof: counted, skips: true}
+		c := &conflict{of: fl, by: f, skips: true}
+		c.resolve = c.readCount
 		c.allUncertain()
 		return c
 	}
@@ -59,7 +51,8 @@ func (f *fill) conflictOf(fl *filling, stmt *gorm.Statement) *conflict {
 		return nil
 	}
 	on, readable := given.Expression.(clause.OnConflict)
-	c := &conflict{of: fl, by: f, on: given, hasOn: true, proof: asked, skips: readable && on.DoNothing}
+	c := &conflict{of: fl, by: f, on: given, hasOn: true, skips: readable && on.DoNothing}
+	c.resolve = c.ask
 	if !c.findUncertain(&on) {
 		return nil
 	}
@@ -70,7 +63,7 @@ func (f *fill) conflictOf(fl *filling, stmt *gorm.Statement) *conflict {
 	case f.returning && !fl.rows.many && (f.mysql || fl.rows.len() == 1 || len(on.Where.Exprs) == 0):
 		c.returnKeys(stmt)
 	case f.mysql && c.keep(stmt, on):
-		c.proof = lastID
+		c.resolve = c.readLastID
 	}
 	return c
 }
@@ -115,15 +108,15 @@ func names(columns []clause.Column, column string) bool {
 // number: it assumes that rows which have a key were not inserted now. So count hides from gorm
 // that rows may be skipped, and the returned values are assigned to their rows afterwards.
 func (c *conflict) count(stmt *gorm.Statement, on clause.OnConflict) {
-	c.proof = counted
+	c.resolve = c.readCount
 	_, had := stmt.Clauses["RETURNING"]
 	if !c.by.returning || !c.of.rows.structs.IsValid() || c.of.rows.len() == 1 || !had && len(stmt.Schema.FieldsWithDefaultDBValue) == 0 {
 		return
 	}
-	if c.returnKeys(stmt); c.proof != returned {
+	if c.returnKeys(stmt); c.resolve == nil {
 		return
 	}
-	c.proof = spread
+	c.resolve = c.spread
 	hidden := c.on
 	hidden.Expression = skipping{on}
 	stmt.Clauses["ON CONFLICT"] = hidden
@@ -138,12 +131,12 @@ func (s skipping) Build(b clause.Builder) { s.on.Build(b) }
 // returnKeys makes the database return the uncertain keys, in addition to the columns that it
 // returns anyway.
 func (c *conflict) returnKeys(stmt *gorm.Statement) {
-	c.proof = returned
+	c.resolve = c.readReturned
 	c.returning, c.hadOne = stmt.Clauses["RETURNING"]
 	returning, readable := c.returning.Expression.(clause.Returning)
 	if c.hadOne && (!readable || len(returning.Columns) == 0) {
 		if c.of.rows.structs.IsValid() && c.of.rows.structs.Kind() != reflect.Struct {
-			c.proof = certain // gorm rebuilds the slice from the returned rows
+			c.resolve = nil // gorm rebuilds the slice from the returned rows
 		}
 		return
 	}
@@ -200,9 +193,7 @@ func (c *conflict) keep(stmt *gorm.Statement, on clause.OnConflict) bool {
 func (c *conflict) restore(stmt *gorm.Statement) {
 	if c.hasOn {
 		on, _ := stmt.Clauses["ON CONFLICT"].Expression.(clause.OnConflict)
-		if on.DoNothing && c.proof == returned && c.of.rows.len() > 1 {
-			c.proof = asked // the statement updates nothing, and gorm did not read the returned rows
-		}
+		c.unread = on.DoNothing && c.of.rows.len() > 1
 		stmt.Clauses["ON CONFLICT"] = c.on
 	}
 	switch {

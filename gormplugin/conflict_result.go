@@ -16,21 +16,10 @@ import (
 	"github.com/shardid/shardid/sharding"
 )
 
-// resolve empties the fields whose generated key is not in the table, or sets them to the key
-// of the existing row.
-func (c *conflict) resolve(db *gorm.DB) (err error) {
-	switch c.proof {
-	case certain:
-	case counted:
-		err = c.readCount(db)
-	case returned:
-		err = c.readReturned(db)
-	case spread:
-		err = c.spread(db)
-	case lastID:
-		err = c.readLastID(db)
-	case asked:
-		err = c.ask(db)
+// end resolves the conflicts of a statement that was executed.
+func (c *conflict) end(db *gorm.DB) (err error) {
+	if c.resolve != nil {
+		err = c.resolve(db)
 	}
 	if c.result {
 		db.Statement.Result = nil
@@ -38,6 +27,7 @@ func (c *conflict) resolve(db *gorm.DB) (err error) {
 	return err
 }
 
+// readCount uses the number of affected rows, or a SELECT if some rows were affected and some not.
 func (c *conflict) readCount(db *gorm.DB) error {
 	switch db.RowsAffected {
 	case 0:
@@ -48,10 +38,13 @@ func (c *conflict) readCount(db *gorm.DB) error {
 	return c.ask(db)
 }
 
-// readReturned finds returned keys that differ from the generated ones: they belong to existing
-// rows. MariaDB also returns skipped rows, and gorm counts them.
+// readReturned finds returned keys that differ from the generated ones, over which RETURNING wrote
+// them: they belong to existing rows. MariaDB also returns skipped rows, and gorm counts them.
 func (c *conflict) readReturned(db *gorm.DB) error {
-	if db.RowsAffected == 0 {
+	switch {
+	case c.unread:
+		return c.ask(db)
+	case db.RowsAffected == 0:
 		return c.empty(db, nil)
 	}
 	if !c.skips {

@@ -68,7 +68,7 @@ func (f *fill) drawForAssociations(db *gorm.DB, p *plan, inTx bool) (*createScop
 	if inTx || len(p.nested) == 0 || db.SkipDefaultTransaction || stmt.Schema == nil {
 		return nil, nil
 	}
-	c := keyCounter{plans: f.plans}
+	c := keyCounter{plans: f.plans, need: map[*managed]int{}, seen: map[reflect.Value]bool{}}
 	if f.routing != nil {
 		c.snapshot = f.routing.router.Snapshot()
 	}
@@ -127,9 +127,6 @@ func (c *keyCounter) child(rel *schema.Relationship, v reflect.Value) {
 
 func (c *keyCounter) row(s *schema.Schema, v reflect.Value) {
 	if v.CanAddr() {
-		if c.seen == nil {
-			c.seen = map[reflect.Value]bool{}
-		}
 		if c.seen[v.Addr()] {
 			return
 		}
@@ -153,9 +150,6 @@ func (c *keyCounter) add(p *plan, row reflect.Value) {
 		m := &p.fields[i]
 		if row.IsValid() && !(rows{structs: row}).empty(0, m) || isNumbered(table, m.DBName) || columnCarriesSlot(table, m.DBName) {
 			continue
-		}
-		if c.need == nil {
-			c.need = map[*managed]int{}
 		}
 		if c.need[m]++; c.need[m] == 1 {
 			c.order = append(c.order, m)

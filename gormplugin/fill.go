@@ -270,7 +270,7 @@ func (f *fill) repair(db *gorm.DB) {
 	case db.Error != nil:
 		fl.refused = wroteNothing(db, fl.rows.len())
 	case fl.conflict != nil:
-		if err := fl.conflict.resolve(db); err != nil {
+		if err := fl.conflict.end(db); err != nil {
 			_ = db.AddError(err)
 		}
 	}

@@ -18,7 +18,7 @@ import (
 	"gorm.io/gorm"
 	"gorm.io/gorm/callbacks"
 	"gorm.io/gorm/logger"
-	"gorm.io/gorm/schema"
+	"gorm.io/gorm/migrator"
 
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sharding/lookups"
@@ -58,34 +58,31 @@ func (d Drift) String() string {
 // length. Migrate creates the lookup tables of a table after it, with the types that the columns
 // have on the shards. [Check] finds columns whose collation treats texts of different shards as
 // equal.
-func Migrate(ctx context.Context, db *gorm.DB, models ...any) ([]Drift, error) {
+func Migrate(ctx context.Context, db *gorm.DB, models ...any) (drifts []Drift, err error) {
 	p, ok := db.Config.Plugins[pluginName].(*Plugin)
 	if !ok {
 		return nil, ErrNotLoaded
 	}
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("gormplugin: migrate: %w", err)
+		}
+	}()
 	if p.config.Router == nil {
-		return nil, wrapMigrate(db.WithContext(ctx).AutoMigrate(models...))
+		return nil, db.WithContext(ctx).AutoMigrate(models...)
 	}
 	m := newMigration(db, p.config.Router)
 	for _, model := range models {
 		if err := m.plan(model); err != nil {
-			return nil, wrapMigrate(err)
+			return nil, err
 		}
 	}
-	err := m.run(ctx)
-	err = errors.Join(err, m.lookups(ctx))
+	err = errors.Join(m.run(ctx), m.lookups(ctx))
 	for _, model := range m.unplaced { // last, because they may refer to broadcast tables
 		err = errors.Join(err, m.home(ctx, model))
 	}
 	drifts, look := m.drifts(ctx)
-	return drifts, wrapMigrate(errors.Join(err, look))
-}
-
-func wrapMigrate(err error) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("gormplugin: migrate: %w", err)
+	return drifts, errors.Join(err, look)
 }
 
 // migration is one call of Migrate.
@@ -166,46 +163,27 @@ func (m *migration) targets(table string) []sharding.Target {
 	return copies
 }
 
-// home migrates a table that is not sharded, with the tables that gorm creates along with it. Their
-// definitions may name broadcast tables, so they bypass the router.
+// home migrates a table that is not sharded, with the tables that gorm creates along with it, for
+// foreign keys and as join tables. Their definitions may name broadcast tables, so they bypass the
+// router.
 func (m *migration) home(ctx context.Context, model any) error {
-	s, err := parse(m.db, model)
-	if err != nil {
-		return err
+	var sharded []string
+	along := migrator.Migrator{Config: migrator.Config{DB: m.db, Dialector: m.db.Dialector}}
+	for _, other := range along.ReorderModels([]any{model}, true) {
+		s, err := parse(m.db, other)
+		if err != nil {
+			return err
+		}
+		if _, ok := m.router.Table(s.Table); ok {
+			sharded = append(sharded, s.Table)
+		}
 	}
-	if table := m.sharded(s, map[*schema.Schema]bool{}); table != "" {
+	if len(sharded) > 0 {
+		table := slices.Min(sharded)
 		refused := &sharding.RouteError{Op: "foreign key to", Table: table, Err: sharding.ErrRawTable}
 		return fmt.Errorf("%T: no foreign key can lead to or from %s; tag the relation with gorm:\"constraint:-\": %w", model, table, refused)
 	}
 	return m.db.WithContext(sharding.Unsharded(ctx)).AutoMigrate(model)
-}
-
-// sharded returns the name of a sharded table that gorm would create along with a model's, for a
-// foreign key or as a join table, or "".
-func (m *migration) sharded(s *schema.Schema, seen map[*schema.Schema]bool) string {
-	if seen[s] {
-		return ""
-	}
-	seen[s] = true
-	if _, ok := m.router.Table(s.Table); ok {
-		return s.Table
-	}
-	for _, name := range slices.Sorted(maps.Keys(s.Relationships.Relations)) {
-		rel := s.Relationships.Relations[name]
-		var along []*schema.Schema
-		if c := rel.ParseConstraint(); c != nil && c.Schema == s {
-			along = append(along, c.ReferenceSchema)
-		}
-		if rel.JoinTable != nil {
-			along = append(along, rel.FieldSchema, rel.JoinTable)
-		}
-		for _, other := range along {
-			if table := m.sharded(other, seen); table != "" && !rel.Field.IgnoreMigration {
-				return table
-			}
-		}
-	}
-	return ""
 }
 
 // prepare changes the schema that the shard's *gorm.DB keeps for this model and physical table; t
@@ -387,15 +365,10 @@ func describe(c gorm.ColumnType) string {
 
 // compare returns the differences between the tables and the majority of them.
 func compare(targets []sharding.Target, found map[sharding.Target]map[string]string) (drifts []Drift) {
-	votes := map[string]map[string]int{} // object → definition → number of targets
+	usual := map[string]string{} // definition by object
 	for _, objects := range found {
 		for object := range objects {
-			votes[object] = map[string]int{}
-		}
-	}
-	for object := range votes {
-		for _, objects := range found {
-			votes[object][objects[object]]++
+			usual[object] = mostCommon(found, object)
 		}
 	}
 	for _, target := range targets {
@@ -403,18 +376,22 @@ func compare(targets []sharding.Target, found map[sharding.Target]map[string]str
 		if !looked {
 			continue
 		}
-		for _, object := range slices.Sorted(maps.Keys(votes)) {
-			if usual := mostCommon(votes[object]); objects[object] != usual {
-				drifts = append(drifts, Drift{target, object, objects[object], usual})
+		for _, object := range slices.Sorted(maps.Keys(usual)) {
+			if objects[object] != usual[object] {
+				drifts = append(drifts, Drift{target, object, objects[object], usual[object]})
 			}
 		}
 	}
 	return drifts
 }
 
-// mostCommon returns the value with the most votes; of several such values, the alphabetically
-// first that is not "".
-func mostCommon(votes map[string]int) string {
+// mostCommon returns an object's definition on most targets; of several such definitions, the
+// alphabetically first that is not "".
+func mostCommon(found map[sharding.Target]map[string]string, object string) string {
+	votes := map[string]int{}
+	for _, objects := range found {
+		votes[objects[object]]++
+	}
 	values := slices.Sorted(maps.Keys(votes))
 	if values[0] == "" {
 		values = append(values[1:], "")

@@ -196,11 +196,29 @@ type Album struct {
 	Ticket   Ticket
 }
 
+// Page is not sharded, and its foreign key leads to a table that has one to what is.
+type Page struct {
+	ID      int64 `gorm:"primaryKey;autoIncrement:false"`
+	AlbumID int64
+	Album   Album
+}
+
+// Band is not sharded, and its join table refers to what is.
+type Band struct {
+	ID      int64    `gorm:"primaryKey;autoIncrement:false"`
+	Tickets []Ticket `gorm:"many2many:band_tickets"`
+}
+
 func TestMigrateSaysThatNoForeignKeyLeadsToAShard(t *testing.T) {
-	db, _, _ := ticketOffice(t)
-	_, err := gormplugin.Migrate(t.Context(), db, &Ticket{}, &Album{})
-	if !errors.Is(err, sharding.ErrRawTable) || !strings.Contains(err.Error(), "constraint:-") {
-		t.Errorf("the error is %v", err)
+	for _, model := range []any{&Album{}, &Page{}, &Band{}} {
+		db, _, rec := ticketOffice(t)
+		_, err := gormplugin.Migrate(t.Context(), db, &Ticket{}, model)
+		if !errors.Is(err, sharding.ErrRawTable) || !strings.Contains(err.Error(), "constraint:-") {
+			t.Errorf("%T: the error is %v", model, err)
+		}
+		if sent := rec.take(); slices.ContainsFunc(sent, func(event string) bool { return strings.HasPrefix(event, "home: CREATE") }) {
+			t.Errorf("%T: %q", model, sent)
+		}
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"reflect"
 	"slices"
 	"sync"
-	"sync/atomic"
 
 	"gorm.io/gorm/schema"
 
@@ -34,18 +33,13 @@ type plans struct {
 	models map[reflect.Type]map[string]string // registered tags, by type and field
 	tables map[string]*schema.Schema          // registered, by name, for maps without a model
 	cache  sync.Map                           // *schema.Schema → *plan
-	latest atomic.Pointer[plan]               // the newest one: programs often insert rows of one model repeatedly
 }
 
 func (p *plans) of(s *schema.Schema) *plan {
-	if found := p.latest.Load(); found != nil && found.schema == s {
-		return found
-	}
 	found, ok := p.cache.Load(s)
 	if !ok {
 		found, _ = p.cache.LoadOrStore(s, p.make(s))
 	}
-	p.latest.Store(found.(*plan))
 	return found.(*plan)
 }
 

@@ -97,8 +97,8 @@ func (r *routing) hintCreate(db *gorm.DB) {
 	if db.Error != nil || !r.isRouted(db.Statement.Table) {
 		return
 	}
-	refusal := r.keyed(db.Statement)
-	if refusal != nil && !r.servedBySource(db.Statement.Table) {
+	t, refusal := r.keyed(db.Statement)
+	if refusal != nil && t.Origin() == nil {
 		_ = db.AddError(refusal) // AddError stores it in db
 		return
 	}
@@ -141,12 +141,6 @@ func (r *routing) isRouted(table string) bool {
 	}
 	_, sharded := r.router.Snapshot().Lookup(table)
 	return sharded || r.router.IsBroadcast(table)
-}
-
-// servedBySource returns true when the source of a migration still serves the table.
-func (r *routing) servedBySource(table string) bool {
-	t, ok := r.router.Snapshot().Lookup(table)
-	return ok && t.Origin() != nil
 }
 
 // freshRows returns the indexes of the rows for which an id was generated just now, and its

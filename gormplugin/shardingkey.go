@@ -71,36 +71,36 @@ func keysOf(stmt *gorm.Statement, t *sharding.Table, key *schema.Field, named ro
 }
 
 // keyed refuses structs to create whose sharding key is zero, because gorm would store the row
-// under the key 0. (A pointer to 0, or a map with 0, is a deliberate 0.) While the source of a
-// migration serves the table, the error says what will be refused after the switch; it is nil
-// without a preview.
-func (r *routing) keyed(stmt *gorm.Statement) error {
+// under the key 0. (A pointer to 0, or a map with 0, is a deliberate 0.) It also returns the table.
+// While the source of a migration serves it, the error says what will be refused after the switch;
+// it is nil without a preview.
+func (r *routing) keyed(stmt *gorm.Statement) (*sharding.Table, error) {
 	snapshot := r.router.Snapshot()
 	t, ok := snapshot.Lookup(stmt.Table)
 	if !ok || stmt.Schema == nil || stmt.SQL.Len() > 0 {
-		return nil
+		return nil, nil
 	}
 	if t.Origin() != nil && (snapshot.Switched() == nil || isNumbered(t, t.Key)) {
-		return nil
+		return t, nil
 	}
 	key := columnField(stmt.Schema, t.Key)
 	if key != nil && leavesOut(stmt, key.DBName) {
-		return &sharding.RouteError{Op: "create", Table: t.Name, Column: t.Key, Err: sharding.ErrMissingKey, Hint: "Select or Omit leaves it out; name " + t.Key + " in Select, or take it out of Omit"}
+		return t, &sharding.RouteError{Op: "create", Table: t.Name, Column: t.Key, Err: sharding.ErrMissingKey, Hint: "Select or Omit leaves it out; name " + t.Key + " in Select, or take it out of Omit"}
 	}
-	if _, maps := mapsOf(stmt.Dest); maps {
-		return nil
+	if _, maps := mapsOf(stmt.Dest); maps || key == nil {
+		return t, nil
 	}
 	all := rows{structs: stmt.ReflectValue}
-	if key == nil || all.check(stmt) != nil {
-		return nil //nolint:nilerr // gorm or shardsql refuses it
+	if all.check(stmt) != nil {
+		return t, nil //nolint:nilerr // gorm or shardsql refuses it
 	}
 	for i := range all.len() {
 		// Field.ValueOf would allocate every key.
 		if value, ok := fieldAt(all.at(i), key); !ok || value.IsZero() {
-			return missingKey("create", t, i, key)
+			return t, missingKey("create", t, i, key)
 		}
 	}
-	return nil
+	return t, nil
 }
 
 // leavesOut returns true when Select or Omit leaves a column or a relation out of a create.

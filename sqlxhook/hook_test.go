@@ -468,6 +468,19 @@ func TestAGeneratorsErrorSendsNothing(t *testing.T) {
 	}
 }
 
+func TestAGeneratorThatReturnsTheZeroKeyIsRefused(t *testing.T) {
+	zero := keygen.Func[int64](func(context.Context) (int64, error) { return 0, nil })
+	h, err := sqlxhook.New(sqlxhook.Config{Generators: keygen.Set{Default: zero, Named: map[string]keygen.Generator[int64]{"order": zero}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	db := &spy{Execer: open(t, ordersDDL)}
+	_, err = h.NamedExec(t.Context(), db, insertOrder, []order{{UserID: 1}})
+	if err == nil || !strings.Contains(err.Error(), "zero key") || len(db.queries) != 0 {
+		t.Errorf("%v, %q", err, db.queries)
+	}
+}
+
 func TestAnErrorOfTheDatabaseKeepsTheIDs(t *testing.T) {
 	db := open(t, ordersDDL)
 	h, _ := newHook(t, sqlxhook.Config{})
