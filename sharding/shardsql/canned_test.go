@@ -56,7 +56,7 @@ func (r *cannedRows) Next(dest []driver.Value) error {
 }
 
 // cannedShop is a shop whose databases answer at once.
-func cannedShop(b *testing.B) *shop {
+func cannedShop(b testing.TB) *shop {
 	b.Helper()
 	s := newShop(b)
 	of := func(db *sql.DB) *sql.DB {
@@ -98,6 +98,21 @@ func (p poolOf) Connect(ctx context.Context) (driver.Conn, error) {
 		return nil
 	})
 	return raw, err // the *sql.Conn keeps it
+}
+
+func TestRoutingAllocatesThreeTimesForAStatement(t *testing.T) {
+	s := cannedShop(t)
+	allocated := func(db *sql.DB, text string) float64 {
+		return testing.AllocsPerRun(100, func() {
+			if err := db.QueryRow(text, 5, 1).Scan(new(int64)); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+	plain := allocated(s.dbs["b"], "SELECT id, user_id, note FROM orders_1 WHERE user_id = ? AND id = ?")
+	if routed := allocated(s.routed, "SELECT id, user_id, note FROM orders WHERE user_id = ? AND id = ?"); routed-plain > 3 {
+		t.Errorf("%v allocations, and %v without routing", routed, plain)
+	}
 }
 
 // BenchmarkWhatRoutingAdds asks databases that answer at once.

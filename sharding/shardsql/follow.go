@@ -157,7 +157,7 @@ func (s *session) bound(ctx context.Context, p *plan.Plan, query string, args []
 			return p, plan.Route{}, err
 		}
 		to, err := s.route(ctx, led, query, args)
-		if timed || !isRefusal(err) || len(plan.Instants(p)) == 0 {
+		if err == nil || timed || len(plan.Instants(p)) == 0 || !isRefusal(err) {
 			return led, to, err
 		}
 		if p, err = (clock{s}).inText(ctx, p); err != nil {
