@@ -89,11 +89,9 @@ func (fl *filling) reserve(stmt *gorm.Statement) error {
 	}
 	for i := range fl.keyColumns {
 		keyColumn := &fl.keyColumns[i]
-		if keyColumn.omit = fl.skipsField(stmt, keyColumn.field); keyColumn.omit {
+		keyColumn.follow(stmt, fl.table)
+		if keyColumn.omit || keyColumn.carriesSlot { // keys with slots are drawn when the rows have their sharding keys
 			continue
-		}
-		if keyColumn.carriesSlot = columnCarriesSlot(fl.table, keyColumn.field.DBName); keyColumn.carriesSlot {
-			continue // drawn later, when the rows have their sharding keys
 		}
 		need := keyColumn.empty()
 		from.give(keyColumn.field, keyColumn.keys, need)
@@ -174,12 +172,6 @@ func (fl *filling) omits() bool {
 	return slices.ContainsFunc(fl.keyColumns, func(p keyColumn) bool { return p.omit })
 }
 
-// skipsField returns true when the field must not be filled: the caller leaves it out, or the
-// database numbers it while the source of a migration serves.
-func (fl *filling) skipsField(stmt *gorm.Statement, field *managed) bool {
-	return omitted(stmt, field) || isNumbered(fl.table, field.DBName)
-}
-
 // pinSnapshot makes the statement use the router's present snapshot.
 func (fl *filling) pinSnapshot(table string) {
 	fl.snapshot = fl.router.Snapshot()
@@ -195,8 +187,8 @@ func (fl *filling) followMove(stmt *gorm.Statement) {
 	fl.pinSnapshot(stmt.Table)
 	for i := range fl.keyColumns {
 		p := &fl.keyColumns[i]
-		p.carriesSlot = columnCarriesSlot(fl.table, p.field.DBName)
-		if p.omit = fl.skipsField(stmt, p.field); p.omit {
+		p.follow(stmt, fl.table)
+		if p.omit {
 			p.clearKeys(stmt.Context, func(k int) bool { return !p.isOwn(stmt.Context, k) })
 			p.restart()
 		}
@@ -213,7 +205,7 @@ func (fl *filling) restore(stmt *gorm.Statement) {
 
 // numbered returns true when the source of a migration numbers a managed field.
 func (fl *filling) numbered() bool {
-	return slices.ContainsFunc(fl.keyColumns, func(p keyColumn) bool { return isNumbered(fl.table, p.field.DBName) })
+	return slices.ContainsFunc(fl.keyColumns, func(p keyColumn) bool { return p.numbered })
 }
 
 // omitted returns true when the statement leaves out the field on purpose.

@@ -6,7 +6,10 @@ import (
 	"context"
 	"reflect"
 
+	"gorm.io/gorm"
+
 	"github.com/shardid/shardid/internal/keyfield"
+	"github.com/shardid/shardid/sharding"
 )
 
 // keyColumn is one managed field of the rows of one statement, with the keys drawn for it.
@@ -15,9 +18,16 @@ type keyColumn struct {
 	rows         rows
 	keys         keyfield.Keys
 	assignedRows []int // the index of the row that got each key, in the order of the keys
-	omit         bool  // the statement leaves out the field on purpose
-	// carriesSlot means that the keys contain the slots of their rows.
-	carriesSlot bool
+	carriesSlot  bool  // the keys contain the slots of their rows
+	numbered     bool  // the source of a migration serves the table and numbers the column
+	omit         bool  // the field must not be filled: it is numbered, or the caller leaves it out
+}
+
+// follow updates what depends on the state of the table.
+func (p *keyColumn) follow(stmt *gorm.Statement, t *sharding.Table) {
+	p.carriesSlot = columnCarriesSlot(t, p.field.DBName)
+	p.numbered = isNumbered(t, p.field.DBName)
+	p.omit = p.numbered || omitted(stmt, p.field)
 }
 
 // restart makes all keys unused again.

@@ -222,7 +222,7 @@ func isNumbered(t *sharding.Table, column string) bool {
 func numbersLater(stmt *gorm.Statement) bool {
 	fl := stateOf(stmt)
 	return fl != nil && slices.ContainsFunc(fl.keyColumns, func(p keyColumn) bool {
-		return isNumbered(fl.table, p.field.DBName) && !omitted(stmt, p.field)
+		return p.numbered && !omitted(stmt, p.field)
 	})
 }
 

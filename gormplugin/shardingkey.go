@@ -174,17 +174,17 @@ func (fl *filling) shardingKeys(stmt *gorm.Statement, numbers []int) ([]any, err
 // shardingKey returns the sharding key of a new row.
 func (r rows) shardingKey(ctx context.Context, i int, t *sharding.Table, field *schema.Field) (any, bool) {
 	switch {
-	case r.structs.IsValid() && field == nil:
-		return nil, false
-	case r.structs.IsValid():
-		value, zero := field.ValueOf(ctx, r.at(i))
-		return value, !zero
+	case !r.structs.IsValid() && field == nil:
+		value := r.maps[i][t.Key]
+		return value, bound(value)
+	case !r.structs.IsValid():
+		_, value, _ := inMap(r.maps[i], field)
+		return value, bound(value)
 	case field == nil:
-		value, ok := r.maps[i][t.Key]
-		return value, ok && bound(value)
+		return nil, false
 	}
-	_, value, ok := inMap(r.maps[i], field)
-	return value, ok && bound(value)
+	value, zero := field.ValueOf(ctx, r.at(i))
+	return value, !zero
 }
 
 // bound returns true when gorm sends v as one bind variable: the database then compares with

@@ -27,10 +27,10 @@ type Keys interface {
 	Len() int
 	// Draw adds n keys, in one reservation. After an error it has added none.
 	Draw(ctx context.Context, n int) error
-	// AddIDs adds n ids that fill makes, and none after an error. Only the keys of a generator that
-	// is Bucketed have this method.
+	// AddIDs adds n ids that fill makes, and none after an error. It serves only generators that are
+	// Bucketed.
 	AddIDs(n int, fill func(ids []int64) error) error
-	// Take moves up to n keys from the beginning of another list of the same field.
+	// Take adds up to n keys that it removes from the beginning of another list of the same field.
 	Take(from Keys, n int)
 	// Truncate removes all keys but the first n, and keeps the memory.
 	Truncate(n int)
