@@ -38,8 +38,8 @@ func inserts() map[Column]test {
 			s.refuses(sharding.ErrMisplaced, s.with(at(21)).Exec("INSERT INTO orders (id, user_id, note) VALUES (?, 0, 'raw')", 22).Error)
 			s.affects(1, s.Exec("INSERT INTO regions (id, name) VALUES (3, 'raw')"))
 			s.same(s.regions("raw"), "11")
-			s.affects(1, s.Exec("INSERT INTO regions (id, name) VALUES (4, replace(current_timestamp, substr(current_timestamp, 2), 'time'))"))
-			s.same(s.regions("2time"), "11")
+			s.affects(1, s.Exec("INSERT INTO regions (id, name) VALUES (4, SUBSTR(CAST(CURRENT_DATE AS CHAR(10)), 1, 1))"))
+			s.same(s.regions("2"), "11")
 			s.refuses(sharding.ErrCopies, s.Exec("INSERT INTO regions (id, name) VALUES (5, lower(random()))").Error)
 		}),
 	}
