@@ -24,9 +24,7 @@ func (p *parser) input(from int, with *With) {
 	p.inputRows(in, p.inputColumns(in))
 	if p.mysql && p.accept("as") { // VALUES (…) AS new (a, b)
 		p.ident()
-		if p.at("(") {
-			p.identList()
-		}
+		p.identList()
 	}
 	for p.accept("on") {
 		in.Conflicts = append(in.Conflicts, p.conflict())

@@ -183,7 +183,10 @@ func (p *nameReader) alias(text bool) Ident {
 	return Ident{}
 }
 
-// identList reads (a, b, …).
+// identList reads (a, b, …), if it follows.
 func (p *nameReader) identList() []Ident {
+	if !p.at("(") {
+		return nil
+	}
 	return parens(&p.cursor, func() []Ident { return list(&p.cursor, nil, p.ident) })
 }

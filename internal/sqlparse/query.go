@@ -24,10 +24,7 @@ func (p *queryReader) with() *With {
 }
 
 func (p *queryReader) cte() CTE {
-	c := CTE{Name: p.ident()}
-	if p.at("(") {
-		c.Columns = p.identList()
-	}
+	c := CTE{Name: p.ident(), Columns: p.identList()}
 	p.expect("as")
 	p.accept("not")
 	p.accept("materialized")

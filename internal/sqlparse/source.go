@@ -30,7 +30,9 @@ func (p *sourceReader) joined(behindComma bool) Source {
 			p.next()
 			j.On = p.expr()
 		case p.accept("using"):
-			j.Using = p.identList()
+			if j.Using = p.identList(); j.Using == nil {
+				p.fail()
+			}
 		}
 		if j.Kind == CrossJoin && (j.On != nil || j.Using != nil) {
 			j.Kind = InnerJoin
@@ -121,8 +123,7 @@ func (p *sourceReader) sourceList() Source {
 
 // sourceAlias reads [AS] alias [(columns)].
 func (p *sourceReader) sourceAlias(s *Source) {
-	s.Alias = p.alias(p.d.Family == SQLite)
-	if s.Alias.Name != "" && p.at("(") {
+	if s.Alias = p.alias(p.d.Family == SQLite); s.Alias.Name != "" {
 		s.Columns = p.identList()
 	}
 }
