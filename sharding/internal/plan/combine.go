@@ -185,7 +185,7 @@ func (c *combiner) strays(root *reference) (all []*reference) {
 
 // expressions refuses expressions that a shard computes differently than one table would.
 func (c *combiner) expressions() {
-	if slices.ContainsFunc(c.core.From, hasFunction) {
+	if slices.ContainsFunc(sourcesIn(c.core.From), func(s sqlparse.Source) bool { return s.Function != nil }) {
 		c.refuse("a table function is not combined" + addKey)
 	}
 	for _, l := range c.limits {
@@ -202,19 +202,24 @@ func (c *combiner) total(q *sqlparse.Query) bool {
 	if s == nil || len(s.inside) == 0 {
 		return s != nil
 	}
-	ordered := func(name string) bool {
+	return len(s.inside) == 1 && len(s.refs) == 1 && s.refs[0].schema.hasKey(func(name string) bool {
 		return slices.ContainsFunc(q.OrderBy, func(o sqlparse.Order) bool {
 			by, ok := s.column(o.Expr)
 			return ok && by == column{s.refs[0], name}
 		})
-	}
-	return len(s.inside) == 1 && len(s.refs) == 1 && slices.ContainsFunc(s.refs[0].schema.Unique, func(key []string) bool {
-		return !slices.ContainsFunc(key, func(name string) bool { return !ordered(name) })
 	})
 }
 
-func hasFunction(s sqlparse.Source) bool {
-	return s.Function != nil || s.Join != nil && (hasFunction(*s.Join.Left) || hasFunction(*s.Join.Right))
+// sourcesIn returns the tables, queries and functions in FROM, those of its joins included.
+func sourcesIn(from []sqlparse.Source) (all []sqlparse.Source) {
+	for _, s := range from {
+		if s.Join != nil {
+			all = append(all, sourcesIn([]sqlparse.Source{*s.Join.Left, *s.Join.Right})...)
+		} else {
+			all = append(all, s)
+		}
+	}
+	return all
 }
 
 // answer records what is selected: groups, or rows.

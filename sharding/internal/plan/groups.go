@@ -289,17 +289,17 @@ func (c grouper) partial(e sqlparse.Expr, at int) (merge.Aggregate, Value) {
 	case call.Distinct:
 		return c.counted(call, at)
 	case function == merge.Count:
-		return merge.Aggregate{Function: merge.Count, Column: c.place(e, at)}, whole
+		return merge.Aggregate{Function: merge.Count, Column: c.shardColumn(e, at)}, whole
 	case function == merge.Sum:
 		v := c.summand(call.Args[0])
-		return merge.Aggregate{Function: merge.Sum, Kind: v.Type.Kind, Column: c.place(e, at)}, v
+		return merge.Aggregate{Function: merge.Sum, Kind: v.Type.Kind, Column: c.shardColumn(e, at)}, v
 	}
 	return c.extreme(call, function, at)
 }
 
-// place returns the column of the shards' rows that has an expression: the selected one, or a
+// shardColumn returns the column of the shards' rows that has an expression: the selected one, or a
 // hidden one.
-func (c grouper) place(e sqlparse.Expr, at int) int {
+func (c grouper) shardColumn(e sqlparse.Expr, at int) int {
 	if at >= 0 {
 		return at
 	}
@@ -320,7 +320,7 @@ func (c grouper) extreme(call *sqlparse.Call, function merge.Function, at int) (
 	v := c.least(call.Args[0]).untruncated()
 	a := merge.Aggregate{Function: function, By: merge.Key{Type: v.Type}}
 	if v.As == Plain {
-		a.Column = c.place(call, at)
+		a.Column = c.shardColumn(call, at)
 		a.By.Column = a.Column
 		return a, v
 	}
@@ -337,7 +337,7 @@ func (c grouper) extreme(call *sqlparse.Call, function merge.Function, at int) (
 func (c grouper) counted(call *sqlparse.Call, at int) (merge.Aggregate, Value) {
 	a, g := merge.Aggregate{Function: merge.Count}, c.of.group
 	if col, ok := c.scope.column(call.Args[0]); ok && len(call.Args) == 1 && apart(col) && c.distincts() == 1 {
-		a.Column = c.place(call, at)
+		a.Column = c.shardColumn(call, at)
 		return a, whole
 	}
 	for _, e := range call.Args {

@@ -224,11 +224,9 @@ func listed(where sqlparse.Expr, s *scope, c column) ([]operand, sqlparse.Expr) 
 
 // single reports whether a condition names one row of the only table by a unique key.
 func (s *scope) single(where sqlparse.Expr) bool {
-	return len(s.refs) == 1 && slices.ContainsFunc(s.refs[0].schema.Unique, func(key []string) bool {
-		return !slices.ContainsFunc(key, func(name string) bool {
-			values, _ := listed(where, s, column{s.refs[0], name})
-			return len(values) != 1
-		})
+	return len(s.refs) == 1 && s.refs[0].schema.hasKey(func(name string) bool {
+		values, _ := listed(where, s, column{s.refs[0], name})
+		return len(values) == 1
 	})
 }
 

@@ -111,7 +111,7 @@ func (p *binding) divided(parts []Part) (Route, error) {
 	}
 	all := sqlparse.Span{From: rows[0].From, To: rows[len(rows)-1].To}
 	params := parameters{p.statement}
-	argsOf := p.insert.chooser(params, all)
+	argsOf := p.insert.arguments(params, all)
 	for i := range parts {
 		part := &parts[i]
 		var with renumbering
@@ -149,35 +149,38 @@ func (p *binding) recognised(w *Writes) (e edit, err error) {
 	return e, nil
 }
 
-// chooser returns a function that selects the arguments of some rows, and of the text before and
+// arguments returns a function that selects the arguments of some rows, and of the text before and
 // after the rows. all is the part of the text with the rows.
-func (in *insertion) chooser(params parameters, all sqlparse.Span) func(rows []int) ([]int, renumbering) {
-	if !params.numbered() {
-		before, own, after := in.places(params, all)
-		return func(some []int) (args []int, none renumbering) {
-			args = slices.Clone(before)
-			for _, row := range some {
-				for n := range own[row].count {
-					args = append(args, own[row].first+n)
-				}
-			}
-			return append(args, after...), nil
+func (in *insertion) arguments(params parameters, all sqlparse.Span) func(rows []int) ([]int, renumbering) {
+	rows := in.input.Rows
+	first, _ := slices.BinarySearchFunc(params.of.Params, all.From, func(q *sqlparse.Param, at int) int { return q.From - at })
+	before, rest := params.of.Params[:first], params.of.Params[first:]
+	own := make([][]*sqlparse.Param, len(rows))
+	for i, row := range rows {
+		if row.FirstParam != 0 { // it has the expressions of the row before it
+			own[i] = own[i-1]
+			continue
 		}
+		n := 0
+		for n < len(rest) && rest[n].To <= row.To {
+			n++
+		}
+		own[i], rest = rest[:n], rest[n:]
 	}
 	return func(some []int) ([]int, renumbering) {
-		return params.chosen(func(param sqlparse.Span) bool {
-			_, found := slices.BinarySearchFunc(some, param, func(row int, param sqlparse.Span) int {
-				switch at := in.input.Rows[row]; {
-				case at.To < param.To:
-					return -1
-				case at.From > param.From:
-					return 1
-				}
-				return 0
-			})
-			return found || !inside(param, all)
-		})
+		args := appendArgs(nil, before, 0)
+		for _, row := range some {
+			args = appendArgs(args, own[row], rows[row].FirstParam)
+		}
+		return params.renumbered(appendArgs(args, rest, 0))
 	}
+}
+
+func appendArgs(args []int, params []*sqlparse.Param, shift int) []int {
+	for _, q := range params {
+		args = append(args, q.Index+shift)
+	}
+	return args
 }
 
 // some returns the text of some rows.
@@ -192,43 +195,4 @@ func (in *insertion) some(rows []int, params parameters, with renumbering) strin
 		params.copied(&text, all[row].Span, with)
 	}
 	return text.String()
-}
-
-// span is the arguments of one row.
-type span struct{ first, count int }
-
-// places returns the arguments before the rows, in each of them, and after them. Every parameter is
-// a ?.
-func (in *insertion) places(of parameters, all sqlparse.Span) (before []int, own []span, after []int) {
-	params := of.of.Params
-	for len(params) > 0 && params[0].From < all.From {
-		before, params = append(before, params[0].Index), params[1:]
-	}
-	own = make([]span, len(in.input.Rows))
-	var written span // the last row with its own expressions
-	for i, row := range in.input.Rows {
-		if row.FirstParam == 0 {
-			written = span{}
-			params = take(params, row, &written)
-		}
-		own[i] = span{written.first + row.FirstParam, written.count}
-	}
-	for _, q := range params {
-		if q.From >= all.To {
-			after = append(after, q.Index)
-		}
-	}
-	return before, own, after
-}
-
-// take removes the parameters of a row from the remaining ones.
-func take(params []*sqlparse.Param, row sqlparse.Row, into *span) []*sqlparse.Param {
-	for len(params) > 0 && params[0].To <= row.To {
-		if into.count == 0 {
-			into.first = params[0].Index
-		}
-		into.count++
-		params = params[1:]
-	}
-	return params
 }

@@ -244,11 +244,7 @@ func (p *Plan) unite() *union {
 	}
 	u.text = p.statement.Text[:q.From] + strings.Join(texts, " UNION ALL ") + p.statement.Text[q.To:]
 	params := parameters{p.statement}
-	u.args, _ = params.chosen(func(sqlparse.Span) bool { return true })
-	if params.numbered() { // all tables take the same arguments
-		slices.Sort(u.args)
-		u.args = slices.Compact(u.args)
-	} else {
+	if u.args, _ = params.around(nil); !params.numbered() { // otherwise all tables take the same arguments
 		u.args = slices.Repeat(u.args, len(targets))
 	}
 	return u

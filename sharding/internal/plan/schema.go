@@ -4,6 +4,7 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -23,6 +24,13 @@ type Table struct {
 	// Namespace is the PostgreSQL schema in which the unqualified table name is found, "" on other
 	// databases.
 	Namespace string
+}
+
+// hasKey reports whether all columns of a unique key are of some sort.
+func (t Table) hasKey(of func(column string) bool) bool {
+	return slices.ContainsFunc(t.Unique, func(key []string) bool {
+		return !slices.ContainsFunc(key, func(column string) bool { return !of(column) })
+	})
 }
 
 // Column describes how a database treats the values of a column.

@@ -105,21 +105,15 @@ func (r renumbering) renumber(out *strings.Builder, text string, reads sqltext.F
 // parameters are the parameters of a statement.
 type parameters struct{ of *sqlparse.Statement }
 
-// chosen returns the arguments of the parameters that are wanted, and those that are copied,
-// without duplicates and in their order, and the new numbers of these parameters.
-func (p parameters) chosen(wanted func(sqlparse.Span) bool, copied ...int) (args []int, with renumbering) {
-	for _, q := range p.of.Params {
-		if wanted(q.Span) {
-			args = append(args, q.Index)
-		}
-	}
+// renumbered returns arguments in the order of their parameters in a text. If these have numbers, it
+// returns each argument once, in their order, and the new numbers of the parameters.
+func (p parameters) renumbered(args []int) ([]int, renumbering) {
 	if !p.numbered() {
 		return args, nil
 	}
-	args = append(args, copied...)
 	slices.Sort(args)
 	args = slices.Compact(args)
-	with = make(renumbering, p.of.Args)
+	with := make(renumbering, p.of.Args)
 	for i, arg := range args {
 		with[arg] = i + 1
 	}
@@ -129,33 +123,20 @@ func (p parameters) chosen(wanted func(sqlparse.Span) bool, copied ...int) (args
 // around returns the arguments of a text with these edits: the text may lack a parameter, or
 // contain a copied one twice.
 func (p parameters) around(edits []edit) (args []int, with renumbering) {
-	wanted := func(param sqlparse.Span) bool {
-		return !slices.ContainsFunc(edits, func(e edit) bool { return inside(param, e.Span) })
-	}
-	copies := slices.DeleteFunc(slices.Clone(edits), func(e edit) bool { return len(e.args) == 0 })
-	if len(copies) == 0 {
-		return p.chosen(wanted)
-	}
-	if p.numbered() {
-		var copied []int
-		for _, e := range copies {
-			copied = append(copied, e.args...)
-		}
-		return p.chosen(wanted, copied...)
-	}
-	slices.SortStableFunc(copies, func(a, b edit) int { return a.From - b.From })
+	next := slices.Clone(edits)
+	slices.SortStableFunc(next, func(a, b edit) int { return a.From - b.From })
 	for _, q := range p.of.Params {
-		for len(copies) > 0 && copies[0].From <= q.From {
-			args, copies = append(args, copies[0].args...), copies[1:]
+		for len(next) > 0 && next[0].From <= q.From {
+			args, next = append(args, next[0].args...), next[1:]
 		}
-		if wanted(q.Span) {
+		if !slices.ContainsFunc(edits, func(e edit) bool { return inside(q.Span, e.Span) }) {
 			args = append(args, q.Index)
 		}
 	}
-	for _, e := range copies {
+	for _, e := range next {
 		args = append(args, e.args...)
 	}
-	return args, nil
+	return p.renumbered(args)
 }
 
 // named reports whether the parameters have names.

@@ -117,9 +117,12 @@ func (b divider) dividesChange(c *sqlparse.Change) string {
 	case c.Or == "FAIL" || c.Or == "ROLLBACK":
 		return "UPDATE OR " + c.Or + " is undone on one shard only; write UPDATE"
 	}
-	for i := range c.From {
-		if why := queried(&c.From[i]); why != "" {
-			return why
+	for _, s := range sourcesIn(c.From) { // a shard may answer them differently than one table would
+		switch {
+		case s.Query != nil:
+			return "a subquery among the tables is read on one shard" + addKey
+		case s.Function != nil:
+			return "a table function is read on one shard" + addKey
 		}
 	}
 	d := &combiner{comparer: comparer{builder: b.builder}}
@@ -129,22 +132,6 @@ func (b divider) dividesChange(c *sqlparse.Change) string {
 		}
 	}
 	return "all tables must be joined by the sharding key, so that each shard has the rows that belong together"
-}
-
-// queried refuses queries that a shard may answer differently than one table would.
-func queried(s *sqlparse.Source) string {
-	switch {
-	case s.Join != nil:
-		if why := queried(s.Join.Left); why != "" {
-			return why
-		}
-		return queried(s.Join.Right)
-	case s.Query != nil:
-		return "a subquery among the tables is read on one shard" + addKey
-	case s.Function != nil:
-		return "a table function is read on one shard" + addKey
-	}
-	return ""
 }
 
 // changes routes an UPDATE or DELETE to several targets.
@@ -344,7 +331,7 @@ func (k *LookupChanges) Before(at sharding.Target, most int) (text string, args 
 	if c.Where != nil {
 		where, params := c.Where.Bytes(), parameters{p.statement}
 		var with renumbering
-		args, with = params.chosen(func(param sqlparse.Span) bool { return inside(param, where) })
+		args, with = params.around([]edit{{Span: sqlparse.Span{To: where.From}}, {Span: sqlparse.Span{From: where.To, To: len(p.statement.Text)}}})
 		out.WriteString(" WHERE ")
 		params.copied(&out, where, with)
 	}
