@@ -10,6 +10,7 @@ import (
 	"io"
 	"maps"
 	"reflect"
+	"slices"
 
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sharding/internal/merge"
@@ -205,22 +206,23 @@ func merged(sources []merge.Rows, s *plan.Shards) merge.Rows {
 	first := len(columns) - hidden
 	var all merge.Rows
 	if len(s.Order) > 0 {
-		keys := make([]merge.Key, len(s.Order))
-		for i, o := range s.Order {
-			keys[i] = merge.Key{Column: first + len(s.Distinct) + i, Type: o.Type, Desc: o.Desc, NullsFirst: o.NullsFirst}
-		}
-		all = merge.Ordered(sources, keys)
+		all = merge.Ordered(sources, behind(first, s.Order))
 	} else {
 		all = merge.Concat(sources)
 	}
 	if len(s.Distinct) > 0 {
-		keys := make([]merge.Key, len(s.Distinct))
-		for i, t := range s.Distinct {
-			keys[i] = merge.Key{Column: first + i, Type: t}
-		}
-		all = merge.Distinct(all, keys, memory)
+		all = merge.Distinct(all, behind(first, s.Distinct), memory)
 	}
 	return merge.Cut(limited(all, s), hidden)
+}
+
+// behind returns keys whose columns are counted from the first hidden one.
+func behind(first int, hidden []merge.Key) []merge.Key {
+	keys := slices.Clone(hidden)
+	for i := range keys {
+		keys[i].Column += first
+	}
+	return keys
 }
 
 func limited(all merge.Rows, s *plan.Shards) merge.Rows {

@@ -8,12 +8,14 @@ import (
 
 	"github.com/shardid/shardid/internal/sqlparse"
 	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/internal/merge"
 )
 
 // reading is the part of a statement's content on which its plan depends.
 type reading struct {
 	statement *sqlparse.Statement
 	snapshot  *sharding.Snapshot
+	options   Options
 	refs      []*reference // all except derived ones
 	insert    *insertion   // the INSERT into a sharded table, or nil
 	assigned  []setting    // the columns that lead to slots
@@ -37,10 +39,8 @@ type builder struct {
 	reading
 	knowledge
 	variance
-	schema  Schema
 	sqlite  bool
 	mysql   bool
-	filled  bool    // of Options
 	limited bool    // something in it has a LIMIT
 	untyped bool    // its results are not combined, because the type of a column is unknown
 	limits  []limit // of its subqueries
@@ -56,8 +56,12 @@ type knowledge struct {
 	scopes  map[*sqlparse.Core]*scope
 }
 
-func newBuilder(st *sqlparse.Statement, s *sharding.Snapshot, schema Schema) *builder {
-	return &builder{reading: reading{statement: st, snapshot: s}, schema: schema, knowledge: knowledge{scopes: map[*sqlparse.Core]*scope{}}, variance: variance{text: st.Text}}
+func newBuilder(st *sqlparse.Statement, s *sharding.Snapshot, options Options) *builder {
+	engine := options.Merge.Engine
+	return &builder{
+		reading: reading{statement: st, snapshot: s, options: options}, knowledge: knowledge{scopes: map[*sqlparse.Core]*scope{}},
+		variance: variance{text: st.Text, engine: engine, postgres: engine == merge.PostgreSQL}, mysql: engine == merge.MySQL, sqlite: engine == merge.SQLite,
+	}
 }
 
 func (b *builder) walk() {
@@ -80,7 +84,7 @@ func Tables(st *sqlparse.Statement, s *sharding.Snapshot) []string {
 	if st.Executable {
 		return nil
 	}
-	b := newBuilder(st, s, nil)
+	b := newBuilder(st, s, Options{})
 	b.walk()
 	var names []string
 	for _, r := range b.refs {
@@ -512,7 +516,7 @@ func (b *builder) reference(t *sqlparse.Table, seen *names) *reference {
 		b.carry(r, cte.query, cte.columns, cte)
 		return r
 	}
-	r.schema, r.known = b.schema[name]
+	r.schema, r.known = b.options.Schema[name]
 	b.refs = append(b.refs, r)
 	if table, ok := b.snapshot.Lookup(name); ok {
 		r.role, r.table = sharded, table

@@ -15,31 +15,25 @@ import (
 // table. It is computed once for a statement.
 type combination struct {
 	edits  []edit // of the statement's text, except its names and the LIMIT of rows
-	order  []Order
+	order  []merge.Key
 	limit  *sqlparse.Limit
 	signed bool // on SQLite: a negative LIMIT means none, a negative OFFSET means 0
-	// distinct are the types of the hidden columns by which equal rows are found. These columns
-	// precede those of the order.
-	distinct []merge.Type
+	// distinct are the hidden columns by which equal rows are found. They precede those of the
+	// order.
+	distinct []merge.Key
 	whole    bool      // a shard returns all of its rows, whatever LIMIT is
 	most     int64     // the largest number of rows that a shard returns without LIMIT, -1 if unknown
 	group    *grouping // for a query that aggregates
 	integers []int     // arguments that must be whole numbers, because the type of a result depends on them
 }
 
-// Order is an expression of ORDER BY, which each shard returns as a hidden column.
-type Order struct {
-	Desc, NullsFirst bool
-	Type             merge.Type
-}
-
 // combine returns how the results of several shards are combined, or why they cannot be.
-func (b *builder) combine(d merge.Dialect) (*combination, *sharding.RouteError) {
+func (b *builder) combine() (*combination, *sharding.RouteError) {
 	c := &combiner{
-		comparer: comparer{builder: b, dialect: d}, query: b.statement.Query, of: &combination{signed: d.Engine == merge.SQLite},
+		comparer: comparer{builder: b}, query: b.statement.Query, of: &combination{signed: b.sqlite},
 		hidden: map[int][]string{}, copied: map[int][]int{},
 	}
-	if d.Engine != merge.SQLite {
+	if !b.sqlite {
 		c.integers = &c.of.integers
 	}
 	c.form()
@@ -267,7 +261,7 @@ func (c *combiner) once() {
 			continue // the same in all rows, so its type does not matter
 		}
 		v := c.result(at).untruncated()
-		c.of.distinct = append(c.of.distinct, v.Type)
+		c.of.distinct = append(c.of.distinct, merge.Key{Column: len(c.of.distinct), Type: v.Type})
 		c.of.whole = c.of.whole || v.hasPadding()
 		c.hideResult(at, v)
 	}
@@ -279,7 +273,8 @@ func (c *combiner) once() {
 // sorted records ORDER BY and LIMIT.
 func (c *combiner) sorted() {
 	for _, o := range c.query.OrderBy {
-		c.of.order = append(c.of.order, Order{Desc: o.Descending, NullsFirst: c.nullsFirst(o), Type: c.sort(o.Expr).Type})
+		at := len(c.of.distinct) + len(c.of.order)
+		c.of.order = append(c.of.order, merge.Key{Column: at, Type: c.sort(o.Expr).Type, Desc: o.Descending, NullsFirst: c.nullsFirst(o)})
 	}
 	c.countable()
 }

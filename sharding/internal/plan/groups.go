@@ -30,7 +30,7 @@ type grouper struct{ *combiner }
 
 // grouped records GROUP BY, HAVING, and the order of groups.
 func (c grouper) grouped() {
-	g := &grouping{Group: Group{Shown: len(c.core.Items), Made: map[int]merge.Expr{}, Dialect: c.dialect}}
+	g := &grouping{Group: Group{Shown: len(c.core.Items), Made: map[int]merge.Expr{}, Dialect: c.options.Merge}}
 	c.of.group = g
 	if len(c.scope.windows) > 0 {
 		c.refuse("window functions over groups are not combined" + addKey)

@@ -26,7 +26,7 @@ func (c grouper) having() {
 	}
 	before := g.quotients
 	g.Having = calculator{c}.condition(having)
-	if g.quotients > before && c.mysql && !c.dialect.Division.Rounds {
+	if g.quotients > before && c.mysql && !c.options.Merge.Division.Rounds {
 		c.refuse("it is not known with how many digits MariaDB compares an AVG or a quotient in HAVING; compare a SUM with a multiple of the COUNT" + addKey)
 	}
 }
@@ -84,7 +84,7 @@ func (c calculator) condition(e sqlparse.Expr) merge.Expr {
 			of[i], _ = c.number(operand)
 		}
 	}
-	made := conditions[o.Op](c.dialect, of)
+	made := conditions[o.Op](c.options.Merge, of)
 	if o.Not {
 		return merge.Not(made)
 	}
@@ -185,7 +185,7 @@ func (c calculator) operation(e *sqlparse.Operation) (made merge.Expr, kind merg
 	made, kind = c.number(e.Operands[0])
 	for _, operand := range e.Operands[1:] {
 		next, of := c.number(operand)
-		made, kind = merge.Arithmetic(c.dialect, op, made, next), c.wider(kind, of)
+		made, kind = merge.Arithmetic(c.options.Merge, op, made, next), c.wider(kind, of)
 	}
 	return made, kind
 }
@@ -194,9 +194,9 @@ func (c calculator) operation(e *sqlparse.Operation) (made merge.Expr, kind merg
 func (c calculator) minus(of sqlparse.Expr) (merge.Expr, merge.Kind) {
 	made, kind := c.number(of)
 	if c.sqlite {
-		return merge.Arithmetic(c.dialect, '-', merge.Constant(int64(0), merge.Integer), made), kind
+		return merge.Arithmetic(c.options.Merge, '-', merge.Constant(int64(0), merge.Integer), made), kind
 	}
-	return merge.Arithmetic(c.dialect, '*', merge.Constant(int64(-1), merge.Integer), made), kind
+	return merge.Arithmetic(c.options.Merge, '*', merge.Constant(int64(-1), merge.Integer), made), kind
 }
 
 // average returns the sum of all shards divided by their count.
@@ -210,9 +210,9 @@ func (c calculator) average(e *sqlparse.Call) (merge.Expr, merge.Kind) {
 	sum := merge.Column(g.add(merge.Aggregate{Function: merge.Sum, Kind: v.Type.Kind, Column: c.selectHidden("SUM(" + of + ")")}, v), kind)
 	count := merge.Column(g.add(merge.Aggregate{Function: merge.Count, Column: c.selectHidden("COUNT(" + of + ")")}, v), merge.Integer)
 	if c.sqlite { // an average is a float on SQLite
-		sum = merge.Arithmetic(c.dialect, '*', sum, merge.Constant(1.0, merge.Float))
+		sum = merge.Arithmetic(c.options.Merge, '*', sum, merge.Constant(1.0, merge.Float))
 	}
-	exact := c.dialect
+	exact := c.options.Merge
 	exact.Division.Rounds = false // MySQL rounds a quotient before further computation, but not an average
 	return merge.Arithmetic(exact, '/', sum, count), c.wider(v.Type.Kind, 0)
 }
@@ -228,7 +228,7 @@ func (c calculator) call(e *sqlparse.Call, name string) (merge.Expr, merge.Kind)
 		parts[i], kind = made, c.wider(kind, of)
 	}
 	if name == "nullif" {
-		return merge.NullIf(c.dialect, parts[0], parts[1]), kind
+		return merge.NullIf(c.options.Merge, parts[0], parts[1]), kind
 	}
 	c.of.group.zero = true
 	return merge.Coalesce(parts...), kind
@@ -248,5 +248,5 @@ func (c calculator) round(e *sqlparse.Call) (merge.Expr, merge.Kind) {
 		return c.onlyNumbers()
 	}
 	made, kind := c.number(e.Args[0])
-	return merge.Round(c.dialect, made, int(digits)), c.wider(kind, 0)
+	return merge.Round(c.options.Merge, made, int(digits)), c.wider(kind, 0)
 }

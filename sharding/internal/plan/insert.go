@@ -74,7 +74,7 @@ func (b *builder) input(in *sqlparse.Input) {
 	}
 	if r.role == sharded {
 		b.insert = &insertion{of: r, input: in, key: -1, zeros: b.mysql}
-		if b.filled {
+		if b.options.Filled {
 			b.insert.filled = strings.ToLower(r.table.Unnumbered())
 		}
 		inserter{b}.rows(r)

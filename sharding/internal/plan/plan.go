@@ -20,7 +20,6 @@ import (
 // that it was made for, and is safe for concurrent use.
 type Plan struct {
 	reading
-	options   Options
 	sharded   []*reference
 	broadcast []*reference
 	routed    bool                 // it names a table of the router
@@ -64,9 +63,7 @@ type Options struct {
 // Of returns the plan of a statement. It always returns one; [Plan.Bind] refuses a statement that
 // cannot be routed.
 func Of(statement *sqlparse.Statement, snapshot *sharding.Snapshot, options Options) *Plan {
-	b := newBuilder(statement, snapshot, options.Schema)
-	b.mysql, b.sqlite, b.postgres = options.Merge.Engine == merge.MySQL, options.Merge.Engine == merge.SQLite, options.Merge.Engine == merge.PostgreSQL
-	b.engine, b.filled = options.Merge.Engine, options.Filled
+	b := newBuilder(statement, snapshot, options)
 	b.walk()
 	b.complete()
 	if statement.Executable {
@@ -75,9 +72,9 @@ func Of(statement *sqlparse.Statement, snapshot *sharding.Snapshot, options Opti
 	b.pass()
 	b.prove()
 	b.clocks = b.times
-	p := &Plan{lists: b.lists(parameters{statement}), instants: b.everyInstant(statement), reading: b.reading, options: options, texts: &texts{}, afterSwitch: &switchedPlan{}, origin: b.movesFrom(), unread: b.unserved(), physical: b.physical()}
+	p := &Plan{lists: b.lists(parameters{statement}), instants: b.everyInstant(statement), reading: b.reading, texts: &texts{}, afterSwitch: &switchedPlan{}, origin: b.movesFrom(), unread: b.unserved(), physical: b.physical()}
 	if statement.Verb == sqlparse.Select {
-		p.combination, p.unmerged = b.combine(options.Merge)
+		p.combination, p.unmerged = b.combine()
 		p.untyped = b.untyped
 	} else {
 		p.unmerged, p.uncopied = divider{b}.divide(), b.copied()

@@ -19,14 +19,14 @@ import (
 // Shards is a statement for several targets, and the combination of their results.
 type Shards struct {
 	Targets []Shard
-	// Order is the order of the rows: the last columns of each result, which the caller does not
-	// get.
-	Order         []Order
+	// Order is the order of the rows. Its columns are counted among the hidden ones: the last
+	// columns of each result, which the caller does not get.
+	Order         []merge.Key
 	Offset, Count int64 // Count is -1 without a LIMIT
 	Most          int64 // the largest number of rows of a target, -1 if unknown
-	// Distinct are the types of the columns by which equal rows are found, if each row is wanted
-	// once. These columns precede those of the order.
-	Distinct []merge.Type
+	// Distinct are the hidden columns by which equal rows are found, if each row is wanted once.
+	// They precede those of the order.
+	Distinct []merge.Key
 	// Locks says that the query locks rows. Shards are then queried one after another: two queries
 	// that lock the same rows in parallel could wait for each other, each in one database.
 	Locks bool

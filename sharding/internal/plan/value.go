@@ -17,7 +17,6 @@ import (
 // is then not used.
 type comparer struct {
 	*builder
-	dialect  merge.Dialect
 	core     *sqlparse.Core // the present SELECT
 	scope    *scope         // of the present SELECT
 	integers *[]int         // arguments that must be whole numbers, because the kind of a result depends on theirs
@@ -95,7 +94,7 @@ func (c *comparer) summand(e sqlparse.Expr) Value {
 		return Value{Type: v.Type, Wide: true}
 	case v.As == Plain && (v.Type.Kind == merge.Integer || v.Type.Kind == merge.Decimal):
 		return ofKind(merge.Decimal)
-	case v.As == Double && c.dialect.Engine == merge.PostgreSQL:
+	case v.As == Double && c.postgres:
 		c.refuse("the sum of real " + c.text(e) + " is rounded at each addition; write SUM(CAST(" + c.text(e) + " AS double precision))" + addKey)
 	case v.As == Double:
 		return Value{Type: v.Type}
@@ -325,7 +324,7 @@ func (c *comparer) arithmetic(e sqlparse.Expr, of []sqlparse.Expr) Value {
 			v = c.typed(operand)
 			columns++
 		}
-		if !v.number() && (v.As != Double || c.dialect.Engine == merge.PostgreSQL) { // float4 * float4 is a float4
+		if !v.number() && (v.As != Double || c.postgres) { // float4 * float4 is a float4
 			return c.unknown(e)
 		}
 		kind, wide = max(kind, v.Type.Kind), wide || v.Wide
