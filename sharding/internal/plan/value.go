@@ -212,9 +212,6 @@ func (c *comparer) namesStay(e sqlparse.Expr) {
 	}
 }
 
-// unitFirst lists the functions whose first argument is a word such as YEAR.
-var unitFirst = words("extract timestampdiff timestampadd")
-
 // stored returns how results of SQLite compare: by their bytes, if no column or COLLATE clause sets
 // a collation.
 func (c *comparer) stored(e sqlparse.Expr) Value {
