@@ -92,20 +92,10 @@ const (
 	Trimmed             // the text of a CHAR of PostgreSQL, without spaces at its end
 )
 
+var conversions = [...]string{Plain: "%s", Weight: "WEIGHT_STRING(%s)", Number: "CAST(%s AS UNSIGNED)", Double: "(%s + 0E0)", Trimmed: "CAST(%s AS TEXT)"}
+
 // of returns the expression that converts an expression to the form.
-func (f Form) of(text string) string {
-	switch f {
-	case Weight:
-		return "WEIGHT_STRING(" + text + ")"
-	case Number:
-		return "CAST(" + text + " AS UNSIGNED)"
-	case Double:
-		return "(" + text + " + 0E0)"
-	case Trimmed:
-		return "CAST(" + text + " AS TEXT)"
-	}
-	return text
-}
+func (f Form) of(text string) string { return fmt.Sprintf(conversions[f], text) }
 
 // selected returns the expression that is selected to compare the values of an expression.
 func (v Value) selected(text string) string {

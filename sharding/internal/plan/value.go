@@ -149,8 +149,7 @@ func (c *comparer) typed(e sqlparse.Expr) Value {
 			return c.cast(e)
 		case e.Op == sqlparse.Opaque:
 			return functions{c}.opaque(e)
-		}
-		if e.Op == sqlparse.Add || e.Op == sqlparse.Sub || e.Op == sqlparse.Mul || e.Op == sqlparse.Mod {
+		case e.Op == sqlparse.Add, e.Op == sqlparse.Sub, e.Op == sqlparse.Mul, e.Op == sqlparse.Mod:
 			return c.arithmetic(e, e.Operands)
 		}
 	}
