@@ -342,6 +342,9 @@ func (c grouper) counted(call *sqlparse.Call, at int) (merge.Aggregate, Value) {
 	}
 	for _, e := range call.Args {
 		c.unambiguous(e)
+		if !computed(e) { // GROUP BY takes a number for that of a column
+			c.unknown(e)
+		}
 		told := c.groupValue(e)
 		a.Distinct = append(a.Distinct, merge.Key{Column: c.selectHidden(c.key(told, e)), Type: told.Type})
 		if !slices.Contains(g.split, c.text(e)) {
