@@ -227,7 +227,7 @@ func (c *combiner) answer() {
 	once := !several && c.core.Distinct || c.query.Parts[len(c.query.Parts)-1].Op == sqlparse.Union
 	for _, core := range c.cores {
 		c.enter(core)
-		groups := groups(core)
+		groups := groups(core) || sortsGroups(c.query.OrderBy)
 		switch {
 		case groups && c.stars():
 			c.refuse("GROUP BY needs a select list without *" + addKey)

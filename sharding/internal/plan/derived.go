@@ -133,7 +133,11 @@ func groupedBy(of func(sqlparse.Expr) bool, core *sqlparse.Core, order []sqlpars
 	case len(core.GroupBy) > 0:
 		return slices.ContainsFunc(core.GroupBy, of)
 	}
-	return !groups(core) && !slices.ContainsFunc(order, func(o sqlparse.Order) bool { return aggregated(o.Expr) })
+	return !groups(core) && !sortsGroups(order)
+}
+
+func sortsGroups(order []sqlparse.Order) bool {
+	return slices.ContainsFunc(order, func(o sqlparse.Order) bool { return aggregated(o.Expr) })
 }
 
 // groups reports whether a SELECT returns groups.
