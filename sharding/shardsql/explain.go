@@ -59,8 +59,10 @@ type Explanation struct {
 // Shard is the text and the arguments for one target.
 type Shard struct {
 	Target sharding.Target // of the first sharded table that the statement names
-	Text   string
-	Args   []any
+	// Text shows a sample time for a function that reads the clock, if the statement is for several
+	// databases: it is sent with the time of one of them.
+	Text string
+	Args []any
 }
 
 // Explain says how a statement that is sent to db would be executed; [OpenDB] returned db. Explain
@@ -81,7 +83,9 @@ func Explain(ctx context.Context, db *sql.DB, text string, args ...any) (e Expla
 		if err != nil {
 			return err
 		}
-		e = explained(own.database.router, p, sharding.HintOf(ctx), text, args)
+		hint := sharding.HintOf(ctx)
+		e = explained(own.database.router, plan.Sampled(p, args, hint), hint, text, args)
+		e.Fingerprint = p.Fingerprint()
 		return nil
 	})
 	return e, err
@@ -102,21 +106,16 @@ func Plan(router *sharding.Router, dialectName, text string, args ...any) (Expla
 		reads.Family = sqlparse.MariaDB
 	}
 	p := plan.Of(sqlparse.Parse(text, reads), router.Snapshot(), plan.Options{Mode: router.TxMode(), Reads: reads, Quote: d.Quote, Merge: merge.Dialect{Engine: engine}})
-	e := explained(router, p, sharding.Hint{}, text, args)
-	if e.Kind == Refused && p.IsUntyped(e.Err) {
+	sampled := plan.Sampled(p, args, sharding.Hint{})
+	e := explained(router, sampled, sharding.Hint{}, text, args)
+	if e.Kind == Refused && sampled.IsUntyped(e.Err) {
 		e.Kind = Undecided
 	}
+	e.Fingerprint = p.Fingerprint()
 	return e, nil
 }
 
 func explained(router *sharding.Router, p *plan.Plan, hint sharding.Hint, text string, args []any) Explanation {
-	e := becomes(router, p, hint, text, args)
-	e.Fingerprint = p.Fingerprint()
-	return e
-}
-
-func becomes(router *sharding.Router, p *plan.Plan, hint sharding.Hint, text string, args []any) Explanation {
-	p = plan.Sampled(p, args, hint)
 	if o := plan.OwnersOf(p, args, hint); o != nil {
 		return indirect(router, o)
 	}
