@@ -201,6 +201,9 @@ func answerRandomQueries(t *testing.T, open namedDatabase, m sharding.Map, fold 
 	for seed := range uint64(queries) {
 		q := selects.Random(rand.New(rand.NewPCG(seed, 4)), "YEAR(at)", "SECOND(at)", "DATE_FORMAT(at, '%i:%s')", "amount * 2", "amount * 0.25", "paid - 1.5", "FIELD(id, 7, 3, 100)", "MOD(id, 7)", "LEFT(body, 1)", "amount % 2",
 			"CASE WHEN amount < 5 THEN 'small' WHEN amount < 8 THEN 'large' END", "-paid", "-amount", "EXTRACT(YEAR FROM at)", "EXTRACT(MINUTE_SECOND FROM at)", "QUARTER(at)", "DAYOFWEEK(at)", "YEARWEEK(at)", "YEARWEEK(at, 1)", "ROUND(amount, 1)", "FLOOR(amount)", "TRUNCATE(paid, 1)", "HEX(note)", "CRC32(code)", "LAST_DAY(at)", "TIMESTAMPDIFF(SECOND, at, '2026-01-01')",
+			"paid DIV 2", "amount DIV 3", "amount / paid", "score / 2", "FLOOR(amount / 3)", "id & 5", "paid | 4", "id ^ user_id", "id << 60", "id >> 2", "CAST(at AS DATE)", "CAST(at AS TIME)", "CAST(amount AS SIGNED)", "CAST(-amount AS UNSIGNED)", "CAST(amount / 3 AS DECIMAL(10, 1))", "CONVERT(note, UNSIGNED)", "CAST(id AS CHAR)", "CAST(amount AS DOUBLE)",
+			"DATE_ADD(at, INTERVAL paid DAY)", "at - INTERVAL 1 SECOND + INTERVAL 2 DAY", "DATE_SUB(DATE(at), INTERVAL 1 MONTH)", "TIME(at)", "WEEK(at + INTERVAL user_id DAY)", "WEEK(at, 3)", "DAYNAME(at + INTERVAL user_id DAY)", "MONTHNAME(at + INTERVAL id DAY)", "DATE_FORMAT(at + INTERVAL user_id DAY, '%a, %e %M')", "UNIX_TIMESTAMP(at)",
+			"SUBSTRING_INDEX(note, 'a', 1)", "ISNULL(note)", "CONCAT(note, '-', paid)", "CONCAT(code, ' ', code)", "CONCAT_WS('-', paid, id % 3)", "CONCAT(YEAR(at), '-', amount)", "NULLIF(paid, 1)", "NULLIF(note, 'a')", "NULLIF(amount, 5)", "GREATEST(paid, 1, user_id)", "LEAST(amount, user_id)", "GREATEST(score, amount)", "SHA2(code, 256)",
 			"score", "made", "shown", "score * 2", "score + amount", "COALESCE(score, 0.3)", "COALESCE(score, paid)", "CASE WHEN paid = 1 THEN score ELSE 1 END", "-score")
 		want, err := q.Answer(t.Context(), whole, fold)
 		if err != nil {
@@ -226,8 +229,39 @@ func answerRandomQueries(t *testing.T, open namedDatabase, m sharding.Map, fold 
 			t.Errorf("%s: %q, want %q", text, got, want)
 		}
 	}
+	answerGroupsOfShards(t, routed, whole, []string{
+		"SELECT user_id, GROUP_CONCAT(id ORDER BY id DESC SEPARATOR ';') AS ids, ROUND(STDDEV(amount), 6), ROUND(VARIANCE(paid), 6), BIT_OR(id), BIT_XOR(id), JSON_LENGTH(JSON_ARRAYAGG(id)) FROM orders GROUP BY user_id ORDER BY user_id",
+		"SELECT user_id, COUNT(*) > 13, IF(SUM(paid) > 15, 'many', 'few'), CEIL(COUNT(*) / 4) AS pages, CONCAT(SUM(amount), ' EUR'), DATE(MAX(at)) FROM orders GROUP BY user_id HAVING COUNT(*) > 3 AND GROUP_CONCAT(id) LIKE '%1%' ORDER BY pages, LENGTH(GROUP_CONCAT(id)), user_id LIMIT 7",
+		"SELECT MAX(t.n), COUNT(*) FROM (SELECT user_id, LENGTH(GROUP_CONCAT(id)) AS n FROM orders GROUP BY user_id) AS t",
+		"SELECT paid, COUNT(*) FROM orders GROUP BY paid ORDER BY NULL",
+	}, "GROUP_CONCAT(id)")
 	if t.Logf("%d of %d queries are refused", refused, queries); refused*5 > queries {
 		t.Error("too many")
+	}
+}
+
+// answerGroupsOfShards reads groups of which each is on one shard, in a dialect and then in any, and
+// asks for an aggregate of groups that are not.
+func answerGroupsOfShards(t *testing.T, routed, whole *sql.DB, texts []string, aggregate string) {
+	t.Helper()
+	for _, text := range append(texts,
+		"SELECT DISTINCT COUNT(*) AS n FROM orders GROUP BY user_id ORDER BY n",
+		"SELECT user_id, paid, RANK() OVER (PARTITION BY user_id ORDER BY COUNT(*) DESC) AS place FROM orders GROUP BY user_id, paid ORDER BY place, user_id, paid",
+		"SELECT COUNT(*) FROM orders HAVING COUNT(*) > 3",
+		"SELECT SUM(paid), MAX(id) FROM orders HAVING MAX(id) < 3",
+	) {
+		q := selects.Query{Text: text, Open: !strings.Contains(text, " ORDER BY ") || strings.Contains(text, "NULL")}
+		want, err := q.Answer(t.Context(), whole, nil)
+		if err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+		if got, err := q.Answer(t.Context(), routed, nil); err != nil || !slices.Equal(got, want) {
+			t.Errorf("%s: %q, %v\nwant %q", text, got, err, want)
+		}
+	}
+	err := routed.QueryRowContext(t.Context(), "SELECT "+aggregate+" FROM orders GROUP BY paid").Scan(new(any))
+	if !errors.Is(err, sharding.ErrUnmergeable) || !strings.Contains(err.Error(), "add the sharding key to GROUP BY") {
+		t.Errorf("%s of groups on several shards: %v", aggregate, err)
 	}
 }
 

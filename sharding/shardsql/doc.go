@@ -14,7 +14,9 @@
 // # Queries on several shards
 //
 // Rows of several shards are read in parallel and merged: with ORDER BY columns, LIMIT and OFFSET,
-// DISTINCT, and in groups with COUNT, SUM, AVG, MIN, MAX, COUNT(DISTINCT) and HAVING.
+// DISTINCT, and in groups with COUNT, SUM, AVG, MIN, MAX, COUNT(DISTINCT) and HAVING. If GROUP BY
+// contains the sharding key, each group is on one shard. That shard computes it, with any aggregate,
+// such as GROUP_CONCAT, and any HAVING.
 //
 // A query needs one connection for each shard at a time. If a pool has fewer, results are kept in
 // memory, up to 64 MB for each connection. Groups, distinct rows and sorting may use another 64 MB;
@@ -133,8 +135,8 @@
 //
 // All databases need the settings of the home database. The settings are compared when a pool is
 // first used, and a database that differs is refused with [sharding.ErrSettings]. On MySQL and
-// MariaDB they are sql_mode, time zone, collation, max_sort_length and div_precision_increment, and
-// the driver's parseTime; on PostgreSQL TimeZone, DateStyle, IntervalStyle,
+// MariaDB they are sql_mode, time zone, collation, max_sort_length, div_precision_increment,
+// lc_time_names, default_week_format and group_concat_max_len, and the driver's parseTime; on PostgreSQL TimeZone, DateStyle, IntervalStyle,
 // standard_conforming_strings, the encoding and the collation of the database. Whether drivers
 // count rows that an UPDATE leaves unchanged (clientFoundRows) cannot be read: set it to the same
 // value in all data source names.
@@ -150,11 +152,15 @@
 //   - UNION of groups, INTERSECT, EXCEPT, DISTINCT ON, and a CTE that is read twice;
 //   - a derived table that limits or ranks its rows, or groups them by something else than the
 //     sharding key;
-//   - expressions over aggregates other than + - * /, ROUND, COALESCE, IFNULL and NULLIF, and on
-//     MySQL and MariaDB expressions that continue with an AVG;
-//   - on MySQL and MariaDB orders, groups and sums of expressions other than conditions, CASE,
-//     COALESCE and IF of one type, DATE, YEAR and similar functions, FROM_UNIXTIME, DATE_FORMAT of digits,
-//     LOWER, UPPER, LENGTH, ABS, and sums and products of columns and integers;
+//   - without the sharding key in GROUP BY: other aggregates, SUM(DISTINCT) and AVG(DISTINCT),
+//     expressions over aggregates other than + - * /, ROUND, CEIL, FLOOR, COALESCE, IFNULL, NULLIF,
+//     comparisons and CASE with whole numbers as results, and on MySQL and MariaDB expressions that
+//     continue with an AVG;
+//   - on MySQL and MariaDB orders, groups and sums of JSON and of expressions other than conditions,
+//     CASE, COALESCE, NULLIF and IF of one type, GREATEST and LEAST of numbers, CAST, functions and
+//     intervals of times, CONCAT, SUBSTR, LOWER and UPPER of texts of one collation, LENGTH, ABS,
+//     SHA2, and operators of numbers; on MariaDB also groups of computed decimals, and orders of
+//     quotients (ROUND of them is sorted);
 //   - on PostgreSQL orders and groups of expressions other than conditions, CASE and COALESCE of
 //     one type, casts to integers, DATE, DATE_TRUNC, LOWER, UPPER, TRIM, SUBSTR, LENGTH, ABS, and
 //     sums and products; and of values of other types than numbers, texts, times, uuid, bytea and booleans (members

@@ -291,6 +291,28 @@ func expectSame(t *testing.T, w *twin, query string, sets bool) {
 	}
 }
 
+func TestAShardComputesEveryAggregateOfItsOwnGroups(t *testing.T) {
+	w := newTwin(t, 100)
+	for _, query := range []string{
+		"SELECT user_id, GROUP_CONCAT(id ORDER BY id) AS ids, JSON_GROUP_ARRAY(id), TOTAL(amount), COUNT(*) > 4, CASE WHEN SUM(paid) > 5 THEN 'many' ELSE 'few' END FROM orders GROUP BY user_id ORDER BY user_id",
+		"SELECT user_id, COUNT(*) FROM orders GROUP BY user_id HAVING COUNT(*) > 3 AND GROUP_CONCAT(id) LIKE '%1%' AND user_id <> 7 ORDER BY LENGTH(GROUP_CONCAT(id)), COALESCE(SUM(paid), 0), user_id LIMIT 5",
+		"SELECT DISTINCT COUNT(*) AS n FROM orders GROUP BY user_id ORDER BY n",
+		"SELECT COUNT(*) FROM orders HAVING COUNT(*) > 3",
+		"SELECT COUNT(*) FROM orders HAVING COUNT(*) < 3",
+	} {
+		want, err := answer(t.Context(), w.one, query)
+		if err != nil {
+			t.Fatalf("%s: %v", query, err)
+		}
+		if got, err := answer(t.Context(), w.routed, query); err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: %q, %v, want %q", query, got, err, want)
+		}
+	}
+	if _, err := answer(t.Context(), w.routed, "SELECT GROUP_CONCAT(id) FROM orders GROUP BY paid"); !errors.Is(err, sharding.ErrUnmergeable) || !strings.Contains(err.Error(), "add the sharding key to GROUP BY") {
+		t.Error(err)
+	}
+}
+
 func TestAnArgumentOfLimitIsNotSentToTheShards(t *testing.T) {
 	w := newTwin(t, 100)
 	for query, args := range map[string][]any{
@@ -322,7 +344,8 @@ func TestRandomQueriesOfSeveralShardsReturnTheResultsOfOneTable(t *testing.T) {
 // is written, or by the number in a text.
 var sqliteExpressions = []string{"word COLLATE BINARY", "word COLLATE nocase", `body COLLATE "RTRIM"`, "body COLLATE BINARY",
 	"CAST(strftime('%Y', at) AS INTEGER)", "CAST(strftime('%S', at) AS INTEGER)", "CAST(word AS TEXT)", "CAST(body AS BLOB)", "CAST(amount AS INTEGER)",
-	"-amount", "-paid", "ROUND(amount, 1)", "REPLACE(note, 'a', 'b')", "note || code"}
+	"-amount", "-paid", "ROUND(amount, 1)", "REPLACE(note, 'a', 'b')", "note || code",
+	"amount / 3", "paid & 1", "id << 2", "id >> 3", "NULLIF(paid, 1)", "NULLIF(note, 'a')", "MAX(paid, 1)", "date(at, '+1 day')", "printf('%d', paid)"}
 
 func answerRandomQueries(t *testing.T, w *twin) {
 	t.Helper()

@@ -119,6 +119,9 @@ var mysqlSettings = []setting{
 	{"collation_connection", "@@SESSION.collation_connection", false},
 	{"max_sort_length", "@@SESSION.max_sort_length", false},
 	{"div_precision_increment", "@@SESSION.div_precision_increment", false},
+	{"lc_time_names", "@@SESSION.lc_time_names", false},
+	{"default_week_format", "@@SESSION.default_week_format", false},
+	{"group_concat_max_len", "@@SESSION.group_concat_max_len", false},
 	{"parseTime of the driver", "CAST('2001-02-03 04:05:06' AS DATETIME)", true},
 }
 

@@ -325,6 +325,7 @@ func (m *maker) aggregate() string {
 		"SUM(CASE WHEN paid = 1 THEN amount ELSE 0 END)", "COUNT(CASE WHEN note LIKE 'a%' THEN 1 END)", "SUM(paid = 1)", "AVG(CASE WHEN paid = 1 THEN 1.0 ELSE 0 END)", "MAX(COALESCE(paid, 7))",
 		"SUM(paid) - SUM(user_id)", "ROUND(AVG(paid), 2)", "ROUND(AVG(user_id))", "COUNT(*) * 1.0 / COUNT(DISTINCT user_id)", "COALESCE(AVG(amount), 0)", "SUM(paid) / COUNT(*) * 3", "ROUND(SUM(amount) * 100.0 / SUM(paid), 1)",
 		"SUM(paid) / NULLIF(COUNT(note), 0)", "MAX(id) - MIN(id)", "ROUND(SUM(amount), 1)", "SUM(amount) * 2 / COUNT(*) + 0.25", "IFNULL(MAX(paid), 0.5)",
+		"COUNT(*) > 3", "SUM(paid) >= SUM(user_id) OR MAX(id) IS NULL", "CASE WHEN COUNT(*) > 9 THEN 1 WHEN MAX(paid) = 2 THEN -2 ELSE 0 END", "CEIL(COUNT(*) / 10.0)", "FLOOR(SUM(amount) * -0.1)",
 		"COALESCE(SUM(paid), 0)", "IFNULL(SUM(amount), 0)", "SUM(amount)", "SUM(paid * user_id)", "SUM(amount + 1)", "MIN(LOWER(note))", "MAX(paid - 1)",
 	})
 }
@@ -348,6 +349,9 @@ func (m *maker) groups() Query {
 		return Query{Text: "SELECT " + strings.Join(aggregates, ", ") + " FROM orders" + m.where(), Args: m.args, of: about(aggregates)}
 	}
 	keys := some(m, m.sorts, 2)
+	if m.IntN(3) == 0 && !slices.Contains(keys, "user_id") {
+		keys = append(keys, "user_id")
+	}
 	items := append(slices.Clone(keys), aggregates...)
 	of := about(items)
 	text := "SELECT " + strings.Join(items, ", ") + " FROM orders" + m.where() + " GROUP BY " + strings.Join(keys, ", ")

@@ -126,6 +126,11 @@ func (d decimal) rounded(shown int) decimal {
 	return d
 }
 
+// floor returns the greatest whole number that is not above a number.
+func (d decimal) floor() decimal {
+	return decimal{digits: new(big.Int).Div(d.at(d.scale), power(d.scale))} // rounded towards negative infinity
+}
+
 func (d decimal) float() float64 {
 	f, _ := strconv.ParseFloat(d.text(), 64)
 	return f

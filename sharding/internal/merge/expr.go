@@ -114,6 +114,30 @@ func Round(d Dialect, x Expr, digits int) Expr {
 	return strict(func(x, _ number) (number, error) { return d.round(x, digits), nil }, x)
 }
 
+// Whole returns FLOOR(x), or CEIL(x) if up is set.
+func Whole(x Expr, up bool) Expr {
+	return strict(func(x, _ number) (number, error) { return x.whole(up), nil }, x)
+}
+
+// Choice returns the result of the first condition that is true, as CASE does. Behind the results of
+// the conditions there may be one for the case that none is true, which is otherwise NULL.
+func Choice(conditions, results []Expr) Expr {
+	return func(row, args []driver.Value) (number, error) {
+		for i, condition := range conditions {
+			if o, err := condition(row, args); err != nil || o.isTrue() {
+				if err != nil {
+					return o, err
+				}
+				return results[i](row, args)
+			}
+		}
+		if len(results) == len(conditions) {
+			return number{}, nil
+		}
+		return results[len(conditions)](row, args)
+	}
+}
+
 // Coalesce returns the first value that is not NULL.
 func Coalesce(list ...Expr) Expr {
 	return func(row, args []driver.Value) (o number, err error) {

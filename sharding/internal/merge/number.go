@@ -17,6 +17,7 @@ type number struct {
 	float float64
 	exact decimal // also for an integer
 	text  bool    // the decimal was a string
+	truth bool    // the integer is the value of a condition
 }
 
 type form uint8
@@ -28,7 +29,9 @@ const (
 	isFloat
 )
 
-func logical(b bool) number { return number{form: isInteger, exact: wholeDecimal(truth(b))} }
+func logical(b bool) number {
+	return number{form: isInteger, exact: wholeDecimal(truth(b)), truth: true}
+}
 
 // numberOf reads a value of a column of numbers.
 func numberOf(v driver.Value, k Kind) (x number, err error) {
@@ -87,6 +90,9 @@ func (x number) result() driver.Value {
 // expression: with as many digits after its point.
 func (d Dialect) like(x number, v driver.Value) (driver.Value, error) {
 	s, isText := textOf(v)
+	if d.Engine == PostgreSQL && x.truth {
+		return x.isTrue(), nil
+	}
 	if d.Engine == PostgreSQL { // each of its decimals has its own number of digits after the point
 		if isText && x.form == isInteger {
 			x.form = isDecimal
@@ -210,6 +216,21 @@ func (d Dialect) round(x number, digits int) number {
 		x.exact = x.exact.rounded(digits)
 	default:
 		x.exact.shown = x.exact.scale
+	}
+	return x
+}
+
+// whole returns FLOOR(x), or CEIL(x) if up is set. MySQL and PostgreSQL return decimals for decimals.
+func (x number) whole(up bool) number {
+	switch {
+	case x.form == isFloat && up:
+		x.float = math.Ceil(x.float)
+	case x.form == isFloat:
+		x.float = math.Floor(x.float)
+	case up:
+		x.exact = wholeDecimal(0).minus(wholeDecimal(0).minus(x.exact).floor())
+	default:
+		x.exact = x.exact.floor()
 	}
 	return x
 }

@@ -228,6 +228,9 @@ func (b *builder) limit(l *sqlparse.Limit, s *scope, seen *names) {
 func (b *builder) core(c *sqlparse.Core, outer *scope, seen *names) *scope {
 	s, first, ranks := &scope{outer: outer}, len(b.refs), b.ranks
 	b.scopes[c] = s
+	if !c.Rollup {
+		s.groupBy = c.GroupBy
+	}
 	for i := range c.From {
 		b.source(&c.From[i], s, seen)
 	}

@@ -235,7 +235,8 @@ func (c *combiner) answer() {
 			c.refuse("DISTINCT, UNION, and ORDER BY over UNION ALL need select lists without *" + addKey)
 		case several && (groups || core.Distinct && !once) && !c.computedPerShard(core, nil):
 			c.refuse("DISTINCT and groups in a UNION are combined only if each row or group is on one shard: select or group by the sharding key, or send its SELECTs one by one")
-		case groups && several:
+		case groups && (several || grouper{c}.onShards()):
+			c.derives = true
 			continue
 		case core.Distinct && groups:
 			c.refuse("DISTINCT of groups is not combined" + addKey)
@@ -272,11 +273,16 @@ func (c *combiner) once() {
 
 // sorted records ORDER BY and LIMIT.
 func (c *combiner) sorted() {
-	for _, o := range c.query.OrderBy {
+	for _, o := range orders(c.query) {
 		at := len(c.of.distinct) + len(c.of.order)
 		c.of.order = append(c.of.order, merge.Key{Column: at, Type: c.sort(o.Expr).Type, Desc: o.Descending, NullsFirst: c.nullsFirst(o)})
 	}
 	c.countable()
+}
+
+// orders returns the expressions of ORDER BY, without NULL, which sorts nothing.
+func orders(q *sqlparse.Query) []sqlparse.Order {
+	return slices.DeleteFunc(slices.Clone(q.OrderBy), func(o sqlparse.Order) bool { return isNull(o.Expr) })
 }
 
 // sort adds a hidden column for an expression of the order: a result column, or any expression if
@@ -294,7 +300,10 @@ func (c *combiner) sort(by sqlparse.Expr) (v Value) {
 		c.refuse("DISTINCT and UNION are ordered by selected columns only; select " + c.text(e))
 	default:
 		v = c.inOrder(e, c.typed(e))
-		c.hide(v.selected(c.text(e)), e)
+		c.hideCompared(v, e)
+	}
+	if call, ok := bare(e).(*sqlparse.Call); ok && isAggregate(call) {
+		c.member(call)
 	}
 	return v
 }
@@ -370,12 +379,19 @@ func (c *combiner) hideResult(at int, v Value) {
 		case at >= len(core.Items):
 		case core.Distinct && len(c.of.distinct) == 0 && v.hasPadding(): // equal texts have several weights
 			c.refuse("UNION ALL with DISTINCT is not ordered by a text; order by other columns, or write UNION")
-		case len(core.GroupBy) > 0:
-			c.hide(c.key(v, core.Items[at].Expr), core.Items[at].Expr)
 		default:
-			c.hide(v.selected(c.text(core.Items[at].Expr)), core.Items[at].Expr)
+			c.hideCompared(v, core.Items[at].Expr)
 		}
 	}
+}
+
+// hideCompared selects an expression once more, in the form in which it is compared.
+func (c *combiner) hideCompared(v Value, e sqlparse.Expr) {
+	text := v.selected(c.text(e))
+	if len(c.core.GroupBy) > 0 {
+		text = c.key(v, e)
+	}
+	c.hide(text, e)
 }
 
 // countable records a LIMIT that can be computed beforehand and whose parameters can be removed.

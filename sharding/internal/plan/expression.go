@@ -24,8 +24,11 @@ func (b *builder) expression(e sqlparse.Expr, s *scope, seen *names) {
 	b.recordVolatile(e)
 	b.instant(e)
 	call, ok := e.(*sqlparse.Call)
-	if ok && call.Over {
+	switch {
+	case ok && call.Over:
 		b.window(call, s)
+	case ok && aggregates[nameOf(call)] == onlyShards:
+		b.windows = append(b.windows, window{call, s})
 	}
 	if ok && s.isOuters(call) {
 		b.ranks++
@@ -65,13 +68,16 @@ var quantifiers = words("all any some")
 // deterministic lists the functions whose value depends only on their arguments and on settings that all
 // databases share, such as the time zone.
 var deterministic = words(`abs mod sign power sqrt coalesce ifnull nullif if iif least greatest date_format from_unixtime json_extract
-	hex unhex sha1 sha2 bit_count cast convert values last_day date_add date_sub adddate subdate str_to_date
+	hex unhex bit_count cast convert values last_day str_to_date
 	makedate extract json_valid json_type json_unquote json_quote json_length json_array_length json_depth
 	json_keys json_contains json_contains_path json_search json_array json_object json_set json_insert
-	json_replace json_remove json_merge_patch json_merge_preserve substring_index repeat crc32 typeof quote
+	json_replace json_remove json_merge_patch json_merge_preserve repeat crc32 typeof quote
+	dayname monthname microsecond timediff time_format sec_to_time time_to_sec to_seconds from_days maketime
+	period_add period_diff timestampadd addtime subtime format printf mid space elt conv bin oct pow exp ln log log2 log10
+	pi degrees radians regexp_substr regexp_instr regexp_like to_base64 from_base64 inet_aton inet_ntoa json_value
 	unicode date_trunc date_part to_char to_date to_number btrim starts_with position jsonb_extract_path
 	jsonb_extract_path_text jsonb_typeof jsonb_array_length cardinality array_length encode decode sha256`,
-	folds, parts, clocks, rounds, joins, integers)
+	folds, parts, clocks, shifts, digests, rounds, joins, integers)
 
 // timeFunctions lists the functions that read the clock without arguments, and those of SQLite that
 // read it for the text 'now'.
@@ -84,14 +90,18 @@ var (
 	folds = words("lower upper lcase ucase") // their results have the collation of the column
 	// The results of parts have it, too, and on MySQL and MariaDB they are no longer than its
 	// texts.
-	parts = words("trim ltrim rtrim left right substr substring")
+	parts = words("trim ltrim rtrim left right substr substring substring_index")
 	// The arguments of clocks are times, and their results are integers.
-	clocks = words("year month day hour minute second quarter dayofmonth dayofweek dayofyear weekday weekofyear yearweek")
-	rounds = words("round truncate trunc floor ceil ceiling")
+	clocks = words("year month day hour minute second quarter dayofmonth dayofweek dayofyear weekday week weekofyear yearweek")
+	// The results of shifts are times, as their first arguments are.
+	shifts = words("date_add date_sub adddate subdate")
+	// digests are written with digits and small letters on MySQL and MariaDB.
+	digests = words("md5 sha sha1 sha2")
+	rounds  = words("round truncate trunc floor ceil ceiling")
 	// joins are the functions of PostgreSQL that make a text of other values.
 	joins = words("concat concat_ws replace initcap lpad rpad reverse translate regexp_replace split_part md5")
 	// The results of integers are integers, whatever their arguments are.
-	integers = words("length char_length character_length octet_length bit_length instr locate strpos ascii field find_in_set strcmp datediff to_days timestampdiff")
+	integers = words("length char_length character_length octet_length bit_length instr locate strpos ascii field find_in_set strcmp datediff to_days timestampdiff isnull")
 )
 
 // unitFirst lists the functions whose first argument is a word such as YEAR.
@@ -116,7 +126,7 @@ type variance struct {
 	engine         merge.Engine
 	volatileReason string   // why its values may differ, whatever its conditions are
 	ranks          int      // the number of variables and unknown functions in it
-	windows        []window // the window functions in it
+	windows        []window // the window functions in it, and the aggregates of onlyShards
 	times          []int    // parameters for which functions of SQLite may read the clock
 	instants       []Instant
 	labels         bool // a column of a result is named by a text with an Instant
@@ -343,7 +353,7 @@ func (s *scope) columnsOf(e sqlparse.Expr, found []column) []column {
 	return found
 }
 
-// window is a window function, and the scope whose rows it reads.
+// window is a window function, or an aggregate of onlyShards, and the scope whose rows it reads.
 type window struct {
 	call *sqlparse.Call
 	of   *scope
@@ -367,18 +377,29 @@ func (v *variance) window(call *sqlparse.Call, s *scope) {
 // differs returns why several databases may compute different values for a part of the statement,
 // or "".
 func (b *builder) differs() string {
-	switch {
-	case b.volatileReason != "":
+	if b.volatileReason != "" {
 		return b.volatileReason
-	case slices.ContainsFunc(b.windows, func(w window) bool { return !b.partitioned(w) }):
+	}
+	at := slices.IndexFunc(b.windows, func(w window) bool { return !b.partitioned(w) })
+	switch {
+	case at < 0:
+		return ""
+	case b.windows[at].call.Over:
 		return "a window function sees the rows of one database only; add PARTITION BY with the sharding key to it, or a condition on the sharding key to the query, or compute it first and pass it as an argument"
 	}
-	return ""
+	return b.windows[at].call.Of(b.statement.Text) + " needs all rows of a group, and a database has only its own; add the sharding key to GROUP BY, or a condition on the sharding key, or compute it first and pass it as an argument"
 }
 
-// partitioned reports whether each partition is on one shard.
+// partitioned reports whether each partition, or each group, is on one shard.
 func (b *builder) partitioned(w window) bool {
-	return w.of != nil && !w.call.Odd && slices.ContainsFunc(w.call.Window[:w.call.Partition], func(e sqlparse.Expr) bool {
+	if w.of == nil || w.call.Over && w.call.Odd {
+		return false
+	}
+	by := w.of.groupBy
+	if w.call.Over {
+		by = w.call.Window[:w.call.Partition]
+	}
+	return slices.ContainsFunc(by, func(e sqlparse.Expr) bool {
 		c, ok := w.of.column(e)
 		return ok && slices.Contains(w.of.refs, c.of) && b.keyed(w.of, e)
 	})

@@ -17,10 +17,10 @@ type functions struct{ *comparer }
 
 // call returns how the results of a function compare.
 func (c functions) call(call *sqlparse.Call) Value {
-	name, one := nameOf(call), len(call.Args) == 1
+	name := nameOf(call)
 	switch {
 	case call.Over:
-		return whole
+		return c.window(call)
 	case c.derives && aggregates[name] != 0:
 		return c.selects(call)
 	case name == "extract":
@@ -29,25 +29,39 @@ func (c functions) call(call *sqlparse.Call) Value {
 		return c.unknown(call)
 	case rounds[name]:
 		return c.rounded(call)
-	case name == "to_char" && len(call.Args) == 2:
-		return c.formatted(call)
 	case joins[name] && c.postgres:
 		return c.joined(call, call.Args)
-	case name == "hex": // digits and letters of one case, which every collation sorts alike
+	case name == "hex", digests[name] && c.mysql: // digits and letters of one case, which every collation sorts alike
 		return ofKind(merge.Bytes)
 	case integers[name], name == "crc32" && c.mysql:
 		return whole
-	case name == "mod" && len(call.Args) == 2:
-		return c.arithmetic(call, call.Args)
-	case name == "from_unixtime" && one: // in the time zone that all databases share
+	}
+	return c.ofArguments(call, name)
+}
+
+// ofArguments returns how the results of a function compare that depend on its arguments.
+func (c functions) ofArguments(call *sqlparse.Call, name string) Value {
+	args := call.Args
+	switch n := len(args); {
+	case name == "to_char" && n == 2:
+		return c.formatted(call)
+	case strings.HasPrefix(name, "concat") && c.mysql:
+		return c.concatenated(call, args)
+	case name == "greatest" || name == "least":
+		return c.extreme(call)
+	case name == "nullif" && n == 2:
+		return c.unless(call)
+	case name == "mod" && n == 2:
+		return c.arithmetic(call, args)
+	case name == "from_unixtime" && n == 1: // in the time zone that all databases share
 		return ofKind(merge.Time)
 	case name == "coalesce" || name == "ifnull":
-		return c.oneOf(call, call.Args)
-	case name == "if" && len(call.Args) == 3:
-		return c.oneOf(call, call.Args[1:])
-	}
-	args := call.Args
-	if (name == "date_trunc" || name == "date_part") && len(args) == 2 { // of PostgreSQL, which names the unit first
+		return c.oneOf(call, args)
+	case name == "if" && n == 3:
+		return c.oneOf(call, args[1:])
+	case name == "time" && n == 1 && c.mysql && c.typed(args[0]).clock():
+		return ofKind(merge.Duration)
+	case (name == "date_trunc" || name == "date_part") && n == 2: // of PostgreSQL, which names the unit first
 		args = []sqlparse.Expr{args[1], args[0]}
 	}
 	if v := resultOf(name, c.typed(args[0]), args[1:]); v.Type.Kind != 0 {
@@ -82,6 +96,7 @@ func (c functions) rounded(call *sqlparse.Call) Value {
 	case !v.number():
 		return c.unknown(call)
 	case !c.postgres || v.Type.Kind != merge.Integer:
+		v.Unordered = "" // all digits are returned
 	case digits:
 		return ofKind(merge.Decimal)
 	default:
@@ -95,7 +110,13 @@ func (c functions) rounded(call *sqlparse.Call) Value {
 var (
 	toChar     = regexp.MustCompile(`^((I?YYYY|MM|DDD?|HH24|HH12|HH|MI|SS|MS|US|IW|WW|Q)[-/.: ]?)+$`)
 	dateFormat = regexp.MustCompile(`^([-/.: ]*%[YmdHis])+([-/.: ]*[-/.:])?$`)
+	// nameFormat also writes names, and numbers of one or two digits.
+	nameFormat = regexp.MustCompile(`^([-/.:, ]*%[YymdHhIlkisSfWMabcejpTr])+([-/.:, ]*[-/.:])?$`)
 )
+
+// ofConnection is how texts such as the names of days compare, which have the collation of a
+// connection, and are equal if their bytes are.
+var ofConnection = Value{Type: merge.Type{Kind: merge.Bytes}, Unordered: labelOrder}
 
 func hasFormat(e sqlparse.Expr, formats *regexp.Regexp) bool {
 	format, ok := literal(e, sqlparse.Text)
@@ -133,6 +154,137 @@ func (c functions) joined(e sqlparse.Expr, of []sqlparse.Expr) Value {
 	return Value{Type: merge.Type{Kind: merge.Bytes}, Texts: true, Unordered: order}
 }
 
+// window returns how the results of a window function compare. A server sorts by them as they are
+// returned, unlike members of ENUM and texts of which several are equal.
+func (c functions) window(call *sqlparse.Call) Value {
+	switch name := nameOf(call); {
+	case counting[name] && c.sqlite:
+		return ofKind(merge.Stored)
+	case counting[name]:
+		return whole
+	case aggregates[name] == 0 || odd(call) || c.typed(call.Args[0]).Type.Collation != merge.Binary:
+		return c.unknown(call)
+	}
+	if v := c.aggregate(call); v.As == Plain {
+		return v
+	}
+	return c.unknown(call)
+}
+
+// extreme returns how the results of GREATEST and LEAST of numbers compare. Equal decimals of
+// PostgreSQL may have several numbers of digits, of which any may be returned.
+func (c functions) extreme(call *sqlparse.Call) Value {
+	v := c.oneOf(call, call.Args)
+	if !v.numeric() || c.postgres && v.Type.Kind == merge.Decimal {
+		return c.unknown(call)
+	}
+	return v
+}
+
+// unless returns how the results of NULLIF compare, which have the type of its first argument.
+// MariaDB loses rows in DISTINCT of such results, unless they are those of groups.
+func (c functions) unless(call *sqlparse.Call) Value {
+	v := c.typed(call.Args[0])
+	other, isNumber := numeral(call.Args[1], c.integers)
+	text, isText := literal(call.Args[1], sqlparse.Text)
+	switch {
+	case c.mysql && !c.options.Merge.Division.Rounds && !aggregated(call):
+	case v.number() && isNumber && other.Type.Kind <= v.Type.Kind, v.isText() && isText && ascii(text):
+		return v
+	case (v.number() || v.isText()) && computed(call.Args[1]) && c.typed(call.Args[1]).same(v):
+		return v
+	}
+	return c.unknown(call)
+}
+
+// concatenated returns how texts of MySQL and MariaDB compare that are made of other values. They
+// have the collation of the columns of texts among them. Without any they have that of the
+// connection; they are then digits between the same signs, which are equal if their bytes are.
+func (c functions) concatenated(e sqlparse.Expr, of []sqlparse.Expr) Value {
+	made := ofConnection
+	for _, one := range of {
+		text, isText := literal(one, sqlparse.Text)
+		_, isNumber := numeral(one, nil)
+		if isNumber || isText && ascii(text) {
+			continue
+		}
+		v := c.typed(one)
+		switch {
+		case v.As == Weight && v.Type.Kind == merge.Bytes && (made.As == Plain || made.Type.Pad == v.Type.Pad && made.Type.Prefix == v.Type.Prefix):
+			made = v
+			made.Type.Most = mostConcatenated
+			if v.Type.Prefix > 0 {
+				made.Type.Most = v.Type.Prefix / 4 // a weight has at most four bytes
+			}
+		case !computed(one), !v.number() && !v.clock():
+			return c.unknown(e)
+		}
+	}
+	return made
+}
+
+// mostConcatenated is the number of bytes of a text whose weights are requested if a server compares
+// whole texts. The weights must fit into a packet.
+const mostConcatenated = 4096
+
+// castTo maps the names of types of MySQL and MariaDB to the kinds of their values.
+var castTo = map[string]merge.Kind{
+	"date": merge.Time, "datetime": merge.Time, "time": merge.Duration,
+	"signed": merge.Integer, "unsigned": merge.Integer, "decimal": merge.Decimal, "double": merge.Float,
+}
+
+var toType = regexp.MustCompile(`(?i)^\s*(?:,|as\s)\s*(date|datetime|time|signed|unsigned|decimal|double|char)(?:\s+integer|\s+int|\s+precision)?(?:\s*\([\d, ]+\))?\s*\)$`)
+
+// cast returns how values of MySQL and MariaDB compare that are cast to another type.
+func (c functions) cast(e *sqlparse.Operation) Value {
+	found := toType.FindStringSubmatch(c.statement.Text[e.Operands[0].Bytes().To:e.To])
+	if found == nil {
+		return c.unknown(e)
+	}
+	to, v := strings.ToLower(found[1]), Value{}
+	if to == "char" {
+		v = c.concatenated(e, e.Operands)
+		if v.As != Plain || strings.Contains(found[0], "(") {
+			return c.unknown(e)
+		}
+		return v
+	}
+	v = c.typed(e.Operands[0])
+	if today := v.Type.Kind == merge.Duration && castTo[to] == merge.Time; today || !v.numeric() && !v.clock() && !v.isText() {
+		return c.unknown(e)
+	}
+	return ofKind(castTo[to])
+}
+
+// shifted reports whether a sum or difference consists of a time and intervals.
+func (c functions) shifted(of []sqlparse.Expr) bool {
+	for _, interval := range of[1:] {
+		if !isInterval(interval, c.statement.Text) {
+			return false
+		}
+	}
+	return c.typed(of[0]).Type.Kind == merge.Time
+}
+
+var interval = regexp.MustCompile(`(?i)^interval[\s'(]`)
+
+func isInterval(e sqlparse.Expr, text string) bool {
+	return interval.MatchString(bare(e).Bytes().Of(text))
+}
+
+// quotient returns how quotients compare. MariaDB sorts rows, unlike groups, by digits that it does
+// not return.
+func (c functions) quotient(e *sqlparse.Operation) Value {
+	v := c.arithmetic(e, e.Operands)
+	if c.mysql && v.Type.Kind == merge.Integer {
+		v = ofKind(merge.Decimal)
+	}
+	if c.mysql && v.Type.Kind == merge.Decimal && !c.options.Merge.Division.Rounds && !aggregated(e) {
+		v.Unordered = "MariaDB sorts by digits of a quotient that it does not return; sort by ROUND(…)"
+	}
+	return v
+}
+
 var onlyBars = regexp.MustCompile(`^(\s*\|\|\s*)+$`)
 
 // opaque returns how the values of -x compare, and on PostgreSQL those of texts with || between
@@ -143,11 +295,21 @@ func (c functions) opaque(e *sqlparse.Operation) Value {
 			return v
 		}
 	}
+	if len(e.Operands) == 2 && wholeOperators[c.postgres][strings.ToLower(strings.TrimSpace(between(e, c.statement.Text)))] {
+		v := c.arithmetic(e, e.Operands)
+		if v.Type.Kind == 0 || c.postgres && v.Type.Kind != merge.Integer {
+			return c.unknown(e)
+		}
+		return Value{Type: whole.Type, Wide: v.Wide}
+	}
 	if c.postgres && onlyBars.MatchString(between(e, c.statement.Text)) && slices.ContainsFunc(e.Operands, func(of sqlparse.Expr) bool { return computed(of) && c.typed(of).isText() }) {
 		return c.joined(e, e.Operands)
 	}
 	return c.unknown(e)
 }
+
+// wholeOperators are the operators whose results are whole numbers, those of PostgreSQL and others.
+var wholeOperators = map[bool]map[string]bool{true: words("& | # << >>"), false: words("& | ^ << >> div")}
 
 // negated returns the x of -x, or nil.
 func negated(e sqlparse.Expr, text string) sqlparse.Expr {
@@ -172,28 +334,43 @@ func between(e sqlparse.Expr, text string) string {
 // resultOf returns how the results of a function of one value compare, which may have more
 // arguments. It returns the zero Value if that is unknown.
 func resultOf(name string, v Value, more []sqlparse.Expr) Value {
-	time := v.Type.Kind == merge.Time
-	if parts[name] && v.isText() && !slices.ContainsFunc(more, computed) {
+	switch {
+	case parts[name] && v.isText() && !slices.ContainsFunc(more, computed):
+		return v
+	case v.Type.Kind == merge.Time:
+		return ofTime(name, v, more)
+	case len(more) == 0 && (folds[name] && v.isText() || name == "abs" && v.number()):
 		return v
 	}
+	return Value{}
+}
+
+// ofTime is resultOf for a time.
+func ofTime(name string, v Value, more []sqlparse.Expr) Value {
 	switch len(more) {
 	case 0:
 		switch {
-		case folds[name] && v.isText(), (name == "date" || name == "last_day") && time, name == "abs" && v.number():
+		case name == "date" || name == "last_day":
 			return v
-		case time && clocks[name]:
+		case clocks[name]:
 			return whole
+		case name == "dayname" || name == "monthname":
+			return ofConnection
+		case name == "unix_timestamp":
+			return ofKind(merge.Decimal)
 		}
 	case 1:
 		switch {
-		case time && name == "date_trunc":
+		case name == "date_trunc" || shifts[name]:
 			return v
-		case time && name == "date_part":
+		case name == "date_part":
 			return ofKind(merge.Float)
-		case time && name == "yearweek":
+		case name == "yearweek" || name == "week":
 			return whole
-		case time && name == "date_format" && hasFormat(more[0], dateFormat):
+		case name == "date_format" && hasFormat(more[0], dateFormat):
 			return ofKind(merge.Bytes)
+		case name == "date_format" && hasFormat(more[0], nameFormat):
+			return ofConnection
 		}
 	}
 	return Value{}
@@ -222,7 +399,7 @@ func (c functions) results(e *sqlparse.Operation) (all []sqlparse.Expr) {
 	return all
 }
 
-const labelOrder = "only the collation of a connection knows the order of literal texts; order by numbers"
+const labelOrder = "only the collation of a connection knows the order of literal texts and of names; order by numbers"
 
 // labels returns the number of different literal texts if all expressions are literal texts or NULL.
 // They compare by their bytes, because no collation treats two of them as equal; their order depends
@@ -273,7 +450,7 @@ func (c functions) oneOf(e sqlparse.Expr, list []sqlparse.Expr) (of Value) {
 		case of.Type.Kind == 0:
 			of = v
 		case v.numeric() && of.numeric():
-			of.Type.Kind, of.Wide, of.As = max(of.Type.Kind, v.Type.Kind), of.Wide || v.Wide, max(of.As, v.As)
+			of.Type.Kind, of.Wide, of.As, of.Unordered = max(of.Type.Kind, v.Type.Kind), of.Wide || v.Wide, max(of.As, v.As), cmp.Or(of.Unordered, v.Unordered)
 		case !v.same(of):
 			return c.unknown(e)
 		}

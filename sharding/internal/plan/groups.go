@@ -28,6 +28,17 @@ type grouping struct {
 // grouper creates a grouping.
 type grouper struct{ *combiner }
 
+// onShards reports whether each group is on one shard, which returns it as one table would.
+func (c grouper) onShards() bool {
+	if !c.rooted(c.scope) || !slices.ContainsFunc(c.core.GroupBy, func(e sqlparse.Expr) bool { return c.keyed(c.scope, e) }) {
+		return false
+	}
+	for _, e := range c.core.GroupBy {
+		c.unambiguous(e)
+	}
+	return true
+}
+
 // grouped records GROUP BY, HAVING, and the order of groups.
 func (c grouper) grouped() {
 	g := &grouping{Group: Group{Shown: len(c.core.Items), Made: map[int]merge.Expr{}, Dialect: c.options.Merge}}
@@ -64,8 +75,11 @@ func (c grouper) grouped() {
 // each group.
 func (c grouper) regroup() {
 	by, end, word := c.core.GroupBy, c.query.After, " GROUP BY "
-	if len(by) > 0 {
+	switch {
+	case len(by) > 0:
 		end, word = by[len(by)-1].Bytes().To, ", "
+	case c.core.Having != nil:
+		end = strings.LastIndex(strings.ToLower(c.statement.Text[:c.core.Having.Bytes().From]), "having")
 	}
 	if split := c.of.group.split; len(split) > 0 {
 		c.of.edits = append(c.of.edits, inserted(end, word+strings.Join(split, ", ")))
@@ -159,8 +173,8 @@ func (g *grouping) add(a merge.Aggregate, v Value) int {
 // groupValue returns how GROUP BY distinguishes the values of an expression.
 func (c *combiner) groupValue(e sqlparse.Expr) Value {
 	v := c.value(e)
-	if _, column := c.columnOf(e); !column && v.Type.Kind == merge.Decimal && c.mysql {
-		c.refuse("MariaDB may treat NULL as 0 in GROUP BY of computed decimals; group by a column")
+	if _, column := c.columnOf(e); !column && v.Type.Kind == merge.Decimal && c.mysql && !c.options.Merge.Division.Rounds {
+		c.refuse("MariaDB may treat NULL as 0 in GROUP BY of computed decimals; group by a column, or by whole numbers: CAST(x AS SIGNED)")
 	}
 	return v.untruncated()
 }
@@ -170,10 +184,17 @@ func (c *combiner) groupValue(e sqlparse.Expr) Value {
 // equal texts have several weights without their padding.
 func (c *combiner) key(v Value, e sqlparse.Expr) string {
 	selected := v.selected(c.text(e))
-	if _, ok := c.scope.column(e); ok && v.As == Plain || aggregated(e) || c.postgres { // PostgreSQL recognises an expression of GROUP BY
+	if _, ok := c.scope.column(e); ok && v.As == Plain || aggregated(e) || windowed(e) || c.postgres { // PostgreSQL recognises an expression of GROUP BY
 		return selected
 	}
 	return "MIN(" + selected + ")"
+}
+
+func windowed(e sqlparse.Expr) bool {
+	return sqlparse.Any(e, func(e sqlparse.Expr) bool {
+		call, ok := e.(*sqlparse.Call)
+		return ok && call.Over
+	})
 }
 
 // by returns the index in GROUP BY of an expression, by the same column or the same text, -1 for
@@ -228,7 +249,7 @@ func inside(inner, outer sqlparse.Span) bool { return inner.From >= outer.From &
 // sortGroups records ORDER BY and LIMIT of groups.
 func (c grouper) sortGroups() {
 	c.countable()
-	for _, o := range c.query.OrderBy {
+	for _, o := range orders(c.query) {
 		by := c.ordered(o.Expr)
 		at := c.column(by)
 		t := c.inOrder(by, c.of.group.values[at]).Type
@@ -246,10 +267,25 @@ func (c *comparer) nullsFirst(o sqlparse.Order) bool {
 }
 
 // aggregates maps the aggregate functions to the combination of their partial results. An average
-// is computed from a sum and a count.
-var aggregates = map[string]merge.Function{"count": merge.Count, "sum": merge.Sum, "avg": average, "min": merge.Min, "max": merge.Max}
+// is computed from a sum and a count. Those of onlyShards are computed by a shard that has all rows
+// of a group.
+var aggregates = combinations()
 
-const average merge.Function = 100
+func combinations() map[string]merge.Function {
+	all := map[string]merge.Function{"count": merge.Count, "sum": merge.Sum, "avg": average, "min": merge.Min, "max": merge.Max}
+	for name := range words("group_concat json_arrayagg json_objectagg any_value std stddev stddev_pop stddev_samp variance var_pop var_samp bit_and bit_or bit_xor " +
+		"string_agg array_agg json_agg jsonb_agg json_object_agg jsonb_object_agg bool_and bool_or every percentile_cont percentile_disc corr covar_pop covar_samp " +
+		"total median json_group_array json_group_object jsonb_group_array jsonb_group_object") {
+		all[name] = onlyShards
+	}
+	return all
+}
+
+// Functions of this package alone.
+const (
+	average    merge.Function = 100
+	onlyShards merge.Function = 101
+)
 
 func isAverage(e sqlparse.Expr) bool {
 	call, ok := e.(*sqlparse.Call)
@@ -264,7 +300,7 @@ func aggregated(e sqlparse.Expr) bool { return sqlparse.Any(e, isAggregate) }
 
 func isAggregate(e sqlparse.Expr) bool {
 	call, ok := e.(*sqlparse.Call)
-	return ok && aggregates[nameOf(call)] != 0 && !call.Over && (len(call.Args) <= 1 || call.Distinct || call.Odd) // MAX(a, b) of SQLite is none
+	return ok && aggregates[nameOf(call)] != 0 && !call.Over && (len(call.Args) <= 1 || aggregates[nameOf(call)] == onlyShards || call.Distinct || call.Odd) // MAX(a, b) of SQLite is none
 }
 
 // combined returns how the partial results of an expression are combined if it is an aggregate by

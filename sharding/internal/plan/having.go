@@ -17,18 +17,14 @@ func (c grouper) having() {
 	switch {
 	case having == nil:
 		return
-	case len(c.core.GroupBy) == 0:
-		c.refuse("HAVING without GROUP BY is not combined" + addKey)
+	case len(c.core.GroupBy) == 0 && !aggregated(having) && !slices.ContainsFunc(c.core.Items, func(i sqlparse.Item) bool { return aggregated(i.Expr) }):
+		c.refuse("HAVING without GROUP BY and aggregates is not combined; write WHERE")
 	case parameters{c.statement}.named() && c.hasParams(having):
 		c.refuse("named parameters are not combined with HAVING; write ? for each")
 	case c.postgres && c.namesAlias(having):
 		c.refuse("HAVING of PostgreSQL accepts no alias; write the expression")
 	}
-	before := g.quotients
 	g.Having = calculator{c}.condition(having)
-	if g.quotients > before && c.mysql && !c.options.Merge.Division.Rounds {
-		c.refuse("it is not known with how many digits MariaDB compares an AVG or a quotient in HAVING; compare a SUM with a multiple of the COUNT" + addKey)
-	}
 }
 
 // namesAlias reports whether an expression contains an alias of the select list.
@@ -44,7 +40,7 @@ type calculator struct{ grouper }
 
 // onlyNumbers refuses an expression that is not a number.
 func (c calculator) onlyNumbers() (merge.Expr, merge.Kind) {
-	c.refuse("in HAVING only comparisons of numbers are combined; put the condition into WHERE if it is about a column of GROUP BY")
+	c.refuse("only comparisons of numbers are combined; put a condition of HAVING into WHERE if it is about a column of GROUP BY")
 	return nil, 0
 }
 
@@ -76,13 +72,16 @@ func (c calculator) condition(e sqlparse.Expr) merge.Expr {
 		c.onlyNumbers()
 		return nil
 	}
-	of := make([]merge.Expr, len(o.Operands))
+	of, before := make([]merge.Expr, len(o.Operands)), c.of.group.quotients
 	for i, operand := range o.Operands {
 		if o.Op <= sqlparse.Not {
 			of[i] = c.condition(operand)
 		} else {
 			of[i], _ = c.number(operand)
 		}
+	}
+	if o.Op > sqlparse.Not && c.of.group.quotients > before && c.mysql && !c.options.Merge.Division.Rounds {
+		c.refuse("it is not known with how many digits MariaDB compares an AVG or a quotient; compare a SUM with a multiple of the COUNT" + addKey)
 	}
 	made := conditions[o.Op](c.options.Merge, of)
 	if o.Not {
@@ -101,24 +100,40 @@ func (c calculator) number(e sqlparse.Expr) (merge.Expr, merge.Kind) {
 		c.of.group.params = append(c.of.group.params, e.Index)
 		return merge.Argument(e.Index), c.exact()
 	case *sqlparse.Operation:
-		if e.Op < sqlparse.Not || e.Op >= sqlparse.Add && e.Op <= sqlparse.Mod {
+		switch {
+		case c.by(e) >= 0:
+		case conditions[e.Op] != nil:
+			return c.condition(e), c.exact()
+		case e.Op >= sqlparse.Add && e.Op <= sqlparse.Mod:
 			return c.operation(e)
+		case e.Op == sqlparse.Case:
+			return c.cases(e)
 		}
 		if of := negated(e, c.statement.Text); of != nil {
 			return c.minus(of)
 		}
 	case *sqlparse.Call:
-		switch name := nameOf(e); {
-		case combined(e) != 0 || e.Odd || e.Over:
-		case aggregates[name] == average && len(e.Args) == 1 && !e.Distinct:
-			return c.average(e)
-		case len(e.Args) == 2 && (name == "coalesce" || name == "ifnull" || name == "nullif"), name == "coalesce" && len(e.Args) > 0, name == "round":
-			return c.call(e, name)
-		}
+		return c.function(e)
 	case *sqlparse.Column:
 		if found := c.ordered(e); found != sqlparse.Expr(e) && aggregated(found) && !c.ambiguous(e) && !c.isSelected(e) {
 			return c.number(found)
 		}
+	}
+	return c.operand(e)
+}
+
+// function returns an aggregate, or a function of aggregates.
+func (c calculator) function(e *sqlparse.Call) (merge.Expr, merge.Kind) {
+	switch name := nameOf(e); {
+	case combined(e) != 0 || e.Odd || e.Over:
+	case (name == "if" || name == "iif") && len(e.Args) == 3:
+		return c.choice(e, e.Args[:1], e.Args[1:])
+	case (name == "floor" || name == "ceil" || name == "ceiling") && len(e.Args) == 1:
+		return c.toWhole(e, name != "floor")
+	case aggregates[name] == average && len(e.Args) == 1 && !e.Distinct:
+		return c.average(e)
+	case len(e.Args) == 2 && (name == "coalesce" || name == "ifnull" || name == "nullif"), name == "coalesce" && len(e.Args) > 0, name == "round":
+		return c.call(e, name)
 	}
 	return c.operand(e)
 }
@@ -142,7 +157,7 @@ func (c calculator) wider(a, b merge.Kind) merge.Kind {
 // operand returns an aggregate, or an expression of GROUP BY.
 func (c calculator) operand(e sqlparse.Expr) (merge.Expr, merge.Kind) {
 	if aggregated(e) && combined(e) == 0 {
-		c.refuse(c.text(e) + " is not combined: only + - * /, ROUND, COALESCE, IFNULL and NULLIF are, of COUNT, SUM, AVG, MIN and MAX" + addKey)
+		c.refuse(c.text(e) + " is not combined: only + - * /, ROUND, CEIL, FLOOR, COALESCE, IFNULL, NULLIF, comparisons, and CASE with whole numbers as results are, of COUNT, SUM, AVG, MIN and MAX" + addKey)
 		return nil, 0
 	}
 	at := c.column(e)
@@ -232,6 +247,46 @@ func (c calculator) call(e *sqlparse.Call, name string) (merge.Expr, merge.Kind)
 	}
 	c.of.group.zero = true
 	return merge.Coalesce(parts...), kind
+}
+
+// cases returns CASE WHEN … THEN ….
+func (c calculator) cases(e *sqlparse.Operation) (merge.Expr, merge.Kind) {
+	results := functions{&c.comparer}.results(e)
+	if len(results) == 0 || results[0] != e.Operands[1] { // CASE x WHEN …
+		return c.operand(e)
+	}
+	var conditions []sqlparse.Expr
+	for i := 0; i < len(e.Operands)-1; i += 2 {
+		conditions = append(conditions, e.Operands[i])
+	}
+	return c.choice(e, conditions, results)
+}
+
+// choice returns one of several whole numbers. Other results have the digits of their common type.
+func (c calculator) choice(e sqlparse.Expr, conditions, results []sqlparse.Expr) (merge.Expr, merge.Kind) {
+	var when, then []merge.Expr
+	for _, condition := range conditions {
+		when = append(when, c.condition(condition))
+	}
+	for _, result := range results {
+		if _, isInteger := literal(result, sqlparse.Integer); !isInteger && !isNull(result) {
+			return c.operand(e)
+		}
+		made, _ := c.number(result)
+		then = append(then, made)
+	}
+	return merge.Choice(when, then), c.exact()
+}
+
+// toWhole returns FLOOR or CEIL. PostgreSQL returns floats for integers.
+func (c calculator) toWhole(e *sqlparse.Call, up bool) (merge.Expr, merge.Kind) {
+	of := c.comparer
+	of.derives = true
+	if c.postgres && of.typed(e.Args[0]).Type.Kind != merge.Decimal {
+		return c.operand(e)
+	}
+	made, kind := c.number(e.Args[0])
+	return merge.Whole(made, up), c.wider(kind, 0)
 }
 
 func (c calculator) round(e *sqlparse.Call) (merge.Expr, merge.Kind) {

@@ -130,7 +130,8 @@ type scope struct {
 	ranks  bool         // it contains a variable or an unknown function
 	// windows are the window functions over its rows.
 	windows    []*sqlparse.Call
-	quantified bool // its expressions contain ALL, ANY or SOME (SELECT …)
+	groupBy    []sqlparse.Expr // without WITH ROLLUP, which adds groups of all rows
+	quantified bool            // its expressions contain ALL, ANY or SOME (SELECT …)
 	// target is the table whose columns SET names, whatever other tables have. It is nil if SET may
 	// name columns of any table, as in MySQL's UPDATE of several tables.
 	target *reference

@@ -3,6 +3,7 @@
 package plan
 
 import (
+	"cmp"
 	"regexp"
 	"slices"
 	"strconv"
@@ -20,7 +21,7 @@ type comparer struct {
 	core     *sqlparse.Core // the present SELECT
 	scope    *scope         // of the present SELECT
 	integers *[]int         // arguments that must be whole numbers, because the kind of a result depends on theirs
-	derives  bool           // the SELECT is a derived table, whose aggregates are ordinary values
+	derives  bool           // aggregates are ordinary values: of a derived table, or of groups that are on one shard each
 	why      string         // the first refusal, and what to do instead
 	untyped  bool           // the reason of the first refusal is that a column's type is unknown
 }
@@ -88,7 +89,7 @@ func (c *comparer) hasParams(e sqlparse.Expr) bool {
 // summand returns the type of the sum of an expression. MySQL's sums of integers are decimals, and
 // so are PostgreSQL's of 64-bit integers.
 func (c *comparer) summand(e sqlparse.Expr) Value {
-	v := c.typed(e)
+	v := c.inOrder(e, c.typed(e)) // a sum of rounded sums has other digits
 	switch {
 	case c.postgres && v.Type.Kind == merge.Integer && !v.Wide:
 		return Value{Type: v.Type, Wide: true}
@@ -125,8 +126,8 @@ func (c *comparer) typed(e sqlparse.Expr) Value {
 		return found.Value
 	}
 	c.namesStay(e)
-	if call, isCall := e.(*sqlparse.Call); isCall && call.Over && !counting[nameOf(call)] {
-		return c.unknown(e)
+	if call, isCall := e.(*sqlparse.Call); isCall && call.Over {
+		return functions{c}.window(call)
 	}
 	if c.sqlite {
 		return c.stored(e)
@@ -147,10 +148,16 @@ func (c *comparer) typed(e sqlparse.Expr) Value {
 			return functions{c}.oneOf(e, functions{c}.results(e))
 		case e.Op == sqlparse.Cast && c.postgres:
 			return c.cast(e)
+		case e.Op == sqlparse.Cast:
+			return functions{c}.cast(e)
 		case e.Op == sqlparse.Opaque:
 			return functions{c}.opaque(e)
+		case (e.Op == sqlparse.Add || e.Op == sqlparse.Sub) && functions{c}.shifted(e.Operands):
+			return ofKind(merge.Time)
 		case e.Op == sqlparse.Add, e.Op == sqlparse.Sub, e.Op == sqlparse.Mul, e.Op == sqlparse.Mod:
 			return c.arithmetic(e, e.Operands)
+		case e.Op == sqlparse.Div:
+			return functions{c}.quotient(e)
 		}
 	}
 	return c.unknown(e)
@@ -214,6 +221,9 @@ func (c *comparer) namesStay(e sqlparse.Expr) {
 // stored returns how results of SQLite compare: by their bytes, if no column or COLLATE clause sets
 // a collation.
 func (c *comparer) stored(e sqlparse.Expr) Value {
+	if call, ok := e.(*sqlparse.Call); ok && c.derives && isAggregate(call) {
+		return c.aggregate(call)
+	}
 	if cast := sqlparse.As(e, sqlparse.Cast); cast != nil { // CAST keeps the collation of its operand
 		return c.typed(cast.Operands[0])
 	}
@@ -223,10 +233,20 @@ func (c *comparer) stored(e sqlparse.Expr) Value {
 	}
 	_, column := e.(*sqlparse.Column)
 	signed := strings.HasPrefix(strings.TrimLeft(c.text(e), "( "), "+") // +x has the collation of x
-	if column || signed || aggregated(e) || strings.Contains(strings.ToUpper(c.text(e)), "COLLATE") {
+	if column || signed || c.anyOfEqual(e) || strings.Contains(strings.ToUpper(c.text(e)), "COLLATE") {
 		return c.unknown(e)
 	}
 	return ofKind(merge.Stored)
+}
+
+// anyOfEqual reports whether an expression contains an aggregate that returns any of several equal
+// texts of SQLite, or an aggregate of groups that are not computed by one shard.
+func (c *comparer) anyOfEqual(e sqlparse.Expr) bool {
+	return sqlparse.Any(e, func(e sqlparse.Expr) bool {
+		return isAggregate(e) && (!c.derives || slices.ContainsFunc(e.(*sqlparse.Call).Args, func(arg sqlparse.Expr) bool { //nolint:forcetypeassert // it is an aggregate
+			return c.typed(arg).Type.Collation != merge.Binary
+		}))
+	})
 }
 
 func ascii(text string) bool {
@@ -299,6 +319,9 @@ func (v Value) number() bool {
 // numeric is number with FLOATs, whose selected form is another one than their own.
 func (v Value) numeric() bool { return v.number() || v.As == Double }
 
+// clock reports whether values are dates, times of day, or both.
+func (v Value) clock() bool { return v.Type.Kind == merge.Time || v.Type.Kind == merge.Duration }
+
 // isText reports whether values are texts of MySQL, MariaDB or PostgreSQL.
 func (v Value) isText() bool { return v.As == Weight || v.As == Trimmed || v.Texts }
 
@@ -313,7 +336,7 @@ func averaged(of merge.Kind) merge.Kind {
 
 // arithmetic returns how sums, differences, products and remainders of columns and numbers compare.
 func (c *comparer) arithmetic(e sqlparse.Expr, of []sqlparse.Expr) Value {
-	kind, columns, wide := merge.Integer, 0, false
+	kind, columns, wide, unordered := merge.Integer, 0, false, ""
 	for _, operand := range of {
 		v, written := numeral(operand, c.integers)
 		if !written {
@@ -323,12 +346,12 @@ func (c *comparer) arithmetic(e sqlparse.Expr, of []sqlparse.Expr) Value {
 		if !v.number() && (v.As != Double || c.postgres) { // float4 * float4 is a float4
 			return c.unknown(e)
 		}
-		kind, wide = max(kind, v.Type.Kind), wide || v.Wide
+		kind, wide, unordered = max(kind, v.Type.Kind), wide || v.Wide, cmp.Or(unordered, v.Unordered)
 	}
 	if columns == 0 {
 		return c.unknown(e)
 	}
-	return Value{Type: merge.Type{Kind: kind}, Wide: wide}
+	return Value{Type: merge.Type{Kind: kind}, Wide: wide, Unordered: unordered}
 }
 
 // inOrder returns how the values of an expression compare, if their order is known.
@@ -406,11 +429,18 @@ func (c *comparer) columnOf(e sqlparse.Expr) (Column, bool) {
 
 // selects returns how the values of an expression compare that a derived table selects.
 func (c *comparer) selects(e sqlparse.Expr) Value {
-	call, ok := bare(e).(*sqlparse.Call)
-	if !ok || !isAggregate(call) {
-		return c.typed(e)
+	if call, ok := bare(e).(*sqlparse.Call); ok && isAggregate(call) {
+		return c.aggregate(call)
 	}
+	return c.typed(e)
+}
+
+// aggregate returns how the results of an aggregate compare, or those of a window function that has
+// its name.
+func (c *comparer) aggregate(call *sqlparse.Call) Value {
 	switch function := aggregates[nameOf(call)]; {
+	case function == onlyShards:
+		return c.unknown(call)
 	case function == merge.Count && c.sqlite:
 		return ofKind(merge.Stored)
 	case function == merge.Count:
