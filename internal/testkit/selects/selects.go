@@ -357,6 +357,7 @@ func (m *maker) groups() Query {
 	text := "SELECT " + strings.Join(items, ", ") + " FROM orders" + m.where() + " GROUP BY " + strings.Join(keys, ", ")
 	if m.IntN(2) == 0 {
 		text += " HAVING " + m.number() + pick(m, []string{" > ", " <= ", " = ", " <> "}) + m.value(m.Int64N(30))
+		text += m.ofGroup(keys[0])
 	}
 	if m.IntN(3) == 0 {
 		return Query{Text: text, Args: m.args, Open: true, of: of}
@@ -369,6 +370,18 @@ func (m *maker) groups() Query {
 		keys[i] += m.direction()
 	}
 	return Query{Text: text + strings.Join(keys, ", ") + m.limit(), Args: m.args, of: of}
+}
+
+// ofGroup returns a further condition of HAVING, about a column of GROUP BY.
+func (m *maker) ofGroup(key string) string {
+	switch {
+	case m.IntN(2) == 0:
+	case slices.Contains(texts, key) || key == "state":
+		return " AND " + key + pick(m, []string{" IS NOT NULL", " IN ('a', 'B', 'new')", " <> 'á'", " BETWEEN 'a' AND 'b'"})
+	case slices.Contains(Columns[:4], key):
+		return " AND " + key + pick(m, []string{" IS NULL", " IN (1, 3)", " <> 2", " >= 1"})
+	}
+	return ""
 }
 
 // ForPostgreSQL returns the query in PostgreSQL's dialect, with numbered parameters.

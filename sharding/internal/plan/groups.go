@@ -20,6 +20,7 @@ type grouping struct {
 	keys      []Value         // how the expressions of by compare
 	values    []Value         // how Columns compare
 	params    []int           // the arguments of Made and Having
+	kept      []string        // conditions of HAVING that a shard applies
 	split     []string        // what a shard also groups by, for COUNT(DISTINCT)
 	zero      bool            // there is COALESCE or IFNULL
 	quotients int             // the number of computed divisions
@@ -70,9 +71,9 @@ func (c grouper) grouped() {
 	}
 }
 
-// regroup makes a shard also group by the expressions of COUNT(DISTINCT). It removes HAVING and the
-// following clauses, which are applied to the combined groups, because a shard has only a part of
-// each group.
+// regroup makes a shard also group by the expressions of COUNT(DISTINCT). It removes HAVING, except
+// conditions about columns of GROUP BY, and the following clauses. They are applied to the combined
+// groups, because a shard has only a part of each group.
 func (c grouper) regroup() {
 	by, end, word := c.core.GroupBy, c.query.After, " GROUP BY "
 	switch {
@@ -85,7 +86,11 @@ func (c grouper) regroup() {
 		c.of.edits = append(c.of.edits, inserted(end, word+strings.Join(split, ", ")))
 	}
 	if c.core.Having != nil {
-		c.of.edits = append(c.of.edits, edit{Span: sqlparse.Span{From: end, To: c.core.Having.Bytes().To}})
+		kept := ""
+		if list := c.of.group.kept; len(list) > 0 {
+			kept = " HAVING " + strings.Join(list, " AND ")
+		}
+		c.of.edits = append(c.of.edits, edit{Span: sqlparse.Span{From: end, To: c.core.Having.Bytes().To}, with: kept})
 	}
 	c.of.edits = append(c.of.edits, edit{Span: sqlparse.Span{From: c.query.After, To: c.query.To}})
 }

@@ -11,7 +11,8 @@ import (
 	"github.com/shardid/shardid/sharding/internal/merge"
 )
 
-// having records HAVING, whose conditions must be about numbers.
+// having records HAVING. The shards apply its conditions about columns of GROUP BY; the others must
+// be about numbers.
 func (c grouper) having() {
 	having, g := c.core.Having, c.of.group
 	switch {
@@ -24,7 +25,39 @@ func (c grouper) having() {
 	case c.postgres && c.namesAlias(having):
 		c.refuse("HAVING of PostgreSQL accepts no alias; write the expression")
 	}
-	g.Having = calculator{c}.condition(having)
+	conjuncts := []sqlparse.Expr{having}
+	if and := sqlparse.As(bare(having), sqlparse.And); and != nil {
+		conjuncts = and.Operands
+	}
+	var rest []merge.Expr
+	for _, e := range conjuncts {
+		if c.ofGroup(e) {
+			g.kept = append(g.kept, c.text(e))
+		} else {
+			rest = append(rest, calculator{c}.condition(e))
+		}
+	}
+	if len(rest) > 0 {
+		g.Having = merge.And(rest...)
+	}
+}
+
+// ofGroup reports whether a condition compares a column of GROUP BY with literals, so that it has one
+// value for all rows of a group. Texts that are equal may differ as numbers.
+func (c grouper) ofGroup(e sqlparse.Expr) bool {
+	o, ok := bare(e).(*sqlparse.Operation)
+	if !ok || o.Op < sqlparse.Equal || o.Op > sqlparse.IsNull {
+		return false
+	}
+	at := c.by(o.Operands[0])
+	if _, isColumn := c.scope.column(o.Operands[0]); !isColumn || at < 0 {
+		return false
+	}
+	c.unambiguous(o.Operands[0])
+	return !slices.ContainsFunc(o.Operands[1:], func(e sqlparse.Expr) bool {
+		l, ok := bare(e).(*sqlparse.Literal)
+		return !ok || l.Kind != sqlparse.Text && c.of.group.keys[at].isText()
+	})
 }
 
 // namesAlias reports whether an expression contains an alias of the select list.
