@@ -84,7 +84,7 @@ var wordedReads = []worded{
 	{text: `SELECT -SUM(n), -COUNT(*), -AVG(num) FROM orders`},
 	{text: `SELECT note || '-' || ch AS both, COUNT(*) FROM orders GROUP BY 1`, open: true},
 	{text: `SELECT DISTINCT j || '{}' FROM orders`, refused: "not known"},
-	{text: `SELECT DISTINCT n | 3 FROM orders`, refused: "not known"},
+	{text: `SELECT DISTINCT n | 3 FROM orders`, open: true},
 	{text: `SELECT CASE WHEN n < 3 THEN 'a' ELSE 'b' END FROM orders UNION SELECT CASE WHEN n < 3 THEN 'A' ELSE 'b' END FROM orders`, refused: "collation of a connection"},
 	{text: `SELECT id FROM orders ORDER BY EXTRACT(DAY FROM made) DESC NULLS LAST, id`},
 	{text: `SELECT ts FROM orders ORDER BY ts DESC NULLS LAST, id LIMIT 12`},
