@@ -37,7 +37,7 @@ func TestRowsWithTheSameBytesShareTheirExpressions(t *testing.T) {
 	in := Parse(text, Dialect{Family: MySQL})
 	own := 0
 	for i, row := range in.Insert.Rows {
-		if !isShared(row) {
+		if !row.Shares() {
 			own++
 		}
 		for n, place := range []int{0, 2} {
@@ -53,7 +53,7 @@ func TestRowsWithTheSameBytesShareTheirExpressions(t *testing.T) {
 		t.Errorf("%d rows, %d with expressions of their own, %d arguments", len(in.Insert.Rows), own, in.Args)
 	}
 	numbered := Parse("INSERT INTO t VALUES ($1, $2), ($1, $2)", Dialect{Family: PostgreSQL})
-	if rows := numbered.Insert.Rows; isShared(rows[1]) || rows[1].FirstParam != 0 || numbered.Args != 2 || len(numbered.Params) != 4 { // each has a place in the text
+	if rows := numbered.Insert.Rows; rows[1].Shares() || rows[1].FirstParam != 0 || numbered.Args != 2 || len(numbered.Params) != 4 { // each has a place in the text
 		t.Errorf("%+v, %d arguments", rows, numbered.Args)
 	}
 }

@@ -46,7 +46,7 @@ func walk(v reflect.Value, around Span, visit func(node reflect.Value, span, aro
 			visit(v, span, around)
 			around = span
 		}
-		if row, ok := v.Interface().(Row); ok && isShared(row) {
+		if row, ok := v.Interface().(Row); ok && row.Shares() {
 			return
 		}
 		for i := range v.NumField() {
@@ -54,9 +54,6 @@ func walk(v reflect.Value, around Span, visit func(node reflect.Value, span, aro
 		}
 	}
 }
-
-// isShared reports whether a row has the expressions of an earlier row.
-func isShared(r Row) bool { return len(r.Values) > 0 && r.Values[0].Bytes().To < r.From }
 
 // walkStatement visits the nodes of the tree of a statement.
 func walkStatement(s *Statement, visit func(node reflect.Value, span, around Span)) {
@@ -108,7 +105,7 @@ func paramFaults(s *Statement, d Dialect, inTree map[*Param]bool) []string {
 	shared := 0
 	if s.Insert != nil {
 		for _, r := range s.Insert.Rows {
-			if isShared(r) {
+			if r.Shares() {
 				shared += scannedParams(r.Of(s.Text), d)
 			}
 		}

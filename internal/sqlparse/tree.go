@@ -237,13 +237,16 @@ type Input struct {
 
 // Row is one tuple of VALUES. Tuples with the same bytes share the expressions of an earlier row of
 // the same text: if a parameter of Values has an Index, this row takes the argument
-// Index+FirstParam. FirstParam is 0 in a row with its own expressions, and for parameters with
-// numbers or names.
+// Index+FirstParam. FirstParam is 0 in a row with its own expressions, for parameters with
+// numbers or names, and without parameters.
 type Row struct {
 	Span
 	Values     []Expr
 	FirstParam int
 }
+
+// Shares reports whether a row has the expressions of an earlier row.
+func (r Row) Shares() bool { return len(r.Values) > 0 && r.Values[0].Bytes().To < r.From }
 
 // Conflict says what an INSERT does if a row with its unique key exists: MySQL's ON DUPLICATE KEY
 // UPDATE, and ON CONFLICT of the others.

@@ -48,6 +48,15 @@ func TestAllCopiesGetTheSameTime(t *testing.T) {
 	sameRates(t, copies, one[string](t, copies[0], "SELECT GROUP_CONCAT(id || name) FROM (SELECT * FROM rates ORDER BY id)"))
 }
 
+func TestEqualRowsGetTheSameTime(t *testing.T) {
+	w := twinOf(t, sharding.Table{Name: "orders", Key: "user_id", Rule: sharding.Mod(4), Map: fourTables(t)},
+		" (user_id BIGINT NOT NULL, note TEXT)", sharding.Transactions(sharding.BestEffort))
+	exec(t, w.routed, "INSERT INTO orders (user_id, note) VALUES (1, "+milliseconds+"), (1, "+milliseconds+"), (2, "+milliseconds+"), (2, "+milliseconds+")")
+	if rows, times := one[int](t, w.routed, "SELECT COUNT(*) FROM orders"), one[int](t, w.routed, "SELECT COUNT(DISTINCT note) FROM orders"); rows != 4 || times != 1 {
+		t.Errorf("%d rows, %d times", rows, times)
+	}
+}
+
 // The text of an unnamed column is its name, which would change with the time.
 func TestATimeThatNamesAColumnIsRefused(t *testing.T) {
 	w := newTwin(t, 0)

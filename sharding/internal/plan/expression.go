@@ -222,7 +222,7 @@ func (v *variance) everyInstant(of *sqlparse.Statement) []Instant {
 	if in := of.Insert; in != nil {
 		var written sqlparse.Row
 		for _, row := range in.Rows {
-			if row.FirstParam == 0 {
+			if !row.Shares() {
 				written = row
 				continue
 			}

@@ -62,7 +62,7 @@ func (b *builder) input(in *sqlparse.Input) {
 	s := &scope{refs: []*reference{r}}
 	b.query(in.Query, nil, seen)
 	for i := range in.Rows {
-		if in.Rows[i].FirstParam == 0 || i == 0 { // other rows share these expressions
+		if !in.Rows[i].Shares() {
 			b.expressions(in.Rows[i].Values, nil, seen)
 		}
 	}
