@@ -122,7 +122,10 @@ func (p *queryReader) core() *Core {
 	if p.accept("group", "by") {
 		p.groupBy(c)
 	}
-	c.Having = p.optional("having")
+	at := p.tok.start
+	if c.Having = p.optional("having"); c.Having != nil {
+		c.HavingAt = at
+	}
 	if p.accept("window") {
 		c.Windows = list(&p.cursor, nil, p.window)
 	}

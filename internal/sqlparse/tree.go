@@ -129,6 +129,7 @@ type Core struct {
 	GroupBy   []Expr
 	Rollup    bool // WITH ROLLUP, GROUPING SETS, CUBE
 	Having    Expr
+	HavingAt  int    // the start of the word HAVING, 0 without one
 	Windows   []Expr // Opaque: the text between the parentheses of each
 	ItemsEnd  int    // the end of the last selected item, after which a column can be added
 }

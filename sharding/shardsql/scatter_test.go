@@ -299,6 +299,9 @@ func TestAShardComputesEveryAggregateOfItsOwnGroups(t *testing.T) {
 		"SELECT DISTINCT COUNT(*) AS n FROM orders GROUP BY user_id ORDER BY n",
 		"SELECT COUNT(*) FROM orders HAVING COUNT(*) > 3",
 		"SELECT COUNT(*) FROM orders HAVING COUNT(*) < 3",
+		"SELECT COUNT(*) FROM orders WHERE note <> 'İİ' HAVING /* having many */ COUNT(*) > 3",
+		"SELECT user_id, MAX(id), note FROM orders GROUP BY user_id ORDER BY LOWER(code), user_id + 0",
+		"SELECT DISTINCT MAX(id), LOWER(note) AS n FROM orders GROUP BY user_id ORDER BY MAX(id)",
 	} {
 		want, err := answer(t.Context(), w.one, query)
 		if err != nil {

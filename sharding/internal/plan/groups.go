@@ -80,7 +80,7 @@ func (c grouper) regroup() {
 	case len(by) > 0:
 		end, word = by[len(by)-1].Bytes().To, ", "
 	case c.core.Having != nil:
-		end = strings.LastIndex(strings.ToLower(c.statement.Text[:c.core.Having.Bytes().From]), "having")
+		end = c.core.HavingAt
 	}
 	if split := c.of.group.split; len(split) > 0 {
 		c.of.edits = append(c.of.edits, inserted(end, word+strings.Join(split, ", ")))
@@ -186,10 +186,11 @@ func (c *combiner) groupValue(e sqlparse.Expr) Value {
 
 // key returns the expression that a shard selects to distinguish groups. For anything but a column
 // it is the minimum, because servers recognise few expressions as functions of a group, and because
-// equal texts have several weights without their padding.
+// equal texts have several weights without their padding. SQLite accepts any expression, and MIN
+// would make it choose another row for the columns that are neither aggregates nor in GROUP BY.
 func (c *combiner) key(v Value, e sqlparse.Expr) string {
 	selected := v.selected(c.text(e))
-	if _, ok := c.scope.column(e); ok && v.As == Plain || aggregated(e) || windowed(e) || c.postgres { // PostgreSQL recognises an expression of GROUP BY
+	if _, ok := c.scope.column(e); ok && v.As == Plain || aggregated(e) || windowed(e) || c.postgres || c.sqlite { // PostgreSQL recognises an expression of GROUP BY
 		return selected
 	}
 	return "MIN(" + selected + ")"
