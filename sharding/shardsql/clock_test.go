@@ -57,6 +57,19 @@ func TestEqualRowsGetTheSameTime(t *testing.T) {
 	}
 }
 
+func TestATimeOfSQLiteIsInUTC(t *testing.T) {
+	t.Setenv("TZ", "America/New_York")
+	w := newTwin(t, 20)
+	for _, condition := range []string{"datetime('now', 'utc') = datetime('now')", "datetime('now', 'localtime') = datetime('now')", "timediff('now', 'now') = '+0000-00-00 00:00:00.000'"} {
+		w.same(t, "SELECT COUNT(*) FROM orders WHERE "+condition)
+	}
+	for _, text := range []string{"SELECT id, timediff('now', at) FROM orders", "SELECT id FROM orders WHERE unixepoch('subsec') > paid", "SELECT id FROM orders WHERE strftime('%f', 'subsecond') > paid"} {
+		if _, err := answer(t.Context(), w.routed, text); !errors.Is(err, sharding.ErrUnmergeable) {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
 // The text of an unnamed column is its name, which would change with the time.
 func TestATimeThatNamesAColumnIsRefused(t *testing.T) {
 	w := newTwin(t, 0)

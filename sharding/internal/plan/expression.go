@@ -81,7 +81,7 @@ var deterministic = words(`abs mod sign power sqrt coalesce ifnull nullif if iif
 
 // timeFunctions lists the functions that read the clock without arguments, and those of SQLite that
 // read it for the text 'now'.
-var timeFunctions = words("date time datetime julianday unixepoch strftime unix_timestamp")
+var timeFunctions = words("date time datetime julianday unixepoch strftime timediff unix_timestamp")
 
 // clockNames lists the functions that are written like columns and are not aggregates.
 var clockNames = words("now sysdate curdate curtime current_date current_time current_timestamp localtime localtimestamp utc_date utc_time utc_timestamp rand random uuid")
@@ -202,11 +202,12 @@ func (v *variance) instant(e sqlparse.Expr) {
 	v.instants = append(v.instants, made)
 }
 
-// nows records the texts 'now' among the arguments of a function of SQLite.
+// nows records the texts 'now' among the arguments of a function of SQLite. Their time is in UTC,
+// which the modifier 'utc' does not change.
 func (v *variance) nows(call *sqlparse.Call) {
 	for _, arg := range call.Args {
 		if l, ok := bare(arg).(*sqlparse.Literal); ok && l.Kind == sqlparse.Text && strings.EqualFold(l.Value, "now") {
-			v.instants = append(v.instants, Instant{Span: l.Span, Query: "strftime('%Y-%m-%d %H:%M:%f', 'now')", Sample: sampleDate + " " + sampleTime, written: "'%'"})
+			v.instants = append(v.instants, Instant{Span: l.Span, Query: "strftime('%Y-%m-%d %H:%M:%f', 'now')", Sample: sampleDate + " " + sampleTime, written: "'%Z'"})
 		}
 	}
 }
@@ -305,17 +306,21 @@ func (v *variance) unsteady(e sqlparse.Expr) string {
 // readsClock reports whether a call of one of these functions reads the clock. For a parameter that
 // depends on the argument.
 func (v *variance) readsClock(e *sqlparse.Call) bool {
-	for _, arg := range e.Args {
+	first := 0
+	if strings.EqualFold(e.Name.Parts[0].Name, "strftime") {
+		first = 1
+	}
+	for i, arg := range e.Args {
 		switch arg := bare(arg).(type) {
 		case *sqlparse.Literal:
-			if strings.EqualFold(arg.Value, "now") {
+			if strings.EqualFold(arg.Value, "now") || i == first && strings.HasPrefix(strings.ToLower(arg.Value), "subsec") { // which omits 'now'
 				return true
 			}
 		case *sqlparse.Param:
 			v.times = append(v.times, arg.Index)
 		}
 	}
-	return len(e.Args) == 0 || len(e.Args) == 1 && strings.EqualFold(e.Name.Parts[0].Name, "strftime")
+	return len(e.Args) <= first
 }
 
 // timeless refuses an argument for which each of several databases would read its clock.
