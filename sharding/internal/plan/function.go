@@ -21,8 +21,8 @@ func (c functions) call(call *sqlparse.Call) Value {
 	switch {
 	case call.Over:
 		return c.window(call)
-	case c.derives && aggregates[name] != 0:
-		return c.selects(call)
+	case c.derives && isAggregate(call):
+		return c.aggregate(call)
 	case name == "extract":
 		return c.extracted(call)
 	case odd(call) || aggregates[name] != 0:

@@ -119,7 +119,7 @@ func (c grouper) typeOnlyItem(item sqlparse.Item) {
 	if with == e.Of(c.statement.Text) {
 		return
 	}
-	c.of.edits = append(c.of.edits, edit{Span: e, with: with})
+	c.of.edits = append(c.of.edits, edit{Span: e, with: with, args: parameters{c.statement}.in(e)})
 	if item.Alias.Name == "" {
 		name := "?column?"
 		if call, ok := bare(item.Expr).(*sqlparse.Call); ok {
@@ -139,13 +139,7 @@ func divides(e sqlparse.Expr) bool {
 func (c *combiner) hide(text string, of sqlparse.Expr) int {
 	at := c.core.ItemsEnd
 	if of != nil && !(parameters{c.statement}).named() {
-		for range strings.Count(text, c.text(of)) {
-			for _, p := range c.statement.Params {
-				if inside(p.Span, bare(of).Bytes()) {
-					c.copied[at] = append(c.copied[at], p.Index)
-				}
-			}
-		}
+		c.copied[at] = append(c.copied[at], slices.Repeat(parameters{c.statement}.in(bare(of).Bytes()), strings.Count(text, c.text(of)))...)
 	}
 	list := c.hidden[at]
 	c.hidden[at] = append(list, hiddenAs(text, len(list)))

@@ -139,6 +139,16 @@ func (p parameters) around(edits []edit) (args []int, with renumbering) {
 	return p.renumbered(args)
 }
 
+// in returns the arguments of the parameters in a part of the text.
+func (p parameters) in(part sqlparse.Span) (args []int) {
+	for _, q := range p.of.Params {
+		if inside(q.Span, part) {
+			args = append(args, q.Index)
+		}
+	}
+	return args
+}
+
 // named reports whether the parameters have names.
 func (p parameters) named() bool { return len(p.of.Params) > 0 && p.of.Params[0].Name != "" }
 
