@@ -223,6 +223,7 @@ func answerRandomQueries(t *testing.T, open namedDatabase, m sharding.Map, fold 
 		"SELECT MIN(made), MAX(made), MAX(shown), COUNT(DISTINCT shown) FROM orders",
 		"SELECT COUNT(DISTINCT score), SUM(score * 2), MAX(score * paid), COUNT(DISTINCT made) FROM orders",
 		"SELECT score, made, MAX(score) AS most, COUNT(*) FROM orders GROUP BY score, made ORDER BY most DESC, MAX(made) DESC LIMIT 1",
+		"SELECT COALESCE(SUM(amount), SUM(score)), COALESCE(NULL, SUM(amount), 1e0), IFNULL(SUM(score), 0), COUNT(*) > 5 FROM orders",
 		derivedColumns,
 	} {
 		if want, got := four(t, whole, text), four(t, routed, text); got != want {

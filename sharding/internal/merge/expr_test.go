@@ -69,6 +69,7 @@ func TestArithmeticFailsAsInTheDatabase(t *testing.T) {
 		"a rounded decimal":          {Round(mysql, decimalConstant("-2.345"), 2), "-2.35", nil},
 		"all digits of a quotient":   {Round(maria, Arithmetic(maria, '/', decimalConstant("5"), integerConstant(int64(3))), 6), "1.666667", nil},
 		"a rounded quotient":         {Round(mysql, Arithmetic(mysql, '/', decimalConstant("5"), integerConstant(int64(3))), 6), "1.6667", nil},
+		"a rounded whole number":     {Round(postgres, integerConstant(int64(7)), 2), []byte("7.00"), nil},
 		"a rounded float":            {Round(mysql, Constant(2.5, Float), 0), 2.0, nil},
 		"a rounded float of SQLite":  {Round(lite, Constant(2.5, Float), 0), 3.0, nil},
 		"the first that is not NULL": {Coalesce(none, one), int64(1), nil},

@@ -204,8 +204,8 @@ func (d Dialect) exact(op byte, x, y decimal, result form) decimal {
 // round returns ROUND(x, digits).
 func (d Dialect) round(x number, digits int) number {
 	switch {
-	case d.Engine == PostgreSQL && x.form == isDecimal:
-		x.exact = x.exact.rounded(digits)
+	case d.Engine == PostgreSQL && x.form != isFloat: // it has these digits, also of a whole number
+		x.form, x.exact = isDecimal, x.exact.rounded(digits)
 	case d.Engine == SQLite:
 		return number{form: isFloat, float: roundHalfUp(x.asFloat(), digits)}
 	case x.form == isFloat:

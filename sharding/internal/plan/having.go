@@ -278,6 +278,11 @@ func (c calculator) call(e *sqlparse.Call, name string) (merge.Expr, merge.Kind)
 	if name == "nullif" {
 		return merge.NullIf(c.options.Merge, parts[0], parts[1]), kind
 	}
+	if kind == merge.Float { // all of them are, whichever is returned
+		for i, part := range parts {
+			parts[i] = merge.Arithmetic(c.options.Merge, '*', part, merge.Constant(1.0, merge.Float))
+		}
+	}
 	c.of.group.zero = true
 	return merge.Coalesce(parts...), kind
 }
@@ -313,20 +318,28 @@ func (c calculator) choice(e sqlparse.Expr, conditions, results []sqlparse.Expr)
 
 // toWhole returns FLOOR or CEIL. PostgreSQL returns floats for integers.
 func (c calculator) toWhole(e *sqlparse.Call, up bool) (merge.Expr, merge.Kind) {
-	of := c.comparer
-	of.derives = true
-	if c.postgres && of.typed(e.Args[0]).Type.Kind != merge.Decimal {
+	if c.postgres && c.kindOf(e.Args[0]) != merge.Decimal {
 		return c.operand(e)
 	}
 	made, kind := c.number(e.Args[0])
 	return merge.Whole(made, up), c.wider(kind, 0)
 }
 
+// kindOf returns the kind of an expression over groups, 0 if that is unknown.
+func (c calculator) kindOf(e sqlparse.Expr) merge.Kind {
+	of := c.comparer
+	of.derives = true
+	return of.typed(e).Type.Kind
+}
+
+// round returns ROUND. PostgreSQL's of one integer is a float.
 func (c calculator) round(e *sqlparse.Call) (merge.Expr, merge.Kind) {
 	digits := int64(0)
-	switch len(e.Args) {
-	case 1:
-	case 2:
+	switch n := len(e.Args); {
+	case n == 1 && c.postgres && c.kindOf(e.Args[0]) == merge.Integer:
+		return c.operand(e)
+	case n == 1:
+	case n == 2:
 		v, _ := constant(e.Args[1])
 		n, isNumber := v.literal.(int64)
 		if digits = n; !isNumber || n < 0 || n > 30 {
