@@ -151,7 +151,7 @@ const (
 // MySQL and MariaDB, of PostgreSQL, and of SQLite.
 var instants = []map[string]Instant{
 	merge.MySQL: instantsOf("CAST(% AS CHAR)", map[string]string{
-		"now localtime localtimestamp current_timestamp utc_timestamp": "TIMESTAMP'%'", "curdate current_date utc_date": "DATE'%'", "curtime current_time utc_time": "TIME'%'", "unix_timestamp": "%",
+		"now localtime localtimestamp current_timestamp utc_timestamp": "TIMESTAMP'%'", "curdate current_date utc_date": "DATE'%'", "curtime current_time utc_time": "TIME'%'", "unix_timestamp": "(%)", // a name may follow without a space
 	}),
 	merge.PostgreSQL: instantsOf("CAST(% AS TEXT)", map[string]string{
 		"now current_timestamp": "TIMESTAMPTZ '%'", "localtimestamp": "TIMESTAMP '%'", "current_date": "DATE '%'", "localtime": "TIME '%'",
@@ -165,7 +165,7 @@ func instantsOf(query string, written map[string]string) map[string]Instant {
 		for name := range words(names) {
 			made := Instant{Query: query, Sample: sampleDate + " " + sampleTime, written: literal}
 			switch {
-			case literal == "%":
+			case literal == "(%)":
 				made.Sample = "946684800"
 			case strings.Contains(name, "date"):
 				made.Sample = sampleDate
