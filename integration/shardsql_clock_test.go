@@ -87,6 +87,30 @@ func sameTime(t *testing.T, open namedDatabase, postgres bool, clock, typ string
 	}
 }
 
+// In PostgreSQL NOW() is the time at which the transaction began. The first statement asks for it
+// before a database of its rows has begun the transaction, and later ones afterwards.
+func TestATransactionOfPostgreSQLHasOneTime(t *testing.T) {
+	open := postgresDrivers(t)["pgx"]
+	m, err := sharding.Spread([]string{"a", "b"}, 4, "held_%d")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dbs := sharding.DBs{"a": open(t, "clock_a"), "b": open(t, "clock_b")}
+	for _, at := range m.Targets() {
+		database.Exec(t, dbs[at.DB], "CREATE TABLE "+at.Table+" (id BIGINT PRIMARY KEY, v TIMESTAMPTZ)")
+	}
+	tx, err := timed(t, dbs, m).Begin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback() }()
+	database.Exec(t, tx, "INSERT INTO timed (id, v) VALUES (0, NOW()), (1, NOW()), (2, NOW()), (3, NOW())")
+	database.Exec(t, tx, "INSERT INTO timed (id, v) VALUES (4, now()), (5, now()), (6, now()), (7, now())")
+	if n := rows(t, tx, "SELECT COUNT(DISTINCT v) FROM timed"); n != 1 {
+		t.Errorf("%d times", n)
+	}
+}
+
 func timed(t *testing.T, dbs sharding.DBs, m sharding.Map) *sql.DB {
 	t.Helper()
 	router, err := sharding.New(dbs, sharding.Transactions(sharding.BestEffort), sharding.Table{Name: "timed", Key: "id", Rule: sharding.Mod(4), Map: m})

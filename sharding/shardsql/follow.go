@@ -197,8 +197,8 @@ func (s clock) inText(ctx context.Context, p *plan.Plan) (*plan.Plan, error) {
 	return plan.At(p, all), nil
 }
 
-// times returns the values of expressions that read the clock. On PostgreSQL they stay the same in a
-// transaction.
+// times returns the values of expressions that read the clock. On PostgreSQL each of them stays the
+// same in a transaction.
 func (s clock) times(ctx context.Context, pool *sql.DB, queries []string) (map[string]string, error) {
 	known := map[string]string{}
 	if s.tx != nil && s.database.server.Name() == "postgres" {

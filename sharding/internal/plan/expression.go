@@ -186,7 +186,7 @@ func (v *variance) instant(e sqlparse.Expr) {
 	}
 	name := nameOf(call)
 	made, known := instants[v.engine][name]
-	made.Span, made.Query = call.Span, strings.Replace(made.Query, "%", call.Of(v.text), 1)
+	made.Span, made.Query = call.Span, strings.Replace(made.Query, "%", strings.ToLower(call.Of(v.text)), 1)
 	switch {
 	case known && len(call.Args) == 0:
 	case known && len(call.Args) == 1 && name != "unix_timestamp":
