@@ -14,6 +14,8 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/shardid/shardid/internal/testwait"
 )
 
@@ -99,6 +101,51 @@ func TestKillEndsPostgresInTheMiddleOfAStatement(t *testing.T) {
 	if err := p.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+}
+
+func TestPostgresLeavesNoSharedMemory(t *testing.T) {
+	for name, stop := range map[string]func(t *testing.T) (segment int){
+		"when its test stops it": func(t *testing.T) int {
+			t.Helper()
+			p, err := StartPostgres(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			segment := segmentOf(t, p.dataDir())
+			if err := p.Stop(); err != nil {
+				t.Error(err)
+			}
+			return segment
+		},
+		"when its test process was killed": func(t *testing.T) int {
+			t.Helper()
+			child, dir := startChild(t, postgres)
+			segment := segmentOf(t, filepath.Join(dir, dataName))
+			killChild(child)
+			RunMariaDB(t)
+			return segment
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			segment := stop(t)
+			if _, err := unix.SysvShmCtl(segment, unix.IPC_STAT, new(unix.SysvShmDesc)); err == nil {
+				t.Errorf("segment %d is left", segment)
+			}
+		})
+	}
+}
+
+// segmentOf returns the segment of shared memory of the server that runs in a data directory.
+func segmentOf(t *testing.T, dataDir string) int {
+	t.Helper()
+	id, ok := sharedMemory(dataDir)
+	if !ok {
+		t.Fatalf("%s names no shared memory", dataDir)
+	}
+	if _, err := unix.SysvShmCtl(id, unix.IPC_STAT, new(unix.SysvShmDesc)); err != nil {
+		t.Fatalf("segment %d of a running server: %v", id, err)
+	}
+	return id
 }
 
 // startChild starts a test process with one server and returns the server's

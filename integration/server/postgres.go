@@ -5,13 +5,17 @@ package server
 import (
 	"context"
 	"database/sql"
+	"fmt"
 	"net/url"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/stdlib"
+	"golang.org/x/sys/unix"
 )
 
 // Postgres is one private server of PostgreSQL, reached at [Postgres.DSN] by
@@ -73,11 +77,38 @@ func postgresArgs(i *instance) []string {
 		"shared_buffers=16MB",
 		"fsync=off",
 		"recovery_init_sync_method=syncfs", // one call instead of one for each file
+		"dynamic_shared_memory_type=mmap",  // in the data directory, because a killed server leaves files in /dev/shm
 	}
 	for _, setting := range append(usual, i.settings...) {
 		args = append(args, "-c", setting)
 	}
 	return args
+}
+
+// freeSharedMemory removes the segment of System V shared memory that the PostgreSQL of a data
+// directory left when it was killed. Its next start would do so. Linux has at most 4096 segments for all
+// programs, and a PostgreSQL does not start without one.
+func freeSharedMemory(dataDir string) {
+	if id, ok := sharedMemory(dataDir); ok {
+		_, _ = unix.SysvShmCtl(id, unix.IPC_RMID, nil) // fails only if it is gone
+	}
+}
+
+// sharedMemory returns the segment of the PostgreSQL that runs in a data directory, or that was killed
+// there. Other servers, and those that ended by themselves, have none.
+func sharedMemory(dataDir string) (id int, ok bool) {
+	state, err := os.ReadFile(filepath.Join(dataDir, "postmaster.pid"))
+	if err != nil {
+		return 0, false
+	}
+	lines := strings.Split(string(state), "\n")
+	const segment = 6 // the line with the segment's key and id
+	if len(lines) <= segment {
+		return 0, false
+	}
+	var key int
+	_, err = fmt.Sscan(lines[segment], &key, &id)
+	return id, err == nil
 }
 
 func openPostgres(port int, database string) (*sql.DB, error) {

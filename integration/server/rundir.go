@@ -10,7 +10,10 @@ import (
 	"strings"
 )
 
-const runDirPrefix = "shardid-server-"
+const (
+	runDirPrefix = "shardid-server-"
+	dataName     = "data"
+)
 
 // runDir is the temporary directory of one server. A lock in it shows that its
 // owner runs. The kernel releases the lock of a killed process, and the
@@ -53,6 +56,7 @@ func (d *runDir) remove() error {
 	if err := os.Rename(d.path, hidden); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("remove the server's directory: %w", err)
 	}
+	freeSharedMemory(filepath.Join(hidden, dataName))
 	if err := os.RemoveAll(hidden); err != nil {
 		return fmt.Errorf("remove the server's directory: %w", err)
 	}
@@ -77,7 +81,7 @@ func removeAbandoned(base string) {
 	}
 }
 
-func (d *runDir) data() string { return filepath.Join(d.path, "data") }
+func (d *runDir) data() string { return filepath.Join(d.path, dataName) }
 
 func ownerFile(dir string) string { return filepath.Join(dir, "owner.lock") }
 
