@@ -82,8 +82,8 @@ func (z *sleeper) wakeUp(t *testing.T) string {
 const ledAnew = "step " + migrate.StepLeading
 
 // forget has the servers give up the sleeper's connections, as they do when
-// nothing was heard of a host for long enough: they wait for a statement then. MariaDB
-// takes triggers from a table whose RENAME is killed.
+// nothing was heard of a host for long enough: they have waited for a statement for some time then.
+// MariaDB takes triggers from a table whose RENAME is killed.
 func (s *migrationShop) forget(t *testing.T) {
 	t.Helper()
 	for _, name := range []string{"a", "b"} {

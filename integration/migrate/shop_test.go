@@ -80,7 +80,7 @@ var mysqlShop = &shopSpeech{
 	kills:     "KILL CONNECTION %d",
 	self:      "SELECT CONNECTION_ID()",
 	connected: "SELECT ID FROM information_schema.PROCESSLIST WHERE USER = '%s'",
-	busy:      "SELECT ID FROM information_schema.PROCESSLIST WHERE USER = '%s' AND COMMAND IN ('Query', 'Execute')",
+	busy:      "SELECT ID FROM information_schema.PROCESSLIST WHERE USER = '%s' AND (COMMAND <> 'Sleep' OR TIME < 2)", // a busy machine reads a statement late
 	sleeper:   []string{"CREATE USER sleeper", "GRANT ALL ON *.* TO sleeper"},
 	onShards: [3]string{
 		"INSERT INTO %[1]s (id, user_id, code) VALUES (%[2]d, 3, 's%[2]d-%[3]d') ON DUPLICATE KEY UPDATE note = 'dup'",
