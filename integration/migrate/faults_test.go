@@ -32,6 +32,16 @@ type sleeper struct {
 	lines *bufio.Scanner
 }
 
+// addSleeper creates the user sleeper on both servers.
+func (s *migrationShop) addSleeper(t *testing.T) {
+	t.Helper()
+	for _, name := range []string{"a", "b"} {
+		for _, statement := range s.speaks.sleeper {
+			database.Exec(t, s.shards[name], statement)
+		}
+	}
+}
+
 // newSleeper starts a runner whose connections are those of the user sleeper.
 func (s *migrationShop) newSleeper(t *testing.T) *sleeper {
 	t.Helper()
@@ -50,6 +60,7 @@ func (s *migrationShop) newSleeper(t *testing.T) *sleeper {
 
 func (z *sleeper) stopAfter(t *testing.T, step string) {
 	t.Helper()
+	var said []string
 	for z.lines.Scan() {
 		if z.lines.Text() == "step "+step {
 			if err := z.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
@@ -57,8 +68,9 @@ func (z *sleeper) stopAfter(t *testing.T, step string) {
 			}
 			return
 		}
+		said = append(said, z.lines.Text())
 	}
-	t.Fatalf("the runner ended before %s: %v", step, z.lines.Err())
+	t.Fatalf("the runner ended before %s (%v):\n%s", step, z.lines.Err(), strings.Join(said, "\n"))
 }
 
 // wakeUp continues the runner and returns its output after it has ended.
@@ -90,7 +102,15 @@ func (s *migrationShop) forget(t *testing.T) {
 		testwait.Until(t, "the sleeper's statements have ended", func() bool {
 			return len(database.Texts(t, s.shards[name], fmt.Sprintf(s.speaks.busy, "sleeper"))) == 0
 		})
-		s.disconnect(t, s.shards[name], "sleeper")
+	}
+	s.disconnectAll(t, "sleeper")
+}
+
+// disconnectAll closes the connections of the user on all servers.
+func (s *migrationShop) disconnectAll(t *testing.T, user string) {
+	t.Helper()
+	for _, name := range []string{"a", "b"} {
+		s.disconnect(t, s.shards[name], user)
 	}
 }
 
@@ -111,11 +131,7 @@ func TestARunnerThatSleptWritesNothing(t *testing.T) {
 	}
 	onShops(t, func(t *testing.T, s *migrationShop) {
 		s.fill(t, 1000)
-		for _, name := range []string{"a", "b"} {
-			for _, statement := range s.speaks.sleeper {
-				database.Exec(t, s.shards[name], statement)
-			}
-		}
+		s.addSleeper(t)
 		stopOracle := s.watch(t, 1)
 		stop := s.writers(t, 1)
 		for _, step := range []string{migrate.StepSnapshot, migrate.StepApplied, migrate.StepDrained, migrate.StepRenamed} {

@@ -166,6 +166,9 @@ type exclusion interface {
 	// Lead makes the session the only leader of the job; false means that another session
 	// leads.
 	Lead(ctx context.Context, s *Session, job string) (bool, error)
+	// LimitIdle makes the server close the session when it has heard nothing from it for so
+	// long, and undo its transaction.
+	LimitIdle(ctx context.Context, s *Session, most time.Duration) error
 	// Lock makes all other writers of the tables wait. The session must not begin a
 	// transaction after it. Lock gives up after most.
 	Lock(ctx context.Context, s *Session, of Locking, most time.Duration) error

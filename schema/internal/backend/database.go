@@ -31,8 +31,9 @@ type Database struct {
 	db *sql.DB
 
 	mu       sync.Mutex
-	idle     []*Session // pinned connections that nobody uses
-	ServerID string     // of the server it is on; "" before the first connection
+	admit    func(context.Context, *Session) error // see Admit
+	idle     []*Session                            // pinned connections that nobody uses
+	ServerID string                                // of the server it is on; "" before the first connection
 }
 
 // Open detects the kind of database db. The label appears in errors, and fence is the table
@@ -98,6 +99,29 @@ func (s *Database) Close() {
 
 // LeadTerm is how long a silent leader keeps the lock on its job.
 const LeadTerm = time.Minute
+
+// idleLimit is how long a leader's connection may be silent. A leader that is stopped longer than
+// LeadTerm loses the lock on its job, and another runner may lead. When the first continues, it
+// must have no connection on which it could go on. The server closes the connection of the lock
+// LeadTerm after its last use, at most beatEvery before the stop. It has closed the others by then:
+// their last statement waits for a lock no longer than lockWait.
+const idleLimit = 20 * time.Second
+
+// Admit limits how long the connections for Do may be silent, and has check decide about each new one.
+func (s *Database) Admit(ctx context.Context, check func(context.Context, *Session) error) {
+	s.mu.Lock()
+	s.admit = check
+	idle := s.idle
+	s.idle = nil
+	s.mu.Unlock()
+	for _, c := range idle {
+		if s.LimitIdle(ctx, c, idleLimit) != nil {
+			c.Close()
+			continue
+		}
+		s.keep(c)
+	}
+}
 
 // RetryLimit is how long a database may be unreachable, or others may hold a lock, before a
 // run ends with an error.
@@ -166,10 +190,15 @@ func (s *Database) Once(ctx context.Context, f func(*Session) error) error {
 		c.Close()
 		return nil
 	}
+	s.keep(c)
+	return nil
+}
+
+// keep stores a connection for the next call.
+func (s *Database) keep(c *Session) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.idle = append(s.idle, c)
-	return nil
 }
 
 func (s *Database) take(ctx context.Context) (*Session, error) {
@@ -180,8 +209,20 @@ func (s *Database) take(ctx context.Context) (*Session, error) {
 		s.mu.Unlock()
 		return c, nil
 	}
+	admit := s.admit
 	s.mu.Unlock()
-	return s.NewSession(ctx)
+	c, err := s.NewSession(ctx)
+	if err != nil || admit == nil {
+		return c, err
+	}
+	if err = s.LimitIdle(ctx, c, idleLimit); err == nil {
+		err = admit(ctx, c)
+	}
+	if err != nil {
+		c.Close()
+		return nil, err
+	}
+	return c, nil
 }
 
 // Note appends rows of a table to a log, as if they had changed.

@@ -139,7 +139,7 @@ func (m mysqlExpression) BytesOf(expression string, c Column) string {
 // includes the database.
 const leadLock = "LEFT(CONCAT('shardid:', SHA2(CONCAT(DATABASE(), '/', ?), 224)), 64)"
 
-func (mysqlExclusion) Lead(ctx context.Context, s *Session, job string) (bool, error) {
+func (m mysqlExclusion) Lead(ctx context.Context, s *Session, job string) (bool, error) {
 	// GET_LOCK waits for a second: the server releases the lock of a leader that has just
 	// ended only once it has noticed the end of the connection.
 	got, err := s.Number(ctx, "SELECT GET_LOCK("+leadLock+", 1)", job)
@@ -147,7 +147,11 @@ func (mysqlExclusion) Lead(ctx context.Context, s *Session, job string) (bool, e
 		return false, err
 	}
 	// A host without network must not keep the lock.
-	return true, s.Exec(ctx, fmt.Sprintf("SET SESSION wait_timeout = %d", int(LeadTerm.Seconds())))
+	return true, m.LimitIdle(ctx, s, LeadTerm)
+}
+
+func (mysqlExclusion) LimitIdle(ctx context.Context, s *Session, most time.Duration) error {
+	return s.Exec(ctx, fmt.Sprintf("SET SESSION wait_timeout = %d", int(most.Seconds())))
 }
 
 func (m mysqlCapture) dropTrigger(name string) string {

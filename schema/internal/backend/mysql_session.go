@@ -11,6 +11,9 @@ import (
 	"strings"
 )
 
+// lockWait is how many seconds a statement waits for a table: see idleLimit.
+const lockWait = "20"
+
 // mysqlSettings are the settings of every connection. A server need not know all of them.
 var mysqlSettings = map[string]string{
 	// A copied value must not change.
@@ -30,7 +33,7 @@ var mysqlSettings = map[string]string{
 	"max_statement_time":       "0.000000",
 	"max_execution_time":       "0",
 	"wait_timeout":             "28800",
-	"lock_wait_timeout":        "60",
+	"lock_wait_timeout":        lockWait,
 	"innodb_lock_wait_timeout": "10",
 	// Rewriting a parent in a retired table must not delete its children.
 	"foreign_key_checks": "OFF",

@@ -62,7 +62,7 @@ func noTable(err error) bool { return dialect.FaultOf(err) == dialect.NoTable }
 // down, starts, has no connection left or is no longer the primary, a transaction that an
 // earlier error has aborted, and a plan made before a table was altered.
 func postgresPasses(err error) bool {
-	return inState(err, "55P03", "57P01", "57P02", "57P03", "53300", "25006", "25P02", "26000", "08000", "08003", "08006") ||
+	return inState(err, "55P03", "57P01", "57P02", "57P03", "57P05", "25P03", "53300", "25006", "25P02", "26000", "08000", "08003", "08006") ||
 		inState(err, "0A000") && strings.Contains(err.Error(), "cached plan")
 }
 
@@ -103,7 +103,7 @@ var postgresSettings = map[string]string{
 	"statement_timeout":                   "0",
 	"transaction_timeout":                 "0",
 	"idle_in_transaction_session_timeout": "0",
-	"lock_timeout":                        "60000", // ms
+	"lock_timeout":                        lockWait + "000", // ms
 	"client_min_messages":                 "warning",
 }
 
@@ -275,7 +275,7 @@ func (m postgresWriting) Deletion(table, key string, keys []int64, condition str
 // postgresLead is the key of the lock on a job. Each database has its own advisory locks.
 const postgresLead = "('x' || substr(md5('shardid:' || current_schema() || '/' || ?), 1, 16))::bit(64)::bigint"
 
-func (postgresExclusion) Lead(ctx context.Context, s *Session, job string) (bool, error) {
+func (m postgresExclusion) Lead(ctx context.Context, s *Session, job string) (bool, error) {
 	// The lock waits for a second: the server releases the lock of a leader that has just
 	// ended only once it has noticed the end of the connection.
 	if err := s.Exec(ctx, "SET lock_timeout = '1s'"); err != nil {
@@ -289,7 +289,12 @@ func (postgresExclusion) Lead(ctx context.Context, s *Session, job string) (bool
 		return false, err
 	}
 	// A host without network must not keep the lock.
-	return true, s.Exec(ctx, fmt.Sprintf("SELECT set_config(name, '%d', false) FROM pg_settings WHERE name = 'idle_session_timeout'", LeadTerm.Milliseconds()))
+	return true, m.LimitIdle(ctx, s, LeadTerm)
+}
+
+// LimitIdle cannot limit sessions outside of transactions before PostgreSQL 14.
+func (postgresExclusion) LimitIdle(ctx context.Context, s *Session, most time.Duration) error {
+	return s.Exec(ctx, fmt.Sprintf("SELECT set_config(name, '%d', false) FROM pg_settings WHERE name IN ('idle_session_timeout', 'idle_in_transaction_session_timeout')", most.Milliseconds()))
 }
 
 // postgresLed counts the sessions that hold the lock on a job.

@@ -126,6 +126,9 @@ func (m sqliteWriting) Insert(ctx context.Context, s *Session, columns []Column,
 // started last leads, and the fence stops the others.
 func (sqliteExclusion) Lead(context.Context, *Session, string) (bool, error) { return true, nil }
 
+// LimitIdle does nothing: there is no server.
+func (sqliteExclusion) LimitIdle(context.Context, *Session, time.Duration) error { return nil }
+
 func (m sqliteCapture) dropTrigger(name string) string {
 	return "DROP TRIGGER IF EXISTS " + m.Quote(name)
 }

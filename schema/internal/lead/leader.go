@@ -51,6 +51,9 @@ func Take(ctx context.Context, of *State, cause func() string) (*Leader, error) 
 		holder.Close()
 		return nil, err
 	}
+	for _, side := range append([]*backend.Database{of.Source}, of.Shards...) {
+		side.Admit(ctx, l.CheckEpoch) // a runner that was stopped may have lost its connections and the leadership
+	}
 	ctx, l.stop = context.WithCancel(ctx)
 	l.Pulse = newPulse(of.Job, l.term, cause)
 	l.beats.Go(func() { l.heartbeat(ctx) })

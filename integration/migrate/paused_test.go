@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package migrate_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/shardid/shardid/integration/database"
+	"github.com/shardid/shardid/internal/testwait"
+	"github.com/shardid/shardid/schema/migrate"
+)
+
+// The server forgets a runner that stands still at a step of a switch. Another one takes over and
+// switches, or goes back. What the first does when it goes on must not touch the triggers and tables
+// of the second: neither by a connection that it has still, nor by a new one.
+func TestARunnerThatSleptInASwitchChangesNothing(t *testing.T) {
+	onShops(t, func(t *testing.T, s *migrationShop) {
+		s.fill(t, 200)
+		s.addSleeper(t)
+		stopOracle := s.watch(t, 1)
+		stop := s.writers(t, 1)
+		next := s.job(t, "id")
+		there := func(ctx context.Context) error {
+			_, err := next.Cutover(ctx, longPause)
+			return err
+		}
+		// Of each pair of a step and a side that serves when the runner continues, those in which it could do harm.
+		for _, at := range []struct {
+			step        string
+			shardsServe bool
+		}{
+			{migrate.StepLocked, true},
+			{migrate.StepDrained, true},
+			{migrate.StepRenamed, true},
+			{migrate.StepFlipped, false},
+			{migrate.StepSealing, false},
+			{migrate.StepSealed, true},
+			{migrate.StepReinstated, true},
+		} {
+			z := s.pauseAt(t, at.step)
+			s.disconnectAll(t, "sleeper")
+			s.untilNotTransient(t, func(ctx context.Context) error { return thereAndBack(ctx, next) })
+			if at.shardsServe {
+				s.untilNotTransient(t, there)
+			}
+			if err := z.goOn(); err == nil {
+				t.Errorf("asleep after %s: it ended well", at.step)
+			}
+			s.untilNotTransient(t, func(ctx context.Context) error { return thereAndBack(ctx, next) })
+		}
+		stop()
+		s.settle(t, stopOracle())
+	})
+}
+
+// untilNotTransient repeats a call that the connections of a forgotten runner hold up.
+func (s *migrationShop) untilNotTransient(t *testing.T, call func(context.Context) error) {
+	t.Helper()
+	err := call(t.Context())
+	for migrate.Transient(err) || mayGoOn(err) && err != nil {
+		err = call(t.Context())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// paused is a runner in this process, whose goroutine stands still at a step.
+type paused struct {
+	wake  func()
+	ended chan error
+}
+
+// pauseAt starts a runner with the connections of the user sleeper, and returns when it stands still.
+func (s *migrationShop) pauseAt(t *testing.T, step string) *paused {
+	t.Helper()
+	dsns := []string{s.servers[0].DSN("shop"), s.servers[0].DSN("shop_a"), s.servers[1].DSN("shop_b")}
+	of := shopAt(t, strings.Fields(strings.NewReplacer("root@", "sleeper@", "postgres@", "sleeper@").Replace(strings.Join(dsns, " "))))
+	there, wake := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	j := of.job(t, "id", func(c *migrate.Config) {
+		c.Observe = func(is migrate.Step) {
+			if is.Name == step {
+				once.Do(func() {
+					close(there)
+					<-wake
+				})
+			}
+		}
+	})
+	z := &paused{sync.OnceFunc(func() { close(wake) }), make(chan error, 1)}
+	t.Cleanup(func() {
+		z.wake()
+		_ = of.source.Close()
+		for _, db := range of.shards {
+			_ = db.Close()
+		}
+	})
+	go func() { z.ended <- thereAndBack(t.Context(), j) }()
+	select {
+	case <-there:
+	case err := <-z.ended:
+		t.Fatalf("the runner ended before %s: %v", step, err)
+	}
+	return z
+}
+
+// goOn wakes the runner and returns its error.
+func (z *paused) goOn() error {
+	z.wake()
+	return <-z.ended
+}
+
+// When the server gives the lock on the job to another runner, the first must have no connection left
+// on which it could go on.
+func TestTheServersCloseAStoppedRunnersConnectionsBeforeItsLock(t *testing.T) {
+	if dsns := os.Getenv(runnerVar); dsns != "" {
+		runForEver(t, strings.Fields(dsns))
+	}
+	onShops(t, func(t *testing.T, s *migrationShop) {
+		s.fill(t, 1000)
+		s.addSleeper(t)
+		s.newSleeper(t).stopAfter(t, migrate.StepSnapshot)
+		connected := func(shard string) []string {
+			return database.Texts(t, s.shards[shard], fmt.Sprintf(s.speaks.connected, "sleeper"))
+		}
+		if n := len(connected("a")); n < 2 {
+			t.Fatalf("%d connections at the stop", n)
+		}
+		testwait.Until(t, "only the lock's connection is left", func() bool {
+			return len(connected("a")) <= 1 && len(connected("b")) == 0
+		})
+		if left, leads := connected("a"), database.Texts(t, s.source, s.speaks.leads); !slices.Equal(left, leads) {
+			t.Errorf("connections %v are left, and %v leads", left, leads)
+		}
+	})
+}
