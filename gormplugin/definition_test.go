@@ -174,8 +174,8 @@ func TestRefusalsSayWhatToDoInstead(t *testing.T) {
 		"TRUNCATE":            {c.Exec("TRUNCATE TABLE orders").Error, []string{"TRUNCATE of orders", "Router.DB"}},
 		"raw":                 {c.Exec("DELETE FROM orders").Error, []string{"sharding.OnKey", "sharding.On"}},
 		"no key":              {c.Find(&[]Order{}).Error, []string{"sharding.AllShards", "Table.OnMissing", "Table.Also"}},
-		"subquery":            {c.Where("id IN (?)", c.Model(&Order{}).Select("user_id").Where("id = ?", 5)).Find(&[]User{}).Error, []string{"subquery"}},
-		"subquery on a shard": {c.Where("id = ? AND user_id IN (?)", 5, c.Model(&User{}).Select("id")).Find(&[]Order{}).Error, []string{"subquery"}},
+		"subquery":            {c.Where("EXISTS (?)", c.Model(&Order{}).Select("1").Where("orders.user_id = users.id AND orders.id = ?", 5)).Find(&[]User{}).Error, []string{"subquery"}},
+		"subquery on a shard": {c.Where("id = ? AND EXISTS (?)", 5, c.Model(&User{}).Select("1").Where("users.id = orders.user_id")).Find(&[]Order{}).Error, []string{"subquery"}},
 	} {
 		for _, says := range s.says {
 			if s.err == nil || !strings.Contains(s.err.Error(), says) {

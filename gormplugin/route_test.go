@@ -177,12 +177,14 @@ func TestStatementsWithoutAProvenTargetAreRefusedAndNothingIsSent(t *testing.T) 
 		"open string":             {func() *gorm.DB { return c.Where("id = ?", 5).Where("note = 'x").Find(&[]Order{}) }, raw},
 		"second statement":        {func() *gorm.DB { return c.Where("id = ?", 5).Order("1; DROP TABLE x").Find(&[]Order{}) }, raw},
 		"join":                    {func() *gorm.DB { return c.Joins("JOIN users u ON u.id = user_id").Find(&[]Order{}, 5) }, cross},
-		"subquery on home":        {func() *gorm.DB { return c.Where("id = ? AND user_id IN (SELECT id FROM users)", 5).Find(&[]Order{}) }, cross},
+		"subquery on home": {func() *gorm.DB {
+			return c.Where("id = ? AND EXISTS (SELECT 1 FROM users WHERE users.id = orders.user_id)", 5).Find(&[]Order{})
+		}, cross},
 		"subquery by gorm": {func() *gorm.DB {
-			return c.Where("id = ? AND user_id IN (?)", 5, c.Model(&User{}).Select("id")).Find(&[]Order{})
+			return c.Where("id = ? AND EXISTS (?)", 5, c.Model(&User{}).Select("1").Where("users.id = orders.user_id")).Find(&[]Order{})
 		}, cross},
 		"sharded subquery": {func() *gorm.DB {
-			return c.Where("id IN (?)", c.Model(&Order{}).Select("user_id").Where("id = 5")).Find(&[]User{})
+			return c.Where("EXISTS (?)", c.Model(&Order{}).Select("1").Where("orders.user_id = users.id AND orders.id = 5")).Find(&[]User{})
 		}, cross},
 		"schema":                 {func() *gorm.DB { return c.Table("main.orders").Where("id = ?", 5).Find(&[]map[string]any{}) }, cross},
 		"joined from home":       {func() *gorm.DB { return c.Joins("JOIN orders ON orders.user_id = users.id").Find(&[]User{}) }, missing},

@@ -59,7 +59,17 @@ func (c *conn) QueryContext(ctx context.Context, query string, args []driver.Nam
 // query implements QueryContext; st is the prepared statement, or nil.
 func (c *conn) query(ctx context.Context, st *statement, query string, args []driver.NamedValue) (driver.Rows, error) {
 	o := c.database.observe(ctx, query)
-	rows, err := follow(ctx, &c.session, o, query, args, func(p *plan.Plan, to plan.Route) (driver.Rows, error) {
+	rows, err := c.ask(ctx, st, o, query, args)
+	if err != nil && isRefusal(err) {
+		rows, err = subqueries{c}.ask(ctx, o, query, args, err)
+	}
+	c.tx.recordError(err)
+	return o.answered(rows, dialect.Advised(err))
+}
+
+// ask sends a query.
+func (c *conn) ask(ctx context.Context, st *statement, o *observation, query string, args []driver.NamedValue) (driver.Rows, error) {
+	return follow(ctx, &c.session, o, query, args, func(p *plan.Plan, to plan.Route) (driver.Rows, error) {
 		w, err := c.writing(ctx, st, p, to, args)
 		switch {
 		case err != nil:
@@ -71,8 +81,6 @@ func (c *conn) query(ctx context.Context, st *statement, query string, args []dr
 		}
 		return reading{&c.session, st, args, c.replicas(ctx, p)}.rows(ctx, to)
 	})
-	c.tx.recordError(err)
-	return o.answered(rows, dialect.Advised(err))
 }
 
 // ExecContext sends the statement to the databases that have its rows. A query whose rows are not
@@ -104,6 +112,9 @@ func (c *conn) exec(ctx context.Context, st *statement, query string, args []dri
 		}
 		return w.one(ctx, to)
 	})
+	if err != nil && isRefusal(err) {
+		result, err = subqueries{c}.drain(ctx, o, query, args, err)
+	}
 	c.tx.recordError(err)
 	return o.executed(result, dialect.Advised(err))
 }

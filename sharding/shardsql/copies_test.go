@@ -207,7 +207,12 @@ func TestALimitOfACopyLeavesTheSameRowsForEveryShardOrIsRefused(t *testing.T) {
 	if n := one[int](t, routed, "SELECT COUNT(*) FROM orders WHERE (SELECT id FROM rates WHERE name > 'a' ORDER BY name DESC, id LIMIT 1) = 2"); n != 8 {
 		t.Errorf("%d rows beside the last rate, want 8", n)
 	}
-	for _, query := range []string{"SELECT COUNT(*) FROM orders WHERE (SELECT id FROM rates ORDER BY at LIMIT 1) = 2", "SELECT orders.id FROM orders JOIN (SELECT id FROM rates LIMIT 1) AS r ON r.id = orders.id"} {
+	// A number of one copy is read first, and compared on all shards.
+	all := one[int](t, routed, "SELECT COUNT(*) FROM orders WHERE (SELECT id FROM rates ORDER BY at LIMIT 1) = 2")
+	if none := one[int](t, routed, "SELECT COUNT(*) FROM orders WHERE (SELECT id FROM rates ORDER BY at LIMIT 1) = 1"); all+none != 8 {
+		t.Errorf("%d and %d rows beside one of two rates, want 8 in all", all, none)
+	}
+	for _, query := range []string{"SELECT orders.id FROM orders JOIN (SELECT id FROM rates LIMIT 1) AS r ON r.id = orders.id"} {
 		if _, err := routed.Query(query); !errors.Is(err, sharding.ErrUnmergeable) { //nolint:rowserrcheck,sqlclosecheck // there are none
 			t.Errorf("%s: %v", query, err)
 		}

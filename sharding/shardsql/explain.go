@@ -60,7 +60,8 @@ type Explanation struct {
 type Shard struct {
 	Target sharding.Target // of the first sharded table that the statement names
 	// Text shows a sample time for a function that reads the clock, if the statement is for several
-	// databases: it is sent with the time of one of them.
+	// databases: it is sent with the time of one of them. It shows (0 + 0) for a subquery that is executed
+	// first: it is sent with the subquery's result, which may lead to fewer shards.
 	Text string
 	Args []any
 }
@@ -84,7 +85,8 @@ func Explain(ctx context.Context, db *sql.DB, text string, args ...any) (e Expla
 			return err
 		}
 		hint := sharding.HintOf(ctx)
-		e = explained(own.database.router, plan.Sampled(p, args, hint), hint, text, args)
+		sampled, left := plan.Sampled(p, args, hint)
+		e = explained(own.database.router, sampled, hint, text, left)
 		e.Fingerprint = p.Fingerprint()
 		return nil
 	})
@@ -106,8 +108,8 @@ func Plan(router *sharding.Router, dialectName, text string, args ...any) (Expla
 		reads.Family = sqlparse.MariaDB
 	}
 	p := plan.Of(sqlparse.Parse(text, reads), router.Snapshot(), plan.Options{Mode: router.TxMode(), Reads: reads, Quote: d.Quote, Merge: merge.Dialect{Engine: engine}})
-	sampled := plan.Sampled(p, args, sharding.Hint{})
-	e := explained(router, sampled, sharding.Hint{}, text, args)
+	sampled, left := plan.Sampled(p, args, sharding.Hint{})
+	e := explained(router, sampled, sharding.Hint{}, text, left)
 	if e.Kind == Refused && sampled.IsUntyped(e.Err) {
 		e.Kind = Undecided
 	}

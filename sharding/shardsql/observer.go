@@ -86,6 +86,21 @@ func (o *observation) planned(p *plan.Plan, to plan.Route, d *database) {
 	o.of.Kind, o.of.Targets = kinds[to.Kind], d.targets(to)
 }
 
+// described returns the description of the statement so far.
+func (o *observation) described() (of Statement) {
+	if o != nil {
+		of = o.of
+	}
+	return of
+}
+
+// restore describes the statement by its own text again, after another text was executed for it.
+func (o *observation) restore(own Statement) {
+	if o != nil {
+		o.of.Fingerprint, o.of.Table, o.of.Retries = own.Fingerprint, own.Table, own.Retries
+	}
+}
+
 // targets returns the targets of a statement, nil at home.
 func (d *database) targets(to plan.Route) (all []sharding.Target) {
 	switch to.Kind {

@@ -75,7 +75,8 @@ func (s *session) afterSwitch(ctx context.Context, next *plan.Plan, to plan.Rout
 	if told.Refusal != nil {
 		return sharding.WillBeRefused, told.Refusal
 	}
-	next = plan.Sampled(next, args, hint)
+	original := args
+	next, args = plan.Sampled(next, original, hint)
 	to, err := next.Bind(args, hint)
 	// An INSERT that leaves the ids to the source is checked with ids. Without an adapter that fills
 	// them it is refused in any case, but perhaps for a reason that remains when it has ids.
@@ -84,7 +85,7 @@ func (s *session) afterSwitch(ctx context.Context, next *plan.Plan, to plan.Rout
 		if !told.Fills {
 			unfilled = err
 		}
-		next = plan.Sampled(next.Filled(), args, hint)
+		next, args = plan.Sampled(next.Filled(), original, hint)
 		to, err = next.Bind(args, hint)
 	}
 	// From the switch on, the adapter adds a condition that leads to one shard.

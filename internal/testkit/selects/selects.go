@@ -25,6 +25,18 @@ var Columns = []string{"id", "user_id", "paid", "amount", "at", "note", "code", 
 var expressions = []string{"paid + 1", "paid * user_id", "LOWER(note)", "UPPER(word)", "LOWER(body)", "note IS NULL",
 	"CASE WHEN paid = 1 THEN 2 WHEN user_id > 9 THEN paid ELSE 0 END", "CASE paid WHEN 1 THEN user_id END", "COALESCE(paid, user_id)", "paid IN (1, 2)", "LENGTH(word)", "COALESCE(amount, 0)", "paid % 2", "user_id % paid", "TRIM(note)", "SUBSTR(word, 1, 1)", "COALESCE(note, 'none')", "DATE(at)", "(user_id - paid)"}
 
+// subqueries are conditions with a number of rows that the subquery reads. In the last ones it reads rows of all
+// shards, whatever row is compared.
+var subqueries = []string{
+	"user_id IN (SELECT p.user_id FROM orders p WHERE p.id > %s)",
+	"amount >= (SELECT AVG(p.amount) FROM orders p WHERE p.id > %s)",
+	"paid < (SELECT MAX(p.paid) FROM orders p WHERE p.id < %s)",
+	"id NOT IN (SELECT p.paid FROM orders p WHERE p.id > %s)",
+	"id IN (SELECT MAX(p.id) FROM orders p WHERE p.id < %s GROUP BY p.paid)",
+	"paid + (SELECT COUNT(*) FROM orders p WHERE p.id < %s) > 100",
+	"amount * 2 > (SELECT SUM(p.amount) FROM orders p WHERE p.id BETWEEN 20 AND %s)",
+}
+
 // texts are the columns whose collation may treat different texts as equal.
 var texts = []string{"note", "code", "word", "body"}
 
@@ -126,7 +138,7 @@ func (m *maker) condition(depth int) string {
 		return fmt.Sprintf("id BETWEEN %s AND %s", m.value(m.Int64N(200)), m.value(100+m.Int64N(200)))
 	case 7:
 		// Not EXISTS: SQLite 3.53.0 ignores an OFFSET beside it.
-		return fmt.Sprintf("user_id IN (SELECT p.user_id FROM orders p WHERE p.id > %s)", m.value(m.Int64N(300)))
+		return fmt.Sprintf(pick(m, subqueries), m.value(m.Int64N(300)))
 	}
 	return "amount > " + m.value(m.Int64N(10))
 }

@@ -26,6 +26,7 @@ type reading struct {
 	clocks    []int                // parameters for which functions of SQLite may read the clock
 	locks     bool                 // some query in it locks rows
 	ctes      []string             // the names of all CTEs
+	foreign   bool                 // a column is qualified with a name that no table has
 }
 
 // refusal returns an error that names the refused operation and says what to do instead.
@@ -275,23 +276,25 @@ func (b *builder) item(i *sqlparse.Item, s *scope, seen *names) {
 func (s *scope) qualifier(parts []sqlparse.Ident) { s.qualifies(parts, "") }
 
 // qualified records a table's name before a column's name.
-func (s *scope) qualified(n sqlparse.Name) {
-	s.qualifies(n.Parts[:len(n.Parts)-1], strings.ToLower(last(n)))
+// It returns false if no table has the name.
+func (s *scope) qualified(n sqlparse.Name) bool {
+	return s.qualifies(n.Parts[:len(n.Parts)-1], strings.ToLower(last(n)))
 }
 
-func (s *scope) qualifies(parts []sqlparse.Ident, column string) {
+func (s *scope) qualifies(parts []sqlparse.Ident, column string) bool {
 	if len(parts) == 0 {
-		return
+		return true
 	}
 	name := parts[len(parts)-1]
 	r := s.named(name.Name)
 	if r == nil {
-		return
+		return false
 	}
 	if column != "" {
 		r = s.owner(r, column)
 	}
 	r.columns = append(r.columns, name)
+	return true
 }
 
 // named returns the reference that a name denotes.

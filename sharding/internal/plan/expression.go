@@ -40,7 +40,7 @@ func (b *builder) expression(e sqlparse.Expr, s *scope, seen *names) {
 	switch e := e.(type) {
 	case nil:
 	case *sqlparse.Column:
-		s.qualified(e.Name)
+		b.foreign = !s.qualified(e.Name) || b.foreign
 	case *sqlparse.Subquery:
 		b.query(e.Query, s, seen)
 	default:
@@ -256,20 +256,24 @@ func At(p *Plan, times []string) *Plan {
 	return Of(sqlparse.Parse(text.String(), p.options.Reads), p.snapshot, p.options)
 }
 
-// Sampled returns p for a statement that reads no clock, or whose databases may each read their own.
-// Otherwise it returns the plan with sample times: for a statement that is not executed.
-func Sampled(p *Plan, args []any, hint sharding.Hint) *Plan {
-	if len(p.instants) == 0 {
-		return p
-	}
+// Sampled returns p for a statement that needs no value of a database before it can be routed.
+// Otherwise it returns the plan of the statement with sample times and sample results of subqueries:
+// for a statement that is not executed. It also returns the arguments of that statement.
+func Sampled(p *Plan, args []any, hint sharding.Hint) (*Plan, []any) {
 	if _, err := p.Bind(args, hint); err == nil {
-		return p
+		return p, args
+	}
+	if made, values, ok := sampledSubqueries(p, args, hint); ok {
+		return made, values
+	}
+	if len(p.instants) == 0 {
+		return p, args
 	}
 	times := make([]string, len(p.instants))
 	for i, one := range p.instants {
 		times[i] = one.Sample
 	}
-	return At(p, times)
+	return At(p, times), args
 }
 
 // recordVolatile records the first function or variable whose value may differ between databases.

@@ -255,7 +255,7 @@ func (w *world) plan(dialect, text string) *plan.Plan {
 
 // explain returns the lines of a plan.
 func (w *world) explain(dialect, text string, args []any) []string {
-	p := plan.Sampled(w.plan(dialect, text), args, sharding.Hint{})
+	p, args := plan.Sampled(w.plan(dialect, text), args, sharding.Hint{})
 	if o := plan.OwnersOf(p, args, sharding.Hint{}); o != nil {
 		return owned(text, args, o)
 	}

@@ -141,6 +141,8 @@ func (c calculator) number(e sqlparse.Expr) (merge.Expr, merge.Kind) {
 			return c.operation(e)
 		case e.Op == sqlparse.Case:
 			return c.cases(e)
+		case c.isWhole(e):
+			return c.number(e.Operands[0])
 		}
 		if of := negated(e, c.statement.Text); of != nil {
 			return c.minus(of)
@@ -153,6 +155,15 @@ func (c calculator) number(e sqlparse.Expr) (merge.Expr, merge.Kind) {
 		}
 	}
 	return c.operand(e)
+}
+
+// isWhole reports whether an expression is a cast of a whole number to a type of whole numbers.
+func (c calculator) isWhole(e *sqlparse.Operation) bool {
+	if e.Op != sqlparse.Cast || !e.Keeps {
+		return false
+	}
+	_, ok := literal(e.Operands[0], sqlparse.Integer)
+	return ok && strings.Contains(strings.ToLower(c.statement.Text[e.Operands[0].Bytes().To:e.To]), "int")
 }
 
 // function returns an aggregate, or a function of aggregates.

@@ -68,12 +68,12 @@ func planned(r *sharding.Router, f corpus.File, s corpus.Statement, options plan
 	}
 	st := sqlparse.Parse(s.Text, reads)
 	p := plan.Of(st, r.Snapshot(), options)
-	p = plan.Sampled(p, s.Args, sharding.Hint{})
-	route, err := p.Bind(s.Args, sharding.Hint{})
+	p, args := plan.Sampled(p, s.Args, sharding.Hint{})
+	route, err := p.Bind(args, sharding.Hint{})
 	if err != nil {
 		return ""
 	}
-	lookups, err := p.Lookups(s.Args, route, writehint.Hint{})
+	lookups, err := p.Lookups(args, route, writehint.Hint{})
 	switch {
 	case err != nil:
 		return ""

@@ -22,12 +22,14 @@ type Plan struct {
 	reading
 	sharded   []*reference
 	broadcast []*reference
-	routed    bool                 // it names a table of the router
-	stateless bool                 // it leaves nothing in its session
-	physical  *sharding.RouteError // it names a physical table
-	texts     *texts
-	origin    *sharding.Target // nil unless the source of a migration serves the tables
-	unread    string           // a table whose route has not been read yet
+	routed    bool // it names a table of the router
+	stateless bool // it leaves nothing in its session
+	// standsAlone: see StandsAlone.
+	standsAlone bool
+	physical    *sharding.RouteError // it names a physical table
+	texts       *texts
+	origin      *sharding.Target // nil unless the source of a migration serves the tables
+	unread      string           // a table whose route has not been read yet
 	// combination says how the results of several shards are combined, or is nil. unmerged says why
 	// they cannot be combined, or why a write cannot be divided.
 	combination *combination
@@ -93,6 +95,7 @@ func Of(statement *sqlparse.Statement, snapshot *sharding.Snapshot, options Opti
 		return ok
 	})
 	p.stateless = b.volatileReason == "" && leavesNoState(statement)
+	p.standsAlone = p.stateless && !b.foreign && mayBeNumber(b)
 	if p.owned {
 		p.union = p.unite()
 	}

@@ -30,7 +30,9 @@ func TestEveryRandomStatementIsRoutedOrRefused(t *testing.T) {
 			for i := range args {
 				args[i] = int64(i)
 			}
-			to, err := w.plan(dialect, text).Bind(args, sharding.Hint{All: r.IntN(2) == 0})
+			hint := sharding.Hint{All: r.IntN(2) == 0}
+			p, args := plan.Sampled(w.plan(dialect, text), args, hint)
+			to, err := p.Bind(args, hint)
 			if refusal := (*sharding.RouteError)(nil); err != nil && !errors.As(err, &refusal) {
 				t.Fatalf("%s, %s: the refusal %v has no hint", dialect, text, err)
 			}

@@ -99,12 +99,12 @@ func refusal(r *sharding.Router, s corpus.Statement, options plan.Options) error
 		reads.Family = sqlparse.SQLite
 	}
 	p := plan.Of(sqlparse.Parse(s.Text, reads), r.Snapshot(), options)
-	p = plan.Sampled(p, s.Args, sharding.Hint{})
-	route, err := p.Bind(s.Args, sharding.Hint{})
+	p, args := plan.Sampled(p, s.Args, sharding.Hint{})
+	route, err := p.Bind(args, sharding.Hint{})
 	if err != nil {
 		return err
 	}
-	if _, err := p.Lookups(s.Args, route, writehint.Hint{}); err != nil {
+	if _, err := p.Lookups(args, route, writehint.Hint{}); err != nil {
 		return err
 	}
 	if spans(route) {

@@ -65,20 +65,25 @@ func (p *Plan) edited(target sharding.Target, with renumbering, more ...edit) (s
 		edits = p.rename(edits, r, at.Table)
 	}
 	edits = append(edits, more...)
+	return p.written(edits, with), nil
+}
+
+// written returns the text with edits.
+func (r *reading) written(edits []edit, with renumbering) string {
 	slices.SortStableFunc(edits, func(a, b edit) int { return a.From - b.From })
 	var out strings.Builder
-	params, end := parameters{p.statement}, 0
+	params, end := parameters{r.statement}, 0
 	for _, e := range edits {
 		params.copied(&out, sqlparse.Span{From: end, To: e.From}, with)
 		if with != nil && len(e.args) > 0 {
-			with.renumber(&out, e.with, p.options.Reads.Rules())
+			with.renumber(&out, e.with, r.options.Reads.Rules())
 		} else {
 			out.WriteString(e.with)
 		}
 		end = e.To
 	}
-	params.copied(&out, sqlparse.Span{From: end, To: len(p.statement.Text)}, with)
-	return out.String(), nil
+	params.copied(&out, sqlparse.Span{From: end, To: len(r.statement.Text)}, with)
+	return out.String()
 }
 
 // renumbering maps the old number of each numbered parameter, less one, to its new number. It is

@@ -485,8 +485,7 @@ SELECT * FROM changed UNION SELECT p.* FROM posts p WHERE p.id IN (SELECT root_i
 -- from: mattermost, post_store.go, getPostsAround
 -- args: 2057, 9, 30
 -- with: one
--- without: refused
--- because: the inner posts has no channel_id; add it, or read create_at first
+-- without: one
 SELECT * FROM posts WHERE create_at < (SELECT create_at FROM posts WHERE id = ?) AND channel_id = ? AND delete_at = 0 ORDER BY create_at DESC LIMIT ?;
 
 -- name: messages around an anchor

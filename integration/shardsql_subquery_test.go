@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package integration_test
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/shardid/shardid/integration/database"
+	"github.com/shardid/shardid/internal/testkit/selects"
+	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/shardsql"
+)
+
+// subqueried are queries with subqueries of rows of all shards, or of the home database. Each ? is 3.
+var subqueried = []string{
+	"SELECT id FROM orders WHERE total > (SELECT AVG(total) FROM orders)",
+	"SELECT id FROM orders WHERE user_id = ? AND total > (SELECT AVG(total) FROM orders WHERE qty > ?) AND qty < ? + 90",
+	"SELECT id FROM orders WHERE total = (SELECT MAX(total) FROM orders)",
+	"SELECT id FROM orders WHERE price >= (SELECT AVG(price) FROM orders)",
+	"SELECT id FROM orders WHERE price = (SELECT MAX(price) FROM orders)",
+	"SELECT id FROM orders WHERE big = (SELECT MAX(big) FROM orders)",
+	"SELECT id FROM orders WHERE big BETWEEN (SELECT MIN(big) FROM orders) AND (SELECT MAX(big) FROM orders WHERE id < 20)",
+	"SELECT id, big - (SELECT MIN(big) FROM orders) AS more FROM orders",
+	"SELECT id, total * (SELECT COUNT(*) FROM orders) AS more, total / (SELECT SUM(qty) FROM orders) AS part FROM orders",
+	"SELECT (SELECT COUNT(*) FROM orders) * 10000000000 AS n, (SELECT MAX(total) FROM orders WHERE qty = ?) AS m FROM users WHERE id = ?",
+	"SELECT (SELECT COUNT(*) FROM orders) AS n",
+	"SELECT COALESCE((SELECT MAX(total) FROM orders WHERE id < 0), 7) AS n",
+	"SELECT id FROM orders WHERE qty = (SELECT qty FROM orders WHERE id < 0)",
+	"SELECT id FROM orders WHERE user_id IN (SELECT id FROM users WHERE vip = 1)",
+	"SELECT id FROM orders WHERE user_id = (SELECT id FROM users WHERE name = 'user 4')",
+	"SELECT COUNT(*) AS n FROM orders WHERE user_id NOT IN (SELECT id FROM users WHERE vip = 1)",
+	"SELECT id FROM orders WHERE user_id IN (SELECT id FROM users WHERE vip = 9)",
+	"SELECT id FROM orders WHERE user_id NOT IN (SELECT id FROM users WHERE vip = 9)",
+	"SELECT id FROM users WHERE id IN (SELECT user_id FROM orders WHERE total > 50)",
+	"SELECT id FROM users WHERE id NOT IN (SELECT user_id FROM orders WHERE qty > ?)",
+	"SELECT id FROM users WHERE id NOT IN (SELECT qty FROM orders)",
+	"SELECT id FROM orders WHERE id IN (SELECT MAX(id) FROM orders GROUP BY qty)",
+	"SELECT id FROM orders WHERE total IN (SELECT MAX(total) FROM orders GROUP BY user_id)",
+	"SELECT id FROM orders WHERE total > (SELECT AVG(total) FROM orders WHERE user_id IN (SELECT id FROM users WHERE vip = 1))",
+	"SELECT user_id, SUM(total) AS t FROM orders GROUP BY user_id HAVING SUM(total) > (SELECT AVG(total) FROM orders)",
+	"WITH users AS (SELECT 5 AS id) SELECT o.id FROM orders o WHERE o.user_id IN (SELECT id FROM users)", // not the table users
+	"SELECT qty, COUNT(*) * 100 / (SELECT COUNT(*) FROM orders) AS part FROM orders GROUP BY qty",
+	"SELECT CASE WHEN total > (SELECT AVG(total) FROM orders) THEN 1 ELSE 0 END AS above, id FROM orders",
+	"SELECT id FROM orders WHERE user_id = ? UNION ALL SELECT id FROM orders WHERE id > (SELECT MAX(user_id) FROM orders) + ?",
+	"SELECT d.id FROM (SELECT id, qty FROM orders WHERE total > (SELECT AVG(total) FROM orders)) AS d WHERE d.qty < ?",
+	"SELECT a.id FROM orders a JOIN orders b ON a.user_id = b.user_id AND b.id = (SELECT MAX(id) FROM orders)",
+}
+
+func TestSubqueriesOfRowsOfOtherDatabasesAreExecutedFirst(t *testing.T) {
+	kinds := writing(t)
+	kinds["PostgreSQL"] = postgresDrivers(t)["pgx"]
+	for name, open := range kinds {
+		t.Run(name, func(t *testing.T) { subqueriesAreExecutedFirst(t, open, name == "PostgreSQL") })
+	}
+}
+
+func subqueriesAreExecutedFirst(t *testing.T, open namedDatabase, postgres bool) {
+	t.Helper()
+	m, err := sharding.Spread([]string{"a", "b"}, 4, "orders_%d")
+	if err != nil {
+		t.Fatal(err)
+	}
+	double, big := "DOUBLE", "BIGINT UNSIGNED"
+	if postgres {
+		double, big = "DOUBLE PRECISION", "NUMERIC(20)"
+	}
+	columns := " (id BIGINT PRIMARY KEY, user_id BIGINT NOT NULL, qty INT, total DECIMAL(12,2), price " + double + ", big " + big + ", note VARCHAR(20))"
+	whole, home, dbs := open(t, "sub_whole"), open(t, "sub_home"), sharding.DBs{"a": open(t, "sub_a"), "b": open(t, "sub_b")}
+	for _, at := range m.Targets() {
+		database.Exec(t, dbs[at.DB], "DROP TABLE IF EXISTS "+at.Table)
+		database.Exec(t, dbs[at.DB], "CREATE TABLE "+at.Table+columns)
+	}
+	for _, table := range []string{"orders", "users"} {
+		database.Exec(t, whole, "DROP TABLE IF EXISTS "+table)
+		database.Exec(t, home, "DROP TABLE IF EXISTS "+table)
+	}
+	database.Exec(t, whole, "CREATE TABLE orders"+columns)
+	router, err := sharding.New(dbs, sharding.Table{Name: "orders", Key: "user_id", Rule: sharding.Mod(4), Map: m})
+	if err != nil {
+		t.Fatal(err)
+	}
+	routed := shardsql.OpenDB(shardsql.Config{Router: router, Home: home})
+	defer func() { _ = routed.Close() }()
+	for _, db := range []database.Execer{whole, routed} {
+		database.Exec(t, db, "CREATE TABLE users (id BIGINT PRIMARY KEY, name VARCHAR(20), vip INT)")
+		for id := range 9 {
+			database.Exec(t, db, fmt.Sprintf("INSERT INTO users (id, name, vip) VALUES (%d, 'user %[1]d', %d)", id, id%3))
+		}
+		for id := range 40 {
+			qty := strconv.Itoa(id % 7)
+			if id == 11 {
+				qty = "NULL"
+			}
+			database.Exec(t, db, fmt.Sprintf("INSERT INTO orders (id, user_id, qty, total, price, big, note) VALUES (%d, %d, %s, %d.37, %d / 7.0, 9007199254740993 + %[1]d, 'n%[1]d')", id, id%8, qty, id*id%97, id))
+		}
+	}
+	for _, text := range subqueried {
+		var args []any
+		for strings.Contains(text, "?") && postgres {
+			args = append(args, 3)
+			text = strings.Replace(text, "?", "$"+strconv.Itoa(len(args)), 1)
+		}
+		for range strings.Count(text, "?") {
+			args = append(args, 3)
+		}
+		q := selects.Query{Text: text, Args: args, Open: true}
+		want, err := q.Answer(t.Context(), whole, nil)
+		if err != nil {
+			t.Errorf("%s: one table: %v", text, err)
+			continue
+		}
+		if got, err := q.Answer(t.Context(), routed, nil); err != nil || fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Errorf("%s:\n%v (%v)\none table: %v", text, got, err, want)
+		}
+	}
+	for _, text := range []string{
+		"SELECT id FROM orders WHERE note = (SELECT MAX(note) FROM orders)",                                        // a text
+		"SELECT id FROM orders o WHERE total > (SELECT AVG(total) FROM orders i WHERE i.qty = o.qty)",              // depends on the row
+		"SELECT u.id FROM users u WHERE vip < (SELECT COUNT(*) FROM orders WHERE qty = vip)",                       // as well
+		"SELECT id FROM orders WHERE qty = (SELECT qty FROM orders)",                                               // several rows
+		"SELECT id FROM orders ORDER BY (SELECT COUNT(*) FROM orders), id LIMIT 1",                                 // a number would be a column
+		"SELECT qty FROM orders GROUP BY qty, (SELECT COUNT(*) FROM orders)",                                       // as well
+		"SELECT id FROM orders WHERE (user_id, qty) IN (SELECT user_id, qty FROM orders WHERE total > 9 LIMIT 99)", // two columns
+	} {
+		if _, err := (selects.Query{Text: text}).Answer(t.Context(), routed, nil); !errors.Is(err, sharding.ErrUnmergeable) && !errors.Is(err, sharding.ErrCrossShard) {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}

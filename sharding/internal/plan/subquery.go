@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/shardid/shardid/internal/sqlparse"
+	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/internal/merge"
+)
+
+// A query of several shards, or of one shard, may contain a subquery of all rows of another table, or
+// of the same: WHERE total > (SELECT AVG(total) FROM orders). If the subquery does not depend on the
+// row of the query around it, it can be executed first, and its result written in its place. (Vitess
+// calls these pullout subqueries.)
+
+// Subquery is a subquery of a query that may be executed first. Whether it depends on the query
+// around it is known once a database has executed it: its names denote columns of its own tables
+// first, so if all of them have a meaning without the query around it, they mean the same in it.
+type Subquery struct {
+	sqlparse.Span // with its parentheses
+
+	// List is set for the right side of IN, which may have any number of rows.
+	List bool
+	// Compared is set for an operand of a comparison, in which numbers of any type have one meaning.
+	Compared bool
+
+	query *sqlparse.Query
+}
+
+// Subqueries returns the subqueries of a query that may be executed first, in the order of the text.
+// Those in GROUP BY and ORDER BY are not among them, because a number there is the position of a column,
+// and neither are those in a column without an alias, which would have another name.
+func Subqueries(p *Plan) []Subquery {
+	if p.statement.Verb != sqlparse.Select || p.statement.Executable || (parameters{p.statement}).named() {
+		return nil
+	}
+	f := subqueryFinder{text: p.statement.Text}
+	f.query(p.statement.Query)
+	if f.ctes { // a subquery could read one
+		return nil
+	}
+	if p.options.Merge.Engine == merge.SQLite { // where "x" is a text if no column has the name
+		f.found = slices.DeleteFunc(f.found, func(s Subquery) bool { return strings.Contains(s.Of(f.text), `"`) })
+	}
+	slices.SortFunc(f.found, func(a, b Subquery) int { return a.From - b.From })
+	return f.found
+}
+
+// Executed returns the text of a subquery and its arguments among those of the statement.
+func Executed(p *Plan, s Subquery) (text string, args []int) {
+	params, out := parameters{p.statement}, strings.Builder{}
+	args, with := params.renumbered(params.in(s.query.Span))
+	params.copied(&out, s.query.Span, with)
+	return out.String(), args
+}
+
+// Substituted returns the text of the statement with the results of some subqueries in their place, and
+// its arguments among those of the statement.
+func Substituted(p *Plan, all []Subquery, results []string) (text string, args []int) {
+	edits := make([]edit, len(all))
+	for i, s := range all {
+		edits[i] = edit{Span: s.Span, with: "(" + results[i] + ")"}
+	}
+	args, with := parameters{p.statement}.around(edits)
+	return p.written(edits, with), args
+}
+
+// StandsAlone reports whether the statement of a plan may be executed before the query that it is a
+// subquery of: it leaves no state, has one value for all rows of the query, names none of its tables, and
+// its result is not known to be something else than a number.
+func StandsAlone(p *Plan) bool { return p.standsAlone }
+
+// mayBeNumber returns false if the result of the query is known not to consist of single numbers.
+func mayBeNumber(b *builder) bool {
+	q := b.statement.Query
+	if q == nil || len(q.Parts) > 1 || q.Parts[0].Select == nil {
+		return q != nil
+	}
+	core := q.Parts[0].Select
+	if len(core.Items) != 1 || core.Items[0].Star {
+		return len(core.Items) == 1
+	}
+	c := &comparer{builder: b, integers: new([]int), derives: true}
+	c.enter(core)
+	v := c.typed(core.Items[0].Expr)
+	return c.why != "" || v.numeric() || v.Type.Kind == merge.Stored
+}
+
+// sampledSubqueries returns the plan of the statement with a number in place of each subquery that can
+// be executed first, and its arguments. It returns false if that plan is refused, too.
+func sampledSubqueries(p *Plan, args []any, hint sharding.Hint) (*Plan, []any, bool) {
+	of := func(text string, args []any) (*Plan, []any, bool) {
+		made, args := Sampled(Of(sqlparse.Parse(text, p.options.Reads), p.snapshot, p.options), args, hint)
+		_, err := made.Bind(args, hint)
+		return made, args, err == nil || made.IsUntyped(err)
+	}
+	var samples []string
+	all := slices.DeleteFunc(Subqueries(p), func(s Subquery) bool {
+		text, own := Executed(p, s)
+		sub, _, ok := of(text, selected(args, own))
+		return !ok || !StandsAlone(sub)
+	})
+	if len(all) == 0 {
+		return nil, nil, false
+	}
+	for range all {
+		samples = append(samples, sampleNumber)
+	}
+	text, left := Substituted(p, all, samples)
+	return of(text, selected(args, left))
+}
+
+// sampleNumber stands for the result of a subquery in a text that is not executed. It is not written as a
+// constant, because a constant would lead to one shard.
+const sampleNumber = "0 + 0"
+
+func selected(args []any, which []int) []any {
+	few := make([]any, 0, len(which))
+	for _, i := range which {
+		if i < len(args) {
+			few = append(few, args[i])
+		}
+	}
+	return few
+}
+
+// subqueryFinder collects subqueries.
+type subqueryFinder struct {
+	text  string
+	found []Subquery
+	ctes  bool
+}
+
+func (f *subqueryFinder) query(q *sqlparse.Query) {
+	f.ctes = f.ctes || q.With != nil
+	for _, part := range q.Parts {
+		switch {
+		case part.Nested != nil:
+			f.query(part.Nested)
+		case part.Select != nil:
+			f.core(part.Select)
+		}
+	}
+}
+
+func (f *subqueryFinder) core(c *sqlparse.Core) {
+	for i := range c.From {
+		f.source(&c.From[i])
+	}
+	for _, item := range c.Items {
+		if item.Alias.Name != "" {
+			f.expression(item.Expr, false)
+		}
+	}
+	f.expression(c.Where, false)
+	f.expression(c.Having, false)
+}
+
+func (f *subqueryFinder) source(s *sqlparse.Source) {
+	switch {
+	case s.Join != nil:
+		f.source(s.Join.Left)
+		f.source(s.Join.Right)
+		f.expression(s.Join.On, false)
+	case s.Query != nil:
+		f.query(s.Query)
+	}
+}
+
+func (f *subqueryFinder) expression(e sqlparse.Expr, compared bool) {
+	switch e := e.(type) {
+	case *sqlparse.Subquery:
+		f.add(Subquery{Span: e.Span, Compared: compared, query: e.Query})
+	case *sqlparse.Call:
+		if e.Over || e.Odd {
+			return
+		}
+		for _, arg := range e.Args {
+			f.expression(arg, false)
+		}
+	case *sqlparse.Operation:
+		f.operation(e)
+	}
+}
+
+// add omits ANY (SELECT …), ARRAY(SELECT …) and the like, whose parentheses are not those of the
+// subquery, and SQLite's x IN table.
+func (f *subqueryFinder) add(s Subquery) {
+	if f.text[s.From] == '(' {
+		f.found = append(f.found, s)
+	}
+}
+
+func (f *subqueryFinder) operation(o *sqlparse.Operation) {
+	switch o.Op {
+	case sqlparse.Opaque, sqlparse.Exists, sqlparse.Tuple:
+		return
+	case sqlparse.In:
+		f.expression(o.Operands[0], true)
+		if len(o.Operands) == 2 {
+			if s, ok := o.Operands[1].(*sqlparse.Subquery); ok {
+				f.add(Subquery{Span: s.Span, List: true, query: s.Query})
+				return
+			}
+		}
+	}
+	compares := o.Op >= sqlparse.Equal && o.Op <= sqlparse.Between
+	for i, operand := range o.Operands {
+		if i > 0 || o.Op != sqlparse.In {
+			f.expression(operand, compares)
+		}
+	}
+}

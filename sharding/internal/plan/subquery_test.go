@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plan_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/shardid/shardid/internal/sqlparse"
+	"github.com/shardid/shardid/sharding/internal/plan"
+)
+
+func TestSubqueriesThatMayBeExecutedFirstAreFound(t *testing.T) {
+	for text, want := range map[string]string{
+		"SELECT id FROM orders WHERE total > (SELECT AVG(total) FROM orders)":                                                 "compared (SELECT AVG(total) FROM orders)",
+		"SELECT id FROM orders WHERE user_id IN (SELECT id FROM users) AND total + (SELECT 1) < 5":                            "list (SELECT id FROM users) scalar (SELECT 1)",
+		"SELECT id FROM orders WHERE id BETWEEN (SELECT 1) AND (SELECT 2)":                                                    "compared (SELECT 1) compared (SELECT 2)",
+		"SELECT COALESCE((SELECT 1), 0) AS n, (SELECT 2) AS m, (SELECT 3) FROM orders":                                        "scalar (SELECT 1) scalar (SELECT 2)",
+		"SELECT id FROM orders HAVING COUNT(*) > (SELECT 1) ORDER BY (SELECT 2)":                                              "compared (SELECT 1)",
+		"SELECT id FROM orders GROUP BY (SELECT 1)":                                                                           "",
+		"SELECT id FROM orders WHERE total > ANY (SELECT total FROM orders) OR EXISTS (SELECT 1) OR (id, 1) IN (SELECT 1, 1)": "list (SELECT 1, 1)",
+		"SELECT d.id FROM (SELECT id FROM orders WHERE id > (SELECT 1)) AS d JOIN users u ON u.id = (SELECT 2)":               "compared (SELECT 1) compared (SELECT 2)",
+		"SELECT 1 UNION SELECT id FROM orders WHERE id > (SELECT 1)":                                                          "compared (SELECT 1)",
+		"WITH w AS (SELECT 1) SELECT id FROM orders WHERE id > (SELECT 1)":                                                    "",
+		"SELECT id FROM orders WHERE id > (SELECT 1) AND id = :id":                                                            "",
+		"UPDATE orders SET total = (SELECT 1) WHERE user_id = 5":                                                              "",
+	} {
+		var all []string
+		for _, s := range plan.Subqueries(listed(t, text, sqlparse.MySQL)) {
+			kind := map[bool]string{true: "list"}[s.List] + map[bool]string{true: "compared"}[s.Compared]
+			if kind == "" {
+				kind = "scalar"
+			}
+			all = append(all, kind+" "+s.Of(text))
+		}
+		if got := strings.Join(all, " "); got != want {
+			t.Errorf("%s:\n%s\nwant %s", text, got, want)
+		}
+	}
+}
+
+func TestTheArgumentsOfASubqueryAreTakenFromThoseOfTheQuery(t *testing.T) {
+	for _, c := range []struct {
+		family                     sqlparse.Family
+		text, executed, substitute string
+	}{
+		{
+			sqlparse.MySQL, "SELECT id FROM orders WHERE qty = ? AND total > (SELECT AVG(total) FROM orders WHERE qty < ?) AND id > ?",
+			"SELECT AVG(total) FROM orders WHERE qty < ? [1]", "SELECT id FROM orders WHERE qty = ? AND total > (7.5) AND id > ? [0 2]",
+		},
+		{
+			sqlparse.PostgreSQL, "SELECT id FROM orders WHERE qty = $3 AND total > (SELECT AVG(total) FROM orders WHERE qty < $2 OR qty > $3) AND id > $1",
+			"SELECT AVG(total) FROM orders WHERE qty < $1 OR qty > $2 [1 2]", "SELECT id FROM orders WHERE qty = $2 AND total > (7.5) AND id > $1 [0 2]",
+		},
+		{
+			sqlparse.SQLite, "SELECT id FROM orders WHERE total > (SELECT AVG(total) FROM orders WHERE qty < ?2) AND id > ?1",
+			"SELECT AVG(total) FROM orders WHERE qty < ?1 [1]", "SELECT id FROM orders WHERE total > (7.5) AND id > ?1 [0]",
+		},
+	} {
+		p := listed(t, c.text, c.family)
+		all := plan.Subqueries(p)
+		if len(all) != 1 {
+			t.Fatalf("%s: %d subqueries", c.text, len(all))
+		}
+		text, args := plan.Executed(p, all[0])
+		if got := fmt.Sprint(text, " ", args); got != c.executed {
+			t.Errorf("%s:\n%s\nwant %s", c.text, got, c.executed)
+		}
+		text, args = plan.Substituted(p, all, []string{"7.5"})
+		if got := fmt.Sprint(text, " ", args); got != c.substitute {
+			t.Errorf("%s:\n%s\nwant %s", c.text, got, c.substitute)
+		}
+	}
+}

@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package shardsql
+
+import (
+	"bytes"
+	"context"
+	"database/sql/driver"
+	"fmt"
+	"math"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/shardid/shardid/internal/dialect"
+	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/internal/plan"
+)
+
+// subqueries executes the subqueries of a query whose tables are not together in one database: see
+// plan.Subquery.
+type subqueries struct{ *conn }
+
+// maxList bounds the values that a subquery on the right side of IN may return.
+const maxList = 10_000
+
+// ask sends a refused query with the results of its subqueries in their place. It returns the refusal if
+// no subquery can be executed before the query.
+func (s subqueries) ask(ctx context.Context, o *observation, query string, args []driver.NamedValue, refusal error) (driver.Rows, error) {
+	text, left, err := s.executed(ctx, query, args)
+	if err != nil {
+		return nil, err
+	}
+	if text == "" {
+		return nil, refusal
+	}
+	own := o.described()
+	rows, err := s.conn.ask(ctx, nil, o, text, left)
+	o.restore(own)
+	return rows, err
+}
+
+// drain is ask for a query whose rows are discarded.
+func (s subqueries) drain(ctx context.Context, o *observation, query string, args []driver.NamedValue, refusal error) (driver.Result, error) {
+	rows, err := s.ask(ctx, o, query, args, refusal)
+	if err != nil {
+		return nil, err
+	}
+	return driver.ResultNoRows, rows.Close()
+}
+
+// executed returns the text of a query with the results of its subqueries in their place, and its
+// arguments. The text is "" if no subquery can be executed. One that depends on the query around it
+// fails, because a column is missing, and stays.
+func (s subqueries) executed(ctx context.Context, query string, args []driver.NamedValue) (text string, left []driver.NamedValue, err error) {
+	if !s.admits(s.tx) || len(args) > 0 && args[0].Name != "" {
+		return "", nil, nil
+	}
+	p, _, err := s.planned(ctx, query)
+	if err != nil {
+		return "", nil, err
+	}
+	var done []plan.Subquery
+	var results []string
+	for _, sub := range plan.Subqueries(p) {
+		result, err := s.result(ctx, p, sub, args)
+		if err != nil {
+			return "", nil, err
+		}
+		if result != "" {
+			done, results = append(done, sub), append(results, result)
+		}
+	}
+	if len(done) == 0 {
+		return "", nil, nil
+	}
+	text, which := plan.Substituted(p, done, results)
+	return text, chosen(args, which), nil
+}
+
+// admits reports whether subqueries may be executed in a transaction. On PostgreSQL an error would abort it.
+// One that may not span databases must have begun: a subquery must not choose its database.
+func (s subqueries) admits(t *transaction) bool {
+	return t == nil || s.database.server.Name() != "postgres" && (t.spans || t.began())
+}
+
+// result executes a subquery, and returns its result as it is written in the text. It returns "" if the
+// subquery cannot be executed alone, or if its result cannot be written.
+func (s subqueries) result(ctx context.Context, p *plan.Plan, sub plan.Subquery, args []driver.NamedValue) (string, error) {
+	text, which := plan.Executed(p, sub)
+	if slices.ContainsFunc(which, func(i int) bool { return i >= len(args) }) {
+		return "", nil
+	}
+	own, _, err := s.planned(ctx, text)
+	if err != nil || !plan.StandsAlone(own) {
+		return "", err
+	}
+	asked := chosen(args, which)
+	rows, err := s.conn.ask(ctx, nil, nil, text, asked)
+	if isRefusal(err) {
+		rows, err = s.ask(ctx, nil, text, asked, err)
+	}
+	if isRefusal(err) || dialect.FaultOf(err) == dialect.NoColumn || dialect.FaultOf(err) == dialect.NoTable {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	return s.read(rows, sub)
+}
+
+// read returns the result in the rows of a subquery.
+func (s subqueries) read(of driver.Rows, sub plan.Subquery) (string, error) {
+	if len(of.Columns()) != 1 {
+		return "", of.Close()
+	}
+	typed := &rows{Rows: of}
+	w := resultWriter{engine: s.database.server.Name(), typeName: strings.ToUpper(typed.ColumnTypeDatabaseTypeName(0)), of: sub}
+	_, w.scale, _ = typed.ColumnTypePrecisionScale(0)
+	values, err := firstValues(of, maxList)
+	switch {
+	case err != nil:
+		return "", err
+	case len(values) > maxList:
+		return "", &sharding.RouteError{Op: "query", Err: sharding.ErrUnmergeable, Hint: fmt.Sprintf("a subquery after IN returned more than %d values; join the tables, or read the values in parts and pass them as arguments", maxList)}
+	}
+	return w.written(values), nil
+}
+
+// firstValues returns the values of the first column of a result, at most one more than there may be,
+// and closes it.
+func firstValues(of driver.Rows, most int) (all []driver.Value, err error) {
+	defer func() { err = joinErrors(err, of.Close()) }()
+	row := make([]driver.Value, 1)
+	for len(all) <= most {
+		switch err := of.Next(row); {
+		case isEOF(err):
+			return all, nil
+		case err != nil:
+			return nil, err
+		}
+		if b, ok := row[0].([]byte); ok {
+			row[0] = bytes.Clone(b) // the driver reuses it
+		}
+		all = append(all, row[0])
+	}
+	return all, nil
+}
+
+// resultWriter writes the result of a subquery. It writes numbers and NULL: how a text is compared
+// depends on the collation of its column, and the literal of a time depends on the type of the column.
+type resultWriter struct {
+	engine   string // "mysql", "postgres" or "sqlite"
+	typeName string // as the driver names the type, in capitals
+	scale    int64  // the digits behind the point of a decimal
+	of       plan.Subquery
+}
+
+// written returns "" if a value cannot be written. Several rows of a scalar are an error of the database,
+// except on SQLite, which takes one of them.
+func (w resultWriter) written(values []driver.Value) string {
+	if w.of.List && len(values) == 0 {
+		return w.none()
+	}
+	if !w.of.List {
+		switch len(values) {
+		case 0:
+			values = []driver.Value{nil}
+		case 1:
+		default:
+			return ""
+		}
+	}
+	texts := make([]string, len(values))
+	for i, v := range values {
+		if texts[i] = w.value(v); texts[i] == "" {
+			return ""
+		}
+	}
+	slices.Sort(texts)
+	return strings.Join(slices.Compact(texts), ", ")
+}
+
+// value returns the literal of a value, "" if it cannot be written. Outside of comparisons a literal
+// has the type of the column.
+func (w resultWriter) value(v driver.Value) string {
+	if !w.isNumber() {
+		return ""
+	}
+	text := "NULL"
+	if v != nil {
+		text = w.number(v)
+	}
+	if text == "" || w.of.List || w.of.Compared {
+		return text
+	}
+	return w.typed(text)
+}
+
+// typed returns a literal with the type of the column. A decimal literal with a point has it already.
+func (w resultWriter) typed(text string) string {
+	isNull, isUnsigned := text == "NULL", strings.HasPrefix(w.typeName, "UNSIGNED")
+	switch {
+	case w.engine == "postgres" && strings.HasPrefix(w.typeName, "INT"):
+		return "CAST(" + text + " AS " + w.typeName + ")"
+	case w.engine == "postgres" && (w.typeName != "NUMERIC" || !strings.Contains(text, ".")):
+		return "CAST(" + map[bool]string{true: text, false: "'" + text + "'"}[isNull] + " AS " + w.typeName + ")"
+	case w.engine == "mysql" && isUnsigned:
+		return "CAST(" + text + " AS UNSIGNED)"
+	case w.engine != "mysql" || !isNull:
+		return text
+	case w.typeName == "DOUBLE":
+		return "NULL + 0E0"
+	case w.typeName == "DECIMAL":
+		return fmt.Sprintf("CAST(NULL AS DECIMAL(65, %d))", w.scale)
+	}
+	return "CAST(NULL AS SIGNED)"
+}
+
+// number returns the literal of a number, "" for another value. One with an exponent is a float.
+func (w resultWriter) number(v driver.Value) string {
+	switch v := v.(type) {
+	case int64:
+		return strconv.FormatInt(v, 10)
+	case uint64:
+		return strconv.FormatUint(v, 10)
+	case float64:
+		if !math.IsInf(v, 0) && !math.IsNaN(v) {
+			return strconv.FormatFloat(v, 'e', -1, 64)
+		}
+	case []byte:
+		return w.number(string(v))
+	case string:
+		if w.engine != "sqlite" && printed.MatchString(v) {
+			return v + map[bool]string{true: "e0"}[w.typeName == "DOUBLE"]
+		}
+	}
+	return ""
+}
+
+// printed is a number that a driver returns as a text.
+var printed = regexp.MustCompile(`^-?[0-9]+(\.[0-9]+)?$`)
+
+// isNumber reports whether the type is one of numbers whose literals are exact. A FLOAT of MySQL and a
+// real of PostgreSQL are printed with fewer digits than they have. The values of SQLite have types of their own.
+func (w resultWriter) isNumber() bool {
+	return w.engine == "sqlite" || exactNumbers[strings.TrimPrefix(w.typeName, "UNSIGNED ")]
+}
+
+var exactNumbers = map[string]bool{
+	"TINYINT": true, "SMALLINT": true, "MEDIUMINT": true, "INT": true, "BIGINT": true, "DECIMAL": true, "DOUBLE": true,
+	"INT2": true, "INT4": true, "INT8": true, "NUMERIC": true, "FLOAT8": true,
+}
+
+// none returns an empty list, which SQL cannot write as a list.
+func (w resultWriter) none() string {
+	if !w.isNumber() {
+		return ""
+	}
+	if w.engine == "mysql" {
+		return "SELECT NULL HAVING FALSE" // MariaDB has no WHERE without FROM
+	}
+	return "SELECT " + w.typed("NULL") + " WHERE FALSE"
+}

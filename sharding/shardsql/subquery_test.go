@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package shardsql_test
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/shardsql"
+)
+
+// priced has ten orders of five users, and at home the users and numbers.
+func priced(t *testing.T) (*twin, *told) {
+	t.Helper()
+	w, o := twinOf(t, sharding.Table{Name: "orders", Key: "user_id", Rule: sharding.Mod(4), Map: fourTables(t)},
+		" (id INTEGER PRIMARY KEY, user_id BIGINT NOT NULL, total INTEGER, note TEXT)"), &told{}
+	router, err := sharding.New(w.dbs, sharding.Table{Name: "orders", Key: "user_id", Rule: sharding.Mod(4), Map: fourTables(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	routed := shardsql.OpenDB(shardsql.Config{Router: router, Home: w.dbs["a"], Observer: o.observer()})
+	t.Cleanup(func() { _ = routed.Close() })
+	for id := range 10 {
+		exec(t, routed, "INSERT INTO orders (id, user_id, total, note) VALUES (?, ?, ?, ?)", id, id%5, id, strconv.Itoa(id))
+	}
+	exec(t, routed, "CREATE TABLE users (id INTEGER PRIMARY KEY, name TEXT)")
+	exec(t, routed, "INSERT INTO users VALUES (1, 'a'), (2, 'b'), (7, 'c')")
+	w.routed = routed
+	o.all = nil
+	return w, o
+}
+
+const aboveAverage = "SELECT COUNT(*) FROM orders WHERE total > (SELECT AVG(total) FROM orders WHERE id > ?) AND id < ?"
+
+func TestAQueryWithASubqueryIsOneStatement(t *testing.T) {
+	w, o := priced(t)
+	if n := one[int](t, w.routed, aboveAverage, 1, 9); n != 3 { // 6, 7 and 8 are above 5.5
+		t.Errorf("%d rows, want 3", n)
+	}
+	s := o.only(t)
+	if s.Text != aboveAverage || s.Kind != shardsql.Scatter || len(s.Targets) != 4 || s.Retries != 0 || s.Err != nil {
+		t.Errorf("%+v", s)
+	}
+	exec(t, w.routed, aboveAverage, 1, 9)
+	if s := o.only(t); s.Kind != shardsql.Scatter || s.Err != nil {
+		t.Errorf("its rows are not read: %+v", s)
+	}
+	st, err := w.routed.Prepare(aboveAverage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = st.Close() }()
+	for limit, want := range map[int]int{9: 3, 8: 2} {
+		var n int
+		if err := st.QueryRow(1, limit).Scan(&n); err != nil || n != want {
+			t.Errorf("prepared: %d rows (%v), want %d", n, err, want)
+		}
+	}
+	tx, err := w.routed.Begin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback() }()
+	const dearest = "SELECT id FROM orders WHERE user_id = 0 AND total = (SELECT MAX(total) FROM orders WHERE user_id IN (0, 2))"
+	if _, err := tx.Query(dearest); !errors.Is(err, sharding.ErrUnmergeable) { //nolint:rowserrcheck,sqlclosecheck // there are none
+		t.Errorf("the transaction has not begun: %v", err)
+	}
+	exec(t, tx, "UPDATE orders SET total = 100 WHERE user_id = 0 AND id = 5")
+	if n := one[int](t, tx, dearest); n != 5 {
+		t.Errorf("order %d is the dearest of the transaction, want 5", n)
+	}
+}
+
+func TestAListFromHomeLeadsToItsShards(t *testing.T) {
+	w, o := priced(t)
+	if n := one[int](t, w.routed, "SELECT COUNT(*) FROM orders WHERE user_id = (SELECT id FROM users WHERE name = ?)", "b"); n != 2 {
+		t.Errorf("%d rows, want 2", n)
+	}
+	if s := o.only(t); s.Kind != shardsql.One {
+		t.Errorf("%+v", s)
+	}
+	if n := one[int](t, w.routed, "SELECT COUNT(*) FROM orders WHERE user_id IN (SELECT id FROM users WHERE name < ?)", "c"); n != 4 {
+		t.Errorf("%d rows, want 4", n)
+	}
+	if s := o.only(t); len(s.Targets) != 2 {
+		t.Errorf("%+v", s)
+	}
+	if n := one[int](t, w.routed, "SELECT COUNT(*) FROM orders WHERE user_id NOT IN (SELECT id FROM users WHERE name > ?)", "x"); n != 10 {
+		t.Errorf("%d rows beside an empty list, want 10", n)
+	}
+}
+
+func TestAListHasAtMostTenThousandValues(t *testing.T) {
+	w, _ := priced(t)
+	exec(t, w.routed, "CREATE TABLE numbers AS WITH RECURSIVE n(i) AS (SELECT 100 UNION ALL SELECT i + 1 FROM n WHERE i < 10099) SELECT i FROM n")
+	const query = "SELECT COUNT(*) FROM orders WHERE id NOT IN (SELECT i FROM numbers)"
+	if n := one[int](t, w.routed, query); n != 10 {
+		t.Errorf("%d rows, want 10", n)
+	}
+	exec(t, w.routed, "INSERT INTO numbers VALUES (1)")
+	if _, err := w.routed.Query(query); !errors.Is(err, sharding.ErrUnmergeable) || !strings.Contains(err.Error(), "more than 10000 values") { //nolint:rowserrcheck,sqlclosecheck // there are none
+		t.Error(err)
+	}
+}
+
+func TestASubqueryStaysRefusedIfItsResultIsNoNumberOrDependsOnTheRow(t *testing.T) {
+	w, o := priced(t)
+	for _, text := range []string{
+		"SELECT id FROM orders WHERE note = (SELECT MAX(note) FROM orders)",
+		`SELECT id FROM orders WHERE total = (SELECT MAX("total") FROM orders)`, // "total" could be a text
+		"SELECT id FROM orders WHERE total = (SELECT total FROM orders ORDER BY total)",
+		"SELECT id FROM orders WHERE total > (SELECT COUNT(*) FROM users WHERE users.id = orders.user_id)",
+		"SELECT id FROM orders WHERE total > (SELECT COUNT(*) FROM users WHERE id = user_id)",
+		"SELECT id FROM orders WHERE total > (SELECT ABS(RANDOM() % 5) FROM users)",
+	} {
+		o.all = nil
+		if _, err := w.routed.Query(text); !errors.Is(err, sharding.ErrUnmergeable) && !errors.Is(err, sharding.ErrCrossShard) { //nolint:rowserrcheck,sqlclosecheck // there are none
+			t.Errorf("%s: %v", text, err)
+		}
+		if s := o.only(t); s.Kind != shardsql.Refused {
+			t.Errorf("%s: %+v", text, s)
+		}
+	}
+}
+
+func TestASubqueryIsExplainedWithoutItsResult(t *testing.T) {
+	w, _ := priced(t)
+	e, err := shardsql.Explain(t.Context(), w.routed, "SELECT COUNT(*) FROM orders WHERE user_id = (SELECT id FROM users WHERE name = ?) AND id > ?", "b", 3)
+	if err != nil || e.Kind != shardsql.Scatter || len(e.Shards) != 4 || fmt.Sprint(e.Shards[0].Args) != "[3]" || !strings.Contains(e.Shards[0].Text, "user_id = (0 + 0) AND") {
+		t.Errorf("%+v (%v)", e, err)
+	}
+	if e, err = shardsql.Explain(t.Context(), w.routed, "SELECT id FROM orders WHERE note = (SELECT MAX(name) FROM users)"); err != nil || e.Kind != shardsql.Scatter {
+		t.Errorf("SQLite's values have types of their own: %+v (%v)", e, err)
+	}
+}
