@@ -4,6 +4,8 @@ package migrate_test
 
 import (
 	"context"
+	"database/sql"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -57,6 +59,44 @@ func TestARunnerThatSleptInASwitchChangesNothing(t *testing.T) {
 		stop()
 		s.settle(t, stopOracle())
 	})
+}
+
+// A connection may be lost alone: by a proxy, or because somebody has killed it. If it is the lock's,
+// another runner leads at once, and the first has all its other connections.
+func TestARunnerThatHasLostItsLockChangesNoTrigger(t *testing.T) {
+	onShops(t, func(t *testing.T, s *migrationShop) {
+		s.fill(t, 200)
+		s.addSleeper(t)
+		next := s.job(t, "id")
+		for _, step := range []string{migrate.StepSealed, migrate.StepReinstated} {
+			z := s.pauseAt(t, step)
+			for _, id := range database.Texts(t, s.source, s.speaks.leads) {
+				database.Exec(t, s.source, strings.Replace(s.speaks.kills, "%d", id, 1))
+			}
+			s.untilNotTransient(t, func(ctx context.Context) error { return thereAndBack(ctx, next) })
+			s.untilNotTransient(t, func(ctx context.Context) error {
+				_, err := next.Cutover(ctx, longPause)
+				return err
+			})
+			want := s.triggers(t)
+			if err := z.goOn(); !errors.Is(err, migrate.ErrFenced) {
+				t.Errorf("asleep after %s: %v", step, err)
+			}
+			if got := s.triggers(t); !slices.Equal(got, want) {
+				t.Errorf("asleep after %s: it left the triggers %v of %v", step, got, want)
+			}
+			s.untilNotTransient(t, func(ctx context.Context) error { return thereAndBack(ctx, next) })
+		}
+	})
+}
+
+// triggers are the names of all triggers, by database.
+func (s *migrationShop) triggers(t *testing.T) (all []string) {
+	t.Helper()
+	for _, db := range []*sql.DB{s.source, s.shards["a"], s.shards["b"]} {
+		all = append(all, strings.Join(database.Texts(t, db, s.speaks.triggers+" ORDER BY name"), " "))
+	}
+	return all
 }
 
 // untilNotTransient repeats a call that the connections of a forgotten runner hold up.

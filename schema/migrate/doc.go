@@ -172,10 +172,11 @@
 // thousand keys, not of all.
 //
 // Leaders: on servers a second runner gets [ErrLocked] while the first one lives. A leader that its
-// server has not heard for a minute loses the lock on the job, and the lock on the tables and all other
-// connections sooner; when it continues, it is fenced. (Before PostgreSQL 14 a server does not close connections that
-// are silent. There a leader that was stopped keeps the lock until its host's end is noticed.) SQLite has no lock that ends with its process, so there the runner that was
-// started last leads, and older ones end with [ErrFenced].
+// server has not heard for a minute loses the lock on the job, and all other connections sooner; the lock on the
+// tables, in a switch, after twice its longest pause and ten seconds. When it continues, it is fenced. (Before
+// PostgreSQL 14 a server does not close connections that are silent outside of transactions. There a leader that was
+// stopped keeps the lock until its host's end is noticed.) SQLite has no lock that ends with its process, so there
+// the runner that was started last leads, and older ones end with [ErrFenced].
 //
 // Fail-over: a replica that takes over from a server may lack the last commits. The next call notices
 // the other server, removes what the shards have beyond what it knows to be copied, and compares all rows

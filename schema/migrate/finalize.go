@@ -64,14 +64,14 @@ func (w *openJob) nobodyRefers() error {
 }
 
 // detach drops the foreign keys that prevent rows of other tables from being deleted.
-func (w *openJob) detach(ctx context.Context) error {
-	return w.Source.Do(ctx, func(s *backend.Session) error {
-		for _, t := range w.Tables {
+func (l *leader) detach(ctx context.Context) error {
+	return l.Define(ctx, l.Source, func(s *backend.Session) error {
+		for _, t := range l.Tables {
 			sh, err := s.Database.Describe(ctx, s, t.Name) // its present keys: an earlier call may have dropped them
 			if err != nil {
 				return err
 			}
-			outwards := slices.DeleteFunc(sh.Parents, func(fk backend.ForeignKey) bool { return w.Tables.Find(fk.Table) != nil })
+			outwards := slices.DeleteFunc(sh.Parents, func(fk backend.ForeignKey) bool { return l.Tables.Find(fk.Table) != nil })
 			if len(outwards) == 0 {
 				continue
 			}
@@ -90,13 +90,13 @@ func (l *leader) dropTraces(ctx context.Context) error {
 		return err
 	}
 	for _, side := range l.Shards {
-		if err := side.Do(ctx, func(s *backend.Session) error {
+		if err := l.Define(ctx, side, func(s *backend.Session) error {
 			return s.Exec(ctx, "DROP TABLE IF EXISTS "+s.Database.Quote(l.BackTable()))
 		}); err != nil {
 			return err
 		}
 	}
-	return l.Source.Do(ctx, func(s *backend.Session) error {
+	return l.Define(ctx, l.Source, func(s *backend.Session) error {
 		if err := openjob.DropCapture(ctx, l.Job, s); err != nil {
 			return err
 		}
@@ -142,7 +142,7 @@ func (j *Job) Abort(ctx context.Context) error {
 			return err
 		}
 		if l.Tables.HasMap() {
-			err := l.Source.Do(ctx, func(s *backend.Session) error {
+			err := l.Define(ctx, l.Source, func(s *backend.Session) error {
 				return s.Exec(ctx, "DROP TABLE IF EXISTS "+s.Database.Quote(string(l.MapTable())))
 			})
 			if err != nil {

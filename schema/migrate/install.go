@@ -13,14 +13,14 @@ import (
 
 // makeTargets creates missing shards, and refuses shards that are not empty or have other
 // columns.
-func (w *openJob) makeTargets(ctx context.Context) error {
-	for _, t := range w.Tables {
-		served, err := w.mayHaveServed(ctx, t)
+func (l *leader) makeTargets(ctx context.Context) error {
+	for _, t := range l.Tables {
+		served, err := l.mayHaveServed(ctx, t)
 		if err != nil {
 			return err
 		}
 		for _, to := range t.Targets {
-			if err := to.Database.Do(ctx, func(s *backend.Session) error { return w.prepareTarget(ctx, s, t, to, served) }); err != nil {
+			if err := l.Define(ctx, to.Database, func(s *backend.Session) error { return l.prepareTarget(ctx, s, t, to, served) }); err != nil {
 				return fmt.Errorf("shard %s on %s: %w", to.Present(), to.Database.Label, err)
 			}
 		}

@@ -97,7 +97,7 @@ func (l *leader) install(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := openjob.MakeCapture(ctx, l.Job); err != nil {
+	if err := l.Define(ctx, l.Source, func(s *backend.Session) error { return openjob.MakeCapture(ctx, l.Job, s) }); err != nil {
 		return err
 	}
 	err = l.OnSource(ctx, func(s *backend.Session) error {

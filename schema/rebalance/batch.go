@@ -222,7 +222,7 @@ func (b *batch) clean(ctx context.Context) error {
 // forget removes the triggers and the progress. The log stays, empty: a statement that was
 // prepared with the triggers may still need it.
 func (b *batch) forget(ctx context.Context) error {
-	return b.job.Source.Do(ctx, func(s *backend.Session) error {
+	return b.leader.Define(ctx, b.job.Source, func(s *backend.Session) error {
 		if err := openjob.DropCapture(ctx, b.job, s); err != nil {
 			return err
 		}

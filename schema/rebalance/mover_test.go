@@ -204,6 +204,35 @@ func TestAPausedMoverWritesNothingMore(t *testing.T) {
 	}
 }
 
+// Two moves between the same shards have the same triggers and log.
+func TestAPausedMoverLeavesTheNextMoveAlone(t *testing.T) {
+	t.Parallel()
+	s := newSlotShop(t, 200)
+	start := func(step string, slot sharding.Slot) (goOn func(), ended chan error) {
+		observe, reached, goOn := blockAt(step)
+		m := s.mover(t, func(c *rebalance.MoverConfig) { c.Observe = observe })
+		ended = make(chan error, 1)
+		go func() { ended <- until(context.Background(), m, s.moves(0, 1, slot)) }()
+		<-reached
+		return goOn, ended
+	}
+	wake, paused := start(rebalance.StepSwitched, 1)
+	if err := until(t.Context(), s.mover(t), s.moves(0, 1, 1)); err != nil {
+		t.Fatal(err)
+	}
+	goOn, next := start(rebalance.StepStored, 2)
+	wake()
+	if err := <-paused; !errors.Is(err, rebalance.ErrFenced) {
+		t.Errorf("the paused mover ended with %v", err)
+	}
+	exec(t, s.dbs["a"], "UPDATE orders_0 SET note = 'changed since its chunk was copied'")
+	goOn()
+	if err := <-next; err != nil {
+		t.Errorf("the next mover ended with %v", err)
+	}
+	s.check(t, 200, nil)
+}
+
 func TestChangesRightBeforeThePauseAreApplied(t *testing.T) {
 	t.Parallel()
 	s := newSlotShop(t, 100)

@@ -134,7 +134,7 @@ func (b *batch) begin(ctx context.Context, marks []mark, dirty bool) (spans, err
 			}
 		}
 	}
-	if err := openjob.MakeCapture(ctx, b.job); err != nil {
+	if err := b.leader.Define(ctx, b.job.Source, func(s *backend.Session) error { return openjob.MakeCapture(ctx, b.job, s) }); err != nil {
 		return nil, err
 	}
 	all := make(spans, len(b.job.Tables))

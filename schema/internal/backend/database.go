@@ -194,6 +194,40 @@ func (s *Database) Once(ctx context.Context, f func(*Session) error) error {
 	return nil
 }
 
+// Guarded runs f while a transaction on another connection keeps what check has read under a lock
+// as it is: a server commits statements about definitions at once. On SQLite, f is in the
+// transaction. Guarded repeats both after errors that may pass, as Do does.
+func (s *Database) Guarded(ctx context.Context, check, f func(*Session) error) error {
+	return s.Do(ctx, func(guard *Session) error {
+		if s.Name() == "sqlite" {
+			return guard.Tx(ctx, func() error {
+				if err := check(guard); err != nil {
+					return err
+				}
+				return f(guard)
+			})
+		}
+		// It is silent while f waits for a lock, and must not end before the connection of f.
+		if err := s.LimitIdle(ctx, guard, LeadTerm); err != nil {
+			return err
+		}
+		done := false
+		err := guard.Tx(ctx, func() error {
+			err := check(guard)
+			if err == nil {
+				err = s.Once(ctx, f)
+			}
+			done = err == nil
+			return err
+		})
+		if done {
+			guard.Spent = err != nil || s.LimitIdle(ctx, guard, idleLimit) != nil
+			err = nil // the transaction has written nothing, so that its end cannot undo what f has done
+		}
+		return err
+	})
+}
+
 // keep stores a connection for the next call.
 func (s *Database) keep(c *Session) {
 	s.mu.Lock()

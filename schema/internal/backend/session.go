@@ -70,7 +70,7 @@ type Session struct {
 	Database     *Database
 	Spent        bool          // it is not used again: an answer was not read to its end, or its settings are those of a lock
 	Locked       bool          // holds the lock of a switch: no transaction may begin
-	began        bool          // a transaction
+	began        bool          // a transaction; another one is part of it
 	lock         string        // the statements that take the lock again, on PostgreSQL
 	lockFor      time.Duration // how long the locks of that text may take
 	kills        kills
@@ -175,7 +175,7 @@ func (c *Session) ReadTx(ctx context.Context, f func() error) error {
 }
 
 func (c *Session) within(ctx context.Context, begin string, f func() error) error {
-	if c.Locked {
+	if c.Locked || c.began {
 		return f()
 	}
 	if err := c.Exec(ctx, begin); err != nil {

@@ -390,7 +390,7 @@ func (c *cutover) undo(ctx context.Context) bool {
 // CloseRetired replaces the triggers of the retired tables by ones that refuse writers who
 // use the new name.
 func (l *Stage) CloseRetired(ctx context.Context) error {
-	return l.Source.Do(ctx, func(s *backend.Session) error {
+	return l.Define(ctx, l.Source, func(s *backend.Session) error {
 		for _, t := range l.Tables {
 			t.Name = backend.Retired(t.Conf.Name)
 			if err := l.DropCaptureOf(ctx, s, t); err != nil {
@@ -413,7 +413,7 @@ func (l *Stage) makeBackCapture(ctx context.Context) error {
 			return err
 		}
 	}
-	return l.EachTarget(ctx, func(s *backend.Session, t *openjob.Table, i int) error {
+	return l.Tables.EachTarget(ctx, l.Define, func(s *backend.Session, t *openjob.Table, i int) error {
 		if err := s.MakeTriggers(ctx, l.Tables.OwnTriggers(t, i)); err != nil {
 			return err
 		}

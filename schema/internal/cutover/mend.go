@@ -64,10 +64,7 @@ func (l *Stage) orReopen(ctx context.Context, cause error) error {
 		if err != nil || repair != proto.Rename {
 			return false, err
 		}
-		return true, l.Source.Do(ctx, func(s *backend.Session) error {
-			if err := l.CheckEpoch(ctx, s); err != nil {
-				return err
-			}
+		return true, l.Define(ctx, l.Source, func(s *backend.Session) error {
 			for _, t := range l.Tables {
 				there, err := s.Database.Exists(ctx, s, t.Conf.Name)
 				if err == nil && !there {

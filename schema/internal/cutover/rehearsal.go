@@ -41,7 +41,7 @@ func (l *Stage) rehearse(ctx context.Context, sides ...*backend.Database) (time.
 // has its own name for the table, as the source and a shard may share a database.
 func (l *Stage) rehearseOn(ctx context.Context, side *backend.Database, n int) (took time.Duration, err error) {
 	one, other := fmt.Sprintf("shardid_try_%s_%d", l.Name, n), fmt.Sprintf("shardid_was_%s_%d", l.Name, n)
-	err = side.Do(ctx, func(s *backend.Session) error {
+	err = l.Define(ctx, side, func(s *backend.Session) error {
 		drop := []string{"DROP TABLE IF EXISTS " + side.Quote(one), "DROP TABLE IF EXISTS " + side.Quote(other)}
 		if err := s.ExecAll(ctx, append(drop, "CREATE TABLE "+side.Quote(one)+" (id INTEGER PRIMARY KEY)")); err != nil {
 			return err

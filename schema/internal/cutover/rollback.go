@@ -153,18 +153,14 @@ func (r *rollback) seal(ctx context.Context) error {
 // reinstate opens the source's tables. From the first one on, triggers note their changes
 // again.
 func (r *rollback) reinstate(ctx context.Context) error {
-	err := r.Source.Do(ctx, func(s *backend.Session) error {
-		for _, t := range r.Tables {
-			if err := r.reinstateTable(ctx, s, t); err != nil {
-				return err
-			}
+	for _, t := range r.Tables {
+		err := r.Define(ctx, r.Source, func(s *backend.Session) error { return r.reinstateTable(ctx, s, t) })
+		if err != nil {
+			return err
 		}
-		return nil
-	})
-	if err != nil {
-		return err
+		t.Name = t.Conf.Name
 	}
-	err = r.OnSource(ctx, func(s *backend.Session) error {
+	err := r.OnSource(ctx, func(s *backend.Session) error {
 		if err := r.Identify(ctx, s); err != nil {
 			return err
 		}
@@ -193,7 +189,6 @@ func (r *rollback) routeBack() sharding.Route {
 func (r *rollback) reinstateTable(ctx context.Context, s *backend.Session, t *openjob.Table) error {
 	back, err := s.Database.Exists(ctx, s, t.Conf.Name)
 	if err != nil || back {
-		t.Name = t.Conf.Name
 		return err
 	}
 	if err := s.MakeTriggers(ctx, s.Database.Capture(r.Capture(t))); err != nil {
@@ -204,17 +199,10 @@ func (r *rollback) reinstateTable(ctx context.Context, s *backend.Session, t *op
 	if err := s.DropTriggers(ctx, s.Database.Barrier(r.Capture(t))); err != nil {
 		return err
 	}
-	if err := r.CheckEpoch(ctx, s); err != nil {
-		return err
-	}
 	if err := r.raiseCounter(ctx, s, t); err != nil {
 		return err
 	}
-	if err := s.Exec(ctx, s.Database.Rename(t.Name, t.Conf.Name)); err != nil {
-		return err
-	}
-	t.Name = t.Conf.Name
-	return nil
+	return s.Exec(ctx, s.Database.Rename(t.Name, t.Conf.Name))
 }
 
 // raiseCounter keeps the source from giving an id again that a rollback has inserted.
@@ -240,7 +228,7 @@ func (r *rollback) raiseCounter(ctx context.Context, s *backend.Session, t *open
 // unseal gives closed shards their names back.
 func (l *Stage) unseal(ctx context.Context) error {
 	return l.EachDatabase(ctx, func(ctx context.Context, side *backend.Database, all []*openjob.Target) error {
-		return side.Do(ctx, func(s *backend.Session) error { return unsealOn(ctx, s, all) })
+		return l.Define(ctx, side, func(s *backend.Session) error { return unsealOn(ctx, s, all) })
 	})
 }
 
@@ -266,14 +254,14 @@ func unsealOn(ctx context.Context, s *backend.Session, all []*openjob.Target) er
 
 // DropBackCapture drops the triggers that note changes of the shards.
 func (l *Stage) DropBackCapture(ctx context.Context) error {
-	return l.EachTarget(ctx, func(s *backend.Session, t *openjob.Table, i int) error {
+	return l.Tables.EachTarget(ctx, l.Define, func(s *backend.Session, t *openjob.Table, i int) error {
 		return s.DropTriggersNamed(ctx, l.TriggerName(fmt.Sprintf("b%d_", t.Number), i, ""), nil)
 	})
 }
 
 // DropOwnTriggers drops the copies of the source's own triggers on the shards.
 func (l *Stage) DropOwnTriggers(ctx context.Context) error {
-	return l.EachTarget(ctx, func(s *backend.Session, t *openjob.Table, i int) error {
+	return l.Tables.EachTarget(ctx, l.Define, func(s *backend.Session, t *openjob.Table, i int) error {
 		return s.DropTriggers(ctx, l.Tables.OwnTriggers(t, i))
 	})
 }

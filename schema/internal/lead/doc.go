@@ -14,9 +14,9 @@
 //
 // A runner that another one has replaced can no longer write: each transaction of a leader, on
 // any database, reads the fence there under a lock, and ends with [ErrFenced] if a newer
-// runner has raised it. Statements that no transaction can contain, such as those about triggers on MySQL, are
-// sent on connections that the server closes before it closes that of the lock, and whose successors read the
-// fence first. Every two seconds a leader writes into [RunnerTable] who it is, what it
+// runner has raised it. [Leader.Define] is for statements about tables and triggers, which servers commit at
+// once: a transaction on a second connection holds the lock on the fence until they have ended. A runner that
+// is stopped holds up the next one for a minute at most: the server closes its connections. Every two seconds a leader writes into [RunnerTable] who it is, what it
 // does and how fast. If that fails, nothing else does. A table that was changed is
 // [ErrChanged], and no table belongs to two jobs. A Leader is safe for concurrent use, except
 // Hold. Its two goroutines, the heartbeat and the [Pulse], end in Release, which waits for them.

@@ -114,6 +114,12 @@ func (l *Leader) On(ctx context.Context, side *backend.Database, f func(*backend
 	})
 }
 
+// Define runs f, which changes definitions on connections of a database, and keeps other runners
+// from beginning to lead until it has ended. It repeats f after temporary errors.
+func (l *Leader) Define(ctx context.Context, side *backend.Database, f func(*backend.Session) error) error {
+	return side.Guarded(ctx, func(s *backend.Session) error { return l.CheckEpoch(ctx, s) }, f)
+}
+
 // Register inserts the rows of a job whose triggers are in place.
 func (l *Leader) Register(ctx context.Context, s *backend.Session) error {
 	if err := lockJobs(ctx, s); err != nil {

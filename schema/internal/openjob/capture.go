@@ -134,24 +134,22 @@ func (j *Job) DropCaptureOf(ctx context.Context, s *backend.Session, t *Table) e
 
 // MakeCapture creates the triggers on the source's tables, and on tables that they refer
 // to.
-func MakeCapture(ctx context.Context, j *Job) error {
-	return j.Source.Do(ctx, func(s *backend.Session) error {
-		for _, t := range j.Tables {
-			err := s.MakeTriggersUnderWriters(ctx, s.Database.Capture(j.Capture(t)))
-			if err != nil && s.Database.MayPass(err) {
-				j.Observe(StepBlocked, t, 0)
-			}
-			if err != nil {
-				return fmt.Errorf("triggers on table %s: %w", t.Name, err)
-			}
+func MakeCapture(ctx context.Context, j *Job, s *backend.Session) error {
+	for _, t := range j.Tables {
+		err := s.MakeTriggersUnderWriters(ctx, s.Database.Capture(j.Capture(t)))
+		if err != nil && s.Database.MayPass(err) {
+			j.Observe(StepBlocked, t, 0)
 		}
-		for _, watch := range WatchesOf(j).Triggers {
-			if err := s.MakeTriggersUnderWriters(ctx, []backend.Trigger{watch}); err != nil {
-				return fmt.Errorf("a trigger on a table that foreign keys refer to: %w", err)
-			}
+		if err != nil {
+			return fmt.Errorf("triggers on table %s: %w", t.Name, err)
 		}
-		return nil
-	})
+	}
+	for _, watch := range WatchesOf(j).Triggers {
+		if err := s.MakeTriggersUnderWriters(ctx, []backend.Trigger{watch}); err != nil {
+			return fmt.Errorf("a trigger on a table that foreign keys refer to: %w", err)
+		}
+	}
+	return nil
 }
 
 // DropCapture drops the triggers that note changes of the source's tables.

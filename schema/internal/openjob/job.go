@@ -253,9 +253,17 @@ func (j *Job) TargetsOn(side *backend.Database) []*Target {
 
 // EachTarget runs f for each table of the shards, in turn; i is its index in t.
 func (j *Job) EachTarget(ctx context.Context, f func(s *backend.Session, t *Table, i int) error) error {
-	for _, t := range j.Tables {
+	do := func(ctx context.Context, side *backend.Database, f func(*backend.Session) error) error {
+		return side.Do(ctx, f)
+	}
+	return j.Tables.EachTarget(ctx, do, f)
+}
+
+// EachTarget is that of a job, with another function than Do.
+func (all Tables) EachTarget(ctx context.Context, do func(context.Context, *backend.Database, func(*backend.Session) error) error, f func(s *backend.Session, t *Table, i int) error) error {
+	for _, t := range all {
 		for i, to := range t.Targets {
-			if err := to.Database.Do(ctx, func(s *backend.Session) error { return f(s, t, i) }); err != nil {
+			if err := do(ctx, to.Database, func(s *backend.Session) error { return f(s, t, i) }); err != nil {
 				return fmt.Errorf("shard %s on %s: %w", to.Name, to.Database.Label, err)
 			}
 		}
