@@ -134,6 +134,33 @@ func TestABranchThatItsProgramHasLeftIsEndedAsWasDecided(t *testing.T) {
 	})
 }
 
+// A program whose COMMIT was not answered asks about the decision, however late: it may have been
+// stopped, or have waited for the answer on a connection that nobody serves any more.
+func TestTheDecisionIsKeptForAProgramThatMayAskAboutIt(t *testing.T) {
+	serversOf(t, func(t *testing.T, a, z database.Server) {
+		b := openBank(t, a, z)
+		must(t, twophase.Create(t.Context(), b.router, nil))
+		decisions := func() (n int) {
+			must(t, b.east.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM "+twophase.Table+" WHERE state = 'committed'").Scan(&n))
+			return n
+		}
+		for step := int64(1); decisions() == 0; step++ {
+			b.settle(t)
+			if !killedAt(t, a, z, 2*step, step, true) {
+				t.Fatal("no step decides")
+			}
+		}
+		database.Exec(t, b.east, "UPDATE "+twophase.Table+" SET decided = decided - 3600 WHERE state = 'committed'") // it was an hour ago
+		if total := b.settle(t); total.Committed != 1 || total.Forgotten != 0 || decisions() != 1 {
+			t.Errorf("%+v, and %d decisions", total, decisions())
+		}
+		database.Exec(t, b.east, "UPDATE "+twophase.Table+" SET decided = 1 WHERE state = 'committed'")
+		if total := b.settle(t); total.Forgotten != 1 || decisions() != 0 {
+			t.Errorf("when no program asks any more: %+v, and %d decisions", total, decisions())
+		}
+	})
+}
+
 // The program is killed when the second database has prepared, and the first one goes away.
 func TestABranchWhoseDecidingDatabaseIsAwayIsInDoubtInTheMetrics(t *testing.T) {
 	serversOf(t, func(t *testing.T, a, z database.Server) {

@@ -84,7 +84,7 @@ type Report struct {
 	Committed  int // branches that were committed
 	RolledBack int // branches that were rolled back
 	InDoubt    int // branches that were left: their program may still be running, or the deciding database, which answered before, does not answer
-	Forgotten  int // decisions that no branch needed any more, and that were deleted
+	Forgotten  int // decisions of 30 days ago that no branch needed any more, and that were deleted
 }
 
 // Resolver ends transactions whose programs were killed. It is safe for concurrent use, and needs
@@ -200,7 +200,7 @@ func (r *Resolver) resolve(ctx context.Context) (Report, error) {
 		}
 	}
 	if len(l.errs) == 0 && len(l.places) == len(r.databases) {
-		l.forget(ctx, r.cfg.After)
+		l.forget(ctx)
 	}
 	return l.report, errors.Join(l.errs...)
 }
@@ -290,9 +290,9 @@ func (b left) End(ctx context.Context, commit bool) error {
 	return err
 }
 
-// forget deletes decisions that no branch needs. It lists prepared branches after it has read the
+// forget deletes old decisions that no branch needs. It lists prepared branches after it has read the
 // decisions: a transaction prepares all its branches before its decision.
-func (l *look) forget(ctx context.Context, after time.Duration) {
+func (l *look) forget(ctx context.Context) {
 	known := map[string]bool{}
 	for _, p := range l.places {
 		known[p.name] = true
@@ -300,7 +300,7 @@ func (l *look) forget(ctx context.Context, after time.Duration) {
 	decided := make([]map[string][]string, len(l.places))
 	for i, p := range l.places {
 		var err error
-		if decided[i], err = xa.Decided(ctx, p.pool, p.server, time.Now().Add(-after)); err != nil {
+		if decided[i], err = xa.Decided(ctx, p.pool, p.server); err != nil {
 			l.errs = append(l.errs, fmt.Errorf("twophase: %s: %w", p.name, err))
 			return
 		}

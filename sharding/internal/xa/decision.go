@@ -30,9 +30,10 @@ const (
 	isIdentity = "identity"
 )
 
-// KeepAborted is how long the decision against a transaction is kept. It must be longer than a
-// program can be stopped between its PREPARE and its COMMIT without losing its connection.
-const KeepAborted = 30 * 24 * time.Hour
+// Keep is how long a decision is kept that its program has not deleted. It must be longer than a
+// program can be stopped, or wait for an answer, between its PREPARE and its COMMIT, or between its
+// COMMIT and the question about it: it would find no decision then, and make the opposite one.
+const Keep = 30 * 24 * time.Hour
 
 // DDL returns the statement that creates the table.
 func DDL(d dialect.Dialect) string {
@@ -126,9 +127,9 @@ func Forget(ctx context.Context, db DB, d dialect.Dialect, transaction string) e
 	return err
 }
 
-// Decided returns the decisions for transactions that are older than a moment, each with the names
-// of its databases.
-func Decided(ctx context.Context, db DB, d dialect.Dialect, before time.Time) (map[string][]string, error) {
+// Decided returns the decisions for transactions that are so old that no program can still ask about
+// them, each with the names of its databases.
+func Decided(ctx context.Context, db DB, d dialect.Dialect) (map[string][]string, error) {
 	all := map[string][]string{}
 	err := dialect.Each(ctx, db, func(rows *sql.Rows) error {
 		var id, names string
@@ -139,13 +140,13 @@ func Decided(ctx context.Context, db DB, d dialect.Dialect, before time.Time) (m
 		err := json.Unmarshal([]byte(names), &list)
 		all[id] = list
 		return err
-	}, dialect.Text(d, `SELECT "id", "participants" FROM "`+Table+`" WHERE "state" = '`+committed+`' AND "decided" < ?`), before.Unix())
+	}, dialect.Text(d, `SELECT "id", "participants" FROM "`+Table+`" WHERE "state" = '`+committed+`' AND "decided" < ?`), time.Now().Add(-Keep).Unix())
 	return all, err
 }
 
 // ForgetAborted deletes decisions against transactions that are so old that no program can still
 // execute them.
 func ForgetAborted(ctx context.Context, db DB, d dialect.Dialect) error {
-	_, err := db.ExecContext(ctx, dialect.Text(d, `DELETE FROM "`+Table+`" WHERE "state" = '`+aborted+`' AND "decided" < ?`), time.Now().Add(-KeepAborted).Unix())
+	_, err := db.ExecContext(ctx, dialect.Text(d, `DELETE FROM "`+Table+`" WHERE "state" = '`+aborted+`' AND "decided" < ?`), time.Now().Add(-Keep).Unix())
 	return err
 }

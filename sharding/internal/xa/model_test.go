@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"testing"
 
 	"github.com/shardid/shardid/sharding"
@@ -23,6 +24,7 @@ type mutant struct {
 	decideFirst bool // the decision is committed before the branches are prepared
 	forgetFirst bool // the decision is removed before the branches are committed
 	blind       bool // after an unknown COMMIT the program takes it for failed
+	forgetSoon  bool // a resolver removes the decision while the program may still ask about it
 }
 
 // The states of a branch.
@@ -260,18 +262,7 @@ func run(m mutant, pick func(int) int) string {
 	nextResolver, stopResolver := resolver(0)
 	resolving := -1 // the branch that a resolver is at work on
 	for range 60 {
-		choices := []string{"program", "kill"}
-		if !w.alive || ended {
-			choices = nil
-		}
-		for n, s := range w.branches {
-			if resolving < 0 && s == prepared {
-				choices = append(choices, fmt.Sprint("resolver ", n))
-			}
-		}
-		if resolving >= 0 && !w.noted {
-			choices = append(choices, "resolve on")
-		}
+		choices := w.choices(w.alive && !ended, resolving)
 		if len(choices) == 0 {
 			break
 		}
@@ -282,6 +273,8 @@ func run(m mutant, pick func(int) int) string {
 			}
 		case "kill":
 			kill()
+		case "forget":
+			w.row = ""
 		case "resolve on":
 			if _, more := nextResolver(); !more {
 				resolving = -1
@@ -306,6 +299,25 @@ func run(m mutant, pick func(int) int) string {
 		}
 	}
 	return w.judge(result, ended)
+}
+
+// choices are the next steps that are possible.
+func (w *world) choices(running bool, resolving int) (all []string) {
+	if running {
+		all = []string{"program", "kill"}
+	}
+	for n, s := range w.branches {
+		if resolving < 0 && s == prepared {
+			all = append(all, fmt.Sprint("resolver ", n))
+		}
+	}
+	if resolving >= 0 && !w.noted {
+		all = append(all, "resolve on")
+	}
+	if w.row == "committed" && !slices.Contains(w.branches, prepared) && (w.forgetSoon || !running) {
+		all = append(all, "forget")
+	}
+	return all
 }
 
 func (w *world) judge(result error, ended bool) string {
@@ -365,6 +377,7 @@ func TestEachRuleOfTheProtocolIsNeeded(t *testing.T) {
 	for name, m := range map[string]mutant{
 		"a resolver decides by a row": {noRow: true}, "branches are prepared before the decision": {decideFirst: true},
 		"the decision is kept until all have committed": {forgetFirst: true}, "an unknown COMMIT is asked about": {blind: true},
+		"the decision is kept while its program may ask about it": {forgetSoon: true},
 	} {
 		wrong, tried := explore(m, 2_000_000)
 		if wrong == "" {
