@@ -120,8 +120,7 @@ type paused struct {
 // pauseAt starts a runner with the connections of the user sleeper, and returns when it stands still.
 func (s *migrationShop) pauseAt(t *testing.T, step string) *paused {
 	t.Helper()
-	dsns := []string{s.servers[0].DSN("shop"), s.servers[0].DSN("shop_a"), s.servers[1].DSN("shop_b")}
-	of := shopAt(t, strings.Fields(strings.NewReplacer("root@", "sleeper@", "postgres@", "sleeper@").Replace(strings.Join(dsns, " "))))
+	of := s.ofSleeper(t)
 	there, wake := make(chan struct{}), make(chan struct{})
 	var once sync.Once
 	j := of.job(t, "id", func(c *migrate.Config) {
@@ -135,13 +134,7 @@ func (s *migrationShop) pauseAt(t *testing.T, step string) *paused {
 		}
 	})
 	z := &paused{sync.OnceFunc(func() { close(wake) }), make(chan error, 1)}
-	t.Cleanup(func() {
-		z.wake()
-		_ = of.source.Close()
-		for _, db := range of.shards {
-			_ = db.Close()
-		}
-	})
+	t.Cleanup(z.wake)
 	go func() { z.ended <- thereAndBack(t.Context(), j) }()
 	select {
 	case <-there:
@@ -149,6 +142,20 @@ func (s *migrationShop) pauseAt(t *testing.T, step string) *paused {
 		t.Fatalf("the runner ended before %s: %v", step, err)
 	}
 	return z
+}
+
+// ofSleeper is the shop with the connections of the user sleeper.
+func (s *migrationShop) ofSleeper(t *testing.T) *migrationShop {
+	t.Helper()
+	dsns := []string{s.servers[0].DSN("shop"), s.servers[0].DSN("shop_a"), s.servers[1].DSN("shop_b")}
+	of := shopAt(t, strings.Fields(strings.NewReplacer("root@", "sleeper@", "postgres@", "sleeper@").Replace(strings.Join(dsns, " "))))
+	t.Cleanup(func() {
+		_ = of.source.Close()
+		for _, db := range of.shards {
+			_ = db.Close()
+		}
+	})
+	return of
 }
 
 // goOn wakes the runner and returns its error.
@@ -178,6 +185,34 @@ func TestTheServersCloseAStoppedRunnersConnectionsBeforeItsLock(t *testing.T) {
 		})
 		if left, leads := connected("a"), database.Texts(t, s.source, s.speaks.leads); !slices.Equal(left, leads) {
 			t.Errorf("connections %v are left, and %v leads", left, leads)
+		}
+	})
+}
+
+// The servers close connections of a runner that was not stopped, too, when it had nothing to send.
+func TestTheErrorOfASilentConnectionIsTransient(t *testing.T) {
+	onShops(t, func(t *testing.T, s *migrationShop) {
+		for _, text := range []string{"SELECT 1", "BEGIN"} {
+			conn, err := s.source.Conn(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, statement := range []string{s.speaks.silent, text} {
+				if _, err := conn.ExecContext(t.Context(), statement); err != nil {
+					t.Fatal(err)
+				}
+			}
+			var self string
+			if err := conn.QueryRowContext(t.Context(), s.speaks.self).Scan(&self); err != nil {
+				t.Fatal(err)
+			}
+			testwait.Until(t, "the server closes the connection", func() bool {
+				return !slices.Contains(database.Texts(t, s.source, fmt.Sprintf(s.speaks.connected, s.speaks.user)), self)
+			})
+			if _, err := conn.ExecContext(t.Context(), "SELECT 1"); !migrate.Transient(err) {
+				t.Errorf("after %s: %v", text, err)
+			}
+			_ = conn.Close()
 		}
 	})
 }

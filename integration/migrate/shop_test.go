@@ -46,6 +46,7 @@ type shopSpeech struct {
 	deadlock, lockTimeout fault
 	lost                  error  // the driver's, of a connection that is gone
 	connected, busy       string // the connections of a user, and those of them with a statement under way
+	user, silent          string // the user of the tests, and what makes the server close a connection after a silent second
 	sleeper               []string
 	onShards              [3]string // changes of a table, of an id, by another number
 
@@ -81,6 +82,8 @@ var mysqlShop = &shopSpeech{
 	self:      "SELECT CONNECTION_ID()",
 	connected: "SELECT ID FROM information_schema.PROCESSLIST WHERE USER = '%s'",
 	busy:      "SELECT ID FROM information_schema.PROCESSLIST WHERE USER = '%s' AND (COMMAND <> 'Sleep' OR TIME < 2)", // a busy machine reads a statement late
+	user:      "root",
+	silent:    "SET SESSION wait_timeout = 1",
 	sleeper:   []string{"CREATE USER sleeper", "GRANT ALL ON *.* TO sleeper"},
 	onShards: [3]string{
 		"INSERT INTO %[1]s (id, user_id, code) VALUES (%[2]d, 3, 's%[2]d-%[3]d') ON DUPLICATE KEY UPDATE note = 'dup'",
@@ -123,6 +126,8 @@ var postgresShop = &shopSpeech{
 	self:      "SELECT pg_backend_pid()",
 	connected: "SELECT pid FROM pg_stat_activity WHERE usename = '%s'",
 	busy:      "SELECT pid FROM pg_stat_activity WHERE usename = '%s' AND state = 'active'",
+	user:      "postgres",
+	silent:    "SELECT set_config(name, '1000', false) FROM pg_settings WHERE name IN ('idle_session_timeout', 'idle_in_transaction_session_timeout')",
 	sleeper:   []string{"CREATE USER sleeper SUPERUSER"},
 	onShards: [3]string{
 		"INSERT INTO %[1]s (id, user_id, code) VALUES (%[2]d, 3, 's%[2]d-%[3]d') ON CONFLICT (id) DO UPDATE SET note = 'dup'",

@@ -166,7 +166,7 @@ func Transient(err error) bool {
 		postgresPasses(err) ||
 		// These are lock timeouts, server states and lost connections; 1615 is a statement whose
 		// table was changed too often to be prepared again.
-		IsMySQL(err, "1205", "1213", "1053", "1040", "1180", "2006", "2013", "1927", "1129", "1615", "1290")
+		IsMySQL(err, "1205", "1213", "1053", "1040", "1180", "2006", "2013", "4031", "1927", "1129", "1615", "1290")
 }
 
 // lostByDriver reports whether err is one with which go-sql-driver/mysql says only that a
