@@ -45,5 +45,8 @@
 // compute; [New] refuses others. Triggers do not fire on TRUNCATE, and on MySQL not on changes by a
 // foreign key's cascade. A read that a process sent before its lease ended may return later, and a
 // process takes a third of a lease's term to leave a version. The database's clock decides when
-// leases end: if it jumps ahead by more than a term, leases end early.
+// leases end: if it jumps ahead by more than a term, leases end early. A process also takes its lease for
+// ended when either clock of its machine says so: the monotonic one stands still while the machine is
+// suspended. No clock of a virtual machine shows a pause by its host if nobody corrects it afterwards: until
+// its next renewal, after a third of the term at most, such a process may read a shard that a slot has left.
 package slotstore

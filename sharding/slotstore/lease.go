@@ -25,7 +25,7 @@ const (
 type Follower struct {
 	store  *Store
 	holder string
-	valid  atomic.Pointer[time.Time] // the end of the lease, by the monotonic clock
+	valid  atomic.Pointer[end]
 
 	routed  int64 // the router's version; used only by the goroutine that renews
 	refused bool  // the router has refused the version after it; used only by the same goroutine
@@ -38,6 +38,17 @@ type Follower struct {
 	err error // of the last renewal; guarded by mu
 }
 
+// end is when a lease ends, by both clocks of the process. The monotonic clock stands still while
+// a machine is suspended, and the other one may be set back.
+type end struct{ monotonic, wall time.Time }
+
+func endAt(t time.Time) *end { return &end{t, t.Round(0)} }
+
+// isAfter reports whether neither clock has reached the end.
+func (e *end) isAfter(now time.Time) bool {
+	return now.Before(e.monotonic) && now.Round(0).Before(e.wall)
+}
+
 // Follow takes a lease on the map, puts the map into the router, and keeps both up to date in the
 // background until Close. The context limits only the call.
 //
@@ -48,7 +59,7 @@ type Follower struct {
 // reason.
 func (s *Store) Follow(ctx context.Context) (*Follower, error) {
 	f := &Follower{store: s, holder: holder(), done: make(chan struct{})}
-	f.valid.Store(&time.Time{}) // an end in the past
+	f.valid.Store(&end{}) // in the past
 	if err := f.renew(ctx); err != nil {
 		return nil, fmt.Errorf("slotstore: Follow: %w", err)
 	}
@@ -128,8 +139,7 @@ func (f *Follower) renew(ctx context.Context) error {
 		return err
 	}
 	// The term counts from before the database stored it, so that it ends here first.
-	until := sent.Add(s.term)
-	f.valid.Store(&until)
+	f.valid.Store(endAt(sent.Add(s.term)))
 	return nil
 }
 
@@ -154,7 +164,7 @@ func (f *Follower) route(v View) error {
 	return err
 }
 
-func (f *Follower) isValid() bool { return time.Now().Before(*f.valid.Load()) }
+func (f *Follower) isValid() bool { return f.valid.Load().isAfter(time.Now()) }
 
 // Close ends the lease: the router refuses the map's tables with [sharding.ErrStaleMap] until it
 // follows again. Close waits until the goroutine has ended, and may be called twice.
@@ -162,7 +172,7 @@ func (f *Follower) Close(ctx context.Context) (err error) {
 	f.once.Do(func() {
 		f.stop()
 		<-f.done
-		f.valid.Store(&time.Time{})
+		f.valid.Store(&end{})
 		err = f.store.home.do(ctx, func(t tx) error {
 			return t.exec(ctx, `DELETE FROM "shard_lease" WHERE "name" = ? AND "holder" = ?`, f.store.layout.name, f.holder)
 		})
