@@ -99,6 +99,52 @@ func (s *migrationShop) triggers(t *testing.T) (all []string) {
 	return all
 }
 
+// When a runner dies, the server goes on with its last statement, which may wait for a lock. Here it is one
+// that drops a trigger, at the end of a rollback; the next runner switches again meanwhile.
+func TestATriggerThatADeadRunnerStillDropsIsMadeAgain(t *testing.T) {
+	onShops(t, func(t *testing.T, s *migrationShop) {
+		s.fill(t, 200)
+		s.addSleeper(t)
+		z := s.pauseAt(t, migrate.StepReinstated)
+		s.disconnectAll(t, "sleeper")
+		j, want := s.job(t, "id"), s.triggers(t)[1:]
+		reader, err := s.shards["a"].BeginTx(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = reader.Rollback() }()
+		if _, err := reader.ExecContext(t.Context(), "SELECT COUNT(*) FROM orders_00_sealed"); err != nil {
+			t.Fatal(err)
+		}
+		var both sync.WaitGroup
+		var dropped, switched error
+		both.Go(func() { _, dropped = s.shards["a"].ExecContext(t.Context(), s.speaks.dropBack) })
+		waiting := func(n int) func() bool {
+			return func() bool { return len(database.Texts(t, s.shards["a"], s.speaks.waiting)) >= n }
+		}
+		testwait.Until(t, "the statement of the dead runner waits", waiting(1))
+		both.Go(func() {
+			for switched = migrate.ErrLocked; errors.Is(switched, migrate.ErrLocked); {
+				_, switched = j.Cutover(t.Context(), longPause)
+			}
+		})
+		testwait.Until(t, "the next runner waits behind it", waiting(2))
+		if err := reader.Rollback(); err != nil {
+			t.Fatal(err)
+		}
+		both.Wait()
+		if err := errors.Join(dropped, switched); err != nil {
+			t.Error(err)
+		}
+		if got := s.triggers(t)[1:]; !slices.Equal(got, want) {
+			t.Errorf("the triggers of the shards are %v, not %v", got, want)
+		}
+		if err := z.goOn(); !errors.Is(err, migrate.ErrFenced) {
+			t.Error(err)
+		}
+	})
+}
+
 // untilNotTransient repeats a call that the connections of a forgotten runner hold up.
 func (s *migrationShop) untilNotTransient(t *testing.T, call func(context.Context) error) {
 	t.Helper()

@@ -53,6 +53,8 @@ type shopSpeech struct {
 	triggers    string // the names of all triggers
 	again       string // inserts a row by a number, or changes it
 	dropping    string // the connections that wait to drop a trigger
+	waiting     string // the connections that wait for a table's lock
+	dropBack    string // drops a trigger of a shard
 	there, like string // how many tables have the name, or one like it
 	noTable     string // the error of a statement on a table that is not there, with its name
 	replaces    [3]string
@@ -93,6 +95,8 @@ var mysqlShop = &shopSpeech{
 	there:    "SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = '%s'",
 	triggers: "SELECT TRIGGER_NAME AS name FROM information_schema.TRIGGERS WHERE TRIGGER_SCHEMA = DATABASE()",
 	again:    "INSERT INTO %s (id, user_id) VALUES (100000 + %d, 3) ON DUPLICATE KEY UPDATE note = 'again'",
+	waiting:  "SELECT ID FROM information_schema.PROCESSLIST WHERE STATE LIKE 'Waiting for table metadata lock'",
+	dropBack: "DROP TRIGGER shardid_orders_b0_0_ins",
 	dropping: "SELECT ID FROM information_schema.PROCESSLIST WHERE STATE LIKE 'Waiting for table metadata lock' AND INFO LIKE 'DROP TRIGGER%'",
 	like:     "SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME LIKE '%s'",
 	noTable:  ".%s' doesn't exist",
@@ -137,6 +141,8 @@ var postgresShop = &shopSpeech{
 	there:    "SELECT COUNT(*) FROM pg_class WHERE relname = '%s'",
 	triggers: "SELECT tgname::text AS name FROM pg_trigger WHERE NOT tgisinternal",
 	again:    "INSERT INTO %s (id, user_id) VALUES (100000 + %d, 3) ON CONFLICT (id) DO UPDATE SET note = 'again'",
+	waiting:  "SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'Lock'",
+	dropBack: "DROP FUNCTION shardid_orders_b0_0_ins() CASCADE",
 	dropping: "SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND (query LIKE 'DROP TRIGGER%' OR query LIKE 'DROP FUNCTION%' OR query LIKE 'LOCK TABLE%')",
 	like:     "SELECT COUNT(*) FROM pg_class WHERE relkind = 'r' AND relname LIKE '%s'",
 	noTable:  `relation "%s" does not exist`,

@@ -28,9 +28,16 @@ func (c *Session) MakeTriggersUnderWriters(ctx context.Context, all []Trigger) e
 	return c.Database.withoutWriters(ctx, c, missing[0].table, func() error { return c.replaceTriggers(ctx, missing) })
 }
 
+// missingTriggers reads each table first: that waits for a statement of a runner that has died, which
+// the server still executes and which may drop triggers.
 func (c *Session) missingTriggers(ctx context.Context, all []Trigger) ([]Trigger, error) {
 	var missing []Trigger
-	for _, t := range all {
+	for i, t := range all {
+		if i == 0 || t.table != all[i-1].table {
+			if _, err := c.List(ctx, "SELECT 1 FROM "+c.Database.Quote(t.table)+" LIMIT 0"); err != nil {
+				return nil, fmt.Errorf("%s: %w", t.name, err)
+			}
+		}
 		there, err := c.Database.hasTrigger(ctx, c, t)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", t.name, err)
