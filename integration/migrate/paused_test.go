@@ -262,3 +262,29 @@ func TestTheErrorOfASilentConnectionIsTransient(t *testing.T) {
 		}
 	})
 }
+
+// A shard that is open while the source serves would accept the writes of an instance of the application that
+// was idle since the shards served, and they would be lost.
+func TestASwitchWhoseEndIsLostLeavesNoShardOpenBesideTheSource(t *testing.T) {
+	onShops(t, func(t *testing.T, s *migrationShop) {
+		s.fill(t, 100)
+		s.addSleeper(t)
+		next := s.job(t, "id")
+		s.untilNotTransient(t, func(ctx context.Context) error { return thereAndBack(ctx, next) })
+		z := s.pauseAt(t, migrate.StepFlipped)
+		s.disconnectAll(t, "sleeper")
+		err := z.goOn()
+		source := database.Texts(t, s.source, fmt.Sprintf(s.speaks.there, "orders"))
+		open := database.Texts(t, s.shards["b"], fmt.Sprintf(s.speaks.there, "orders_01"))
+		if source[0] == "1" && open[0] != "0" {
+			t.Errorf("the source serves after %v, and the shard is open", err)
+		}
+		s.untilNotTransient(t, func(ctx context.Context) error {
+			_, err := next.Cutover(ctx, longPause)
+			return err
+		})
+		if open = database.Texts(t, s.shards["b"], fmt.Sprintf(s.speaks.there, "orders_01")); open[0] != "1" {
+			t.Error("the shard is closed after the switch")
+		}
+	})
+}

@@ -76,10 +76,7 @@ func (l *Stage) Repair(ctx context.Context) (repair proto.Repair, err error) {
 	case proto.Unclear:
 		return repair, fmt.Errorf("%w: see which of the tables and their _old ones exist", ErrUnclear)
 	case proto.Flip:
-		if err := l.unseal(ctx); err != nil {
-			return repair, err
-		}
-		if err := l.OnSource(ctx, func(s *backend.Session) error { return l.flip(ctx, s) }); err != nil {
+		if err := l.open(ctx); err != nil {
 			return repair, err
 		}
 		return repair, l.CloseRetired(ctx)
@@ -133,6 +130,9 @@ func (l *Stage) SwitchOver(ctx context.Context, maxPause, needs time.Duration) (
 	}
 	if unlockErr := c.release(ctx, err == nil); err == nil {
 		err = unlockErr
+	}
+	if err == nil && c.Source.Undoes() {
+		err = c.open(ctx)
 	}
 	return c.result(), err
 }
@@ -315,14 +315,10 @@ func (c *cutover) finish(ctx context.Context) error {
 	if err := c.closeToKeys(ctx); err != nil {
 		return err
 	}
-	if err := c.unseal(ctx); err != nil {
-		return err
+	if c.Source.Undoes() {
+		return nil // until the renames are committed, the source may serve again, and shards that are open would accept writes
 	}
-	if err := c.flip(ctx, c.source()); err != nil {
-		return err
-	}
-	c.Observe(openjob.StepFlipped, nil, 0)
-	return nil
+	return c.open(ctx)
 }
 
 // closeToKeys makes the tables refuse, from the end of the lock on, changes by foreign
@@ -342,13 +338,22 @@ func (c *cutover) closeToKeys(ctx context.Context) error {
 	return nil
 }
 
-// flip changes the route for the application and the other runners. On a connection without
-// the lock it must run in a transaction.
-func (l *Stage) flip(ctx context.Context, s *backend.Session) error {
-	if err := l.SetRoute(ctx, s, sharding.OnShards); err != nil {
+// open opens the shards, and changes the route for the application and the other runners. The
+// source can no longer serve.
+func (l *Stage) open(ctx context.Context) error {
+	if err := l.unseal(ctx); err != nil {
 		return err
 	}
-	return l.Enter(ctx, s, proto.Following, proto.Switched)
+	err := l.OnSource(ctx, func(s *backend.Session) error {
+		if err := l.SetRoute(ctx, s, sharding.OnShards); err != nil {
+			return err
+		}
+		return l.Enter(ctx, s, proto.Following, proto.Switched)
+	})
+	if err == nil {
+		l.Observe(openjob.StepFlipped, nil, 0)
+	}
+	return err
 }
 
 // backIsShorter compares the numbers of statements of both ways. Where one ROLLBACK undoes
