@@ -131,8 +131,9 @@
 //
 // # PostgreSQL
 //
-// A switch is one transaction: the lock, the last changes, the renames and the route. A runner that is
-// killed during it leaves no trace. TRUNCATE of a table that is being migrated gets an error. The triggers
+// A switch is one transaction: the lock, the last changes and the renames. A runner that is killed during it
+// leaves no trace. One that is killed between its commit and the change of the route leaves the tables closed, as on
+// MySQL; the next one goes on. TRUNCATE of a table that is being migrated gets an error. The triggers
 // also fire for sessions with session_replication_role = replica. After a rollback the sequence of the key continues above
 // the highest id.
 //
