@@ -19,12 +19,12 @@ import (
 // Config describes a migration. Every runner of a job, on whatever host, must
 // be given the same one: see SetupError.
 type Config struct {
-	// Source is the database with the tables that are to be sharded. The job
-	// takes a handful of connections of its own from it. There is no default.
+	// Source is the database with the tables that are to be sharded. The job takes a handful of
+	// connections of its own from it: a pool that may open fewer than 4 is ErrConfig. There is no default.
 	Source *sql.DB
 
-	// Shards are the databases of the targets, by the names that the maps of Tables use. There
-	// is no default.
+	// Shards are the databases of the targets, by the names that the maps of Tables use. Their pools
+	// may open at least 4 connections, too. There is no default.
 	Shards sharding.DBs
 
 	// Tables are the tables that move together: all tables that foreign keys connect, parents

@@ -194,6 +194,18 @@ func (s *Database) Once(ctx context.Context, f func(*Session) error) error {
 	return nil
 }
 
+// minConns is how many connections to a database a runner uses at once: for the lock on the job or a
+// pause, its state, a change of definitions, and the guard of that.
+const minConns = 4
+
+// CheckPool returns ErrConfig for a pool in which a runner would wait for its own connections.
+func (s *Database) CheckPool() error {
+	if most := s.db.Stats().MaxOpenConnections; most > 0 && most < minConns {
+		return fmt.Errorf("%w: the pool of %s may open %d connections, and a runner needs %d; give it a pool of its own, or raise the limit with SetMaxOpenConns", ErrConfig, s.Label, most, minConns)
+	}
+	return nil
+}
+
 // Guarded runs f while a transaction on another connection keeps what check has read under a lock
 // as it is: a server commits statements about definitions at once. On SQLite, f is in the
 // transaction. Guarded repeats both after errors that may pass, as Do does.

@@ -32,6 +32,12 @@ type Leader struct {
 // returns why the leader is throttled at the moment, "" when it is not; nil never returns a
 // cause.
 func Take(ctx context.Context, of *State, cause func() string) (*Leader, error) {
+	sides := append([]*backend.Database{of.Source}, of.Shards...)
+	for _, side := range sides {
+		if err := side.CheckPool(); err != nil {
+			return nil, err
+		}
+	}
 	if err := makeTables(ctx, of); err != nil {
 		return nil, err
 	}
@@ -51,7 +57,7 @@ func Take(ctx context.Context, of *State, cause func() string) (*Leader, error) 
 		holder.Close()
 		return nil, err
 	}
-	for _, side := range append([]*backend.Database{of.Source}, of.Shards...) {
+	for _, side := range sides {
 		side.Admit(ctx, l.CheckEpoch) // a runner that was stopped may have lost its connections and the leadership
 	}
 	ctx, l.stop = context.WithCancel(ctx)
