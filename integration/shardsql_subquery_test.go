@@ -47,6 +47,7 @@ var subqueried = []string{
 	"SELECT CASE WHEN total > (SELECT AVG(total) FROM orders) THEN 1 ELSE 0 END AS above, id FROM orders",
 	"SELECT id FROM orders WHERE user_id = ? UNION ALL SELECT id FROM orders WHERE id > (SELECT MAX(user_id) FROM orders) + ?",
 	"SELECT d.id FROM (SELECT id, qty FROM orders WHERE total > (SELECT AVG(total) FROM orders)) AS d WHERE d.qty < ?",
+	"SELECT (SELECT SUM(qty) FROM orders) - big AS n FROM orders",
 	"SELECT a.id FROM orders a JOIN orders b ON a.user_id = b.user_id AND b.id = (SELECT MAX(id) FROM orders)",
 }
 
@@ -122,6 +123,8 @@ func subqueriesAreExecutedFirst(t *testing.T, open namedDatabase, postgres bool)
 		"SELECT id FROM orders o WHERE total > (SELECT AVG(total) FROM orders i WHERE i.qty = o.qty)",              // depends on the row
 		"SELECT u.id FROM users u WHERE vip < (SELECT COUNT(*) FROM orders WHERE qty = vip)",                       // as well
 		"SELECT id FROM orders WHERE qty = (SELECT qty FROM orders)",                                               // several rows
+		"SELECT user_id FROM orders GROUP BY user_id HAVING 5 > (SELECT COUNT(*) FROM users WHERE id < COUNT(*))",  // its own aggregate
+		"SELECT id FROM orders WHERE id > ANY ((SELECT id FROM users WHERE id = 3))",                               // no scalar
 		"SELECT id FROM orders ORDER BY (SELECT COUNT(*) FROM orders), id LIMIT 1",                                 // a number would be a column
 		"SELECT qty FROM orders GROUP BY qty, (SELECT COUNT(*) FROM orders)",                                       // as well
 		"SELECT id FROM orders WHERE (user_id, qty) IN (SELECT user_id, qty FROM orders WHERE total > 9 LIMIT 99)", // two columns

@@ -54,11 +54,11 @@ func (s subqueries) drain(ctx context.Context, o *observation, query string, arg
 // arguments. The text is "" if no subquery can be executed. One that depends on the query around it
 // fails, because a column is missing, and stays.
 func (s subqueries) executed(ctx context.Context, query string, args []driver.NamedValue) (text string, left []driver.NamedValue, err error) {
-	if !s.admits(s.tx) || len(args) > 0 && args[0].Name != "" {
+	if !s.admits(s.tx) || len(args) > 0 && args[0].Name != "" || aboutLast.MatchString(query) {
 		return "", nil, nil
 	}
 	p, _, err := s.planned(ctx, query)
-	if err != nil {
+	if err != nil || len(args) != plan.Parameters(p) {
 		return "", nil, err
 	}
 	var done []plan.Subquery
@@ -89,9 +89,6 @@ func (s subqueries) admits(t *transaction) bool {
 // subquery cannot be executed alone, or if its result cannot be written.
 func (s subqueries) result(ctx context.Context, p *plan.Plan, sub plan.Subquery, args []driver.NamedValue) (string, error) {
 	text, which := plan.Executed(p, sub)
-	if slices.ContainsFunc(which, func(i int) bool { return i >= len(args) }) {
-		return "", nil
-	}
 	own, _, err := s.planned(ctx, text)
 	if err != nil || !plan.StandsAlone(own) {
 		return "", err
@@ -183,7 +180,7 @@ func (w resultWriter) written(values []driver.Value) string {
 }
 
 // value returns the literal of a value, "" if it cannot be written. Outside of comparisons a literal
-// has the type of the column.
+// has the type of the column, and so has a float of PostgreSQL, which compares with a decimal as a float.
 func (w resultWriter) value(v driver.Value) string {
 	if !w.isNumber() {
 		return ""
@@ -192,7 +189,7 @@ func (w resultWriter) value(v driver.Value) string {
 	if v != nil {
 		text = w.number(v)
 	}
-	if text == "" || w.of.List || w.of.Compared {
+	if text == "" || w.of.Compared && w.typeName != "FLOAT8" {
 		return text
 	}
 	return w.typed(text)
@@ -208,6 +205,8 @@ func (w resultWriter) typed(text string) string {
 		return "CAST(" + map[bool]string{true: text, false: "'" + text + "'"}[isNull] + " AS " + w.typeName + ")"
 	case w.engine == "mysql" && isUnsigned:
 		return "CAST(" + text + " AS UNSIGNED)"
+	case w.engine == "mysql" && !isNull && w.typeName == "DECIMAL" && !strings.Contains(text, "."):
+		return text + "." // an integer would overflow earlier
 	case w.engine != "mysql" || !isNull:
 		return text
 	case w.typeName == "DOUBLE":

@@ -116,6 +116,7 @@ func TestASubqueryStaysRefusedIfItsResultIsNoNumberOrDependsOnTheRow(t *testing.
 		"SELECT id FROM orders WHERE total > (SELECT COUNT(*) FROM users WHERE users.id = orders.user_id)",
 		"SELECT id FROM orders WHERE total > (SELECT COUNT(*) FROM users WHERE id = user_id)",
 		"SELECT id FROM orders WHERE total > (SELECT ABS(RANDOM() % 5) FROM users)",
+		"SELECT id FROM orders WHERE total IN ((SELECT id FROM users ORDER BY id))", // SQLite takes its first row
 	} {
 		o.all = nil
 		if _, err := w.routed.Query(text); !errors.Is(err, sharding.ErrUnmergeable) && !errors.Is(err, sharding.ErrCrossShard) { //nolint:rowserrcheck,sqlclosecheck // there are none
@@ -123,6 +124,15 @@ func TestASubqueryStaysRefusedIfItsResultIsNoNumberOrDependsOnTheRow(t *testing.
 		}
 		if s := o.only(t); s.Kind != shardsql.Refused {
 			t.Errorf("%s: %+v", text, s)
+		}
+	}
+}
+
+func TestAQueryWithOtherArgumentsThanParametersStaysRefused(t *testing.T) {
+	w, _ := priced(t)
+	for _, args := range [][]any{nil, {1}, {1, 9, 9}} {
+		if _, err := w.routed.Query(aboveAverage, args...); !errors.Is(err, sharding.ErrUnmergeable) { //nolint:rowserrcheck,sqlclosecheck // there are none
+			t.Errorf("%d arguments: %v", len(args), err)
 		}
 	}
 }

@@ -24,7 +24,8 @@ type Subquery struct {
 
 	// List is set for the right side of IN, which may have any number of rows.
 	List bool
-	// Compared is set for an operand of a comparison, in which numbers of any type have one meaning.
+	// Compared is set for an operand of a comparison without parameters, in which exact numbers of any type
+	// have one meaning. A parameter has the type of the other operand.
 	Compared bool
 
 	query *sqlparse.Query
@@ -48,6 +49,9 @@ func Subqueries(p *Plan) []Subquery {
 	slices.SortFunc(f.found, func(a, b Subquery) int { return a.From - b.From })
 	return f.found
 }
+
+// Parameters returns the number of arguments that the statement of a plan takes.
+func Parameters(p *Plan) int { return p.statement.Args }
 
 // Executed returns the text of a subquery and its arguments among those of the statement.
 func Executed(p *Plan, s Subquery) (text string, args []int) {
@@ -80,8 +84,11 @@ func mayBeNumber(b *builder) bool {
 		return q != nil
 	}
 	core := q.Parts[0].Select
-	if len(core.Items) != 1 || core.Items[0].Star {
-		return len(core.Items) == 1
+	if len(core.Items) != 1 || aggregated(core.Where) { // an aggregate in WHERE belongs to the query around it
+		return false
+	}
+	if core.Items[0].Star {
+		return true
 	}
 	c := &comparer{builder: b, integers: new([]int), derives: true}
 	c.enter(core)
@@ -175,10 +182,14 @@ func (f *subqueryFinder) expression(e sqlparse.Expr, compared bool) {
 	case *sqlparse.Subquery:
 		f.add(Subquery{Span: e.Span, Compared: compared, query: e.Query})
 	case *sqlparse.Call:
-		if e.Over || e.Odd {
+		if e.Over || e.Odd || quantified(e) {
 			return
 		}
-		for _, arg := range e.Args {
+		args := e.Args
+		if digits[nameOf(e)] { // the digits of the result depend on whether their number is a constant
+			args = args[:min(len(args), 1)]
+		}
+		for _, arg := range args {
 			f.expression(arg, false)
 		}
 	case *sqlparse.Operation:
@@ -186,10 +197,13 @@ func (f *subqueryFinder) expression(e sqlparse.Expr, compared bool) {
 	}
 }
 
-// add omits ANY (SELECT …), ARRAY(SELECT …) and the like, whose parentheses are not those of the
-// subquery, and SQLite's x IN table.
+// digits lists the functions whose second argument is a number of digits.
+var digits = words("round truncate")
+
+// add omits ARRAY(SELECT …) and the like, whose parentheses are not those of the subquery, and SQLite's
+// x IN table. In two pairs of parentheses a subquery after IN is a scalar of some databases.
 func (f *subqueryFinder) add(s Subquery) {
-	if f.text[s.From] == '(' {
+	if f.text[s.From] == '(' && f.text[s.query.From] != '(' {
 		f.found = append(f.found, s)
 	}
 }
@@ -198,19 +212,32 @@ func (f *subqueryFinder) operation(o *sqlparse.Operation) {
 	switch o.Op {
 	case sqlparse.Opaque, sqlparse.Exists, sqlparse.Tuple:
 		return
-	case sqlparse.In:
-		f.expression(o.Operands[0], true)
+	}
+	compares := o.Op >= sqlparse.Equal && o.Op <= sqlparse.Between && !slices.ContainsFunc(o.Operands, parametrized)
+	if o.Op == sqlparse.In {
+		f.expression(o.Operands[0], compares)
 		if len(o.Operands) == 2 {
 			if s, ok := o.Operands[1].(*sqlparse.Subquery); ok {
-				f.add(Subquery{Span: s.Span, List: true, query: s.Query})
+				f.add(Subquery{Span: s.Span, List: true, Compared: compares, query: s.Query})
 				return
 			}
 		}
 	}
-	compares := o.Op >= sqlparse.Equal && o.Op <= sqlparse.Between
 	for i, operand := range o.Operands {
 		if i > 0 || o.Op != sqlparse.In {
 			f.expression(operand, compares)
 		}
+	}
+}
+
+// parametrized reports whether an operand has parameters outside of subqueries.
+func parametrized(e sqlparse.Expr) bool {
+	switch e := e.(type) {
+	case nil, *sqlparse.Subquery:
+		return false
+	case *sqlparse.Param:
+		return true
+	default:
+		return slices.ContainsFunc(sqlparse.Operands(e), parametrized)
 	}
 }

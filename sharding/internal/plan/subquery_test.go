@@ -13,26 +13,28 @@ import (
 
 func TestSubqueriesThatMayBeExecutedFirstAreFound(t *testing.T) {
 	for text, want := range map[string]string{
-		"SELECT id FROM orders WHERE total > (SELECT AVG(total) FROM orders)":                                                 "compared (SELECT AVG(total) FROM orders)",
-		"SELECT id FROM orders WHERE user_id IN (SELECT id FROM users) AND total + (SELECT 1) < 5":                            "list (SELECT id FROM users) scalar (SELECT 1)",
-		"SELECT id FROM orders WHERE id BETWEEN (SELECT 1) AND (SELECT 2)":                                                    "compared (SELECT 1) compared (SELECT 2)",
+		"SELECT id FROM orders WHERE total > (SELECT AVG(total) FROM orders)":                                                 "compared scalar (SELECT AVG(total) FROM orders)",
+		"SELECT id FROM orders WHERE user_id IN (SELECT id FROM users) AND total + (SELECT 1) < 5":                            "compared list (SELECT id FROM users) scalar (SELECT 1)",
+		"SELECT id FROM orders WHERE id BETWEEN (SELECT 1) AND (SELECT 2)":                                                    "compared scalar (SELECT 1) compared scalar (SELECT 2)",
 		"SELECT COALESCE((SELECT 1), 0) AS n, (SELECT 2) AS m, (SELECT 3) FROM orders":                                        "scalar (SELECT 1) scalar (SELECT 2)",
-		"SELECT id FROM orders HAVING COUNT(*) > (SELECT 1) ORDER BY (SELECT 2)":                                              "compared (SELECT 1)",
+		"SELECT id FROM orders HAVING COUNT(*) > (SELECT 1) ORDER BY (SELECT 2)":                                              "compared scalar (SELECT 1)",
 		"SELECT id FROM orders GROUP BY (SELECT 1)":                                                                           "",
-		"SELECT id FROM orders WHERE total > ANY (SELECT total FROM orders) OR EXISTS (SELECT 1) OR (id, 1) IN (SELECT 1, 1)": "list (SELECT 1, 1)",
-		"SELECT d.id FROM (SELECT id FROM orders WHERE id > (SELECT 1)) AS d JOIN users u ON u.id = (SELECT 2)":               "compared (SELECT 1) compared (SELECT 2)",
-		"SELECT 1 UNION SELECT id FROM orders WHERE id > (SELECT 1)":                                                          "compared (SELECT 1)",
+		"SELECT id FROM orders WHERE total > ANY (SELECT total FROM orders) OR EXISTS (SELECT 1) OR (id, 1) IN (SELECT 1, 1)": "compared list (SELECT 1, 1)",
+		"SELECT d.id FROM (SELECT id FROM orders WHERE id > (SELECT 1)) AS d JOIN users u ON u.id = (SELECT 2)":               "compared scalar (SELECT 1) compared scalar (SELECT 2)",
+		"SELECT 1 UNION SELECT id FROM orders WHERE id > (SELECT 1)":                                                          "compared scalar (SELECT 1)",
 		"WITH w AS (SELECT 1) SELECT id FROM orders WHERE id > (SELECT 1)":                                                    "",
 		"SELECT id FROM orders WHERE id > (SELECT 1) AND id = :id":                                                            "",
+		"SELECT id FROM orders WHERE ? > (SELECT 1) AND id + ? IN (SELECT 2)":                                                 "scalar (SELECT 1) list (SELECT 2)",
+		"SELECT id FROM orders WHERE id > ANY ((SELECT 1)) OR id IN ((SELECT 2))":                                             "",
+		"SELECT ROUND(total, (SELECT 1)) AS r, ROUND((SELECT 2)) AS s FROM orders":                                            "scalar (SELECT 2)",
 		"UPDATE orders SET total = (SELECT 1) WHERE user_id = 5":                                                              "",
 	} {
 		var all []string
 		for _, s := range plan.Subqueries(listed(t, text, sqlparse.MySQL)) {
-			kind := map[bool]string{true: "list"}[s.List] + map[bool]string{true: "compared"}[s.Compared]
-			if kind == "" {
-				kind = "scalar"
+			if s.Compared {
+				all = append(all, "compared")
 			}
-			all = append(all, kind+" "+s.Of(text))
+			all = append(all, map[bool]string{true: "list", false: "scalar"}[s.List], s.Of(text))
 		}
 		if got := strings.Join(all, " "); got != want {
 			t.Errorf("%s:\n%s\nwant %s", text, got, want)
