@@ -5,6 +5,7 @@ package integration_test
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -48,7 +49,17 @@ var subqueried = []string{
 	"SELECT id FROM orders WHERE user_id = ? UNION ALL SELECT id FROM orders WHERE id > (SELECT MAX(user_id) FROM orders) + ?",
 	"SELECT d.id FROM (SELECT id, qty FROM orders WHERE total > (SELECT AVG(total) FROM orders)) AS d WHERE d.qty < ?",
 	"SELECT (SELECT SUM(qty) FROM orders) - big AS n FROM orders",
+	"SELECT id FROM orders WHERE big = (SELECT MAX(price) + 9007199254740992 FROM orders WHERE id = 0)", // as floats
+	"SELECT id FROM orders WHERE total < (SELECT MAX(price) FROM orders)",
 	"SELECT a.id FROM orders a JOIN orders b ON a.user_id = b.user_id AND b.id = (SELECT MAX(id) FROM orders)",
+}
+
+// converted are queries whose numbers MySQL and MariaDB would convert to the type of a column beside them.
+var converted = []string{
+	"SELECT id FROM orders WHERE made = (SELECT MAX(vip) FROM users)",
+	"SELECT id FROM orders WHERE made > (SELECT MAX(vip) FROM users)",
+	"SELECT id FROM orders WHERE at > (SELECT MAX(vip) + 240100 FROM users)",
+	"SELECT id FROM orders WHERE at BETWEEN (SELECT MIN(vip) + 240101 FROM users) AND (SELECT MAX(vip) + 240101 FROM users)",
 }
 
 func TestSubqueriesOfRowsOfOtherDatabasesAreExecutedFirst(t *testing.T) {
@@ -65,11 +76,12 @@ func subqueriesAreExecutedFirst(t *testing.T, open namedDatabase, postgres bool)
 	if err != nil {
 		t.Fatal(err)
 	}
-	double, big := "DOUBLE", "BIGINT UNSIGNED"
+	double, big, times := "DOUBLE", "BIGINT UNSIGNED", ", made YEAR DEFAULT 2002, at DATE DEFAULT '2024-01-02'"
+	queries := slices.Concat(subqueried, converted)
 	if postgres {
-		double, big = "DOUBLE PRECISION", "NUMERIC(20)"
+		double, big, times, queries = "DOUBLE PRECISION", "NUMERIC(20)", "", subqueried
 	}
-	columns := " (id BIGINT PRIMARY KEY, user_id BIGINT NOT NULL, qty INT, total DECIMAL(12,2), price " + double + ", big " + big + ", note VARCHAR(20))"
+	columns := " (id BIGINT PRIMARY KEY, user_id BIGINT NOT NULL, qty INT, total DECIMAL(12,2), price " + double + ", big " + big + ", note VARCHAR(20)" + times + ")"
 	whole, home, dbs := open(t, "sub_whole"), open(t, "sub_home"), sharding.DBs{"a": open(t, "sub_a"), "b": open(t, "sub_b")}
 	for _, at := range m.Targets() {
 		database.Exec(t, dbs[at.DB], "DROP TABLE IF EXISTS "+at.Table)
@@ -99,7 +111,7 @@ func subqueriesAreExecutedFirst(t *testing.T, open namedDatabase, postgres bool)
 			database.Exec(t, db, fmt.Sprintf("INSERT INTO orders (id, user_id, qty, total, price, big, note) VALUES (%d, %d, %s, %d.37, %d / 7.0, 9007199254740993 + %[1]d, 'n%[1]d')", id, id%8, qty, id*id%97, id))
 		}
 	}
-	for _, text := range subqueried {
+	for _, text := range queries {
 		var args []any
 		for strings.Contains(text, "?") && postgres {
 			args = append(args, 3)

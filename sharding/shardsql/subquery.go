@@ -114,7 +114,7 @@ func (s subqueries) read(of driver.Rows, sub plan.Subquery) (string, error) {
 	}
 	typed := &rows{Rows: of}
 	w := resultWriter{engine: s.database.server.Name(), typeName: strings.ToUpper(typed.ColumnTypeDatabaseTypeName(0)), of: sub}
-	_, w.scale, _ = typed.ColumnTypePrecisionScale(0)
+	_, w.scale, w.scaled = typed.ColumnTypePrecisionScale(0)
 	values, err := firstValues(of, maxList)
 	switch {
 	case err != nil:
@@ -151,6 +151,7 @@ type resultWriter struct {
 	engine   string // "mysql", "postgres" or "sqlite"
 	typeName string // as the driver names the type, in capitals
 	scale    int64  // the digits behind the point of a decimal
+	scaled   bool   // scale is known
 	of       plan.Subquery
 }
 
@@ -176,8 +177,47 @@ func (w resultWriter) written(values []driver.Value) string {
 		}
 	}
 	slices.Sort(texts)
-	return strings.Join(slices.Compact(texts), ", ")
+	texts = slices.Compact(texts)
+	switch literals := strings.Join(texts, ", "); {
+	case w.of.Constant || w.engine == "postgres":
+		return literals
+	case w.engine == "mysql":
+		return w.unconverted(literals)
+	default:
+		return w.converting(texts)
+	}
 }
+
+// unconverted returns literals in a form that MySQL does not convert to the type of a column: it takes 8 for
+// 2008 beside a YEAR, and a float for an integer beside one. A list of floats has no such form.
+func (w resultWriter) unconverted(literals string) string {
+	switch {
+	case !w.of.List:
+		return "SELECT v FROM (SELECT " + literals + " AS v) AS t"
+	case w.typeName == "DOUBLE":
+		return ""
+	}
+	return literals
+}
+
+// converting returns literals in a form to which SQLite converts a text that is compared with them, as it does
+// beside a column of numbers. The type of a column without a type is unknown.
+func (w resultWriter) converting(literals []string) string {
+	switch {
+	case w.of.Computed:
+		return strings.Join(literals, ", ")
+	case !numeric.MatchString(w.typeName):
+		return ""
+	case w.of.List:
+		return "SELECT CAST(column1 AS NUMERIC) FROM (VALUES (" + strings.Join(literals, "), (") + "))"
+	case strings.Contains(literals[0], "."), strings.Contains(literals[0], "e"):
+		return "CAST(" + literals[0] + " AS REAL)"
+	}
+	return "CAST(" + literals[0] + " AS INTEGER)"
+}
+
+// numeric is the name of a type of SQLite's columns of numbers.
+var numeric = regexp.MustCompile(`INT|^(REAL|DOUBLE|FLOAT|NUMERIC|DECIMAL)`)
 
 // value returns the literal of a value, "" if it cannot be written. Outside of comparisons a literal
 // has the type of the column, and so has a float of PostgreSQL, which compares with a decimal as a float.
@@ -242,10 +282,15 @@ func (w resultWriter) number(v driver.Value) string {
 var printed = regexp.MustCompile(`^-?[0-9]+(\.[0-9]+)?$`)
 
 // isNumber reports whether the type is one of numbers whose literals are exact. A FLOAT of MySQL and a
-// real of PostgreSQL are printed with fewer digits than they have. The values of SQLite have types of their own.
+// real of PostgreSQL are printed with fewer digits than they have, and a DOUBLE(10,2) with a fixed number of them.
+// The values of SQLite have types of their own.
 func (w resultWriter) isNumber() bool {
-	return w.engine == "sqlite" || exactNumbers[strings.TrimPrefix(w.typeName, "UNSIGNED ")]
+	fixed := w.typeName == "DOUBLE" && w.scaled && w.scale < notFixed
+	return w.engine == "sqlite" || exactNumbers[strings.TrimPrefix(w.typeName, "UNSIGNED ")] && !fixed
 }
+
+// notFixed is what MySQL reports as the scale of a DOUBLE without one.
+const notFixed = 31
 
 var exactNumbers = map[string]bool{
 	"TINYINT": true, "SMALLINT": true, "MEDIUMINT": true, "INT": true, "BIGINT": true, "DECIMAL": true, "DOUBLE": true,

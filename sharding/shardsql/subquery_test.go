@@ -94,9 +94,33 @@ func TestAListFromHomeLeadsToItsShards(t *testing.T) {
 	}
 }
 
+// SQLite converts a text that is compared with a column of numbers.
+func TestATextIsComparedWithTheColumnOfASubquery(t *testing.T) {
+	w, _ := priced(t)
+	exec(t, w.routed, "UPDATE orders SET note = '0' || note WHERE user_id = 1")
+	for text, want := range map[string]int{
+		"SELECT COUNT(*) FROM orders WHERE note = (SELECT total FROM orders WHERE id = 6)":                                                     1,
+		"SELECT COUNT(*) FROM orders WHERE note = (SELECT MAX(total) FROM orders WHERE id = 6)":                                                0,
+		"SELECT COUNT(*) FROM orders WHERE LOWER(note) > (SELECT total FROM orders WHERE id = 6)":                                              3,
+		"SELECT COUNT(*) FROM orders WHERE note IN (SELECT id FROM users)":                                                                     3,
+		"SELECT COUNT(*) FROM orders WHERE note IN (SELECT id + 0 FROM users)":                                                                 2,
+		"SELECT COUNT(*) FROM orders WHERE (SELECT id FROM users WHERE name = 'a') = '1'":                                                      10,
+		"SELECT COUNT(*) FROM (SELECT note, (SELECT total FROM orders WHERE id = 6) AS n FROM orders WHERE user_id = 1) AS d WHERE note = d.n": 1,
+	} {
+		if n := one[int](t, w.routed, text); n != want {
+			t.Errorf("%s: %d rows, want %d", text, n, want)
+		}
+	}
+	exec(t, w.routed, "CREATE TABLE untyped AS SELECT 1 + 1 AS x")
+	if _, err := w.routed.Query("SELECT id FROM orders WHERE note = (SELECT x FROM untyped)"); !errors.Is(err, sharding.ErrCrossShard) { //nolint:rowserrcheck,sqlclosecheck // there are none
+		t.Errorf("the column has no type: %v", err)
+	}
+}
+
 func TestAListHasAtMostTenThousandValues(t *testing.T) {
 	w, _ := priced(t)
-	exec(t, w.routed, "CREATE TABLE numbers AS WITH RECURSIVE n(i) AS (SELECT 100 UNION ALL SELECT i + 1 FROM n WHERE i < 10099) SELECT i FROM n")
+	exec(t, w.routed, "CREATE TABLE numbers (i INTEGER)")
+	exec(t, w.routed, "INSERT INTO numbers WITH RECURSIVE n(i) AS (SELECT 100 UNION ALL SELECT i + 1 FROM n WHERE i < 10099) SELECT i FROM n")
 	const query = "SELECT COUNT(*) FROM orders WHERE id NOT IN (SELECT i FROM numbers)"
 	if n := one[int](t, w.routed, query); n != 10 {
 		t.Errorf("%d rows, want 10", n)

@@ -27,6 +27,13 @@ type Subquery struct {
 	// Compared is set for an operand of a comparison without parameters, in which exact numbers of any type
 	// have one meaning. A parameter has the type of the other operand.
 	Compared bool
+	// Constant is set if the result must be a literal, because it leads to shards or is computed with the
+	// results of several. A database treats a literal in another way than a subquery: MySQL converts it to
+	// the type of the column that it is compared with.
+	Constant bool
+	// Computed is set if the subquery selects no column, but an expression to which SQLite converts no
+	// other value that is compared with it.
+	Computed bool
 
 	query *sqlparse.Query
 }
@@ -38,7 +45,10 @@ func Subqueries(p *Plan) []Subquery {
 	if p.statement.Verb != sqlparse.Select || p.statement.Executable || (parameters{p.statement}).named() {
 		return nil
 	}
-	f := subqueryFinder{text: p.statement.Text}
+	f := subqueryFinder{text: p.statement.Text, refs: p.refs, keys: map[string]bool{}}
+	for _, r := range p.sharded {
+		f.keys[strings.ToLower(r.table.Key)] = true
+	}
 	f.query(p.statement.Query)
 	if f.ctes { // a subquery could read one
 		return nil
@@ -136,9 +146,13 @@ func selected(args []any, which []int) []any {
 
 // subqueryFinder collects subqueries.
 type subqueryFinder struct {
-	text  string
-	found []Subquery
-	ctes  bool
+	text     string
+	refs     []*reference
+	keys     map[string]bool // the sharding keys
+	derived  int             // the derived tables around the present SELECT
+	found    []Subquery
+	ctes     bool
+	constant bool // of the present expression
 }
 
 func (f *subqueryFinder) query(q *sqlparse.Query) {
@@ -159,7 +173,10 @@ func (f *subqueryFinder) core(c *sqlparse.Core) {
 	}
 	for _, item := range c.Items {
 		if item.Alias.Name != "" {
+			_, alone := bare(item.Expr).(*sqlparse.Subquery)
+			f.constant = alone && f.derived == 0 || aggregated(item.Expr)
 			f.expression(item.Expr, false)
+			f.constant = false
 		}
 	}
 	f.expression(c.Where, false)
@@ -173,7 +190,9 @@ func (f *subqueryFinder) source(s *sqlparse.Source) {
 		f.source(s.Join.Right)
 		f.expression(s.Join.On, false)
 	case s.Query != nil:
+		f.derived++
 		f.query(s.Query)
+		f.derived--
 	}
 }
 
@@ -204,8 +223,39 @@ var digits = words("round truncate")
 // x IN table. In two pairs of parentheses a subquery after IN is a scalar of some databases.
 func (f *subqueryFinder) add(s Subquery) {
 	if f.text[s.From] == '(' && f.text[s.query.From] != '(' {
+		s.Constant, s.Computed = f.constant, selectsComputed(s.query)
 		f.found = append(f.found, s)
 	}
+}
+
+// selectsComputed reports whether a query selects the result of a function, or of arithmetic.
+func selectsComputed(q *sqlparse.Query) bool {
+	if len(q.Parts) != 1 || q.Parts[0].Select == nil || len(q.Parts[0].Select.Items) != 1 {
+		return false
+	}
+	switch e := bare(q.Parts[0].Select.Items[0].Expr).(type) {
+	case *sqlparse.Call, *sqlparse.Literal:
+		return true
+	case *sqlparse.Operation:
+		return e.Op >= sqlparse.Add && e.Op <= sqlparse.Mod
+	}
+	return false
+}
+
+// converts reports whether an operand is a column for which MySQL converts the numbers of a list to years or
+// times.
+func (f *subqueryFinder) converts(e sqlparse.Expr) bool {
+	column, ok := bare(e).(*sqlparse.Column)
+	return ok && slices.ContainsFunc(f.refs, func(r *reference) bool {
+		value := r.schema.Columns[strings.ToLower(last(column.Name))].Value
+		return value.As == Number || value.Type.Kind == merge.Time || value.Type.Kind == merge.Duration
+	})
+}
+
+// leads reports whether an operand is a sharding key, or is computed with the results of several shards.
+func (f *subqueryFinder) leads(e sqlparse.Expr) bool {
+	column, ok := bare(e).(*sqlparse.Column)
+	return ok && f.keys[strings.ToLower(last(column.Name))] || aggregated(e)
 }
 
 func (f *subqueryFinder) operation(o *sqlparse.Operation) {
@@ -214,10 +264,17 @@ func (f *subqueryFinder) operation(o *sqlparse.Operation) {
 		return
 	}
 	compares := o.Op >= sqlparse.Equal && o.Op <= sqlparse.Between && !slices.ContainsFunc(o.Operands, parametrized)
+	if o.Op >= sqlparse.Equal && o.Op <= sqlparse.Between {
+		defer func(before bool) { f.constant = before }(f.constant)
+		f.constant = f.constant || slices.ContainsFunc(o.Operands, f.leads)
+	}
 	if o.Op == sqlparse.In {
 		f.expression(o.Operands[0], compares)
 		if len(o.Operands) == 2 {
 			if s, ok := o.Operands[1].(*sqlparse.Subquery); ok {
+				if f.converts(o.Operands[0]) {
+					return
+				}
 				f.add(Subquery{Span: s.Span, List: true, Compared: compares, query: s.Query})
 				return
 			}
