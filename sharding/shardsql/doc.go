@@ -21,7 +21,9 @@
 // A subquery whose rows are not on the shards of the query, or at home, is executed first, and its result
 // written in its place: total > (SELECT AVG(total) FROM orders), user_id IN (SELECT id FROM users WHERE
 // vip). It must not depend on the row, and its result must be a number, NULL, or after IN a list of at
-// most 10,000 numbers; texts and times are refused. Both are read one after the other, and rows may change in between, as
+// most 10,000 numbers; texts and times are refused. So are,
+// on MySQL and MariaDB, decimals that have more digits than their text, an AVG or a quotient, unless they are compared or
+// selected by themselves, and lists of floats. Both are read one after the other, and rows may change in between, as
 // they may between shards. In a transaction of PostgreSQL such a query is refused, because a subquery that depends on
 // the row is recognized by an error, which would abort the transaction. A transaction that may not span databases
 // executes one only on the database on which it has begun.

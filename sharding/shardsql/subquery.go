@@ -8,12 +8,14 @@ import (
 	"database/sql/driver"
 	"fmt"
 	"math"
+	"math/big"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/shardid/shardid/internal/dialect"
+	"github.com/shardid/shardid/internal/sqlparse"
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sharding/internal/plan"
 )
@@ -93,54 +95,117 @@ func (s subqueries) result(ctx context.Context, p *plan.Plan, sub plan.Subquery,
 	if err != nil || !plan.StandsAlone(own) {
 		return "", err
 	}
-	asked := chosen(args, which)
-	rows, err := s.conn.ask(ctx, nil, nil, text, asked)
-	if isRefusal(err) {
-		rows, err = s.ask(ctx, nil, text, asked, err)
-	}
-	if isRefusal(err) || dialect.FaultOf(err) == dialect.NoColumn || dialect.FaultOf(err) == dialect.NoTable {
-		return "", nil
-	}
-	if err != nil {
+	rows, err := s.rows(ctx, text, chosen(args, which))
+	if rows == nil {
 		return "", err
 	}
-	return s.read(rows, sub)
-}
-
-// read returns the result in the rows of a subquery.
-func (s subqueries) read(of driver.Rows, sub plan.Subquery) (string, error) {
-	if len(of.Columns()) != 1 {
-		return "", of.Close()
-	}
-	typed := &rows{Rows: of}
-	w := resultWriter{engine: s.database.server.Name(), typeName: strings.ToUpper(typed.ColumnTypeDatabaseTypeName(0)), of: sub}
-	_, w.scale, w.scaled = typed.ColumnTypePrecisionScale(0)
-	values, err := firstValues(of, maxList)
+	w, values, err := s.read(rows, sub)
 	switch {
-	case err != nil:
+	case err != nil || w.engine == "":
 		return "", err
 	case len(values) > maxList:
 		return "", &sharding.RouteError{Op: "query", Err: sharding.ErrUnmergeable, Hint: fmt.Sprintf("a subquery after IN returned more than %d values; join the tables, or read the values in parts and pass them as arguments", maxList)}
+	case !w.isShort():
+		return w.written(values), nil
+	case !sub.Compared || sub.List:
+		return "", nil
 	}
-	return w.written(values), nil
+	summed, which := plan.Averaged(p, sub)
+	switch {
+	case summed == "":
+		return "", nil
+	case s.database.server.reads.Family == sqlparse.MariaDB: // compares what it shows
+		return w.written(values), nil
+	}
+	return s.average(ctx, sub, summed, chosen(args, which))
 }
 
-// firstValues returns the values of the first column of a result, at most one more than there may be,
-// and closes it.
-func firstValues(of driver.Rows, most int) (all []driver.Value, err error) {
+// rows executes a subquery. It returns nil if it cannot be executed alone.
+func (s subqueries) rows(ctx context.Context, text string, args []driver.NamedValue) (driver.Rows, error) {
+	rows, err := s.conn.ask(ctx, nil, nil, text, args)
+	if isRefusal(err) {
+		rows, err = s.ask(ctx, nil, text, args, err)
+	}
+	switch {
+	case isRefusal(err) || dialect.FaultOf(err) == dialect.NoColumn || dialect.FaultOf(err) == dialect.NoTable:
+		return nil, nil //nolint:nilnil // it is no error of the query
+	case err != nil:
+		return nil, err
+	}
+	return rows, nil
+}
+
+// average returns an average of decimals with all digits that MySQL compares; text returns its sum and count.
+func (s subqueries) average(ctx context.Context, sub plan.Subquery, text string, args []driver.NamedValue) (string, error) {
+	of, err := s.rows(ctx, text, args)
+	if of == nil {
+		return "", err
+	}
+	sums, err := firstRows(of, 2)
+	if err != nil || len(sums) != 1 {
+		return "", err
+	}
+	sum, count := asText(sums[0][0]), asText(sums[0][1])
+	return resultWriter{engine: "mysql", of: sub}.unconverted(quotient(sum, count)), nil
+}
+
+// asText returns a number that a driver returns as a number or a text.
+func asText(v driver.Value) string {
+	if b, ok := v.([]byte); ok {
+		return string(b)
+	}
+	return fmt.Sprint(v)
+}
+
+// quotient returns the digits of a quotient that MySQL computes: four more than the sum has behind its point,
+// in words of nine. It returns NULL if there are no numbers.
+func quotient(sum, count string) string {
+	const word, more = 9, 4
+	whole, fraction, _ := strings.Cut(sum, ".")
+	words := (len(fraction) + word - 1) / word * word
+	digits := (words + max(0, more-(words-len(fraction))) + word - 1) / word * word
+	all, isSum := new(big.Int).SetString(whole+fraction+strings.Repeat("0", digits-len(fraction)), 10)
+	by, isCount := new(big.Int).SetString(count, 10)
+	if !isSum || !isCount || by.Sign() == 0 {
+		return "NULL"
+	}
+	text := new(big.Int).Quo(new(big.Int).Abs(all), by).String()
+	text = strings.Repeat("0", max(0, digits+1-len(text))) + text
+	return map[bool]string{true: "-"}[all.Sign() < 0] + text[:len(text)-digits] + "." + text[len(text)-digits:]
+}
+
+// read returns the first values of a result, and their writer. There are none if it has several columns.
+func (s subqueries) read(of driver.Rows, sub plan.Subquery) (w resultWriter, values []driver.Value, err error) {
+	if len(of.Columns()) != 1 {
+		return w, nil, of.Close()
+	}
+	typed := &rows{Rows: of}
+	w = resultWriter{engine: s.database.server.Name(), typeName: strings.ToUpper(typed.ColumnTypeDatabaseTypeName(0)), of: sub}
+	_, w.scale, w.scaled = typed.ColumnTypePrecisionScale(0)
+	all, err := firstRows(of, maxList)
+	for _, row := range all {
+		values = append(values, row[0])
+	}
+	return w, values, err
+}
+
+// firstRows returns the rows of a result, at most one more than there may be, and closes it.
+func firstRows(of driver.Rows, most int) (all [][]driver.Value, err error) {
 	defer func() { err = joinErrors(err, of.Close()) }()
-	row := make([]driver.Value, 1)
 	for len(all) <= most {
+		row := make([]driver.Value, len(of.Columns()))
 		switch err := of.Next(row); {
 		case isEOF(err):
 			return all, nil
 		case err != nil:
 			return nil, err
 		}
-		if b, ok := row[0].([]byte); ok {
-			row[0] = bytes.Clone(b) // the driver reuses it
+		for i, v := range row {
+			if b, ok := v.([]byte); ok {
+				row[i] = bytes.Clone(b) // the driver reuses it
+			}
 		}
-		all = append(all, row[0])
+		all = append(all, row)
 	}
 	return all, nil
 }
@@ -186,6 +251,11 @@ func (w resultWriter) written(values []driver.Value) string {
 	default:
 		return w.converting(texts)
 	}
+}
+
+// isShort reports whether the value has more digits than its text.
+func (w resultWriter) isShort() bool {
+	return w.engine == "mysql" && w.typeName == "DECIMAL" && w.of.Divides && !w.of.Shown
 }
 
 // unconverted returns literals in a form that MySQL does not convert to the type of a column: it takes 8 for

@@ -3,6 +3,7 @@
 package plan
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 
@@ -34,6 +35,11 @@ type Subquery struct {
 	// Computed is set if the subquery selects no column, but an expression to which SQLite converts no
 	// other value that is compared with it.
 	Computed bool
+	// Divides is set if the subquery may contain an AVG or a quotient. A DECIMAL of MySQL and MariaDB then has
+	// more digits than its text.
+	Divides bool
+	// Shown is set if the result is a column by itself.
+	Shown bool
 
 	query *sqlparse.Query
 }
@@ -69,6 +75,23 @@ func Executed(p *Plan, s Subquery) (text string, args []int) {
 	args, with := params.renumbered(params.in(s.query.Span))
 	params.copied(&out, s.query.Span, with)
 	return out.String(), args
+}
+
+// Averaged returns the text of a subquery that returns an average, with the sum and the count in place of the
+// average, and its arguments. It returns "" for other subqueries. It is for MySQL, whose parameters have no numbers.
+func Averaged(p *Plan, s Subquery) (text string, args []int) {
+	if len(s.query.Parts) != 1 || s.query.Parts[0].Select == nil || len(s.query.Parts[0].Select.Items) != 1 {
+		return "", nil
+	}
+	item := s.query.Parts[0].Select.Items[0]
+	call, ok := item.Expr.(*sqlparse.Call)
+	if !ok || nameOf(call) != "avg" || len(call.Args) != 1 || call.Distinct || call.Odd || call.Over || item.Alias.Name != "" || parametrized(call) ||
+		len(divisions.FindAllString(s.Of(p.statement.Text), 2)) > 1 {
+		return "", nil
+	}
+	of := call.Args[0].Bytes().Of(p.statement.Text)
+	text = p.statement.Text[s.query.From:call.From] + "SUM(" + of + "), COUNT(" + of + ")" + p.statement.Text[call.To:s.query.To]
+	return text, parameters{p.statement}.in(s.query.Span)
 }
 
 // Substituted returns the text of the statement with the results of some subqueries in their place, and
@@ -152,7 +175,8 @@ type subqueryFinder struct {
 	derived  int             // the derived tables around the present SELECT
 	found    []Subquery
 	ctes     bool
-	constant bool // of the present expression
+	constant bool // of the present expression, as shown
+	shown    bool
 }
 
 func (f *subqueryFinder) query(q *sqlparse.Query) {
@@ -174,9 +198,10 @@ func (f *subqueryFinder) core(c *sqlparse.Core) {
 	for _, item := range c.Items {
 		if item.Alias.Name != "" {
 			_, alone := bare(item.Expr).(*sqlparse.Subquery)
-			f.constant = alone && f.derived == 0 || aggregated(item.Expr)
+			f.shown = alone && f.derived == 0
+			f.constant = f.shown || aggregated(item.Expr)
 			f.expression(item.Expr, false)
-			f.constant = false
+			f.constant, f.shown = false, false
 		}
 	}
 	f.expression(c.Where, false)
@@ -216,6 +241,9 @@ func (f *subqueryFinder) expression(e sqlparse.Expr, compared bool) {
 	}
 }
 
+// divisions matches what may have a result with more digits than its text.
+var divisions = regexp.MustCompile(`(?i)/|\bavg\b`)
+
 // digits lists the functions whose second argument is a number of digits.
 var digits = words("round truncate")
 
@@ -223,7 +251,7 @@ var digits = words("round truncate")
 // x IN table. In two pairs of parentheses a subquery after IN is a scalar of some databases.
 func (f *subqueryFinder) add(s Subquery) {
 	if f.text[s.From] == '(' && f.text[s.query.From] != '(' {
-		s.Constant, s.Computed = f.constant, selectsComputed(s.query)
+		s.Constant, s.Shown, s.Computed, s.Divides = f.constant, f.shown, selectsComputed(s.query), divisions.MatchString(s.Of(f.text))
 		f.found = append(f.found, s)
 	}
 }
@@ -240,6 +268,12 @@ func selectsComputed(q *sqlparse.Query) bool {
 		return e.Op >= sqlparse.Add && e.Op <= sqlparse.Mod
 	}
 	return false
+}
+
+func (f *subqueryFinder) list(of sqlparse.Expr, s Subquery) {
+	if !f.converts(of) {
+		f.add(s)
+	}
 }
 
 // converts reports whether an operand is a column for which MySQL converts the numbers of a list to years or
@@ -270,14 +304,9 @@ func (f *subqueryFinder) operation(o *sqlparse.Operation) {
 	}
 	if o.Op == sqlparse.In {
 		f.expression(o.Operands[0], compares)
-		if len(o.Operands) == 2 {
-			if s, ok := o.Operands[1].(*sqlparse.Subquery); ok {
-				if f.converts(o.Operands[0]) {
-					return
-				}
-				f.add(Subquery{Span: s.Span, List: true, Compared: compares, query: s.Query})
-				return
-			}
+		if list, ok := o.Operands[len(o.Operands)-1].(*sqlparse.Subquery); ok && len(o.Operands) == 2 {
+			f.list(o.Operands[0], Subquery{Span: list.Span, List: true, Compared: compares, query: list.Query})
+			return
 		}
 	}
 	for i, operand := range o.Operands {
