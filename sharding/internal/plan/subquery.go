@@ -51,7 +51,7 @@ func Subqueries(p *Plan) []Subquery {
 	if p.statement.Verb != sqlparse.Select || p.statement.Executable || (parameters{p.statement}).named() {
 		return nil
 	}
-	f := subqueryFinder{text: p.statement.Text, refs: p.refs, keys: map[string]bool{}}
+	f := subqueryFinder{text: p.statement.Text, refs: p.refs, mysql: p.options.Merge.Engine == merge.MySQL, keys: map[string]bool{}}
 	for _, r := range p.sharded {
 		f.keys[strings.ToLower(r.table.Key)] = true
 	}
@@ -171,6 +171,7 @@ func selected(args []any, which []int) []any {
 type subqueryFinder struct {
 	text     string
 	refs     []*reference
+	mysql    bool
 	keys     map[string]bool // the sharding keys
 	derived  int             // the derived tables around the present SELECT
 	found    []Subquery
@@ -276,14 +277,27 @@ func (f *subqueryFinder) list(of sqlparse.Expr, s Subquery) {
 	}
 }
 
-// converts reports whether an operand is a column for which MySQL converts the numbers of a list to years or
-// times.
+// converts reports whether an operand is a column for which MySQL may convert the numbers of a list, to years
+// or times: one that is not known to hold numbers, if columns are known at all.
 func (f *subqueryFinder) converts(e sqlparse.Expr) bool {
 	column, ok := bare(e).(*sqlparse.Column)
-	return ok && slices.ContainsFunc(f.refs, func(r *reference) bool {
-		value := r.schema.Columns[strings.ToLower(last(column.Name))].Value
-		return value.As == Number || value.Type.Kind == merge.Time || value.Type.Kind == merge.Duration
-	})
+	if !ok || !f.mysql {
+		return false
+	}
+	name, numbers := strings.ToLower(last(column.Name)), false
+	for _, r := range f.refs {
+		c, has := r.schema.Columns[name]
+		switch {
+		case !r.known: // a database knows
+			return false
+		case has:
+			if c.Holds != Integers && !c.Value.number() {
+				return true
+			}
+			numbers = true
+		}
+	}
+	return !numbers && !f.keys[name]
 }
 
 // leads reports whether an operand is a sharding key, or is computed with the results of several shards.
