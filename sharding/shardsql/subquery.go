@@ -182,7 +182,11 @@ func (s subqueries) read(of driver.Rows, sub plan.Subquery) (w resultWriter, val
 	typed := &rows{Rows: of}
 	w = resultWriter{engine: s.database.server.Name(), typeName: strings.ToUpper(typed.ColumnTypeDatabaseTypeName(0)), of: sub}
 	_, w.scale, w.scaled = typed.ColumnTypePrecisionScale(0)
-	all, err := firstRows(of, maxList)
+	most := maxList
+	if !sub.List {
+		most = 1
+	}
+	all, err := firstRows(of, most)
 	for _, row := range all {
 		values = append(values, row[0])
 	}
