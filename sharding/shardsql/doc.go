@@ -18,16 +18,6 @@
 // contains the sharding key, each group is on one shard. That shard computes it, with any aggregate,
 // such as GROUP_CONCAT, and any HAVING.
 //
-// A subquery whose rows are not on the shards of the query, or at home, is executed first, and its result
-// written in its place: total > (SELECT AVG(total) FROM orders), user_id IN (SELECT id FROM users WHERE
-// vip). It must not depend on the row, and its result must be a number, NULL, or after IN a list of at
-// most 10,000 numbers; texts and times are refused. So are,
-// on MySQL and MariaDB, decimals that have more digits than their text, an AVG or a quotient, unless they are compared or
-// selected by themselves, and lists of floats. Both are read one after the other, and rows may change in between, as
-// they may between shards. In a transaction of PostgreSQL such a query is refused, because a subquery that depends on
-// the row is recognized by an error, which would abort the transaction. A transaction that may not span databases
-// executes one only on the database on which it has begun.
-//
 // A query needs one connection for each shard at a time. If a pool has fewer, results are kept in
 // memory, up to 64 MB for each connection. Groups, distinct rows and sorting may use another 64 MB;
 // more is an error. COUNT(DISTINCT) uses memory for each value, unless it counts the sharding key.
@@ -37,6 +27,20 @@
 // together or by a unique key, uses no more connections than the pool has kept before. It queries
 // several shards on one connection, one after another. To query them in parallel, let the pool keep
 // one connection for each of its shards.
+//
+// # Subqueries
+//
+// A subquery of rows that are not on the shards of its query is executed first, and its result written in
+// its place: total > (SELECT AVG(total) FROM orders), user_id IN (SELECT id FROM users WHERE vip) with
+// users at home. The subquery must not depend on the row. Its result must be a number or NULL, or after IN
+// a list of at most 10,000 numbers. Texts and times are refused. On MySQL and MariaDB so are lists of
+// floats, and decimals with more digits than their text has, such as an AVG or a quotient, unless they are
+// compared or selected by themselves.
+//
+// The subquery and the query are read one after the other. Rows may change in between, as they may between
+// shards. In a transaction of PostgreSQL such a query is refused: a subquery that depends on the row is
+// recognized by an error, which would abort the transaction. A transaction that may not span databases
+// executes such a subquery only on the database on which it has begun.
 //
 // # Texts
 //
