@@ -40,7 +40,8 @@ type Statement struct {
 	// Table is the first table of the router that the statement names, or "".
 	Table string
 	// Targets are the shards, or the databases of the copies, to which it was sent; none for a
-	// statement at home.
+	// statement at home. Those of subqueries that were executed first are not among them: such a
+	// subquery is part of its statement.
 	Targets []sharding.Target
 	// Rows is the number of rows read or affected.
 	Rows int64

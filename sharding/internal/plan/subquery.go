@@ -80,10 +80,10 @@ func Executed(p *Plan, s Subquery) (text string, args []int) {
 // Averaged returns the text of a subquery that returns an average, with the sum and the count in place of the
 // average, and its arguments. It returns "" for other subqueries. It is for MySQL, whose parameters have no numbers.
 func Averaged(p *Plan, s Subquery) (text string, args []int) {
-	if len(s.query.Parts) != 1 || s.query.Parts[0].Select == nil || len(s.query.Parts[0].Select.Items) != 1 {
+	item := onlyItem(s.query)
+	if item == nil {
 		return "", nil
 	}
-	item := s.query.Parts[0].Select.Items[0]
 	call, ok := item.Expr.(*sqlparse.Call)
 	if !ok || nameOf(call) != "avg" || len(call.Args) != 1 || call.Distinct || call.Odd || call.Over || item.Alias.Name != "" || parametrized(call) ||
 		len(divisions.FindAllString(s.Of(p.statement.Text), 2)) > 1 {
@@ -257,24 +257,27 @@ func (f *subqueryFinder) add(s Subquery) {
 	}
 }
 
+// onlyItem returns the item of a query that is one SELECT of one item, otherwise nil.
+func onlyItem(q *sqlparse.Query) *sqlparse.Item {
+	if len(q.Parts) != 1 || q.Parts[0].Select == nil || len(q.Parts[0].Select.Items) != 1 {
+		return nil
+	}
+	return &q.Parts[0].Select.Items[0]
+}
+
 // selectsComputed reports whether a query selects the result of a function, or of arithmetic.
 func selectsComputed(q *sqlparse.Query) bool {
-	if len(q.Parts) != 1 || q.Parts[0].Select == nil || len(q.Parts[0].Select.Items) != 1 {
+	item := onlyItem(q)
+	if item == nil {
 		return false
 	}
-	switch e := bare(q.Parts[0].Select.Items[0].Expr).(type) {
+	switch e := bare(item.Expr).(type) {
 	case *sqlparse.Call, *sqlparse.Literal:
 		return true
 	case *sqlparse.Operation:
 		return e.Op >= sqlparse.Add && e.Op <= sqlparse.Mod
 	}
 	return false
-}
-
-func (f *subqueryFinder) list(of sqlparse.Expr, s Subquery) {
-	if !f.converts(of) {
-		f.add(s)
-	}
 }
 
 // converts reports whether an operand is a column for which MySQL may convert the numbers of a list, to years
@@ -319,7 +322,9 @@ func (f *subqueryFinder) operation(o *sqlparse.Operation) {
 	if o.Op == sqlparse.In {
 		f.expression(o.Operands[0], compares)
 		if list, ok := o.Operands[len(o.Operands)-1].(*sqlparse.Subquery); ok && len(o.Operands) == 2 {
-			f.list(o.Operands[0], Subquery{Span: list.Span, List: true, Compared: compares, query: list.Query})
+			if !f.converts(o.Operands[0]) {
+				f.add(Subquery{Span: list.Span, List: true, Compared: compares, query: list.Query})
+			}
 			return
 		}
 	}
