@@ -145,8 +145,11 @@ func (s subqueries) average(ctx context.Context, sub plan.Subquery, text string,
 	if err != nil || len(sums) != 1 {
 		return "", err
 	}
-	sum, count := asText(sums[0][0]), asText(sums[0][1])
-	return resultWriter{engine: "mysql", of: sub}.unconverted(quotient(sum, count)), nil
+	result := quotient(asText(sums[0][0]), asText(sums[0][1]))
+	if result == "" {
+		return "", nil
+	}
+	return resultWriter{engine: "mysql", of: sub}.unconverted(result), nil
 }
 
 // asText returns a number that a driver returns as a number or a text.
@@ -157,13 +160,19 @@ func asText(v driver.Value) string {
 	return fmt.Sprint(v)
 }
 
+// maxScale is how many digits behind the point a decimal literal of MySQL has at most.
+const maxScale = 30
+
 // quotient returns the digits of a quotient that MySQL computes: four more than the sum has behind its point,
-// in words of nine. It returns NULL if there are no numbers.
+// in words of nine. It returns NULL if there are no numbers, and "" for more digits than a literal keeps.
 func quotient(sum, count string) string {
 	const word, more = 9, 4
 	whole, fraction, _ := strings.Cut(sum, ".")
 	words := (len(fraction) + word - 1) / word * word
 	digits := (words + max(0, more-(words-len(fraction))) + word - 1) / word * word
+	if digits > maxScale {
+		return ""
+	}
 	all, isSum := new(big.Int).SetString(whole+fraction+strings.Repeat("0", digits-len(fraction)), 10)
 	by, isCount := new(big.Int).SetString(count, 10)
 	if !isSum || !isCount || by.Sign() == 0 {
