@@ -5,6 +5,7 @@ package sharding
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 )
@@ -202,7 +203,8 @@ func (r EpochRule) Check(margin int64, live []Counter) error {
 		}
 		errs = append(errs, r.armed(last, i+1, c, margin))
 	}
-	for slot, c := range counters {
+	for _, slot := range slices.Sorted(maps.Keys(counters)) {
+		c := counters[slot]
 		if !slices.Contains(last.Slots, slot) && saturatedSum(c.Next, margin) > last.From {
 			errs = append(errs, fmt.Errorf("sharding: Check: %w: slot %d is at %d and has no ids in the epoch, which begins at %d; stop its inserts", ErrEpochUnarmed, slot, c.Next, last.From))
 		}

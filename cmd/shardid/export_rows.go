@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/shardid/shardid/cmd/shardid/internal/input"
@@ -45,7 +47,7 @@ func addLive(ctx context.Context, progress *term.Progress, l layoutfile.File, ou
 // adopt adds the adoption in place, or a note with the reason why there is none.
 func adopt(ctx context.Context, l layoutfile.File, r *sharding.Router, out export.Export) (export.Export, error) {
 	names := map[string]string{}
-	for db := range l.Databases {
+	for _, db := range slices.Sorted(maps.Keys(l.Databases)) {
 		server, err := dialect.Detect(ctx, r.DB(db))
 		if err != nil {
 			return out, err

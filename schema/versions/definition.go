@@ -7,6 +7,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -116,8 +117,8 @@ func logical(line string, flavor sqltext.Flavor, physical map[string]string) str
 		case sqltext.Word, sqltext.QuotedIdent:
 			text = logicalName(sqltext.Ident(line, t), physical)
 		case sqltext.String: // a sequence's name in a default
-			for table, there := range physical {
-				text = strings.ReplaceAll(text, there+"_", table+"_")
+			for _, table := range byLength(physical) {
+				text = strings.ReplaceAll(text, physical[table]+"_", table+"_")
 			}
 		}
 		if b.Len() > 0 {
@@ -130,7 +131,8 @@ func logical(line string, flavor sqltext.Flavor, physical map[string]string) str
 // logicalName undoes ownName, and removes the table's name from constraint names that
 // databases make.
 func logicalName(text string, physical map[string]string) string {
-	for table, there := range physical {
+	for _, table := range byLength(physical) {
+		there := physical[table]
 		if fold(text) == fold(there) {
 			return table
 		}
@@ -142,4 +144,12 @@ func logicalName(text string, physical map[string]string) string {
 		}
 	}
 	return text
+}
+
+// byLength returns the logical names, those of the longest physical names first: idx_order_items_0
+// is an index of order_items_0, also where there is a table items_0.
+func byLength(physical map[string]string) []string {
+	return slices.SortedFunc(maps.Keys(physical), func(a, b string) int {
+		return cmp.Or(len(physical[b])-len(physical[a]), strings.Compare(a, b))
+	})
 }

@@ -46,9 +46,9 @@ func readStatements(all []*version, dialectName string, flavor sqltext.Flavor) (
 			}
 		}
 	}
-	for v, directions := range b {
-		for _, list := range directions {
-			for _, s := range list {
+	for _, v := range all {
+		for _, d := range []direction{up, down} {
+			for _, s := range b[v][d] {
 				if err := known.settle(s, dialectName); err != nil {
 					return nil, fmt.Errorf("%s: %w", v.name, err)
 				}

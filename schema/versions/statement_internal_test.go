@@ -75,6 +75,20 @@ func TestDefinitionsAreComparedByLogicalNames(t *testing.T) {
 	}
 }
 
+// Of two tables, one of whose names ends or begins with the other's, the longer one is meant.
+func TestDefinitionsOfTablesWithSimilarNamesAreComparedByTheLongestName(t *testing.T) {
+	const shard = "KEY `idx_order_items_%` (`o`), KEY `items_old_%_ibfk_1` (`o`) DEFAULT 'nextval(order_items_%_id_seq)'"
+	const want = "KEY idx ( o ) , KEY history_ibfk_1 ( o ) DEFAULT 'nextval(lines_id_seq)'"
+	for range 50 { // maps have no order
+		for _, n := range []string{"0", "1"} {
+			physical := map[string]string{"items": "items_" + n, "lines": "order_items_" + n, "order_items": "items_old", "history": "items_old_" + n}
+			if got := logical(strings.ReplaceAll(shard, "%", n), sqltext.MySQL, physical); got != want {
+				t.Fatalf("%s\nand not %s", got, want)
+			}
+		}
+	}
+}
+
 // Whatever a text is, reading it ends, and what it becomes differs in names alone.
 func FuzzRead(f *testing.F) {
 	for _, c := range rewritten {

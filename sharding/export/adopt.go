@@ -106,8 +106,8 @@ func (a *adoption) add(s shard) error {
 func (a *adoption) whole() error {
 	seen := map[[2]string]bool{}
 	var errs []error
-	for db, moves := range a.moves {
-		for _, m := range moves {
+	for _, db := range a.databases() {
+		for _, m := range a.moves[db] {
 			if seen[[2]string{db, m.table}] {
 				errs = append(errs, &RefusedError{vitess, m.logical, fmt.Sprintf("%s/%s would have to be split over several shards, because other tables have more physical tables", db, m.table), "give the tables as many physical tables as the others, or copy them with MoveTables"})
 			}

@@ -5,6 +5,7 @@ package export
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/shardid/shardid/internal/dialect"
@@ -102,7 +103,7 @@ func (l layout) distinct() []sharding.Target {
 // known refuses settings for tables that the router does not shard.
 func known[V any](all []layout, field string, settings map[string]V) error {
 	var errs []error
-	for name := range settings {
+	for _, name := range slices.Sorted(maps.Keys(settings)) {
 		if !slices.ContainsFunc(all, func(l layout) bool { return l.Name == name }) {
 			errs = append(errs, fmt.Errorf("export: %s: table %q is not a sharded table of the router", field, name))
 		}

@@ -94,10 +94,11 @@ func (c VitessConfig) validate(all []layout) error {
 		checkName("Keyspace", c.Keyspace), checkName("Unsharded", c.Unsharded),
 		known(all, "Buckets", c.Buckets), known(all, "Sequences", c.Sequences),
 	}
-	for table, column := range c.Buckets {
-		errs = append(errs, checkName("Buckets: "+table, column))
+	for _, table := range slices.Sorted(maps.Keys(c.Buckets)) {
+		errs = append(errs, checkName("Buckets: "+table, c.Buckets[table]))
 	}
-	for table, s := range c.Sequences {
+	for _, table := range slices.Sorted(maps.Keys(c.Sequences)) {
+		s := c.Sequences[table]
 		errs = append(errs, checkName("Sequences: "+table, s.Column))
 		if s.Next < 1 {
 			errs = append(errs, fmt.Errorf("export: Sequences: %s: Next must be 1 or above, and above every id in use", table))

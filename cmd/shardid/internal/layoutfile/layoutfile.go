@@ -8,8 +8,10 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -303,8 +305,8 @@ func (l File) OpenToWrite(ctx context.Context) (Opened, error) {
 func (l File) OpenBy(open func(dsn string) (*sql.DB, error)) (Opened, error) {
 	s := Opened{DBs: sharding.DBs{}}
 	var dsns []string
-	for name, entry := range l.Databases {
-		dsn, err := entry.DSN(l.Dir)
+	for _, name := range slices.Sorted(maps.Keys(l.Databases)) {
+		dsn, err := l.Databases[name].DSN(l.Dir)
 		if err != nil {
 			return s, errors.Join(input.Errorf("--config: database %q: %w", name, err), s.Close())
 		}

@@ -7,6 +7,8 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -36,8 +38,8 @@ func (l File) SlotStore(home *sql.DB, router *sharding.Router) (slotstore.Config
 		}
 		c.Term = term
 	}
-	for table, texts := range l.Slots.Shards {
-		targets, err := TargetsOf(texts)
+	for _, table := range slices.Sorted(maps.Keys(l.Slots.Shards)) {
+		targets, err := TargetsOf(l.Slots.Shards[table])
 		if err != nil {
 			return c, input.Errorf(`--config: "slots": table %q: %w`, table, err)
 		}
