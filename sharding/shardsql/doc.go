@@ -127,6 +127,14 @@
 // it fails with [sharding.ErrRouteMoved] instead. From the switch on, an INSERT without a value for
 // the column that the source numbered is refused with [sharding.ErrNotNumbered].
 //
+// # Altered tables
+//
+// The columns and unique keys of a table are read when a statement first names it. Tables are altered
+// while programs run, so one statement a minute reads them again. A statement that would be refused
+// reads them again if that was not done in the last ten seconds. Nothing is read again in a transaction
+// that has begun. In the minute after a change, an upsert does not search for the rows of a new unique
+// key, and results of several shards are combined by the former types and collations.
+//
 // # Prepared statements
 //
 // A prepared statement is prepared in the databases that its arguments lead to, once for each

@@ -85,7 +85,7 @@ func Explain(ctx context.Context, db *sql.DB, text string, args ...any) (e Expla
 			return err
 		}
 		hint := sharding.HintOf(ctx)
-		sampled, left := plan.Sampled(p, args, hint)
+		sampled, left := plan.Sampled(p.Plan, args, hint)
 		e = explained(own.database.router, sampled, hint, text, left)
 		e.Fingerprint = p.Fingerprint()
 		return nil

@@ -27,17 +27,17 @@ import (
 func follow[T any](ctx context.Context, on *session, o *observation, query string, args []driver.NamedValue, send func(*plan.Plan, plan.Route) (T, error)) (T, error) {
 	for {
 		var none T
-		p, s, err := on.planned(ctx, query)
+		made, s, err := on.planned(ctx, query)
 		if err != nil {
 			return none, err
 		}
 		if len(args) > 0 && args[0].Name != "" {
-			p.Arrange(args)
+			made.Arrange(args)
 		}
-		p, to, err := on.bound(ctx, p, query, args)
+		p, to, err := on.bound(ctx, made.Plan, query, args)
 		o.planned(p, to, on.database)
 		if err != nil {
-			if on.reconsiders(ctx, p, s) {
+			if on.reconsiders(ctx, made, s) {
 				continue
 			}
 			return none, err
@@ -54,11 +54,11 @@ func follow[T any](ctx context.Context, on *session, o *observation, query strin
 			on.history.remember(on, p, to, query)
 			return done, nil
 		}
+		if p.Single() && isRefusal(err) && on.reconsiders(ctx, made, s) {
+			continue
+		}
 		if !p.Routed() || !p.Single() {
 			return none, err
-		}
-		if isRefusal(err) && on.reconsiders(ctx, p, s) {
-			continue
 		}
 		if err := on.awaitMove(ctx, s, sharding.SlotMoving(err)); err != nil {
 			return none, err
@@ -68,19 +68,19 @@ func follow[T any](ctx context.Context, on *session, o *observation, query strin
 
 // planned returns the plan of a text and the snapshot that it was made for. A transaction that may
 // hold locks does not wait for a switch, because the switch may wait for these locks.
-func (s *session) planned(ctx context.Context, query string) (*plan.Plan, *sharding.Snapshot, error) {
+func (s *session) planned(ctx context.Context, query string) (planned, *sharding.Snapshot, error) {
 	router := s.database.router
 	of := router.Snapshot()
-	p, err := s.database.plan(ctx, of, query, s.on)
+	p, err := catalog{s, of}.plan(ctx, query)
 	if err != nil || !p.Routed() || s.tx.began() {
 		return p, of, err
 	}
 	if err := router.Load(ctx); err != nil {
-		return nil, nil, err
+		return planned{}, nil, err
 	}
 	if now := router.Snapshot(); now != of {
 		of = now
-		p, err = s.database.plan(ctx, of, query, s.on)
+		p, err = catalog{s, of}.plan(ctx, query)
 	}
 	return p, of, err
 }
@@ -91,11 +91,18 @@ func isRefusal(err error) bool {
 	return errors.As(err, &refusal)
 }
 
-// reconsiders reports whether a refused statement must be planned again because another database
-// now serves its tables: the source accepts statements that shards do not. It reads no route in a
-// transaction that has begun, which may hold the only connection of the pool for that.
-func (s *session) reconsiders(ctx context.Context, p *plan.Plan, of *sharding.Snapshot) bool {
-	if !p.Routed() || s.tx.began() {
+// reconsiders reports whether a refused statement must be planned again: because a table was altered, or
+// because another database now serves its tables, as the source accepts statements that shards do not.
+// It reads nothing in a transaction that has begun, which may hold the only connection of the pool for
+// that.
+func (s *session) reconsiders(ctx context.Context, p planned, of *sharding.Snapshot) bool {
+	if s.tx.began() {
+		return false
+	}
+	if (catalog{s, of}).altered(ctx, p.tables, refusedAge) {
+		return true
+	}
+	if !p.Routed() {
 		return false
 	}
 	changed, err := s.database.router.Refresh(ctx, of)

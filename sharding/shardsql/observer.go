@@ -45,7 +45,7 @@ type Statement struct {
 	Targets []sharding.Target
 	// Rows is the number of rows read or affected.
 	Rows int64
-	// Retries is how often it was planned again because its table had moved.
+	// Retries is how often it was planned again because its table had moved or been altered.
 	Retries int
 	// Took is the time from the statement's start to its end, or until its rows were closed.
 	Took time.Duration

@@ -513,7 +513,7 @@ func (c *lookups) check(ctx context.Context, s *session, t *sharding.Table, l *s
 			Hint: "create it with gormplugin.Migrate, lookups.Create or shardid lookup create"}
 	}
 	// Its columns are read now, because a later statement on it may hold connections that others wait for.
-	s.database.schema(ctx, s.database.server, s.database.router.Snapshot(), []string{l.Table}, s.on)
+	catalog{s, s.database.router.Snapshot()}.described(ctx, []string{l.Table})
 	c.checked.Store(l.Table, true)
 	return nil
 }

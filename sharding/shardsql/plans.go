@@ -21,8 +21,15 @@ import (
 type plans struct {
 	mu         sync.RWMutex
 	snapshot   *sharding.Snapshot
-	young, old map[string]*plan.Plan
+	young, old map[string]planned
 	bytes      int // of the young texts
+}
+
+// planned is a plan, and the tables on whose columns it depends.
+type planned struct {
+	*plan.Plan
+
+	tables []*description
 }
 
 // A plan takes up to 60 bytes for each byte of its text, if the text is a list of values.
@@ -31,24 +38,25 @@ const (
 	maxYoung = 1 << 19  // bytes of the texts of a generation
 )
 
-func (p *plans) find(s *sharding.Snapshot, text string) *plan.Plan {
+// find returns the plan of a text; its Plan is nil if there is none.
+func (p *plans) find(s *sharding.Snapshot, text string) planned {
 	p.mu.RLock()
 	if p.snapshot != s {
 		p.mu.RUnlock()
-		return nil
+		return planned{}
 	}
-	found, old := p.young[text], false
-	if found == nil {
-		found, old = p.old[text], true
+	found, young := p.young[text]
+	if !young {
+		found = p.old[text]
 	}
 	p.mu.RUnlock()
-	if found != nil && old {
+	if found.Plan != nil && !young {
 		p.keep(s, text, found)
 	}
 	return found
 }
 
-func (p *plans) keep(s *sharding.Snapshot, text string, made *plan.Plan) {
+func (p *plans) keep(s *sharding.Snapshot, text string, made planned) {
 	if len(text) > maxText {
 		return
 	}
@@ -56,33 +64,37 @@ func (p *plans) keep(s *sharding.Snapshot, text string, made *plan.Plan) {
 	defer p.mu.Unlock()
 	switch {
 	case p.snapshot != s:
-		p.snapshot, p.young, p.old, p.bytes = s, map[string]*plan.Plan{}, nil, 0
-	case p.young[text] != nil: // another goroutine was faster
-		return
+		p.snapshot, p.young, p.old, p.bytes = s, map[string]planned{}, nil, 0
 	case p.bytes+len(text) > maxYoung:
-		p.young, p.old, p.bytes = map[string]*plan.Plan{}, p.young, 0
+		p.young, p.old, p.bytes = map[string]planned{}, p.young, 0
 	}
-	p.young[strings.Clone(text)] = made
-	p.bytes += len(text)
+	if _, known := p.young[text]; !known { // otherwise a table was altered, or another goroutine was faster
+		text = strings.Clone(text)
+		p.bytes += len(text)
+	}
+	p.young[text] = made
 }
 
-// plan returns the plan of a text for a snapshot.
-func (d *database) plan(ctx context.Context, s *sharding.Snapshot, text string, on connected) (*plan.Plan, error) {
-	if p := d.plans.find(s, text); p != nil {
+// plan returns the plan of a text.
+func (c catalog) plan(ctx context.Context, text string) (planned, error) {
+	d := c.database
+	if p := d.plans.find(c.of, text); p.Plan != nil && !c.altered(ctx, p.tables, maxAge) {
 		return p, nil
 	}
 	srv, err := d.ask(ctx)
 	if err != nil {
-		return nil, err
+		return planned{}, err
 	}
 	st := srv.parse(text)
 	options, complete := plan.Options{Home: d.homeName, Mode: d.router.TxMode(), Reads: srv.reads, Quote: srv.Quote, Merge: srv.arithmetic(), Alone: len(d.copies()) == 1}, true
-	if concerns(s, st) {
-		options.Schema, complete = d.schema(ctx, srv, s, plan.Tables(st, s), on)
+	var tables []*description
+	if concerns(c.of, st) {
+		tables, complete = c.described(ctx, plan.Tables(st, c.of))
+		options.Schema = schemaOf(tables)
 	}
-	p := plan.Of(st, s, options)
+	p := planned{plan.Of(st, c.of, options), tables}
 	if complete {
-		d.plans.keep(s, text, p)
+		d.plans.keep(c.of, text, p)
 	}
 	return p, nil
 }

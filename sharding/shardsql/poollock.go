@@ -28,7 +28,7 @@ func (t ctxMutex) lock(ctx context.Context) error {
 func (t ctxMutex) unlock() { <-t }
 
 // poolLocks holds a lock for each pool, so that one query at a time reserves its connections.
-type poolLocks struct{ all sync.Map } // of *sql.DB to *poolTurn
+type poolLocks struct{ all sync.Map } // of *sql.DB to *poolLock
 
 // poolLock is the lock of a pool. The holder of the lock may use its fields.
 type poolLock struct {

@@ -41,9 +41,11 @@ func foretell(t testing.TB, text string) *foretold {
 		t.Fatal(err)
 	}
 	f := &foretold{conn: &conn{session{database: newDatabase(Config{Router: router, Home: db})}}, args: []any{int64(7)}}
-	if f.plan, _, err = f.conn.planned(t.Context(), text); err != nil {
+	made, _, err := f.conn.planned(t.Context(), text)
+	if err != nil {
 		t.Fatal(err)
 	}
+	f.plan = made.Plan
 	if f.to, err = f.plan.Bind(f.args, sharding.Hint{}); err != nil {
 		t.Fatal(err)
 	}

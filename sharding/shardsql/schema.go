@@ -7,8 +7,12 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"math"
+	"reflect"
 	"strings"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/shardid/shardid/internal/dialect"
 	"github.com/shardid/shardid/sharding"
@@ -16,89 +20,162 @@ import (
 	"github.com/shardid/shardid/sharding/internal/plan"
 )
 
-// schemas caches the columns of tables. Each statement that names an unknown table reads its
-// columns itself. A statement that waits for a connection to read them must not block a transaction
-// that holds the connection.
+// schemas caches the columns of tables, by logical names in lower case. Each statement that names an
+// unknown table reads its columns itself. A statement that waits for a connection to read them must
+// not block a transaction that holds the connection.
 type schemas struct {
 	mu     sync.Mutex
-	tables map[string]plan.Table // by logical names in lower case
+	tables map[string]*description
 }
 
-// connected returns the connection for a query of the schema: the one that the transaction or
-// session holds to the database, because its pool may have no other, or otherwise the pool.
-type connected func(pool *sql.DB) dialect.Querier
+// description is what was read about the columns of a table. Tables are altered while programs run,
+// so it is read again when it is older than maxAge. If it then differs, a new description replaces it,
+// and all plans that depend on the old one are made again.
+type description struct {
+	name  string
+	at    sharding.Target // whose columns were read
+	table plan.Table
+	// read is the time of the last reading, since the epoch of description; altered after another
+	// description has replaced this one.
+	read atomic.Int64
+}
 
-// schema returns the columns of some tables. It omits a table that does not exist or cannot be
+const (
+	maxAge     = time.Minute
+	refusedAge = 10 * time.Second // before a statement is refused
+	altered    = math.MinInt64    // of description.read
+)
+
+var epoch = time.Now() // for monotonic times
+
+// claims reports whether the caller must read the columns again; other callers then use them for
+// another while.
+func (d *description) claims(age time.Duration) bool {
+	read, now := d.read.Load(), int64(time.Since(epoch))
+	return read != altered && now-read >= int64(age) && d.read.CompareAndSwap(read, now)
+}
+
+// catalog reads, for a session, the columns of the tables of a snapshot.
+type catalog struct {
+	*session
+
+	of *sharding.Snapshot
+}
+
+// described returns the descriptions of some tables. It omits a table that does not exist or cannot be
 // read. complete is then false, because the table may be created later.
-func (d *database) schema(ctx context.Context, srv *server, s *sharding.Snapshot, names []string, on connected) (found plan.Schema, complete bool) {
-	found, complete = plan.Schema{}, true
+func (c catalog) described(ctx context.Context, names []string) (found []*description, complete bool) {
+	complete = true
 	for _, name := range names {
 		name = strings.ToLower(name)
-		t, known := d.schemas.of(name)
-		if !known {
+		t, at := c.database.schemas.of(name), c.place(name)
+		switch moved := t != nil && t.at != at && at != (sharding.Target{}); {
+		case t == nil || moved:
 			var err error
-			if t, err = d.look(ctx, srv, s, name, on); err != nil {
+			if t, err = c.look(ctx, name, at); err != nil {
 				complete = false
 				continue
 			}
-			d.schemas.keep(name, t)
+			c.database.schemas.keep(t)
+		case c.altered(ctx, []*description{t}, maxAge):
+			t = c.database.schemas.of(name)
 		}
-		found[name] = t
+		found = append(found, t)
 	}
 	return found, complete
 }
 
-func (s *schemas) of(table string) (t plan.Table, known bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	t, known = s.tables[table]
-	return t, known
+// place returns the physical table whose columns are read: for a sharded table the first one, because
+// all have the same columns. It is zero while no route of the table is known.
+func (c catalog) place(name string) sharding.Target {
+	t, sharded := c.of.Lookup(name)
+	if !sharded {
+		return sharding.Target{Table: name}
+	}
+	if targets := t.Map.Targets(); len(targets) > 0 {
+		return targets[0]
+	}
+	return sharding.Target{}
 }
 
-func (s *schemas) keep(table string, t plan.Table) {
+// altered reports whether one of the tables is no longer as described. It reads a table again whose
+// description has an age. It reads nothing in a transaction, which may hold the connections that
+// others need, and keeps a description that cannot be read again.
+func (c catalog) altered(ctx context.Context, tables []*description, age time.Duration) (is bool) {
+	for _, t := range tables {
+		if !c.tx.began() && t.claims(age) {
+			if now, err := c.look(ctx, t.name, t.at); err == nil && !reflect.DeepEqual(now.table, t.table) {
+				c.database.schemas.keep(now)
+				t.read.Store(altered)
+			}
+		}
+		is = is || t.read.Load() == altered
+	}
+	return is
+}
+
+func schemaOf(tables []*description) plan.Schema {
+	s := make(plan.Schema, len(tables))
+	for _, t := range tables {
+		s[t.name] = t.table
+	}
+	return s
+}
+
+func (s *schemas) of(table string) *description {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.tables[table]
+}
+
+func (s *schemas) keep(t *description) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.tables == nil {
-		s.tables = map[string]plan.Table{}
+		s.tables = map[string]*description{}
 	}
-	s.tables[table] = t
+	s.tables[t.name] = t
 }
 
-// look reads the columns of a table; for a sharded table, those of its first physical table,
-// because all have the same columns. For tables that are neither sharded nor broadcast it reads
-// only the types.
-func (d *database) look(ctx context.Context, srv *server, s *sharding.Snapshot, name string, on connected) (plan.Table, error) {
-	at := sharding.Target{Table: name}
-	t, sharded := s.Lookup(name)
-	if sharded {
-		targets := t.Map.Targets()
-		if len(targets) == 0 {
-			return plan.Table{}, sharding.ErrRouteUnread
-		}
-		at = targets[0]
+// look reads the columns of a table. For tables that are neither sharded nor broadcast it reads only
+// the types.
+func (c catalog) look(ctx context.Context, name string, at sharding.Target) (*description, error) {
+	if at == (sharding.Target{}) {
+		return nil, sharding.ErrRouteUnread
 	}
-	pool := on(d.poolOrHome(at.DB))
-	routed := sharded || s.IsBroadcast(name)
+	t, sharded := c.of.Lookup(name)
+	srv, pool, routed := c.database.server, c.on(c.database.poolOrHome(at.DB)), sharded || c.of.IsBroadcast(name)
 	found, err := columns(ctx, srv, pool, at.Table, routed)
-	if err != nil || !routed {
-		return found, err
+	if err == nil && routed {
+		err = owned(ctx, srv, pool, at.Table, t, &found)
 	}
-	if found.Unique, err = unique(ctx, srv, pool, at.Table); err != nil {
-		return plan.Table{}, err
-	}
-	own, err := dialect.OwnValues(ctx, pool, srv, at.Table)
 	if err != nil {
-		return plan.Table{}, err
+		return nil, err
 	}
-	if sharded {
-		return found, leads(ctx, srv, pool, at.Table, t, own, found.Columns)
+	d := &description{name: name, at: at, table: found}
+	d.read.Store(int64(time.Since(epoch)))
+	return d, nil
+}
+
+// owned reads the unique keys of a table, and the columns whose values lead to shards or come from the
+// database; t is nil for a broadcast table.
+func owned(ctx context.Context, srv *server, pool dialect.Querier, table string, t *sharding.Table, to *plan.Table) (err error) {
+	if to.Unique, err = unique(ctx, srv, pool, table); err != nil {
+		return err
+	}
+	own, err := dialect.OwnValues(ctx, pool, srv, table)
+	if err != nil {
+		return err
+	}
+	if t != nil {
+		return leads(ctx, srv, pool, table, t, own, to.Columns)
 	}
 	for column, of := range own {
-		kept := found.Columns[column]
+		kept := to.Columns[column]
 		kept.Numbered, kept.Varies, kept.Touched = of.Numbered, of.Varies, of.Touched
-		found.Columns[column] = kept
+		to.Columns[column] = kept
 	}
-	return found, nil
+	return nil
 }
 
 // leads sets what the columns hold that lead to slots, directly or through a lookup table.

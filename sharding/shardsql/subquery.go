@@ -59,7 +59,8 @@ func (s subqueries) executed(ctx context.Context, query string, args []driver.Na
 	if !s.admits(s.tx) || len(args) > 0 && args[0].Name != "" || aboutLast.MatchString(query) {
 		return "", nil, nil
 	}
-	p, _, err := s.planned(ctx, query)
+	made, _, err := s.planned(ctx, query)
+	p := made.Plan
 	if err != nil || len(args) != plan.Parameters(p) {
 		return "", nil, err
 	}
@@ -92,7 +93,7 @@ func (s subqueries) admits(t *transaction) bool {
 func (s subqueries) result(ctx context.Context, p *plan.Plan, sub plan.Subquery, args []driver.NamedValue) (string, error) {
 	text, which := plan.Executed(p, sub)
 	own, _, err := s.planned(ctx, text)
-	if err != nil || !plan.StandsAlone(own) {
+	if err != nil || !plan.StandsAlone(own.Plan) {
 		return "", err
 	}
 	rows, err := s.rows(ctx, text, chosen(args, which))
