@@ -434,7 +434,7 @@ func meet(t *testing.T, open database.Opener, step string, rows bool) {
 	if err == nil && met && refused == nil {
 		t.Fatalf("both have a lease: %+v", e)
 	}
-	if err != nil && refused != nil {
+	if err != nil && refused != nil && !errors.Is(refused, context.DeadlineExceeded) { // it may have counted the namespace as its own in time
 		t.Errorf("neither has a lease: %v, %v", err, refused)
 	}
 	if _, again := store.Leases().Take(t.Context(), claimOf("newer", split(12, 10))); (again == nil) != (err != nil) {
