@@ -178,3 +178,23 @@ func TestColumnsAreReadOnceAMinute(t *testing.T) {
 		}
 	})
 }
+
+func TestALookupTableThatNoLongerMatchesItsColumnIsRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDirectory(t, "", false, sharding.Transactions(sharding.BestEffort))
+		d.add(t, d.routed, 1, "A@example.org", "Oslo")
+		const query = "SELECT id FROM users WHERE email = 'a@example.org'"
+		if id := one[int64](t, d.routed, query); id != 1 {
+			t.Errorf("user %d has the address", id)
+		}
+		users, _ := d.router.Table("users")
+		for _, at := range users.Map.Targets() {
+			exec(t, d.dbs[at.DB], "DROP TABLE "+at.Table)
+			exec(t, d.dbs[at.DB], "CREATE TABLE "+at.Table+strings.ReplaceAll(userColumns, "COLLATE NOCASE", ""))
+		}
+		time.Sleep(time.Minute)
+		if err := d.routed.QueryRow(query).Err(); !errors.Is(err, sharding.ErrLookup) {
+			t.Errorf("the lookup table folds letters, and the column does not: %v", err)
+		}
+	})
+}

@@ -495,13 +495,16 @@ func (t *transaction) deleteStaleEntries(committed bool) {
 	}
 }
 
-// lookups caches which lookup tables were found to match their columns.
-type lookups struct{ checked sync.Map } // of their names
+// lookups caches which lookup tables were found to match their columns: the descriptions of both tables
+// then, by the names of the lookup tables.
+type lookups struct{ checked sync.Map }
 
 // check refuses a lookup table that compares values differently than the column does, or that does
 // not keep unique values unique.
 func (c *lookups) check(ctx context.Context, s *session, t *sharding.Table, l *sharding.Lookup) error {
-	if _, done := c.checked.Load(l.Table); done {
+	// Its columns are read now, because a later statement on it may hold connections that others wait for.
+	tables, complete := catalog{s, s.database.router.Snapshot()}.described(ctx, []string{t.Name, l.Table})
+	if as, ok := c.checked.Load(l.Table); ok && slices.Equal(as.([]*description), tables) {
 		return nil
 	}
 	what, err := s.database.lookupFault(ctx, s, t, l)
@@ -512,9 +515,9 @@ func (c *lookups) check(ctx context.Context, s *session, t *sharding.Table, l *s
 		return &sharding.RouteError{Op: "lookup in " + l.Table + " for", Table: t.Name, Column: l.Column, Err: fmt.Errorf("%w: %s", sharding.ErrLookup, what),
 			Hint: "create it with gormplugin.Migrate, lookups.Create or shardid lookup create"}
 	}
-	// Its columns are read now, because a later statement on it may hold connections that others wait for.
-	catalog{s, s.database.router.Snapshot()}.described(ctx, []string{l.Table})
-	c.checked.Store(l.Table, true)
+	if complete {
+		c.checked.Store(l.Table, tables)
+	}
 	return nil
 }
 
