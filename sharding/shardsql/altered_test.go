@@ -136,6 +136,29 @@ func TestATransactionThatLastsLongerThanADescriptionGoesOn(t *testing.T) {
 	})
 }
 
+// So does a program that reads rows over the only connection to the first physical table.
+func TestAStatementBesideOpenRowsGoesOnWithoutNewColumns(t *testing.T) {
+	altering(t, " (id BIGINT PRIMARY KEY, user_id BIGINT NOT NULL)", func(t *testing.T, w *twin, _ func(string)) {
+		for _, db := range w.dbs {
+			db.SetMaxOpenConns(1)
+		}
+		exec(t, w.routed, "INSERT INTO people (id, user_id) VALUES (4, 4)")
+		rows, err := w.routed.QueryContext(t.Context(), "SELECT id FROM people WHERE user_id = 4")
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		begin := time.Now()
+		exec(t, w.routed, "INSERT INTO people (id, user_id) VALUES (1, 1)")
+		if took := time.Since(begin); took > time.Second {
+			t.Errorf("it took %v", took)
+		}
+		if err := errors.Join(rows.Close(), rows.Err()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // One statement in a minute reads the columns of a table, and one that cannot does without.
 func TestColumnsAreReadOnceAMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -41,9 +41,10 @@ type description struct {
 }
 
 const (
-	maxAge     = time.Minute
-	refusedAge = 10 * time.Second // before a statement is refused
-	altered    = math.MinInt64    // of description.read
+	maxAge       = time.Minute
+	refusedAge   = 10 * time.Second // before a statement is refused
+	renewTimeout = time.Second
+	altered      = math.MinInt64 // of description.read
 )
 
 var epoch = time.Now() // for monotonic times
@@ -100,18 +101,26 @@ func (c catalog) place(name string) sharding.Target {
 
 // altered reports whether one of the tables is no longer as described. It reads a table again whose
 // description has an age. It reads nothing in a transaction, which may hold the connections that
-// others need, and keeps a description that cannot be read again.
+// others need.
 func (c catalog) altered(ctx context.Context, tables []*description, age time.Duration) (is bool) {
 	for _, t := range tables {
 		if !c.tx.began() && t.claims(age) {
-			if now, err := c.look(ctx, t.name, t.at); err == nil && !reflect.DeepEqual(now.table, t.table) {
-				c.database.schemas.keep(now)
-				t.read.Store(altered)
-			}
+			c.renew(ctx, t)
 		}
 		is = is || t.read.Load() == altered
 	}
 	return is
+}
+
+// renew replaces a description if the table is different now. It keeps one that cannot be read again in
+// time: the program may itself hold all connections of the pool, for rows that it reads.
+func (c catalog) renew(ctx context.Context, t *description) {
+	ctx, cancel := context.WithTimeout(ctx, renewTimeout)
+	defer cancel()
+	if now, err := c.look(ctx, t.name, t.at); err == nil && !reflect.DeepEqual(now.table, t.table) {
+		c.database.schemas.keep(now)
+		t.read.Store(altered)
+	}
 }
 
 func schemaOf(tables []*description) plan.Schema {
