@@ -143,7 +143,7 @@ func TestAStatementBesideOpenRowsGoesOnWithoutNewColumns(t *testing.T) {
 			db.SetMaxOpenConns(1)
 		}
 		exec(t, w.routed, "INSERT INTO people (id, user_id) VALUES (4, 4)")
-		rows, err := w.routed.QueryContext(t.Context(), "SELECT id FROM people WHERE user_id = 4")
+		rows, err := w.routed.QueryContext(t.Context(), "SELECT id FROM people WHERE user_id = 4") //nolint:sqlclosecheck // closed below
 		if err != nil {
 			t.Fatal(err)
 		}
