@@ -17,12 +17,17 @@ import (
 	entsql "entgo.io/ent/dialect/sql"
 	"github.com/uptrace/bun"
 	"github.com/uptrace/bun/dialect/sqlitedialect"
+	"gorm.io/driver/sqlite"
+	"gorm.io/gorm"
 	"xorm.io/xorm"
 	"xorm.io/xorm/core"
 
+	"github.com/shardid/shardid/gormplugin"
 	"github.com/shardid/shardid/integration/orms/entorders"
 	"github.com/shardid/shardid/integration/orms/entorders/hook"
 	entorder "github.com/shardid/shardid/integration/orms/entorders/order"
+	"github.com/shardid/shardid/integration/orms/genorders"
+	"github.com/shardid/shardid/integration/orms/genorders/model"
 	"github.com/shardid/shardid/integration/orms/sqlcorders"
 	"github.com/shardid/shardid/keygen"
 	"github.com/shardid/shardid/keygen/snowflake"
@@ -39,6 +44,18 @@ func check(err error) {
 
 // exampleShop returns two databases as one, and what makes the ids of orders.
 func exampleShop() (routed *sql.DB, nextID func(ctx context.Context, user int64) (int64, error), end func()) {
+	home, router, ids, endRouter := exampleRouter()
+	routed = shardsql.OpenDB(shardsql.Config{Router: router, Home: home})
+	nextID = func(ctx context.Context, user int64) (int64, error) {
+		return router.NextID(ctx, ids, "orders", "id", user)
+	}
+	return routed, nextID, func() {
+		check(routed.Close())
+		endRouter()
+	}
+}
+
+func exampleRouter() (home *sql.DB, router *sharding.Router, ids *snowflake.Generator, end func()) {
 	dir, err := os.MkdirTemp("", "shop")
 	check(err)
 	open := func(name string) *sql.DB {
@@ -46,7 +63,8 @@ func exampleShop() (routed *sql.DB, nextID func(ctx context.Context, user int64)
 		check(err)
 		return db
 	}
-	ctx, east, west, home := context.Background(), open("east"), open("west"), open("home")
+	ctx, east, west := context.Background(), open("east"), open("west")
+	home = open("home")
 	for i, db := range []*sql.DB{east, west, east, west} {
 		for name, columns := range tables {
 			_, err := db.ExecContext(ctx, fmt.Sprintf("CREATE TABLE %s_%d %s", name, i, strings.ReplaceAll(columns, "(6)", "")))
@@ -58,16 +76,15 @@ func exampleShop() (routed *sql.DB, nextID func(ctx context.Context, user int64)
 	check(err)
 	items, err := sharding.Spread([]string{"east", "west"}, 4, "items_%d")
 	check(err)
-	router, err := sharding.New(sharding.DBs{"east": east, "west": west},
+	router, err = sharding.New(sharding.DBs{"east": east, "west": west},
 		sharding.Table{
 			Name: "orders", Key: "user_id", Rule: sharding.Low(2), Map: orders, Group: "shop",
 			Also: []sharding.Alt{{Column: "id", Rule: sharding.Low(2)}}, // the id leads to the shard as well
 		},
 		sharding.Table{Name: "items", Key: "order_id", Rule: sharding.Low(2), Map: items, Group: "shop"})
 	check(err)
-	routed = shardsql.OpenDB(shardsql.Config{Router: router, Home: home})
 
-	ids, err := snowflake.New(ctx, snowflake.Config{
+	ids, err = snowflake.New(ctx, snowflake.Config{
 		Worker: workerid.Static(3),
 		Layout: keygen.Layout{
 			Epoch: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), Unit: time.Millisecond,
@@ -75,12 +92,9 @@ func exampleShop() (routed *sql.DB, nextID func(ctx context.Context, user int64)
 		},
 	})
 	check(err)
-	nextID = func(ctx context.Context, user int64) (int64, error) {
-		return router.NextID(ctx, ids, "orders", "id", user)
-	}
-	return routed, nextID, func() {
+	return home, router, ids, func() {
 		check(ids.Close())
-		for _, db := range []*sql.DB{routed, east, west, home} {
+		for _, db := range []*sql.DB{east, west, home} {
 			check(db.Close())
 		}
 		check(os.RemoveAll(dir))
@@ -128,6 +142,25 @@ func Example_ent() {
 	// Output: 7 35
 }
 
+func Example_gen() {
+	ctx := context.Background()
+	home, router, ids, end := exampleRouter()
+	defer end()
+
+	db, err := gorm.Open(sqlite.Dialector{DriverName: "sqlite", Conn: home})
+	check(err)
+	check(db.Use(gormplugin.New(gormplugin.Config{Generators: keygen.Set{Default: ids}, Router: router})))
+	q := genorders.Use(db)
+	order := model.Order{UserID: 7, Amount: 30}
+	check(q.Order.WithContext(ctx).Create(&order)) // the plugin fills order.ID
+	_, err = q.Order.WithContext(ctx).Where(q.Order.ID.Eq(order.ID)).UpdateSimple(q.Order.Amount.Add(5))
+	check(err)
+	found, err := q.Order.WithContext(ctx).Where(q.Order.UserID.Eq(7)).First()
+	check(err)
+	fmt.Println(found.ID == order.ID, found.Amount)
+	// Output: true 35
+}
+
 func Example_bun() {
 	ctx := context.Background()
 	routed, nextID, end := exampleShop()
@@ -173,9 +206,9 @@ func TestTheGuideHasTheCodeOfTheExamples(t *testing.T) {
 		}
 		return string(content)
 	}
-	ours := unindented(text("examples_test.go") + text("bun_test.go") + text("casbin/example_test.go"))
+	ours := unindented(text("examples_test.go") + text("bun_test.go") + text("genorders/model/model.go") + text("casbin/example_test.go"))
 	blocks := strings.Split(text("../../docs/other-libraries.md"), "\n```go\n")[1:]
-	if len(blocks) != 9 {
+	if len(blocks) != 11 {
 		t.Errorf("%d blocks of Go", len(blocks))
 	}
 	for _, rest := range blocks {
