@@ -335,9 +335,13 @@ func (a *answer) Next(dest []driver.Value) error {
 		return err
 	}
 	var memory *merge.MemoryError
-	for _, of := range []error{merge.ErrValue, merge.ErrOrder, merge.ErrWidth, merge.ErrUnsupported} {
+	hint := "add a condition on the sharding key, so that one shard answers"
+	if errors.Is(err, merge.ErrColumns) {
+		hint = "name the columns in the query, or give the tables of all shards the same columns in the same order; shardid ddl drift compares them"
+	}
+	for _, of := range []error{merge.ErrValue, merge.ErrOrder, merge.ErrColumns, merge.ErrUnsupported} {
 		if errors.Is(err, of) || errors.As(err, &memory) {
-			return &sharding.RouteError{Op: "query", Err: errors.Join(sharding.ErrUnmergeable, err), Hint: "add a condition on the sharding key, so that one shard answers"}
+			return &sharding.RouteError{Op: "query", Err: errors.Join(sharding.ErrUnmergeable, err), Hint: hint}
 		}
 	}
 	return err

@@ -475,3 +475,22 @@ func TestAQueryThatNeedsTooManyShardsIsRefused(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// SELECT * has the columns of each table in the order of their declaration.
+func TestRowsOfTablesWithTheirColumnsInAnotherOrderAreRefused(t *testing.T) {
+	w := twinOf(t, sharding.Table{Name: "people", Key: "user_id", Rule: sharding.Mod(4), Map: spread(t, 4, "people_%d")}, " (id BIGINT PRIMARY KEY, user_id BIGINT NOT NULL, first TEXT, last TEXT)")
+	exec(t, w.dbs["b"], "DROP TABLE people_3")
+	exec(t, w.dbs["b"], "CREATE TABLE people_3 (id BIGINT PRIMARY KEY, user_id BIGINT NOT NULL, last TEXT, first TEXT)")
+	for user := range 4 {
+		exec(t, w.routed, "INSERT INTO people (id, user_id, first, last) VALUES (?, ?, 'Ada', 'Lovelace')", user, user)
+	}
+	for _, order := range []string{"", " ORDER BY id"} {
+		_, err := answer(t.Context(), w.routed, "SELECT * FROM people"+order)
+		if !errors.Is(err, sharding.ErrUnmergeable) || !strings.Contains(err.Error(), "shardid ddl drift") {
+			t.Errorf("SELECT *%s: %v", order, err)
+		}
+		if rows, err := answer(t.Context(), w.routed, "SELECT id, first, last FROM people"+order); err != nil || len(rows) != 5 || !strings.HasSuffix(rows[4], "Ada|Lovelace|") {
+			t.Errorf("with named columns%s: %q, %v", order, rows, err)
+		}
+	}
+}

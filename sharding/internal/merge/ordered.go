@@ -39,11 +39,11 @@ type player struct {
 
 // first reads a row of each source.
 func (t *tournament) first(dest []driver.Value) error {
+	if err := t.fit(); err != nil {
+		return err
+	}
 	t.players = make([]player, len(t.sources))
 	for i := range t.players {
-		if err := t.fits(i); err != nil {
-			return err
-		}
 		t.players[i].row = make([]driver.Value, len(t.Columns()))
 		if err := t.read(i); err != nil {
 			return err

@@ -303,16 +303,23 @@ func TestASourceInAnotherOrderIsAnError(t *testing.T) {
 	}
 }
 
-func TestSourcesOfDifferentWidthAreAnError(t *testing.T) {
-	for name, rows := range map[string]Rows{
-		"ordered": Ordered(append(of([][]driver.Value{{"a"}}), of([][]driver.Value{{"a", "b"}})...), nil),
-		"concat":  Concat(append(of([][]driver.Value{{"a"}}), of([][]driver.Value{{"a", "b"}})...)),
-	} {
-		if _, err := readTo(rows); !errors.Is(err, ErrWidth) {
-			t.Errorf("%s: %v, want ErrWidth", name, err)
+func TestSourcesOfDifferentColumnsAreAnError(t *testing.T) {
+	for name, columns := range map[string][]string{"fewer": {"a"}, "exchanged": {"b", "a"}} {
+		sources := func() []Rows { return []Rows{&named{columns: []string{"a", "b"}}, &named{columns: columns}} }
+		for by, rows := range map[string]Rows{"ordered": Ordered(sources(), nil), "concat": Concat(sources())} {
+			if _, err := readTo(rows); !errors.Is(err, ErrColumns) {
+				t.Errorf("%s, %s: %v, want ErrColumns", name, by, err)
+			}
 		}
 	}
 }
+
+// named is a source without rows.
+type named struct{ columns []string }
+
+func (n *named) Columns() []string         { return n.columns }
+func (n *named) Next([]driver.Value) error { return io.EOF }
+func (n *named) Close() error              { return nil }
 
 func TestARowIsValidUntilTheNextIsRead(t *testing.T) {
 	sources := of([][]driver.Value{{[]byte("a")}, {[]byte("c")}}, [][]driver.Value{{[]byte("b")}})

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 )
 
 // Rows are read one by one. A [driver.Rows] is a Rows. All rows have the same number of columns.
@@ -29,8 +30,8 @@ var (
 	// ErrOrder: the rows of a source are not in the order of the merge, so its database compares
 	// differently than the types of the keys say.
 	ErrOrder = errors.New("merge: rows are not in the order of the merge")
-	// ErrWidth: sources have different numbers of columns.
-	ErrWidth = errors.New("merge: sources have different columns")
+	// ErrColumns: sources have different columns, or in another order.
+	ErrColumns = errors.New("merge: sources have different columns")
 	// ErrOverflow: a sum or an expression is outside the range of its type. It would be an error on
 	// one table, too.
 	ErrOverflow = errors.New("merge: integer overflow")
@@ -96,10 +97,12 @@ func (s *stage) closeSource(i int) {
 
 func over(sources ...Rows) *stage { return &stage{sources: slices.Clone(sources)} }
 
-// fits returns an error unless a source has as many columns as the first.
-func (s *stage) fits(i int) error {
-	if got, want := len(s.sources[i].Columns()), len(s.Columns()); got != want {
-		return fmt.Errorf("%w: source %d has %d, source 0 has %d", ErrWidth, i, got, want)
+// fit returns an error unless all sources have the columns of the first, in the same order.
+func (s *stage) fit() error {
+	for i, source := range s.sources {
+		if got, want := source.Columns(), s.Columns(); !slices.EqualFunc(got, want, strings.EqualFold) {
+			return fmt.Errorf("%w: source %d has %q, source 0 has %q", ErrColumns, i, got, want)
+		}
 	}
 	return nil
 }
@@ -147,20 +150,20 @@ func gather(rows Rows, take func(row []driver.Value) error, end func() (step fun
 // source after the sources before it are closed. There must be at least one source.
 func Concat(sources []Rows) Rows {
 	s := over(sources...)
-	at, checked := 0, false
+	at, fit := 0, false
 	s.step = func(dest []driver.Value) error {
-		for at < len(s.sources) {
-			if !checked {
-				if err := s.fits(at); err != nil {
-					return err
-				}
-				checked = true
+		if !fit {
+			if err := s.fit(); err != nil {
+				return err
 			}
+			fit = true
+		}
+		for at < len(s.sources) {
 			if err := s.sources[at].Next(dest); !errors.Is(err, io.EOF) {
 				return err
 			}
 			s.closeSource(at)
-			at, checked = at+1, false
+			at++
 		}
 		return io.EOF
 	}
