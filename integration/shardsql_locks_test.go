@@ -72,8 +72,10 @@ func lockingQuery(random *rand.Rand, name string) string {
 		locks = []string{" FOR UPDATE", " FOR SHARE"}
 	}
 	lock := locks[random.IntN(2)]
-	switch random.IntN(4) {
+	switch random.IntN(5) {
 	case 0:
+		return "SELECT COUNT(*) FROM orders WHERE id IN (" + ids(random, 5) + ")" + lock + " SKIP LOCKED"
+	case 4:
 		return locking("id IN ("+ids(random, 2)+")", lock+" NOWAIT")
 	case 1:
 		return locking(fmt.Sprintf("id = %d", random.IntN(60)), " LIMIT 1"+lock+" SKIP LOCKED")

@@ -72,8 +72,8 @@ func (c grouper) grouped() {
 }
 
 // regroup makes a shard also group by the expressions of COUNT(DISTINCT). It removes HAVING, except
-// conditions about columns of GROUP BY, and the following clauses. They are applied to the combined
-// groups, because a shard has only a part of each group.
+// conditions about columns of GROUP BY, and the following clauses except locks. They are applied to the
+// combined groups, because a shard has only a part of each group.
 func (c grouper) regroup() {
 	by, end, word := c.core.GroupBy, c.query.After, " GROUP BY "
 	switch {
@@ -92,7 +92,11 @@ func (c grouper) regroup() {
 		}
 		c.of.edits = append(c.of.edits, edit{Span: sqlparse.Span{From: end, To: c.core.Having.Bytes().To}, with: kept})
 	}
-	c.of.edits = append(c.of.edits, edit{Span: sqlparse.Span{From: c.query.After, To: c.query.To}})
+	locks := ""
+	for _, l := range c.query.Locks {
+		locks += " " + l.Span.Of(c.statement.Text)
+	}
+	c.of.edits = append(c.of.edits, edit{Span: sqlparse.Span{From: c.query.After, To: c.query.To}, with: locks})
 }
 
 // compute replaces the value of a combined group's column, which has one of the shards' values, by
