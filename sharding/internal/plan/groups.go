@@ -92,11 +92,11 @@ func (c grouper) regroup() {
 		}
 		c.of.edits = append(c.of.edits, edit{Span: sqlparse.Span{From: end, To: c.core.Having.Bytes().To}, with: kept})
 	}
-	locks := ""
+	var locks strings.Builder
 	for _, l := range c.query.Locks {
-		locks += " " + l.Span.Of(c.statement.Text)
+		locks.WriteString(" " + l.Span.Of(c.statement.Text))
 	}
-	c.of.edits = append(c.of.edits, edit{Span: sqlparse.Span{From: c.query.After, To: c.query.To}, with: locks})
+	c.of.edits = append(c.of.edits, edit{Span: sqlparse.Span{From: c.query.After, To: c.query.To}, with: locks.String()})
 }
 
 // compute replaces the value of a combined group's column, which has one of the shards' values, by
