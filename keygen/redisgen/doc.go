@@ -47,9 +47,10 @@
 // [Leases] fulfil the contract of package workerid, like those of sqlstore: a lease has a
 // ceiling and a generation, and a namespace has one layout. Redis may lose what it has answered
 // without harm to leases. The ledger stores the identity of the server beside the leases: its
-// run_id, which is new after each start. On another server, after a restart, and when the key
-// of the namespace is missing, every lease is lost, and new leases begin two terms later, above
-// every ceiling that may have been promised. So ids are unique without any file of Redis, and a
+// run_id, which is new after each start, and its master_replid2, which is new after each
+// promotion. On another server, after a restart, on a master that was a replica meanwhile, and
+// when the key of the namespace is missing, every lease is lost, and new leases begin two terms
+// later, above every ceiling that may have been promised. So ids are unique without any file of Redis, and a
 // restart of Redis costs a pause: generators issue ids from what is left of their leases, and
 // then none until two terms have passed since the first of them met the new server. A slot that
 // moves to another node of a cluster counts as a fail-over, too.
@@ -62,12 +63,16 @@
 // period. One case is not covered: if the clock goes back by more than a term while Redis loses
 // its leases, new leases may begin too early.
 //
-// The package does not detect two more cases. A master that is cut off from the others may go
+// The package does not detect three more cases. A master that is cut off from the others may go
 // on renewing leases for longer than two terms after another one was promoted; the same lease
 // is then granted twice. Set min-replicas-to-write and min-replicas-max-lag for Sentinel, so
 // that such a master stops; a master of a Redis Cluster stops by itself after
-// cluster-node-timeout. Keep either below a term. And if somebody restores an older copy of the
-// key (RESTORE) on the running server it came from, the package treats it as the newest.
+// cluster-node-timeout. Keep either below a term. If somebody restores an older copy of the key
+// (RESTORE) on the running server it came from, or an older snapshot of its machine with the
+// memory, the package treats it as the newest. And a Redis that lost the key has lost the
+// longest term with it: two terms are then two terms of the process that asks first. So shut
+// down processes with a longer term before you delete the key, or restart a Redis without a
+// file, while terms differ.
 //
 // # Several masters
 //

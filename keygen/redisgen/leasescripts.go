@@ -5,6 +5,7 @@ package redisgen
 // The hash of a namespace has the fields
 //
 //	server                the server's run_id at the last access
+//	followed              the server's master_replid2 at the last access, without leading zeros
 //	longest               the longest term so far, in microseconds
 //	safe                  microseconds since 1970: all lost ceilings lie before
 //	layout, epoch, unit   the layout of ceilings; epoch and unit in microseconds
@@ -15,7 +16,11 @@ package redisgen
 // microseconds are below 2^53, up to which Lua's numbers are exact.
 //
 // A server has a new run_id after each start. So a restart counts as a fail-over, too, because
-// nobody can tell what the server's file had lost.
+// nobody can tell what the server's file had lost. A master that became a replica, and has the
+// data of another master since then, keeps its run_id when it is promoted again. But its
+// master_replid2 is then the replication id of that other master. It is all zeros in a server
+// that never was a replica, and again when a promoted one has had no replica for an hour, which
+// is not a fail-over. Namespaces of versions that did not store it have no field followed.
 
 // leaseLibrary is the common first part of the scripts.
 //
@@ -26,6 +31,7 @@ local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
 local run = string.match(redis.call('INFO', 'server'), 'run_id:(%w+)')
 if not run then return 'anonymous' end
+local followed = string.match(redis.call('INFO', 'replication'), 'master_replid2:0*(%w*)') or ''
 local h = {}
 local flat = redis.call('HGETALL', key)
 for i = 1, #flat, 2 do h[flat[i]] = flat[i + 1] end
@@ -41,10 +47,12 @@ end
 local function ticks(micros) return math.floor((micros - number('epoch')) / number('unit')) end
 local function meet(term)
   local longest = math.max(number('longest'), term)
-  if h['server'] ~= run then
+  local promoted = followed ~= '' and (h['followed'] or followed) ~= followed
+  if h['server'] ~= run or promoted then
     set('safe', math.max(now + 2 * longest, number('safe') + 1))
     set('server', run)
   end
+  set('followed', followed)
   set('longest', longest)
 end
 `
@@ -52,6 +60,7 @@ end
 const createScript = `
 if not h['server'] then
   set('server', run)
+  set('followed', followed)
   set('longest', 0)
   set('safe', 0)
 end
