@@ -32,7 +32,9 @@
 // innodb_flush_log_at_trx_commit=0 and PostgreSQL with synchronous_commit=off can lose it in a
 // crash. Any database can lose it in a fail-over to an asynchronous replica. With
 // semi-synchronous replication (AFTER_SYNC), or synchronous_commit=on and synchronous standbys,
-// nothing is lost.
+// nothing is lost. But MySQL and MariaDB replicate asynchronously again when no replica has
+// answered for rpl_semi_sync_master_timeout, ten seconds by default: set it so high that this
+// never happens.
 //
 // Leases detect a fail-over. The ledger stores the server's identity. On another server every
 // lease is lost, and new leases begin two terms later. That is above every ceiling that the
@@ -54,9 +56,16 @@
 // skips a thousand.
 //
 // Nothing detects a loss after which the server is the same: a backup or snapshot restored on
-// the same server, or a return to a server that missed what happened in between. Then raise
-// max_id above the ids in use, and delete the row of worker_namespace whose namespace is empty;
-// after that all leases count as lost.
+// the same server, or a return to a server that missed what happened in between. Then, before
+// any process goes on, raise max_id above the ids in use, and make all leases count as lost:
+//
+//	UPDATE worker_namespace SET identity = '' WHERE namespace = '';
+//
+// Nor does anything detect a lost server that goes on: one that was cut off or suspended when
+// its replica was promoted, and that accepts changes of processes which still reach it. It
+// reserves the same segments as the other server, and two terms after the fail-over it extends
+// leases that the other one has granted again. So it must accept no changes from the promotion
+// on (fencing, STONITH), as the tools that promote replicas can ensure.
 //
 // # What the tables must be
 //

@@ -87,6 +87,7 @@ func TestAFirstLeaseBeginsAtOnce(t *testing.T) {
 func TestAnotherServerTakesAllLeasesAwayAndTheNextBeginTwoTermsLater(t *testing.T) {
 	for name, loss := range map[string]string{
 		"another identity":   "UPDATE worker_namespace SET identity = 'another' WHERE namespace = ''",
+		"a restored backup":  "UPDATE worker_namespace SET identity = '' WHERE namespace = ''", // as the package's comment says
 		"the header is gone": "DELETE FROM worker_namespace WHERE namespace = ''",
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -114,7 +115,7 @@ func TestAnotherServerTakesAllLeasesAwayAndTheNextBeginTwoTermsLater(t *testing.
 }
 
 // A process with a longer term than the one that notices the new server may have
-// held the lost lease.
+// held the lost lease. The statement is that of the package's comment.
 func TestTheLongestTermOfAllDecidesHowLongTheNextServerWaits(t *testing.T) {
 	db, store := database(t)
 	long := claim("long")
@@ -122,7 +123,7 @@ func TestTheLongestTermOfAllDecidesHowLongTheNextServerWaits(t *testing.T) {
 	if _, err := store.Leases().Take(t.Context(), long); err != nil {
 		t.Fatal(err)
 	}
-	exec(t, db, "UPDATE worker_namespace SET identity = 'another' WHERE namespace = ''")
+	exec(t, db, "UPDATE worker_namespace SET identity = '' WHERE namespace = ''")
 	now := keygen.Twitter().Tick(time.Now())
 	if e := take(t, store, "a"); e.NotBefore < now+2*599_000 {
 		t.Errorf("at %d: %+v", now, e)

@@ -81,7 +81,7 @@ var (
 const (
 	mysqlReserve     = `UPDATE "%[1]s" SET "%[2]s" = LAST_INSERT_ID("%[2]s" + %[3]d)%[4]s WHERE %[5]s AND @@autocommit = 1`
 	mysqlLock        = `SELECT "%s" FROM "%s" WHERE %s FOR UPDATE`
-	mysqlRaise       = `UPDATE "%s" SET "%s" = %d%s WHERE %s`
+	mysqlRaise       = `UPDATE "%[1]s" SET "%[2]s" = %[3]d%[4]s WHERE %[5]s AND "%[2]s" = %[6]d`
 	returningReserve = `UPDATE "%[1]s" SET "%[2]s" = "%[2]s" + ?%[3]s WHERE "%[4]s" = ? AND "%[2]s" <= ?%[5]s RETURNING "%[2]s"`
 )
 
@@ -260,15 +260,20 @@ func (t *tag) raiseAtOnce(ctx context.Context, s session, width int64) (int64, e
 }
 
 // raiseLocked reads the value under a lock of its row, in a transaction. A proxy that shares
-// sessions among clients refuses LAST_INSERT_ID(expr), which would change the session.
+// sessions among clients refuses LAST_INSERT_ID(expr), which would change the session. The
+// UPDATE compares the value with the one that was read, so a lock that was lost in between, with
+// the proxy's connection, does no harm.
 func (t *tag) raiseLocked(ctx context.Context, s session, width int64) (int64, error) {
 	of, old := t.table, int64(0)
 	where, args := t.row(s, width)
 	if err := s.row(ctx, fmt.Sprintf(mysqlLock, of.value, of.name, where), args...).Scan(&old); err != nil {
 		return 0, err
 	}
-	text := fmt.Sprintf(mysqlRaise, of.name, of.value, old+width, of.also[mysqlName], where)
-	return old + width, s.exec(ctx, text, args...)
+	raised, err := s.changed(ctx, fmt.Sprintf(mysqlRaise, of.name, of.value, old+width, of.also[mysqlName], where, old), args...)
+	if err == nil && !raised {
+		err = errLockLost
+	}
+	return old + width, err
 }
 
 // row returns the condition on a tag's row that can be raised. It writes a plain tag into the

@@ -23,6 +23,7 @@ var (
 	errBusy      = errors.New("sqlstore: other processes changed the rows first")
 	errSkipped   = fmt.Errorf("%w: other processes hold the locks on all suitable rows", errBusy)
 	errOverruled = fmt.Errorf("%w: another member of the cluster committed a change of a locked row", errBusy)
+	errLockLost  = fmt.Errorf("%w: a row changed although it was locked", errBusy)
 	errTaken     = fmt.Errorf("%w: another member of the cluster gave the same number", errBusy)
 )
 
