@@ -28,6 +28,7 @@ import (
 	"github.com/shardid/shardid/keygen/snowflake"
 	"github.com/shardid/shardid/keygen/sqlstore"
 	"github.com/shardid/shardid/keygen/workerid"
+	"github.com/shardid/shardid/keygen/zookeeper"
 )
 
 const (
@@ -38,6 +39,8 @@ const (
 	fileVar = "SHARDID_TEST_LEASE"
 	// farVar makes the child go far ahead of the clock.
 	farVar = "SHARDID_TEST_FAR"
+	// trustVar makes the child trust that its lease goes on, without asking the ledger.
+	trustVar = "SHARDID_TEST_TRUST"
 )
 
 func TestMain(m *testing.M) {
@@ -67,13 +70,23 @@ func fewWorkers() keygen.Layout {
 	return l
 }
 
-// redisDriver stands for leases in Redis, whose address is the DSN.
-const redisDriver = "redis"
+// These stand for leases in Redis or ZooKeeper, whose address is the DSN.
+const (
+	redisDriver     = "redis"
+	zooKeeperDriver = "zookeeper"
+)
 
 // childsLedger is the ledger of a child.
 func childsLedger(ctx context.Context, driver, dsn string) (workerid.Ledger, error) {
-	if driver == redisDriver {
+	switch driver {
+	case redisDriver:
 		return redisgen.NewLeases(redis.NewClient(&redis.Options{Addr: dsn}), "shop:worker")
+	case zooKeeperDriver:
+		conn, err := server.DialZooKeeper(dsn, session)
+		if err != nil {
+			return nil, err
+		}
+		return zookeeper.NewLeases(conn, "/shop/worker")
 	}
 	db, err := sql.Open(driver, dsn)
 	if err != nil {
@@ -91,6 +104,9 @@ func printIDs(driver, dsn string) error {
 	ledger, err := childsLedger(ctx, driver, dsn)
 	if err != nil {
 		return err
+	}
+	if os.Getenv(trustVar) != "" {
+		ledger = trusting{ledger}
 	}
 	lease := workerid.LeasedConfig{Ledger: ledger, Namespace: "children", Term: time.Second}
 	if lease.File = os.Getenv(fileVar); lease.File != "" {
@@ -158,16 +174,9 @@ func enough(count int) (progress func(n int), stop chan struct{}) {
 
 // runChild starts a process of this binary, reads what it prints, reporting how
 // many ids, and kills it once stop is closed.
-func runChild(ctx context.Context, env []string, progress func(n int), stop <-chan struct{}) ([]int64, error) {
-	cmd := exec.CommandContext(ctx, os.Args[0])
-	cmd.Env = append(os.Environ(), env...)
-	var complaints strings.Builder
-	cmd.Stderr = &complaints
-	out, err := cmd.StdoutPipe()
+func runChild(ctx context.Context, env []string, progress func(n int), stop <-chan struct{}) (ids []int64, err error) {
+	p, err := startChild(ctx, env)
 	if err != nil {
-		return nil, err
-	}
-	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
 	ended := make(chan struct{})
@@ -175,38 +184,67 @@ func runChild(ctx context.Context, env []string, progress func(n int), stop <-ch
 	killer.Go(func() {
 		select {
 		case <-stop:
-			_ = cmd.Process.Kill() // fails when it has ended
+			_ = p.cmd.Process.Kill() // fails when it has ended
 		case <-ended:
 		}
 	})
-	ids, err := read(bufio.NewReader(out), progress)
+	err = p.read(func(more []int64) {
+		ids = append(ids, more...)
+		progress(len(ids))
+	})
 	close(ended)
 	killer.Wait()
-	_ = cmd.Wait() // says "signal: killed"
-	if said := complaints.String(); said != "" {
-		err = errors.Join(err, errors.New("the child said: "+said))
-	}
 	return ids, err
 }
 
-// read reads lines of ids up to the end. The last one may have been cut off.
-func read(from *bufio.Reader, progress func(n int)) (ids []int64, err error) {
+// printer is a process of this binary that prints ids until it is killed.
+type printer struct {
+	cmd        *exec.Cmd
+	out        *bufio.Reader
+	complaints strings.Builder
+}
+
+func startChild(ctx context.Context, env []string) (*printer, error) {
+	p := &printer{cmd: exec.CommandContext(ctx, os.Args[0])}
+	p.cmd.Env = append(os.Environ(), env...)
+	p.cmd.Stderr = &p.complaints
+	out, err := p.cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	p.out = bufio.NewReader(out)
+	return p, p.cmd.Start()
+}
+
+// read passes on the ids of each line, until the process has ended.
+func (p *printer) read(progress func(ids []int64)) error {
+	err := read(p.out, progress)
+	_ = p.cmd.Wait() // says "signal: killed"
+	if said := p.complaints.String(); said != "" {
+		err = errors.Join(err, errors.New("the child said: "+said))
+	}
+	return err
+}
+
+// read passes on the ids of each line up to the end. The last one may have been cut off.
+func read(from *bufio.Reader, progress func(ids []int64)) error {
 	for {
 		line, err := from.ReadString('\n')
 		if errors.Is(err, io.EOF) {
-			return ids, nil
+			return nil
 		}
 		if err != nil {
-			return ids, err
+			return err
 		}
+		var ids []int64
 		for text := range strings.FieldsSeq(line) {
 			id, err := strconv.ParseInt(text, 10, 64)
 			if err != nil {
-				return ids, err
+				return err
 			}
 			ids = append(ids, id)
 		}
-		progress(len(ids))
+		progress(ids)
 	}
 }
 
