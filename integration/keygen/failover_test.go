@@ -240,13 +240,14 @@ func TestALeaseDoesNotSurviveTwoFailOversBackToItsServer(t *testing.T) {
 }
 
 // reserved issues ids from generators on the pair: some that the replica knows
-// of, some that it does not, and after the fail-over those of other generators.
-func reserved(t *testing.T, source func(*sqlstore.Store) keygen.Source) []int64 {
+// of, some that it does not, and after the fail-over those of other generators. Each issues count
+// ids from segments of the size step, or of growing ones for 0.
+func reserved(t *testing.T, step int64, count int, source func(*sqlstore.Store) keygen.Source) []int64 {
 	t.Helper()
 	p := newPair(t)
 	var ids []int64
-	draw := func(count int) {
-		g, err := segment.New(t.Context(), segment.Config{Source: source(database.StoreOn(t, p.open(t))), Step: 100})
+	draw := func() {
+		g, err := segment.New(t.Context(), segment.Config{Source: source(database.StoreOn(t, p.open(t))), Step: step})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -259,27 +260,32 @@ func reserved(t *testing.T, source func(*sqlstore.Store) keygen.Source) []int64 
 			t.Error(err)
 		}
 	}
-	draw(1000)
+	draw()
 	p.catchUp(t)
 	p.cutOff(t)
-	draw(2000)
-	draw(2000)
+	draw()
+	draw()
 	p.failOver(t)
-	draw(2000)
-	draw(2000)
+	draw()
+	draw()
 	return ids
 }
 
 func TestAfterAnAsynchronousFailOverGuardedSegmentsDoNotRepeat(t *testing.T) {
-	ids := reserved(t, func(s *sqlstore.Store) keygen.Source { return s.GuardedTag("orders") })
-	if id, twice := keygentest.Duplicate(ids); twice {
-		t.Errorf("%d came twice", id)
+	guarded := func(s *sqlstore.Store) keygen.Source { return s.GuardedTag("orders") }
+	for name, ids := range map[string][]int64{
+		"segments of one size": reserved(t, 100, 2000, guarded),
+		"segments that grow":   reserved(t, 0, 200_000, guarded),
+	} {
+		if id, twice := keygentest.Duplicate(ids); twice {
+			t.Errorf("%s: %d came twice", name, id)
+		}
 	}
 }
 
 // What no database can protect from by itself, and the guard is for.
 func TestAfterAnAsynchronousFailOverSegmentsWithoutAGuardRepeat(t *testing.T) {
-	ids := reserved(t, func(s *sqlstore.Store) keygen.Source { return s.Tag("orders") })
+	ids := reserved(t, 100, 2000, func(s *sqlstore.Store) keygen.Source { return s.Tag("orders") })
 	if _, twice := keygentest.Duplicate(ids); !twice {
 		t.Error("no id came twice: the test above proves nothing")
 	}

@@ -49,6 +49,29 @@ func TestOnAnotherServerGuardedSegmentsBeginTenStepsHigherOnce(t *testing.T) {
 	})
 }
 
+// A segment grows with the demand, and may be a thousand times the row's step.
+func TestOnAnotherServerGuardedSegmentsBeginTenOfTheLargestHigher(t *testing.T) {
+	database.OnEach(t, func(t *testing.T, open database.Opener) {
+		db, store := open.Store(t)
+		tag := store.GuardedTag("orders") // of step 1000
+		for _, size := range []int64{1000, 500_000, 10} {
+			if _, err := tag.Reserve(t.Context(), size); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := tag.Reserve(t.Context(), 500_000); err != nil { // which the replica does not receive
+			t.Fatal(err)
+		}
+		database.Exec(t, db, "UPDATE worker_namespace SET identity = 'another server' WHERE namespace = 'leaf_alloc'")
+		database.Exec(t, db, "UPDATE leaf_alloc SET max_id = max_id - 500000")
+		received := database.MustNumber(t, db, "SELECT max_id FROM leaf_alloc WHERE biz_tag = 'orders'")
+		span, err := store.GuardedTag("orders").Reserve(t.Context(), 10)
+		if want := received + 10*500_000; err != nil || span.First != want {
+			t.Errorf("%+v, %v, want the first to be %d", span, err, want)
+		}
+	})
+}
+
 // A replica would compare with its own identity.
 func TestAGuardedSegmentIsRefusedWhereReplicasRunItsStatement(t *testing.T) {
 	m := server.RunMariaDB(t, "--log-bin")

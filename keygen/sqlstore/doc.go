@@ -51,9 +51,9 @@
 // Segments of a [Store.Tag], [TinyID], [Store.CosID], [Store.WUID] or [Periods] do not detect a
 // fail-over: ids that the lost server reserved and did not replicate are reserved again,
 // without an error. Segments of a [Store.GuardedTag] begin ten steps higher on another server,
-// which is enough for a replica that lagged by less. The same holds for worker ids of
-// WORKER_NODE: those of a [Store.WorkerNode] are given again, and a [Store.GuardedWorkerNode]
-// skips a thousand.
+// or ten times the largest segment if that is more, which is enough for a replica that lagged by
+// less. The same holds for worker ids of WORKER_NODE: those of a [Store.WorkerNode] are given
+// again, and a [Store.GuardedWorkerNode] skips a thousand.
 //
 // Nothing detects a loss after which the server is the same: a backup or snapshot restored on
 // the same server, or a return to a server that missed what happened in between. Then, before

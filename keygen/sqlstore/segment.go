@@ -23,8 +23,9 @@ func (s *Store) Tag(name string) keygen.Source { return newTag(s, leafAlloc, nam
 // GuardedTag is Tag for a database that may fail over to a replica which lacks the latest
 // reservations. Each reservation names, in the same statement, the server for which it is
 // meant. On another server, the package first raises the counters of all tags by ten times
-// their step. So ids that the lost server reserved are not reserved again, provided that they
-// were fewer than that. The first use raises the counters as well.
+// their step, or by ten times the largest number of ids that a GuardedTag has reserved at a
+// time, if that is more. So ids that the lost server reserved are not reserved again, provided
+// that they were fewer than that. The first use raises the counters as well.
 //
 // All processes must reserve through a GuardedTag: Leaf, or a Tag, would reserve on the other
 // server before the counters are raised. GuardedTag needs the table worker_namespace and the
@@ -170,7 +171,7 @@ func (of *counterTable) triggerError(before, after, width, end int64) error {
 }
 
 // raise adds width to the value and returns the new value. When a guarded tag finds another
-// server, it first raises the counters of all tags.
+// server, it first raises the counters of all tags; see admit.
 func (t *tag) raise(ctx context.Context, width int64) (end int64, err error) {
 	err = t.store.do(ctx, func(s session) error {
 		if err := t.checkOnce(ctx, s); err != nil {
@@ -178,7 +179,7 @@ func (t *tag) raise(ctx context.Context, width int64) (end int64, err error) {
 		}
 		end, err = t.raiseOn(ctx, s, width)
 		if errors.Is(err, sql.ErrNoRows) && t.guarded {
-			if err = s.raiseAllCounters(ctx, t.store.highest(t.table)); err == nil {
+			if err = s.admit(ctx, width, t.store.highest(t.table)); err == nil {
 				end, err = t.raiseOn(ctx, s, width)
 			}
 		}
@@ -207,10 +208,10 @@ func (t *tag) checkOnce(ctx context.Context, s session) error {
 }
 
 // guard is the additional condition of a reservation.
-func (t *tag) guard(server dialect.Server) string {
+func (t *tag) guard(server dialect.Server, width int64) string {
 	switch {
 	case t.guarded:
-		return sameServer(server)
+		return sameServer(server, width)
 	case t.fixed:
 		return fmt.Sprintf(` AND "delta" = %d AND "remainder" = %d`, t.delta, t.remainder)
 	case t.within != nil:
@@ -283,7 +284,7 @@ func (t *tag) row(s session, width int64) (where string, args []any) {
 	if plainTag.MatchString(t.name) {
 		literal, args = "'"+t.name+"'", nil
 	}
-	of, guard := t.table, t.guard(s.server)
+	of, guard := t.table, t.guard(s.server, width)
 	if t.within != nil {
 		guard += sameText(of.key, literal)
 		args = append(args, args...)
@@ -294,7 +295,7 @@ func (t *tag) row(s session, width int64) (where string, args []any) {
 // raiseReturning reads to the end of the answer, because the statement has committed only then.
 func (t *tag) raiseReturning(ctx context.Context, s session, width int64) (end int64, err error) {
 	of, count := t.table, 0
-	text := fmt.Sprintf(returningReserve, of.name, of.value, of.also[s.server.Name()], of.key, t.guard(s.server))
+	text := fmt.Sprintf(returningReserve, of.name, of.value, of.also[s.server.Name()], of.key, t.guard(s.server, width))
 	err = s.each(ctx, func(rows *sql.Rows) error {
 		count++
 		return rows.Scan(&end)

@@ -131,20 +131,20 @@ func (w *workerNode) insertOn(ctx context.Context, s session, text string, more 
 // have been lost. The id of the first row shows where the numbers are, even if rows were
 // deleted; it is not used itself.
 func (w *workerNode) insertGuarded(ctx context.Context, s session) (int64, error) {
-	other, noted, err := s.guard(ctx, nodesRow)
+	g, err := s.guard(ctx, nodesRow)
 	if err != nil {
 		return 0, err
 	}
 	id, err := w.insertOn(ctx, s, insertNode)
-	if err != nil || other == "" {
+	if err != nil || g.other == "" {
 		return id, err
 	}
-	if noted || id > 1 {
+	if g.noted != "" || id > 1 {
 		if id, err = w.skip(ctx, s, id); err != nil {
 			return 0, err
 		}
 	}
-	return id, s.noteServer(ctx, nodesRow, other)
+	return id, s.note(ctx, nodesRow, g)
 }
 
 func (w *workerNode) skip(ctx context.Context, s session, id int64) (int64, error) {
