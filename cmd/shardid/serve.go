@@ -57,6 +57,7 @@ server after it has answered pending requests.`,
 	flags.StringVar(&f.tokenFile, "token-file", "", "file with the token that requests must carry; it is read again when it changes, and on SIGHUP")
 	flags.BoolVar(&f.noAuth, "no-auth", false, "allow everybody who reaches --listen")
 	flags.StringVar(&f.Namespace, "namespace", "shardid", "namespace of the worker ids; servers whose snowflake ids must differ share one")
+	flags.BoolVar(&f.Guarded, "guarded", false, "skip segments that a fail-over to a replica may have lost; for all programs that use leaf_alloc, so not beside Leaf")
 	flags.Var(input.Between(1, 1_000_000, &f.Tags), "tags", "how many tags may be open at once")
 	flags.Var(input.Between(1, 10_000, &f.connections), "connections", "how many connections to the database may be open at once")
 	flags.Var(input.Between(1, 1_000_000, &f.Batch), "max-batch", "how many ids one request may ask for")

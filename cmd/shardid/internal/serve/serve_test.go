@@ -71,6 +71,27 @@ func TestABatchHasAsManyIDsAsWereAskedFor(t *testing.T) {
 	}
 }
 
+// The first use of a guarded tag is on another server than the stored one, which is none.
+func TestAGuardedServerSkipsTenStepsOnAnotherServer(t *testing.T) {
+	s := open(t, func(c *Config) { c.Guarded = true })
+	if w := ask(t, s.Handler(), "/api/segment/get/order"); w.Body.String() != "10001" {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+	if _, err := s.cfg.DB.Exec("UPDATE worker_namespace SET identity = 'another' WHERE namespace = 'leaf_alloc'"); err != nil {
+		t.Fatal(err)
+	}
+	next, err := New(t.Context(), s.cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if w := ask(t, next.Handler(), "/api/segment/get/order"); w.Body.String() != "21001" { // a segment has 1000 ids
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+	if err := next.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestTagsAreBounded(t *testing.T) {
 	h := open(t, func(c *Config) { c.Tags = 1 }).Handler()
 	for range 3 { // those that are unknown take no room

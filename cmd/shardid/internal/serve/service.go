@@ -33,6 +33,7 @@ type Config struct {
 	DB        *sql.DB       // the tables; the caller's to close
 	Layout    keygen.Layout // of snowflake ids
 	Namespace string        // of the leases of worker ids
+	Guarded   bool          // segments come from guarded tags, which Leaf must not use
 	Tags      int           // how many tags may be open
 	Batch     int           // how many ids a request may ask for
 	Wait      time.Duration // how long a request waits for ids
@@ -62,10 +63,14 @@ func New(ctx context.Context, cfg Config) (*Service, error) {
 	if err != nil {
 		return nil, err
 	}
+	source := store.Tag
+	if cfg.Guarded {
+		source = store.GuardedTag
+	}
 	return &Service{
 		cfg: cfg, store: store, version: [2]int{-1, -1},
 		segments: newPool(cfg.Tags, func(ctx context.Context, tag string) (generator, error) {
-			g, err := segment.New(ctx, segment.Config{Source: store.Tag(tag)})
+			g, err := segment.New(ctx, segment.Config{Source: source(tag)})
 			if err != nil {
 				return nil, err
 			}
