@@ -19,7 +19,8 @@
 // carry into the five. (A driver begins at 0 again, so it repeats ids from the
 // 16,777,217th of a second on.) Ids of several generators and processes are unique because
 // each generator begins at a random number: two that make ten thousand ids in the same
-// second make an equal one with a probability of one in 10^15.
+// second make an equal one with a probability of one in 10^15. A copy of a running process, with
+// its virtual machine say, has the same number and repeats ids: restart it first.
 //
 // Successive ids of a generator rise as long as the clock is not set back. Ids of all
 // processes rise from second to second. Generators never wait, need not be closed and are

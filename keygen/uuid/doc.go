@@ -23,7 +23,8 @@
 // A UUID is unique because of its random bits, which come from the system's
 // cryptographic generator. V4 has 122 of them. V7 has 62, beside the time in quarters
 // of a microsecond. V1 and V6 have 47, which each generator chooses once, beside the time
-// and a counter. Processes need not know each other. Generators of this package never
+// and a counter. So restart the processes in a copy of a running virtual machine that use V1 or
+// V6: the copy has the same bits. Processes need not know each other. Generators of this package never
 // wait, need not be closed and are safe for concurrent use.
 //
 // Ids of V7 rise strictly in a process, also when the clock is set back, and with

@@ -35,7 +35,8 @@
 // content of the lock file and the machine's boot id. One case is not detected: older contents
 // of both files that somebody writes into the very same files, while the machine runs and
 // within a term. No lease, with a file or without, protects from a copy of a running virtual
-// machine with its memory: restart the processes in such a copy before it has a network.
+// machine with its memory, a return to a snapshot of one, or a process restored from a
+// checkpoint: restart the processes in such a copy before it has a network.
 //
 // # Clocks
 //

@@ -28,9 +28,9 @@ type LeasedConfig struct {
 	// of the layout. A generator renews its lease three times within it, and can go on for so
 	// long without the database; after a crash the worker id is blocked for so long. Defaults
 	// to 30 seconds. It may be changed, and differ between processes during the change, because
-	// each lease has its own term; after a fail-over the longest term ever used counts. A ledger
-	// that lost all of its data, as a Redis without a file at a restart, only knows the term of
-	// the process that asks first.
+	// each lease has its own term; after a fail-over the longest term counts that the ledger
+	// still knows. A ledger that lost all of its data, as a Redis without a file at a restart,
+	// only knows the term of the process that asks first.
 	Term time.Duration
 
 	// File is a file on this machine that stores the lease, so that a process which is

@@ -65,5 +65,6 @@
 // such as a missing right, is a [keygen.SetupError], which says what to do and ends calls at
 // once. When ZooKeeper is down, running generators go on for three reports, or with a file up
 // to WorkersConfig.Hold; then their callers get [keygen.ErrStarved]. If the data of ZooKeeper
-// were wiped, start no process for three reports, or for Hold.
+// were wiped, or restored from a backup, end all processes, and start none for three reports,
+// for Hold, or for the term of [Leases]: nothing detects that worker ids were in use.
 package zookeeper
