@@ -36,6 +36,17 @@ func Replace(name string, content []byte) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
+// Holds returns true while the name of a file that [Lock] returned leads to it. When somebody has
+// deleted or replaced the file, another process can lock the new one.
+func Holds(lock *os.File) bool {
+	at, err := os.Stat(lock.Name())
+	if err != nil {
+		return false
+	}
+	is, err := lock.Stat()
+	return err == nil && os.SameFile(at, is)
+}
+
 // advised adds what to do about a file that cannot be created because its directory is missing. The
 // directory might be a missing mount, so it is not created here.
 func advised(err error, name string) error {

@@ -159,8 +159,41 @@ func (w *recordedWindow) parse(text []byte) (record, error) {
 
 func (w *recordedWindow) ticks() int64 { return int64(recordTerm / w.layout.Unit) }
 
+// keepLock locks the file anew if its lock file was deleted or replaced: by a program that cleans
+// up, say. Another process may have locked the new one meanwhile, and written a higher ceiling.
+func (w *recordedWindow) keepLock() error {
+	if statefile.Holds(w.lock) {
+		return nil
+	}
+	lock, err := statefile.Lock(w.lock.Name())
+	if err != nil {
+		return fmt.Errorf("its lock file was deleted or replaced; restart this process with a worker id of its own: %w", err)
+	}
+	if err := w.unchanged(); err != nil {
+		return errors.Join(err, lock.Close())
+	}
+	w.lock, lock = lock, w.lock
+	return lock.Close()
+}
+
+// unchanged returns an error if another process has written the file since this one did.
+func (w *recordedWindow) unchanged() error {
+	text, err := os.ReadFile(w.file)
+	if err != nil {
+		return err
+	}
+	r, err := w.parse(text)
+	if err == nil && r.Ceiling != w.ceiling {
+		err = errors.New("another process has used it since its lock file was deleted or replaced; restart this one")
+	}
+	return err
+}
+
 // write puts a ceiling into the file.
 func (w *recordedWindow) write(ceiling int64) (int64, error) {
+	if err := w.keepLock(); err != nil {
+		return 0, fmt.Errorf("%w %s: %w", ErrRecord, w.file, err)
+	}
 	text, err := json.Marshal(w.record(ceiling))
 	if err == nil {
 		err = statefile.Replace(w.file, text)

@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/shardid/shardid/internal/testwait"
 	"github.com/shardid/shardid/keygen"
 	"github.com/shardid/shardid/keygen/keygentest"
 	"github.com/shardid/shardid/keygen/workerid"
@@ -71,6 +72,77 @@ func TestARecordIsHeldByOneProcessAtATime(t *testing.T) {
 	acquireLock(t, file, keygen.Twitter())
 	if _, err := workerid.Recorded(file, workerid.Static(5)).Acquire(t.Context(), keygen.Twitter()); !errors.Is(err, workerid.ErrRecord) {
 		t.Errorf("%v", err)
+	}
+}
+
+// loseLock are ways to lose the lock file. A program that cleans up deletes files that nobody has
+// written for long.
+var loseLock = map[string]func(lock string) error{
+	"deleted":  os.Remove,
+	"replaced": func(lock string) error { return errors.Join(os.Remove(lock), os.WriteFile(lock, nil, 0o600)) },
+}
+
+// written renews until the record had to be written.
+func written(t *testing.T, w keygen.Window) (err error) {
+	t.Helper()
+	before := w.Ceiling()
+	testwait.Until(t, "the record is written", func() bool {
+		ceiling, failed := w.Renew(t.Context())
+		err = failed
+		return ceiling > before || failed != nil
+	})
+	return err
+}
+
+func TestARecordIsLockedAnewWhenItsLockFileIsGone(t *testing.T) {
+	for name, lose := range loseLock {
+		t.Run(name, func(t *testing.T) {
+			file := filepath.Join(t.TempDir(), "worker")
+			first := acquireLock(t, file, keygen.Twitter())
+			if err := lose(file + ".lock"); err != nil {
+				t.Fatal(err)
+			}
+			if err := written(t, first); err != nil {
+				t.Error(err)
+			}
+			if _, err := workerid.Recorded(file, workerid.Static(5)).Acquire(t.Context(), keygen.Twitter()); !errors.Is(err, workerid.ErrRecord) {
+				t.Errorf("a second process has the record: %v", err)
+			}
+		})
+	}
+}
+
+func TestAProcessWhoseLockFileIsGoneWritesNoRecordThatAnotherOneHas(t *testing.T) {
+	for name, lose := range loseLock {
+		for ended, end := range map[string]func(w keygen.Window) error{
+			"runs":  func(keygen.Window) error { return nil },
+			"ended": func(w keygen.Window) error { return w.Release(t.Context(), w.Ceiling()) },
+		} {
+			t.Run(name+" and the other one "+ended, func(t *testing.T) {
+				file := filepath.Join(t.TempDir(), "worker")
+				first := acquireLock(t, file, keygen.Twitter())
+				if err := lose(file + ".lock"); err != nil {
+					t.Fatal(err)
+				}
+				second := acquireLock(t, file, keygen.Twitter())
+				if second.NotBefore() < first.Ceiling() {
+					t.Errorf("starts at %d, below %d", second.NotBefore(), first.Ceiling())
+				}
+				if err := end(second); err != nil {
+					t.Fatal(err)
+				}
+				if err := written(t, first); !errors.Is(err, workerid.ErrRecord) || !strings.Contains(err.Error(), "restart") {
+					t.Errorf("renewed up to %d: %v", first.Ceiling(), err)
+				}
+				if err := first.Release(t.Context(), first.NotBefore()); !errors.Is(err, workerid.ErrRecord) {
+					t.Errorf("released: %v", err)
+				}
+				_ = second.Release(t.Context(), second.Ceiling())
+				if third := acquireLock(t, file, keygen.Twitter()); third.NotBefore() < second.Ceiling() {
+					t.Errorf("starts at %d, below %d", third.NotBefore(), second.Ceiling())
+				}
+			})
+		}
 	}
 }
 
