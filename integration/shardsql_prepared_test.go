@@ -6,6 +6,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"slices"
 	"strconv"
 	"testing"
 
@@ -204,4 +205,85 @@ func TestGORMThatPreparesPreparesNoMoreOnARoutedDatabase(t *testing.T) {
 			}
 		})
 	}
+}
+
+// MySQL and MariaDB print a FLOAT with fewer digits than a prepared statement returns. A statement with arguments
+// is prepared by the driver, even if its arguments are not sent to the shards.
+func TestAFloatHasTheDigitsThatAPreparedStatementReturns(t *testing.T) {
+	for name, open := range writing(t) {
+		t.Run(name, func(t *testing.T) {
+			open = open.of("floats")
+			dbs, whole := sharding.DBs{"a": open(t, "a")}, open(t, "whole")
+			m, err := sharding.Spread([]string{"a"}, 2, "samples_%d")
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, at := range m.Targets() {
+				database.Exec(t, dbs[at.DB], "CREATE TABLE "+at.Table+" (id BIGINT PRIMARY KEY, part FLOAT)")
+			}
+			router, err := sharding.New(dbs, sharding.Table{Name: "samples", Key: "id", Rule: sharding.Mod(2), Map: m})
+			if err != nil {
+				t.Fatal(err)
+			}
+			routed := shardsql.OpenDB(shardsql.Config{Router: router, Home: open(t, "home")})
+			t.Cleanup(func() { _ = routed.Close() })
+			database.Exec(t, whole, "CREATE TABLE samples (id BIGINT PRIMARY KEY, part FLOAT)")
+			for _, db := range []*sql.DB{whole, routed} {
+				database.Exec(t, db, "INSERT INTO samples (id, part) VALUES (1, 16777216), (2, 0.1)")
+			}
+			for text, args := range map[string][]any{
+				"SELECT part FROM samples ORDER BY part LIMIT ?":                                    {2},
+				"SELECT MAX(part) FROM samples HAVING COUNT(*) > ?":                                 {1},
+				"SELECT part FROM samples WHERE id > (SELECT MIN(id) - ? FROM samples) ORDER BY id": {1},
+				"SELECT part FROM samples WHERE id >= (SELECT MIN(id) FROM samples) ORDER BY id":    nil,
+				"SELECT part FROM samples ORDER BY id":                                              nil,
+				"SELECT part FROM samples WHERE id = 1":                                             nil,
+				"SELECT part FROM samples WHERE id = (SELECT MIN(id) + ? FROM samples)":             {0},
+			} {
+				want := floatsOf(t, whole, text, args)
+				if got := floatsOf(t, routed, text, args); !slices.Equal(got, want) {
+					t.Errorf("%s: %v, want %v", text, got, want)
+				}
+			}
+		})
+	}
+}
+
+// floatsOf returns the first column of a query that is executed directly, if it has arguments, and as a prepared
+// statement, also in a transaction.
+func floatsOf(t *testing.T, db *sql.DB, text string, args []any) (all []float64) {
+	t.Helper()
+	tx, err := db.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback() }()
+	database.Exec(t, tx, "UPDATE samples SET part = part WHERE id = 1") // it begins
+	read := func(rows *sql.Rows, err error) {
+		if err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+		defer func() { _ = rows.Close() }()
+		for rows.Next() {
+			var one float64
+			if err := rows.Scan(&one); err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, one)
+		}
+		if err := rows.Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if args != nil {
+		read(db.QueryContext(t.Context(), text, args...)) //nolint:rowserrcheck // read checks it
+	}
+	st, err := db.PrepareContext(t.Context(), text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = st.Close() }()
+	read(st.QueryContext(t.Context(), args...))                              //nolint:rowserrcheck // as above
+	read(tx.StmtContext(t.Context(), st).QueryContext(t.Context(), args...)) //nolint:rowserrcheck,sqlclosecheck // the outer statement is closed
+	return all
 }

@@ -61,7 +61,7 @@ func (c *conn) query(ctx context.Context, st *statement, query string, args []dr
 	o := c.database.observe(ctx, query)
 	rows, err := c.ask(ctx, st, o, query, args)
 	if err != nil && isRefusal(err) {
-		rows, err = subqueries{c}.ask(ctx, o, query, args, err)
+		rows, err = subqueries{c}.ask(ctx, st, o, query, args, err)
 	}
 	c.tx.recordError(err)
 	return o.answered(rows, dialect.Advised(err))

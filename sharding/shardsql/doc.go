@@ -145,7 +145,8 @@
 // Some statements are sent without preparing them: texts beyond these limits, parts of a query or a
 // write on several shards, and, in the home database outside of transactions and sessions, any
 // statement that may change the session, which is everything except queries without variables and
-// unknown functions. Therefore ROW_COUNT() and similar functions after a prepared query may be
+// unknown functions. On MySQL and MariaDB a query of which no argument is sent is prepared for each
+// execution, because a FLOAT of a text has fewer digits. Therefore ROW_COUNT() and similar functions after a prepared query may be
 // executed on another connection.
 //
 // # Sessions and settings

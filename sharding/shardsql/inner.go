@@ -202,8 +202,10 @@ func send[T any](ctx context.Context, w operation[T], c call) (answer T, own dri
 	if err != nil {
 		return answer, nil, err
 	}
-	if answer, err = w.direct(c.on, ctx, c.text, checked); !errors.Is(err, driver.ErrSkip) {
-		return answer, nil, err
+	if c.of == nil || len(c.args) > 0 {
+		if answer, err = w.direct(c.on, ctx, c.text, checked); !errors.Is(err, driver.ErrSkip) {
+			return answer, nil, err
+		}
 	}
 	st, err := prepareRaw(ctx, c.on, c.text)
 	if err != nil {

@@ -21,6 +21,19 @@ type statement struct {
 	inner map[preparedAs]*shared // what the databases prepared, by pool and text
 }
 
+// once is the statement of the texts that are prepared for one execution.
+var once = &statement{}
+
+// preparing returns once for a text that gets no arguments, although its statement is prepared or has some: a
+// driver prepares statements with arguments, and what MySQL and MariaDB have prepared returns all digits of a
+// FLOAT. It returns nil for any other text.
+func (s *server) preparing(of *statement, args []driver.NamedValue, left int) *statement {
+	if left == 0 && (of != nil || len(args) > 0) && s.Name() == "mysql" {
+		return once
+	}
+	return nil
+}
+
 var (
 	_ driver.StmtQueryContext  = (*statement)(nil)
 	_ driver.StmtExecContext   = (*statement)(nil)
@@ -140,7 +153,7 @@ func (s *shared) prepared(ctx context.Context) (*sql.Stmt, error) {
 // statement must be sent on a connection: if it is not prepared, if a transaction or session holds
 // the connection, or if it begins a session at home.
 func (s *statement) in(ctx context.Context, pool *sql.DB, to plan.Route) (*sql.Stmt, error) {
-	if s == nil {
+	if s == nil || s == once {
 		return nil, nil //nolint:nilnil // said above
 	}
 	c := s.conn
@@ -205,7 +218,7 @@ func (k *kept) find(of *statement, text string) driver.Stmt {
 // keep reports whether st stays prepared until its outer statement is closed or the connection is
 // no longer held.
 func (k *kept) keep(of *statement, text string, st driver.Stmt) bool {
-	if k == nil || of == nil || len(k.prepared) >= maxKept {
+	if k == nil || of == nil || of == once || len(k.prepared) >= maxKept {
 		return false
 	}
 	if k.prepared == nil {

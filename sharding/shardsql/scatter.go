@@ -56,7 +56,7 @@ func (r reading) sent(ctx context.Context, to plan.Route) (driver.Rows, error) {
 	if err != nil {
 		return nil, err
 	}
-	return in.query(ctx, r.of, to.Text, args)
+	return in.query(ctx, cmp.Or(r.of, r.session.database.server.preparing(nil, r.args, len(args))), to.Text, args)
 }
 
 // pool returns the pool from which a database's rows are read. A session at home continues on its
@@ -227,7 +227,7 @@ func (r reading) ask(ctx context.Context, stop func(), lanes []lane, s *plan.Sha
 	var first error
 	var once sync.Once
 	sideBySide(r.session.database.concurrency(s), lanes, func(l lane) {
-		if err := l.ask(ctx, s, r.args, sources, &types); err != nil {
+		if err := l.ask(ctx, s, r, sources, &types); err != nil {
 			once.Do(func() { first = err })
 			stop()
 		}
@@ -253,7 +253,7 @@ func (d *database) concurrency(s *plan.Shards) int {
 
 // ask reads the rows of all targets but the last into memory, because the next target needs the
 // connection. The rows of the last target hold the connection until they are closed.
-func (l lane) ask(ctx context.Context, s *plan.Shards, args []driver.NamedValue, sources []merge.Rows, types *columnTypes) error {
+func (l lane) ask(ctx context.Context, s *plan.Shards, of reading, sources []merge.Rows, types *columnTypes) error {
 	memory := answerMemory
 	for i, place := range l.targets {
 		last := i == len(l.targets)-1
@@ -262,7 +262,8 @@ func (l lane) ask(ctx context.Context, s *plan.Shards, args []driver.NamedValue,
 			in.kept = &kept{}
 		}
 		to := s.Targets[place]
-		rows, err := in.query(ctx, nil, to.Text, slices.Clone(chosen(args, to.Args)))
+		args := slices.Clone(chosen(of.args, to.Args))
+		rows, err := in.query(ctx, of.session.database.server.preparing(of.of, of.args, len(args)), to.Text, args)
 		if err != nil {
 			if !last {
 				err = joinErrors(err, l.inner.release())

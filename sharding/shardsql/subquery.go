@@ -27,9 +27,9 @@ type subqueries struct{ *conn }
 // maxList bounds the values that a subquery on the right side of IN may return.
 const maxList = 10_000
 
-// ask sends a refused query with the results of its subqueries in their place. It returns the refusal if
-// no subquery can be executed before the query.
-func (s subqueries) ask(ctx context.Context, o *observation, query string, args []driver.NamedValue, refusal error) (driver.Rows, error) {
+// ask sends a refused query with the results of its subqueries in their place; st is the prepared statement, or
+// nil. It returns the refusal if no subquery can be executed before the query.
+func (s subqueries) ask(ctx context.Context, st *statement, o *observation, query string, args []driver.NamedValue, refusal error) (driver.Rows, error) {
 	text, left, err := s.executed(ctx, query, args)
 	if err != nil {
 		return nil, err
@@ -38,14 +38,14 @@ func (s subqueries) ask(ctx context.Context, o *observation, query string, args 
 		return nil, refusal
 	}
 	own := o.described()
-	rows, err := s.conn.ask(ctx, nil, o, text, left)
+	rows, err := s.conn.ask(ctx, s.database.server.preparing(st, args, len(left)), o, text, left)
 	o.restore(own)
 	return rows, err
 }
 
 // drain is ask for a query whose rows are discarded.
 func (s subqueries) drain(ctx context.Context, o *observation, query string, args []driver.NamedValue, refusal error) (driver.Result, error) {
-	rows, err := s.ask(ctx, o, query, args, refusal)
+	rows, err := s.ask(ctx, nil, o, query, args, refusal)
 	if err != nil {
 		return nil, err
 	}
@@ -125,7 +125,7 @@ func (s subqueries) result(ctx context.Context, p *plan.Plan, sub plan.Subquery,
 func (s subqueries) rows(ctx context.Context, text string, args []driver.NamedValue) (driver.Rows, error) {
 	rows, err := s.conn.ask(ctx, nil, nil, text, args)
 	if isRefusal(err) {
-		rows, err = s.ask(ctx, nil, text, args, err)
+		rows, err = s.ask(ctx, nil, nil, text, args, err)
 	}
 	switch {
 	case isRefusal(err) || dialect.FaultOf(err) == dialect.NoColumn || dialect.FaultOf(err) == dialect.NoTable:
