@@ -70,6 +70,9 @@ var wordedReads = []worded{
 	{text: `SELECT id FROM orders ORDER BY CASE WHEN n = 1 THEN $1 ELSE $2 END, id`, args: []any{"9", "10"}, refused: "is not known"},
 	{text: `SELECT id FROM orders ORDER BY num * $1, d * $1, id`, args: []any{2}},
 	{text: `SELECT id FROM orders ORDER BY num * $1, id`, args: []any{0.5}, refused: "pass a whole number"},
+	{text: `SELECT n, COUNT(*) FROM orders GROUP BY n HAVING COUNT(*) > $1 AND AVG(n) < $2 ORDER BY n`, args: []any{1, 4.5}},
+	{text: `SELECT n, COUNT(*) FROM orders GROUP BY n HAVING COUNT(*) > $1`, args: []any{0.5}, refused: "pass a whole number"}, // pgx sends 0
+	{text: `SELECT n, COUNT(*) FROM orders GROUP BY n HAVING COUNT(*) * $1 > 2`, args: []any{0.5}, refused: "pass a whole number"},
 	{text: `SELECT id FROM orders ORDER BY TRIM(note), SUBSTR(ch, 1, 1), LEFT(note, $1), id LIMIT $2`, args: []any{1, 9}},
 	{text: `SELECT note, 'x' AS k FROM orders UNION SELECT note, 'y' FROM orders`, open: true},
 

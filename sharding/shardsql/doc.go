@@ -34,8 +34,8 @@
 // its place: total > (SELECT AVG(total) FROM orders), user_id IN (SELECT id FROM users WHERE vip) with
 // users at home. The subquery must not depend on the row. Its result must be a number or NULL, or after IN
 // a list of at most 10,000 numbers. Texts and times are refused. On MySQL and MariaDB so are lists of
-// floats, and decimals with more digits than their text has, such as an AVG or a quotient, unless they are
-// compared or selected by themselves.
+// floats, lists beside an expression that is not known to be a number, and decimals with more digits than
+// their text has, such as an AVG or a quotient, unless they are compared or selected by themselves.
 //
 // The subquery and the query are read one after the other. Rows may change in between, as they may between
 // shards. In a transaction of PostgreSQL such a query is refused: a subquery that depends on the row is

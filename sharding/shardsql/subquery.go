@@ -104,6 +104,8 @@ func (s subqueries) result(ctx context.Context, p *plan.Plan, sub plan.Subquery,
 	switch {
 	case err != nil || w.engine == "":
 		return "", err
+	case s.database.server.reads.Family == sqlparse.MariaDB && w.isNarrow():
+		return "", nil
 	case len(values) > maxList:
 		return "", &sharding.RouteError{Op: "query", Err: sharding.ErrUnmergeable, Hint: fmt.Sprintf("a subquery after IN returned more than %d values; join the tables, or read the values in parts and pass them as arguments", maxList)}
 	case !w.isShort():
@@ -251,14 +253,18 @@ func (w resultWriter) written(values []driver.Value) string {
 	}
 	texts := make([]string, len(values))
 	for i, v := range values {
-		if texts[i] = w.value(v); texts[i] == "" {
+		if texts[i] = w.value(v); texts[i] == "" || w.isRounded(texts[i]) {
 			return ""
 		}
 	}
 	slices.Sort(texts)
 	texts = slices.Compact(texts)
 	switch literals := strings.Join(texts, ", "); {
-	case w.of.Constant || w.engine == "postgres":
+	case w.of.Constant:
+		return literals
+	case w.engine == "postgres" && w.of.List: // the type of literals depends on the column beside them
+		return "VALUES (" + strings.Join(texts, "), (") + ")"
+	case w.engine == "postgres":
 		return literals
 	case w.engine == "mysql":
 		return w.unconverted(literals)
@@ -267,21 +273,31 @@ func (w resultWriter) written(values []driver.Value) string {
 	}
 }
 
+// isRounded reports whether MySQL compares a value of a list in another way than that of a subquery: it takes a
+// float for an integer beside one, and an integer for a float beside one.
+func (w resultWriter) isRounded(text string) bool {
+	const exact = 15 // digits of any float
+	return w.engine == "mysql" && w.of.List && (w.typeName == "DOUBLE" || !w.of.Exact && len(text) > exact)
+}
+
+// isNarrow reports whether no literal has the type of the value. MariaDB returns a FLOAT for a FLOAT beside such a
+// value in COALESCE, and a DOUBLE beside a wider one.
+func (w resultWriter) isNarrow() bool {
+	return (w.typeName == "TINYINT" || w.typeName == "SMALLINT" || w.typeName == "MEDIUMINT") && !w.of.Compared && !w.of.Constant
+}
+
 // isShort reports whether the value has more digits than its text.
 func (w resultWriter) isShort() bool {
 	return w.engine == "mysql" && w.typeName == "DECIMAL" && w.of.Divides && !w.of.Shown
 }
 
 // unconverted returns literals in a form that MySQL does not convert to the type of a column: it takes 8 for
-// 2008 beside a YEAR, and a float for an integer beside one. A list of floats has no such form.
+// 2008 beside a YEAR, and a float for an integer beside one. A list has no such form.
 func (w resultWriter) unconverted(literals string) string {
-	switch {
-	case !w.of.List:
-		return "SELECT v FROM (SELECT " + literals + " AS v) AS t"
-	case w.typeName == "DOUBLE":
-		return ""
+	if w.of.List {
+		return literals
 	}
-	return literals
+	return "SELECT v FROM (SELECT " + literals + " AS v) AS t"
 }
 
 // converting returns literals in a form to which SQLite converts a text that is compared with them, as it does
@@ -313,7 +329,7 @@ func (w resultWriter) value(v driver.Value) string {
 	if v != nil {
 		text = w.number(v)
 	}
-	if text == "" || w.of.Compared && w.typeName != "FLOAT8" {
+	if text == "" || w.of.Compared && w.typeName != "FLOAT8" && (v != nil || w.engine != "postgres") {
 		return text
 	}
 	return w.typed(text)
@@ -329,6 +345,8 @@ func (w resultWriter) typed(text string) string {
 		return "CAST(" + map[bool]string{true: text, false: "'" + text + "'"}[isNull] + " AS " + w.typeName + ")"
 	case w.engine == "mysql" && isUnsigned:
 		return "CAST(" + text + " AS UNSIGNED)"
+	case w.engine == "mysql" && !w.of.Constant && strings.HasSuffix(w.typeName, "INT") && w.typeName != "INT": // COALESCE with a FLOAT is a FLOAT
+		return "CAST(" + text + " AS SIGNED)"
 	case w.engine == "mysql" && !isNull && w.typeName == "DECIMAL" && !strings.Contains(text, "."):
 		return text + "." // an integer would overflow earlier
 	case w.engine != "mysql" || !isNull:

@@ -116,11 +116,25 @@ func (c calculator) condition(e sqlparse.Expr) merge.Expr {
 	if o.Op > sqlparse.Not && c.of.group.quotients > before && c.mysql && !c.options.Merge.Division.Rounds {
 		c.refuse("it is not known with how many digits MariaDB compares an AVG or a quotient; compare a SUM with a multiple of the COUNT" + addKey)
 	}
+	c.givenWhole(o.Operands)
 	made := conditions[o.Op](c.options.Merge, of)
 	if o.Not {
 		return merge.Not(made)
 	}
 	return made
+}
+
+// givenWhole demands whole numbers as arguments beside whole numbers. PostgreSQL gives a parameter the type of
+// the other operand, to which a driver may cut an argument.
+func (c calculator) givenWhole(operands []sqlparse.Expr) {
+	if !c.postgres || !slices.ContainsFunc(operands, func(e sqlparse.Expr) bool { return c.kindOf(e) == merge.Integer }) {
+		return
+	}
+	for _, e := range operands {
+		if p, isParam := bare(e).(*sqlparse.Param); isParam {
+			*c.integers = append(*c.integers, p.Index)
+		}
+	}
 }
 
 // number returns an expression over aggregates, groups and numbers, and its kind. On SQLite each
@@ -241,6 +255,7 @@ func (c calculator) operation(e *sqlparse.Operation) (made merge.Expr, kind merg
 	if c.mysql && sqlparse.Any(e, isAverage) {
 		c.refuse("the digits of an AVG in an expression depend on how a server sorts; write SUM(x) / COUNT(x)" + addKey)
 	}
+	c.givenWhole(e.Operands)
 	made, kind = c.number(e.Operands[0])
 	for _, operand := range e.Operands[1:] {
 		next, of := c.number(operand)

@@ -40,6 +40,8 @@ type Subquery struct {
 	Divides bool
 	// Shown is set if the result is a column by itself.
 	Shown bool
+	// Exact is set for a List beside a column that is known to hold whole numbers or decimals.
+	Exact bool
 
 	query *sqlparse.Query
 }
@@ -51,16 +53,15 @@ func Subqueries(p *Plan) []Subquery {
 	if p.statement.Verb != sqlparse.Select || p.statement.Executable || (parameters{p.statement}).named() {
 		return nil
 	}
-	f := subqueryFinder{text: p.statement.Text, refs: p.refs, mysql: p.options.Merge.Engine == merge.MySQL, keys: map[string]bool{}}
-	for _, r := range p.sharded {
-		f.keys[strings.ToLower(r.table.Key)] = true
-	}
+	b := newBuilder(p.statement, p.snapshot, p.options)
+	b.walk()
+	f := subqueryFinder{builder: b}
 	f.query(p.statement.Query)
 	if f.ctes { // a subquery could read one
 		return nil
 	}
-	if p.options.Merge.Engine == merge.SQLite { // where "x" is a text if no column has the name
-		f.found = slices.DeleteFunc(f.found, func(s Subquery) bool { return strings.Contains(s.Of(f.text), `"`) })
+	if b.sqlite { // where "x" is a text if no column has the name
+		f.found = slices.DeleteFunc(f.found, func(s Subquery) bool { return strings.Contains(s.Of(f.statement.Text), `"`) })
 	}
 	slices.SortFunc(f.found, func(a, b Subquery) int { return a.From - b.From })
 	return f.found
@@ -169,11 +170,9 @@ func selected(args []any, which []int) []any {
 
 // subqueryFinder collects subqueries.
 type subqueryFinder struct {
-	text     string
-	refs     []*reference
-	mysql    bool
-	keys     map[string]bool // the sharding keys
-	derived  int             // the derived tables around the present SELECT
+	*builder
+	scope    *scope // of the present SELECT
+	derived  int    // the derived tables and the UNIONs around it
 	found    []Subquery
 	ctes     bool
 	constant bool // of the present expression, as shown
@@ -182,6 +181,10 @@ type subqueryFinder struct {
 
 func (f *subqueryFinder) query(q *sqlparse.Query) {
 	f.ctes = f.ctes || q.With != nil
+	if len(q.Parts) > 1 {
+		f.derived++
+		defer func() { f.derived-- }()
+	}
 	for _, part := range q.Parts {
 		switch {
 		case part.Nested != nil:
@@ -194,8 +197,9 @@ func (f *subqueryFinder) query(q *sqlparse.Query) {
 
 func (f *subqueryFinder) core(c *sqlparse.Core) {
 	for i := range c.From {
-		f.source(&c.From[i])
+		f.source(&c.From[i], f.scopes[c])
 	}
+	f.scope = f.scopes[c]
 	for _, item := range c.Items {
 		if item.Alias.Name != "" {
 			_, alone := bare(item.Expr).(*sqlparse.Subquery)
@@ -209,11 +213,12 @@ func (f *subqueryFinder) core(c *sqlparse.Core) {
 	f.expression(c.Having, false)
 }
 
-func (f *subqueryFinder) source(s *sqlparse.Source) {
+func (f *subqueryFinder) source(s *sqlparse.Source, of *scope) {
 	switch {
 	case s.Join != nil:
-		f.source(s.Join.Left)
-		f.source(s.Join.Right)
+		f.source(s.Join.Left, of)
+		f.source(s.Join.Right, of)
+		f.scope = of
 		f.expression(s.Join.On, false)
 	case s.Query != nil:
 		f.derived++
@@ -251,8 +256,8 @@ var digits = words("round truncate")
 // add omits ARRAY(SELECT …) and the like, whose parentheses are not those of the subquery, and SQLite's
 // x IN table. In two pairs of parentheses a subquery after IN is a scalar of some databases.
 func (f *subqueryFinder) add(s Subquery) {
-	if f.text[s.From] == '(' && f.text[s.query.From] != '(' {
-		s.Constant, s.Shown, s.Computed, s.Divides = f.constant, f.shown, selectsComputed(s.query), divisions.MatchString(s.Of(f.text))
+	if f.statement.Text[s.From] == '(' && f.statement.Text[s.query.From] != '(' {
+		s.Constant, s.Shown, s.Computed, s.Divides = f.constant, f.shown, selectsComputed(s.query), divisions.MatchString(s.Of(f.statement.Text))
 		f.found = append(f.found, s)
 	}
 }
@@ -280,33 +285,52 @@ func selectsComputed(q *sqlparse.Query) bool {
 	return false
 }
 
-// converts reports whether an operand is a column for which MySQL may convert the numbers of a list, to years
-// or times: one that is not known to hold numbers, if columns are known at all.
-func (f *subqueryFinder) converts(e sqlparse.Expr) bool {
-	column, ok := bare(e).(*sqlparse.Column)
-	if !ok || !f.mysql {
-		return false
-	}
-	name, numbers := strings.ToLower(last(column.Name)), false
-	for _, r := range f.refs {
-		c, has := r.schema.Columns[name]
-		switch {
-		case !r.known: // a database knows
+// isNumber reports whether MySQL compares an operand with a list of numbers as it does with a subquery: it may
+// convert the numbers beside a time, a year or a text. A table whose columns are unknown does not exist.
+func (f *subqueryFinder) isNumber(e sqlparse.Expr) bool {
+	e = bare(e)
+	switch e := e.(type) {
+	case *sqlparse.Column:
+		of, ok := f.scope.column(e)
+		return ok && of.isNumber() || len(f.options.Schema) == 0
+	case *sqlparse.Call:
+		name := nameOf(e)
+		if integers[name] || aggregates[name] == merge.Count {
+			return true
+		}
+		if !ofNumbers[name] {
 			return false
-		case has:
-			if c.Holds != Integers && !c.Value.number() {
-				return true
-			}
-			numbers = true
+		}
+	case *sqlparse.Operation:
+		if e.Op != sqlparse.Case && (e.Op < sqlparse.Add || e.Op > sqlparse.Mod) && negated(e, f.statement.Text) == nil {
+			return false
 		}
 	}
-	return !numbers && !f.keys[name]
+	return !slices.ContainsFunc(sqlparse.Operands(e), func(e sqlparse.Expr) bool { return !f.isNumber(e) })
 }
 
-// leads reports whether an operand is a sharding key, or is computed with the results of several shards.
+// ofNumbers lists the functions whose results are numbers if their arguments are.
+var ofNumbers = words("abs mod sign coalesce ifnull nullif if greatest least sum avg min max", rounds)
+
+func (c column) isNumber() bool {
+	kept := c.of.schema.Columns[c.name]
+	return kept.Holds == Integers || kept.Value.numeric()
+}
+
+// isExact reports whether an operand is a column that is known to hold whole numbers or decimals.
+func (f *subqueryFinder) isExact(e sqlparse.Expr) bool {
+	c, ok := f.scope.column(e)
+	return ok && c.isNumber() && c.of.schema.Columns[c.name].Value.Type.Kind != merge.Float
+}
+
+// leads reports whether an operand is a column of whole numbers that leads to shards.
 func (f *subqueryFinder) leads(e sqlparse.Expr) bool {
-	column, ok := bare(e).(*sqlparse.Column)
-	return ok && f.keys[strings.ToLower(last(column.Name))] || aggregated(e)
+	c, ok := f.scope.column(e)
+	if !ok {
+		return false
+	}
+	l := c.of.lead(c.name)
+	return l != nil && l.rule != nil && l.holds == Integers
 }
 
 func (f *subqueryFinder) operation(o *sqlparse.Operation) {
@@ -317,13 +341,14 @@ func (f *subqueryFinder) operation(o *sqlparse.Operation) {
 	compares := o.Op >= sqlparse.Equal && o.Op <= sqlparse.Between && !slices.ContainsFunc(o.Operands, parametrized)
 	if o.Op >= sqlparse.Equal && o.Op <= sqlparse.Between {
 		defer func(before bool) { f.constant = before }(f.constant)
-		f.constant = f.constant || slices.ContainsFunc(o.Operands, f.leads)
+		f.constant = f.constant || slices.ContainsFunc(o.Operands, func(e sqlparse.Expr) bool { return f.leads(e) || aggregated(e) })
 	}
 	if o.Op == sqlparse.In {
 		f.expression(o.Operands[0], compares)
 		if list, ok := o.Operands[len(o.Operands)-1].(*sqlparse.Subquery); ok && len(o.Operands) == 2 {
-			if !f.converts(o.Operands[0]) {
-				f.add(Subquery{Span: list.Span, List: true, Compared: compares, query: list.Query})
+			if left := o.Operands[0]; !f.mysql || f.isNumber(left) {
+				f.constant = f.leads(left)
+				f.add(Subquery{Span: list.Span, List: true, Compared: compares, Exact: f.isExact(left), query: list.Query})
 			}
 			return
 		}
