@@ -210,7 +210,14 @@ func TestGORMThatPreparesPreparesNoMoreOnARoutedDatabase(t *testing.T) {
 // MySQL and MariaDB print a FLOAT with fewer digits than a prepared statement returns. A statement with arguments
 // is prepared by the driver, even if its arguments are not sent to the shards.
 func TestAFloatHasTheDigitsThatAPreparedStatementReturns(t *testing.T) {
-	for name, open := range writing(t) {
+	maria := server.ShareMariaDB(t)
+	kinds := writing(t)
+	kinds["MariaDB, arguments in the text"] = func(tb testing.TB, name string) *sql.DB {
+		tb.Helper()
+		maria.Open(tb, name+"_text") // creates it
+		return opened(tb, "mysql", maria.DSN(name+"_text")+"?interpolateParams=true")
+	}
+	for name, open := range kinds {
 		t.Run(name, func(t *testing.T) {
 			open = open.of("floats")
 			dbs, whole := sharding.DBs{"a": open(t, "a")}, open(t, "whole")

@@ -79,7 +79,11 @@ func (c *conn) ask(ctx context.Context, st *statement, o *observation, query str
 		case to.Kind == plan.Copies:
 			return w.copiesReturned(ctx, to.Text, to.Target.Table)
 		}
-		return reading{&c.session, st, args, c.replicas(ctx, p)}.rows(ctx, to)
+		r := reading{&c.session, st, args, c.replicas(ctx, p), c.database.server.preparing(p, st, args)}
+		if r.of == once {
+			r.of = nil
+		}
+		return r.rows(ctx, to)
 	})
 }
 

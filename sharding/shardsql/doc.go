@@ -145,9 +145,12 @@
 // Some statements are sent without preparing them: texts beyond these limits, parts of a query or a
 // write on several shards, and, in the home database outside of transactions and sessions, any
 // statement that may change the session, which is everything except queries without variables and
-// unknown functions. On MySQL and MariaDB a query of which no argument is sent is prepared for each
-// execution, because a FLOAT of a text has fewer digits. Therefore ROW_COUNT() and similar functions after a prepared query may be
-// executed on another connection.
+// unknown functions. Therefore ROW_COUNT() and similar functions after a prepared query may be executed
+// on another connection.
+//
+// A FLOAT of MySQL and MariaDB has fewer digits in the result of a text than in that of a prepared
+// statement. Therefore a query of a table with such a column is prepared for its execution if the driver
+// would have prepared it for one table, although no argument of it is sent to the shards.
 //
 // # Sessions and settings
 //

@@ -24,11 +24,16 @@ type statement struct {
 // once is the statement of the texts that are prepared for one execution.
 var once = &statement{}
 
-// preparing returns once for a text that gets no arguments, although its statement is prepared or has some: a
-// driver prepares statements with arguments, and what MySQL and MariaDB have prepared returns all digits of a
-// FLOAT. It returns nil for any other text.
-func (s *server) preparing(of *statement, args []driver.NamedValue, left int) *statement {
-	if left == 0 && (of != nil || len(args) > 0) && s.Name() == "mysql" {
+// prepares reports whether one table would have prepared a statement: a driver prepares those that have
+// arguments, unless it writes these into the text.
+func (s *server) prepares(of *statement, args []driver.NamedValue) bool {
+	return of != nil || len(args) > 0 && !s.interpolates.Load()
+}
+
+// preparing returns once if texts of a plan that get no arguments must be prepared: what MySQL and MariaDB have
+// prepared returns all digits of a FLOAT. Otherwise it returns nil.
+func (s *server) preparing(p *plan.Plan, of *statement, args []driver.NamedValue) *statement {
+	if s.Name() == "mysql" && s.prepares(of, args) && plan.HasSingles(p) {
 		return once
 	}
 	return nil

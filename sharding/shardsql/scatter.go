@@ -27,7 +27,8 @@ type reading struct {
 	session *session
 	of      *statement // the prepared statement, or nil
 	args    []driver.NamedValue
-	from    replicas // queried instead of the databases that they copy; nil for none
+	from    replicas   // queried instead of the databases that they copy; nil for none
+	bare    *statement // of texts without arguments, if of is nil
 }
 
 // rows sends the query to its databases, or to their copies. If a copy does not have a table yet
@@ -56,7 +57,15 @@ func (r reading) sent(ctx context.Context, to plan.Route) (driver.Rows, error) {
 	if err != nil {
 		return nil, err
 	}
-	return in.query(ctx, cmp.Or(r.of, r.session.database.server.preparing(nil, r.args, len(args))), to.Text, args)
+	return in.query(ctx, cmp.Or(r.of, r.without(args)), to.Text, args)
+}
+
+// without returns the statement of a text that gets no arguments, nil for one that gets some.
+func (r reading) without(args []driver.NamedValue) *statement {
+	if len(args) > 0 {
+		return nil
+	}
+	return r.bare
 }
 
 // pool returns the pool from which a database's rows are read. A session at home continues on its
@@ -263,7 +272,7 @@ func (l lane) ask(ctx context.Context, s *plan.Shards, of reading, sources []mer
 		}
 		to := s.Targets[place]
 		args := slices.Clone(chosen(of.args, to.Args))
-		rows, err := in.query(ctx, of.session.database.server.preparing(of.of, of.args, len(args)), to.Text, args)
+		rows, err := in.query(ctx, of.without(args), to.Text, args)
 		if err != nil {
 			if !last {
 				err = joinErrors(err, l.inner.release())

@@ -243,7 +243,7 @@ func columns(ctx context.Context, srv *server, pool dialect.Querier, table strin
 	if err := errors.Join(rows.Err(), rows.Close()); err != nil { // closed before the next query, for pools of one connection
 		return plan.Table{}, err
 	}
-	t := plan.Table{Columns: make(map[string]plan.Column, len(types))}
+	t, singles := plan.Table{Columns: make(map[string]plan.Column, len(types))}, false
 	for _, c := range types {
 		var kept plan.Column
 		switch name := c.DatabaseTypeName(); {
@@ -256,9 +256,17 @@ func columns(ctx context.Context, srv *server, pool dialect.Querier, table strin
 			if kept.Value, err = compares(ctx, srv, pool, table, c); err != nil {
 				return plan.Table{}, err
 			}
-			kept.Least = kept.Value
+			kept.Least, kept.Single = kept.Value, srv.Name() == "mysql" && c.DatabaseTypeName() == "FLOAT"
+			singles = singles || kept.Single
 		}
 		t.Columns[strings.ToLower(c.Name())] = kept
+	}
+	if singles {
+		writes, err := writesArguments(ctx, pool)
+		if err != nil {
+			return plan.Table{}, err
+		}
+		srv.interpolates.Store(writes)
 	}
 	if sorts && srv.Name() == "mysql" {
 		err = texts(ctx, pool, table, t.Columns)

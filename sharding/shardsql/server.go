@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/shardid/shardid/internal/dialect"
 	"github.com/shardid/shardid/internal/sqlparse"
@@ -25,6 +26,9 @@ type server struct {
 	// more is div_precision_increment of MySQL and MariaDB: the number of digits that a quotient of
 	// decimals has more than the dividend.
 	more int
+	// interpolates is true if the driver of MySQL and MariaDB writes arguments into the text. It is known
+	// once the columns of a table with a FLOAT were read.
+	interpolates atomic.Bool
 	// bytes is true if the driver of PostgreSQL returns decimals as bytes.
 	bytes bool
 }
@@ -103,6 +107,31 @@ func (s *server) settings(ctx context.Context, d *database) error {
 		s.reads.Flavor &^= sqltext.BackslashEscapes
 	}
 	return nil
+}
+
+// writesArguments reports whether the driver of MySQL and MariaDB writes arguments into the text
+// (interpolateParams) instead of preparing a statement: the server counts those.
+func writesArguments(ctx context.Context, on dialect.Querier) (bool, error) {
+	if pool, ok := on.(*sql.DB); ok {
+		conn, err := pool.Conn(ctx)
+		if err != nil {
+			return false, err
+		}
+		defer func() { _ = conn.Close() }()
+		on = conn
+	}
+	var executed [2]int64
+	for i := range executed {
+		var name string
+		var one int
+		if err := on.QueryRowContext(ctx, "SHOW SESSION STATUS LIKE 'Com_stmt_execute'").Scan(&name, &executed[i]); err != nil {
+			return false, err
+		}
+		if err := on.QueryRowContext(ctx, "SELECT ?", 1).Scan(&one); err != nil {
+			return false, err
+		}
+	}
+	return executed[0] == executed[1], nil
 }
 
 // setting is a property of a session or its driver on which the meaning of statements or the form

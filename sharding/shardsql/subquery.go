@@ -38,7 +38,11 @@ func (s subqueries) ask(ctx context.Context, st *statement, o *observation, quer
 		return nil, refusal
 	}
 	own := o.described()
-	rows, err := s.conn.ask(ctx, s.database.server.preparing(st, args, len(left)), o, text, left)
+	var as *statement
+	if s.database.server.prepares(st, args) {
+		as = once
+	}
+	rows, err := s.conn.ask(ctx, as, o, text, left)
 	o.restore(own)
 	return rows, err
 }

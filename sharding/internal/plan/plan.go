@@ -394,6 +394,18 @@ func (p *Plan) Copied() bool {
 		!slices.ContainsFunc(p.sharded, func(r *reference) bool { return r.table.Origin() != nil })
 }
 
+// HasSingles reports whether a table of the statement has a column that is Single.
+func HasSingles(p *Plan) bool {
+	return slices.ContainsFunc(p.refs, func(r *reference) bool {
+		for _, c := range r.schema.Columns {
+			if c.Single {
+				return true
+			}
+		}
+		return false
+	})
+}
+
 // Arrange sorts named arguments in the order of the statement's parameters, which the plan expects;
 // the caller may pass them in any order.
 func (p *Plan) Arrange(args []driver.NamedValue) {

@@ -44,6 +44,9 @@ type Column struct {
 	Least Value
 	// Unsorted is the reason why Value is unknown, if there is a specific one.
 	Unsorted string
+	// Single: it is a FLOAT of MySQL or MariaDB, of which a text has fewer digits than the result of a
+	// prepared statement.
+	Single bool
 	// Numbered: the database assigns a number if there is no value or, on MySQL and MariaDB, if the
 	// value is 0. It is known for broadcast tables, and for columns that lead to slots.
 	Numbered bool
