@@ -216,6 +216,9 @@ func merged(sources []merge.Rows, s *plan.Shards) merge.Rows {
 	return merge.Cut(limited(all, s), hidden)
 }
 
+// makeEqual is the hint for tables of shards with different columns.
+const makeEqual = "give the tables of all shards the same columns in the same order; shardid ddl drift compares them"
+
 // behind returns keys whose columns are counted from the first hidden one.
 func behind(first int, hidden []merge.Key) []merge.Key {
 	keys := slices.Clone(hidden)
@@ -337,7 +340,7 @@ func (a *answer) Next(dest []driver.Value) error {
 	var memory *merge.MemoryError
 	hint := "add a condition on the sharding key, so that one shard answers"
 	if errors.Is(err, merge.ErrColumns) {
-		hint = "name the columns in the query, or give the tables of all shards the same columns in the same order; shardid ddl drift compares them"
+		hint = "name the columns in the query, or " + makeEqual
 	}
 	for _, of := range []error{merge.ErrValue, merge.ErrOrder, merge.ErrColumns, merge.ErrUnsupported} {
 		if errors.Is(err, of) || errors.As(err, &memory) {

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/shardid/shardid/internal/dialect"
 	"github.com/shardid/shardid/internal/writehint"
@@ -174,6 +175,10 @@ func inOrder(w *plan.Writes, returned []*heldRows) error {
 	for i, rows := range returned {
 		if len(rows.columns) == 0 {
 			continue // this part returned no rows
+		}
+		if !slices.EqualFunc(rows.columns, returned[0].columns, strings.EqualFold) {
+			return &sharding.RouteError{Op: "write", Err: fmt.Errorf("%w: %s returned other columns, or in another order, than %s", sharding.ErrUnmergeable, w.Parts[i].Target, w.Parts[0].Target),
+				Hint: "name the columns after RETURNING, or " + makeEqual}
 		}
 		if w.Rows == 0 {
 			all = append(all, rows.rows...)
