@@ -28,9 +28,11 @@
 //
 // # What a fail-over can lose
 //
-// A database can lose a commit that it acknowledged. InnoDB with
-// innodb_flush_log_at_trx_commit=0 and PostgreSQL with synchronous_commit=off can lose it in a
-// crash. Any database can lose it in a fail-over to an asynchronous replica. With
+// A database can lose a commit that it acknowledged. InnoDB can lose it in a crash, with
+// innodb_flush_log_at_trx_commit=0, or in a crash of its machine, with 2: set 1. PostgreSQL with
+// synchronous_commit=off and SQLite with synchronous=OFF or NORMAL could lose it, too, but the
+// package's own commits wait until they are on disk, whatever the sessions are set to. Any
+// database can lose a commit in a fail-over to an asynchronous replica. With
 // semi-synchronous replication (AFTER_SYNC), or synchronous_commit=on and synchronous standbys,
 // nothing is lost. But MySQL and MariaDB replicate asynchronously again when no replica has
 // answered for rpl_semi_sync_master_timeout, ten seconds by default: set it so high that this

@@ -5,6 +5,7 @@ package sqlstore_test
 import (
 	"database/sql"
 	"errors"
+	"fmt"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -207,13 +208,16 @@ func TestWhenAllAreHeldSomeHoldersAreNamed(t *testing.T) {
 	}
 }
 
-func TestSQLitesOwnWaitingIsLeftAsItWas(t *testing.T) {
-	db, store := database(t)
-	db.SetMaxOpenConns(1)
-	take(t, store, "a")
-	var timeout int
-	if err := db.QueryRow("PRAGMA busy_timeout").Scan(&timeout); err != nil || timeout != 5000 {
-		t.Errorf("busy_timeout is %d, %v", timeout, err)
+func TestSQLitesSettingsAreLeftAsTheyWere(t *testing.T) {
+	for name, value := range map[string]int{"busy_timeout": 5000, "synchronous": 1} {
+		db, store := database(t)
+		db.SetMaxOpenConns(1)
+		exec(t, db, fmt.Sprintf("PRAGMA %s = %d", name, value))
+		take(t, store, "a")
+		var is int
+		if err := db.QueryRow("PRAGMA " + name).Scan(&is); err != nil || is != value {
+			t.Errorf("%s is %d, %v", name, is, err)
+		}
 	}
 }
 

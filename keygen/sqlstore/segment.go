@@ -294,8 +294,11 @@ func (t *tag) row(s session, width int64) (where string, args []any) {
 
 // raiseReturning reads to the end of the answer, because the statement has committed only then.
 func (t *tag) raiseReturning(ctx context.Context, s session, width int64) (end int64, err error) {
-	of, count := t.table, 0
-	text := fmt.Sprintf(returningReserve, of.name, of.value, of.also[s.server.Name()], of.key, t.guard(s.server, width))
+	of, count, guard := t.table, 0, t.guard(s.server, width)
+	if s.server.Name() == postgresName {
+		guard += " AND " + awaitsLog
+	}
+	text := fmt.Sprintf(returningReserve, of.name, of.value, of.also[s.server.Name()], of.key, guard)
 	err = s.each(ctx, func(rows *sql.Rows) error {
 		count++
 		return rows.Scan(&end)

@@ -95,7 +95,7 @@ func (s *Store) onConnection(ctx context.Context, f func(session) error) (err er
 		return err
 	}
 	one := session{conn, server}
-	undo, err := one.disableBusyTimeout(ctx)
+	undo, err := one.setPragmas(ctx)
 	if err != nil {
 		return err
 	}
@@ -126,18 +126,45 @@ func (s *Store) connect(ctx context.Context) (*sql.Conn, error) {
 	return nil, err
 }
 
-// disableBusyTimeout keeps SQLite from waiting for a lock itself, because no context interrupts
-// that wait; do retries instead. It returns a function that restores the setting.
-func (s session) disableBusyTimeout(ctx context.Context) (undo func() error, err error) {
+// sqlitePragmas are the settings of a connection to SQLite while a task runs on it, where they
+// differ from those that are enough. SQLite must not wait for a lock itself, because no context
+// interrupts that wait; do retries instead. A COMMIT must be on disk, which synchronous=NORMAL
+// does not ensure in WAL mode: a machine that lost its power could lose it.
+var sqlitePragmas = []struct {
+	name   string
+	value  int64
+	enough func(is int64) bool
+}{
+	{"busy_timeout", 0, func(is int64) bool { return is == 0 }},
+	{"synchronous", synchronousFull, func(is int64) bool { return is >= synchronousFull }},
+}
+
+const synchronousFull = 2
+
+// setPragmas makes the settings of SQLite. It returns a function that restores those before.
+func (s session) setPragmas(ctx context.Context) (undo func() error, err error) {
+	undo = func() error { return nil }
 	if s.server.Name() != sqliteName {
-		return func() error { return nil }, nil
+		return undo, nil
 	}
-	var timeout int64
-	if err := s.conn.QueryRowContext(ctx, "PRAGMA busy_timeout").Scan(&timeout); err != nil {
-		return nil, err
+	for _, p := range sqlitePragmas {
+		var is int64
+		err := s.conn.QueryRowContext(ctx, "PRAGMA "+p.name).Scan(&is)
+		if err == nil && p.enough(is) {
+			continue
+		}
+		if err == nil {
+			err = s.exec(ctx, fmt.Sprintf("PRAGMA %s = %d", p.name, p.value))
+		}
+		if err != nil {
+			return undo, errors.Join(err, undo())
+		}
+		others := undo
+		undo = func() error {
+			return errors.Join(s.restoreConnection(ctx, fmt.Sprintf("PRAGMA %s = %d", p.name, is)), others())
+		}
 	}
-	err = s.exec(ctx, "PRAGMA busy_timeout = 0")
-	return func() error { return s.restoreConnection(ctx, fmt.Sprintf("PRAGMA busy_timeout = %d", timeout)) }, err
+	return undo, nil
 }
 
 // inTx runs f in a transaction. It uses statements instead of BeginTx: BeginTx cannot take
@@ -166,13 +193,19 @@ func (s session) within(ctx context.Context, begin []string, f func() error) (er
 // beginStatements begin a transaction in which each statement sees what is committed, whatever
 // the session's settings. On MySQL, COMMIT ends a transaction that a session without autocommit
 // has left open; START TRANSACTION would do so, too, but the isolation level must be set before
-// it. On SQLite the transaction takes the write lock before it reads, because it could not take
-// it later if another process wrote in between.
+// it. On PostgreSQL COMMIT waits for the server's log, also in sessions with
+// synchronous_commit=off. On SQLite the transaction takes the write lock before it reads, because
+// it could not take it later if another process wrote in between.
 var beginStatements = map[string][]string{
 	mysqlName:    {"COMMIT", "SET TRANSACTION ISOLATION LEVEL READ COMMITTED", "START TRANSACTION"},
-	postgresName: {"BEGIN ISOLATION LEVEL READ COMMITTED"},
+	postgresName: {"BEGIN ISOLATION LEVEL READ COMMITTED", "SELECT 1 WHERE " + awaitsLog},
 	sqliteName:   {"BEGIN IMMEDIATE"},
 }
+
+// awaitsLog is a condition that always holds, and makes the COMMIT of its transaction wait until
+// PostgreSQL has written its log. Otherwise a server that is killed could lose what it has
+// acknowledged.
+const awaitsLog = `(current_setting('synchronous_commit') <> 'off' OR set_config('synchronous_commit', 'local', true) <> '')`
 
 // execCommitted runs one statement that commits by itself, so that the server holds no lock
 // while it waits for this process.
