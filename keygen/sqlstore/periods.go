@@ -25,11 +25,12 @@ import (
 // and shop7 may be: a table that schema.Apply created distinguishes them, a table that Leaf
 // created may not.
 //
-// You may delete rows of periods that ended more than Config.Skew (of package periodic) ago. A
-// row of the present period that is deleted begins at 1 again; only a process that has issued
-// numbers of it detects that ([keygen.ErrRegressed]). The same holds for rows that a replica or
-// a backup lacks. There is no guard against it, because numbers that begin at 1 leave no room
-// to skip those that were lost. A Leaf that runs on the table keeps a little memory for each
+// You may delete rows of periods that ended more than Config.Skew (of package periodic) ago, but
+// not of periods to which the clocks of a process and of the database could both be set back: a
+// counter whose row was deleted begins at 1 again, and only a process that has issued numbers of
+// it detects that ([keygen.ErrRegressed]). The same holds for rows that a replica or a backup
+// lacks. There is no guard against it, because numbers that begin at 1 leave no room to skip
+// those that were lost. A Leaf that runs on the table keeps a little memory for each
 // row, so use a separate database for Periods with many keys.
 type Periods struct {
 	store  *Store
