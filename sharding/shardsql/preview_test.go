@@ -81,6 +81,8 @@ func TestAPreviewListsWhatShardsWillExecuteOtherwise(t *testing.T) {
 		"rows of two":        {"SELECT note FROM orders WHERE user_id IN (?, …) ORDER BY id", []any{1, 2}, sharding.SeveralShards, nil},
 		"all rows":           {"SELECT COUNT(*) FROM orders", nil, sharding.SeveralShards, nil},
 		"not merged":         {"SELECT id, ROW_NUMBER() OVER (ORDER BY id) FROM orders", nil, sharding.WillBeRefused, sharding.ErrUnmergeable},
+		"a subquery":         {"SELECT id FROM orders WHERE user_id > (SELECT COUNT(*) AS n FROM coupons WHERE rowid > ? GROUP BY code HAVING n > ? ORDER BY n)", []any{0, 5}, sharding.SeveralShards, nil},
+		"an outer column":    {"SELECT id FROM orders WHERE user_id > (SELECT COUNT(*) FROM coupons WHERE code = note)", nil, sharding.WillBeRefused, sharding.ErrCrossShard},
 		"a unique key":       {"INSERT INTO orders (id, user_id) VALUES (?, …) ON CONFLICT (id) DO NOTHING", []any{50, 7}, sharding.LooksFirst, nil},
 		"the source numbers": {"INSERT INTO orders (user_id, note) VALUES (?, …)", []any{7, "new"}, sharding.WillBeRefused, sharding.ErrNotNumbered},
 		"a definition":       {"CREATE INDEX by_note ON orders (note)", nil, sharding.WillBeRefused, sharding.ErrRawTable},

@@ -26,7 +26,7 @@ type reading struct {
 	clocks    []int                // parameters for which functions of SQLite may read the clock
 	locks     bool                 // some query in it locks rows
 	ctes      []string             // the names of all CTEs
-	foreign   bool                 // a column is qualified with a name that no table has
+	foreign   bool                 // a column is of no table in the statement
 }
 
 // refusal returns an error that names the refused operation and says what to do instead.
@@ -42,10 +42,11 @@ type builder struct {
 	variance
 	sqlite  bool
 	mysql   bool
-	limited bool    // something in it has a LIMIT
-	untyped bool    // its results are not combined, because the type of a column is unknown
-	limits  []limit // of its subqueries
-	twice   bool    // a CTE in it is read twice
+	limited bool            // something in it has a LIMIT
+	untyped bool            // its results are not combined, because the type of a column is unknown
+	limits  []limit         // of its subqueries
+	twice   bool            // a CTE in it is read twice
+	aliases map[string]bool // of the columns of its SELECTs
 }
 
 // knowledge is what a statement's conditions say about the values of columns, those of its derived
@@ -60,6 +61,7 @@ type knowledge struct {
 func newBuilder(st *sqlparse.Statement, s *sharding.Snapshot, options Options) *builder {
 	engine := options.Merge.Engine
 	return &builder{
+		aliases: map[string]bool{},
 		reading: reading{statement: st, snapshot: s, options: options}, knowledge: knowledge{scopes: map[*sqlparse.Core]*scope{}},
 		variance: variance{text: st.Text, engine: engine, postgres: engine == merge.PostgreSQL}, mysql: engine == merge.MySQL, sqlite: engine == merge.SQLite,
 	}
@@ -229,6 +231,9 @@ func (b *builder) limit(l *sqlparse.Limit, s *scope, seen *names) {
 func (b *builder) core(c *sqlparse.Core, outer *scope, seen *names) *scope {
 	s, first, ranks := &scope{outer: outer}, len(b.refs), b.ranks
 	b.scopes[c] = s
+	for _, item := range c.Items {
+		b.aliases[strings.ToLower(item.Alias.Name)] = true
+	}
 	if !c.Rollup {
 		s.groupBy = c.GroupBy
 	}

@@ -40,17 +40,38 @@ func (b *builder) expression(e sqlparse.Expr, s *scope, seen *names) {
 	switch e := e.(type) {
 	case nil:
 	case *sqlparse.Column:
-		b.foreign = !s.qualified(e.Name) || b.foreign
+		b.foreign = !s.qualified(e.Name) || !b.aliases[strings.ToLower(last(e.Name))] && s.lacks(e.Name) || b.foreign
 	case *sqlparse.Subquery:
 		b.query(e.Query, s, seen)
 	default:
-		b.expressions(sqlparse.Operands(e), s, seen)
+		operands := sqlparse.Operands(e)
+		if ok && unitFirst[nameOf(call)] && len(operands) > 0 {
+			operands = operands[1:]
+		}
+		b.expressions(operands, s, seen)
 		if sqlparse.As(e, sqlparse.Exists) != nil { // any row suffices
 			of := sqlparse.Operands(e)[0].(*sqlparse.Subquery).Query //nolint:forcetypeassert // EXISTS has a query
 			b.limits = slices.DeleteFunc(b.limits, func(l limit) bool { return l.query == of })
 		}
 	}
 }
+
+// lacks reports whether certainly no table has a column with a name, which is not qualified.
+func (s *scope) lacks(n sqlparse.Name) bool {
+	name := strings.ToLower(last(n))
+	if len(n.Parts) > 1 || everywhere[name] || clockNames[name] || s.named(name) != nil {
+		return false
+	}
+	for ; s != nil; s = s.outer {
+		if r, certain := s.find("", name); r != nil || !certain {
+			return false
+		}
+	}
+	return true
+}
+
+// everywhere lists the columns that each table of SQLite or PostgreSQL has.
+var everywhere = words("rowid _rowid_ oid ctid tableoid xmin xmax cmin cmax")
 
 // quantified reports whether an expression is ALL (SELECT …), ANY (SELECT …) or SOME (SELECT …),
 // which the parser returns as calls.

@@ -236,7 +236,7 @@ var schema = plan.Schema{
 	"devices": {Columns: map[string]plan.Column{"id": whole, "owner": whole}, Unique: [][]string{{"owner", "id"}}},
 	"seats":   {Columns: map[string]plan.Column{"user_id": whole, "team": whole, "seat": whole}, Unique: [][]string{{"team", "seat"}}},
 	"items": {
-		Columns: map[string]plan.Column{"order_id": whole, "user_id": whole, "paid": whole, "sku": {}},
+		Columns: map[string]plan.Column{"order_id": whole, "user_id": whole, "paid": whole, "sku": {}, "price": {}},
 		Unique:  [][]string{{"order_id", "sku"}, {"sku"}},
 	},
 }
