@@ -101,11 +101,7 @@ func newAdopted(t *testing.T, s adoptable) *adopted {
 	if err := os.WriteFile(filepath.Join(a.dir, "shards.json"), []byte(pageBlocks(t, wayOut, "json")[0]), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", filepath.Join(a.dir, "shardid"), "./cmd/shardid")
-	build.Dir = ".."
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
+	server.CommandIn(t, a.dir)
 	return a
 }
 

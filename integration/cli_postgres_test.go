@@ -16,12 +16,7 @@ import (
 // The commands that only read accept the URL of a PostgreSQL database.
 func TestCommandsThatLookTakePostgreSQL(t *testing.T) {
 	dir := t.TempDir()
-	program := filepath.Join(dir, "shardid")
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, "./cmd/shardid")
-	build.Dir = ".."
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
+	program := server.Command(t)
 	p := server.SharePostgres(t)
 	for _, name := range []string{"a", "b"} {
 		db := p.Open(t, name)

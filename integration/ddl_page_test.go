@@ -34,11 +34,7 @@ func newDDLPage(t *testing.T, east, west string) *ddlPage {
 	}
 	p := &ddlPage{text: string(text), dir: t.TempDir()}
 	p.env = []string{"PATH=" + p.dir + ":" + os.Getenv("PATH"), "SHOP_EAST=" + east, "SHOP_WEST=" + west}
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", filepath.Join(p.dir, "shardid"), "./cmd/shardid")
-	build.Dir = ".."
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
+	server.CommandIn(t, p.dir)
 	files := p.blocks(t, "sql", 2)
 	p.write(t, "shards.json", p.blocks(t, "json", 1)[0])
 	p.write(t, "migrations/00001_shop.sql", files[0])

@@ -200,12 +200,7 @@ func makePurchases(t *testing.T, shop *sql.DB) map[int64]purchase {
 func newDoctor(t *testing.T, g guide, dsn string) func() (out string, code int) {
 	t.Helper()
 	dir := t.TempDir()
-	program := filepath.Join(dir, "shardid")
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, "./cmd/shardid")
-	build.Dir = ".."
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
+	program := server.Command(t)
 	if err := os.WriteFile(filepath.Join(dir, "shards.json"), []byte(g.blocks(t, "json", 1)[0]), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -17,12 +17,7 @@ import (
 // The command reads the general logs that the servers write, with the values of
 // prepared statements.
 func TestRoutePlansTheGeneralLogsOfServers(t *testing.T) {
-	program := filepath.Join(t.TempDir(), "shardid")
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, "./cmd/shardid")
-	build.Dir = ".."
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
+	program := server.Command(t)
 	for name, run := range map[string]func(t *testing.T, flags ...string) *sql.DB{
 		"MariaDB": func(t *testing.T, flags ...string) *sql.DB { return server.RunMariaDB(t, flags...).Open(t, "shop") },
 		"MySQL":   func(t *testing.T, flags ...string) *sql.DB { return server.RunMySQL(t, flags...).Open(t, "shop") },

@@ -35,11 +35,7 @@ func TestMariaDBReportsOverLiveShardsReadWhatTheShardsHave(t *testing.T) {
 	engine := server.RunSpider(t, "--general-log", "--log-output=TABLE")
 	reports := engine.Open(t, "mine")
 	dir := t.TempDir()
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", filepath.Join(dir, "shardid"), "./cmd/shardid")
-	build.Dir = ".."
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
+	server.CommandIn(t, dir)
 	host, port := address(t, engine)
 	for name, text := range map[string]string{
 		"shards.json": pageBlocks(t, reportsPage, "json")[0],

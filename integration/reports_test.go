@@ -27,11 +27,7 @@ const reportsPage = "../docs/reports.md"
 func TestPostgreSQLReportsOverLiveShardsReadWhatTheShardsHave(t *testing.T) {
 	p := server.SharePostgres(t)
 	dir := t.TempDir()
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", filepath.Join(dir, "shardid"), "./cmd/shardid")
-	build.Dir = ".."
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
+	server.CommandIn(t, dir)
 	if err := os.WriteFile(filepath.Join(dir, "shards.json"), []byte(pageBlocks(t, reportsPage, "json")[0]), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/shardid/shardid/integration/database"
+	"github.com/shardid/shardid/integration/server"
 )
 
 const moverPassword = "s3cret-of:the@mover"
@@ -36,13 +37,7 @@ type operator struct {
 
 func newOperator(t *testing.T, s *migrationShop) *operator {
 	t.Helper()
-	o := &operator{migrationShop: s, dir: t.TempDir()}
-	o.program = filepath.Join(o.dir, "shardid")
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", o.program, "./cmd/shardid")
-	build.Dir = "../.."
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
+	o := &operator{migrationShop: s, dir: t.TempDir(), program: server.Command(t)}
 	o.grant(t)
 	o.configure(t)
 	return o

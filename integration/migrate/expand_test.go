@@ -198,14 +198,7 @@ type expander struct {
 
 func newExpander(t *testing.T, g growing) expander {
 	t.Helper()
-	dir := t.TempDir()
-	e := expander{filepath.Join(dir, "shardid"), filepath.Join(dir, "shards.json"), append(os.Environ(), "SHOP_ONE="+g.first.DSN("shop"), "SHOP_TWO="+g.second.DSN("shop"))}
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", e.program, "./cmd/shardid")
-	build.Dir = "../.."
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	return e
+	return expander{server.Command(t), filepath.Join(t.TempDir(), "shards.json"), append(os.Environ(), "SHOP_ONE="+g.first.DSN("shop"), "SHOP_TWO="+g.second.DSN("shop"))}
 }
 
 // rule writes the file with a rule.

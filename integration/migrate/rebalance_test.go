@@ -30,13 +30,7 @@ type rebalancer struct {
 
 func newRebalancer(t *testing.T, s *slotShop) *rebalancer {
 	t.Helper()
-	r := &rebalancer{slotShop: s, dir: t.TempDir()}
-	r.program = filepath.Join(r.dir, "shardid")
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", r.program, "./cmd/shardid")
-	build.Dir = "../.."
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
+	r := &rebalancer{slotShop: s, dir: t.TempDir(), program: server.Command(t)}
 	var targets, shards []string
 	for range slotCount {
 		targets = append(targets, `"a/orders_0"`)

@@ -14,6 +14,7 @@ import (
 
 	_ "modernc.org/sqlite" // the driver "sqlite"
 
+	"github.com/shardid/shardid/integration/server"
 	"github.com/shardid/shardid/internal/testwait"
 )
 
@@ -76,7 +77,7 @@ func TestEverybodyIsServedWithNoAuthAlone(t *testing.T) {
 		"exclude each":   {"--listen", "0.0.0.0:0", "--no-auth", "--token-file", "token"},
 		"does not exist": {"--listen", "0.0.0.0:0", "--token-file", "nowhere"},
 	} {
-		refused := exec.CommandContext(t.Context(), program, append([]string{"serve", "--source", ids}, flags...)...)
+		refused := exec.CommandContext(t.Context(), server.Command(t), append([]string{"serve", "--source", ids}, flags...)...)
 		out, _ := refused.CombinedOutput() // its code tells
 		if code := refused.ProcessState.ExitCode(); code != 2 || !strings.Contains(string(out), name) {
 			t.Errorf("%v: exit code %d, %s", flags, code, out)

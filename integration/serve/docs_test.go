@@ -138,9 +138,7 @@ func shop(t *testing.T, dir string) (dsn string) {
 	if err := os.WriteFile(filepath.Join(dir, "mysql"), []byte(client), 0o700); err != nil { //nolint:gosec // it is a program
 		t.Fatal(err)
 	}
-	if err := os.Symlink(program, filepath.Join(dir, "shardid")); err != nil {
-		t.Fatal(err)
-	}
+	server.CommandIn(t, dir)
 	return dsn
 }
 

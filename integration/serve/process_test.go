@@ -6,37 +6,18 @@ package serve
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
+
+	"github.com/shardid/shardid/integration/server"
 )
-
-// program is the path of the command.
-var program string
-
-func TestMain(m *testing.M) {
-	dir, err := os.MkdirTemp("", "shardid-serve")
-	if err != nil {
-		panic(err)
-	}
-	program = filepath.Join(dir, "shardid")
-	compile := exec.Command("go", "build", "-o", program, "./cmd/shardid")
-	compile.Dir = "../.."
-	if out, err := compile.CombinedOutput(); err != nil {
-		panic(fmt.Sprintf("%v: %s", err, out))
-	}
-	code := m.Run()
-	_ = os.RemoveAll(dir)
-	os.Exit(code)
-}
 
 // instance is a running shardid serve.
 type instance struct {
@@ -48,7 +29,7 @@ type instance struct {
 }
 
 // start returns once the program listens. It is killed when ctx ends.
-func start(ctx context.Context, dsn string, flags ...string) (*instance, error) {
+func start(ctx context.Context, program, dsn string, flags ...string) (*instance, error) {
 	cmd := exec.CommandContext(ctx, program, append([]string{"serve", "--listen", "127.0.0.1:0"}, flags...)...)
 	cmd.Env = []string{"SHARDID_SOURCE=" + dsn, "TZ=UTC"}
 	i := &instance{log: newJournal(), ended: make(chan error, 1)}
@@ -75,7 +56,7 @@ func start(ctx context.Context, dsn string, flags ...string) (*instance, error) 
 // serve starts an instance that is stopped when the test ends.
 func serve(t *testing.T, dsn string, flags ...string) *instance {
 	t.Helper()
-	i, err := start(context.WithoutCancel(t.Context()), dsn, flags...)
+	i, err := start(context.WithoutCancel(t.Context()), server.Command(t), dsn, flags...)
 	if err != nil {
 		t.Fatal(err)
 	}

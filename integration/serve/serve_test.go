@@ -116,7 +116,7 @@ func prepare(t *testing.T, db *sql.DB) {
 // machine may take as long as it needs for an answer.
 func (l *ledger) life(t *testing.T, dsn string, end syscall.Signal) {
 	for _, signal := range []syscall.Signal{end, 0} {
-		one, err := start(t.Context(), dsn, "--wait", "10m", "--grace", "10m")
+		one, err := start(t.Context(), server.Command(t), dsn, "--wait", "10m", "--grace", "10m")
 		if err != nil {
 			t.Error(err)
 			return

@@ -8,7 +8,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"strconv"
 	"sync"
 	"syscall"
 )
@@ -44,8 +43,11 @@ func (c *portClaims) claim(in portRange) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.file == nil {
-		name := "shardid-test-ports-" + strconv.Itoa(os.Getuid())
-		file, err := os.OpenFile(filepath.Join(os.TempDir(), name), os.O_RDWR|os.O_CREATE, 0o600)
+		cache, err := cacheDir() // one for all runs, whatever their temporary directories are
+		if err != nil {
+			return 0, err
+		}
+		file, err := os.OpenFile(filepath.Join(cache, "ports.lock"), os.O_RDWR|os.O_CREATE, 0o600)
 		if err != nil {
 			return 0, fmt.Errorf("open the file of the ports that are in use: %w", err)
 		}

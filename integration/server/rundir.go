@@ -23,13 +23,17 @@ type runDir struct {
 	owner *fileLock
 }
 
-// newRunDir makes the directory under a hidden name and renames it after it
+// newRunDir makes the directory in the temporary directory under a hidden name and renames it after it
 // is locked, so that no process regards it as abandoned.
 func newRunDir(kind string) (*runDir, error) {
 	base, err := filepath.EvalSymlinks(os.TempDir()) // as the server will report it
 	if err != nil {
 		return nil, fmt.Errorf("find the temporary directory: %w", err)
 	}
+	return newRunDirIn(base, kind)
+}
+
+func newRunDirIn(base, kind string) (*runDir, error) {
 	removeAbandoned(base)
 	hidden, err := os.MkdirTemp(base, "."+runDirPrefix+kind+"-")
 	if err != nil {
@@ -76,9 +80,16 @@ func removeAbandoned(base string) {
 			continue
 		}
 		dir := &runDir{path, owner}
-		killAllIn(dir.data()) // some of the server's processes may not have noticed yet
-		_ = dir.remove()      // an error of the cleanup must not fail the current test
+		dir.end()
+		_ = dir.remove() // an error of the cleanup must not fail the current test
 	}
+}
+
+// end kills what runs in a directory whose owner was killed, since some of a server's processes may
+// not have noticed yet, and removes the directories in it.
+func (d *runDir) end() {
+	killAllIn(d.data())
+	removeAbandoned(d.data())
 }
 
 func (d *runDir) data() string { return filepath.Join(d.path, dataName) }

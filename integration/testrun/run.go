@@ -13,13 +13,26 @@ import (
 	"time"
 
 	"github.com/shardid/shardid/integration/server"
+	"github.com/shardid/shardid/internal/testkit/effort"
 )
 
 // errAlone says that the parent of this process has ended.
 var errAlone = errors.New("the process that started the run has gone; everything in it was killed")
 
-// serve is run with servers that all packages share.
+// serve is run with servers that all packages share, and with temporary files in memory.
 func serve(cmd *exec.Cmd) (code int, err error) {
+	if !effort.Soak() { // the long run has more files, and shows that all works on a disk
+		memory, err := server.MakeMemory()
+		if err != nil {
+			return 1, err
+		}
+		if memory != nil {
+			defer func() { _ = memory.Remove() }() // the next run removes what is left
+			if err := useTempDir(memory.Dir()); err != nil {
+				return 1, err
+			}
+		}
+	}
 	servers, err := server.StartShared(context.Background())
 	if err != nil {
 		return 1, err
@@ -27,6 +40,18 @@ func serve(cmd *exec.Cmd) (code int, err error) {
 	defer servers.Stop()
 	cmd.Env = append(os.Environ(), servers.Environment())
 	return run(cmd)
+}
+
+// useTempDir makes a directory that of the temporary files of this process and those that it starts. What the go
+// command builds stays where it would be: test binaries are large.
+func useTempDir(dir string) error {
+	const builds = "GOTMPDIR"
+	if os.Getenv(builds) == "" {
+		if err := os.Setenv(builds, os.TempDir()); err != nil {
+			return err
+		}
+	}
+	return os.Setenv("TMPDIR", dir)
 }
 
 // run runs a command in a process group of its own and then kills the group. A guard process

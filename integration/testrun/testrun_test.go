@@ -8,12 +8,14 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/shardid/shardid/integration/server"
 	"github.com/shardid/shardid/internal/testwait"
 )
 
@@ -101,6 +103,38 @@ func family(t *testing.T, how, rest string) (started *exec.Cmd, pids []int) {
 		t.Fatalf("got %v", pids)
 	}
 	return cmd, pids
+}
+
+func TestARunKeepsItsTemporaryFilesInMemoryThatItGivesBack(t *testing.T) {
+	for _, soak := range []string{"", "1"} {
+		serving := command(t, "serve", "sh", "-c", `echo "$TMPDIR"; echo "$GOTMPDIR"; touch "$TMPDIR/left"`)
+		disk := t.TempDir()
+		if err := os.Chmod(filepath.Dir(disk), 0o755); err != nil { //nolint:gosec // the servers' users must get in
+			t.Fatal(err)
+		}
+		serving.Env = append(serving.Env, "TMPDIR="+disk, "GOTMPDIR=", "SHARDID_SOAK="+soak)
+		memory, err := server.MakeMemory()
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, err := serving.Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		used, builds, _ := strings.Cut(strings.TrimSpace(string(out)), "\n")
+		if memory == nil || soak != "" {
+			if used != disk || builds != "" {
+				t.Errorf("files are in %q, what go builds in %q", used, builds)
+			}
+		} else if _, err := os.Stat(used); used == disk || builds != disk || err == nil {
+			t.Errorf("files are in %q, what go builds in %q", used, builds)
+		}
+		if memory != nil {
+			if err := memory.Remove(); err != nil {
+				t.Error(err)
+			}
+		}
+	}
 }
 
 func TestNothingOutlivesARun(t *testing.T) {

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	osexec "os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -56,13 +55,7 @@ func newSite(t *testing.T) *site {
 
 func (s *site) installShardid(t *testing.T) {
 	t.Helper()
-	program := filepath.Join(t.TempDir(), "shardid")
-	build := osexec.CommandContext(t.Context(), "go", "build", "-o", program, "./cmd/shardid")
-	build.Dir = "../.."
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-	s.home.Install(t, program)
+	s.home.Install(t, server.Command(t))
 }
 
 // addDatabase starts a server of MySQL for a database of the page.
