@@ -103,14 +103,14 @@ func (s *migrationShop) forget(t *testing.T) {
 			return len(database.Texts(t, s.shards[name], fmt.Sprintf(s.speaks.busy, "sleeper"))) == 0
 		})
 	}
-	s.disconnectAll(t, "sleeper")
+	s.disconnectSleeper(t)
 }
 
-// disconnectAll closes the connections of the user on all servers.
-func (s *migrationShop) disconnectAll(t *testing.T, user string) {
+// disconnectSleeper closes the sleeper's connections on all servers.
+func (s *migrationShop) disconnectSleeper(t *testing.T) {
 	t.Helper()
 	for _, name := range []string{"a", "b"} {
-		s.disconnect(t, s.shards[name], user)
+		s.disconnect(t, s.shards[name], "sleeper")
 	}
 }
 

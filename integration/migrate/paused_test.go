@@ -46,7 +46,7 @@ func TestARunnerThatSleptInASwitchChangesNothing(t *testing.T) {
 			{migrate.StepReinstated, true},
 		} {
 			z := s.pauseAt(t, at.step)
-			s.disconnectAll(t, "sleeper")
+			s.disconnectSleeper(t)
 			s.untilNotTransient(t, func(ctx context.Context) error { return thereAndBack(ctx, next) })
 			if at.shardsServe {
 				s.untilNotTransient(t, there)
@@ -106,7 +106,7 @@ func TestATriggerThatADeadRunnerStillDropsIsMadeAgain(t *testing.T) {
 		s.fill(t, 200)
 		s.addSleeper(t)
 		z := s.pauseAt(t, migrate.StepReinstated)
-		s.disconnectAll(t, "sleeper")
+		s.disconnectSleeper(t)
 		j, want := s.job(t, "id"), s.triggers(t)[1:]
 		reader, err := s.shards["a"].BeginTx(t.Context(), nil)
 		if err != nil {
@@ -272,7 +272,7 @@ func TestASwitchWhoseEndIsLostLeavesNoShardOpenBesideTheSource(t *testing.T) {
 		next := s.job(t, "id")
 		s.untilNotTransient(t, func(ctx context.Context) error { return thereAndBack(ctx, next) })
 		z := s.pauseAt(t, migrate.StepFlipped)
-		s.disconnectAll(t, "sleeper")
+		s.disconnectSleeper(t)
 		err := z.goOn()
 		source := database.Texts(t, s.source, fmt.Sprintf(s.speaks.there, "orders"))
 		open := database.Texts(t, s.shards["b"], fmt.Sprintf(s.speaks.there, "orders_01"))
