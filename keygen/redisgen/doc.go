@@ -40,7 +40,9 @@
 //   - Serials store the newest day beside the day's counter. If only the counter
 //     is missing, because it was evicted, say, new processes get ErrRegressed, too.
 //
-// After such a loss, raise the counter above the keys in use with Seed.
+// After such a loss, raise the counter above the keys in use with Seed. Running processes go on
+// with the keys that they have in memory, two segments each with package segment: end them
+// before, or seed as much higher.
 //
 // # Leases
 //

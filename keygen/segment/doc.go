@@ -37,7 +37,9 @@
 // table, right or column, a step below 1, or a closed *sql.DB. When a counter went back, after
 // a restored backup say, the error is [keygen.ErrRegressed] and no id of that segment is
 // issued. A process that starts after the restore cannot know which ids others issued before,
-// so raise the counter above the ids in use when you restore a backup.
+// so raise the counter above the ids in use when you restore a backup. Processes that run go on
+// with the ids that they have in memory, two segments each: end them before, or raise the counter
+// by as much more.
 //
 // Ids that are in memory at Close, or when the process dies, become gaps: two segments at most.
 //

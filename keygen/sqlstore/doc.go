@@ -58,8 +58,9 @@
 // again, and a [Store.GuardedWorkerNode] skips a thousand.
 //
 // Nothing detects a loss after which the server is the same: a backup or snapshot restored on
-// the same server, or a return to a server that missed what happened in between. Then, before
-// any process goes on, raise max_id above the ids in use, and make all leases count as lost:
+// the same server, or a return to a server that missed what happened in between. Then end all
+// processes, because they go on with the ids that they have in memory. Raise max_id above the
+// ids in use, make all leases count as lost, and start the processes again:
 //
 //	UPDATE worker_namespace SET identity = '' WHERE namespace = '';
 //

@@ -321,7 +321,7 @@ func (t *tag) explain(ctx context.Context, s session, width int64) error {
 	case err != nil:
 		return err
 	case value > most-width:
-		return fmt.Errorf("%w: %s is %d, and its column ends at %d; change a narrower column to a bigint; if somebody raised the counter by mistake, lower it to the highest id in use", keygen.ErrExhausted, of.value, value, most)
+		return fmt.Errorf("%w: %s is %d, and its column ends at %d; change a narrower column to a bigint; if somebody raised the counter by mistake, end all processes that hold ids of it in memory, and lower it to the highest id in use", keygen.ErrExhausted, of.value, value, most)
 	}
 	return t.conditions(ctx, s)
 }

@@ -110,8 +110,9 @@ type plan struct {
 }
 
 // Seed creates the counter. Its first key is first or, with [NewZxids], a higher one. An
-// existing counter is unchanged, so seeding twice is harmless. To raise a counter, delete its
-// znode and the one below it, and seed it again.
+// existing counter is unchanged, so seeding twice is harmless. To raise a counter, end all
+// processes that have keys of it in memory, delete its znode and the one below it, and seed it
+// again.
 func (c *Counter) Seed(ctx context.Context, first int64) error {
 	if err := c.seed(ctx, max(first, c.cfg.Floor, 1)); err != nil {
 		return fmt.Errorf("zookeeper: seed %s: %w", c.cfg.Path, err)
