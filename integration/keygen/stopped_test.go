@@ -14,6 +14,7 @@ import (
 	"github.com/shardid/shardid/integration/database"
 	"github.com/shardid/shardid/integration/server"
 	"github.com/shardid/shardid/internal/testwait"
+	"github.com/shardid/shardid/keygen"
 	"github.com/shardid/shardid/keygen/keygentest"
 	"github.com/shardid/shardid/keygen/workerid"
 )
@@ -68,15 +69,15 @@ func (i *issuer) more(t *testing.T, count int) {
 	testwait.Until(t, "a process issues ids", func() bool { return len(i.ids()) >= count })
 }
 
-// worker returns the worker id of its newest id.
-func (i *issuer) worker(t *testing.T) int64 {
+// newest returns the parts of its newest id.
+func (i *issuer) newest(t *testing.T) keygen.Parts {
 	t.Helper()
 	ids := i.ids()
 	parts, err := fewWorkers().Parse(ids[len(ids)-1])
 	if err != nil {
 		t.Fatal(err)
 	}
-	return parts.Worker
+	return parts
 }
 
 func (i *issuer) signal(t *testing.T, s syscall.Signal) {
@@ -99,7 +100,7 @@ func successor(t *testing.T, worker int64, driver, dsn string, env ...string) *i
 	t.Helper()
 	for ctx := testwait.Context(t); ctx.Err() == nil; {
 		next := startIssuer(t, driver, dsn, env...)
-		if next.more(t, 64); next.worker(t) == worker {
+		if next.more(t, 64); next.newest(t).Worker == worker {
 			return next
 		}
 		next.kill(t)
@@ -169,10 +170,10 @@ func TestAProcessThatWasStoppedIssuesNoIDOfItsSuccessor(t *testing.T) {
 	onChildrensLedgers(t, func(t *testing.T, locks *sql.DB, driver, dsn string) {
 		first := startIssuer(t, driver, dsn)
 		first.stopWithout(t, locks)
-		worker := first.worker(t)
-		second := successor(t, worker, driver, dsn)
+		second := successor(t, first.newest(t).Worker, driver, dsn)
+		taken := second.newest(t).Time
 		first.signal(t, syscall.SIGCONT)
-		testwait.Until(t, "the first process gets another worker id", func() bool { return first.worker(t) != worker })
+		testwait.Until(t, "the first process has a new lease", func() bool { return first.newest(t).Time.After(taken) })
 		first.more(t, 2000)
 		second.more(t, 2000)
 		ids := append(first.ids(), second.ids()...)
@@ -187,7 +188,7 @@ func TestAProcessThatTrustsItsLeaseAfterAStopIssuesIDsOfItsSuccessor(t *testing.
 	addr := redisOfChildren(t).Addr()
 	first := startIssuer(t, redisDriver, addr, trustVar+"=1")
 	first.stopWithout(t, nil)
-	second := successor(t, first.worker(t), redisDriver, addr)
+	second := successor(t, first.newest(t).Worker, redisDriver, addr)
 	first.signal(t, syscall.SIGCONT)
 	testwait.Until(t, "an id comes twice", func() bool {
 		_, twice := keygentest.Duplicate(append(first.ids(), second.ids()...))
