@@ -57,6 +57,7 @@ var subqueried = []string{
 	"SELECT id FROM orders WHERE -near < (SELECT AVG(-id) FROM orders WHERE id IN (1, ?, 4))",
 	"SELECT id FROM orders WHERE near > (SELECT AVG(near) FROM orders WHERE id < 0)",
 	"SELECT a.id FROM orders a JOIN orders b ON a.user_id = b.user_id AND b.id = (SELECT MAX(id) FROM orders)",
+	"SELECT SUM(CASE WHEN total > (SELECT MIN(total) + 20 FROM orders) THEN 1 ELSE 0 END) AS n FROM orders",
 	"SELECT id FROM orders WHERE part = (SELECT MIN(total) FROM orders WHERE total < 1)",
 	"SELECT id FROM users WHERE spent IN (SELECT id FROM orders WHERE id < 20)",
 	"SELECT id, spent IN (SELECT qty FROM orders WHERE id = 11) AS found FROM users",
@@ -81,6 +82,7 @@ var converted = []string{
 	"SELECT id FROM orders WHERE at BETWEEN (SELECT MIN(vip) + 240101 FROM users) AND (SELECT MAX(vip) + 240101 FROM users)",
 	"SELECT id FROM years WHERE user_id = (SELECT MIN(user_id) + 2 FROM orders)", // named like the sharding key
 	"SELECT id FROM years WHERE user_id > (SELECT MIN(user_id) + 2 FROM orders)",
+	"SELECT user_id, CASE WHEN made = (SELECT MAX(vip) FROM users) THEN COUNT(*) ELSE 0 END AS n FROM orders GROUP BY user_id, made",
 	"SELECT MAX(made) AS m, MAX(made) = (SELECT MAX(vip) FROM users) AS x FROM orders GROUP BY user_id",
 }
 
@@ -89,6 +91,7 @@ var unlisted = []string{
 	"SELECT id FROM orders WHERE COALESCE(at, NULL) IN (SELECT vip + 20240100 FROM users)",
 	"SELECT id FROM orders WHERE CASE WHEN id > 0 THEN at END IN (SELECT vip + 20240100 FROM users)",
 	"SELECT id FROM orders WHERE made IN (SELECT vip FROM users)",
+	"SELECT SUM(CASE WHEN made = (SELECT MAX(vip) FROM users) THEN 1 ELSE 0 END) AS n FROM orders",
 	"SELECT id FROM years WHERE user_id IN (SELECT user_id FROM orders)",
 	"SELECT id FROM orders WHERE price IN (SELECT big FROM orders)",
 	"SELECT id FROM orders WHERE price + 9e15 IN (SELECT big FROM orders)",

@@ -99,13 +99,15 @@ func TestATextIsComparedWithTheColumnOfASubquery(t *testing.T) {
 	w, _ := priced(t)
 	exec(t, w.routed, "UPDATE orders SET note = '0' || note WHERE user_id = 1")
 	for text, want := range map[string]int{
-		"SELECT COUNT(*) FROM orders WHERE note = (SELECT total FROM orders WHERE id = 6)":                                                     1,
-		"SELECT COUNT(*) FROM orders WHERE note = (SELECT MAX(total) FROM orders WHERE id = 6)":                                                0,
-		"SELECT COUNT(*) FROM orders WHERE LOWER(note) > (SELECT total FROM orders WHERE id = 6)":                                              3,
-		"SELECT COUNT(*) FROM orders WHERE note IN (SELECT id FROM users)":                                                                     3,
-		"SELECT COUNT(*) FROM orders WHERE note IN (SELECT id + 0 FROM users)":                                                                 2,
-		"SELECT COUNT(*) FROM orders WHERE (SELECT id FROM users WHERE name = 'a') = '1'":                                                      10,
-		"SELECT COUNT(*) FROM (SELECT note, (SELECT total FROM orders WHERE id = 6) AS n FROM orders WHERE user_id = 1) AS d WHERE note = d.n": 1,
+		"SELECT COUNT(*) FROM orders WHERE note = (SELECT total FROM orders WHERE id = 6)":                                                              1,
+		"SELECT COUNT(*) FROM orders WHERE note = (SELECT MAX(total) FROM orders WHERE id = 6)":                                                         0,
+		"SELECT COUNT(*) FROM orders WHERE LOWER(note) > (SELECT total FROM orders WHERE id = 6)":                                                       3,
+		"SELECT COUNT(*) FROM (SELECT user_id FROM orders GROUP BY user_id HAVING MAX(note) > (SELECT total FROM orders WHERE id = 6)) AS d":            3,
+		"SELECT COUNT(*) FROM (SELECT user_id, MAX(note) > (SELECT total FROM orders WHERE id = 6) AS x FROM orders GROUP BY user_id) AS d WHERE x = 1": 3,
+		"SELECT COUNT(*) FROM orders WHERE note IN (SELECT id FROM users)":                                                                              3,
+		"SELECT COUNT(*) FROM orders WHERE note IN (SELECT id + 0 FROM users)":                                                                          2,
+		"SELECT COUNT(*) FROM orders WHERE (SELECT id FROM users WHERE name = 'a') = '1'":                                                               10,
+		"SELECT COUNT(*) FROM (SELECT note, (SELECT total FROM orders WHERE id = 6) AS n FROM orders WHERE user_id = 1) AS d WHERE note = d.n":          1,
 	} {
 		if n := one[int](t, w.routed, text); n != want {
 			t.Errorf("%s: %d rows, want %d", text, n, want)

@@ -312,6 +312,26 @@ func (f *subqueryFinder) isNumber(e sqlparse.Expr) bool {
 // ofNumbers lists the functions whose results are numbers if their arguments are.
 var ofNumbers = words("abs mod sign coalesce ifnull nullif if greatest least sum avg min max", rounds)
 
+// converts reports whether a database may convert a literal beside an operand, or the operand beside a subquery of
+// numbers. SQLite converts a text beside a column of numbers, and a literal has no such column.
+func (f *subqueryFinder) converts(e sqlparse.Expr) bool {
+	e = bare(e)
+	switch e := e.(type) {
+	case *sqlparse.Column:
+		of, ok := f.scope.column(e)
+		return !f.postgres && !(ok && of.isNumber())
+	case *sqlparse.Literal:
+		return e.Kind == sqlparse.Text
+	case *sqlparse.Call:
+		if isAggregate(e) {
+			return f.sqlite && aggregates[nameOf(e)] != merge.Count && aggregates[nameOf(e)] != merge.Sum && !isAverage(e)
+		}
+	case *sqlparse.Subquery:
+		return false
+	}
+	return slices.ContainsFunc(sqlparse.Operands(e), f.converts)
+}
+
 func (c column) isNumber() bool {
 	kept := c.of.schema.Columns[c.name]
 	return kept.Holds == Integers || kept.Value.numeric()
@@ -341,7 +361,8 @@ func (f *subqueryFinder) operation(o *sqlparse.Operation) {
 	compares := o.Op >= sqlparse.Equal && o.Op <= sqlparse.Between && !slices.ContainsFunc(o.Operands, parametrized)
 	if o.Op >= sqlparse.Equal && o.Op <= sqlparse.Between {
 		defer func(before bool) { f.constant = before }(f.constant)
-		f.constant = f.constant || slices.ContainsFunc(o.Operands, func(e sqlparse.Expr) bool { return f.leads(e) || aggregated(e) })
+		combined := f.constant || slices.ContainsFunc(o.Operands, aggregated)
+		f.constant = slices.ContainsFunc(o.Operands, f.leads) || combined && !slices.ContainsFunc(o.Operands, f.converts)
 	}
 	if o.Op == sqlparse.In {
 		f.expression(o.Operands[0], compares)
