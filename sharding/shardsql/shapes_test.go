@@ -25,15 +25,32 @@ func TestRandomShapesReturnTheResultsOfWholeTables(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer func() { _ = shop.Routed.Close() }()
-			var tally shapes.Tally
-			for seed := range effort.Cases[uint64](2000, 200_000) {
-				if err := shop.Try(sharding.AllShards(t.Context()), shapes.New(seed, shapes.SQLite).Statement(), &tally); err != nil {
-					t.Fatalf("seed %d: %v", seed, err)
-				}
-			}
-			if t.Logf("%+v", tally); tally.Answered < tally.Refused/2 {
-				t.Error("too few are answered")
-			}
+			try(t, shop, effort.Cases[uint64](2000, 200_000), 2, func(seed uint64, d shapes.Dialect) shapes.Statement { return shapes.New(seed, d).Statement() })
 		})
+	}
+}
+
+// Queries that compare values of different types.
+func TestRandomQueriesOfManyTypesReturnTheResultsOfWholeTables(t *testing.T) {
+	open := files(t)
+	shop, err := shapes.Open(t.Context(), shapes.SQLite, sharding.DBs{"a": open("a.db"), "b": open("b.db")}, open("home.db"), open("whole.db"), shapes.Layout{Rule: sharding.Mod(4)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = shop.Routed.Close() }()
+	try(t, shop, effort.Cases[uint64](1000, 100_000), 9, shapes.Mixed)
+}
+
+// try executes random statements, of which all but some refusals for each answer are answered.
+func try(t *testing.T, shop *shapes.Shop, seeds uint64, refusals int, next func(seed uint64, d shapes.Dialect) shapes.Statement) {
+	t.Helper()
+	var tally shapes.Tally
+	for seed := range seeds {
+		if err := shop.Try(sharding.AllShards(t.Context()), next(seed, shapes.SQLite), &tally); err != nil {
+			t.Errorf("seed %d: %.1500v", seed, err)
+		}
+	}
+	if t.Logf("%+v", tally); tally.Answered < tally.Refused/refusals {
+		t.Error("too few are answered")
 	}
 }

@@ -2,8 +2,8 @@
 
 // Package shapes generates random statements of many forms on a shop of two sharded tables, a
 // broadcast table and one at home: joins, derived tables, common table expressions, subqueries
-// anywhere, unions, windows, groups by expressions, and writes with subqueries and joins. The
-// result of shards must be that of whole tables, unless they refuse the statement. Tests of the
+// anywhere, unions, windows, groups by expressions, and writes with subqueries and joins. Further queries
+// compare columns of many types, of a sharded table and of one at home. The result of shards must be that of whole tables, unless they refuse the statement. Tests of the
 // statement engine use it on any database.
 package shapes
 
@@ -38,6 +38,8 @@ type Statement struct {
 	// Query means that it returns rows, and Ordered that they are in a total order.
 	Query, Ordered bool
 	Writes         bool
+	// Folds means that of texts that are equal but for their case and spaces at their ends any may be returned.
+	Folds bool
 }
 
 // Maker generates statements.

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -66,6 +67,18 @@ func Open(ctx context.Context, dialect Dialect, dbs sharding.DBs, home, whole *s
 	for _, db := range []*sql.DB{whole, home, dbs["a"], dbs["b"]} {
 		errs = append(errs, execute(ctx, db, "CREATE TABLE regions"+Tables["regions"]))
 	}
+	goods, err := sharding.Spread([]string{"a", "b"}, 4, "goods_%d")
+	if err != nil {
+		return nil, err
+	}
+	for _, at := range goods.Targets() {
+		errs = append(errs, execute(ctx, dbs[at.DB], "CREATE TABLE "+at.Table+dialect.mixedColumns()))
+	}
+	for _, table := range []string{"goods", "facts"} {
+		errs = append(errs, execute(ctx, whole, "CREATE TABLE "+table+dialect.mixedColumns()))
+	}
+	errs = append(errs, execute(ctx, home, "CREATE TABLE facts"+dialect.mixedColumns()))
+	options = append(options, sharding.Table{Name: "goods", Key: "user_id", Rule: layout.Rule, Map: goods})
 	router, err := sharding.New(dbs, options...)
 	if err := errors.Join(append(errs, err)...); err != nil {
 		return nil, err
@@ -102,6 +115,10 @@ func (s *Shop) fill(ctx context.Context, db *sql.DB) (err error) {
 		err = errors.Join(err,
 			insert("INSERT INTO regions (code, rank_no) VALUES (?, ?)", code, i),
 			insert("INSERT INTO coupons (code, user_id, off_by) VALUES (?, ?, ?)", code, i*3, i))
+	}
+	mixed := mixer{New(7, s.dialect)}
+	for id := range 40 {
+		err = errors.Join(err, execute(ctx, db, mixed.row("goods", id)), execute(ctx, db, mixed.row("facts", id)))
 	}
 	return err
 }
@@ -183,6 +200,9 @@ func (s shard) strays(ctx context.Context, db *sql.DB) error {
 	return err
 }
 
+// padding is spaces at the end of a text.
+var padding = regexp.MustCompile(` +\|`)
+
 // less returns the elements of a list that are not in another one.
 func less(list, other []string) []string {
 	return slices.DeleteFunc(slices.Clone(list), func(row string) bool { return slices.Contains(other, row) })
@@ -204,6 +224,11 @@ func (st Statement) answer(ctx context.Context, db *sql.DB) ([]string, error) {
 	}
 	defer func() { _ = found.Close() }()
 	rows, err := texts(found)
+	if st.Folds {
+		for i := range rows {
+			rows[i] = padding.ReplaceAllString(strings.ToLower(rows[i]), "|")
+		}
+	}
 	if !st.Ordered {
 		slices.Sort(rows)
 	}
@@ -225,13 +250,26 @@ func texts(found *sql.Rows) (rows []string, err error) {
 			return nil, err
 		}
 		for _, v := range values {
-			if b, ok := (*v.(*any)).([]byte); ok {
-				fmt.Fprintf(&line, "%s|", b)
-			} else {
-				fmt.Fprintf(&line, "%v|", *v.(*any))
-			}
+			line.WriteString(textOf(*v.(*any)) + "|")
 		}
 		rows = append(rows, line.String())
 	}
 	return rows, found.Err()
+}
+
+// textOf returns a value as a text. A BIT of MariaDB is a byte or a number, which depends on whether the server
+// made a temporary table, and a whole number of SQLite may be a float.
+func textOf(v any) string {
+	switch v := v.(type) {
+	case []byte:
+		if len(v) == 1 && (v[0] < ' ' || v[0] > '~') {
+			return strconv.Itoa(int(v[0]))
+		}
+		return string(v)
+	case float64:
+		return strconv.FormatFloat(v+0, 'f', -1, 64) // -0 + 0 is 0
+	case float32:
+		return strconv.FormatFloat(float64(v), 'f', -1, 32)
+	}
+	return fmt.Sprint(v)
 }
