@@ -173,3 +173,40 @@ func TestASubqueryIsExplainedWithoutItsResult(t *testing.T) {
 		t.Errorf("SQLite's values have types of their own: %+v (%v)", e, err)
 	}
 }
+
+func TestAPreparedQueryReadsItsSubqueryAtEachExecution(t *testing.T) {
+	w, _ := priced(t)
+	st, err := w.routed.Prepare("SELECT COUNT(*) FROM orders WHERE user_id IN (SELECT id FROM users) AND total < (SELECT MAX(total) FROM orders)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = st.Close() }()
+	for _, step := range []struct {
+		want int
+		then string
+	}{{4, "UPDATE orders SET total = 100 WHERE user_id = 1 AND id = 1"}, {3, "INSERT INTO users VALUES (4, 'd')"}, {5, "DELETE FROM users"}, {0, "DELETE FROM orders WHERE user_id = 1"}} {
+		var n int
+		if err := st.QueryRow().Scan(&n); err != nil || n != step.want {
+			t.Errorf("%d rows (%v), want %d", n, err, step.want)
+		}
+		exec(t, w.routed, step.then)
+	}
+}
+
+func TestAWriteWithASubqueryOfOtherRowsIsRefused(t *testing.T) {
+	w, _ := priced(t)
+	for _, text := range []string{
+		"UPDATE orders SET note = 'x' WHERE user_id = 1 AND total > (SELECT AVG(total) FROM orders)",
+		"UPDATE orders SET total = (SELECT MAX(total) FROM orders) WHERE user_id = 1",
+		"DELETE FROM orders WHERE user_id IN (SELECT id FROM users)",
+		"INSERT INTO orders (id, user_id, total) SELECT id + 50, user_id, total FROM orders WHERE user_id = (SELECT MIN(id) FROM users)",
+		"UPDATE users SET name = 'x' WHERE id IN (SELECT user_id FROM orders)",
+	} {
+		if _, err := w.routed.ExecContext(sharding.AllShards(t.Context()), text); !errors.Is(err, sharding.ErrUnmergeable) && !errors.Is(err, sharding.ErrCrossShard) && !errors.Is(err, sharding.ErrMissingKey) {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+	if n := one[int](t, w.routed, "SELECT COUNT(*) FROM orders WHERE note IS NOT NULL AND total < 10"); n != 10 {
+		t.Errorf("%d orders are as they were", n)
+	}
+}
