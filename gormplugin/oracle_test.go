@@ -311,15 +311,13 @@ func (w *world) compare(t *testing.T, seed uint64, all, promised *tally) {
 	}
 }
 
-// TestRoutedResultsEqualThoseOfOneTableOrAreRefused sends more than 100,000 random queries, or some
-// thousand under the race detector, which takes twenty times as long. The numbers of world and
-// query in a failure repeat it.
+// TestRoutedResultsEqualThoseOfOneTableOrAreRefused sends more than 25,000 random queries, more than 100,000 in
+// the long run, and some thousand under the race detector. The numbers of world and query in a failure repeat
+// it.
 func TestRoutedResultsEqualThoseOfOneTableOrAreRefused(t *testing.T) {
 	const worlds = 60
-	queries, enough := uint64(1800), 100_000
-	if effort.Race {
-		queries, enough = 100, 5000
-	}
+	queries := effort.Cases[uint64](450, 1800)
+	enough := int(queries) * worlds * 9 / 10 // SQLite refuses some
 	all, promised := &tally{refused: map[error]int{}}, &tally{refused: map[error]int{}}
 	t.Run("world", func(t *testing.T) {
 		for seed := range uint64(worlds) {
