@@ -16,7 +16,7 @@ import (
 const (
 	// memoryFiles is the file system in memory that Linux has.
 	memoryFiles = "/dev/shm"
-	// filesTake is the space that the files of a run of all tests may take, which is three
+	// filesTake is the space that the files of a run of all tests may take, about three
 	// times what was measured.
 	filesTake = 6 << 30
 	// programsTake is the memory that the programs of such a run take beside them.
