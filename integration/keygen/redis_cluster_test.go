@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -186,12 +187,23 @@ func TestProcessesGoOnWithThePromotedReplicaOfTheirCounter(t *testing.T) {
 func isolate(t *testing.T, cluster *server.RedisCluster, n int) {
 	t.Helper()
 	c := cluster.Nodes[n].Open(t)
+	testwait.Until(t, "the replica has what was written so far", func() bool {
+		info := c.Info(t.Context(), "replication").Val()
+		return field(info, "master_repl_offset:") != "" && strings.Contains(info, ",offset="+field(info, "master_repl_offset:")+",")
+	})
 	if err := c.Do(t.Context(), "ACL", "SETUSER", "default", "-psync", "-sync").Err(); err != nil {
 		t.Fatal(err)
 	}
 	if cut, err := c.ClientKillByFilter(t.Context(), "TYPE", "replica").Result(); err != nil || cut != 1 {
 		t.Fatalf("%d replicas cut off: %v", cut, err)
 	}
+}
+
+// field returns the value of a line of INFO.
+func field(info, name string) string {
+	_, rest, _ := strings.Cut(info, "\n"+name)
+	value, _, _ := strings.Cut(rest, "\r\n")
+	return value
 }
 
 // Replication is asynchronous: the replica may not have what its master answered.
