@@ -85,6 +85,7 @@ func waitForProgress(t *testing.T, db *sql.DB) {
 // The opposite of the test above, to show that its kind of kill finds what it
 // looks for.
 func TestAMariaDBThatDoesNotFlushGivesRangesTwiceWhenKilled(t *testing.T) {
+	server.OnDisk(t)
 	m := server.RunMariaDB(t, "--innodb-flush-log-at-trx-commit=0", "--innodb-flush-log-at-timeout=2700")
 	db := m.Open(t, "app")
 	database.Exec(t, db, "SET GLOBAL innodb_flush_log_at_trx_commit = 1") // the tables are not what is to be lost

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"testing"
 
 	"golang.org/x/sys/unix"
 )
@@ -63,6 +64,29 @@ func (m *Memory) open() error {
 
 // Dir is the directory.
 func (m *Memory) Dir() string { return m.dir.data() }
+
+// buildsVar is the variable of the directory in which the go command builds.
+const buildsVar = "GOTMPDIR"
+
+// Use makes the directory that of the temporary files of this process and those that it starts. What the go
+// command builds stays where it would be: test binaries are large.
+func (m *Memory) Use() error {
+	if os.Getenv(buildsVar) == "" {
+		if err := os.Setenv(buildsVar, os.TempDir()); err != nil {
+			return err
+		}
+	}
+	return os.Setenv("TMPDIR", m.Dir())
+}
+
+// OnDisk keeps the files of the servers that a test starts on the disk, although those of the run may lie in
+// memory. A MariaDB maps its log there, so that no kill loses what was not flushed.
+func OnDisk(tb testing.TB) {
+	tb.Helper()
+	if disk := os.Getenv(buildsVar); disk != "" {
+		tb.Setenv("TMPDIR", disk)
+	}
+}
 
 // Remove removes the directory with all files, and ends the servers that killed processes left in it.
 func (m *Memory) Remove() error {

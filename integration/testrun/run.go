@@ -28,7 +28,7 @@ func serve(cmd *exec.Cmd) (code int, err error) {
 		}
 		if memory != nil {
 			defer func() { _ = memory.Remove() }() // the next run removes what is left
-			if err := useTempDir(memory.Dir()); err != nil {
+			if err := memory.Use(); err != nil {
 				return 1, err
 			}
 		}
@@ -40,18 +40,6 @@ func serve(cmd *exec.Cmd) (code int, err error) {
 	defer servers.Stop()
 	cmd.Env = append(os.Environ(), servers.Environment())
 	return run(cmd)
-}
-
-// useTempDir makes a directory that of the temporary files of this process and those that it starts. What the go
-// command builds stays where it would be: test binaries are large.
-func useTempDir(dir string) error {
-	const builds = "GOTMPDIR"
-	if os.Getenv(builds) == "" {
-		if err := os.Setenv(builds, os.TempDir()); err != nil {
-			return err
-		}
-	}
-	return os.Setenv("TMPDIR", dir)
 }
 
 // run runs a command in a process group of its own and then kills the group. A guard process
