@@ -10,11 +10,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/shardid/shardid/internal/dialect"
 	"github.com/shardid/shardid/internal/writehint"
 	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/internal/merge"
 	"github.com/shardid/shardid/sharding/internal/plan"
 )
 
@@ -176,7 +176,7 @@ func inOrder(w *plan.Writes, returned []*heldRows) error {
 		if len(rows.columns) == 0 {
 			continue // this part returned no rows
 		}
-		if !slices.EqualFunc(rows.columns, returned[0].columns, strings.EqualFold) {
+		if !merge.SameColumns(rows.columns, returned[0].columns) {
 			return &sharding.RouteError{Op: "write", Err: fmt.Errorf("%w: %s returned other columns, or in another order, than %s", sharding.ErrUnmergeable, w.Parts[i].Target, w.Parts[0].Target),
 				Hint: "name the columns after RETURNING, or " + makeEqual}
 		}

@@ -303,6 +303,14 @@ func TestASourceInAnotherOrderIsAnError(t *testing.T) {
 	}
 }
 
+func TestNamesThatDatabasesMakeOfExpressionsAreNotCompared(t *testing.T) {
+	const of = "EXISTS (SELECT id FROM orders_%d)"
+	rows := Concat([]Rows{&named{columns: []string{"id", fmt.Sprintf(of, 0)}}, &named{columns: []string{"ID", fmt.Sprintf(of, 1)}}})
+	if _, err := readTo(rows); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestSourcesOfDifferentColumnsAreAnError(t *testing.T) {
 	for name, columns := range map[string][]string{"fewer": {"a"}, "exchanged": {"b", "a"}} {
 		sources := func() []Rows { return []Rows{&named{columns: []string{"a", "b"}}, &named{columns: columns}} }

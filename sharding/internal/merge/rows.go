@@ -97,10 +97,22 @@ func (s *stage) closeSource(i int) {
 
 func over(sources ...Rows) *stage { return &stage{sources: slices.Clone(sources)} }
 
+// SameColumns reports whether two results have the same columns in the same order. Names of computed
+// columns are not compared: a database makes them of the expression's text, which may contain the name
+// of a shard's table.
+func SameColumns(a, b []string) bool {
+	return slices.EqualFunc(a, b, func(x, y string) bool {
+		return strings.EqualFold(x, y) || strings.ContainsAny(x, signs) && strings.ContainsAny(y, signs)
+	})
+}
+
+// signs are in the texts of expressions, and seldom in the names of columns.
+const signs = " ()\"`'.[]"
+
 // fit returns an error unless all sources have the columns of the first, in the same order.
 func (s *stage) fit() error {
 	for i, source := range s.sources {
-		if got, want := source.Columns(), s.Columns(); !slices.EqualFunc(got, want, strings.EqualFold) {
+		if got, want := source.Columns(), s.Columns(); !SameColumns(got, want) {
 			return fmt.Errorf("%w: source %d has %q, source 0 has %q", ErrColumns, i, got, want)
 		}
 	}
