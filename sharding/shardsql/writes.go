@@ -176,7 +176,7 @@ func inOrder(w *plan.Writes, returned []*heldRows) error {
 		if len(rows.columns) == 0 {
 			continue // this part returned no rows
 		}
-		if !merge.SameColumns(rows.columns, returned[0].columns) {
+		if first := returned[0].columns; len(first) > 0 && !merge.SameColumns(rows.columns, first) {
 			return &sharding.RouteError{Op: "write", Err: fmt.Errorf("%w: %s returned other columns, or in another order, than %s", sharding.ErrUnmergeable, w.Parts[i].Target, w.Parts[0].Target),
 				Hint: "name the columns after RETURNING, or " + makeEqual}
 		}

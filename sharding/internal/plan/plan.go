@@ -38,6 +38,7 @@ type Plan struct {
 	uncopied    *sharding.RouteError // why a write would not leave all copies equal, or nil
 	afterSwitch *switchedPlan
 	owned       bool // a lookup table may lead to its rows
+	singles     bool // see HasSingles
 	instants    []Instant
 	lists       []list // long lists of values, which are divided among the shards
 	union       *union // for a query with a unique value that searches all tables in one text, or nil
@@ -95,6 +96,7 @@ func Of(statement *sqlparse.Statement, snapshot *sharding.Snapshot, options Opti
 		return ok
 	})
 	p.stateless = b.volatileReason == "" && leavesNoState(statement)
+	p.singles = hasSingles(b.refs)
 	p.standsAlone = p.stateless && !b.foreign && mayBeNumber(b)
 	if p.owned {
 		p.union = p.unite()
@@ -395,8 +397,10 @@ func (p *Plan) Copied() bool {
 }
 
 // HasSingles reports whether a table of the statement has a column that is Single.
-func HasSingles(p *Plan) bool {
-	return slices.ContainsFunc(p.refs, func(r *reference) bool {
+func HasSingles(p *Plan) bool { return p.singles }
+
+func hasSingles(refs []*reference) bool {
+	return slices.ContainsFunc(refs, func(r *reference) bool {
 		for _, c := range r.schema.Columns {
 			if c.Single {
 				return true
