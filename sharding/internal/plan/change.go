@@ -148,7 +148,7 @@ func (p *binding) keyStays() error {
 	for _, a := range p.assigned {
 		value, l := a.to.value(p.args), a.of.lead(a.column)
 		have, next := a.of.slots(p.args), l.slotOf(value)
-		cut := a.of.schema.Columns[a.column].keeps(a.column, value, p.statement.Change.Ignore)
+		cut := a.of.schema.keeps(a.column, value, p.statement.Change.Ignore)
 		switch {
 		case cut != nil:
 			return p.refusal(l.table.Name, cut, cutHint)

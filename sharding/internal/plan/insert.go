@@ -31,7 +31,8 @@ type insertion struct {
 type place struct {
 	lead     *lead
 	at       int
-	numbered bool // the database numbers it if a row has no value for it
+	column   *Column
+	numbered bool // the database numbers it if a row has no value for it, and no adapter does
 }
 
 // place returns the position of a column in a row, -1 if the INSERT does not name it.
@@ -122,7 +123,8 @@ func (b inserter) rows(r *reference) {
 		if l.column == strings.ToLower(r.table.Key) {
 			b.insert.key = i
 		}
-		b.insert.leads = append(b.insert.leads, place{l, i, r.schema.Columns[l.column].Numbered && l.column != b.insert.filled})
+		kind := r.schema.Columns[l.column]
+		b.insert.leads = append(b.insert.leads, place{l, i, &kind, kind.Numbered && l.column != b.insert.filled})
 	}
 	if b.insert.key < 0 && !b.insert.addsKey() {
 		b.recordRefusal(r.table.Name, sharding.ErrMissingKey, "add the column "+r.table.Key)
@@ -186,7 +188,7 @@ func (in *insertion) slot(row *sqlparse.Row, args []any) (sharding.Slot, error) 
 	}
 	for _, l := range in.leads {
 		v, ok := valueOf(row, l.at, args)
-		if err := in.of.schema.Columns[l.lead.column].keeps(l.lead.column, v, in.input.Ignore); err != nil {
+		if err := l.column.keeps(l.lead.column, v, in.input.Ignore); err != nil {
 			return 0, err
 		}
 		if l.at == in.key || l.lead.column == in.filled && in.leavesFilled(row, args) {

@@ -62,8 +62,14 @@ type Column struct {
 	Type string
 }
 
-// keeps returns an error for a value that the column would not store unchanged.
-func (c Column) keeps(name string, value any, ignoring bool) error {
+// keeps returns an error for a value that a column would not store unchanged.
+func (t Table) keeps(column string, value any, ignoring bool) error {
+	c := t.Columns[strings.ToLower(column)]
+	return c.keeps(column, value, ignoring)
+}
+
+// keeps is [Table.keeps] of a column with this name.
+func (c *Column) keeps(name string, value any, ignoring bool) error {
 	if c.Cuts == nil || value == nil || value == (unbound{}) || !c.Cuts(value, ignoring) {
 		return nil
 	}

@@ -269,7 +269,7 @@ func (r *reading) changes(p *Plan, args []any) (*LookupChanges, error) {
 		kept := LookupChange{Lookup: c.lookup, Sets: c.to != nil}
 		if kept.Sets {
 			kept.Set = c.to.value(args)
-			if err := c.of.schema.Columns[strings.ToLower(c.lookup.Column)].keeps(c.lookup.Column, kept.Set, p.statement.Change.Ignore); err != nil {
+			if err := c.of.schema.keeps(c.lookup.Column, kept.Set, p.statement.Change.Ignore); err != nil {
 				return nil, p.refusal(c.of.table.Name, fmt.Errorf("%w: %w", sharding.ErrLookup, err), cutHint)
 			}
 		}
@@ -295,7 +295,7 @@ func (r *reading) inserts(p *Plan, args []any) (*LookupChanges, error) {
 			if !known || !placed {
 				return nil, r.refusal(in.of.table.Name, fmt.Errorf("%w: %s of row %d is neither a value nor a parameter", sharding.ErrLookup, kept.Lookup.Column, n), "give it a value")
 			}
-			if err := in.of.schema.Columns[strings.ToLower(kept.Lookup.Column)].keeps(kept.Lookup.Column, value, in.input.Ignore); err != nil {
+			if err := in.of.schema.keeps(kept.Lookup.Column, value, in.input.Ignore); err != nil {
 				return nil, r.refusal(in.of.table.Name, fmt.Errorf("%w: %w", sharding.ErrLookup, err), cutHint)
 			}
 			if v, err := plain(value); err != nil || v != nil {
