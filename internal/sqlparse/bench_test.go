@@ -3,6 +3,8 @@
 package sqlparse
 
 import (
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -56,6 +58,59 @@ func TestRowsWithTheSameBytesShareTheirExpressions(t *testing.T) {
 	if rows := numbered.Insert.Rows; rows[1].Shares() || rows[1].FirstParam != 0 || numbered.Args != 2 || len(numbered.Params) != 4 { // each has a place in the text
 		t.Errorf("%+v, %d arguments", rows, numbered.Args)
 	}
+}
+
+func TestRowsWithTheNextNumbersShareTheirExpressions(t *testing.T) {
+	for text, shares := range map[string][]bool{
+		"($1, $2), ($3, $4),\n( $5 ,$6 )":           {false, true, true},
+		"($3), ($4), ($6), ($7)":                    {false, true, false, true},
+		"($9,$10),($11,$12),($13,$140)":             {false, true, false},
+		"($1, $2), ($3, $4::int), ($5, $6)":         {false, false, false},
+		"($1, 'a'), ($2, 'a')":                      {false, false},
+		"($2, $1), ($4, $3)":                        {false, false},
+		"($1, $2), ($3, $4) RETURNING id":           {false, true},
+		"($1, $2), /* two */ ($3, $4)":              {false, false},
+		"($1, $2), ($3, $4) ON CONFLICT DO NOTHING": {false, true},
+	} {
+		s := Parse("INSERT INTO t (a, b) VALUES "+text, Dialect{Family: PostgreSQL})
+		if s.Insert == nil || len(s.Insert.Rows) != len(shares) {
+			t.Errorf("%s is read as %+v", text, s)
+			continue
+		}
+		numbers := []int{}
+		for i, row := range s.Insert.Rows {
+			if row.Shares() != shares[i] {
+				t.Errorf("%s: row %d shares the expressions of another one: %v", text, i, row.Shares())
+			}
+			for _, p := range s.Params {
+				if p.From >= row.From && p.To <= row.To {
+					numbers = append(numbers, p.Index)
+				}
+			}
+			if row.Shares() {
+				for _, v := range row.Values {
+					numbers = append(numbers, v.(*Param).Index+row.FirstParam)
+				}
+			}
+		}
+		if want := numbersIn(text); !slices.Equal(numbers, want) || s.Args != slices.Max(want)+1 {
+			t.Errorf("%s takes the arguments %v, want %v; %d in all", text, numbers, want, s.Args)
+		}
+	}
+}
+
+// numbersIn returns the parameters of a text, counted from 0.
+func numbersIn(text string) (all []int) {
+	for part := range strings.SplitSeq(text, "$") {
+		end := 0
+		for end < len(part) && part[end] >= '0' && part[end] <= '9' {
+			end++
+		}
+		if n, err := strconv.Atoi(part[:end]); err == nil {
+			all = append(all, n-1)
+		}
+	}
+	return all
 }
 
 func TestAllocationsStayFew(t *testing.T) {

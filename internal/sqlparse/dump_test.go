@@ -19,6 +19,9 @@ func dump(s *Statement) string {
 	if s.Executable {
 		d.out.WriteString(" executable")
 	}
+	if s.Explains {
+		d.out.WriteString(" explains")
+	}
 	if s.Limiting {
 		d.out.WriteString(" limiting")
 	}

@@ -3,7 +3,9 @@
 package sqlparse
 
 import (
+	"math"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -95,14 +97,18 @@ func (p *parser) inputSet(in *Input) {
 }
 
 // tuples reads the rows after VALUES. A row with the same bytes as the row before it is not read
-// again.
+// again, and neither is one with the next numbers.
 func (p *parser) tuples(in *Input) {
 	for {
 		marks := p.numbers.marks
 		row := p.tuple()
 		in.Rows = append(in.Rows, row)
-		if p.at(",") && !p.out.Executable && p.numbers.kind != numbered { // numbered parameters differ between rows, or take the same arguments
+		switch {
+		case !p.at(",") || p.out.Executable:
+		case p.numbers.kind != numbered:
 			p.repeatedTuples(in, row, p.numbers.marks-marks)
+		case areConsecutive(row.Values):
+			p.numberedTuples(in, row)
 		}
 		if !p.accept(",") {
 			return
@@ -134,14 +140,84 @@ func (p *parser) repeatedTuples(in *Input, row Row, marks int) {
 		again.FirstParam += marks
 		in.Rows = append(in.Rows, again)
 	}
+	p.numbers.marks += again.FirstParam
+	p.out.Args += again.FirstParam
+	p.skipTuples(end)
+}
+
+// skipTuples moves past tuples that end there, if there are any after tok.
+func (p *parser) skipTuples(end int) {
 	if end == p.tok.start {
 		return
 	}
-	p.numbers.marks += again.FirstParam
-	p.out.Args += again.FirstParam
 	p.scanner.Skip(end - p.tok.end)
 	p.tok = token{start: end - 1, end: end, kind: p.tok.kind, id: idOf(")")}
 	p.next()
+}
+
+// areConsecutive reports whether values are parameters with consecutive numbers: $1, $2, $3.
+func areConsecutive(values []Expr) bool {
+	for i, v := range values {
+		q, ok := v.(*Param)
+		if !ok || q.Index != values[0].(*Param).Index+i { //nolint:forcetypeassert // it was one
+			return false
+		}
+	}
+	return len(values) > 0
+}
+
+// numberedTuples reads the tuples after the comma at tok whose parameters have the next numbers:
+// after ($1, $2) the tuples ($3, $4) and ($5, $6).
+func (p *parser) numberedTuples(in *Input, row Row) {
+	first, again, end := row.Values[0].(*Param), row, p.tok.start //nolint:forcetypeassert // see areConsecutive
+	for next := first.Index + len(row.Values); next+len(row.Values) <= math.MaxInt32; next += len(row.Values) {
+		at, to := p.numberedTuple(end, p.text[first.From], next, len(row.Values))
+		if to < 0 {
+			break
+		}
+		if len(in.Rows) == cap(in.Rows) {
+			in.Rows = slices.Grow(in.Rows, min((len(p.text)-at)/(to-at), maxRows))
+		}
+		end = to
+		again.Span = Span{at, end}
+		again.FirstParam += len(row.Values)
+		in.Rows = append(in.Rows, again)
+		p.out.Args = max(p.out.Args, next+len(row.Values))
+	}
+	p.skipTuples(end)
+}
+
+// numberedTuple returns the span of the tuple after a comma if it consists of n parameters with
+// numbers from index+1 on. Otherwise to is -1.
+func (p *cursor) numberedTuple(comma int, sign byte, index, n int) (from, to int) {
+	at := skipByte(p.text, comma, ',')
+	if at >= 0 {
+		from = skipSpace(p.text, at)
+		at = skipByte(p.text, at, '(')
+	}
+	var digits [20]byte
+	for i := range n {
+		if i > 0 && at >= 0 {
+			at = skipByte(p.text, at, ',')
+		}
+		if at >= 0 {
+			at = skipByte(p.text, at, sign)
+		}
+		number := strconv.AppendInt(digits[:0], int64(index+i+1), 10)
+		if at < 0 || !strings.HasPrefix(p.text[at:], string(number)) {
+			return 0, -1
+		}
+		at += len(number)
+	}
+	return from, skipByte(p.text, at, ')') // a longer number ends with another byte
+}
+
+// skipByte returns the offset after spaces and a byte, -1 if another byte is there.
+func skipByte(text string, at int, b byte) int {
+	if at = skipSpace(text, at); at == len(text) || text[at] != b {
+		return -1
+	}
+	return at + 1
 }
 
 // maxRows limits the number of rows for which memory is allocated before they are read.
@@ -149,18 +225,18 @@ const maxRows = 1 << 10
 
 // repeated returns the start of the tuple after a comma if it has the same bytes as another one,
 // otherwise -1.
-func (p *parser) repeated(at int, bytes string) int {
-	if at = p.skipSpace(at); at == len(p.text) || p.text[at] != ',' {
+func (p *cursor) repeated(at int, bytes string) int {
+	if at = skipByte(p.text, at, ','); at < 0 {
 		return -1
 	}
-	if at = p.skipSpace(at + 1); !strings.HasPrefix(p.text[at:], bytes) {
+	if at = skipSpace(p.text, at); !strings.HasPrefix(p.text[at:], bytes) {
 		return -1
 	}
 	return at
 }
 
-func (p *parser) skipSpace(at int) int {
-	for at < len(p.text) && (p.text[at] == ' ' || p.text[at] >= '\t' && p.text[at] <= '\r') {
+func skipSpace(text string, at int) int {
+	for at < len(text) && (text[at] == ' ' || text[at] >= '\t' && text[at] <= '\r') {
 		at++
 	}
 	return at

@@ -49,9 +49,12 @@ func (p *parser) parse() *Statement {
 }
 
 func (p *parser) statement() {
+	p.out.Explains = p.explain()
 	from := p.tok.start
 	with := p.with()
 	switch {
+	case p.out.Explains && (p.at("table") || !p.atQuery()): // ANALYZE TABLE is no query, and EXPLAIN ANALYZE executes a write
+		p.fail()
 	case p.at("insert"), p.at("replace"):
 		p.input(from, with)
 	case p.accept("update"):
@@ -65,4 +68,37 @@ func (p *parser) statement() {
 	default:
 		p.fail()
 	}
+}
+
+// explain moves past EXPLAIN and its options.
+func (p *parser) explain() bool {
+	switch p.d.Family {
+	case SQLite:
+		if !p.accept("explain") {
+			return false
+		}
+		p.accept("query", "plan")
+	case PostgreSQL:
+		if !p.accept("explain") {
+			return false
+		}
+		if p.at("(") && !p.atQuery() {
+			p.skipParens()
+			return true
+		}
+		p.accept("analyze")
+		p.accept("verbose")
+	default:
+		isAnalyze := p.at("analyze") && p.d.Family == MariaDB
+		if !isAnalyze && !p.at("explain") && !p.at("describe") && !p.at("desc") {
+			return false
+		}
+		p.next()
+		_ = isAnalyze || p.accept("analyze") || p.accept("extended") || p.accept("partitions")
+		if p.accept("format") {
+			p.expect("=")
+			p.next()
+		}
+	}
+	return true
 }

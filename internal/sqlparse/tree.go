@@ -26,6 +26,9 @@ type Statement struct {
 	Text string
 	Verb Verb
 
+	// Explains says of a Select that the database does not execute it, but explains its execution.
+	Explains bool
+
 	Query  *Query  // for Select
 	Insert *Input  // for Insert and Replace
 	Change *Change // for Update and Delete
@@ -237,9 +240,9 @@ type Input struct {
 }
 
 // Row is one tuple of VALUES. Tuples with the same bytes share the expressions of an earlier row of
-// the same text: if a parameter of Values has an Index, this row takes the argument
-// Index+FirstParam. FirstParam is 0 in a row with its own expressions, for parameters with
-// numbers or names, and without parameters.
+// the same text, and so do tuples of parameters alone whose numbers continue those of an earlier row: if a
+// parameter of Values has an Index, this row takes the argument Index+FirstParam. FirstParam is 0 in a row
+// with its own expressions, for parameters with names, and without parameters.
 type Row struct {
 	Span
 	Values     []Expr

@@ -49,10 +49,11 @@ var classes = map[class]string{
 	onlyMySQL: `xor && ||`,
 	ending:    `( ) , ; .`,
 	noPrefix:  `) , ; * / % || && [ :: := = == <> != < <= > >= <=>`,
-	0: `array binary bit cast character conflict constraint convert cube date delayed distinctrow double duplicate
-		filter first grouping history index interval key last local locked low_priority materialized mode next no
-		nothing nowait of only over precision quick recursive respect rollup row sets share skip ties time timestamp to
-		unknown value varying wait within without zone`,
+	0: `analyze array binary bit cast character conflict constraint convert cube date delayed describe
+		distinctrow double duplicate explain extended filter first format grouping history index interval key
+		last local locked low_priority materialized mode next no nothing nowait of only over partitions plan
+		precision query quick recursive respect rollup row sets share skip ties time timestamp to unknown
+		value varying verbose wait within without zone`,
 }
 
 // operators are the operators that the grammar knows, longer ones first.

@@ -42,6 +42,11 @@
 // recognized by an error, which would abort the transaction. A transaction that may not span databases
 // executes such a subquery only on the database on which it has begun.
 //
+// # EXPLAIN
+//
+// EXPLAIN, and ANALYZE of MariaDB, of a query of one shard is sent to that shard. Of a query of several
+// shards it is refused, unless [sharding.On] chooses one; [Explain] returns the text for each of them.
+//
 // # Texts
 //
 // Texts of MySQL and MariaDB are ordered and grouped by the weights that the server assigns in the

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/shardid/shardid/internal/sqlparse"
@@ -408,7 +409,22 @@ func (in *insertion) some(rows []int, params parameters, with renumbering) strin
 		if i > 0 {
 			text.WriteString(", ")
 		}
-		params.copied(&text, all[row].Span, with)
+		if row := all[row]; with != nil && row.FirstParam != 0 {
+			renumber(&text, params.of.Text, row, with)
+		} else {
+			params.copied(&text, row.Span, with)
+		}
 	}
 	return text.String()
+}
+
+// renumber writes a row that shares the numbered parameters of an earlier one: it has nothing else.
+func renumber(out *strings.Builder, text string, row sqlparse.Row, with renumbering) {
+	for i, v := range row.Values {
+		q := v.(*sqlparse.Param) //nolint:forcetypeassert // see sqlparse.Row
+		out.WriteString([]string{"(", ", "}[min(i, 1)])
+		out.WriteByte(text[q.From])
+		out.WriteString(strconv.Itoa(with[q.Index+row.FirstParam]))
+	}
+	out.WriteByte(')')
 }

@@ -229,6 +229,9 @@ func (p *binding) shards() (Route, error) {
 		to.Nowhere = all.empty() && len(p.refs) == len(p.sharded) && p.insert == nil
 		return to, err
 	}
+	if p.statement.Explains {
+		return Route{}, p.refusal(first.table.Name, sharding.ErrUnmergeable, "EXPLAIN shows how one database executes a query; choose a shard with sharding.On, or send it to the shards yourself with the texts of shardsql.Explain")
+	}
 	if p.union != nil {
 		return Route{Kind: One, Target: p.union.first, Text: p.union.text, Args: p.sent(slices.Clone(p.union.args))}, nil
 	}

@@ -50,7 +50,7 @@ type Subquery struct {
 // Those in GROUP BY and ORDER BY are not among them, because a number there is the position of a column,
 // and neither are those in a column without an alias, which would have another name.
 func Subqueries(p *Plan) []Subquery {
-	if p.statement.Verb != sqlparse.Select || p.statement.Executable || (parameters{p.statement}).named() {
+	if p.statement.Verb != sqlparse.Select || p.statement.Executable || p.statement.Explains || (parameters{p.statement}).named() {
 		return nil
 	}
 	b := newBuilder(p.statement, p.snapshot, p.options)

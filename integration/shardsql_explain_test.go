@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package integration_test
+
+import (
+	"database/sql"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/shardid/shardid/integration/database"
+	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/shardsql"
+)
+
+// explanations are the forms of EXPLAIN of each kind of server.
+var explanations = map[string][]string{
+	"MariaDB": {"EXPLAIN", "DESCRIBE", "desc extended", "EXPLAIN FORMAT=JSON", "ANALYZE", "ANALYZE FORMAT=JSON"},
+	"MySQL":   {"EXPLAIN", "DESC", "EXPLAIN FORMAT = TREE", "EXPLAIN ANALYZE", "/* a comment */ EXPLAIN FORMAT=JSON"},
+	"pq":      {"EXPLAIN", "EXPLAIN VERBOSE", "EXPLAIN ANALYZE", "EXPLAIN (ANALYZE, COSTS off, FORMAT JSON)"},
+	"pgx":     {"EXPLAIN", "EXPLAIN ANALYZE VERBOSE", "EXPLAIN (FORMAT YAML)"},
+}
+
+func TestADatabaseExplainsAQueryOfOneOfItsShards(t *testing.T) {
+	kinds := writing(t)
+	maps.Copy(kinds, postgresDrivers(t))
+	for name, open := range kinds {
+		t.Run(name, func(t *testing.T) {
+			if len(explanations[name]) == 0 {
+				t.Fatal("no EXPLAIN is known")
+			}
+			explains(t, open, explanations[name])
+		})
+	}
+}
+
+func explains(t *testing.T, open namedDatabase, forms []string) {
+	t.Helper()
+	dbs := sharding.DBs{"a": open(t, "explained_a"), "b": open(t, "explained_b")}
+	m, err := sharding.Spread([]string{"a", "b"}, 4, "people_%d")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, at := range m.Targets() {
+		database.Exec(t, dbs[at.DB], "DROP TABLE IF EXISTS "+at.Table)
+		database.Exec(t, dbs[at.DB], "CREATE TABLE "+at.Table+" (id BIGINT PRIMARY KEY, user_id BIGINT NOT NULL)")
+	}
+	router, err := sharding.New(dbs, sharding.Table{Name: "people", Key: "user_id", Rule: sharding.Mod(4), Map: m})
+	if err != nil {
+		t.Fatal(err)
+	}
+	routed := shardsql.OpenDB(shardsql.Config{Router: router, Home: dbs["a"]})
+	defer func() { _ = routed.Close() }()
+	for _, form := range forms {
+		for key := range 4 {
+			at := m.Targets()[key]
+			const query = "%s SELECT id FROM %s WHERE user_id = %d AND id > 5 ORDER BY id"
+			got, want := explainedColumns(t, routed, fmt.Sprintf(query, form, "people", key)), explainedColumns(t, dbs[at.DB], fmt.Sprintf(query, form, at.Table+" AS people", key))
+			if !slices.Equal(got, want) {
+				t.Errorf("%s has the columns %v, and that of the shard %v", form, got, want)
+			}
+		}
+		if _, err := routed.ExecContext(sharding.On(t.Context(), m.Targets()[1]), form+" SELECT id FROM people"); err != nil {
+			t.Errorf("%s of a chosen shard: %v", form, err)
+		}
+		if _, err := routed.QueryContext(t.Context(), form+" SELECT id FROM people"); !errors.Is(err, sharding.ErrUnmergeable) { //nolint:rowserrcheck,sqlclosecheck // there are none
+			t.Errorf("%s of all shards: %v", form, err)
+		}
+	}
+	if _, err := routed.ExecContext(t.Context(), forms[0]+" DELETE FROM people WHERE user_id = 1"); !errors.Is(err, sharding.ErrRawTable) {
+		t.Errorf("EXPLAIN of a write: %v", err)
+	}
+}
+
+// explainedColumns returns the columns of a result that has rows.
+func explainedColumns(t *testing.T, db *sql.DB, query string) []string {
+	t.Helper()
+	rows, err := db.QueryContext(t.Context(), query)
+	if err != nil {
+		t.Errorf("%s: %v", query, err)
+		return nil
+	}
+	defer func() { _ = rows.Close() }()
+	columns, err := rows.Columns()
+	n := 0
+	for rows.Next() {
+		n++
+	}
+	if err = errors.Join(err, rows.Err()); err != nil || n == 0 {
+		t.Errorf("%s: %d rows, %v", query, n, err)
+	}
+	return columns
+}
