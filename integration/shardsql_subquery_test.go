@@ -65,6 +65,7 @@ var subqueried = []string{
 	"SELECT id FROM users WHERE id + 1 IN (SELECT qty FROM orders)",
 	"SELECT id, COALESCE(part, (SELECT MAX(id) FROM orders)) AS x, COALESCE(part, (SELECT MAX(qty) FROM orders)) AS y FROM users",
 	"SELECT part FROM users UNION ALL SELECT (SELECT MAX(id) FROM orders) AS x FROM users WHERE id = 2",
+	"SELECT id, part FROM users WHERE id < (SELECT COUNT(*) FROM orders WHERE qty > ?)", // a FLOAT of a table at home, prepared
 }
 
 // divided are queries with an average or a quotient of decimals that has more digits than its text.
@@ -97,6 +98,7 @@ var unlisted = []string{
 	"SELECT id FROM orders WHERE price + 9e15 IN (SELECT big FROM orders)",
 	"SELECT user_id FROM orders GROUP BY user_id HAVING MAX(user_id) IN (SELECT price FROM orders)",
 	"SELECT id FROM orders WHERE id IN (SELECT price FROM orders)",
+	"SELECT id, part FROM users WHERE name NOT IN (SELECT note FROM orders)", // arguments would have it prepared
 }
 
 // listed are queries of PostgreSQL. It takes a list of literals for reals beside a real, but not a subquery.
@@ -105,6 +107,7 @@ var listed = []string{
 	"SELECT user_id FROM orders GROUP BY user_id HAVING MAX(part) IN (SELECT total - 0.27 FROM orders)",
 	"SELECT id FROM orders WHERE price IN (SELECT big FROM orders)",
 	"SELECT id FROM orders WHERE id IN (SELECT price FROM orders)",
+	"SELECT id, part FROM users WHERE name NOT IN (SELECT note FROM orders)",
 }
 
 func TestSubqueriesOfRowsOfOtherDatabasesAreExecutedFirst(t *testing.T) {
@@ -154,6 +157,7 @@ func subqueriesAreExecutedFirst(t *testing.T, open namedDatabase, postgres bool)
 			database.Exec(t, db, "INSERT INTO years VALUES (1, 2002), (2, 2003)")
 		}
 		database.Exec(t, db, "UPDATE users SET part = 0.1 WHERE id < 5")
+		database.Exec(t, db, "UPDATE users SET part = 16777216 WHERE id = 6")
 		for id := range 40 {
 			qty := strconv.Itoa(id % 7)
 			if id == 11 {

@@ -38,8 +38,9 @@ func pads(collation string) bool {
 	return !strings.Contains(collation, "_nopad_") && !strings.Contains(collation, "_0900_")
 }
 
-// texts reads how the columns of a table with texts, ENUMs and SETs compare on MySQL and MariaDB.
-func texts(ctx context.Context, pool dialect.Querier, table string, to map[string]plan.Column) (err error) {
+// texts reads the collations of a table on MySQL and MariaDB and, if sorts is set, how its texts, ENUMs and SETs
+// compare.
+func texts(ctx context.Context, pool dialect.Querier, table string, sorts bool, to map[string]plan.Column) (err error) {
 	type text struct {
 		column, kind, collation string
 		long                    bool
@@ -50,14 +51,20 @@ func texts(ctx context.Context, pool dialect.Querier, table string, to map[strin
 		err := rows.Scan(&t.column, &t.kind, &t.collation, &t.long)
 		found = append(found, t)
 		return err
-	}, `SELECT COLUMN_NAME, DATA_TYPE, COLLATION_NAME, CHARACTER_OCTET_LENGTH > @@max_sort_length FROM information_schema.COLUMNS
-		WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ? AND COLLATION_NAME IS NOT NULL`, table)
+	}, `SELECT COLUMN_NAME, DATA_TYPE, COALESCE(COLLATION_NAME, ''), COALESCE(CHARACTER_OCTET_LENGTH > @@max_sort_length, FALSE) FROM information_schema.COLUMNS
+		WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ? AND (COLLATION_NAME IS NOT NULL OR DATA_TYPE IN ('uuid', 'binary', 'varbinary'))`, table)
 	if err != nil {
 		return fmt.Errorf("collations of %s: %w", table, err)
 	}
 	weights := map[string]plan.Value{}
 	for _, t := range found {
 		name := strings.ToLower(t.column)
+		c := to[name]
+		c.Collation = equality(t.kind, t.collation)
+		to[name] = c
+		if !sorts || t.collation == "" {
+			continue
+		}
 		w, known := weights[t.collation]
 		if !known && isCollated(t.collation) {
 			if w, err = weight(ctx, pool, t.collation); err != nil {
@@ -71,6 +78,19 @@ func texts(ctx context.Context, pool dialect.Querier, table string, to map[strin
 		to[name] = compared(to[name], t.kind, t.collation, w)
 	}
 	return nil
+}
+
+// equality returns the plan.Column.Collation of a column.
+func equality(kind, collation string) string {
+	switch kind = strings.ToLower(kind); kind {
+	case "binary", "varbinary":
+		return plan.AsBytes
+	case "uuid":
+		return kind
+	case "enum", "set": // compared as numbers with others of the kind
+		return ""
+	}
+	return collation
 }
 
 // compared returns how values of a column type compare whose texts have these weights.
@@ -153,7 +173,9 @@ func postgresColumns(ctx context.Context, pool dialect.Querier, table string) (p
 		case "int2", "int4", "int8":
 			c.Holds = plan.Integers
 		case "bytea":
-			c.Holds = plan.Bytes
+			c.Holds, c.Collation = plan.Bytes, plan.AsBytes
+		case "uuid":
+			c.Collation = typ
 		case "text", "varchar", "bpchar", "name":
 			c = postgresText(c, typ == "bpchar", deterministic, bytewise, collation)
 		default:
@@ -182,9 +204,9 @@ func postgresText(c plan.Column, trimmed, deterministic, bytewise bool, collatio
 		c.Unsorted = "its collation " + collation + " treats different texts as equal"
 		return c
 	}
-	c.Value = plan.Value{Type: merge.Type{Kind: merge.Bytes}, Texts: true}
+	c.Value, c.Collation = plan.Value{Type: merge.Type{Kind: merge.Bytes}, Texts: true}, "text "+collation // texts of two collations are not compared
 	if trimmed {
-		c.Value.As = plan.Trimmed
+		c.Value.As, c.Collation = plan.Trimmed, "bpchar "+collation
 	}
 	if !bytewise {
 		c.Value.Unordered = "its collation " + collation + " is not C; write COLLATE \"C\" after it, or declare the column with COLLATE \"C\""

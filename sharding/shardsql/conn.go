@@ -81,7 +81,7 @@ func (c *conn) ask(ctx context.Context, st *statement, o *observation, query str
 		}
 		r := reading{&c.session, st, args, c.replicas(ctx, p), c.database.server.preparing(p, st, args)}
 		if r.of == once {
-			r.of = nil
+			r.of, r.bare = nil, once
 		}
 		return r.rows(ctx, to)
 	})

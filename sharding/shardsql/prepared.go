@@ -39,6 +39,12 @@ func (s *server) preparing(p *plan.Plan, of *statement, args []driver.NamedValue
 	return nil
 }
 
+// mustNotPrepare reports whether a text without arguments must not get any, because it would be prepared then:
+// the other case of preparing.
+func (s *server) mustNotPrepare(p *plan.Plan, of *statement, args []driver.NamedValue) bool {
+	return s.Name() == "mysql" && of == nil && len(args) == 0 && !s.interpolates.Load() && plan.HasSingles(p)
+}
+
 var (
 	_ driver.StmtQueryContext  = (*statement)(nil)
 	_ driver.StmtExecContext   = (*statement)(nil)

@@ -225,8 +225,8 @@ func unique(ctx context.Context, srv *server, pool dialect.Querier, table string
 	return keys, err
 }
 
-// columns reads the names of a table's columns, and how their values compare. It reads that for
-// integers only, unless sorts is set.
+// columns reads the names and types of a table's columns, their collations and, if sorts is set, how their
+// values compare.
 func columns(ctx context.Context, srv *server, pool dialect.Querier, table string, sorts bool) (plan.Table, error) {
 	if srv.Name() == "postgres" {
 		return postgresColumns(ctx, pool, table)
@@ -245,20 +245,11 @@ func columns(ctx context.Context, srv *server, pool dialect.Querier, table strin
 	}
 	t, singles := plan.Table{Columns: make(map[string]plan.Column, len(types))}, false
 	for _, c := range types {
-		var kept plan.Column
-		switch name := c.DatabaseTypeName(); {
-		case isInteger(name):
-			kept.Holds = plan.Integers
-		case srv.Name() == "mysql" && (name == "BINARY" || name == "VARBINARY"):
-			kept.Holds = plan.Bytes
+		kept, err := described(ctx, srv, pool, table, c, sorts)
+		if err != nil {
+			return plan.Table{}, err
 		}
-		if sorts {
-			if kept.Value, err = compares(ctx, srv, pool, table, c); err != nil {
-				return plan.Table{}, err
-			}
-			kept.Least, kept.Single = kept.Value, srv.Name() == "mysql" && c.DatabaseTypeName() == "FLOAT"
-			singles = singles || kept.Single
-		}
+		singles = singles || kept.Single
 		t.Columns[strings.ToLower(c.Name())] = kept
 	}
 	if singles {
@@ -268,10 +259,34 @@ func columns(ctx context.Context, srv *server, pool dialect.Querier, table strin
 		}
 		srv.interpolates.Store(writes)
 	}
-	if sorts && srv.Name() == "mysql" {
-		err = texts(ctx, pool, table, t.Columns)
+	if srv.Name() == "mysql" {
+		err = texts(ctx, pool, table, sorts, t.Columns)
 	}
 	return t, err
+}
+
+// described returns a column of MySQL, MariaDB or SQLite; see columns.
+func described(ctx context.Context, srv *server, pool dialect.Querier, table string, c *sql.ColumnType, sorts bool) (kept plan.Column, err error) {
+	name, mysql := c.DatabaseTypeName(), srv.Name() == "mysql"
+	kept.Single = mysql && name == "FLOAT"
+	switch {
+	case isInteger(name):
+		kept.Holds = plan.Integers
+	case mysql && (name == "BINARY" || name == "VARBINARY"):
+		kept.Holds = plan.Bytes
+	}
+	isText := !mysql && hasTextAffinity(name)
+	if !sorts && !isText {
+		return kept, nil
+	}
+	v, err := compares(ctx, srv, pool, table, c)
+	if isText && v.Type.Kind == merge.Stored {
+		kept.Collation = fmt.Sprint("text ", v.Type.Collation)
+	}
+	if sorts {
+		kept.Value, kept.Least = v, v
+	}
+	return kept, err
 }
 
 // compares returns how a database compares the values of a column. It does not cover texts of MySQL
@@ -316,6 +331,13 @@ func isInteger(name string) bool {
 		return true
 	}
 	return false
+}
+
+// hasTextAffinity reports whether SQLite stores numbers in a column of this type as texts.
+func hasTextAffinity(name string) bool {
+	name = strings.ToUpper(name)
+	has := func(word string) bool { return strings.Contains(name, word) }
+	return !has("INT") && (has("CHAR") || has("CLOB") || has("TEXT"))
 }
 
 // holds returns the values of a column that leads to slots, if the database considers the same

@@ -30,7 +30,7 @@ const maxList = 10_000
 // ask sends a refused query with the results of its subqueries in their place; st is the prepared statement, or
 // nil. It returns the refusal if no subquery can be executed before the query.
 func (s subqueries) ask(ctx context.Context, st *statement, o *observation, query string, args []driver.NamedValue, refusal error) (driver.Rows, error) {
-	text, left, err := s.executed(ctx, query, args)
+	text, left, as, err := s.executed(ctx, st, query, args)
 	if err != nil {
 		return nil, err
 	}
@@ -38,10 +38,6 @@ func (s subqueries) ask(ctx context.Context, st *statement, o *observation, quer
 		return nil, refusal
 	}
 	own := o.described()
-	var as *statement
-	if s.database.server.prepares(st, args) {
-		as = once
-	}
 	rows, err := s.conn.ask(ctx, as, o, text, left)
 	o.restore(own)
 	return rows, err
@@ -56,34 +52,40 @@ func (s subqueries) drain(ctx context.Context, o *observation, query string, arg
 	return driver.ResultNoRows, rows.Close()
 }
 
-// executed returns the text of a query with the results of its subqueries in their place, and its
-// arguments. The text is "" if no subquery can be executed. One that depends on the query around it
-// fails, because a column is missing, and stays.
-func (s subqueries) executed(ctx context.Context, query string, args []driver.NamedValue) (text string, left []driver.NamedValue, err error) {
+// executed returns the text of a query with the results of its subqueries in their place, its
+// arguments, and once if it must be prepared. The text is "" if no subquery can be executed. One that depends
+// on the query around it fails, because a column is missing, and stays.
+func (s subqueries) executed(ctx context.Context, st *statement, query string, args []driver.NamedValue) (text string, left []driver.NamedValue, as *statement, err error) {
 	if !s.admits(s.tx) || len(args) > 0 && args[0].Name != "" || aboutLast.MatchString(query) {
-		return "", nil, nil
+		return "", nil, nil, nil
 	}
 	made, _, err := s.planned(ctx, query)
 	p := made.Plan
 	if err != nil || len(args) != plan.Parameters(p) {
-		return "", nil, err
+		return "", nil, nil, err
 	}
+	as = s.database.server.preparing(p, st, args)
 	var done []plan.Subquery
-	var results []string
+	var results []plan.Result
+	left = slices.Clone(args)
 	for _, sub := range plan.Subqueries(p) {
-		result, err := s.result(ctx, p, sub, args)
+		result, values, err := s.result(ctx, p, sub, args)
 		if err != nil {
-			return "", nil, err
+			return "", nil, nil, err
 		}
-		if result != "" {
-			done, results = append(done, sub), append(results, result)
+		if result == "" || len(values) > 0 && s.database.server.mustNotPrepare(p, st, args) {
+			continue
+		}
+		done, results = append(done, sub), append(results, plan.Result{Text: result, Values: len(values)})
+		for _, v := range values {
+			left = append(left, driver.NamedValue{Ordinal: len(left) + 1, Value: v})
 		}
 	}
 	if len(done) == 0 {
-		return "", nil, nil
+		return "", nil, nil, nil
 	}
 	text, which := plan.Substituted(p, done, results)
-	return text, chosen(args, which), nil
+	return text, chosen(left, which), as, nil
 }
 
 // admits reports whether subqueries may be executed in a transaction. On PostgreSQL an error would abort it.
@@ -92,39 +94,51 @@ func (s subqueries) admits(t *transaction) bool {
 	return t == nil || s.database.server.Name() != "postgres" && (t.spans || t.began())
 }
 
-// result executes a subquery, and returns its result as it is written in the text. It returns "" if the
-// subquery cannot be executed alone, or if its result cannot be written.
-func (s subqueries) result(ctx context.Context, p *plan.Plan, sub plan.Subquery, args []driver.NamedValue) (string, error) {
+// result executes a subquery, and returns its result as it is written in the text, and the arguments of that.
+// It returns "" if the subquery cannot be executed alone, or if its result cannot be written.
+func (s subqueries) result(ctx context.Context, p *plan.Plan, sub plan.Subquery, args []driver.NamedValue) (string, []driver.Value, error) {
 	text, which := plan.Executed(p, sub)
 	own, _, err := s.planned(ctx, text)
-	if err != nil || !plan.StandsAlone(own.Plan) {
-		return "", err
+	if err != nil || !plan.StandsAlone(own.Plan, sub) {
+		return "", nil, err
 	}
 	rows, err := s.rows(ctx, text, chosen(args, which))
 	if rows == nil {
-		return "", err
+		return "", nil, err
 	}
 	w, values, err := s.read(rows, sub)
 	switch {
 	case err != nil || w.engine == "":
-		return "", err
-	case s.database.server.reads.Family == sqlparse.MariaDB && w.isNarrow():
-		return "", nil
+		return "", nil, err
 	case len(values) > maxList:
-		return "", &sharding.RouteError{Op: "query", Err: sharding.ErrUnmergeable, Hint: fmt.Sprintf("a subquery after IN returned more than %d values; join the tables, or read the values in parts and pass them as arguments", maxList)}
+		return "", nil, &sharding.RouteError{Op: "query", Err: sharding.ErrUnmergeable, Hint: fmt.Sprintf("a subquery after IN returned more than %d values; join the tables, or read the values in parts and pass them as arguments", maxList)}
+	case sub.Collation != "":
+		text, values := w.arguments(values)
+		return text, values, nil
+	}
+	text, err = s.number(ctx, p, w, values, args)
+	return text, nil, err
+}
+
+// number returns the literals of numbers.
+func (s subqueries) number(ctx context.Context, p *plan.Plan, w resultWriter, values []driver.Value, args []driver.NamedValue) (string, error) {
+	isMariaDB := s.database.server.reads.Family == sqlparse.MariaDB
+	switch {
+	case isMariaDB && w.isNarrow():
+		return "", nil
 	case !w.isShort():
 		return w.written(values), nil
-	case !sub.Compared || sub.List:
+	case !w.of.Compared || w.of.List:
 		return "", nil
 	}
-	summed, which := plan.Averaged(p, sub)
+	summed, which := plan.Averaged(p, w.of)
 	switch {
 	case summed == "":
 		return "", nil
-	case s.database.server.reads.Family == sqlparse.MariaDB: // compares what it shows
+	case isMariaDB: // compares what it shows
 		return w.written(values), nil
 	}
-	return s.average(ctx, sub, summed, chosen(args, which))
+	return s.average(ctx, w.of, summed, chosen(args, which))
 }
 
 // rows executes a subquery. It returns nil if it cannot be executed alone.
@@ -230,8 +244,9 @@ func firstRows(of driver.Rows, most int) (all [][]driver.Value, err error) {
 	return all, nil
 }
 
-// resultWriter writes the result of a subquery. It writes numbers and NULL: how a text is compared
-// depends on the collation of its column, and the literal of a time depends on the type of the column.
+// resultWriter writes the result of a subquery. It writes numbers and NULL as literals, and the texts and bytes of
+// a column as arguments, if the column beside them has the same collation. The literal of a time would depend on
+// the type of the column.
 type resultWriter struct {
 	engine   string // "mysql", "postgres" or "sqlite"
 	typeName string // as the driver names the type, in capitals
@@ -275,6 +290,41 @@ func (w resultWriter) written(values []driver.Value) string {
 	default:
 		return w.converting(texts)
 	}
+}
+
+// arguments returns the text of a result that is passed as arguments, and these. The text is "" if a value
+// cannot be passed.
+func (w resultWriter) arguments(values []driver.Value) (text string, args []driver.Value) {
+	switch {
+	case w.of.List && len(values) == 0:
+		return w.empty(w.textNull()), nil
+	case len(values) == 0:
+		return "NULL", nil
+	case !w.of.List && len(values) > 1:
+		return "", nil
+	}
+	var parts []string
+	seen := map[string]bool{}
+	for _, v := range values {
+		isText := w.engine != "sqlite" && w.of.Collation != plan.AsBytes
+		switch b, isBytes := v.([]byte); {
+		case v == nil:
+			parts = append(parts, "NULL")
+			continue
+		case isBytes && isText: // bytes would be compared by themselves
+			v = string(b)
+		}
+		switch v.(type) {
+		case string, []byte:
+		default:
+			return "", nil
+		}
+		if key := fmt.Sprintf("%T%s", v, v); !seen[key] {
+			seen[key] = true
+			parts, args = append(parts, "?"), append(args, v)
+		}
+	}
+	return strings.Join(parts, ", "), args
 }
 
 // isRounded reports whether MySQL compares a value of a list in another way than that of a subquery: it takes a
@@ -403,13 +453,26 @@ var exactNumbers = map[string]bool{
 	"INT2": true, "INT4": true, "INT8": true, "NUMERIC": true, "FLOAT8": true,
 }
 
-// none returns an empty list, which SQL cannot write as a list.
+// none returns an empty list of numbers.
 func (w resultWriter) none() string {
 	if !w.isNumber() {
 		return ""
 	}
+	return w.empty(w.typed("NULL"))
+}
+
+// textNull is a NULL with the type of a text, of bytes or of a UUID.
+func (w resultWriter) textNull() string {
+	if w.engine == "postgres" {
+		return "CAST(NULL AS " + w.typeName + ")"
+	}
+	return "NULL"
+}
+
+// empty returns an empty list of values with the type of NULL, which SQL cannot write as a list.
+func (w resultWriter) empty(null string) string {
 	if w.engine == "mysql" {
 		return "SELECT NULL HAVING FALSE" // MariaDB has no WHERE without FROM
 	}
-	return "SELECT " + w.typed("NULL") + " WHERE FALSE"
+	return "SELECT " + null + " WHERE FALSE"
 }

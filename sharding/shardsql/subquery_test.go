@@ -119,6 +119,56 @@ func TestATextIsComparedWithTheColumnOfASubquery(t *testing.T) {
 	}
 }
 
+// A text, bytes or UUID is passed as an argument.
+func TestTextsFromHomeLeadToTheirShards(t *testing.T) {
+	table, o := sharding.Table{Name: "orders", Key: "tenant", Rule: sharding.HashText(4), Map: fourTables(t)}, &told{}
+	w := twinOf(t, table, " (id INTEGER PRIMARY KEY, tenant TEXT NOT NULL, note VARCHAR(20) COLLATE NOCASE)")
+	router, err := sharding.New(w.dbs, table)
+	if err != nil {
+		t.Fatal(err)
+	}
+	routed := shardsql.OpenDB(shardsql.Config{Router: router, Home: w.dbs["a"], Observer: o.observer()})
+	t.Cleanup(func() { _ = routed.Close() })
+	exec(t, routed, "CREATE TABLE tenants (slug TEXT, plan TEXT, name TEXT COLLATE NOCASE)")
+	for i, slug := range []string{"o'hara", "Müller", "x", "y"} {
+		exec(t, routed, "INSERT INTO tenants VALUES (?, ?, ?)", slug, []string{"pro", "free"}[i%2], strings.ToUpper(slug))
+		exec(t, routed, "INSERT INTO orders (id, tenant, note) VALUES (?, ?, ?)", i, slug, slug)
+	}
+	o.all = nil
+	if n := one[int](t, routed, "SELECT COUNT(*) FROM orders WHERE tenant = (SELECT slug FROM tenants WHERE name = ?) AND id = ?", "X", 2); n != 1 {
+		t.Errorf("%d rows, want 1", n)
+	}
+	if s := o.only(t); s.Kind != shardsql.One {
+		t.Errorf("%+v", s)
+	}
+	for text, want := range map[string]int{
+		"SELECT COUNT(*) FROM orders WHERE tenant IN (SELECT slug FROM tenants WHERE plan = 'pro')":        2,
+		"SELECT COUNT(*) FROM orders WHERE tenant NOT IN (SELECT slug FROM tenants WHERE plan = 'free')":   2,
+		"SELECT COUNT(*) FROM orders WHERE tenant IN (SELECT slug FROM tenants WHERE plan = 'none')":       0,
+		"SELECT COUNT(*) FROM orders WHERE tenant NOT IN (SELECT slug FROM tenants WHERE plan = 'none')":   4,
+		"SELECT COUNT(*) FROM orders WHERE note IN (SELECT name FROM tenants)":                             3, // without Ü
+		"SELECT COUNT(*) FROM tenants WHERE slug IN (SELECT tenant FROM orders WHERE id > 1)":              2,
+		"SELECT COUNT(*) FROM orders WHERE tenant <> (SELECT slug FROM tenants WHERE name = 'y')":          3,
+		"SELECT COUNT(*) FROM orders WHERE tenant = (SELECT slug FROM tenants WHERE name = 'z') OR id = 1": 1,
+	} {
+		if n := one[int](t, routed, text); n != want {
+			t.Errorf("%s: %d rows, want %d", text, n, want)
+		}
+	}
+	for _, text := range []string{
+		"SELECT id FROM orders WHERE tenant IN (SELECT name FROM tenants)",                 // of another collation
+		"SELECT id FROM orders WHERE tenant > (SELECT slug FROM tenants WHERE name = 'x')", // it is only known when they are equal
+		"SELECT id FROM orders WHERE tenant IN (SELECT slug || '' FROM tenants)",
+		"SELECT id FROM orders WHERE LOWER(tenant) IN (SELECT slug FROM tenants)",
+		"SELECT id FROM orders WHERE tenant COLLATE NOCASE IN (SELECT slug FROM tenants)",
+		"SELECT id FROM orders WHERE tenant = (SELECT slug FROM tenants ORDER BY slug)", // several rows
+	} {
+		if _, err := routed.Query(text); !errors.Is(err, sharding.ErrUnmergeable) && !errors.Is(err, sharding.ErrCrossShard) { //nolint:rowserrcheck,sqlclosecheck // there are none
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
 func TestAListHasAtMostTenThousandValues(t *testing.T) {
 	w, _ := priced(t)
 	exec(t, w.routed, "CREATE TABLE numbers (i INTEGER)")

@@ -24,12 +24,12 @@ type Plan struct {
 	broadcast []*reference
 	routed    bool // it names a table of the router
 	stateless bool // it leaves nothing in its session
-	// standsAlone: see StandsAlone.
-	standsAlone bool
-	physical    *sharding.RouteError // it names a physical table
-	texts       *texts
-	origin      *sharding.Target // nil unless the source of a migration serves the tables
-	unread      string           // a table whose route has not been read yet
+	// standsAlone and mayBeNumber: see StandsAlone.
+	standsAlone, mayBeNumber bool
+	physical                 *sharding.RouteError // it names a physical table
+	texts                    *texts
+	origin                   *sharding.Target // nil unless the source of a migration serves the tables
+	unread                   string           // a table whose route has not been read yet
 	// combination says how the results of several shards are combined, or is nil. unmerged says why
 	// they cannot be combined, or why a write cannot be divided.
 	combination *combination
@@ -97,7 +97,7 @@ func Of(statement *sqlparse.Statement, snapshot *sharding.Snapshot, options Opti
 	})
 	p.stateless = b.volatileReason == "" && leavesNoState(statement)
 	p.singles = hasSingles(b.refs)
-	p.standsAlone = p.stateless && !b.foreign && mayBeNumber(b)
+	p.standsAlone, p.mayBeNumber = p.stateless && !b.foreign, mayBeNumber(b)
 	if p.owned {
 		p.union = p.unite()
 	}

@@ -44,6 +44,9 @@ type Column struct {
 	Least Value
 	// Unsorted is the reason why Value is unknown, if there is a specific one.
 	Unsorted string
+	// Collation is the collation of a text, AsBytes for bytes, or the type of other values that are written as
+	// texts. Two columns with the same Collation compare with a value alike. It is "" for all others.
+	Collation string
 	// Single: it is a FLOAT of MySQL or MariaDB, of which a text has fewer digits than the result of a
 	// prepared statement.
 	Single bool
@@ -61,6 +64,9 @@ type Column struct {
 	Cuts func(value any, ignoring bool) bool
 	Type string
 }
+
+// AsBytes is the Collation of binary values.
+const AsBytes = "binary"
 
 // keeps returns an error for a value that a column would not store unchanged.
 func (t Table) keeps(column string, value any, ignoring bool) error {

@@ -118,7 +118,10 @@ func (p parameters) renumbered(args []int) ([]int, renumbering) {
 	}
 	slices.Sort(args)
 	args = slices.Compact(args)
-	with := make(renumbering, p.of.Args)
+	if len(args) == 0 {
+		return args, renumbering{}
+	}
+	with := make(renumbering, args[len(args)-1]+1)
 	for i, arg := range args {
 		with[arg] = i + 1
 	}
@@ -142,6 +145,21 @@ func (p parameters) around(edits []edit) (args []int, with renumbering) {
 		args = append(args, e.args...)
 	}
 	return p.renumbered(args)
+}
+
+// marked returns a text with ? for these arguments in the form of numbered parameters.
+func (p parameters) marked(text string, args []int) string {
+	sign, out := "$", strings.Builder{}
+	if p.numbered() {
+		sign = p.of.Text[p.of.Params[0].From:][:1]
+	}
+	for i, part := range strings.Split(text, "?") {
+		if i > 0 {
+			out.WriteString(sign + strconv.Itoa(args[i-1]+1))
+		}
+		out.WriteString(part)
+	}
+	return out.String()
 }
 
 // in returns the arguments of the parameters in a part of the text.

@@ -42,8 +42,17 @@ type Subquery struct {
 	Shown bool
 	// Exact is set for a List beside a column that is known to hold whole numbers or decimals.
 	Exact bool
+	// Collation is set if the subquery selects a column of texts or bytes, and is compared by = , <> or IN with
+	// another one of the same [Column.Collation]. Then an argument is compared as the column itself.
+	Collation string
 
 	query *sqlparse.Query
+}
+
+// Result is what is written in the place of a subquery.
+type Result struct {
+	Text   string // with a ? for each of
+	Values int    // arguments
 }
 
 // Subqueries returns the subqueries of a query that may be executed first, in the order of the text.
@@ -96,20 +105,30 @@ func Averaged(p *Plan, s Subquery) (text string, args []int) {
 }
 
 // Substituted returns the text of the statement with the results of some subqueries in their place, and
-// its arguments among those of the statement.
-func Substituted(p *Plan, all []Subquery, results []string) (text string, args []int) {
-	edits := make([]edit, len(all))
+// its arguments among those of the statement, which the values of the results follow.
+func Substituted(p *Plan, all []Subquery, results []Result) (text string, args []int) {
+	edits, next := make([]edit, len(all)), p.statement.Args
 	for i, s := range all {
-		edits[i] = edit{Span: s.Span, with: "(" + results[i] + ")"}
+		r := results[i]
+		edits[i] = edit{Span: s.Span, with: "(" + r.Text + ")"}
+		for range r.Values {
+			edits[i].args = append(edits[i].args, next)
+			next++
+		}
+		if params := (parameters{p.statement}); r.Values > 0 && (p.options.Reads.Family == sqlparse.PostgreSQL || params.numbered()) {
+			edits[i].with = params.marked(edits[i].with, edits[i].args)
+		}
 	}
 	args, with := parameters{p.statement}.around(edits)
 	return p.written(edits, with), args
 }
 
-// StandsAlone reports whether the statement of a plan may be executed before the query that it is a
-// subquery of: it leaves no state, has one value for all rows of the query, names none of its tables, and
-// its result is not known to be something else than a number.
-func StandsAlone(p *Plan) bool { return p.standsAlone }
+// StandsAlone reports whether the statement of a plan may be executed before the query in which it is this
+// subquery: it leaves no state, has one value for all rows of the query, names none of its tables, and
+// its result is not known to be something else than a number or the values of a column.
+func StandsAlone(p *Plan, s Subquery) bool {
+	return p.standsAlone && (p.mayBeNumber || s.Collation != "")
+}
 
 // mayBeNumber returns false if the result of the query is known not to consist of single numbers.
 func mayBeNumber(b *builder) bool {
@@ -138,17 +157,17 @@ func sampledSubqueries(p *Plan, args []any, hint sharding.Hint) (*Plan, []any, b
 		_, err := made.Bind(args, hint)
 		return made, args, err == nil || made.IsUntyped(err)
 	}
-	var samples []string
+	var samples []Result
 	all := slices.DeleteFunc(Subqueries(p), func(s Subquery) bool {
 		text, own := Executed(p, s)
 		sub, _, ok := of(text, selected(args, own))
-		return !ok || !StandsAlone(sub)
+		return !ok || !StandsAlone(sub, s)
 	})
 	if len(all) == 0 {
 		return nil, nil, false
 	}
 	for range all {
-		samples = append(samples, sampleNumber)
+		samples = append(samples, Result{Text: sampleNumber})
 	}
 	text, left := Substituted(p, all, samples)
 	return of(text, selected(args, left))
@@ -367,18 +386,43 @@ func (f *subqueryFinder) operation(o *sqlparse.Operation) {
 	if o.Op == sqlparse.In {
 		f.expression(o.Operands[0], compares)
 		if list, ok := o.Operands[len(o.Operands)-1].(*sqlparse.Subquery); ok && len(o.Operands) == 2 {
-			if left := o.Operands[0]; !f.mysql || f.isNumber(left) {
+			left := o.Operands[0]
+			collation := f.collation(left, list.Query)
+			if !f.mysql || collation != "" || f.isNumber(left) {
 				f.constant = f.leads(left)
-				f.add(Subquery{Span: list.Span, List: true, Compared: compares, Exact: f.isExact(left), query: list.Query})
+				f.add(Subquery{Span: list.Span, List: true, Compared: compares, Exact: f.isExact(left), Collation: collation, query: list.Query})
 			}
 			return
 		}
 	}
 	for i, operand := range o.Operands {
-		if i > 0 || o.Op != sqlparse.In {
+		sub, is := operand.(*sqlparse.Subquery)
+		switch {
+		case i == 0 && o.Op == sqlparse.In:
+		case is && (o.Op == sqlparse.Equal || o.Op == sqlparse.NotEqual):
+			f.add(Subquery{Span: sub.Span, Compared: compares, Collation: f.collation(o.Operands[1-i], sub.Query), query: sub.Query})
+		default:
 			f.expression(operand, compares)
 		}
 	}
+}
+
+// collation returns the collation of an operand and of the column that a query beside it selects, if it is
+// the same. It returns "" for others.
+func (f *subqueryFinder) collation(beside sqlparse.Expr, q *sqlparse.Query) string {
+	item := onlyItem(q)
+	if item == nil || item.Star || aggregated(q.Parts[0].Select.Where) { // an aggregate in WHERE belongs to the query around it
+		return ""
+	}
+	one, known := f.scope.column(beside)
+	other, isColumn := f.scopes[q.Parts[0].Select].column(item.Expr)
+	if !known || !isColumn {
+		return ""
+	}
+	if name := one.of.schema.Columns[one.name].Collation; name == other.of.schema.Columns[other.name].Collation {
+		return name
+	}
+	return ""
 }
 
 // parametrized reports whether an operand has parameters outside of subqueries.

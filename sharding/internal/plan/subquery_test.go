@@ -69,9 +69,27 @@ func TestTheArgumentsOfASubqueryAreTakenFromThoseOfTheQuery(t *testing.T) {
 		if got := fmt.Sprint(text, " ", args); got != c.executed {
 			t.Errorf("%s:\n%s\nwant %s", c.text, got, c.executed)
 		}
-		text, args = plan.Substituted(p, all, []string{"7.5"})
+		text, args = plan.Substituted(p, all, []plan.Result{{Text: "7.5"}})
 		if got := fmt.Sprint(text, " ", args); got != c.substitute {
 			t.Errorf("%s:\n%s\nwant %s", c.text, got, c.substitute)
+		}
+	}
+}
+
+func TestTheValuesOfASubqueryFollowTheArgumentsOfItsQuery(t *testing.T) {
+	for _, c := range []struct {
+		family     sqlparse.Family
+		text, want string
+	}{
+		{sqlparse.MySQL, "SELECT id FROM orders WHERE a = ? AND b IN (SELECT b FROM orders WHERE c = ?) AND d = ?", "SELECT id FROM orders WHERE a = ? AND b IN (?, NULL, ?) AND d = ? [0 3 4 2]"},
+		{sqlparse.PostgreSQL, "SELECT id FROM orders WHERE a = $3 AND b IN (SELECT b FROM orders WHERE c = $2) AND d = $1", "SELECT id FROM orders WHERE a = $2 AND b IN ($3, NULL, $4) AND d = $1 [0 2 3 4]"},
+		{sqlparse.PostgreSQL, "SELECT id FROM orders WHERE b IN (SELECT b FROM orders)", "SELECT id FROM orders WHERE b IN ($1, NULL, $2) [0 1]"},
+		{sqlparse.SQLite, "SELECT id FROM orders WHERE a = ?1 AND b IN (SELECT b FROM orders WHERE c = ?1)", "SELECT id FROM orders WHERE a = ?1 AND b IN (?2, NULL, ?3) [0 1 2]"},
+	} {
+		p := listed(t, c.text, c.family)
+		text, args := plan.Substituted(p, plan.Subqueries(p), []plan.Result{{Text: "?, NULL, ?", Values: 2}})
+		if got := fmt.Sprint(text, " ", args); got != c.want {
+			t.Errorf("%s:\n%s\nwant %s", c.text, got, c.want)
 		}
 	}
 }
