@@ -138,4 +138,10 @@ func (s *site) externallyReparented(t *testing.T, p *section) {
 		return err == nil && strings.Contains(out, "main") || s.ctx.Err() != nil
 	})
 	s.run(t, p, `vtctldclient --server "$VTCTLD" TabletExternallyReparented`)
+	for _, keyspace := range []string{"main", "shop"} {
+		testwait.Until(t, "the primaries of "+keyspace+" have begun to replicate", func() bool { // a busy machine lets them wait
+			_, err := s.tryCtl(t, "Workflow", "--keyspace", keyspace, "list")
+			return err == nil || s.ctx.Err() != nil
+		})
+	}
 }
