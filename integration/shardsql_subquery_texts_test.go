@@ -4,7 +4,6 @@ package integration_test
 
 import (
 	"fmt"
-	"maps"
 	"strings"
 	"testing"
 
@@ -14,7 +13,7 @@ import (
 	"github.com/shardid/shardid/sharding/shardsql"
 )
 
-// written are the types of columns whose values are written as texts. Two of the same name are compared alike.
+// writtenTypes are the types of columns whose values are written as texts. Two of the same name are compared alike.
 var writtenTypes = map[string]map[string]string{
 	"MySQL": {
 		"folds": "VARCHAR(30) CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci", "ai": "VARCHAR(30) CHARACTER SET utf8mb4 COLLATE utf8mb4_0900_ai_ci",
@@ -36,7 +35,7 @@ var writtenTypes = map[string]map[string]string{
 // alike are pairs of types, other than a type and itself, that are compared alike.
 var alike = map[string]string{"fixed": "folds", "wide": "exact", "padded": "bytes"}
 
-// texts are values of both tables, by the name of a type, or of any other one.
+// writtenValues are values of both tables, by the name of a type, or of any other one.
 var writtenValues = map[string][]string{
 	"":       {"a", "A ", "b", "é", "E", "ß", "ss", "", "a'b", `c\`, "7", "a"},
 	"bytes":  {"a", "A ", "é", "", "a'b", "B"},
@@ -48,17 +47,11 @@ var writtenValues = map[string][]string{
 }
 
 func TestTextsOfSubqueriesAreComparedAsTheirColumns(t *testing.T) {
-	kinds := writing(t)
-	maps.Copy(kinds, postgresDrivers(t))
-	for name, open := range kinds {
-		t.Run(name, func(t *testing.T) {
-			postgres := name == "pgx" || name == "pq"
-			types := writtenTypes[name]
-			if postgres {
-				types = writtenTypes["PostgreSQL"]
-			}
-			textsAreCompared(t, open, types, postgres)
-		})
+	for name, open := range writing(t) {
+		t.Run(name, func(t *testing.T) { textsAreCompared(t, open, writtenTypes[name], false) })
+	}
+	for driver, open := range postgresDrivers(t) {
+		t.Run("PostgreSQL, "+driver, func(t *testing.T) { textsAreCompared(t, open, writtenTypes["PostgreSQL"], true) })
 	}
 }
 
