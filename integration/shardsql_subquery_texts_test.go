@@ -3,11 +3,13 @@
 package integration_test
 
 import (
+	"database/sql"
 	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/shardid/shardid/integration/database"
+	"github.com/shardid/shardid/integration/server"
 	"github.com/shardid/shardid/internal/testkit/selects"
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sharding/shardsql"
@@ -20,15 +22,18 @@ var writtenTypes = map[string]map[string]string{
 		"exact": "VARCHAR(30) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin", "fixed": "CHAR(30) CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci",
 		"latin": "VARCHAR(30) CHARACTER SET latin1 COLLATE latin1_swedish_ci", "wide": "TEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin",
 		"bytes": "VARBINARY(60)", "padded": "BINARY(40)", "member": "ENUM('a','b','é','7')", "number": "INT", "made": "YEAR",
+		"at": "DATETIME(6)", "stamp": "TIMESTAMP NULL", "day": "DATE", "clock": "TIME(3)",
 	},
 	"MariaDB": {
 		"folds": "VARCHAR(30) CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci", "nopad": "VARCHAR(30) CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin",
 		"exact": "VARCHAR(30) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin", "fixed": "CHAR(30) CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci",
 		"latin": "VARCHAR(30) CHARACTER SET latin1 COLLATE latin1_german2_ci", "wide": "TEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin",
 		"bytes": "VARBINARY(60)", "padded": "BINARY(40)", "uid": "UUID", "number": "INT",
+		"at": "DATETIME(6)", "stamp": "TIMESTAMP NULL", "day": "DATE", "clock": "TIME(3)",
 	},
 	"PostgreSQL": {
 		"exact": `VARCHAR(30) COLLATE "C"`, "wide": `TEXT COLLATE "C"`, "own": "TEXT", "fixed": `CHAR(30) COLLATE "C"`, "uid": "UUID", "bytes": "BYTEA", "number": "INT", "doc": "JSONB",
+		"at": "TIMESTAMP", "stamp": "TIMESTAMPTZ", "day": "DATE", "clock": "TIME",
 	},
 }
 
@@ -43,6 +48,10 @@ var writtenValues = map[string][]string{
 	"member": {"a", "b", "é", "7"},
 	"number": {"7", "0", "2024"},
 	"made":   {"2007", "2024"},
+	"at":     {"2024-03-10 02:30:00", "2024-03-10 02:30:00.000001", "1999-12-31 23:59:59.999999"},
+	"stamp":  {"2024-01-02 03:04:05", "2024-07-02 03:04:05", "2001-09-09 01:46:40"},
+	"day":    {"2024-03-10", "2024-01-02", "1999-12-31"},
+	"clock":  {"02:30:00", "23:59:59.5", "00:00:00"},
 	"doc":    {`"a"`, "7"},
 }
 
@@ -50,6 +59,14 @@ func TestTextsOfSubqueriesAreComparedAsTheirColumns(t *testing.T) {
 	for name, open := range writing(t) {
 		t.Run(name, func(t *testing.T) { textsAreCompared(t, open, writtenTypes[name], false) })
 	}
+	t.Run("MySQL, parsed times", func(t *testing.T) {
+		m := server.ShareMySQL(t)
+		textsAreCompared(t, func(tb testing.TB, name string) *sql.DB {
+			tb.Helper()
+			m.Open(tb, name+"_parsed") // makes it
+			return opened(tb, "mysql", m.DSN(name+"_parsed")+"?parseTime=true")
+		}, writtenTypes["MySQL"], false)
+	})
 	for driver, open := range postgresDrivers(t) {
 		t.Run("PostgreSQL, "+driver, func(t *testing.T) { textsAreCompared(t, open, writtenTypes["PostgreSQL"], true) })
 	}
@@ -84,31 +101,16 @@ func textsAreCompared(t *testing.T, open namedDatabase, types map[string]string,
 	defer func() { _ = routed.Close() }()
 	for table, shift := range map[string]int{"goods": 0, "facts": 3} {
 		for id := range 14 {
-			names, values := "id, user_id", fmt.Sprintf("%d, %d", id, id%5)
-			for name := range types {
-				list := writtenValues[name]
-				if list == nil {
-					list = writtenValues[""]
-				}
-				value := list[(id*(shift+1)+shift)%len(list)]
-				value = strings.ReplaceAll(value, "'", "''")
-				if !postgres {
-					value = strings.ReplaceAll(value, `\`, `\\`)
-				}
-				names, values = names+", "+name, values+", '"+value+"'"
-				if id == 13 && table == "goods" {
-					values = strings.TrimSuffix(values, "'"+value+"'") + "NULL"
-				}
-			}
-			for _, db := range []database.Execer{whole, routed} {
-				database.Exec(t, db, "INSERT INTO "+table+" ("+names+") VALUES ("+values+")")
-			}
+			text := insertOfWritten(table, id, shift, types, postgres)
+			database.Exec(t, whole, text)
+			database.Exec(t, routed, text)
 		}
 	}
-	answered := 0
+	asked, answered := 0, 0
 	for x := range types {
 		for y := range types {
-			for _, text := range []string{
+			same := x == y && x != "member" && x != "made" && x != "doc" || alike[x] == y || alike[y] == x
+			for i, text := range []string{
 				"SELECT id FROM goods WHERE %s IN (SELECT %s FROM facts)",
 				"SELECT id FROM goods WHERE %s NOT IN (SELECT %s FROM facts WHERE id < 4)",
 				"SELECT id FROM goods WHERE %s IN (SELECT %s FROM facts WHERE id > 99)",
@@ -119,13 +121,18 @@ func textsAreCompared(t *testing.T, open namedDatabase, types map[string]string,
 				"SELECT id FROM goods WHERE %s <> (SELECT %s FROM facts WHERE id = 5)",
 				"SELECT id FROM goods WHERE %s = (SELECT %s FROM facts WHERE id = 99)",
 				"SELECT id, CASE WHEN %s IN (SELECT %s FROM facts WHERE id < 5) THEN 1 ELSE 0 END AS c FROM goods WHERE user_id IN (1, 2)",
+				"SELECT id FROM goods WHERE %s > (SELECT MIN(%s) FROM facts WHERE id < 8)",
+				"SELECT id FROM goods WHERE %s <= (SELECT MAX(%s) FROM facts WHERE id < 6)",
 				"SELECT id FROM goods WHERE (SELECT %[2]s FROM facts WHERE id = 6) = %[1]s",
 			} {
+				if asked++; !same && (asked+i)%4 > 0 { // most of these are refused
+					continue
+				}
 				q := selects.Query{Text: fmt.Sprintf(text, x, y), Open: true}
 				want, failed := q.Answer(t.Context(), whole, nil)
 				got, err := q.Answer(t.Context(), routed, nil)
-				switch same := x == y && x != "member" && x != "made" && x != "doc" || alike[x] == y || alike[y] == x; {
-				case same && err != nil:
+				switch {
+				case same && failed == nil && err != nil:
 					t.Errorf("%s: %v", q.Text, err)
 				case failed == nil && err == nil && fmt.Sprint(got) != fmt.Sprint(want):
 					t.Errorf("%s:\n%v\none table: %v", q.Text, got, want)
@@ -138,4 +145,24 @@ func textsAreCompared(t *testing.T, open namedDatabase, types map[string]string,
 		}
 	}
 	t.Logf("%d answered", answered)
+}
+
+// insertOfWritten returns the INSERT of a row, of which the last in goods has only NULL.
+func insertOfWritten(table string, id, shift int, types map[string]string, postgres bool) string {
+	names, values := "id, user_id", fmt.Sprintf("%d, %d", id, id%5)
+	for name := range types {
+		list := writtenValues[name]
+		if list == nil {
+			list = writtenValues[""]
+		}
+		value := "'" + strings.ReplaceAll(list[(id*(shift+1)+shift)%len(list)], "'", "''") + "'"
+		if !postgres {
+			value = strings.ReplaceAll(value, `\`, `\\`)
+		}
+		if id == 13 && table == "goods" {
+			value = "NULL"
+		}
+		names, values = names+", "+name, values+", "+value
+	}
+	return "INSERT INTO " + table + " (" + names + ") VALUES (" + values + ")"
 }

@@ -174,7 +174,7 @@ func postgresColumns(ctx context.Context, pool dialect.Querier, table string) (p
 			c.Holds = plan.Integers
 		case "bytea":
 			c.Holds, c.Collation = plan.Bytes, plan.AsBytes
-		case "uuid":
+		case "uuid", "date", "time", "timestamp", "timestamptz":
 			c.Collation = typ
 		case "text", "varchar", "bpchar", "name":
 			c = postgresText(c, typ == "bpchar", deterministic, bytewise, collation)

@@ -33,9 +33,10 @@
 // A subquery of rows that are not on the shards of its query is executed first, and its result written in
 // its place: total > (SELECT AVG(total) FROM orders), user_id IN (SELECT id FROM users WHERE vip) with
 // users at home. The subquery must not depend on the row. Its result must be a number or NULL, or after IN
-// a list of at most 10,000 numbers. A subquery that selects a column of texts, bytes or UUIDs may stand after
-// IN, = or <> beside another column with the same collation or type; its values are passed as arguments.
-// Other texts, and times, are refused. On MySQL and MariaDB so are lists of
+// a list of at most 10,000 numbers. A subquery that selects a column of texts, bytes, UUIDs or times, or the MIN
+// or MAX of one, may be compared with a column of the same collation or type; its values are passed as arguments.
+// Other texts and times are refused: on SQLite all times, and on MySQL and MariaDB those that the driver returns in
+// another zone than UTC. On MySQL and MariaDB so are lists of
 // floats, lists beside an expression that is not known to be a number, and decimals with more digits than
 // their text has, such as an AVG or a quotient, unless they are compared or selected by themselves.
 //

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/shardid/shardid/internal/dialect"
 	"github.com/shardid/shardid/internal/sqlparse"
@@ -244,9 +245,8 @@ func firstRows(of driver.Rows, most int) (all [][]driver.Value, err error) {
 	return all, nil
 }
 
-// resultWriter writes the result of a subquery. It writes numbers and NULL as literals, and the texts and bytes of
-// a column as arguments, if the column beside them has the same collation. The literal of a time would depend on
-// the type of the column.
+// resultWriter writes the result of a subquery. It writes numbers and NULL as literals, and the texts, bytes and
+// times of a column as arguments, if the column beside them has the same collation or type.
 type resultWriter struct {
 	engine   string // "mysql", "postgres" or "sqlite"
 	typeName string // as the driver names the type, in capitals
@@ -306,17 +306,11 @@ func (w resultWriter) arguments(values []driver.Value) (text string, args []driv
 	var parts []string
 	seen := map[string]bool{}
 	for _, v := range values {
-		isText := w.engine != "sqlite" && w.of.Collation != plan.AsBytes
-		switch b, isBytes := v.([]byte); {
-		case v == nil:
+		if v == nil {
 			parts = append(parts, "NULL")
 			continue
-		case isBytes && isText: // bytes would be compared by themselves
-			v = string(b)
 		}
-		switch v.(type) {
-		case string, []byte:
-		default:
+		if v = w.argument(v); v == nil {
 			return "", nil
 		}
 		if key := fmt.Sprintf("%T%s", v, v); !seen[key] {
@@ -325,6 +319,24 @@ func (w resultWriter) arguments(values []driver.Value) (text string, args []driv
 		}
 	}
 	return strings.Join(parts, ", "), args
+}
+
+// argument returns the argument that has a value of a column in the database again, nil if there is none.
+func (w resultWriter) argument(v driver.Value) driver.Value {
+	switch v := v.(type) {
+	case string:
+		return v
+	case []byte:
+		if w.engine == "sqlite" || w.of.Collation == plan.AsBytes {
+			return v
+		}
+		return string(v) // bytes would be compared by themselves
+	case time.Time:
+		if w.engine == "postgres" || w.engine == "mysql" && v.Location() == time.UTC { // another zone may lack the clock's time
+			return v
+		}
+	}
+	return nil
 }
 
 // isRounded reports whether MySQL compares a value of a list in another way than that of a subquery: it takes a

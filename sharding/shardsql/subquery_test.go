@@ -146,6 +146,8 @@ func TestTextsFromHomeLeadToTheirShards(t *testing.T) {
 		"SELECT COUNT(*) FROM orders WHERE tenant NOT IN (SELECT slug FROM tenants WHERE plan = 'free')":   2,
 		"SELECT COUNT(*) FROM orders WHERE tenant IN (SELECT slug FROM tenants WHERE plan = 'none')":       0,
 		"SELECT COUNT(*) FROM orders WHERE tenant NOT IN (SELECT slug FROM tenants WHERE plan = 'none')":   4,
+		"SELECT COUNT(*) FROM orders WHERE tenant > (SELECT slug FROM tenants WHERE name = 'o''hara')":     2,
+		"SELECT COUNT(*) FROM orders WHERE tenant = (SELECT MAX(tenant) FROM orders)":                      1,
 		"SELECT COUNT(*) FROM orders WHERE note IN (SELECT name FROM tenants)":                             3, // without Ü
 		"SELECT COUNT(*) FROM tenants WHERE slug IN (SELECT tenant FROM orders WHERE id > 1)":              2,
 		"SELECT COUNT(*) FROM orders WHERE tenant <> (SELECT slug FROM tenants WHERE name = 'y')":          3,
@@ -156,8 +158,7 @@ func TestTextsFromHomeLeadToTheirShards(t *testing.T) {
 		}
 	}
 	for _, text := range []string{
-		"SELECT id FROM orders WHERE tenant IN (SELECT name FROM tenants)",                 // of another collation
-		"SELECT id FROM orders WHERE tenant > (SELECT slug FROM tenants WHERE name = 'x')", // it is only known when they are equal
+		"SELECT id FROM orders WHERE tenant IN (SELECT name FROM tenants)", // of another collation
 		"SELECT id FROM orders WHERE tenant IN (SELECT slug || '' FROM tenants)",
 		"SELECT id FROM orders WHERE LOWER(tenant) IN (SELECT slug FROM tenants)",
 		"SELECT id FROM orders WHERE tenant COLLATE NOCASE IN (SELECT slug FROM tenants)",
@@ -186,7 +187,7 @@ func TestAListHasAtMostTenThousandValues(t *testing.T) {
 func TestASubqueryStaysRefusedIfItsResultIsNoNumberOrDependsOnTheRow(t *testing.T) {
 	w, o := priced(t)
 	for _, text := range []string{
-		"SELECT id FROM orders WHERE note = (SELECT MAX(note) FROM orders)",
+		"SELECT id FROM orders WHERE note = (SELECT LOWER(MAX(note)) FROM orders)",
 		`SELECT id FROM orders WHERE total = (SELECT MAX("total") FROM orders)`, // "total" could be a text
 		"SELECT id FROM orders WHERE total = (SELECT total FROM orders ORDER BY total)",
 		"SELECT id FROM orders WHERE total > (SELECT COUNT(*) FROM users WHERE users.id = orders.user_id)",

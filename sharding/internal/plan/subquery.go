@@ -42,8 +42,8 @@ type Subquery struct {
 	Shown bool
 	// Exact is set for a List beside a column that is known to hold whole numbers or decimals.
 	Exact bool
-	// Collation is set if the subquery selects a column of texts or bytes, and is compared by = , <> or IN with
-	// another one of the same [Column.Collation]. Then an argument is compared as the column itself.
+	// Collation is set if the subquery selects a column of texts, bytes or times, or the MIN or MAX of one, and is
+	// compared with another column of the same [Column.Collation]. Then an argument is compared as the column.
 	Collation string
 
 	query *sqlparse.Query
@@ -399,7 +399,7 @@ func (f *subqueryFinder) operation(o *sqlparse.Operation) {
 		sub, is := operand.(*sqlparse.Subquery)
 		switch {
 		case i == 0 && o.Op == sqlparse.In:
-		case is && (o.Op == sqlparse.Equal || o.Op == sqlparse.NotEqual):
+		case is && o.Op >= sqlparse.Equal && o.Op <= sqlparse.GreaterEqual && len(o.Operands) == 2:
 			f.add(Subquery{Span: sub.Span, Compared: compares, Collation: f.collation(o.Operands[1-i], sub.Query), query: sub.Query})
 		default:
 			f.expression(operand, compares)
@@ -414,8 +414,12 @@ func (f *subqueryFinder) collation(beside sqlparse.Expr, q *sqlparse.Query) stri
 	if item == nil || item.Star || aggregated(q.Parts[0].Select.Where) { // an aggregate in WHERE belongs to the query around it
 		return ""
 	}
+	selected := bare(item.Expr)
+	if call, ok := selected.(*sqlparse.Call); ok && isAggregate(call) && len(call.Args) == 1 && !call.Over && !call.Odd && (aggregates[nameOf(call)] == merge.Min || aggregates[nameOf(call)] == merge.Max) {
+		selected = call.Args[0]
+	}
 	one, known := f.scope.column(beside)
-	other, isColumn := f.scopes[q.Parts[0].Select].column(item.Expr)
+	other, isColumn := f.scopes[q.Parts[0].Select].column(selected)
 	if !known || !isColumn {
 		return ""
 	}
