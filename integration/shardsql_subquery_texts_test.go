@@ -4,6 +4,7 @@ package integration_test
 
 import (
 	"database/sql"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -145,6 +146,41 @@ func textsAreCompared(t *testing.T, open namedDatabase, types map[string]string,
 		}
 	}
 	t.Logf("%d answered", answered)
+}
+
+// A connection that cannot receive a text as it is would send another one.
+func TestTextsOfSubqueriesOutsideOfTheCharacterSetOfTheConnectionAreRefused(t *testing.T) {
+	for name, m := range map[string]interface {
+		DSN(database string) string
+		Open(tb testing.TB, database string) *sql.DB
+	}{"MariaDB": server.ShareMariaDB(t), "MySQL": server.ShareMySQL(t)} {
+		t.Run(name, func(t *testing.T) {
+			wide, narrow := m.Open(t, "charset"), opened(t, "mysql", m.DSN("charset")+"?charset=latin1")
+			for _, table := range []string{"goods_0", "goods_1", "facts"} {
+				database.Exec(t, wide, "DROP TABLE IF EXISTS "+table)
+				database.Exec(t, wide, "CREATE TABLE "+table+" (id BIGINT PRIMARY KEY, word VARCHAR(20) CHARACTER SET utf8mb4, own VARCHAR(20) CHARACTER SET latin1)")
+				database.Exec(t, wide, "INSERT INTO "+table+" VALUES (1, '界', 'é')")
+			}
+			places, err := sharding.Spread([]string{"a"}, 2, "goods_%d")
+			if err != nil {
+				t.Fatal(err)
+			}
+			router, err := sharding.New(sharding.DBs{"a": narrow}, sharding.Table{Name: "goods", Key: "id", Rule: sharding.Mod(2), Map: places})
+			if err != nil {
+				t.Fatal(err)
+			}
+			home := opened(t, "mysql", m.DSN("charset")+"?charset=latin1")
+			routed := shardsql.OpenDB(shardsql.Config{Router: router, Home: home})
+			defer func() { _ = routed.Close() }()
+			var n int
+			if err := routed.QueryRow("SELECT COUNT(*) FROM goods WHERE word IN (SELECT word FROM facts)").Scan(&n); !errors.Is(err, sharding.ErrCrossShard) && !errors.Is(err, sharding.ErrUnmergeable) {
+				t.Errorf("%d rows, %v", n, err)
+			}
+			if err := routed.QueryRow("SELECT COUNT(*) FROM goods WHERE own IN (SELECT own FROM facts)").Scan(&n); err != nil || n != 2 {
+				t.Errorf("%d rows, %v; want 2", n, err)
+			}
+		})
+	}
 }
 
 // insertOfWritten returns the INSERT of a row, of which the last in goods has only NULL.

@@ -42,17 +42,17 @@ func pads(collation string) bool {
 // compare.
 func texts(ctx context.Context, pool dialect.Querier, table string, sorts bool, to map[string]plan.Column) (err error) {
 	type text struct {
-		column, kind, collation string
-		long                    bool
+		column, kind, collation, sent, zone string
+		long                                bool
 	}
 	var found []text // read completely before the next query, for pools of one connection
 	err = dialect.Each(ctx, pool, func(rows *sql.Rows) error {
 		var t text
-		err := rows.Scan(&t.column, &t.kind, &t.collation, &t.long)
+		err := rows.Scan(&t.column, &t.kind, &t.collation, &t.sent, &t.zone, &t.long)
 		found = append(found, t)
 		return err
-	}, `SELECT COLUMN_NAME, DATA_TYPE, COALESCE(COLLATION_NAME, ''), COALESCE(CHARACTER_OCTET_LENGTH > @@max_sort_length, FALSE) FROM information_schema.COLUMNS
-		WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ? AND (COLLATION_NAME IS NOT NULL OR DATA_TYPE IN ('uuid', 'binary', 'varbinary'))`, table)
+	}, `SELECT COLUMN_NAME, DATA_TYPE, COALESCE(COLLATION_NAME, ''), @@character_set_connection, IF(@@time_zone = 'SYSTEM', @@system_time_zone, @@time_zone), COALESCE(CHARACTER_OCTET_LENGTH > @@max_sort_length, FALSE) FROM information_schema.COLUMNS
+		WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ? AND (COLLATION_NAME IS NOT NULL OR DATA_TYPE IN ('uuid', 'binary', 'varbinary', 'date', 'time', 'datetime', 'timestamp'))`, table)
 	if err != nil {
 		return fmt.Errorf("collations of %s: %w", table, err)
 	}
@@ -60,7 +60,7 @@ func texts(ctx context.Context, pool dialect.Querier, table string, sorts bool, 
 	for _, t := range found {
 		name := strings.ToLower(t.column)
 		c := to[name]
-		c.Collation = equality(t.kind, t.collation)
+		c.Collation = equality(t.kind, t.collation, t.sent, t.zone)
 		to[name] = c
 		if !sorts || t.collation == "" {
 			continue
@@ -80,14 +80,24 @@ func texts(ctx context.Context, pool dialect.Querier, table string, sorts bool, 
 	return nil
 }
 
-// equality returns the plan.Column.Collation of a column.
-func equality(kind, collation string) string {
+// equality returns the plan.Column.Collation of a column whose values are sent in a character set, or are times of
+// a zone.
+func equality(kind, collation, sent, zone string) string {
 	switch kind = strings.ToLower(kind); kind {
 	case "binary", "varbinary":
 		return plan.AsBytes
-	case "uuid":
+	case "uuid", "date", "time", "datetime":
+		return kind
+	case "timestamp":
+		if zone != "UTC" && !strings.ContainsAny(zone[:min(1, len(zone))], "+-") { // it may have two times with one text
+			return ""
+		}
 		return kind
 	case "enum", "set": // compared as numbers with others of the kind
+		return ""
+	}
+	charset, _, _ := strings.Cut(collation, "_")
+	if sent != "utf8mb4" && sent != charset { // which may lack a character
 		return ""
 	}
 	return collation

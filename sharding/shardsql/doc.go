@@ -35,10 +35,13 @@
 // users at home. The subquery must not depend on the row. Its result must be a number or NULL, or after IN
 // a list of at most 10,000 numbers. A subquery that selects a column of texts, bytes, UUIDs or times, or the MIN
 // or MAX of one, may be compared with a column of the same collation or type; its values are passed as arguments.
-// Other texts and times are refused: on SQLite all times, and on MySQL and MariaDB those that the driver returns in
-// another zone than UTC. On MySQL and MariaDB so are lists of
-// floats, lists beside an expression that is not known to be a number, and decimals with more digits than
-// their text has, such as an AVG or a quotient, unless they are compared or selected by themselves.
+// Other texts and times are refused, and on SQLite all times. On MySQL and MariaDB so are
+//
+//   - texts of a character set that the connection may not be able to send, because it does not use utf8mb4;
+//   - times that the driver returns in another zone than UTC, and a TIMESTAMP if the time zone of the session has
+//     no fixed offset: there, one text may be that of two instants;
+//   - lists of floats, lists beside an expression that is not known to be a number, and decimals with more digits
+//     than their text has, such as an AVG or a quotient, unless they are compared or selected by themselves.
 //
 // The subquery and the query are read one after the other. Rows may change in between, as they may between
 // shards. In a transaction of PostgreSQL such a query is refused: a subquery that depends on the row is

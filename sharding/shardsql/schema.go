@@ -275,9 +275,6 @@ func described(ctx context.Context, srv *server, pool dialect.Querier, table str
 	case mysql && (name == "BINARY" || name == "VARBINARY"):
 		kept.Holds = plan.Bytes
 	}
-	if mysql && sortValues[name].Type.Kind == merge.Time || mysql && name == "TIME" {
-		kept.Collation = name
-	}
 	isText := !mysql && hasTextAffinity(name)
 	if !sorts && !isText {
 		return kept, nil
