@@ -173,7 +173,7 @@ func (p *cursor) expect(all ...string) {
 	}
 }
 
-// skipParens moves past a parenthesis. It accepts no parameters and queries in it.
+// skipParens moves past a parenthesis. It accepts neither parameters nor parts of a query in it.
 func (p *cursor) skipParens() {
 	p.expect("(")
 	p.skipUntilParen()
@@ -183,7 +183,7 @@ func (p *cursor) skipParens() {
 func (p *cursor) skipUntilParen() {
 	for depth := 1; depth > 0 && !p.failed; p.next() {
 		switch {
-		case p.tok.kind == 0, p.tok.kind == sqltext.Param, p.tok.kind == sqltext.Named, p.atParam(), p.at("select"), p.at(";"):
+		case p.tok.kind == 0, p.tok.kind == sqltext.Param, p.tok.kind == sqltext.Named, p.atParam(), p.at("select"), p.at("from"), p.at(";"):
 			p.fail()
 		case p.at("("):
 			depth++
