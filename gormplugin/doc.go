@@ -46,7 +46,8 @@
 // The text in the logger, in ToSQL and in a dry run is the logical one, before table names are
 // replaced; shardsql.Explain returns the text for each shard.
 //
-// Call Use with this plugin before dbresolver and other plugins that choose connections. The
+// Call Use with this plugin before dbresolver and other plugins that choose connections, and before
+// plugins that give statements a context of their own, such as those that trace. The
 // databases that dbresolver opens get their own router, with themselves as home.
 //
 // # Conditions that the plugin adds

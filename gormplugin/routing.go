@@ -124,8 +124,9 @@ func (r *routing) read(db *gorm.DB) {
 		return
 	}
 	if _, write := stmt.Settings.Load("gorm:db_resolver:write"); write { // dbresolver's own setting
-		saveContext(stmt, nil)
+		own := saveContext(stmt, nil)
 		stmt.Context = sharding.Primary(stmt.Context)
+		own.hinted = stmt.Context
 	}
 	if r.isRouted(stmt.Table) && stmt.ReflectValue.Kind() == reflect.Struct {
 		if _, later := r.addKeys(stmt); later {
@@ -173,36 +174,45 @@ func passHint(db *gorm.DB, h writehint.Hint) {
 	if len(h.Fresh) == 0 && !h.Keyed && !h.Model && !h.Single && !h.Fills && !h.Completes && h.Refusal == nil {
 		return
 	}
-	saveContext(stmt, nil)
+	own := saveContext(stmt, nil)
 	stmt.Context = writehint.With(stmt.Context, h)
+	own.hinted = stmt.Context
 }
 
 // contextName is the name of a statement's own context among its clauses, which are not copied
 // into other statements.
 const contextName = "shardid:context"
 
-// savedContext is a statement's own context, and a function that undoes a change of the
-// sharding key in its model.
+// savedContext is a statement's own context, the one with a hint that replaces it, and a function that
+// undoes a change of the sharding key in its model.
 type savedContext struct {
-	context.Context //nolint:containedctx // it is put back
+	context.Context                 //nolint:containedctx // it is put back
+	hinted          context.Context //nolint:containedctx // to be recognized
 	undo            func()
 }
 
 // Build writes nothing.
-func (savedContext) Build(clause.Builder) {}
+func (*savedContext) Build(clause.Builder) {}
 
-func saveContext(stmt *gorm.Statement, undo func()) {
-	if _, already := stmt.Clauses[contextName]; !already {
-		stmt.Clauses[contextName] = clause.Clause{Expression: savedContext{stmt.Context, undo}}
+func saveContext(stmt *gorm.Statement, undo func()) *savedContext {
+	own, already := stmt.Clauses[contextName].Expression.(*savedContext)
+	if !already {
+		own = &savedContext{Context: stmt.Context, undo: undo}
+		stmt.Clauses[contextName] = clause.Clause{Expression: own}
 	}
+	return own
 }
 
-// restoreContext restores the statement's own context. If a change of the sharding key was
+// restoreContext restores the statement's own context, unless another plugin has put one around it,
+// which that plugin looks for later: then it only ends the hint. If a change of the sharding key was
 // refused, it restores the model, too.
 func restoreContext(db *gorm.DB) {
 	stmt := db.Statement
-	if own, ok := stmt.Clauses[contextName].Expression.(savedContext); ok {
-		stmt.Context = own.Context
+	if own, ok := stmt.Clauses[contextName].Expression.(*savedContext); ok {
+		if own.hinted != nil && stmt.Context == own.hinted {
+			stmt.Context = own.Context
+		}
+		writehint.End(own.hinted)
 		delete(stmt.Clauses, contextName)
 		if own.undo != nil && errors.Is(db.Error, sharding.ErrKeyChange) {
 			own.undo()

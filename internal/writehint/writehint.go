@@ -10,6 +10,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync/atomic"
 )
 
 // Hint is an adapter's knowledge of a statement that writes to one table. A statement with the zero
@@ -60,11 +61,12 @@ type key struct{}
 type hinted struct {
 	context.Context //nolint:containedctx // it is one
 
-	hint Hint
+	hint  Hint
+	ended atomic.Bool
 }
 
 func (c *hinted) Value(of any) any {
-	if of == (key{}) {
+	if of == (key{}) && !c.ended.Load() {
 		return &c.hint
 	}
 	return c.Context.Value(of)
@@ -72,7 +74,14 @@ func (c *hinted) Value(of any) any {
 
 // With returns ctx with a hint, which replaces an earlier one. The slice is not copied.
 func With(ctx context.Context, h Hint) context.Context {
-	return &hinted{ctx, h}
+	return &hinted{Context: ctx, hint: h}
+}
+
+// End removes the hint from a context of With, and from all contexts that were made of it.
+func End(ctx context.Context) {
+	if c, ok := ctx.(*hinted); ok {
+		c.ended.Store(true)
+	}
 }
 
 // Of returns the hint on a statement that writes to a table, or the zero Hint.

@@ -3,6 +3,7 @@
 package writehint_test
 
 import (
+	"context"
 	"reflect"
 	"testing"
 
@@ -37,5 +38,17 @@ func TestOnlyTheNamedRowsAreFresh(t *testing.T) {
 		if want := row == 1 || row == 4 || row == 9; h.IsFresh(row) != want {
 			t.Errorf("row %d: %v", row, !want)
 		}
+	}
+}
+
+func TestAHintThatHasEndedIsOnNoContextThatWasMadeWithIt(t *testing.T) {
+	outer := writehint.With(t.Context(), writehint.Hint{Table: "orders", Keyed: true})
+	inner := writehint.With(outer, writehint.Hint{Table: "items", Model: true})
+	made, cancel := context.WithCancel(inner)
+	defer cancel()
+	writehint.End(inner)
+	writehint.End(t.Context()) // it has no hint
+	if writehint.Of(made, "items").Model || !writehint.Of(made, "orders").Keyed {
+		t.Errorf("%+v, %+v", writehint.Of(made, "items"), writehint.Of(made, "orders"))
 	}
 }
