@@ -176,3 +176,21 @@ func TestAModelIsFoundByALookupAndIsUniqueOverAllShards(t *testing.T) {
 		t.Errorf("%d rows, %v", len(all), err)
 	}
 }
+
+func TestTheModelOfADeleteIsFoundByItsShardingKey(t *testing.T) {
+	db := newAccounts(t)
+	a, b := Account{UserID: 1}, Account{UserID: 2}
+	if err := errors.Join(db.Create(&a).Error, db.Create(&b).Error); err != nil {
+		t.Fatal(err)
+	}
+	if tx := db.Model(&a).Delete(&Account{}); tx.Error != nil || tx.RowsAffected != 1 {
+		t.Errorf("%d rows, %v", tx.RowsAffected, tx.Error)
+	}
+	if err := db.Model(&Account{ID: b.ID, UserID: 1}).Delete(&Account{}).Error; !errors.Is(err, sharding.ErrKeyChange) {
+		t.Errorf("with another sharding key: %v", err)
+	}
+	var left []Account
+	if err := db.Find(&left).Error; err != nil || len(left) != 1 || left[0].ID != b.ID {
+		t.Errorf("%v, %v", left, err)
+	}
+}

@@ -112,7 +112,10 @@ func (r *routing) hintWrite(db *gorm.DB) {
 	if db.Error != nil || !r.isRouted(db.Statement.Table) {
 		return
 	}
-	keyed, later := r.addKeys(db.Statement)
+	keyed, later := r.addKeys(db.Statement, db.Statement.ReflectValue)
+	if model := deletedModel(db.Statement); !keyed && !later && model.IsValid() {
+		keyed, later = r.addKeys(db.Statement, model)
+	}
 	saveContext(db.Statement, r.keysBefore(db.Statement))
 	passHint(db, writehint.Hint{Keyed: keyed, Model: db.Statement.Schema != nil, Completes: later})
 }
@@ -129,7 +132,7 @@ func (r *routing) read(db *gorm.DB) {
 		own.hinted = stmt.Context
 	}
 	if r.isRouted(stmt.Table) && stmt.ReflectValue.Kind() == reflect.Struct {
-		if _, later := r.addKeys(stmt); later {
+		if _, later := r.addKeys(stmt, stmt.ReflectValue); later {
 			passHint(db, writehint.Hint{Completes: true})
 		}
 	}

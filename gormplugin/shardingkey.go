@@ -17,11 +17,11 @@ import (
 	"github.com/shardid/shardid/sharding"
 )
 
-// addKeys adds a condition on the sharding keys of the rows that gorm identifies by their
+// addKeys adds a condition on the sharding keys of the models that gorm identifies by their
 // primary keys, because primary keys alone lead to no shard. It returns whether it did. The
 // result later means that it will do so once the source of a migration no longer serves the
 // table.
-func (r *routing) addKeys(stmt *gorm.Statement) (added, later bool) {
+func (r *routing) addKeys(stmt *gorm.Statement, models reflect.Value) (added, later bool) {
 	t, ok := r.router.Snapshot().Lookup(stmt.Table)
 	if !ok || stmt.Schema == nil || stmt.SQL.Len() > 0 {
 		return false, false
@@ -30,7 +30,7 @@ func (r *routing) addKeys(stmt *gorm.Statement) (added, later bool) {
 	if key == nil || key.PrimaryKey || len(stmt.Schema.PrimaryFields) == 0 {
 		return false, false
 	}
-	named := rows{structs: stmt.ReflectValue}
+	named := rows{structs: models}
 	if err := named.check(stmt); err != nil && (named.structs.Kind() != reflect.Struct || errors.Is(err, ErrModelMismatch)) {
 		return false, false
 	}
@@ -41,6 +41,15 @@ func (r *routing) addKeys(stmt *gorm.Statement) (added, later bool) {
 	column := clause.Column{Table: clause.CurrentTable, Name: key.DBName}
 	stmt.AddClause(clause.Where{Exprs: []clause.Expression{clause.IN{Column: column, Values: keys}}})
 	return true, false
+}
+
+// deletedModel returns the model of db.Model(&order).Delete(&Order{}), whose primary key gorm makes a
+// condition of, too; or the zero Value.
+func deletedModel(stmt *gorm.Statement) reflect.Value {
+	if !stmt.ReflectValue.CanAddr() || stmt.Model == nil || stmt.Dest == stmt.Model {
+		return reflect.Value{}
+	}
+	return reflect.Indirect(reflect.ValueOf(stmt.Model))
 }
 
 // keysOf returns the distinct sharding keys of the rows. It returns false unless every row has
