@@ -92,12 +92,14 @@ var deterministic = words(`abs mod sign power sqrt coalesce ifnull nullif if iif
 	hex unhex bit_count cast convert values last_day str_to_date
 	makedate extract json_valid json_type json_unquote json_quote json_length json_array_length json_depth
 	json_keys json_contains json_contains_path json_search json_array json_object json_set json_insert
-	json_replace json_remove json_merge_patch json_merge_preserve repeat crc32 typeof quote
+	json_replace json_remove json_merge_patch json_merge_preserve json_overlaps json_exists json_query json_equals json_normalize
+	json_array_append json_array_insert json_pretty json_compact json_loose json_detailed json json_patch json_each json_tree repeat crc32 typeof quote
 	dayname monthname microsecond timediff time_format sec_to_time time_to_sec to_seconds from_days maketime
 	period_add period_diff timestampadd addtime subtime format printf mid space elt conv bin oct pow exp ln log log2 log10
 	pi degrees radians regexp_substr regexp_instr regexp_like to_base64 from_base64 inet_aton inet_ntoa json_value
 	unicode date_trunc date_part to_char to_date to_number btrim starts_with position jsonb_extract_path
-	jsonb_extract_path_text jsonb_typeof jsonb_array_length cardinality array_length encode decode sha256`,
+	jsonb_extract_path_text json_extract_path json_extract_path_text json_typeof jsonb_set jsonb_insert jsonb_exists
+	jsonb_path_exists jsonb_path_match jsonb_path_query_first jsonb_typeof jsonb_array_length cardinality array_length encode decode sha256`,
 	folds, parts, clocks, shifts, digests, rounds, joins, integers)
 
 // timeFunctions lists the functions that read the clock without arguments, and those of SQLite that
