@@ -154,8 +154,16 @@ func TestWhatASessionHasSetIsNotLostOnTheWayToAnotherDatabase(t *testing.T) {
 			queried(t, c, "SELECT FOUND_ROWS()", nil)
 			queried(t, c, "SELECT SQL_CALC_FOUND_ROWS COUNT(*) FROM notes WHERE id = 1", nil)
 			queried(t, c, "SELECT FOUND_ROWS()", sharding.ErrSettings)
+			database.Exec(t, c, "UPDATE notes SET at = NOW() WHERE id = 2")
+			queried(t, c, "SELECT FOUND_ROWS()", sharding.ErrSettings) // an UPDATE does not change it
 			database.Exec(t, c, "UPDATE notes SET at = NOW() WHERE id = 1")
 			queried(t, c, "SELECT ROW_COUNT()", sharding.ErrSettings)
+			database.Exec(t, c, "INSERT INTO notes (id) VALUES (4)")
+			queried(t, c, other, nil)
+			queried(t, c, "SELECT LAST_INSERT_ID()", nil)
+			database.Exec(t, c, "INSERT INTO notes (id) VALUES (5)")
+			queried(t, c, home, nil)
+			queried(t, c, "SELECT LAST_INSERT_ID()", sharding.ErrSettings)
 		})
 	}
 }

@@ -170,7 +170,8 @@
 // depends on them and would be sent on another connection is refused with [sharding.ErrSettings]:
 // any statement after a SET or a BEGIN that was given as a text, one with a user variable after
 // that was set, and one with ROW_COUNT(), FOUND_ROWS() or LAST_INSERT_ID() after a statement on
-// another connection.
+// another connection: any statement for ROW_COUNT(), a query for FOUND_ROWS(), and an INSERT for
+// LAST_INSERT_ID().
 //
 // All databases need the settings of the home database. The settings are compared when a pool is
 // first used, and a database that differs is refused with [sharding.ErrSettings]. On MySQL and

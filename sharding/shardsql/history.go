@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/shardid/shardid/internal/sqlparse"
 	"github.com/shardid/shardid/internal/sqltext"
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sharding/internal/plan"
@@ -23,14 +24,67 @@ type history struct {
 	local, begin bool
 	// variables is the connection on which a user variable was set, nil before any.
 	variables *sql.Conn
-	// last is the connection of the last statement, nil before any and if the session does not
-	// hold it; elsewhere says that there was a statement that the session holds no connection of.
-	last      *sql.Conn
-	elsewhere bool
+	// last is where the last statement was executed; query, write and insert are where the last one of
+	// its kind was.
+	last, query, write, insert origin
 }
 
-// aboutLast matches functions that return something about the last statement of their connection.
+// origin is the connection of an earlier statement of a session.
+type origin struct {
+	conn      *sql.Conn // nil before any, and if the session does not hold it
+	elsewhere bool      // there was one, and the session does not hold its connection
+}
+
+// aboutLast matches functions that return something about an earlier statement of their connection.
 var aboutLast = regexp.MustCompile(`(?i)\b(found_rows|row_count|last_insert_id|changes|last_insert_rowid|lastval)\s*\(\s*\)`)
+
+// numbers matches statements that set what last_insert_id() or lastval() returns, although they need not be an INSERT.
+var numbers = regexp.MustCompile(`(?i)^\s*call\b|\b(nextval|setval|last_insert_id)\s*\(\s*[^)\s]`)
+
+// about returns the statement that a function of aboutLast is about.
+func (h *history) about(function string) origin {
+	name, _, _ := strings.Cut(strings.ToLower(function), "(")
+	switch strings.TrimSpace(name) {
+	case "found_rows":
+		return h.query
+	case "changes":
+		return h.write
+	case "row_count":
+		return h.last
+	}
+	return h.insert
+}
+
+// note records where a statement was executed.
+func (h *history) note(p *plan.Plan, query string, at origin) {
+	h.last = at
+	verb := plan.Verb(p)
+	switch verb {
+	case sqlparse.Select:
+		h.query = at
+	case sqlparse.Insert, sqlparse.Replace:
+		h.write, h.insert = at, at
+		return
+	case sqlparse.Update, sqlparse.Delete:
+		h.write = at
+	}
+	if !p.Stateless() && strings.Contains(query, "(") && numbers.MatchString(query) {
+		h.insert = at
+	}
+}
+
+// isAll reports whether all earlier statements were executed on a connection.
+func (h *history) isAll(on *sql.Conn) bool {
+	for _, at := range []origin{h.last, h.query, h.write, h.insert} {
+		if !at.isOn(on) {
+			return false
+		}
+	}
+	return true
+}
+
+// isOn reports whether the statement was executed on a connection, or none was executed.
+func (o origin) isOn(conn *sql.Conn) bool { return !o.elsewhere && (o.conn == nil || o.conn == conn) }
 
 // admit chooses the database of a statement that any of them can execute, and refuses a statement
 // that depends on an earlier one of the session and would be sent on another connection.
@@ -38,7 +92,7 @@ func (h *history) admit(s *session, to *plan.Route, query string) error {
 	if to.Anywhere {
 		to.Target.DB = s.tx.begunOn()
 	}
-	if h.set == nil && h.variables == nil && h.last == nil && !h.elsewhere {
+	if h.set == nil && h.variables == nil && h.last == (origin{}) {
 		return nil
 	}
 	for _, pool := range s.database.pools(*to) {
@@ -53,10 +107,14 @@ func (h *history) admit(s *session, to *plan.Route, query string) error {
 		case h.variables != nil && on != h.variables && variable(query, s.database.server.reads.Flavor):
 			return &sharding.RouteError{Op: "statement", Err: fmt.Errorf("%w: its variable was set on one connection, and this statement is for %s, on another one", sharding.ErrSettings, s.database.nameOf(pool)),
 				Hint: "give the value as an argument"}
-		case h.elsewhere || on != h.last:
-			if f := aboutLast.FindString(query); f != "" {
-				return &sharding.RouteError{Op: "statement", Err: fmt.Errorf("%w: %s is about the last statement of a connection, and that went over another one", sharding.ErrSettings, f),
-					Hint: "use the result of the last statement: its RowsAffected and LastInsertId, or COUNT(*) with its conditions"}
+		}
+		if h.isAll(on) {
+			continue
+		}
+		for _, f := range aboutLast.FindAllString(query, -1) {
+			if !h.about(f).isOn(on) {
+				return &sharding.RouteError{Op: "statement", Err: fmt.Errorf("%w: %s is about an earlier statement of a connection, and that went over another one", sharding.ErrSettings, f),
+					Hint: "use the result of the earlier statement: its RowsAffected and LastInsertId, or COUNT(*) with its conditions"}
 			}
 		}
 	}
@@ -65,19 +123,11 @@ func (h *history) admit(s *session, to *plan.Route, query string) error {
 
 // remember records what an executed statement of the session has left on its connection.
 func (h *history) remember(s *session, p *plan.Plan, to plan.Route, query string) {
-	h.last, h.elsewhere = nil, true
-	if s.tx == nil && s.home.conn == nil {
-		return
-	}
-	pool := s.database.only(to)
-	if pool == nil {
-		return
-	}
-	in, holds := s.held(s.tx, pool)
+	in, holds := s.only(to)
+	h.note(p, query, origin{conn: in.conn, elsewhere: !holds})
 	if !holds {
 		return
 	}
-	h.last, h.elsewhere = in.conn, false
 	if to.Kind != plan.Home || p.Stateless() {
 		return
 	}
@@ -95,6 +145,21 @@ func (h *history) remember(s *session, p *plan.Plan, to plan.Route, query string
 	}
 }
 
+// only returns the connection that s holds to the only database of a route.
+func (s *session) only(to plan.Route) (in inner, ok bool) {
+	if s.tx == nil && s.home.conn == nil {
+		return inner{}, false
+	}
+	pool := s.database.only(to)
+	if pool == nil {
+		return inner{}, false
+	}
+	if in, ok = s.held(s.tx, pool); !ok {
+		return inner{}, false
+	}
+	return in, true
+}
+
 // endTransaction forgets what ends with a transaction: what was left on its connections, of which
 // only the one at home may stay with the session.
 func (h *history) endTransaction(home *sql.Conn) {
@@ -104,8 +169,13 @@ func (h *history) endTransaction(home *sql.Conn) {
 	if h.variables != home {
 		h.variables = nil
 	}
-	if h.last == nil || h.last != home {
-		h.last, h.elsewhere = nil, true
+	for _, p := range []*origin{&h.query, &h.write, &h.insert} {
+		if p.conn != home {
+			*p = origin{elsewhere: p.elsewhere || p.conn != nil}
+		}
+	}
+	if h.last.conn == nil || h.last.conn != home {
+		h.last = origin{elsewhere: true}
 	}
 }
 

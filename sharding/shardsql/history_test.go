@@ -51,3 +51,31 @@ func TestAfterATextThatBeginsATransactionOtherDatabasesRefuse(t *testing.T) {
 		t.Errorf("%d coupons", n)
 	}
 }
+
+// A query does not change what changes() and last_insert_rowid() return: they are about the last write.
+func TestAFunctionAboutTheLastWriteIsRefusedAfterAQueryOnItsConnection(t *testing.T) {
+	s := newShop(t)
+	c, err := s.routed.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Close() }()
+	exec(t, c, "INSERT INTO coupons (code, used) VALUES ('a', 0), ('b', 0)")
+	exec(t, c, "INSERT INTO orders (id, user_id) VALUES (1, 5)")
+	one[int64](t, c, "SELECT COUNT(*) FROM coupons")
+	for _, text := range []string{"SELECT changes()", "SELECT last_insert_rowid()"} {
+		var n int64
+		if err := c.QueryRowContext(t.Context(), text).Scan(&n); !errors.Is(err, sharding.ErrSettings) {
+			t.Errorf("%s: %d, %v", text, n, err)
+		}
+	}
+	exec(t, c, "UPDATE coupons SET used = 1 WHERE code = 'a'")
+	if n := one[int64](t, c, "SELECT changes()"); n != 1 {
+		t.Errorf("%d changes at home", n)
+	}
+	exec(t, c, "INSERT INTO coupons (code, used) VALUES ('c', 0)")
+	one[int64](t, c, "SELECT COUNT(*) FROM orders")
+	if n := one[int64](t, c, "SELECT last_insert_rowid()"); n != 3 {
+		t.Errorf("row %d is the last one at home, want 3", n)
+	}
+}

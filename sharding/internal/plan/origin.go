@@ -112,6 +112,9 @@ func (p *Plan) Fingerprint() string {
 // statements, some of which may have been executed when another fails.
 func (p *Plan) Single() bool { return p.statement.Verb != sqlparse.Unknown }
 
+// Verb returns the kind of the statement of a plan.
+func Verb(p *Plan) sqlparse.Verb { return p.statement.Verb }
+
 // Table returns the first table of the router that the statement names, or "".
 func (p *Plan) Table() string {
 	if len(p.sharded) > 0 {
