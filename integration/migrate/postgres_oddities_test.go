@@ -9,6 +9,7 @@ import (
 
 	"github.com/shardid/shardid/integration/database"
 	"github.com/shardid/shardid/integration/server"
+	"github.com/shardid/shardid/sharding"
 )
 
 // A prepared transaction of PostgreSQL keeps its locks even after its client is gone. No switch
@@ -82,4 +83,26 @@ func TestASettingOfPostgresThatBreaksACopyDoesNotReachIt(t *testing.T) {
 	database.Exec(t, o.shards["a"], "UPDATE t_0 SET f = f / 7, at = at + interval '1 second'")
 	under(o.rollback)
 	o.sameRows(t, "t", "_sealed")
+}
+
+func TestAnEmptyTextInTheFirstColumnOfPostgresStaysEmpty(t *testing.T) {
+	o := newPostgresTable(t, server.SharePostgres(t), "SELECT 1", "CREATE TABLE t (txt text, more text, id bigint PRIMARY KEY)", "INSERT INTO t VALUES ('', '', 1), (NULL, '', 2), ('', NULL, 3), ('x', '', 4)")
+	o.run(t)
+	o.sameRows(t, "t", "")
+	if v, err := o.job.Verify(t.Context()); err != nil || !v.Clean() {
+		t.Errorf("%+v, %v", v, err)
+	}
+}
+
+func TestATextKeyOfPostgresIsInspectedAndMigrated(t *testing.T) {
+	for _, typ := range []string{"text", "varchar(40)", "uuid"} {
+		o := newPostgresTable(t, server.RunPostgres(t), "SELECT 1", "CREATE TABLE t (id bigint PRIMARY KEY, u "+typ+" NOT NULL)",
+			"INSERT INTO t SELECT n, left(gen_random_uuid()::text, 36)::"+typ+" FROM generate_series(1, 20) n")
+		o.table.Key, o.table.Rule = "u", sharding.HashText(4)
+		o.through(t, o.source)
+		if found := o.blocked(t); found != "" {
+			t.Errorf("%s: %s", typ, found)
+		}
+		o.run(t)
+	}
 }

@@ -50,7 +50,7 @@ func (p tableProbe) unplaced(ctx context.Context, t *openjob.Table) error {
 	}
 	key, name := p.Database.BytesOf(p.Database.Quote(c.Name), c), p.Database.Quote(t.Name)
 	values, err := p.List(ctx, fmt.Sprintf("SELECT %s FROM (SELECT MIN(%[2]s) AS v FROM %[3]s UNION SELECT MAX(%[2]s) FROM %[3]s"+
-		" UNION SELECT v FROM (SELECT DISTINCT %[2]s AS v FROM %[3]s LIMIT %[4]d) AS some) AS tried WHERE v IS NOT NULL ORDER BY v",
+		" UNION SELECT v FROM (SELECT DISTINCT %[2]s AS v FROM %[3]s LIMIT %[4]d) AS few) AS tried WHERE v IS NOT NULL ORDER BY v",
 		p.Database.KeyText("v", c), key, name, unplacedValues))
 	if err != nil {
 		return err

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/shardid/shardid/schema/internal/backend"
@@ -66,8 +67,8 @@ func Read(ctx context.Context, c *backend.Session, r Reading) (all []backend.Row
 	raw := make([]sql.RawBytes, len(r.Table.Columns))
 	var id int64
 	var route sql.NullString // as RawBytes, an empty text can be nil
-	var refused int
-	dest := []any{&id, &route, &refused}
+	var refusal sql.RawBytes // before the values: the first RawBytes of an answer is nil if it is an empty text
+	dest := []any{&id, &route, &refusal}
 	for i := range raw {
 		dest = append(dest, &raw[i])
 	}
@@ -81,6 +82,10 @@ func Read(ctx context.Context, c *backend.Session, r Reading) (all []backend.Row
 	all = make([]backend.Row, 0, r.expected())
 	err = c.Each(ctx, func(rows *sql.Rows) error {
 		if err := rows.Scan(dest...); err != nil {
+			return fmt.Errorf("read table %s: %w", r.Name, err)
+		}
+		refused, err := strconv.Atoi(string(refusal))
+		if err != nil {
 			return fmt.Errorf("read table %s: %w", r.Name, err)
 		}
 		if refused > 0 {
