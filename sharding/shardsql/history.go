@@ -123,7 +123,7 @@ func (h *history) admit(s *session, to *plan.Route, query string) error {
 
 // remember records what an executed statement of the session has left on its connection.
 func (h *history) remember(s *session, p *plan.Plan, to plan.Route, query string) {
-	in, holds := s.only(to)
+	in, holds := onlyHeld(s, to)
 	h.note(p, query, origin{conn: in.conn, elsewhere: !holds})
 	if !holds {
 		return
@@ -145,8 +145,8 @@ func (h *history) remember(s *session, p *plan.Plan, to plan.Route, query string
 	}
 }
 
-// only returns the connection that s holds to the only database of a route.
-func (s *session) only(to plan.Route) (in inner, ok bool) {
+// onlyHeld returns the connection that a session holds to the only database of a route.
+func onlyHeld(s *session, to plan.Route) (in inner, ok bool) {
 	if s.tx == nil && s.home.conn == nil {
 		return inner{}, false
 	}
