@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package orms tests other libraries on a router's databases, which package
-// shardsql opens as one *sql.DB: sqlc, ent, bun, xorm and gorm.io/gen; the folder casbin tests casbin. One test program uses
+// shardsql opens as one *sql.DB: sqlc, ent, bun, xorm and gorm.io/gen, and also squirrel, goqu, scany, scan,
+// golang-migrate and goose; the folder casbin tests casbin, and plugins tests gorm's plugins. One test program uses
 // each library on SQLite, MariaDB and MySQL, with shards and with one table, and must
 // get the same results. docs/other-libraries.md shows how to open each library.
 //

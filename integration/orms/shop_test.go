@@ -29,6 +29,7 @@ type shop struct {
 	driver        string // "sqlite" or "mysql"
 	router        *sharding.Router
 	dbs           sharding.DBs
+	home          *sql.DB
 	routed, whole *sql.DB
 }
 
@@ -96,7 +97,8 @@ func newShop(t *testing.T, open opening, ids ...sharding.Alt) *shop {
 	if s.router, err = sharding.New(s.dbs, sharding.Tables(sharded...)); err != nil {
 		t.Fatal(err)
 	}
-	s.routed = shardsql.OpenDB(shardsql.Config{Router: s.router, Home: open.open(t, "home_"+layout)})
+	s.home = open.open(t, "home_"+layout)
+	s.routed = shardsql.OpenDB(shardsql.Config{Router: s.router, Home: s.home})
 	t.Cleanup(func() { _ = s.routed.Close() })
 	return s
 }
