@@ -210,6 +210,84 @@ func TestWhatACopyWouldChangeIsFoundAndNotCopied(t *testing.T) {
 	})
 }
 
+// The text of a SET does not tell its empty member from no member.
+func TestTheEmptyMemberOfASetIsFoundAndNotCopied(t *testing.T) {
+	onMariaDBAndMySQL(t, func(t *testing.T, s database.DSNOpener, _ []string) {
+		o := newOdd(t, s, "odd", "odd", sharding.Low(1), "CREATE TABLE odd (id INT PRIMARY KEY, u INT NOT NULL, s SET('a', '', 'it''s') CHARACTER SET ucs2)",
+			"INSERT INTO odd (id, u, s) VALUES (1, 1, 5), (2, 1, 0), (3, 2, NULL)")
+		o.run(t)
+		for _, value := range []string{"2", "3", "7"} {
+			database.Exec(t, o.source, "UPDATE odd SET s = "+value+" WHERE id = 3")
+			o.finds(t, "block lost_value s has the member '' of the SET, which its text does not show in 1 row, the first of which is row 3")
+			var row *migrate.RowError
+			if err := o.Run(t.Context()); !errors.As(err, &row) || row.ID != 3 || !errors.Is(err, migrate.ErrUnsupported) {
+				t.Errorf("%s: a run ended with %v", value, err)
+			}
+		}
+		database.Exec(t, o.source, "UPDATE odd SET s = `s` & ~2 WHERE id = 3")
+		o.run(t)
+		if got := o.on(t, "SELECT CONCAT(id, ' ', s+0) FROM %s"); !slices.Equal(got, []string{"1 5", "2 0", "3 5"}) {
+			t.Errorf("got %q", got)
+		}
+	})
+}
+
+func TestARowOfMariaDBWithoutItsGeometryIsFound(t *testing.T) {
+	s := server.RunMariaDB(t)
+	o := newOdd(t, s, "odd", "odd", sharding.Low(1), "SET sql_mode = ''", "CREATE TABLE odd (id INT PRIMARY KEY, u INT NOT NULL, g POINT NOT NULL)", "INSERT INTO odd VALUES (1, 1, POINT(1, 2))", "INSERT INTO odd (id, u) VALUES (2, 1)")
+	o.finds(t, "block lost_value g has no geometry, but the empty value that a row gets which was inserted without one in 1 row, the first of which is row 2")
+	database.Exec(t, o.source, "UPDATE odd SET g = POINT(0, 0) WHERE id = 2")
+	o.run(t)
+}
+
+func TestBitsThatAreNoTextAreCopied(t *testing.T) {
+	onMariaDBAndMySQL(t, func(t *testing.T, s database.DSNOpener, _ []string) {
+		o := newOdd(t, s, "odd", "odd", sharding.Low(1), "CREATE TABLE odd (x VARCHAR(9) CHARACTER SET ascii, b BIT(63), id MEDIUMINT PRIMARY KEY, u BIGINT NOT NULL)")
+		for i, bits := range []string{"NULL", "0x19A089B858", "0x475CD1", "0xC3A4", "NULL", "0xCEB1", "0x7FFFFFFFFFFFFFFF", "0", "NULL", "0xFF"} {
+			database.Exec(t, o.source, fmt.Sprintf("INSERT INTO odd VALUES ('x', %s, %d, %d)", bits, i, i))
+			database.Exec(t, o.source, fmt.Sprintf("INSERT INTO odd VALUES ('x', %s, %d, %d)", bits, 100+i, 100-i))
+			o.run(t)
+		}
+		for range 10 {
+			database.Exec(t, o.source, "UPDATE odd SET b = IF(b IS NULL, 0x19A089B858 + id, IF(id % 3 = 0, NULL, b)), u = u + 1")
+			o.run(t)
+		}
+		want := database.Texts(t, o.source, "SELECT CONCAT(id, ' ', COALESCE(HEX(b), 'NULL')) FROM odd")
+		slices.Sort(want)
+		if got := o.on(t, "SELECT CONCAT(id, ' ', COALESCE(HEX(b), 'NULL')) FROM %s"); !slices.Equal(got, want) {
+			t.Errorf("got %q, not %q", got, want)
+		}
+	})
+}
+
+func TestAnEnumWhoseMembersAreEqualIsFoundBeforeARun(t *testing.T) {
+	o := newOdd(t, server.RunMariaDB(t), "odd", "odd", sharding.Low(1), "SET sql_mode = ''", "CREATE TABLE odd (id INT PRIMARY KEY, u INT NOT NULL, e ENUM('null', 'NULL') CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci)")
+	o.finds(t, "block row_format the server refuses to create the table of odd in strict sql_mode: Error 1291")
+}
+
+// SHOW CREATE TABLE of MySQL writes a question mark for such a letter.
+func TestLettersInExpressionsReachTheShardsOrAreFound(t *testing.T) {
+	onMariaDBAndMySQL(t, func(t *testing.T, s database.DSNOpener, _ []string) {
+		o := newOdd(t, s, "odd", "odd", sharding.Low(1), "SET NAMES latin1",
+			"CREATE TABLE odd (id INT PRIMARY KEY, u INT NOT NULL, d TEXT DEFAULT ('\xe4'), g VARCHAR(9) CHARACTER SET utf8mb4 AS (CONCAT('\xe4', id)) VIRTUAL, CONSTRAINT c CHECK (id <> 7 OR '\xe4' = 'x'))",
+			"INSERT INTO odd (id, u) VALUES (1, 1), (2, 2)")
+		if _, is := s.(*server.MySQL); is {
+			const lost = " has a text in the character set latin1 with letters that SHOW CREATE TABLE does not give"
+			o.finds(t, "block lost_value the expression of the column d"+lost, "block lost_value the expression of the column g"+lost, "block lost_value the expression of the check c"+lost)
+			for _, step := range []string{"MODIFY d TEXT DEFAULT ('ä')", "MODIFY g VARCHAR(9) CHARACTER SET utf8mb4 AS (CONCAT('ä', id)) VIRTUAL", "DROP CHECK c"} {
+				database.Exec(t, o.source, "ALTER TABLE odd "+step)
+			}
+		}
+		o.run(t)
+		for _, at := range o.table.Map.Targets() {
+			database.Exec(t, o.shards[at.DB], "UPDATE "+at.Table+" SET d = DEFAULT")
+		}
+		if got := o.on(t, "SELECT CONCAT(d, ' ', g) FROM %s"); !slices.Equal(got, []string{"ä ä1", "ä ä2"}) {
+			t.Errorf("got %q", got)
+		}
+	})
+}
+
 func TestJSONTypesThatTheTextDoesNotShowAreReportedAndNotCopied(t *testing.T) {
 	o := newOdd(t, server.RunMySQL(t), "odd", "odd", sharding.Low(1), "CREATE TABLE odd (id INT PRIMARY KEY, u INT NOT NULL, j JSON)",
 		"INSERT INTO odd VALUES (1, 1, JSON_OBJECT('a', JSON_ARRAY(1, -1, 1.5e0, true, null, 'b', 18446744073709551615, CAST(7 AS UNSIGNED))))", "INSERT INTO odd VALUES (2, 2, NULL), (3, 2, '[]')")

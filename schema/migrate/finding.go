@@ -95,8 +95,8 @@ func Blocked(findings []Finding) bool {
 // counts the rows whose sharding key is NULL or 0, which reads the whole table where that
 // column has no index. Under a rule that does not place every integer it tries the lowest,
 // the highest and up to 1000 other values. It reads a table once for values that a copy
-// would change, if the table has an ENUM, JSON in MySQL, or texts in character sets other
-// than latin1, ASCII and Unicode's. It tests by temporary tables whether servers with
+// would change, if the table has an ENUM, a SET with an empty member, JSON in MySQL, a NOT
+// NULL geometry, or texts in character sets other than latin1, ASCII and Unicode's. It tests by temporary tables whether servers with
 // shards would create their tables, where the user may create these. The worst findings
 // come first.
 //

@@ -5,6 +5,7 @@ package backend
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/shardid/shardid/internal/dialect"
@@ -25,6 +26,12 @@ func (c Column) Loss(name string) (l Loss, some bool) {
 	switch {
 	case c.Type == "enum":
 		return Loss{c.Name, name + "+0 = 0", "has the empty value with which the server replaces one that the ENUM does not allow", "give it a member of the ENUM, or NULL"}, true
+	case c.empty != 0:
+		bit := strconv.FormatUint(c.empty, 10)
+		return Loss{c.Name, name + "+0 & " + bit + " <> 0", "has the member '' of the SET, which its text does not show",
+			"UPDATE it to " + name + " & ~" + bit + ", or give that member a name with ALTER TABLE … MODIFY"}, true
+	case isGeometry(c.Type) && !c.Nullable:
+		return Loss{c.Name, "OCTET_LENGTH(" + name + ") = 0", "has no geometry, but the empty value that a row gets which was inserted without one", "give it a geometry"}, true
 	case c.Type == "json": // of MySQL, which keeps more of a value than its text says
 		return Loss{c.Name, mysqlTyped(name), "has a DECIMAL, a date, a time or bytes inside, which become a DOUBLE or a string when read as text",
 			"MODIFY the column to LONGTEXT and back, as an UPDATE to an equal number changes nothing, and have the application put such values in as texts"}, true
@@ -33,6 +40,19 @@ func (c Column) Loss(name string) (l Loss, some bool) {
 			"UPDATE it to CONVERT(CONVERT(" + name + " USING utf8mb4) USING " + c.charset + ") where the result is right, or make the column VARBINARY or BLOB"}, true
 	}
 	return l, false
+}
+
+// emptyMember is the bit of a SET's member that is the empty text, 0 if it has none. Members have no commas.
+func emptyMember(definition string) uint64 {
+	members, is := strings.CutPrefix(strings.ToLower(definition), "set(")
+	if !is {
+		return 0
+	}
+	at := slices.Index(strings.Split(strings.TrimSuffix(members, ")"), ","), "''")
+	if at < 0 {
+		return 0
+	}
+	return 1 << at
 }
 
 // mysqlTyped is true for JSON that contains, at any depth, a value whose type its text does

@@ -33,7 +33,7 @@ func (mysqlWriting) Batch(rows []Row) int {
 
 // Insert sends all values as text; the columns convert them as they convert literals.
 func (m mysqlWriting) Insert(ctx context.Context, s *Session, columns []Column, name string, rows []Row) error {
-	row := "(?" + strings.Repeat(",?", len(columns)-1) + ")"
+	row := m.placeholders(columns)
 	stmt, err := s.prepare(ctx, insertHead(m, columns, name)+row+strings.Repeat(","+row, len(rows)-1)) //nolint:sqlclosecheck // it stays with the connection
 	if err != nil {
 		return err
@@ -45,6 +45,19 @@ func (m mysqlWriting) Insert(ctx context.Context, s *Session, columns []Column, 
 	}
 	_, err = stmt.ExecContext(ctx, s.values...)
 	return tooLong(err)
+}
+
+// placeholders are those of one row. MySQL may convert the bytes of a BIT from the character set of the
+// connection to latin1, which is that of its numbers, and refuse or change them.
+func (m mysqlWriting) placeholders(columns []Column) string {
+	all := make([]string, len(columns))
+	for i, c := range columns {
+		all[i] = "?"
+		if c.Type == "bit" {
+			all[i] = "CAST(? AS BINARY)"
+		}
+	}
+	return "(" + strings.Join(all, ",") + ")"
 }
 
 // Deletion joins the table to the list of keys, in this order. With the list in an IN, the

@@ -131,9 +131,9 @@ func (mysqlCapture) triggers(ctx context.Context, s *Session, prefix string) ([]
 func (m mysqlCatalog) readColumns(ctx context.Context, s *Session, sh *Table) error {
 	return s.Each(ctx, func(rows *sql.Rows) error {
 		var c Column
-		var null, extra string
+		var null, extra, definition string
 		var charset, generation sql.NullString
-		if err := rows.Scan(&c.Name, &c.Type, &charset, &null, &extra, &generation); err != nil {
+		if err := rows.Scan(&c.Name, &c.Type, &definition, &charset, &null, &extra, &generation); err != nil {
 			return err
 		}
 		if generation.String != "" && !strings.Contains(strings.ToUpper(extra), "DEFAULT_GENERATED") {
@@ -141,9 +141,10 @@ func (m mysqlCatalog) readColumns(ctx context.Context, s *Session, sh *Table) er
 		}
 		c.Type, c.charset, c.Nullable = strings.ToLower(c.Type), charset.String, null == "YES"
 		c.kind, c.cast = mysqlKind(c.Type)
+		c.empty = emptyMember(definition)
 		sh.Columns = append(sh.Columns, c)
 		return nil
-	}, "SELECT COLUMN_NAME, DATA_TYPE, CHARACTER_SET_NAME, IS_NULLABLE, EXTRA, GENERATION_EXPRESSION FROM information_schema.COLUMNS"+
+	}, "SELECT COLUMN_NAME, DATA_TYPE, COLUMN_TYPE, CHARACTER_SET_NAME, IS_NULLABLE, EXTRA, GENERATION_EXPRESSION FROM information_schema.COLUMNS"+
 		" WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ? ORDER BY ORDINAL_POSITION", sh.Name)
 }
 
@@ -153,11 +154,21 @@ func mysqlKind(typ string) (k Kind, cast bool) {
 		return Number, false
 	case "date", "time", "datetime", "timestamp":
 		return Quoted, true
-	case "binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob", "vector",
-		"geometry", "point", "linestring", "polygon", "multipoint", "multilinestring", "multipolygon", "geometrycollection", "geomcollection":
+	case "binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob", "vector":
+		return Binary, false
+	}
+	if isGeometry(typ) {
 		return Binary, false
 	}
 	return Quoted, false // text of all kinds, enum, set, json, uuid, inet
+}
+
+func isGeometry(typ string) bool {
+	switch typ {
+	case "geometry", "point", "linestring", "polygon", "multipoint", "multilinestring", "multipolygon", "geometrycollection", "geomcollection":
+		return true
+	}
+	return false
 }
 
 func (mysqlCatalog) readKeys(ctx context.Context, s *Session, sh *Table) error {

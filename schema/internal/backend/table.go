@@ -25,7 +25,8 @@ type Column struct {
 	charset    string // of text columns on MySQL and MariaDB
 	kind       Kind
 	Nullable   bool
-	cast       bool // read as text, because drivers convert it to other types
+	cast       bool   // read as text, because drivers convert it to other types
+	empty      uint64 // the bit of a SET's member that is the empty text
 }
 
 // isFloat: the column holds binary floating-point numbers.

@@ -6,8 +6,10 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/shardid/shardid/schema/internal/backend"
 	"github.com/shardid/shardid/schema/internal/openjob"
@@ -49,6 +51,46 @@ func (p tableProbe) mysqlColumns(ctx context.Context) error {
 	p.sequences[p.settings().Name], err = p.List(ctx, "SELECT COLUMN_NAME FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ?"+
 		" AND LOWER(COLUMN_DEFAULT) REGEXP '(nextval|lastval|setval)[(]'", p.shape.Name)
 	return err
+}
+
+var (
+	mysqlIntroducer = regexp.MustCompile(`_([a-z0-9]+)\\?'`)
+	mysqlQuotedName = regexp.MustCompile("`[^`]*`")
+)
+
+// mysqlLiterals finds expressions of MySQL with texts in other character sets than Unicode's: SHOW CREATE
+// TABLE gives a question mark for each of their letters that is not ASCII's. MariaDB skips the comment.
+func (p tableProbe) mysqlLiterals(ctx context.Context) error {
+	at := "TABLE_SCHEMA = DATABASE() AND TABLE_NAME = '" + p.shape.Name + "'"
+	return p.Each(ctx, func(rows *sql.Rows) error {
+		var what, text string
+		if err := rows.Scan(&what, &text); err != nil {
+			return err
+		}
+		if set := lostLetters(text); set != "" {
+			p.add(LostValue, Block, fmt.Sprintf("the expression of %s has a text in the character set %s with letters that SHOW CREATE TABLE does not give, so that the shards would compute other values", what, set),
+				"define it again by ALTER TABLE after SET NAMES utf8mb4, without _"+set)
+		}
+		return nil
+	}, "SELECT what, text FROM (SELECT '' AS what, '' AS text /*!80013"+
+		" UNION ALL SELECT CONCAT('the column ', COLUMN_NAME), CONCAT(COALESCE(COLUMN_DEFAULT, ''), COALESCE(GENERATION_EXPRESSION, '')) FROM information_schema.COLUMNS WHERE "+at+" AND EXTRA LIKE '%GENERATED%'"+
+		" UNION ALL SELECT CONCAT('the index ', INDEX_NAME), EXPRESSION FROM information_schema.STATISTICS WHERE "+at+" AND EXPRESSION IS NOT NULL"+
+		" UNION ALL SELECT CONCAT('the check ', CONSTRAINT_NAME), CHECK_CLAUSE FROM information_schema.CHECK_CONSTRAINTS JOIN information_schema.TABLE_CONSTRAINTS USING (CONSTRAINT_SCHEMA, CONSTRAINT_NAME) WHERE "+at+" AND CONSTRAINT_TYPE = 'CHECK'"+
+		" */) AS written WHERE what <> ''")
+}
+
+// lostLetters is a character set of which an expression has letters outside of ASCII, "" if there is none.
+func lostLetters(expression string) string {
+	expression = mysqlQuotedName.ReplaceAllString(expression, "")
+	if !strings.ContainsFunc(expression, func(r rune) bool { return r > unicode.MaxASCII }) {
+		return ""
+	}
+	for _, found := range mysqlIntroducer.FindAllStringSubmatch(expression, -1) {
+		if !slices.Contains([]string{"utf8mb4", "utf8mb3", "utf8"}, found[1]) {
+			return found[1]
+		}
+	}
+	return ""
 }
 
 // needCollations collects the collations that the shards' servers must know.

@@ -26,7 +26,7 @@ func (p serverProbe) size(bytes int64) {
 
 // mysqlTable checks the definition of a table.
 func (p tableProbe) mysqlTable(ctx context.Context) error {
-	for _, look := range []func(context.Context) error{p.mysqlColumns, p.mysqlValues, p.mysqlCounter, p.mysqlNames, p.mysqlChecks, p.mysqlPartitions, p.mysqlDraft} {
+	for _, look := range []func(context.Context) error{p.mysqlColumns, p.mysqlLiterals, p.mysqlValues, p.mysqlCounter, p.mysqlNames, p.mysqlChecks, p.mysqlPartitions, p.mysqlDraft} {
 		if err := look(ctx); err != nil {
 			return err
 		}

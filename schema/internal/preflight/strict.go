@@ -80,6 +80,8 @@ func (p shardProbe) strict(ctx context.Context, t openjob.TableConfig) error {
 	switch {
 	case backend.IsMySQL(err, "1118", "1031", "1478", "1005", "1071"):
 		p.add(RowFormat, Block, fmt.Sprintf("innodb_strict_mode is on, under which the server refuses to create the table of %s: %v", t.Name, err), fix)
+	case backend.IsMySQL(err, "1291"):
+		p.add(RowFormat, Block, fmt.Sprintf("the server refuses to create the table of %s in strict sql_mode: %v", t.Name, err), "give the ENUM or SET members that its collation tells apart, or create this table by hand with such ones")
 	case backend.IsMySQL(err, ""): // a missing right, or an option that temporary tables do not have
 		p.add(RowFormat, Info, fmt.Sprintf("a trial with a temporary table failed, so it is unknown whether innodb_strict_mode allows the table of %s: %v", t.Name, err),
 			"nothing, if the source has innodb_strict_mode on, too; GRANT CREATE TEMPORARY TABLES allows the trial")
