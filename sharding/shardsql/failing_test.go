@@ -88,3 +88,20 @@ func TestTheShardThatFailedFirstIsNamedAndTheOthersAreStopped(t *testing.T) {
 		t.Errorf("%d connections are left in use", n)
 	}
 }
+
+// Before the first statement the server is not known, and a transaction has nothing to record about it.
+func TestTheFirstStatementOfATransactionFailsIfTheHomeDatabaseDoesNotAnswer(t *testing.T) {
+	s := newShop(t)
+	tx, err := s.routed.Begin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback() }()
+	_ = s.home.Close()
+	if _, err := tx.ExecContext(t.Context(), "UPDATE orders SET note = 'x' WHERE user_id = 5"); err == nil {
+		t.Error("the home database is closed")
+	}
+	if err := tx.QueryRowContext(t.Context(), "SELECT note FROM orders WHERE user_id = 5").Scan(new(string)); err == nil {
+		t.Error("the home database is closed")
+	}
+}

@@ -72,6 +72,9 @@ func (s *session) planned(ctx context.Context, query string) (planned, *sharding
 	router := s.database.router
 	of := router.Snapshot()
 	p, err := catalog{s, of}.plan(ctx, query)
+	if err == nil && s.tx != nil {
+		s.tx.planned = true
+	}
 	if err != nil || !p.Routed() || s.tx.began() {
 		return p, of, err
 	}

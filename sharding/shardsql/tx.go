@@ -25,6 +25,7 @@ type transaction struct {
 	begun      []*begun // in the order in which they began
 	savepoints []savepoint
 	done       bool // a statement has been executed
+	planned    bool // a statement has been planned, so the server is known
 	// afterSwitch is the database on which it would have begun after a switch, for previews, and
 	// unplaced says that it would then have written a row to a database that is not known.
 	afterSwitch *sql.DB
@@ -214,7 +215,7 @@ func (t *transaction) Commit() (err error) {
 // statements outside of any transaction.
 func (t *transaction) recordError(err error) {
 	switch {
-	case t == nil:
+	case t == nil || !t.planned:
 	case t.session.database.server.Name() == "postgres":
 		if t.failed == nil && dialect.SQLState(err) != "" {
 			t.failed = err
