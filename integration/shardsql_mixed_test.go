@@ -346,3 +346,32 @@ func (s stmtSession) QueryContext(ctx context.Context, _ string, args ...any) (*
 func (s stmtSession) ExecContext(ctx context.Context, _ string, args ...any) (sql.Result, error) {
 	return s.st.ExecContext(ctx, args...)
 }
+
+func TestAProgramWhoseContextEndsHoldsNoConnectionAfterwards(t *testing.T) {
+	kinds := writing(t)
+	kinds["PostgreSQL"] = postgresDrivers(t)["pgx"]
+	for name, open := range kinds {
+		t.Run(name, func(t *testing.T) {
+			routed, whole, pools := mixedTwins(t, open, sharding.BestEffort, true)
+			ended := 0
+			for seed := range effort.Cases[uint64](100, 5000) {
+				m := mixed{rand.New(rand.NewPCG(seed, 22)), name == "PostgreSQL", true}
+				ctx, cancel := context.WithTimeout(sharding.AllShards(t.Context()), time.Duration(m.IntN(6000))*time.Microsecond)
+				if _, _, err := m.program(ctx, routed, whole); errors.Is(err, context.DeadlineExceeded) {
+					ended++
+				}
+				cancel()
+				limit := time.Now().Add(10 * time.Second) // database/sql rolls a transaction back in the background
+				for i, db := range pools {
+					for db.Stats().InUse > 0 {
+						if time.Now().After(limit) {
+							t.Fatalf("seed %d: pool %d has %d connections in use", seed, i, db.Stats().InUse)
+						}
+						time.Sleep(time.Millisecond)
+					}
+				}
+			}
+			t.Logf("%d contexts ended", ended)
+		})
+	}
+}
