@@ -48,12 +48,12 @@ func (m mysqlWriting) Insert(ctx context.Context, s *Session, columns []Column, 
 }
 
 // placeholders are those of one row. MySQL may convert the bytes of a BIT from the character set of the
-// connection to latin1, which is that of its numbers, and refuse or change them.
+// connection to latin1, which is that of its numbers, and refuse or change them. It refuses some texts as a VECTOR.
 func (m mysqlWriting) placeholders(columns []Column) string {
 	all := make([]string, len(columns))
 	for i, c := range columns {
 		all[i] = "?"
-		if c.Type == "bit" {
+		if c.Type == "bit" || c.Type == "vector" {
 			all[i] = "CAST(? AS BINARY)"
 		}
 	}
