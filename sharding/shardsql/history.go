@@ -38,9 +38,6 @@ type origin struct {
 // aboutLast matches functions that return something about an earlier statement of their connection.
 var aboutLast = regexp.MustCompile(`(?i)\b(found_rows|row_count|last_insert_id|changes|last_insert_rowid|lastval)\s*\(\s*\)`)
 
-// numbers matches statements that set what last_insert_id() or lastval() returns, although they need not be an INSERT.
-var numbers = regexp.MustCompile(`(?i)^\s*call\b|\b(nextval|setval|last_insert_id)\s*\(\s*[^)\s]`)
-
 // about returns the statement that a function of aboutLast is about.
 func (h *history) about(function string) origin {
 	name, _, _ := strings.Cut(strings.ToLower(function), "(")
@@ -56,7 +53,7 @@ func (h *history) about(function string) origin {
 }
 
 // note records where a statement was executed.
-func (h *history) note(p *plan.Plan, query string, at origin) {
+func (h *history) note(p *plan.Plan, at origin) {
 	h.last = at
 	verb := plan.Verb(p)
 	switch verb {
@@ -68,7 +65,7 @@ func (h *history) note(p *plan.Plan, query string, at origin) {
 	case sqlparse.Update, sqlparse.Delete:
 		h.write = at
 	}
-	if !p.Stateless() && strings.Contains(query, "(") && numbers.MatchString(query) {
+	if plan.SetsLastID(p) {
 		h.insert = at
 	}
 }
@@ -124,7 +121,7 @@ func (h *history) admit(s *session, to *plan.Route, query string) error {
 // remember records what an executed statement of the session has left on its connection.
 func (h *history) remember(s *session, p *plan.Plan, to plan.Route, query string) {
 	in, holds := onlyHeld(s, to)
-	h.note(p, query, origin{conn: in.conn, elsewhere: !holds})
+	h.note(p, origin{conn: in.conn, elsewhere: !holds})
 	if !holds {
 		return
 	}

@@ -39,6 +39,7 @@ type Plan struct {
 	afterSwitch *switchedPlan
 	owned       bool // a lookup table may lead to its rows
 	singles     bool // see HasSingles
+	setsLastID  bool // see SetsLastID
 	instants    []Instant
 	lists       []list // long lists of values, which are divided among the shards
 	union       *union // for a query with a unique value that searches all tables in one text, or nil
@@ -96,7 +97,7 @@ func Of(statement *sqlparse.Statement, snapshot *sharding.Snapshot, options Opti
 		return ok
 	})
 	p.stateless = b.volatileReason == "" && leavesNoState(statement)
-	p.singles = hasSingles(b.refs)
+	p.singles, p.setsLastID = hasSingles(b.refs), !p.stateless && lastIDs.MatchString(statement.Text)
 	p.standsAlone, p.mayBeNumber = p.stateless && !b.foreign, mayBeNumber(b)
 	if p.owned {
 		p.union = p.unite()
