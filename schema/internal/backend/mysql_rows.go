@@ -47,8 +47,8 @@ func (m mysqlWriting) Insert(ctx context.Context, s *Session, columns []Column, 
 	return tooLong(err)
 }
 
-// placeholders are those of one row. MySQL may convert the bytes of a BIT from the character set of the
-// connection to latin1, which is that of its numbers, and refuse or change them. It refuses some texts as a VECTOR.
+// placeholders are those of one row. The bytes of a BIT and of a VECTOR are no text: MySQL has refused them as
+// texts with the errors 3988 (no conversion to latin1) and 6136.
 func (m mysqlWriting) placeholders(columns []Column) string {
 	all := make([]string, len(columns))
 	for i, c := range columns {
