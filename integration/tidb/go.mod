@@ -22,6 +22,7 @@ require (
 	github.com/jmoiron/sqlx v1.4.0 // indirect
 	github.com/redis/go-redis/v9 v9.5.5 // indirect
 	golang.org/x/sync v0.23.0 // indirect
+	golang.org/x/sys v0.48.0 // indirect
 	golang.org/x/text v0.41.0 // indirect
 	gorm.io/driver/mysql v1.6.0 // indirect
 	gorm.io/driver/postgres v1.6.0 // indirect
