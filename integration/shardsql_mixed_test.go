@@ -16,6 +16,7 @@ import (
 
 	"github.com/shardid/shardid/integration/database"
 	"github.com/shardid/shardid/internal/testkit/effort"
+	"github.com/shardid/shardid/internal/testwait"
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sharding/lookups"
 	"github.com/shardid/shardid/sharding/shardsql"
@@ -361,14 +362,8 @@ func TestAProgramWhoseContextEndsHoldsNoConnectionAfterwards(t *testing.T) {
 					ended++
 				}
 				cancel()
-				limit := time.Now().Add(10 * time.Second) // database/sql rolls a transaction back in the background
-				for i, db := range pools {
-					for db.Stats().InUse > 0 {
-						if time.Now().After(limit) {
-							t.Fatalf("seed %d: pool %d has %d connections in use", seed, i, db.Stats().InUse)
-						}
-						time.Sleep(time.Millisecond)
-					}
+				for i, db := range pools { // database/sql rolls a transaction back in the background
+					testwait.Until(t, fmt.Sprintf("seed %d: pool %d has no connection in use", seed, i), func() bool { return db.Stats().InUse == 0 })
 				}
 			}
 			t.Logf("%d contexts ended", ended)

@@ -15,6 +15,11 @@ type Execer interface {
 	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
 }
 
+// Queryer is a database, a connection or a transaction.
+type Queryer interface {
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+}
+
 // Exec runs a statement. An error fails the test.
 func Exec(t testing.TB, db Execer, statement string) {
 	t.Helper()
@@ -42,7 +47,7 @@ func MustNumber(t *testing.T, db *sql.DB, query string, args ...any) int64 {
 }
 
 // Texts returns the column of a query that has one.
-func Texts(t *testing.T, db *sql.DB, query string) []string {
+func Texts(t *testing.T, db Queryer, query string) []string {
 	t.Helper()
 	rows, err := db.QueryContext(t.Context(), query)
 	if err != nil {

@@ -138,7 +138,7 @@ func sameBytes(t *testing.T, source, a, b *sql.DB) {
 	t.Errorf("%d rows on the source, %d on the shards", len(want), len(got))
 }
 
-func fidelityRows(t *testing.T, db *sql.DB, table string) (all []string) {
+func fidelityRows(t *testing.T, db *sql.DB, table string) []string {
 	t.Helper()
 	parts := []string{"id", "touched", "gen", "virt"}
 	for _, typ := range fidelityTypes {
@@ -155,20 +155,5 @@ func fidelityRows(t *testing.T, db *sql.DB, table string) (all []string) {
 		}
 		parts = append(parts, "'"+typ.name+"', COALESCE("+c+", 'NULL')")
 	}
-	rows, err := db.QueryContext(t.Context(), "SELECT CONCAT_WS(' ', "+strings.Join(parts, ", ")+") FROM "+table)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = rows.Close() }()
-	for rows.Next() {
-		var row string
-		if err := rows.Scan(&row); err != nil {
-			t.Fatal(err)
-		}
-		all = append(all, row)
-	}
-	if err := rows.Err(); err != nil {
-		t.Fatal(err)
-	}
-	return all
+	return database.Texts(t, db, "SELECT CONCAT_WS(' ', "+strings.Join(parts, ", ")+") FROM "+table)
 }

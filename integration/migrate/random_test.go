@@ -464,21 +464,7 @@ func (w *randomRun) rows(t *testing.T, db *sql.DB, table string) (all []string) 
 	for _, c := range w.table.columns {
 		parts = append(parts, "COALESCE("+c.bytes+", 'NULL')")
 	}
-	rows, err := conn.QueryContext(t.Context(), strings.Join(parts, ", ")+") FROM "+table)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = rows.Close() }()
-	for rows.Next() {
-		var row string
-		if err := rows.Scan(&row); err != nil {
-			t.Fatal(err)
-		}
-		all = append(all, row)
-	}
-	if err := rows.Err(); err != nil {
-		t.Fatal(err)
-	}
+	all = database.Texts(t, conn, strings.Join(parts, ", ")+") FROM "+table)
 	slices.Sort(all)
 	return all
 }

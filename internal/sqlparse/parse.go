@@ -94,7 +94,9 @@ func (p *parser) explain() bool {
 			return false
 		}
 		p.next()
-		_ = isAnalyze || p.accept("analyze") || p.accept("extended") || p.accept("partitions")
+		if !isAnalyze && (p.at("analyze") || p.at("extended") || p.at("partitions")) {
+			p.next()
+		}
 		if p.accept("format") {
 			p.expect("=")
 			p.next()

@@ -187,7 +187,9 @@ func postgresColumns(ctx context.Context, pool dialect.Querier, table string) (p
 		case "uuid", "date", "time", "timestamp", "timestamptz":
 			c.Collation = typ
 		case "text", "varchar", "bpchar", "name":
-			c = postgresText(c, typ == "bpchar", deterministic, bytewise, collation)
+			if c = postgresText(c, typ == "bpchar", deterministic, bytewise, collation); typ == "name" {
+				c.Collation = "" // an argument beside it would be cut to 63 bytes
+			}
 		default:
 			if class == "e" {
 				c.Value = plan.Value{Type: merge.Type{Kind: merge.Bytes}, Unordered: "the members of " + typ + " sort in the order of their declaration"}

@@ -55,8 +55,7 @@ func (h *history) about(function string) origin {
 // note records where a statement was executed.
 func (h *history) note(p *plan.Plan, at origin) {
 	h.last = at
-	verb := plan.Verb(p)
-	switch verb {
+	switch plan.Verb(p) {
 	case sqlparse.Select:
 		h.query = at
 	case sqlparse.Insert, sqlparse.Replace:

@@ -245,7 +245,7 @@ func columns(ctx context.Context, srv *server, pool dialect.Querier, table strin
 	}
 	t, singles := plan.Table{Columns: make(map[string]plan.Column, len(types))}, false
 	for _, c := range types {
-		kept, err := described(ctx, srv, pool, table, c, sorts)
+		kept, err := describe(ctx, srv, pool, table, c, sorts)
 		if err != nil {
 			return plan.Table{}, err
 		}
@@ -265,8 +265,8 @@ func columns(ctx context.Context, srv *server, pool dialect.Querier, table strin
 	return t, err
 }
 
-// described returns a column of MySQL, MariaDB or SQLite; see columns.
-func described(ctx context.Context, srv *server, pool dialect.Querier, table string, c *sql.ColumnType, sorts bool) (kept plan.Column, err error) {
+// describe returns a column of MySQL, MariaDB or SQLite; see columns.
+func describe(ctx context.Context, srv *server, pool dialect.Querier, table string, c *sql.ColumnType, sorts bool) (kept plan.Column, err error) {
 	name, mysql := c.DatabaseTypeName(), srv.Name() == "mysql"
 	kept.Single = mysql && name == "FLOAT"
 	switch {

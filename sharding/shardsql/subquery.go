@@ -70,11 +70,14 @@ func (s subqueries) executed(ctx context.Context, st *statement, query string, a
 	var results []plan.Result
 	left = slices.Clone(args)
 	for _, sub := range plan.Subqueries(p) {
+		if sub.Collation != "" && s.database.server.mustNotPrepare(p, st, args) {
+			continue
+		}
 		result, values, err := s.result(ctx, p, sub, args)
 		if err != nil {
 			return "", nil, nil, err
 		}
-		if result == "" || len(values) > 0 && s.database.server.mustNotPrepare(p, st, args) {
+		if result == "" {
 			continue
 		}
 		done, results = append(done, sub), append(results, plan.Result{Text: result, Values: len(values)})

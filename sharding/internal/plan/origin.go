@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -112,15 +111,6 @@ func (p *Plan) Fingerprint() string {
 // Single reports whether the statement was parsed. A text that was not parsed may contain several
 // statements, some of which may have been executed when another fails.
 func (p *Plan) Single() bool { return p.statement.Verb != sqlparse.Unknown }
-
-// Verb returns the kind of the statement of a plan.
-func Verb(p *Plan) sqlparse.Verb { return p.statement.Verb }
-
-// SetsLastID reports whether a statement other than an INSERT may set what last_insert_id() or lastval() returns.
-func SetsLastID(p *Plan) bool { return p.setsLastID }
-
-// lastIDs matches such a statement.
-var lastIDs = regexp.MustCompile(`(?i)^\s*call\b|\b(nextval|setval|last_insert_id)\s*\(\s*[^)\s]`)
 
 // Table returns the first table of the router that the statement names, or "".
 func (p *Plan) Table() string {

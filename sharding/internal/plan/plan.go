@@ -7,6 +7,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -399,6 +400,15 @@ func (p *Plan) Copied() bool {
 	return p.statement.Verb == sqlparse.Select && !p.locks && len(p.sharded) > 0 &&
 		!slices.ContainsFunc(p.sharded, func(r *reference) bool { return r.table.Origin() != nil })
 }
+
+// Verb returns the kind of the statement of a plan.
+func Verb(p *Plan) sqlparse.Verb { return p.statement.Verb }
+
+// SetsLastID reports whether a statement other than an INSERT may set what last_insert_id() or lastval() returns.
+func SetsLastID(p *Plan) bool { return p.setsLastID }
+
+// lastIDs matches such a statement.
+var lastIDs = regexp.MustCompile(`(?i)^\s*call\b|\b(nextval|setval|last_insert_id)\s*\(\s*[^)\s]`)
 
 // HasSingles reports whether a table of the statement has a column that is Single.
 func HasSingles(p *Plan) bool { return p.singles }
