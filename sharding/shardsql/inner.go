@@ -17,8 +17,9 @@ import (
 
 // inner is a connection of an underlying pool.
 type inner struct {
-	conn *sql.Conn
-	kept *kept // nil if one statement has the connection, and releases it
+	conn   *sql.Conn
+	kept   *kept   // nil if one statement has the connection, and releases it
+	memory *memory // of a session whose statement is the only one that is executed, or nil
 }
 
 // kept holds the prepared statements of a connection that a transaction, or a session at home,
@@ -111,28 +112,24 @@ func (i inner) valid() bool {
 // query returns rows that hold the connection until they are closed. of is the prepared statement
 // that is executed, or nil.
 func (i inner) query(ctx context.Context, of *statement, text string, args []driver.NamedValue) (driver.Rows, error) {
-	r := &rows{inner: i}
-	err := i.raw(func(raw any) (err error) {
-		r.Rows, r.statement, err = send(ctx, querying, call{raw.(driver.Conn), i.kept, of, text, args, &r.arguments})
-		return err
-	})
-	if err != nil {
+	r := i.memory.takeRows()
+	r.inner = i
+	var err error
+	if r.Rows, err = r.call.send(ctx, i, of, text, args); err != nil {
+		i.memory.keepRows(r)
 		return nil, joinErrors(err, i.release())
 	}
 	return r, nil
 }
 
 // exec is query for a statement without rows.
-func (i inner) exec(ctx context.Context, of *statement, text string, args []driver.NamedValue) (result driver.Result, err error) {
-	var memory arguments
-	err = i.raw(func(raw any) error {
-		r, own, err := send(ctx, executing, call{raw.(driver.Conn), i.kept, of, text, args, &memory})
-		result = r
-		if own != nil {
-			err = joinErrors(err, own.Close())
-		}
-		return err
-	})
+func (i inner) exec(ctx context.Context, of *statement, text string, args []driver.NamedValue) (driver.Result, error) {
+	c := i.memory.takeCall()
+	result, err := c.send(ctx, i, of, text, args)
+	if c.own != nil {
+		err = joinErrors(err, c.own.Close())
+	}
+	i.memory.keepCall(c)
 	return result, joinErrors(err, i.release())
 }
 
@@ -181,52 +178,115 @@ var executing = operation[driver.Result]{
 	},
 }
 
-// call is a text with its arguments on a driver's connection.
-type call struct {
-	on     driver.Conn
-	kept   *kept      // of the connection; nil if it is not held
-	of     *statement // the prepared statement that is executed, or nil
-	text   string
-	args   []driver.NamedValue
-	memory *arguments
+// call is an execution of a text with its arguments, as database/sql executes it on a driver's
+// connection. It may be used again.
+type call[T any] struct {
+	operation operation[T]
+	ctx       context.Context //nolint:containedctx // run's, which gets no arguments from sql.Conn.Raw
+	kept      *kept           // of the connection; nil if it is not held
+	of        *statement      // the prepared statement that is executed, or nil
+	text      string
+	args      []driver.NamedValue
+	arguments arguments
+	result    T
+	own       driver.Stmt     // needed by the driver and not kept; the caller closes it after the rows
+	raw       func(any) error // run, as a function that is made once
 }
 
-// send executes a call as database/sql does on a driver's connection. If the driver needed a
-// statement that is not kept, send returns it as own; the caller closes it after the rows.
-func send[T any](ctx context.Context, w operation[T], c call) (answer T, own driver.Stmt, err error) {
-	if st := c.kept.find(c.of, c.text); st != nil {
-		answer, err = with(ctx, w, c, st)
-		return answer, nil, err
+// send executes a text on a connection.
+func (c *call[T]) send(ctx context.Context, on inner, of *statement, text string, args []driver.NamedValue) (T, error) {
+	if c.raw == nil {
+		c.raw = c.run
 	}
-	checked, err := c.memory.checked(c.on, nil, c.args)
+	c.ctx, c.kept, c.of, c.text, c.args = ctx, on.kept, of, text, args
+	err := on.raw(c.raw)
+	return c.result, err
+}
+
+// reset forgets an execution. It clears only what was set, because that is faster.
+func (c *call[T]) reset() {
+	var none T
+	c.ctx, c.kept, c.of, c.text, c.args, c.result, c.own = nil, nil, nil, "", nil, none, nil
+	c.arguments = arguments{}
+}
+
+func (c *call[T]) run(raw any) (err error) {
+	on := raw.(driver.Conn)
+	if st := c.kept.find(c.of, c.text); st != nil {
+		return c.with(on, st)
+	}
+	checked, err := c.arguments.checked(on, nil, c.args)
 	if err != nil {
-		return answer, nil, err
+		return err
 	}
 	if c.of == nil || len(c.args) > 0 {
-		if answer, err = w.direct(c.on, ctx, c.text, checked); !errors.Is(err, driver.ErrSkip) {
-			return answer, nil, err
+		if c.result, err = c.operation.direct(on, c.ctx, c.text, checked); !errors.Is(err, driver.ErrSkip) {
+			return err
 		}
 	}
-	st, err := prepareRaw(ctx, c.on, c.text)
+	st, err := prepareRaw(c.ctx, on, c.text)
 	if err != nil {
-		return answer, nil, err
+		return err
 	}
-	if answer, err = with(ctx, w, c, st); err != nil {
-		return answer, nil, joinErrors(err, st.Close())
+	if err := c.with(on, st); err != nil {
+		return joinErrors(err, st.Close())
 	}
-	if c.kept.keep(c.of, c.text, st) {
-		return answer, nil, nil
+	if !c.kept.keep(c.of, c.text, st) {
+		c.own = st
 	}
-	return answer, st, nil
+	return nil
 }
 
 // with executes a prepared statement.
-func with[T any](ctx context.Context, w operation[T], c call, st driver.Stmt) (answer T, err error) {
-	checked, err := c.memory.checked(c.on, st, c.args)
+func (c *call[T]) with(on driver.Conn, st driver.Stmt) error {
+	checked, err := c.arguments.checked(on, st, c.args)
 	if err != nil {
-		return answer, err
+		return err
 	}
-	return w.statement(st, ctx, checked)
+	c.result, err = c.operation.statement(st, c.ctx, checked)
+	return err
+}
+
+// memory is what one statement of a session leaves for the next, which then need not allocate it.
+// It is used by statements for one database, of which a session executes one at a time. A nil
+// memory keeps nothing.
+type memory struct {
+	rows *rows
+	call *call[driver.Result]
+}
+
+func (m *memory) takeRows() *rows {
+	if m == nil || m.rows == nil {
+		return &rows{call: call[driver.Rows]{operation: querying}}
+	}
+	r := m.rows
+	m.rows = nil
+	return r
+}
+
+// keepRows is called after the rows were closed.
+func (m *memory) keepRows(r *rows) {
+	if m != nil {
+		r.Rows, r.inner = nil, inner{}
+		r.call.reset()
+		m.rows = r
+	}
+}
+
+func (m *memory) takeCall() *call[driver.Result] {
+	if m == nil || m.call == nil {
+		return &call[driver.Result]{operation: executing}
+	}
+	c := m.call
+	m.call = nil
+	return c
+}
+
+func (m *memory) keepCall(c *call[driver.Result]) {
+	if m != nil {
+		c.reset()
+		m.call = c
+	}
 }
 
 func prepareRaw(ctx context.Context, on driver.Conn, text string) (driver.Stmt, error) {
@@ -279,22 +339,20 @@ func textArgs(to plan.Route, args []driver.NamedValue) []driver.NamedValue {
 	return chosen(args, to.Args)
 }
 
-// arguments is reusable memory for the arguments of one statement, in the inner driver's form.
-type arguments struct {
-	one driver.NamedValue
-	few [4]driver.NamedValue
-}
+// arguments converts arguments to the inner driver's form.
+type arguments struct{ one driver.NamedValue }
 
 // checked returns the arguments in the form that the inner driver requires. It uses the checker of
 // the statement, otherwise that of the connection, otherwise database/sql's own conversion. It
-// copies the arguments only if one of them changes.
+// copies the arguments only if one of them changes. A copy is not used again: a driver may keep it, as
+// it may keep those of database/sql.
 func (m *arguments) checked(on driver.Conn, st driver.Stmt, args []driver.NamedValue) ([]driver.NamedValue, error) {
 	checker, ok := st.(driver.NamedValueChecker)
 	if !ok {
 		checker, _ = on.(driver.NamedValueChecker)
 	}
 	columns, _ := st.(driver.ColumnConverter) //nolint:staticcheck // older drivers have it
-	same, list := true, m.few[:0]
+	same, list := true, []driver.NamedValue(nil)
 	for i, arg := range args {
 		if same && checker == nil && columns == nil && arg.Ordinal == i+1 && driver.IsValue(arg.Value) {
 			continue
@@ -309,10 +367,7 @@ func (m *arguments) checked(on driver.Conn, st driver.Stmt, args []driver.NamedV
 			return nil, err
 		}
 		if same && (removed || !sameArgument(m.one, arg)) {
-			if same = false; len(args) > len(m.few) {
-				list = make([]driver.NamedValue, 0, len(args))
-			}
-			list = append(list, args[:i]...)
+			same, list = false, append(make([]driver.NamedValue, 0, len(args)), args[:i]...)
 		}
 		if !same && !removed {
 			list = append(list, m.one)

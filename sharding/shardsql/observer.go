@@ -160,12 +160,12 @@ func (o *observation) answered(r driver.Rows, err error) (driver.Rows, error) {
 		o.end(err)
 		return nil, err
 	}
-	return &observedRows{rows: rows{Rows: r}, observation: o}, nil
+	return &observedRows{described: described{r}, observation: o}, nil
 }
 
 // observedRows call an observer when they are closed.
 type observedRows struct {
-	rows
+	described
 
 	observation *observation
 	err         error // io.EOF after the last row

@@ -37,7 +37,7 @@ type columnTypes struct {
 
 // read stores the driver's description of the columns of a shard's rows.
 func (t *columnTypes) read(place int, r driver.Rows) {
-	of := &rows{Rows: r}
+	of := described{r}
 	if t.scans != nil {
 		for i := range r.Columns() {
 			t.scans[place] = append(t.scans[place], of.ColumnTypeScanType(i))
@@ -68,13 +68,15 @@ func (t *columnTypes) scan(i int, v driver.Value) reflect.Type {
 	return cmp.Or(other, of, reflect.TypeFor[any]())
 }
 
-// rows are the rows of one inner connection, passed on. For optional methods that the inner driver
-// lacks, they return what database/sql returns without them.
+// described are rows of a driver. For optional methods that the driver lacks, they return what
+// database/sql returns without them.
+type described struct{ driver.Rows }
+
+// rows are the rows of one inner connection, passed on.
 type rows struct {
-	driver.Rows
-	inner     inner
-	statement driver.Stmt // closed after the rows; nil if there is none
-	arguments arguments   // of the query, kept because its driver may keep them
+	described
+	inner inner
+	call  call[driver.Rows]
 }
 
 var (
@@ -88,54 +90,59 @@ var (
 
 // Close closes the rows and returns the connection to its pool.
 func (r *rows) Close() error {
-	err := r.Rows.Close()
-	if r.statement != nil {
-		err = joinErrors(err, r.statement.Close())
+	in := r.inner
+	if in.conn == nil {
+		return nil // closed before
 	}
-	return joinErrors(err, r.inner.release())
+	err := r.Rows.Close()
+	if r.call.own != nil {
+		err = joinErrors(err, r.call.own.Close())
+	}
+	in.memory.keepRows(r)
+	return joinErrors(err, in.release())
 }
 
-func (r *rows) HasNextResultSet() bool {
+func (r described) HasNextResultSet() bool {
 	n, ok := r.Rows.(driver.RowsNextResultSet)
 	return ok && n.HasNextResultSet()
 }
 
-func (r *rows) NextResultSet() error {
+func (r described) NextResultSet() error {
 	if n, ok := r.Rows.(driver.RowsNextResultSet); ok {
 		return n.NextResultSet()
 	}
 	return io.EOF
 }
 
-func (r *rows) ColumnTypeScanType(i int) reflect.Type {
+func (r described) ColumnTypeScanType(i int) reflect.Type {
 	if c, ok := r.Rows.(driver.RowsColumnTypeScanType); ok {
 		return c.ColumnTypeScanType(i)
 	}
 	return reflect.TypeFor[any]()
 }
 
-func (r *rows) ColumnTypeDatabaseTypeName(i int) string {
+func (r described) ColumnTypeDatabaseTypeName(i int) string {
 	if c, ok := r.Rows.(driver.RowsColumnTypeDatabaseTypeName); ok {
 		return c.ColumnTypeDatabaseTypeName(i)
 	}
 	return ""
 }
 
-func (r *rows) ColumnTypeLength(i int) (length int64, ok bool) {
+func (r described) ColumnTypeLength(i int) (length int64, ok bool) {
 	if c, is := r.Rows.(driver.RowsColumnTypeLength); is {
 		return c.ColumnTypeLength(i)
 	}
 	return 0, false
 }
 
-func (r *rows) ColumnTypeNullable(i int) (nullable, ok bool) {
+func (r described) ColumnTypeNullable(i int) (nullable, ok bool) {
 	if c, is := r.Rows.(driver.RowsColumnTypeNullable); is {
 		return c.ColumnTypeNullable(i)
 	}
 	return false, false
 }
 
-func (r *rows) ColumnTypePrecisionScale(i int) (precision, scale int64, ok bool) {
+func (r described) ColumnTypePrecisionScale(i int) (precision, scale int64, ok bool) {
 	if c, is := r.Rows.(driver.RowsColumnTypePrecisionScale); is {
 		return c.ColumnTypePrecisionScale(i)
 	}

@@ -20,6 +20,7 @@ type session struct {
 	// lookupConns holds connections that a statement has reserved for lookup tables: see lookupWrite.pools.
 	lookupConns map[*sql.DB]inner
 	history     history
+	memory      memory
 }
 
 // Ping pings the home database, on the connection that s holds there, if it has one: the pool may
@@ -76,11 +77,14 @@ func (s *session) inner(ctx context.Context, pool *sql.DB) (inner, error) {
 // connFor returns the connection for a statement with one target. A statement that no row satisfies
 // is sent outside of a transaction that has not begun there: it neither binds the transaction to a
 // database nor is refused because the transaction is on another one.
-func (s *session) connFor(ctx context.Context, to plan.Route, pool *sql.DB) (inner, error) {
+func (s *session) connFor(ctx context.Context, to plan.Route, pool *sql.DB) (in inner, err error) {
 	if to.Nowhere && s.tx != nil && s.tx.broken == nil {
-		return s.heldOrNew(ctx, s.tx, pool)
+		in, err = s.heldOrNew(ctx, s.tx, pool)
+	} else {
+		in, err = s.inner(ctx, pool)
 	}
-	return s.inner(ctx, pool)
+	in.memory = &s.memory
+	return in, err
 }
 
 // on returns the connection for an auxiliary query.

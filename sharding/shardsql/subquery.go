@@ -213,7 +213,7 @@ func (s subqueries) read(of driver.Rows, sub plan.Subquery) (w resultWriter, val
 	if len(of.Columns()) != 1 {
 		return w, nil, of.Close()
 	}
-	typed := &rows{Rows: of}
+	typed := described{of}
 	w = resultWriter{engine: s.database.server.Name(), typeName: strings.ToUpper(typed.ColumnTypeDatabaseTypeName(0)), of: sub}
 	_, w.scale, w.scaled = typed.ColumnTypePrecisionScale(0)
 	most := maxList

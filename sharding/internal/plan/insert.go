@@ -173,8 +173,10 @@ func (b inserter) given(e sqlparse.Expr, r *reference, l *lead) {
 // checkSubqueries refuses an INSERT with subqueries whose rows are not on the target of the inserted rows.
 func (p *binding) checkSubqueries(target sharding.Target) error {
 	for _, r := range p.sharded {
-		is, err := p.isOn(r, target)
-		if r != p.insert.of && !is {
+		if r == p.insert.of {
+			continue
+		}
+		if is, err := p.isOn(r, target); !is {
 			return p.refusal(r.table.Name, cmp.Or(err, sharding.ErrCrossShard), "its rows may not be on the shard of the inserted rows; read them first")
 		}
 	}
@@ -254,7 +256,10 @@ func (p *binding) rows(hinted sharding.Target, byHint bool) (Route, error) {
 			parts = placed([]Part{{Target: first, Rows: upTo(i)}}, at, i)
 		}
 	}
-	everywhere := in.of.table.Map.Targets()
+	var everywhere []sharding.Target
+	if unplaced > 0 || in.filled != "" {
+		everywhere = in.of.table.Map.Targets()
+	}
 	if in.filled != "" && unplaced == len(in.input.Rows) { // none has a known target
 		return Route{Kind: One, Target: everywhere[0], Unplaced: Unplaced{max(unplaced, 1), true, everywhere}}, nil
 	}
