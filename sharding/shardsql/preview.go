@@ -118,7 +118,7 @@ func changeTo(to plan.Route, refusal error) (sharding.Change, error) {
 
 // checkTargets refuses a statement for more shards or databases than one statement may use.
 func (s *session) checkTargets(ctx context.Context, to plan.Route) error {
-	if to.Unplaced.Rows > 0 {
+	if to.Unplaced != nil {
 		return s.checkUnplaced(ctx, to)
 	}
 	if to.Kind != plan.Scatter && to.Kind != plan.Several {
@@ -176,7 +176,7 @@ func (s *session) checkUnplaced(ctx context.Context, to plan.Route) error {
 		alone.tx = s.newTransaction(ctx, driver.TxOptions{})
 	}
 	unplaced := to.Unplaced
-	if to.Unplaced = (plan.Unplaced{}); !unplaced.All {
+	if to.Unplaced = nil; !unplaced.All {
 		if err := alone.checkTargets(ctx, to); err != nil {
 			return err
 		}

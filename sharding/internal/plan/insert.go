@@ -261,14 +261,14 @@ func (p *binding) rows(hinted sharding.Target, byHint bool) (Route, error) {
 		everywhere = in.of.table.Map.Targets()
 	}
 	if in.filled != "" && unplaced == len(in.input.Rows) { // none has a known target
-		return Route{Kind: One, Target: everywhere[0], Unplaced: Unplaced{max(unplaced, 1), true, everywhere}}, nil
+		return Route{Kind: One, Target: everywhere[0], Unplaced: &Unplaced{max(unplaced, 1), true, everywhere}}, nil
 	}
 	if byHint && (parts != nil || hinted != first) {
 		return Route{}, p.refusal(in.of.table.Name, sharding.ErrMisplaced, "the context chooses "+hinted.String()+"; leave the hint out")
 	}
 	to, err := p.placedRows(first, parts)
 	if unplaced > 0 {
-		to.Unplaced = Unplaced{unplaced, false, everywhere}
+		to.Unplaced = &Unplaced{unplaced, false, everywhere}
 	}
 	return to, err
 }

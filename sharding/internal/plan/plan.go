@@ -126,25 +126,25 @@ func (k Kind) String() string {
 // Route is a plan with its arguments.
 type Route struct {
 	Kind Kind
-	// Target is the target of One, which has the first sharded table of the statement.
-	Target sharding.Target
-	Text   string
-	// Args selects arguments of the statement for One's Text, in the text's order. It is nil if the
-	// text takes the statement's arguments unchanged.
-	Args []int
 	// Anywhere says that a Home statement reads only broadcast tables, so that any database has its
 	// rows.
 	Anywhere bool
 	// Pooled says that any connection may execute it: its rows are on a shard, or it is Stateless.
 	Pooled bool
-	Shards *Shards // for Scatter
-	Writes *Writes // for Several
 	// Nowhere says that no row satisfies the conditions of a One statement, so that any target and
 	// any session returns the same.
 	Nowhere bool
+	// Target is the target of One, which has the first sharded table of the statement.
+	Target sharding.Target
+	Text   string
+	// Args selects arguments of the statement for One's Text, in the text's order. It is nil if the
+	// text takes the statement's arguments unchanged.
+	Args   []int
+	Shards *Shards // for Scatter
+	Writes *Writes // for Several
 	// Unplaced is the rows of an INSERT whose targets only their ids determine, which an adapter will
-	// fill: see [Plan.Filled].
-	Unplaced Unplaced
+	// fill, or nil: see [Plan.Filled].
+	Unplaced *Unplaced
 }
 
 // Unplaced is rows without a known target.
@@ -155,8 +155,8 @@ type Unplaced struct {
 }
 
 // Several reports whether the rows of the INSERT may be on several targets.
-func (u Unplaced) Several() bool {
-	return len(u.Targets) > 1 && (u.Rows > 1 || !u.All)
+func (u *Unplaced) Several() bool {
+	return u != nil && len(u.Targets) > 1 && (u.Rows > 1 || !u.All)
 }
 
 // Bind returns the route of the statement with these arguments. Its errors are
@@ -205,9 +205,13 @@ func (p *binding) shards() (Route, error) {
 				fmt.Sprintf("it is not in one group with %s; give both tables the same Group if their rows belong together", first.table.Name))
 		}
 	}
-	target, placed, err := p.snapshot.Hinted(first.table.Name, p.hint)
-	if err != nil {
-		return Route{}, err
+	var target sharding.Target
+	placed := p.hint.Placed()
+	if placed {
+		var err error
+		if target, _, err = p.snapshot.Hinted(first.table.Name, p.hint); err != nil {
+			return Route{}, err
+		}
 	}
 	switch {
 	case p.insert != nil && p.insert.input.Query == nil:
