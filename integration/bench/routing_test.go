@@ -21,6 +21,7 @@ import (
 	"modernc.org/sqlite"
 
 	"github.com/shardid/shardid/gormplugin"
+	"github.com/shardid/shardid/internal/testkit/secondpool"
 	"github.com/shardid/shardid/keygen"
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sharding/shardsql"
@@ -134,7 +135,7 @@ func goGorm(tables uint) gorm.Plugin {
 }
 
 // BenchmarkRouting is what a statement costs before the database: without
-// sharding, and with it. All rows of a batch have the same key.
+// sharding, with it, and through a second pool that routes nothing. All rows of a batch have the same key.
 func BenchmarkRouting(b *testing.B) {
 	home := instantly(b)
 	router := routedBy(b, home)
@@ -144,14 +145,17 @@ func BenchmarkRouting(b *testing.B) {
 	for who, plugin := range map[string]gorm.Plugin{"plain": nil, "shardid": routing(router), "go-gorm/sharding": goGorm(shards)} {
 		gorms[who] = opened(b, gormsqlite.Dialector{Conn: home}, plugin)
 	}
+	second := secondpool.Open(home)
+	b.Cleanup(func() { _ = second.Close() })
+	gorms["second pool"] = opened(b, gormsqlite.Dialector{Conn: second}, nil)
 	for _, s := range gormStatements() {
-		for _, who := range []string{"plain", "shardid", "go-gorm/sharding"} {
+		for _, who := range []string{"plain", "second pool", "shardid", "go-gorm/sharding"} {
 			measure(b, s.name+"/"+who, func() error { return s.run(gorms[who]) })
 		}
 	}
-	pools := map[string]*sqlx.DB{"plain": sqlx.NewDb(home, "sqlite"), "shardid": sqlx.NewDb(routed, "sqlite")}
+	pools := map[string]*sqlx.DB{"plain": sqlx.NewDb(home, "sqlite"), "second pool": sqlx.NewDb(second, "sqlite"), "shardid": sqlx.NewDb(routed, "sqlite")}
 	for _, s := range sqlStatements() {
-		for _, who := range []string{"plain", "shardid"} {
+		for _, who := range []string{"plain", "second pool", "shardid"} {
 			measure(b, s.name+"/"+who, func() error { return s.run(pools[who]) })
 		}
 	}

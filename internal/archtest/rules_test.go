@@ -31,6 +31,7 @@ var layers = []rule{
 	{"internal/testkit/changes", nil, "it makes writes for tests of packages that must not import each other, so it imports none of them"},
 	{"internal/testkit/evenness", nil, "tests of packages that must not import each other share it, so it imports none of them"},
 	{"internal/testkit/effort", nil, "tests of packages that must not import each other share it, so it imports none of them"},
+	{"internal/testkit/secondpool", nil, "benchmarks of several modules compare pools with it, so it imports none of them"},
 
 	// Layer 2: the contract, then its leaves, then the store that serves them.
 	{"keygen", []string{"internal/nilness"}, "it is the contract that everybody compiles"},

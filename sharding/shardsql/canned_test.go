@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/shardid/shardid/internal/testkit/secondpool"
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sharding/shardsql"
 )
@@ -140,7 +141,7 @@ func BenchmarkWhatRoutingAdds(b *testing.B) {
 		Statement: func(context.Context, shardsql.Statement) {},
 	}})
 	defer func() { _ = observed.Close() }()
-	passed := sql.OpenDB(passing{s.dbs["b"]})
+	passed := secondpool.Open(s.dbs["b"])
 	defer func() { _ = passed.Close() }()
 	const many = 1000
 	rows := "(?, ?, ?)" + strings.Repeat(", (?, ?, ?)", many-1)

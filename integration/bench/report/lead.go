@@ -22,6 +22,8 @@ func (r *results) lead() (all []*chart) {
 const (
 	shardid = "shardid"
 	peer    = "go-gorm/sharding"
+	// secondPool passes statements to another pool, and does nothing else.
+	secondPool = "second_pool"
 )
 
 // statementsChart compares statements of GORM on MariaDB with the same statements on one table.
@@ -61,9 +63,9 @@ func (r *results) routingChart() *chart {
 		{"sqlx: select by key", "sqlx,_by_key"},
 	} {
 		added := func(who string) bar {
-			return summed(who, r.differences(routed(s.what, who, nsPerID), routed(s.what, "plain", nsPerID)), func(ns float64) float64 { return ns / 1000 })
+			return summed(title(who), r.differences(routed(s.what, who, nsPerID), routed(s.what, "plain", nsPerID)), func(ns float64) float64 { return ns / 1000 })
 		}
-		c.add(s.title, added(shardid), added(peer))
+		c.add(s.title, added(shardid), added(secondPool), added(peer))
 	}
 	return c
 }

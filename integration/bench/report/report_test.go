@@ -25,6 +25,7 @@ BenchmarkMigrate/mysqldump_to_mysql-2      1     12000 ns/row
 BenchmarkMigrate/shardid-2                1     30 MB   5000 copy-ns/row   6000 ns/row
 BenchmarkMigrateOnPostgreSQL/shardid_follows-2    1     40 pause-ms   50000 ns/row
 BenchmarkRouting/create/plain-2           100   100.0 ns/op   9 B/op   30 allocs/op
+BenchmarkRouting/create/second_pool-2     100   110.0 ns/op   9 B/op   33 allocs/op
 BenchmarkRouting/create/shardid-2         100   130.0 ns/op   9 B/op   32 allocs/op
 BenchmarkRouting/database/sql,_by_key/plain-2    100   10.0 ns/op   9 B/op   6 allocs/op
 BenchmarkRouting/database/sql,_by_key/shardid-2  100   12.0 ns/op   9 B/op   9 allocs/op
@@ -72,8 +73,8 @@ func TestThePageHasGoalsMachineAndModules(t *testing.T) {
 		"A Machine, 2 cores, go1.2, 2026-01-02, 3 rounds. The load average was 0.10",
 		"`example.com/peer v1.2.3`",
 		"| segment | 3 | atomic add 2 | 1.10 | 1.10–1.50 | ≤ 1.20 | yes |",
-		"| create | 100 | 30 | 30 | 2 | – | – |",
-		"| database/sql, by key | 10 | 6 | 2 | 3 | – | – |",
+		"| create | 100 | 30 | 10 | 3 | 30 | 2 | – | – |",
+		"| database/sql, by key | 10 | 6 | – | – | 2 | 3 | – | – |",
 		"| MariaDB: gorm, by key | 105 | MariaDB/gorm, by key/plain 100 | 1.05 | 1.05–1.05 | ≤ 1.03 | **no** |",
 		"| MariaDB: gorm, by key | 105 | MariaDB/gorm, by key/go-gorm/sharding 210 | 0.50 | 0.50–0.50 | ≤ 1.00 | yes |",
 		"| SQLite: gorm, latest 20 | 300 | SQLite/gorm, latest 20/plain 100 | 3.00 | 3.00–3.00 | – | – |",
