@@ -60,6 +60,43 @@ func TestASessionAsksHomeOnTheConnectionThatItHolds(t *testing.T) {
 	s.idle(t)
 }
 
+// Another statement may wait for the connection while the rows of the query are read.
+func TestASubqueryAtHomeLeavesItsConnectionBeforeItsQueryIsSent(t *testing.T) {
+	s := newShop(t).narrow()
+	exec(t, s.routed, fewOrders)
+	exec(t, s.routed, "CREATE TABLE users (id INTEGER PRIMARY KEY)")
+	exec(t, s.routed, "INSERT INTO users VALUES (5), (6)")
+	c, err := s.routed.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, on := range map[string]interface {
+		QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+	}{"a pool": s.routed, "a connection": c} {
+		func() {
+			rows, err := on.QueryContext(within(t), "SELECT id FROM orders WHERE user_id IN (SELECT id FROM users WHERE id > (SELECT COUNT(*) FROM items))")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = rows.Close() }()
+			if !rows.Next() {
+				t.Errorf("%s: no row: %v", name, rows.Err())
+			}
+			if n := s.home.Stats().InUse; n != 0 {
+				t.Errorf("%s: %d connections at home are in use", name, n)
+			}
+		}()
+	}
+	exec(t, c, "CREATE TEMP TABLE found (id INTEGER)") // this one stays
+	if n := one[int](t, c, "SELECT COUNT(*) FROM orders WHERE user_id IN (SELECT id FROM found)"); n != 0 {
+		t.Errorf("%d orders of nobody", n)
+	}
+	if err := c.Close(); err != nil {
+		t.Error(err)
+	}
+	s.idle(t)
+}
+
 func TestAnEmptyTransactionWaitsNoLongerThanItsContext(t *testing.T) {
 	s := newShop(t).narrow()
 	_ = one[int64](t, s.routed, "SELECT COUNT(*) FROM coupons")

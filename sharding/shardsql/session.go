@@ -97,8 +97,13 @@ func (s *session) on(pool *sql.DB) dialect.Querier {
 
 // releaseHome returns the connection at home to its pool.
 func (s *session) releaseHome() error {
-	home := s.home
 	s.history = history{}
+	return leaveHome(s)
+}
+
+// leaveHome returns the connection at home, whose state no later statement needs, to its pool.
+func leaveHome(s *session) error {
+	home := s.home
 	if s.home = (inner{}); home.conn == nil {
 		return nil
 	}

@@ -66,6 +66,9 @@ func (s subqueries) executed(ctx context.Context, st *statement, query string, a
 		return "", nil, nil, err
 	}
 	as = s.database.server.preparing(p, st, args)
+	if s.home.conn == nil { // the query may have to wait for another statement, which waits for the connection
+		defer func() { err = joinErrors(err, leaveHome(&s.session)) }()
+	}
 	var done []plan.Subquery
 	var results []plan.Result
 	left = slices.Clone(args)
