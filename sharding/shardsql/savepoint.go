@@ -24,11 +24,19 @@ const (
 	release
 )
 
-var aboutSavepoint = regexp.MustCompile(`(?i)^(?:(savepoint)|(release)(?:\s+savepoint)?|rollback(?:\s+(?:work|transaction))?\s+to(?:\s+savepoint)?)\s+([^\s;]\S*?)[;\s]*$`)
+// Parts of statements on savepoints: what may stand between words, which are spaces and comments, and names.
+const (
+	spaceOrComment = `(?:\s|/\*(?:[^*]|\*+[^*/])*\*+/|(?:--|#)[^\n]*(?:\n|$))`
+	savepointName  = "([^\\s;\"'`\\[/#-]+|\"[^\"]+\"|'[^']+'|`[^`]+`|\\[[^\\]]+\\])"
+)
+
+var aboutSavepoint = regexp.MustCompile(strings.NewReplacer("_", spaceOrComment, "NAME", savepointName).Replace(
+	`(?i)^_*(?:(savepoint)|(release)(?:_+savepoint)?|rollback(?:_+(?:work|transaction))?_+to(?:_+savepoint)?)_+NAME(?:;|_)*$`))
 
 // savepointOf returns the operation of a statement, and the name of its savepoint.
 func savepointOf(text string) (savepointVerb, string) {
-	if len(text) == 0 || strings.IndexByte("sSrR", text[0]) < 0 || len(text) > 200 {
+	const most = 1000
+	if len(text) == 0 || strings.IndexByte("sSrR/-#\t\n\v\f\r ", text[0]) < 0 || len(text) > most {
 		return noSavepoint, ""
 	}
 	m := aboutSavepoint.FindStringSubmatch(text)

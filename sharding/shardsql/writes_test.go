@@ -211,6 +211,34 @@ func TestADatabaseThatJoinsLaterHasTheSavepoints(t *testing.T) {
 	}
 }
 
+// A statement on a savepoint that is not recognized would be executed at home alone.
+func TestASavepointIsRecognizedBesideCommentsAndSpaces(t *testing.T) {
+	for save, undo := range map[string]string{
+		"\n\tSAVEPOINT a": "\n\tROLLBACK TO a",
+		"/* make */ SAVEPOINT a /*traceparent='00-1'*/": "-- back\nROLLBACK /* all */ TO SAVEPOINT a; -- end",
+		"SAVEPOINT \"a b\"":                             "ROLLBACK TO \"a b\" ;",
+		"SAVEPOINT/**/a;":                               "rollback transaction to/***/a",
+	} {
+		w := written(t, sharding.BestEffort)
+		tx, err := w.routed.Begin()
+		if err != nil {
+			t.Fatal(err)
+		}
+		exec(t, tx, "INSERT INTO orders (id, user_id, paid) VALUES (1, 1, 0)")
+		exec(t, tx, save)
+		exec(t, tx, "INSERT INTO orders (id, user_id, paid) VALUES (4, 4, 0), (3, 3, 0)")
+		if _, err := tx.Exec(undo); err != nil {
+			t.Errorf("%s: %v", undo, err)
+		}
+		if err := tx.Commit(); err != nil {
+			t.Fatal(err)
+		}
+		if a, b := w.rows(t); a != 0 || b != 1 {
+			t.Errorf("%s: %d and %d rows", save, a, b)
+		}
+	}
+}
+
 // The first database has committed when the second one cannot.
 func TestATransactionThatCommitsPartlyReturnsAPartialCommitError(t *testing.T) {
 	w := written(t, sharding.BestEffort)
