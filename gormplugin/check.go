@@ -84,7 +84,7 @@ func checkKey(s *schema.Schema, t *sharding.Table) error {
 
 // check continues after an error as far as possible.
 func (c *check) check(db *gorm.DB, model any) error {
-	s, err := parse(db, model)
+	s, err := parseNamed(db, model)
 	if err != nil {
 		return fmt.Errorf("gormplugin: %w", err)
 	}

@@ -45,7 +45,7 @@ func (d Drift) String() string {
 // migrates all databases at once, and the tables of one database one after another. It may be
 // called again after an error and then continues. It returns the differences that remain among the
 // targets of a table, and all errors joined. A model without the column of its table's sharding key
-// is an error.
+// is an error. As in gorm, db.Table("orders") names the table of the models.
 //
 // gorm's own Migrator queries the home database only: its HasTable, HasColumn and HasIndex do not
 // see the tables of shards. Its AutoMigrate and CreateTable of a sharded table are refused.
@@ -122,7 +122,7 @@ func newMigration(db *gorm.DB, router *sharding.Router) *migration {
 
 // plan records the targets of the model's table.
 func (m *migration) plan(model any) error {
-	s, err := parse(m.db, model)
+	s, err := parseNamed(m.db, model)
 	if err != nil {
 		return err
 	}

@@ -87,6 +87,39 @@ func TestMigrateCreatesTheTableOfEveryTarget(t *testing.T) {
 	}
 }
 
+// Pass is stored in the table of tickets.
+type Pass struct {
+	ID  int64 `gorm:"primaryKey" keygen:""`
+	Day string
+}
+
+func TestMigrateAndCheckUseTheTableThatIsNamed(t *testing.T) {
+	db, dbs, _ := ticketOffice(t)
+	named := db.Table("tickets")
+	if _, err := gormplugin.Migrate(t.Context(), named, &Pass{}); err != nil {
+		t.Fatal(err)
+	}
+	if got := objectsOf(t, dbs["db0"]); got != "tickets_0 tickets_2" {
+		t.Errorf("db0 has %s", got)
+	}
+	if err := gormplugin.Check(named, &Pass{}); err != nil {
+		t.Error(err)
+	}
+	if err := gormplugin.Check(named, &Sticker{}); err != nil {
+		t.Errorf("the application gives the keys of a sharded model: %v", err)
+	}
+	if err := gormplugin.Check(db, &Sticker{}); !errors.Is(err, gormplugin.ErrUnmanaged) {
+		t.Errorf("a model of a table at home: %v", err)
+	}
+	home, err := db.DB()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := objectsOf(t, home); got != "" {
+		t.Errorf("home has %s", got)
+	}
+}
+
 func TestMigrateAddsAColumnOnEveryTargetAndReportsDrift(t *testing.T) {
 	db, dbs, _ := ticketOffice(t)
 	if _, err := gormplugin.Migrate(t.Context(), db, &Ticket{}); err != nil {

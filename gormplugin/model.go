@@ -76,6 +76,15 @@ func parse(db *gorm.DB, model any) (*schema.Schema, error) {
 	return stmt.Schema, nil
 }
 
+// parseNamed is parse for db.Table("orders"), which names the table of the model.
+func parseNamed(db *gorm.DB, model any) (*schema.Schema, error) {
+	s, err := parse(db, model)
+	if err != nil || db.Statement == nil || db.Statement.Table == "" {
+		return s, err
+	}
+	return withTable(s, db.Statement.Table), nil
+}
+
 // fieldOf returns the field with a name: the model's own one, or otherwise the only one in its
 // embedded structs.
 func fieldOf(s *schema.Schema, name string) (*schema.Field, error) {
