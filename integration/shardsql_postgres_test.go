@@ -200,6 +200,13 @@ func TestAFailedStatementEndsATransactionOnAllDatabasesOfPostgreSQL(t *testing.T
 			}
 			tx = begin()
 			exec(tx, "", insert, 4)
+			exec(tx, "3B001", "ROLLBACK TO SAVEPOINT before")
+			exec(tx, "25P02", insert, 5)
+			if err := tx.Rollback(); err != nil {
+				t.Error(err)
+			}
+			tx = begin()
+			exec(tx, "", insert, 4)
 			exec(tx, "", insert, 5)
 			var n int
 			if err := tx.QueryRowContext(t.Context(), "SELECT 1 / paid FROM orders WHERE user_id = 5").Scan(&n); dialect.SQLState(err) != "22012" {

@@ -99,7 +99,9 @@ func (c *conn) exec(ctx context.Context, st *statement, query string, args []dri
 	if c.tx != nil && len(args) == 0 {
 		if verb, name := savepointOf(query); verb != noSavepoint {
 			o.atHome()
-			return o.executed(c.tx.execSavepoint(ctx, verb, name, query))
+			result, err := c.tx.execSavepoint(ctx, verb, name, query)
+			c.tx.recordError(err)
+			return o.executed(result, err)
 		}
 	}
 	result, err := follow(ctx, &c.session, o, query, args, func(p *plan.Plan, to plan.Route) (driver.Result, error) {
