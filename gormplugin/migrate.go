@@ -181,7 +181,7 @@ func (m *migration) home(ctx context.Context, model any) error {
 	if len(sharded) > 0 {
 		table := slices.Min(sharded)
 		refused := &sharding.RouteError{Op: "foreign key to", Table: table, Err: sharding.ErrRawTable}
-		return fmt.Errorf("%T: no foreign key can lead to or from %s; tag the relation with gorm:\"constraint:-\": %w", model, table, refused)
+		return fmt.Errorf("%T: no foreign key can lead to or from %s; tag the relation with gorm:\"constraint:-\", or with gorm:\"-:migration\" if that is its join table, whose own model is given to Migrate then: %w", model, table, refused)
 	}
 	return m.db.WithContext(sharding.Unsharded(ctx)).AutoMigrate(model)
 }

@@ -255,6 +255,26 @@ func TestMigrateSaysThatNoForeignKeyLeadsToAShard(t *testing.T) {
 	}
 }
 
+// Crowd is not sharded, and its join table is.
+type Crowd struct {
+	ID       int64     `gorm:"primaryKey;autoIncrement:false"`
+	Stickers []Sticker `gorm:"many2many:tickets;joinForeignKey:ID;constraint:-"`
+}
+
+func TestMigrateSaysHowAJoinTableIsSharded(t *testing.T) {
+	db, _, _ := ticketOffice(t)
+	if _, err := gormplugin.Migrate(t.Context(), db, &Crowd{}); !errors.Is(err, sharding.ErrRawTable) || !strings.Contains(err.Error(), "-:migration") {
+		t.Errorf("the error is %v", err)
+	}
+	type Crowd struct {
+		ID       int64     `gorm:"primaryKey;autoIncrement:false"`
+		Stickers []Sticker `gorm:"many2many:tickets;joinForeignKey:ID;-:migration"`
+	}
+	if _, err := gormplugin.Migrate(t.Context(), db, &Crowd{}); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestMigrateNeedsThePlugin(t *testing.T) {
 	db := openGORM(t, (&recorder{}).open(t, "home"))
 	if _, err := gormplugin.Migrate(t.Context(), db, &Sticker{}); !errors.Is(err, gormplugin.ErrNotLoaded) {
