@@ -32,7 +32,7 @@ type columnType struct {
 // the first row of each shard.
 type columnTypes struct {
 	all   []columnType
-	scans [][]reflect.Type // only for SQLite
+	scans [][]reflect.Type // only for SQLite, and for rows that a write has returned
 }
 
 // read stores the driver's description of the columns of a shard's rows.
@@ -53,6 +53,17 @@ func (t *columnTypes) read(place int, r driver.Rows) {
 		c.precision, c.scale, c.tellsPrecision = of.ColumnTypePrecisionScale(i)
 		t.all = append(t.all, c)
 	}
+}
+
+func (t *columnTypes) ColumnTypeDatabaseTypeName(i int) string { return t.all[i].name }
+func (t *columnTypes) ColumnTypeLength(i int) (int64, bool) {
+	return t.all[i].length, t.all[i].tellsLength
+}
+func (t *columnTypes) ColumnTypeNullable(i int) (nullable, ok bool) {
+	return t.all[i].nullable, t.all[i].tellsNullable
+}
+func (t *columnTypes) ColumnTypePrecisionScale(i int) (precision, scale int64, ok bool) {
+	return t.all[i].precision, t.all[i].scale, t.all[i].tellsPrecision
 }
 
 // scan returns the scan type of a column for a value. It is a type that the driver reported for
@@ -80,12 +91,8 @@ type rows struct {
 }
 
 var (
-	_ driver.RowsNextResultSet              = (*rows)(nil)
-	_ driver.RowsColumnTypeScanType         = (*rows)(nil)
-	_ driver.RowsColumnTypeDatabaseTypeName = (*rows)(nil)
-	_ driver.RowsColumnTypeLength           = (*rows)(nil)
-	_ driver.RowsColumnTypeNullable         = (*rows)(nil)
-	_ driver.RowsColumnTypePrecisionScale   = (*rows)(nil)
+	_ driver.RowsNextResultSet = (*rows)(nil)
+	_ describedRows            = (*rows)(nil)
 )
 
 // Close closes the rows and returns the connection to its pool.
@@ -149,10 +156,29 @@ func (r described) ColumnTypePrecisionScale(i int) (precision, scale int64, ok b
 	return 0, 0, false
 }
 
+// describedRows are rows with the optional methods about columns.
+type describedRows interface {
+	driver.RowsColumnTypeScanType
+	driver.RowsColumnTypeDatabaseTypeName
+	driver.RowsColumnTypeLength
+	driver.RowsColumnTypeNullable
+	driver.RowsColumnTypePrecisionScale
+}
+
 // heldRows are rows in memory.
 type heldRows struct {
+	columnTypes // of rows that a write has returned
+
 	columns []string
 	rows    [][]driver.Value
+}
+
+// ColumnTypeScanType is that of the next row, which matters with SQLite.
+func (h *heldRows) ColumnTypeScanType(i int) reflect.Type {
+	if len(h.rows) == 0 {
+		return h.scan(i, nil)
+	}
+	return h.scan(i, h.rows[0][i])
 }
 
 // held reads rows into memory and closes them. memory is the number of bytes left.
@@ -283,9 +309,9 @@ func computed(all merge.Rows, g *plan.Group, columns map[int]merge.Expr) merge.R
 // sharding.
 type answer struct {
 	merge.Rows
+	columnTypes
 
-	types columnTypes
-	end   func() // cancels the queries' context
+	end func() // cancels the queries' context
 
 	row   []driver.Value // the row that was read last
 	ahead bool           // row was read for its types, and is returned next
@@ -293,34 +319,20 @@ type answer struct {
 }
 
 var (
-	_ driver.RowsColumnTypeScanType         = (*answer)(nil)
-	_ driver.RowsColumnTypeDatabaseTypeName = (*answer)(nil)
-	_ driver.RowsColumnTypeLength           = (*answer)(nil)
-	_ driver.RowsColumnTypeNullable         = (*answer)(nil)
-	_ driver.RowsColumnTypePrecisionScale   = (*answer)(nil)
+	_ describedRows = (*answer)(nil)
+	_ describedRows = (*heldRows)(nil)
 )
 
 // ColumnTypeScanType returns the type of a value with SQLite, as SQLite's drivers do.
 func (a *answer) ColumnTypeScanType(i int) reflect.Type {
-	if a.types.scans == nil {
-		return a.types.all[i].scan
+	if a.scans == nil {
+		return a.all[i].scan
 	}
 	if a.row == nil {
 		a.row, a.ahead = make([]driver.Value, len(a.Columns())), true
 		a.err = a.Rows.Next(a.row)
 	}
-	return a.types.scan(i, a.row[i])
-}
-
-func (a *answer) ColumnTypeDatabaseTypeName(i int) string { return a.types.all[i].name }
-func (a *answer) ColumnTypeLength(i int) (int64, bool) {
-	return a.types.all[i].length, a.types.all[i].tellsLength
-}
-func (a *answer) ColumnTypeNullable(i int) (nullable, ok bool) {
-	return a.types.all[i].nullable, a.types.all[i].tellsNullable
-}
-func (a *answer) ColumnTypePrecisionScale(i int) (precision, scale int64, ok bool) {
-	return a.types.all[i].precision, a.types.all[i].scale, a.types.all[i].tellsPrecision
+	return a.scan(i, a.row[i])
 }
 
 func (a *answer) Close() error {

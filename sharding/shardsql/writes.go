@@ -9,6 +9,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 
 	"github.com/shardid/shardid/internal/dialect"
@@ -164,7 +165,14 @@ func returning() func(inner, context.Context, participant) (*heldRows, error) {
 		if err != nil {
 			return nil, err
 		}
-		return held(rows, &memory)
+		types := columnTypes{scans: make([][]reflect.Type, 1)}
+		types.read(0, rows)
+		all, err := held(rows, &memory)
+		if err != nil {
+			return nil, err
+		}
+		all.columnTypes = types
+		return all, nil
 	}
 }
 
@@ -179,6 +187,9 @@ func inOrder(w *plan.Writes, returned []*heldRows) error {
 		if first := returned[0].columns; len(first) > 0 && !merge.SameColumns(rows.columns, first) {
 			return &sharding.RouteError{Op: "write", Err: fmt.Errorf("%w: %s returned other columns, or in another order, than %s", sharding.ErrUnmergeable, w.Parts[i].Target, w.Parts[0].Target),
 				Hint: "name the columns after RETURNING, or " + makeEqual}
+		}
+		if i > 0 {
+			returned[0].scans = append(returned[0].scans, rows.scans...)
 		}
 		if w.Rows == 0 {
 			all = append(all, rows.rows...)

@@ -76,6 +76,45 @@ func TestTheRowsOfAnInsertReturnInTheirOrder(t *testing.T) {
 	}
 }
 
+// Libraries that read rows into maps ask for the types of the columns.
+func TestTheRowsThatAWriteReturnsHaveTheColumnTypesOfOneTable(t *testing.T) {
+	w := written(t, sharding.BestEffort)
+	for _, text := range []string{
+		"INSERT INTO orders (id, user_id, paid, note) VALUES (2, 2, 1, 'n'), (1, 1, 1, 'x'), (3, 3, 0, 'y') RETURNING *",
+		"UPDATE orders SET paid = 2 WHERE user_id IN (1, 2, 3) RETURNING note, id",
+		"DELETE FROM orders WHERE user_id IN (1, 4) RETURNING id, note",
+	} {
+		if got, want := returnedTypes(t, w.routed, text), returnedTypes(t, w.one, text); got != want {
+			t.Errorf("%s: %s, want %s", text, got, want)
+		}
+	}
+}
+
+// returnedTypes describes the columns of rows.
+func returnedTypes(t *testing.T, db *sql.DB, text string) string {
+	t.Helper()
+	rows, err := db.Query(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = rows.Close() }()
+	types, err := rows.ColumnTypes()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []string
+	for _, c := range types {
+		nullable, known := c.Nullable()
+		all = append(all, fmt.Sprint(c.Name(), " ", c.DatabaseTypeName(), " ", c.ScanType(), " ", nullable, known))
+	}
+	for rows.Next() {
+	}
+	if err := rows.Err(); err != nil {
+		t.Error(err)
+	}
+	return strings.Join(all, "; ")
+}
+
 // Existing rows are not returned, and the others are in their order.
 func TestTheRowsThatAreNotLeftOutReturnInTheirOrder(t *testing.T) {
 	w := written(t, sharding.BestEffort)
