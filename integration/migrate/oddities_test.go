@@ -260,6 +260,38 @@ func TestBitsThatAreNoTextAreCopied(t *testing.T) {
 	})
 }
 
+// A server prepares a statement again if its tables were closed since, which a full cache of tables or FLUSH TABLES does.
+// Then MySQL takes a text for what the driver has called it: the bytes of a BIT or of a VECTOR are none.
+func TestBytesAreCopiedByStatementsThatTheServerPreparesAgain(t *testing.T) {
+	onMariaDBAndMySQL(t, func(t *testing.T, s database.DSNOpener, _ []string) {
+		vector := "VARBINARY(12)"
+		if _, is := s.(*server.MySQL); is {
+			vector = "VECTOR(3)"
+		}
+		o := newOdd(t, s, "odd", "odd", sharding.Low(1), "CREATE TABLE odd (b BIT(63), id INT PRIMARY KEY, v "+vector+", g GEOMETRY, x VARBINARY(9), l VARCHAR(9) CHARACTER SET latin1, c BINARY(2), o BLOB, e ENUM('ä', 'b') CHARACTER SET latin1, j JSON, f FLOAT, n DECIMAL(20,9), y YEAR, d DATE, m TIME(6), u INT NOT NULL)")
+		for i := range 40 {
+			database.Exec(t, o.source, fmt.Sprintf("INSERT INTO odd VALUES (%s, %d, x'%02[2]xCEB1330E31CEB1330E31%02[2]x', POINT(%[2]d, 206.69), x'CEB1', _latin1 x'E4%02[2]x', x'FFCE', x'CEB1', 'ä', '{\"α\": 1.5}', 16777217, -0.1, 1901, '2024-02-29', '-838:59:58.5', %[2]d)",
+				[]string{"NULL", "0x19A089B858", "0xCEB1", "0x7FFFFFFFFFFFFFFF"}[i%4], i))
+		}
+		flushed := s.Open(t, "odd")
+		flush := func() { database.Exec(t, flushed, "FLUSH TABLES") }
+		var err error
+		o.Job, err = migrate.New(migrate.Config{Name: "odd", Source: o.source, Shards: o.shards, Tables: []migrate.Table{o.table}, ChunkRows: 2, Copiers: 1, Observe: func(migrate.Step) { flush() }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.run(t)
+		database.Exec(t, o.source, "UPDATE odd SET b = b ^ 0x4DB1, v = x'00CEB1330E31CEB1330E3141'")
+		o.run(t)
+		const query = "SELECT CONCAT_WS(' ', id, HEX(b), HEX(v), HEX(g), HEX(x), HEX(l), HEX(c), HEX(o), e + 0, HEX(CAST(j AS CHAR)), f, n, y, d, m) FROM "
+		want := database.Texts(t, o.source, query+"odd")
+		slices.Sort(want)
+		if got := o.on(t, query+"%s"); !slices.Equal(got, want) {
+			t.Errorf("the source has %q, the shards %q", want, got)
+		}
+	})
+}
+
 func TestAnEnumWhoseMembersAreEqualIsFoundBeforeARun(t *testing.T) {
 	o := newOdd(t, server.RunMariaDB(t), "odd", "odd", sharding.Low(1), "SET sql_mode = ''", "CREATE TABLE odd (id INT PRIMARY KEY, u INT NOT NULL, e ENUM('null', 'NULL') CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci)")
 	o.finds(t, "block row_format the server refuses to create the table of odd in strict sql_mode: Error 1291")

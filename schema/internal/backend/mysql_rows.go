@@ -47,8 +47,9 @@ func (m mysqlWriting) Insert(ctx context.Context, s *Session, columns []Column, 
 	return tooLong(err)
 }
 
-// placeholders are those of one row. The bytes of a BIT and of a VECTOR are no text: MySQL has refused them as
-// texts with the errors 3988 (no conversion to latin1) and 6136.
+// placeholders are those of one row. The bytes of a BIT and of a VECTOR are no text: MySQL refuses them as
+// texts with the errors 3988 (no conversion to latin1) and 6136 when it prepares a statement again, as it
+// does when it has closed the table meanwhile.
 func (m mysqlWriting) placeholders(columns []Column) string {
 	all := make([]string, len(columns))
 	for i, c := range columns {
