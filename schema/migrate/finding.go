@@ -48,6 +48,7 @@ const (
 	RangeUsed        Code = preflight.RangeUsed        // "range_used": half of the key's range is used
 	NonPositiveID    Code = preflight.NonPositiveID    // "non_positive_id": an id of 0 or below exists
 	GeneratedColumns Code = preflight.GeneratedColumns // "generated_columns": columns that each database computes by itself
+	ComputedID       Code = preflight.ComputedID       // "computed_id": an expression over an id fails or differs where ids are BIGINT, as on the shards
 	OtherCounter     Code = preflight.OtherCounter     // "auto_increment": the table numbers another column than its key
 	LostValue        Code = preflight.LostValue        // "lost_value": a value that a copy would change
 	ImplicitDefaults Code = preflight.ImplicitDefaults // "implicit_defaults": a shard's server gives TIMESTAMP columns defaults that the source's do not have
@@ -96,7 +97,8 @@ func Blocked(findings []Finding) bool {
 // column has no index. Under a rule that does not place every integer it tries the lowest,
 // the highest and up to 1000 other values. It reads a table once for values that a copy
 // would change, if the table has an ENUM, a SET with an empty member, JSON in MySQL, a NOT
-// NULL geometry, or texts in character sets other than latin1, ASCII and Unicode's. It tests by temporary tables whether servers with
+// NULL geometry, or texts in character sets other than latin1, ASCII and Unicode's. Expressions over an id are
+// computed for the lowest and the highest one of the table, and for higher ones. It tests by temporary tables whether servers with
 // shards would create their tables, where the user may create these. The worst findings
 // come first.
 //

@@ -29,6 +29,7 @@ const (
 	RangeUsed        = "range_used"
 	NonPositiveID    = "non_positive_id"
 	GeneratedColumns = "generated_columns"
+	ComputedID       = "computed_id"
 	OtherCounter     = "auto_increment"
 	LostValue        = "lost_value"
 	ImplicitDefaults = "implicit_defaults"

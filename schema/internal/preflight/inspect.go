@@ -55,8 +55,9 @@ type inspection struct {
 	needed map[string][]string // collations
 	bare   map[string][]string // columns of TIMESTAMP NOT NULL without a default
 
-	sequences map[string][]string // columns whose default uses a sequence
-	drafts    map[string]draft    // of the shards' tables
+	sequences map[string][]string  // columns whose default uses a sequence
+	drafts    map[string]draft     // of the shards' tables
+	computed  map[string][]Finding // of expressions that shards would evaluate otherwise
 }
 
 // probe is the place where a finding is made.
@@ -84,7 +85,7 @@ func (p probe) add(code, severity string, message, fix string) {
 func (i *inspection) source(ctx context.Context, source *backend.Database) error {
 	return source.Do(ctx, func(s *backend.Session) error {
 		i.found, i.needed, i.bare, i.sequences = []Finding{}, map[string][]string{}, map[string][]string{}, map[string][]string{}
-		i.drafts = map[string]draft{}
+		i.drafts, i.computed = map[string]draft{}, map[string][]Finding{}
 		i.work = work{rows: map[string]int64{}}
 		var err error
 		if i.home, err = s.Place(ctx); err != nil {
@@ -177,6 +178,9 @@ func (i *inspection) relations(ctx context.Context, s *backend.Session, shapes [
 			return fmt.Errorf("table %s: %w", t.Name, err)
 		}
 		i.hasRead(t.Name)
+		if err := tryExpressions(ctx, p.probe, t); err != nil {
+			return fmt.Errorf("table %s: %w", t.Name, err)
+		}
 	}
 	err = w.Tables.MayReturn(ctx, s)
 	if errors.Is(err, backend.ErrNotReady) {
@@ -453,6 +457,9 @@ func (p shardProbe) targets(ctx context.Context) error {
 			continue
 		}
 		p.shape.Name = t.Name
+		for _, f := range p.computed[t.Name] {
+			p.add(f.Code, f.Severity, f.Message, f.Fix)
+		}
 		makes := p.strict
 		if p.Database.Name() == "postgres" {
 			makes = p.postgresMakes
