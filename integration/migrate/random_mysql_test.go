@@ -306,7 +306,7 @@ func (m *mysqlMaker) kind() mysqlKindOf {
 func (m *mysqlMaker) ofOne() mysqlKindOf {
 	if !m.maria {
 		return pick(m.r, []mysqlKindOf{
-			{definition: "VECTOR(3)", bytes: "HEX(%s)", blob: true, value: literals("STRING_TO_VECTOR('[1,2,3]')", "STRING_TO_VECTOR('[-0.1,1e-40,3e38]')")},
+			{definition: "VECTOR(3)", bytes: "HEX(%s)", blob: true, value: literals("STRING_TO_VECTOR('[1,2,3]')", "STRING_TO_VECTOR('[-0.1,2e-38,3e38]')")},
 			{definition: "GEOMETRY", attributes: " SRID 4326", bytes: "HEX(%s)", blob: true, value: literals("ST_GeomFromText('POINT(0 10)', 4326)", "ST_GeomFromText('POINT(-90 180)', 4326)")},
 			{definition: "SERIAL DEFAULT VALUE", bytes: "%s", value: func(r *rand.Rand) string { return strconv.Itoa(r.IntN(1e9)) }},
 			{definition: "BOOL", bytes: "%s", value: literals("TRUE", "0", "-128")},
@@ -455,7 +455,7 @@ func (m *mysqlMaker) generated() {
 			continue
 		}
 		name := m.name()
-		expression := pick(m.r, []string{m.table.id + " DIV 2", "LEFT(CONCAT(" + from.name + ", 'x'), 100)", "LENGTH(" + from.name + ")", from.name + " IS NULL", "CONCAT('it''s \\\\ ', " + m.table.id + ")", "COALESCE(" + from.name + ", 7)", "MD5(" + m.table.id + ")"})
+		expression := pick(m.r, []string{m.table.id + " DIV 2", m.table.id + " * 2", m.table.id + " + 1", "LEFT(CONCAT(" + from.name + ", 'x'), 100)", "LENGTH(" + from.name + ")", from.name + " IS NULL", "CONCAT('it''s \\\\ ', " + m.table.id + ")", "COALESCE(" + from.name + ", 7)", "MD5(" + m.table.id + ")"})
 		typ := pick(m.r, []string{"VARCHAR(400) CHARACTER SET utf8mb4", "LONGTEXT CHARACTER SET utf8mb4", "TEXT CHARACTER SET utf8mb4"})
 		if strings.HasPrefix(expression, m.table.id) || strings.HasSuffix(expression, "NULL") || strings.HasPrefix(expression, "LENGTH") {
 			typ = "BIGINT"
@@ -478,7 +478,7 @@ func (m *mysqlMaker) indexes() {
 		if m.whole {
 			kind = "UNIQUE KEY"
 		}
-		m.parts = append(m.parts, kind+" `f(x)` (("+m.table.id+" * 2), "+m.table.id+" DESC)"+pick(m.r, []string{"", " INVISIBLE"}))
+		m.parts = append(m.parts, kind+" `f(x)` (("+m.table.id+pick(m.r, []string{" * 2", " + 1"})+"), "+m.table.id+" DESC)"+pick(m.r, []string{"", " INVISIBLE"}))
 	}
 	if m.maria && one(m.r, 4) {
 		m.parts = append(m.parts, "KEY ign ("+m.table.id+") IGNORED")

@@ -185,7 +185,8 @@ func newPostgresRandom(r *rand.Rand) *randomTable {
 
 func postgresIndex(r *rand.Rand, t *randomTable, name string) string {
 	return pick(r, []string{
-		"CREATE INDEX ON odd (" + name + ", " + t.id + " DESC NULLS LAST)", "CREATE UNIQUE INDEX \"u ?\" ON odd ((" + t.id + "::bigint / 2), " + t.id + ") INCLUDE (" + t.id + ")",
+		"CREATE INDEX ON odd (" + name + ", " + t.id + " DESC NULLS LAST)", "CREATE INDEX ON odd ((" + t.id + " + 1))", "CREATE INDEX ON odd (" + name + ") WHERE " + t.id + " * 2 > 7",
+		"CREATE UNIQUE INDEX \"u ?\" ON odd ((" + t.id + "::bigint / 2), " + t.id + ") INCLUDE (" + t.id + ")",
 		"CREATE INDEX ON odd (" + t.id + ") WHERE " + name + " IS NOT NULL AND 'a?$1' <> ''", "CREATE INDEX ON odd USING hash (" + t.id + ")", "CREATE INDEX ON odd USING brin (" + t.id + ") WITH (pages_per_range = 4)",
 		"CREATE INDEX ON odd (md5(" + t.id + "::text || 'it''s' ) text_pattern_ops)", "CREATE UNIQUE INDEX ON odd (" + name + ", " + t.id + ") NULLS NOT DISTINCT",
 	})

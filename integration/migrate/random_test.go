@@ -105,6 +105,8 @@ type randomRun struct {
 	table  *randomTable
 	conf   migrate.Table
 	job    *migrate.Job
+
+	computed bool // Inspect said that expressions fail or differ for some ids
 }
 
 func newRandomRun(t *testing.T, s database.DSNOpener, speaks *randomSpeech, seed uint64) *randomRun {
@@ -201,6 +203,7 @@ func (w *randomRun) migrate(t *testing.T) string {
 	if migrate.Blocked(found) {
 		return w.refused(t, found)
 	}
+	w.computed = slices.ContainsFunc(found, func(f migrate.Finding) bool { return f.Code == migrate.ComputedID })
 	steps := []struct {
 		name string
 		do   func() error
@@ -272,7 +275,7 @@ func (w *randomRun) stopped(t *testing.T, step string, err error) string {
 	t.Helper()
 	var row *migrate.RowError
 	found := errors.Is(err, migrate.ErrNotReady) && strings.Contains(err.Error(), "inspect has blocking findings") // of what came after the inspection
-	if !found && (!errors.As(err, &row) || !errors.Is(err, migrate.ErrUnsupported)) {
+	if !found && (!errors.As(err, &row) || !errors.Is(err, migrate.ErrUnsupported) && !w.computed) {
 		t.Errorf("%s: %v", step, err)
 	}
 	return step + " stopped: " + anonymous(err.Error())
@@ -292,6 +295,10 @@ func (w *randomRun) rollback(t *testing.T) func() error {
 	}
 }
 
+// besideStatements is how many statements each writer makes beside a run, if that lasts as long. One statement
+// may change every row, so that without a limit a busy machine never catches up with the changes.
+const besideStatements = 1000
+
 // beside runs f while others write to the source.
 func (w *randomRun) beside(t *testing.T, f func() error) error {
 	t.Helper()
@@ -302,7 +309,7 @@ func (w *randomRun) beside(t *testing.T, f func() error) error {
 		conn := w.session(t, w.source, r)
 		wg.Go(func() {
 			defer func() { _ = conn.Close() }()
-			for ctx.Err() == nil {
+			for n := 0; n < besideStatements && ctx.Err() == nil; n++ {
 				w.write(t, conn, r, "odd", nil)
 			}
 		})
@@ -462,6 +469,9 @@ func (w *randomRun) rows(t *testing.T, db *sql.DB, table string) (all []string) 
 		parts = append(parts, w.table.key)
 	}
 	for _, c := range w.table.columns {
+		if c.value == nil && w.computed {
+			continue
+		}
 		parts = append(parts, "COALESCE("+c.bytes+", 'NULL')")
 	}
 	all = database.Texts(t, conn, strings.Join(parts, ", ")+") FROM "+table)
