@@ -242,6 +242,32 @@ func TestARowThatTwoShardsHaveWaits(t *testing.T) {
 	s.compareSealed(t, orders(t, "user_id"), "orders", "_sealed")
 }
 
+// Nobody can say which of the two rows the source should get.
+func TestARunEndsBesideARowThatTwoShardsHaveAndNoSwitchPassesIt(t *testing.T) {
+	s, job := switched(t, "user_id")
+	exec(t, s.shards["b"], "INSERT INTO orders_01 (id, user_id, code) SELECT 4, 5, 'another' WHERE true")
+	mustRun(t, job)
+	if p, err := job.Progress(t.Context()); err != nil || p.Backlog != 1 {
+		t.Errorf("%+v, %v", p, err)
+	}
+	if v := verify(t, job); v.Clean() || v.Unsettled != 1 || v.Requeued != 0 {
+		t.Errorf("%+v", v)
+	}
+	var row *migrate.RowError
+	if _, err := job.Rollback(t.Context(), longPause); !errors.Is(err, migrate.ErrNotReady) || !errors.As(err, &row) || row.ID != 4 {
+		t.Errorf("a rollback ended with %v", err)
+	}
+	exec(t, s.shards["b"], "UPDATE orders_01 SET id = 4001 WHERE id = 4")
+	mustRun(t, job)
+	if v := verify(t, job); !v.Clean() {
+		t.Errorf("%+v", v)
+	}
+	if _, err := job.Rollback(t.Context(), longPause); err != nil {
+		t.Fatal(err)
+	}
+	s.compareSealed(t, orders(t, "user_id"), "orders", "_sealed")
+}
+
 func TestViewsAndTriggersThatNameATablePreventTheCutover(t *testing.T) {
 	for what, c := range map[string]struct{ makes, drops string }{
 		"view recent":      {"CREATE VIEW recent AS SELECT id FROM orders WHERE id > 10", "DROP VIEW recent"},

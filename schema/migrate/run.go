@@ -19,8 +19,14 @@ import (
 // date until [Job.Cutover]. After the switch, Run applies the changes of the shards to the
 // retired tables.
 //
-// Run does not wait for changes of rows that wait for another row, as a child without its
-// parent does: [Progress].Backlog counts them.
+// Run returns nil although changes may be left that wait for another row: a child without its
+// parent, a row whose value in a unique key another row of the same table still has there, and,
+// after the switch, a row whose id two shards have. [Progress].Backlog counts such changes, Verify
+// counts their rows as Unsettled, and Cutover and Rollback end with ErrNotReady and a [RowError]
+// for such a row while one is left.
+//
+// Run compares nothing. Only Verify finds rows of the shards that somebody else has written or
+// changed before the switch.
 //
 // A new job begins only when Inspect has no blocking finding, which takes as long as
 // Inspect does; otherwise the error is a *BlockedError with the findings.

@@ -41,8 +41,8 @@ type Verification struct {
 	Rows     int64 `json:"rows"`     // of the source, as far as they are copied
 	Ranges   int64 `json:"ranges"`   // of ids that were compared as a whole
 	Suspects int64 `json:"suspects"` // rows that were compared one by one
-	// Unsettled rows could not be compared: changes of them wait for a runner to apply them,
-	// or kept coming.
+	// Unsettled rows could not be compared: changes of them wait for a runner to apply them, or
+	// for another row, as Run says, or kept coming.
 	Unsettled int64 `json:"unsettled"`
 	// Requeued is how many rows differ; the runner writes them again.
 	Requeued int64 `json:"requeued"`

@@ -243,7 +243,7 @@ func verdict(v migrate.Verification) error {
 	case !v.Complete:
 		return command.WithCode(errors.New("all rows copied so far are equal; verify again when the copy is complete"), command.MigrateNotReady)
 	case v.Unsettled > 0:
-		return command.WithCode(fmt.Errorf("changes of %s are still pending; verify again while a runner is running", term.Count(v.Unsettled, "row")), command.MigrateNotReady)
+		return command.WithCode(fmt.Errorf("changes of %s are still pending; verify again while a runner is running; a row that stays waits for another one, and cutover or rollback names it", term.Count(v.Unsettled, "row")), command.MigrateNotReady)
 	}
 	return nil
 }
