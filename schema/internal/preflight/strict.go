@@ -23,7 +23,7 @@ const tried = "shardid_tried"
 type draft struct {
 	definition string // as a temporary table without partitions
 	refused    string // options that every strict server refuses, "" if there are none
-	compressed bool   // temporary tables cannot be compressed
+	compressed bool   // which temporary tables cannot be: they are tried without that option
 	blockSize  int64  // KEY_BLOCK_SIZE in kB, 0 when the server chooses it
 }
 
@@ -62,31 +62,35 @@ func (p tableProbe) mysqlDraft(ctx context.Context) error {
 func (p shardProbe) strict(ctx context.Context, t openjob.TableConfig) error {
 	d, known := p.drafts[t.Name]
 	on, err := p.Number(ctx, "SELECT @@innodb_strict_mode")
-	if err != nil || on == 0 || !known {
+	if err != nil || !known {
 		return err
 	}
 	const fix = "create this table by hand in a form that the server accepts, or change it on the source, or SET GLOBAL innodb_strict_mode = OFF here until the tables are created"
-	if d.refused != "" {
+	if d.refused != "" && on != 0 {
 		p.add(RowFormat, Block, fmt.Sprintf("innodb_strict_mode is on, under which the server refuses the options of %s: %s", t.Name, d.refused), fix)
 		return nil
 	}
+	definition := d.definition
 	if d.compressed {
-		return p.compressible(ctx, t, d, fix)
+		definition = mysqlOptions.ReplaceAllString(definition, "")
 	}
-	err = p.Exec(ctx, d.definition)
+	err = p.Exec(ctx, definition)
 	if err == nil {
-		return p.Exec(ctx, "DROP TEMPORARY TABLE "+p.Database.Quote(tried))
+		err = p.Exec(ctx, "DROP TEMPORARY TABLE "+p.Database.Quote(tried))
 	}
 	switch {
-	case backend.IsMySQL(err, "1118", "1031", "1478", "1005", "1071"):
-		p.add(RowFormat, Block, fmt.Sprintf("innodb_strict_mode is on, under which the server refuses to create the table of %s: %v", t.Name, err), fix)
 	case backend.IsMySQL(err, "1291"):
 		p.add(RowFormat, Block, fmt.Sprintf("the server refuses to create the table of %s in strict sql_mode: %v", t.Name, err), "give the ENUM or SET members that its collation tells apart, or create this table by hand with such ones")
-	case backend.IsMySQL(err, ""): // a missing right, or an option that temporary tables do not have
+	case err != nil && !backend.IsMySQL(err, ""):
+		return err
+	case on == 0:
+	case d.compressed:
+		return p.compressible(ctx, t, d, fix)
+	case backend.IsMySQL(err, "1118", "1031", "1478", "1005", "1071"):
+		p.add(RowFormat, Block, fmt.Sprintf("innodb_strict_mode is on, under which the server refuses to create the table of %s: %v", t.Name, err), fix)
+	case err != nil: // a missing right, or an option that temporary tables do not have
 		p.add(RowFormat, Info, fmt.Sprintf("a trial with a temporary table failed, so it is unknown whether innodb_strict_mode allows the table of %s: %v", t.Name, err),
 			"nothing, if the source has innodb_strict_mode on, too; GRANT CREATE TEMPORARY TABLES allows the trial")
-	default:
-		return err
 	}
 	return nil
 }
