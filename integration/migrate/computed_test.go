@@ -3,6 +3,7 @@
 package migrate_test
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -96,5 +97,35 @@ func TestExpressionsOverIDsOfPostgresAreTried(t *testing.T) {
 		{"odd (id integer PRIMARY KEY, g varchar(5) GENERATED ALWAYS AS ('x' || id) STORED)", "(1, 7)", []string{"warn a: the generated column g uses id, and does not allow ids above 9999 on the shards: its result is not allowed"}},
 		{"odd (id integer PRIMARY KEY, CONSTRAINT c CHECK (id < 1000000))", "(1, 7)", []string{"warn a: the check c uses id, and does not allow ids above 999999 on the shards: its result is not allowed"}},
 		{"odd (id integer PRIMARY KEY, g bigint GENERATED ALWAYS AS (id << 20) STORED)", "(1, 4097)", []string{"block a: the generated column g uses id, which is BIGINT on the shards, and would fail or have another value there, as in the row with id = 4097: the result is '4296015872' there, not '1048576'"}},
+	})
+}
+
+// A session without a strict sql_mode stored a value that strict ones refuse, or the row came after the inspection.
+func TestARowThatAShardRefusesEndsARunWithAdvice(t *testing.T) {
+	onServers(t, func(t *testing.T, s database.DSNOpener) {
+		generated := "CREATE TABLE odd (id BIGINT PRIMARY KEY, u INT NOT NULL, n INT, g TINYINT AS (n) STORED)"
+		writes := []string{"SET sql_mode = ''", "INSERT INTO odd (id, u, n) VALUES (3, 1, 300)"}
+		if isPostgres(s) {
+			generated = "CREATE TABLE odd (id integer PRIMARY KEY, u int NOT NULL, n int, g bigint GENERATED ALWAYS AS ((id << 20) * 2147483648) STORED)"
+			writes = []string{"INSERT INTO odd (id, u, n) VALUES (1000000, 1, 300)"}
+		}
+		o := newOdd(t, s, "odd", "odd", sharding.Low(1), generated, "INSERT INTO odd (id, u) VALUES (1, 1), (2, 2)")
+		o.run(t)
+		conn, err := o.source.Conn(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = conn.Close() }()
+		for _, write := range writes {
+			if _, err := conn.ExecContext(t.Context(), write); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var row *migrate.RowError
+		if err := o.Run(t.Context()); !errors.Is(err, migrate.ErrUnsupported) || !errors.As(err, &row) || !strings.Contains(err.Error(), "change the row, or what computes or checks it") {
+			t.Errorf("a run ended with %v", err)
+		}
+		database.Exec(t, o.source, "DELETE FROM odd WHERE id > 2")
+		o.run(t)
 	})
 }

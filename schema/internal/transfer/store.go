@@ -50,6 +50,9 @@ func storeApart(ctx context.Context, c *backend.Session, t *openjob.Table, name 
 			return nil, err // the error is not about one row
 		}
 		if err != nil && !c.Database.Duplicate(err) {
+			if backend.RefusesValue(err) {
+				err = fmt.Errorf("%w: %s on %s refuses the row: %w; change the row, or what computes or checks it in that table", backend.ErrUnsupported, name, c.Database.Label, err)
+			}
 			return nil, t.RowError(rows[i].ID, err)
 		}
 		if err == nil {
