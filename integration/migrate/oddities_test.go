@@ -325,6 +325,42 @@ func TestLettersInExpressionsReachTheShardsOrAreFound(t *testing.T) {
 	})
 }
 
+// SHOW CREATE TABLE of MySQL writes four question marks for such a letter.
+func TestEmojiInExpressionsReachTheShardsOrAreFound(t *testing.T) {
+	onMariaDBAndMySQL(t, func(t *testing.T, s database.DSNOpener, _ []string) {
+		o := newOdd(t, s, "odd", "odd", sharding.Low(1),
+			"CREATE TABLE odd (id INT PRIMARY KEY, u INT NOT NULL, d TEXT DEFAULT ('ü€😀'), g VARCHAR(9) AS (CONCAT('😀', id)) VIRTUAL, h TEXT DEFAULT ('ð'), CONSTRAINT c CHECK (id <> 7 OR '😀' = 'x')) CHARSET=utf8mb4 COLLATE=utf8mb4_bin",
+			"INSERT INTO odd (id, u) VALUES (1, 1), (2, 2)")
+		if _, is := s.(*server.MySQL); is {
+			const lost = " has a text with letters of four bytes"
+			o.finds(t, "block lost_value the expression of the column d"+lost, "block lost_value the expression of the column g"+lost, "block lost_value the expression of the check c"+lost)
+			const bytes = "CONVERT(0xF09F9880 USING utf8mb4)"
+			for _, step := range []string{"MODIFY d TEXT DEFAULT (CONCAT('ü€', " + bytes + "))", "MODIFY g VARCHAR(9) AS (CONCAT(" + bytes + ", id)) VIRTUAL", "DROP CHECK c"} {
+				database.Exec(t, o.source, "ALTER TABLE odd "+step)
+			}
+		}
+		o.run(t)
+		for _, at := range o.table.Map.Targets() {
+			database.Exec(t, o.shards[at.DB], "UPDATE "+at.Table+" SET d = DEFAULT, h = DEFAULT")
+		}
+		if got := o.on(t, "SELECT CONCAT_WS(' ', d, g, h) FROM %s"); !slices.Equal(got, []string{"ü€😀 😀1 ð", "ü€😀 😀2 ð"}) {
+			t.Errorf("got %q", got)
+		}
+	})
+}
+
+// SHOW CREATE TABLE writes one question mark for such a letter.
+func TestEmojiInMembersAndDefaultsAreReported(t *testing.T) {
+	onMariaDBAndMySQL(t, func(t *testing.T, s database.DSNOpener, _ []string) {
+		o := newOdd(t, s, "odd", "odd", sharding.Low(1), "CREATE TABLE odd (id INT PRIMARY KEY, u INT NOT NULL, e ENUM('😀', 'b'), l ENUM('?') CHARACTER SET latin1, d VARCHAR(9) DEFAULT '😀', n VARCHAR(9) DEFAULT 'ü') CHARSET=utf8mb4 COLLATE=utf8mb4_bin")
+		columns := "e, d" // SHOW CREATE TABLE of MySQL gives the bytes of the default
+		if _, is := s.(*server.MySQL); is {
+			columns = "e"
+		}
+		o.finds(t, "warn lost_value the members or the default of "+columns+" have question marks")
+	})
+}
+
 func TestJSONTypesThatTheTextDoesNotShowAreReportedAndNotCopied(t *testing.T) {
 	o := newOdd(t, server.RunMySQL(t), "odd", "odd", sharding.Low(1), "CREATE TABLE odd (id INT PRIMARY KEY, u INT NOT NULL, j JSON)",
 		"INSERT INTO odd VALUES (1, 1, JSON_OBJECT('a', JSON_ARRAY(1, -1, 1.5e0, true, null, 'b', 18446744073709551615, CAST(7 AS UNSIGNED))))", "INSERT INTO odd VALUES (2, 2, NULL), (3, 2, '[]')")

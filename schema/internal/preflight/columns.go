@@ -55,11 +55,13 @@ func (p tableProbe) mysqlColumns(ctx context.Context) error {
 
 var (
 	mysqlIntroducer = regexp.MustCompile(`_([a-z0-9]+)\\?'`)
+	mysqlFourBytes  = regexp.MustCompile(`[\x{F0}-\x{F4}][\x{80}-\x{BF}]{3}|[\x{10000}-\x{10FFFF}]`)
 	mysqlQuotedName = regexp.MustCompile("`[^`]*`")
 )
 
-// mysqlLiterals finds expressions of MySQL with texts in other character sets than Unicode's: SHOW CREATE
-// TABLE gives a question mark for each of their letters that is not ASCII's. MariaDB skips the comment.
+// mysqlLiterals finds expressions of MySQL with letters for which SHOW CREATE TABLE gives
+// question marks: those outside of ASCII in texts in other character sets than Unicode's, and
+// those of four bytes. MariaDB skips the comment.
 func (p tableProbe) mysqlLiterals(ctx context.Context) error {
 	at := "TABLE_SCHEMA = DATABASE() AND TABLE_NAME = '" + p.shape.Name + "'"
 	return p.Each(ctx, func(rows *sql.Rows) error {
@@ -67,7 +69,12 @@ func (p tableProbe) mysqlLiterals(ctx context.Context) error {
 		if err := rows.Scan(&what, &text); err != nil {
 			return err
 		}
-		if set := lostLetters(text); set != "" {
+		switch set := lostLetters(text); set {
+		case "":
+		case "utf8mb4":
+			p.add(LostValue, Block, fmt.Sprintf("the expression of %s has a text with letters of four bytes, such as emoji, which SHOW CREATE TABLE does not give, so that the shards would compute other values", what),
+				"define it again by ALTER TABLE with the text's bytes: CONVERT(0xF09F9880 USING utf8mb4)")
+		default:
 			p.add(LostValue, Block, fmt.Sprintf("the expression of %s has a text in the character set %s with letters that SHOW CREATE TABLE does not give, so that the shards would compute other values", what, set),
 				"define it again by ALTER TABLE after SET NAMES utf8mb4, without _"+set)
 		}
@@ -79,7 +86,22 @@ func (p tableProbe) mysqlLiterals(ctx context.Context) error {
 		" */) AS written WHERE what <> ''")
 }
 
-// lostLetters is a character set of which an expression has letters outside of ASCII, "" if there is none.
+// mysqlMembers finds columns whose definition SHOW CREATE TABLE may give with question marks for
+// letters of four bytes: members of an ENUM or SET, and defaults of MariaDB. MySQL skips the
+// comment.
+func mysqlMembers(ctx context.Context, p probe) error {
+	columns, err := p.List(ctx, "SELECT COLUMN_NAME FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ? AND CHARACTER_SET_NAME IN ('utf8mb4', 'utf16', 'utf16le', 'utf32')"+
+		" AND (DATA_TYPE IN ('enum', 'set') AND LOCATE(CHAR(63), COLUMN_TYPE) > 0 /*M!100500 OR LEFT(COLUMN_DEFAULT, 1) = CHAR(39) AND LOCATE(CHAR(63), COLUMN_DEFAULT) > 0 */) ORDER BY ORDINAL_POSITION", p.shape.Name)
+	if err == nil && len(columns) > 0 {
+		p.add(LostValue, Warn, "the members or the default of "+strings.Join(columns, ", ")+" have question marks, which SHOW CREATE TABLE also gives for letters of four bytes, such as emoji; the shards will have question marks",
+			"create the shards' tables by hand if they are other letters")
+	}
+	return err
+}
+
+// lostLetters is a character set of which an expression has letters that are lost, "" if there
+// is none. They are those outside of ASCII, and of Unicode's sets those of four bytes. The
+// server shows each byte of such texts as a letter.
 func lostLetters(expression string) string {
 	expression = mysqlQuotedName.ReplaceAllString(expression, "")
 	if !strings.ContainsFunc(expression, func(r rune) bool { return r > unicode.MaxASCII }) {
@@ -89,6 +111,9 @@ func lostLetters(expression string) string {
 		if !slices.Contains([]string{"utf8mb4", "utf8mb3", "utf8"}, found[1]) {
 			return found[1]
 		}
+	}
+	if mysqlFourBytes.MatchString(expression) {
+		return "utf8mb4"
 	}
 	return ""
 }

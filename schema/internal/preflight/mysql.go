@@ -31,7 +31,7 @@ func (p tableProbe) mysqlTable(ctx context.Context) error {
 			return err
 		}
 	}
-	return nil
+	return mysqlMembers(ctx, p.probe)
 }
 
 // mysqlCounter checks how much of the key's range is used.
