@@ -260,6 +260,29 @@ func TestBitsThatAreNoTextAreCopied(t *testing.T) {
 	})
 }
 
+func TestARowOfMySQLWithoutItsVectorIsFoundAndNotCopied(t *testing.T) {
+	o := newOdd(t, server.RunMySQL(t), "odd", "odd", sharding.Low(1), "SET sql_mode = ''", "CREATE TABLE odd (id INT PRIMARY KEY, u INT NOT NULL, v VECTOR(2) NOT NULL)", "INSERT INTO odd VALUES (1, 1, STRING_TO_VECTOR('[1,2]'))")
+	o.run(t)
+	conn, err := o.source.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	for _, write := range []string{"SET sql_mode = ''", "INSERT INTO odd (id, u) VALUES (2, 1)"} {
+		if _, err := conn.ExecContext(t.Context(), write); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const finding = "v has no vector, but the empty value that a row gets which was inserted without one"
+	o.finds(t, "block lost_value "+finding+" in 1 row, the first of which is row 2")
+	var row *migrate.RowError
+	if err := o.Run(t.Context()); !errors.As(err, &row) || row.ID != 2 || !errors.Is(err, migrate.ErrUnsupported) || !strings.Contains(err.Error(), finding) {
+		t.Errorf("a run ended with %v", err)
+	}
+	database.Exec(t, o.source, "UPDATE odd SET v = STRING_TO_VECTOR('[0,0]') WHERE id = 2")
+	o.run(t)
+}
+
 // A server prepares a statement again if its tables were closed since, which a full cache of tables or FLUSH TABLES does.
 // Then MySQL takes a text for what the driver has called it: the bytes of a BIT or of a VECTOR are none.
 func TestBytesAreCopiedByStatementsThatTheServerPreparesAgain(t *testing.T) {

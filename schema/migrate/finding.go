@@ -97,7 +97,7 @@ func Blocked(findings []Finding) bool {
 // column has no index. Under a rule that does not place every integer it tries the lowest,
 // the highest and up to 1000 other values. It reads a table once for values that a copy
 // would change, if the table has an ENUM, a SET with an empty member, JSON in MySQL, a NOT
-// NULL geometry, or texts in character sets other than latin1, ASCII and Unicode's. Expressions over an id are
+// NULL geometry or vector, or texts in character sets other than latin1, ASCII and Unicode's. Expressions over an id are
 // computed for the lowest and the highest one of the table, and for higher ones. It tests by temporary tables whether servers with
 // shards would create their tables, where the user may create these. The worst findings
 // come first.

@@ -32,6 +32,8 @@ func (c Column) Loss(name string) (l Loss, some bool) {
 			"UPDATE it to " + name + " & ~" + bit + ", or give that member a name with ALTER TABLE … MODIFY"}, true
 	case isGeometry(c.Type) && !c.Nullable:
 		return Loss{c.Name, "OCTET_LENGTH(" + name + ") = 0", "has no geometry, but the empty value that a row gets which was inserted without one", "give it a geometry"}, true
+	case c.Type == "vector" && !c.Nullable:
+		return Loss{c.Name, "OCTET_LENGTH(" + name + ") = 0", "has no vector, but the empty value that a row gets which was inserted without one", "give it a vector"}, true
 	case c.Type == "json": // of MySQL, which keeps more of a value than its text says
 		return Loss{c.Name, mysqlTyped(name), "has a DECIMAL, a date, a time or bytes inside, which become a DOUBLE or a string when read as text",
 			"MODIFY the column to LONGTEXT and back, as an UPDATE to an equal number changes nothing, and have the application put such values in as texts"}, true
