@@ -59,18 +59,6 @@ type check struct {
 	router *sharding.Router
 }
 
-// sharded returns the sharded table of a model, nil if there is none.
-func (c *check) sharded(s *schema.Schema) (*sharding.Table, error) {
-	if c.router == nil {
-		return nil, nil
-	}
-	t, ok := c.router.Snapshot().Lookup(s.Table)
-	if !ok {
-		return nil, nil
-	}
-	return t, checkKey(s, t)
-}
-
 // checkKey refuses a model that lacks the column of its table's sharding key.
 func checkKey(s *schema.Schema, t *sharding.Table) error {
 	if columnField(s, t.Key) != nil {
@@ -88,7 +76,13 @@ func (c *check) check(db *gorm.DB, model any) error {
 	if err != nil {
 		return fmt.Errorf("gormplugin: %w", err)
 	}
-	table, err := c.sharded(s)
+	var table *sharding.Table
+	if c.router != nil {
+		table, _ = c.router.Snapshot().Lookup(s.Table)
+	}
+	if table != nil {
+		err = checkKey(s, table)
+	}
 	made := c.make(s)
 	switch {
 	case made.err != nil:
@@ -134,10 +128,14 @@ func (c *check) checkFields(db *gorm.DB, made *plan, table *sharding.Table) erro
 // its rows rightly.
 func (c *check) checkTables(db *gorm.DB, made *plan, table *sharding.Table) error {
 	if table == nil {
-		return made.checkColumns(db.Session(&gorm.Session{NewDB: true}), made.schema.Table)
+		return made.checkColumns(db.Session(&gorm.Session{NewDB: true}), made.schema.Table, made.fields)
 	}
 	if table.Origin() != nil {
 		return nil
+	}
+	fields := made.fields
+	if key := made.schema.PrimaryFields; len(fields) == 0 && len(key) == 1 {
+		fields = []managed{{Field: key[0], model: made.schema.Name}} // shards that number it would give the same numbers
 	}
 	m := newMigration(db, c.router)
 	for _, target := range c.router.Targets(table.Name) {
@@ -145,8 +143,7 @@ func (c *check) checkTables(db *gorm.DB, made *plan, table *sharding.Table) erro
 		if _, errOpen := m.open(target.DB); errOpen != nil {
 			return errors.Join(err, fmt.Errorf("gormplugin: shard %s: %w", target, errOpen))
 		}
-		at := m.at(db.Statement.Context, target)
-		if errColumns := errors.Join(made.checkColumns(at, target.Table), made.checkNumbered(at, target.Table)); errColumns != nil {
+		if errColumns := made.checkColumns(m.at(db.Statement.Context, target), target.Table, fields); errColumns != nil {
 			err = errors.Join(err, fmt.Errorf("shard %s: %w", target, errColumns))
 		}
 		if err != nil {
@@ -156,79 +153,40 @@ func (c *check) checkTables(db *gorm.DB, made *plan, table *sharding.Table) erro
 	return nil
 }
 
-// checkColumns checks the columns of a table that generators fill.
-func (p *plan) checkColumns(db *gorm.DB, table string) error {
-	if len(p.fields) == 0 {
+// checkColumns checks the columns of these fields, if the table exists.
+func (p *plan) checkColumns(db *gorm.DB, table string, fields []managed) error {
+	migrator := db.Migrator()
+	if len(fields) == 0 || !migrator.HasTable(table) {
 		return nil
 	}
-	columns, err := p.columnsOf(db, table)
-	errs := []error{err}
+	columns, err := migrator.ColumnTypes(table)
+	var numbers bool
+	if err == nil && db.Dialector.Name() == "sqlite" { // the driver does not report AUTOINCREMENT
+		numbers, err = isAutoincrement(db.Session(&gorm.Session{NewDB: true, Context: db.Statement.Context}), table)
+	}
+	if err != nil {
+		return fmt.Errorf("gormplugin: %s: %w", p.schema, err)
+	}
+	var errs []error
 	for _, column := range columns {
-		for i := range p.fields {
-			if m := &p.fields[i]; strings.EqualFold(m.DBName, column.Name()) {
-				errs = append(errs, m.checkColumn(column))
+		for i := range fields {
+			if m := &fields[i]; strings.EqualFold(m.DBName, column.Name()) {
+				errs = append(errs, m.checkColumn(column, numbers))
 			}
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// checkNumbered refuses a shard that numbers the primary key of a model without a generator: rows
-// of other shards would get the same numbers.
-func (p *plan) checkNumbered(db *gorm.DB, table string) error {
-	if len(p.fields) > 0 || len(p.schema.PrimaryFields) != 1 {
-		return nil
-	}
-	key := p.schema.PrimaryFields[0]
-	columns, err := p.columnsOf(db, table)
-	for _, column := range columns {
-		if column.numbered && strings.EqualFold(key.DBName, column.Name()) {
-			err = &FieldError{p.schema.Name, key.Name, ErrAutoIncrement}
-		}
-	}
-	return err
-}
-
-// column is a column of a table.
-type column struct {
-	gorm.ColumnType
-
-	numbered bool // the database numbers it
-}
-
-// columnsOf returns the columns of a table, none if it does not exist.
-func (p *plan) columnsOf(db *gorm.DB, table string) ([]column, error) {
-	migrator := db.Migrator()
-	if !migrator.HasTable(table) {
-		return nil, nil
-	}
-	types, err := migrator.ColumnTypes(table)
-	if err != nil {
-		return nil, fmt.Errorf("gormplugin: %s: %w", p.schema, err)
-	}
-	var numbers bool
-	if db.Dialector.Name() == "sqlite" { // the driver does not report AUTOINCREMENT
-		if numbers, err = isAutoincrement(db.Session(&gorm.Session{NewDB: true, Context: db.Statement.Context}), table); err != nil {
-			return nil, fmt.Errorf("gormplugin: %s: %w", p.schema, err)
-		}
-	}
-	columns := make([]column, len(types))
-	for i, c := range types {
-		numbered, known := c.AutoIncrement()
-		columns[i] = column{c, known && numbered || numbers && isPrimary(c)}
-	}
-	return columns, nil
-}
-
-func (m *managed) checkColumn(c column) error {
+// checkColumn checks the field's column; numbers says that the database numbers the primary key.
+func (m *managed) checkColumn(c gorm.ColumnType, numbers bool) error {
 	var errs []error
-	if c.numbered {
+	numbered, _ := c.AutoIncrement()
+	if primary, _ := c.PrimaryKey(); numbered || numbers && primary {
 		errs = append(errs, m.fail(ErrAutoIncrement))
 	}
-	if m.GORMDataType == schema.Int || m.GORMDataType == schema.Uint {
-		if isNarrow(c.DatabaseTypeName()) {
-			errs = append(errs, m.fail(fmt.Errorf("column of type %s: %w", c.DatabaseTypeName(), ErrOverflow)))
-		}
+	if ids := m.gen != nil && (m.GORMDataType == schema.Int || m.GORMDataType == schema.Uint); ids && isNarrow(c.DatabaseTypeName()) {
+		errs = append(errs, m.fail(fmt.Errorf("column of type %s: %w", c.DatabaseTypeName(), ErrOverflow)))
 	}
 	return errors.Join(errs...)
 }
@@ -241,12 +199,6 @@ func isNarrow(name string) bool {
 		return true
 	}
 	return false
-}
-
-// isPrimary returns true for the primary key, the only column that AUTOINCREMENT can apply to.
-func isPrimary(c gorm.ColumnType) bool {
-	primary, known := c.PrimaryKey()
-	return known && primary
 }
 
 // plainText matches a text type without a collation.
@@ -293,13 +245,9 @@ func (c *check) checkKeyColumns(db *gorm.DB, t *sharding.Table, target sharding.
 	return errors.Join(errs...)
 }
 
-// isAutoincrement returns true when a table of SQLite numbers its rows with AUTOINCREMENT,
-// which no driver reports.
+// isAutoincrement returns true when a table of SQLite numbers its rows with AUTOINCREMENT.
 func isAutoincrement(db *gorm.DB, table string) (bool, error) {
-	var texts []string
-	err := db.Raw("SELECT sql FROM sqlite_master WHERE type = 'table' AND name = ? COLLATE NOCASE", table).Scan(&texts).Error
-	if err != nil || len(texts) == 0 {
-		return false, err
-	}
-	return sqltext.HasWord(texts[0], sqltext.SQLite, "AUTOINCREMENT"), nil
+	var text string
+	err := db.Raw("SELECT sql FROM sqlite_master WHERE type = 'table' AND name = ? COLLATE NOCASE", table).Scan(&text).Error
+	return sqltext.HasWord(text, sqltext.SQLite, "AUTOINCREMENT"), err
 }
