@@ -63,7 +63,8 @@ func (p *plans) make(s *schema.Schema) *plan {
 func (p *plan) complete() {
 	if len(p.fields) > 0 {
 		p.withoutDefaults = withoutDefaults(p.schema, p.fields)
-		p.maps = withoutReturned(p.withoutDefaults)
+		p.maps = with(p.withoutDefaults, nil)
+		p.maps.FieldsWithDefaultDBValue = nil
 		p.source = numbered(p.schema, p.fields)
 	}
 }

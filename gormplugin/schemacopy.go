@@ -28,7 +28,7 @@ func withoutDefaults(s *schema.Schema, fields []managed) *schema.Schema {
 		own[fields[i].Field] = &f
 	}
 	p := with(s, own)
-	p.FieldsWithDefaultDBValue = slices.DeleteFunc(slices.Clone(s.FieldsWithDefaultDBValue), func(f *schema.Field) bool { return own[f] != nil })
+	p.FieldsWithDefaultDBValue = slices.DeleteFunc(p.FieldsWithDefaultDBValue, func(f *schema.Field) bool { return !f.HasDefaultValue })
 	return p
 }
 
@@ -44,7 +44,7 @@ func numbered(s *schema.Schema, fields []managed) *schema.Schema {
 	f := *key
 	f.HasDefaultValue, f.AutoIncrement = true, true
 	p := with(s, map[*schema.Field]*schema.Field{key: &f})
-	p.FieldsWithDefaultDBValue = append(slices.Clone(s.FieldsWithDefaultDBValue), &f)
+	p.FieldsWithDefaultDBValue = append(p.FieldsWithDefaultDBValue, &f)
 	return p
 }
 
@@ -52,28 +52,25 @@ func numbered(s *schema.Schema, fields []managed) *schema.Schema {
 func with(s *schema.Schema, own map[*schema.Field]*schema.Field) *schema.Schema {
 	p := &schema.Schema{}
 	copyExported(reflect.ValueOf(p).Elem(), reflect.ValueOf(s).Elem())
-	p.Fields = exchanged(s.Fields, own)
-	p.PrimaryFields = exchanged(s.PrimaryFields, own)
-	p.FieldsByName = exchangedMap(s.FieldsByName, own)
-	p.FieldsByBindName = exchangedMap(s.FieldsByBindName, own)
-	p.FieldsByDBName = exchangedMap(s.FieldsByDBName, own)
+	for _, list := range []*[]*schema.Field{&p.Fields, &p.PrimaryFields, &p.FieldsWithDefaultDBValue} {
+		*list = slices.Clone(*list)
+		for i, f := range *list {
+			(*list)[i] = cmp.Or(own[f], f)
+		}
+	}
+	for _, named := range []*map[string]*schema.Field{&p.FieldsByName, &p.FieldsByBindName, &p.FieldsByDBName} {
+		*named = maps.Clone(*named)
+		for name, f := range *named {
+			(*named)[name] = cmp.Or(own[f], f)
+		}
+	}
 	p.PrioritizedPrimaryField = cmp.Or(own[s.PrioritizedPrimaryField], s.PrioritizedPrimaryField)
-	return p
-}
-
-// withoutReturned returns a copy of the schema for slices of maps, into which gorm cannot scan
-// the values of RETURNING.
-func withoutReturned(s *schema.Schema) *schema.Schema {
-	p := &schema.Schema{}
-	copyExported(reflect.ValueOf(p).Elem(), reflect.ValueOf(s).Elem())
-	p.FieldsWithDefaultDBValue = nil
 	return p
 }
 
 // withTable returns a copy of the schema for another table.
 func withTable(s *schema.Schema, table string) *schema.Schema {
-	p := &schema.Schema{}
-	copyExported(reflect.ValueOf(p).Elem(), reflect.ValueOf(s).Elem())
+	p := with(s, nil)
 	p.Table = table
 	return p
 }
@@ -91,20 +88,4 @@ func copyExported(to, from reflect.Value) {
 			to.Field(i).Set(from.Field(i))
 		}
 	}
-}
-
-func exchanged(list []*schema.Field, own map[*schema.Field]*schema.Field) []*schema.Field {
-	copied := slices.Clone(list)
-	for i, f := range list {
-		copied[i] = cmp.Or(own[f], f)
-	}
-	return copied
-}
-
-func exchangedMap(m map[string]*schema.Field, own map[*schema.Field]*schema.Field) map[string]*schema.Field {
-	copied := maps.Clone(m)
-	for name, f := range m {
-		copied[name] = cmp.Or(own[f], f)
-	}
-	return copied
 }
