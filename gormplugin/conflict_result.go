@@ -77,7 +77,7 @@ func (c *conflict) readLastID(db *gorm.DB) error {
 	p := c.uncertain[0]
 	last := p.used() - 1
 	switch {
-	case id == 0, p.isLast(last) && id == canonical(p.value(stmt.Context, last)):
+	case id == 0, p.assignedRows[last] == c.of.rows.len()-1 && id == canonical(p.value(stmt.Context, last)):
 		return nil
 	case c.of.rows.len() == 1:
 		return p.set(stmt.Context, p.assignedRows[0], func(v reflect.Value) error { return p.field.kind.Set(v, id) })
@@ -126,7 +126,11 @@ func (c *conflict) empty(db *gorm.DB, keep func(p *keyColumn, k int) bool) (err 
 func (p *keyColumn) find(db *gorm.DB, fl *filling) (map[any]bool, error) {
 	of := db.Statement
 	column := clause.Column{Name: p.field.DBName}
-	where := clause.Where{Exprs: []clause.Expression{clause.IN{Column: column, Values: p.values(of.Context)}}}
+	values := make([]any, p.used())
+	for k := range values {
+		values[k] = p.value(of.Context, k)
+	}
+	where := clause.Where{Exprs: []clause.Expression{clause.IN{Column: column, Values: values}}}
 	if t := fl.table; t != nil && !strings.EqualFold(t.Key, p.field.DBName) {
 		keys, err := fl.shardingKeys(of, p.assignedRows)
 		if err != nil {

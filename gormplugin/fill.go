@@ -102,30 +102,25 @@ func (f *fill) plan(stmt *gorm.Statement, c *call) *plan {
 }
 
 // begin creates the state of the statement.
-func (f *fill) begin(db *gorm.DB, p *plan, with bool) error {
+func (f *fill) begin(db *gorm.DB, p *plan, with bool) (err error) {
 	if p.err != nil {
 		return p.err
 	}
 	stmt := db.Statement
 	var r rows
-	var err error
 	if len(p.fields) > 0 {
-		if r, err = rowsOf(stmt); err != nil && !(errors.Is(err, ErrNotAddressable) && r.keyed(p.fields)) {
-			return err
-		}
+		r, err = rowsOf(stmt)
 	}
 	fl := p.fillingOf(r)
-	fl.inTx = isTx(stmt.ConnPool)
-	err = f.fetch(db, fl)
-	switch {
-	case err != nil:
-		fl.clearKeys(stmt.Context)
-		fl.release()
-	case len(p.fields) > 0 || fl.createScope != nil:
-		fl.attach(stmt, with)
-	default:
-		fl.release()
+	if err == nil || errors.Is(err, ErrNotAddressable) && !fl.lacksKeys() { // the caller needs no generated key
+		err = f.fetch(db, fl)
 	}
+	if err == nil && (len(p.fields) > 0 || fl.createScope != nil) {
+		fl.attach(stmt, with)
+		return nil
+	}
+	fl.clearKeys(stmt.Context)
+	fl.release()
 	return err
 }
 
@@ -140,6 +135,7 @@ func isTx(c gorm.ConnPool) bool {
 
 // fetch draws all keys whose number is known beforehand.
 func (f *fill) fetch(db *gorm.DB, fl *filling) error {
+	fl.inTx = isTx(db.Statement.ConnPool)
 	err := f.pinSnapshot(fl, db.Statement)
 	if err == nil {
 		err = fl.reserve(db.Statement)

@@ -93,7 +93,10 @@ func (fl *filling) reserve(stmt *gorm.Statement) error {
 		if keyColumn.omit || keyColumn.carriesSlot { // keys with slots are drawn when the rows have their sharding keys
 			continue
 		}
-		need := keyColumn.empty()
+		need := 0
+		for range keyColumn.emptyRows() {
+			need++
+		}
 		from.give(keyColumn.field, keyColumn.keys, need)
 		if err := fl.draw(stmt.Context, keyColumn, need-keyColumn.keys.Len()); err != nil {
 			return err
@@ -162,6 +165,16 @@ func (fl *filling) clearKeys(ctx context.Context) {
 	}
 }
 
+// lacksKeys returns true when a row has no key yet.
+func (fl *filling) lacksKeys() bool {
+	return slices.ContainsFunc(fl.keyColumns, func(p keyColumn) bool {
+		for range p.emptyRows() {
+			return true
+		}
+		return false
+	})
+}
+
 // assignedAny returns true when a row was given a key.
 func (fl *filling) assignedAny() bool {
 	return slices.ContainsFunc(fl.keyColumns, func(p keyColumn) bool { return p.used() > 0 })
@@ -190,7 +203,7 @@ func (fl *filling) followMove(stmt *gorm.Statement) {
 		p.follow(stmt, fl.table)
 		if p.omit {
 			p.clearKeys(stmt.Context, func(k int) bool { return !p.isOwn(stmt.Context, k) })
-			p.restart()
+			p.assignedRows = p.assignedRows[:0]
 		}
 	}
 }

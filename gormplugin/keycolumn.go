@@ -4,6 +4,7 @@ package gormplugin
 
 import (
 	"context"
+	"iter"
 	"reflect"
 
 	"gorm.io/gorm"
@@ -30,36 +31,22 @@ func (p *keyColumn) follow(stmt *gorm.Statement, t *sharding.Table) {
 	p.omit = p.numbered || omitted(stmt, p.field)
 }
 
-// restart makes all keys unused again.
-func (p *keyColumn) restart() {
-	p.assignedRows = p.assignedRows[:0]
-}
-
 // forget removes all keys and all references to the caller's values, and keeps the memory.
 func (p *keyColumn) forget() {
-	p.restart()
+	p.assignedRows = p.assignedRows[:0]
 	p.keys.Truncate(0)
 	p.rows = rows{}
 }
 
-// empty returns the number of rows without a key.
-func (p *keyColumn) empty() (n int) {
-	for i := range p.rows.len() {
-		if p.rows.empty(i, p.field) {
-			n++
+// emptyRows yields the indexes of the rows without a key.
+func (p *keyColumn) emptyRows() iter.Seq[int] {
+	return func(yield func(int) bool) {
+		for i := range p.rows.len() {
+			if p.rows.empty(i, p.field) && !yield(i) {
+				return
+			}
 		}
 	}
-	return n
-}
-
-// emptyRows returns the indexes of the rows without a key.
-func (p *keyColumn) emptyRows() (numbers []int) {
-	for i := range p.rows.len() {
-		if p.rows.empty(i, p.field) {
-			numbers = append(numbers, i)
-		}
-	}
-	return numbers
 }
 
 // used returns the number of keys that were assigned.
@@ -68,17 +55,15 @@ func (p *keyColumn) used() int { return len(p.assignedRows) }
 // assign assigns keys to the rows without one, as long as there are keys. It returns how many
 // rows still lack one.
 func (p *keyColumn) assign(ctx context.Context) (missing int, err error) {
-	for i := range p.rows.len() {
-		switch {
-		case !p.rows.empty(i, p.field):
-		case p.used() == p.keys.Len():
+	for i := range p.emptyRows() {
+		if p.used() == p.keys.Len() {
 			missing++
-		default:
-			if err := p.set(ctx, i, func(v reflect.Value) error { return p.keys.Put(p.used(), v) }); err != nil {
-				return 0, err
-			}
-			p.assignedRows = append(p.assignedRows, i)
+			continue
 		}
+		if err := p.set(ctx, i, func(v reflect.Value) error { return p.keys.Put(p.used(), v) }); err != nil {
+			return 0, err
+		}
+		p.assignedRows = append(p.assignedRows, i)
 	}
 	return missing, nil
 }
@@ -96,33 +81,16 @@ func (p *keyColumn) set(ctx context.Context, i int, put func(reflect.Value) erro
 func (p *keyColumn) clearKeys(ctx context.Context, keep func(k int) bool) (taken int) {
 	for k := range p.used() {
 		if keep == nil || !keep(k) {
-			p.clear(ctx, k)
+			p.rows.clear(ctx, p.assignedRows[k], p.field)
 			taken++
 		}
 	}
 	return taken
 }
 
-// clear empties the field of the row with the k-th key.
-func (p *keyColumn) clear(ctx context.Context, k int) {
-	p.rows.clear(ctx, p.assignedRows[k], p.field)
-}
-
-// isLast returns true when the row with the k-th key is the last one of the statement.
-func (p *keyColumn) isLast(k int) bool { return p.assignedRows[k] == p.rows.len()-1 }
-
 // value returns the present value of the row with the k-th key.
 func (p *keyColumn) value(ctx context.Context, k int) any {
 	return p.rows.get(ctx, p.assignedRows[k], p.field)
-}
-
-// values returns the present values of all rows that were given a key.
-func (p *keyColumn) values(ctx context.Context) []any {
-	values := make([]any, p.used())
-	for k := range values {
-		values[k] = p.value(ctx, k)
-	}
-	return values
 }
 
 // isOwn returns true when the row with the k-th key still has that key.

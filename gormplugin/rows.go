@@ -51,45 +51,28 @@ func mapsOf(dest any) (rows, bool) {
 
 func (r rows) check(stmt *gorm.Statement) error {
 	v := r.structs
-	switch v.Kind() {
-	case reflect.Struct:
-		if v.Type() != stmt.Schema.ModelType {
-			return mismatch(v.Type(), stmt)
-		}
-		if !v.CanAddr() {
-			return fmt.Errorf("gormplugin: %s by value: %w", v.Type(), ErrNotAddressable)
-		}
-		return nil
-	case reflect.Slice, reflect.Array:
-		return r.checkElements(stmt)
-	case reflect.Invalid:
+	if !v.IsValid() {
 		return gorm.ErrInvalidValue
 	}
-	return mismatch(v.Type(), stmt)
-}
-
-func (r rows) checkElements(stmt *gorm.Statement) error {
-	elem := r.structs.Type().Elem()
-	pointers := elem.Kind() == reflect.Pointer
-	if pointers {
-		elem = elem.Elem()
+	row, pointers := v.Type(), false
+	if v.Kind() == reflect.Slice || v.Kind() == reflect.Array {
+		row = row.Elem()
+		if pointers = row.Kind() == reflect.Pointer; pointers {
+			row = row.Elem()
+		}
 	}
-	if elem != stmt.Schema.ModelType {
-		return mismatch(elem, stmt)
+	switch {
+	case row != stmt.Schema.ModelType:
+		return fmt.Errorf("gormplugin: rows of type %s for model %s: %w", row, stmt.Schema.Name, ErrModelMismatch)
+	case v.Kind() != reflect.Slice && !v.CanAddr():
+		return fmt.Errorf("gormplugin: %s by value: %w", v.Type(), ErrNotAddressable)
 	}
-	if r.structs.Kind() == reflect.Array && !r.structs.CanAddr() {
-		return fmt.Errorf("gormplugin: %s by value: %w", r.structs.Type(), ErrNotAddressable)
-	}
-	for i := 0; pointers && i < r.structs.Len(); i++ {
-		if r.structs.Index(i).IsNil() {
+	for i := 0; pointers && i < v.Len(); i++ {
+		if v.Index(i).IsNil() {
 			return fmt.Errorf("gormplugin: row %d is nil: %w", i, gorm.ErrInvalidData)
 		}
 	}
 	return nil
-}
-
-func mismatch(t reflect.Type, stmt *gorm.Statement) error {
-	return fmt.Errorf("gormplugin: rows of type %s for model %s: %w", t, stmt.Schema.Name, ErrModelMismatch)
 }
 
 func (r rows) len() int {
@@ -123,19 +106,6 @@ func (r rows) empty(i int, f *managed) bool {
 	}
 	v, ok := fieldAt(row, f.Field)
 	return !ok || f.kind.IsEmpty(v)
-}
-
-// keyed returns true when all rows have values for the fields, so that the caller needs no
-// generated key.
-func (r rows) keyed(fields []managed) bool {
-	for i := range r.len() {
-		for j := range fields {
-			if r.empty(i, &fields[j]) {
-				return false
-			}
-		}
-	}
-	return true
 }
 
 // fieldAt returns the field of a struct, or false when it is in an embedded struct whose
@@ -218,15 +188,8 @@ func inMap(m map[string]any, f *schema.Field) (name string, value any, ok bool) 
 	if ok && !isEmpty(value) {
 		return f.DBName, value, true
 	}
-	if other, there := m[f.Name]; there && (!ok || !isEmpty(other)) && isNamed(f) {
+	if other, there := m[f.Name]; there && (!ok || !isEmpty(other)) && f.Schema.FieldsByName[f.Name].DBName == f.DBName {
 		return f.Name, other, true
 	}
 	return f.DBName, value, ok
-}
-
-// isNamed returns true when gorm resolves the field's name to this field, and not to one of
-// another embedded struct. A copy of the field has the same column.
-func isNamed(f *schema.Field) bool {
-	named := f.Schema.FieldsByName[f.Name]
-	return named != nil && named.DBName == f.DBName
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"gorm.io/gorm"
@@ -26,7 +27,7 @@ func columnCarriesSlot(t *sharding.Table, column string) bool {
 // drawSlotKeys draws keys that contain the slots of their rows. Before hooks it changes nothing
 // if a row has no sharding key yet.
 func (fl *filling) drawSlotKeys(stmt *gorm.Statement, p *keyColumn, hooks bool) error {
-	empty := p.emptyRows()
+	empty := slices.Collect(p.emptyRows())
 	if len(empty) == 0 {
 		return nil
 	}
