@@ -82,7 +82,7 @@ func (r *routing) Initialize(db *gorm.DB) error {
 	return errors.Join(
 		cb.Update().Before("gorm:update").Register("shardid:tell", r.hintWrite),
 		cb.Update().After("gorm:update").Register("shardid:told", restoreContext),
-		cb.Delete().Before("gorm:delete").Register("shardid:tell", r.hintDelete),
+		cb.Delete().Before("gorm:delete").Register("shardid:tell", r.hintWrite),
 		cb.Delete().After("gorm:delete").Register("shardid:told", restoreContext),
 		cb.Query().Before("gorm:query").Register("shardid:tell", r.read),
 		cb.Query().After("gorm:query").Register("shardid:told", restoreContext),
@@ -106,33 +106,19 @@ func (r *routing) hintCreate(db *gorm.DB) {
 	passHint(db, writehint.Hint{Fresh: fresh, Column: column, Fills: numbersLater(db.Statement), Refusal: refusal})
 }
 
-// hintWrite adds conditions on the sharding keys of the models that an update or a delete
-// names.
+// hintWrite adds a condition on the sharding keys of the models that an update or a delete names. A
+// delete may name a value and a model; the first of them that has keys counts.
 func (r *routing) hintWrite(db *gorm.DB) {
-	if db.Error != nil || !r.isRouted(db.Statement.Table) {
+	stmt := db.Statement
+	if db.Error != nil || !r.isRouted(stmt.Table) {
 		return
 	}
-	r.hintChange(db, db.Statement.ReflectValue)
-}
-
-// hintDelete is hintWrite of a delete, which may name a value and a model.
-func (r *routing) hintDelete(db *gorm.DB) {
-	if db.Error != nil || !r.isRouted(db.Statement.Table) {
-		return
+	keyed, later := r.addKeys(stmt, stmt.ReflectValue)
+	if !keyed && !later {
+		keyed, later = r.addKeys(stmt, deletedModel(stmt))
 	}
-	r.hintChange(db, db.Statement.ReflectValue, deletedModel(db.Statement))
-}
-
-// hintChange adds the keys of the first of some models that has them.
-func (r *routing) hintChange(db *gorm.DB, models ...reflect.Value) {
-	var keyed, later bool
-	for _, model := range models {
-		if model.IsValid() && !keyed && !later {
-			keyed, later = r.addKeys(db.Statement, model)
-		}
-	}
-	saveContext(db.Statement, r.keysBefore(db.Statement))
-	passHint(db, writehint.Hint{Keyed: keyed, Model: db.Statement.Schema != nil, Completes: later})
+	saveContext(stmt, r.keysBefore(stmt))
+	passHint(db, writehint.Hint{Keyed: keyed, Model: stmt.Schema != nil, Completes: later})
 }
 
 // read adds a condition on the sharding key of the model whose primary key a query uses.
