@@ -43,9 +43,6 @@ func callOf(ctx context.Context) *call {
 	return c
 }
 
-// inner returns a context without the setting, for the statements of associations and hooks.
-func inner(ctx context.Context) context.Context { return context.WithValue(ctx, callKey{}, nil) }
-
 // with returns the plan of one call whose key comes from gen.
 func (p *plans) with(s *schema.Schema, gen any) *plan {
 	if gen == nil {

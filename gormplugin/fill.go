@@ -157,7 +157,7 @@ func (fl *filling) attach(stmt *gorm.Statement, with bool) {
 	}
 	fl.context = stmt.Context
 	if with {
-		stmt.Context = inner(stmt.Context)
+		stmt.Context = context.WithValue(stmt.Context, callKey{}, nil) // inner statements follow their own tags
 	}
 	if fl.createScope != nil {
 		stmt.Context = context.WithValue(stmt.Context, scopeKey{}, fl.createScope)

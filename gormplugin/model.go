@@ -30,7 +30,7 @@ type Model struct {
 
 // plans returns the plans of all models, with the checked Config.Models.
 func (c *Config) plans(db *gorm.DB) (*plans, error) {
-	p := &plans{set: c.Generators, auto: c.Auto, models: map[reflect.Type]map[string]string{}, tables: map[string]*schema.Schema{}}
+	p := &plans{set: c.Generators, auto: c.Auto, models: map[reflect.Type]map[string]keyfield.Tag{}, tables: map[string]*schema.Schema{}}
 	var errs []error
 	for i, m := range c.Models {
 		if err := p.register(db, m); err != nil {
@@ -48,15 +48,21 @@ func (p *plans) register(db *gorm.DB, m Model) error {
 	if _, twice := p.models[s.ModelType]; twice {
 		return fmt.Errorf("%s is registered twice", s.ModelType)
 	}
+	tags := map[string]keyfield.Tag{}
 	for name, text := range m.Tags {
-		if _, err := fieldOf(s, name); err != nil {
+		f, err := fieldOf(s, name)
+		if err != nil {
 			return err
 		}
-		if _, err := keyfield.ParseTag(text); err != nil {
+		tag, err := keyfield.ParseTag(text)
+		if err != nil {
 			return fmt.Errorf("%s.%s: %w", s.ModelType, name, err)
 		}
+		if _, twice := tags[f.BindName()]; !twice || name == f.BindName() {
+			tags[f.BindName()] = tag
+		}
 	}
-	p.models[s.ModelType] = m.Tags
+	p.models[s.ModelType] = tags
 	p.tables[s.Table] = s
 	if _, table, ok := strings.Cut(s.Table, "."); ok {
 		p.tables[table] = s // gorm's Table("shop.orders") stores the second part
@@ -105,18 +111,6 @@ func fieldOf(s *schema.Schema, name string) (*schema.Field, error) {
 		return found[0], nil
 	}
 	return nil, fmt.Errorf("%s has several fields %q; write %q or %q", s.ModelType, name, found[0].BindName(), found[1].BindName())
-}
-
-func registeredTag(s *schema.Schema, tags map[string]string, f *schema.Field) (string, bool) {
-	if text, ok := tags[f.BindName()]; ok {
-		return text, true
-	}
-	text, ok := tags[f.Name]
-	if !ok {
-		return "", false
-	}
-	named, err := fieldOf(s, f.Name)
-	return text, err == nil && named == f
 }
 
 // Base is a primary key that the default generator fills. Embed it instead of gorm.Model's ID:

@@ -30,9 +30,9 @@ type plan struct {
 type plans struct {
 	set    keygen.Set
 	auto   bool
-	models map[reflect.Type]map[string]string // registered tags, by type and field
-	tables map[string]*schema.Schema          // registered, by name, for maps without a model
-	cache  sync.Map                           // *schema.Schema → *plan
+	models map[reflect.Type]map[string]keyfield.Tag // registered tags, by type and field
+	tables map[string]*schema.Schema                // registered, by name, for maps without a model
+	cache  sync.Map                                 // *schema.Schema → *plan
 }
 
 func (p *plans) of(s *schema.Schema) *plan {
@@ -88,9 +88,8 @@ func isColumn(s *schema.Schema, f *schema.Field) bool {
 // tag returns a field's tag: from the registration, from its own tags, or from Auto, in this
 // order.
 func (p *plans) tag(s *schema.Schema, f *schema.Field) (keyfield.Tag, bool, error) {
-	if text, registered := registeredTag(s, p.models[s.ModelType], f); registered {
-		tag, err := keyfield.ParseTag(text)
-		return tag, true, err
+	if tag, registered := p.models[s.ModelType][f.BindName()]; registered {
+		return tag, true, nil
 	}
 	tag, found, err := keyfield.ReadTag(f.Tag)
 	if found || err != nil {

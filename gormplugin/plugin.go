@@ -74,14 +74,14 @@ func (p *Plugin) Initialize(db *gorm.DB) error {
 
 // validate returns errors that would otherwise show at the first insert.
 func (c *Config) validate() error {
-	var errs []error
+	err := c.Generators.Check()
+	if err != nil {
+		err = fmt.Errorf("Config.Generators: %w", err)
+	}
 	if c.Auto && c.Generators.Default == nil {
-		errs = append(errs, errors.New("Config.Auto needs Generators.Default, which is nil; set it"))
+		err = errors.Join(errors.New("Config.Auto needs Generators.Default, which is nil; set it"), err)
 	}
-	if err := c.Generators.Check(); err != nil {
-		errs = append(errs, fmt.Errorf("Config.Generators: %w", err))
-	}
-	return errors.Join(errs...)
+	return err
 }
 
 func (p *Plugin) initialize(db *gorm.DB) error {

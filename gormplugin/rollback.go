@@ -13,11 +13,8 @@ import (
 // recordFailure runs at the end of the default transaction, before gorm commits it or rolls it
 // back.
 func (f *fill) recordFailure(db *gorm.DB) {
-	if db.Error == nil {
-		return
-	}
 	fl := stateOf(db.Statement)
-	if fl == nil || fl.inTx {
+	if db.Error == nil || fl == nil || fl.inTx {
 		return
 	}
 	if _, began := db.InstanceGet("gorm:started_transaction"); began {
@@ -53,9 +50,6 @@ func wroteNothing(db *gorm.DB, rows int) bool {
 
 // violated returns true when the database refused the row because of a constraint.
 func violated(db *gorm.DB) bool {
-	if isConstraint(db.Error) {
-		return true
-	}
 	if t, ok := db.Dialector.(gorm.ErrorTranslator); ok {
 		for err := db.Error; err != nil; err = errors.Unwrap(err) { // the translator knows only the driver's own error
 			if isConstraint(t.Translate(err)) {

@@ -94,16 +94,21 @@ func (r *routing) Initialize(db *gorm.DB) error {
 
 // hintCreate adds the hint which rows of a create are new.
 func (r *routing) hintCreate(db *gorm.DB) {
-	if db.Error != nil || !r.isRouted(db.Statement.Table) {
+	stmt := db.Statement
+	if db.Error != nil || !r.isRouted(stmt.Table) {
 		return
 	}
-	t, refusal := r.keyed(db.Statement)
+	t, refusal := r.keyed(stmt)
 	if refusal != nil && t.Origin() == nil {
 		_ = db.AddError(refusal) // AddError stores it in db
 		return
 	}
-	column, fresh := freshRows(db.Statement)
-	passHint(db, writehint.Hint{Fresh: fresh, Column: column, Fills: numbersLater(db.Statement), Refusal: refusal})
+	h := writehint.Hint{Refusal: refusal}
+	if fl := stateOf(stmt); fl != nil {
+		h.Column, h.Fresh = fl.freshRows()
+		h.Fills = fl.numbersLater(stmt)
+	}
+	passHint(db, h)
 }
 
 // hintWrite adds a condition on the sharding keys of the models that an update or a delete names. A
@@ -141,20 +146,13 @@ func (r *routing) read(db *gorm.DB) {
 
 // isRouted returns true when the router knows the table.
 func (r *routing) isRouted(table string) bool {
-	if table == "" {
-		return false
-	}
 	_, sharded := r.router.Snapshot().Lookup(table)
 	return sharded || r.router.IsBroadcast(table)
 }
 
 // freshRows returns the indexes of the rows for which an id was generated just now, and its
 // column: the primary key if there are several.
-func freshRows(stmt *gorm.Statement) (column string, numbers []int) {
-	fl := stateOf(stmt)
-	if fl == nil {
-		return "", nil
-	}
+func (fl *filling) freshRows() (column string, numbers []int) {
 	var of *keyColumn
 	for i := range fl.keyColumns {
 		if p := &fl.keyColumns[i]; p.used() > 0 && (of == nil || p.field.PrimaryKey && !of.field.PrimaryKey) {
@@ -233,21 +231,15 @@ func isNumbered(t *sharding.Table, column string) bool {
 
 // numbersLater returns true when a generator will make a key of the rows as soon as the source
 // of a migration no longer numbers them.
-func numbersLater(stmt *gorm.Statement) bool {
-	fl := stateOf(stmt)
-	return fl != nil && slices.ContainsFunc(fl.keyColumns, func(p keyColumn) bool {
-		return p.numbered && !omitted(stmt, p.field)
-	})
+func (fl *filling) numbersLater(stmt *gorm.Statement) bool {
+	return slices.ContainsFunc(fl.keyColumns, func(p keyColumn) bool { return p.numbered && !omitted(stmt, p.field) })
 }
 
 // translate applies gorm's translation of errors to the error of a shard, because gorm's
 // translators recognise only the driver's own error.
 func translate(db *gorm.DB) {
 	shard, ok := db.Error.(*sharding.ShardError) //nolint:errorlint // one within another error is gorm's
-	if !ok || !db.TranslateError {
-		return
-	}
-	if t, ok := db.Dialector.(gorm.ErrorTranslator); ok {
+	if t, translates := db.Dialector.(gorm.ErrorTranslator); ok && translates && db.TranslateError {
 		db.Error = &sharding.ShardError{Target: shard.Target, Err: t.Translate(shard.Err)}
 	}
 }

@@ -106,7 +106,7 @@ func (r *routing) keyed(stmt *gorm.Statement) (*sharding.Table, error) {
 	for i := range all.len() {
 		// Field.ValueOf would allocate every key.
 		if value, ok := fieldAt(all.at(i), key); !ok || value.IsZero() {
-			return t, missingKey("create", t, i, key)
+			return t, missingKey(t, i, key)
 		}
 	}
 	return t, nil
@@ -173,7 +173,7 @@ func (fl *filling) shardingKeys(stmt *gorm.Statement, numbers []int) ([]any, err
 	for n, i := range numbers {
 		key, ok := fl.rows.shardingKey(stmt.Context, i, t, field)
 		if !ok {
-			return nil, missingKey("create", t, i, field)
+			return nil, missingKey(t, i, field)
 		}
 		keys[n] = key
 	}
@@ -182,18 +182,18 @@ func (fl *filling) shardingKeys(stmt *gorm.Statement, numbers []int) ([]any, err
 
 // shardingKey returns the sharding key of a new row.
 func (r rows) shardingKey(ctx context.Context, i int, t *sharding.Table, field *schema.Field) (any, bool) {
-	switch {
-	case !r.structs.IsValid() && field == nil:
-		value := r.maps[i][t.Key]
-		return value, bound(value)
-	case !r.structs.IsValid():
-		_, value, _ := inMap(r.maps[i], field)
-		return value, bound(value)
-	case field == nil:
-		return nil, false
+	if r.structs.IsValid() {
+		if field == nil {
+			return nil, false
+		}
+		value, zero := field.ValueOf(ctx, r.at(i))
+		return value, !zero
 	}
-	value, zero := field.ValueOf(ctx, r.at(i))
-	return value, !zero
+	value := r.maps[i][t.Key]
+	if field != nil {
+		_, value, _ = inMap(r.maps[i], field)
+	}
+	return value, bound(value)
 }
 
 // bound returns true when gorm sends v as one bind variable: the database then compares with
@@ -209,19 +209,16 @@ func bound(v any) bool {
 }
 
 // missingKey returns the error of a row without its sharding key.
-func missingKey(op string, t *sharding.Table, row int, field *schema.Field) error {
+func missingKey(t *sharding.Table, row int, field *schema.Field) error {
 	name := t.Key
 	if field != nil {
 		name = "the field " + field.Name
 	}
-	return &sharding.RouteError{Op: op, Table: t.Name, Column: t.Key, Err: sharding.ErrMissingKey, Hint: fmt.Sprintf("row %d: set %s before Create", row, name)}
+	return &sharding.RouteError{Op: "create", Table: t.Name, Column: t.Key, Err: sharding.ErrMissingKey, Hint: fmt.Sprintf("row %d: set %s before Create", row, name)}
 }
 
 // columnField returns the model's field of a column, nil if it has none.
 func columnField(s *schema.Schema, column string) *schema.Field {
-	if s == nil {
-		return nil
-	}
 	if f, ok := s.FieldsByDBName[column]; ok {
 		return f
 	}
