@@ -79,7 +79,7 @@ func (b *batches) add(tx *sql.Tx, this batch) {
 		b.of = map[weak.Pointer[sql.Tx]][]batch{}
 	}
 	key := weak.Make(tx)
-	if _, known := b.of[key]; !known {
+	if b.of[key] == nil {
 		runtime.AddCleanup(tx, b.drop, key)
 	}
 	b.of[key] = append(b.of[key], this)

@@ -23,10 +23,8 @@ type conflict struct {
 	// them to the key of the existing row; nil when all keys are in the table.
 	resolve func(*gorm.DB) error
 
-	on        clause.Clause // ON CONFLICT of the caller
-	hasOn     bool
-	returning clause.Clause // RETURNING of the caller
-	hadOne    bool          // the caller had a RETURNING clause
+	on        clause.Clause // ON CONFLICT of the caller; zero if there is none
+	returning clause.Clause // RETURNING of the caller, likewise
 	added     bool          // the RETURNING clause was changed
 	result    bool          // the statement's Result was set here
 	unread    bool          // gorm does not read the returned rows, because the statement updates nothing
@@ -37,26 +35,24 @@ type conflict struct {
 // changes it so that the database reports the result. It returns nil when no conflict is
 // possible.
 func (f *fill) conflictOf(fl *filling, stmt *gorm.Statement) *conflict {
-	if len(stmt.Clauses) == 1 || !fl.assignedAny() {
-		return nil // only the plugin's own clause is there
-	}
-	if ignores(stmt) {
-		c := &conflict{of: fl, by: f, skips: true}
-		c.resolve = c.readCount
-		c.allUncertain()
-		return c
-	}
 	given, ok := stmt.Clauses["ON CONFLICT"]
-	if !ok {
+	ignored := ignores(stmt)
+	if !ok && !ignored || !fl.assignedAny() {
 		return nil
 	}
 	on, readable := given.Expression.(clause.OnConflict)
-	c := &conflict{of: fl, by: f, on: given, hasOn: true, skips: readable && on.DoNothing}
+	c := &conflict{of: fl, by: f, on: given, skips: ignored || readable && on.DoNothing}
 	c.resolve = c.ask
-	if !c.findUncertain(&on) {
-		return nil
+	for i := range fl.keyColumns {
+		if p := &fl.keyColumns[i]; p.used() > 0 {
+			c.uncertain = append(c.uncertain, p)
+		}
 	}
 	switch {
+	case ignored:
+		c.resolve = c.readCount
+	case !c.isPossible(&on):
+		return nil
 	case !readable:
 	case c.skips && !f.mysql:
 		c.count(stmt, on)
@@ -75,18 +71,9 @@ func ignores(stmt *gorm.Statement) bool {
 	return strings.Contains(strings.ToUpper(insert.Modifier), "IGNORE")
 }
 
-func (c *conflict) allUncertain() {
-	for i := range c.of.keyColumns {
-		if p := &c.of.keyColumns[i]; p.used() > 0 {
-			c.uncertain = append(c.uncertain, p)
-		}
-	}
-}
-
-// findUncertain finds the columns whose generated keys may not be in the table. If the conflict
-// has a target, a row with a new key in the target's columns cannot conflict.
-func (c *conflict) findUncertain(on *clause.OnConflict) bool {
-	c.allUncertain()
+// isPossible removes the columns of the conflict's target from the uncertain ones, because a row with
+// a new key there cannot conflict. It returns true if others remain.
+func (c *conflict) isPossible(on *clause.OnConflict) bool {
 	if c.by.mysql || on.OnConstraint != "" {
 		return true
 	}
@@ -117,9 +104,7 @@ func (c *conflict) count(stmt *gorm.Statement, on clause.OnConflict) {
 		return
 	}
 	c.resolve = c.spread
-	hidden := c.on
-	hidden.Expression = skipping{on}
-	stmt.Clauses["ON CONFLICT"] = hidden
+	c.replace(stmt, skipping{on})
 	c.returned = c.remember(stmt)
 }
 
@@ -132,15 +117,16 @@ func (s skipping) Build(b clause.Builder) { s.on.Build(b) }
 // returns anyway.
 func (c *conflict) returnKeys(stmt *gorm.Statement) {
 	c.resolve = c.readReturned
-	c.returning, c.hadOne = stmt.Clauses["RETURNING"]
+	c.returning = stmt.Clauses["RETURNING"]
+	hadOne := c.returning.Expression != nil
 	returning, readable := c.returning.Expression.(clause.Returning)
-	if c.hadOne && (!readable || len(returning.Columns) == 0) {
+	if hadOne && (!readable || len(returning.Columns) == 0) {
 		if c.of.rows.structs.IsValid() && c.of.rows.structs.Kind() != reflect.Struct {
 			c.resolve = nil // gorm rebuilds the slice from the returned rows
 		}
 		return
 	}
-	if !c.hadOne {
+	if !hadOne {
 		for _, f := range stmt.Schema.FieldsWithDefaultDBValue {
 			returning.Columns = append(returning.Columns, clause.Column{Name: f.DBName})
 		}
@@ -166,38 +152,38 @@ func (k keptKey) Build(b clause.Builder) {
 
 // keep adds that assignment. It returns false when LastInsertId would not report the key.
 func (c *conflict) keep(stmt *gorm.Statement, on clause.OnConflict) bool {
-	if len(c.uncertain) > 1 {
-		return false
-	}
 	f := c.uncertain[0].field
 	prioritized := c.of.plan.schema.PrioritizedPrimaryField
-	if !f.PrimaryKey || !f.number || prioritized != nil && prioritized != f.Field {
-		return false
-	}
-	if slices.ContainsFunc(on.DoUpdates, func(a clause.Assignment) bool { return a.Column.Name == f.DBName }) {
+	sets := func(a clause.Assignment) bool { return a.Column.Name == f.DBName }
+	if len(c.uncertain) > 1 || !f.PrimaryKey || !f.number || prioritized != nil && prioritized != f.Field || slices.ContainsFunc(on.DoUpdates, sets) {
 		return false
 	}
 	on.DoNothing = false
 	on.DoUpdates = append(clause.Set{{Column: clause.Column{Name: f.DBName}, Value: keptKey{f.DBName}}}, on.DoUpdates...)
-	changed := c.on
-	changed.Expression = on
-	stmt.Clauses["ON CONFLICT"] = changed
+	c.replace(stmt, on)
 	if stmt.Result == nil {
 		stmt.Result, c.result = gorm.WithResult(), true
 	}
 	return true
 }
 
+// replace replaces the caller's ON CONFLICT until restore.
+func (c *conflict) replace(stmt *gorm.Statement, on clause.Expression) {
+	changed := c.on
+	changed.Expression = on
+	stmt.Clauses["ON CONFLICT"] = changed
+}
+
 // restore restores the statement's own clauses, because the caller may use the statement again.
 // The MySQL dialector rewrites clauses, too.
 func (c *conflict) restore(stmt *gorm.Statement) {
-	if c.hasOn {
+	if c.on.Expression != nil {
 		on, _ := stmt.Clauses["ON CONFLICT"].Expression.(clause.OnConflict)
 		c.unread = on.DoNothing && c.of.rows.len() > 1
 		stmt.Clauses["ON CONFLICT"] = c.on
 	}
 	switch {
-	case c.added && c.hadOne:
+	case c.added && c.returning.Expression != nil:
 		stmt.Clauses["RETURNING"] = c.returning
 	case c.added:
 		delete(stmt.Clauses, "RETURNING")

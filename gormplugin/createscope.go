@@ -122,20 +122,16 @@ func (c *keyCounter) child(rel *schema.Relationship, v reflect.Value) {
 	if rel.JoinTable != nil {
 		c.add(c.plans.of(rel.JoinTable), reflect.Value{})
 	}
-	c.row(rel.FieldSchema, v)
-}
-
-func (c *keyCounter) row(s *schema.Schema, v reflect.Value) {
 	if v.CanAddr() {
 		if c.seen[v.Addr()] {
 			return
 		}
 		c.seen[v.Addr()] = true
 	}
-	p := c.plans.of(s)
+	p := c.plans.of(rel.FieldSchema)
 	c.add(p, v)
-	for _, rel := range p.nested {
-		c.relation(rel, v)
+	for _, next := range p.nested {
+		c.relation(next, v)
 	}
 }
 

@@ -68,7 +68,7 @@ func (c *conflict) spread(db *gorm.DB) error {
 			r.write(stmt, c.of.rows.at(i), values)
 		}
 	}
-	inserted := make(map[any]bool, n)
+	inserted := make(map[any]bool, n) // by key, because one struct may be in several elements
 	for _, values := range got {
 		key := canonical(values[r.key].Interface())
 		inserted[key] = true
