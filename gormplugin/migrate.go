@@ -79,7 +79,7 @@ func Migrate(ctx context.Context, db *gorm.DB, models ...any) (drifts []Drift, e
 	}
 	err = errors.Join(m.run(ctx), m.lookups(ctx))
 	for _, model := range m.unplaced { // last, because they may refer to broadcast tables
-		err = errors.Join(err, m.home(ctx, model))
+		err = errors.Join(err, m.unrouted(ctx, model))
 	}
 	drifts, look := m.drifts(ctx)
 	return drifts, errors.Join(err, look)
@@ -89,6 +89,7 @@ func Migrate(ctx context.Context, db *gorm.DB, models ...any) (drifts []Drift, e
 type migration struct {
 	db     *gorm.DB
 	router *sharding.Router
+	home   *sql.DB
 	pools  map[string]*sql.DB        // of the router and of the home database
 	jobs   map[string][]migrationJob // by database
 	placed [][]sharding.Target       // of each model whose table is not only in the home database
@@ -104,8 +105,8 @@ type migrationJob struct {
 }
 
 func newMigration(db *gorm.DB, router *sharding.Router) *migration {
-	m := &migration{db: db, router: router, pools: map[string]*sql.DB{}, jobs: map[string][]migrationJob{}, shards: map[string]*gorm.DB{}}
 	r, _ := db.Config.Plugins[routingName].(*routing)
+	m := &migration{db: db, router: router, home: r.home, pools: map[string]*sql.DB{}, jobs: map[string][]migrationJob{}, shards: map[string]*gorm.DB{}}
 	apart := true // the home database is not one of the router's
 	for _, name := range router.Databases() {
 		m.pools[name] = router.DB(name)
@@ -163,10 +164,10 @@ func (m *migration) targets(table string) []sharding.Target {
 	return copies
 }
 
-// home migrates a table that is not sharded, with the tables that gorm creates along with it, for
+// unrouted migrates a table that is not sharded, with the tables that gorm creates along with it, for
 // foreign keys and as join tables. Their definitions may name broadcast tables, so they bypass the
 // router.
-func (m *migration) home(ctx context.Context, model any) error {
+func (m *migration) unrouted(ctx context.Context, model any) error {
 	var sharded []string
 	along := migrator.Migrator{Config: migrator.Config{DB: m.db, Dialector: m.db.Dialector}}
 	for _, other := range along.ReorderModels([]any{model}, true) {
@@ -243,23 +244,12 @@ func (d onShard) Initialize(db *gorm.DB) error {
 // MariaDB require index names to differ.
 func ownIndexes(tag reflect.StructTag, table string) reflect.StructTag {
 	settings := strings.Split(tag.Get("gorm"), ";")
-	changed := false
 	for i, setting := range settings {
 		kind, value, _ := strings.Cut(setting, ":")
-		if k := strings.ToUpper(strings.TrimSpace(kind)); k != "INDEX" && k != "UNIQUEINDEX" {
-			continue
+		name, _, _ := strings.Cut(value, ",")
+		if k := strings.ToUpper(strings.TrimSpace(kind)); name != "" && (k == "INDEX" || k == "UNIQUEINDEX") && !strings.HasSuffix(name, "_"+table) {
+			settings[i] = kind + ":" + name + "_" + table + strings.TrimPrefix(value, name)
 		}
-		name, options, more := strings.Cut(value, ",")
-		if name == "" || strings.HasSuffix(name, "_"+table) {
-			continue
-		}
-		settings[i], changed = kind+":"+name+"_"+table, true
-		if more {
-			settings[i] += "," + options
-		}
-	}
-	if !changed {
-		return tag
 	}
 	return reflect.StructTag("gorm:" + strconv.Quote(strings.Join(settings, ";")) + " " + string(tag)) // reflect uses the first one
 }
@@ -284,12 +274,11 @@ func (m *migration) run(ctx context.Context) error {
 
 // lookups creates the lookup tables of the models' tables, with the types of their columns.
 func (m *migration) lookups(ctx context.Context) error {
-	r, _ := m.db.Config.Plugins[routingName].(*routing)
 	var errs []error
 	for _, name := range m.tables {
 		t, _ := m.router.Table(name)
 		for _, l := range t.Lookups {
-			errs = append(errs, lookups.Create(ctx, lookups.Config{Router: m.router, Home: r.home, Table: name, Column: l.Column}))
+			errs = append(errs, lookups.Create(ctx, lookups.Config{Router: m.router, Home: m.home, Table: name, Column: l.Column}))
 		}
 	}
 	return errors.Join(errs...)
@@ -312,12 +301,11 @@ func (m *migration) drifts(ctx context.Context) (all []Drift, err error) {
 	for _, targets := range m.placed {
 		found := map[sharding.Target]map[string]string{}
 		for _, target := range targets {
-			objects, lookErr := m.objects(ctx, target)
-			if lookErr != nil {
+			if objects, lookErr := m.objects(ctx, target); lookErr != nil {
 				err = errors.Join(err, fmt.Errorf("%s: %w", target, lookErr))
-				continue
+			} else {
+				found[target] = objects
 			}
-			found[target] = objects
 		}
 		all = append(all, compare(targets, found)...)
 	}
@@ -341,7 +329,7 @@ func (m *migration) objects(ctx context.Context, target sharding.Target) (map[st
 	}
 	for _, i := range indexes {
 		what := "an index"
-		if unique, known := i.Unique(); known && unique {
+		if unique, _ := i.Unique(); unique {
 			what = "a unique index"
 		}
 		objects["index ("+strings.Join(i.Columns(), ", ")+")"] = what
@@ -357,7 +345,7 @@ func describe(c gorm.ColumnType) string {
 	if nullable, known := c.Nullable(); known && !nullable {
 		text += " not null"
 	}
-	if numbered, known := c.AutoIncrement(); known && numbered {
+	if numbered, _ := c.AutoIncrement(); numbered {
 		text += " auto_increment"
 	}
 	return strings.ToLower(text)
@@ -373,11 +361,8 @@ func compare(targets []sharding.Target, found map[sharding.Target]map[string]str
 	}
 	for _, target := range targets {
 		objects, looked := found[target]
-		if !looked {
-			continue
-		}
 		for _, object := range slices.Sorted(maps.Keys(usual)) {
-			if objects[object] != usual[object] {
+			if looked && objects[object] != usual[object] {
 				drifts = append(drifts, Drift{target, object, objects[object], usual[object]})
 			}
 		}
