@@ -118,9 +118,9 @@ func (fl *filling) drawLimited(ctx context.Context, draw func(context.Context) e
 	if !fl.inTx {
 		return draw(ctx)
 	}
-	lazyTimeout := &lazyTimeout{Context: ctx}
-	defer lazyTimeout.end()
-	err := draw(lazyTimeout)
+	limited := &lazyTimeout{Context: ctx}
+	defer limited.end()
+	err := draw(limited)
 	if errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Errorf("%w: %w", ErrInTransaction, err)
 	}
@@ -180,11 +180,6 @@ func (fl *filling) assignedAny() bool {
 	return slices.ContainsFunc(fl.keyColumns, func(p keyColumn) bool { return p.used() > 0 })
 }
 
-// omits returns true when the statement leaves out a managed field on purpose.
-func (fl *filling) omits() bool {
-	return slices.ContainsFunc(fl.keyColumns, func(p keyColumn) bool { return p.omit })
-}
-
 // pinSnapshot makes the statement use the router's present snapshot.
 func (fl *filling) pinSnapshot(table string) {
 	fl.snapshot = fl.router.Snapshot()
@@ -214,11 +209,6 @@ func (fl *filling) restore(stmt *gorm.Statement) {
 	if fl.conflict != nil {
 		fl.conflict.restore(stmt)
 	}
-}
-
-// numbered returns true when the source of a migration numbers a managed field.
-func (fl *filling) numbered() bool {
-	return slices.ContainsFunc(fl.keyColumns, func(p keyColumn) bool { return p.numbered })
 }
 
 // omitted returns true when the statement leaves out the field on purpose.
