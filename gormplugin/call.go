@@ -60,7 +60,7 @@ func (p *plans) with(s *schema.Schema, gen any) *plan {
 	if err != nil {
 		return &plan{err: &FieldError{s.Name, key.Name, err}}
 	}
-	made := &plan{schema: s, fields: []managed{m}, nested: model.nested}
+	made := &plan{schema: s, fields: []*managed{m}, nested: model.nested}
 	for _, other := range model.fields {
 		if other.Field != key {
 			made.fields = append(made.fields, other)
@@ -74,9 +74,9 @@ func (p *plans) with(s *schema.Schema, gen any) *plan {
 // managed one.
 func keyOf(p *plan) *schema.Field {
 	var managed []*schema.Field
-	for i := range p.fields {
-		if p.fields[i].PrimaryKey {
-			managed = append(managed, p.fields[i].Field)
+	for _, m := range p.fields {
+		if m.PrimaryKey {
+			managed = append(managed, m.Field)
 		}
 	}
 	switch primary := p.schema.PrimaryFields; {

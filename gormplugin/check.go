@@ -111,8 +111,7 @@ func (c *check) mayLackGenerator(s *schema.Schema, table *sharding.Table) bool {
 // checkFields checks the fields of a model.
 func (c *check) checkFields(db *gorm.DB, made *plan, table *sharding.Table) error {
 	var errs []error
-	for i := range made.fields {
-		m := &made.fields[i]
+	for _, m := range made.fields {
 		if m.kind.Narrow() {
 			errs = append(errs, m.fail(fmt.Errorf("%s: %w", m.FieldType, ErrOverflow)))
 		}
@@ -135,7 +134,7 @@ func (c *check) checkTables(db *gorm.DB, made *plan, table *sharding.Table) erro
 	}
 	fields := made.fields
 	if key := made.schema.PrimaryFields; len(fields) == 0 && len(key) == 1 {
-		fields = []managed{{Field: key[0], model: made.schema.Name}} // shards that number it would give the same numbers
+		fields = []*managed{{Field: key[0], model: made.schema.Name}} // shards that number it would give the same numbers
 	}
 	m := newMigration(db, c.router)
 	for _, target := range c.router.Targets(table.Name) {
@@ -154,7 +153,7 @@ func (c *check) checkTables(db *gorm.DB, made *plan, table *sharding.Table) erro
 }
 
 // checkColumns checks the columns of these fields, if the table exists.
-func (p *plan) checkColumns(db *gorm.DB, table string, fields []managed) error {
+func (p *plan) checkColumns(db *gorm.DB, table string, fields []*managed) error {
 	migrator := db.Migrator()
 	if len(fields) == 0 || !migrator.HasTable(table) {
 		return nil
@@ -169,8 +168,8 @@ func (p *plan) checkColumns(db *gorm.DB, table string, fields []managed) error {
 	}
 	var errs []error
 	for _, column := range columns {
-		for i := range fields {
-			if m := &fields[i]; strings.EqualFold(m.DBName, column.Name()) {
+		for _, m := range fields {
+			if strings.EqualFold(m.DBName, column.Name()) {
 				errs = append(errs, m.checkColumn(column, numbers))
 			}
 		}

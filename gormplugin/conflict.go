@@ -43,8 +43,8 @@ func (f *fill) conflictOf(fl *filling, stmt *gorm.Statement) *conflict {
 	on, readable := given.Expression.(clause.OnConflict)
 	c := &conflict{of: fl, by: f, on: given, skips: ignored || readable && on.DoNothing}
 	c.resolve = c.ask
-	for i := range fl.keyColumns {
-		if p := &fl.keyColumns[i]; p.used() > 0 {
+	for _, p := range fl.keyColumns {
+		if p.used() > 0 {
 			c.uncertain = append(c.uncertain, p)
 		}
 	}

@@ -142,8 +142,7 @@ func (c *keyCounter) add(p *plan, row reflect.Value) {
 	if c.snapshot != nil {
 		table, _ = c.snapshot.Lookup(p.schema.Table)
 	}
-	for i := range p.fields {
-		m := &p.fields[i]
+	for _, m := range p.fields {
 		if row.IsValid() && !(rows{structs: row}).empty(0, m) || isNumbered(table, m.DBName) || columnCarriesSlot(table, m.DBName) {
 			continue
 		}

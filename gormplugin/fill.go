@@ -189,8 +189,8 @@ func (f *fill) give(db *gorm.DB, fl *filling) error {
 	if err := fl.assign(stmt, false); err != nil {
 		return err
 	}
-	numbered := func(p keyColumn) bool { return p.numbered }
-	omits := func(p keyColumn) bool { return p.omit } // the caller leaves it out
+	numbered := func(p *keyColumn) bool { return p.numbered }
+	omits := func(p *keyColumn) bool { return p.omit } // the caller leaves it out
 	switch {
 	case len(fl.keyColumns) == 0:
 	case fl.schema != nil && slices.ContainsFunc(fl.keyColumns, numbered):

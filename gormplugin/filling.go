@@ -22,7 +22,7 @@ import (
 type filling struct {
 	plan       *plan
 	rows       rows
-	keyColumns []keyColumn
+	keyColumns []*keyColumn
 	// snapshot is the router's snapshot by which the plugin decided which fields to fill; nil
 	// without a router.
 	snapshot *sharding.Snapshot
@@ -60,22 +60,19 @@ func stateOf(stmt *gorm.Statement) *filling {
 func (p *plan) fillingOf(r rows) *filling {
 	fl, _ := p.free.Get().(*filling)
 	if fl == nil {
-		fl = &filling{plan: p, keyColumns: make([]keyColumn, len(p.fields))}
-		for i := range fl.keyColumns {
-			fl.keyColumns[i].field, fl.keyColumns[i].keys = &p.fields[i], p.fields[i].gen.NewKeys()
+		fl = &filling{plan: p}
+		for _, m := range p.fields {
+			fl.keyColumns = append(fl.keyColumns, &keyColumn{filling: fl, field: m, keys: m.gen.NewKeys()})
 		}
 	}
 	fl.rows = r
-	for i := range fl.keyColumns {
-		fl.keyColumns[i].rows = r
-	}
 	return fl
 }
 
 // release ends the use of fl and removes all its references to the statement.
 func (fl *filling) release() {
-	for i := range fl.keyColumns {
-		fl.keyColumns[i].forget()
+	for _, p := range fl.keyColumns {
+		p.forget()
 	}
 	*fl = filling{plan: fl.plan, keyColumns: fl.keyColumns}
 	fl.plan.free.Put(fl)
@@ -87,18 +84,17 @@ func (fl *filling) reserve(stmt *gorm.Statement) error {
 	if fl.inTx {
 		from = scopeOf(stmt.Context)
 	}
-	for i := range fl.keyColumns {
-		keyColumn := &fl.keyColumns[i]
-		keyColumn.follow(stmt, fl.table)
-		if keyColumn.omit || keyColumn.carriesSlot { // keys with slots are drawn when the rows have their sharding keys
+	for _, p := range fl.keyColumns {
+		p.follow(stmt, fl.table)
+		if p.omit || p.carriesSlot { // keys with slots are drawn when the rows have their sharding keys
 			continue
 		}
 		need := 0
-		for range keyColumn.emptyRows() {
+		for range p.emptyRows() {
 			need++
 		}
-		from.give(keyColumn.field, keyColumn.keys, need)
-		if err := fl.draw(stmt.Context, keyColumn, need-keyColumn.keys.Len()); err != nil {
+		from.give(p.field, p.keys, need)
+		if err := fl.draw(stmt.Context, p, need-p.keys.Len()); err != nil {
 			return err
 		}
 	}
@@ -130,23 +126,22 @@ func (fl *filling) drawLimited(ctx context.Context, draw func(context.Context) e
 // assign assigns keys to the rows of all fields, or only of the fields that are filled before
 // hooks.
 func (fl *filling) assign(stmt *gorm.Statement, hooks bool) error {
-	for i := range fl.keyColumns {
-		keyColumn := &fl.keyColumns[i]
-		if keyColumn.omit || hooks && !keyColumn.field.hooks {
+	for _, p := range fl.keyColumns {
+		if p.omit || hooks && !p.field.hooks {
 			continue
 		}
 		if !hooks {
-			selectKey(stmt, keyColumn.field)
+			selectKey(stmt, p.field)
 		}
-		if keyColumn.carriesSlot {
-			if err := fl.drawSlotKeys(stmt, keyColumn, hooks); err != nil {
+		if p.carriesSlot {
+			if err := fl.drawSlotKeys(stmt, p, hooks); err != nil {
 				return err
 			}
 		}
-		missing, err := keyColumn.assign(stmt.Context)
-		if err == nil && !keyColumn.carriesSlot && missing > 0 { // a hook emptied or added rows
-			if err = fl.draw(stmt.Context, keyColumn, missing); err == nil {
-				_, err = keyColumn.assign(stmt.Context)
+		missing, err := p.assign(stmt.Context)
+		if err == nil && !p.carriesSlot && missing > 0 { // a hook emptied or added rows
+			if err = fl.draw(stmt.Context, p, missing); err == nil {
+				_, err = p.assign(stmt.Context)
 			}
 		}
 		if err != nil {
@@ -159,15 +154,15 @@ func (fl *filling) assign(stmt *gorm.Statement, hooks bool) error {
 // clearKeys empties the fields that were filled, so that the value is as before the call of
 // Create.
 func (fl *filling) clearKeys(ctx context.Context) {
-	for i := range fl.keyColumns {
-		fl.keyColumns[i].clearKeys(ctx, nil)
-		fl.keyColumns[i].forget()
+	for _, p := range fl.keyColumns {
+		p.clearKeys(ctx, nil)
+		p.forget()
 	}
 }
 
 // lacksKeys returns true when a row has no key yet.
 func (fl *filling) lacksKeys() bool {
-	return slices.ContainsFunc(fl.keyColumns, func(p keyColumn) bool {
+	return slices.ContainsFunc(fl.keyColumns, func(p *keyColumn) bool {
 		for range p.emptyRows() {
 			return true
 		}
@@ -177,7 +172,7 @@ func (fl *filling) lacksKeys() bool {
 
 // assignedAny returns true when a row was given a key.
 func (fl *filling) assignedAny() bool {
-	return slices.ContainsFunc(fl.keyColumns, func(p keyColumn) bool { return p.used() > 0 })
+	return slices.ContainsFunc(fl.keyColumns, func(p *keyColumn) bool { return p.used() > 0 })
 }
 
 // pinSnapshot makes the statement use the router's present snapshot.
@@ -193,8 +188,7 @@ func (fl *filling) followMove(stmt *gorm.Statement) {
 		return
 	}
 	fl.pinSnapshot(stmt.Table)
-	for i := range fl.keyColumns {
-		p := &fl.keyColumns[i]
+	for _, p := range fl.keyColumns {
 		p.follow(stmt, fl.table)
 		if p.omit {
 			p.clearKeys(stmt.Context, func(k int) bool { return !p.isOwn(stmt.Context, k) })

@@ -15,8 +15,8 @@ import (
 
 // keyColumn is one managed field of the rows of one statement, with the keys drawn for it.
 type keyColumn struct {
+	filling      *filling
 	field        *managed
-	rows         rows
 	keys         keyfield.Keys
 	assignedRows []int // the index of the row that got each key, in the order of the keys
 	carriesSlot  bool  // the keys contain the slots of their rows
@@ -31,18 +31,17 @@ func (p *keyColumn) follow(stmt *gorm.Statement, t *sharding.Table) {
 	p.omit = p.numbered || omitted(stmt, p.field)
 }
 
-// forget removes all keys and all references to the caller's values, and keeps the memory.
+// forget removes all keys, and keeps the memory.
 func (p *keyColumn) forget() {
 	p.assignedRows = p.assignedRows[:0]
 	p.keys.Truncate(0)
-	p.rows = rows{}
 }
 
 // emptyRows yields the indexes of the rows without a key.
 func (p *keyColumn) emptyRows() iter.Seq[int] {
 	return func(yield func(int) bool) {
-		for i := range p.rows.len() {
-			if p.rows.empty(i, p.field) && !yield(i) {
+		for i := range p.filling.rows.len() {
+			if p.filling.rows.empty(i, p.field) && !yield(i) {
 				return
 			}
 		}
@@ -70,7 +69,7 @@ func (p *keyColumn) assign(ctx context.Context) (missing int, err error) {
 
 // set sets the key of row i to the one that put stores.
 func (p *keyColumn) set(ctx context.Context, i int, put func(reflect.Value) error) error {
-	if err := p.rows.set(ctx, i, p.field, put); err != nil {
+	if err := p.filling.rows.set(ctx, i, p.field, put); err != nil {
 		return p.field.fail(err)
 	}
 	return nil
@@ -81,7 +80,7 @@ func (p *keyColumn) set(ctx context.Context, i int, put func(reflect.Value) erro
 func (p *keyColumn) clearKeys(ctx context.Context, keep func(k int) bool) (taken int) {
 	for k := range p.used() {
 		if keep == nil || !keep(k) {
-			p.rows.clear(ctx, p.assignedRows[k], p.field)
+			p.filling.rows.clear(ctx, p.assignedRows[k], p.field)
 			taken++
 		}
 	}
@@ -90,7 +89,7 @@ func (p *keyColumn) clearKeys(ctx context.Context, keep func(k int) bool) (taken
 
 // value returns the present value of the row with the k-th key.
 func (p *keyColumn) value(ctx context.Context, k int) any {
-	return p.rows.get(ctx, p.assignedRows[k], p.field)
+	return p.filling.rows.get(ctx, p.assignedRows[k], p.field)
 }
 
 // isOwn returns true when the row with the k-th key still has that key.

@@ -24,8 +24,7 @@ var stuck = keygen.Func[int64](func(ctx context.Context) (int64, error) {
 
 func TestAWaitInsideATransactionEndsWithoutADeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		fl := filling{inTx: true, keyColumns: make([]keyColumn, 1)}
-		p := &fl.keyColumns[0]
+		fl, p := filling{inTx: true}, &keyColumn{}
 		kind, err := keyfield.Of(reflect.TypeFor[int64](), keyfield.Tag{})
 		if err != nil {
 			t.Fatal(err)

@@ -24,21 +24,19 @@ type managed struct {
 }
 
 // manage returns the field, to be filled according to the tag.
-func manage(s *schema.Schema, f *schema.Field, tag keyfield.Tag, find func(*keyfield.Type) (keyfield.Generator, error)) (managed, error) {
+func manage(s *schema.Schema, f *schema.Field, tag keyfield.Tag, find func(*keyfield.Type) (keyfield.Generator, error)) (*managed, error) {
 	kind, err := keyfield.Of(f.FieldType, tag)
 	if err != nil {
-		return managed{}, err
+		return nil, err
 	}
 	gen, err := find(&kind)
 	if err != nil {
-		return managed{}, err
+		return nil, err
 	}
 	if gen.Source() == keyfield.Binaries && !f.IndirectFieldType.Implements(reflect.TypeFor[driver.Valuer]()) && f.Serializer == nil {
-		return managed{}, errNoValuer
+		return nil, errNoValuer
 	}
-	m := managed{Field: f, model: s.Name, kind: kind, hooks: tag.Hooks, gen: gen}
-	m.number = isInteger(f.IndirectFieldType.Kind())
-	return m, nil
+	return &managed{Field: f, model: s.Name, kind: kind, hooks: tag.Hooks, gen: gen, number: isInteger(f.IndirectFieldType.Kind())}, nil
 }
 
 func isInteger(k reflect.Kind) bool { return k >= reflect.Int && k <= reflect.Uint64 }

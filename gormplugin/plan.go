@@ -16,7 +16,7 @@ import (
 // plan says which fields of a model are filled and how. It is computed once per model and is
 // immutable.
 type plan struct {
-	fields          []managed
+	fields          []*managed
 	err             error // an invalid tag; every create of the model returns it
 	schema          *schema.Schema
 	withoutDefaults *schema.Schema // for gorm:create
@@ -46,11 +46,11 @@ func (p *plans) of(s *schema.Schema) *plan {
 func (p *plans) make(s *schema.Schema) *plan {
 	made := &plan{schema: s}
 	for _, f := range s.Fields {
-		m, ok, err := p.field(s, f)
+		m, err := p.field(s, f)
 		if err != nil {
 			return &plan{schema: s, err: &FieldError{s.Name, f.Name, err}}
 		}
-		if ok {
+		if m != nil {
 			made.fields = append(made.fields, m)
 		}
 	}
@@ -69,14 +69,13 @@ func (p *plan) complete() {
 	}
 }
 
-// field returns how a field is filled; false means that it is not managed.
-func (p *plans) field(s *schema.Schema, f *schema.Field) (managed, bool, error) {
+// field returns how a field is filled, nil if it is not managed.
+func (p *plans) field(s *schema.Schema, f *schema.Field) (*managed, error) {
 	tag, found, err := p.tag(s, f)
 	if err != nil || !found || tag.Never || !isColumn(s, f) || !f.Creatable {
-		return managed{}, false, err
+		return nil, err
 	}
-	m, err := manage(s, f, tag, func(kind *keyfield.Type) (keyfield.Generator, error) { return keyfield.Find(p.set, tag, kind) })
-	return m, err == nil, err
+	return manage(s, f, tag, func(kind *keyfield.Type) (keyfield.Generator, error) { return keyfield.Find(p.set, tag, kind) })
 }
 
 // isColumn returns true when gorm writes the column from this field: a field of an embedded
@@ -135,7 +134,7 @@ func (p *plans) leads(rel *schema.Relationship, seen map[*schema.Schema]bool) bo
 // counts, because a create of the model returns its error.
 func (p *plans) manages(s *schema.Schema) bool {
 	return slices.ContainsFunc(s.Fields, func(f *schema.Field) bool {
-		_, managed, err := p.field(s, f)
-		return managed || err != nil
+		m, err := p.field(s, f)
+		return m != nil || err != nil
 	})
 }

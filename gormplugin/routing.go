@@ -154,8 +154,8 @@ func (r *routing) isRouted(table string) bool {
 // column: the primary key if there are several.
 func (fl *filling) freshRows() (column string, numbers []int) {
 	var of *keyColumn
-	for i := range fl.keyColumns {
-		if p := &fl.keyColumns[i]; p.used() > 0 && (of == nil || p.field.PrimaryKey && !of.field.PrimaryKey) {
+	for _, p := range fl.keyColumns {
+		if p.used() > 0 && (of == nil || p.field.PrimaryKey && !of.field.PrimaryKey) {
 			of = p
 		}
 	}
@@ -232,7 +232,7 @@ func isNumbered(t *sharding.Table, column string) bool {
 // numbersLater returns true when a generator will make a key of the rows as soon as the source
 // of a migration no longer numbers them.
 func (fl *filling) numbersLater(stmt *gorm.Statement) bool {
-	return slices.ContainsFunc(fl.keyColumns, func(p keyColumn) bool { return p.numbered && !omitted(stmt, p.field) })
+	return slices.ContainsFunc(fl.keyColumns, func(p *keyColumn) bool { return p.numbered && !omitted(stmt, p.field) })
 }
 
 // translate applies gorm's translation of errors to the error of a shard, because gorm's

@@ -19,13 +19,13 @@ import (
 // The copy is made by reflection over the exported fields, so it stays complete when gorm adds
 // fields, and the mutex in the schema is not copied. gorm:create, which uses the copy, reads
 // only exported fields.
-func withoutDefaults(s *schema.Schema, fields []managed) *schema.Schema {
+func withoutDefaults(s *schema.Schema, fields []*managed) *schema.Schema {
 	own := map[*schema.Field]*schema.Field{}
-	for i := range fields {
-		f := *fields[i].Field
+	for _, m := range fields {
+		f := *m.Field
 		f.HasDefaultValue, f.AutoIncrement = false, false
 		f.DefaultValueInterface = nil
-		own[fields[i].Field] = &f
+		own[m.Field] = &f
 	}
 	p := with(s, own)
 	p.FieldsWithDefaultDBValue = slices.DeleteFunc(p.FieldsWithDefaultDBValue, func(f *schema.Field) bool { return !f.HasDefaultValue })
@@ -35,9 +35,9 @@ func withoutDefaults(s *schema.Schema, fields []managed) *schema.Schema {
 // numbered returns a schema in which the database numbers the primary key, if that is a managed
 // integer. It is the model's own schema, or a copy if gorm does not assume that, as for a
 // keygen.ID or autoIncrement:false, for which gorm would write 0.
-func numbered(s *schema.Schema, fields []managed) *schema.Schema {
+func numbered(s *schema.Schema, fields []*managed) *schema.Schema {
 	key := s.PrioritizedPrimaryField
-	i := slices.IndexFunc(fields, func(m managed) bool { return m.Field == key })
+	i := slices.IndexFunc(fields, func(m *managed) bool { return m.Field == key })
 	if i < 0 || key.HasDefaultValue || !isInteger(key.IndirectFieldType.Kind()) {
 		return s
 	}
