@@ -9,9 +9,9 @@
 // The default generator fills a field with the tag `keygen:""`; the generator called name fills
 // one with `keygen:"name"`. This happens in every form of create that takes structs or a single
 // map: pointers, slices, arrays, CreateInBatches, Save, FirstOrCreate and associations, each by
-// its own model's tag. A field that already has a value keeps it. Many people write a
-// BeforeCreate hook for this purpose; the plugin also works where hooks are skipped. A model's
-// own BeforeCreate runs earlier, finds the field empty, and may set it itself.
+// its own model's tag. A field that already has a value keeps it. Unlike a BeforeCreate hook, the
+// plugin also works where hooks are skipped. A model's own BeforeCreate runs earlier, and may set
+// the field itself.
 //
 // The tag is the generator's name and its options, separated by commas.
 // `keygen:"order,base36,pad=13"` makes texts of ids: dec, base36, base62 or crockford, and pad
@@ -31,17 +31,15 @@
 //
 // With a Router, Use replaces the pool that gorm was opened with by the database of package
 // shardsql. The former pool remains the home of all tables that the router does not know. All
-// work of gorm then goes through one *sql.DB with logical names: its default transactions,
-// savepoints, PrepareStmt, Connection and Rows, and also the work of other libraries on the
-// *sql.DB or *sql.Tx of a *gorm.DB. Package shardsql parses each text. Its documentation says
-// which statements one shard answers, which several answer, and which are refused with a
-// [sharding.RouteError] before anything is sent. Hints are contexts: sharding.OnKey, On,
-// AllShards, Primary and Unsharded.
+// work of gorm then goes through one *sql.DB with logical names: transactions, savepoints,
+// PrepareStmt, Connection and Rows, and also the work of other libraries on the *sql.DB or
+// *sql.Tx of a *gorm.DB. The documentation of package shardsql says which statements one shard
+// answers, which several answer, and which are refused with a [sharding.RouteError] before
+// anything is sent. Hints are contexts: sharding.OnKey, On, AllShards, Primary and Unsharded.
 //
-// db.DB() returns that *sql.DB. Its limits bound the number of statements at a time. Close
-// closes none of the underlying pools, and Stats counts its own connections, which are only a
-// few words of memory each. Call SetMaxOpenConns of a database's own pool to limit its
-// connections.
+// db.DB() returns that *sql.DB. Its limits bound the number of statements at a time; those of a
+// database's own pool bound its connections. Close closes none of the underlying pools, and Stats
+// counts its own connections, which are only a few words of memory each.
 //
 // The text in the logger, in ToSQL and in a dry run is the logical one, before table names are
 // replaced; shardsql.Explain returns the text for each shard.
@@ -57,19 +55,17 @@
 //
 //	db.Model(&order).Update("note", "x") // … WHERE id = 5 AND user_id = 2
 //
-// If the statement affects fewer rows than it names, the plugin looks for the primary keys on
-// the other shards before it returns. A row with another sharding key is sharding.ErrKeyChange,
-// before Save would insert it a second time. A sharding key with the zero value counts as
-// absent. Queries get the condition, too, but not the search: First(&order) does not find an
-// order of user 3 while the struct says user 2.
+// If the statement affects fewer rows than it names, the other shards are searched for them. A row
+// with another sharding key is sharding.ErrKeyChange, before Save would insert it a second time. A
+// sharding key with the zero value counts as absent. Queries get the condition, too, but not the
+// search: First(&order) does not find an order of user 3 while the struct says user 2.
 //
 // A relation that contains both keys reads and writes in one shard, because gorm sets and
 // compares both: `gorm:"foreignKey:OrderID,UserID;references:ID,UserID"`.
 //
-// Association mode separates children from their parent by setting their foreign key to NULL:
-// Clear, Replace and Delete do that, and Append to a has-one. If the foreign key is the
-// sharding key, a row without it has no shard, and these calls are refused
-// (sharding.ErrKeyChange). After Unscoped the children are deleted instead:
+// Clear, Replace and Delete of Association mode, and Append to a has-one, set the foreign key of
+// children to NULL. If that is the sharding key, such a row has no shard, and these calls are
+// refused (sharding.ErrKeyChange). After Unscoped the children are deleted instead:
 //
 //	db.Model(&user).Association("Orders").Unscoped().Clear()
 //
@@ -77,12 +73,12 @@
 //
 // # Finding a row by its id alone
 //
-// When orders are sharded by their user, an id does not lead to a shard, and First(&o, id) asks
-// all shards. To avoid that, name the id in sharding.Table.Also, and give it a generator that
-// is a keygen.Bucketed, such as a snowflake generator whose layout has a bucket field where the
-// rule of Also expects it. Each new row's id then contains the slot of its user (基因法). A
-// generator that cannot do that is refused ([ErrNoBuckets]), and so is a row whose own id leads
-// to another slot; [Check] tests both. Older ids contain no slot; see sharding.Alt.
+// When orders are sharded by their user, First(&o, id) asks all shards. To avoid that, name the id
+// in sharding.Table.Also, and give it a keygen.Bucketed, such as a snowflake generator whose layout
+// has a bucket field where the rule of Also expects it. Each new row's id then contains the slot of
+// its user (基因法). A generator that cannot do that is refused ([ErrNoBuckets]), and so is a row
+// whose own id leads to another slot; [Check] tests both. Older ids contain no slot; see
+// sharding.Alt.
 //
 // # Upserts
 //
@@ -94,17 +90,17 @@
 //
 // With a sharding.Migration the router knows tables that package schema/migrate is moving out
 // of their source. Until the switch, the source database numbers the column that it numbered
-// before, whatever [With] says. After the switch, the plugin fills the table like any other. It
-// fills and sends again a create that was under way during the switch, and does the same after
-// a rollback of the migration. Call sharding.Router.Load when the program starts.
+// before, whatever [With] says. After the switch, the plugin fills the table like any other. A
+// create that is under way during the switch, or a rollback of it, is filled and sent again. Call
+// sharding.Router.Load when the program starts.
 //
 // # Failure modes
 //
 // When a create fails and the error proves that no row was written, the plugin empties the
 // fields again: the statement was refused, its table had moved, or it was a single row that
 // violates a constraint. After any other error, such as a deadline, the fields keep their ids,
-// because the row may exist; a retry with the same id finds out. CreatedAt and UpdatedAt, which
-// GORM sets itself, stay set, as after any create that fails.
+// because the row may exist; a retry with the same id finds out. GORM's CreatedAt and UpdatedAt
+// stay set.
 //
 // With ON CONFLICT DO NOTHING a skipped row loses its generated id: the field is empty again
 // or, where MySQL or MariaDB reports it, has the id of the existing row. GORM saves belongs-to
