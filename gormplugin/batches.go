@@ -36,8 +36,12 @@ type batch struct {
 // settle ends the statement of a batch. It returns false when the statement is not a batch.
 func (b *batches) settle(db *gorm.DB, fl *filling) bool {
 	this, ok := batchOf(db.Statement, fl)
-	tx := transactionOf(db.Statement.ConnPool)
-	if !ok || tx == nil || db.DisableNestedTransaction || !isInBatches() {
+	pool := db.Statement.ConnPool
+	if prepared, cached := pool.(*gorm.PreparedStmtTX); cached {
+		pool = prepared.Tx
+	}
+	tx, inTx := pool.(*sql.Tx)
+	if !ok || !inTx || db.DisableNestedTransaction || !isInBatches() {
 		return false
 	}
 	if db.Error == nil {
@@ -61,15 +65,6 @@ func batchOf(stmt *gorm.Statement, fl *filling) (batch, bool) {
 	size := v.Type().Elem().Size()
 	from := v.Pointer()
 	return batch{from + uintptr(v.Cap())*size, from, from + uintptr(v.Len())*size, fl}, true
-}
-
-// transactionOf returns the transaction in which a statement runs, nil if there is none.
-func transactionOf(c gorm.ConnPool) *sql.Tx {
-	if prepared, ok := c.(*gorm.PreparedStmtTX); ok {
-		c = prepared.Tx
-	}
-	tx, _ := c.(*sql.Tx)
-	return tx
 }
 
 func (b *batches) add(tx *sql.Tx, this batch) {

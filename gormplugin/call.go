@@ -29,19 +29,13 @@ func Off(ctx context.Context) context.Context {
 	return context.WithValue(ctx, callKey{}, &call{off: true})
 }
 
-// call is the setting of With or Off for a call.
+// call is the setting of With or Off in a context.
 type call struct {
 	off bool
 	gen any // a keygen.Generator
 }
 
 type callKey struct{}
-
-// callOf returns the setting in ctx, nil when there is none.
-func callOf(ctx context.Context) *call {
-	c, _ := ctx.Value(callKey{}).(*call)
-	return c
-}
 
 // with returns the plan of one call whose key comes from gen.
 func (p *plans) with(s *schema.Schema, gen any) *plan {

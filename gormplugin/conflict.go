@@ -36,7 +36,8 @@ type conflict struct {
 // possible.
 func (f *fill) conflictOf(fl *filling, stmt *gorm.Statement) *conflict {
 	given, ok := stmt.Clauses["ON CONFLICT"]
-	ignored := ignores(stmt)
+	insert, _ := stmt.Clauses["INSERT"].Expression.(clause.Insert)
+	ignored := strings.Contains(strings.ToUpper(insert.Modifier), "IGNORE") // also SQLite's OR IGNORE
 	if !ok && !ignored || !fl.assignedAny() {
 		return nil
 	}
@@ -62,13 +63,6 @@ func (f *fill) conflictOf(fl *filling, stmt *gorm.Statement) *conflict {
 		c.resolve = c.readLastID
 	}
 	return c
-}
-
-// ignores returns true when the INSERT itself skips rows: INSERT IGNORE, and SQLite's INSERT OR
-// IGNORE.
-func ignores(stmt *gorm.Statement) bool {
-	insert, _ := stmt.Clauses["INSERT"].Expression.(clause.Insert)
-	return strings.Contains(strings.ToUpper(insert.Modifier), "IGNORE")
 }
 
 // isPossible removes the columns of the conflict's target from the uncertain ones, because a row with
@@ -155,7 +149,7 @@ func (c *conflict) keep(stmt *gorm.Statement, on clause.OnConflict) bool {
 	f := c.uncertain[0].field
 	prioritized := c.of.plan.schema.PrioritizedPrimaryField
 	sets := func(a clause.Assignment) bool { return a.Column.Name == f.DBName }
-	if len(c.uncertain) > 1 || !f.PrimaryKey || !f.number || prioritized != nil && prioritized != f.Field || slices.ContainsFunc(on.DoUpdates, sets) {
+	if len(c.uncertain) > 1 || !f.PrimaryKey || !isInteger(f.Field) || prioritized != nil && prioritized != f.Field || slices.ContainsFunc(on.DoUpdates, sets) {
 		return false
 	}
 	on.DoNothing = false

@@ -53,6 +53,9 @@ func (f *createScope) add(fl *filling) {
 
 // close returns the states that were added, and empties the scope.
 func (f *createScope) close() []*filling {
+	if f == nil {
+		return nil
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	children := f.children

@@ -25,23 +25,6 @@ type fill struct {
 	routing   *routing // nil: no table is sharded
 }
 
-func newFill(db *gorm.DB, c *Config) (*fill, error) {
-	p, err := c.plans(db)
-	if err != nil {
-		return nil, err
-	}
-	f := &fill{
-		plans:     p,
-		mysql:     db.Dialector.Name() == "mysql",
-		returning: slices.Contains(db.Callback().Create().Clauses, "RETURNING"),
-		verify:    !c.NoVerify,
-	}
-	if c.Router != nil {
-		f.routing = &routing{router: c.Router}
-	}
-	return f, nil
-}
-
 // register registers the callbacks. Keys are reserved before gorm opens its default
 // transaction, because a generator that shares the pool could otherwise wait for a connection
 // that the transaction holds. They are assigned after the model's own BeforeCreate hooks, so
@@ -71,15 +54,15 @@ func (f *fill) reserve(db *gorm.DB) {
 	if db.Error != nil {
 		return
 	}
-	call := callOf(stmt.Context)
-	if call != nil && call.off {
+	c, _ := stmt.Context.Value(callKey{}).(*call)
+	if c != nil && c.off {
 		return
 	}
-	p := f.plan(stmt, call)
+	p := f.plan(stmt, c)
 	if p == nil || p.err == nil && len(p.fields)+len(p.nested) == 0 {
 		return
 	}
-	if err := f.begin(db, p, call != nil); err != nil {
+	if err := f.begin(db, p, c != nil); err != nil {
 		_ = db.AddError(err)
 	}
 }
@@ -285,8 +268,11 @@ func (f *fill) settle(db *gorm.DB) {
 	if fl.context != nil {
 		stmt.Context = fl.context
 	}
-	if fl.createScope != nil {
-		fl.endScope(db)
+	for _, child := range fl.createScope.close() { // their rows are rolled back with those of the statement
+		if fl.rolledBack(db) || db.DryRun {
+			child.clearKeys(stmt.Context)
+		}
+		child.release()
 	}
 	undone := fl.isUndone(db)
 	if undone {
@@ -294,16 +280,6 @@ func (f *fill) settle(db *gorm.DB) {
 	}
 	if !fl.inTx || undone && db.Error == nil || !f.remember(db, fl) {
 		fl.release()
-	}
-}
-
-// endScope removes the keys from the rows of the scope when their transaction was rolled back.
-func (fl *filling) endScope(db *gorm.DB) {
-	for _, child := range fl.createScope.close() {
-		if fl.rolledBack(db) || db.DryRun {
-			child.clearKeys(db.Statement.Context)
-		}
-		child.release()
 	}
 }
 

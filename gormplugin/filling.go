@@ -130,8 +130,9 @@ func (fl *filling) assign(stmt *gorm.Statement, hooks bool) error {
 		if p.omit || hooks && !p.field.hooks {
 			continue
 		}
-		if !hooks {
-			selectKey(stmt, p.field)
+		if _, named, restricted := chosen(stmt, p.field.DBName); restricted && !named && !hooks {
+			// gorm would leave out the key, and the database would number the row itself
+			stmt.Selects = append(slices.Clip(stmt.Selects), p.field.DBName)
 		}
 		if p.carriesSlot {
 			if err := fl.drawSlotKeys(stmt, p, hooks); err != nil {
@@ -209,12 +210,4 @@ func (fl *filling) restore(stmt *gorm.Statement) {
 func omitted(stmt *gorm.Statement, field *managed) bool {
 	selected, named, _ := chosen(stmt, field.DBName)
 	return named && !selected
-}
-
-// selectKey adds the field to a Select that does not name it: gorm would leave out the key, and
-// the database would number the row itself.
-func selectKey(stmt *gorm.Statement, field *managed) {
-	if _, named, restricted := chosen(stmt, field.DBName); restricted && !named {
-		stmt.Selects = append(slices.Clip(stmt.Selects), field.DBName)
-	}
 }

@@ -16,11 +16,10 @@ import (
 type managed struct {
 	*schema.Field
 
-	model  string
-	kind   keyfield.Type
-	hooks  bool // filled before the model's own hooks run
-	gen    keyfield.Generator
-	number bool // in a map the id is an int64
+	model string
+	kind  keyfield.Type
+	hooks bool // filled before the model's own hooks run
+	gen   keyfield.Generator
 }
 
 // manage returns the field, to be filled according to the tag.
@@ -36,10 +35,13 @@ func manage(s *schema.Schema, f *schema.Field, tag keyfield.Tag, find func(*keyf
 	if gen.Source() == keyfield.Binaries && !f.IndirectFieldType.Implements(reflect.TypeFor[driver.Valuer]()) && f.Serializer == nil {
 		return nil, errNoValuer
 	}
-	return &managed{Field: f, model: s.Name, kind: kind, hooks: tag.Hooks, gen: gen, number: isInteger(f.IndirectFieldType.Kind())}, nil
+	return &managed{Field: f, model: s.Name, kind: kind, hooks: tag.Hooks, gen: gen}, nil
 }
 
-func isInteger(k reflect.Kind) bool { return k >= reflect.Int && k <= reflect.Uint64 }
+func isInteger(f *schema.Field) bool {
+	k := f.IndirectFieldType.Kind()
+	return k >= reflect.Int && k <= reflect.Uint64
+}
 
 func (m *managed) fail(err error) error { return &FieldError{m.model, m.Name, err} }
 
@@ -54,16 +56,4 @@ func (m *managed) draw(ctx context.Context, k keyfield.Keys, n int) error {
 		return m.fail(err)
 	}
 	return nil
-}
-
-// columnValue returns the key that put stores as a column value for a map.
-func (m *managed) columnValue(put func(reflect.Value) error) (any, error) {
-	scratch := reflect.New(m.FieldType).Elem()
-	if err := put(scratch); err != nil {
-		return nil, err
-	}
-	if m.number {
-		return canonical(scratch.Interface()), nil
-	}
-	return scratch.Interface(), nil
 }

@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 
 	"gorm.io/gorm"
 
@@ -88,9 +89,18 @@ func (p *Plugin) initialize(db *gorm.DB) error {
 	if err := p.config.validate(); err != nil {
 		return err
 	}
-	f, err := newFill(db, &p.config)
+	plans, err := p.config.plans(db)
 	if err != nil {
 		return err
+	}
+	f := &fill{
+		plans:     plans,
+		mysql:     db.Dialector.Name() == "mysql",
+		returning: slices.Contains(db.Callback().Create().Clauses, "RETURNING"),
+		verify:    !p.config.NoVerify,
+	}
+	if p.config.Router != nil {
+		f.routing = &routing{router: p.config.Router}
 	}
 	if err := f.register(db); err != nil || f.routing == nil {
 		return err

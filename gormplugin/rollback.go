@@ -52,7 +52,8 @@ func wroteNothing(db *gorm.DB, rows int) bool {
 func violated(db *gorm.DB) bool {
 	if t, ok := db.Dialector.(gorm.ErrorTranslator); ok {
 		for err := db.Error; err != nil; err = errors.Unwrap(err) { // the translator knows only the driver's own error
-			if isConstraint(t.Translate(err)) {
+			is := func(target error) bool { return errors.Is(t.Translate(err), target) }
+			if is(gorm.ErrDuplicatedKey) || is(gorm.ErrForeignKeyViolated) || is(gorm.ErrCheckConstraintViolated) {
 				return true
 			}
 		}
@@ -60,8 +61,4 @@ func violated(db *gorm.DB) bool {
 	const sqliteConstraint = 19 // the low byte of every SQLITE_CONSTRAINT_… code
 	var coded interface{ Code() int }
 	return db.Dialector.Name() == "sqlite" && errors.As(db.Error, &coded) && coded.Code()&0xff == sqliteConstraint
-}
-
-func isConstraint(err error) bool {
-	return errors.Is(err, gorm.ErrDuplicatedKey) || errors.Is(err, gorm.ErrForeignKeyViolated) || errors.Is(err, gorm.ErrCheckConstraintViolated)
 }

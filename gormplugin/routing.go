@@ -40,8 +40,13 @@ const maxIdle = 256
 // install replaces the pool that db was opened with by the router's databases. The former pool
 // remains the home of all other tables.
 func (r *routing) install(db *gorm.DB, c *Config) error {
-	home, prepared := homeOf(db)
-	if home == nil {
+	pool := db.ConnPool
+	prepared, cached := pool.(*gorm.PreparedStmtDB)
+	if cached {
+		pool = prepared.ConnPool
+	}
+	home, ok := pool.(*sql.DB)
+	if !ok {
 		return fmt.Errorf("a Router needs a *gorm.DB that was opened with a *sql.DB, not with a %T", db.ConnPool)
 	}
 	if db.Callback().Create().Get("gorm:db_resolver") != nil {
@@ -54,7 +59,7 @@ func (r *routing) install(db *gorm.DB, c *Config) error {
 	routed := shardsql.OpenDB(engine)
 	routed.SetMaxIdleConns(maxIdle)
 	db.ConnPool = routed
-	if prepared != nil {
+	if cached {
 		prepared.ConnPool, db.ConnPool = routed, prepared
 	}
 	db.Statement.ConnPool = db.ConnPool
@@ -63,17 +68,6 @@ func (r *routing) install(db *gorm.DB, c *Config) error {
 		return r.Initialize(db)
 	}
 	return db.Use(r)
-}
-
-// homeOf returns the *sql.DB that db was opened with, and gorm's cache of prepared statements
-// if there is one.
-func homeOf(db *gorm.DB) (home *sql.DB, prepared *gorm.PreparedStmtDB) {
-	c := db.ConnPool
-	if p, ok := c.(*gorm.PreparedStmtDB); ok {
-		c, prepared = p.ConnPool, p
-	}
-	home, _ = c.(*sql.DB)
-	return home, prepared
 }
 
 // Initialize registers the callbacks, except those of creates, which fill registers.
@@ -119,8 +113,8 @@ func (r *routing) hintWrite(db *gorm.DB) {
 		return
 	}
 	keyed, later := r.addKeys(stmt, stmt.ReflectValue)
-	if !keyed && !later {
-		keyed, later = r.addKeys(stmt, deletedModel(stmt))
+	if both := stmt.ReflectValue.CanAddr() && stmt.Model != nil && stmt.Dest != stmt.Model; both && !keyed && !later {
+		keyed, later = r.addKeys(stmt, reflect.Indirect(reflect.ValueOf(stmt.Model))) // gorm uses its primary key, too
 	}
 	saveContext(stmt, r.keysBefore(stmt))
 	passHint(db, writehint.Hint{Keyed: keyed, Model: stmt.Schema != nil, Completes: later})

@@ -148,12 +148,15 @@ func (r rows) set(ctx context.Context, i int, f *managed, put func(reflect.Value
 	if m == nil {
 		return fmt.Errorf("row %d is a nil map: %w", i, gorm.ErrInvalidData)
 	}
-	value, err := f.columnValue(put)
-	if err == nil {
-		name, _, _ := inMap(m, f.Field)
-		m[name] = value
+	key := reflect.New(f.FieldType).Elem()
+	if err := put(key); err != nil {
+		return err
 	}
-	return err
+	name, _, _ := inMap(m, f.Field)
+	if m[name] = key.Interface(); isInteger(f.Field) {
+		m[name] = canonical(m[name]) // an int64
+	}
+	return nil
 }
 
 // get returns the value that row i has for the field.

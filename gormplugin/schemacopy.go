@@ -38,7 +38,7 @@ func withoutDefaults(s *schema.Schema, fields []*managed) *schema.Schema {
 func numbered(s *schema.Schema, fields []*managed) *schema.Schema {
 	key := s.PrioritizedPrimaryField
 	i := slices.IndexFunc(fields, func(m *managed) bool { return m.Field == key })
-	if i < 0 || key.HasDefaultValue || !isInteger(key.IndirectFieldType.Kind()) {
+	if i < 0 || key.HasDefaultValue || !isInteger(key) {
 		return s
 	}
 	f := *key

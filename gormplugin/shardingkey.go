@@ -43,15 +43,6 @@ func (r *routing) addKeys(stmt *gorm.Statement, models reflect.Value) (added, la
 	return true, false
 }
 
-// deletedModel returns the model of db.Model(&order).Delete(&Order{}), whose primary key gorm makes a
-// condition of, too; or the zero Value.
-func deletedModel(stmt *gorm.Statement) reflect.Value {
-	if !stmt.ReflectValue.CanAddr() || stmt.Model == nil || stmt.Dest == stmt.Model {
-		return reflect.Value{}
-	}
-	return reflect.Indirect(reflect.ValueOf(stmt.Model))
-}
-
 // keysOf returns the distinct sharding keys of the rows. It returns false unless every row has
 // its primary key and its sharding key, and also if the primary keys lead to the shards.
 func keysOf(stmt *gorm.Statement, t *sharding.Table, key *schema.Field, named rows) ([]any, bool) {

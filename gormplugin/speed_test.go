@@ -59,7 +59,7 @@ func BenchmarkFill(b *testing.B) {
 		b.Fatal(err)
 	}
 	stmt.Dest, stmt.ReflectValue = &list, reflect.ValueOf(&list).Elem()
-	f, err := newFill(db, &Config{Generators: keygen.Set{Default: keygen.Counting(1, 1)}})
+	plans, err := (&Config{Generators: keygen.Set{Default: keygen.Counting(1, 1)}}).plans(db)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -70,7 +70,7 @@ func BenchmarkFill(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		clear(list)
-		fl := f.plans.of(stmt.Schema).fillingOf(r)
+		fl := plans.of(stmt.Schema).fillingOf(r)
 		if err := fl.reserve(stmt); err != nil {
 			b.Fatal(err)
 		}
