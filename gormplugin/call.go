@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/schema"
@@ -54,12 +55,8 @@ func (p *plans) with(s *schema.Schema, gen any) *plan {
 	if err != nil {
 		return &plan{err: &FieldError{s.Name, key.Name, err}}
 	}
-	made := &plan{schema: s, fields: []*managed{m}, nested: model.nested}
-	for _, other := range model.fields {
-		if other.Field != key {
-			made.fields = append(made.fields, other)
-		}
-	}
+	others := slices.DeleteFunc(slices.Clone(model.fields), func(other *managed) bool { return other.Field == key })
+	made := &plan{schema: s, fields: append([]*managed{m}, others...), nested: model.nested}
 	made.complete()
 	return made
 }
@@ -67,15 +64,10 @@ func (p *plans) with(s *schema.Schema, gen any) *plan {
 // keyOf returns the single primary key of the plan's model; if the model has several, the
 // managed one.
 func keyOf(p *plan) *schema.Field {
-	var managed []*schema.Field
-	for _, m := range p.fields {
-		if m.PrimaryKey {
-			managed = append(managed, m.Field)
-		}
-	}
+	keys := slices.DeleteFunc(slices.Clone(p.fields), func(m *managed) bool { return !m.PrimaryKey })
 	switch primary := p.schema.PrimaryFields; {
-	case len(managed) == 1:
-		return managed[0]
+	case len(keys) == 1:
+		return keys[0].Field
 	case len(primary) == 1 && primary[0].Creatable:
 		return primary[0]
 	}

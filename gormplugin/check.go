@@ -98,11 +98,8 @@ func (c *check) check(db *gorm.DB, model any) error {
 // mayLackGenerator reports whether the application may give all keys of a model itself: its table is
 // routed, and no source of a migration numbers it or has done so.
 func (c *check) mayLackGenerator(s *schema.Schema, table *sharding.Table) bool {
-	switch {
-	case c.router == nil:
-		return false
-	case table == nil:
-		return c.router.IsBroadcast(s.Table)
+	if table == nil {
+		return c.router != nil && c.router.IsBroadcast(s.Table)
 	}
 	origin := table.Origin()
 	return table.Unnumbered() == "" && (origin == nil || origin.Numbered == "")
@@ -115,7 +112,7 @@ func (c *check) checkFields(db *gorm.DB, made *plan, table *sharding.Table) erro
 		if m.kind.Narrow() {
 			errs = append(errs, m.fail(fmt.Errorf("%s: %w", m.FieldType, ErrOverflow)))
 		}
-		if table != nil && table.Leads(m.DBName) && !strings.EqualFold(m.DBName, table.Key) {
+		if columnCarriesSlot(table, m.DBName) {
 			errs = append(errs, m.checkSlots(db.Statement.Context, table))
 		}
 	}

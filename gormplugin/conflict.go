@@ -98,14 +98,9 @@ func (c *conflict) count(stmt *gorm.Statement, on clause.OnConflict) {
 		return
 	}
 	c.resolve = c.spread
-	c.replace(stmt, skipping{on})
+	c.replace(stmt, struct{ clause.Expression }{on}) // gorm does not recognise it as a DO NOTHING
 	c.returned = c.remember(stmt)
 }
-
-// skipping is a DO NOTHING that gorm does not recognise.
-type skipping struct{ on clause.OnConflict }
-
-func (s skipping) Build(b clause.Builder) { s.on.Build(b) }
 
 // returnKeys makes the database return the uncertain keys, in addition to the columns that it
 // returns anyway.
@@ -134,17 +129,9 @@ func (c *conflict) returnKeys(stmt *gorm.Statement) {
 	stmt.Clauses["RETURNING"] = clause.Clause{Name: "RETURNING", Expression: returning}
 }
 
-// keptKey assigns a column to itself and makes MySQL report its value as LastInsertId: the key
-// of an existing row whose insertion became an update.
-type keptKey struct{ column string }
-
-func (k keptKey) Build(b clause.Builder) {
-	_, _ = b.WriteString("LAST_INSERT_ID(")
-	b.WriteQuoted(clause.Column{Name: k.column})
-	_ = b.WriteByte(')')
-}
-
-// keep adds that assignment. It returns false when LastInsertId would not report the key.
+// keep assigns the key to itself and makes MySQL report its value as LastInsertId: the key of an
+// existing row whose insertion became an update. It returns false when LastInsertId would not
+// report the key.
 func (c *conflict) keep(stmt *gorm.Statement, on clause.OnConflict) bool {
 	f := c.uncertain[0].field
 	prioritized := c.of.plan.schema.PrioritizedPrimaryField
@@ -153,7 +140,8 @@ func (c *conflict) keep(stmt *gorm.Statement, on clause.OnConflict) bool {
 		return false
 	}
 	on.DoNothing = false
-	on.DoUpdates = append(clause.Set{{Column: clause.Column{Name: f.DBName}, Value: keptKey{f.DBName}}}, on.DoUpdates...)
+	column := clause.Column{Name: f.DBName}
+	on.DoUpdates = append(clause.Set{{Column: column, Value: gorm.Expr("LAST_INSERT_ID(?)", column)}}, on.DoUpdates...)
 	c.replace(stmt, on)
 	if stmt.Result == nil {
 		stmt.Result, c.result = gorm.WithResult(), true

@@ -46,8 +46,7 @@ func (c *conflict) readReturned(db *gorm.DB) error {
 		return c.ask(db)
 	case db.RowsAffected == 0:
 		return c.empty(db, nil)
-	}
-	if !c.skips {
+	case !c.skips:
 		return nil
 	}
 	ctx := db.Statement.Context
@@ -94,7 +93,7 @@ func (c *conflict) ask(db *gorm.DB) error {
 	}
 	found := map[*keyColumn]map[any]bool{}
 	for _, p := range c.uncertain {
-		keys, err := p.find(db, c.of)
+		keys, err := p.find(db)
 		var refused *sharding.RouteError
 		if errors.As(err, &refused) {
 			return c.empty(db, nil)
@@ -123,8 +122,8 @@ func (c *conflict) empty(db *gorm.DB, keep func(p *keyColumn, k int) bool) (err 
 // find returns which of the keys are in the table. It uses the connection that wrote the rows,
 // because a replica may not have them yet, and calls no callback of another plugin, which could
 // choose a connection. A table with another sharding key gets a condition on that, too.
-func (p *keyColumn) find(db *gorm.DB, fl *filling) (map[any]bool, error) {
-	of := db.Statement
+func (p *keyColumn) find(db *gorm.DB) (map[any]bool, error) {
+	fl, of := p.filling, db.Statement
 	column := clause.Column{Name: p.field.DBName}
 	values := make([]any, p.used())
 	for k := range values {

@@ -34,7 +34,7 @@ func scopeOf(ctx context.Context) *createScope {
 
 // give moves up to n keys of the field to the keys of a statement.
 func (f *createScope) give(m *managed, to keyfield.Keys, n int) {
-	if f == nil || n <= 0 {
+	if f == nil {
 		return
 	}
 	f.mu.Lock()

@@ -25,9 +25,8 @@ var (
 	// is keygen.ErrUnknownGenerator.
 	ErrUnknownSource = keygen.ErrUnknownGenerator
 
-	// ErrNotAddressable: Create got a struct or an array by value. The generated key of a row
-	// could not be stored in it, so the caller would never know it. It wraps
-	// gorm.ErrInvalidValue.
+	// ErrNotAddressable: Create got a struct or an array by value, so the caller would never know
+	// the generated key. It wraps gorm.ErrInvalidValue.
 	ErrNotAddressable = fmt.Errorf("%w: pass a pointer, or the generated id cannot be stored in it", gorm.ErrInvalidValue)
 
 	// ErrModelMismatch: the rows have another type than the statement's model, so gorm would
@@ -35,27 +34,24 @@ var (
 	ErrModelMismatch = errors.New("the rows are not of the model's type; create them without Model, or with a Model of their type")
 
 	// ErrSkipped: a row that gorm saves for an association was skipped, because another row has
-	// the same unique value. The foreign key would refer to no row. Find the existing row
-	// first, and associate it.
+	// the same unique value. The foreign key would refer to no row.
 	ErrSkipped = errors.New("a row of an association was skipped because another row has the same unique value; find that row and associate it instead")
 
 	// ErrInTransaction: inside a transaction, a generator gave no key in time. It may have
 	// waited for the connection that the transaction holds.
 	ErrInTransaction = errors.New("the generator gave no key in time inside the transaction; give a database-backed generator a *sql.DB of its own, or create before the transaction begins")
 
-	// ErrAutoIncrement: Check found that the database numbers a column that a generator fills, or
-	// that a shard numbers the primary key of a model without a generator. The numbers of the two,
-	// or of two shards, collide sooner or later.
+	// ErrAutoIncrement: Check found that the database numbers a column that a generator fills, or a
+	// shard the primary key of a model without one. The numbers collide sooner or later.
 	ErrAutoIncrement = errors.New("the column is still numbered by the database; change it to a plain BIGINT, or one INSERT without the key will collide")
 
 	// ErrCollation: Check found that the collation of the sharding key's column treats texts as
-	// equal, in upper and lower case, say, that the table's rule distinguishes. A statement
-	// would find fewer rows than in an unsharded table.
+	// equal that the table's rule distinguishes. A statement would find fewer rows than in an
+	// unsharded table.
 	ErrCollation = errors.New("the column's collation treats texts as equal that the table's rule distinguishes")
 
-	// ErrKeyColumn: Check found that the sharding key's column does not store keys as the
-	// table's rule expects: because of its type, or the precision and zone of its times. The
-	// router would look for rows in the wrong shard.
+	// ErrKeyColumn: Check found that the type of the sharding key's column, or the precision or zone
+	// of its times, is not the rule's. The router would look for rows in the wrong shard.
 	ErrKeyColumn = errors.New("the column does not store keys as the table's rule expects them")
 
 	// ErrNoBuckets: the field is one of sharding.Table.Also, by which rows are found, but its

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 
 	"gorm.io/gorm"
@@ -94,16 +95,10 @@ func parseNamed(db *gorm.DB, model any) (*schema.Schema, error) {
 // fieldOf returns the field with a name: the model's own one, or otherwise the only one in its
 // embedded structs.
 func fieldOf(s *schema.Schema, name string) (*schema.Field, error) {
-	var found []*schema.Field
-	for _, f := range s.Fields {
-		switch {
-		case !isColumn(s, f):
-		case f.BindName() == name:
-			return f, nil
-		case f.Name == name:
-			found = append(found, f)
-		}
+	if f := s.FieldsByBindName[name]; f != nil && isColumn(s, f) {
+		return f, nil
 	}
+	found := slices.DeleteFunc(slices.Clone(s.Fields), func(f *schema.Field) bool { return f.Name != name || !isColumn(s, f) })
 	switch len(found) {
 	case 0:
 		return nil, fmt.Errorf("%s has no column for a field %q", s.ModelType, name)

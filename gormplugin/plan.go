@@ -78,10 +78,10 @@ func (p *plans) field(s *schema.Schema, f *schema.Field) (*managed, error) {
 	return manage(s, f, tag, func(kind *keyfield.Type) (keyfield.Generator, error) { return keyfield.Find(p.set, tag, kind) })
 }
 
-// isColumn returns true when gorm writes the column from this field: a field of an embedded
-// struct may be hidden by another of the same name.
+// isColumn returns true when gorm writes a column from this field. A field of an embedded struct may
+// be hidden by another of the same name.
 func isColumn(s *schema.Schema, f *schema.Field) bool {
-	return f.DBName != "" && s.FieldsByDBName[f.DBName] == f
+	return s.FieldsByDBName[f.DBName] == f
 }
 
 // tag returns a field's tag: from the registration, from its own tags, or from Auto, in this

@@ -3,7 +3,6 @@
 package gormplugin
 
 import (
-	"context"
 	"database/sql/driver"
 	"errors"
 	"fmt"
@@ -27,7 +26,7 @@ func (r *routing) addKeys(stmt *gorm.Statement, models reflect.Value) (added, la
 		return false, false
 	}
 	key := columnField(stmt.Schema, t.Key)
-	if key == nil || key.PrimaryKey || len(stmt.Schema.PrimaryFields) == 0 {
+	if key == nil || key.PrimaryKey {
 		return false, false
 	}
 	named := rows{structs: models}
@@ -162,29 +161,22 @@ func (fl *filling) shardingKeys(stmt *gorm.Statement, numbers []int) ([]any, err
 	field := columnField(fl.plan.schema, t.Key)
 	keys := make([]any, len(numbers))
 	for n, i := range numbers {
-		key, ok := fl.rows.shardingKey(stmt.Context, i, t, field)
-		if !ok {
+		missing := true
+		switch maps := fl.rows.maps; {
+		case maps != nil && field != nil:
+			_, keys[n], _ = inMap(maps[i], field)
+			missing = !bound(keys[n])
+		case maps != nil:
+			keys[n] = maps[i][t.Key]
+			missing = !bound(keys[n])
+		case field != nil:
+			keys[n], missing = field.ValueOf(stmt.Context, fl.rows.at(i))
+		}
+		if missing {
 			return nil, missingKey(t, i, field)
 		}
-		keys[n] = key
 	}
 	return keys, nil
-}
-
-// shardingKey returns the sharding key of a new row.
-func (r rows) shardingKey(ctx context.Context, i int, t *sharding.Table, field *schema.Field) (any, bool) {
-	if r.structs.IsValid() {
-		if field == nil {
-			return nil, false
-		}
-		value, zero := field.ValueOf(ctx, r.at(i))
-		return value, !zero
-	}
-	value := r.maps[i][t.Key]
-	if field != nil {
-		_, value, _ = inMap(r.maps[i], field)
-	}
-	return value, bound(value)
 }
 
 // bound returns true when gorm sends v as one bind variable: the database then compares with
