@@ -133,7 +133,7 @@ func (c *check) checkTables(db *gorm.DB, made *plan, table *sharding.Table) erro
 	if key := made.schema.PrimaryFields; len(fields) == 0 && len(key) == 1 {
 		fields = []*managed{{Field: key[0], model: made.schema.Name}} // shards that number it would give the same numbers
 	}
-	m := newMigration(db, c.router)
+	m := newMigration(db)
 	for _, target := range c.router.Targets(table.Name) {
 		err := c.checkKeyColumns(db, table, target)
 		if _, errOpen := m.open(target.DB); errOpen != nil {

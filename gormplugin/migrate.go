@@ -71,7 +71,7 @@ func Migrate(ctx context.Context, db *gorm.DB, models ...any) (drifts []Drift, e
 	if p.config.Router == nil {
 		return nil, db.WithContext(ctx).AutoMigrate(models...)
 	}
-	m := newMigration(db, p.config.Router)
+	m := newMigration(db)
 	for _, model := range models {
 		if err := m.plan(model); err != nil {
 			return nil, err
@@ -87,9 +87,9 @@ func Migrate(ctx context.Context, db *gorm.DB, models ...any) (drifts []Drift, e
 
 // migration is one call of Migrate.
 type migration struct {
+	*routing
+
 	db     *gorm.DB
-	router *sharding.Router
-	home   *sql.DB
 	pools  map[string]*sql.DB        // of the router and of the home database
 	jobs   map[string][]migrationJob // by database
 	placed [][]sharding.Target       // of each model whose table is not only in the home database
@@ -104,15 +104,14 @@ type migrationJob struct {
 	target sharding.Target
 }
 
-func newMigration(db *gorm.DB, router *sharding.Router) *migration {
+func newMigration(db *gorm.DB) *migration {
 	r, _ := db.Config.Plugins[routingName].(*routing)
-	m := &migration{db: db, router: router, home: r.home, pools: map[string]*sql.DB{}, jobs: map[string][]migrationJob{}, shards: map[string]*gorm.DB{}}
-	apart := true // the home database is not one of the router's
-	for _, name := range router.Databases() {
-		m.pools[name] = router.DB(name)
-		apart = apart && m.pools[name] != r.home
+	m := &migration{routing: r, db: db, pools: map[string]*sql.DB{}, jobs: map[string][]migrationJob{}, shards: map[string]*gorm.DB{}}
+	for _, name := range r.router.Databases() {
+		m.pools[name] = r.router.DB(name)
 	}
-	if name := "home"; apart {
+	if !slices.Contains(slices.Collect(maps.Values(m.pools)), r.home) {
+		name := "home"
 		if m.pools[name] != nil {
 			name = "the home database" // because the router has another database of that name
 		}
