@@ -7,6 +7,7 @@ import (
 
 	"gorm.io/gorm"
 
+	"github.com/shardid/shardid/internal/dialect"
 	"github.com/shardid/shardid/sharding"
 )
 
@@ -45,20 +46,11 @@ func wroteNothing(db *gorm.DB, rows int) bool {
 	}
 	// A table without transactions keeps the rows before the violating one, so a violated
 	// constraint proves this only for a single row.
-	return rows == 1 && violated(db)
+	return rows == 1 && isViolation(db.Error)
 }
 
-// violated returns true when the database refused the row because of a constraint.
-func violated(db *gorm.DB) bool {
-	if t, ok := db.Dialector.(gorm.ErrorTranslator); ok {
-		for err := db.Error; err != nil; err = errors.Unwrap(err) { // the translator knows only the driver's own error
-			is := func(target error) bool { return errors.Is(t.Translate(err), target) }
-			if is(gorm.ErrDuplicatedKey) || is(gorm.ErrForeignKeyViolated) || is(gorm.ErrCheckConstraintViolated) {
-				return true
-			}
-		}
-	}
-	const sqliteConstraint = 19 // the low byte of every SQLITE_CONSTRAINT_… code
-	var coded interface{ Code() int }
-	return db.Dialector.Name() == "sqlite" && errors.As(db.Error, &coded) && coded.Code()&0xff == sqliteConstraint
+// isViolation returns true when the database refused a row because of a constraint. gorm may have
+// translated the error.
+func isViolation(err error) bool {
+	return dialect.IsViolation(err) || errors.Is(err, gorm.ErrDuplicatedKey) || errors.Is(err, gorm.ErrForeignKeyViolated) || errors.Is(err, gorm.ErrCheckConstraintViolated)
 }

@@ -166,6 +166,26 @@ func TestFaultsAreErrorsThatARetryDoesNotSolve(t *testing.T) {
 	}
 }
 
+func TestAViolatedConstraintIsDistinguishedFromOtherErrors(t *testing.T) {
+	for text, want := range map[string]bool{
+		"Error 1048 (23000): Column 'note' cannot be null":                        true,
+		"shard db1/orders_3: Error 1062: Duplicate entry '156' for key 'PRIMARY'": true,
+		"Error 3819 (HY000): Check constraint 'size' is violated.":                true,
+		"Error 4025 (23000): CONSTRAINT `size` failed for `app`.`orders`":         true,
+		"NOT NULL constraint failed: orders.note":                                 true,
+		"constraint failed: CHECK constraint failed: size (275)":                  true,
+		"Error 1205 (HY000): Lock wait timeout exceeded":                          false,
+		"database is locked (5) (SQLITE_BUSY)":                                    false,
+	} {
+		if got := IsViolation(fmt.Errorf("insert: %w", errors.New(text))); got != want {
+			t.Errorf("%s: %v", text, got)
+		}
+	}
+	if !IsViolation(fmt.Errorf("insert: %w", stated("23502"))) || IsViolation(stated("40001")) || IsViolation(nil) {
+		t.Error("a SQLSTATE is not told from others")
+	}
+}
+
 func TestAReadOnlyServerIsDistinguishedFromOtherErrors(t *testing.T) {
 	for text, want := range map[string]bool{
 		"Error 1290 (HY000): The MariaDB server is running with the --read-only option so it cannot execute this statement":     true,

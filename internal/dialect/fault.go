@@ -63,3 +63,13 @@ func wordAfter(text, mark string) string {
 func IsDuplicate(err error) bool {
 	return err != nil && (SQLState(err) == "23505" || strings.Contains(err.Error(), "Error 1062"))
 }
+
+// IsViolation reports whether a database refused a row because of a constraint: a unique key, a foreign
+// key, NOT NULL or CHECK.
+func IsViolation(err error) bool {
+	if err == nil {
+		return false
+	}
+	text := err.Error()
+	return strings.HasPrefix(SQLState(err), "23") || mysqlViolations[wordAfter(text, "Error ")] || strings.Contains(text, "constraint failed")
+}

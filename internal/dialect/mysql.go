@@ -32,6 +32,13 @@ var mysqlFaults = map[string]Fault{
 	"167": OutOfRange, "1264": OutOfRange, "1690": OutOfRange,
 }
 
+// mysqlViolations are the error numbers of MySQL and MariaDB for a violated constraint.
+var mysqlViolations = map[string]bool{
+	"1048": true, "1062": true, "1586": true, // NOT NULL, unique
+	"1216": true, "1217": true, "1451": true, "1452": true, // foreign keys
+	"3819": true, "4025": true, // CHECK on MySQL, on MariaDB
+}
+
 // UnknownVariable reports whether err says that the server does not have a system variable, for
 // example because a plugin is missing.
 func UnknownVariable(err error) bool {

@@ -16,6 +16,7 @@ import (
 var failureTests = []test{
 	{"ASourcesErrorSendsNothingAndChangesNothing", sourceError},
 	{"ARefusedRowHasNoKeyAfterwards", refusedRow},
+	{"ARowThatViolatesAnyConstraintHasNoKeyAfterwards", violating},
 	{"ARolledBackCreateLeavesNoKeys", rolledBack},
 	{"ARolledBackCreateLeavesNoKeysInAssociations", rolledBackAssociations},
 	{"CreateInBatchesLeavesNoKeysOfRolledBackBatches", rolledBackBatches},
@@ -59,6 +60,18 @@ func refusedRow(t *testing.T, e *env) {
 	row := map[string]any{"name": "taken"}
 	if err := e.Model(&Person{}).Create(row).Error; err == nil || len(row) != 1 {
 		t.Errorf("%v, %v", err, row)
+	}
+}
+
+func violating(t *testing.T, e *env) {
+	note := "taken"
+	must(t, e.Create(&Strict{Note: &note, Size: 1}).Error)
+	db := e.Session(&gorm.Session{SkipDefaultTransaction: true})
+	other := "other"
+	for name, row := range map[string]*Strict{"unique": {Note: &note, Size: 1}, "not null": {Size: 1}, "check": {Note: &other, Size: -1}} {
+		if err := db.Create(row).Error; err == nil || row.ID != 0 {
+			t.Errorf("%s: %v, id %d", name, err, row.ID)
+		}
 	}
 }
 

@@ -305,13 +305,20 @@ func (u *UUID) Scan(src any) error {
 // GormDataType returns a text type with a limit.
 func (UUID) GormDataType() string { return "varchar(40)" }
 
+// Strict has constraints of three kinds.
+type Strict struct {
+	ID   int64   `gorm:"primaryKey" keygen:""`
+	Note *string `gorm:"size:40;not null;unique"`
+	Size int     `gorm:"check:size > 0"`
+}
+
 // models returns all models.
 func models() []any {
 	return []any{
 		&Customer{}, &Company{}, &Card{}, &Pet{}, &Note{}, &Label{}, &Badge{}, &Holding{},
 		&Person{}, &Legacy{}, &Rated{}, &Invoice{}, &Line{}, &Derived{}, &Prefixed{}, &Based{}, &Hooked{}, &Dawn{},
 		&Int64{}, &Uint64{}, &Int{}, &Named{}, &Pointer{}, &Nullable{}, &Scanned{}, &Text{}, &Decimal{}, &Encoded{}, &Binary{},
-		&GormTagged{}, &DBTagged{}, &Narrow{},
+		&GormTagged{}, &DBTagged{}, &Narrow{}, &Strict{},
 	}
 }
 
