@@ -63,7 +63,7 @@ func (p *plans) make(s *schema.Schema) *plan {
 func (p *plan) complete() {
 	if len(p.fields) > 0 {
 		p.withoutDefaults = withoutDefaults(p.schema, p.fields)
-		p.maps = with(p.withoutDefaults, nil)
+		p.maps = copyOf(p.withoutDefaults)
 		p.maps.FieldsWithDefaultDBValue = nil
 		p.source = numbered(p.schema, p.fields)
 	}

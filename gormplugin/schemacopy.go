@@ -50,8 +50,7 @@ func numbered(s *schema.Schema, fields []*managed) *schema.Schema {
 
 // with returns a copy of the schema in which some fields are replaced.
 func with(s *schema.Schema, own map[*schema.Field]*schema.Field) *schema.Schema {
-	p := &schema.Schema{}
-	copyExported(reflect.ValueOf(p).Elem(), reflect.ValueOf(s).Elem())
+	p := copyOf(s)
 	for _, list := range []*[]*schema.Field{&p.Fields, &p.PrimaryFields, &p.FieldsWithDefaultDBValue} {
 		*list = slices.Clone(*list)
 		for i, f := range *list {
@@ -68,9 +67,15 @@ func with(s *schema.Schema, own map[*schema.Field]*schema.Field) *schema.Schema 
 	return p
 }
 
+func copyOf(s *schema.Schema) *schema.Schema {
+	p := &schema.Schema{}
+	copyExported(reflect.ValueOf(p).Elem(), reflect.ValueOf(s).Elem())
+	return p
+}
+
 // withTable returns a copy of the schema for another table.
 func withTable(s *schema.Schema, table string) *schema.Schema {
-	p := with(s, nil)
+	p := copyOf(s)
 	p.Table = table
 	return p
 }

@@ -3,6 +3,7 @@
 package keyfield
 
 import (
+	"cmp"
 	"database/sql"
 	"database/sql/driver"
 	"errors"
@@ -99,7 +100,7 @@ func (t Type) with(tag Tag) (Type, error) {
 	if t.form != text && !t.takes[Texts] {
 		return Type{}, fmt.Errorf("%s: %w; %s are for text keys", t.elem, ErrType, textOptions)
 	}
-	t.encode, t.pad = encodings[tag.Encoding].Encode, tag.Pad
+	t.encode, t.pad = encodings[cmp.Or(tag.Encoding, Dec)].Encode, tag.Pad
 	return t, nil
 }
 

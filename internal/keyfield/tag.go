@@ -29,7 +29,6 @@ const (
 )
 
 var encodings = map[string]*keygen.Encoding{
-	"":        keygen.Decimal,
 	Dec:       keygen.Decimal,
 	Base36:    keygen.Base36,
 	Base62:    keygen.Base62,
@@ -72,7 +71,7 @@ func (t *Tag) set(option string) error {
 		return fmt.Errorf("option %q of a field that is never filled", option)
 	case name == "pad" && valued && t.Pad == 0:
 		return t.setPad(value)
-	case !valued && isEncoding(name) && t.Encoding == "":
+	case !valued && encodings[name] != nil && t.Encoding == "":
 		t.Encoding = name
 	case !valued && name == "hooks" && !t.Hooks:
 		t.Hooks = true
@@ -93,13 +92,8 @@ func (t *Tag) setPad(value string) error {
 	return nil
 }
 
-func isEncoding(option string) bool {
-	_, named := encodings[option]
-	return named && option != ""
-}
-
 func isOption(option string) bool {
-	return isEncoding(option) || option == "hooks" || strings.HasPrefix(option, "pad=")
+	return encodings[option] != nil || option == "hooks" || strings.HasPrefix(option, "pad=")
 }
 
 // ReadTag reads the tags of a struct field: `keygen:"order"`, or `gorm:"primaryKey;keygen:order"`,
@@ -109,7 +103,7 @@ func ReadTag(tag reflect.StructTag) (t Tag, found bool, err error) {
 	for _, place := range []struct {
 		where string
 		text  func(reflect.StructTag) (string, bool)
-	}{{"keygen", ofKeygen}, {"gorm", ofGorm}, {"db", ofDB}} {
+	}{{"keygen", func(tag reflect.StructTag) (string, bool) { return tag.Lookup("keygen") }}, {"gorm", ofGorm}, {"db", ofDB}} {
 		text, here := place.text(tag)
 		if !here {
 			continue
@@ -125,8 +119,6 @@ func ReadTag(tag reflect.StructTag) (t Tag, found bool, err error) {
 	}
 	return t, found, nil
 }
-
-func ofKeygen(tag reflect.StructTag) (string, bool) { return tag.Lookup("keygen") }
 
 // ofGorm reads the setting keygen of a gorm tag, whose settings are separated by semicolons and
 // whose names are case-insensitive. A backslash escapes a semicolon.
