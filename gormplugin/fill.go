@@ -30,19 +30,29 @@ type fill struct {
 // that the transaction holds. They are assigned after the model's own BeforeCreate hooks, so
 // that the hooks may set the fields themselves.
 func (f *fill) register(db *gorm.DB) error {
-	assign, repair := f.assign, f.repair
+	assign, repair := filled(f.assign), filled(f.repair)
+	before, after := assign, repair
 	if f.routing != nil { // one callback each, because gorm does not keep the order of several
-		assign = func(db *gorm.DB) { f.assign(db); f.routing.hintCreate(db) }
-		repair = func(db *gorm.DB) { restoreContext(db); f.repair(db) }
+		before = func(db *gorm.DB) { assign(db); f.routing.hintCreate(db) }
+		after = func(db *gorm.DB) { restoreContext(db); repair(db) }
 	}
 	create := db.Callback().Create()
 	return errors.Join(
 		create.Before("*").Register("shardid:reserve", f.reserve),
-		create.Before("gorm:create").Register("shardid:assign", assign),
-		create.Before("gorm:save_after_associations").Register("shardid:repair", repair),
-		create.Before("gorm:commit_or_rollback_transaction").Register("shardid:judge", f.recordFailure),
-		create.After("*").Register("shardid:settle", f.settle),
+		create.Before("gorm:create").Register("shardid:assign", before),
+		create.Before("gorm:save_after_associations").Register("shardid:repair", after),
+		create.Before("gorm:commit_or_rollback_transaction").Register("shardid:judge", filled(recordFailure)),
+		create.After("*").Register("shardid:settle", filled(f.settle)),
 	)
+}
+
+// filled returns a callback for the statements that are filled.
+func filled(do func(*gorm.DB, *filling)) func(*gorm.DB) {
+	return func(db *gorm.DB) {
+		if fl := stateOf(db.Statement); fl != nil {
+			do(db, fl)
+		}
+	}
 }
 
 // reserve draws keys for all rows without one.
@@ -149,12 +159,8 @@ func (fl *filling) attach(stmt *gorm.Statement, with bool) {
 
 // assign assigns the reserved keys to the rows that still have none, and makes gorm write them
 // like keys that the caller had set.
-func (f *fill) assign(db *gorm.DB) {
+func (f *fill) assign(db *gorm.DB, fl *filling) {
 	stmt := db.Statement
-	fl := stateOf(stmt)
-	if fl == nil {
-		return
-	}
 	fl.schema, fl.selects = stmt.Schema, stmt.Selects
 	if db.Error != nil {
 		return
@@ -236,16 +242,11 @@ func (f *fill) returnsUpdated(stmt *gorm.Statement) bool {
 }
 
 // repair runs directly after the INSERT. It finds out which keys are in the table.
-func (f *fill) repair(db *gorm.DB) {
-	stmt := db.Statement
-	fl := stateOf(stmt)
-	if fl == nil {
-		return
-	}
+func (f *fill) repair(db *gorm.DB, fl *filling) {
 	if f.routing != nil && (errors.Is(db.Error, sharding.ErrNotNumbered) || errors.Is(db.Error, writehint.ErrNumbered)) {
 		f.resend(db, fl)
 	}
-	fl.restore(stmt)
+	fl.restore(db.Statement)
 	switch {
 	case !fl.sent:
 	case db.Error != nil:
@@ -258,12 +259,8 @@ func (f *fill) repair(db *gorm.DB) {
 }
 
 // settle ends the statement's filling.
-func (f *fill) settle(db *gorm.DB) {
+func (f *fill) settle(db *gorm.DB, fl *filling) {
 	stmt := db.Statement
-	fl := stateOf(stmt)
-	if fl == nil {
-		return
-	}
 	delete(stmt.Clauses, stateName)
 	if fl.context != nil {
 		stmt.Context = fl.context

@@ -13,9 +13,8 @@ import (
 
 // recordFailure runs at the end of the default transaction, before gorm commits it or rolls it
 // back.
-func (f *fill) recordFailure(db *gorm.DB) {
-	fl := stateOf(db.Statement)
-	if db.Error == nil || fl == nil || fl.inTx {
+func recordFailure(db *gorm.DB, fl *filling) {
+	if db.Error == nil || fl.inTx {
 		return
 	}
 	if _, began := db.InstanceGet("gorm:started_transaction"); began {
