@@ -201,7 +201,7 @@ func saveContext(stmt *gorm.Statement, undo func()) *savedContext {
 
 // restoreContext restores the statement's own context, unless another plugin has put one around it,
 // which that plugin looks for later: then it only ends the hint. If a change of the sharding key was
-// refused, it restores the model, too.
+// refused, it restores the model, too. It applies gorm's translation of errors to the error of a shard.
 func restoreContext(db *gorm.DB) {
 	stmt := db.Statement
 	if own, ok := stmt.Clauses[contextName].Expression.(*savedContext); ok {
@@ -214,7 +214,10 @@ func restoreContext(db *gorm.DB) {
 			own.undo()
 		}
 	}
-	translate(db)
+	shard, ok := db.Error.(*sharding.ShardError) //nolint:errorlint // one within another error is gorm's
+	if t, translates := db.Dialector.(gorm.ErrorTranslator); ok && translates && db.TranslateError {
+		db.Error = &sharding.ShardError{Target: shard.Target, Err: t.Translate(shard.Err)} // translators know only the driver's own error
+	}
 }
 
 // isNumbered returns true when the source of a migration numbers a table's column and still
@@ -227,13 +230,4 @@ func isNumbered(t *sharding.Table, column string) bool {
 // of a migration no longer numbers them.
 func (fl *filling) numbersLater(stmt *gorm.Statement) bool {
 	return slices.ContainsFunc(fl.keyColumns, func(p *keyColumn) bool { return p.numbered && !omitted(stmt, p.field) })
-}
-
-// translate applies gorm's translation of errors to the error of a shard, because gorm's
-// translators recognise only the driver's own error.
-func translate(db *gorm.DB) {
-	shard, ok := db.Error.(*sharding.ShardError) //nolint:errorlint // one within another error is gorm's
-	if t, translates := db.Dialector.(gorm.ErrorTranslator); ok && translates && db.TranslateError {
-		db.Error = &sharding.ShardError{Target: shard.Target, Err: t.Translate(shard.Err)}
-	}
 }
