@@ -105,16 +105,12 @@ func (b *batches) before(tx *sql.Tx, this batch) (all []batch) {
 func isInBatches() bool {
 	var pcs [16]uintptr
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs[:])])
-	executed := false
-	for {
-		frame, more := frames.Next()
-		switch {
-		case executed && strings.HasPrefix(frame.Function, "gorm.io/gorm.(*DB).CreateInBatches.func"):
-			next, _ := frames.Next()
-			return strings.HasPrefix(next.Function, "gorm.io/gorm.(*DB).Transaction")
-		case executed || !more:
-			return false
+	for frame, more := frames.Next(); more; frame, more = frames.Next() {
+		if frame.Function == "gorm.io/gorm.(*processor).Execute" {
+			caller, _ := frames.Next()
+			outer, _ := frames.Next()
+			return strings.HasPrefix(caller.Function, "gorm.io/gorm.(*DB).CreateInBatches.func") && strings.HasPrefix(outer.Function, "gorm.io/gorm.(*DB).Transaction")
 		}
-		executed = frame.Function == "gorm.io/gorm.(*processor).Execute"
 	}
+	return false
 }
