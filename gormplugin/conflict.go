@@ -35,10 +35,13 @@ type conflict struct {
 // changes it so that the database reports the result. It returns nil when no conflict is
 // possible.
 func (f *fill) conflictOf(fl *filling, stmt *gorm.Statement) *conflict {
+	if len(stmt.Clauses) == 1 || !fl.assignedAny() {
+		return nil // only the plugin's own clause is there
+	}
 	given, ok := stmt.Clauses["ON CONFLICT"]
 	insert, _ := stmt.Clauses["INSERT"].Expression.(clause.Insert)
 	ignored := strings.Contains(strings.ToUpper(insert.Modifier), "IGNORE") // also SQLite's OR IGNORE
-	if !ok && !ignored || !fl.assignedAny() {
+	if !ok && !ignored {
 		return nil
 	}
 	on, readable := given.Expression.(clause.OnConflict)

@@ -40,8 +40,9 @@ func (p *keyColumn) forget() {
 // emptyRows yields the indexes of the rows without a key.
 func (p *keyColumn) emptyRows() iter.Seq[int] {
 	return func(yield func(int) bool) {
-		for i := range p.filling.rows.len() {
-			if p.filling.rows.empty(i, p.field) && !yield(i) {
+		all := p.filling.rows
+		for i := range all.len() {
+			if all.empty(i, p.field) && !yield(i) {
 				return
 			}
 		}
