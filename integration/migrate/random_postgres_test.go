@@ -7,6 +7,7 @@ import (
 	"database/sql"
 	"fmt"
 	"math/rand/v2"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -31,15 +32,25 @@ var randomPostgres = &randomSpeech{
 	},
 }
 
-// postgresShape is the definition of a table apart from the type of its ids and the names of indexes.
+var (
+	postgresCast    = regexp.MustCompile(`\(("(?:[^"]|"")+"|\w+)\)::bigint`)
+	postgresNextval = regexp.MustCompile(`nextval\('(?:[^']|'')+'::regclass\)`)
+)
+
+// postgresShape is the definition of a table apart from the type of its ids, numbering by sequences and the
+// names of indexes.
 func postgresShape(ctx context.Context, conn *sql.Conn, table string) ([]string, error) {
 	own := "'" + table + "'::regclass"
-	return lines(ctx, conn,
+	all, err := lines(ctx, conn,
 		"SELECT concat_ws('|', 'column', a.attname, CASE WHEN a.attnum = ANY (SELECT unnest(indkey) FROM pg_index WHERE indisprimary AND indrelid = "+own+") THEN 'key' ELSE format_type(a.atttypid, a.atttypmod) || COALESCE(pg_get_expr(d.adbin, d.adrelid), '') END,"+
 			" a.attnotnull, a.attgenerated, a.attcollation::regcollation) FROM pg_attribute a LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum"+
 			" WHERE a.attrelid = "+own+" AND a.attnum > 0 AND NOT a.attisdropped",
 		"SELECT concat_ws('|', 'constraint', contype, pg_get_constraintdef(oid)) FROM pg_constraint WHERE conrelid = "+own,
 		"SELECT concat_ws('|', 'index', indisunique, indisprimary, substring(pg_get_indexdef(indexrelid) FROM position(' USING ' IN pg_get_indexdef(indexrelid)))) FROM pg_index WHERE indrelid = "+own)
+	for i, line := range all {
+		all[i] = postgresNextval.ReplaceAllString(postgresCast.ReplaceAllString(line, "$1"), "")
+	}
+	return all, err
 }
 
 var postgresNames = []string{
