@@ -41,5 +41,5 @@ func RefusesValue(err error) bool {
 	const dataExceptions = "22"
 	return err != nil && (strings.HasPrefix(dialect.SQLState(err), dataExceptions) || strings.Contains(err.Error(), "SQLSTATE "+dataExceptions) ||
 		inState(err, "23502", "23514") ||
-		IsMySQL(err, "1048", "1264", "1265", "1292", "1364", "1366", "1367", "1406", "1411", "1416", "1690", "3140", "3819", "4025"))
+		IsMySQL(err, "1048", "1264", "1265", "1292", "1364", "1366", "1367", "1406", "1411", "1416", "1690", "3140", "3752", "3819", "4025"))
 }
