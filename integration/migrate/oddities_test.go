@@ -372,6 +372,16 @@ func TestEmojiInExpressionsReachTheShardsOrAreFound(t *testing.T) {
 	})
 }
 
+// SHOW CREATE TABLE of MariaDB writes three quotes for the default.
+func TestADefinitionThatItsServerWouldNotTakeIsFoundBeforeARun(t *testing.T) {
+	s := server.RunMariaDB(t)
+	for _, strict := range []string{"ON", "OFF"} {
+		database.Exec(t, s.Open(t, "odd"), "SET GLOBAL innodb_strict_mode = "+strict)
+		o := newOdd(t, s, "odd", "odd", sharding.Low(1), "DROP TABLE IF EXISTS odd", "CREATE TABLE odd (id INT PRIMARY KEY, u INT NOT NULL, d TEXT DEFAULT (_utf8mb4 x'5c27'))")
+		o.finds(t, "block row_format the server does not understand the definition of odd that the source shows: Error 1064")
+	}
+}
+
 // SHOW CREATE TABLE writes one question mark for such a letter.
 func TestEmojiInMembersAndDefaultsAreReported(t *testing.T) {
 	onMariaDBAndMySQL(t, func(t *testing.T, s database.DSNOpener, _ []string) {

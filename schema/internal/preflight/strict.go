@@ -81,6 +81,8 @@ func (p shardProbe) strict(ctx context.Context, t openjob.TableConfig) error {
 	switch {
 	case backend.IsMySQL(err, "1291"):
 		p.add(RowFormat, Block, fmt.Sprintf("the server refuses to create the table of %s in strict sql_mode: %v", t.Name, err), "give the ENUM or SET members that its collation tells apart, or create this table by hand with such ones")
+	case backend.IsMySQL(err, "1064"):
+		p.add(RowFormat, Block, fmt.Sprintf("the server does not understand the definition of %s that the source shows: %v", t.Name, err), "define what the error names otherwise on the source, or create this table by hand")
 	case err != nil && !backend.IsMySQL(err, ""):
 		return err
 	case on == 0:
