@@ -47,8 +47,12 @@ func checkComputed(t *testing.T, s database.DSNOpener, cases []computedCase) {
 		if !slices.EqualFunc(got, c.want, strings.HasPrefix) {
 			t.Errorf("%s %s: got %q, want %q", c.table, c.row, got, c.want)
 		}
+		blocked := slices.ContainsFunc(c.want, func(f string) bool { return strings.HasPrefix(f, "block") })
+		if len(c.want) > 0 && !blocked {
+			continue // a warning stops nothing
+		}
 		err := o.Run(t.Context())
-		if blocked := slices.ContainsFunc(c.want, func(f string) bool { return strings.HasPrefix(f, "block") }); blocked != (err != nil) {
+		if blocked != (err != nil) {
 			t.Errorf("%s %s: a run ends with %v", c.table, c.row, err)
 		}
 		if err != nil {
