@@ -150,6 +150,7 @@ func TestWhatASessionHasSetIsNotLostOnTheWayToAnotherDatabase(t *testing.T) {
 			queried(t, c, other, nil)
 			queried(t, c, "SELECT @x + COUNT(*) FROM notes WHERE id = 2", nil)
 			queried(t, c, "SELECT @x + COUNT(*) FROM notes WHERE id = 1", sharding.ErrSettings)
+			variablesOfShards(t, routed)
 			queried(t, c, "SELECT SQL_CALC_FOUND_ROWS COUNT(*) FROM notes WHERE id = 2", nil)
 			queried(t, c, "SELECT FOUND_ROWS()", nil)
 			queried(t, c, "SELECT SQL_CALC_FOUND_ROWS COUNT(*) FROM notes WHERE id = 1", nil)
@@ -166,6 +167,47 @@ func TestWhatASessionHasSetIsNotLostOnTheWayToAnotherDatabase(t *testing.T) {
 			queried(t, c, "SELECT LAST_INSERT_ID()", sharding.ErrSettings)
 		})
 	}
+}
+
+// variablesOfShards sets user variables on connections of shards, which a session holds only for a transaction.
+func variablesOfShards(t *testing.T, routed *sql.DB) {
+	t.Helper()
+	const assigned, variable = "SELECT @n := COUNT(*) FROM notes WHERE id = ", "SELECT @n IS NULL"
+	for id, want := range map[string]error{"2": nil, "1": sharding.ErrSettings} { // 2 is at home
+		c, err := routed.Conn(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		queried(t, c, assigned+id, nil)
+		queried(t, c, variable, want)
+		tx, err := c.BeginTx(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		queried(t, tx, "SELECT COUNT(*) FROM notes WHERE id = "+id, nil)
+		if id == "1" {
+			queried(t, tx, assigned+id, sharding.ErrSettings) // it may be about the variable of before
+		}
+		if err := errors.Join(tx.Rollback(), c.Close()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c, err := routed.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Close() }()
+	tx, err := c.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	queried(t, tx, assigned+"1", nil)
+	queried(t, tx, "SELECT @n + COUNT(*) FROM notes WHERE id = 1", nil)
+	queried(t, tx, variable, sharding.ErrSettings)
+	if err := tx.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	queried(t, c, variable, sharding.ErrSettings)
 }
 
 // sessions is a database of notes in two databases, of which the first is at home.

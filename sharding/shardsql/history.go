@@ -22,12 +22,16 @@ type history struct {
 	text string
 	// local says that the setting ends with the transaction; begin that the text begins one.
 	local, begin bool
-	// variables is the connection on which a user variable was set, nil before any.
+	// variables is the connection on which a user variable was set, nil before any, and released if the session
+	// does not hold it.
 	variables *sql.Conn
 	// last is where the last statement was executed; query, write and insert are where the last one of
 	// its kind was.
 	last, query, write, insert origin
 }
+
+// released stands for a connection that a session does not hold any more.
+var released = new(sql.Conn)
 
 // origin is the connection of an earlier statement of a session.
 type origin struct {
@@ -121,6 +125,11 @@ func (h *history) admit(s *session, to *plan.Route, query string) error {
 func (h *history) remember(s *session, p *plan.Plan, to plan.Route, query string) {
 	in, holds := onlyHeld(s, to)
 	h.note(p, origin{conn: in.conn, elsewhere: !holds})
+	if to.Kind != plan.Home && strings.Contains(query, ":=") && s.database.server.changesVariables(query) {
+		if h.variables = in.conn; !holds {
+			h.variables = released
+		}
+	}
 	if !holds {
 		return
 	}
@@ -162,8 +171,8 @@ func (h *history) endTransaction(home *sql.Conn) {
 	if h.local || h.set != home {
 		h.set, h.text, h.local, h.begin = nil, "", false, false
 	}
-	if h.variables != home {
-		h.variables = nil
+	if h.variables != nil && h.variables != home {
+		h.variables = released
 	}
 	for _, p := range []*origin{&h.query, &h.write, &h.insert} {
 		if p.conn != home {
@@ -264,6 +273,12 @@ func (s *server) changed(query string) (of change, local bool) {
 		}
 		first = depth == 0 && t.Is(query, ",")
 	}
+}
+
+// changesVariables reports whether a statement on shards may set user variables.
+func (s *server) changesVariables(query string) bool {
+	change, _ := s.changed(query)
+	return change == variables
 }
 
 // assigned returns what an assignment of SET changes that begins with a word, by the word and the
