@@ -59,6 +59,9 @@ func (c *conn) QueryContext(ctx context.Context, query string, args []driver.Nam
 // query implements QueryContext; st is the prepared statement, or nil.
 func (c *conn) query(ctx context.Context, st *statement, query string, args []driver.NamedValue) (driver.Rows, error) {
 	o := c.database.observe(ctx, query)
+	if done, _, err := c.savepoint(ctx, o, query, args); done {
+		return o.answered(&heldRows{}, err)
+	}
 	rows, err := c.ask(ctx, st, o, query, args)
 	if err != nil && isRefusal(err) {
 		rows, err = subqueries{c}.ask(ctx, st, o, query, args, err)
@@ -96,13 +99,8 @@ func (c *conn) ExecContext(ctx context.Context, query string, args []driver.Name
 // exec implements ExecContext; st is the prepared statement, or nil.
 func (c *conn) exec(ctx context.Context, st *statement, query string, args []driver.NamedValue) (driver.Result, error) {
 	o := c.database.observe(ctx, query)
-	if c.tx != nil && len(args) == 0 {
-		if verb, name := savepointOf(query); verb != noSavepoint {
-			o.atHome()
-			result, err := c.tx.execSavepoint(ctx, verb, name, query)
-			c.tx.recordError(err)
-			return o.executed(result, err)
-		}
+	if done, result, err := c.savepoint(ctx, o, query, args); done {
+		return o.executed(result, err)
 	}
 	result, err := follow(ctx, &c.session, o, query, args, func(p *plan.Plan, to plan.Route) (driver.Result, error) {
 		w, err := c.writing(ctx, st, p, to, args)

@@ -35,8 +35,7 @@ var aboutSavepoint = regexp.MustCompile(strings.NewReplacer("_", spaceOrComment,
 
 // savepointOf returns the operation of a statement, and the name of its savepoint.
 func savepointOf(text string) (savepointVerb, string) {
-	const most = 1000
-	if len(text) == 0 || strings.IndexByte("sSrR/-#\t\n\v\f\r ", text[0]) < 0 || len(text) > most {
+	if !mayBeSavepoint(text) {
 		return noSavepoint, ""
 	}
 	m := aboutSavepoint.FindStringSubmatch(text)
@@ -51,6 +50,36 @@ func savepointOf(text string) (savepointVerb, string) {
 		verb = release
 	}
 	return verb, strings.ToLower(strings.Trim(m[3], "`\"[]'"))
+}
+
+// mayBeSavepoint is a fast check, which nearly all other statements do not pass.
+func mayBeSavepoint(text string) bool {
+	const least, most = len("RELEASE a"), 1000
+	if len(text) < least || len(text) > most {
+		return false
+	}
+	switch text[0] {
+	case 's', 'S':
+		return text[1] == 'a' || text[1] == 'A'
+	case 'r', 'R':
+		return true
+	}
+	return strings.IndexByte("/-#\t\n\v\f\r ", text[0]) >= 0
+}
+
+// savepoint executes a statement on a savepoint in a transaction. It returns false for others.
+func (c *conn) savepoint(ctx context.Context, o *observation, query string, args []driver.NamedValue) (bool, driver.Result, error) {
+	if c.tx == nil || len(args) > 0 {
+		return false, nil, nil
+	}
+	verb, name := savepointOf(query)
+	if verb == noSavepoint {
+		return false, nil, nil
+	}
+	o.atHome()
+	result, err := c.tx.execSavepoint(ctx, verb, name, query)
+	c.tx.recordError(err)
+	return true, result, err
 }
 
 // execSavepoint executes a statement on a savepoint in every database where the transaction has begun. When

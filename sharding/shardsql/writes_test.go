@@ -264,7 +264,9 @@ func TestASavepointIsRecognizedBesideCommentsAndSpaces(t *testing.T) {
 			t.Fatal(err)
 		}
 		exec(t, tx, "INSERT INTO orders (id, user_id, paid) VALUES (1, 1, 0)")
-		exec(t, tx, save)
+		if _, err := answer(t.Context(), tx, save); err != nil { // a query, as of a console
+			t.Errorf("%s: %v", save, err)
+		}
 		exec(t, tx, "INSERT INTO orders (id, user_id, paid) VALUES (4, 4, 0), (3, 3, 0)")
 		if _, err := tx.Exec(undo); err != nil {
 			t.Errorf("%s: %v", undo, err)
