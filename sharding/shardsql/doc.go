@@ -168,7 +168,7 @@
 // SET, locks, temporary tables and LAST_INSERT_ID of the home database last for a transaction and
 // for a *sql.Conn, and apply to the statements that go to the home database. A statement that
 // depends on them and would be sent on another connection is refused with [sharding.ErrSettings]:
-// any statement after a SET or a BEGIN that was given as a text, one with a user variable after
+// any statement after a SET, a BEGIN or a PRAGMA that was given as a text, one with a user variable after
 // that was set, and one with ROW_COUNT(), FOUND_ROWS() or LAST_INSERT_ID() after a statement on
 // another connection: any statement for ROW_COUNT(), a query for FOUND_ROWS(), and an INSERT for
 // LAST_INSERT_ID().

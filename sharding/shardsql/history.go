@@ -142,12 +142,20 @@ func (h *history) remember(s *session, p *plan.Plan, to plan.Route, query string
 			h.set, h.text, h.local, h.begin = in.conn, strings.TrimSpace(query), local, change == begins
 		}
 	case ends:
-		if h.begin {
+		if h.begin && h.isEndedBy(query) {
 			h.set, h.text, h.begin = nil, "", false
 		}
 	case variables:
 		h.variables = in.conn
 	}
+}
+
+// isEndedBy reports whether a text ends the transaction that h.text began. On SQLite a SAVEPOINT begins one, which
+// its RELEASE ends.
+func (h *history) isEndedBy(query string) bool {
+	verb, name := savepointOf(query)
+	first, begun := savepointOf(h.text)
+	return verb != release || first == set && begun == name
 }
 
 // onlyHeld returns the connection that a session holds to the only database of a route.
@@ -236,17 +244,26 @@ var toSavepoint = regexp.MustCompile(`(?i)\brollback\s+((work|transaction)\s+)?t
 
 var setsConfig = regexp.MustCompile(`(?i)\bset_config\s*\(`)
 
+// setsPragma matches settings of a connection to SQLite that change what later statements do.
+var setsPragma = regexp.MustCompile(`(?i)^pragma\s+(\w+\.)?(case_sensitive_like|query_only|(defer_)?foreign_keys|ignore_check_constraints|recursive_triggers|reverse_unordered_selects|writable_schema)\s*[=(]`)
+
 // changed returns what a statement at home changes, and whether that ends with the transaction. SET
 // GLOBAL and similar statements change no session.
 func (s *server) changed(query string) (of change, local bool) {
 	family := s.Name()
-	postgres := family == "postgres"
+	postgres, sqlite := family == "postgres", family == "sqlite"
 	scan := sqltext.NewScanner(query, s.reads.Flavor)
 	switch word, _ := scan.NextCode(); {
 	case word.Is(query, "begin"), word.Is(query, "start"):
 		return begins, false
 	case word.Is(query, "commit"), word.Is(query, "rollback") && !toSavepoint.MatchString(query), word.Is(query, "end"):
 		return ends, false
+	case sqlite && word.Is(query, "savepoint"):
+		return begins, false
+	case sqlite && word.Is(query, "release"):
+		return ends, false
+	case sqlite && word.Is(query, "pragma") && setsPragma.MatchString(query[word.Start:]):
+		return settings, false
 	case word.Is(query, "reset") && postgres, postgres && setsConfig.MatchString(query):
 		return settings, false
 	case !word.Is(query, "set"):

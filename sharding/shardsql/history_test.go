@@ -52,6 +52,39 @@ func TestAfterATextThatBeginsATransactionOtherDatabasesRefuse(t *testing.T) {
 	}
 }
 
+// Outside of a transaction, SAVEPOINT begins one on SQLite.
+func TestAfterATextThatSetsSomethingOnSQLiteOtherDatabasesRefuse(t *testing.T) {
+	s := newShop(t)
+	for set, reset := range map[string]string{
+		"SAVEPOINT a": "RELEASE a", "PRAGMA query_only = 1": "", "pragma main.foreign_keys(1)": "", "/* x */ PRAGMA case_sensitive_like = true": "",
+	} {
+		c, err := s.routed.Conn(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		const find = "SELECT COUNT(*) FROM orders WHERE user_id = 5"
+		exec(t, c, "PRAGMA user_version")
+		one[int64](t, c, find)
+		exec(t, c, set)
+		for _, text := range []string{"", "SAVEPOINT b", "RELEASE b"} {
+			if text != "" {
+				exec(t, c, text)
+			}
+			var n int64
+			if err := c.QueryRowContext(t.Context(), find).Scan(&n); !errors.Is(err, sharding.ErrSettings) {
+				t.Errorf("after %s; %s: %v", set, text, err)
+			}
+		}
+		if reset != "" {
+			exec(t, c, reset)
+			one[int64](t, c, find)
+		}
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // A query does not change what changes() and last_insert_rowid() return: they are about the last write.
 func TestAFunctionAboutTheLastWriteIsRefusedAfterAQueryOnItsConnection(t *testing.T) {
 	s := newShop(t)
