@@ -147,6 +147,42 @@ func TestATransactionThatHasExecutedAStatementFailsWhenItsTableMoved(t *testing.
 	exec(t, m.routed, "INSERT INTO orders (id, user_id) VALUES (7, 1)")
 }
 
+// A missing table does not always mean that a subquery depends on the query around it.
+func TestASubqueryWhoseTableMovedFailsItsTransaction(t *testing.T) {
+	m := newMoving(t)
+	exec(t, m.routed, "CREATE TABLE users (id INTEGER PRIMARY KEY)")
+	exec(t, m.routed, "INSERT INTO users VALUES (1), (2)")
+	m.closes(t, sharding.OnShards)()
+	exec(t, m.routed, "INSERT INTO orders (id, user_id) VALUES (7, 1)")
+	const buyers = "SELECT COUNT(*) FROM users WHERE id IN (SELECT user_id FROM orders)"
+	tx, err := m.routed.Begin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = one[int64](t, tx, "SELECT COUNT(*) FROM users")
+	if n := one[int64](t, tx, buyers); n != 1 {
+		t.Errorf("%d users have orders", n)
+	}
+	if err := tx.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	if tx, err = m.routed.Begin(); err != nil {
+		t.Fatal(err)
+	}
+	_ = one[int64](t, tx, "SELECT 1")
+	m.closes(t, sharding.Returned)()
+	var n int
+	if err := tx.QueryRow(buyers).Scan(&n); !errors.Is(err, sharding.ErrRouteMoved) {
+		t.Errorf("%d, %v", n, err)
+	}
+	if err := tx.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	if n := one[int64](t, m.routed, buyers); n != 0 {
+		t.Errorf("%d users have orders on the source", n)
+	}
+}
+
 func TestATransactionReadsAnUnreadRoute(t *testing.T) {
 	m := newMoving(t)
 	m.db.SetMaxOpenConns(1) // which the transaction holds when it meets the table

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"database/sql/driver"
+	"errors"
 	"fmt"
 	"math"
 	"math/big"
@@ -154,7 +155,10 @@ func (s subqueries) rows(ctx context.Context, text string, args []driver.NamedVa
 	if isRefusal(err) {
 		rows, err = s.ask(ctx, nil, nil, text, args, err)
 	}
+	var moved *sharding.MovedError
 	switch {
+	case errors.As(err, &moved):
+		return nil, err
 	case isRefusal(err) || dialect.FaultOf(err) == dialect.NoColumn || dialect.FaultOf(err) == dialect.NoTable:
 		return nil, nil //nolint:nilnil // it is no error of the query
 	case err != nil:
