@@ -35,6 +35,7 @@ var subqueried = []string{
 	"SELECT id FROM orders WHERE user_id IN (SELECT id FROM users WHERE vip = 1)",
 	"SELECT id FROM orders WHERE user_id = (SELECT id FROM users WHERE name = 'user 4')",
 	"SELECT COUNT(*) AS n FROM orders WHERE user_id NOT IN (SELECT id FROM users WHERE vip = 1)",
+	"SELECT COUNT(*) AS n FROM orders WHERE NOT user_id IN (SELECT id FROM users WHERE vip = 1) AND NOT qty = (SELECT MAX(qty) FROM orders)", // as gorm's Not
 	"SELECT id FROM orders WHERE user_id IN (SELECT id FROM users WHERE vip = 9)",
 	"SELECT id FROM orders WHERE user_id NOT IN (SELECT id FROM users WHERE vip = 9)",
 	"SELECT id FROM users WHERE id IN (SELECT user_id FROM orders WHERE total > 50)",

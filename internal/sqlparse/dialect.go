@@ -23,6 +23,9 @@ type Dialect struct {
 	Flavor sqltext.Flavor
 	// PipesAsConcat is the sql_mode of this name: || concatenates texts.
 	PipesAsConcat bool
+	// LowNot says that MySQL's sql_mode HIGH_NOT_PRECEDENCE is known to be off: NOT a = b is NOT (a = b). It does not
+	// matter to other families.
+	LowNot bool
 }
 
 // Rules returns the lexical rules.

@@ -23,6 +23,7 @@ var dialects = map[string]Dialect{
 	"mysql ansi_quotes":          {Family: MySQL, Flavor: sqltext.MySQL &^ sqltext.DoubleQuoteStrings},
 	"mysql no_backslash_escapes": {Family: MySQL, Flavor: sqltext.MySQL &^ sqltext.BackslashEscapes},
 	"mysql pipes_as_concat":      {Family: MySQL, PipesAsConcat: true},
+	"mysql low_not":              {Family: MySQL, LowNot: true},
 	"mariadb":                    {Family: MariaDB},
 	"sqlite":                     {Family: SQLite},
 	"postgresql":                 {Family: PostgreSQL},

@@ -82,7 +82,7 @@ func (p *exprReader) not() Expr {
 	from := p.tok.start
 	p.next()
 	x := p.not()
-	if p.mysql && As(x, Not) == nil && binds(x) {
+	if p.mysql && !p.d.LowNot && As(x, Not) == nil && binds(x) {
 		return p.opaque(from, x) // with HIGH_NOT_PRECEDENCE it means (NOT a) = b
 	}
 	return p.around(Not, from, x)

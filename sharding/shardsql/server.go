@@ -96,7 +96,7 @@ func (s *server) settings(ctx context.Context, d *database) error {
 		return err
 	}
 	mode := dialect.ParseMode(home[sqlMode])
-	s.reads = sqlparse.Dialect{Family: sqlparse.MySQL, Flavor: sqltext.MySQL, PipesAsConcat: mode.PipesAsConcat}
+	s.reads = sqlparse.Dialect{Family: sqlparse.MySQL, Flavor: sqltext.MySQL, PipesAsConcat: mode.PipesAsConcat, LowNot: !strings.Contains(home[sqlMode], "HIGH_NOT_PRECEDENCE")}
 	if s.Kind == dialect.KindMariaDB {
 		s.reads.Family = sqlparse.MariaDB
 	}
