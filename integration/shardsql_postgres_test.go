@@ -186,6 +186,7 @@ func TestAFailedStatementEndsATransactionOnAllDatabasesOfPostgreSQL(t *testing.T
 			exec(tx, "", insert, 2)
 			exec(tx, "23505", insert, 1)
 			exec(tx, "25P02", insert, 3)
+			exec(tx, "25P02", "SELECT id FROM orders WHERE user_id = $1 AND user_id = 3", 5) // no shard has such a row
 			if err := tx.Commit(); dialect.SQLState(err) != "25P02" {
 				t.Errorf("commit: %v", err)
 			}
