@@ -137,6 +137,7 @@ func TestWhatASessionHasSetIsNotLostOnTheWayToAnotherDatabase(t *testing.T) {
 				t.Fatal(err)
 			}
 			queried(t, routed, other, nil)
+			parsingIsThatOfTheDataSourceName(t, routed, map[bool]string{false: "SET sql_mode = 'ANSI_QUOTES'", true: "SET standard_conforming_strings TO off"}[name == "PostgreSQL"])
 			if name == "PostgreSQL" {
 				return
 			}
@@ -167,6 +168,26 @@ func TestWhatASessionHasSetIsNotLostOnTheWayToAnotherDatabase(t *testing.T) {
 			queried(t, c, "SELECT LAST_INSERT_ID()", sharding.ErrSettings)
 		})
 	}
+}
+
+// parsingIsThatOfTheDataSourceName changes how a session's database at home parses SQL. There is a shard in it, too.
+func parsingIsThatOfTheDataSourceName(t *testing.T, routed *sql.DB, set string) {
+	t.Helper()
+	c, err := routed.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	database.Exec(t, c, set)
+	queried(t, c, "SELECT 1", nil)
+	for range 2 {
+		queried(t, c, "SELECT COUNT(*) FROM notes WHERE id = 2", sharding.ErrSettings)
+		database.Exec(t, c, "BEGIN")
+		database.Exec(t, c, "ROLLBACK")
+	}
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
+	queried(t, routed, "SELECT COUNT(*) FROM notes WHERE id = 2", nil)
 }
 
 // variablesOfShards sets user variables on connections of shards, which a session holds only for a transaction.

@@ -168,10 +168,14 @@
 // SET, locks, temporary tables and LAST_INSERT_ID of the home database last for a transaction and
 // for a *sql.Conn, and apply to the statements that go to the home database. A statement that
 // depends on them and would be sent on another connection is refused with [sharding.ErrSettings]:
-// any statement after a SET, a BEGIN or a PRAGMA that was given as a text, one with a user variable after
-// that was set, and one with ROW_COUNT(), FOUND_ROWS() or LAST_INSERT_ID() after a statement on
-// another connection: any statement for ROW_COUNT(), a query for FOUND_ROWS(), and an INSERT for
-// LAST_INSERT_ID().
+//
+//   - any statement after a SET, a BEGIN or a PRAGMA that was given as a text,
+//   - one with a user variable after that was set,
+//   - one with ROW_COUNT() after a statement on another connection, one with FOUND_ROWS() after a
+//     query, and one with LAST_INSERT_ID() after an INSERT.
+//
+// After a SET of sql_mode or standard_conforming_strings, a statement on routed tables is refused
+// even on the same connection, because the database may parse it otherwise than shardsql.
 //
 // All databases need the settings of the home database. The settings are compared when a pool is
 // first used, and a database that differs is refused with [sharding.ErrSettings]. On MySQL and

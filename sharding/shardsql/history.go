@@ -17,11 +17,7 @@ import (
 // history is what earlier statements of a session have left on its inner connections. Other
 // connections do not have it: a statement that depends on it and goes there is refused.
 type history struct {
-	// set is the connection on which a SET or BEGIN was executed, nil before any; text is that.
-	set  *sql.Conn
-	text string
-	// local says that the setting ends with the transaction; begin that the text begins one.
-	local, begin bool
+	set changedSetting
 	// variables is the connection on which a user variable was set, nil before any, and released if the session
 	// does not hold it.
 	variables *sql.Conn
@@ -29,6 +25,17 @@ type history struct {
 	// its kind was.
 	last, query, write, insert origin
 }
+
+// changedSetting is what SET, BEGIN or a similar text has changed in a session.
+type changedSetting struct {
+	on           *sql.Conn // nil before any
+	text         string
+	local, begin bool   // it ends with the transaction; it begins one
+	parsing      string // the text that changed how the database parses SQL, or ""
+}
+
+// parsesOtherwise matches names of settings that decide how a database parses SQL.
+var parsesOtherwise = regexp.MustCompile(`(?i)\b(sql_mode|standard_conforming_strings)\b`)
 
 // released stands for a connection that a session does not hold any more.
 var released = new(sql.Conn)
@@ -92,7 +99,7 @@ func (h *history) admit(s *session, to *plan.Route, query string) error {
 	if to.Anywhere {
 		to.Target.DB = s.tx.begunOn()
 	}
-	if h.set == nil && h.variables == nil && h.last == (origin{}) {
+	if h.set.on == nil && h.variables == nil && h.last == (origin{}) {
 		return nil
 	}
 	for _, pool := range s.database.pools(*to) {
@@ -101,8 +108,11 @@ func (h *history) admit(s *session, to *plan.Route, query string) error {
 			on = in.conn
 		}
 		switch {
-		case h.set != nil && on != h.set:
-			return &sharding.RouteError{Op: "statement", Err: fmt.Errorf("%w: %s holds on one connection, and this statement is for %s, on another one", sharding.ErrSettings, h.text, s.database.nameOf(pool)),
+		case h.set.on != nil && on != h.set.on:
+			return &sharding.RouteError{Op: "statement", Err: fmt.Errorf("%w: %s holds on one connection, and this statement is for %s, on another one", sharding.ErrSettings, h.set.text, s.database.nameOf(pool)),
+				Hint: "give the setting in the data source names of all databases, or send the statement on another connection than the SET"}
+		case h.set.parsing != "" && to.Kind != plan.Home:
+			return &sharding.RouteError{Op: "statement", Err: fmt.Errorf("%w: after %s, the database may parse this statement otherwise than its route was found", sharding.ErrSettings, h.set.parsing),
 				Hint: "give the setting in the data source names of all databases, or send the statement on another connection than the SET"}
 		case h.variables != nil && on != h.variables && variable(query, s.database.server.reads.Flavor):
 			return &sharding.RouteError{Op: "statement", Err: fmt.Errorf("%w: its variable was set on one connection, and this statement is for %s, on another one", sharding.ErrSettings, s.database.nameOf(pool)),
@@ -138,23 +148,28 @@ func (h *history) remember(s *session, p *plan.Plan, to plan.Route, query string
 	}
 	switch change, local := s.database.server.changed(query); change {
 	case settings, begins: // what lasts longer is kept
-		if lasts := change == settings && !local; h.set == nil || lasts {
-			h.set, h.text, h.local, h.begin = in.conn, strings.TrimSpace(query), local, change == begins
+		parsing := h.set.parsing
+		if parsesOtherwise.MatchString(query) {
+			parsing = strings.TrimSpace(query)
 		}
+		if lasts := change == settings && !local; h.set.on == nil || lasts {
+			h.set = changedSetting{on: in.conn, text: strings.TrimSpace(query), local: local, begin: change == begins}
+		}
+		h.set.parsing = parsing
 	case ends:
-		if h.begin && h.isEndedBy(query) {
-			h.set, h.text, h.begin = nil, "", false
+		if h.set.begin && h.isEndedBy(query) {
+			h.set = changedSetting{}
 		}
 	case variables:
 		h.variables = in.conn
 	}
 }
 
-// isEndedBy reports whether a text ends the transaction that h.text began. On SQLite a SAVEPOINT begins one, which
+// isEndedBy reports whether a text ends the transaction that h.set began. On SQLite a SAVEPOINT begins one, which
 // its RELEASE ends.
 func (h *history) isEndedBy(query string) bool {
 	verb, name := savepointOf(query)
-	first, begun := savepointOf(h.text)
+	first, begun := savepointOf(h.set.text)
 	return verb != release || first == set && begun == name
 }
 
@@ -176,8 +191,8 @@ func onlyHeld(s *session, to plan.Route) (in inner, ok bool) {
 // endTransaction forgets what ends with a transaction: what was left on its connections, of which
 // only the one at home may stay with the session.
 func (h *history) endTransaction(home *sql.Conn) {
-	if h.local || h.set != home {
-		h.set, h.text, h.local, h.begin = nil, "", false, false
+	if h.set.local || h.set.on != home {
+		h.set = changedSetting{}
 	}
 	if h.variables != nil && h.variables != home {
 		h.variables = released

@@ -180,7 +180,7 @@ func (c Config) checkReplicas() error {
 // replicas returns the copies that a statement may read, nil if only the databases may answer. A
 // transaction reads the databases, because the copies may lack its own writes.
 func (s *session) replicas(ctx context.Context, p *plan.Plan) replicas {
-	if all := s.database.replicas; all != nil && s.tx == nil && s.history.set == nil && p.Copied() && !sharding.HintOf(ctx).Primary {
+	if all := s.database.replicas; all != nil && s.tx == nil && s.history.set.on == nil && p.Copied() && !sharding.HintOf(ctx).Primary {
 		return all
 	}
 	return nil
