@@ -126,6 +126,9 @@ func TestATransactionThatHasExecutedNothingFollowsItsTable(t *testing.T) {
 	}
 }
 
+// atHome is a query that only the home database may answer, and that reads no table.
+const atHome = "SELECT sqlite_version()"
+
 // Rows that a transaction has read or written may differ on the other database.
 func TestATransactionThatHasExecutedAStatementFailsWhenItsTableMoved(t *testing.T) {
 	m := newMoving(t)
@@ -134,9 +137,7 @@ func TestATransactionThatHasExecutedAStatementFailsWhenItsTableMoved(t *testing.
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := one[int64](t, tx, "SELECT 1"); n != 1 {
-		t.Fatal(n)
-	}
+	_ = one[string](t, tx, atHome)
 	m.closes(t, sharding.OnShards)()
 	if _, err := tx.Exec("INSERT INTO orders (id, user_id) VALUES (7, 1)"); !errors.Is(err, sharding.ErrRouteMoved) {
 		t.Errorf("%v", err)
@@ -169,7 +170,7 @@ func TestASubqueryWhoseTableMovedFailsItsTransaction(t *testing.T) {
 	if tx, err = m.routed.Begin(); err != nil {
 		t.Fatal(err)
 	}
-	_ = one[int64](t, tx, "SELECT 1")
+	_ = one[string](t, tx, atHome)
 	m.closes(t, sharding.Returned)()
 	var n int
 	if err := tx.QueryRow(buyers).Scan(&n); !errors.Is(err, sharding.ErrRouteMoved) {
@@ -190,9 +191,7 @@ func TestATransactionReadsAnUnreadRoute(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := one[int64](t, tx, "SELECT 1"); n != 1 {
-		t.Fatal(n)
-	}
+	_ = one[string](t, tx, atHome)
 	exec(t, tx, "INSERT INTO orders (note) VALUES ('x')")
 	if err := tx.Commit(); err != nil {
 		t.Fatal(err)

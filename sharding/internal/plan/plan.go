@@ -25,6 +25,9 @@ type Plan struct {
 	broadcast []*reference
 	routed    bool // it names a table of the router
 	stateless bool // it leaves nothing in its session
+	// anywhere: it names no table, and each database would return the same but for the clock and random
+	// values. timeless: PostgreSQL would return the same in another transaction, too.
+	anywhere, timeless bool
 	// standsAlone and mayBeNumber: see StandsAlone.
 	standsAlone, mayBeNumber bool
 	physical                 *sharding.RouteError // it names a physical table
@@ -98,6 +101,8 @@ func Of(statement *sqlparse.Statement, snapshot *sharding.Snapshot, options Opti
 		return ok
 	})
 	p.stateless = b.volatileReason == "" && leavesNoState(statement)
+	p.anywhere = statement.Verb == sqlparse.Select && len(b.refs) == 0 && !b.foreign && b.ranks == 0 && leavesNoState(statement) && !mayNameTable(b)
+	p.timeless = p.anywhere && (b.volatileReason == "" || !b.postgres)
 	p.singles, p.setsLastID = hasSingles(b.refs), !p.stateless && lastIDs.MatchString(statement.Text)
 	p.standsAlone, p.mayBeNumber = p.stateless && !b.foreign, mayBeNumber(b)
 	if p.owned {
@@ -126,13 +131,13 @@ func (k Kind) String() string {
 // Route is a plan with its arguments.
 type Route struct {
 	Kind Kind
-	// Anywhere says that a Home statement reads only broadcast tables, so that any database has its
-	// rows.
+	// Anywhere says that a Home statement reads no tables but broadcast ones, so that any database has
+	// its rows.
 	Anywhere bool
 	// Pooled says that any connection may execute it: its rows are on a shard, or it is Stateless.
 	Pooled bool
-	// Nowhere says that no row satisfies the conditions of a One statement, so that any target and
-	// any session returns the same.
+	// Nowhere says that any target and any session returns the same: no row satisfies the conditions
+	// of a One statement, or a Home statement names no table.
 	Nowhere bool
 	// Target is the target of One, which has the first sharded table of the statement.
 	Target sharding.Target
@@ -168,7 +173,7 @@ func (p *Plan) Bind(args []any, hint sharding.Hint) (Route, error) {
 	case p.physical != nil:
 		return Route{}, p.physical
 	case len(p.refs) == 0 && p.refused == nil:
-		return Route{Kind: Home}, nil
+		return Route{Kind: Home, Anywhere: p.anywhere, Nowhere: p.timeless}, nil
 	case p.unread != "":
 		return Route{}, p.refusal(p.unread, sharding.ErrRouteUnread, "call Router.Load when the program starts")
 	}
@@ -392,6 +397,12 @@ func leavesNoState(st *sqlparse.Statement) bool {
 	}
 	text := strings.ToLower(st.Text)
 	return !slices.ContainsFunc([]string{"@", "into", "found_rows", "last_insert_id"}, func(word string) bool { return strings.Contains(text, word) })
+}
+
+// mayNameTable reports whether the text may look for the name of a table or a type, as 'orders'::regclass does
+// on PostgreSQL.
+func mayNameTable(b *builder) bool {
+	return b.postgres && strings.Contains(strings.ToLower(b.statement.Text), "reg")
 }
 
 // IsUntyped reports whether an error of Bind only says that the type of a column is unknown, so that
