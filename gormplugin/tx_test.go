@@ -73,7 +73,7 @@ func TestAStatementForAnotherDatabaseIsRefusedBeforeItIsSent(t *testing.T) {
 		"row there":     func(tx *gorm.DB) error { return tx.Model(&Order{}).Where("id = 2").Row().Err() },
 		"home table":    func(tx *gorm.DB) error { return tx.Create(&User{Name: "u"}).Error },
 		"raw at home":   func(tx *gorm.DB) error { return tx.Exec("DELETE FROM users").Error },
-		"query at home": func(tx *gorm.DB) error { return tx.Raw("SELECT 1").Row().Err() },
+		"query at home": func(tx *gorm.DB) error { return tx.Raw("SELECT COUNT(*) FROM users").Row().Err() },
 		"nested": func(tx *gorm.DB) error {
 			return tx.Session(&gorm.Session{DisableNestedTransaction: true}).Transaction(func(tx *gorm.DB) error { return tx.First(&Order{}, 2).Error })
 		},
