@@ -203,7 +203,7 @@ func (c *call[T]) send(ctx context.Context, on inner, of *statement, text string
 	return c.result, err
 }
 
-// reset forgets an execution. It clears only what was set, because that is faster.
+// reset forgets an execution, and keeps the operation and the function.
 func (c *call[T]) reset() {
 	var none T
 	c.ctx, c.kept, c.of, c.text, c.args, c.result, c.own = nil, nil, nil, "", nil, none, nil

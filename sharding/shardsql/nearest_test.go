@@ -3,6 +3,8 @@
 package shardsql_test
 
 import (
+	"errors"
+	"strings"
 	"testing"
 
 	"github.com/shardid/shardid/sharding"
@@ -29,4 +31,38 @@ func TestATransactionReadsTheCopyOfABroadcastTableWhereItHasBegun(t *testing.T) 
 	if got := one[string](t, routed, "SELECT name FROM rates"); got != "home" {
 		t.Errorf("outside of a transaction the copy of %s is read", got)
 	}
+}
+
+// A statement without a table may come first, such as a check of the connection, or between those of a shard.
+func TestAStatementWithoutATableBindsATransactionToNoDatabase(t *testing.T) {
+	s := newShop(t).narrow()
+	tx, err := s.routed.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		for _, text := range []string{"SELECT 1", "SELECT CURRENT_TIMESTAMP", "SELECT (SELECT 2) + ?"} {
+			var args []any
+			if strings.Contains(text, "?") {
+				args = append(args, 3)
+			}
+			var got string
+			if err := tx.QueryRowContext(within(t), text, args...).Scan(&got); err != nil || got == "" {
+				t.Errorf("%s: %q, %v", text, got, err)
+			}
+		}
+		exec(t, tx, "INSERT OR IGNORE INTO orders (id, user_id, note) VALUES (70, 5, 'x')")
+	}
+	for _, text := range []string{"SELECT sqlite_version()", "SELECT last_insert_rowid()"} { // which may differ
+		if _, err := tx.ExecContext(within(t), text); !errors.Is(err, sharding.ErrCrossDatabase) && !errors.Is(err, sharding.ErrSettings) {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+	if err := tx.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	if n := one[int](t, s.routed, "SELECT COUNT(*) FROM orders WHERE id = 70"); n != 1 {
+		t.Errorf("%d orders", n)
+	}
+	s.idle(t)
 }

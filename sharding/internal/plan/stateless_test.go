@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/shardid/shardid/internal/sqlparse"
+	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sharding/internal/plan"
 )
 
@@ -36,6 +37,43 @@ func TestOnlyAQueryThatLeavesNoStateInItsSessionIsStateless(t *testing.T) {
 		p := plan.Of(sqlparse.Parse(text, dialects["mysql"]), w.router.Snapshot(), plan.Options{Quote: func(name string) string { return name }})
 		if p.Stateless() != want {
 			t.Errorf("%s: quiet %v", text, p.Stateless())
+		}
+	}
+}
+
+func TestOnlyAQueryWithoutTablesAndUnknownFunctionsMayBeSentToAnyDatabase(t *testing.T) {
+	w := newWorld(t)
+	type answer struct{ anywhere, nowhere bool }
+	never, always, begun := answer{}, answer{true, true}, answer{true, false}
+	for _, c := range []struct {
+		dialect, text string
+		want          answer
+	}{
+		{"mysql", "SELECT 1", always},
+		{"mysql", "SELECT NOW(), UUID(), ? + 1", always},
+		{"mysql", "WITH n AS (SELECT 1 AS i) SELECT i FROM n", always},
+		{"mysql", "SELECT code FROM coupons", never},
+		{"mysql", "SELECT (SELECT COUNT(*) FROM coupons)", never},
+		{"mysql", "SELECT DATABASE()", never},
+		{"mysql", "SELECT CURRENT_USER", never},
+		{"mysql", "SELECT @x", never},
+		{"mysql", "SELECT @@version", never},
+		{"mysql", "SELECT LAST_INSERT_ID()", never},
+		{"mysql", "SELECT GET_LOCK('x', 1)", never},
+		{"mysql", "SELECT own_function(1)", never},
+		{"mysql", "SET @x = 1", never},
+		{"sqlite", "SELECT CURRENT_TIMESTAMP", always},
+		{"sqlite", "SELECT changes()", never},
+		{"postgres", "SELECT 1", always},
+		{"postgres", "SELECT NOW()", begun}, // of the transaction
+		{"postgres", "SELECT current_user", never},
+		{"postgres", "SELECT current_setting('TimeZone')", never},
+		{"postgres", "SELECT nextval('numbers')", never},
+		{"postgres", "SELECT 'coupons'::regclass", never},
+	} {
+		to, err := w.plan(c.dialect, c.text).Bind([]any{int64(1)}, sharding.Hint{})
+		if got := (answer{to.Anywhere, to.Nowhere}); err != nil || to.Kind != plan.Home || got != c.want {
+			t.Errorf("%s: %s: %+v, %v", c.dialect, c.text, got, err)
 		}
 	}
 }

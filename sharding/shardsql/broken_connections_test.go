@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package shardsql_test
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"modernc.org/sqlite"
+
+	"github.com/shardid/shardid/internal/testwait"
+	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/shardsql"
+)
+
+// breaking breaks connections on request.
+type breaking struct {
+	poolOf
+	left *atomic.Int64 // how many statements fail yet
+}
+
+func (b breaking) Driver() driver.Driver { return &sqlite.Driver{} }
+
+func (b breaking) Connect(ctx context.Context) (driver.Conn, error) {
+	conn, err := b.poolOf.Connect(ctx)
+	return breakingConn{conn, b.left}, err
+}
+
+type breakingConn struct {
+	driver.Conn
+	left *atomic.Int64
+}
+
+func (c breakingConn) breaks(query string) error {
+	if strings.Contains(query, "orders") && c.left.Add(-1) >= 0 {
+		return driver.ErrBadConn
+	}
+	return nil
+}
+
+func (c breakingConn) BeginTx(ctx context.Context, o driver.TxOptions) (driver.Tx, error) {
+	return c.Conn.(driver.ConnBeginTx).BeginTx(ctx, o)
+}
+
+func (c breakingConn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
+	if err := c.breaks(query); err != nil {
+		return nil, err
+	}
+	return c.Conn.(driver.QueryerContext).QueryContext(ctx, query, args)
+}
+
+func (c breakingConn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
+	if err := c.breaks(query); err != nil {
+		return nil, err
+	}
+	return c.Conn.(driver.ExecerContext).ExecContext(ctx, query, args)
+}
+
+func (c breakingConn) PrepareContext(ctx context.Context, query string) (driver.Stmt, error) {
+	if err := c.breaks(query); err != nil {
+		return nil, err
+	}
+	return c.Conn.(driver.ConnPrepareContext).PrepareContext(ctx, query)
+}
+
+// breakingShop is a shop whose database b breaks connections.
+func breakingShop(t *testing.T) (*shop, *atomic.Int64) {
+	t.Helper()
+	s := filled(t)
+	s.dbs["b"].SetMaxOpenConns(0)
+	left := &atomic.Int64{}
+	wrapped := sql.OpenDB(breaking{poolOf{s.dbs["b"]}, left})
+	wrapped.SetMaxOpenConns(2)
+	t.Cleanup(func() { _ = wrapped.Close() })
+	s.dbs = sharding.DBs{"a": s.dbs["a"], "b": wrapped}
+	router, err := sharding.New(s.dbs, sharding.Tables(tablesOf(s.router)...), sharding.Broadcast("countries"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.routed = shardsql.OpenDB(shardsql.Config{Router: router, Home: s.home})
+	t.Cleanup(func() { _ = s.routed.Close() })
+	_ = one[int64](t, s.routed, "SELECT COUNT(*) FROM orders WHERE user_id = 5") // the columns are read
+	return s, left
+}
+
+func TestAConnectionThatBreaksIsReplacedOutsideOfTransactions(t *testing.T) {
+	for name, text := range map[string]string{
+		"one shard":      "UPDATE orders SET note = 'w' WHERE user_id = 5",
+		"several shards": "SELECT id FROM orders ORDER BY id",
+		"several parts":  "UPDATE orders SET note = 'w' WHERE user_id IN (5, 3)",
+	} {
+		s, left := breakingShop(t)
+		left.Store(1)
+		exec(t, s.routed, text)
+		if left.Load() >= 0 {
+			t.Errorf("%s: no connection broke", name)
+		}
+		s.idle(t)
+		left.Store(1)
+		st := prepare(t, s.routed, text) //nolint:sqlclosecheck // by prepare
+		if _, err := st.Exec(); err != nil {
+			t.Errorf("%s, prepared: %v", name, err)
+		}
+		s.idle(t)
+	}
+}
+
+func TestAConnectionThatBreaksEndsItsTransaction(t *testing.T) {
+	for name, text := range map[string]string{
+		"one shard":     "UPDATE orders SET note = 'w' WHERE user_id = 5",
+		"several parts": "UPDATE orders SET note = 'w' WHERE user_id IN (5, 3)",
+		"a query":       "SELECT id FROM orders WHERE user_id IN (5, 3) ORDER BY id",
+	} {
+		s, left := breakingShop(t)
+		tx, err := s.routed.Begin()
+		if err != nil {
+			t.Fatal(err)
+		}
+		exec(t, tx, "UPDATE orders SET note = 'lost' WHERE user_id = 5")
+		left.Store(1)
+		if _, err := tx.Exec(text); !errors.Is(err, driver.ErrBadConn) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if _, err := tx.Exec(text); err == nil {
+			t.Errorf("%s: the transaction goes on", name)
+		}
+		if err := tx.Commit(); err == nil {
+			t.Errorf("%s: the transaction commits", name)
+		}
+		s.idle(t)
+		if n := one[int64](t, s.routed, "SELECT COUNT(*) FROM orders WHERE user_id = 5 AND note = 'lost'"); n != 0 {
+			t.Errorf("%s: %d rows of a lost transaction", name, n)
+		}
+	}
+}
+
+func TestAStatementWhoseConnectionBrokeCanBeClosed(t *testing.T) {
+	routed, counted, pools := preparingShop(t)
+	counted["b"].skips = true
+	c, err := routed.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	tx, err := c.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	st := prepare(t, tx, insertOrder)
+	executed(t, st)
+	counted["b"].breaks.Store(true)
+	if _, err := st.Exec(7); !errors.Is(err, driver.ErrBadConn) {
+		t.Errorf("a connection that breaks: %v", err)
+	}
+	if err := st.Close(); err != nil { //nolint:sqlclosecheck // its error is wanted
+		t.Errorf("Close: %v", err)
+	}
+	if err := tx.Commit(); err == nil {
+		t.Error("a transaction commits whose connection broke")
+	}
+	if err := c.Close(); err != nil && !errors.Is(err, sql.ErrConnDone) {
+		t.Error(err)
+	}
+	testwait.Until(t, "no connection is in use", func() bool { return pools["b"].Stats().InUse == 0 })
+}
