@@ -68,6 +68,9 @@ func TestArgumentsAreCopiedOnlyIfTheDriverChangesThem(t *testing.T) {
 			t.Errorf("%s: %#v, want %#v", c.name, values, c.want)
 		}
 	}
+	if got, err := (&arguments{own: true}).checked(plain, nil, []driver.NamedValue{{Ordinal: 1, Value: 5}, {Ordinal: 2, Value: uint(6)}, {Ordinal: 3, Value: "x"}}); err != nil || fmt.Sprintf("%#v", got) != fmt.Sprintf("%#v", []driver.NamedValue{{Ordinal: 1, Value: int64(5)}, {Ordinal: 2, Value: int64(6)}, {Ordinal: 3, Value: "x"}}) {
+		t.Errorf("integers in a list of one execution: %v, %v", got, err)
+	}
 	refused := errors.New("refused")
 	if _, err := new(arguments).checked(checking{look: func(*driver.NamedValue) error { return refused }}, nil, []driver.NamedValue{{Ordinal: 1}}); !errors.Is(err, refused) {
 		t.Error(err)

@@ -103,9 +103,9 @@ func (p poolOf) Connect(ctx context.Context) (driver.Conn, error) {
 
 func TestRoutingAStatementAllocatesNothing(t *testing.T) {
 	s := cannedShop(t)
-	allocated := func(db *sql.DB, text string) float64 {
+	allocated := func(db *sql.DB, text string, args ...any) float64 {
 		return testing.AllocsPerRun(100, func() {
-			if err := db.QueryRow(text, int64(5), int64(1)).Scan(new(int64)); err != nil {
+			if err := db.QueryRow(text, args...).Scan(new(int64)); err != nil {
 				t.Fatal(err)
 			}
 		})
@@ -120,10 +120,14 @@ func TestRoutingAStatementAllocatesNothing(t *testing.T) {
 	shard, home := s.dbs["b"], s.home
 	for what, of := range map[string]struct{ routed, plain float64 }{
 		"a query of a shard": {
-			allocated(s.routed, "SELECT id, user_id, note FROM orders WHERE user_id = ? AND id = ?"),
-			allocated(shard, "SELECT id, user_id, note FROM orders_1 WHERE user_id = ? AND id = ?"),
+			allocated(s.routed, "SELECT id, user_id, note FROM orders WHERE user_id = ? AND id = ?", int64(5), int64(1)),
+			allocated(shard, "SELECT id, user_id, note FROM orders_1 WHERE user_id = ? AND id = ?", int64(5), int64(1)),
 		},
-		"a query at home":        {allocated(s.routed, "SELECT used FROM coupons WHERE code = ? OR code = ?"), allocated(home, "SELECT used FROM coupons WHERE code = ? OR code = ?")},
+		"arguments that a driver converts": {
+			allocated(s.routed, "SELECT id, user_id, note FROM orders WHERE user_id = ? AND id = ?", 5, uint(1)),
+			allocated(shard, "SELECT id, user_id, note FROM orders_1 WHERE user_id = ? AND id = ?", 5, uint(1)),
+		},
+		"a query at home":        {allocated(s.routed, "SELECT used FROM coupons WHERE code = ? OR code = ?", "a", "b"), allocated(home, "SELECT used FROM coupons WHERE code = ? OR code = ?", "a", "b")},
 		"an INSERT into a shard": {written(s.routed, "INSERT INTO orders (id, user_id, note) VALUES (?, ?, ?)"), written(shard, "INSERT INTO orders_1 (id, user_id, note) VALUES (?, ?, ?)")},
 	} {
 		// sql.DB.Conn allocates a *sql.Conn, and a function when it is first used.

@@ -7,9 +7,9 @@ import (
 	"database/sql/driver"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/shardid/shardid/internal/dialect"
+	"github.com/shardid/shardid/internal/sqlparse"
 	"github.com/shardid/shardid/internal/writehint"
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sharding/internal/plan"
@@ -73,14 +73,10 @@ func (c *conn) query(ctx context.Context, st *statement, query string, args []dr
 // ask sends a query.
 func (c *conn) ask(ctx context.Context, st *statement, o *observation, query string, args []driver.NamedValue) (driver.Rows, error) {
 	return follow(ctx, &c.session, o, query, args, func(p *plan.Plan, to plan.Route) (driver.Rows, error) {
-		w, err := c.writing(ctx, st, p, to, args)
-		switch {
-		case err != nil:
-			return nil, err
-		case to.Kind == plan.Several || w.models != nil || w.kept != nil:
-			return w.returned(ctx, w.parts(to))
-		case to.Kind == plan.Copies:
-			return w.copiesReturned(ctx, to.Text, to.Target.Table)
+		if plan.Verb(p) != sqlparse.Select {
+			if rows, done, err := c.returned(ctx, st, p, to, args); done {
+				return rows, err
+			}
 		}
 		r := reading{&c.session, st, args, c.replicas(ctx, p), c.database.server.preparing(p, st, args)}
 		if r.of == once {
@@ -88,6 +84,22 @@ func (c *conn) ask(ctx context.Context, st *statement, o *observation, query str
 		}
 		return r.rows(ctx, to)
 	})
+}
+
+// returned executes a write that returns rows, unless one database can execute it like a query.
+func (c *conn) returned(ctx context.Context, st *statement, p *plan.Plan, to plan.Route, args []driver.NamedValue) (rows driver.Rows, done bool, err error) {
+	w, err := c.writing(ctx, st, p, to, args)
+	switch {
+	case err != nil:
+		return nil, true, err
+	case to.Kind == plan.Several || w.models != nil || w.kept != nil:
+		rows, err = w.returned(ctx, w.parts(to))
+		return rows, true, err
+	case to.Kind == plan.Copies:
+		rows, err = w.copiesReturned(ctx, to.Text, to.Target.Table)
+		return rows, true, err
+	}
+	return nil, false, nil
 }
 
 // ExecContext sends the statement to the databases that have its rows. A query whose rows are not
@@ -126,9 +138,7 @@ func (c *conn) exec(ctx context.Context, st *statement, query string, args []dri
 // route binds a plan. A statement for the home database keeps its own text, and its target has no
 // database name.
 func (s *session) route(ctx context.Context, p *plan.Plan, query string, args []driver.NamedValue) (plan.Route, error) {
-	memory, _ := values.Get().(*[]any)
-	defer values.Put(memory)
-	list := slices.Grow(*memory, len(args))
+	list := slices.Grow(s.memory.values, len(args))
 	for _, a := range args {
 		list = append(list, a.Value)
 	}
@@ -137,8 +147,7 @@ func (s *session) route(ctx context.Context, p *plan.Plan, query string, args []
 	if err == nil {
 		err = s.preview(ctx, p, r, list, hint)
 	}
-	clear(list)
-	*memory = list[:0]
+	s.memory.keepValues(list)
 	r.Pooled = r.Kind == plan.One || p.Stateless()
 	switch {
 	case err != nil:
@@ -162,6 +171,3 @@ func numbered(ctx context.Context, p *plan.Plan) error {
 	}
 	return &sharding.RouteError{Op: "insert", Table: table, Column: column, Err: writehint.ErrNumbered, Hint: "send the INSERT again without the ids"}
 }
-
-// values is a pool of slices for the arguments of statements.
-var values = sync.Pool{New: func() any { return new([]any) }}

@@ -199,6 +199,7 @@ func (c *call[T]) send(ctx context.Context, on inner, of *statement, text string
 		c.raw = c.run
 	}
 	c.ctx, c.kept, c.of, c.text, c.args = ctx, on.kept, of, text, args
+	c.arguments.own = on.memory != nil
 	err := on.raw(c.raw)
 	return c.result, err
 }
@@ -251,8 +252,19 @@ func (c *call[T]) with(on driver.Conn, st driver.Stmt) error {
 // It is used by statements for one database, of which a session executes one at a time. A nil
 // memory keeps nothing.
 type memory struct {
-	rows *rows
-	call *call[driver.Result]
+	values []any // empty
+	rows   *rows
+	call   *call[driver.Result]
+}
+
+// mostValues is the number of arguments of the largest statement whose list is kept.
+const mostValues = 1 << 12 // 64 KiB
+
+func (m *memory) keepValues(list []any) {
+	clear(list)
+	if m.values = list[:0]; cap(list) > mostValues {
+		m.values = nil
+	}
 }
 
 func (m *memory) takeRows() *rows {
@@ -340,12 +352,15 @@ func textArgs(to plan.Route, args []driver.NamedValue) []driver.NamedValue {
 }
 
 // arguments converts arguments to the inner driver's form.
-type arguments struct{ one driver.NamedValue }
+type arguments struct {
+	one driver.NamedValue
+	own bool // only this execution has the list, so that an integer can be converted in it
+}
 
 // checked returns the arguments in the form that the inner driver requires. It uses the checker of
 // the statement, otherwise that of the connection, otherwise database/sql's own conversion. It
-// copies the arguments only if one of them changes. A copy is not used again: a driver may keep it, as
-// it may keep those of database/sql.
+// copies the arguments only if one of them becomes another value, because the statement may be routed
+// again. A list is not used again: a driver may keep it, as it may keep those of database/sql.
 func (m *arguments) checked(on driver.Conn, st driver.Stmt, args []driver.NamedValue) ([]driver.NamedValue, error) {
 	checker, ok := st.(driver.NamedValueChecker)
 	if !ok {
@@ -365,6 +380,10 @@ func (m *arguments) checked(on driver.Conn, st driver.Stmt, args []driver.NamedV
 		removed := errors.Is(err, driver.ErrRemoveArgument)
 		if err != nil && !removed {
 			return nil, err
+		}
+		if same && m.own && !removed && widened(arg, m.one) {
+			args[i] = m.one
+			continue
 		}
 		if same && (removed || !sameArgument(m.one, arg)) {
 			same, list = false, append(make([]driver.NamedValue, 0, len(args)), args[:i]...)
@@ -391,6 +410,22 @@ func convert(checker driver.NamedValueChecker, columns driver.ColumnConverter, a
 	}
 	a.Value, err = converter.ConvertValue(a.Value)
 	return err
+}
+
+// widened reports whether an argument is an integer of Go that was converted to an int64 of the same
+// value, as most drivers do. The statement has the same route with both.
+func widened(from, to driver.NamedValue) bool {
+	now, ok := to.Value.(int64)
+	if !ok || from.Ordinal != to.Ordinal || from.Name != to.Name {
+		return false
+	}
+	switch was := from.Value.(type) {
+	case int:
+		return int64(was) == now
+	case uint:
+		return now >= 0 && uint64(was) == uint64(now)
+	}
+	return false
 }
 
 // sameArgument reports whether two arguments are the same. It reports false for types that a driver need

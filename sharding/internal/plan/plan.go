@@ -31,6 +31,7 @@ type Plan struct {
 	// standsAlone and mayBeNumber: see StandsAlone.
 	standsAlone, mayBeNumber bool
 	physical                 *sharding.RouteError // it names a physical table
+	ungrouped                *sharding.RouteError // its sharded tables are in several groups
 	texts                    *texts
 	origin                   *sharding.Target // nil unless the source of a migration serves the tables
 	unread                   string           // a table whose route has not been read yet
@@ -96,6 +97,7 @@ func Of(statement *sqlparse.Statement, snapshot *sharding.Snapshot, options Opti
 			p.broadcast = append(p.broadcast, r)
 		}
 	}
+	p.ungrouped = p.otherGroup()
 	p.routed = len(p.sharded) > 0 || slices.ContainsFunc(statement.Names, func(name string) bool {
 		_, ok := snapshot.Lookup(name)
 		return ok
@@ -190,8 +192,23 @@ func (p *Plan) Bind(args []any, hint sharding.Hint) (Route, error) {
 		return Route{Kind: Home}, nil
 	case len(p.sharded) == 0:
 		return on.copies()
+	case p.ungrouped != nil:
+		return Route{}, p.ungrouped
+	case p.insert != nil && p.insert.input.Query == nil, hint.Placed():
+		return on.chosen()
 	}
 	return on.shards()
+}
+
+// otherGroup returns the refusal of a sharded table that is not in the group of the first one.
+func (p *Plan) otherGroup() *sharding.RouteError {
+	for _, r := range p.sharded {
+		if first := p.sharded[0].table.Name; !p.snapshot.SameGroup(first, r.table.Name) {
+			return p.refusal(r.table.Name, sharding.ErrCrossShard,
+				fmt.Sprintf("it is not in one group with %s; give both tables the same Group if their rows belong together", first))
+		}
+	}
+	return nil
 }
 
 // binding is a plan with a caller's arguments and hint.
@@ -202,31 +219,28 @@ type binding struct {
 	hint sharding.Hint
 }
 
-func (p *binding) shards() (Route, error) {
-	first := p.sharded[0]
-	for _, r := range p.sharded[1:] {
-		if !p.snapshot.SameGroup(first.table.Name, r.table.Name) {
-			return Route{}, p.refusal(r.table.Name, sharding.ErrCrossShard,
-				fmt.Sprintf("it is not in one group with %s; give both tables the same Group if their rows belong together", first.table.Name))
-		}
-	}
+// chosen returns the route of the rows of an INSERT, or of a statement whose hint chooses its target.
+func (p *binding) chosen() (Route, error) {
 	var target sharding.Target
-	placed := p.hint.Placed()
-	if placed {
+	hinted := p.hint.Placed()
+	if hinted {
 		var err error
-		if target, _, err = p.snapshot.Hinted(first.table.Name, p.hint); err != nil {
+		if target, _, err = p.snapshot.Hinted(p.sharded[0].table.Name, p.hint); err != nil {
 			return Route{}, err
 		}
 	}
-	switch {
-	case p.insert != nil && p.insert.input.Query == nil:
-		return p.rows(target, placed)
-	case placed:
-		if err := p.agree(target, p.hint.Table != ""); err != nil {
-			return Route{}, err
-		}
-		return p.one(target)
+	if p.insert != nil && p.insert.input.Query == nil {
+		return p.rows(target, hinted)
 	}
+	if err := p.agree(target, p.hint.Table != ""); err != nil {
+		return Route{}, err
+	}
+	return p.one(target)
+}
+
+// shards returns the route of a statement whose conditions lead to its targets.
+func (p *binding) shards() (to Route, err error) {
+	first := p.sharded[0]
 	all := first.slots(p.args)
 	for _, r := range p.sharded[1:] {
 		all = all.or(r.slots(p.args))
@@ -234,22 +248,26 @@ func (p *binding) shards() (Route, error) {
 	target, single, err := targetOf(first.table, all)
 	switch {
 	case err != nil:
-		return Route{}, p.refusal(first.table.Name, err, "")
-	case single:
-		to, err := p.one(target)
-		to.Nowhere = all.empty() && len(p.refs) == len(p.sharded) && p.insert == nil
-		return to, err
+		return to, p.refusal(first.table.Name, err, "")
+	case !single:
+		return p.spread(all)
 	}
-	if p.statement.Explains {
-		return Route{}, p.refusal(first.table.Name, sharding.ErrUnmergeable, "EXPLAIN shows how one database executes a query; choose a shard with sharding.On, or send it to the shards yourself with the texts of shardsql.Explain")
-	}
-	if p.union != nil {
+	to, err = p.one(target)
+	to.Nowhere = all.empty() && len(p.refs) == len(p.sharded) && p.insert == nil
+	return to, err
+}
+
+// spread returns the route of a statement for several targets.
+func (p *binding) spread(all slots) (Route, error) {
+	first := p.sharded[0].table
+	switch {
+	case p.statement.Explains:
+		return Route{}, p.refusal(first.Name, sharding.ErrUnmergeable, "EXPLAIN shows how one database executes a query; choose a shard with sharding.On, or send it to the shards yourself with the texts of shardsql.Explain")
+	case p.union != nil:
 		return Route{Kind: One, Target: p.union.first, Text: p.union.text, Args: p.sent(slices.Clone(p.union.args))}, nil
-	}
-	if p.statement.Change != nil {
+	case p.statement.Change != nil:
 		return p.changes(all)
-	}
-	if all.all && !p.hint.All && (first.table.OnMissing == sharding.Refuse || p.insert != nil) {
+	case all.all && !p.hint.All && (first.OnMissing == sharding.Refuse || p.insert != nil):
 		return Route{}, p.missing()
 	}
 	return p.scatter(all)
@@ -356,15 +374,15 @@ func (p *binding) missing() error {
 }
 
 // one returns the statement with the names of one target.
-func (p *binding) one(target sharding.Target) (Route, error) {
+func (p *binding) one(target sharding.Target) (to Route, err error) {
 	if err := cmp.Or(p.keyStays(), p.together(target.DB)); err != nil {
+		return to, err
+	}
+	if to.Text, err = p.text(target); err != nil {
 		return Route{}, err
 	}
-	text, err := p.text(target)
-	if err != nil {
-		return Route{}, err
-	}
-	return Route{Kind: One, Target: target, Text: text}, nil
+	to.Kind, to.Target = One, target
+	return to, nil
 }
 
 // together refuses tables that are not in the database of the rows; db is "" if the rows are in
