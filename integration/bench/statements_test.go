@@ -38,6 +38,7 @@ type shelves struct {
 	router             *sharding.Router
 	routed             *sql.DB
 	gorm, ours, theirs *gorm.DB
+	shard              func(db string) *gorm.DB
 }
 
 func newShelves(b *testing.B, driver string, dialector func(gorm.ConnPool) gorm.Dialector, open func(name string) *sql.DB) *shelves {
@@ -63,6 +64,7 @@ func newShelves(b *testing.B, driver string, dialector func(gorm.ConnPool) gorm.
 	s.routed = shardsql.OpenDB(shardsql.Config{Router: s.router, Home: s.home})
 	b.Cleanup(func() { _ = s.routed.Close() })
 	s.gorm, s.ours = opened(b, dialector(s.whole), nil), opened(b, dialector(s.home), routing(s.router))
+	s.shard = func(db string) *gorm.DB { return opened(b, dialector(s.shards[db]), nil) }
 	s.theirs = opened(b, dialector(s.peer), goGorm(manyShards))
 	return s
 }
@@ -136,12 +138,19 @@ func BenchmarkStatementsOnPostgreSQL(b *testing.B) {
 func compare(b *testing.B, s *shelves) {
 	b.Helper()
 	plain, routed := sqlx.NewDb(s.whole, s.driver), sqlx.NewDb(s.routed, s.driver)
-	for _, statement := range shelfStatements() {
+	own, err := s.router.Target("orders", user)
+	check(b, err)
+	rows := &newRows{last: firstNewRow, rows: make([]Order, 1000)}
+	for _, statement := range shelfStatements(rows) {
 		measure(b, statement.name+"/plain", func() error { return statement.run(plain) })
 		if query, all := scatters[statement.name]; all {
 			shard := s.router.Targets("orders")[0]
 			ofOne := strings.Replace(query, "orders", shard.Table, 1)
 			measure(b, statement.name+"/one shard", func() error { return drained(s.shards[shard.DB], ofOne) })
+		}
+		if statement.name == "sqlx, 1000 rows" {
+			shard := sqlx.NewDb(s.shards[own.DB], s.driver)
+			measure(b, statement.name+"/one shard", func() error { return rows.insert(shard, own.Table) })
 		}
 		measure(b, statement.name+"/shardid", func() error { return statement.run(routed) })
 		if scatters[statement.name] != "" {
@@ -151,8 +160,12 @@ func compare(b *testing.B, s *shelves) {
 		}
 		s.tidy(b)
 	}
-	for _, statement := range shelfModels() {
+	for _, statement := range shelfModels(rows) {
 		measure(b, statement.name+"/plain", func() error { return statement.run(s.gorm) })
+		if statement.name == "gorm, 1000 rows" {
+			shard := s.shard(own.DB)
+			measure(b, statement.name+"/one shard", func() error { return rows.create(shard.Table(own.Table)) })
+		}
 		measure(b, statement.name+"/shardid", func() error { return statement.run(s.ours) })
 		if statement.name != "gorm, latest 20" { // go-gorm/sharding refuses it
 			measure(b, statement.name+"/go-gorm/sharding", func() error { return statement.run(s.theirs) })
@@ -177,20 +190,32 @@ func keysOf(n int) string {
 	return list.String()
 }
 
-func shelfStatements() []statement[*sqlx.DB] {
+// newRows are rows of one shard, with new ids for each INSERT.
+type newRows struct {
+	last int64
+	rows []Order
+}
+
+func (r *newRows) insert(db *sqlx.DB, table string) error {
+	give(r.rows, &r.last)
+	_, err := db.NamedExec(strings.Replace(insertNamed, "orders", table, 1), r.rows)
+	return err
+}
+
+func (r *newRows) create(db *gorm.DB) error {
+	give(r.rows, &r.last)
+	return db.Create(&r.rows).Error
+}
+
+func shelfStatements(rows *newRows) []statement[*sqlx.DB] {
 	const byKey = "SELECT id, user_id, note FROM orders WHERE user_id = ?"
-	id, many := int64(firstNewRow), make([]Order, 1000)
 	all := []statement[*sqlx.DB]{
 		{"database/sql, by key", func(db *sqlx.DB) error { return drained(db.DB, db.Rebind(byKey), user) }},
 		{"database/sql, home table", func(db *sqlx.DB) error {
 			return drained(db.DB, db.Rebind("SELECT id, 0, note FROM coupons WHERE id = ?"), 1)
 		}},
 		{"sqlx, by key", func(db *sqlx.DB) error { return db.Select(&[]Order{}, db.Rebind(byKey), user) }},
-		{"sqlx, 1000 rows", func(db *sqlx.DB) error {
-			give(many, &id)
-			_, err := db.NamedExec(insertNamed, many)
-			return err
-		}},
+		{"sqlx, 1000 rows", func(db *sqlx.DB) error { return rows.insert(db, "orders") }},
 	}
 	for _, name := range slices.Sorted(maps.Keys(scatters)) {
 		all = append(all, statement[*sqlx.DB]{name, func(db *sqlx.DB) error { return drained(db.DB, scatters[name]) }})
@@ -198,15 +223,11 @@ func shelfStatements() []statement[*sqlx.DB] {
 	return all
 }
 
-func shelfModels() []statement[*gorm.DB] {
-	id, many := int64(firstNewRow), make([]Order, 1000)
+func shelfModels(rows *newRows) []statement[*gorm.DB] {
 	return []statement[*gorm.DB]{
 		{"gorm, by key", func(db *gorm.DB) error { return db.Where("user_id = ?", user).Find(&[]Order{}).Error }},
 		{"gorm, home table", func(db *gorm.DB) error { return db.Where("id = ?", 1).Find(&[]Coupon{}).Error }},
 		{"gorm, latest 20", func(db *gorm.DB) error { return db.Order("id DESC").Limit(20).Find(&[]Order{}).Error }},
-		{"gorm, 1000 rows", func(db *gorm.DB) error {
-			give(many, &id)
-			return db.Create(&many).Error
-		}},
+		{"gorm, 1000 rows", rows.create},
 	}
 }

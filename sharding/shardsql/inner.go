@@ -368,24 +368,25 @@ func (m *arguments) checked(on driver.Conn, st driver.Stmt, args []driver.NamedV
 	}
 	columns, _ := st.(driver.ColumnConverter) //nolint:staticcheck // older drivers have it
 	same, list := true, []driver.NamedValue(nil)
-	for i, arg := range args {
+	for i := range args {
+		arg := &args[i]
 		if same && checker == nil && columns == nil && arg.Ordinal == i+1 && driver.IsValue(arg.Value) {
 			continue
 		}
-		m.one = arg
+		m.one = *arg
 		if m.one.Ordinal = i + 1; !same {
 			m.one.Ordinal = len(list) + 1
 		}
 		err := convert(checker, columns, &m.one)
-		removed := errors.Is(err, driver.ErrRemoveArgument)
+		removed := err != nil && errors.Is(err, driver.ErrRemoveArgument)
 		if err != nil && !removed {
 			return nil, err
 		}
-		if same && m.own && !removed && widened(arg, m.one) {
-			args[i] = m.one
+		if same && m.own && !removed && widened(arg, &m.one) {
+			*arg = m.one
 			continue
 		}
-		if same && (removed || !sameArgument(m.one, arg)) {
+		if same && (removed || !sameArgument(&m.one, arg)) {
 			same, list = false, append(make([]driver.NamedValue, 0, len(args)), args[:i]...)
 		}
 		if !same && !removed {
@@ -400,7 +401,7 @@ func (m *arguments) checked(on driver.Conn, st driver.Stmt, args []driver.NamedV
 
 func convert(checker driver.NamedValueChecker, columns driver.ColumnConverter, a *driver.NamedValue) (err error) { //nolint:staticcheck // as above
 	if checker != nil {
-		if err := checker.CheckNamedValue(a); !errors.Is(err, driver.ErrSkip) {
+		if err := checker.CheckNamedValue(a); err == nil || !errors.Is(err, driver.ErrSkip) {
 			return err
 		}
 	}
@@ -414,7 +415,7 @@ func convert(checker driver.NamedValueChecker, columns driver.ColumnConverter, a
 
 // widened reports whether an argument is an integer of Go that was converted to an int64 of the same
 // value, as most drivers do. The statement has the same route with both.
-func widened(from, to driver.NamedValue) bool {
+func widened(from, to *driver.NamedValue) bool {
 	now, ok := to.Value.(int64)
 	if !ok || from.Ordinal != to.Ordinal || from.Name != to.Name {
 		return false
@@ -430,7 +431,7 @@ func widened(from, to driver.NamedValue) bool {
 
 // sameArgument reports whether two arguments are the same. It reports false for types that a driver need
 // not support.
-func sameArgument(a, b driver.NamedValue) bool {
+func sameArgument(a, b *driver.NamedValue) bool {
 	if a.Ordinal != b.Ordinal || a.Name != b.Name {
 		return false
 	}

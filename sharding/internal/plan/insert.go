@@ -185,12 +185,16 @@ func (p *binding) checkSubqueries(target sharding.Target) error {
 
 // slot returns the slot of a row. All columns that lead to a slot must lead to the same one.
 func (in *insertion) slot(row *sqlparse.Row, args []any) (sharding.Slot, error) {
-	slot, err := in.keySlot(row, args)
+	key, slot, err := in.keySlot(row, args)
 	if err != nil {
 		return 0, err
 	}
-	for _, l := range in.leads {
-		v, ok := valueOf(row, l.at, args)
+	for i := range in.leads {
+		l := &in.leads[i]
+		v, ok := key, true
+		if l.at != in.key {
+			v, ok = valueOf(row, l.at, args)
+		}
 		if err := l.column.keeps(l.lead.column, v, in.input.Ignore); err != nil {
 			return 0, err
 		}
@@ -207,16 +211,17 @@ func (in *insertion) slot(row *sqlparse.Row, args []any) (sharding.Slot, error) 
 	return slot, nil
 }
 
-// keySlot returns the slot to which the sharding key of a row leads.
-func (in *insertion) keySlot(row *sqlparse.Row, args []any) (sharding.Slot, error) {
+// keySlot returns the sharding key of a row, and the slot to which it leads.
+func (in *insertion) keySlot(row *sqlparse.Row, args []any) (key any, slot sharding.Slot, err error) {
 	if len(row.Values) != len(in.input.Columns) {
-		return 0, fmt.Errorf("%w: the row has %d values for %d columns", sharding.ErrMissingKey, len(row.Values), len(in.input.Columns))
+		return nil, 0, fmt.Errorf("%w: the row has %d values for %d columns", sharding.ErrMissingKey, len(row.Values), len(in.input.Columns))
 	}
-	v, ok := valueOf(row, in.key, args)
+	key, ok := valueOf(row, in.key, args)
 	if !ok {
-		return 0, fmt.Errorf("%w: %s is neither a value nor a parameter", sharding.ErrMissingKey, in.of.table.Key)
+		return nil, 0, fmt.Errorf("%w: %s is neither a value nor a parameter", sharding.ErrMissingKey, in.of.table.Key)
 	}
-	return in.of.table.Slot(v)
+	slot, err = in.of.table.Slot(key)
+	return key, slot, err
 }
 
 // rowid refuses a write to SQLite's primary key under another name than its own.

@@ -140,7 +140,7 @@ func (in *insertion) seekRows(l *Lookup, s *seek, args []any, h writehint.Hint) 
 		case err != nil:
 			return err
 		}
-		slot, err := in.keySlot(row, args)
+		_, slot, err := in.keySlot(row, args)
 		if err != nil {
 			return err
 		}
