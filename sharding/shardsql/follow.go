@@ -42,7 +42,7 @@ func follow[T any](ctx context.Context, on *session, o *observation, query strin
 			}
 			return none, err
 		}
-		if err := on.history.admit(on, &to, query); err != nil {
+		if err := on.history.admit(on, &to, query, made.effects); err != nil {
 			return none, err
 		}
 		done, err := none, on.lookUp(ctx, p, to, args)
@@ -51,7 +51,7 @@ func follow[T any](ctx context.Context, on *session, o *observation, query strin
 		}
 		if err == nil {
 			on.tx.markUsed()
-			on.history.remember(on, p, to, query)
+			on.history.remember(on, p, to, query, made.effects)
 			return done, nil
 		}
 		if p.Single() && isRefusal(err) && on.reconsiders(ctx, made, s) {

@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/shardid/shardid/internal/sqlparse"
@@ -95,7 +96,7 @@ func (o origin) isOn(conn *sql.Conn) bool { return !o.elsewhere && (o.conn == ni
 
 // admit chooses the database of a statement that any of them can execute, and refuses a statement
 // that depends on an earlier one of the session and would be sent on another connection.
-func (h *history) admit(s *session, to *plan.Route, query string) error {
+func (h *history) admit(s *session, to *plan.Route, query string, e *effects) error {
 	if to.Anywhere {
 		to.Target.DB = s.tx.begunOn()
 	}
@@ -121,7 +122,7 @@ func (h *history) admit(s *session, to *plan.Route, query string) error {
 		if h.isAll(on) {
 			continue
 		}
-		for _, f := range aboutLast.FindAllString(query, -1) {
+		for _, f := range e.about {
 			if !h.about(f).isOn(on) {
 				return &sharding.RouteError{Op: "statement", Err: fmt.Errorf("%w: %s is about an earlier statement of a connection, and that went over another one", sharding.ErrSettings, f),
 					Hint: "use the result of the earlier statement: its RowsAffected and LastInsertId, or COUNT(*) with its conditions"}
@@ -132,28 +133,25 @@ func (h *history) admit(s *session, to *plan.Route, query string) error {
 }
 
 // remember records what an executed statement of the session has left on its connection.
-func (h *history) remember(s *session, p *plan.Plan, to plan.Route, query string) {
+func (h *history) remember(s *session, p *plan.Plan, to plan.Route, query string, e *effects) {
 	in, holds := onlyHeld(s, to)
 	h.note(p, origin{conn: in.conn, elsewhere: !holds})
-	if to.Kind != plan.Home && strings.Contains(query, ":=") && s.database.server.changesVariables(query) {
+	if to.Kind != plan.Home && e.assigns {
 		if h.variables = in.conn; !holds {
 			h.variables = released
 		}
 	}
-	if !holds {
+	if !holds || to.Kind != plan.Home {
 		return
 	}
-	if to.Kind != plan.Home || p.Stateless() {
-		return
-	}
-	switch change, local := s.database.server.changed(query); change {
+	switch e.change {
 	case settings, begins: // what lasts longer is kept
 		parsing := h.set.parsing
-		if parsesOtherwise.MatchString(query) {
+		if e.parsing {
 			parsing = strings.TrimSpace(query)
 		}
-		if lasts := change == settings && !local; h.set.on == nil || lasts {
-			h.set = changedSetting{on: in.conn, text: strings.TrimSpace(query), local: local, begin: change == begins}
+		if lasts := e.change == settings && !e.local; h.set.on == nil || lasts {
+			h.set = changedSetting{on: in.conn, text: strings.TrimSpace(query), local: e.local, begin: e.change == begins}
 		}
 		h.set.parsing = parsing
 	case ends:
@@ -255,6 +253,43 @@ const (
 	ends
 )
 
+// effects are what a text does to its session, and what it asks about earlier statements of it. They
+// are found once for a plan, because they take a look at the whole text.
+type effects struct {
+	change  change
+	local   bool     // what it changes ends with the transaction
+	parsing bool     // it changes how the database parses SQL
+	assigns bool     // it may set user variables, on a shard too
+	about   []string // the functions of aboutLast that it calls
+}
+
+// noEffects are the effects of nearly all statements.
+var noEffects = &effects{}
+
+// effectsOf returns the effects of a text. A regular expression takes much longer for a long text than
+// the search for a word, so these come first.
+func (s *server) effectsOf(text string, stateless bool) *effects {
+	var e effects
+	if !stateless {
+		e.change, e.local = s.changed(text)
+		e.parsing = (e.change == settings || e.change == begins) && parsesOtherwise.MatchString(text)
+		e.assigns = e.change == variables && strings.Contains(text, ":=")
+	}
+	if mentions(text, "found_rows", "row_count", "last_insert", "changes", "lastval") {
+		e.about = aboutLast.FindAllString(text, -1)
+	}
+	if e.change == nothing && e.about == nil {
+		return noEffects
+	}
+	return &e
+}
+
+// mentions reports whether a text contains one of some words, which are in lower case.
+func mentions(text string, words ...string) bool {
+	text = strings.ToLower(text)
+	return slices.ContainsFunc(words, func(word string) bool { return strings.Contains(text, word) })
+}
+
 var toSavepoint = regexp.MustCompile(`(?i)\brollback\s+((work|transaction)\s+)?to\b`)
 
 var setsConfig = regexp.MustCompile(`(?i)\bset_config\s*\(`)
@@ -279,7 +314,7 @@ func (s *server) changed(query string) (of change, local bool) {
 		return ends, false
 	case sqlite && word.Is(query, "pragma") && setsPragma.MatchString(query[word.Start:]):
 		return settings, false
-	case word.Is(query, "reset") && postgres, postgres && setsConfig.MatchString(query):
+	case word.Is(query, "reset") && postgres, postgres && mentions(query, "set_config") && setsConfig.MatchString(query):
 		return settings, false
 	case !word.Is(query, "set"):
 		if family == "mysql" && variable(query, s.reads.Flavor) { // SELECT … INTO @x, SELECT @x := 3
@@ -307,12 +342,6 @@ func (s *server) changed(query string) (of change, local bool) {
 	}
 }
 
-// changesVariables reports whether a statement on shards may set user variables.
-func (s *server) changesVariables(query string) bool {
-	change, _ := s.changed(query)
-	return change == variables
-}
-
 // assigned returns what an assignment of SET changes that begins with a word, by the word and the
 // text from there on.
 func assigned(word, rest string, postgres bool) (of change, local bool) {
@@ -335,6 +364,9 @@ func assigned(word, rest string, postgres bool) (of change, local bool) {
 
 // variable reports whether a text has a user variable in it.
 func variable(query string, f sqltext.Flavor) bool {
+	if !strings.Contains(query, "@") {
+		return false
+	}
 	scan := sqltext.NewScanner(query, f)
 	for {
 		t, ok := scan.NextCode()

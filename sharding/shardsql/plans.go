@@ -25,11 +25,12 @@ type plans struct {
 	bytes      int // of the young texts
 }
 
-// planned is a plan, and the tables on whose columns it depends.
+// planned is a plan, with the tables on whose columns it depends, and the effects of its text.
 type planned struct {
 	*plan.Plan
 
-	tables []*description
+	tables  []*description
+	effects *effects
 }
 
 // A plan takes up to 60 bytes for each byte of its text, if the text is a list of values.
@@ -92,7 +93,8 @@ func (c catalog) plan(ctx context.Context, text string) (planned, error) {
 		tables, complete = c.described(ctx, plan.Tables(st, c.of))
 		options.Schema = schemaOf(tables)
 	}
-	p := planned{plan.Of(st, c.of, options), tables}
+	p := planned{Plan: plan.Of(st, c.of, options), tables: tables}
+	p.effects = srv.effectsOf(text, p.Stateless())
 	if complete {
 		d.plans.keep(c.of, text, p)
 	}
