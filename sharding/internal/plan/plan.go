@@ -97,7 +97,7 @@ func Of(statement *sqlparse.Statement, snapshot *sharding.Snapshot, options Opti
 			p.broadcast = append(p.broadcast, r)
 		}
 	}
-	p.ungrouped = p.otherGroup()
+	p.ungrouped = ungrouped(p)
 	p.routed = len(p.sharded) > 0 || slices.ContainsFunc(statement.Names, func(name string) bool {
 		_, ok := snapshot.Lookup(name)
 		return ok
@@ -200,8 +200,8 @@ func (p *Plan) Bind(args []any, hint sharding.Hint) (Route, error) {
 	return on.shards()
 }
 
-// otherGroup returns the refusal of a sharded table that is not in the group of the first one.
-func (p *Plan) otherGroup() *sharding.RouteError {
+// ungrouped returns the refusal of a sharded table that is not in the group of the first one.
+func ungrouped(p *Plan) *sharding.RouteError {
 	for _, r := range p.sharded {
 		if first := p.sharded[0].table.Name; !p.snapshot.SameGroup(first, r.table.Name) {
 			return p.refusal(r.table.Name, sharding.ErrCrossShard,
@@ -268,7 +268,7 @@ func (p *binding) spread(all slots) (Route, error) {
 	case p.statement.Change != nil:
 		return p.changes(all)
 	case all.all && !p.hint.All && (first.OnMissing == sharding.Refuse || p.insert != nil):
-		return Route{}, p.missing()
+		return Route{}, missing(p)
 	}
 	return p.scatter(all)
 }
@@ -362,7 +362,7 @@ func targetsOf(t *sharding.Table, s slots) ([]sharding.Target, error) {
 }
 
 // missing returns the refusal of a statement that leads to all shards.
-func (p *binding) missing() error {
+func missing(p *binding) error {
 	r := p.sharded[0]
 	for _, other := range p.sharded {
 		if other.slots(p.args).all {

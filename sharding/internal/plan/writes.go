@@ -138,7 +138,7 @@ func (b divider) dividesChange(c *sqlparse.Change) string {
 func (p *binding) changes(set slots) (Route, error) {
 	first := p.sharded[0].table
 	if set.all && !p.hint.All {
-		return Route{}, p.missing()
+		return Route{}, missing(p)
 	}
 	if err := cmp.Or(p.divisible(), p.timeless(sharding.ErrCrossShard), p.keyStays()); err != nil {
 		return Route{}, err
