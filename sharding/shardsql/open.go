@@ -28,7 +28,8 @@ type Config struct {
 	// databases. Queries of sharded tables use the copies in turn, whether they read one shard or
 	// several. The database itself executes transactions, queries that lock rows, queries with
 	// [sharding.Primary] in their context, and queries of tables that the source of a
-	// [sharding.Migration] serves. Copies lag behind their database. Defaults to none.
+	// [sharding.Migration] serves, all of them with their subqueries. Copies lag behind their
+	// database. Defaults to none.
 	Replicas map[string][]*sql.DB
 	// Observer is told about each statement. Defaults to none.
 	Observer Observer

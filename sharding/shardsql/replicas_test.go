@@ -113,6 +113,45 @@ func TestWhatTheSourceOfAMigrationServesIsNotReadFromReplicas(t *testing.T) {
 	}
 }
 
+// A subquery is executed first, as a statement of its own. A copy of its table may lag behind the source.
+func TestNoPartOfAQueryOfTheSourceOfAMigrationIsReadFromAReplica(t *testing.T) {
+	m, open := newMoving(t), files(t)
+	exec(t, m.db, "INSERT INTO orders VALUES (1, 1, 'source')")
+	origin, behind := open("origin"), open("behind")
+	for _, db := range []*sql.DB{origin, behind} {
+		for _, table := range []string{"items_0", "items_1"} {
+			exec(t, db, "CREATE TABLE "+table+" (id INTEGER PRIMARY KEY, order_id INTEGER)")
+		}
+	}
+	exec(t, origin, "INSERT INTO items_1 VALUES (1, 1)")
+	orders, _ := m.router.Table("orders")
+	spread, err := sharding.Spread([]string{"main"}, 2, "orders_%d")
+	if err != nil {
+		t.Fatal(err)
+	}
+	orders.Map = spread
+	items, err := sharding.Spread([]string{"b"}, 2, "items_%d")
+	if err != nil {
+		t.Fatal(err)
+	}
+	router, err := sharding.New(sharding.DBs{"main": m.db, "b": origin}, orders, sharding.Table{Name: "items", Key: "order_id", Rule: sharding.Mod(2), Map: items},
+		sharding.Migration{Source: "main", Tables: map[string]string{"orders": "id"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	routed := shardsql.OpenDB(shardsql.Config{Router: router, Home: m.db, Replicas: map[string][]*sql.DB{"b": {behind}}})
+	t.Cleanup(func() { _ = routed.Close() })
+	for query, want := range map[string]int{
+		"SELECT COUNT(*) FROM items": 0,
+		"SELECT COUNT(*) FROM orders WHERE id IN (SELECT order_id FROM items)": 1,
+		"SELECT COUNT(*) FROM items WHERE order_id IN (SELECT id FROM orders)": 1,
+	} {
+		if n := one[int](t, routed, query); n != want {
+			t.Errorf("%s: %d, want %d", query, n, want)
+		}
+	}
+}
+
 func TestASessionInADatabaseDoesNotReadItsReplica(t *testing.T) {
 	s := newShop(t)
 	exec(t, s.dbs["b"], "INSERT INTO orders_1 VALUES (5, 5, 'b')")

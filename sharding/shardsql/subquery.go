@@ -32,7 +32,17 @@ const maxList = 10_000
 // ask sends a refused query with the results of its subqueries in their place; st is the prepared statement, or
 // nil. It returns the refusal if no subquery can be executed before the query.
 func (s subqueries) ask(ctx context.Context, st *statement, o *observation, query string, args []driver.NamedValue, refusal error) (driver.Rows, error) {
-	text, left, as, err := s.executed(ctx, st, query, args)
+	if !s.admits(s.tx) || len(args) > 0 && args[0].Name != "" || aboutLast.MatchString(query) {
+		return nil, refusal
+	}
+	made, _, err := s.planned(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	if !made.Copied() { // neither may a part of it be read from a copy
+		ctx = sharding.Primary(ctx)
+	}
+	text, left, as, err := s.executed(ctx, st, made.Plan, args)
 	if err != nil {
 		return nil, err
 	}
@@ -57,14 +67,9 @@ func (s subqueries) drain(ctx context.Context, o *observation, query string, arg
 // executed returns the text of a query with the results of its subqueries in their place, its
 // arguments, and once if it must be prepared. The text is "" if no subquery can be executed. One that depends
 // on the query around it fails, because a column is missing, and stays.
-func (s subqueries) executed(ctx context.Context, st *statement, query string, args []driver.NamedValue) (text string, left []driver.NamedValue, as *statement, err error) {
-	if !s.admits(s.tx) || len(args) > 0 && args[0].Name != "" || aboutLast.MatchString(query) {
+func (s subqueries) executed(ctx context.Context, st *statement, p *plan.Plan, args []driver.NamedValue) (text string, left []driver.NamedValue, as *statement, err error) {
+	if len(args) != plan.Parameters(p) {
 		return "", nil, nil, nil
-	}
-	made, _, err := s.planned(ctx, query)
-	p := made.Plan
-	if err != nil || len(args) != plan.Parameters(p) {
-		return "", nil, nil, err
 	}
 	as = s.database.server.preparing(p, st, args)
 	if s.home.conn == nil { // the query may have to wait for another statement, which waits for the connection
@@ -157,7 +162,7 @@ func (s subqueries) rows(ctx context.Context, text string, args []driver.NamedVa
 	}
 	var moved *sharding.MovedError
 	switch {
-	case errors.As(err, &moved):
+	case errors.As(err, &moved), errors.Is(err, sharding.ErrSlotMoving), errors.Is(err, sharding.ErrStaleMap): // it can be executed later
 		return nil, err
 	case isRefusal(err) || dialect.FaultOf(err) == dialect.NoColumn || dialect.FaultOf(err) == dialect.NoTable:
 		return nil, nil //nolint:nilnil // it is no error of the query

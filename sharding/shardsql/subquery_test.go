@@ -261,3 +261,36 @@ func TestAWriteWithASubqueryOfOtherRowsIsRefused(t *testing.T) {
 		t.Errorf("%d orders are as they were", n)
 	}
 }
+
+// A program sends the statement again after ErrSlotMoving, and gives up after ErrUnmergeable.
+func TestASubqueryOfASlotThatMovesIsRefusedAsItsQueryWouldBe(t *testing.T) {
+	s := newShop(t)
+	exec(t, s.dbs["a"], "INSERT INTO orders_0 VALUES (4, 4, 'a')")
+	queries := []string{
+		"SELECT COUNT(*) FROM orders WHERE user_id = 4 AND id >= (SELECT MIN(id) FROM orders)",
+		"SELECT COUNT(*) FROM coupons WHERE used < (SELECT MIN(id) FROM orders)",
+		"SELECT COUNT(*) FROM coupons WHERE used < (SELECT MIN(id) FROM orders WHERE id > (SELECT COUNT(*) FROM items))",
+	}
+	orders, _ := s.router.Table("orders")
+	items, _ := s.router.Table("items")
+	for version, change := range []func(sharding.Map) sharding.Map{
+		func(m sharding.Map) sharding.Map { return m.Holding(2) },
+		func(m sharding.Map) sharding.Map { return m.Sharing(2) },
+		func(m sharding.Map) sharding.Map { return m.While(func() bool { return false }) },
+		func(m sharding.Map) sharding.Map { return m },
+	} {
+		maps := map[string]sharding.Map{}
+		for _, table := range []sharding.Table{orders, items} {
+			maps[table.Name] = change(table.Map).At(int64(version + 1))
+		}
+		if err := s.router.Swap(maps); err != nil {
+			t.Fatal(err)
+		}
+		want := []error{sharding.ErrSlotMoving, sharding.ErrSlotMoving, sharding.ErrStaleMap, nil}[version]
+		for _, query := range queries {
+			if err := s.routed.QueryRow(query).Scan(new(int)); !errors.Is(err, want) {
+				t.Errorf("%s: %v, want %v", query, err, want)
+			}
+		}
+	}
+}
