@@ -3,6 +3,7 @@
 package integration_test
 
 import (
+	"context"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jmoiron/sqlx"
 	"gorm.io/driver/mysql"
@@ -127,6 +129,28 @@ func TestGORMWorksOnARoutedDatabaseAsItStands(t *testing.T) {
 			if err := db.Model(&routedOrder{}).Where("note = ?", "new").Update("note", "x").Error; !errors.Is(err, sharding.ErrMissingKey) {
 				t.Errorf("an update without the key: %v", err)
 			}
+		}
+	})
+}
+
+// A program gives each statement a deadline of its own. PostgreSQL's driver commits with the context of BEGIN.
+func TestATransactionCommitsAfterTheContextsOfItsStatementsHaveEnded(t *testing.T) {
+	onEachRouted(t, func(t *testing.T, routed *sql.DB, _ func(gorm.ConnPool) gorm.Dialector) {
+		for user := range 2 {
+			tx, err := routed.BeginTx(t.Context(), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, end := context.WithTimeout(t.Context(), time.Minute)
+			_, err = tx.ExecContext(ctx, fmt.Sprintf("INSERT INTO routed_orders (id, user_id, note) VALUES (%d, %[1]d, 'x')", user))
+			end()
+			if err := errors.Join(err, tx.Commit()); err != nil {
+				t.Error(err)
+			}
+		}
+		var n int
+		if err := routed.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM routed_orders").Scan(&n); err != nil || n != 2 {
+			t.Errorf("%d rows, %v", n, err)
 		}
 	})
 }

@@ -3,6 +3,7 @@
 package shardsql
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"database/sql/driver"
@@ -47,7 +48,8 @@ type begun struct {
 	marked bool      // the savepoint of the present statement is set
 	// session is true for the connection of a session at home, which outlives the transaction.
 	session bool
-	kept    kept // for other connections
+	kept    kept   // for other connections
+	ends    func() // ends the context of tx
 }
 
 // leave returns the connection to its pool.
@@ -157,10 +159,7 @@ func (t *transaction) begin(ctx context.Context, pool *sql.DB) (*begun, error) {
 	if t.atomic && len(t.begun) > 0 {
 		err = t.beginBranch(ctx, b)
 	} else {
-		err = in.conn.Raw(func(raw any) (err error) {
-			b.tx, err = beginRaw(ctx, raw.(driver.Conn), t.options)
-			return err
-		})
+		err = b.begin(ctx, t)
 	}
 	if err != nil {
 		return nil, joinErrors(err, b.leave())
@@ -171,6 +170,33 @@ func (t *transaction) begin(ctx context.Context, pool *sql.DB) (*begun, error) {
 		}
 	}
 	return b, nil
+}
+
+// begin begins the part with the context of its transaction, because drivers use that of BEGIN for COMMIT and
+// ROLLBACK, too, and the statement's may end before. The end of either ends BEGIN itself.
+func (b *begun) begin(ctx context.Context, t *transaction) error {
+	own, stop := t.ctx, func() bool { return true }
+	if err := own.Err(); err != nil {
+		return err
+	}
+	b.ends = func() {}
+	if ctx.Done() != own.Done() {
+		own, b.ends = context.WithCancel(own)
+		stop = context.AfterFunc(ctx, b.ends)
+	}
+	err := b.inner.conn.Raw(func(raw any) (err error) {
+		if b.tx, err = beginRaw(own, raw.(driver.Conn), t.options); err == nil && !stop() {
+			_ = b.tx.Rollback() // the connection is closed
+			return driver.ErrBadConn
+		}
+		return err
+	})
+	if err == nil {
+		return nil
+	}
+	stop()
+	b.ends()
+	return cmp.Or(ctx.Err(), err)
 }
 
 func beginRaw(ctx context.Context, on driver.Conn, options driver.TxOptions) (driver.Tx, error) {
@@ -337,6 +363,7 @@ func (b *begun) rollback() error {
 // end ends the transaction's part on a database and releases the connection. If the connection may
 // still be in the transaction, end closes it, so that it is not used again.
 func (b *begun) end(by func() error) error {
+	defer b.ends()
 	var failed error
 	err := b.inner.conn.Raw(func(any) error {
 		if failed = by(); failed != nil && b.tx.Rollback() != nil {
