@@ -166,6 +166,65 @@ func TestWhatASessionHasSetIsNotLostOnTheWayToAnotherDatabase(t *testing.T) {
 			database.Exec(t, c, "INSERT INTO notes (id) VALUES (5)")
 			queried(t, c, home, nil)
 			queried(t, c, "SELECT LAST_INSERT_ID()", sharding.ErrSettings)
+			queried(t, c, "SELECT @@last_insert_id", sharding.ErrSettings)
+			warningsOfShards(t, routed)
+		})
+	}
+}
+
+// warningsOfShards are those of the statement before, which may have failed.
+func warningsOfShards(t *testing.T, routed *sql.DB) {
+	t.Helper()
+	for _, about := range []string{"SHOW WARNINGS", "SHOW COUNT(*) WARNINGS", "SHOW ERRORS", "SELECT @@warning_count", "SELECT @@session.error_count"} {
+		for statement, found := range map[string]bool{
+			"SELECT COUNT(CAST('x' AS SIGNED)) FROM notes WHERE id = 2": true, // at home
+			"SELECT COUNT(CAST('x' AS SIGNED)) FROM notes WHERE id = 1": false,
+			"SELECT COUNT(CAST('x' AS SIGNED)) FROM notes":              false,
+			"INSERT INTO notes (id) VALUES (5)":                         false, // is there
+		} {
+			c, err := routed.Conn(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			queried(t, c, "SELECT COUNT(*) FROM notes WHERE id = 2", nil)
+			_, _ = c.ExecContext(t.Context(), statement)
+			err = c.QueryRowContext(t.Context(), about).Scan(new(any), new(any), new(any))
+			if found == errors.Is(err, sharding.ErrSettings) {
+				t.Errorf("%s; %s: %v", statement, about, err)
+			}
+			if err := c.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// A lock or a setting of a connection to a shard would stay there, in its pool, and no later statement would find it.
+func TestAStatementOnShardsChangesNoLockAndNoSettingOfItsConnection(t *testing.T) {
+	for name, of := range map[string]struct {
+		db interface {
+			Open(tb testing.TB, database string) *sql.DB
+		}
+		says []string
+	}{
+		"MariaDB": {server.ShareMariaDB(t), []string{"GET_LOCK('x', 1)", "RELEASE_LOCK('x')", "1 + release_all_locks()"}},
+		"MySQL":   {server.ShareMySQL(t), []string{"GET_LOCK('x', 1)", "RELEASE_LOCK('x')", "1 + release_all_locks()"}},
+		"PostgreSQL": {server.SharePostgres(t), []string{
+			"pg_advisory_lock(id)", "pg_catalog.pg_try_advisory_lock_shared(id)", "pg_advisory_unlock(id)", "set_config('app.x', '1', false)",
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			routed := sessions(t, of.db.Open(t, "kept_a"), of.db.Open(t, "kept_b"))
+			for _, says := range of.says {
+				for _, text := range []string{"SELECT " + says + " FROM notes WHERE id = 1", "SELECT COUNT(*) FROM notes WHERE id = 2 AND (SELECT " + says + ") IS NULL"} {
+					if _, err := routed.ExecContext(t.Context(), text); !errors.Is(err, sharding.ErrSettings) {
+						t.Errorf("%s: %v", text, err)
+					}
+				}
+			}
+			if name == "PostgreSQL" { // it ends with the transaction
+				database.Exec(t, routed, "SELECT pg_advisory_xact_lock(id) FROM notes WHERE id = 1")
+			}
 		})
 	}
 }

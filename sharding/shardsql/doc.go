@@ -171,8 +171,9 @@
 //
 //   - any statement after a SET, a BEGIN or a PRAGMA that was given as a text,
 //   - one with a user variable after that was set,
-//   - one with ROW_COUNT() after a statement on another connection, one with FOUND_ROWS() after a
-//     query, and one with LAST_INSERT_ID() after an INSERT.
+//   - one with ROW_COUNT(), @@warning_count or SHOW WARNINGS after a statement on another connection, one
+//     with FOUND_ROWS() after a query, and one with LAST_INSERT_ID() after an INSERT,
+//   - one on shards that takes or releases a lock of its connection, such as GET_LOCK, or calls set_config.
 //
 // After a SET of sql_mode or standard_conforming_strings, a statement on routed tables is refused
 // even on the same connection, because the database may parse it otherwise than shardsql.

@@ -54,6 +54,7 @@ func follow[T any](ctx context.Context, on *session, o *observation, query strin
 			on.history.remember(on, p, to, query, made.effects)
 			return done, nil
 		}
+		on.history.fail(on, to, err)
 		if p.Single() && isRefusal(err) && on.reconsiders(ctx, made, s) {
 			continue
 		}

@@ -47,21 +47,32 @@ type origin struct {
 	elsewhere bool      // there was one, and the session does not hold its connection
 }
 
-// aboutLast matches functions that return something about an earlier statement of their connection.
-var aboutLast = regexp.MustCompile(`(?i)\b(found_rows|row_count|last_insert_id|changes|last_insert_rowid|lastval)\s*\(\s*\)`)
+// aboutLast matches functions, variables and statements that return something about an earlier statement of their
+// connection.
+var aboutLast = regexp.MustCompile(`(?i)\b(found_rows|row_count|last_insert_id|changes|last_insert_rowid|lastval)\s*\(\s*\)` +
+	`|@@((session|local)\.)?(warning_count|error_count|last_insert_id|identity)\b` +
+	`|\bshow\s+(count\s*\(\s*\*\s*\)\s+)?(warnings|errors)\b|\bget\s+(current\s+)?diagnostics\b`)
 
-// about returns the statement that a function of aboutLast is about.
-func (h *history) about(function string) origin {
-	name, _, _ := strings.Cut(strings.ToLower(function), "(")
-	switch strings.TrimSpace(name) {
-	case "found_rows":
+// about returns the statement that a match of aboutLast is about.
+func (h *history) about(what string) origin {
+	what = strings.ToLower(what)
+	name, _, _ := strings.Cut(what, "(")
+	switch name = strings.TrimSpace(name); {
+	case name == "found_rows":
 		return h.query
-	case "changes":
+	case name == "changes":
 		return h.write
-	case "row_count":
+	case name == "row_count", strings.HasPrefix(what, "show"), strings.HasPrefix(what, "get"), strings.HasSuffix(what, "_count"):
 		return h.last
 	}
 	return h.insert
+}
+
+// fail records where a statement failed that was sent.
+func (h *history) fail(s *session, to plan.Route, err error) {
+	if in, holds := onlyHeld(s, to); !isRefusal(err) {
+		h.last = origin{conn: in.conn, elsewhere: !holds}
+	}
 }
 
 // note records where a statement was executed.

@@ -3,6 +3,7 @@
 package plan
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -148,6 +149,7 @@ type variance struct {
 	postgres       bool   // in which @ is a part of operators
 	engine         merge.Engine
 	volatileReason string   // why its values may differ, whatever its conditions are
+	remains        string   // the function whose lock or setting stays on its connection, or ""
 	ranks          int      // the number of variables and unknown functions in it
 	windows        []window // the window functions in it, and the aggregates of onlyShards
 	times          []int    // parameters for which functions of SQLite may read the clock
@@ -307,10 +309,28 @@ func (v *variance) recordVolatile(e sqlparse.Expr) {
 	}
 }
 
+// remaining lists the functions that change locks or settings of their connection.
+var remaining = words(`get_lock release_lock release_all_locks set_config pg_advisory_lock pg_advisory_lock_shared pg_try_advisory_lock
+	pg_try_advisory_lock_shared pg_advisory_unlock pg_advisory_unlock_shared pg_advisory_unlock_all`)
+
+// staysAtHome refuses such a function in a statement on shards: no later statement would find its lock or setting,
+// and the pool would keep it.
+func (b *builder) staysAtHome() {
+	for _, r := range b.refs {
+		if r.role == sharded && b.remains != "" {
+			b.recordRefusal(r.table.Name, fmt.Errorf("%w: %s holds on one connection, and the session keeps none to a shard", sharding.ErrSettings, b.remains),
+				"send "+b.remains+" in a statement without the table, with the values as arguments")
+		}
+	}
+}
+
 func (v *variance) unsteady(e sqlparse.Expr) string {
 	switch e := e.(type) {
 	case *sqlparse.Call:
 		name := strings.ToLower(last(e.Name))
+		if remaining[name] {
+			v.remains = name
+		}
 		switch {
 		case e.Over && ranking[name], quantified(e):
 		case quantifiers[name] && len(e.Args) == 1: // of an array
