@@ -271,7 +271,7 @@ type effects struct {
 	local   bool     // what it changes ends with the transaction
 	parsing bool     // it changes how the database parses SQL
 	assigns bool     // it may set user variables, on a shard too
-	about   []string // the functions of aboutLast that it calls
+	about   []string // what aboutLast matches in it
 }
 
 // noEffects are the effects of nearly all statements.
@@ -286,7 +286,7 @@ func (s *server) effectsOf(text string, stateless bool) *effects {
 		e.parsing = (e.change == settings || e.change == begins) && parsesOtherwise.MatchString(text)
 		e.assigns = e.change == variables && strings.Contains(text, ":=")
 	}
-	if mentions(text, "found_rows", "row_count", "last_insert", "changes", "lastval") {
+	if mentions(text, "found_rows", "_count", "last_insert", "changes", "lastval", "identity", "warnings", "errors", "diagnostics") {
 		e.about = aboutLast.FindAllString(text, -1)
 	}
 	if e.change == nothing && e.about == nil {

@@ -32,12 +32,15 @@ const maxList = 10_000
 // ask sends a refused query with the results of its subqueries in their place; st is the prepared statement, or
 // nil. It returns the refusal if no subquery can be executed before the query.
 func (s subqueries) ask(ctx context.Context, st *statement, o *observation, query string, args []driver.NamedValue, refusal error) (driver.Rows, error) {
-	if !s.admits(s.tx) || len(args) > 0 && args[0].Name != "" || aboutLast.MatchString(query) {
+	if !s.admits(s.tx) || len(args) > 0 && args[0].Name != "" {
 		return nil, refusal
 	}
 	made, _, err := s.planned(ctx, query)
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, err
+	case made.effects.about != nil:
+		return nil, refusal
 	}
 	if !made.Copied() { // neither may a part of it be read from a copy
 		ctx = sharding.Primary(ctx)

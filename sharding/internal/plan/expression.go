@@ -313,9 +313,9 @@ func (v *variance) recordVolatile(e sqlparse.Expr) {
 var remaining = words(`get_lock release_lock release_all_locks set_config pg_advisory_lock pg_advisory_lock_shared pg_try_advisory_lock
 	pg_try_advisory_lock_shared pg_advisory_unlock pg_advisory_unlock_shared pg_advisory_unlock_all`)
 
-// staysAtHome refuses such a function in a statement on shards: no later statement would find its lock or setting,
+// stayAtHome refuses such a function in a statement on shards: no later statement would find its lock or setting,
 // and the pool would keep it.
-func (b *builder) staysAtHome() {
+func stayAtHome(b *builder) {
 	for _, r := range b.refs {
 		if r.role == sharded && b.remains != "" {
 			b.recordRefusal(r.table.Name, fmt.Errorf("%w: %s holds on one connection, and the session keeps none to a shard", sharding.ErrSettings, b.remains),

@@ -80,7 +80,7 @@ func Of(statement *sqlparse.Statement, snapshot *sharding.Snapshot, options Opti
 	}
 	b.pass()
 	b.prove()
-	b.staysAtHome()
+	stayAtHome(b)
 	b.clocks = b.times
 	p := &Plan{lists: b.lists(parameters{statement}), instants: b.everyInstant(statement), reading: b.reading, texts: &texts{}, afterSwitch: &switchedPlan{}, origin: b.movesFrom(), unread: b.unserved(), physical: b.physical()}
 	if statement.Verb == sqlparse.Select {
