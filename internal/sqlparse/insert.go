@@ -132,17 +132,25 @@ func (p *queryReader) tuple() Row {
 func (p *parser) repeatedTuples(in *Input, row Row, marks int) {
 	bytes, again, end := row.Of(p.text), row, p.tok.start
 	for at := p.repeated(end, bytes); at >= 0; at = p.repeated(end, bytes) {
-		if len(in.Rows) == cap(in.Rows) {
-			in.Rows = slices.Grow(in.Rows, min((len(p.text)-at)/len(bytes), maxRows))
-		}
 		end = at + len(bytes)
 		again.Span = Span{at, end}
 		again.FirstParam += marks
-		in.Rows = append(in.Rows, again)
+		in.add(again, len(p.text))
 	}
 	p.numbers.marks += again.FirstParam
 	p.out.Args += again.FirstParam
 	p.skipTuples(end)
+}
+
+// maxRows limits the number of rows for which memory is allocated before they are read.
+const maxRows = 1 << 10
+
+// add adds a row of a text of some length, and memory for the rows that may follow it.
+func (in *Input) add(row Row, length int) {
+	if len(in.Rows) == cap(in.Rows) {
+		in.Rows = slices.Grow(in.Rows, min((length-row.From)/(row.To-row.From), maxRows))
+	}
+	in.Rows = append(in.Rows, row)
 }
 
 // skipTuples moves past tuples that end there, if there are any after tok.
@@ -175,13 +183,10 @@ func (p *parser) numberedTuples(in *Input, row Row) {
 		if to < 0 {
 			break
 		}
-		if len(in.Rows) == cap(in.Rows) {
-			in.Rows = slices.Grow(in.Rows, min((len(p.text)-at)/(to-at), maxRows))
-		}
 		end = to
 		again.Span = Span{at, end}
 		again.FirstParam += len(row.Values)
-		in.Rows = append(in.Rows, again)
+		in.add(again, len(p.text))
 		p.out.Args = max(p.out.Args, next+len(row.Values))
 	}
 	p.skipTuples(end)
@@ -190,19 +195,14 @@ func (p *parser) numberedTuples(in *Input, row Row) {
 // numberedTuple returns the span of the tuple after a comma if it consists of n parameters with
 // numbers from index+1 on. Otherwise to is -1.
 func (p *cursor) numberedTuple(comma int, sign byte, index, n int) (from, to int) {
-	at := skipByte(p.text, comma, ',')
-	if at >= 0 {
-		from = skipSpace(p.text, at)
-		at = skipByte(p.text, at, '(')
-	}
+	at := skipByte(p.text, skipByte(p.text, comma, ','), '(')
+	from = at - 1
 	var digits [20]byte
 	for i := range n {
-		if i > 0 && at >= 0 {
+		if i > 0 {
 			at = skipByte(p.text, at, ',')
 		}
-		if at >= 0 {
-			at = skipByte(p.text, at, sign)
-		}
+		at = skipByte(p.text, at, sign)
 		number := strconv.AppendInt(digits[:0], int64(index+i+1), 10)
 		if at < 0 || !strings.HasPrefix(p.text[at:], string(number)) {
 			return 0, -1
@@ -212,16 +212,17 @@ func (p *cursor) numberedTuple(comma int, sign byte, index, n int) (from, to int
 	return from, skipByte(p.text, at, ')') // a longer number ends with another byte
 }
 
-// skipByte returns the offset after spaces and a byte, -1 if another byte is there.
+// skipByte returns the offset after spaces and a byte. It returns -1 if another byte is there, and
+// after an offset of -1.
 func skipByte(text string, at int, b byte) int {
+	if at < 0 {
+		return -1
+	}
 	if at = skipSpace(text, at); at == len(text) || text[at] != b {
 		return -1
 	}
 	return at + 1
 }
-
-// maxRows limits the number of rows for which memory is allocated before they are read.
-const maxRows = 1 << 10
 
 // repeated returns the start of the tuple after a comma if it has the same bytes as another one,
 // otherwise -1.

@@ -72,30 +72,20 @@ func (p *parser) statement() {
 
 // explain moves past EXPLAIN and its options.
 func (p *parser) explain() bool {
-	switch p.d.Family {
-	case SQLite:
-		if !p.accept("explain") {
-			return false
-		}
+	isAnalyze := p.d.Family == MariaDB && p.accept("analyze")
+	switch {
+	case !isAnalyze && !p.accept("explain") && !(p.mysql && (p.accept("describe") || p.accept("desc"))):
+		return false
+	case p.d.Family == SQLite:
 		p.accept("query", "plan")
-	case PostgreSQL:
-		if !p.accept("explain") {
-			return false
-		}
-		if p.at("(") && !p.atQuery() {
-			p.skipParens()
-			return true
-		}
+	case p.d.Family == PostgreSQL && p.at("(") && !p.atQuery():
+		p.skipParens()
+	case p.d.Family == PostgreSQL:
 		p.accept("analyze")
 		p.accept("verbose")
 	default:
-		isAnalyze := p.at("analyze") && p.d.Family == MariaDB
-		if !isAnalyze && !p.at("explain") && !p.at("describe") && !p.at("desc") {
-			return false
-		}
-		p.next()
-		if !isAnalyze && (p.at("analyze") || p.at("extended") || p.at("partitions")) {
-			p.next()
+		if !isAnalyze && !p.accept("analyze") && !p.accept("extended") {
+			p.accept("partitions")
 		}
 		if p.accept("format") {
 			p.expect("=")

@@ -5,17 +5,12 @@ package sqlparse
 // sourceReader reads the text after FROM.
 type sourceReader struct{ exprReader }
 
-func (p *sourceReader) sources() []Source {
-	all := p.arena.sources.take(1)[:0]
-	for more := true; more; more = p.accept(",") {
-		all = append(all, p.joined(len(all) > 0))
-	}
-	return all
-}
+func (p *sourceReader) sources() []Source { return list(&p.cursor, &p.arena.sources, p.joined) }
 
 // joined reads one element of a list: a source and its joins. SQLite joins to all preceding
 // elements, which makes a difference for some joins.
-func (p *sourceReader) joined(behindComma bool) Source {
+func (p *sourceReader) joined() Source {
+	behindComma := p.last.is() == ","
 	s := p.source()
 	for {
 		word := p.tok
@@ -112,9 +107,9 @@ func (p *sourceReader) parenSource(s *Source) {
 
 // sourceList reads (a JOIN b) and MySQL's (a, b).
 func (p *sourceReader) sourceList() Source {
-	s := p.joined(false)
+	s := p.joined()
 	for p.accept(",") {
-		left, right := s, p.joined(true)
+		left, right := s, p.joined()
 		span := p.since(left.From)
 		s = Source{Span: span, Join: &Join{Span: span, Kind: CrossJoin, Left: &left, Right: &right}}
 	}
