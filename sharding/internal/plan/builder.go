@@ -254,13 +254,16 @@ func (b *builder) core(c *sqlparse.Core, outer *scope, seen *names) *scope {
 	return s
 }
 
-// only returns the scope of a query that is a single SELECT, otherwise nil.
-func (k *knowledge) only(q *sqlparse.Query) *scope {
-	if q == nil || len(q.Parts) > 1 || q.Parts[0].Select == nil {
+// coreOf returns the SELECT of a query that is a single SELECT, otherwise nil.
+func coreOf(q *sqlparse.Query) *sqlparse.Core {
+	if q == nil || len(q.Parts) > 1 {
 		return nil
 	}
-	return k.scopes[q.Parts[0].Select]
+	return q.Parts[0].Select
 }
+
+// only returns the scope of a query that is a single SELECT, otherwise nil.
+func (k *knowledge) only(q *sqlparse.Query) *scope { return k.scopes[coreOf(q)] }
 
 // where records a condition that every row of the result satisfies. A row of NULLs that an outer
 // join adds satisfies none of the conditions that prove anything, so the condition holds for all

@@ -3,6 +3,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -22,7 +23,7 @@ func (b *builder) expressions(list []sqlparse.Expr, s *scope, seen *names) {
 // expression finds the subqueries of an expression, and the columns that are qualified with the
 // name of a table.
 func (b *builder) expression(e sqlparse.Expr, s *scope, seen *names) {
-	b.recordVolatile(e)
+	b.volatileReason = cmp.Or(b.volatileReason, b.unsteady(e)) // the first function or variable whose value may differ between databases
 	b.instant(e)
 	call, ok := e.(*sqlparse.Call)
 	switch {
@@ -168,35 +169,39 @@ type Instant struct {
 }
 
 const (
-	sampleDate = "2000-01-01"
-	sampleTime = "00:00:00"
+	sampleDate   = "2000-01-01"
+	sampleTime   = "00:00:00"
+	sampleMoment = sampleDate + " " + sampleTime
 )
 
 // instants maps the functions that read the clock to the literals of their types, by the names of
 // MySQL and MariaDB, of PostgreSQL, and of SQLite.
 var instants = []map[string]Instant{
-	merge.MySQL: instantsOf("CAST(% AS CHAR)", map[string]string{
-		"now localtime localtimestamp current_timestamp utc_timestamp": "TIMESTAMP'%'", "curdate current_date utc_date": "DATE'%'", "curtime current_time utc_time": "TIME'%'", "unix_timestamp": "(%)", // a name may follow without a space
+	merge.MySQL: instantsOf("CAST(% AS CHAR)", map[string]Instant{
+		"now localtime localtimestamp current_timestamp utc_timestamp": {written: "TIMESTAMP'%'", Sample: sampleMoment},
+		"curdate current_date utc_date":                                {written: "DATE'%'", Sample: sampleDate},
+		"curtime current_time utc_time":                                {written: "TIME'%'", Sample: sampleTime},
+		"unix_timestamp":                                               {written: "(%)", Sample: "946684800"}, // a name may follow without a space
 	}),
-	merge.PostgreSQL: instantsOf("CAST(% AS TEXT)", map[string]string{
-		"now current_timestamp": "TIMESTAMPTZ '%'", "localtimestamp": "TIMESTAMP '%'", "current_date": "DATE '%'", "localtime": "TIME '%'",
+	merge.PostgreSQL: instantsOf("CAST(% AS TEXT)", map[string]Instant{
+		"now current_timestamp": {written: "TIMESTAMPTZ '%'", Sample: sampleMoment},
+		"localtimestamp":        {written: "TIMESTAMP '%'", Sample: sampleMoment},
+		"current_date":          {written: "DATE '%'", Sample: sampleDate},
+		"localtime":             {written: "TIME '%'", Sample: sampleTime},
 	}),
-	merge.SQLite: instantsOf("%", map[string]string{"current_timestamp current_date current_time": "'%'"}),
+	merge.SQLite: instantsOf("%", map[string]Instant{
+		"current_timestamp": {written: "'%'", Sample: sampleMoment},
+		"current_date":      {written: "'%'", Sample: sampleDate},
+		"current_time":      {written: "'%'", Sample: sampleTime},
+	}),
 }
 
-func instantsOf(query string, written map[string]string) map[string]Instant {
+// instantsOf returns the instants by each of their names.
+func instantsOf(query string, written map[string]Instant) map[string]Instant {
 	all := map[string]Instant{}
-	for names, literal := range written {
+	for names, made := range written {
+		made.Query = query
 		for name := range words(names) {
-			made := Instant{Query: query, Sample: sampleDate + " " + sampleTime, written: literal}
-			switch {
-			case literal == "(%)":
-				made.Sample = "946684800"
-			case strings.Contains(name, "date"):
-				made.Sample = sampleDate
-			case strings.HasSuffix(name, "time") && name != "localtime" || strings.HasPrefix(literal, "TIME '"):
-				made.Sample = sampleTime
-			}
 			all[name] = made
 		}
 	}
@@ -232,7 +237,7 @@ func (v *variance) instant(e sqlparse.Expr) {
 func (v *variance) nows(call *sqlparse.Call) {
 	for _, arg := range call.Args {
 		if l, ok := bare(arg).(*sqlparse.Literal); ok && l.Kind == sqlparse.Text && strings.EqualFold(l.Value, "now") {
-			v.instants = append(v.instants, Instant{Span: l.Span, Query: "strftime('%Y-%m-%d %H:%M:%f', 'now')", Sample: sampleDate + " " + sampleTime, written: "'%Z'"})
+			v.instants = append(v.instants, Instant{Span: l.Span, Query: "strftime('%Y-%m-%d %H:%M:%f', 'now')", Sample: sampleMoment, written: "'%Z'"})
 		}
 	}
 }
@@ -270,15 +275,11 @@ func Instants(p *Plan) []Instant { return p.instants }
 
 // At returns the plan of the statement that has these times in place of its instants.
 func At(p *Plan, times []string) *Plan {
-	var text strings.Builder
-	end := 0
+	edits := make([]edit, len(times))
 	for i, one := range p.instants {
-		text.WriteString(p.statement.Text[end:one.From])
-		text.WriteString(strings.Replace(one.written, "%", times[i], 1))
-		end = one.To
+		edits[i] = edit{Span: one.Span, with: strings.Replace(one.written, "%", times[i], 1)}
 	}
-	text.WriteString(p.statement.Text[end:])
-	return Of(sqlparse.Parse(text.String(), p.options.Reads), p.snapshot, p.options)
+	return Of(sqlparse.Parse(p.written(edits, nil), p.options.Reads), p.snapshot, p.options)
 }
 
 // Sampled returns p for a statement that needs no value of a database before it can be routed.
@@ -301,14 +302,6 @@ func Sampled(p *Plan, args []any, hint sharding.Hint) (*Plan, []any) {
 	return At(p, times), args
 }
 
-// recordVolatile records the first function or variable whose value may differ between databases.
-func (v *variance) recordVolatile(e sqlparse.Expr) {
-	why := v.unsteady(e)
-	if v.volatileReason == "" {
-		v.volatileReason = why
-	}
-}
-
 // remaining lists the functions that change locks or settings of their connection.
 var remaining = words(`get_lock release_lock release_all_locks set_config pg_advisory_lock pg_advisory_lock_shared pg_try_advisory_lock
 	pg_try_advisory_lock_shared pg_advisory_unlock pg_advisory_unlock_shared pg_advisory_unlock_all`)
@@ -324,6 +317,7 @@ func stayAtHome(b *builder) {
 	}
 }
 
+// unsteady returns why the value of a function or variable may differ between databases, or "".
 func (v *variance) unsteady(e sqlparse.Expr) string {
 	switch e := e.(type) {
 	case *sqlparse.Call:
@@ -387,22 +381,12 @@ func (s *scope) isOuters(call *sqlparse.Call) bool {
 	if s == nil || s.outer == nil || !aggregated(call) {
 		return false
 	}
-	columns := s.columnsOf(call, nil)
-	return len(columns) > 0 && !slices.ContainsFunc(columns, func(c column) bool { return slices.Contains(s.refs, c.of) })
-}
-
-// columnsOf appends the known columns of an expression.
-func (s *scope) columnsOf(e sqlparse.Expr, found []column) []column {
-	if e == nil {
-		return found
-	}
-	if c, ok := s.column(e); ok {
-		return append(found, c)
-	}
-	for _, operand := range sqlparse.Operands(e) {
-		found = s.columnsOf(operand, found)
-	}
-	return found
+	hasColumns := false
+	return !sqlparse.Any(call, func(e sqlparse.Expr) bool {
+		c, known := s.column(e)
+		hasColumns = hasColumns || known
+		return known && slices.Contains(s.refs, c.of)
+	}) && hasColumns
 }
 
 // window is a window function, or an aggregate of onlyShards, and the scope whose rows it reads.

@@ -15,12 +15,10 @@ import (
 // functions determines how the results of functions and operators compare.
 type functions struct{ *comparer }
 
-// call returns how the results of a function compare.
+// call returns how the results of a function compare that is no window function.
 func (c functions) call(call *sqlparse.Call) Value {
 	name := nameOf(call)
 	switch {
-	case call.Over:
-		return c.window(call)
 	case c.derives && isAggregate(call):
 		return c.aggregate(call)
 	case name == "extract":
@@ -258,19 +256,11 @@ func (c functions) cast(e *sqlparse.Operation) Value {
 
 // shifted reports whether a sum or difference consists of a time and intervals.
 func (c functions) shifted(of []sqlparse.Expr) bool {
-	for _, interval := range of[1:] {
-		if !isInterval(interval, c.statement.Text) {
-			return false
-		}
-	}
-	return c.typed(of[0]).Type.Kind == merge.Time
+	other := func(e sqlparse.Expr) bool { return !interval.MatchString(c.text(e)) }
+	return !slices.ContainsFunc(of[1:], other) && c.typed(of[0]).Type.Kind == merge.Time
 }
 
 var interval = regexp.MustCompile(`(?i)^interval[\s'(]`)
-
-func isInterval(e sqlparse.Expr, text string) bool {
-	return interval.MatchString(bare(e).Bytes().Of(text))
-}
 
 // quotient returns how quotients compare. MariaDB sorts rows, unlike groups, by digits that it does
 // not return.

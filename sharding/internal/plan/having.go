@@ -22,15 +22,11 @@ func (c grouper) having() {
 		c.refuse("HAVING without GROUP BY and aggregates is not combined; write WHERE")
 	case parameters{c.statement}.named() && c.hasParams(having):
 		c.refuse("named parameters are not combined with HAVING; write ? for each")
-	case c.postgres && c.namesAlias(having):
+	case c.postgres && sqlparse.Any(having, c.isOnlyAlias):
 		c.refuse("HAVING of PostgreSQL accepts no alias; write the expression")
 	}
-	conjuncts := []sqlparse.Expr{having}
-	if and := sqlparse.As(bare(having), sqlparse.And); and != nil {
-		conjuncts = and.Operands
-	}
 	var rest []merge.Expr
-	for _, e := range conjuncts {
+	for _, e := range conjuncts(having) {
 		if c.ofGroup(e) {
 			g.kept = append(g.kept, c.text(e))
 		} else {
@@ -57,14 +53,6 @@ func (c grouper) ofGroup(e sqlparse.Expr) bool {
 	return !slices.ContainsFunc(o.Operands[1:], func(e sqlparse.Expr) bool {
 		l, ok := bare(e).(*sqlparse.Literal)
 		return !ok || l.Kind != sqlparse.Text && c.of.group.keys[at].isText()
-	})
-}
-
-// namesAlias reports whether an expression contains an alias of the select list.
-func (c grouper) namesAlias(e sqlparse.Expr) bool {
-	return sqlparse.Any(e, func(e sqlparse.Expr) bool {
-		_, known := c.scope.column(e)
-		return !known && slices.ContainsFunc(c.core.Items, func(i sqlparse.Item) bool { return isAlias(i, e) })
 	})
 }
 

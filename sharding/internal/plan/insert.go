@@ -154,20 +154,15 @@ func (b inserter) fromQuery(in *sqlparse.Input) {
 		case selected:
 			b.equal(c, to)
 		case l.at != b.insert.key || b.only(in.Query) == nil || len(in.Query.Parts[0].Select.Items) <= l.at:
-			b.recordRefusal(b.insert.of.table.Name, sharding.ErrMissingKey, "select a column that leads to the shard for "+l.lead.column)
+			b.recordRefusal(to.of.table.Name, sharding.ErrMissingKey, "select a column that leads to the shard for "+l.lead.column)
 		default:
-			b.given(in.Query.Parts[0].Select.Items[l.at].Expr, b.insert.of, l.lead)
+			if v, ok := constant(in.Query.Parts[0].Select.Items[l.at].Expr); ok {
+				to.of.given = append(to.of.given, &equals{l.lead, []operand{v}})
+			} else {
+				b.recordRefusal(to.of.table.Name, sharding.ErrMissingKey, l.lead.column+" is neither a column nor a value")
+			}
 		}
 	}
-}
-
-// given records that a column of the inserted rows is a constant.
-func (b inserter) given(e sqlparse.Expr, r *reference, l *lead) {
-	if v, ok := constant(e); ok {
-		r.given = append(r.given, &equals{l, []operand{v}})
-		return
-	}
-	b.recordRefusal(l.table.Name, sharding.ErrMissingKey, l.column+" is neither a column nor a value")
 }
 
 // checkSubqueries refuses an INSERT with subqueries whose rows are not on the target of the inserted rows.

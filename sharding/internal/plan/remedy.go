@@ -31,15 +31,13 @@ func operation(st *sqlparse.Statement) string {
 // any other statement.
 func definition(st *sqlparse.Statement) string {
 	s := sqltext.NewScanner(st.Text, 0)
-	for t, ok := s.Next(); ok; t, ok = s.Next() {
-		if t.Kind != sqltext.Word {
-			continue
-		}
-		switch word := strings.ToUpper(t.Text(st.Text)); word {
-		case "CREATE", "ALTER", "DROP", "RENAME", "TRUNCATE":
-			return word
-		}
-		break
+	t, ok := s.Next()
+	for ok && t.Kind != sqltext.Word {
+		t, ok = s.Next()
+	}
+	switch word := strings.ToUpper(t.Text(st.Text)); word {
+	case "CREATE", "ALTER", "DROP", "RENAME", "TRUNCATE":
+		return word
 	}
 	return ""
 }
@@ -158,10 +156,10 @@ func (p *Plan) spans(t *sharding.Table) string {
 // probes reports whether a query is SELECT * FROM t LIMIT 1.
 func (p *Plan) probes() bool {
 	q := p.statement.Query
-	if q == nil || q.With != nil || len(q.Parts) != 1 || q.Parts[0].Select == nil || q.Limit == nil || q.Limit.Offset != nil {
+	core := coreOf(q)
+	if core == nil || q.With != nil || q.Limit == nil || q.Limit.Offset != nil {
 		return false
 	}
-	core := q.Parts[0].Select
 	one, ok := q.Limit.Count.(*sqlparse.Literal)
 	return ok && one.Value == "1" && core.Where == nil && len(core.Items) == 1 && core.Items[0].Star && len(p.refs) == 1
 }

@@ -54,27 +54,23 @@ type Shard struct {
 
 // String describes how the results are combined.
 func (s *Shards) String() string {
+	g := cmp.Or(s.Group, &Group{})
 	var how []string
-	if g := s.Group; g != nil {
-		how = append(how, "groups are combined")
-		if g.Having != nil {
-			how = append(how, "HAVING is applied to them")
+	for _, step := range []struct {
+		is   bool
+		says string
+	}{
+		{s.Group != nil, "groups are combined"},
+		{g.Having != nil, "HAVING is applied to them"},
+		{len(g.Sort) > 0, "they are sorted"},
+		{len(s.Order) > 0, "rows are merged in their order"},
+		{len(s.Distinct) > 0, "each row is returned once"},
+		{s.Count >= 0 || s.Offset > 0, fmt.Sprintf("%d rows after the first %d", s.Count, s.Offset)},
+		{s.Locks, "shards are queried one after another"},
+	} {
+		if step.is {
+			how = append(how, step.says)
 		}
-		if len(g.Sort) > 0 {
-			how = append(how, "they are sorted")
-		}
-	}
-	if len(s.Order) > 0 {
-		how = append(how, "rows are merged in their order")
-	}
-	if len(s.Distinct) > 0 {
-		how = append(how, "each row is returned once")
-	}
-	if s.Count >= 0 || s.Offset > 0 {
-		how = append(how, fmt.Sprintf("%d rows after the first %d", s.Count, s.Offset))
-	}
-	if s.Locks {
-		how = append(how, "shards are queried one after another")
 	}
 	return strings.Join(how, "; ")
 }
@@ -225,7 +221,7 @@ func (p *Plan) unite() *union {
 	switch {
 	case p.statement.Verb != sqlparse.Select, p.options.Merge.Engine == merge.SQLite, len(p.refs) != 1, p.refused != nil, p.origin != nil, p.locks, !p.stateless:
 		return nil
-	case q.With != nil, len(q.Parts) != 1, !ofOneTable(q.Parts[0].Select), p.combination == nil, p.combination.group != nil, !isUnique(p.sharded[0].proof):
+	case q.With != nil, !ofOneTable(coreOf(q)), p.combination == nil, p.combination.group != nil, !isUnique(p.sharded[0].proof):
 		return nil
 	}
 	targets, err := p.sharded[0].table.Everywhere()

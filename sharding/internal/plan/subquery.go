@@ -132,11 +132,10 @@ func StandsAlone(p *Plan, s Subquery) bool {
 
 // mayBeNumber returns false if the result of the query is known not to consist of single numbers.
 func mayBeNumber(b *builder) bool {
-	q := b.statement.Query
-	if q == nil || len(q.Parts) > 1 || q.Parts[0].Select == nil {
-		return q != nil
+	core := coreOf(b.statement.Query)
+	if core == nil {
+		return b.statement.Query != nil
 	}
-	core := q.Parts[0].Select
 	if len(core.Items) != 1 || aggregated(core.Where) { // an aggregate in WHERE belongs to the query around it
 		return false
 	}
@@ -283,10 +282,10 @@ func (f *subqueryFinder) add(s Subquery) {
 
 // onlyItem returns the item of a query that is one SELECT of one item, otherwise nil.
 func onlyItem(q *sqlparse.Query) *sqlparse.Item {
-	if len(q.Parts) != 1 || q.Parts[0].Select == nil || len(q.Parts[0].Select.Items) != 1 {
-		return nil
+	if core := coreOf(q); core != nil && len(core.Items) == 1 {
+		return &core.Items[0]
 	}
-	return &q.Parts[0].Select.Items[0]
+	return nil
 }
 
 // selectsComputed reports whether a query selects the result of a function, or of arithmetic.
@@ -431,12 +430,8 @@ func (f *subqueryFinder) collation(beside sqlparse.Expr, q *sqlparse.Query) stri
 
 // parametrized reports whether an operand has parameters outside of subqueries.
 func parametrized(e sqlparse.Expr) bool {
-	switch e := e.(type) {
-	case nil, *sqlparse.Subquery:
-		return false
-	case *sqlparse.Param:
-		return true
-	default:
-		return slices.ContainsFunc(sqlparse.Operands(e), parametrized)
-	}
+	return sqlparse.Any(e, func(e sqlparse.Expr) bool {
+		_, isParam := e.(*sqlparse.Param)
+		return isParam
+	})
 }

@@ -72,6 +72,12 @@ func (c *comparer) ambiguous(e sqlparse.Expr) bool {
 	})
 }
 
+// isOnlyAlias reports whether a name is the alias of an expression, and no column.
+func (c *comparer) isOnlyAlias(e sqlparse.Expr) bool {
+	_, known := c.scope.column(e)
+	return !known && slices.ContainsFunc(c.core.Items, func(i sqlparse.Item) bool { return isAlias(i, e) })
+}
+
 func (c *comparer) unambiguous(e sqlparse.Expr) {
 	if c.ambiguous(e) {
 		c.refuse(c.text(e) + " is a column and the alias of something else; give it another alias")
@@ -147,7 +153,7 @@ func (c *comparer) typed(e sqlparse.Expr) Value {
 		case e.Op == sqlparse.Case:
 			return functions{c}.oneOf(e, functions{c}.results(e))
 		case e.Op == sqlparse.Cast && c.postgres:
-			return c.cast(e)
+			return functions{c}.toNumber(e)
 		case e.Op == sqlparse.Cast:
 			return functions{c}.cast(e)
 		case e.Op == sqlparse.Opaque:
@@ -178,12 +184,12 @@ func collated(e sqlparse.Expr, text string) (x sqlparse.Expr, name string) {
 	return o.Operands[0], strings.ToLower(found[1])
 }
 
-var toNumber = regexp.MustCompile(`(?i)^\s*(?:::|as\s)\s*(?:smallint|int2|int4|integer|int|(bigint|int8)|(float8|double\s+precision))\s*\)?$`)
+var numberType = regexp.MustCompile(`(?i)^\s*(?:::|as\s)\s*(?:smallint|int2|int4|integer|int|(bigint|int8)|(float8|double\s+precision))\s*\)?$`)
 
-// cast returns how values of PostgreSQL compare that are cast to integers or double precision. The
+// toNumber returns how values of PostgreSQL compare that are cast to integers or double precision. The
 // name of another type does not determine how its values compare.
-func (c *comparer) cast(e *sqlparse.Operation) Value {
-	found := toNumber.FindStringSubmatch(c.statement.Text[e.Operands[0].Bytes().To:e.To])
+func (c functions) toNumber(e *sqlparse.Operation) Value {
+	found := numberType.FindStringSubmatch(c.statement.Text[e.Operands[0].Bytes().To:e.To])
 	switch {
 	case found == nil:
 		return c.unknown(e)
@@ -206,8 +212,7 @@ func (c *comparer) namesStay(e sqlparse.Expr) {
 	case *sqlparse.Subquery:
 		c.unknown(e)
 	case *sqlparse.Column:
-		_, known := c.scope.column(e)
-		if c.ambiguous(e) || !known && slices.ContainsFunc(c.core.Items, func(i sqlparse.Item) bool { return isAlias(i, e) }) {
+		if c.ambiguous(e) || c.isOnlyAlias(e) {
 			c.refuse(c.text(e) + " is a column and the alias of something else; give it another alias")
 		}
 	}

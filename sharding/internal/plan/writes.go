@@ -39,20 +39,11 @@ type divider struct{ *builder }
 
 // divide returns why a write cannot be divided among several targets, nil if it can.
 func (b divider) divide() *sharding.RouteError {
-	st, why := b.statement, ""
-	switch {
-	case st.Insert != nil:
-		why = b.dividesRows()
-	case st.Change != nil:
-		why = b.dividesChange(st.Change)
+	limiting := ""
+	if b.statement.Limiting {
+		limiting = "a hint in a comment limits each shard; leave it out"
 	}
-	switch {
-	case why != "":
-	case st.Limiting:
-		why = "a hint in a comment limits each shard; leave it out"
-	default:
-		why = b.differs()
-	}
+	why := cmp.Or(b.dividesRows(b.statement.Insert), b.dividesChange(b.statement.Change), limiting, b.differs())
 	if why == "" {
 		return nil
 	}
@@ -69,9 +60,11 @@ func (r *reading) firstSharded() string {
 	return ""
 }
 
-func (b divider) dividesRows() string {
-	in, to := b.statement.Insert, b.insert
+func (b divider) dividesRows(in *sqlparse.Input) string {
+	to := b.insert
 	switch {
+	case in == nil:
+		return ""
 	case in.Query != nil:
 		return "INSERT … SELECT reads and writes one shard" + addKey
 	case in.Or == "FAIL" || in.Or == "ROLLBACK":
@@ -108,6 +101,8 @@ func (in *insertion) returned() *seek {
 
 func (b divider) dividesChange(c *sqlparse.Change) string {
 	switch {
+	case c == nil:
+		return ""
 	case c.With != nil:
 		return "a WITH is read on one shard" + addKey
 	case c.Limit != nil:
