@@ -18,10 +18,11 @@ import (
 
 // copied returns why a write would not leave all copies equal, nil if it would.
 func (b *builder) copied() *sharding.RouteError {
-	st, written := b.statement, b.copy()
-	if written == nil {
+	st, copied := b.statement, slices.IndexFunc(b.refs, func(r *reference) bool { return r.role == broadcast && r.written })
+	if copied < 0 {
 		return nil
 	}
+	written := b.refs[copied]
 	of, why := written, b.differs()
 	for _, r := range b.refs {
 		if r.role == home {
@@ -44,16 +45,6 @@ func (b *builder) copied() *sharding.RouteError {
 		return nil
 	}
 	return b.refusal(of.label(), sharding.ErrCopies, why)
-}
-
-// copy returns the broadcast table that is written, or nil.
-func (r *reading) copy() *reference {
-	for _, ref := range r.refs {
-		if ref.role == broadcast && ref.written {
-			return ref
-		}
-	}
-	return nil
 }
 
 // ownOfRows refuses omitted columns for which each database would compute its own value.

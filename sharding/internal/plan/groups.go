@@ -92,11 +92,11 @@ func (c grouper) regroup() {
 		}
 		c.of.edits = append(c.of.edits, edit{Span: sqlparse.Span{From: end, To: c.core.Having.Bytes().To}, with: kept})
 	}
-	var locks strings.Builder
+	behind := edit{Span: sqlparse.Span{From: c.query.After, To: c.query.To}}
 	for _, l := range c.query.Locks {
-		locks.WriteString(" " + l.Span.Of(c.statement.Text))
+		behind.with += " " + l.Span.Of(c.statement.Text)
 	}
-	c.of.edits = append(c.of.edits, edit{Span: sqlparse.Span{From: c.query.After, To: c.query.To}, with: locks.String()})
+	c.of.edits = append(c.of.edits, behind)
 }
 
 // compute replaces the value of a combined group's column, which has one of the shards' values, by
@@ -111,7 +111,7 @@ func (c grouper) compute(at int, e sqlparse.Expr) {
 // because its own divisor may be 0 although the combined one is not.
 func (c grouper) typeOnly(e sqlparse.Expr) string {
 	text := e.Bytes().Of(c.statement.Text)
-	if c.postgres && divides(e) {
+	if c.postgres && sqlparse.Any(e, func(e sqlparse.Expr) bool { return sqlparse.As(e, sqlparse.Div) != nil }) {
 		return "CASE WHEN FALSE THEN " + text + " END"
 	}
 	return text
@@ -131,11 +131,6 @@ func (c grouper) typeOnlyItem(item sqlparse.Item) {
 		}
 		c.of.edits = append(c.of.edits, inserted(item.To, ` AS "`+name+`"`))
 	}
-}
-
-// divides reports whether an expression contains a quotient.
-func divides(e sqlparse.Expr) bool {
-	return sqlparse.Any(e, func(e sqlparse.Expr) bool { return sqlparse.As(e, sqlparse.Div) != nil })
 }
 
 // hide selects an additional expression that is made from another one, with its parameters, and

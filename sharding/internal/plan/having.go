@@ -178,8 +178,10 @@ func (c calculator) function(e *sqlparse.Call) (merge.Expr, merge.Kind) {
 		return c.toWhole(e, name != "floor")
 	case aggregates[name] == average && len(e.Args) == 1 && !e.Distinct:
 		return c.average(e)
-	case len(e.Args) == 2 && (name == "coalesce" || name == "ifnull" || name == "nullif"), name == "coalesce" && len(e.Args) > 0, name == "round":
-		return c.call(e, name)
+	case name == "round":
+		return c.round(e)
+	case len(e.Args) == 2 && (name == "ifnull" || name == "nullif"), name == "coalesce" && len(e.Args) > 0:
+		return c.oneOf(e, name)
 	}
 	return c.operand(e)
 }
@@ -279,11 +281,8 @@ func (c calculator) average(e *sqlparse.Call) (merge.Expr, merge.Kind) {
 	return merge.Arithmetic(exact, '/', sum, count), c.wider(v.Type.Kind, 0)
 }
 
-// call returns ROUND, COALESCE, IFNULL or NULLIF.
-func (c calculator) call(e *sqlparse.Call, name string) (merge.Expr, merge.Kind) {
-	if name == "round" {
-		return c.round(e)
-	}
+// oneOf returns COALESCE, IFNULL or NULLIF.
+func (c calculator) oneOf(e *sqlparse.Call, name string) (merge.Expr, merge.Kind) {
 	parts, kind := make([]merge.Expr, len(e.Args)), merge.Kind(0)
 	for i, arg := range e.Args {
 		made, of := c.number(arg)

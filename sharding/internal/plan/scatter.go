@@ -121,21 +121,11 @@ func (c *combination) bind(all *Shards, args []any) (edits []edit, err error) {
 	if c.limit == nil {
 		return c.edits, nil
 	}
-	for _, part := range []struct {
-		e  sqlparse.Expr
-		to *int64
-	}{{c.limit.Count, &all.Count}, {c.limit.Offset, &all.Offset}} {
-		if part.e == nil {
-			continue
-		}
-		v, _ := constant(part.e)
-		n, err := number(v.value(args), c.signed)
-		if err != nil {
-			return nil, err
-		}
-		if n >= 0 {
-			*part.to = n
-		}
+	if all.Count, err = c.number(c.limit.Count, args, -1); err != nil {
+		return nil, err
+	}
+	if all.Offset, err = c.number(c.limit.Offset, args, 0); err != nil {
+		return nil, err
 	}
 	if c.group != nil { // a shard returns all of its groups
 		return c.edits, nil
@@ -189,14 +179,18 @@ func (g *grouping) bind(args []any) (*Group, error) {
 	return &bound, nil
 }
 
-// number reads an argument of LIMIT or OFFSET.
-func number(v any, signed bool) (int64, error) {
-	v, err := plain(v)
+// number returns the number of LIMIT or OFFSET, which is none if it is missing or negative.
+func (c *combination) number(e sqlparse.Expr, args []any, none int64) (int64, error) {
+	if e == nil {
+		return none, nil
+	}
+	is, _ := constant(e)
+	v, err := plain(is.value(args))
 	if n, ok := v.(int); ok {
 		v = int64(n)
 	}
-	if n, ok := v.(int64); ok && err == nil && (n >= 0 || signed) {
-		return n, nil
+	if n, ok := v.(int64); ok && err == nil && (n >= 0 || c.signed) {
+		return max(n, none), nil
 	}
 	return 0, fmt.Errorf("%w: LIMIT and OFFSET must be integers from 0, not %v", sharding.ErrUnmergeable, v)
 }

@@ -234,20 +234,20 @@ func (p *Plan) taken(args []any, to Route, h writehint.Hint) (all []*Lookup, err
 // alike groups the rows of an INSERT by texts that are equal if a database may consider two keys
 // equal.
 type alike struct {
-	columns []Column // nil except for columns of which a text is known for every row
-	known   []bool
+	columns map[int]Column // by their index in the key: those of which a text is known for every row
 	rows    map[string][]*sought
 }
 
 // apart refuses rows of several slots whose keys the database may consider equal, because no
 // database would notice the conflict.
 func (l *Lookup) apart(of *reference) error {
-	a := &alike{rows: map[string][]*sought{}}
+	a := &alike{columns: map[int]Column{}, rows: map[string][]*sought{}}
 	l.alike = a
 	for i, name := range l.columns {
 		c := of.schema.Columns[name]
-		a.columns = append(a.columns, c)
-		a.known = append(a.known, !slices.ContainsFunc(l.rows, func(r *sought) bool { _, ok := c.alike(r.key[i]); return !ok }))
+		if !slices.ContainsFunc(l.rows, func(r *sought) bool { _, ok := c.alike(r.key[i]); return !ok }) {
+			a.columns[i] = c
+		}
 	}
 	for _, r := range l.rows {
 		text, _ := a.text(r.key)
@@ -272,9 +272,9 @@ func (l *Lookup) like(key []driver.Value) []*sought {
 
 func (a *alike) text(key []driver.Value) (text string, ok bool) {
 	ok = true
-	for i, c := range a.columns {
-		if a.known[i] {
-			part, known := c.alike(key[i])
+	for i, v := range key {
+		if c, compares := a.columns[i]; compares {
+			part, known := c.alike(v)
 			text, ok = text+part+"\x00", ok && known
 		}
 	}
