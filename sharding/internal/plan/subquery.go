@@ -214,10 +214,11 @@ func (f *subqueryFinder) query(q *sqlparse.Query) {
 }
 
 func (f *subqueryFinder) core(c *sqlparse.Core) {
-	for i := range c.From {
-		f.source(&c.From[i], f.scopes[c])
-	}
+	defer func(outer *scope) { f.scope = outer }(f.scope)
 	f.scope = f.scopes[c]
+	for i := range c.From {
+		f.source(&c.From[i])
+	}
 	for _, item := range c.Items {
 		if item.Alias.Name != "" {
 			_, alone := bare(item.Expr).(*sqlparse.Subquery)
@@ -231,12 +232,11 @@ func (f *subqueryFinder) core(c *sqlparse.Core) {
 	f.expression(c.Having, false)
 }
 
-func (f *subqueryFinder) source(s *sqlparse.Source, of *scope) {
+func (f *subqueryFinder) source(s *sqlparse.Source) {
 	switch {
 	case s.Join != nil:
-		f.source(s.Join.Left, of)
-		f.source(s.Join.Right, of)
-		f.scope = of
+		f.source(s.Join.Left)
+		f.source(s.Join.Right)
 		f.expression(s.Join.On, false)
 	case s.Query != nil:
 		f.derived++
@@ -382,22 +382,16 @@ func (f *subqueryFinder) operation(o *sqlparse.Operation) {
 		combined := f.constant || slices.ContainsFunc(o.Operands, aggregated)
 		f.constant = slices.ContainsFunc(o.Operands, f.leads) || combined && !slices.ContainsFunc(o.Operands, f.converts)
 	}
-	if o.Op == sqlparse.In {
-		f.expression(o.Operands[0], compares)
-		if list, ok := o.Operands[len(o.Operands)-1].(*sqlparse.Subquery); ok && len(o.Operands) == 2 {
-			left := o.Operands[0]
-			collation := f.collation(left, list.Query)
-			if !f.mysql || collation != "" || f.isNumber(left) {
-				f.constant = f.leads(left)
-				f.add(Subquery{Span: list.Span, List: true, Compared: compares, Exact: f.isExact(left), Collation: collation, query: list.Query})
-			}
-			return
-		}
-	}
 	for i, operand := range o.Operands {
 		sub, is := operand.(*sqlparse.Subquery)
 		switch {
-		case i == 0 && o.Op == sqlparse.In:
+		case is && o.Op == sqlparse.In && i == 1 && len(o.Operands) == 2:
+			left := o.Operands[0]
+			collation := f.collation(left, sub.Query)
+			if !f.mysql || collation != "" || f.isNumber(left) {
+				f.constant = f.leads(left)
+				f.add(Subquery{Span: sub.Span, List: true, Compared: compares, Exact: f.isExact(left), Collation: collation, query: sub.Query})
+			}
 		case is && o.Op >= sqlparse.Equal && o.Op <= sqlparse.GreaterEqual && len(o.Operands) == 2:
 			f.add(Subquery{Span: sub.Span, Compared: compares, Collation: f.collation(o.Operands[1-i], sub.Query), query: sub.Query})
 		default:
