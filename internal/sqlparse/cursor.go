@@ -155,15 +155,6 @@ func (p *cursor) accept(all ...string) bool {
 	return true
 }
 
-// acceptClass moves past a word of a class if it follows.
-func (p *cursor) acceptClass(c class) bool {
-	is := p.tok.class().is(c)
-	if is {
-		p.next()
-	}
-	return is
-}
-
 // expect moves past words or operators that must follow.
 func (p *cursor) expect(all ...string) {
 	for _, is := range all {

@@ -134,7 +134,7 @@ func (p *exprReader) comparison(x Expr) Expr {
 		return p.in(x, not)
 	case p.accept("between"):
 		return p.between(x, not)
-	case p.accept("similar", "to"), p.acceptClass(pattern):
+	case p.accept("similar", "to"), p.tok.class().is(pattern) && p.accept(p.tok.is()):
 		l := p.operation(Like, x, p.right())
 		if p.accept("escape") {
 			l.Operands = append(l.Operands, p.right())
