@@ -241,9 +241,7 @@ func (b *builder) core(c *sqlparse.Core, outer *scope, seen *names) *scope {
 		b.source(&c.From[i], s, seen)
 	}
 	b.where(c.Where, s, seen)
-	for i := range c.Items {
-		b.item(&c.Items[i], s, seen)
-	}
+	b.items(c.Items, s, seen)
 	b.expressions(c.DistinctOn, s, seen)
 	b.expressions(c.GroupBy, s, seen)
 	b.expression(c.Having, s, seen)
@@ -273,11 +271,14 @@ func (b *builder) where(e sqlparse.Expr, s *scope, seen *names) {
 	b.tighten(e, s, 0)
 }
 
-func (b *builder) item(i *sqlparse.Item, s *scope, seen *names) {
-	before := len(b.instants)
-	b.expression(i.Expr, s, seen)
-	b.labels = b.labels || i.Alias.Name == "" && len(b.instants) > before
-	s.qualifier(i.Of.Parts)
+// items walks over a select list, or over RETURNING.
+func (b *builder) items(list []sqlparse.Item, s *scope, seen *names) {
+	for _, i := range list {
+		before := len(b.instants)
+		b.expression(i.Expr, s, seen)
+		b.labels = b.labels || i.Alias.Name == "" && len(b.instants) > before
+		s.qualifier(i.Of.Parts)
+	}
 }
 
 // qualifier records a table's name that occurs elsewhere than in FROM.

@@ -44,9 +44,7 @@ func (b *builder) change(c *sqlparse.Change) {
 		b.expression(o.Expr, s, seen)
 	}
 	b.limit(c.Limit, s, seen)
-	for i := range c.Returning {
-		b.item(&c.Returning[i], s, seen)
-	}
+	b.items(c.Returning, s, seen)
 }
 
 // deleted marks the tables that DELETE a, b FROM … deletes from.

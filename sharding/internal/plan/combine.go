@@ -14,15 +14,11 @@ import (
 // combination says how the results of several shards are combined into the result of a single
 // table. It is computed once for a statement.
 type combination struct {
-	edits  []edit // of the statement's text, except its names and the LIMIT of rows
-	order  []merge.Key
-	limit  *sqlparse.Limit
-	signed bool // on SQLite: a negative LIMIT means none, a negative OFFSET means 0
-	// distinct are the hidden columns by which equal rows are found. They precede those of the
-	// order.
-	distinct []merge.Key
+	Shards          // without its Targets, and without what depends on arguments
+	edits    []edit // of the statement's text, except its names and the LIMIT of rows
+	limit    *sqlparse.Limit
+	signed   bool      // on SQLite: a negative LIMIT means none, a negative OFFSET means 0
 	whole    bool      // a shard returns all of its rows, whatever LIMIT is
-	most     int64     // the largest number of rows that a shard returns without LIMIT, -1 if unknown
 	group    *grouping // for a query that aggregates
 	integers []int     // arguments that must be whole numbers, because the type of a result depends on them
 }
@@ -30,7 +26,8 @@ type combination struct {
 // combine returns how the results of several shards are combined, or why they cannot be.
 func (b *builder) combine() (*combination, *sharding.RouteError) {
 	c := &combiner{
-		comparer: comparer{builder: b}, query: b.statement.Query, of: &combination{signed: b.sqlite},
+		comparer: comparer{builder: b}, query: b.statement.Query,
+		of:     &combination{Shards: Shards{Count: -1, Most: -1, Locks: b.locks}, signed: b.sqlite},
 		hidden: map[int][]string{}, copied: map[int][]int{},
 	}
 	if !b.sqlite {
@@ -41,8 +38,8 @@ func (b *builder) combine() (*combination, *sharding.RouteError) {
 		c.enter(core)
 		c.branch()
 	}
-	if c.of.most = -1; len(c.cores) == 1 && c.scope.single(c.core.Where) {
-		c.of.most = 1
+	if len(c.cores) == 1 && c.scope.single(c.core.Where) {
+		c.of.Most = 1
 	}
 	if c.why == "" {
 		c.answer()
@@ -262,11 +259,11 @@ func (c *combiner) once() {
 			continue // the same in all rows, so its type does not matter
 		}
 		v := c.result(at).untruncated()
-		c.of.distinct = append(c.of.distinct, merge.Key{Column: len(c.of.distinct), Type: v.Type})
+		c.of.Distinct = append(c.of.Distinct, merge.Key{Column: len(c.of.Distinct), Type: v.Type})
 		c.of.whole = c.of.whole || v.hasPadding()
 		c.hideResult(at, v)
 	}
-	if len(c.of.distinct) == 0 {
+	if len(c.of.Distinct) == 0 {
 		c.refuse("it is not known how " + c.text(c.core.Items[0].Expr) + " compares" + addKey)
 	}
 }
@@ -274,8 +271,8 @@ func (c *combiner) once() {
 // sorted records ORDER BY and LIMIT.
 func (c *combiner) sorted() {
 	for _, o := range orders(c.query) {
-		at := len(c.of.distinct) + len(c.of.order)
-		c.of.order = append(c.of.order, merge.Key{Column: at, Type: c.sort(o.Expr).Type, Desc: o.Descending, NullsFirst: c.nullsFirst(o)})
+		at := len(c.of.Distinct) + len(c.of.Order)
+		c.of.Order = append(c.of.Order, merge.Key{Column: at, Type: c.sort(o.Expr).Type, Desc: o.Descending, NullsFirst: c.nullsFirst(o)})
 	}
 	c.countable()
 }
@@ -296,7 +293,7 @@ func (c *combiner) sort(by sqlparse.Expr) (v Value) {
 			c.refuse("the order of " + c.text(e) + " depends on the collation of a connection; order by a number: SELECT 1 AS x … UNION ALL SELECT 2 …")
 		}
 		c.hideResult(at, v)
-	case len(c.of.distinct) > 0 || len(c.cores) > 1:
+	case len(c.of.Distinct) > 0 || len(c.cores) > 1:
 		c.refuse("DISTINCT and UNION are ordered by selected columns only; select " + c.text(e))
 	default:
 		v = c.inOrder(e, c.typed(e))
@@ -377,7 +374,7 @@ func (c *combiner) hideResult(at int, v Value) {
 		c.enter(core)
 		switch {
 		case at >= len(core.Items):
-		case core.Distinct && len(c.of.distinct) == 0 && v.hasPadding(): // equal texts have several weights
+		case core.Distinct && len(c.of.Distinct) == 0 && v.hasPadding(): // equal texts have several weights
 			c.refuse("UNION ALL with DISTINCT is not ordered by a text; order by other columns, or write UNION")
 		default:
 			c.hideCompared(v, core.Items[at].Expr)

@@ -12,7 +12,6 @@ import (
 // carried is a column of a derived table that is a column of a table in its query.
 type carried struct {
 	from, to column // of the table, and of the derived table
-	query    *sqlparse.Query
 	cte      *names // the CTE of the query, or nil
 }
 
@@ -78,7 +77,7 @@ func (k *knowledge) carryOne(r *reference, name string, from column, isCarried b
 		as.column = name
 		r.leads = append(r.leads, &as)
 	}
-	k.carried = append(k.carried, carried{from, column{r, name}, r.query, cte})
+	k.carried = append(k.carried, carried{from, column{r, name}, cte})
 }
 
 // pass applies what is known of columns outside of derived tables, and inside of those derived
@@ -87,7 +86,7 @@ func (k *knowledge) carryOne(r *reference, name string, from column, isCarried b
 func (k *knowledge) pass() {
 	for _, c := range k.carried {
 		k.edges = append(k.edges, edge{c.from, c.to})
-		if (c.cte == nil || c.cte.uses == 1) && k.each(c.query, c.from) {
+		if (c.cte == nil || c.cte.uses == 1) && k.each(c.to.of.query, c.from) {
 			k.edges = append(k.edges, edge{c.to, c.from})
 		}
 	}

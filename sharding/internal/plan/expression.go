@@ -26,11 +26,11 @@ func (b *builder) expression(e sqlparse.Expr, s *scope, seen *names) {
 	b.volatileReason = cmp.Or(b.volatileReason, b.unsteady(e)) // the first function or variable whose value may differ between databases
 	b.instant(e)
 	call, ok := e.(*sqlparse.Call)
-	switch {
-	case ok && call.Over:
-		b.window(call, s)
-	case ok && aggregates[nameOf(call)] == onlyShards:
+	if ok && (call.Over || aggregates[nameOf(call)] == onlyShards) {
 		b.windows = append(b.windows, window{call, s})
+	}
+	if ok && call.Over && s != nil {
+		s.windows = append(s.windows, call)
 	}
 	if ok && s.isOuters(call) {
 		b.ranks++
@@ -401,14 +401,6 @@ var (
 	ranking  = words("row_number rank dense_rank percent_rank cume_dist ntile lag lead first_value last_value nth_value count sum avg min max")
 	counting = words("row_number rank dense_rank ntile count")
 )
-
-// window records a window function.
-func (v *variance) window(call *sqlparse.Call, s *scope) {
-	v.windows = append(v.windows, window{call, s})
-	if s != nil {
-		s.windows = append(s.windows, call)
-	}
-}
 
 // differs returns why several databases may compute different values for a part of the statement,
 // or "".

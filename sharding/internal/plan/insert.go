@@ -71,9 +71,7 @@ func (b *builder) input(in *sqlparse.Input) {
 	for _, c := range in.Conflicts {
 		b.conflict(c, s, seen)
 	}
-	for i := range in.Returning {
-		b.item(&in.Returning[i], s, seen)
-	}
+	b.items(in.Returning, s, seen)
 	if r.role == sharded {
 		b.insert = &insertion{of: r, input: in, key: -1, zeros: b.mysql}
 		if b.options.Filled {
@@ -256,11 +254,8 @@ func (p *binding) rows(hinted sharding.Target, byHint bool) (Route, error) {
 			parts = placed([]Part{{Target: first, Rows: upTo(i)}}, at, i)
 		}
 	}
-	var everywhere []sharding.Target
-	if unplaced > 0 || in.filled != "" {
-		everywhere = in.of.table.Map.Targets()
-	}
 	if in.filled != "" && unplaced == len(in.input.Rows) { // none has a known target
+		everywhere := in.of.table.Map.Targets()
 		return Route{Kind: One, Target: everywhere[0], Unplaced: &Unplaced{max(unplaced, 1), true, everywhere}}, nil
 	}
 	if byHint && (parts != nil || hinted != first) {
@@ -268,7 +263,7 @@ func (p *binding) rows(hinted sharding.Target, byHint bool) (Route, error) {
 	}
 	to, err := p.placedRows(first, parts)
 	if unplaced > 0 {
-		to.Unplaced = &Unplaced{unplaced, false, everywhere}
+		to.Unplaced = &Unplaced{unplaced, false, in.of.table.Map.Targets()}
 	}
 	return to, err
 }

@@ -88,13 +88,13 @@ func (p *binding) scatter(set slots) (Route, error) {
 	if err != nil {
 		return Route{}, p.refusal(first.Name, err, "")
 	}
-	all := &Shards{Count: -1, Most: p.combination.most, Order: p.combination.order, Distinct: p.combination.distinct, Locks: p.locks}
-	edits, err := p.combination.bind(all, p.args)
+	all := p.combination.Shards
+	edits, err := p.combination.bind(&all, p.args)
 	if err != nil {
 		return Route{}, p.refusal(first.Name, err, "")
 	}
 	all.Targets, err = p.split(targets, edits)
-	return Route{Kind: Scatter, Shards: all}, err
+	return Route{Kind: Scatter, Shards: &all}, err
 }
 
 // sent returns the selected arguments that exist, and all surplus arguments: the database reports

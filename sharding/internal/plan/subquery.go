@@ -81,9 +81,14 @@ func Parameters(p *Plan) int { return p.statement.Args }
 
 // Executed returns the text of a subquery and its arguments among those of the statement.
 func Executed(p *Plan, s Subquery) (text string, args []int) {
-	params, out := parameters{p.statement}, strings.Builder{}
-	args, with := params.renumbered(params.in(s.query.Span))
-	params.copied(&out, s.query.Span, with)
+	return parameters{p.statement}.alone(s.query.Span)
+}
+
+// alone returns a part of the text for a text of its own, and its arguments.
+func (p parameters) alone(part sqlparse.Span) (text string, args []int) {
+	var out strings.Builder
+	args, with := p.renumbered(p.in(part))
+	p.copied(&out, part, with)
 	return out.String(), args
 }
 

@@ -324,11 +324,8 @@ func (k *LookupChanges) Before(at sharding.Target, most int) (text string, args 
 	}
 	out.WriteString(" FROM " + quote(at.Table) + " AS " + name.Of(p.statement.Text))
 	if c.Where != nil {
-		where, params := c.Where.Bytes(), parameters{p.statement}
-		var with renumbering
-		args, with = params.around([]edit{{Span: sqlparse.Span{To: where.From}}, {Span: sqlparse.Span{From: where.To, To: len(p.statement.Text)}}})
-		out.WriteString(" WHERE ")
-		params.copied(&out, where, with)
+		text, args = parameters{p.statement}.alone(c.Where.Bytes())
+		out.WriteString(" WHERE " + text)
 	}
 	out.WriteString(" LIMIT " + strconv.Itoa(most))
 	if p.options.Merge.Engine != merge.SQLite {
