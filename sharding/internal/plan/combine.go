@@ -28,7 +28,7 @@ func (b *builder) combine() (*combination, *sharding.RouteError) {
 	c := &combiner{
 		comparer: comparer{builder: b}, query: b.statement.Query,
 		of:     &combination{Shards: Shards{Count: -1, Most: -1, Locks: b.locks}, signed: b.sqlite},
-		hidden: map[int][]string{}, copied: map[int][]int{},
+		hidden: map[int]hidden{},
 	}
 	if !b.sqlite {
 		c.integers = &c.of.integers
@@ -51,9 +51,9 @@ func (b *builder) combine() (*combination, *sharding.RouteError) {
 		b.untyped = c.untyped
 		return nil, b.refusal(b.firstSharded(), sharding.ErrUnmergeable, c.why)
 	}
-	for at, list := range c.hidden {
-		e := inserted(at, ", "+strings.Join(list, ", "))
-		e.args = c.copied[at]
+	for at, more := range c.hidden {
+		e := inserted(at, ", "+strings.Join(more.texts, ", "))
+		e.args = more.args
 		c.of.edits = append(c.of.edits, e)
 	}
 	return c.of, nil
@@ -64,9 +64,14 @@ type combiner struct {
 	comparer
 	query  *sqlparse.Query
 	cores  []*sqlparse.Core // the branches of a UNION, or one
-	hidden map[int][]string // additionally selected expressions, by offsets in the text
-	copied map[int][]int    // the arguments in these expressions
+	hidden map[int]hidden   // by offsets in the text
 	of     *combination
+}
+
+// hidden is the expressions that a SELECT selects additionally, and the arguments in them.
+type hidden struct {
+	texts []string
+	args  []int
 }
 
 const addKey = "; add a condition on the sharding key, so that one shard answers"

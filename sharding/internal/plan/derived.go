@@ -95,15 +95,11 @@ func (k *knowledge) pass() {
 // selected returns the column that a query selects at an index, if each row of its result depends
 // only on rows with that value.
 func (k *knowledge) selected(q *sqlparse.Query, at int) (column, bool) {
-	s := k.only(q)
-	if s == nil {
+	s, core := k.only(q), coreOf(q)
+	if s == nil || at >= len(core.Items) {
 		return column{}, false
 	}
-	items := q.Parts[0].Select.Items
-	if at >= len(items) || items[at].Star {
-		return column{}, false
-	}
-	c, ok := s.column(items[at].Expr)
+	c, ok := s.column(core.Items[at].Expr)
 	return c, ok && k.each(q, c)
 }
 

@@ -136,13 +136,13 @@ func (c grouper) typeOnlyItem(item sqlparse.Item) {
 // hide selects an additional expression that is made from another one, with its parameters, and
 // returns its index among the hidden columns.
 func (c *combiner) hide(text string, of sqlparse.Expr) int {
-	at := c.core.ItemsEnd
+	more := c.hidden[c.core.ItemsEnd]
 	if of != nil && !(parameters{c.statement}).named() {
-		c.copied[at] = append(c.copied[at], slices.Repeat(parameters{c.statement}.in(bare(of).Bytes()), strings.Count(text, c.text(of)))...)
+		more.args = append(more.args, slices.Repeat(parameters{c.statement}.in(bare(of).Bytes()), strings.Count(text, c.text(of)))...)
 	}
-	list := c.hidden[at]
-	c.hidden[at] = append(list, hiddenAs(text, len(list)))
-	return len(list)
+	more.texts = append(more.texts, hiddenAs(text, len(more.texts)))
+	c.hidden[c.core.ItemsEnd] = more
+	return len(more.texts) - 1
 }
 
 func hiddenAs(text string, at int) string { return text + " AS shardid_" + strconv.Itoa(at+1) }
@@ -343,7 +343,7 @@ func (c grouper) shardColumn(e sqlparse.Expr, at int) int {
 
 // selectHidden adds an expression to the selected ones, once, and returns its column.
 func (c grouper) selectHidden(text string) int {
-	for i, hidden := range c.hidden[c.core.ItemsEnd] {
+	for i, hidden := range c.hidden[c.core.ItemsEnd].texts {
 		if hidden == hiddenAs(text, i) {
 			return len(c.core.Items) + i
 		}

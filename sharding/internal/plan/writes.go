@@ -242,14 +242,14 @@ func LookupChangesOf(p *Plan, args []any, to Route) (*LookupChanges, error) {
 	case to.Kind != One && to.Kind != Several || p.origin != nil || !MayChangeLookups(p):
 		return nil, nil //nolint:nilnil // see above
 	case p.insert != nil:
-		return p.inserts(p, args)
+		return insertedValues(p, args)
 	}
-	return p.changes(p, args)
+	return changedValues(p, args)
 }
 
-// changes returns the changes of lookup tables for the rows that an UPDATE or DELETE changes, nil
+// changedValues returns the changes of lookup tables for the rows that an UPDATE or DELETE changes, nil
 // if there are none.
-func (r *reading) changes(p *Plan, args []any) (*LookupChanges, error) {
+func changedValues(p *Plan, args []any) (*LookupChanges, error) {
 	k := &LookupChanges{Table: p.changed[0].of.table, Frees: true, plan: p}
 	for _, c := range p.changed {
 		if c.lookup == nil {
@@ -276,10 +276,10 @@ func (r *reading) changes(p *Plan, args []any) (*LookupChanges, error) {
 	return k, nil
 }
 
-// inserts returns the changes of lookup tables for the rows of an INSERT.
-func (r *reading) inserts(p *Plan, args []any) (*LookupChanges, error) {
-	in := r.insert
-	k := &LookupChanges{Table: in.of.table, Frees: r.statement.Verb == sqlparse.Replace || len(in.input.Conflicts) > 0, plan: p}
+// insertedValues returns the changes of lookup tables for the rows of an INSERT.
+func insertedValues(p *Plan, args []any) (*LookupChanges, error) {
+	in := p.insert
+	k := &LookupChanges{Table: in.of.table, Frees: p.statement.Verb == sqlparse.Replace || len(in.input.Conflicts) > 0, plan: p}
 	for i := range in.of.table.Lookups {
 		kept := LookupChange{Lookup: &in.of.table.Lookups[i]}
 		at := in.place(kept.Lookup.Column)
@@ -288,10 +288,10 @@ func (r *reading) inserts(p *Plan, args []any) (*LookupChanges, error) {
 			value, known := valueOf(row, at, args)
 			key, placed := valueOf(row, in.key, args)
 			if !known || !placed {
-				return nil, r.refusal(in.of.table.Name, fmt.Errorf("%w: %s of row %d is neither a value nor a parameter", sharding.ErrLookup, kept.Lookup.Column, n), "give it a value")
+				return nil, p.refusal(in.of.table.Name, fmt.Errorf("%w: %s of row %d is neither a value nor a parameter", sharding.ErrLookup, kept.Lookup.Column, n), "give it a value")
 			}
 			if err := in.of.schema.keeps(kept.Lookup.Column, value, in.input.Ignore); err != nil {
-				return nil, r.refusal(in.of.table.Name, fmt.Errorf("%w: %w", sharding.ErrLookup, err), cutHint)
+				return nil, p.refusal(in.of.table.Name, fmt.Errorf("%w: %w", sharding.ErrLookup, err), cutHint)
 			}
 			if v, err := plain(value); err != nil || v != nil {
 				kept.Rows = append(kept.Rows, [2]any{value, key})
