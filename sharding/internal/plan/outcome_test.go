@@ -162,3 +162,15 @@ func sortedBy(kind string) merge.Kind {
 	}
 	return 0
 }
+
+func TestAConditionOfHavingMayBeInParentheses(t *testing.T) {
+	w := newWorld(t)
+	const groups = "SELECT id, COUNT(*) FROM orders GROUP BY id HAVING "
+	for dialect := range dialects {
+		flat := w.explain(dialect, groups+"id IN (1, 2) AND COUNT(*) > 1 AND COUNT(*) < 9", nil)
+		nested := w.explain(dialect, groups+"(id IN (1, 2) AND COUNT(*) > 1) AND COUNT(*) < 9", nil)
+		if !strings.HasPrefix(flat[0], "→ scatter") || !slices.Equal(flat, nested) {
+			t.Errorf("%s: with parentheses the plan is %q, without them %q", dialect, nested, flat)
+		}
+	}
+}
