@@ -276,7 +276,7 @@ func (p *binding) row(row *sqlparse.Row) (at sharding.Target, err error) {
 	}
 	slot, err := in.slot(row, p.args)
 	if err != nil {
-		return at, p.refusal(in.of.table.Name, err, "give each row a "+in.of.table.Key+" that leads to its shard")
+		return at, p.refusal(in.of.table.Name, err, "give each row a value of "+in.of.table.Key+" that leads to its shard")
 	}
 	if at, err = in.of.table.On(slot); err != nil {
 		return at, p.refusal(in.of.table.Name, err, "")
