@@ -204,7 +204,7 @@ func postgresColumns(ctx context.Context, pool dialect.Querier, table string) (p
 	case err != nil:
 		return plan.Table{}, fmt.Errorf("columns of %s: %w", table, err)
 	case len(t.Columns) == 0:
-		return plan.Table{}, fmt.Errorf("columns of %s: the table does not exist", table)
+		return plan.Table{}, fmt.Errorf("columns of %s: the table does not exist (SQLSTATE 42P01)", table)
 	}
 	return t, nil
 }

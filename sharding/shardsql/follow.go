@@ -96,7 +96,8 @@ func isRefusal(err error) bool {
 }
 
 // reconsiders reports whether a refused statement must be planned again: because a table was altered, or
-// because another database now serves its tables, as the source accepts statements that shards do not.
+// because another database now serves its tables, as the source accepts statements that shards do not. For that
+// it waits if columns could not be read because their table was closed.
 // It reads nothing in a transaction that has begun, which may hold the only connection of the pool for
 // that.
 func (s *session) reconsiders(ctx context.Context, p planned, of *sharding.Snapshot) bool {
@@ -110,7 +111,10 @@ func (s *session) reconsiders(ctx context.Context, p planned, of *sharding.Snaps
 		return false
 	}
 	changed, err := s.database.router.Refresh(ctx, of)
-	return err == nil && changed
+	if err == nil && changed {
+		return true
+	}
+	return p.omitted != nil && s.awaitMove(ctx, of, p.omitted) == nil
 }
 
 // awaitMove waits until another database serves the tables of a failed statement, and then returns nil.

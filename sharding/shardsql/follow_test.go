@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -106,6 +107,31 @@ func TestAStatementFollowsItsTableAndWaitsWhileItIsClosed(t *testing.T) {
 	}
 	if _, err := m.routed.Exec("UPDATE orders SET note = 'x'"); !errors.Is(err, sharding.ErrMissingKey) {
 		t.Errorf("an update without the key: %v", err)
+	}
+}
+
+// The columns of a table decide whether a query of several shards is accepted. They cannot be read while it is closed.
+func TestAQueryWaitsForTheColumnsOfAClosedTable(t *testing.T) {
+	for _, query := range []string{"SELECT id FROM orders ORDER BY id", "SELECT id FROM orders WHERE id >= (SELECT MIN(id) FROM orders)"} {
+		m := newMoving(t)
+		exec(t, m.db, "INSERT INTO orders VALUES (7, 1, 'x')")
+		m.closes(t, sharding.OnShards)()
+		if err := m.router.Load(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		open := m.closes(t, sharding.Returned)
+		var wg sync.WaitGroup
+		var refused atomic.Bool
+		wg.Go(func() {
+			var id int64
+			defer refused.Store(true)
+			if err := m.routed.QueryRow(query).Scan(&id); err != nil || id != 7 {
+				t.Errorf("%s: %d, %v", query, id, err)
+			}
+		})
+		testwait.Until(t, "the query waits", func() bool { return refused.Load() || m.routed.Stats().InUse == 1 })
+		open()
+		wg.Wait()
 	}
 }
 

@@ -503,7 +503,7 @@ type lookups struct{ checked sync.Map }
 // not keep unique values unique.
 func (c *lookups) check(ctx context.Context, s *session, t *sharding.Table, l *sharding.Lookup) error {
 	// Its columns are read now, because a later statement on it may hold connections that others wait for.
-	tables, complete := catalog{s, s.database.router.Snapshot()}.described(ctx, []string{t.Name, l.Table})
+	tables, omitted := catalog{s, s.database.router.Snapshot()}.described(ctx, []string{t.Name, l.Table})
 	if as, ok := c.checked.Load(l.Table); ok && slices.Equal(as.([]*description), tables) {
 		return nil
 	}
@@ -515,7 +515,7 @@ func (c *lookups) check(ctx context.Context, s *session, t *sharding.Table, l *s
 		return &sharding.RouteError{Op: "lookup in " + l.Table + " for", Table: t.Name, Column: l.Column, Err: fmt.Errorf("%w: %s", sharding.ErrLookup, what),
 			Hint: "create it with gormplugin.Migrate, lookups.Create or shardid lookup create"}
 	}
-	if complete {
+	if omitted == nil {
 		c.checked.Store(l.Table, tables)
 	}
 	return nil

@@ -31,6 +31,7 @@ type planned struct {
 
 	tables  []*description
 	effects *effects
+	omitted error // why the columns of a table are not known, or nil
 }
 
 // A plan takes up to 60 bytes for each byte of its text, if the text is a list of values.
@@ -87,15 +88,15 @@ func (c catalog) plan(ctx context.Context, text string) (planned, error) {
 		return planned{}, err
 	}
 	st := srv.parse(text)
-	options, complete := plan.Options{Home: d.homeName, Mode: d.router.TxMode(), Reads: srv.reads, Quote: srv.Quote, Merge: srv.arithmetic(), Alone: len(d.copies()) == 1}, true
-	var tables []*description
+	options := plan.Options{Home: d.homeName, Mode: d.router.TxMode(), Reads: srv.reads, Quote: srv.Quote, Merge: srv.arithmetic(), Alone: len(d.copies()) == 1}
+	var p planned
 	if concerns(c.of, st) {
-		tables, complete = c.described(ctx, plan.Tables(st, c.of))
-		options.Schema = schemaOf(tables)
+		p.tables, p.omitted = c.described(ctx, plan.Tables(st, c.of))
+		options.Schema = schemaOf(p.tables)
 	}
-	p := planned{Plan: plan.Of(st, c.of, options), tables: tables}
+	p.Plan = plan.Of(st, c.of, options)
 	p.effects = srv.effectsOf(text, p.Stateless())
-	if complete {
+	if p.omitted == nil {
 		d.plans.keep(c.of, text, p)
 	}
 	return p, nil

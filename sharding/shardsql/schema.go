@@ -64,9 +64,8 @@ type catalog struct {
 }
 
 // described returns the descriptions of some tables. It omits a table that does not exist or cannot be
-// read. complete is then false, because the table may be created later.
-func (c catalog) described(ctx context.Context, names []string) (found []*description, complete bool) {
-	complete = true
+// read, and returns the reason. The table may be created later.
+func (c catalog) described(ctx context.Context, names []string) (found []*description, omitted error) {
 	for _, name := range names {
 		name = strings.ToLower(name)
 		t, at := c.database.schemas.of(name), c.place(name)
@@ -74,7 +73,7 @@ func (c catalog) described(ctx context.Context, names []string) (found []*descri
 		case t == nil || moved:
 			var err error
 			if t, err = c.look(ctx, name, at); err != nil {
-				complete = false
+				omitted = joinErrors(omitted, err)
 				continue
 			}
 			c.database.schemas.keep(t)
@@ -83,7 +82,7 @@ func (c catalog) described(ctx context.Context, names []string) (found []*descri
 		}
 		found = append(found, t)
 	}
-	return found, complete
+	return found, omitted
 }
 
 // place returns the physical table whose columns are read: for a sharded table the first one, because
