@@ -123,6 +123,7 @@ func installMySQL(ctx context.Context, program, dataDir string) (*exec.Cmd, erro
 		"--datadir=" + dataDir,
 		mysqlLogSize,
 		mysqlWithoutAio,
+		"--innodb-doublewrite=OFF", // leaves no files of copies, which each server would read when it starts
 	}
 	return exec.CommandContext(ctx, program, append(args, runAsRoot()...)...), nil
 }
@@ -149,6 +150,10 @@ func mysqlArgs(i *instance) []string {
 		"--innodb-buffer-pool-size=32M",
 		"--innodb-flush-method=nosync",
 		mysqlLogSize,
+		// A server fills its buffer for the log with zeros when it starts; the default is 64 MB. Threads that
+		// write the log for many users wait for work by spinning, and take a processor from few users.
+		"--innodb-log-buffer-size=1M",
+		"--innodb-log-writer-threads=OFF",
 		"--innodb-buffer-pool-load-at-startup=0",
 		"--innodb-buffer-pool-dump-at-shutdown=0",
 		"--performance-schema=0",

@@ -5,7 +5,6 @@ package server
 import (
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -38,22 +37,27 @@ func killAllIn(dir string) {
 }
 
 // allIn lists the processes whose working directory is in a directory. A process that has ended has none,
-// even if its parent has not waited for it.
+// even if its parent has not waited for it. It reads the names in /proc only: a pattern such as
+// /proc/*/cwd would read the directory of each process as well.
 func allIn(dir string) []int {
-	links, err := filepath.Glob("/proc/[0-9]*/cwd")
+	proc, err := os.Open("/proc")
 	if err != nil {
-		panic("bug: " + err.Error()) // only a malformed pattern fails
+		panic("bug: " + err.Error()) // Linux has it
+	}
+	defer func() { _ = proc.Close() }()
+	names, err := proc.Readdirnames(-1)
+	if err != nil {
+		panic("bug: " + err.Error()) // as above
 	}
 	var pids []int
-	for _, link := range links {
-		if at, err := os.Readlink(link); err != nil || at != dir && !strings.HasPrefix(at, dir+"/") {
-			continue
-		}
-		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(link)))
+	for _, name := range names {
+		pid, err := strconv.Atoi(name)
 		if err != nil {
-			panic("bug: " + err.Error()) // the pattern asks for digits
+			continue // no process
 		}
-		pids = append(pids, pid)
+		if at, err := os.Readlink("/proc/" + name + "/cwd"); err == nil && (at == dir || strings.HasPrefix(at, dir+"/")) {
+			pids = append(pids, pid)
+		}
 	}
 	return pids
 }

@@ -3,11 +3,14 @@
 package server
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -109,7 +112,53 @@ func copyData(to, from string) error {
 	if err := os.Mkdir(to, 0o700); err != nil {
 		return err
 	}
-	return os.CopyFS(to, os.DirFS(from))
+	block := make([]byte, len(zeros))
+	return filepath.WalkDir(from, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		name, err := filepath.Rel(from, path)
+		if err != nil || name == "." {
+			return err
+		}
+		if entry.IsDir() {
+			return os.Mkdir(filepath.Join(to, name), 0o700)
+		}
+		return copySparse(filepath.Join(to, name), path, block)
+	})
+}
+
+// zeros are as many as a block of copySparse has.
+var zeros [64 << 10]byte
+
+// copySparse copies a file and leaves holes where it has only zeros: most of an empty database is zeros,
+// and a file system in memory would keep them. It uses the block to copy.
+func copySparse(to, from string, block []byte) (err error) {
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = in.Close() }()
+	out, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, out.Close()) }()
+	for at := int64(0); ; {
+		n, ended := in.Read(block)
+		if !bytes.Equal(block[:n], zeros[:n]) {
+			if _, err := out.WriteAt(block[:n], at); err != nil {
+				return err
+			}
+		}
+		at += int64(n)
+		switch {
+		case errors.Is(ended, io.EOF):
+			return out.Truncate(at)
+		case ended != nil:
+			return ended
+		}
+	}
 }
 
 func cacheDir() (string, error) {

@@ -3,6 +3,7 @@
 package server
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"sync"
@@ -54,5 +55,27 @@ func TestInterruptedTemplateIsMadeAnew(t *testing.T) {
 	assertNoFile(t, filepath.Join(template, "half-written"))
 	if _, err := os.Stat(filepath.Join(template, "ibdata1")); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestACopyOfATemplateHasItsBytes(t *testing.T) {
+	from, to := t.TempDir(), filepath.Join(t.TempDir(), "copy")
+	files := map[string][]byte{"empty": nil, "text": []byte("text"), "zeros": make([]byte, 3*len(zeros)+1), "mixed": make([]byte, 5*len(zeros))}
+	copy(files["mixed"][2*len(zeros)-1:], "across two blocks")
+	if err := os.Mkdir(filepath.Join(from, "sub"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(from, "sub", name), text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := copyData(to, from); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range files {
+		if got, err := os.ReadFile(filepath.Join(to, "sub", name)); err != nil || !bytes.Equal(got, want) {
+			t.Errorf("%s has %d bytes, want %d, or others: %v", name, len(got), len(want), err)
+		}
 	}
 }
