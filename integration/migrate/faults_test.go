@@ -19,6 +19,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/shardid/shardid/integration/database"
 	"github.com/shardid/shardid/internal/testwait"
@@ -401,6 +402,7 @@ func TestWhatIsWrittenToTheShardsComesBack(t *testing.T) {
 				if s.changeOnShards(random, table) == nil {
 					written++
 				}
+				time.Sleep(writersRest())
 			}
 		})
 		following := make(chan error, 1)

@@ -72,9 +72,11 @@ func newMoving(t *testing.T, s database.DSNOpener, grants ...string) *moving {
 func onMariaDBAndMySQL(t *testing.T, test func(t *testing.T, s database.DSNOpener, grants []string)) {
 	t.Helper()
 	t.Run("MariaDB", func(t *testing.T) {
+		t.Parallel()
 		test(t, server.RunMariaDB(t), slices.Concat(sourceGrants, shardGrants, mariadbGrants))
 	})
 	t.Run("MySQL", func(t *testing.T) {
+		t.Parallel()
 		test(t, server.RunMySQL(t), slices.Concat(sourceGrants, shardGrants, mysqlGrants))
 	})
 }
@@ -83,7 +85,10 @@ func onMariaDBAndMySQL(t *testing.T, test func(t *testing.T, s database.DSNOpene
 func onServers(t *testing.T, test func(t *testing.T, s database.DSNOpener)) {
 	t.Helper()
 	onMariaDBAndMySQL(t, func(t *testing.T, s database.DSNOpener, _ []string) { test(t, s) })
-	t.Run("PostgreSQL", func(t *testing.T) { test(t, server.RunPostgres(t)) })
+	t.Run("PostgreSQL", func(t *testing.T) {
+		t.Parallel()
+		test(t, server.RunPostgres(t))
+	})
 }
 
 func isPostgres(s database.DSNOpener) bool {

@@ -179,6 +179,7 @@ func (o *oracle) run(ctx context.Context, t *testing.T, from, to int64) map[int6
 		for id := from; id < to && ctx.Err() == nil; id++ {
 			if o.write(ctx, id, value) {
 				last[id] = value
+				time.Sleep(time.Duration(o.shop.rest.Load()))
 			} else if ctx.Err() == nil {
 				t.Errorf("row %d is not where the application looks", id)
 				return last
@@ -264,7 +265,7 @@ func runnerKills() int {
 	if effort.Soak() {
 		return 200
 	}
-	return 8 // on each kind of server
+	return 4 // on each kind of server; another test kills a runner at each step
 }
 
 func TestMigrationSurvivesKillsOfItsRunner(t *testing.T) {

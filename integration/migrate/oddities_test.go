@@ -12,6 +12,7 @@ import (
 
 	"github.com/shardid/shardid/integration/database"
 	"github.com/shardid/shardid/integration/server"
+	"github.com/shardid/shardid/internal/testkit/effort"
 	"github.com/shardid/shardid/schema/migrate"
 	"github.com/shardid/shardid/sharding"
 )
@@ -518,7 +519,11 @@ func TestARetiredTableRefusesAllWritersButTheRunner(t *testing.T) {
 			defer func() { _ = conn.Close() }()
 			writers = append(writers, conn)
 		}
-		for round := range 20 {
+		rounds := 5
+		if effort.Soak() {
+			rounds = 20
+		}
+		for round := range rounds {
 			for _, at := range shopOrders(t, "id").Map.Targets() {
 				database.Exec(t, s.shards[at.DB], fmt.Sprintf("UPDATE %s SET total = %d", at.Table, round))
 			}

@@ -117,7 +117,7 @@ func busy(t *testing.T) (stop func()) {
 // machine delayed trivial statements by as much. For switches that were finished or undone,
 // the excess is printed and recorded in docs/soak.md, because a rename depends on the disk.
 func TestSwitchesKeepToTheirPause(t *testing.T) {
-	tries := effort.Cases(20, 250)
+	tries := effort.Cases(6, 250)
 	onShops(t, func(t *testing.T, s *migrationShop) {
 		s.fill(t, 500)
 		j := s.job(t, "id")

@@ -298,7 +298,12 @@ func (w *randomRun) rollback(t *testing.T) func() error {
 
 // besideStatements is how many statements each writer makes beside a run, if that lasts as long. One statement
 // may change every row, so that without a limit a busy machine never catches up with the changes.
-const besideStatements = 1000
+func besideStatements() int {
+	if effort.Soak() {
+		return 1000
+	}
+	return 200
+}
 
 // beside runs f while others write to the source.
 func (w *randomRun) beside(t *testing.T, f func() error) error {
@@ -310,7 +315,7 @@ func (w *randomRun) beside(t *testing.T, f func() error) error {
 		conn := w.session(t, w.source, r)
 		wg.Go(func() {
 			defer func() { _ = conn.Close() }()
-			for n := 0; n < besideStatements && ctx.Err() == nil; n++ {
+			for n := 0; n < besideStatements() && ctx.Err() == nil; n++ {
 				w.write(t, conn, r, "odd", nil)
 			}
 		})

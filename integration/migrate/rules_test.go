@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/shardid/shardid/integration/database"
 	"github.com/shardid/shardid/schema/migrate"
@@ -87,6 +88,7 @@ func TestCascadesReachTheShards(t *testing.T) {
 						changes++
 					}
 				}
+				time.Sleep(writersRest())
 			}
 		})
 		if err := j.Run(ctx); err != nil {

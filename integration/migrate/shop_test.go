@@ -20,6 +20,7 @@ import (
 
 	"github.com/shardid/shardid/integration/database"
 	"github.com/shardid/shardid/integration/server"
+	"github.com/shardid/shardid/internal/testkit/effort"
 	"github.com/shardid/shardid/schema/migrate"
 	"github.com/shardid/shardid/sharding"
 )
@@ -188,8 +189,18 @@ func newMigrationShop(t *testing.T, a, b database.Server) *migrationShop {
 	if _, is := a.(*server.Postgres); is {
 		s.speaks = postgresShop
 	}
+	s.rest.Store(int64(writersRest()))
 	database.Exec(t, s.source, s.speaks.table)
 	return s
+}
+
+// writersRest is how long a writer rests after a transaction. Without a rest, writers take the processors from
+// the runner, which has more changes to follow the longer it takes. In the long run they do not rest.
+func writersRest() time.Duration {
+	if effort.Soak() {
+		return 0
+	}
+	return 5 * time.Millisecond
 }
 
 // fill makes rows with ids from 1 on.
@@ -329,7 +340,7 @@ func (s *migrationShop) writers(t testing.TB, n int) (stop func() int) {
 // are followed; they slow down then, as the error asks.
 func (s *migrationShop) cutover(t *testing.T, j *migrate.Job) (done migrate.Switch, err error) {
 	t.Helper()
-	for rest := time.Millisecond; ; rest *= 2 {
+	for rest := 2 * max(writersRest(), time.Millisecond); ; rest *= 2 {
 		done, err = j.Cutover(t.Context(), longPause)
 		if !errors.Is(err, migrate.ErrNotReady) || !strings.Contains(err.Error(), "changes arrive faster") || rest > time.Minute {
 			return done, err

@@ -305,6 +305,7 @@ func (s *slotShop) writers(t *testing.T) (stop func() []*slotWriter) {
 					t.Errorf("%T: %v", w.app, err)
 					return
 				}
+				time.Sleep(writersRest())
 			}
 		})
 	}
