@@ -18,6 +18,7 @@ import (
 
 	"github.com/shardid/shardid/integration/database"
 	"github.com/shardid/shardid/integration/server"
+	"github.com/shardid/shardid/internal/testkit/effort"
 	"github.com/shardid/shardid/schema/migrate"
 	"github.com/shardid/shardid/sharding"
 )
@@ -146,7 +147,7 @@ func (k *sakila) writers(t *testing.T, n int, statements func(writer, turn int) 
 	wrote := make(chan struct{}, 1)
 	for writer := range n {
 		all.Go(func() {
-			pace := time.NewTicker(10 * time.Millisecond) // or they would write all that the servers can take
+			pace := time.NewTicker(sakilaPace()) // or they would write all that the servers can take
 			defer pace.Stop()
 			for turn := 0; ctx.Err() == nil; turn++ {
 				<-pace.C
@@ -172,6 +173,14 @@ func (k *sakila) writers(t *testing.T, n int, statements func(writer, turn int) 
 			}
 		}
 	}, stop
+}
+
+// sakilaPace is the time between two transactions of a writer.
+func sakilaPace() time.Duration {
+	if effort.Soak() {
+		return 10 * time.Millisecond
+	}
+	return 30 * time.Millisecond
 }
 
 // write runs a transaction on the serving side.

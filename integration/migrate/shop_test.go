@@ -200,7 +200,7 @@ func writersRest() time.Duration {
 	if effort.Soak() {
 		return 0
 	}
-	return 5 * time.Millisecond
+	return 10 * time.Millisecond
 }
 
 // fill makes rows with ids from 1 on.
