@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/shardid/shardid/internal/dialect"
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sharding/shardsql"
 )
@@ -292,5 +293,13 @@ func TestASubqueryOfASlotThatMovesIsRefusedAsItsQueryWouldBe(t *testing.T) {
 				t.Errorf("%s: %v, want %v", query, err, want)
 			}
 		}
+	}
+}
+
+func TestARefusalNamesATableThatASubqueryMisses(t *testing.T) {
+	w, _ := priced(t)
+	_, err := w.routed.Query("SELECT id FROM orders WHERE user_id IN (SELECT id FROM usres)") //nolint:rowserrcheck,sqlclosecheck // there are none
+	if !errors.Is(err, sharding.ErrCrossShard) || dialect.FaultOf(err) != dialect.NoTable || !strings.Contains(err.Error(), "no such table: usres") {
+		t.Errorf("a name that is misspelt: %v", err)
 	}
 }

@@ -179,7 +179,7 @@ func (d *drawing) bar(b bar) {
 	if b.ours {
 		class = "ours"
 	}
-	fmt.Fprintf(&d.out, "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.2f\" height=\"%d\" class=\"%s\"/>\n", d.zero, d.y, b.value*d.perUnit, barHeight, class)
+	fmt.Fprintf(&d.out, "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.2f\" height=\"%d\" class=\"%s\"/>\n", d.zero, d.y, max(b.value, 0)*d.perUnit, barHeight, class)
 	middle := d.y + barHeight/2.0
 	if b.high > b.low {
 		fmt.Fprintf(&d.out, "<path d=\"M%.1f %.1fH%.1f\" class=\"half\"/>\n", d.at(b.low), middle, d.at(b.high))
