@@ -82,7 +82,7 @@ func (c *conn) ask(ctx context.Context, st *statement, o *observation, query str
 		if r.of == once {
 			r.of, r.bare = nil, once
 		}
-		return r.rows(ctx, to)
+		return r.rows(ctx, &to)
 	})
 }
 
@@ -135,28 +135,29 @@ func (c *conn) exec(ctx context.Context, st *statement, query string, args []dri
 	return o.executed(result, dialect.Advised(err))
 }
 
-// route binds a plan. A statement for the home database keeps its own text, and its target has no
-// database name.
-func (s *session) route(ctx context.Context, p *plan.Plan, query string, args []driver.NamedValue) (plan.Route, error) {
+// route binds a plan and stores its route, which is large: each copy takes time. A statement for the home
+// database keeps its own text, and its target has no database name.
+func (s *session) route(ctx context.Context, p *plan.Plan, query string, args []driver.NamedValue, to *plan.Route) (err error) {
 	list := slices.Grow(s.memory.values, len(args))
 	for _, a := range args {
 		list = append(list, a.Value)
 	}
 	hint := sharding.HintOf(ctx)
-	r, err := p.Bind(list, hint) // Bind does not keep the list
-	if err == nil {
-		err = s.preview(ctx, p, r, list, hint)
+	if *to, err = p.Bind(list, hint); err == nil { // Bind does not keep the list
+		err = s.preview(ctx, p, to, list, hint)
 	}
 	s.memory.keepValues(list)
-	r.Pooled = r.Kind == plan.One || p.Stateless()
 	switch {
 	case err != nil:
-		return plan.Route{}, err
-	case r.Kind == plan.Home:
-		r.Text = query
-		return r, nil
+		*to = plan.Route{}
+		return err
+	case to.Kind == plan.Home:
+		to.Text = query
+	default:
+		err = numbered(ctx, p)
 	}
-	return r, numbered(ctx, p)
+	to.Pooled = to.Kind == plan.One || p.Stateless()
+	return err
 }
 
 // numbered refuses ids that an adapter generated for shards if the source of a migration serves the

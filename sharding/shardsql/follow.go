@@ -34,8 +34,9 @@ func follow[T any](ctx context.Context, on *session, o *observation, query strin
 		if len(args) > 0 && args[0].Name != "" {
 			made.Arrange(args)
 		}
-		p, to, err := on.bound(ctx, made.Plan, query, args)
-		o.planned(p, to, on.database)
+		var to plan.Route
+		p, err := on.bound(ctx, made.Plan, query, args, &to)
+		o.planned(p, &to, on.database)
 		if err != nil {
 			if on.reconsiders(ctx, made, s) {
 				continue
@@ -45,16 +46,16 @@ func follow[T any](ctx context.Context, on *session, o *observation, query strin
 		if err := on.history.admit(on, &to, query, made.effects); err != nil {
 			return none, err
 		}
-		done, err := none, on.lookUp(ctx, p, to, args)
+		done, err := none, on.lookUp(ctx, p, &to, args)
 		if err == nil {
 			done, err = send(p, to)
 		}
 		if err == nil {
 			on.tx.markUsed()
-			on.history.remember(on, p, to, query, made.effects)
+			on.history.remember(on, p, &to, query, made.effects)
 			return done, nil
 		}
-		on.history.fail(on, to, err)
+		on.history.fail(on, &to, err)
 		if p.Single() && isRefusal(err) && on.reconsiders(ctx, made, s) {
 			continue
 		}
@@ -69,7 +70,7 @@ func follow[T any](ctx context.Context, on *session, o *observation, query strin
 
 // planned returns the plan of a text and the snapshot that it was made for. A transaction that may
 // hold locks does not wait for a switch, because the switch may wait for these locks.
-func (s *session) planned(ctx context.Context, query string) (planned, *sharding.Snapshot, error) {
+func (s *session) planned(ctx context.Context, query string) (*planned, *sharding.Snapshot, error) {
 	router := s.database.router
 	of := router.Snapshot()
 	p, err := catalog{s, of}.plan(ctx, query)
@@ -80,7 +81,7 @@ func (s *session) planned(ctx context.Context, query string) (planned, *sharding
 		return p, of, err
 	}
 	if err := router.Load(ctx); err != nil {
-		return planned{}, nil, err
+		return nil, nil, err
 	}
 	if now := router.Snapshot(); now != of {
 		of = now
@@ -100,7 +101,7 @@ func isRefusal(err error) bool {
 // it waits if columns could not be read because their table was closed.
 // It reads nothing in a transaction that has begun, which may hold the only connection of the pool for
 // that.
-func (s *session) reconsiders(ctx context.Context, p planned, of *sharding.Snapshot) bool {
+func (s *session) reconsiders(ctx context.Context, p *planned, of *sharding.Snapshot) bool {
 	if s.tx.began() {
 		return false
 	}
@@ -163,20 +164,19 @@ func (t *transaction) restart() error {
 	return rollBack(begun)
 }
 
-// bound returns the plan with the results of lookup tables, and its route. A statement for several
+// bound returns the plan with the results of lookup tables, and stores its route. A statement for several
 // databases that reads the clock is planned again with the time of one of them.
-func (s *session) bound(ctx context.Context, p *plan.Plan, query string, args []driver.NamedValue) (*plan.Plan, plan.Route, error) {
+func (s *session) bound(ctx context.Context, p *plan.Plan, query string, args []driver.NamedValue, to *plan.Route) (*plan.Plan, error) {
 	for timed := false; ; timed = true {
 		led, err := s.withLookups(ctx, p, args)
 		if err != nil {
-			return p, plan.Route{}, err
+			return p, err
 		}
-		to, err := s.route(ctx, led, query, args)
-		if err == nil || timed || len(plan.Instants(p)) == 0 || !isRefusal(err) {
-			return led, to, err
+		if err = s.route(ctx, led, query, args, to); err == nil || timed || len(plan.Instants(p)) == 0 || !isRefusal(err) {
+			return led, err
 		}
 		if p, err = (clock{s}).inText(ctx, p); err != nil {
-			return led, plan.Route{}, err
+			return led, err
 		}
 	}
 }

@@ -69,7 +69,7 @@ func (h *history) about(what string) origin {
 }
 
 // fail records where a statement failed that was sent.
-func (h *history) fail(s *session, to plan.Route, err error) {
+func (h *history) fail(s *session, to *plan.Route, err error) {
 	if in, holds := onlyHeld(s, to); !isRefusal(err) {
 		h.last = origin{conn: in.conn, elsewhere: !holds}
 	}
@@ -114,7 +114,7 @@ func (h *history) admit(s *session, to *plan.Route, query string, e *effects) er
 	if h.set.on == nil && h.variables == nil && h.last == (origin{}) {
 		return nil
 	}
-	for _, pool := range s.database.pools(*to) {
+	for _, pool := range s.database.pools(to) {
 		var on *sql.Conn
 		if in, ok := s.held(s.tx, pool); ok {
 			on = in.conn
@@ -144,7 +144,7 @@ func (h *history) admit(s *session, to *plan.Route, query string, e *effects) er
 }
 
 // remember records what an executed statement of the session has left on its connection.
-func (h *history) remember(s *session, p *plan.Plan, to plan.Route, query string, e *effects) {
+func (h *history) remember(s *session, p *plan.Plan, to *plan.Route, query string, e *effects) {
 	in, holds := onlyHeld(s, to)
 	h.note(p, origin{conn: in.conn, elsewhere: !holds})
 	if to.Kind != plan.Home && e.assigns {
@@ -183,7 +183,7 @@ func (h *history) isEndedBy(query string) bool {
 }
 
 // onlyHeld returns the connection that a session holds to the only database of a route.
-func onlyHeld(s *session, to plan.Route) (in inner, ok bool) {
+func onlyHeld(s *session, to *plan.Route) (in inner, ok bool) {
 	if s.tx == nil && s.home.conn == nil {
 		return inner{}, false
 	}
@@ -217,7 +217,7 @@ func (h *history) endTransaction(home *sql.Conn) {
 }
 
 // pools returns the databases of a route.
-func (d *database) pools(to plan.Route) []*sql.DB {
+func (d *database) pools(to *plan.Route) []*sql.DB {
 	switch to.Kind {
 	case plan.Scatter:
 		return distinct(to.Shards.Targets, func(t plan.Shard) *sql.DB { return d.poolOrHome(t.Target.DB) })
@@ -231,7 +231,7 @@ func (d *database) pools(to plan.Route) []*sql.DB {
 
 // only returns the database of a route, nil if there are several. It allocates nothing for one
 // target.
-func (d *database) only(to plan.Route) *sql.DB {
+func (d *database) only(to *plan.Route) *sql.DB {
 	switch to.Kind {
 	case plan.Scatter, plan.Several, plan.Copies:
 		if pools := d.pools(to); len(pools) == 1 {

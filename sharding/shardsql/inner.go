@@ -344,7 +344,7 @@ func value(a *driver.NamedValue) (err error) {
 var valuer = reflect.TypeFor[driver.Valuer]()
 
 // textArgs returns the arguments of a text that goes to one database.
-func textArgs(to plan.Route, args []driver.NamedValue) []driver.NamedValue {
+func textArgs(to *plan.Route, args []driver.NamedValue) []driver.NamedValue {
 	if to.Args == nil {
 		return args
 	}
@@ -370,7 +370,7 @@ func (m *arguments) checked(on driver.Conn, st driver.Stmt, args []driver.NamedV
 	same, list := true, []driver.NamedValue(nil)
 	for i := range args {
 		arg := &args[i]
-		if same && checker == nil && columns == nil && arg.Ordinal == i+1 && driver.IsValue(arg.Value) {
+		if same && checker == nil && columns == nil && arg.Ordinal == i+1 && m.isValue(arg) {
 			continue
 		}
 		m.one = *arg
@@ -397,6 +397,16 @@ func (m *arguments) checked(on driver.Conn, st driver.Stmt, args []driver.NamedV
 		return args, nil
 	}
 	return list, nil
+}
+
+// isValue reports whether a driver takes an argument as it is. An int, the most frequent other argument, becomes
+// an int64 as in database/sql, if that is allowed.
+func (m *arguments) isValue(arg *driver.NamedValue) bool {
+	if n, ok := arg.Value.(int); ok && m.own {
+		arg.Value = int64(n)
+		return true
+	}
+	return driver.IsValue(arg.Value)
 }
 
 func convert(checker driver.NamedValueChecker, columns driver.ColumnConverter, a *driver.NamedValue) (err error) { //nolint:staticcheck // as above

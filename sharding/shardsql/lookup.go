@@ -19,12 +19,12 @@ import (
 // that depends on it, its rows are searched for: see plan.Lookup. The search takes no locks.
 
 // lookUp refuses a write if a row on which it depends is on another shard.
-func (s *session) lookUp(ctx context.Context, p *plan.Plan, to plan.Route, args []driver.NamedValue) error {
+func (s *session) lookUp(ctx context.Context, p *plan.Plan, to *plan.Route, args []driver.NamedValue) error {
 	table := p.Seeks()
 	if table == "" {
 		return nil
 	}
-	all, err := p.Lookups(unwrapped(args), to, writehint.Of(ctx, table))
+	all, err := p.Lookups(unwrapped(args), *to, writehint.Of(ctx, table))
 	if err != nil {
 		return err
 	}

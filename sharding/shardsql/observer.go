@@ -76,7 +76,7 @@ func (o *observation) atHome() {
 }
 
 // planned is called each time that the statement is planned.
-func (o *observation) planned(p *plan.Plan, to plan.Route, d *database) {
+func (o *observation) planned(p *plan.Plan, to *plan.Route, d *database) {
 	if o == nil {
 		return
 	}
@@ -84,7 +84,7 @@ func (o *observation) planned(p *plan.Plan, to plan.Route, d *database) {
 		o.of.Retries++
 	}
 	o.of.Fingerprint, o.of.Table = p.Fingerprint(), p.Table()
-	o.of.Kind, o.of.Targets = kinds[to.Kind], d.targets(to)
+	o.of.Kind, o.of.Targets = kinds[to.Kind], d.targets(*to)
 }
 
 // described returns the description of the statement so far.

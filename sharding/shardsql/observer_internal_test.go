@@ -12,7 +12,7 @@ func TestWithoutAnObserverNothingIsAllocated(t *testing.T) {
 	d := &database{}
 	if n := testing.AllocsPerRun(100, func() {
 		o := d.observe(t.Context(), "SELECT 1")
-		o.planned(nil, plan.Route{}, nil)
+		o.planned(nil, &plan.Route{}, nil)
 		_, _ = o.executed(nil, nil)
 		_, _ = o.answered(nil, nil)
 	}); n != 0 {

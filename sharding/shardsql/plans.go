@@ -21,11 +21,11 @@ import (
 type plans struct {
 	mu         sync.RWMutex
 	snapshot   *sharding.Snapshot
-	young, old map[string]planned
+	young, old map[string]*planned
 	bytes      int // of the young texts
 }
 
-// planned is a plan, with the tables on whose columns it depends, and the effects of its text.
+// planned is an immutable plan, with the tables on whose columns it depends, and the effects of its text.
 type planned struct {
 	*plan.Plan
 
@@ -40,25 +40,25 @@ const (
 	maxYoung = 1 << 19  // bytes of the texts of a generation
 )
 
-// find returns the plan of a text; its Plan is nil if there is none.
-func (p *plans) find(s *sharding.Snapshot, text string) planned {
+// find returns the plan of a text, nil if there is none.
+func (p *plans) find(s *sharding.Snapshot, text string) *planned {
 	p.mu.RLock()
 	if p.snapshot != s {
 		p.mu.RUnlock()
-		return planned{}
+		return nil
 	}
 	found, young := p.young[text]
 	if !young {
 		found = p.old[text]
 	}
 	p.mu.RUnlock()
-	if found.Plan != nil && !young {
+	if found != nil && !young {
 		p.keep(s, text, found)
 	}
 	return found
 }
 
-func (p *plans) keep(s *sharding.Snapshot, text string, made planned) {
+func (p *plans) keep(s *sharding.Snapshot, text string, made *planned) {
 	if len(text) > maxText {
 		return
 	}
@@ -66,9 +66,9 @@ func (p *plans) keep(s *sharding.Snapshot, text string, made planned) {
 	defer p.mu.Unlock()
 	switch {
 	case p.snapshot != s:
-		p.snapshot, p.young, p.old, p.bytes = s, map[string]planned{}, nil, 0
+		p.snapshot, p.young, p.old, p.bytes = s, map[string]*planned{}, nil, 0
 	case p.bytes+len(text) > maxYoung:
-		p.young, p.old, p.bytes = map[string]planned{}, p.young, 0
+		p.young, p.old, p.bytes = map[string]*planned{}, p.young, 0
 	}
 	if _, known := p.young[text]; !known { // otherwise a table was altered, or another goroutine was faster
 		text = strings.Clone(text)
@@ -78,18 +78,18 @@ func (p *plans) keep(s *sharding.Snapshot, text string, made planned) {
 }
 
 // plan returns the plan of a text.
-func (c catalog) plan(ctx context.Context, text string) (planned, error) {
+func (c catalog) plan(ctx context.Context, text string) (*planned, error) {
 	d := c.database
-	if p := d.plans.find(c.of, text); p.Plan != nil && !c.altered(ctx, p.tables, maxAge) {
+	if p := d.plans.find(c.of, text); p != nil && !c.altered(ctx, p.tables, maxAge) {
 		return p, nil
 	}
 	srv, err := d.ask(ctx)
 	if err != nil {
-		return planned{}, err
+		return nil, err
 	}
 	st := srv.parse(text)
 	options := plan.Options{Home: d.homeName, Mode: d.router.TxMode(), Reads: srv.reads, Quote: srv.Quote, Merge: srv.arithmetic(), Alone: len(d.copies()) == 1}
-	var p planned
+	p := &planned{}
 	if concerns(c.of, st) {
 		p.tables, p.omitted = c.described(ctx, plan.Tables(st, c.of))
 		options.Schema = schemaOf(p.tables)

@@ -163,7 +163,7 @@ func (s *shared) prepared(ctx context.Context) (*sql.Stmt, error) {
 // in returns the statement that the database of a route has prepared. It returns nil if the
 // statement must be sent on a connection: if it is not prepared, if a transaction or session holds
 // the connection, or if it begins a session at home.
-func (s *statement) in(ctx context.Context, pool *sql.DB, to plan.Route) (*sql.Stmt, error) {
+func (s *statement) in(ctx context.Context, pool *sql.DB, to *plan.Route) (*sql.Stmt, error) {
 	if s == nil || s == once {
 		return nil, nil //nolint:nilnil // said above
 	}

@@ -30,13 +30,13 @@ func previewing(r *sharding.Router) *sharding.Migration {
 
 // preview reports how a statement will be executed after the switch. Its error is the refusal by a
 // strict migration.
-func (s *session) preview(ctx context.Context, p *plan.Plan, to plan.Route, args []any, hint sharding.Hint) error {
+func (s *session) preview(ctx context.Context, p *plan.Plan, to *plan.Route, args []any, hint sharding.Hint) error {
 	m := s.database.migration
 	if m == nil || hint.Unsharded || s.database.router.Snapshot().Switched() == nil {
 		return nil
 	}
 	next := p.AfterSwitch()
-	if next == nil && !s.tx.begins(to) {
+	if next == nil && !s.tx.begins(*to) {
 		return nil
 	}
 	collects := m.Preview != nil && m.Preview.Count(p.Fingerprint())
@@ -44,7 +44,7 @@ func (s *session) preview(ctx context.Context, p *plan.Plan, to plan.Route, args
 	if !collects && !m.Strict && (s.tx == nil || s.tx.spans) {
 		return nil
 	}
-	change, err := s.afterSwitch(ctx, next, to, args, hint)
+	change, err := s.afterSwitch(ctx, next, *to, args, hint)
 	if collects {
 		m.Preview.Add(p.Fingerprint(), change, err)
 	}

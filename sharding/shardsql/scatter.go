@@ -33,7 +33,7 @@ type reading struct {
 
 // rows sends the query to its databases, or to their copies. If a copy does not have a table yet
 // that a migration has switched, the query is repeated on the databases.
-func (r reading) rows(ctx context.Context, to plan.Route) (driver.Rows, error) {
+func (r reading) rows(ctx context.Context, to *plan.Route) (driver.Rows, error) {
 	rows, err := r.sent(ctx, to)
 	if r.from != nil && dialect.FaultOf(err) == dialect.NoTable {
 		r.from = nil
@@ -42,7 +42,7 @@ func (r reading) rows(ctx context.Context, to plan.Route) (driver.Rows, error) {
 	return rows, err
 }
 
-func (r reading) sent(ctx context.Context, to plan.Route) (driver.Rows, error) {
+func (r reading) sent(ctx context.Context, to *plan.Route) (driver.Rows, error) {
 	if to.Kind == plan.Scatter {
 		return r.scatter(ctx, to.Shards)
 	}

@@ -77,7 +77,7 @@ func (s *session) inner(ctx context.Context, pool *sql.DB) (inner, error) {
 // connFor returns the connection for a statement with one target. A statement that no row satisfies
 // is sent outside of a transaction that has not begun there: it neither binds the transaction to a
 // database nor is refused because the transaction is on another one.
-func (s *session) connFor(ctx context.Context, to plan.Route, pool *sql.DB) (in inner, err error) {
+func (s *session) connFor(ctx context.Context, to *plan.Route, pool *sql.DB) (in inner, err error) {
 	if to.Nowhere && s.tx != nil && s.tx.ended() == nil {
 		in, err = s.heldOrNew(ctx, s.tx, pool)
 	} else {

@@ -75,14 +75,14 @@ func (w writing) one(ctx context.Context, to plan.Route) (driver.Result, error) 
 }
 
 func (w writing) sent(ctx context.Context, to plan.Route) (driver.Result, error) {
-	pool, args := w.session.database.poolOrHome(to.Target.DB), textArgs(to, w.args)
-	switch st, err := w.of.in(ctx, pool, to); { //nolint:sqlclosecheck // closed with the outer statement
+	pool, args := w.session.database.poolOrHome(to.Target.DB), textArgs(&to, w.args)
+	switch st, err := w.of.in(ctx, pool, &to); { //nolint:sqlclosecheck // closed with the outer statement
 	case err != nil:
 		return nil, err
 	case st != nil:
 		return st.ExecContext(ctx, asked(args)...)
 	}
-	in, err := w.session.connFor(ctx, to, pool)
+	in, err := w.session.connFor(ctx, &to, pool)
 	if err != nil {
 		return nil, err
 	}
