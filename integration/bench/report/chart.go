@@ -173,21 +173,22 @@ func (d *drawing) group(g group, mark float64) {
 }
 
 // bar draws a name, the bar and its value; a line in it is the middle half of the rounds,
-// unless these were all the same.
+// unless these were all the same. Differences below zero, which noise may give, have no length.
 func (d *drawing) bar(b bar) {
 	class := "others"
 	if b.ours {
 		class = "ours"
 	}
-	fmt.Fprintf(&d.out, "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.2f\" height=\"%d\" class=\"%s\"/>\n", d.zero, d.y, max(b.value, 0)*d.perUnit, barHeight, class)
+	length, low, high := max(b.value, 0), max(b.low, 0), max(b.high, 0)
+	fmt.Fprintf(&d.out, "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.2f\" height=\"%d\" class=\"%s\"/>\n", d.zero, d.y, length*d.perUnit, barHeight, class)
 	middle := d.y + barHeight/2.0
-	if b.high > b.low {
-		fmt.Fprintf(&d.out, "<path d=\"M%.1f %.1fH%.1f\" class=\"half\"/>\n", d.at(b.low), middle, d.at(b.high))
+	if high > low {
+		fmt.Fprintf(&d.out, "<path d=\"M%.1f %.1fH%.1f\" class=\"half\"/>\n", d.at(low), middle, d.at(high))
 	}
 	top := d.y
 	d.y = middle + textSize*.35
 	d.text(d.zero-gap, "who", b.who)
-	d.text(max(d.at(b.value), d.at(b.high))+gap, "value", number(b.value))
+	d.text(d.at(max(length, high))+gap, "value", number(b.value))
 	d.y = top + barStep
 }
 

@@ -74,6 +74,15 @@ func TestBarsAreAsLongAsTheirValues(t *testing.T) {
 	}
 }
 
+func TestADifferenceBelowZeroHasNoLength(t *testing.T) {
+	c := &chart{}
+	c.add("", bar{who: "a", value: 2}, bar{who: "b", value: -.5, low: -1, high: -.1})
+	svg := drawn(t, c)
+	if b := svg.of("others")[1]; b.Width != 0 || len(svg.of("half")) != 0 || svg.of("value")[1].Text != "-0.50" {
+		t.Errorf("%+v, %+v", b, svg.of("half", "value"))
+	}
+}
+
 func TestTheAxisBeginsAtZeroAndItsNumbersStandWhereTheyAre(t *testing.T) {
 	for _, end := range []float64{.004, .9, 1, 1.53, 3.74, 5.88, 6, 7, 49, 219, 264, 1001} {
 		c := &chart{}
