@@ -27,6 +27,6 @@
 // as root. When root runs the tests, PostgreSQL runs as the user postgres or,
 // if there is none, nobody; this user must have access to the temporary directory.
 //
-// The package needs a Unix system. On systems other than Linux, Kill does not wait for the
+// The package needs Linux or macOS. On systems other than Linux, Kill does not wait for the
 // processes of a PostgreSQL server's connections.
 package server

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // dieWithParent makes the kernel kill the process when this one is killed and so cannot
@@ -60,4 +62,31 @@ func allIn(dir string) []int {
 		}
 	}
 	return pids
+}
+
+// holdsARun reports whether the files of a run have room in a file system in memory, and its programs
+// beside them.
+func holdsARun(files string) bool {
+	var fs unix.Statfs_t
+	if unix.Statfs(files, &fs) != nil {
+		return false
+	}
+	noexec := uint64(fs.Flags)&unix.MS_NOEXEC != 0
+	return !noexec && fs.Bavail*uint64(fs.Bsize) >= filesTake && availableMemory() >= filesTake+programsTake
+}
+
+// availableMemory is what the kernel estimates that programs can still get, in bytes; 0 where it does not
+// tell.
+func availableMemory() uint64 {
+	text, err := os.ReadFile("/proc/meminfo")
+	if err != nil {
+		return 0
+	}
+	_, rest, _ := strings.Cut(string(text), "MemAvailable:")
+	number, _, _ := strings.Cut(strings.TrimSpace(rest), " kB")
+	kB, err := strconv.ParseUint(number, 10, 54)
+	if err != nil {
+		return 0
+	}
+	return kB << 10
 }

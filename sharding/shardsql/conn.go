@@ -5,7 +5,6 @@ package shardsql
 import (
 	"context"
 	"database/sql/driver"
-	"slices"
 	"strings"
 
 	"github.com/shardid/shardid/internal/dialect"
@@ -138,7 +137,7 @@ func (c *conn) exec(ctx context.Context, st *statement, query string, args []dri
 // route binds a plan and stores its route, which is large: each copy takes time. A statement for the home
 // database keeps its own text, and its target has no database name.
 func (s *session) route(ctx context.Context, p *plan.Plan, query string, args []driver.NamedValue, to *plan.Route) (err error) {
-	list := slices.Grow(s.memory.values, len(args))
+	list := s.memory.takeValues(len(args))
 	for _, a := range args {
 		list = append(list, a.Value)
 	}

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"time"
 
 	"github.com/shardid/shardid/sharding/internal/plan"
@@ -259,6 +260,13 @@ type memory struct {
 
 // mostValues is the number of arguments of the largest statement whose list is kept.
 const mostValues = 1 << 12 // 64 KiB
+
+// takeValues returns an empty list with room for n values.
+func (m *memory) takeValues(n int) []any {
+	list := slices.Grow(m.values, n)
+	m.values = nil
+	return list
+}
 
 func (m *memory) keepValues(list []any) {
 	clear(list)
