@@ -2,7 +2,10 @@
 
 package sqltext
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 func isSpace(c byte) bool { return c == ' ' || c >= '\t' && c <= '\r' }
 
@@ -30,4 +33,11 @@ func isRadix(s string) bool {
 		return strings.Trim(s[2:], "01234567") == ""
 	}
 	return false
+}
+
+// Mentions reports whether a text contains one of some words, which are in lower case, anywhere: as a part of a
+// word, a literal or a comment, too. It is a fast check before a slow one.
+func Mentions(text string, words ...string) bool {
+	text = strings.ToLower(text)
+	return slices.ContainsFunc(words, func(word string) bool { return strings.Contains(text, word) })
 }

@@ -71,6 +71,11 @@ func TestArgumentsAreCopiedOnlyIfTheDriverChangesThem(t *testing.T) {
 	if got, err := (&arguments{own: true}).checked(plain, nil, []driver.NamedValue{{Ordinal: 1, Value: 5}, {Ordinal: 2, Value: uint(6)}, {Ordinal: 3, Value: "x"}}); err != nil || fmt.Sprintf("%#v", got) != fmt.Sprintf("%#v", []driver.NamedValue{{Ordinal: 1, Value: int64(5)}, {Ordinal: 2, Value: int64(6)}, {Ordinal: 3, Value: "x"}}) {
 		t.Errorf("integers in a list of one execution: %v, %v", got, err)
 	}
+	converts := checking{look: func(*driver.NamedValue) error { return driver.ErrSkip }}
+	list := []driver.NamedValue{{Ordinal: 1, Value: 5}}
+	if got, err := (&arguments{own: true}).checked(converts, nil, list); err != nil || &got[0] != &list[0] || got[0].Value != any(int64(5)) {
+		t.Errorf("an integer in a list of one execution, for a driver with a checker: %v, %v", got, err)
+	}
 	refused := errors.New("refused")
 	if _, err := new(arguments).checked(checking{look: func(*driver.NamedValue) error { return refused }}, nil, []driver.NamedValue{{Ordinal: 1}}); !errors.Is(err, refused) {
 		t.Error(err)

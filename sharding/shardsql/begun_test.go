@@ -108,11 +108,7 @@ func TestATransactionThatCannotBeginWaitsNoLongerThanItsStatement(t *testing.T) 
 	if err := tx.Rollback(); err != nil {
 		t.Error(err)
 	}
-	for _, pool := range pools {
-		if n := pool.Stats().InUse; n != 0 {
-			t.Errorf("%d connections are left in use", n)
-		}
-	}
+	noneInUse(t, pools)
 }
 
 // A driver may begin although the context has just ended.
@@ -133,6 +129,11 @@ func TestATransactionDoesNotBeginAfterTheEndOfItsStatement(t *testing.T) {
 	if err := tx.Rollback(); err != nil {
 		t.Error(err)
 	}
+	noneInUse(t, pools)
+}
+
+func noneInUse(t *testing.T, pools []*sql.DB) {
+	t.Helper()
 	for _, pool := range pools {
 		if n := pool.Stats().InUse; n != 0 {
 			t.Errorf("%d connections are left in use", n)

@@ -204,7 +204,7 @@ func postgresColumns(ctx context.Context, pool dialect.Querier, table string) (p
 	case err != nil:
 		return plan.Table{}, fmt.Errorf("columns of %s: %w", table, err)
 	case len(t.Columns) == 0:
-		return plan.Table{}, fmt.Errorf("columns of %s: the table does not exist (SQLSTATE 42P01)", table)
+		return plan.Table{}, &absentError{table}
 	}
 	return t, nil
 }
@@ -225,3 +225,10 @@ func postgresText(c plan.Column, trimmed, deterministic, bytewise bool, collatio
 	}
 	return c
 }
+
+// absentError is the error of a table whose columns PostgreSQL's catalog does not have. It has the SQLSTATE that
+// a query of the table would get, so that both are known as dialect.NoTable.
+type absentError struct{ table string }
+
+func (e *absentError) Error() string    { return "columns of " + e.table + ": the table does not exist" }
+func (e *absentError) SQLState() string { return "42P01" }

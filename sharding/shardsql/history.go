@@ -6,7 +6,6 @@ import (
 	"database/sql"
 	"fmt"
 	"regexp"
-	"slices"
 	"strings"
 
 	"github.com/shardid/shardid/internal/sqlparse"
@@ -286,19 +285,13 @@ func (s *server) effectsOf(text string, stateless bool) *effects {
 		e.parsing = (e.change == settings || e.change == begins) && parsesOtherwise.MatchString(text)
 		e.assigns = e.change == variables && strings.Contains(text, ":=")
 	}
-	if mentions(text, "found_rows", "_count", "last_insert", "changes", "lastval", "identity", "warnings", "errors", "diagnostics") {
+	if sqltext.Mentions(text, "found_rows", "_count", "last_insert", "changes", "lastval", "identity", "warnings", "errors", "diagnostics") {
 		e.about = aboutLast.FindAllString(text, -1)
 	}
 	if e.change == nothing && e.about == nil {
 		return noEffects
 	}
 	return &e
-}
-
-// mentions reports whether a text contains one of some words, which are in lower case.
-func mentions(text string, words ...string) bool {
-	text = strings.ToLower(text)
-	return slices.ContainsFunc(words, func(word string) bool { return strings.Contains(text, word) })
 }
 
 var toSavepoint = regexp.MustCompile(`(?i)\brollback\s+((work|transaction)\s+)?to\b`)
@@ -325,7 +318,7 @@ func (s *server) changed(query string) (of change, local bool) {
 		return ends, false
 	case sqlite && word.Is(query, "pragma") && setsPragma.MatchString(query[word.Start:]):
 		return settings, false
-	case word.Is(query, "reset") && postgres, postgres && mentions(query, "set_config") && setsConfig.MatchString(query):
+	case word.Is(query, "reset") && postgres, postgres && sqltext.Mentions(query, "set_config") && setsConfig.MatchString(query):
 		return settings, false
 	case !word.Is(query, "set"):
 		if family == "mysql" && variable(query, s.reads.Flavor) { // SELECT … INTO @x, SELECT @x := 3

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package shardsql
+
+import (
+	"testing"
+
+	"github.com/shardid/shardid/internal/dialect"
+)
+
+func TestATableWithoutColumnsInTheCatalogIsMissing(t *testing.T) {
+	if err := joinErrors(nil, &absentError{"orders"}); dialect.FaultOf(err) != dialect.NoTable {
+		t.Errorf("%v is %v", err, dialect.FaultOf(err))
+	}
+}
