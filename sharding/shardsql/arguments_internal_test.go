@@ -77,6 +77,16 @@ func TestArgumentsAreCopiedOnlyIfTheDriverChangesThem(t *testing.T) {
 		t.Errorf("an integer in a list of one execution, for a driver with a checker: %v, %v", got, err)
 	}
 	refused := errors.New("refused")
+	for _, result := range []error{nil, refused, driver.ErrRemoveArgument} {
+		changes := checking{look: func(v *driver.NamedValue) error {
+			v.Value = "changed"
+			return result
+		}}
+		list := []driver.NamedValue{{Ordinal: 1, Value: "x"}}
+		if _, _ = (&arguments{own: true}).checked(changes, nil, list); list[0].Value != any("x") {
+			t.Errorf("a driver that changes an argument and returns %v has changed the list of a statement, which may be sent again: %v", result, list)
+		}
+	}
 	if _, err := new(arguments).checked(checking{look: func(*driver.NamedValue) error { return refused }}, nil, []driver.NamedValue{{Ordinal: 1}}); !errors.Is(err, refused) {
 		t.Error(err)
 	}

@@ -24,8 +24,10 @@ type insertion struct {
 	// zeros: the database numbers a row with 0 like one with NULL.
 	zeros bool
 	// filled is the column in lower case that an adapter fills where a row leaves it to the database,
-	// or "": see [Plan.Filled].
-	filled string
+	// or "": see [Plan.Filled]. filledAt is its position.
+	filled   string
+	filledAt int
+	fillsKey bool // it is the sharding key
 }
 
 // place is the position of a column that leads to slots.
@@ -76,6 +78,8 @@ func (b *builder) input(in *sqlparse.Input) {
 		b.insert = &insertion{of: r, input: in, key: -1, zeros: b.mysql}
 		if b.options.Filled {
 			b.insert.filled = strings.ToLower(r.table.Unnumbered())
+			b.insert.filledAt = b.insert.place(b.insert.filled)
+			b.insert.fillsKey = b.insert.filled != "" && strings.EqualFold(b.insert.filled, r.table.Key)
 		}
 		inserter{b}.rows(r)
 	}

@@ -169,21 +169,17 @@ func (in *insertion) empty(row *sqlparse.Row, args []any) *lead {
 
 // leavesFilled reports whether an adapter fills the column of [Plan.Filled] in a row.
 func (in *insertion) leavesFilled(row *sqlparse.Row, args []any) bool {
-	if in.filled == "" {
-		return false
-	}
-	at := in.place(in.filled)
-	return at < 0 || leaves(row, at, args, in.zeros)
+	return in.filled != "" && (in.filledAt < 0 || leaves(row, in.filledAt, args, in.zeros))
 }
 
 // isUnplaced reports whether only the value that an adapter fills in a row leads to its shard.
 func (in *insertion) isUnplaced(row *sqlparse.Row, args []any) bool {
-	return in.leavesFilled(row, args) && strings.EqualFold(in.filled, in.of.table.Key)
+	return in.fillsKey && in.leavesFilled(row, args)
 }
 
 // addsKey reports whether an adapter adds the sharding key, which the INSERT does not name.
 func (in *insertion) addsKey() bool {
-	return in.filled != "" && strings.EqualFold(in.filled, in.of.table.Key) && in.place(in.filled) < 0 && in.input.Query == nil
+	return in.fillsKey && in.filledAt < 0 && in.input.Query == nil
 }
 
 // leaves reports whether a row leaves a column to the database: by NULL or DEFAULT, and if zero is
@@ -196,11 +192,17 @@ func leaves(row *sqlparse.Row, at int, args []any, zero bool) bool {
 	if !ok {
 		return isDefault(row.Values[at])
 	}
-	if v, err := plain(v); err == nil && v == nil {
-		return true
+	switch v, err := plain(v); v := v.(type) {
+	case nil:
+		return err == nil
+	case int64:
+		return zero && v == 0
+	}
+	if !zero {
+		return false
 	}
 	n, isNumber := numberOf(v)
-	return zero && isNumber && math.Round(n) == 0
+	return isNumber && math.Round(n) == 0
 }
 
 // numberOf returns the number to which a database converts an argument, false if that is uncertain.
