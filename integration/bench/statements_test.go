@@ -29,9 +29,9 @@ const (
 	columns     = " (id BIGINT NOT NULL PRIMARY KEY, user_id BIGINT NOT NULL, note VARCHAR(50) NOT NULL)"
 )
 
-// shelves are the same orders three times: in one table, in eight tables of one
+// layouts are the same orders three times: in one table, in eight tables of one
 // database as go-gorm/sharding has them, and in eight of two databases.
-type shelves struct {
+type layouts struct {
 	driver             string
 	whole, peer, home  *sql.DB
 	shards             sharding.DBs
@@ -41,9 +41,9 @@ type shelves struct {
 	shard              func(db string) *gorm.DB
 }
 
-func newShelves(b *testing.B, driver string, dialector func(gorm.ConnPool) gorm.Dialector, open func(name string) *sql.DB) *shelves {
+func newLayouts(b *testing.B, driver string, dialector func(gorm.ConnPool) gorm.Dialector, open func(name string) *sql.DB) *layouts {
 	b.Helper()
-	s := &shelves{driver: driver, whole: open("whole"), peer: open("peer"), home: open("home")}
+	s := &layouts{driver: driver, whole: open("whole"), peer: open("peer"), home: open("home")}
 	s.shards = sharding.DBs{"a": open("a"), "b": open("b")}
 	for _, db := range []*sql.DB{s.whole, s.peer, s.home} {
 		execute(b, db, "CREATE TABLE coupons (id BIGINT NOT NULL PRIMARY KEY, note VARCHAR(50) NOT NULL)")
@@ -70,7 +70,7 @@ func newShelves(b *testing.B, driver string, dialector func(gorm.ConnPool) gorm.
 }
 
 // store makes a table with the orders of a slot, or with all of them.
-func (s *shelves) store(b *testing.B, db *sql.DB, table string, slot int) {
+func (s *layouts) store(b *testing.B, db *sql.DB, table string, slot int) {
 	b.Helper()
 	execute(b, db, "CREATE TABLE "+table+columns)
 	execute(b, db, "CREATE INDEX "+table+"_user ON "+table+" (user_id)")
@@ -84,7 +84,7 @@ func (s *shelves) store(b *testing.B, db *sql.DB, table string, slot int) {
 }
 
 // tidy deletes what was inserted.
-func (s *shelves) tidy(b *testing.B) {
+func (s *layouts) tidy(b *testing.B) {
 	b.Helper()
 	remove := func(db *sql.DB, table string) {
 		execute(b, db, fmt.Sprintf("DELETE FROM %s WHERE id >= %d", table, firstNewRow))
@@ -100,7 +100,7 @@ func (s *shelves) tidy(b *testing.B) {
 }
 
 // keep has the pools of the shards keep so many connections between queries.
-func (s *shelves) keep(connections int) {
+func (s *layouts) keep(connections int) {
 	for _, db := range s.shards {
 		db.SetMaxIdleConns(connections)
 	}
@@ -113,7 +113,7 @@ func (s *shelves) keep(connections int) {
 func BenchmarkStatements(b *testing.B) {
 	b.Run("SQLite", func(b *testing.B) {
 		dir := b.TempDir()
-		compare(b, newShelves(b, "sqlite", func(pool gorm.ConnPool) gorm.Dialector { return gormsqlite.Dialector{Conn: pool} }, func(name string) *sql.DB {
+		compare(b, newLayouts(b, "sqlite", func(pool gorm.ConnPool) gorm.Dialector { return gormsqlite.Dialector{Conn: pool} }, func(name string) *sql.DB {
 			db, err := sql.Open("sqlite", "file:"+filepath.Join(dir, name)+"?_pragma=journal_mode(WAL)&_pragma=busy_timeout(10000)&_pragma=synchronous(off)")
 			check(b, err)
 			b.Cleanup(func() { _ = db.Close() })
@@ -123,7 +123,7 @@ func BenchmarkStatements(b *testing.B) {
 	})
 	b.Run("MariaDB", func(b *testing.B) {
 		m := server.RunMariaDB(b, "--innodb-flush-log-at-trx-commit=2")
-		compare(b, newShelves(b, "mysql", func(pool gorm.ConnPool) gorm.Dialector { return mysql.New(mysql.Config{Conn: pool}) }, func(name string) *sql.DB {
+		compare(b, newLayouts(b, "mysql", func(pool gorm.ConnPool) gorm.Dialector { return mysql.New(mysql.Config{Conn: pool}) }, func(name string) *sql.DB {
 			db := m.Open(b, name)
 			db.SetMaxIdleConns(manyShards)
 			return db
@@ -134,20 +134,20 @@ func BenchmarkStatements(b *testing.B) {
 // BenchmarkStatementsOnPostgreSQL does so on PostgreSQL.
 func BenchmarkStatementsOnPostgreSQL(b *testing.B) {
 	p := server.RunPostgres(b)
-	compare(b, newShelves(b, "pgx", func(pool gorm.ConnPool) gorm.Dialector { return postgres.New(postgres.Config{Conn: pool}) }, func(name string) *sql.DB {
+	compare(b, newLayouts(b, "pgx", func(pool gorm.ConnPool) gorm.Dialector { return postgres.New(postgres.Config{Conn: pool}) }, func(name string) *sql.DB {
 		db := p.Open(b, name)
 		db.SetMaxIdleConns(manyShards)
 		return db
 	}))
 }
 
-func compare(b *testing.B, s *shelves) {
+func compare(b *testing.B, s *layouts) {
 	b.Helper()
 	plain, routed := sqlx.NewDb(s.whole, s.driver), sqlx.NewDb(s.routed, s.driver)
 	own, err := s.router.Target("orders", user)
 	check(b, err)
 	rows := &newRows{last: firstNewRow, rows: make([]Order, 1000)}
-	for _, statement := range shelfStatements(rows) {
+	for _, statement := range sqlOnLayouts(rows) {
 		measure(b, statement.name+"/plain", func() error { return statement.run(plain) })
 		if query, all := scatters[statement.name]; all {
 			shard := s.router.Targets("orders")[0]
@@ -166,7 +166,7 @@ func compare(b *testing.B, s *shelves) {
 		}
 		s.tidy(b)
 	}
-	for _, statement := range shelfModels(rows) {
+	for _, statement := range gormOnLayouts(rows) {
 		measure(b, statement.name+"/plain", func() error { return statement.run(s.gorm) })
 		if statement.name == "gorm, 1000 rows" {
 			shard := s.shard(own.DB)
@@ -213,7 +213,7 @@ func (r *newRows) create(db *gorm.DB) error {
 	return db.Create(&r.rows).Error
 }
 
-func shelfStatements(rows *newRows) []statement[*sqlx.DB] {
+func sqlOnLayouts(rows *newRows) []statement[*sqlx.DB] {
 	const byKey = "SELECT id, user_id, note FROM orders WHERE user_id = ?"
 	all := []statement[*sqlx.DB]{
 		{"database/sql, by key", func(db *sqlx.DB) error { return drained(db.DB, db.Rebind(byKey), user) }},
@@ -229,7 +229,7 @@ func shelfStatements(rows *newRows) []statement[*sqlx.DB] {
 	return all
 }
 
-func shelfModels(rows *newRows) []statement[*gorm.DB] {
+func gormOnLayouts(rows *newRows) []statement[*gorm.DB] {
 	return []statement[*gorm.DB]{
 		{"gorm, by key", func(db *gorm.DB) error { return db.Where("user_id = ?", user).Find(&[]Order{}).Error }},
 		{"gorm, home table", func(db *gorm.DB) error { return db.Where("id = ?", 1).Find(&[]Coupon{}).Error }},

@@ -168,15 +168,15 @@ func (t *transaction) restart() error {
 // databases that reads the clock is planned again with the time of one of them.
 func (s *session) bound(ctx context.Context, p *plan.Plan, query string, args []driver.NamedValue, to *plan.Route) (*plan.Plan, error) {
 	for timed := false; ; timed = true {
-		led, err := s.withLookups(ctx, p, args)
+		found, err := s.withLookups(ctx, p, args)
 		if err != nil {
 			return p, err
 		}
-		if err = s.route(ctx, led, query, args, to); err == nil || timed || len(plan.Instants(p)) == 0 || !isRefusal(err) {
-			return led, err
+		if err = s.route(ctx, found, query, args, to); err == nil || timed || len(plan.Instants(p)) == 0 || !isRefusal(err) {
+			return found, err
 		}
 		if p, err = (clock{s}).inText(ctx, p); err != nil {
-			return led, err
+			return found, err
 		}
 	}
 }

@@ -271,14 +271,14 @@ func (o *Owners) SetKeys(question int, keys []any) {
 // Plan returns the plan with the proofs of the results.
 func (o *Owners) Plan() *Plan {
 	p := o.plan
-	led := *p
-	led.sharded, led.owned, led.union = nil, false, nil
+	found := *p
+	found.sharded, found.owned, found.union = nil, false, nil
 	for _, r := range p.sharded {
 		as := *r
 		as.proof = exchanged(r.proof, func(q *owned) proof { return resolved{o.by[q]} })
-		led.sharded = append(led.sharded, &as)
+		found.sharded = append(found.sharded, &as)
 	}
-	return &led
+	return &found
 }
 
 // anyOfArray returns the parameter of PostgreSQL's = ANY ($1), which may have a cast.
