@@ -4,6 +4,7 @@ package plan_test
 
 import (
 	"database/sql"
+	"strings"
 	"testing"
 
 	"github.com/shardid/shardid/internal/sqlparse"
@@ -14,6 +15,12 @@ import (
 // byKey is the plan of the SELECT by key that GORM writes.
 func byKey(tb testing.TB) *plan.Plan {
 	tb.Helper()
+	return ofOrders(tb, "SELECT * FROM `orders` WHERE `orders`.`user_id` = ? AND `orders`.`id` = ? ORDER BY `orders`.`id` LIMIT 1")
+}
+
+// ofOrders returns the plan of a text for orders in four tables.
+func ofOrders(tb testing.TB, text string) *plan.Plan {
+	tb.Helper()
 	m, err := sharding.Spread([]string{"a", "b"}, 4, "orders_%d")
 	if err != nil {
 		tb.Fatal(err)
@@ -23,7 +30,7 @@ func byKey(tb testing.TB) *plan.Plan {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	st := sqlparse.Parse("SELECT * FROM `orders` WHERE `orders`.`user_id` = ? AND `orders`.`id` = ? ORDER BY `orders`.`id` LIMIT 1", sqlparse.Dialect{Family: sqlparse.MySQL})
+	st := sqlparse.Parse(text, sqlparse.Dialect{Family: sqlparse.MySQL})
 	return plan.Of(st, r.Snapshot(), plan.Options{Quote: func(name string) string { return "`" + name + "`" }})
 }
 
@@ -61,10 +68,23 @@ func TestBytesDoNotBoundARangeOfIntegers(t *testing.T) {
 }
 
 func BenchmarkBind(b *testing.B) {
-	p, args := byKey(b), []any{int64(5), int64(7)}
-	b.ReportAllocs()
-	for b.Loop() {
-		bind(p, args)
+	const many = 1000
+	rows := ofOrders(b, "INSERT INTO orders (id, user_id, note) VALUES (?, ?, ?)"+strings.Repeat(", (?, ?, ?)", many-1))
+	values := make([]any, 0, 3*many)
+	for i := range many {
+		values = append(values, int64(i), int64(5), "x")
+	}
+	for _, of := range []struct {
+		name string
+		plan *plan.Plan
+		args []any
+	}{{"key", byKey(b), []any{int64(5), int64(7)}}, {"1000 rows", rows, values}} {
+		b.Run(of.name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				bind(of.plan, of.args)
+			}
+		})
 	}
 }
 

@@ -236,17 +236,23 @@ func (b *builder) rowid(r *reference, name string) {
 // a text with its rows to each target.
 func (p *binding) rows(hinted sharding.Target, byHint bool) (Route, error) {
 	in := p.insert
-	var first sharding.Target
-	var parts []Part // set from the second target on
-	unplaced := 0
+	var first, at sharding.Target
+	var parts []Part                       // set from the second target on
+	last, unplaced := sharding.Slot(-1), 0 // the slot of at
 	for i := range in.input.Rows {
 		if in.isUnplaced(&in.input.Rows[i], p.args) {
 			unplaced++
 			continue
 		}
-		at, err := p.row(&in.input.Rows[i])
+		slot, err := p.row(&in.input.Rows[i])
 		if err != nil {
 			return Route{}, err
+		}
+		if slot != last {
+			if at, err = in.of.table.On(slot); err != nil {
+				return Route{}, p.refusal(in.of.table.Name, err, "")
+			}
+			last = slot
 		}
 		if i == unplaced {
 			first = at
@@ -272,20 +278,17 @@ func (p *binding) rows(hinted sharding.Target, byHint bool) (Route, error) {
 	return to, err
 }
 
-// row returns the target of a row of an INSERT.
-func (p *binding) row(row *sqlparse.Row) (at sharding.Target, err error) {
+// row returns the slot of a row of an INSERT.
+func (p *binding) row(row *sqlparse.Row) (sharding.Slot, error) {
 	in := p.insert
 	if l := in.empty(row, p.args); l != nil {
-		return at, p.refusal(in.of.table.Name, numbers(l), numbersLeadNowhere)
+		return 0, p.refusal(in.of.table.Name, numbers(l), numbersLeadNowhere)
 	}
 	slot, err := in.slot(row, p.args)
 	if err != nil {
-		return at, p.refusal(in.of.table.Name, err, "give each row a value of "+in.of.table.Key+" that leads to its shard")
+		return 0, p.refusal(in.of.table.Name, err, "give each row a value of "+in.of.table.Key+" that leads to its shard")
 	}
-	if at, err = in.of.table.On(slot); err != nil {
-		return at, p.refusal(in.of.table.Name, err, "")
-	}
-	return at, nil
+	return slot, nil
 }
 
 // placedRows routes rows by their targets: all rows of the INSERT to the first, or its parts.

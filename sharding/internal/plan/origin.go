@@ -159,8 +159,8 @@ func numbers(l *lead) error {
 
 // empty returns a column that leads to slots and that the database would number in a row.
 func (in *insertion) empty(row *sqlparse.Row, args []any) *lead {
-	for _, l := range in.leads {
-		if l.numbered && leaves(row, l.at, args, in.zeros) {
+	for i := range in.leads {
+		if l := &in.leads[i]; l.numbered && leaves(row, l.at, args, in.zeros) {
 			return l.lead
 		}
 	}
