@@ -6,11 +6,13 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/shardid/shardid/integration/database"
+	"github.com/shardid/shardid/integration/server"
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sharding/shardsql"
 	"github.com/shardid/shardid/sharding/twophase"
@@ -99,6 +101,117 @@ func deadlock(t *testing.T, routed *sql.DB, users [2]int) {
 	var paid int
 	if err := routed.QueryRowContext(sharding.AllShards(ctx), "SELECT SUM(paid) FROM members").Scan(&paid); err != nil || paid != 4 {
 		t.Errorf("%d, %v, want the four of one transaction", paid, err)
+	}
+}
+
+// A query that locks rows gets the error of a deadlock with its rows.
+func TestADeadlockThatEndsRowsEndsTheWholeTransaction(t *testing.T) {
+	for name, open := range writing(t) {
+		for mode, how := range map[sharding.TxMode]string{sharding.BestEffort: "best_effort", sharding.Atomic: "atomic"} {
+			for where, users := range map[string][2][2]int{"first": {{2, 6}, {1, 5}}, "second": {{8, 12}, {1, 5}}} {
+				for way, end := range map[string]func(*sql.Rows) error{"read": readRows, "closed": (*sql.Rows).Close} {
+					t.Run(name+", "+how+", on the "+where+" database, "+way, func(t *testing.T) {
+						routed := deadlocking(t, open.of(how+"_"+where), mode)
+						database.Exec(t, routed, "INSERT INTO members (user_id, paid) VALUES (1, 0), (2, 0), (5, 0), (6, 0), (8, 0), (12, 0)")
+						at := map[string]int{"first": 0, "second": 1}[where]
+						deadlockOfRows(t, routed, users, at, end)
+					})
+				}
+			}
+		}
+	}
+}
+
+func readRows(rows *sql.Rows) error {
+	for rows.Next() {
+	}
+	return errors.Join(rows.Err(), rows.Close())
+}
+
+// deadlockOfRows makes two transactions change rows on two databases, and query the rows of both on one of these.
+func deadlockOfRows(t *testing.T, routed *sql.DB, users [2][2]int, at int, end func(*sql.Rows) error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	var txs [2]*sql.Tx
+	for i := range txs {
+		var err error
+		if txs[i], err = routed.BeginTx(ctx, nil); err != nil {
+			t.Fatal(err)
+		}
+		for _, pair := range users {
+			if _, err := txs[i].ExecContext(ctx, "UPDATE members SET paid = paid + 1 WHERE user_id = ?", pair[i]); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	errs := make(chan error, 2)
+	for i, tx := range txs {
+		go func() {
+			rows, err := tx.QueryContext(ctx, "SELECT paid FROM members WHERE user_id IN (?, ?) FOR UPDATE", users[at][1-i], users[at][i]) //nolint:rowserrcheck // by end
+			if err == nil {
+				err = end(rows)
+			}
+			if err == nil {
+				errs <- tx.Commit()
+				return
+			}
+			if _, err := tx.ExecContext(ctx, "UPDATE members SET paid = paid + 10 WHERE user_id = ?", users[1-at][i]); err == nil || !strings.Contains(err.Error(), "begin a new one") {
+				t.Errorf("the next statement: %v", err)
+			}
+			if commit := tx.Commit(); commit == nil || !strings.Contains(commit.Error(), "begin a new one") {
+				t.Errorf("COMMIT: %v", commit)
+			}
+			errs <- err
+		}()
+	}
+	if one, other := <-errs, <-errs; (one == nil) == (other == nil) {
+		t.Error("not one of two: ", errors.Join(one, other))
+	}
+	var paid int
+	if err := routed.QueryRowContext(sharding.AllShards(ctx), "SELECT SUM(paid) FROM members").Scan(&paid); err != nil || paid != 2 {
+		t.Errorf("%d, %v, want the two of one transaction", paid, err)
+	}
+}
+
+// MariaDB rolls the whole transaction back, as after a deadlock.
+func TestARowThatAnotherOneHasChangedEndsTheWholeTransaction(t *testing.T) {
+	m := server.ShareMariaDB(t)
+	open := namedDatabase(func(tb testing.TB, name string) *sql.DB {
+		tb.Helper()
+		m.Open(tb, name) // makes it
+		return opened(tb, "mysql", m.DSN(name)+"?innodb_snapshot_isolation=ON")
+	})
+	for mode, how := range map[sharding.TxMode]string{sharding.BestEffort: "best_effort", sharding.Atomic: "atomic"} {
+		for where, user := range map[string]int{"first": 2, "second": 1} {
+			t.Run(how+", on the "+where+" database", func(t *testing.T) {
+				routed := deadlocking(t, open.of("changed_"+how+"_"+where), mode)
+				database.Exec(t, routed, "INSERT INTO members (user_id, paid) VALUES (1, 0), (2, 0), (4, 0), (3, 0)")
+				tx, err := routed.BeginTx(t.Context(), nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				database.Exec(t, tx, "UPDATE members SET paid = 1 WHERE user_id = 4")
+				database.Exec(t, tx, "UPDATE members SET paid = 1 WHERE user_id = 3")
+				var paid int
+				if err := tx.QueryRowContext(t.Context(), "SELECT paid FROM members WHERE user_id = ?", user).Scan(&paid); err != nil {
+					t.Fatal(err)
+				}
+				database.Exec(t, routed, fmt.Sprint("UPDATE members SET paid = 2 WHERE user_id = ", user))
+				if _, err := tx.ExecContext(t.Context(), "UPDATE members SET paid = 3 WHERE user_id = ?", user); err == nil || !strings.Contains(err.Error(), "1020") {
+					t.Fatal(err)
+				}
+				if _, err := tx.ExecContext(t.Context(), "UPDATE members SET paid = 3 WHERE user_id = 3"); err == nil || !strings.Contains(err.Error(), "begin a new one") {
+					t.Errorf("the next statement: %v", err)
+				}
+				if err := tx.Commit(); err == nil || !strings.Contains(err.Error(), "begin a new one") {
+					t.Errorf("COMMIT: %v", err)
+				}
+				if err := routed.QueryRowContext(sharding.AllShards(t.Context()), "SELECT SUM(paid) FROM members").Scan(&paid); err != nil || paid != 2 {
+					t.Errorf("%d, %v, want the two of the other one", paid, err)
+				}
+			})
+		}
 	}
 }
 

@@ -7,13 +7,14 @@ import "strings"
 // contended lists the error texts with which servers report that a transaction was rolled back
 // because of another one. Some drivers show the code, others only the text. The list has SQLite's
 // SQLITE_BUSY and SQLITE_LOCKED; MySQL's deadlock, which Galera also reports when another member
-// wrote first; Group Replication's error for the same, and its error at COMMIT (1180, with the
+// wrote first; MariaDB's error for a row that another transaction has changed (1020, with
+// innodb_snapshot_isolation); Group Replication's error for the same, and its error at COMMIT (1180, with the
 // storage engine's 149); the refusal of a Galera member that has lost the majority (1047); and
 // PostgreSQL's deadlock and serialization failure. Timeouts of lock waits (MySQL's 1205,
 // PostgreSQL's 55P03) are not in it, because the caller has already waited long enough.
 var contended = []string{
 	"database is locked", "database table is locked",
-	"Error 1213", "Error 3101", "Got error 149 ", notReady,
+	"Error 1213", "Error 1020", "Error 3101", "Got error 149 ", notReady,
 	"SQLSTATE 40P01", "deadlock detected",
 	"SQLSTATE 40001", "could not serialize access",
 }
@@ -47,9 +48,12 @@ func InTheWay(err error) string {
 	return "another writer was in the way"
 }
 
-// Deadlocked reports whether err says that MySQL or MariaDB has ended a deadlock: the whole
-// transaction of the statement is rolled back, with its savepoints.
-func Deadlocked(err error) bool { return err != nil && strings.Contains(err.Error(), "Error 1213") }
+// Deadlocked reports whether err says that MySQL or MariaDB has ended a deadlock, or that MariaDB has found a row
+// which another transaction has changed: the whole transaction of the statement is rolled back, with its
+// savepoints.
+func Deadlocked(err error) bool {
+	return err != nil && (strings.Contains(err.Error(), "Error 1213") || strings.Contains(err.Error(), "Error 1020"))
+}
 
 // NoSavepoint reports whether err says that MySQL or MariaDB has no savepoint of the name.
 func NoSavepoint(err error) bool {

@@ -79,6 +79,7 @@ func TestContendedErrorsMayBeRetried(t *testing.T) {
 		"database is locked (5) (SQLITE_BUSY)":                                                  true,
 		"database table is locked: t (262)":                                                     true,
 		"Error 1213 (40001): Deadlock found when trying to get lock":                            true,
+		"Error 1020 (HY000): Record has changed since last read in table 't'":                   true,
 		"ERROR: deadlock detected (SQLSTATE 40P01)":                                             true,
 		"FEHLER: Verklemmung entdeckt (SQLSTATE 40P01)":                                         true,
 		"pq: deadlock detected":                                                                 true,

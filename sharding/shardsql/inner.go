@@ -112,7 +112,7 @@ func (i inner) valid() bool {
 
 // query returns rows that hold the connection until they are closed. of is the prepared statement
 // that is executed, or nil.
-func (i inner) query(ctx context.Context, of *statement, text string, args []driver.NamedValue) (driver.Rows, error) {
+func (i inner) query(ctx context.Context, of *statement, text string, args []driver.NamedValue) (*rows, error) {
 	r := i.memory.takeRows()
 	r.inner = i
 	var err error
@@ -287,7 +287,7 @@ func (m *memory) takeRows() *rows {
 // keepRows is called after the rows were closed.
 func (m *memory) keepRows(r *rows) {
 	if m != nil {
-		r.Rows, r.inner = nil, inner{}
+		r.Rows, r.inner, r.tx = nil, inner{}, nil
 		r.call.reset()
 		m.rows = r
 	}

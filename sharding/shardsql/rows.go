@@ -88,6 +88,7 @@ type rows struct {
 	described
 	inner inner
 	call  call[driver.Rows]
+	tx    *transaction // in which they are read, or nil
 }
 
 var (
@@ -102,11 +103,21 @@ func (r *rows) Close() error {
 		return nil // closed before
 	}
 	err := r.Rows.Close()
+	r.tx.recordError(err)
 	if r.call.own != nil {
 		err = joinErrors(err, r.call.own.Close())
 	}
 	in.memory.keepRows(r)
 	return joinErrors(err, in.release())
+}
+
+// Next returns the next row. Its error may be that of a deadlock, because servers send rows while they lock them.
+func (r *rows) Next(dest []driver.Value) error {
+	err := r.Rows.Next(dest)
+	if err != nil && r.tx != nil && !isEOF(err) {
+		r.tx.recordError(err)
+	}
+	return err
 }
 
 func (r described) HasNextResultSet() bool {

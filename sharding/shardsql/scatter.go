@@ -57,7 +57,12 @@ func (r reading) sent(ctx context.Context, to *plan.Route) (driver.Rows, error) 
 	if err != nil {
 		return nil, err
 	}
-	return in.query(ctx, cmp.Or(r.of, r.without(args)), to.Text, args)
+	of, err := in.query(ctx, cmp.Or(r.of, r.without(args)), to.Text, args)
+	if err != nil {
+		return nil, err
+	}
+	of.tx = r.session.tx
+	return of, nil
 }
 
 // without returns the statement of a text that gets no arguments, nil for one that gets some.
