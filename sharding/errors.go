@@ -192,9 +192,10 @@ var (
 )
 
 // PartialCommitError means that a transaction over several databases was committed in only some of
-// them. It occurs only with [BestEffort].
+// them. It occurs only with [BestEffort], and in writes of broadcast tables outside of transactions.
 type PartialCommitError struct {
-	// Committed are the databases that have committed, in the order of their commits.
+	// Committed are the databases that have committed, in the order of their commits. There are none if
+	// the connection broke during the first COMMIT.
 	Committed []string
 	// Failed are the other databases, each with its error. Their writes are lost, or, if the error
 	// is a broken connection during COMMIT, may be committed.
@@ -206,6 +207,10 @@ func (e *PartialCommitError) Error() string {
 	var failed []string
 	for _, db := range slices.Sorted(maps.Keys(e.Failed)) {
 		failed = append(failed, fmt.Sprintf("%s (%v)", db, e.Failed[db]))
+	}
+	if len(e.Committed) == 0 {
+		return fmt.Sprintf("sharding: transaction may be committed in one of %s, because a connection was lost during COMMIT; read its rows there before you send it again",
+			strings.Join(failed, ", "))
 	}
 	return fmt.Sprintf("sharding: transaction committed in %s only, not in %s; its writes there stay, so repair the others or undo them by hand",
 		strings.Join(e.Committed, ", "), strings.Join(failed, ", "))

@@ -385,6 +385,10 @@ func TestErrorsContainTheirData(t *testing.T) {
 	if want := "sharding: transaction committed in db0, db2 only, not in db1 (connection lost), db3 (deadlock); its writes there stay, so repair the others or undo them by hand"; err.Error() != want || !errors.Is(err, why) {
 		t.Error(err)
 	}
+	err = &sharding.PartialCommitError{Failed: map[string]error{"db1": why, "db2": errors.New("rolled back")}}
+	if want := "sharding: transaction may be committed in one of db1 (connection lost), db2 (rolled back), because a connection was lost during COMMIT; read its rows there before you send it again"; err.Error() != want || !errors.Is(err, why) {
+		t.Error(err)
+	}
 	refused := fmt.Errorf("ERROR: %s (SQLSTATE P0001)", sharding.FenceMessage)
 	if err := sharding.SlotMoving(refused); !errors.Is(err, sharding.ErrSlotMoving) || !errors.Is(err, refused) || sharding.SlotMoving(err).Error() != err.Error() {
 		t.Error(err)

@@ -3,6 +3,7 @@
 package dialect
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -212,3 +213,28 @@ type stated string
 
 func (s stated) Error() string    { return "pq: relation \"leaf_alloc\" does not exist" }
 func (s stated) SQLState() string { return string(s) }
+
+type coded struct{ error }
+
+func (coded) SQLState() string { return "57P01" }
+
+func TestAnErrorThatIsNoAnswerLeavesTheOutcomeOpen(t *testing.T) {
+	for err, want := range map[error]bool{
+		errors.New("Error 1062 (23000): Duplicate entry '1' for key 'PRIMARY'"):                            true,
+		errors.New("Error 1180 (HY000): Got error 149 \"Lock deadlock; Retry transaction\" during COMMIT"): true,
+		errors.New("ERROR: duplicate key value violates unique constraint (SQLSTATE 23505)"):               true,
+		errors.New("Error 1053 (08S01): Server shutdown in progress"):                                      false,
+		errors.New("FATAL: terminating connection due to administrator command (SQLSTATE 57P01)"):          false,
+		coded{errors.New("pq: terminating connection due to administrator command")}:                       false,
+		errors.New("invalid connection"):                                                                   false,
+		errors.New("Error while reading: unexpected EOF"):                                                  false,
+		context.DeadlineExceeded: false,
+	} {
+		if got := Answered(fmt.Errorf("seed: %w", err)); got != want {
+			t.Errorf("Answered(%v) = %v", err, got)
+		}
+	}
+	if Answered(nil) {
+		t.Error("nothing is no error")
+	}
+}

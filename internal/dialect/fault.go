@@ -58,6 +58,28 @@ func wordAfter(text, mark string) string {
 	return rest[:end]
 }
 
+// interrupted are errors of servers that have ended a connection or a statement and may have executed it.
+var interrupted = map[string]bool{
+	"1053": true, "1317": true, "1927": true, "3169": true, // MySQL and MariaDB
+	"57P01": true, "57P02": true, "57P03": true, "57P05": true, "57014": true, // PostgreSQL
+}
+
+// Answered reports whether MySQL, MariaDB or PostgreSQL has refused a statement with an error. After another
+// error, for example that of a broken connection, the server may have executed it.
+func Answered(err error) bool {
+	if err == nil {
+		return false
+	}
+	code := SQLState(err)
+	if code == "" {
+		text := err.Error()
+		if code = wordAfter(text, "Error "); strings.Trim(code, "0123456789") != "" || code == "" {
+			code = wordAfter(text, "SQLSTATE ")
+		}
+	}
+	return code != "" && !interrupted[code] && !strings.HasPrefix(code, "08")
+}
+
 // IsDuplicate reports whether MySQL, MariaDB or PostgreSQL reports a duplicate value of a unique
 // key.
 func IsDuplicate(err error) bool {

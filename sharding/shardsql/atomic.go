@@ -220,7 +220,8 @@ func (d *decision) Rollback() { _ = d.first.rollback() }
 func (d *decision) Committed(ctx context.Context) (bool, error) {
 	ctx, done := context.WithTimeout(ctx, endTimeout)
 	defer done()
-	return xa.Committed(ctx, d.first.pool, d.server, d.of.gtid)
+	is, err := xa.Committed(ctx, d.first.pool, d.server, d.of.gtid)
+	return is, lost(err)
 }
 
 // Forget implements xa.Decider. It uses the session's connection, because the pool may have no

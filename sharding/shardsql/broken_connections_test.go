@@ -21,19 +21,20 @@ import (
 // breaking breaks connections on request.
 type breaking struct {
 	poolOf
-	left *atomic.Int64 // how many statements fail yet
+	left    *atomic.Int64 // how many statements fail yet
+	commits *atomic.Int64 // how many answers to COMMIT are lost yet
 }
 
 func (b breaking) Driver() driver.Driver { return &sqlite.Driver{} }
 
 func (b breaking) Connect(ctx context.Context) (driver.Conn, error) {
 	conn, err := b.poolOf.Connect(ctx)
-	return breakingConn{conn, b.left}, err
+	return breakingConn{conn, b}, err
 }
 
 type breakingConn struct {
 	driver.Conn
-	left *atomic.Int64
+	breaking
 }
 
 func (c breakingConn) breaks(query string) error {
@@ -44,7 +45,22 @@ func (c breakingConn) breaks(query string) error {
 }
 
 func (c breakingConn) BeginTx(ctx context.Context, o driver.TxOptions) (driver.Tx, error) {
-	return c.Conn.(driver.ConnBeginTx).BeginTx(ctx, o)
+	tx, err := c.Conn.(driver.ConnBeginTx).BeginTx(ctx, o)
+	return breakingTx{tx, c.commits}, err
+}
+
+type breakingTx struct {
+	driver.Tx
+	commits *atomic.Int64
+}
+
+// Commit loses its answer, which some drivers report like a statement that was not sent.
+func (t breakingTx) Commit() error {
+	err := t.Tx.Commit()
+	if t.commits.Add(-1) >= 0 {
+		return driver.ErrBadConn
+	}
+	return err
 }
 
 func (c breakingConn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
@@ -71,21 +87,29 @@ func (c breakingConn) PrepareContext(ctx context.Context, query string) (driver.
 // breakingShop is a shop whose database b breaks connections.
 func breakingShop(t *testing.T) (*shop, *atomic.Int64) {
 	t.Helper()
+	s, b := brokenShop(t, "b", sharding.SingleShard)
+	return s, b.left
+}
+
+// brokenShop is a shop of which one database breaks connections.
+func brokenShop(t *testing.T, name string, mode sharding.TxMode) (*shop, breaking) {
+	t.Helper()
 	s := filled(t)
-	s.dbs["b"].SetMaxOpenConns(0)
-	left := &atomic.Int64{}
-	wrapped := sql.OpenDB(breaking{poolOf{s.dbs["b"]}, left})
+	s.dbs[name].SetMaxOpenConns(0)
+	b := breaking{poolOf{s.dbs[name]}, &atomic.Int64{}, &atomic.Int64{}}
+	wrapped := sql.OpenDB(b)
 	wrapped.SetMaxOpenConns(2)
 	t.Cleanup(func() { _ = wrapped.Close() })
-	s.dbs = sharding.DBs{"a": s.dbs["a"], "b": wrapped}
-	router, err := sharding.New(s.dbs, sharding.Tables(tablesOf(s.router)...), sharding.Broadcast("countries"))
+	s.dbs = sharding.DBs{"a": s.dbs["a"], "b": s.dbs["b"]}
+	s.dbs[name] = wrapped
+	router, err := sharding.New(s.dbs, sharding.Tables(tablesOf(s.router)...), sharding.Broadcast("countries"), sharding.Transactions(mode))
 	if err != nil {
 		t.Fatal(err)
 	}
 	s.routed = shardsql.OpenDB(shardsql.Config{Router: router, Home: s.home})
 	t.Cleanup(func() { _ = s.routed.Close() })
 	_ = one[int64](t, s.routed, "SELECT COUNT(*) FROM orders WHERE user_id = 5") // the columns are read
-	return s, left
+	return s, b
 }
 
 func TestAConnectionThatBreaksIsReplacedOutsideOfTransactions(t *testing.T) {
@@ -166,4 +190,67 @@ func TestAStatementWhoseConnectionBrokeCanBeClosed(t *testing.T) {
 		t.Error(err)
 	}
 	testwait.Until(t, "no connection is in use", func() bool { return pools["b"].Stats().InUse == 0 })
+}
+
+// database/sql executes a statement again after driver.ErrBadConn.
+func TestAWriteIsNotExecutedAgainIfItMayBeCommitted(t *testing.T) {
+	for name, text := range map[string]string{
+		"of one database":   "UPDATE orders SET note = 'w' || note WHERE user_id IN (5, 3)",
+		"of two databases":  "UPDATE orders SET note = 'w' || note WHERE user_id IN (2, 5)",
+		"with RETURNING":    "UPDATE orders SET note = 'w' || note WHERE user_id IN (2, 5, 3) RETURNING id",
+		"a broadcast table": "UPDATE countries SET code = 'w' || code",
+	} {
+		for _, at := range []string{"a", "b"} {
+			t.Run(name+", "+at, func(t *testing.T) {
+				s, broken := brokenShop(t, at, sharding.BestEffort)
+				exec(t, s.routed, "INSERT INTO orders (id, user_id, note) VALUES (4, 2, 'x')")
+				exec(t, s.routed, "INSERT INTO orders (id, user_id, note) VALUES (11, 3, 'x')")
+				st := prepare(t, s.routed, text)
+				for _, execute := range []func() (sql.Result, error){func() (sql.Result, error) { return s.routed.Exec(text) }, func() (sql.Result, error) { return st.Exec() }} {
+					broken.commits.Store(1)
+					if _, err := execute(); broken.commits.Load() == 0 && (err == nil || errors.Is(err, driver.ErrBadConn)) {
+						t.Errorf("an answer is lost: %v", err)
+					}
+					broken.commits.Store(0)
+				}
+				s.idle(t)
+				for _, query := range []string{"SELECT COUNT(*) FROM orders WHERE note LIKE 'www%'", "SELECT COUNT(*) FROM countries WHERE code LIKE 'www%'"} {
+					if n := one[int64](t, s.routed, query); n != 0 {
+						t.Errorf("%d rows are changed more often than the statement was executed", n)
+					}
+				}
+			})
+		}
+	}
+}
+
+// The first database may have committed when the others are rolled back.
+func TestATransactionWhoseFirstCommitIsNotAnsweredMayBeCommittedInPart(t *testing.T) {
+	s, broken := brokenShop(t, "a", sharding.BestEffort)
+	for name, commit := range map[string]func() error{
+		"of a statement": func() error {
+			_, err := s.routed.Exec("INSERT INTO orders (id, user_id) VALUES (102, 2), (105, 5)")
+			return err
+		},
+		"of its own": func() error {
+			tx, err := s.routed.Begin()
+			if err != nil {
+				return err
+			}
+			exec(t, tx, "INSERT INTO orders (id, user_id) VALUES (106, 2)")
+			exec(t, tx, "INSERT INTO orders (id, user_id) VALUES (109, 5)")
+			return tx.Commit()
+		},
+	} {
+		broken.commits.Store(1)
+		err := commit()
+		var partial *sharding.PartialCommitError
+		if !errors.As(err, &partial) || len(partial.Committed) != 0 || len(partial.Failed) != 2 || !strings.Contains(err.Error(), "may be committed") {
+			t.Errorf("%s: %v", name, err)
+		}
+		s.idle(t)
+	}
+	if n := one[int64](t, s.dbs["b"], "SELECT COUNT(*) FROM orders_1 WHERE id > 100"); n != 0 {
+		t.Errorf("%d rows of b are not rolled back", n)
+	}
 }

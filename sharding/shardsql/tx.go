@@ -298,14 +298,15 @@ func (e *abortedError) Unwrap() error { return e.cause }
 // SQLState returns in_failed_sql_transaction.
 func (e *abortedError) SQLState() string { return "25P02" }
 
-// partialCommit rolls back the databases that have not committed, and returns which ones have.
+// partialCommit rolls back the databases that have not committed, and returns which ones have. The first one may
+// have committed, too, if it has not answered.
 func (t *transaction) partialCommit(failed int, cause error) error {
 	rest := t.begun[failed+1:]
 	_ = rollBack(rest) // the cause is returned
-	if failed == 0 {
+	d := t.session.database
+	if failed == 0 && (len(rest) == 0 || d.answered(cause)) {
 		return cause
 	}
-	d := t.session.database
 	partial := &sharding.PartialCommitError{Failed: map[string]error{d.shortNameOf(t.begun[failed].pool): lost(cause)}}
 	for _, b := range t.begun[:failed] {
 		partial.Committed = append(partial.Committed, d.shortNameOf(b.pool))
@@ -319,13 +320,19 @@ func (t *transaction) partialCommit(failed int, cause error) error {
 var (
 	errRolledBack = errors.New("rolled back")
 	errLost       = errors.New("the connection was lost before COMMIT")
+	errUnanswered = errors.New("the connection was lost")
 )
 
+// answered reports whether a database has refused a COMMIT. SQLite always answers.
+func (d *database) answered(err error) bool {
+	return d.server.Name() == "sqlite" && !errors.Is(err, driver.ErrBadConn) || dialect.Answered(err)
+}
+
 // lost replaces driver.ErrBadConn, because database/sql would execute the statement again, although
-// a database may have committed it.
+// a database may have committed it: some drivers return it for a lost answer, too.
 func lost(err error) error {
 	if errors.Is(err, driver.ErrBadConn) {
-		return errLost
+		return errUnanswered
 	}
 	return err
 }

@@ -281,7 +281,7 @@ func together[T any](ctx context.Context, s *session, participants []participant
 	case err != nil:
 		_ = t.Rollback() // the participant's error is returned
 	default:
-		err = t.Commit()
+		err = lost(t.Commit())
 	}
 	return answers, err
 }
