@@ -53,6 +53,50 @@ func TestTextsOfSeveralShardsCompareByTheirCollation(t *testing.T) {
 	}
 }
 
+// A UNION of columns of two collations compares by one of them, or by a third one.
+func TestAUnionOfSeveralCollationsIsThatOfOneTableOrRefused(t *testing.T) {
+	for name, open := range map[string]database.Opener{"MariaDB": database.MariaDB(server.ShareMariaDB(t)), "MySQL": database.MySQL(server.ShareMySQL(t))} {
+		t.Run(name, func(t *testing.T) {
+			collations := map[string][]string{
+				"MariaDB": {"utf8mb4_general_ci", "utf8mb4_bin", "utf8mb4_nopad_bin", "utf8mb4_uca1400_ai_ci", "utf8mb4_unicode_ci"},
+				"MySQL":   {"utf8mb4_general_ci", "utf8mb4_bin", "utf8mb4_0900_bin", "utf8mb4_0900_ai_ci", "utf8mb4_unicode_ci"},
+			}[name]
+			w := newTexts(t, open, collations, []string{"latin1_swedish_ci", "latin1_german2_ci", "latin1_bin"})
+			w.fill(t)
+			refused, all := 0, 0
+			for i := range w.collations {
+				for j := range w.collations {
+					for _, query := range []string{"SELECT c%d FROM texts UNION SELECT c%d FROM texts", "SELECT COALESCE(c%d, c%[1]d) FROM texts UNION SELECT COALESCE(c%[1]d, c%[2]d) FROM texts"} {
+						query = fmt.Sprintf(query, i, j)
+						want, failed := numberOfRows(t, w.whole, query)
+						got, err := numberOfRows(t, w.routed, query)
+						switch all++; {
+						case errors.Is(err, sharding.ErrUnmergeable) && i != j:
+							refused++
+						case (err != nil) != (failed != nil) || got != want:
+							t.Errorf("%s, %s: %s: %d rows, %v; want %d, %v", w.collations[i], w.collations[j], query, got, err, want, failed)
+						}
+					}
+				}
+			}
+			t.Logf("%d of %d are refused", refused, all)
+		})
+	}
+}
+
+func numberOfRows(t *testing.T, db *sql.DB, query string) (n int, err error) {
+	t.Helper()
+	rows, err := db.QueryContext(t.Context(), query)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = rows.Close() }()
+	for rows.Next() {
+		n++
+	}
+	return n, rows.Err()
+}
+
 func TestTextsOfOtherCollationsAreRefusedByName(t *testing.T) {
 	for name, open := range map[string]database.Opener{"MariaDB": database.MariaDB(server.ShareMariaDB(t)), "MySQL": database.MySQL(server.ShareMySQL(t))} {
 		t.Run(name, func(t *testing.T) {

@@ -128,7 +128,7 @@ const wholeTexts = 4096
 // by as many bytes as it sorts by.
 func weight(ctx context.Context, pool dialect.Querier, collation string) (plan.Value, error) {
 	charset, _, _ := strings.Cut(collation, "_")
-	v := plan.Value{Type: merge.Type{Kind: merge.Bytes}, As: plan.Weight}
+	v := plan.Value{Type: merge.Type{Kind: merge.Bytes}, As: plan.Weight, Collation: collation}
 	var space []byte
 	var bytewise bool
 	query := "SELECT WEIGHT_STRING(CONVERT(' ' USING " + charset + ") COLLATE " + collation + "), @@max_sort_length, VERSION() LIKE '%MariaDB%'"

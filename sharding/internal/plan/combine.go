@@ -353,7 +353,7 @@ func (c *combiner) result(at int) (first Value) {
 			c.refuse(c.text(core.Items[at].Expr) + " is compared by its text in a UNION" + addKey)
 		case i == 0:
 			first = v
-		case !v.same(first):
+		case !v.same(first) || !v.united(first):
 			c.refuse("the columns of a UNION compare in several ways: " + c.text(core.Items[at].Expr) + addKey)
 		}
 	}

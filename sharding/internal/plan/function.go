@@ -209,6 +209,9 @@ func (c functions) concatenated(e sqlparse.Expr, of []sqlparse.Expr) Value {
 		v := c.typed(one)
 		switch {
 		case v.As == Weight && v.Type.Kind == merge.Bytes && (made.As == Plain || made.Type.Pad == v.Type.Pad && made.Type.Prefix == v.Type.Prefix):
+			if made.As == Weight {
+				v = v.with(made)
+			}
 			made = v
 			made.Type.Most = mostConcatenated
 			if v.Type.Prefix > 0 {
@@ -443,6 +446,8 @@ func (c functions) oneOf(e sqlparse.Expr, list []sqlparse.Expr) (of Value) {
 			of.Type.Kind, of.Wide, of.As, of.Unordered = max(of.Type.Kind, v.Type.Kind), of.Wide || v.Wide, max(of.As, v.As), cmp.Or(of.Unordered, v.Unordered)
 		case !v.same(of):
 			return c.unknown(e)
+		default:
+			of = of.with(v)
 		}
 	}
 	switch {

@@ -93,7 +93,12 @@ type Value struct {
 	Wide bool
 	// Texts says that Bytes are texts of PostgreSQL.
 	Texts bool
+	// Collation is that of a Weight. A UNION compares texts by one collation, which need not be theirs.
+	Collation string
 }
+
+// mixed is the Collation of an expression of texts of several collations.
+const mixed = "mixed"
 
 // Form is the form of a value that is compared.
 type Form uint8
@@ -137,6 +142,17 @@ func (v Value) untruncated() Value {
 // same reports whether two values compare in the same way.
 func (v Value) same(w Value) bool {
 	return v.Type == w.Type && v.As == w.As && v.Unordered == w.Unordered
+}
+
+// united reports whether a UNION compares two values by the collation of both.
+func (v Value) united(w Value) bool { return v.Collation == w.Collation && v.Collation != mixed }
+
+// with returns the value of an expression of which v and w are parts that have the same weights.
+func (v Value) with(w Value) Value {
+	if v.Collation != w.Collation {
+		v.Collation = mixed
+	}
+	return v
 }
 
 // Holding is the type of a column's values, which decides which values are equal.
