@@ -6,6 +6,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 	"testing"
@@ -292,5 +293,145 @@ func floatsOf(t *testing.T, db *sql.DB, text string, args []any) (all []float64)
 	defer func() { _ = st.Close() }()
 	read(st.QueryContext(t.Context(), args...))                              //nolint:rowserrcheck // as above
 	read(tx.StmtContext(t.Context(), st).QueryContext(t.Context(), args...)) //nolint:rowserrcheck,sqlclosecheck // the outer statement is closed
+	return all
+}
+
+// A driver that writes arguments into a text returns other types from it than from a prepared statement, and sends
+// a []byte that compares byte by byte.
+func TestAPreparedStatementHasTheValuesOfOneTableWhateverTheDriverDoesWithATextsArguments(t *testing.T) {
+	maria, of := server.ShareMariaDB(t), server.ShareMySQL(t)
+	for name, open := range map[string]namedDatabase{
+		"MariaDB": maria.Open, "MySQL": of.Open,
+		"MariaDB, arguments in the text": writingArguments(maria.Open, maria.DSN), "MySQL, arguments in the text": writingArguments(of.Open, of.DSN),
+	} {
+		t.Run(name, func(t *testing.T) {
+			routed, whole := countedTwins(t, open.of("values"))
+			for text, args := range map[string][]any{
+				"SELECT id, big FROM counted ORDER BY id LIMIT ?":                                            {9},
+				"SELECT id, big FROM counted ORDER BY id":                                                    nil,
+				"SELECT MAX(big), BIT_OR(big), COUNT(*) FROM counted GROUP BY id ORDER BY 1":                 nil,
+				"SELECT id, big FROM counted WHERE id IN (?, ?, ?) ORDER BY big DESC":                        {1, 2, 4},
+				"SELECT id & 3 AS x, ? AS y FROM counted ORDER BY 1":                                         {5},
+				"SELECT ?, COUNT(*) FROM counted WHERE id > 0":                                               {5},
+				"SELECT id, big FROM counted WHERE word = ? ORDER BY id":                                     {[]byte("A")},
+				"SELECT id, big FROM counted WHERE id = ? AND word = ?":                                      {1, []byte("A")},
+				"SELECT id, big FROM counted WHERE big > (SELECT MIN(big) FROM counted) ORDER BY id LIMIT ?": {9},
+				"SELECT big, word FROM counted_home WHERE word = ?":                                          {[]byte("A")},
+			} {
+				for _, how := range []string{"direct", "prepared", "prepared in a transaction"} {
+					want, got := valuesOf(t, whole, how, text, args), valuesOf(t, routed, how, text, args)
+					if got != want {
+						t.Errorf("%s, %s: %s\nwant %s", how, text, got, want)
+					}
+				}
+			}
+			for _, text := range []string{"UPDATE counted SET big = 1 WHERE word = ? AND id > 0", "DELETE FROM counted WHERE word = ? AND id IN (1, 2, 3)"} {
+				var n [2]int64
+				for i, db := range []*sql.DB{whole, routed} {
+					st, err := db.Prepare(text)
+					if err != nil {
+						t.Fatal(err)
+					}
+					r, err := st.ExecContext(sharding.AllShards(t.Context()), []byte("A"))
+					if err = errors.Join(err, st.Close()); err != nil {
+						t.Fatal(err)
+					}
+					n[i], _ = r.RowsAffected()
+				}
+				if n[0] != n[1] {
+					t.Errorf("%s: %d rows, want %d", text, n[1], n[0])
+				}
+			}
+		})
+	}
+}
+
+// writingArguments opens databases whose driver writes arguments into the text.
+func writingArguments(made namedDatabase, dsn func(string) string) namedDatabase {
+	return func(tb testing.TB, name string) *sql.DB {
+		tb.Helper()
+		made(tb, name+"_text")
+		return opened(tb, "mysql", dsn(name+"_text")+"?interpolateParams=true")
+	}
+}
+
+// countedTwins have numbers that are larger than an int64, in shards and in one table.
+func countedTwins(t *testing.T, open namedDatabase) (routed, whole *sql.DB) {
+	t.Helper()
+	const columns = " (id BIGINT PRIMARY KEY, big BIGINT UNSIGNED, word VARCHAR(10) COLLATE utf8mb4_general_ci)"
+	dbs, home, whole := sharding.DBs{"a": open(t, "a"), "b": open(t, "b")}, open(t, "home"), open(t, "whole")
+	m, err := sharding.Spread([]string{"a", "b"}, 4, "counted_%d")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, at := range m.Targets() {
+		database.Exec(t, dbs[at.DB], "CREATE TABLE "+at.Table+columns)
+	}
+	database.Exec(t, whole, "CREATE TABLE counted"+columns)
+	router, err := sharding.New(dbs, sharding.Transactions(sharding.BestEffort), sharding.Table{Name: "counted", Key: "id", Rule: sharding.Mod(4), Map: m})
+	if err != nil {
+		t.Fatal(err)
+	}
+	routed = shardsql.OpenDB(shardsql.Config{Router: router, Home: home})
+	t.Cleanup(func() { _ = routed.Close() })
+	for _, db := range []*sql.DB{home, whole} {
+		database.Exec(t, db, "CREATE TABLE counted_home"+columns)
+	}
+	for _, db := range []*sql.DB{routed, whole} {
+		for _, table := range []string{"counted", "counted_home"} {
+			database.Exec(t, db, "INSERT INTO "+table+" (id, big, word) VALUES (1, 5, 'a'), (2, 18446744073709551615, 'A'), (3, NULL, 'b'), (4, 9223372036854775807, 'a'), (5, 9223372036854775808, NULL)")
+		}
+	}
+	return routed, whole
+}
+
+// valuesOf returns the names of the columns and the values of a query with their types.
+func valuesOf(t *testing.T, db *sql.DB, how, text string, args []any) string {
+	t.Helper()
+	tx, err := db.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback() }()
+	prepare := db.PrepareContext
+	if how == "prepared in a transaction" {
+		prepare = tx.PrepareContext
+	}
+	ask := func() (*sql.Rows, error) { return db.QueryContext(t.Context(), text, args...) }
+	if how != "direct" {
+		st, err := prepare(t.Context(), text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = st.Close() }()
+		ask = func() (*sql.Rows, error) { return st.QueryContext(t.Context(), args...) }
+	}
+	rows, err := ask()
+	if err != nil {
+		return err.Error()
+	}
+	defer func() { _ = rows.Close() }()
+	columns, err := rows.Columns()
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := fmt.Sprintf("%q", columns)
+	for rows.Next() {
+		row := make([]any, len(columns))
+		to := make([]any, len(columns))
+		for i := range row {
+			to[i] = &row[i]
+		}
+		if err := rows.Scan(to...); err != nil {
+			t.Fatal(err)
+		}
+		for _, v := range row {
+			all += fmt.Sprintf(" %T %v", v, v)
+		}
+		all += ";"
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
 	return all
 }

@@ -159,9 +159,11 @@
 // unknown functions. Therefore ROW_COUNT() and similar functions after a prepared query may be executed
 // on another connection.
 //
-// A FLOAT of MySQL and MariaDB has fewer digits in the result of a text than in that of a prepared
-// statement. Therefore a query of a table with such a column is prepared for its execution if the driver
-// would have prepared it for one table, although no argument of it is sent to the shards.
+// MySQL and MariaDB return a FLOAT with fewer digits from a text than from a prepared statement, and
+// drivers return a BIGINT UNSIGNED in another type. A result of several shards has the digits and types
+// that one table would return: parts of a prepared statement that have arguments are prepared for their
+// execution, also if the driver writes arguments into texts, and so is a query of a table with a FLOAT if
+// the driver would have prepared it for one table, although no argument of it is sent to the shards.
 //
 // # Sessions and settings
 //

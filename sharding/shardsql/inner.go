@@ -221,7 +221,7 @@ func (c *call[T]) run(raw any) (err error) {
 	if err != nil {
 		return err
 	}
-	if c.of == nil || len(c.args) > 0 {
+	if c.of == nil || len(c.args) > 0 && !c.of.isPrepared() {
 		if c.result, err = c.operation.direct(on, c.ctx, c.text, checked); !errors.Is(err, driver.ErrSkip) {
 			return err
 		}

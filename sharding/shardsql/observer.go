@@ -116,7 +116,7 @@ func (d *database) targets(to plan.Route) (all []sharding.Target) {
 			all = append(all, part.Target)
 		}
 	case plan.Copies:
-		for _, l := range d.copied("", to.Target.Table, nil) {
+		for _, l := range d.copied(participant{}, to.Target.Table) {
 			all = append(all, l.target)
 		}
 	}

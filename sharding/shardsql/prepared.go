@@ -8,7 +8,9 @@ import (
 	"database/sql/driver"
 	"errors"
 	"io"
+	"math"
 	"reflect"
+	"strconv"
 	"sync"
 
 	"github.com/shardid/shardid/sharding/internal/plan"
@@ -27,22 +29,58 @@ var once = &statement{}
 // prepares reports whether one table would have prepared a statement: a driver prepares those that have
 // arguments, unless it writes these into the text.
 func (s *server) prepares(of *statement, args []driver.NamedValue) bool {
-	return of != nil || len(args) > 0 && !s.interpolates.Load()
+	return of != nil || len(args) > 0 && !s.interpolates
 }
 
-// preparing returns once if texts of a plan that get no arguments must be prepared: what MySQL and MariaDB have
-// prepared returns all digits of a FLOAT. Otherwise it returns nil.
+// binary reports whether one table would have returned values in the binary protocol of MySQL and MariaDB, which is
+// that of prepared statements. They have other digits and types than those of a text.
+func (s *server) binary(of *statement, args []driver.NamedValue) bool {
+	return s.Name() == "mysql" && s.prepares(of, args)
+}
+
+// preparing returns once if texts of a plan that get no arguments must be prepared, because only what MySQL and
+// MariaDB have prepared returns all digits of a FLOAT. Otherwise it returns nil.
 func (s *server) preparing(p *plan.Plan, of *statement, args []driver.NamedValue) *statement {
-	if s.Name() == "mysql" && s.prepares(of, args) && plan.HasSingles(p) {
+	if s.binary(of, args) && plan.HasSingles(p) {
 		return once
 	}
 	return nil
 }
 
+// part returns once if a part of a prepared statement that gets arguments must be prepared: on MySQL and MariaDB a
+// driver may write arguments into a text, where a []byte compares in another way. Otherwise it returns nil.
+func (s *server) part(of *statement, args []driver.NamedValue) *statement {
+	if s.Name() == "mysql" && of != nil && len(args) > 0 {
+		return once
+	}
+	return nil
+}
+
+// isPrepared reports whether a database must prepare the statement, although its driver may accept the text with
+// its arguments.
+func (s *statement) isPrepared() bool {
+	return s != nil && (s == once || s.conn.database.server.Name() == "mysql")
+}
+
+// inBinary converts the values of a row that a driver of MySQL and MariaDB has read as text to those that it reads
+// in the binary protocol.
+func inBinary(row []driver.Value) {
+	for i, v := range row {
+		n, isUnsigned := v.(uint64)
+		switch {
+		case !isUnsigned:
+		case n <= math.MaxInt64:
+			row[i] = int64(n)
+		default:
+			row[i] = strconv.AppendUint(nil, n, 10)
+		}
+	}
+}
+
 // mustNotPrepare reports whether a text without arguments must not get any, because it would be prepared then:
 // the other case of preparing.
 func (s *server) mustNotPrepare(p *plan.Plan, of *statement, args []driver.NamedValue) bool {
-	return s.Name() == "mysql" && of == nil && len(args) == 0 && !s.interpolates.Load() && plan.HasSingles(p)
+	return s.Name() == "mysql" && of == nil && len(args) == 0 && !s.interpolates && plan.HasSingles(p)
 }
 
 var (

@@ -28,7 +28,7 @@ type reading struct {
 	of      *statement // the prepared statement, or nil
 	args    []driver.NamedValue
 	from    replicas   // queried instead of the databases that they copy; nil for none
-	bare    *statement // of texts without arguments, if of is nil
+	bare    *statement // of texts without arguments, and of others if of is nil
 }
 
 // rows sends the query to its databases, or to their copies. If a copy does not have a table yet
@@ -57,20 +57,17 @@ func (r reading) sent(ctx context.Context, to *plan.Route) (driver.Rows, error) 
 	if err != nil {
 		return nil, err
 	}
-	of, err := in.query(ctx, cmp.Or(r.of, r.without(args)), to.Text, args)
+	rows, err := in.query(ctx, cmp.Or(r.of, r.part(args)), to.Text, args)
 	if err != nil {
 		return nil, err
 	}
-	of.tx = r.session.tx
-	return of, nil
+	rows.tx = r.session.tx
+	return rows, nil
 }
 
-// without returns the statement of a text that gets no arguments, nil for one that gets some.
-func (r reading) without(args []driver.NamedValue) *statement {
-	if len(args) > 0 {
-		return nil
-	}
-	return r.bare
+// part returns the statement of a text with these arguments, nil for one that need not be prepared.
+func (r reading) part(args []driver.NamedValue) *statement {
+	return cmp.Or(r.bare, r.session.database.server.part(r.of, args))
 }
 
 // pool returns the pool from which a database's rows are read. A session at home continues on its
@@ -277,7 +274,8 @@ func (l lane) ask(ctx context.Context, s *plan.Shards, of reading, sources []mer
 		}
 		to := s.Targets[place]
 		args := slices.Clone(chosen(of.args, to.Args))
-		rows, err := in.query(ctx, of.without(args), to.Text, args)
+		as := of.part(args)
+		rows, err := in.query(ctx, as, to.Text, args)
 		if err != nil {
 			if !last {
 				err = joinErrors(err, l.inner.release())
@@ -285,7 +283,7 @@ func (l lane) ask(ctx context.Context, s *plan.Shards, of reading, sources []mer
 			return &sharding.ShardError{Target: to.Target, Err: err}
 		}
 		types.read(place, rows)
-		var source merge.Rows = &shardRows{Rows: rows, of: to.Target}
+		var source merge.Rows = &shardRows{Rows: rows, of: to.Target, binary: as == nil && len(args) == 0 && of.session.database.server.binary(of.of, of.args)}
 		if !last || l.inner.kept != nil {
 			if source, err = held(source, &memory); err != nil {
 				if !last {
@@ -302,11 +300,15 @@ func (l lane) ask(ctx context.Context, s *plan.Shards, of reading, sources []mer
 // shardRows add the shard's name to the errors of its rows.
 type shardRows struct {
 	driver.Rows
-	of sharding.Target
+	of     sharding.Target
+	binary bool // one table would have returned values in the binary protocol
 }
 
 func (r *shardRows) Next(dest []driver.Value) error {
 	err := r.Rows.Next(dest)
+	if err == nil && r.binary {
+		inBinary(dest)
+	}
 	if err == nil || isEOF(err) {
 		return err
 	}

@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 
 	"github.com/shardid/shardid/internal/dialect"
 	"github.com/shardid/shardid/internal/sqlparse"
@@ -26,9 +25,8 @@ type server struct {
 	// more is div_precision_increment of MySQL and MariaDB: the number of digits that a quotient of
 	// decimals has more than the dividend.
 	more int
-	// interpolates is true if the driver of MySQL and MariaDB writes arguments into the text. It is known
-	// once the columns of a table with a FLOAT were read.
-	interpolates atomic.Bool
+	// interpolates is true if the driver of MySQL and MariaDB writes arguments into the text.
+	interpolates bool
 	// bytes is true if the driver of PostgreSQL returns decimals as bytes.
 	bytes bool
 }
@@ -92,6 +90,9 @@ func (s *server) settings(ctx context.Context, d *database) error {
 		return err
 	}
 	d.checkedSettings.home = home
+	if s.interpolates, err = writesArguments(ctx, d.home); err != nil {
+		return err
+	}
 	if s.more, err = strconv.Atoi(home[divPrecision]); err != nil {
 		return err
 	}
@@ -111,15 +112,12 @@ func (s *server) settings(ctx context.Context, d *database) error {
 
 // writesArguments reports whether the driver of MySQL and MariaDB writes arguments into the text
 // (interpolateParams) instead of preparing a statement: the server counts those.
-func writesArguments(ctx context.Context, on dialect.Querier) (bool, error) {
-	if pool, ok := on.(*sql.DB); ok {
-		conn, err := pool.Conn(ctx)
-		if err != nil {
-			return false, err
-		}
-		defer func() { _ = conn.Close() }()
-		on = conn
+func writesArguments(ctx context.Context, pool *sql.DB) (bool, error) {
+	on, err := pool.Conn(ctx)
+	if err != nil {
+		return false, err
 	}
+	defer func() { _ = on.Close() }()
 	var executed [2]int64
 	for i := range executed {
 		var name string

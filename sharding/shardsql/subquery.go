@@ -92,7 +92,9 @@ func (s subqueries) executed(ctx context.Context, st *statement, p *plan.Plan, a
 	if len(args) != plan.Parameters(p) {
 		return "", nil, nil, nil
 	}
-	as = s.database.server.preparing(p, st, args)
+	if s.database.server.binary(st, args) {
+		as = once
+	}
 	if s.home.conn == nil { // the query may have to wait for another statement, which waits for the connection
 		defer func() { err = joinErrors(err, leaveHome(&s.session)) }()
 	}

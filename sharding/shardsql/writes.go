@@ -26,6 +26,7 @@ type participant struct {
 	target sharding.Target // for a copy of a broadcast table, only the database is set
 	text   string
 	args   []driver.NamedValue
+	of     *statement // once if it must be prepared
 }
 
 // writing is a statement that writes rows.
@@ -153,7 +154,7 @@ func (w writing) returned(ctx context.Context, parts *plan.Writes) (driver.Rows,
 
 // affected executes a participant.
 func (i inner) affected(ctx context.Context, l participant) (driver.Result, error) {
-	return i.exec(ctx, nil, l.text, slices.Clone(l.args))
+	return i.exec(ctx, l.of, l.text, slices.Clone(l.args))
 }
 
 // returning returns the function that executes a participant with RETURNING. It reads the rows into
@@ -161,7 +162,7 @@ func (i inner) affected(ctx context.Context, l participant) (driver.Result, erro
 func returning() func(inner, context.Context, participant) (*heldRows, error) {
 	memory := answerMemory
 	return func(i inner, ctx context.Context, l participant) (*heldRows, error) {
-		rows, err := i.query(ctx, nil, l.text, slices.Clone(l.args))
+		rows, err := i.query(ctx, l.of, l.text, slices.Clone(l.args))
 		if err != nil {
 			return nil, err
 		}
@@ -239,6 +240,7 @@ func (w writing) participants(parts *plan.Writes) ([]participant, error) {
 	participants := make([]participant, len(parts.Parts))
 	for i, part := range parts.Parts {
 		participants[i] = participant{place: i, pool: d.poolOrHome(part.Target.DB), target: part.Target, text: part.Text, args: chosen(w.args, part.Args)}
+		participants[i].of = d.server.part(w.of, participants[i].args)
 	}
 	return participants, nil
 }
@@ -378,7 +380,7 @@ func copies[T any](ctx context.Context, w writing, text, table string, do func(i
 	if err != nil {
 		return home, err
 	}
-	all, err := together(ctx, w.session, w.session.database.copied(text, table, w.args), alone, nil, do, func(*transaction, []T) error { return nil })
+	all, err := together(ctx, w.session, w.session.database.copied(participant{text: text, args: w.args, of: w.session.database.server.part(w.of, w.args)}, table), alone, nil, do, func(*transaction, []T) error { return nil })
 	if err != nil {
 		return home, err
 	}
@@ -398,12 +400,13 @@ func (s *session) admitCopies(ctx context.Context, table string) (alone bool, er
 	return alone, nil
 }
 
-// copied returns the participants of a write to every copy.
-func (d *database) copied(text, table string, args []driver.NamedValue) []participant {
+// copied returns the participants of a write to every copy, which each copy executes alike.
+func (d *database) copied(each participant, table string) []participant {
 	pools := d.copies()
 	participants := make([]participant, len(pools))
 	for i, pool := range pools {
-		participants[i] = participant{place: i, pool: pool, target: sharding.Target{DB: d.shortNameOf(pool), Table: table}, text: text, args: args}
+		each.place, each.pool, each.target = i, pool, sharding.Target{DB: d.shortNameOf(pool), Table: table}
+		participants[i] = each
 	}
 	return participants
 }
