@@ -64,6 +64,8 @@ func TestRandomQueriesOfSeveralShardsOfPostgreSQLAnswerWhatOneTableAnswers(t *te
 				}
 			}
 			answerGroupsOfShards(t, routed, whole, []string{
+				`SELECT word COLLATE "C" AS w, COUNT(*) FROM orders GROUP BY w ORDER BY w`,
+				`SELECT word COLLATE "C", MAX(id) FROM orders GROUP BY word COLLATE "C" HAVING COUNT(*) > 1 ORDER BY 2`,
 				"SELECT user_id, STRING_AGG(id::text, ',' ORDER BY id) AS ids, ARRAY_AGG(id ORDER BY id), STDDEV(amount), BIT_OR(id), BOOL_OR(paid = 1), JSON_AGG(id ORDER BY id), PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY id) FROM orders GROUP BY user_id ORDER BY user_id",
 				"SELECT user_id, COUNT(*) > 13, CASE WHEN SUM(paid) > 15 THEN 'many' ELSE 'few' END, CEIL(COUNT(*) / 4.0) AS pages, CONCAT(SUM(amount), ' EUR'), DATE_TRUNC('hour', MAX(at)) FROM orders GROUP BY user_id HAVING COUNT(*) > 3 AND STRING_AGG(id::text, ',') LIKE '%1%' ORDER BY pages, LENGTH(STRING_AGG(id::text, ',')), user_id LIMIT 7",
 			}, "STRING_AGG(id::text, ',')")

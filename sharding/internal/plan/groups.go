@@ -183,7 +183,9 @@ func (c *combiner) groupValue(e sqlparse.Expr) Value {
 // would make it choose another row for the columns that are neither aggregates nor in GROUP BY.
 func (c *combiner) key(v Value, e sqlparse.Expr) string {
 	selected := v.selected(c.text(e))
-	if _, ok := c.scope.column(e); ok && v.As == Plain || aggregated(e) || windowed(e) || c.postgres || c.sqlite { // PostgreSQL recognises an expression of GROUP BY
+	_, isColumn := c.scope.column(e)
+	recognized := c.postgres && (isColumn || v.As != Trimmed) // PostgreSQL recognises an expression of GROUP BY, but not x COLLATE "C" in a CAST
+	if isColumn && v.As == Plain || aggregated(e) || windowed(e) || recognized || c.sqlite {
 		return selected
 	}
 	return "MIN(" + selected + ")"
