@@ -71,7 +71,7 @@
 //	DISTINCT, UNION                   ErrUnmergeable
 //	join in a group  same slot        per shard, if joined     all shards *, if   local copy
 //	                                  by the key, else         joined by the key
-//	                                  ErrCrossShard
+//	                                  ErrUnmergeable
 //	FOR UPDATE       one, primary     per shard **             all shards * **    one copy
 //	INSERT           one              –                        ErrMissingKey      all databases
 //	INSERT batch     one              grouped **               ErrMissingKey      all databases

@@ -40,9 +40,10 @@ func hinted(ctx context.Context, h Hint) context.Context {
 	return context.WithValue(ctx, hintKey{}, &h)
 }
 
-// On sends the statements of the context to one target, raw SQL included. Where they name the
-// target's logical table, or another table of its group, the physical table is used. On replaces an
-// earlier On, OnKey, AllShards or Unsharded of ctx.
+// On sends the statements of the context to one target. Where they name the target's logical table,
+// or another table of its group, the physical table is used. TRUNCATE, DDL and statements that cannot
+// be parsed stay refused: send them with physical names to [Router.DB]. On replaces an earlier On,
+// OnKey, AllShards or Unsharded of ctx.
 func On(ctx context.Context, target Target) context.Context {
 	return hinted(ctx, Hint{On: target})
 }
@@ -52,7 +53,7 @@ func On(ctx context.Context, target Target) context.Context {
 //
 // OnKey chooses the target and adds no condition: a statement without a key sees all rows on the
 // target, those of other keys included. A statement with keys is refused with [ErrCrossShard]
-// unless all of them are on that target, whereas [On] sends any statement except an INSERT to its
+// unless all of them are on that target, whereas [On] sends any query, UPDATE or DELETE to its
 // target.
 func OnKey(ctx context.Context, table string, key any) context.Context {
 	return hinted(ctx, Hint{Table: table, Key: key})

@@ -100,6 +100,9 @@ func (r reading) scatter(ctx context.Context, s *plan.Shards) (driver.Rows, erro
 	if err := r.session.database.locks(s); err != nil {
 		return nil, err
 	}
+	if err := r.session.tx.admitQuery(s); err != nil {
+		return nil, err
+	}
 	lanes, err := r.lanes(ctx, s)
 	if err != nil {
 		return nil, err
@@ -118,13 +121,21 @@ func (d *database) locks(s *plan.Shards) error {
 	if !s.Locks || d.router.TxMode() != sharding.SingleShard {
 		return nil
 	}
-	first := d.poolOrHome(s.Targets[0].Target.DB)
-	for _, to := range s.Targets {
-		if pool := d.poolOrHome(to.Target.DB); pool != first {
-			return spanning("query", "locks rows", "in", d.nameOf(first), d.nameOf(pool))
-		}
+	if first, other := d.twoOf(s); other != nil {
+		return spanning("query", "locks rows", "in", d.nameOf(first), d.nameOf(other))
 	}
 	return nil
+}
+
+// twoOf returns the first database of the shards, and another one of them, nil if there is none.
+func (d *database) twoOf(s *plan.Shards) (first, other *sql.DB) {
+	first = d.poolOrHome(s.Targets[0].Target.DB)
+	for _, to := range s.Targets[1:] {
+		if pool := d.poolOrHome(to.Target.DB); pool != first {
+			return first, pool
+		}
+	}
+	return first, nil
 }
 
 // chosen returns the arguments that a shard gets: a selection of the statement's arguments,

@@ -442,6 +442,26 @@ func TestATransactionReadsTheShardsOfItsDatabase(t *testing.T) {
 	}
 }
 
+func TestAQueryForTwoDatabasesIsRefusedBeforeItsTransactionBeginsOnOne(t *testing.T) {
+	w := newTwin(t, 10)
+	for _, user := range []int{4, 5} { // of each database
+		tx, err := w.routed.Begin()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var route *sharding.RouteError
+		var shard *sharding.ShardError
+		_, err = tx.Query("SELECT id FROM orders WHERE paid = 1") //nolint:rowserrcheck,sqlclosecheck // there are none
+		if !errors.Is(err, sharding.ErrCrossDatabase) || !errors.As(err, &route) || errors.As(err, &shard) {
+			t.Errorf("a query for both databases: %v", err)
+		}
+		exec(t, tx, fmt.Sprintf("UPDATE orders SET note = 'changed' WHERE user_id = %d", user))
+		if err := tx.Commit(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 func TestAnErrorOfAShardNamesIt(t *testing.T) {
 	w := newTwin(t, 10)
 	exec(t, w.dbs["b"], "DROP TABLE orders_3")

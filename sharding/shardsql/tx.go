@@ -12,6 +12,7 @@ import (
 
 	"github.com/shardid/shardid/internal/dialect"
 	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/internal/plan"
 )
 
 // transaction begins on each database with its first statement there. It begins on one database
@@ -136,6 +137,26 @@ func (t *transaction) admit(participants []participant) error {
 			d := t.session.database
 			return spanning("write", "writes", "to", d.nameOf(participants[0].pool), d.nameOf(l.pool))
 		}
+	}
+	return nil
+}
+
+// admitQuery is admit for a query of several shards.
+func (t *transaction) admitQuery(s *plan.Shards) error {
+	if t == nil || t.spans {
+		return nil
+	}
+	if err := t.ended(); err != nil {
+		return err
+	}
+	d := t.session.database
+	first, other := d.twoOf(s)
+	switch {
+	case other != nil:
+		return &sharding.RouteError{Op: "query", Err: fmt.Errorf("%w: this query reads rows in %s and in %s", sharding.ErrCrossDatabase, d.nameOf(first), d.nameOf(other)),
+			Hint: "add a condition on the sharding key, send the query outside of the transaction, or let transactions span databases with sharding.Transactions, Atomic or BestEffort"}
+	case len(t.begun) > 0 && t.begun[0].pool != first:
+		return t.crossing(t.begun[0].pool, first)
 	}
 	return nil
 }

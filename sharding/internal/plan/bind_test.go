@@ -4,6 +4,7 @@ package plan_test
 
 import (
 	"database/sql"
+	"errors"
 	"strings"
 	"testing"
 
@@ -97,4 +98,18 @@ func closed(tb testing.TB) *sql.DB {
 	}
 	tb.Cleanup(func() { _ = db.Close() })
 	return db
+}
+
+func TestARefusalNamesTheValueThatLeadsToNoShard(t *testing.T) {
+	w := newWorld(t)
+	st := sqlparse.Parse("DELETE FROM accounts WHERE name <> 'x' AND (id = ? OR id IN (4, ?))", sqlparse.Dialect{Family: sqlparse.SQLite})
+	p := plan.Of(st, w.router.Snapshot(), plan.Options{Quote: func(name string) string { return name }})
+	for want, args := range map[string][]any{
+		`no sharding key; the value of id leads to no shard: "7up": not a sharding key; an integer is expected; add a condition on id`: {int64(5), "7up"},
+		`no sharding key; the argument for id is missing; add a condition on id`:                                                       {int64(5)},
+	} {
+		if _, err := p.Bind(args, sharding.Hint{}); !errors.Is(err, sharding.ErrMissingKey) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: %v, want %s", args, err, want)
+		}
+	}
 }

@@ -370,7 +370,7 @@ func missing(p *binding) error {
 			break
 		}
 	}
-	return p.refusal(r.table.Name, sharding.ErrMissingKey, p.remedy(r.table))
+	return p.refusal(r.table.Name, sharding.ErrMissingKey, unleading(r.proof, p.args)+p.remedy(r.table))
 }
 
 // one returns the statement with the names of one target.

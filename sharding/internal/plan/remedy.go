@@ -144,6 +144,47 @@ func (p *Plan) remedy(t *sharding.Table) string {
 	return condition + also + "; or let it go to every shard with sharding.AllShards, or always with Table.OnMissing: sharding.FanOutReads"
 }
 
+// unleading names a value that a condition gives for a column that leads to shards, if that value does not, and
+// says why: otherwise the user would be told to add the condition that is there.
+func unleading(p proof, args []any) string {
+	var among []proof
+	switch p := p.(type) {
+	case allOf:
+		among = p
+	case anyOf:
+		among = p
+	case *equals:
+		for _, o := range p.values {
+			if why := p.lead.unleading(o.value(args)); why != "" {
+				return why + "; "
+			}
+		}
+	}
+	for _, each := range among {
+		if why := unleading(each, args); why != "" {
+			return why
+		}
+	}
+	return ""
+}
+
+func (l *lead) unleading(v any) string {
+	if _, ok := v.(unbound); ok {
+		return "the argument for " + l.column + " is missing"
+	}
+	v, err := plain(v)
+	if err == nil && v != nil {
+		_, err = l.table.SlotBy(l.column, v)
+	}
+	switch {
+	case err != nil:
+		return "the value of " + l.column + " leads to no shard: " + err.Error()
+	case v != nil && !l.comparesWith(v):
+		return fmt.Sprintf("the database compares a Go %T with %s otherwise than its rule does", v, l.column)
+	}
+	return ""
+}
+
 // spans says what a write to every shard needs besides [sharding.AllShards], "" if nothing.
 func (p *Plan) spans(t *sharding.Table) string {
 	targets := t.Map.Targets()
