@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"sync"
 
+	"github.com/shardid/shardid/internal/dialect"
 	"github.com/shardid/shardid/sharding/internal/plan"
 )
 
@@ -26,25 +27,31 @@ type statement struct {
 // once is the statement of the texts that are prepared for one execution.
 var once = &statement{}
 
-// prepares reports whether one table would have prepared a statement: a driver prepares those that have
-// arguments, unless it writes these into the text.
-func (s *server) prepares(of *statement, args []driver.NamedValue) bool {
-	return of != nil || len(args) > 0 && !s.interpolates
-}
-
 // binary reports whether one table would have returned values in the binary protocol of MySQL and MariaDB, which is
-// that of prepared statements. They have other digits and types than those of a text.
-func (s *server) binary(of *statement, args []driver.NamedValue) bool {
-	return s.Name() == "mysql" && s.prepares(of, args)
+// that of prepared statements. They have other digits and types than those of a text. A driver prepares statements
+// that have arguments, unless it writes these into the text.
+func (s *server) binary(ctx context.Context, on dialect.Querier, of *statement, args []driver.NamedValue) (bool, error) {
+	if s.Name() != "mysql" || of != nil || len(args) == 0 {
+		return s.Name() == "mysql" && of != nil, nil
+	}
+	writes, err := s.interpolates(ctx, on)
+	return err == nil && !writes, err
 }
 
 // preparing returns once if texts of a plan that get no arguments must be prepared, because only what MySQL and
 // MariaDB have prepared returns all digits of a FLOAT. Otherwise it returns nil.
 func (s *server) preparing(p *plan.Plan, of *statement, args []driver.NamedValue) *statement {
-	if s.binary(of, args) && plan.HasSingles(p) {
+	if plan.HasSingles(p) && (of != nil || len(args) > 0 && !s.writesSingles()) {
 		return once
 	}
 	return nil
+}
+
+// writesSingles reports whether the driver writes arguments into the text. It is known once the columns of a table
+// with a FLOAT were read.
+func (s *server) writesSingles() bool {
+	known := s.writes.Load()
+	return known != nil && *known
 }
 
 // part returns once if a part of a prepared statement that gets arguments must be prepared: on MySQL and MariaDB a
@@ -80,7 +87,7 @@ func inBinary(row []driver.Value) {
 // mustNotPrepare reports whether a text without arguments must not get any, because it would be prepared then:
 // the other case of preparing.
 func (s *server) mustNotPrepare(p *plan.Plan, of *statement, args []driver.NamedValue) bool {
-	return s.Name() == "mysql" && of == nil && len(args) == 0 && !s.interpolates && plan.HasSingles(p)
+	return plan.HasSingles(p) && of == nil && len(args) == 0 && !s.writesSingles()
 }
 
 var (

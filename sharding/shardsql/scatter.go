@@ -100,7 +100,7 @@ func (r reading) scatter(ctx context.Context, s *plan.Shards) (driver.Rows, erro
 	if err := r.session.database.locks(s); err != nil {
 		return nil, err
 	}
-	if err := r.session.tx.admitQuery(s); err != nil {
+	if err := admitQuery(r.session.tx, s); err != nil {
 		return nil, err
 	}
 	lanes, err := r.lanes(ctx, s)
@@ -161,6 +161,7 @@ func chosen(args []driver.NamedValue, which []int) []driver.NamedValue {
 type lane struct {
 	inner   inner
 	targets []int // indexes in plan.Shards.Targets
+	binary  bool  // one table would have returned values in the binary protocol, and a target gets no arguments
 }
 
 // fewRows is the largest number of rows of a target for which a query waits for a connection
@@ -190,7 +191,19 @@ func (r reading) lanes(ctx context.Context, s *plan.Shards) (all []lane, err err
 			return all, &sharding.ShardError{Target: s.Targets[places[0]].Target, Err: err}
 		}
 	}
-	return all, nil
+	return all, r.findBinary(ctx, all, s)
+}
+
+// findBinary sets lane.binary.
+func (r reading) findBinary(ctx context.Context, all []lane, s *plan.Shards) error {
+	if !slices.ContainsFunc(s.Targets, func(t plan.Shard) bool { return len(t.Args) == 0 }) {
+		return nil
+	}
+	binary, err := r.session.database.server.binary(ctx, all[0].inner.conn, r.of, r.args)
+	for i := range all {
+		all[i].binary = binary
+	}
+	return err
 }
 
 func releaseAll(all []lane) error {
@@ -210,7 +223,7 @@ func (r reading) reserve(ctx context.Context, pool string, places []int, few boo
 		if err != nil {
 			return nil, err
 		}
-		return []lane{{in, places}}, nil
+		return []lane{{inner: in, targets: places}}, nil
 	}
 	turn := r.session.database.poolLock(db)
 	if err := turn.lock(ctx); err != nil {
@@ -294,7 +307,7 @@ func (l lane) ask(ctx context.Context, s *plan.Shards, of reading, sources []mer
 			return &sharding.ShardError{Target: to.Target, Err: err}
 		}
 		types.read(place, rows)
-		var source merge.Rows = &shardRows{Rows: rows, of: to.Target, binary: as == nil && len(args) == 0 && of.session.database.server.binary(of.of, of.args)}
+		var source merge.Rows = &shardRows{Rows: rows, of: to.Target, binary: l.binary && as == nil && len(args) == 0}
 		if !last || l.inner.kept != nil {
 			if source, err = held(source, &memory); err != nil {
 				if !last {

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/shardid/shardid/internal/dialect"
 	"github.com/shardid/shardid/internal/sqlparse"
@@ -25,8 +26,9 @@ type server struct {
 	// more is div_precision_increment of MySQL and MariaDB: the number of digits that a quotient of
 	// decimals has more than the dividend.
 	more int
-	// interpolates is true if the driver of MySQL and MariaDB writes arguments into the text.
-	interpolates bool
+	// writes is whether the driver of MySQL and MariaDB writes arguments into the text, nil before that was asked:
+	// see interpolates.
+	writes atomic.Pointer[bool]
 	// bytes is true if the driver of PostgreSQL returns decimals as bytes.
 	bytes bool
 }
@@ -90,9 +92,6 @@ func (s *server) settings(ctx context.Context, d *database) error {
 		return err
 	}
 	d.checkedSettings.home = home
-	if s.interpolates, err = writesArguments(ctx, d.home); err != nil {
-		return err
-	}
 	if s.more, err = strconv.Atoi(home[divPrecision]); err != nil {
 		return err
 	}
@@ -110,14 +109,20 @@ func (s *server) settings(ctx context.Context, d *database) error {
 	return nil
 }
 
-// writesArguments reports whether the driver of MySQL and MariaDB writes arguments into the text
-// (interpolateParams) instead of preparing a statement: the server counts those.
-func writesArguments(ctx context.Context, pool *sql.DB) (bool, error) {
-	on, err := pool.Conn(ctx)
-	if err != nil {
-		return false, err
+// interpolates reports whether the driver of MySQL and MariaDB writes arguments into the text (interpolateParams)
+// instead of preparing a statement: the server counts those. It asks once.
+func (s *server) interpolates(ctx context.Context, on dialect.Querier) (bool, error) {
+	if known := s.writes.Load(); known != nil {
+		return *known, nil
 	}
-	defer func() { _ = on.Close() }()
+	if pool, ok := on.(*sql.DB); ok {
+		conn, err := pool.Conn(ctx)
+		if err != nil {
+			return false, err
+		}
+		defer func() { _ = conn.Close() }()
+		on = conn
+	}
 	var executed [2]int64
 	for i := range executed {
 		var name string
@@ -129,7 +134,9 @@ func writesArguments(ctx context.Context, pool *sql.DB) (bool, error) {
 			return false, err
 		}
 	}
-	return executed[0] == executed[1], nil
+	writes := executed[0] == executed[1]
+	s.writes.Store(&writes)
+	return writes, nil
 }
 
 // setting is a property of a session or its driver on which the meaning of statements or the form

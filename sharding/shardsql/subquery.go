@@ -92,9 +92,6 @@ func (s subqueries) executed(ctx context.Context, st *statement, p *plan.Plan, a
 	if len(args) != plan.Parameters(p) {
 		return "", nil, nil, nil
 	}
-	if s.database.server.binary(st, args) {
-		as = once
-	}
 	if s.home.conn == nil { // the query may have to wait for another statement, which waits for the connection
 		defer func() { err = joinErrors(err, leaveHome(&s.session)) }()
 	}
@@ -119,6 +116,13 @@ func (s subqueries) executed(ctx context.Context, st *statement, p *plan.Plan, a
 	}
 	if len(done) == 0 {
 		return "", nil, nil, nil
+	}
+	binary, err := s.database.server.binary(ctx, s.on(s.database.home), st, args)
+	if err != nil {
+		return "", nil, nil, err
+	}
+	if binary {
+		as = once
 	}
 	text, which := plan.Substituted(p, done, results)
 	return text, chosen(left, which), as, nil

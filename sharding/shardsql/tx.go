@@ -142,7 +142,7 @@ func (t *transaction) admit(participants []participant) error {
 }
 
 // admitQuery is admit for a query of several shards.
-func (t *transaction) admitQuery(s *plan.Shards) error {
+func admitQuery(t *transaction, s *plan.Shards) error {
 	if t == nil || t.spans {
 		return nil
 	}
