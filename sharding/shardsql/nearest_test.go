@@ -33,6 +33,29 @@ func TestATransactionReadsTheCopyOfABroadcastTableWhereItHasBegun(t *testing.T) 
 	}
 }
 
+func TestARefusalAfterABroadcastTableWasReadSaysToReadItLater(t *testing.T) {
+	routed, _ := rated(t, sharding.SingleShard)
+	const later = "read the broadcast table after the first statement"
+	for _, c := range []struct {
+		first []string
+		says  bool
+	}{{[]string{"SELECT name FROM rates", "SELECT id FROM rates"}, true}, {[]string{"SELECT name FROM rates", "INSERT INTO orders (id, user_id) VALUES (201, 1)"}, true}, {[]string{"INSERT INTO orders (id, user_id) VALUES (200, 0)", "SELECT name FROM rates"}, false}} {
+		tx, err := routed.Begin()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, text := range append(c.first, "INSERT INTO orders (id, user_id) VALUES (203, 1)") {
+			_, err = tx.Exec(text)
+		}
+		if !errors.Is(err, sharding.ErrCrossDatabase) || strings.Contains(err.Error(), later) != c.says {
+			t.Errorf("after %s: %v", c.first, err)
+		}
+		if err := tx.Rollback(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // A statement without a table may come first, such as a check of the connection, or between those of a shard.
 func TestAStatementWithoutATableBindsATransactionToNoDatabase(t *testing.T) {
 	s := newShop(t).narrow()

@@ -8,6 +8,7 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"errors"
+	"fmt"
 	"maps"
 	"reflect"
 	"slices"
@@ -100,7 +101,7 @@ func (r reading) scatter(ctx context.Context, s *plan.Shards) (driver.Rows, erro
 	if err := r.session.database.locks(s); err != nil {
 		return nil, err
 	}
-	if err := admitQuery(r.session.tx, s); err != nil {
+	if err := r.admit(s); err != nil {
 		return nil, err
 	}
 	lanes, err := r.lanes(ctx, s)
@@ -136,6 +137,27 @@ func (d *database) twoOf(s *plan.Shards) (first, other *sql.DB) {
 		}
 	}
 	return first, nil
+}
+
+// admit refuses, before anything is sent, a query for several databases in a transaction that may not span them.
+func (r reading) admit(s *plan.Shards) error {
+	t := r.session.tx
+	if t == nil || t.spans {
+		return nil
+	}
+	if err := t.ended(); err != nil {
+		return err
+	}
+	d := t.session.database
+	first, other := d.twoOf(s)
+	switch {
+	case other != nil:
+		return &sharding.RouteError{Op: "query", Err: fmt.Errorf("%w: this query reads rows in %s and in %s", sharding.ErrCrossDatabase, d.nameOf(first), d.nameOf(other)),
+			Hint: "add a condition on the sharding key, send the query outside of the transaction, or let transactions span databases with sharding.Transactions, Atomic or BestEffort"}
+	case len(t.begun) > 0 && t.begun[0].pool != first:
+		return t.crossing(t.begun[0].pool, first)
+	}
+	return nil
 }
 
 // chosen returns the arguments that a shard gets: a selection of the statement's arguments,

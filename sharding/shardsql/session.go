@@ -81,7 +81,10 @@ func (s *session) connFor(ctx context.Context, to *plan.Route, pool *sql.DB) (in
 	if to.Nowhere && s.tx != nil && s.tx.ended() == nil {
 		in, err = s.heldOrNew(ctx, s.tx, pool)
 	} else {
-		in, err = s.inner(ctx, pool)
+		copies := s.tx != nil && to.Anywhere && (s.tx.copies || len(s.tx.begun) == 0)
+		if in, err = s.inner(ctx, pool); copies {
+			s.tx.copies = true
+		}
 	}
 	in.memory = &s.memory
 	return in, err

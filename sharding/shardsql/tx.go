@@ -12,7 +12,6 @@ import (
 
 	"github.com/shardid/shardid/internal/dialect"
 	"github.com/shardid/shardid/sharding"
-	"github.com/shardid/shardid/sharding/internal/plan"
 )
 
 // transaction begins on each database with its first statement there. It begins on one database
@@ -28,6 +27,7 @@ type transaction struct {
 	savepoints []savepoint
 	done       bool // a statement has been executed
 	planned    bool // a statement has been planned, so the server is known
+	copies     bool // it has only read broadcast tables, of which other databases have copies, too
 	// afterSwitch is the database on which it would have begun after a switch, for previews, and
 	// unplaced says that it would then have written a row to a database that is not known.
 	afterSwitch *sql.DB
@@ -91,6 +91,7 @@ func (t *transaction) join(ctx context.Context, pool *sql.DB) (*begun, error) {
 		return nil, err
 	}
 	if b := t.has(pool); b != nil {
+		t.copies = false
 		return b, nil
 	}
 	if len(t.begun) > 0 && !t.spans {
@@ -118,9 +119,12 @@ func (t *transaction) has(pool *sql.DB) *begun {
 
 // crossing returns the refusal of a statement for another database.
 func (t *transaction) crossing(first, pool *sql.DB) error {
-	d := t.session.database
+	d, hint := t.session.database, "use one transaction for each database"
+	if t.copies {
+		hint = "read the broadcast table after the first statement of this database, which has a copy, or outside of the transaction"
+	}
 	return &sharding.RouteError{Op: "statement", Err: fmt.Errorf("%w: it has begun on %s, and this statement is for %s", sharding.ErrCrossDatabase, d.nameOf(first), d.nameOf(pool)),
-		Hint: "use one transaction for each database, or let transactions span databases with sharding.Transactions, Atomic or BestEffort"}
+		Hint: hint + ", or let transactions span databases with sharding.Transactions, Atomic or BestEffort"}
 }
 
 // admit refuses, before anything is sent, a statement for databases that one transaction may not
@@ -137,26 +141,6 @@ func (t *transaction) admit(participants []participant) error {
 			d := t.session.database
 			return spanning("write", "writes", "to", d.nameOf(participants[0].pool), d.nameOf(l.pool))
 		}
-	}
-	return nil
-}
-
-// admitQuery is admit for a query of several shards.
-func admitQuery(t *transaction, s *plan.Shards) error {
-	if t == nil || t.spans {
-		return nil
-	}
-	if err := t.ended(); err != nil {
-		return err
-	}
-	d := t.session.database
-	first, other := d.twoOf(s)
-	switch {
-	case other != nil:
-		return &sharding.RouteError{Op: "query", Err: fmt.Errorf("%w: this query reads rows in %s and in %s", sharding.ErrCrossDatabase, d.nameOf(first), d.nameOf(other)),
-			Hint: "add a condition on the sharding key, send the query outside of the transaction, or let transactions span databases with sharding.Transactions, Atomic or BestEffort"}
-	case len(t.begun) > 0 && t.begun[0].pool != first:
-		return t.crossing(t.begun[0].pool, first)
 	}
 	return nil
 }

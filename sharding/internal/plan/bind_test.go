@@ -105,10 +105,12 @@ func TestARefusalNamesTheValueThatLeadsToNoShard(t *testing.T) {
 	st := sqlparse.Parse("DELETE FROM accounts WHERE name <> 'x' AND (id = ? OR id IN (4, ?))", sqlparse.Dialect{Family: sqlparse.SQLite})
 	p := plan.Of(st, w.router.Snapshot(), plan.Options{Quote: func(name string) string { return name }})
 	for want, args := range map[string][]any{
-		`no sharding key; the value of id leads to no shard: "7up": not a sharding key; an integer is expected; add a condition on id`: {int64(5), "7up"},
-		`no sharding key; the argument for id is missing; add a condition on id`:                                                       {int64(5)},
+		`no sharding key: the value of id leads to no shard: "7up": not a sharding key; an integer is expected; add a condition on id`: {int64(5), "7up"},
+		`no sharding key: the argument for id is missing; add a condition on id`:                                                       {int64(5)},
 	} {
-		if _, err := p.Bind(args, sharding.Hint{}); !errors.Is(err, sharding.ErrMissingKey) || !strings.Contains(err.Error(), want) {
+		_, err := p.Bind(args, sharding.Hint{})
+		var refusal *sharding.RouteError
+		if !errors.As(err, &refusal) || !errors.Is(err, sharding.ErrMissingKey) || !strings.Contains(err.Error(), want) || strings.Contains(refusal.Reason(), "7up") {
 			t.Errorf("%v: %v, want %s", args, err, want)
 		}
 	}

@@ -370,7 +370,11 @@ func missing(p *binding) error {
 			break
 		}
 	}
-	return p.refusal(r.table.Name, sharding.ErrMissingKey, unleading(r.proof, p.args)+p.remedy(r.table))
+	err := sharding.ErrMissingKey
+	if why := unleading(r.proof, p.args); why != "" {
+		err = fmt.Errorf("%w: %s", err, why)
+	}
+	return p.refusal(r.table.Name, err, p.remedy(r.table))
 }
 
 // one returns the statement with the names of one target.

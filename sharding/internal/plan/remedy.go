@@ -156,7 +156,7 @@ func unleading(p proof, args []any) string {
 	case *equals:
 		for _, o := range p.values {
 			if why := p.lead.unleading(o.value(args)); why != "" {
-				return why + "; "
+				return why
 			}
 		}
 	}
