@@ -37,6 +37,27 @@ func TestRouteSaysWhereAStatementGoes(t *testing.T) {
 	}
 }
 
+func TestRouteSaysThatASubqueryIsExecutedFirst(t *testing.T) {
+	const want = "\n  (0 + 0) stands for the result of a subquery, which is executed first; the result may lead to fewer shards\n"
+	o := succeed(t, "route", "--config", newConfig(t, shardsJSON), "SELECT COUNT(*) FROM orders WHERE user_id IN (SELECT id FROM users)")
+	if !strings.Contains(o.stdout, " WHERE user_id IN (0 + 0)\n") || strings.Count(o.stdout, want) != 1 {
+		t.Error(o.stdout)
+	}
+}
+
+func TestRouteNeedsAnArgumentForEachParameter(t *testing.T) {
+	config := newConfig(t, shardsJSON)
+	for want, args := range map[string][]string{
+		"the number of parameters of the statement is 1, and that of the arguments after it 0": {"SELECT * FROM orders WHERE user_id = ?"},
+		"the number of parameters of the statement is 2, and that of the arguments after it 1": {"--dialect", "postgres", "SELECT * FROM orders WHERE user_id = $1 AND id > $2 AND id < $2", "7"},
+		"the number of parameters of the statement is 0, and that of the arguments after it 1": {"SELECT * FROM orders WHERE user_id = 7", "7"},
+	} {
+		if o := execute(t, append([]string{"route", "--config", config}, args...)...); o.code != command.ExitInput || !strings.Contains(o.stderr, want) {
+			t.Errorf("%v: %d, %s", args, o.code, o.stderr)
+		}
+	}
+}
+
 func TestRouteEndsWithCode1IfAStatementIsRefused(t *testing.T) {
 	config := newConfig(t, shardsJSON)
 	const want = "refused\n  sharding: update orders refused: sharding key would change; the row would belong to another shard; insert a new row and delete the old one, or leave user_id out\n"

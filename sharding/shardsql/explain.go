@@ -51,6 +51,8 @@ type Explanation struct {
 	// Fingerprint is the statement without its values. Statements that differ only in their values
 	// have the same fingerprint.
 	Fingerprint string
+	// Parameters is the number of arguments that the statement needs.
+	Parameters int
 	// Err is the reason of a refusal, usually a *sharding.RouteError. For Undecided it is the refusal
 	// of a database whose columns have unsuitable types.
 	Err error
@@ -87,7 +89,7 @@ func Explain(ctx context.Context, db *sql.DB, text string, args ...any) (e Expla
 		hint := sharding.HintOf(ctx)
 		sampled, left := plan.Sampled(p.Plan, args, hint)
 		e = explained(own.database.router, sampled, hint, text, left)
-		e.Fingerprint = p.Fingerprint()
+		e.Fingerprint, e.Parameters = p.Fingerprint(), plan.Parameters(p.Plan)
 		return nil
 	})
 	return e, err
@@ -113,7 +115,7 @@ func Plan(router *sharding.Router, dialectName, text string, args ...any) (Expla
 	if e.Kind == Refused && sampled.IsUntyped(e.Err) {
 		e.Kind = Undecided
 	}
-	e.Fingerprint = p.Fingerprint()
+	e.Fingerprint, e.Parameters = p.Fingerprint(), plan.Parameters(p)
 	return e, nil
 }
 

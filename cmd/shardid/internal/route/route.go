@@ -109,7 +109,10 @@ func (f routeFlags) run(stdin io.Reader, w io.Writer, args []string) error {
 	if err != nil {
 		return input.Wrap(err)
 	}
-	if err := f.print(w, e, cmp.Or(layout.Home, "home")); err != nil || e.Kind != shardsql.Refused {
+	if e.Parameters != len(values) {
+		return input.Errorf("the number of parameters of the statement is %d, and that of the arguments after it %d; give one argument for each parameter", e.Parameters, len(values))
+	}
+	if err := f.print(w, args[0], e, cmp.Or(layout.Home, "home")); err != nil || e.Kind != shardsql.Refused {
 		return err
 	}
 	return command.WithCode(errors.New("the statement is refused"), command.ExitUnclean)
@@ -132,6 +135,7 @@ type Result struct {
 	Lookups []routeShard  `json:"lookups,omitempty"`
 	Shards  []routeShard  `json:"shards,omitempty"`
 	Merge   string        `json:"merge,omitempty"`
+	Note    string        `json:"note,omitempty"` // about the texts of the shards
 	Reason  string        `json:"reason,omitempty"`
 }
 
@@ -141,8 +145,11 @@ type routeShard struct {
 	Args   []any  `json:"args,omitempty"`
 }
 
+// subquery is what a text of shardsql.Plan shows for a subquery that is executed first.
+const subquery = "(0 + 0)"
+
 // print shows the home database under its name in the configuration.
-func (f routeFlags) print(w io.Writer, e shardsql.Explanation, home string) error {
+func (f routeFlags) print(w io.Writer, statement string, e shardsql.Explanation, home string) error {
 	result := Result{Kind: e.Kind, Merge: e.Merge}
 	if e.Kind == shardsql.Refused {
 		result.Reason = e.Err.Error()
@@ -155,6 +162,9 @@ func (f routeFlags) print(w io.Writer, e shardsql.Explanation, home string) erro
 		shard := routeShard{Text: s.Text, Args: s.Args}
 		if e.Kind != shardsql.Home {
 			shard.Target = s.Target.String()
+		}
+		if strings.Contains(s.Text, subquery) && !strings.Contains(statement, subquery) {
+			result.Note = subquery + " stands for the result of a subquery, which is executed first; the result may lead to fewer shards"
 		}
 		result.Shards = append(result.Shards, shard)
 	}
@@ -179,6 +189,9 @@ func (r Result) text() string {
 		if r.Kind != shardsql.Home {
 			fmt.Fprintln(&b, "  "+s.line())
 		}
+	}
+	if r.Note != "" {
+		fmt.Fprintln(&b, "  "+r.Note)
 	}
 	if r.Merge != "" {
 		fmt.Fprintln(&b, "  "+r.Merge)
