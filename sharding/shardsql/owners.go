@@ -512,8 +512,11 @@ func (c *lookups) check(ctx context.Context, s *session, t *sharding.Table, l *s
 		return err
 	}
 	if what != "" {
-		return &sharding.RouteError{Op: "lookup in " + l.Table + " for", Table: t.Name, Column: l.Column, Err: fmt.Errorf("%w: %s", sharding.ErrLookup, what),
-			Hint: "create it with gormplugin.Migrate, lookups.Create or shardid lookup create"}
+		hint := "create it with gormplugin.Migrate, lookups.Create or shardid lookup create"
+		if what == noUniqueIndex(l) {
+			hint = "create one on each of them"
+		}
+		return &sharding.RouteError{Op: "lookup in " + l.Table + " for", Table: t.Name, Column: l.Column, Err: fmt.Errorf("%w: %s", sharding.ErrLookup, what), Hint: hint}
 	}
 	if omitted == nil {
 		c.checked.Store(l.Table, tables)
@@ -557,6 +560,10 @@ func orMissing(err error, at sharding.Target, column string) error {
 	return fmt.Errorf("shardsql: %s has no column %s, or does not exist", at, column)
 }
 
+func noUniqueIndex(l *sharding.Lookup) string {
+	return "column " + l.Column + " has no unique index on the shards"
+}
+
 // missingUniqueKey returns the missing unique key, or "".
 func (d *database) missingUniqueKey(ctx context.Context, row, entry dialect.Querier, of, first sharding.Target, t *sharding.Table, l *sharding.Lookup) (string, error) {
 	want := []string{strings.ToLower(l.Column)}
@@ -566,7 +573,7 @@ func (d *database) missingUniqueKey(ctx context.Context, row, entry dialect.Quer
 			return "", err
 		}
 		if !slices.ContainsFunc(keys, func(key []string) bool { return slices.Equal(key, want) }) {
-			return fmt.Sprintf("column %s has no unique index on the shards; create one on each", l.Column), nil
+			return noUniqueIndex(l), nil
 		}
 	} else {
 		want = append(want, strings.ToLower(t.Key))

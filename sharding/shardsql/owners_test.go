@@ -360,6 +360,18 @@ func TestALookupTableThatComparesDifferentlyIsRefused(t *testing.T) {
 	}
 }
 
+func TestALookupOfAColumnWithoutAUniqueIndexIsRefused(t *testing.T) {
+	d := newDirectory(t, "", false)
+	for _, at := range d.router.Targets("users") {
+		exec(t, d.dbs[at.DB], "DROP TABLE "+at.Table)
+		exec(t, d.dbs[at.DB], "CREATE TABLE "+at.Table+strings.Replace(userColumns, ", UNIQUE (email)", "", 1))
+	}
+	const want = "column email has no unique index on the shards (email); create one on each of them"
+	if _, err := d.routed.Exec("INSERT INTO users (id, email, city) VALUES (1, 'a', 'b')"); !errors.Is(err, sharding.ErrLookup) || !strings.HasSuffix(err.Error(), want) {
+		t.Error(err)
+	}
+}
+
 // A writer holds a connection to the database of its row while it waits for one to that of the
 // lookup table; others hold and wait in the opposite order.
 func TestWritersNeedOneConnectionOfEachPool(t *testing.T) {
