@@ -3,6 +3,7 @@
 package gormplugin_test
 
 import (
+	"context"
 	"database/sql"
 	"errors"
 	"slices"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/shardid/shardid/gormplugin"
 	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/shardsql"
 )
 
 func TestAHintSendsRawSQLToItsShard(t *testing.T) {
@@ -211,6 +213,25 @@ func preparedCluster(t *testing.T, c *cluster) *gorm.DB {
 		t.Fatal(err)
 	}
 	return db
+}
+
+func TestAnObserverIsToldAboutTheStatementsOfGORM(t *testing.T) {
+	rec := &recorder{}
+	dbs := sharding.DBs{"db0": rec.open(t, "db0"), "db1": rec.open(t, "db1")}
+	var kinds []shardsql.Kind
+	db := openGORM(t, dbs["db0"])
+	if err := db.Use(gormplugin.New(gormplugin.Config{Router: newRouter(t, dbs), Observer: shardsql.Observer{
+		Statement: func(_ context.Context, s shardsql.Statement) { kinds = append(kinds, s.Kind) },
+	}})); err != nil {
+		t.Fatal(err)
+	}
+	var orders []Order
+	_ = db.Find(&orders, "id = ?", 1) // there is no table
+	_ = db.Where("note = 'x'").Delete(&Order{})
+	_ = db.Exec("SELECT 1")
+	if want := []shardsql.Kind{shardsql.One, shardsql.Refused, shardsql.Home}; !slices.Equal(kinds, want) {
+		t.Errorf("%v, want %v", kinds, want)
+	}
 }
 
 func TestReadsGoToReplicasUnlessTheyMustNot(t *testing.T) {

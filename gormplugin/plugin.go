@@ -12,6 +12,7 @@ import (
 
 	"github.com/shardid/shardid/keygen"
 	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/shardsql"
 )
 
 // Config configures the plugin. Filling keys and routing are independent of each other.
@@ -47,6 +48,10 @@ type Config struct {
 	// that lock rows, and reads with sharding.Primary or dbresolver.Write use the database
 	// itself. Defaults to none: all reads use the database.
 	Replicas map[string][]*sql.DB
+
+	// Observer is told about each statement that is sent with a Router, also those of tables that
+	// are not sharded. Defaults to none.
+	Observer shardsql.Observer
 }
 
 // Plugin is a gorm.Plugin, for the Use of one or several *gorm.DBs. It is safe

@@ -52,7 +52,7 @@ func (r *routing) install(db *gorm.DB, c *Config) error {
 	if db.Callback().Create().Get("gorm:db_resolver") != nil {
 		return errors.New("dbresolver is in use already, and would choose connections before statements are routed; call Use with this plugin first")
 	}
-	engine := shardsql.Config{Router: c.Router, Home: home, Replicas: c.Replicas}
+	engine := shardsql.Config{Router: c.Router, Home: home, Replicas: c.Replicas, Observer: c.Observer}
 	if err := engine.Check(); err != nil {
 		return err
 	}
