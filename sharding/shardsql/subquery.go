@@ -376,6 +376,9 @@ func (w resultWriter) argument(v driver.Value) driver.Value {
 		}
 		return string(v) // bytes would be compared by themselves
 	case time.Time:
+		if w.typeName == "TIME" && v.Day() == 2 { // lib/pq reads 24:00 as midnight of the next day, and would send 00:00
+			return "24:00:00"
+		}
 		if w.engine == "postgres" || w.engine == "mysql" && v.Location() == time.UTC { // another zone may lack the clock's time
 			return v
 		}
