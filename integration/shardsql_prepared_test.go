@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
 	"gorm.io/driver/mysql"
@@ -307,16 +308,18 @@ func TestAPreparedStatementHasTheValuesOfOneTableWhateverTheDriverDoesWithATexts
 		t.Run(name, func(t *testing.T) {
 			routed, whole := countedTwins(t, open.of("values"))
 			for text, args := range map[string][]any{
-				"SELECT id, big FROM counted ORDER BY id LIMIT ?":                                            {9},
-				"SELECT id, big FROM counted ORDER BY id":                                                    nil,
-				"SELECT MAX(big), BIT_OR(big), COUNT(*) FROM counted GROUP BY id ORDER BY 1":                 nil,
-				"SELECT id, big FROM counted WHERE id IN (?, ?, ?) ORDER BY big DESC":                        {1, 2, 4},
-				"SELECT id & 3 AS x, ? AS y FROM counted ORDER BY 1":                                         {5},
-				"SELECT ?, COUNT(*) FROM counted WHERE id > 0":                                               {5},
-				"SELECT id, big FROM counted WHERE word = ? ORDER BY id":                                     {[]byte("A")},
-				"SELECT id, big FROM counted WHERE id = ? AND word = ?":                                      {1, []byte("A")},
-				"SELECT id, big FROM counted WHERE big > (SELECT MIN(big) FROM counted) ORDER BY id LIMIT ?": {9},
-				"SELECT big, word FROM counted_home WHERE word = ?":                                          {[]byte("A")},
+				"SELECT id, big FROM counted ORDER BY id LIMIT ?":                                                {9},
+				"SELECT id, big FROM counted ORDER BY id":                                                        nil,
+				"SELECT MAX(big), BIT_OR(big), COUNT(*) FROM counted GROUP BY id ORDER BY 1":                     nil,
+				"SELECT id, big FROM counted WHERE id IN (?, ?, ?) ORDER BY big DESC":                            {1, 2, 4},
+				"SELECT id & 3 AS x, ? AS y FROM counted ORDER BY 1":                                             {5},
+				"SELECT MAX(big) - MIN(id), MIN(small) + COUNT(*), MIN(big) + 0, ROUND(MAX(small)) FROM counted": nil,
+				"SELECT MAX(big) - MIN(small) AS d FROM counted HAVING d > 9223372036854775807 AND COUNT(*) > ?": {1},
+				"SELECT ?, COUNT(*) FROM counted WHERE id > 0":                                                   {5},
+				"SELECT id, big FROM counted WHERE word = ? ORDER BY id":                                         {[]byte("A")},
+				"SELECT id, big FROM counted WHERE id = ? AND word = ?":                                          {1, []byte("A")},
+				"SELECT id, big FROM counted WHERE big > (SELECT MIN(big) FROM counted) ORDER BY id LIMIT ?":     {9},
+				"SELECT big, word FROM counted_home WHERE word = ?":                                              {[]byte("A")},
 			} {
 				for _, how := range []string{"direct", "prepared", "prepared in a transaction"} {
 					want, got := valuesOf(t, whole, how, text, args), valuesOf(t, routed, how, text, args)
@@ -326,24 +329,31 @@ func TestAPreparedStatementHasTheValuesOfOneTableWhateverTheDriverDoesWithATexts
 				}
 			}
 			for _, text := range []string{"UPDATE counted SET big = 1 WHERE word = ? AND id > 0", "DELETE FROM counted WHERE word = ? AND id IN (1, 2, 3)"} {
-				var n [2]int64
-				for i, db := range []*sql.DB{whole, routed} {
-					st, err := db.Prepare(text)
-					if err != nil {
-						t.Fatal(err)
-					}
-					r, err := st.ExecContext(sharding.AllShards(t.Context()), []byte("A"))
-					if err = errors.Join(err, st.Close()); err != nil {
-						t.Fatal(err)
-					}
-					n[i], _ = r.RowsAffected()
-				}
-				if n[0] != n[1] {
-					t.Errorf("%s: %d rows, want %d", text, n[1], n[0])
+				if want, got := affectedBy(t, whole, text, []byte("A")), affectedBy(t, routed, text, []byte("A")); got != want {
+					t.Errorf("%s: %d rows, want %d", text, got, want)
 				}
 			}
 		})
 	}
+}
+
+// affectedBy returns the number of rows that a prepared statement has affected.
+func affectedBy(t *testing.T, db *sql.DB, text string, args ...any) int64 {
+	t.Helper()
+	st, err := db.PrepareContext(t.Context(), text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = st.Close() }()
+	r, err := st.ExecContext(sharding.AllShards(t.Context()), args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, err := r.RowsAffected()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
 }
 
 // writingArguments opens databases whose driver writes arguments into the text.
@@ -358,7 +368,7 @@ func writingArguments(made namedDatabase, dsn func(string) string) namedDatabase
 // countedTwins have numbers that are larger than an int64, in shards and in one table.
 func countedTwins(t *testing.T, open namedDatabase) (routed, whole *sql.DB) {
 	t.Helper()
-	const columns = " (id BIGINT PRIMARY KEY, big BIGINT UNSIGNED, word VARCHAR(10) COLLATE utf8mb4_general_ci)"
+	const columns = " (id BIGINT PRIMARY KEY, big BIGINT UNSIGNED, word VARCHAR(10) COLLATE utf8mb4_general_ci, small TINYINT UNSIGNED DEFAULT 3)"
 	dbs, home, whole := sharding.DBs{"a": open(t, "a"), "b": open(t, "b")}, open(t, "home"), open(t, "whole")
 	m, err := sharding.Spread([]string{"a", "b"}, 4, "counted_%d")
 	if err != nil {
@@ -415,7 +425,8 @@ func valuesOf(t *testing.T, db *sql.DB, how, text string, args []any) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all := fmt.Sprintf("%q", columns)
+	var all strings.Builder
+	fmt.Fprintf(&all, "%q", columns)
 	for rows.Next() {
 		row := make([]any, len(columns))
 		to := make([]any, len(columns))
@@ -426,12 +437,12 @@ func valuesOf(t *testing.T, db *sql.DB, how, text string, args []any) string {
 			t.Fatal(err)
 		}
 		for _, v := range row {
-			all += fmt.Sprintf(" %T %v", v, v)
+			fmt.Fprintf(&all, " %T %v", v, v)
 		}
-		all += ";"
+		all.WriteString(";")
 	}
 	if err := rows.Err(); err != nil {
 		t.Fatal(err)
 	}
-	return all
+	return all.String()
 }

@@ -18,6 +18,9 @@ type number struct {
 	exact decimal // also for an integer
 	text  bool    // the decimal was a string
 	truth bool    // the integer is the value of a condition
+	// unsigned says that the integer is a BIGINT UNSIGNED of MySQL, and so is what is computed of it. What a prepared
+	// statement returns is one only if it is larger than an int64.
+	unsigned bool
 }
 
 type form uint8
@@ -52,6 +55,8 @@ func numberOf(v driver.Value, k Kind) (x number, err error) {
 		x.form = isInteger
 		x.exact, ok = decimalOf(v)
 		ok = ok && x.exact.scale == 0
+		_, x.unsigned = v.(uint64)
+		x.unsigned = x.unsigned || ok && !x.exact.digits.IsInt64()
 	case Decimal:
 		x.form = isDecimal
 		x.exact, ok = decimalOf(v)
@@ -80,7 +85,7 @@ func (x number) result() driver.Value {
 		return x.exact.text()
 	case x.form == isDecimal:
 		return []byte(x.exact.text())
-	case x.exact.digits.IsInt64():
+	case x.exact.digits.IsInt64() && !x.unsigned:
 		return x.exact.digits.Int64()
 	}
 	return x.exact.digits.Uint64()
@@ -101,11 +106,18 @@ func (d Dialect) like(x number, v driver.Value) (driver.Value, error) {
 		return x.result(), nil
 	}
 	_, whole := v.(int64)
+	_, unsigned := v.(uint64)
 	_, fraction, _ := strings.Cut(s, ".")
 	switch {
 	case x.form == isDecimal && whole && x.exact.shown == 0:
 		x.form, x.exact = isInteger, x.exact.rounded(0)
 		if !x.exact.digits.IsInt64() && !x.exact.digits.IsUint64() {
+			return nil, ErrOverflow
+		}
+	case x.form == isInteger && whole && !x.exact.digits.IsInt64(): // that of a prepared statement
+		return []byte(x.exact.text()), nil
+	case x.form == isInteger && (whole || unsigned):
+		if x.unsigned = unsigned; !x.fits() {
 			return nil, ErrOverflow
 		}
 	case !isText, x.form == isNull:
@@ -117,6 +129,11 @@ func (d Dialect) like(x number, v driver.Value) (driver.Value, error) {
 		_, x.text = v.(string)
 	}
 	return x.result(), nil
+}
+
+// fits reports whether an integer has 64 bits.
+func (x number) fits() bool {
+	return x.exact.digits.IsInt64() && !x.unsigned || x.exact.digits.IsUint64() && x.unsigned
 }
 
 func (x number) asFloat() float64 {
@@ -139,7 +156,7 @@ func (x number) isTrue() bool {
 
 // arithmetic returns x op y; op is one of + - * /.
 func (d Dialect) arithmetic(op byte, x, y number) (number, error) {
-	o := number{form: max(x.form, y.form), text: x.text || y.text}
+	o := number{form: max(x.form, y.form), text: x.text || y.text, unsigned: x.unsigned || y.unsigned}
 	switch {
 	case op == '/' && !y.isTrue() && d.Engine == PostgreSQL:
 		return o, ErrDivision
@@ -154,7 +171,7 @@ func (d Dialect) arithmetic(op byte, x, y number) (number, error) {
 	switch {
 	case o.form == isDecimal && o.exact.shown > d.Division.Most && d.Engine == MySQL:
 		return o, unsupported("a product with too many digits after its point")
-	case o.form == isDecimal || o.exact.digits.IsInt64():
+	case o.form == isDecimal || o.fits():
 		return o, nil
 	case d.Engine == SQLite: // an integer that is too large becomes a float
 		return d.floats(op, x.asFloat(), y.asFloat())
