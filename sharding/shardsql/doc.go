@@ -159,10 +159,10 @@
 // unknown functions. Therefore ROW_COUNT() and similar functions after a prepared query may be executed
 // on another connection.
 //
-// MySQL and MariaDB return a FLOAT with fewer digits from a text than from a prepared statement, and
+// MySQL and MariaDB return a FLOAT, a DOUBLE(10,2) and a STDDEV with fewer digits from a text than from a prepared statement, and
 // drivers return a BIGINT UNSIGNED in another type. A result of several shards has the digits and types
 // that one table would return: parts of a prepared statement that have arguments are prepared for their
-// execution, also if the driver writes arguments into texts, and so is a query of a table with a FLOAT if
+// execution, also if the driver writes arguments into texts, and so is a query with such values if
 // the driver would have prepared it for one table, although no argument of it is sent to the shards.
 //
 // # Sessions and settings

@@ -265,7 +265,8 @@ func columns(ctx context.Context, srv *server, pool dialect.Querier, table strin
 // describe returns a column of MySQL, MariaDB or SQLite; see columns.
 func describe(ctx context.Context, srv *server, pool dialect.Querier, table string, c *sql.ColumnType, sorts bool) (kept plan.Column, err error) {
 	name, mysql := c.DatabaseTypeName(), srv.Name() == "mysql"
-	kept.Single = mysql && name == "FLOAT"
+	_, scale, isFixed := c.DecimalSize()
+	kept.Single = mysql && (name == "FLOAT" || name == "DOUBLE" && isFixed && scale < notFixed)
 	switch {
 	case isInteger(name):
 		kept.Holds = plan.Integers

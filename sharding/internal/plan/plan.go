@@ -105,7 +105,7 @@ func Of(statement *sqlparse.Statement, snapshot *sharding.Snapshot, options Opti
 	p.stateless = b.volatileReason == "" && leavesNoState(statement)
 	p.anywhere = statement.Verb == sqlparse.Select && len(b.refs) == 0 && !b.foreign && b.ranks == 0 && leavesNoState(statement) && !mayNameTable(b)
 	p.timeless = p.anywhere && (b.volatileReason == "" || !b.postgres)
-	p.singles, p.setsLastID = hasSingles(b.refs), !p.stateless && setsLastID(statement)
+	p.singles, p.setsLastID = hasSingles(b.refs) || b.mysql && deviates(statement), !p.stateless && setsLastID(statement)
 	p.standsAlone, p.mayBeNumber = p.stateless && !b.foreign, mayBeNumber(b)
 	if p.owned {
 		p.union = p.unite()
@@ -454,8 +454,15 @@ func setsLastID(st *sqlparse.Statement) bool {
 // lastIDs matches a statement that sets it.
 var lastIDs = regexp.MustCompile(`(?i)^\s*call\b|\b(nextval|setval|last_insert_id)\s*\(\s*[^)\s]`)
 
-// HasSingles reports whether a table of the statement has a column that is Single.
+// HasSingles reports whether a table of the statement has a column that is Single, or the statement may return a
+// value of that kind.
 func HasSingles(p *Plan) bool { return p.singles }
+
+// deviates reports whether a query may return a standard deviation or a variance, of which MariaDB prints four digits
+// more than the column has.
+func deviates(st *sqlparse.Statement) bool {
+	return st.Verb == sqlparse.Select && sqltext.Mentions(st.Text, "std", "variance", "var_")
+}
 
 func hasSingles(refs []*reference) bool {
 	return slices.ContainsFunc(refs, func(r *reference) bool {

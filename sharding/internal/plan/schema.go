@@ -47,8 +47,8 @@ type Column struct {
 	// Collation is the collation of a text, AsBytes for bytes, or the type of other values that are written as
 	// texts. Two columns with the same Collation compare with a value alike. It is "" for all others.
 	Collation string
-	// Single: it is a FLOAT of MySQL or MariaDB, of which a text has fewer digits than the result of a
-	// prepared statement.
+	// Single: it is a FLOAT of MySQL or MariaDB, or a DOUBLE with a number of digits, of which a text has fewer
+	// digits than the result of a prepared statement.
 	Single bool
 	// Numbered: the database assigns a number if there is no value or, on MySQL and MariaDB, if the
 	// value is 0. It is known for broadcast tables, and for columns that lead to slots.
