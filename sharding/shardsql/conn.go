@@ -77,9 +77,9 @@ func (c *conn) ask(ctx context.Context, st *statement, o *observation, query str
 				return rows, err
 			}
 		}
-		r := reading{&c.session, st, args, c.replicas(ctx, p), c.database.server.preparing(p, st, args)}
-		if r.of == once {
-			r.of, r.bare = nil, once
+		r := reading{session: &c.session, of: st, args: args, from: c.replicas(ctx, p), singles: plan.HasSingles(p)}
+		if st == once {
+			r.of, r.each = nil, once
 		}
 		return r.rows(ctx, &to)
 	})

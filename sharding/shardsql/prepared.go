@@ -38,22 +38,6 @@ func (s *server) binary(ctx context.Context, on dialect.Querier, of *statement, 
 	return err == nil && !writes, err
 }
 
-// preparing returns once if texts of a plan that get no arguments must be prepared, because only what MySQL and
-// MariaDB have prepared returns all digits of a FLOAT. Otherwise it returns nil.
-func (s *server) preparing(p *plan.Plan, of *statement, args []driver.NamedValue) *statement {
-	if plan.HasSingles(p) && (of != nil || len(args) > 0 && !s.writesSingles()) {
-		return once
-	}
-	return nil
-}
-
-// writesSingles reports whether the driver writes arguments into the text. It is known once the columns of a table
-// with a FLOAT were read.
-func (s *server) writesSingles() bool {
-	known := s.writes.Load()
-	return known != nil && *known
-}
-
 // part returns once if a part of a prepared statement that gets arguments must be prepared: on MySQL and MariaDB a
 // driver may write arguments into a text, where a []byte compares in another way. Otherwise it returns nil.
 func (s *server) part(of *statement, args []driver.NamedValue) *statement {
@@ -84,10 +68,14 @@ func inBinary(row []driver.Value) {
 	}
 }
 
-// mustNotPrepare reports whether a text without arguments must not get any, because it would be prepared then:
-// the other case of preparing.
-func (s *server) mustNotPrepare(p *plan.Plan, of *statement, args []driver.NamedValue) bool {
-	return plan.HasSingles(p) && of == nil && len(args) == 0 && !s.writesSingles()
+// mustNotPrepare reports whether a text without arguments must not get any, because it would be prepared then, and
+// its values would have other digits.
+func (s *server) mustNotPrepare(ctx context.Context, on dialect.Querier, p *plan.Plan, of *statement, args []driver.NamedValue) (bool, error) {
+	if !plan.HasSingles(p) || of != nil || len(args) > 0 {
+		return false, nil
+	}
+	writes, err := s.interpolates(ctx, on)
+	return !writes, err
 }
 
 var (

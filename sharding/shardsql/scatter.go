@@ -29,7 +29,8 @@ type reading struct {
 	of      *statement // the prepared statement, or nil
 	args    []driver.NamedValue
 	from    replicas   // queried instead of the databases that they copy; nil for none
-	bare    *statement // of texts without arguments, and of others if of is nil
+	each    *statement // once if every text must be prepared
+	singles bool       // see plan.HasSingles
 }
 
 // rows sends the query to its databases, or to their copies. If a copy does not have a table yet
@@ -58,7 +59,13 @@ func (r reading) sent(ctx context.Context, to *plan.Route) (driver.Rows, error) 
 	if err != nil {
 		return nil, err
 	}
-	rows, err := in.query(ctx, cmp.Or(r.of, r.part(args)), to.Text, args)
+	of := r.of
+	if of == nil {
+		if of, _, err = r.part(ctx, in, args); err != nil {
+			return nil, joinErrors(err, in.release())
+		}
+	}
+	rows, err := in.query(ctx, of, to.Text, args)
 	if err != nil {
 		return nil, err
 	}
@@ -66,9 +73,22 @@ func (r reading) sent(ctx context.Context, to *plan.Route) (driver.Rows, error) 
 	return rows, nil
 }
 
-// part returns the statement of a text with these arguments, nil for one that need not be prepared.
-func (r reading) part(args []driver.NamedValue) *statement {
-	return cmp.Or(r.bare, r.session.database.server.part(r.of, args))
+// part returns once if a text with these arguments, which replaces the statement on a connection, must be prepared,
+// and otherwise whether its values must be converted to those of the binary protocol. If a text of MySQL or MariaDB
+// gets none of the arguments, only a prepared one returns all digits of a FLOAT.
+func (r reading) part(ctx context.Context, on inner, args []driver.NamedValue) (as *statement, binary bool, err error) {
+	s := r.session.database.server
+	switch {
+	case r.each != nil || s.Name() != "mysql":
+		return r.each, false, nil
+	case len(args) > 0:
+		return s.part(r.of, args), false, nil
+	}
+	binary, err = s.binary(ctx, on.conn, r.of, r.args)
+	if binary && r.singles {
+		return once, false, err
+	}
+	return nil, binary, err
 }
 
 // pool returns the pool from which a database's rows are read. A session at home continues on its
@@ -183,7 +203,6 @@ func chosen(args []driver.NamedValue, which []int) []driver.NamedValue {
 type lane struct {
 	inner   inner
 	targets []int // indexes in plan.Shards.Targets
-	binary  bool  // one table would have returned values in the binary protocol, and a target gets no arguments
 }
 
 // fewRows is the largest number of rows of a target for which a query waits for a connection
@@ -213,19 +232,7 @@ func (r reading) lanes(ctx context.Context, s *plan.Shards) (all []lane, err err
 			return all, &sharding.ShardError{Target: s.Targets[places[0]].Target, Err: err}
 		}
 	}
-	return all, r.findBinary(ctx, all, s)
-}
-
-// findBinary sets lane.binary.
-func (r reading) findBinary(ctx context.Context, all []lane, s *plan.Shards) error {
-	if !slices.ContainsFunc(s.Targets, func(t plan.Shard) bool { return len(t.Args) == 0 }) {
-		return nil
-	}
-	binary, err := r.session.database.server.binary(ctx, all[0].inner.conn, r.of, r.args)
-	for i := range all {
-		all[i].binary = binary
-	}
-	return err
+	return all, nil
 }
 
 func releaseAll(all []lane) error {
@@ -245,7 +252,7 @@ func (r reading) reserve(ctx context.Context, pool string, places []int, few boo
 		if err != nil {
 			return nil, err
 		}
-		return []lane{{inner: in, targets: places}}, nil
+		return []lane{{in, places}}, nil
 	}
 	turn := r.session.database.poolLock(db)
 	if err := turn.lock(ctx); err != nil {
@@ -320,7 +327,10 @@ func (l lane) ask(ctx context.Context, s *plan.Shards, of reading, sources []mer
 		}
 		to := s.Targets[place]
 		args := slices.Clone(chosen(of.args, to.Args))
-		as := of.part(args)
+		as, binary, err := of.part(ctx, l.inner, args)
+		if err != nil {
+			return &sharding.ShardError{Target: to.Target, Err: joinErrors(err, l.inner.release())}
+		}
 		rows, err := in.query(ctx, as, to.Text, args)
 		if err != nil {
 			if !last {
@@ -329,7 +339,7 @@ func (l lane) ask(ctx context.Context, s *plan.Shards, of reading, sources []mer
 			return &sharding.ShardError{Target: to.Target, Err: err}
 		}
 		types.read(place, rows)
-		var source merge.Rows = &shardRows{Rows: rows, of: to.Target, binary: l.binary && as == nil && len(args) == 0}
+		var source merge.Rows = &shardRows{Rows: rows, of: to.Target, binary: binary}
 		if !last || l.inner.kept != nil {
 			if source, err = held(source, &memory); err != nil {
 				if !last {

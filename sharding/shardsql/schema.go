@@ -242,19 +242,13 @@ func columns(ctx context.Context, srv *server, pool dialect.Querier, table strin
 	if err := errors.Join(rows.Err(), rows.Close()); err != nil { // closed before the next query, for pools of one connection
 		return plan.Table{}, err
 	}
-	t, singles := plan.Table{Columns: make(map[string]plan.Column, len(types))}, false
+	t := plan.Table{Columns: make(map[string]plan.Column, len(types))}
 	for _, c := range types {
 		kept, err := describe(ctx, srv, pool, table, c, sorts)
 		if err != nil {
 			return plan.Table{}, err
 		}
-		singles = singles || kept.Single
 		t.Columns[strings.ToLower(c.Name())] = kept
-	}
-	if singles {
-		if _, err := srv.interpolates(ctx, pool); err != nil {
-			return plan.Table{}, err
-		}
 	}
 	if srv.Name() == "mysql" {
 		err = texts(ctx, pool, table, sorts, t.Columns)

@@ -99,8 +99,13 @@ func (s subqueries) executed(ctx context.Context, st *statement, p *plan.Plan, a
 	var results []plan.Result
 	left = slices.Clone(args)
 	for _, sub := range plan.Subqueries(p) {
-		if sub.Collation != "" && s.database.server.mustNotPrepare(p, st, args) {
-			continue
+		if sub.Collation != "" {
+			if not, err := s.database.server.mustNotPrepare(ctx, s.on(s.database.home), p, st, args); not || err != nil {
+				if err != nil {
+					return "", nil, nil, err
+				}
+				continue
+			}
 		}
 		result, values, err := s.result(ctx, p, sub, args)
 		if err != nil {
