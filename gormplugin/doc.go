@@ -39,7 +39,8 @@
 //
 // db.DB() returns that *sql.DB. Its limits bound the number of statements at a time; those of a
 // database's own pool bound its connections. Close closes none of the underlying pools, and Stats
-// counts its own connections, which are only a few words of memory each.
+// counts its own connections, which are only a few words of memory each. Config.Replicas and
+// Config.Observer are those of its shardsql.Config.
 //
 // The text in the logger, in ToSQL and in a dry run is the logical one, before table names are
 // replaced; shardsql.Explain returns the text for each shard.

@@ -55,7 +55,7 @@
 // and which are refused with a [sharding.RouteError] before anything is sent. The context can
 // carry what the statement does not say: sharding.OnKey and On choose a shard, AllShards allows
 // all shards, and Unsharded makes table names physical. One Hook serves the routed database, a
-// plain one, and handles that wrap either.
+// plain one, and handles that wrap either. Insert on a *sqlx.Conn needs Config.DriverName.
 //
 // With Config.Router, generated ids lead to the shard of their row. That needs a generator that
 // is a [keygen.Bucketed] and a column in [sharding.Table].Also. The ids are made with the slot

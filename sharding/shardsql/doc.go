@@ -151,7 +151,8 @@
 // A prepared statement is prepared in the databases that its arguments lead to, once for each
 // connection: up to 1,000 texts for a database, and up to 100 texts for a connection that a
 // transaction or a session at home holds. It is closed there with the statement or with the
-// connection. Its rows are copied once more.
+// connection. Its rows are copied once more. Prepare itself sends nothing, so a mistake in the text is
+// reported when the statement is first executed.
 //
 // Some statements are sent without preparing them: texts beyond these limits, parts of a query or a
 // write on several shards, and, in the home database outside of transactions and sessions, any

@@ -201,6 +201,19 @@ func TestRowsOfAPreparedStatementGiveTheirConnectionBack(t *testing.T) {
 	}
 }
 
+func TestPrepareSendsNothing(t *testing.T) {
+	s := newShop(t)
+	st, err := s.routed.Prepare("SELECT nothing FROM orders WHERE user_id = ?")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = st.Close() }()
+	var n int
+	if err := st.QueryRow(1).Scan(&n); err == nil || errors.Is(err, sql.ErrNoRows) {
+		t.Errorf("no error of the column: %v", err)
+	}
+}
+
 func TestAPreparedStatementWorksInATransaction(t *testing.T) {
 	routed, _, pools := preparingShop(t)
 	write := prepare(t, routed, "INSERT INTO orders (id, user_id) VALUES (?, ?)")
