@@ -73,7 +73,7 @@
 //
 // NOW() and other functions that read the clock have one value in a statement for several databases:
 // the database on which the transaction has begun, or otherwise the home database, is asked for it
-// first. Expressions that each shard would compute differently (RAND, variables) are refused, and so is
+// first. As a column of a result it needs a name: NOW() AS now. Expressions that each shard would compute differently (RAND, variables) are refused, and so is
 // LIMIT, which each shard would apply separately. An INSERT returns its rows in the order of
 // VALUES. If IGNORE or DO NOTHING skips rows, the returned rows are matched by a unique key.
 //

@@ -333,6 +333,9 @@ func (v *variance) unsteady(e sqlparse.Expr) string {
 			v.ranks++
 			return name + " may be an aggregate, or have another value in each database; add a condition on the sharding key, or compute it first and pass it as an argument"
 		case clockNames[name], timeFunctions[name] && v.readsClock(e):
+			if instants[v.engine][name].Query != "" {
+				return name + " may have another value in each database; name the column of the result that it is in, or compute it first and pass it as an argument"
+			}
 			return name + " may have another value in each database; compute it first, and pass it as an argument"
 		}
 	case *sqlparse.Operation:
