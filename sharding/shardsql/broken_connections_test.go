@@ -23,6 +23,7 @@ type breaking struct {
 	poolOf
 	left    *atomic.Int64 // how many statements fail yet
 	commits *atomic.Int64 // how many answers to COMMIT are lost yet
+	begins  *atomic.Int64 // how many BEGIN fail yet
 }
 
 func (b breaking) Driver() driver.Driver { return &sqlite.Driver{} }
@@ -45,6 +46,9 @@ func (c breakingConn) breaks(query string) error {
 }
 
 func (c breakingConn) BeginTx(ctx context.Context, o driver.TxOptions) (driver.Tx, error) {
+	if c.begins.Add(-1) >= 0 {
+		return nil, driver.ErrBadConn
+	}
 	tx, err := c.Conn.(driver.ConnBeginTx).BeginTx(ctx, o)
 	return breakingTx{tx, c.commits}, err
 }
@@ -96,7 +100,7 @@ func brokenShop(t *testing.T, name string, mode sharding.TxMode) (*shop, breakin
 	t.Helper()
 	s := filled(t)
 	s.dbs[name].SetMaxOpenConns(0)
-	b := breaking{poolOf{s.dbs[name]}, &atomic.Int64{}, &atomic.Int64{}}
+	b := breaking{poolOf{s.dbs[name]}, &atomic.Int64{}, &atomic.Int64{}, &atomic.Int64{}}
 	wrapped := sql.OpenDB(b)
 	wrapped.SetMaxOpenConns(2)
 	t.Cleanup(func() { _ = wrapped.Close() })
@@ -131,6 +135,55 @@ func TestAConnectionThatBreaksIsReplacedOutsideOfTransactions(t *testing.T) {
 			t.Errorf("%s, prepared: %v", name, err)
 		}
 		s.idle(t)
+	}
+}
+
+// A server that restarts breaks all connections of its pool. database/sql would use the third one of
+// one table's pool anew.
+func TestAllConnectionsThatHaveBrokenAreReplaced(t *testing.T) {
+	const idle = 8
+	for name, text := range map[string]string{
+		"one shard":          "UPDATE orders SET note = 'w' WHERE user_id = 5",
+		"a query":            "SELECT id FROM orders WHERE user_id = 5",
+		"several shards":     "SELECT id FROM orders ORDER BY id",
+		"several parts":      "UPDATE orders SET note = 'w' WHERE user_id IN (5, 3)",
+		"several, returning": "UPDATE orders SET note = 'w' WHERE user_id IN (5, 3) RETURNING id",
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, broken := brokenShop(t, "b", sharding.SingleShard)
+			s.dbs["b"].SetMaxOpenConns(0)
+			s.dbs["b"].SetMaxIdleConns(idle)
+			fill := func() {
+				var all []*sql.Conn
+				for range idle {
+					c, err := s.dbs["b"].Conn(t.Context())
+					if err != nil {
+						t.Fatal(err)
+					}
+					all = append(all, c)
+				}
+				for _, c := range all {
+					_ = c.Close()
+				}
+			}
+			fill()
+			broken.left.Store(idle)
+			if _, err := s.routed.Exec(text); err != nil || broken.left.Load() >= 0 {
+				t.Errorf("a statement: %v, %d are left", err, broken.left.Load())
+			}
+			fill()
+			broken.left.Store(0)
+			broken.begins.Store(idle)
+			tx, err := s.routed.Begin()
+			if err != nil {
+				t.Fatal(err)
+			}
+			exec(t, tx, strings.Replace(text, "FROM orders ORDER", "FROM orders WHERE user_id IN (3, 5) ORDER", 1))
+			if err := tx.Commit(); err != nil || broken.begins.Load() >= 0 {
+				t.Errorf("a transaction: %v, %d are left", err, broken.begins.Load())
+			}
+			s.idle(t)
+		})
 	}
 }
 

@@ -4,7 +4,9 @@ package shardsql
 
 import (
 	"context"
+	"database/sql"
 	"database/sql/driver"
+	"errors"
 	"strings"
 
 	"github.com/shardid/shardid/internal/dialect"
@@ -61,12 +63,22 @@ func (c *conn) query(ctx context.Context, st *statement, query string, args []dr
 	if done, _, err := c.savepoint(ctx, o, query, args); done {
 		return o.answered(&heldRows{}, err)
 	}
-	rows, err := c.ask(ctx, st, o, query, args)
-	if err != nil && isRefusal(err) {
-		rows, err = subqueries{c}.ask(ctx, st, o, query, args, err)
+	held := c.home.conn
+	rows, err := c.read(ctx, st, o, query, args)
+	for left := c.replaceable(err); left > 0 && c.isReplaced(held, err); left-- {
+		rows, err = c.read(ctx, st, o, query, args)
 	}
 	c.tx.recordError(err)
 	return o.answered(rows, dialect.Advised(err))
+}
+
+// read sends a query, with the results of its subqueries if necessary.
+func (c *conn) read(ctx context.Context, st *statement, o *observation, query string, args []driver.NamedValue) (driver.Rows, error) {
+	rows, err := c.ask(ctx, st, o, query, args)
+	if err != nil && isRefusal(err) {
+		return subqueries{c}.ask(ctx, st, o, query, args, err)
+	}
+	return rows, err
 }
 
 // ask sends a query.
@@ -113,6 +125,17 @@ func (c *conn) exec(ctx context.Context, st *statement, query string, args []dri
 	if done, result, err := c.savepoint(ctx, o, query, args); done {
 		return o.executed(result, err)
 	}
+	held := c.home.conn
+	result, err := c.send(ctx, st, o, query, args)
+	for left := c.replaceable(err); left > 0 && c.isReplaced(held, err); left-- {
+		result, err = c.send(ctx, st, o, query, args)
+	}
+	c.tx.recordError(err)
+	return o.executed(result, dialect.Advised(err))
+}
+
+// send sends a statement.
+func (c *conn) send(ctx context.Context, st *statement, o *observation, query string, args []driver.NamedValue) (driver.Result, error) {
 	result, err := follow(ctx, &c.session, o, query, args, func(p *plan.Plan, to plan.Route) (driver.Result, error) {
 		w, err := c.writing(ctx, st, p, to, args)
 		switch {
@@ -128,10 +151,33 @@ func (c *conn) exec(ctx context.Context, st *statement, query string, args []dri
 		return w.one(ctx, to)
 	})
 	if err != nil && isRefusal(err) {
-		result, err = subqueries{c}.drain(ctx, o, query, args, err)
+		return subqueries{c}.drain(ctx, o, query, args, err)
 	}
-	c.tx.recordError(err)
-	return o.executed(result, dialect.Advised(err))
+	return result, err
+}
+
+// A server that restarts breaks all connections of its pool. database/sql sends a statement on two of one table's
+// pool, and then on a new connection. It cannot know that of the pools behind an outer connection.
+
+// replaceable returns how often a statement may be sent again whose connection was broken before it.
+func (c *conn) replaceable(err error) int {
+	if err == nil || c.tx != nil || !errors.Is(err, driver.ErrBadConn) {
+		return 0
+	}
+	return c.database.idle() + 1
+}
+
+// isReplaced reports whether the next attempt has other connections; held is the one at home that the session had
+// before the statement.
+func (c *conn) isReplaced(held *sql.Conn, err error) bool {
+	if !errors.Is(err, driver.ErrBadConn) || isUnreachable(err) {
+		return false
+	}
+	if held == nil {
+		_ = leaveHome(&c.session) // the error of a broken connection does not matter
+		return true
+	}
+	return c.home.valid()
 }
 
 // route binds a plan and stores its route, which is large: each copy takes time. A statement for the home

@@ -8,7 +8,6 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"errors"
-	"fmt"
 	"reflect"
 	"slices"
 	"time"
@@ -33,12 +32,27 @@ type kept struct{ prepared map[preparedFor]driver.Stmt }
 func (d *database) connect(ctx context.Context, pool *sql.DB) (*sql.Conn, error) {
 	conn, err := pool.Conn(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", d.nameOf(pool), err)
+		return nil, &unreachableError{d.nameOf(pool), err}
 	}
 	if err := d.checkSettings(ctx, pool, conn); err != nil {
 		return nil, joinErrors(err, conn.Close())
 	}
 	return conn, nil
+}
+
+// unreachableError is that of a pool that returned no connection.
+type unreachableError struct {
+	database string
+	cause    error
+}
+
+func (e *unreachableError) Error() string { return e.database + ": " + e.cause.Error() }
+
+func (e *unreachableError) Unwrap() error { return e.cause }
+
+func isUnreachable(err error) bool {
+	var e *unreachableError
+	return errors.As(err, &e)
 }
 
 // joinErrors joins two errors. It returns a single error unchanged, because programs and libraries assert
@@ -65,7 +79,7 @@ func (i inner) release() error {
 	if i.kept != nil {
 		return nil
 	}
-	return i.conn.Close()
+	return ignoreConnDone(i.conn.Close())
 }
 
 // leave returns a held connection to its pool.

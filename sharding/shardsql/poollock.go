@@ -52,6 +52,19 @@ func (p *poolLock) keeps(of sql.DBStats, wanted int) int {
 	return min(wanted, max(p.idle, 1))
 }
 
+// idle returns the number of idle connections of all pools.
+func (d *database) idle() (n int) {
+	for _, pool := range d.copies() {
+		n += pool.Stats().Idle
+	}
+	for _, of := range d.replicas {
+		for _, pool := range of.pools {
+			n += pool.Stats().Idle
+		}
+	}
+	return n
+}
+
 // compare orders the databases by their names; the home database is the first. Every statement
 // acquires its databases in this order. Otherwise two statements that each hold a database which
 // the other one needs would wait for ever.

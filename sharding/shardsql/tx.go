@@ -151,8 +151,32 @@ func spanning(op, does, in, first, other string) error {
 		Hint: "send one statement for each database, with the keys grouped by Router.Target, or let transactions span databases with sharding.Transactions, Atomic or BestEffort"}
 }
 
-// begin begins on a database, and sets the transaction's savepoints there.
+// begin begins on a database, and sets the transaction's savepoints there. After a restart of the server all idle
+// connections of its pool are broken, so that BEGIN may have to be sent on several.
 func (t *transaction) begin(ctx context.Context, pool *sql.DB) (*begun, error) {
+	b, err := beginOn(ctx, t, pool)
+	for left := pool.Stats().Idle; err != nil && left >= 0 && mayBegin(ctx, t, pool, err); left-- {
+		b, err = beginOn(ctx, t, pool)
+	}
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range t.savepoints {
+		if err := b.inner.run(ctx, s.text); err != nil {
+			return nil, joinErrors(err, b.rollback())
+		}
+	}
+	return b, nil
+}
+
+// mayBegin reports whether another connection may begin after an error of BEGIN.
+func mayBegin(ctx context.Context, t *transaction, pool *sql.DB, err error) bool {
+	_, holds := t.session.held(nil, pool)
+	return !holds && ctx.Err() == nil && t.ctx.Err() == nil && !isUnreachable(err) && !isRefusal(err) && !t.session.database.answered(err)
+}
+
+// beginOn begins on a connection to a database.
+func beginOn(ctx context.Context, t *transaction, pool *sql.DB) (*begun, error) {
 	in, err := t.session.heldOrNew(ctx, nil, pool)
 	if err != nil {
 		return nil, err
@@ -168,11 +192,6 @@ func (t *transaction) begin(ctx context.Context, pool *sql.DB) (*begun, error) {
 	}
 	if err != nil {
 		return nil, joinErrors(err, b.leave())
-	}
-	for _, s := range t.savepoints {
-		if err := b.inner.run(ctx, s.text); err != nil {
-			return nil, joinErrors(err, b.rollback())
-		}
 	}
 	return b, nil
 }
