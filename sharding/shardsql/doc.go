@@ -22,6 +22,10 @@
 // memory, up to 64 MB for each connection. Groups, distinct rows and sorting may use another 64 MB;
 // more is an error. COUNT(DISTINCT) uses memory for each value, unless it counts the sharding key.
 //
+// Rows that are neither read to the end nor closed keep these connections. A program that sends other
+// statements beside them, such as an UPDATE for each row, needs pools with more connections than
+// shards; otherwise the statements wait until their contexts end.
+//
 // A pool keeps two idle connections unless SetMaxIdleConns allows more, and opens the others anew
 // for each query. Therefore a query for at most 1000 rows of each shard, by LIMIT and OFFSET
 // together or by a unique key, uses no more connections than the pool has kept before. It queries
