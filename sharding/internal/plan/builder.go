@@ -29,9 +29,27 @@ type reading struct {
 	foreign   bool                 // a column is of no table in the statement
 }
 
-// refusal returns an error that names the refused operation and says what to do instead.
+// refusal returns an error that names the refused operation and says what to do instead. The operation is a query
+// if the statement writes only other tables.
 func (r *reading) refusal(table string, err error, hint string) *sharding.RouteError {
-	return &sharding.RouteError{Op: operation(r.statement), Table: table, Err: err, Hint: hint}
+	op := operation(r.statement)
+	if r.onlyReads(table) {
+		op = operations[sqlparse.Select]
+	}
+	return &sharding.RouteError{Op: op, Table: table, Err: err, Hint: hint}
+}
+
+// onlyReads reports whether a statement reads a table, and writes only others.
+func (r *reading) onlyReads(table string) (reads bool) {
+	for _, of := range r.refs {
+		if of.role != derived && strings.EqualFold(of.label(), table) {
+			if of.written {
+				return false
+			}
+			reads = true
+		}
+	}
+	return reads && slices.ContainsFunc(r.refs, func(of *reference) bool { return of.written })
 }
 
 // builder walks over a statement and collects the references to tables and the conditions on their
