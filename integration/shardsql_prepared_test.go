@@ -308,20 +308,24 @@ func TestAPreparedStatementHasTheValuesOfOneTableWhateverTheDriverDoesWithATexts
 		t.Run(name, func(t *testing.T) {
 			routed, whole := countedTwins(t, open.of("values"))
 			for text, args := range map[string][]any{
-				"SELECT id, big FROM counted ORDER BY id LIMIT ?":                                                        {9},
-				"SELECT id, big FROM counted ORDER BY id":                                                                nil,
-				"SELECT MAX(big), BIT_OR(big), COUNT(*) FROM counted GROUP BY part ORDER BY 1":                           nil,
-				"SELECT id, big FROM counted WHERE id IN (?, ?, ?) ORDER BY big DESC":                                    {1, 2, 4},
-				"SELECT id & 3 AS x, ? AS y FROM counted ORDER BY 1":                                                     {5},
-				"SELECT MAX(big) - MIN(id), MIN(small) + COUNT(*), MIN(big) + 0, ROUND(MAX(small)) FROM counted":         nil,
-				"SELECT MAX(big) - MIN(small) AS d FROM counted HAVING d > 9223372036854775807 AND COUNT(*) > ?":         {1},
-				"SELECT part, STDDEV(id), VAR_SAMP(id * 3), AVG(fixed) FROM counted GROUP BY part ORDER BY part LIMIT ?": {9},
-				"SELECT fixed, big FROM counted ORDER BY id LIMIT ?":                                                     {9},
-				"SELECT ?, COUNT(*) FROM counted WHERE id > 0":                                                           {5},
-				"SELECT id, big FROM counted WHERE word = ? ORDER BY id":                                                 {[]byte("A")},
-				"SELECT id, big FROM counted WHERE part = ? AND word = ?":                                                {1, []byte("A")},
-				"SELECT id, big FROM counted WHERE big > (SELECT MIN(big) FROM counted) ORDER BY id LIMIT ?":             {9},
-				"SELECT big, word FROM counted_home WHERE word = ?":                                                      {[]byte("A")},
+				"SELECT id, big FROM counted ORDER BY id LIMIT ?":                                                    {9},
+				"SELECT id, big FROM counted ORDER BY id":                                                            nil,
+				"SELECT MAX(big), BIT_OR(big), COUNT(*) FROM counted GROUP BY part ORDER BY 1":                       nil,
+				"SELECT id, big FROM counted WHERE id IN (?, ?, ?) ORDER BY big DESC":                                {1, 2, 4},
+				"SELECT id & 3 AS x, ? AS y FROM counted ORDER BY 1":                                                 {5},
+				"SELECT MAX(big) - MIN(id), MIN(small) + COUNT(*), MIN(big) + 0, ROUND(MAX(small)) FROM counted":     nil,
+				"SELECT MAX(big) - MIN(small) AS d FROM counted HAVING d > 9223372036854775807 AND COUNT(*) > ?":     {1},
+				"SELECT part, STDDEV(id), VAR_SAMP(id * 3) FROM counted GROUP BY part ORDER BY part LIMIT ?":         {9},
+				"SELECT part, AVG(fixed) FROM measured GROUP BY part ORDER BY part LIMIT ?":                          {9},
+				"SELECT fixed, big FROM measured ORDER BY id LIMIT ?":                                                {9},
+				"SELECT id, big FROM counted WHERE word IN (SELECT word FROM counted_home WHERE id < 3) ORDER BY id": nil,
+				"SELECT MAX(big) FROM counted WHERE word = (SELECT word FROM counted_home WHERE id = 2)":             nil,
+				"SELECT id, big FROM counted WHERE id = 2 AND word = (SELECT word FROM counted_home WHERE id = 2)":   nil,
+				"SELECT ?, COUNT(*) FROM counted WHERE id > 0":                                                       {5},
+				"SELECT id, big FROM counted WHERE word = ? ORDER BY id":                                             {[]byte("A")},
+				"SELECT id, big FROM counted WHERE part = ? AND word = ?":                                            {1, []byte("A")},
+				"SELECT id, big FROM counted WHERE big > (SELECT MIN(big) FROM counted) ORDER BY id LIMIT ?":         {9},
+				"SELECT big, word FROM counted_home WHERE word = ?":                                                  {[]byte("A")},
 			} {
 				for _, how := range []string{"direct", "prepared", "prepared in a transaction"} {
 					want, got := valuesOf(t, whole, how, text, args), valuesOf(t, routed, how, text, args)
@@ -370,28 +374,31 @@ func writingArguments(made namedDatabase, dsn func(string) string) namedDatabase
 // countedTwins have numbers that are larger than an int64, in shards and in one table.
 func countedTwins(t *testing.T, open namedDatabase) (routed, whole *sql.DB) {
 	t.Helper()
-	const columns = " (id BIGINT PRIMARY KEY, part BIGINT NOT NULL, big BIGINT UNSIGNED, word VARCHAR(10) COLLATE utf8mb4_general_ci, small TINYINT UNSIGNED DEFAULT 3, fixed DOUBLE(10,3) DEFAULT 0.1)"
+	const columns = " (id BIGINT PRIMARY KEY, part BIGINT NOT NULL, big BIGINT UNSIGNED, word VARCHAR(10) COLLATE utf8mb4_general_ci, small TINYINT UNSIGNED DEFAULT 3"
+	all := map[string]string{"counted": columns + ")", "counted_home": columns + ")", "measured": columns + ", fixed DOUBLE(10,3) DEFAULT 0.1)"}
 	dbs, home, whole := sharding.DBs{"a": open(t, "a"), "b": open(t, "b")}, open(t, "home"), open(t, "whole")
-	m, err := sharding.Spread([]string{"a", "b"}, 4, "counted_%d")
-	if err != nil {
-		t.Fatal(err)
+	options := []sharding.Option{sharding.Transactions(sharding.BestEffort)}
+	for _, name := range []string{"counted", "measured"} {
+		m, err := sharding.Spread([]string{"a", "b"}, 4, name+"_%d")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, at := range m.Targets() {
+			database.Exec(t, dbs[at.DB], "CREATE TABLE "+at.Table+all[name])
+		}
+		options = append(options, sharding.Table{Name: name, Key: "part", Rule: sharding.Mod(4), Map: m})
 	}
-	for _, at := range m.Targets() {
-		database.Exec(t, dbs[at.DB], "CREATE TABLE "+at.Table+columns)
-	}
-	database.Exec(t, whole, "CREATE TABLE counted"+columns)
-	router, err := sharding.New(dbs, sharding.Transactions(sharding.BestEffort), sharding.Table{Name: "counted", Key: "part", Rule: sharding.Mod(4), Map: m})
+	router, err := sharding.New(dbs, options...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	routed = shardsql.OpenDB(shardsql.Config{Router: router, Home: home})
 	t.Cleanup(func() { _ = routed.Close() })
-	for _, db := range []*sql.DB{home, whole} {
-		database.Exec(t, db, "CREATE TABLE counted_home"+columns)
-	}
-	for _, db := range []*sql.DB{routed, whole} {
-		for _, table := range []string{"counted", "counted_home"} {
-			database.Exec(t, db, "INSERT INTO "+table+" (id, part, big, word) VALUES (1, 0, 5, 'a'), (2, 1, 18446744073709551615, 'A'), (3, 2, NULL, 'b'), (4, 0, 9223372036854775807, 'a'), (5, 1, 9223372036854775808, NULL), (7, 0, 0, 'b')")
+	database.Exec(t, home, "CREATE TABLE counted_home"+all["counted_home"])
+	for name, columns := range all {
+		database.Exec(t, whole, "CREATE TABLE "+name+columns)
+		for _, db := range []*sql.DB{routed, whole} {
+			database.Exec(t, db, "INSERT INTO "+name+" (id, part, big, word) VALUES (1, 0, 5, 'a'), (2, 1, 18446744073709551615, 'A'), (3, 2, NULL, 'b'), (4, 0, 9223372036854775807, 'a'), (5, 1, 9223372036854775808, NULL), (7, 0, 0, 'b')")
 		}
 	}
 	return routed, whole

@@ -201,7 +201,7 @@
 //
 // The following is refused if several shards would have to answer:
 //
-//   - UNION of groups, INTERSECT, EXCEPT, DISTINCT ON, and a CTE that is read twice;
+//   - UNION of groups or of texts with several collations, INTERSECT, EXCEPT, DISTINCT ON, and a CTE that is read twice;
 //   - a derived table that limits or ranks its rows, or groups them by something else than the
 //     sharding key;
 //   - without the sharding key in GROUP BY: other aggregates, SUM(DISTINCT) and AVG(DISTINCT),

@@ -68,14 +68,34 @@ func inBinary(row []driver.Value) {
 	}
 }
 
-// mustNotPrepare reports whether a text without arguments must not get any, because it would be prepared then, and
-// its values would have other digits.
-func (s *server) mustNotPrepare(ctx context.Context, on dialect.Querier, p *plan.Plan, of *statement, args []driver.NamedValue) (bool, error) {
-	if !plan.HasSingles(p) || of != nil || len(args) > 0 {
+// unprepared reports whether MySQL or MariaDB would prepare a text without arguments if it got some: the other case
+// of binary.
+func (s *server) unprepared(ctx context.Context, on dialect.Querier, of *statement, args []driver.NamedValue) (bool, error) {
+	if s.Name() != "mysql" || of != nil || len(args) > 0 {
 		return false, nil
 	}
 	writes, err := s.interpolates(ctx, on)
-	return !writes, err
+	return err == nil && !writes, err
+}
+
+// textRows are rows of a prepared statement with the values that the driver would have read from a text.
+type textRows struct{ described }
+
+// Next is the other direction of inBinary.
+func (r textRows) Next(row []driver.Value) error {
+	err := r.Rows.Next(row)
+	for i, v := range row {
+		if err != nil || v == nil || r.ColumnTypeDatabaseTypeName(i) != "UNSIGNED BIGINT" {
+			continue
+		}
+		switch v := v.(type) {
+		case int64:
+			row[i] = uint64(v) // which the driver had read
+		case []byte:
+			row[i], err = strconv.ParseUint(string(v), 10, 64)
+		}
+	}
+	return err
 }
 
 var (

@@ -55,9 +55,18 @@ func (s subqueries) ask(ctx context.Context, st *statement, o *observation, quer
 	case text == "":
 		return nil, refusal
 	}
+	asText := false
+	if len(left) > 0 {
+		if asText, err = s.database.server.unprepared(ctx, s.on(s.database.home), st, args); err != nil {
+			return nil, err
+		}
+	}
 	own := o.described()
 	rows, err := s.conn.ask(ctx, as, o, text, left)
 	o.restore(own)
+	if err == nil && asText {
+		rows = &textRows{described{rows}}
+	}
 	return rows, err
 }
 
@@ -99,13 +108,12 @@ func (s subqueries) executed(ctx context.Context, st *statement, p *plan.Plan, a
 	var results []plan.Result
 	left = slices.Clone(args)
 	for _, sub := range plan.Subqueries(p) {
-		if sub.Collation != "" {
-			if not, err := s.database.server.mustNotPrepare(ctx, s.on(s.database.home), p, st, args); not || err != nil {
-				if err != nil {
-					return "", nil, nil, err
-				}
-				continue
-			}
+		excluded, err := s.excludes(ctx, p, sub, st, args)
+		if err != nil {
+			return "", nil, nil, err
+		}
+		if excluded {
+			continue
 		}
 		result, values, err := s.result(ctx, p, sub, args)
 		if err != nil {
@@ -131,6 +139,15 @@ func (s subqueries) executed(ctx context.Context, st *statement, p *plan.Plan, a
 	}
 	text, which := plan.Substituted(p, done, results)
 	return text, chosen(left, which), as, nil
+}
+
+// excludes reports whether the result of a subquery must not become arguments: a text without arguments would be
+// prepared then, and its values would have other digits.
+func (s subqueries) excludes(ctx context.Context, p *plan.Plan, sub plan.Subquery, st *statement, args []driver.NamedValue) (bool, error) {
+	if sub.Collation == "" || !plan.HasSingles(p) {
+		return false, nil
+	}
+	return s.database.server.unprepared(ctx, s.on(s.database.home), st, args)
 }
 
 // admits reports whether subqueries may be executed in a transaction. On PostgreSQL an error would abort it.
