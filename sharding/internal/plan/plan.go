@@ -371,7 +371,7 @@ func missing(p *binding) error {
 		}
 	}
 	err := sharding.ErrMissingKey
-	if why := unleading(r.proof, p.args); why != "" {
+	if why := whyNoSlot(r.proof, p.args); why != "" {
 		err = fmt.Errorf("%w: %s", err, why)
 	}
 	return p.refusal(r.table.Name, err, p.remedy(r.table))

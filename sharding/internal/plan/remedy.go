@@ -144,9 +144,9 @@ func (p *Plan) remedy(t *sharding.Table) string {
 	return condition + also + "; or let it go to every shard with sharding.AllShards, or always with Table.OnMissing: sharding.FanOutReads"
 }
 
-// unleading names a value that a condition gives for a column that leads to shards, if that value does not, and
+// whyNoSlot names a value that a condition gives for a column that leads to shards, if that value does not, and
 // says why: otherwise the user would be told to add the condition that is there.
-func unleading(p proof, args []any) string {
+func whyNoSlot(p proof, args []any) string {
 	var among []proof
 	switch p := p.(type) {
 	case allOf:
@@ -155,20 +155,20 @@ func unleading(p proof, args []any) string {
 		among = p
 	case *equals:
 		for _, o := range p.values {
-			if why := p.lead.unleading(o.value(args)); why != "" {
+			if why := p.lead.whyNoSlot(o.value(args)); why != "" {
 				return why
 			}
 		}
 	}
 	for _, each := range among {
-		if why := unleading(each, args); why != "" {
+		if why := whyNoSlot(each, args); why != "" {
 			return why
 		}
 	}
 	return ""
 }
 
-func (l *lead) unleading(v any) string {
+func (l *lead) whyNoSlot(v any) string {
 	if _, ok := v.(unbound); ok {
 		return "the argument for " + l.column + " is missing"
 	}
