@@ -77,9 +77,10 @@
 //
 // NOW() and other functions that read the clock have one value in a statement for several databases:
 // the database on which the transaction has begun, or otherwise the home database, is asked for it
-// first. As a column of a result it needs a name: NOW() AS now. Expressions that each shard would compute differently (RAND, variables) are refused, and so is
-// LIMIT, which each shard would apply separately. An INSERT returns its rows in the order of
-// VALUES. If IGNORE or DO NOTHING skips rows, the returned rows are matched by a unique key.
+// first. As a column of a result it needs a name: NOW() AS now. Expressions that each shard would
+// compute differently (RAND, variables) are refused, and so is LIMIT, which each shard would apply
+// separately. An INSERT returns its rows in the order of VALUES. If IGNORE or DO NOTHING skips rows,
+// the returned rows are matched by a unique key.
 //
 // An INSERT that leaves a column of [sharding.Table].Also to a database that numbers it
 // (AUTO_INCREMENT, identity, INTEGER PRIMARY KEY) is refused with [sharding.ErrMissingKey], because
@@ -164,11 +165,12 @@
 // unknown functions. Therefore ROW_COUNT() and similar functions after a prepared query may be executed
 // on another connection.
 //
-// MySQL and MariaDB return a FLOAT, a DOUBLE(10,2) and a STDDEV with fewer digits from a text than from a prepared statement, and
-// drivers return a BIGINT UNSIGNED in another type. A result of several shards has the digits and types
-// that one table would return: parts of a prepared statement that have arguments are prepared for their
-// execution, also if the driver writes arguments into texts, and so is a query with such values if
-// the driver would have prepared it for one table, although no argument of it is sent to the shards.
+// MySQL and MariaDB return a FLOAT, a DOUBLE(10,2) and a STDDEV with fewer digits from a text than from
+// a prepared statement, and drivers return a BIGINT UNSIGNED in another type. A result of several shards
+// has the digits and types that one table would return. Therefore parts of a prepared statement that have
+// arguments are prepared for their execution, also if the driver writes arguments into texts. So is a
+// query with such values whose arguments are not sent to the shards, if the driver would have prepared
+// it for one table. If the driver was not asked before, the first such statement asks it: four queries.
 //
 // # Sessions and settings
 //
