@@ -86,21 +86,33 @@ func deadlock(t *testing.T, routed *sql.DB, users [2]int) {
 			if text := err.Error(); !strings.Contains(text, "1213") || strings.Contains(text, "SAVEPOINT") {
 				t.Error(err)
 			}
-			if _, err := tx.ExecContext(ctx, "UPDATE members SET paid = paid + 10 WHERE user_id = ?", users[i]); err == nil || !strings.Contains(err.Error(), "begin a new one") {
-				t.Errorf("the next statement: %v", err)
-			}
-			if commit := tx.Commit(); commit == nil || !strings.Contains(commit.Error(), "begin a new one") {
-				t.Errorf("COMMIT: %v", commit)
-			}
+			checkEnded(ctx, t, tx, users[i])
 			errs <- err
 		}()
 	}
+	checkOneCommits(ctx, t, routed, errs, 4)
+}
+
+// checkEnded checks that a transaction which a deadlock has ended executes and commits nothing.
+func checkEnded(ctx context.Context, t *testing.T, tx *sql.Tx, user int) {
+	t.Helper()
+	if _, err := tx.ExecContext(ctx, "UPDATE members SET paid = paid + 10 WHERE user_id = ?", user); err == nil || !strings.Contains(err.Error(), "begin a new one") {
+		t.Errorf("the next statement: %v", err)
+	}
+	if err := tx.Commit(); err == nil || !strings.Contains(err.Error(), "begin a new one") {
+		t.Errorf("COMMIT: %v", err)
+	}
+}
+
+// checkOneCommits checks that one of two transactions has committed, whose changes are what is paid.
+func checkOneCommits(ctx context.Context, t *testing.T, routed *sql.DB, errs <-chan error, want int) {
+	t.Helper()
 	if one, other := <-errs, <-errs; (one == nil) == (other == nil) {
 		t.Error("not one of two: ", errors.Join(one, other))
 	}
 	var paid int
-	if err := routed.QueryRowContext(sharding.AllShards(ctx), "SELECT SUM(paid) FROM members").Scan(&paid); err != nil || paid != 4 {
-		t.Errorf("%d, %v, want the four of one transaction", paid, err)
+	if err := routed.QueryRowContext(sharding.AllShards(ctx), "SELECT SUM(paid) FROM members").Scan(&paid); err != nil || paid != want {
+		t.Errorf("%d, %v, want the %d of one transaction", paid, err, want)
 	}
 }
 
@@ -156,22 +168,11 @@ func deadlockOfRows(t *testing.T, routed *sql.DB, users [2][2]int, at int, end f
 				errs <- tx.Commit()
 				return
 			}
-			if _, err := tx.ExecContext(ctx, "UPDATE members SET paid = paid + 10 WHERE user_id = ?", users[1-at][i]); err == nil || !strings.Contains(err.Error(), "begin a new one") {
-				t.Errorf("the next statement: %v", err)
-			}
-			if commit := tx.Commit(); commit == nil || !strings.Contains(commit.Error(), "begin a new one") {
-				t.Errorf("COMMIT: %v", commit)
-			}
+			checkEnded(ctx, t, tx, users[1-at][i])
 			errs <- err
 		}()
 	}
-	if one, other := <-errs, <-errs; (one == nil) == (other == nil) {
-		t.Error("not one of two: ", errors.Join(one, other))
-	}
-	var paid int
-	if err := routed.QueryRowContext(sharding.AllShards(ctx), "SELECT SUM(paid) FROM members").Scan(&paid); err != nil || paid != 2 {
-		t.Errorf("%d, %v, want the two of one transaction", paid, err)
-	}
+	checkOneCommits(ctx, t, routed, errs, 2)
 }
 
 // MariaDB rolls the whole transaction back, as after a deadlock.
