@@ -50,8 +50,8 @@ const (
 	// anchorValidity is the time after which the wall clock is read again.
 	anchorValidity = time.Second
 
-	// jitter is how far the wall clock may seem to go back because the two clocks are read one
-	// after the other.
+	// jitter is how far the wall clock may seem to go back because the two clocks are
+	// rounded.
 	jitter = 10 * time.Microsecond
 
 	// maxReciprocal is the longest unit for which ticksIn is exact with a reciprocal.
@@ -65,9 +65,12 @@ func New(cfg Config) *Clock {
 	if l.Unit > 1 && l.Unit <= maxReciprocal {
 		c.reciprocal = math.MaxUint64/uint64(l.Unit) + 1
 	}
+	if c.cfg.Wall == nil {
+		c.cfg.Wall = time.Now
+	}
 	if cfg.Now == nil {
-		at := time.Now()
-		c.anchor.Store(&anchor{moment: c.wall(at), at: at, validFor: anchorValidity})
+		now, at, _ := c.wall()
+		c.anchor.Store(&anchor{moment: now, at: at, validFor: anchorValidity})
 	}
 	return c
 }
@@ -140,12 +143,12 @@ func (c *Clock) reanchor(old *anchor) *anchor {
 
 // next returns the anchor that comes after old.
 func (c *Clock) next(old *anchor) *anchor {
-	at := time.Now()
+	now, at, late := c.wall()
 	passed := at.Sub(old.at)
 	kept := c.plus(old.moment, passed)
 	most := c.plus(kept, old.leadAfter(passed))
-	next := c.trusted(c.wall(at))
-	if back := c.between(next, kept); back > 0 && back < jitter {
+	next := c.trusted(now)
+	if back := c.between(next, kept); back > 0 && back < jitter+late {
 		next = kept
 	}
 	return c.anchored(next, at, c.between(next, most))
@@ -159,11 +162,14 @@ func (c *Clock) anchored(m moment, at time.Time, lead time.Duration) *anchor {
 	return a
 }
 
-func (c *Clock) wall(now time.Time) moment {
-	if c.cfg.Wall != nil {
-		now = c.cfg.Wall()
-	}
-	return c.at(now)
+// wall reads the wall clock, and after it the monotonic clock. A process may be suspended for
+// milliseconds between the two: late is the longest time by which the wall clock's reading may
+// be older than the monotonic clock's.
+func (c *Clock) wall() (now moment, at time.Time, late time.Duration) {
+	before := time.Now()
+	now = c.at(c.cfg.Wall())
+	at = time.Now()
+	return now, at, at.Sub(before)
 }
 
 // Time returns the present time.

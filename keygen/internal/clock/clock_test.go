@@ -80,6 +80,26 @@ func TestAWallClockThatIsSetBackIsFollowedAndTheLatestTimeGoesOnAtHalfTheSpeed(t
 	})
 }
 
+func TestAProcessThatIsSuspendedBetweenTheReadingsOfTwoClocksDoesNotBelieveThatTheWallClockWasSetBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var suspended time.Duration
+		c := clock.New(clock.Config{Layout: layout, Wall: func() time.Time {
+			read := time.Now()
+			time.Sleep(suspended)
+			return read
+		}})
+		now := func() int64 { return layout.Tick(time.Now()) }
+		suspended = 14 * time.Millisecond
+		look(c)
+		expect(t, c, now(), now())
+		suspended = 0
+		time.Sleep(3 * time.Millisecond)
+		expect(t, c, now(), now())
+		look(c)
+		expect(t, c, now(), now())
+	})
+}
+
 func TestTheLatestTimeNeverGoesBackWhateverTheWallClockDoes(t *testing.T) {
 	onWall(t, func(t *testing.T, w *wall, c *clock.Clock) {
 		last := int64(0)

@@ -53,7 +53,7 @@ func (c *Clock) wallReading() moment {
 	if c.cfg.Now != nil {
 		return c.at(c.cfg.Now())
 	}
-	return c.wall(time.Now())
+	return c.at(c.cfg.Wall())
 }
 
 // readConfigured returns the tick of Config.Now.
