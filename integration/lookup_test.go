@@ -452,7 +452,8 @@ func TestOneStatementFindsTheRowOfAUniqueValueWhereAllTablesAreInOneDatabase(t *
 			t.Cleanup(func() { _ = routed.Close() })
 			database.Exec(t, db, "INSERT INTO guests_2 VALUES (6, 'a@x', "+row+")")
 			param := map[bool]string{true: "$1", false: "?"}[name == "PostgreSQL"]
-			for _, query := range []string{"SELECT * FROM guests WHERE email = %s", "SELECT id, at AS seen, n + 1 FROM guests WHERE id < 10 AND email = %s ORDER BY at DESC, id LIMIT 1"} {
+			all := strings.Join(columnNames(t, db, "SELECT * FROM guests_2 WHERE 1 = 0"), ", ")
+			for _, query := range []string{"SELECT " + all + " FROM guests WHERE email = %s", "SELECT id, at AS seen, n + 1 FROM guests WHERE id < 10 AND email = %s ORDER BY at DESC, id LIMIT 1"} {
 				routedQuery := fmt.Sprintf(query, param)
 				plain := strings.Replace(routedQuery, "guests", "guests_2 AS guests", 1)
 				if got, want := answerOf(t, routed, routedQuery, "a@x"), answerOf(t, db, plain, "a@x"); got != want {
@@ -464,6 +465,54 @@ func TestOneStatementFindsTheRowOfAUniqueValueWhereAllTablesAreInOneDatabase(t *
 			}
 		})
 	}
+}
+
+// A statement that asked all tables at once would return the name as the email.
+func TestARowIsReadAsItsOwnTableHasItsColumns(t *testing.T) {
+	for name, open := range onThree(t) {
+		t.Run(name, func(t *testing.T) {
+			db := open(t, "altered")
+			m, err := sharding.Spread([]string{"a"}, 2, "guests_%d")
+			if err != nil {
+				t.Fatal(err)
+			}
+			router, err := sharding.New(sharding.DBs{"a": db}, sharding.Table{Name: "guests", Key: "id", Rule: sharding.Mod(2), Map: m, Lookups: []sharding.Lookup{{Column: "email", Table: "guests_by_email", Unique: true}}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			database.Exec(t, db, "CREATE TABLE guests_0 (id BIGINT NOT NULL PRIMARY KEY, email VARCHAR(100) NOT NULL UNIQUE, name VARCHAR(100))")
+			database.Exec(t, db, "CREATE TABLE guests_1 (id BIGINT NOT NULL PRIMARY KEY, name VARCHAR(100), email VARCHAR(100) NOT NULL UNIQUE, added BIGINT)")
+			if err := lookups.Create(t.Context(), lookups.Config{Router: router, Home: db, Table: "guests", Column: "email"}); err != nil {
+				t.Fatal(err)
+			}
+			routed := shardsql.OpenDB(shardsql.Config{Router: router, Home: db})
+			t.Cleanup(func() { _ = routed.Close() })
+			for id := range 2 {
+				email := fmt.Sprintf("'guest %d'", id)
+				database.Exec(t, routed, fmt.Sprintf("INSERT INTO guests (id, email, name) VALUES (%d, %s, 'Ada')", id, email))
+				query := "SELECT * FROM guests WHERE email = " + email
+				plain := strings.Replace(query, "guests", fmt.Sprintf("guests_%d AS guests", id), 1)
+				if got, want := answerOf(t, routed, query), answerOf(t, db, plain); got != want {
+					t.Errorf("%s is answered\n%s\nand one table answers\n%s", query, got, want)
+				}
+			}
+		})
+	}
+}
+
+// columnNames returns the names of a query's columns.
+func columnNames(t *testing.T, db *sql.DB, query string) []string {
+	t.Helper()
+	rows, err := db.QueryContext(t.Context(), query)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = rows.Close() }()
+	names, err := rows.Columns()
+	if err := errors.Join(err, rows.Err()); err != nil {
+		t.Fatal(err)
+	}
+	return names
 }
 
 // answerOf is what a query answers: of each column its name, its type and whether it may be

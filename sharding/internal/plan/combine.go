@@ -231,9 +231,9 @@ func (c *combiner) answer() {
 		c.enter(core)
 		groups := groups(core) || sortsGroups(c.query.OrderBy)
 		switch {
-		case groups && c.stars():
+		case groups && hasStar(c.core):
 			c.refuse("GROUP BY needs a select list without *" + addKey)
-		case c.stars() && (once || several && len(c.query.OrderBy) > 0):
+		case hasStar(c.core) && (once || several && len(c.query.OrderBy) > 0):
 			c.refuse("DISTINCT, UNION, and ORDER BY over UNION ALL need select lists without *" + addKey)
 		case several && (groups || core.Distinct && !once) && !c.computedPerShard(core, nil):
 			c.refuse("DISTINCT and groups in a UNION are combined only if each row or group is on one shard: select or group by the sharding key, or send its SELECTs one by one")

@@ -208,14 +208,15 @@ type union struct {
 }
 
 // unite returns nil for any other query. At most one table has a row, and no more than one, so
-// ORDER BY, LIMIT, OFFSET and DISTINCT have the same effect on each table as on all. SQLite runs in
-// the process and has no round trip to save.
+// ORDER BY, LIMIT, OFFSET and DISTINCT have the same effect on each table as on all. The columns of *
+// may have another order in each table, and another number while the tables are altered one after
+// another. SQLite runs in the process and has no round trip to save.
 func (p *Plan) unite() *union {
 	q := p.statement.Query
 	switch {
 	case p.statement.Verb != sqlparse.Select, p.options.Merge.Engine == merge.SQLite, len(p.refs) != 1, p.refused != nil, p.origin != nil, p.locks, !p.stateless:
 		return nil
-	case q.With != nil, !ofOneTable(coreOf(q)), p.combination == nil, p.combination.group != nil, !isUnique(p.sharded[0].proof):
+	case q.With != nil, !ofOneTable(coreOf(q)), hasStar(coreOf(q)), p.combination == nil, p.combination.group != nil, !isUnique(p.sharded[0].proof):
 		return nil
 	}
 	targets, err := p.sharded[0].table.Everywhere()

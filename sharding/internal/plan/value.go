@@ -42,7 +42,7 @@ func (c *comparer) ordered(e sqlparse.Expr) sqlparse.Expr {
 	e = bare(e)
 	if l, ok := e.(*sqlparse.Literal); ok {
 		n, err := strconv.Atoi(l.Value)
-		if l.Kind == sqlparse.Integer && err == nil && n >= 1 && n <= len(c.core.Items) && !c.stars() {
+		if l.Kind == sqlparse.Integer && err == nil && n >= 1 && n <= len(c.core.Items) && !hasStar(c.core) {
 			return c.core.Items[n-1].Expr
 		}
 		c.refuse("ORDER BY and GROUP BY take the number of a selected column, in a select list without *" + addKey)
@@ -58,8 +58,8 @@ func isAlias(i sqlparse.Item, e sqlparse.Expr) bool {
 	return i.Alias.Name != "" && strings.EqualFold(i.Alias.Name, unqualified(e))
 }
 
-func (c *comparer) stars() bool {
-	return slices.ContainsFunc(c.core.Items, func(i sqlparse.Item) bool { return i.Star })
+func hasStar(c *sqlparse.Core) bool {
+	return slices.ContainsFunc(c.Items, func(i sqlparse.Item) bool { return i.Star })
 }
 
 // ambiguous reports whether a name is a column and also the alias of another expression. In GROUP
