@@ -57,6 +57,7 @@ var layers = []rule{
 	{"internal/sqlparse", []string{"internal/sqltext"}, "it reads text: what a tree proves about a row, and whether there are shards, is the planner's business"},
 	{"sharding/internal/merge", nil, "it makes rows of rows, whoever fetched them and whatever chose them"},
 	{"sharding/internal/plan", []string{"sharding", "sharding/internal/merge", "internal/sqlparse", "internal/..."}, "it decides about statements, and neither sends them nor knows who asks"},
+	{"sharding/internal/columns", []string{"sharding", "sharding/internal/plan", "sharding/internal/merge", "internal/dialect"}, "it reads what the planner must know, and keeps nothing of it"},
 	{"sharding/internal/owner", []string{"sharding", "internal/..."}, "it keeps lookup tables, whoever sends its statements and routes them"},
 	{"sharding/internal/xa", []string{"sharding", "internal/..."}, "it ends transactions, whatever was done in them and whoever sends its statements"},
 	{"sharding/shardsql", []string{"sharding", "sharding/internal/...", "internal/..."}, "it sends what the planner says, whoever asks through database/sql"},

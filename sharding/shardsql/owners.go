@@ -15,6 +15,7 @@ import (
 
 	"github.com/shardid/shardid/internal/dialect"
 	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/internal/columns"
 	"github.com/shardid/shardid/sharding/internal/owner"
 	"github.com/shardid/shardid/sharding/internal/plan"
 )
@@ -568,7 +569,7 @@ func noUniqueIndex(l *sharding.Lookup) string {
 func (d *database) missingUniqueKey(ctx context.Context, row, entry dialect.Querier, of, first sharding.Target, t *sharding.Table, l *sharding.Lookup) (string, error) {
 	want := []string{strings.ToLower(l.Column)}
 	if l.Unique {
-		keys, err := unique(ctx, d.server, row, of.Table)
+		keys, err := columns.Unique(ctx, d.server, row, of.Table)
 		if err != nil {
 			return "", err
 		}
@@ -578,7 +579,7 @@ func (d *database) missingUniqueKey(ctx context.Context, row, entry dialect.Quer
 	} else {
 		want = append(want, strings.ToLower(t.Key))
 	}
-	keys, err := unique(ctx, d.server, entry, first.Table)
+	keys, err := columns.Unique(ctx, d.server, entry, first.Table)
 	if err != nil {
 		return "", err
 	}

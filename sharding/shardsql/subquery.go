@@ -19,6 +19,7 @@ import (
 	"github.com/shardid/shardid/internal/dialect"
 	"github.com/shardid/shardid/internal/sqlparse"
 	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/internal/columns"
 	"github.com/shardid/shardid/sharding/internal/plan"
 )
 
@@ -522,12 +523,9 @@ var printed = regexp.MustCompile(`^-?[0-9]+(\.[0-9]+)?$`)
 // real of PostgreSQL are printed with fewer digits than they have, and a DOUBLE(10,2) with a fixed number of them.
 // The values of SQLite have types of their own.
 func (w resultWriter) isNumber() bool {
-	fixed := w.typeName == "DOUBLE" && w.scaled && w.scale < notFixed
+	fixed := w.typeName == "DOUBLE" && w.scaled && w.scale < columns.NotFixed
 	return w.engine == "sqlite" || exactNumbers[strings.TrimPrefix(w.typeName, "UNSIGNED ")] && !fixed
 }
-
-// notFixed is what MySQL reports as the scale of a DOUBLE without one.
-const notFixed = 31
 
 var exactNumbers = map[string]bool{
 	"TINYINT": true, "SMALLINT": true, "MEDIUMINT": true, "INT": true, "BIGINT": true, "DECIMAL": true, "DOUBLE": true,

@@ -368,7 +368,7 @@ func (c *combiner) fixed(e sqlparse.Expr, at int) (Value, bool) {
 	case c.sqlite, isParam && c.postgres:
 		return Value{}, false
 	case written(c.cores, at) > 0:
-		return ofKind(merge.Bytes), true
+		return OfKind(merge.Bytes), true
 	}
 	return numeral(e, c.integers)
 }

@@ -30,7 +30,7 @@ func (c functions) call(call *sqlparse.Call) Value {
 	case joins[name] && c.postgres:
 		return c.joined(call, call.Args)
 	case name == "hex", digests[name] && c.mysql: // digits and letters of one case, which every collation sorts alike
-		return ofKind(merge.Bytes)
+		return OfKind(merge.Bytes)
 	case integers[name], name == "crc32" && c.mysql:
 		return whole
 	}
@@ -52,13 +52,13 @@ func (c functions) ofArguments(call *sqlparse.Call, name string) Value {
 	case name == "mod" && n == 2:
 		return c.arithmetic(call, args)
 	case name == "from_unixtime" && n == 1: // in the time zone that all databases share
-		return ofKind(merge.Time)
+		return OfKind(merge.Time)
 	case name == "coalesce" || name == "ifnull":
 		return c.oneOf(call, args)
 	case name == "if" && n == 3:
 		return c.oneOf(call, args[1:])
 	case name == "time" && n == 1 && c.mysql && c.typed(args[0]).clock():
-		return ofKind(merge.Duration)
+		return OfKind(merge.Duration)
 	case (name == "date_trunc" || name == "date_part") && n == 2: // of PostgreSQL, which names the unit first
 		args = []sqlparse.Expr{args[1], args[0]}
 	}
@@ -76,7 +76,7 @@ func (c functions) extracted(call *sqlparse.Call) Value {
 		return c.unknown(call)
 	}
 	if c.postgres {
-		return ofKind(merge.Decimal)
+		return OfKind(merge.Decimal)
 	}
 	return whole
 }
@@ -96,9 +96,9 @@ func (c functions) rounded(call *sqlparse.Call) Value {
 	case !c.postgres || v.Type.Kind != merge.Integer:
 		v.Unordered = "" // all digits are returned
 	case digits:
-		return ofKind(merge.Decimal)
+		return OfKind(merge.Decimal)
 	default:
-		return ofKind(merge.Float)
+		return OfKind(merge.Float)
 	}
 	return v
 }
@@ -157,7 +157,7 @@ func (c functions) joined(e sqlparse.Expr, of []sqlparse.Expr) Value {
 func (c functions) window(call *sqlparse.Call) Value {
 	switch name := nameOf(call); {
 	case counting[name] && c.sqlite:
-		return ofKind(merge.Stored)
+		return OfKind(merge.Stored)
 	case counting[name]:
 		return whole
 	case aggregates[name] == 0 || odd(call) || c.typed(call.Args[0]).Type.Collation != merge.Binary:
@@ -254,7 +254,7 @@ func (c functions) cast(e *sqlparse.Operation) Value {
 	if today := v.Type.Kind == merge.Duration && castTo[to] == merge.Time; today || !v.numeric() && !v.clock() && !v.isText() {
 		return c.unknown(e)
 	}
-	return ofKind(castTo[to])
+	return OfKind(castTo[to])
 }
 
 // shifted reports whether a sum or difference consists of a time and intervals.
@@ -270,7 +270,7 @@ var interval = regexp.MustCompile(`(?i)^interval[\s'(]`)
 func (c functions) quotient(e *sqlparse.Operation) Value {
 	v := c.arithmetic(e, e.Operands)
 	if c.mysql && v.Type.Kind == merge.Integer {
-		v = ofKind(merge.Decimal)
+		v = OfKind(merge.Decimal)
 	}
 	if c.mysql && v.Type.Kind == merge.Decimal && !c.options.Merge.Division.Rounds && !aggregated(e) {
 		v.Unordered = "MariaDB sorts by digits of a quotient that it does not return; sort by ROUND(…)"
@@ -350,18 +350,18 @@ func ofTime(name string, v Value, more []sqlparse.Expr) Value {
 		case name == "dayname" || name == "monthname":
 			return ofConnection
 		case name == "unix_timestamp":
-			return ofKind(merge.Decimal)
+			return OfKind(merge.Decimal)
 		}
 	case 1:
 		switch {
 		case name == "date_trunc" || shifts[name]:
 			return v
 		case name == "date_part":
-			return ofKind(merge.Float)
+			return OfKind(merge.Float)
 		case name == "yearweek" || name == "week":
 			return whole
 		case name == "date_format" && hasFormat(more[0], dateFormat):
-			return ofKind(merge.Bytes)
+			return OfKind(merge.Bytes)
 		case name == "date_format" && hasFormat(more[0], nameFormat):
 			return ofConnection
 		}

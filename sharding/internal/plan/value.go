@@ -100,7 +100,7 @@ func (c *comparer) summand(e sqlparse.Expr) Value {
 	case c.postgres && v.Type.Kind == merge.Integer && !v.Wide:
 		return Value{Type: v.Type, Wide: true}
 	case v.As == Plain && (v.Type.Kind == merge.Integer || v.Type.Kind == merge.Decimal):
-		return ofKind(merge.Decimal)
+		return OfKind(merge.Decimal)
 	case v.As == Double && c.postgres:
 		c.refuse("the sum of real " + c.text(e) + " is rounded at each addition; write SUM(CAST(" + c.text(e) + " AS double precision))" + addKey)
 	case v.As == Double:
@@ -159,7 +159,7 @@ func (c *comparer) typed(e sqlparse.Expr) Value {
 		case e.Op == sqlparse.Opaque:
 			return functions{c}.opaque(e)
 		case (e.Op == sqlparse.Add || e.Op == sqlparse.Sub) && functions{c}.shifted(e.Operands):
-			return ofKind(merge.Time)
+			return OfKind(merge.Time)
 		case e.Op == sqlparse.Add, e.Op == sqlparse.Sub, e.Op == sqlparse.Mul, e.Op == sqlparse.Mod:
 			return c.arithmetic(e, e.Operands)
 		case e.Op == sqlparse.Div:
@@ -194,16 +194,16 @@ func (c functions) toNumber(e *sqlparse.Operation) Value {
 	case found == nil:
 		return c.unknown(e)
 	case found[2] != "":
-		return ofKind(merge.Float)
+		return OfKind(merge.Float)
 	}
 	return Value{Type: whole.Type, Wide: found[1] != ""}
 }
 
 // whole is how whole numbers compare.
-var whole = ofKind(merge.Integer)
+var whole = OfKind(merge.Integer)
 
-// ofKind is how values of a kind compare by themselves.
-func ofKind(k merge.Kind) Value { return Value{Type: merge.Type{Kind: k}} }
+// OfKind is how values of a kind compare by themselves.
+func OfKind(k merge.Kind) Value { return Value{Type: merge.Type{Kind: k}} }
 
 // namesStay refuses names in an expression that denote something else where the expression is
 // copied to.
@@ -241,7 +241,7 @@ func (c *comparer) stored(e sqlparse.Expr) Value {
 	if column || signed || c.anyOfEqual(e) || strings.Contains(strings.ToUpper(c.text(e)), "COLLATE") {
 		return c.unknown(e)
 	}
-	return ofKind(merge.Stored)
+	return OfKind(merge.Stored)
 }
 
 // anyOfEqual reports whether an expression contains an aggregate that returns any of several equal
@@ -311,7 +311,7 @@ func numeral(e sqlparse.Expr, integers *[]int) (v Value, ok bool) {
 	case l.Kind == sqlparse.Integer && len(l.Value) <= 18:
 		return Value{Type: whole.Type, Wide: len(l.Value) > 9}, true
 	case l.Kind == sqlparse.Decimal && !strings.ContainsAny(l.Value, "eE"):
-		return ofKind(merge.Decimal), true
+		return OfKind(merge.Decimal), true
 	}
 	return Value{}, false
 }
@@ -447,7 +447,7 @@ func (c *comparer) aggregate(call *sqlparse.Call) Value {
 	case function == onlyShards:
 		return c.unknown(call)
 	case function == merge.Count && c.sqlite:
-		return ofKind(merge.Stored)
+		return OfKind(merge.Stored)
 	case function == merge.Count:
 		return whole
 	case len(call.Args) == 0:
@@ -455,7 +455,7 @@ func (c *comparer) aggregate(call *sqlparse.Call) Value {
 	case function == merge.Sum:
 		return c.summand(call.Args[0])
 	case function == average:
-		return ofKind(averaged(c.summand(call.Args[0]).Type.Kind))
+		return OfKind(averaged(c.summand(call.Args[0]).Type.Kind))
 	}
 	v := c.least(call.Args[0])
 	v.Type.Collation = merge.Binary

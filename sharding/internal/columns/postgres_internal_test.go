@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package shardsql
+package columns
 
 import (
 	"testing"
@@ -9,7 +9,7 @@ import (
 )
 
 func TestATableWithoutColumnsInTheCatalogIsMissing(t *testing.T) {
-	if err := joinErrors(nil, &absentError{"orders"}); dialect.FaultOf(err) != dialect.NoTable {
+	if err := error(&absentError{"orders"}); dialect.FaultOf(err) != dialect.NoTable {
 		t.Errorf("%v is %v", err, dialect.FaultOf(err))
 	}
 }

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package columns
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/shardid/shardid/internal/dialect"
+	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/internal/merge"
+	"github.com/shardid/shardid/sharding/internal/plan"
+)
+
+// Read reads the types of the columns of a table that is neither sharded nor broadcast.
+func Read(ctx context.Context, d dialect.Dialect, db dialect.Querier, table string) (plan.Table, error) {
+	return reader{d, db, table}.columns(ctx, false)
+}
+
+// ReadRouted reads, in addition, how the values of the columns compare, the unique keys, and what the columns hold
+// that lead to shards. t is the sharded table of which the table is a shard, or nil for a broadcast table.
+func ReadRouted(ctx context.Context, d dialect.Dialect, db dialect.Querier, table string, t *sharding.Table) (plan.Table, error) {
+	r := reader{d, db, table}
+	found, err := r.columns(ctx, true)
+	if err != nil {
+		return found, err
+	}
+	if found.Unique, err = Unique(ctx, d, db, table); err != nil {
+		return found, err
+	}
+	own, err := dialect.OwnValues(ctx, db, d, table)
+	switch {
+	case err != nil:
+		return found, err
+	case t != nil:
+		return found, r.leads(ctx, t, own, found.Columns)
+	}
+	for column, of := range own {
+		kept := found.Columns[column]
+		kept.Numbered, kept.Varies, kept.Touched = of.Numbered, of.Varies, of.Touched
+		found.Columns[column] = kept
+	}
+	return found, nil
+}
+
+// reader reads a table of a database.
+type reader struct {
+	dialect.Dialect
+
+	db    dialect.Querier
+	table string
+}
+
+// leads sets what the columns hold that lead to slots, directly or through a lookup table.
+func (r reader) leads(ctx context.Context, t *sharding.Table, own map[string]dialect.Own, to map[string]plan.Column) error {
+	rules := map[string]sharding.Rule{t.Key: t.Rule}
+	for _, alt := range t.Also {
+		rules[alt.Column] = alt.Rule
+	}
+	for _, l := range t.Lookups {
+		if rules[l.Column] == nil {
+			rules[l.Column] = nil
+		}
+	}
+	for column, rule := range rules {
+		c, _, err := dialect.ReadColumn(ctx, r.db, r, r.table, column)
+		if err != nil {
+			return err
+		}
+		column = strings.ToLower(column)
+		kept := to[column]
+		kept.Cuts, kept.Type = c.Cuts, c.Type
+		if rule != nil {
+			kept.Holds, kept.Numbered = holds(c, rule), own[column].Numbered
+		}
+		to[column] = kept
+	}
+	return nil
+}
+
+// Unique reads the columns of a table's unique keys, in lower case.
+func Unique(ctx context.Context, d dialect.Dialect, db dialect.Querier, table string) ([][]string, error) {
+	keys, err := dialect.UniqueKeys(ctx, db, d, table)
+	for _, key := range keys {
+		for i := range key {
+			key[i] = strings.ToLower(key[i])
+		}
+	}
+	return keys, err
+}
+
+// columns reads the names and types of a table's columns, their collations and, if sorts is set, how their
+// values compare.
+func (r reader) columns(ctx context.Context, sorts bool) (plan.Table, error) {
+	if r.Name() == "postgres" {
+		return r.postgresColumns(ctx)
+	}
+	rows, err := r.db.QueryContext(ctx, "SELECT * FROM "+r.Quote(r.table)+" WHERE 1 = 0") //nolint:unqueryvet // the query returns only the names
+	if err != nil {
+		return plan.Table{}, fmt.Errorf("columns of %s: %w", r.table, err)
+	}
+	defer func() { _ = rows.Close() }()
+	types, err := rows.ColumnTypes()
+	if err != nil {
+		return plan.Table{}, err
+	}
+	if err := errors.Join(rows.Err(), rows.Close()); err != nil { // closed before the next query, for pools of one connection
+		return plan.Table{}, err
+	}
+	t := plan.Table{Columns: make(map[string]plan.Column, len(types))}
+	for _, c := range types {
+		kept, err := r.describe(ctx, c, sorts)
+		if err != nil {
+			return plan.Table{}, err
+		}
+		t.Columns[strings.ToLower(c.Name())] = kept
+	}
+	if r.Name() == "mysql" {
+		err = r.texts(ctx, sorts, t.Columns)
+	}
+	return t, err
+}
+
+// describe returns a column of MySQL, MariaDB or SQLite; see columns.
+func (r reader) describe(ctx context.Context, c *sql.ColumnType, sorts bool) (kept plan.Column, err error) {
+	name, mysql := c.DatabaseTypeName(), r.Name() == "mysql"
+	_, scale, isFixed := c.DecimalSize()
+	kept.Single = mysql && (name == "FLOAT" || name == "DOUBLE" && isFixed && scale < NotFixed)
+	switch {
+	case isInteger(name):
+		kept.Holds = plan.Integers
+	case mysql && (name == "BINARY" || name == "VARBINARY"):
+		kept.Holds = plan.Bytes
+	}
+	isText := !mysql && hasTextAffinity(name)
+	if !sorts && !isText {
+		return kept, nil
+	}
+	v, err := r.compares(ctx, c)
+	if isText && v.Type.Kind == merge.Stored {
+		kept.Collation = fmt.Sprint("text ", v.Type.Collation)
+	}
+	if sorts {
+		kept.Value, kept.Least = v, v
+	}
+	return kept, err
+}
+
+// compares returns how a database compares the values of a column. It does not cover texts of MySQL
+// and MariaDB.
+func (r reader) compares(ctx context.Context, c *sql.ColumnType) (plan.Value, error) {
+	if r.Name() == "sqlite" {
+		found, _, err := dialect.ReadColumn(ctx, r.db, r, r.table, c.Name())
+		collation, known := storedBy[found.Collation]
+		if err != nil || !known {
+			return plan.Value{}, err
+		}
+		return plan.Value{Type: merge.Type{Kind: merge.Stored, Collation: collation}}, nil
+	}
+	name := strings.TrimPrefix(strings.ToUpper(c.DatabaseTypeName()), "UNSIGNED ")
+	if _, digits, _ := c.DecimalSize(); name == "FLOAT" && digits < NotFixed { // FLOAT(M, D), whose sums are rounded
+		return plan.Value{}, nil
+	}
+	return sortValues[name], nil
+}
+
+// NotFixed is the scale that MySQL reports of a FLOAT or a DOUBLE without one. The scale of others is less.
+const NotFixed = 31
+
+var storedBy = map[string]merge.Collation{"": merge.Binary, "NOCASE": merge.NoCase, "RTRIM": merge.RTrim}
+
+// sortValues maps the type names of go-sql-driver/mysql.
+var sortValues = map[string]plan.Value{
+	"TINYINT": plan.OfKind(merge.Integer), "SMALLINT": plan.OfKind(merge.Integer), "MEDIUMINT": plan.OfKind(merge.Integer), "INT": plan.OfKind(merge.Integer), "BIGINT": plan.OfKind(merge.Integer),
+	"DECIMAL": plan.OfKind(merge.Decimal), "DOUBLE": plan.OfKind(merge.Float), "FLOAT": {Type: merge.Type{Kind: merge.Float}, As: plan.Double},
+	"DATE": plan.OfKind(merge.Time), "DATETIME": plan.OfKind(merge.Time), "TIMESTAMP": plan.OfKind(merge.Time), "TIME": plan.OfKind(merge.Duration),
+	"YEAR": {Type: merge.Type{Kind: merge.Integer}, As: plan.Number}, "BIT": {Type: merge.Type{Kind: merge.Integer}, As: plan.Number},
+}
+
+// isInteger checks a driver's type name. A SQLite column of such a type may hold any value; the
+// integers in it compare as integers.
+func isInteger(name string) bool {
+	switch strings.TrimPrefix(strings.ToUpper(name), "UNSIGNED ") {
+	case "BIGINT", "INT", "INTEGER", "MEDIUMINT", "SMALLINT", "TINYINT", "INT2", "INT4", "INT8":
+		return true
+	}
+	return false
+}
+
+// hasTextAffinity reports whether SQLite stores numbers in a column of this type as texts.
+func hasTextAffinity(name string) bool {
+	name = strings.ToUpper(name)
+	has := func(word string) bool { return strings.Contains(name, word) }
+	return !has("INT") && (has("CHAR") || has("CLOB") || has("TEXT"))
+}
+
+// holds returns the values of a column that leads to slots, if the database considers the same
+// values equal as the rule does.
+func holds(c dialect.Column, rule sharding.Rule) plan.Holding {
+	switch c.Holds {
+	case dialect.HoldsIntegers:
+		return plan.Integers
+	case dialect.HoldsTexts:
+		if c.Collation == "" {
+			return plan.Bytes
+		}
+		return plan.Folded
+	case dialect.HoldsBytes:
+		return plan.Bytes
+	case dialect.HoldsClocks, dialect.HoldsInstants:
+		if r, ok := rule.(sharding.IntervalRule); ok && c.Precision == r.Precision() {
+			return plan.Times
+		}
+	}
+	return plan.Other
+}

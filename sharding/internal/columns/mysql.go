@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package columns
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/shardid/shardid/internal/dialect"
+	"github.com/shardid/shardid/sharding/internal/merge"
+	"github.com/shardid/shardid/sharding/internal/plan"
+)
+
+// collated lists, by character set, the suffixes of those collations of MySQL and MariaDB whose
+// weights compare byte by byte as the server compares the texts. Collations with several levels of
+// weights are not in it.
+var collated = map[string]string{
+	"utf8mb4": "general_ci unicode_ci unicode_520_ci bin nopad_bin 0900_ai_ci 0900_bin uca1400_ai_ci",
+	"utf8mb3": "general_ci unicode_ci unicode_520_ci bin nopad_bin uca1400_ai_ci",
+	"latin1":  "swedish_ci german2_ci bin",
+}
+
+// isCollated reports whether a collation is one of them. MariaDB before 10.6 writes utf8 for
+// utf8mb3.
+func isCollated(name string) bool {
+	charset, rest, _ := strings.Cut(name, "_")
+	if charset == "utf8" {
+		charset = "utf8mb3"
+	}
+	return slices.Contains(strings.Fields(collated[charset]), rest)
+}
+
+// pads reports whether a collation ignores spaces at the end of a text.
+func pads(collation string) bool {
+	return !strings.Contains(collation, "_nopad_") && !strings.Contains(collation, "_0900_")
+}
+
+// texts reads the collations of a table on MySQL and MariaDB and, if sorts is set, how its texts, ENUMs and SETs
+// compare.
+func (r reader) texts(ctx context.Context, sorts bool, to map[string]plan.Column) (err error) {
+	type text struct {
+		column, kind, collation, sent, zone string
+		long                                bool
+	}
+	var found []text // read completely before the next query, for pools of one connection
+	err = dialect.Each(ctx, r.db, func(rows *sql.Rows) error {
+		var t text
+		err := rows.Scan(&t.column, &t.kind, &t.collation, &t.sent, &t.zone, &t.long)
+		found = append(found, t)
+		return err
+	}, `SELECT COLUMN_NAME, DATA_TYPE, COALESCE(COLLATION_NAME, ''), @@character_set_connection, IF(@@time_zone = 'SYSTEM', @@system_time_zone, @@time_zone), COALESCE(CHARACTER_OCTET_LENGTH > @@max_sort_length, FALSE) FROM information_schema.COLUMNS
+		WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ? AND (COLLATION_NAME IS NOT NULL OR DATA_TYPE IN ('uuid', 'binary', 'varbinary', 'date', 'time', 'datetime', 'timestamp'))`, r.table)
+	if err != nil {
+		return fmt.Errorf("collations of %s: %w", r.table, err)
+	}
+	weights := map[string]plan.Value{}
+	for _, t := range found {
+		name := strings.ToLower(t.column)
+		c := to[name]
+		c.Collation = equality(t.kind, t.collation, t.sent, t.zone)
+		to[name] = c
+		if !sorts || t.collation == "" {
+			continue
+		}
+		w, known := weights[t.collation]
+		if !known && isCollated(t.collation) {
+			if w, err = weight(ctx, r.db, t.collation); err != nil {
+				return err
+			}
+			weights[t.collation] = w
+		}
+		if !t.long {
+			w.Type.Most = 0
+		}
+		to[name] = compared(to[name], t.kind, t.collation, w)
+	}
+	return nil
+}
+
+// equality returns the plan.Column.Collation of a column whose values are sent in a character set, or are times of
+// a zone.
+func equality(kind, collation, sent, zone string) string {
+	switch kind = strings.ToLower(kind); kind {
+	case "binary", "varbinary":
+		return plan.AsBytes
+	case "uuid", "date", "time", "datetime":
+		return kind
+	case "timestamp":
+		if zone != "UTC" && !strings.ContainsAny(zone[:min(1, len(zone))], "+-") { // it may have two times with one text
+			return ""
+		}
+		return kind
+	case "enum", "set": // compared as numbers with others of the kind
+		return ""
+	}
+	charset, _, _ := strings.Cut(collation, "_")
+	if sent != "utf8mb4" && sent != charset { // which may lack a character
+		return ""
+	}
+	return collation
+}
+
+// compared returns how values of a column type compare whose texts have these weights.
+func compared(c plan.Column, kind, collation string, weight plan.Value) plan.Column {
+	switch strings.ToLower(kind) {
+	case "enum", "set":
+		c.Value = plan.Value{Type: merge.Type{Kind: merge.Integer}, As: plan.Number}
+		c.Least = weight
+	default:
+		c.Value = weight
+	}
+	if weight.As == plan.Plain {
+		c.Unsorted = "it is not known whether the weights of its collation " + collation + " compare as its texts do"
+	}
+	return c
+}
+
+// wholeTexts is the number of bytes of a text whose weight is requested when a server sorts by the
+// whole text. It is small enough that the weight fits into a packet; otherwise the weight is NULL.
+const wholeTexts = 4096
+
+// weight returns how texts of a collation compare. A server sorts by the first max_sort_length
+// bytes of the weights; MariaDB, in collations with one weight for each character, by that many
+// bytes of the text; and MySQL, in collations without padding, by the whole text. MariaDB may group
+// by as many bytes as it sorts by.
+func weight(ctx context.Context, db dialect.Querier, collation string) (plan.Value, error) {
+	charset, _, _ := strings.Cut(collation, "_")
+	v := plan.Value{Type: merge.Type{Kind: merge.Bytes}, As: plan.Weight, Collation: collation}
+	var space []byte
+	var bytewise bool
+	query := "SELECT WEIGHT_STRING(CONVERT(' ' USING " + charset + ") COLLATE " + collation + "), @@max_sort_length, VERSION() LIKE '%MariaDB%'"
+	if err := db.QueryRowContext(ctx, query).Scan(&space, &v.Type.Prefix, &bytewise); err != nil {
+		return v, fmt.Errorf("weight of a space in %s: %w", collation, err)
+	}
+	if pads(collation) {
+		v.Type.Pad = string(space)
+	}
+	v.Type.Most = v.Type.Prefix
+	switch {
+	case strings.Contains(collation, "_0900_"):
+		v.Type.Prefix, v.Type.Most = 0, wholeTexts
+	case bytewise && !strings.Contains(collation, "_unicode_") && !strings.Contains(collation, "_uca1400_"):
+		v.Type.Prefix *= len(space)
+	}
+	return v, nil
+}

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package columns
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"strings"
+
+	"github.com/shardid/shardid/internal/dialect"
+	"github.com/shardid/shardid/sharding/internal/merge"
+	"github.com/shardid/shardid/sharding/internal/plan"
+)
+
+// postgresTypes selects the columns of a table of PostgreSQL with their types, those of domains
+// resolved. A collation compares bytes if it is C, by its own name or as the database's, or if its
+// provider is builtin, which compares code points.
+const postgresTypes = `SELECT a.attname::text, b.typname::text, b.typtype::text, COALESCE(k.collisdeterministic, TRUE),
+		CASE WHEN k.collname IS NULL THEN TRUE
+			WHEN k.collprovider = 'd' THEN COALESCE(to_jsonb(d) ->> 'datlocprovider', 'c') = 'b' OR COALESCE(to_jsonb(d) ->> 'datlocprovider', 'c') = 'c' AND d.datcollate IN ('C', 'POSIX')
+			ELSE k.collprovider = 'b' OR k.collprovider = 'c' AND k.collcollate IN ('C', 'POSIX') END,
+		CASE WHEN k.collprovider = 'd' THEN COALESCE(to_jsonb(d) ->> 'datlocale', to_jsonb(d) ->> 'daticulocale', d.datcollate::text) ELSE COALESCE(k.collname::text, '') END,
+		(SELECT n.nspname::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = a.attrelid)
+	FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid JOIN pg_type b ON b.oid = CASE WHEN t.typtype = 'd' THEN t.typbasetype ELSE t.oid END
+		JOIN pg_database d ON d.datname = current_database() LEFT JOIN pg_collation k ON k.oid = a.attcollation
+	WHERE a.attrelid = to_regclass(quote_ident($1)) AND a.attnum > 0 AND NOT a.attisdropped`
+
+// postgresKinds maps the names of types other than texts.
+var postgresKinds = map[string]plan.Value{
+	"int2": plan.OfKind(merge.Integer), "int4": plan.OfKind(merge.Integer), "int8": {Type: merge.Type{Kind: merge.Integer}, Wide: true},
+	"bool": plan.OfKind(merge.Integer), "numeric": plan.OfKind(merge.Decimal), "float4": {Type: merge.Type{Kind: merge.Float}, As: plan.Double}, "float8": plan.OfKind(merge.Float),
+	"date": plan.OfKind(merge.Time), "timestamp": plan.OfKind(merge.Time), "timestamptz": plan.OfKind(merge.Time), "bytea": plan.OfKind(merge.Bytes), "uuid": plan.OfKind(merge.Bytes),
+}
+
+// postgresColumns reads the columns of a table of PostgreSQL from the catalogue. A query of the
+// table itself could fail, which would abort the transaction that executes it.
+func (r reader) postgresColumns(ctx context.Context) (plan.Table, error) {
+	t := plan.Table{Columns: map[string]plan.Column{}}
+	err := dialect.Each(ctx, r.db, func(rows *sql.Rows) error {
+		var name, typ, class, collation string
+		var deterministic, bytewise bool
+		if err := rows.Scan(&name, &typ, &class, &deterministic, &bytewise, &collation, &t.Namespace); err != nil {
+			return err
+		}
+		c := plan.Column{Value: postgresKinds[typ]}
+		switch typ {
+		case "int2", "int4", "int8":
+			c.Holds = plan.Integers
+		case "bytea":
+			c.Holds, c.Collation = plan.Bytes, plan.AsBytes
+		case "uuid", "date", "time", "timestamp", "timestamptz":
+			c.Collation = typ
+		case "text", "varchar", "bpchar", "name":
+			if c = postgresText(c, typ == "bpchar", deterministic, bytewise, collation); typ == "name" {
+				c.Collation = "" // an argument beside it would be cut to 63 bytes
+			}
+		default:
+			if class == "e" {
+				c.Value = plan.Value{Type: merge.Type{Kind: merge.Bytes}, Unordered: "the members of " + typ + " sort in the order of their declaration"}
+			} else if c.Value.Type.Kind == 0 {
+				c.Unsorted = "how values of type " + typ + " compare is not known"
+			}
+		}
+		t.Columns[strings.ToLower(name)] = c
+		return nil
+	}, postgresTypes, r.table)
+	switch {
+	case err != nil:
+		return plan.Table{}, fmt.Errorf("columns of %s: %w", r.table, err)
+	case len(t.Columns) == 0:
+		return plan.Table{}, &absentError{r.table}
+	}
+	return t, nil
+}
+
+// postgresText returns how texts compare. In a deterministic collation texts are equal when their
+// bytes are, whatever their order.
+func postgresText(c plan.Column, trimmed, deterministic, bytewise bool, collation string) plan.Column {
+	if !deterministic {
+		c.Unsorted = "its collation " + collation + " treats different texts as equal"
+		return c
+	}
+	c.Value, c.Collation = plan.Value{Type: merge.Type{Kind: merge.Bytes}, Texts: true}, "text "+collation // texts of two collations are not compared
+	if trimmed {
+		c.Value.As, c.Collation = plan.Trimmed, "bpchar "+collation
+	}
+	if !bytewise {
+		c.Value.Unordered = "its collation " + collation + " is not C; write COLLATE \"C\" after it, or declare the column with COLLATE \"C\""
+	}
+	return c
+}
+
+// absentError is the error of a table whose columns PostgreSQL's catalog does not have. It has the SQLSTATE that
+// a query of the table would get, so that both are known as dialect.NoTable.
+type absentError struct{ table string }
+
+func (e *absentError) Error() string    { return "columns of " + e.table + ": the table does not exist" }
+func (e *absentError) SQLState() string { return "42P01" }
