@@ -226,42 +226,131 @@ func (postgresExpression) BytesOf(expression string, c Column) string {
 
 func (postgresWriting) GrowBuffers(context.Context, *Session) error { return nil }
 
-// Batch returns one of few numbers of rows, so that drivers prepare few statements.
-func (postgresWriting) Batch(rows []Row) int { return mysqlWriting{}.Batch(rows) }
+// Limits of an INSERT. A larger one gains little.
+const (
+	postgresRows  = 1024
+	postgresBytes = 256 << 10
+)
 
-// Insert sends all values as text. In a transaction, a savepoint limits the rollback after
-// an error to this statement.
+// Batch returns the largest number of rows that the limits allow. One text inserts any number.
+func (postgresWriting) Batch(rows []Row) int {
+	return fitting(rows[:min(len(rows), postgresRows)], postgresBytes)
+}
+
+// Insert sends the values of each column as one array of their texts: a server analyses a parameter for each value
+// of many rows more slowly than it inserts the rows. In a transaction, a savepoint limits the rollback after an
+// error to this statement.
 func (m postgresWriting) Insert(ctx context.Context, s *Session, columns []Column, name string, rows []Row) error {
-	var text strings.Builder
-	head := strings.TrimSuffix(insertHead(m, columns, name), " VALUES ")
-	text.WriteString(head + " OVERRIDING SYSTEM VALUE VALUES (")
+	text, err := m.insertion(ctx, s, columns, name)
+	if err != nil {
+		return err
+	}
 	defer func() { clear(s.values) }()
 	s.values = s.values[:0]
-	for i := range rows {
-		if i > 0 {
-			text.WriteString("),(")
-		}
-		for j := range columns {
-			if j > 0 {
-				text.WriteByte(',')
-			}
-			text.WriteString(m.Placeholder(i*len(columns) + j + 1))
-		}
-		s.values = rows[i].appendTo(s.values)
+	for j := range columns {
+		s.values = append(s.values, arrayOf(rows, j))
 	}
-	text.WriteString(")")
 	if !s.began && !s.Locked {
-		return s.Exec(ctx, text.String(), s.values...)
+		return s.Exec(ctx, text, s.values...)
 	}
 	if err := s.Exec(ctx, "SAVEPOINT shardid"); err != nil {
 		return err
 	}
-	err := s.Exec(ctx, text.String(), s.values...)
+	err = s.Exec(ctx, text, s.values...)
 	if err == nil {
 		return s.Exec(ctx, "RELEASE SAVEPOINT shardid")
 	}
 	_ = s.Exec(ctx, "ROLLBACK TO SAVEPOINT shardid; RELEASE SAVEPOINT shardid") // after a failure, COMMIT fails, too
 	return err
+}
+
+// postgresColumnTypes selects the types of a table's columns, without lengths, and which of them are elements of
+// an array: unnest takes an array of arrays apart completely.
+const postgresColumnTypes = "SELECT a.attname, quote_ident(n.nspname) || '.' || quote_ident(t.typname), t.typtype IN ('b', 'e') AND t.typcategory <> 'A' AND t.typarray <> 0" +
+	" FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid JOIN pg_namespace n ON n.oid = t.typnamespace WHERE a.attrelid = " + postgresOid + " AND a.attnum > 0 AND NOT a.attisdropped"
+
+// insertion returns an INSERT of the rows of as many arrays as there are columns. The connection keeps the text.
+func (m postgresWriting) insertion(ctx context.Context, s *Session, columns []Column, name string) (string, error) {
+	head := strings.TrimSuffix(insertHead(m, columns, name), " VALUES ")
+	if text := s.insertions[head]; text != "" {
+		return text, nil
+	}
+	type kind struct {
+		name    string
+		element bool
+	}
+	kinds := map[string]kind{}
+	err := s.Each(ctx, func(rows *sql.Rows) error {
+		var column string
+		var k kind
+		err := rows.Scan(&column, &k.name, &k.element)
+		kinds[column] = k
+		return err
+	}, postgresColumnTypes, name)
+	if err != nil {
+		return "", err
+	}
+	arrays, selected := make([]string, len(columns)), make([]string, len(columns))
+	for i, c := range columns {
+		k, found := kinds[c.Name]
+		if !found {
+			return "", fmt.Errorf("column %s of table %s: %w", c.Name, name, ErrNoTable)
+		}
+		selected[i] = fmt.Sprintf("r.c%d", i)
+		if !k.element {
+			selected[i], k.name = fmt.Sprintf("CAST(r.c%d AS %s)", i, k.name), "text"
+		}
+		arrays[i] = fmt.Sprintf("CAST(%s AS %s[])", m.Placeholder(i+1), k.name)
+	}
+	text := head + " OVERRIDING SYSTEM VALUE SELECT " + strings.Join(selected, ", ") + " FROM unnest(" + strings.Join(arrays, ", ") + ") AS r(" + listOf(len(columns)) + ")"
+	if s.insertions == nil {
+		s.insertions = map[string]string{}
+	}
+	s.insertions[head] = text
+	return text, nil
+}
+
+// listOf writes "c0, c1".
+func listOf(n int) string {
+	names := make([]string, n)
+	for i := range names {
+		names[i] = fmt.Sprintf("c%d", i)
+	}
+	return strings.Join(names, ", ")
+}
+
+// arrayOf returns the text of an array with a value of each row.
+func arrayOf(rows []Row, column int) string {
+	size := 2
+	for i := range rows {
+		text, _ := rows[i].Value(column)
+		size += len(text) + len(`"",`)
+	}
+	var b strings.Builder
+	b.Grow(size)
+	for i := range rows {
+		b.WriteByte("{,"[min(i, 1)])
+		text, ok := rows[i].Value(column)
+		if !ok {
+			b.WriteString("NULL")
+			continue
+		}
+		b.WriteByte('"')
+		for {
+			at := strings.IndexAny(text, `"\`)
+			if at < 0 {
+				break
+			}
+			b.WriteString(text[:at])
+			b.WriteByte('\\')
+			b.WriteByte(text[at])
+			text = text[at+1:]
+		}
+		b.WriteString(text)
+		b.WriteByte('"')
+	}
+	b.WriteByte('}')
+	return b.String()
 }
 
 func (m postgresWriting) Deletion(table, key string, keys []int64, condition string) string {

@@ -32,3 +32,17 @@ func TestABatchHasANumberOfRowsForWhichThereIsAStatement(t *testing.T) {
 		}
 	}
 }
+
+func TestAnArrayOfPostgreSQLHasOneElementForEachRow(t *testing.T) {
+	null := Row{Ends: []int{^0}}
+	for want, rows := range map[string][]Row{
+		`{"1"}`:                        {rowOf("1")},
+		`{"",NULL,"NULL"}`:             {rowOf(""), null, rowOf("NULL")},
+		`{"{1,2}","a, b"}`:             {rowOf("{1,2}"), rowOf("a, b")},
+		`{"\\","\"","a\"b\\c"," é\n"}`: {rowOf(`\`), rowOf(`"`), rowOf(`a"b\c`), rowOf(" é\n")},
+	} {
+		if got := arrayOf(rows, 0); got != strings.ReplaceAll(want, `\n`, "\n") {
+			t.Errorf("%s, not %s", got, want)
+		}
+	}
+}

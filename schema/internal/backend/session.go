@@ -75,6 +75,7 @@ type Session struct {
 	lockFor      time.Duration // how long the locks of that text may take
 	kills        kills
 	prepared     map[string]*sql.Stmt // by their text; they end with the connection
+	insertions   map[string]string    // on PostgreSQL: the texts that insert rows, by how they begin
 	values       []any                // of the rows of one statement
 	largeBuffers int                  // how many large buffers the driver has
 }
