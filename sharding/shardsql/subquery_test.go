@@ -90,6 +90,10 @@ func TestAListFromHomeLeadsToItsShards(t *testing.T) {
 	if s := o.only(t); len(s.Targets) != 2 {
 		t.Errorf("%+v", s)
 	}
+	if n := one[int](t, w.routed, "SELECT COUNT(*) FROM orders WHERE user_id IN (SELECT id FROM users WHERE name <> 'a@x' AND id < 3)"); n != 4 {
+		t.Errorf("%d rows, want 4", n)
+	}
+	o.only(t)
 	if n := one[int](t, w.routed, "SELECT COUNT(*) FROM orders WHERE user_id NOT IN (SELECT id FROM users WHERE name > ?)", "x"); n != 10 {
 		t.Errorf("%d rows beside an empty list, want 10", n)
 	}

@@ -102,8 +102,8 @@ func Of(statement *sqlparse.Statement, snapshot *sharding.Snapshot, options Opti
 		_, ok := snapshot.Lookup(name)
 		return ok
 	})
-	p.stateless = b.volatileReason == "" && leavesNoState(statement)
-	p.anywhere = statement.Verb == sqlparse.Select && len(b.refs) == 0 && !b.foreign && b.ranks == 0 && leavesNoState(statement) && !mayNameTable(b)
+	p.stateless = b.volatileReason == "" && leavesNoState(statement, options.Reads)
+	p.anywhere = statement.Verb == sqlparse.Select && len(b.refs) == 0 && !b.foreign && b.ranks == 0 && leavesNoState(statement, options.Reads) && !mayNameTable(b)
 	p.timeless = p.anywhere && (b.volatileReason == "" || !b.postgres)
 	p.singles, p.setsLastID = hasSingles(b.refs) || b.mysql && deviates(statement), !p.stateless && setsLastID(statement)
 	p.standsAlone, p.mayBeNumber = p.stateless && !b.foreign, mayBeNumber(b)
@@ -413,12 +413,24 @@ func (p *binding) together(db string) error {
 func (p *Plan) Stateless() bool { return p.stateless }
 
 // leavesNoState is Stateless without a check of functions, of which deterministic ones leave no state.
-func leavesNoState(st *sqlparse.Statement) bool {
-	if st.Verb != sqlparse.Select || st.Executable {
+func leavesNoState(st *sqlparse.Statement, reads sqlparse.Dialect) bool {
+	switch {
+	case st.Verb != sqlparse.Select || st.Executable:
 		return false
+	case !sqltext.Mentions(st.Text, stateWords...):
+		return true
 	}
-	return !sqltext.Mentions(st.Text, "@", "into", "found_rows", "last_insert_id")
+	code := sqltext.NewScanner(st.Text, reads.Rules())
+	for t, ok := code.NextCode(); ok; t, ok = code.NextCode() {
+		if t.Kind == sqltext.Word && sqltext.Mentions(t.Text(st.Text), stateWords...) {
+			return false
+		}
+	}
+	return true
 }
+
+// stateWords are in the words of a query that sets or reads a variable, or another state of its session.
+var stateWords = []string{"@", "into", "found_rows", "last_insert_id"}
 
 // mayNameTable reports whether the text may look for the name of a table or a type, as 'orders'::regclass does
 // on PostgreSQL.

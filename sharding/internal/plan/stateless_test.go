@@ -16,6 +16,8 @@ func TestOnlyAQueryThatLeavesNoStateInItsSessionIsStateless(t *testing.T) {
 		"SELECT * FROM coupons WHERE code = ?":                                  true,
 		"SELECT UPPER(code), COUNT(*) FROM coupons GROUP BY UPPER(code)":        true,
 		"WITH c AS (SELECT code FROM coupons) SELECT * FROM c UNION SELECT 1":   true,
+		"SELECT code FROM coupons WHERE code = 'a@x' OR code = 'into'":          true,
+		"SELECT code AS `@a` FROM coupons -- into @a":                           true,
 		"UPDATE coupons SET used = 1":                                           false,
 		"INSERT INTO coupons (code) VALUES (?)":                                 false,
 		"SELECT GET_LOCK('x', 1)":                                               false,
@@ -34,9 +36,22 @@ func TestOnlyAQueryThatLeavesNoStateInItsSessionIsStateless(t *testing.T) {
 		"CREATE TEMPORARY TABLE mine (id INT)": false,
 		"CALL something()":                     false,
 	} {
-		p := plan.Of(sqlparse.Parse(text, dialects["mysql"]), w.router.Snapshot(), plan.Options{Quote: func(name string) string { return name }})
+		p := plan.Of(sqlparse.Parse(text, dialects["mysql"]), w.router.Snapshot(), plan.Options{Reads: dialects["mysql"], Quote: func(name string) string { return name }})
 		if p.Stateless() != want {
-			t.Errorf("%s: quiet %v", text, p.Stateless())
+			t.Errorf("%s: stateless is %v", text, p.Stateless())
+		}
+	}
+}
+
+func TestAnOperatorOfPostgreSQLIsNoVariable(t *testing.T) {
+	w := newWorld(t)
+	for text, want := range map[string]bool{
+		"SELECT code FROM coupons WHERE tags @> ARRAY['a'] AND words @@ 'b'": true,
+		"SELECT code INTO copied FROM coupons WHERE tags @> ARRAY['a']":      false,
+	} {
+		p := plan.Of(sqlparse.Parse(text, dialects["postgres"]), w.router.Snapshot(), plan.Options{Reads: dialects["postgres"], Quote: func(name string) string { return name }})
+		if p.Stateless() != want {
+			t.Errorf("%s: stateless is %v", text, p.Stateless())
 		}
 	}
 }
