@@ -44,6 +44,21 @@ func HasWord(sql string, f Flavor, keyword string) bool {
 	return false
 }
 
+// WordsMention reports whether a word of sql contains one of some texts, which are in lower case: outside of
+// literals, comments and quoted identifiers.
+func WordsMention(sql string, f Flavor, texts ...string) bool {
+	if !Mentions(sql, texts...) {
+		return false
+	}
+	s := NewScanner(sql, f)
+	for t, ok := s.NextCode(); ok; t, ok = s.NextCode() {
+		if t.Kind == Word && Mentions(t.Text(sql), texts...) {
+			return true
+		}
+	}
+	return false
+}
+
 // NextCode returns the next token that is neither white space nor a comment, or
 // false at the end of the text.
 func (s *Scanner) NextCode() (Token, bool) {

@@ -206,3 +206,22 @@ func TestAKeywordIsNotFoundInLiteralsCommentsAndQuotes(t *testing.T) {
 		}
 	}
 }
+
+func TestAWordIsSearchedOutsideOfLiteralsAndComments(t *testing.T) {
+	for text, want := range map[string]bool{
+		"SELECT @a":              true,
+		"SELECT a INTO @@b":      true,
+		"SELECT Sql_Found_Rows":  true,
+		"SELECT 'a@b'":           false,
+		"SELECT `@b` -- @b":      false,
+		"SELECT a # found_rows":  false,
+		"SELECT 'it''s @', a, b": false,
+	} {
+		if got := sqltext.WordsMention(text, sqltext.MySQL, "@", "found_rows"); got != want {
+			t.Errorf("%s: %v", text, got)
+		}
+	}
+	if sqltext.WordsMention("SELECT a @> b", sqltext.PostgreSQL, "@") {
+		t.Error("@> is an operator of PostgreSQL")
+	}
+}

@@ -81,7 +81,7 @@ func newBuilder(st *sqlparse.Statement, s *sharding.Snapshot, options Options) *
 	return &builder{
 		aliases: map[string]bool{},
 		reading: reading{statement: st, snapshot: s, options: options}, knowledge: knowledge{scopes: map[*sqlparse.Core]*scope{}},
-		variance: variance{text: st.Text, engine: engine, postgres: engine == merge.PostgreSQL}, mysql: engine == merge.MySQL, sqlite: engine == merge.SQLite,
+		variance: variance{text: st.Text, rules: options.Reads.Rules(), engine: engine, postgres: engine == merge.PostgreSQL}, mysql: engine == merge.MySQL, sqlite: engine == merge.SQLite,
 	}
 }
 

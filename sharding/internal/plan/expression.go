@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/shardid/shardid/internal/sqlparse"
+	"github.com/shardid/shardid/internal/sqltext"
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sharding/internal/merge"
 )
@@ -146,8 +147,9 @@ func words(list string, more ...map[string]bool) map[string]bool {
 
 // variance records values that may differ between databases.
 type variance struct {
-	text           string // of the statement
-	postgres       bool   // in which @ is a part of operators
+	text           string         // of the statement
+	rules          sqltext.Flavor // of the text
+	postgres       bool
 	engine         merge.Engine
 	volatileReason string   // why its values may differ, whatever its conditions are
 	remains        string   // the function whose lock or setting stays on its connection, or ""
@@ -339,7 +341,7 @@ func (v *variance) unsteady(e sqlparse.Expr) string {
 			return name + " may have another value in each database; compute it first, and pass it as an argument"
 		}
 	case *sqlparse.Operation:
-		if e.Op == sqlparse.Opaque && !v.postgres && strings.Contains(e.Of(v.text), "@") {
+		if e.Op == sqlparse.Opaque && v.engine == merge.MySQL && sqltext.WordsMention(e.Of(v.text), v.rules, "@") {
 			v.ranks++
 			return "a variable may have another value on each connection; pass the value as an argument"
 		}

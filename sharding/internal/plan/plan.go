@@ -414,23 +414,8 @@ func (p *Plan) Stateless() bool { return p.stateless }
 
 // leavesNoState is Stateless without a check of functions, of which deterministic ones leave no state.
 func leavesNoState(st *sqlparse.Statement, reads sqlparse.Dialect) bool {
-	switch {
-	case st.Verb != sqlparse.Select || st.Executable:
-		return false
-	case !sqltext.Mentions(st.Text, stateWords...):
-		return true
-	}
-	code := sqltext.NewScanner(st.Text, reads.Rules())
-	for t, ok := code.NextCode(); ok; t, ok = code.NextCode() {
-		if t.Kind == sqltext.Word && sqltext.Mentions(t.Text(st.Text), stateWords...) {
-			return false
-		}
-	}
-	return true
+	return st.Verb == sqlparse.Select && !st.Executable && !sqltext.WordsMention(st.Text, reads.Rules(), "@", "into", "found_rows", "last_insert_id")
 }
-
-// stateWords are in the words of a query that sets or reads a variable, or another state of its session.
-var stateWords = []string{"@", "into", "found_rows", "last_insert_id"}
 
 // mayNameTable reports whether the text may look for the name of a table or a type, as 'orders'::regclass does
 // on PostgreSQL.
