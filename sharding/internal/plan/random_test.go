@@ -49,6 +49,42 @@ func TestEveryRandomStatementIsRoutedOrRefused(t *testing.T) {
 	}
 }
 
+// No check may search a text for a word without regard to literals.
+func TestTheWordsInALiteralDecideNothing(t *testing.T) {
+	literals := []string{"@a", "a := 1", "into", "found_rows", "last_insert_id()", "nextval(1)", "setval", "call x", "stddev", "variance", "now()",
+		"limit 1", "for update", "collate nocase", "select 1", "orders", "orders_0", "o.id", "?", "$1", ":a", "-- a", "/* a */", "a # b", "a;b", "(a", "a)", "reg", "interval 1 day", "over (", "max(a)"}
+	w := newWorld(t)
+	r := rand.New(rand.NewPCG(8, 3))
+	tried := 0
+	for tried < 6000 {
+		statement := expand(r, "statement", 8)
+		if !strings.Contains(statement, "'a'") {
+			continue
+		}
+		tried++
+		literal := literals[r.IntN(len(literals))]
+		for dialect := range dialects {
+			text := inDialect(statement, dialect)
+			var args []any
+			for range strings.Count(statement, "?") {
+				args = append(args, int64(len(args)))
+			}
+			want := w.explain(dialect, strings.ReplaceAll(text, "'a'", "'plain'"), args)
+			for i := range want {
+				want[i] = strings.ReplaceAll(want[i], "plain", literal)
+			}
+			if sqlparse.Parse(text, dialects[dialect]).Verb == sqlparse.Unknown { // the words inside its strings may be names
+				continue
+			}
+			got := w.explain(dialect, strings.ReplaceAll(text, "'a'", "'"+literal+"'"), args)
+			flat := strings.NewReplacer("(", "", ")", "").Replace // an expression with a space is copied in parentheses
+			if flat(strings.Join(got, "\n")) != flat(strings.Join(want, "\n")) {
+				t.Fatalf("%s: with '%s' for 'a', %s\nis planned as\n%s\nand not as\n%s", dialect, literal, text, strings.Join(got, "\n"), strings.Join(want, "\n"))
+			}
+		}
+	}
+}
+
 // checkSent reports a text for a shard that is another kind of statement than the original, or that
 // names a logical table.
 func checkSent(t *testing.T, dialect, text, sent string) {

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/shardid/shardid/internal/sqlparse"
+	"github.com/shardid/shardid/internal/sqltext"
 	"github.com/shardid/shardid/sharding/internal/merge"
 )
 
@@ -238,7 +239,7 @@ func (c *comparer) stored(e sqlparse.Expr) Value {
 	}
 	_, column := e.(*sqlparse.Column)
 	signed := strings.HasPrefix(strings.TrimLeft(c.text(e), "( "), "+") // +x has the collation of x
-	if column || signed || c.anyOfEqual(e) || strings.Contains(strings.ToUpper(c.text(e)), "COLLATE") {
+	if column || signed || c.anyOfEqual(e) || sqltext.WordsMention(c.text(e), c.rules, "collate") {
 		return c.unknown(e)
 	}
 	return OfKind(merge.Stored)
