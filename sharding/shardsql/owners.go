@@ -415,7 +415,7 @@ func (k *lookupWrite) reserve(ctx context.Context, t *transaction, l *sharding.L
 	}
 	for _, of := range pools {
 		table := lookupAccess{k.session, t}.table(k.of.Table, l, of.pool)
-		if err := k.hold(ctx, t, table, of.items); err != nil {
+		if err := k.hold(ctx, t, table, of); err != nil {
 			return err
 		}
 		if !table.Locks { // otherwise a rollback undoes it
@@ -432,16 +432,20 @@ func (k *lookupWrite) reserve(ctx context.Context, t *transaction, l *sharding.L
 	return nil
 }
 
-// hold makes other sessions that search for the rows of these entries wait for the transaction.
-func (k *lookupWrite) hold(ctx context.Context, t *transaction, table *owner.SQL, entries []owner.Entry) error {
-	keys := map[*begun][]any{}
-	for _, e := range entries {
+// hold makes other sessions that search for the rows of these entries wait for the transaction. It records which parts of
+// the transaction have the entries of which others.
+func (k *lookupWrite) hold(ctx context.Context, t *transaction, table *owner.SQL, entries poolItems[owner.Entry]) error {
+	keys, entered := map[*begun][]any{}, t.has(entries.pool)
+	for _, e := range entries.items {
 		at, err := k.of.Table.Target(e.Key)
 		if err != nil {
 			return err
 		}
 		b := t.has(k.session.database.poolOrHome(at.DB))
 		keys[b] = append(keys[b], e.Key)
+		if entered != nil && !slices.Contains(b.entries, entered) {
+			b.entries = append(b.entries, entered)
+		}
 	}
 	for _, b := range t.begun {
 		if err := table.Hold(ctx, shardConn{b.inner, true}, keys[b]); err != nil {

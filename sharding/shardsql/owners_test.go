@@ -198,6 +198,57 @@ func TestARollbackLeavesNoOwner(t *testing.T) {
 	}
 }
 
+// If the row committed before its entry, and the entry could not, no query by the value would find the row.
+func TestWithBestEffortAnEntryIsCommittedBeforeTheRow(t *testing.T) {
+	for name, c := range map[string]struct {
+		failing string   // the database that does not commit
+		texts   []string // CITYA is a city whose entries are in a
+	}{
+		"of a new row":     {"home", []string{"UPDATE users SET note = 'n' WHERE id = 2", "FAIL", "INSERT INTO users (id, email, city) VALUES (4, 'new@x', NULL)"}},
+		"of a changed row": {"home", []string{"UPDATE users SET note = 'n' WHERE id = 2", "FAIL", "UPDATE users SET email = 'new@x' WHERE id = 2"}},
+		"in another shard": {"b", []string{"UPDATE users SET note = 'n' WHERE id = 2", "FAIL", "INSERT INTO users (id, email, city) VALUES (4, NULL, 'CITYB')"}},
+		"and of the entries of the same shard": {"a", []string{"INSERT INTO users (id, email, city) VALUES (1, NULL, 'CITYB')", "FAIL", "INSERT INTO users (id, email, city) VALUES (5, NULL, 'CITYB')",
+			"INSERT INTO users (id, email, city) VALUES (9, NULL, 'CITYA')"}},
+		"of a chain": {"home", []string{"UPDATE users SET note = 'n' WHERE id = 2", "UPDATE users SET note = 'n' WHERE id = 3", "FAIL",
+			"INSERT INTO users (id, email, city) VALUES (4, NULL, 'CITYB')", "INSERT INTO users (id, email, city) VALUES (1, 'new@x', NULL)"}},
+	} {
+		d := newDirectory(t, "", true, sharding.Transactions(sharding.BestEffort))
+		for id := range 2 {
+			d.add(t, d.routed, int64(2+id), nil, nil)
+		}
+		exec(t, d.home, "CREATE TABLE notes (id INTEGER)")
+		failing := map[string]*sql.DB{"a": d.dbs["a"], "b": d.dbs["b"], "home": d.home}[c.failing]
+		exec(t, failing, "CREATE TABLE parents (id INTEGER PRIMARY KEY)")
+		exec(t, failing, "CREATE TABLE children (id INTEGER REFERENCES parents DEFERRABLE INITIALLY DEFERRED)")
+		fail := map[string]string{"a": "UPDATE users SET note = 'f' WHERE id = 2", "b": "UPDATE users SET note = 'f' WHERE id = 3", "home": "INSERT INTO notes VALUES (1)"}[c.failing]
+		trigger := map[string]string{"a": "UPDATE ON users_2", "b": "UPDATE ON users_3", "home": "INSERT ON notes"}[c.failing]
+		exec(t, failing, "CREATE TRIGGER later AFTER "+trigger+" BEGIN INSERT INTO children VALUES (1); END")
+		tx, err := d.routed.BeginTx(within(t), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, text := range c.texts {
+			exec(t, tx, strings.NewReplacer("FAIL", fail, "CITYA", d.cityIn(t, "a"), "CITYB", d.cityIn(t, "b")).Replace(text))
+		}
+		if err := tx.Commit(); err == nil {
+			t.Errorf("%s: the transaction commits", name)
+		}
+		d.sound(t, 0)
+	}
+}
+
+// cityIn returns a city whose entries are in a database.
+func (d *directory) cityIn(t testing.TB, db string) string {
+	t.Helper()
+	for _, city := range []string{"Rome", "Paris", "Oslo", "Bonn", "Bern", "Riga", "Lima"} {
+		if at, err := d.router.Target("users_by_city", city); err == nil && at.DB == db {
+			return city
+		}
+	}
+	t.Fatal("no city in " + db)
+	return ""
+}
+
 // After a rollback a row has the value again that the transaction has taken from it. So another row
 // of the transaction may get the value only if the lookup table is rolled back, too.
 func TestATransactionMovesAValueToAnotherRowOnlyIfARollbackUndoesAllOfIt(t *testing.T) {

@@ -42,11 +42,12 @@ type transaction struct {
 
 // begun is the part of a transaction on one database.
 type begun struct {
-	pool   *sql.DB
-	inner  inner
-	tx     driver.Tx // nil for a branch
-	branch *branch   // set for an atomic transaction, on all databases but the first
-	marked bool      // the savepoint of the present statement is set
+	pool    *sql.DB
+	inner   inner
+	tx      driver.Tx // nil for a branch
+	branch  *branch   // set for an atomic transaction, on all databases but the first
+	marked  bool      // the savepoint of the present statement is set
+	entries []*begun  // the parts that have the entries of its rows in lookup tables
 	// session is true for the connection of a session at home, which outlives the transaction.
 	session bool
 	kept    kept   // for other connections
@@ -251,12 +252,35 @@ func (t *transaction) Commit() (err error) {
 	if t.atomic && len(t.begun) > 1 {
 		return t.commitAtomically()
 	}
+	t.begun = entriesFirst(t.begun)
 	for i, b := range t.begun {
 		if err := b.end(b.tx.Commit); err != nil {
 			return t.partialCommit(i, err)
 		}
 	}
 	return nil
+}
+
+// entriesFirst sorts the parts so that each commits after those with its entries in lookup tables: an entry without a row does
+// no harm, and a row without its entry is not found by its value. Of parts that have entries of each other the first begun
+// is the last.
+func entriesFirst(all []*begun) []*begun {
+	sorted, seen := make([]*begun, 0, len(all)), map[*begun]bool{}
+	var add func(*begun)
+	add = func(b *begun) {
+		if seen[b] {
+			return
+		}
+		seen[b] = true
+		for _, first := range b.entries {
+			add(first)
+		}
+		sorted = append(sorted, b)
+	}
+	for _, b := range all {
+		add(b)
+	}
+	return sorted
 }
 
 // recordError records the error of a statement. After an error PostgreSQL executes no more statements of
