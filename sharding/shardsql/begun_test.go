@@ -3,6 +3,7 @@
 package shardsql_test
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"database/sql/driver"
@@ -48,9 +49,21 @@ func (k keptTx) Commit() error { return errors.Join(k.ctx.Err(), k.Tx.Commit()) 
 
 func keepingShop(t *testing.T, begin func(context.Context) error) (routed *sql.DB, pools []*sql.DB) {
 	t.Helper()
+	return shopOn(t, func(name string) driver.Connector { return keeping{answering(t, name), begin} })
+}
+
+// answering is a file of SQLite.
+func answering(t *testing.T, name string) asking {
+	t.Helper()
+	return asking{filepath.Join(t.TempDir(), name+".db"), func(context.Context, string) error { return nil }}
+}
+
+// shopOn is a table in two databases.
+func shopOn(t *testing.T, open func(name string) driver.Connector) (routed *sql.DB, pools []*sql.DB) {
+	t.Helper()
 	dbs := sharding.DBs{}
 	for _, name := range []string{"a", "b"} {
-		dbs[name] = sql.OpenDB(keeping{asking{filepath.Join(t.TempDir(), name+".db"), func(context.Context, string) error { return nil }}, begin})
+		dbs[name] = sql.OpenDB(open(name))
 		t.Cleanup(func() { _ = dbs[name].Close() })
 		pools = append(pools, dbs[name])
 	}
@@ -89,6 +102,47 @@ func TestATransactionCommitsAfterTheContextsOfItsStatementsHaveEnded(t *testing.
 	if n := one[int](t, routed, "SELECT COUNT(*) FROM orders"); n != 2 {
 		t.Errorf("%d rows", n)
 	}
+}
+
+// refusing is a server that rolls back at COMMIT, as the members of a cluster do.
+type refusing struct{ asking }
+
+func (r refusing) Connect(ctx context.Context) (driver.Conn, error) {
+	c, err := r.asking.Connect(ctx)
+	return refusingConn{c.(askingConn)}, err
+}
+
+type refusingConn struct{ askingConn }
+
+func (c refusingConn) BeginTx(ctx context.Context, options driver.TxOptions) (driver.Tx, error) {
+	tx, err := c.Conn.(driver.ConnBeginTx).BeginTx(ctx, options)
+	return refusedTx{tx}, err
+}
+
+type refusedTx struct{ driver.Tx }
+
+var errRefused = &refusedError{}
+
+type refusedError struct{}
+
+func (*refusedError) Error() string { return "the commit is refused" }
+
+func (r refusedTx) Commit() error { return cmp.Or(r.Tx.Rollback(), error(errRefused)) }
+
+func (refusedTx) Rollback() error { return nil }
+
+// Libraries such as GORM's dialects assert the types of errors.
+func TestTheErrorOfACommitIsTheDriversOwn(t *testing.T) {
+	routed, pools := shopOn(t, func(name string) driver.Connector { return refusing{answering(t, name)} })
+	tx, err := routed.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	exec(t, tx, "INSERT INTO orders (id) VALUES (1)")
+	if err := tx.Commit(); err != error(errRefused) { //nolint:errorlint // the error itself is compared
+		t.Errorf("%T: %v", err, err)
+	}
+	noneInUse(t, pools)
 }
 
 func TestATransactionThatCannotBeginWaitsNoLongerThanItsStatement(t *testing.T) {

@@ -242,12 +242,12 @@ func (t *transaction) Commit() (err error) {
 	defer func() { t.deleteStaleEntries(err == nil) }()
 	switch {
 	case t.ended() != nil:
-		return errors.Join(t.ended(), rollBack(t.begun))
+		return joinErrors(t.ended(), rollBack(t.begun))
 	case len(t.begun) == 0:
 		return t.session.Ping(t.ctx)
 	}
 	if err := t.checkAlive(); err != nil {
-		return errors.Join(err, rollBack(t.begun))
+		return joinErrors(err, rollBack(t.begun))
 	}
 	if t.atomic && len(t.begun) > 1 {
 		return t.commitAtomically()
@@ -401,11 +401,11 @@ func (t *transaction) leave() {
 }
 
 func rollBack(all []*begun) error {
-	var errs []error
+	var err error
 	for _, b := range all {
-		errs = append(errs, b.rollback())
+		err = joinErrors(err, b.rollback())
 	}
-	return errors.Join(errs...)
+	return err
 }
 
 func (b *begun) rollback() error {
@@ -420,14 +420,14 @@ func (b *begun) rollback() error {
 func (b *begun) end(by func() error) error {
 	defer b.ends()
 	var failed error
-	err := b.inner.conn.Raw(func(any) error {
+	err := b.inner.raw(func(any) error {
 		if failed = by(); failed != nil && b.tx.Rollback() != nil {
 			return driver.ErrBadConn
 		}
 		return nil
 	})
-	if errors.Is(err, driver.ErrBadConn) {
-		return failed // the connection is closed
+	if errors.Is(err, driver.ErrBadConn) { // the connection is closed
+		return cmp.Or(failed, err)
 	}
-	return errors.Join(failed, err, b.leave())
+	return joinErrors(joinErrors(failed, err), b.leave())
 }
