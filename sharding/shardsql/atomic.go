@@ -41,8 +41,10 @@ func (d *database) decider(ctx context.Context, pool *sql.DB, on dialect.Querier
 	if found.server, err = dialect.Identify(ctx, on); err != nil {
 		return found, err
 	}
-	if err := xa.Able(ctx, on, found.server); err != nil {
+	if err := xa.Able(ctx, on, found.server); errors.Is(err, xa.ErrUnable) {
 		return found, d.unable(pool, err, "use one transaction for each database")
+	} else if err != nil {
+		return found, err
 	}
 	found.identity, err = xa.Identity(ctx, on, found.server)
 	if errors.Is(err, xa.ErrNoTable) {
