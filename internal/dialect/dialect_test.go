@@ -4,8 +4,11 @@ package dialect
 
 import (
 	"context"
+	"database/sql/driver"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"strings"
 	"testing"
 )
@@ -235,6 +238,26 @@ func TestAnErrorThatIsNoAnswerLeavesTheOutcomeOpen(t *testing.T) {
 		}
 	}
 	if Answered(nil) {
+		t.Error("nothing is no error")
+	}
+}
+
+func TestADatabaseThatCannotAnswerIsToldApartFromAnAnswer(t *testing.T) {
+	for err, want := range map[error]bool{
+		driver.ErrBadConn: true, io.EOF: true, context.DeadlineExceeded: true, errors.New("invalid connection"): true,
+		&net.OpError{Op: "dial", Err: errors.New("connection refused")}:          true,
+		errors.New("Error 1040 (08004): Too many connections"):                   true,
+		errors.New("FATAL: the database system is starting up (SQLSTATE 57P03)"): true,
+		stated("08006"): true,
+		errors.New("Error 1146 (42S02): Table 'shop.orders_0' doesn't exist"): false,
+		errors.New("all expectations were already fulfilled"):                 false, // of a mock
+		stated("42501"): false,
+	} {
+		if got := Unavailable(fmt.Errorf("columns: %w", err)); got != want {
+			t.Errorf("Unavailable(%v) = %v", err, got)
+		}
+	}
+	if Unavailable(nil) {
 		t.Error("nothing is no error")
 	}
 }

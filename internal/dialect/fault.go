@@ -3,7 +3,13 @@
 package dialect
 
 import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
 	"fmt"
+	"io"
+	"net"
 	"strings"
 )
 
@@ -70,14 +76,40 @@ func Answered(err error) bool {
 	if err == nil {
 		return false
 	}
-	code := SQLState(err)
-	if code == "" {
-		text := err.Error()
-		if code = wordAfter(text, "Error "); strings.Trim(code, "0123456789") != "" || code == "" {
-			code = wordAfter(text, "SQLSTATE ")
+	code := codeOf(err)
+	return code != "" && !interrupted[code] && !strings.HasPrefix(code, "08")
+}
+
+// codeOf returns the SQLSTATE of PostgreSQL, or the number of an error of MySQL or MariaDB, "" for another error.
+func codeOf(err error) string {
+	if code := SQLState(err); code != "" {
+		return code
+	}
+	text := err.Error()
+	if code := wordAfter(text, "Error "); code != "" && strings.Trim(code, "0123456789") == "" {
+		return code
+	}
+	return wordAfter(text, "SQLSTATE ")
+}
+
+// refusesConnections are errors of servers that have no connection left.
+var refusesConnections = map[string]bool{"1040": true, "1203": true, "4031": true, "53300": true}
+
+// Unavailable reports whether a database could not answer: it was not reached, the connection was lost, or the
+// server or a context ended the statement. The same statement may succeed later.
+func Unavailable(err error) bool {
+	if err == nil {
+		return false
+	}
+	var network net.Error
+	for _, of := range []error{driver.ErrBadConn, sql.ErrConnDone, io.EOF, io.ErrUnexpectedEOF, context.Canceled, context.DeadlineExceeded} {
+		if errors.Is(err, of) {
+			return true
 		}
 	}
-	return code != "" && !interrupted[code] && !strings.HasPrefix(code, "08")
+	code := codeOf(err)
+	return errors.As(err, &network) || interrupted[code] || refusesConnections[code] || strings.HasPrefix(code, "08") ||
+		strings.Contains(err.Error(), "invalid connection") || strings.Contains(err.Error(), "conn closed")
 }
 
 // IsDuplicate reports whether MySQL, MariaDB or PostgreSQL reports a duplicate value of a unique

@@ -98,19 +98,29 @@ func breakingShop(t *testing.T) (*shop, *atomic.Int64) {
 // brokenShop is a shop of which one database breaks connections.
 func brokenShop(t *testing.T, name string, mode sharding.TxMode) (*shop, breaking) {
 	t.Helper()
+	return brokenShopOf(t, mode, name)
+}
+
+// brokenShopOf is a shop of which some databases break connections.
+func brokenShopOf(t *testing.T, mode sharding.TxMode, names ...string) (*shop, breaking) {
+	t.Helper()
 	s := filled(t)
-	s.dbs[name].SetMaxOpenConns(0)
-	b := breaking{poolOf{s.dbs[name]}, &atomic.Int64{}, &atomic.Int64{}, &atomic.Int64{}}
-	wrapped := sql.OpenDB(b)
-	wrapped.SetMaxOpenConns(2)
-	t.Cleanup(func() { _ = wrapped.Close() })
-	s.dbs = sharding.DBs{"a": s.dbs["a"], "b": s.dbs["b"]}
-	s.dbs[name] = wrapped
-	router, err := sharding.New(s.dbs, sharding.Tables(tablesOf(s.router)...), sharding.Broadcast("countries"), sharding.Transactions(mode))
+	b := breaking{left: &atomic.Int64{}, commits: &atomic.Int64{}, begins: &atomic.Int64{}}
+	dbs := sharding.DBs{"a": s.dbs["a"], "b": s.dbs["b"]}
+	for _, name := range names {
+		dbs[name].SetMaxOpenConns(0)
+		b.poolOf = poolOf{dbs[name]}
+		dbs[name] = sql.OpenDB(b)
+		dbs[name].SetMaxOpenConns(2)
+		t.Cleanup(func() { _ = dbs[name].Close() })
+	}
+	s.dbs = dbs
+	var err error
+	s.router, err = sharding.New(s.dbs, sharding.Tables(tablesOf(s.router)...), sharding.Broadcast("countries"), sharding.Transactions(mode))
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.routed = shardsql.OpenDB(shardsql.Config{Router: router, Home: s.home})
+	s.routed = shardsql.OpenDB(shardsql.Config{Router: s.router, Home: s.home})
 	t.Cleanup(func() { _ = s.routed.Close() })
 	_ = one[int64](t, s.routed, "SELECT COUNT(*) FROM orders WHERE user_id = 5") // the columns are read
 	return s, b
@@ -206,8 +216,8 @@ func TestAConnectionThatBreaksEndsItsTransaction(t *testing.T) {
 		if _, err := tx.Exec(text); err == nil {
 			t.Errorf("%s: the transaction goes on", name)
 		}
-		if err := tx.Commit(); err == nil {
-			t.Errorf("%s: the transaction commits", name)
+		if err := tx.Commit(); !errors.Is(err, driver.ErrBadConn) { // as every driver says
+			t.Errorf("%s: the transaction commits: %v", name, err)
 		}
 		s.idle(t)
 		if n := one[int64](t, s.routed, "SELECT COUNT(*) FROM orders WHERE user_id = 5 AND note = 'lost'"); n != 0 {
@@ -306,4 +316,45 @@ func TestATransactionWhoseFirstCommitIsNotAnsweredMayBeCommittedInPart(t *testin
 	if n := one[int64](t, s.dbs["b"], "SELECT COUNT(*) FROM orders_1 WHERE id > 100"); n != 0 {
 		t.Errorf("%d rows of b are not rolled back", n)
 	}
+}
+
+// started returns a database of the shop that has read no columns.
+func (s *shop) started(t *testing.T) *sql.DB {
+	t.Helper()
+	db := shardsql.OpenDB(shardsql.Config{Router: s.router, Home: s.home})
+	t.Cleanup(func() { _ = db.Close() })
+	return db
+}
+
+// A refusal would tell the program to change a statement that is accepted after the outage, and without the unique
+// keys an UPDATE would not search for their values on other shards.
+func TestAStatementWhoseColumnsCannotBeReadFailsWithTheError(t *testing.T) {
+	s, broken := brokenShopOf(t, sharding.SingleShard, "a", "b")
+	for _, text := range []string{
+		"SELECT id FROM orders ORDER BY id LIMIT 2",
+		"SELECT COUNT(*) FROM orders GROUP BY note",
+		"INSERT INTO orders (id, user_id) VALUES (105, 5) ON CONFLICT (id) DO NOTHING",
+		"UPDATE orders SET id = 106 WHERE id = 105 AND user_id = 5",
+	} {
+		broken.left.Store(1000)
+		_, err := s.started(t).ExecContext(t.Context(), text)
+		if !errors.Is(err, driver.ErrBadConn) || isRefusal(err) {
+			t.Errorf("%s: %v", text, err)
+		}
+		broken.left.Store(0)
+		exec(t, s.started(t), text)
+	}
+}
+
+func TestColumnsAreReadInAnotherDatabaseIfTheFirstDoesNotAnswer(t *testing.T) {
+	s, broken := brokenShop(t, "a", sharding.SingleShard)
+	broken.left.Store(1_000_000)
+	db := s.started(t)
+	exec(t, db, "INSERT INTO orders (id, user_id) VALUES (105, 5)")
+	exec(t, db, "UPDATE orders SET note = 'w' WHERE user_id = 5")
+	if _, err := db.ExecContext(t.Context(), "UPDATE orders SET id = 106 WHERE id = 105 AND user_id = 5"); !errors.Is(err, driver.ErrBadConn) {
+		t.Errorf("the shards of a cannot be searched for the id: %v", err)
+	}
+	broken.left.Store(0)
+	exec(t, db, "UPDATE orders SET id = 106 WHERE id = 105 AND user_id = 5")
 }

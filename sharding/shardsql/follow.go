@@ -41,7 +41,7 @@ func follow[T any](ctx context.Context, on *session, o *observation, query strin
 			if on.reconsiders(ctx, made, s) {
 				continue
 			}
-			return none, err
+			return none, made.orOutage(err)
 		}
 		if err := on.history.admit(on, &to, query, made.effects); err != nil {
 			return none, err

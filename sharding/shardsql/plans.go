@@ -4,10 +4,12 @@ package shardsql
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
 
+	"github.com/shardid/shardid/internal/dialect"
 	"github.com/shardid/shardid/internal/sqlparse"
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sharding/internal/plan"
@@ -93,6 +95,9 @@ func (c catalog) plan(ctx context.Context, text string) (*planned, error) {
 	if concerns(c.of, st) {
 		p.tables, p.omitted = c.described(ctx, plan.Tables(st, c.of))
 		options.Schema = schemaOf(p.tables)
+		if err := p.outage(); err != nil && st.Verb != sqlparse.Select {
+			return nil, err // its plan would miss unique keys, by which rows must be searched for
+		}
 	}
 	p.Plan = plan.Of(st, c.of, options)
 	p.effects = srv.effectsOf(text, p.Stateless())
@@ -100,6 +105,23 @@ func (c catalog) plan(ctx context.Context, text string) (*planned, error) {
 		d.plans.keep(c.of, text, p)
 	}
 	return p, nil
+}
+
+// outage returns the error for which the columns of a table could not be read, if they may be read later.
+func (p *planned) outage() error {
+	if !dialect.Unavailable(p.omitted) {
+		return nil
+	}
+	return fmt.Errorf("shardsql: columns cannot be read: %w", p.omitted)
+}
+
+// orOutage returns the outage instead of a refusal for which it may be the reason: a refusal tells the program to
+// change its statement.
+func (p *planned) orOutage(err error) error {
+	if now := p.outage(); now != nil && isRefusal(err) {
+		return now
+	}
+	return err
 }
 
 // concerns reports whether one of the tables is sharded, or is a broadcast table.

@@ -6,11 +6,13 @@ import (
 	"context"
 	"math"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/shardid/shardid/internal/dialect"
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sharding/internal/columns"
 	"github.com/shardid/shardid/sharding/internal/plan"
@@ -68,7 +70,7 @@ func (c catalog) described(ctx context.Context, names []string) (found []*descri
 		switch moved := t != nil && t.at != at && at != (sharding.Target{}); {
 		case t == nil || moved:
 			var err error
-			if t, err = c.look(ctx, name, at); err != nil {
+			if t, err = c.lookAnywhere(ctx, name, at); err != nil {
 				omitted = joinErrors(omitted, err)
 				continue
 			}
@@ -139,6 +141,28 @@ func (s *schemas) keep(t *description) {
 		s.tables = map[string]*description{}
 	}
 	s.tables[t.name] = t
+}
+
+// lookAnywhere is look, but while the database of the place does not answer it reads the columns in another database:
+// an outage of one does not prevent statements for the others.
+func (c catalog) lookAnywhere(ctx context.Context, name string, place sharding.Target) (*description, error) {
+	d, err := c.look(ctx, name, place)
+	t, sharded := c.of.Lookup(name)
+	if !sharded || !dialect.Unavailable(err) {
+		return d, err
+	}
+	tried := []string{place.DB}
+	for _, at := range t.Map.Targets() {
+		if slices.Contains(tried, at.DB) {
+			continue
+		}
+		tried = append(tried, at.DB)
+		if d, failed := c.look(ctx, name, at); failed == nil {
+			d.at = place
+			return d, nil
+		}
+	}
+	return nil, err
 }
 
 // look reads the columns of a table.
