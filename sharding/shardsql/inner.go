@@ -349,17 +349,17 @@ func unnamed[T any](ctx context.Context, args []driver.NamedValue, ask func([]dr
 }
 
 // value calls a driver.Valuer once. A Valuer that returns another value on each call would
-// otherwise be routed by one value and stored with another.
+// otherwise be routed by one value and stored with another. A nil pointer becomes NULL, as it does in
+// database/sql, because a NULL has a route of its own.
 func value(a *driver.NamedValue) (err error) {
-	v, ok := a.Value.(driver.Valuer)
-	if !ok {
+	v, isValuer := a.Value.(driver.Valuer)
+	if of := reflect.ValueOf(a.Value); of.Kind() == reflect.Pointer && of.IsNil() && (!isValuer || of.Type().Elem().Implements(valuer)) {
+		a.Value = nil
 		return nil
 	}
-	if of := reflect.ValueOf(v); of.Kind() == reflect.Pointer && of.IsNil() && of.Type().Elem().Implements(valuer) {
-		a.Value = nil // as database/sql does
-		return nil
+	if isValuer {
+		a.Value, err = v.Value()
 	}
-	a.Value, err = v.Value()
 	return err
 }
 

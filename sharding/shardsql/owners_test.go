@@ -154,6 +154,18 @@ func TestASecondOwnerOfAUniqueValueIsADuplicate(t *testing.T) {
 	}
 }
 
+// GORM and sqlx pass the pointers of a struct as they are.
+func TestANilPointerIsNULLThatEqualsNoOther(t *testing.T) {
+	d := newDirectory(t, "a", false)
+	for range 2 { // the second time, the rows are there
+		exec(t, d.routed, "INSERT INTO users (id, email, city) VALUES (?, ?, ?), (?, ?, ?) ON CONFLICT DO NOTHING", 1, (*string)(nil), "Rome", 3, (*string)(nil), (*string)(nil))
+	}
+	if n := one[int64](t, d.routed, "SELECT COUNT(*) FROM users WHERE email IS NULL"); n != 2 {
+		t.Errorf("%d rows", n)
+	}
+	d.sound(t, 0)
+}
+
 func TestAValueThatARowLosesMayBeTakenByAnother(t *testing.T) {
 	for _, home := range []string{"", "b"} {
 		d := newDirectory(t, home, false)
