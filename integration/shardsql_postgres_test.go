@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/lib/pq"
 
 	"github.com/shardid/shardid/integration/database"
@@ -336,6 +337,27 @@ func TestAnArrayOfKeysGoesToTheShardsOfItsElements(t *testing.T) {
 				t.Errorf("%d rows are changed, %v", n, err)
 			}
 		})
+	}
+}
+
+// pgx accepts such arguments before those of the parameters.
+func TestAnArgumentForPgxIsNotTheFirstParametersValue(t *testing.T) {
+	routed, _ := writtenTwins(t, namedDatabase(server.SharePostgres(t).Open).of("options"), layouts(t)["numbered"])
+	database.Exec(t, routed, "INSERT INTO orders (id, user_id, paid) VALUES (3, 7, 0)")
+	for text, args := range map[string][]any{
+		"INSERT INTO orders (user_id, id, paid) VALUES ($1, $2, 0)":     {pgx.QueryExecModeSimpleProtocol, 7, 11},
+		"UPDATE orders SET paid = 1 WHERE user_id = $1":                 {pgx.QueryExecModeExec, 7},
+		"SELECT id FROM orders WHERE user_id = $1":                      {pgx.QueryResultFormats{pgx.TextFormatCode}, 7},
+		"SELECT id FROM orders LIMIT 1":                                 {pgx.QueryExecModeSimpleProtocol},
+		"SELECT id FROM orders WHERE user_id = @user AND paid >= @paid": {pgx.NamedArgs{"user": 7, "paid": 0}},
+	} {
+		if _, err := routed.ExecContext(t.Context(), text, args...); !errors.Is(err, sharding.ErrMissingKey) || !strings.Contains(err.Error(), "default_query_exec_mode") {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+	var n int
+	if err := routed.QueryRowContext(t.Context(), "SELECT $1::int", pgx.QueryExecModeSimpleProtocol, 5).Scan(&n); err != nil || n != 5 {
+		t.Errorf("a statement without a sharded table: %d, %v", n, err)
 	}
 }
 

@@ -167,6 +167,11 @@ func (t *transaction) restart() error {
 // bound returns the plan with the results of lookup tables, and stores its route. A statement for several
 // databases that reads the clock is planned again with the time of one of them.
 func (s *session) bound(ctx context.Context, p *plan.Plan, query string, args []driver.NamedValue, to *plan.Route) (*plan.Plan, error) {
+	if s.database.server.Name() == "postgres" {
+		if err := plan.Surplus(p, len(args)); err != nil {
+			return p, err
+		}
+	}
 	for timed := false; ; timed = true {
 		found, err := s.withLookups(ctx, p, args)
 		if err != nil {
