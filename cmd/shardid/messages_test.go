@@ -14,7 +14,7 @@ import (
 func TestAMistakeIsToldWithWhatToGiveInstead(t *testing.T) {
 	plain := newConfig(t, shardsJSON)
 	users := newConfig(t, pageBlock(t, "json"))
-	ids := newFile(t, "CREATE TABLE t (id INTEGER)")
+	ids := newFile(t, execute(t, "schema", "--dialect", "sqlite").stdout)
 	versions, none := t.TempDir(), t.TempDir()
 	if err := os.WriteFile(filepath.Join(versions, "00001_orders.sql"), []byte("-- +goose Up\nCREATE TABLE orders (user_id BIGINT);\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -45,6 +45,7 @@ func TestAMistakeIsToldWithWhatToGiveInstead(t *testing.T) {
 		"lookup without a name":     {lookup(users), "which lookup? give --table users --column email"},
 		"unknown lookup":            {lookup(users, "--table", "users", "--column", "name"), `no lookup of table "users" by column "name"; give --table users --column email`},
 		"serve without namespace":   {serve("--namespace", ""), "--namespace is empty; give the name that the servers share"},
+		"serve without tables":      {[]string{"serve", "--source", newFile(t, "CREATE TABLE t (id INTEGER)")}, "--source: no ids can be given from this database"},
 		"serve at no port":          {serve("--listen", "127.0.0.1:99999"), "give a free address of this machine"},
 		"serve without token file":  {serve("--token-file", filepath.Join(none, "token")), "does not exist; name a file with a token"},
 		"source of another kind":    {[]string{"inspect", "--source", "https://db/shop"}, `"https" is not the scheme of a database; give user:password@tcp(host:3306)/shop`},

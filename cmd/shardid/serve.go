@@ -98,6 +98,9 @@ func (f *serveFlags) run(ctx context.Context, stderr io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
+	if err := service.Check(ctx); err != nil {
+		return errors.Join(input.Errorf("--source: no ids can be given from this database: %w", err), service.Close())
+	}
 	l, err := serve.Listen(ctx, f.listen, f.Token, f.noAuth)
 	if err != nil {
 		return errors.Join(err, service.Close())

@@ -40,7 +40,7 @@ func (s *Store) GuardedTag(name string) keygen.Source {
 var leafAlloc = &counterTable{
 	kind: leafKind, name: "leaf_alloc", key: "biz_tag", value: "max_id",
 	also: map[string]string{postgresName: setUpdateTime, sqliteName: setUpdateTime},
-	seed: "create it with schema.Seed",
+	seed: "create it with schema.Seed or an INSERT",
 }
 
 // setUpdateTime sets the time of the change in databases whose column does not do so by itself.

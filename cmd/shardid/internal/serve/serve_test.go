@@ -124,3 +124,36 @@ func TestMetricsAndThePageShowTagsOnceTheyAreOpen(t *testing.T) {
 		}
 	}
 }
+
+func TestAServerWithoutTheTablesIsNotReadyAndSaysHowToCreateThem(t *testing.T) {
+	s := open(t, nil)
+	drop := func(tables ...string) {
+		t.Helper()
+		for _, table := range tables {
+			if _, err := s.cfg.DB.Exec("DROP TABLE " + table); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	drop("worker_lease", "worker_namespace") // Leaf's database has only leaf_alloc
+	if w := ask(t, s.Handler(), "/readyz"); w.Code != http.StatusOK || s.Check(t.Context()) != nil {
+		t.Errorf("%d %s, %v", w.Code, w.Body, s.Check(t.Context()))
+	}
+	drop("leaf_alloc")
+	if w := ask(t, s.Handler(), "/readyz"); w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), "shardid schema") {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+	if err := s.Check(t.Context()); err == nil || !strings.Contains(err.Error(), "shardid schema") {
+		t.Error(err)
+	}
+}
+
+func TestAServerWithTablesOfLeasesAloneIsReady(t *testing.T) {
+	s := open(t, nil)
+	if _, err := s.cfg.DB.Exec("DROP TABLE leaf_alloc"); err != nil {
+		t.Fatal(err)
+	}
+	if w := ask(t, s.Handler(), "/readyz"); w.Code != http.StatusOK {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+}
