@@ -42,6 +42,7 @@ type ddl struct {
 	to, version        int64
 	databases          int
 	asJSON, done, not  bool
+	told               bool // a statement was executed and printed
 	cmd                *cobra.Command
 }
 
@@ -70,7 +71,6 @@ func newDDL() *cobra.Command {
 	resolve.Flags().StringVar(&d.table, "table", "", "the physical table, as database/table")
 	resolve.Flags().BoolVar(&d.done, "done", false, "the statement was executed")
 	resolve.Flags().BoolVar(&d.not, "not-done", false, "the statement was not executed; up sends it again")
-	resolve.MarkFlagsMutuallyExclusive("done", "not-done")
 	cmd.AddCommand(up, d.verb("down", "Undo the newest version", database.Refused, d.down), plan, status, drift, adopt, resolve)
 	return cmd
 }
@@ -84,8 +84,10 @@ func (d *ddl) toFlag(cmd *cobra.Command, usage string) {
 func (d *ddl) verb(name, short string, missing database.Missing, work func(context.Context, *versions.Runner) error) *cobra.Command {
 	return &cobra.Command{
 		Use: name + " --config FILE --dir DIRECTORY", Short: short, Long: short + ".\n\n" + ddlLong,
-		Example: "  shardid ddl " + name + " --config shards.json --dir migrations",
-		Args:    command.NoArgs("give the files with --config and --dir"),
+		Example: "  shardid ddl " + name + " --config shards.json --dir migrations" + map[string]string{
+			"adopt": " --to 1", "resolve": " --version 2 --table east/orders_0 --done",
+		}[name],
+		Args: command.NoArgs("give the files with --config and --dir"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			d.cmd = cmd
 			return d.run(cmd.Context(), missing, work)
@@ -135,12 +137,28 @@ func (d *ddl) explained(err error, m layoutfile.Mask) error {
 
 // tell prints an executed statement.
 func (d *ddl) tell(step versions.Step) {
+	d.told = true
 	_, _ = fmt.Fprintf(d.cmd.ErrOrStderr(), "%d %s: %s\n", step.Version, step.Target, oneLine(step.SQL)) // an error of stderr cannot be reported
 }
 
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
-func (d *ddl) up(ctx context.Context, r *versions.Runner) error { return r.Up(ctx, d.to) }
+func (d *ddl) up(ctx context.Context, r *versions.Runner) error {
+	err := r.Up(ctx, d.to)
+	if err == nil && !d.told {
+		d.nothing()
+	}
+	return err
+}
+
+// nothing says that up sends no statement. Stdout has only statements.
+func (d *ddl) nothing() {
+	text := "every version is applied"
+	if d.to != 0 {
+		text = fmt.Sprintf("every version up to %d is applied", d.to)
+	}
+	_, _ = fmt.Fprintln(d.cmd.ErrOrStderr(), text) // an error of stderr cannot be reported
+}
 
 func (d *ddl) down(ctx context.Context, r *versions.Runner) error {
 	undone, err := r.Down(ctx)
@@ -173,6 +191,9 @@ func (d *ddl) plan(ctx context.Context, r *versions.Runner) error {
 			all = append(all, planned{step.Version, step.Target.String(), step.SQL})
 		}
 		return command.WriteJSON(d.cmd.OutOrStdout(), all)
+	}
+	if len(steps) == 0 {
+		d.nothing()
 	}
 	var b strings.Builder
 	for _, step := range steps {
@@ -222,17 +243,29 @@ func (d *ddl) printStatus(m *versions.Matrix) error {
 	return err
 }
 
+// difference is the JSON form of a difference.
+type difference struct {
+	Table  string `json:"table"`
+	Target string `json:"target"`
+	Line   string `json:"line"`
+	Lacks  bool   `json:"lacks"`
+}
+
 func (d *ddl) drift(ctx context.Context, r *versions.Runner) error {
 	all, err := r.Drift(ctx)
 	if err != nil {
 		return err
 	}
 	if d.asJSON {
-		err = command.WriteJSON(d.cmd.OutOrStdout(), append([]versions.Difference{}, all...))
+		differences := []difference{}
+		for _, of := range all {
+			differences = append(differences, difference{of.Table, of.Target.String(), of.Line, of.Lacks})
+		}
+		err = command.WriteJSON(d.cmd.OutOrStdout(), differences)
 	} else {
 		var b strings.Builder
-		for _, difference := range all {
-			b.WriteString(difference.String() + "\n")
+		for _, of := range all {
+			b.WriteString(of.String() + "\n")
 		}
 		if len(all) == 0 {
 			b.WriteString("the definitions of all shards of each table are equal\n")
@@ -249,7 +282,11 @@ func (d *ddl) adopt(ctx context.Context, r *versions.Runner) error {
 	if d.to == 0 {
 		return input.Errorf("which is the last version that the tables have? give --to")
 	}
-	return r.Adopt(ctx, d.to)
+	if err := r.Adopt(ctx, d.to); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(d.cmd.OutOrStdout(), "every version up to %d is recorded as applied\n", d.to)
+	return err
 }
 
 func (d *ddl) resolve(ctx context.Context, r *versions.Runner) error {

@@ -49,6 +49,9 @@ definitions are read from their databases. Nothing is written to a database.
 		Example: "  shardid export vitess --config shards.json --dir vitess\n  shardid export shardingsphere --config shards.json",
 		Args:    oneSystem,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if unchecked && args[0] != "vitess" {
+				return input.Errorf("--unchecked is for vitess; the rows of the shards are checked for no other export, so leave it out")
+			}
 			layout, err := layoutfile.Read(config)
 			if err != nil {
 				return err

@@ -16,8 +16,11 @@ func TestAMistakeIsToldWithWhatToGiveInstead(t *testing.T) {
 	users := newConfig(t, pageBlock(t, "json"))
 	ids := newFile(t, execute(t, "schema", "--dialect", "sqlite").stdout)
 	versions, none := t.TempDir(), t.TempDir()
-	if err := os.WriteFile(filepath.Join(versions, "00001_orders.sql"), []byte("-- +goose Up\nCREATE TABLE orders (user_id BIGINT);\n"), 0o600); err != nil {
-		t.Fatal(err)
+	twice := t.TempDir()
+	for _, file := range []string{filepath.Join(versions, "00001_orders.sql"), filepath.Join(twice, "00001_orders.sql"), filepath.Join(twice, "1_again.sql")} {
+		if err := os.WriteFile(file, []byte("-- +goose Up\nCREATE TABLE orders (user_id BIGINT);\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
 	ddl := func(verb string, args ...string) []string {
 		return append([]string{"ddl", verb, "--config", plain, "--dir", versions}, args...)
@@ -40,6 +43,10 @@ func TestAMistakeIsToldWithWhatToGiveInstead(t *testing.T) {
 		"adopt without version":     {ddl("adopt"), "which is the last version that the tables have? give --to"},
 		"resolve without table":     {ddl("resolve", "--version", "1", "--done"), "give --version, and --table as database/table"},
 		"resolve without answer":    {ddl("resolve", "--version", "1", "--table", "east/orders_00"), "give --done if it was, --not-done if it was not"},
+		"resolve with both answers": {ddl("resolve", "--version", "1", "--table", "east/orders_00", "--done", "--not-done"), "give --done if it was, --not-done if it was not"},
+		"ddl up to no version":      {ddl("up", "--to", "9"), "no file has version 9; the newest is 1"},
+		"ddl with a number twice":   {[]string{"ddl", "up", "--config", plain, "--dir", twice}, "found duplicate migration version 1: existing:00001_orders.sql; current:1_again.sql"},
+		"unchecked export to fdw":   {[]string{"export", "fdw", "--config", plain, "--unchecked"}, "--unchecked is for vitess"},
 		"no lookup in the file":     {lookup(newConfig(t, strings.Replace(shardsJSON, "{", `{"home": "east",`, 1))), `no table of the file has "lookups"`},
 		"no home in the file":       {lookup(plain), `give "home", the database of the tables that are not sharded`},
 		"lookup without a name":     {lookup(users), "which lookup? give --table users --column email"},

@@ -84,8 +84,10 @@ Slots that have switched stay on their new shard; undo moves them back.`, (*bala
 func (r *rebalancing) verb(use, short, long string, do func(*balance, context.Context) error) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: use + " --config FILE", Short: short, Long: long + "\n\n" + rebalanceLong,
-		Example: "  shardid rebalance " + use + " --config shards.json",
-		Args:    command.NoArgs("give the configuration with --config"),
+		Example: "  shardid rebalance " + use + " --config shards.json" + map[string]string{
+			"plan": " --out moves.json", "run": " --plan moves.json", "undo": " --plan moves.json",
+		}[use],
+		Args: command.NoArgs("give the configuration with --config"),
 	}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		r.cmd = cmd

@@ -71,7 +71,7 @@ func (p *program) exitCode(ctx context.Context, err error) int {
 
 // message is the error in one line.
 func (p *program) message(err error, code int) string {
-	text := strings.ReplaceAll(err.Error(), "\n", "; ")
+	text := strings.NewReplacer(":\n\t", ": ", "\n\t", "; ", "\n", "; ").Replace(err.Error())
 	text = strings.ReplaceAll(text, ": migrate: ", ": ") // causes repeat this
 	switch {
 	case code == command.ExitInterrupted:

@@ -44,6 +44,17 @@ var (
 	ErrDiffers = errors.New("versions: the shards of a table differ")
 )
 
+// noVersionError is an ErrFiles: a version was asked for, and no file has it.
+type noVersionError struct{ number, newest int64 }
+
+// Error names the newest version.
+func (m noVersionError) Error() string {
+	return fmt.Sprintf("versions: no file has version %d; the newest is %d", m.number, m.newest)
+}
+
+// Is reports whether target is ErrFiles.
+func (noVersionError) Is(target error) bool { return target == ErrFiles }
+
 // UnreachableError is a database that did not answer. Up, Down, Status and Drift return one
 // for each, joined, after they have processed the others.
 type UnreachableError struct {

@@ -21,24 +21,29 @@ func (r *Runner) Resolve(ctx context.Context, number int64, at sharding.Target, 
 	defer func() { err = errors.Join(err, v.close()) }()
 	file := r.file(number)
 	if file == nil {
-		return fmt.Errorf("%w: there is no version %d", ErrFiles, number)
+		return r.noVersion(number)
 	}
 	for _, s := range v.shards {
 		if s.name != at.DB {
 			continue
 		}
+		known := false
 		for _, d := range []direction{up, down} {
 			steps, err := v.steps(s, file, d)
 			if err != nil {
 				return err
 			}
 			for i := range steps {
+				known = known || steps[i].Target == at
 				if kept := s.notes[steps[i].key(d)]; kept != nil && kept.state == began && steps[i].Target == at {
 					return s.locked(ctx, func() error { return s.resolve(ctx, &steps[i], kept, wasDone) })
 				}
 			}
 		}
-		return fmt.Errorf("versions: no statement of %s is in flight on %s", file.name, at)
+		if !known {
+			return fmt.Errorf("versions: %s has no statement for %s; name the table that the error of Up names", file.name, at)
+		}
+		return fmt.Errorf("versions: no statement of %s is in flight on %s, so there is nothing to resolve; run Up", file.name, at)
 	}
 	return errors.Join(fmt.Errorf("versions: the router has no database %s that answers", at.DB), v.missing)
 }
@@ -70,7 +75,7 @@ func (r *Runner) Adopt(ctx context.Context, to int64) (err error) {
 		return v.missing
 	}
 	if r.file(to) == nil {
-		return fmt.Errorf("%w: there is no version %d", ErrFiles, to)
+		return r.noVersion(to)
 	}
 	differ, err := v.drift(ctx)
 	if err != nil {

@@ -80,7 +80,7 @@ func (v *visit) inOrder() error {
 		}
 		for _, number := range noted {
 			if v.file(number) == nil {
-				return fmt.Errorf("%w: %s has version %d, and no file has", ErrOrder, s.name, number)
+				return fmt.Errorf("%w: %s has version %d, and no file has; restore its file", ErrOrder, s.name, number)
 			}
 		}
 		for _, file := range v.versions {
@@ -109,6 +109,11 @@ func (v *visit) grown(s *shard, steps []Step) bool {
 	return !slices.ContainsFunc(steps, func(step Step) bool {
 		return known[step.Target.Table] && s.notes[step.key(up)] == nil
 	})
+}
+
+// noVersion is the error of a version that no file has.
+func (r *Runner) noVersion(number int64) error {
+	return noVersionError{number, r.versions[len(r.versions)-1].number}
 }
 
 func (r *Runner) file(number int64) *version {

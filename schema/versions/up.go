@@ -21,7 +21,7 @@ func (r *Runner) Up(ctx context.Context, to int64) (err error) {
 	}
 	defer func() { err = errors.Join(err, v.close()) }()
 	if to != 0 && r.file(to) == nil {
-		return fmt.Errorf("%w: there is no version %d", ErrFiles, to)
+		return r.noVersion(to)
 	}
 	if err := v.inOrder(); err != nil {
 		return err

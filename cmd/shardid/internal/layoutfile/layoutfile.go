@@ -56,8 +56,15 @@ from 0 and assigns them to the databases in turn; with one table in a database t
 be the logical name. Paths are relative to the file. "home" is the database of all tables
 that are not listed, lookup tables among them; "building" marks one of "lookups" that
 is being filled. "slots" names the map of slots that rebalance keeps in the home database, and
-the shards of each of its tables; append new ones. Where the map is stored, the slots
+the shards of each of its tables; append new ones; its "term": "10s" is the time after
+which a program that has vanished holds up no move. Where the map is stored, the slots
 are placed by it and not by "targets"; only route and audit use "targets".
+
+"vitess" is for export: the keyspace, and if Vitess is to number rows, the columns and their
+next numbers; "unsharded" names the keyspace of these sequences (default shop_global).
+"buckets": {"events": "slot"} names the column of a table that stores each row's slot,
+for rules that Vitess cannot compute. "lookups": true has columns of "also" found by
+lookup tables of Vitess.
 
 Only for migrate, a table can also have
 

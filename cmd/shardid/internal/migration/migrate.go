@@ -78,7 +78,7 @@ func (m *Migration) printing(cmd *cobra.Command) *cobra.Command {
 // reading adds the flags of a verb that reads all rows.
 func (m *Migration) reading(cmd *cobra.Command) *cobra.Command {
 	cmd.Flags().Var(input.Between(1, 1_000_000, &m.rows), "chunk-rows", "rows read at once (default 4000)")
-	cmd.Flags().Var(input.Between(1, 64, &m.copiers), "copiers", "chunks copied at once (default 2)")
+	cmd.Flags().Var(input.Between(1, 64, &m.copiers), "copiers", "chunks read at once (default 2)")
 	return cmd
 }
 
