@@ -115,6 +115,9 @@ func (r *rebalancing) do(ctx context.Context, work func(*balance, context.Contex
 	if _, err := layout.SlotStore(home, router); err != nil {
 		return err
 	}
+	if r.file != "" && len(r.drain) > 0 && r.cmd.Name() == "run" {
+		return input.Errorf("--plan has the moves already; give --drain to plan, or leave --plan out")
+	}
 	for _, name := range r.drain {
 		if unopened[name] == nil {
 			return input.Errorf("--drain: the configuration has no database %q", name)

@@ -159,6 +159,7 @@ func TestWhatCannotBeRebalancedIsSaid(t *testing.T) {
 		`there is no "slots"`:                       {"status", "--config", newConfig(t, strings.Replace(blockOf(t, lookupsPage(t), "json"), `"building": true`, `"building": false`, 1))},
 		"--slots":                                   {"run", "--slots", "0"},
 		"give the moves to undo with --plan":        {"undo"},
+		"--plan has the moves already":              {"run", "--plan", other, "--drain", "west"},
 	} {
 		o := execute(t, append([]string{"rebalance", args[0], "--config", config}, args[1:]...)...)
 		if o.code != command.ExitInput || !strings.Contains(o.stderr, says) {

@@ -45,6 +45,14 @@ func TestTiDBGolden(t *testing.T) {
 	golden(t, "tidb", out)
 }
 
+func TestTiDBSaysThatBroadcastTablesAreMissing(t *testing.T) {
+	r := router(t, spread(t, "orders", "user_id", sharding.Low(10), 16), sharding.Broadcast("regions"))
+	out, err := export.TiDB(r, map[string]string{"orders": ordersDDL})
+	if err != nil || !strings.Contains(strings.Join(out.Notes, "\n"), "Broadcast tables") {
+		t.Errorf("%v, %v", out.Notes, err)
+	}
+}
+
 func TestTiDBRefusesDefinitionsItCannotTakeOverWhole(t *testing.T) {
 	r := router(t, spread(t, "orders", "user_id", sharding.Low(10), 16))
 	for says, definition := range map[string]string{

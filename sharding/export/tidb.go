@@ -33,9 +33,11 @@ func TiDB(r *sharding.Router, definitions map[string]string) (Export, error) {
 	if err := errors.Join(errs...); err != nil {
 		return Export{}, err
 	}
-	return Export{[]File{{"tidb.sql", sql.String()}}, []string{
-		"TiDB numbers no rows here: the application's generators continue to make the ids.",
-	}}, nil
+	notes := []string{"TiDB numbers no rows here: the application's generators continue to make the ids."}
+	if len(r.Broadcasts()) > 0 {
+		notes = append(notes, "Broadcast tables are ordinary tables in TiDB, and are not in this file: create them as they are.")
+	}
+	return Export{[]File{{"tidb.sql", sql.String()}}, notes}, nil
 }
 
 // The lines of SHOW CREATE TABLE that change. Names and comments occur only inside the lines of
