@@ -12,8 +12,8 @@ func TestThePageOnMocksShowsWhatRuns(t *testing.T) {
 	page := readText(t, "../docs/testing-with-go-sqlmock.md")
 	runs := dedented(readText(t, "sqlmock_test.go")) + dedented(readText(t, "../sqlxhook/example_test.go"))
 	blocks := strings.Split(page, "\n```go\n")[1:]
-	if len(blocks) != 4 {
-		t.Errorf("the page has %d blocks of Go, want 4", len(blocks))
+	if len(blocks) != 5 {
+		t.Errorf("the page has %d blocks of Go, want 5", len(blocks))
 	}
 	for _, rest := range blocks {
 		block, _, closed := strings.Cut(rest, "```\n")

@@ -10,6 +10,8 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"github.com/shardid/shardid/keygen"
+	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/shardsql"
 	"github.com/shardid/shardid/sqlxhook"
 )
 
@@ -141,4 +143,36 @@ func ExampleHook_Insert_map() {
 	fmt.Println(res.RowsAffected, err)
 	// Output:
 	// 1 <nil>
+}
+
+// On PostgreSQL a router queries the home database for its version, for what the driver makes of a decimal, and for the
+// settings on which the meaning of a statement depends. Here one mock is the home database and the shard.
+func ExampleNew_sqlmockPostgres() {
+	check := func(err error) {
+		if err != nil {
+			panic(err)
+		}
+	}
+	conn, mock, err := sqlmock.New()
+	check(err)
+	tables, err := sharding.Spread([]string{"shop"}, 4, "orders_%d")
+	check(err)
+	router, err := sharding.New(sharding.DBs{"shop": conn}, sharding.Table{Name: "orders", Key: "user_id", Rule: sharding.Mod(4), Map: tables})
+	check(err)
+	hook, err := sqlxhook.New(sqlxhook.Config{Generators: keygen.Set{Named: map[string]keygen.Generator[int64]{"order": keygen.Counting(1000, 1)}}, Router: router})
+	check(err)
+	db := sqlx.NewDb(shardsql.OpenDB(shardsql.Config{Router: router, Home: conn}), "pgx")
+
+	mock.ExpectQuery(`SELECT VERSION\(\)`).WillReturnRows(sqlmock.NewRows([]string{"version"}).AddRow("PostgreSQL 15.18"))
+	mock.ExpectQuery("SELECT 1.5").WillReturnRows(sqlmock.NewRows([]string{"decimal"}).AddRow("1.5"))
+	mock.ExpectQuery("SELECT current_setting").WillReturnRows(sqlmock.NewRows([]string{"zone", "collation", "encoding", "dates", "intervals", "strings", "decimal"}).
+		AddRow("UTC", "C.UTF-8", "UTF8", "ISO, MDY", "postgres", "on", "1.5"))
+	mock.ExpectExec(`INSERT INTO "orders_3" \(id, user_id\) VALUES \(\$1, \$2\)`).WithArgs(1000, 7).WillReturnResult(sqlmock.NewResult(0, 1))
+
+	_, err = hook.NamedExec(context.Background(), db, "INSERT INTO orders (id, user_id) VALUES (:id, :user_id)", &Order{UserID: 7})
+	fmt.Println(err)
+	fmt.Println(mock.ExpectationsWereMet())
+	// Output:
+	// <nil>
+	// <nil>
 }
