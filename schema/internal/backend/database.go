@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -172,8 +173,12 @@ func Transient(err error) bool {
 // lostByDriver reports whether err is one with which go-sql-driver/mysql says only that a
 // connection is gone. It returns "busy buffer" when it is about to send a statement and has
 // not read the message with which the server closed the connection; it sends nothing then.
+// Version 1.8 takes that message for the answer of a statement that was sent, and returns "commands out
+// of sync": MySQL 8.0.24 and newer send it before they close a silent connection.
 func lostByDriver(err error) bool {
-	return err != nil && (strings.Contains(err.Error(), "invalid connection") || strings.Contains(err.Error(), "busy buffer"))
+	return err != nil && slices.ContainsFunc([]string{"invalid connection", "busy buffer", "commands out of sync"}, func(says string) bool {
+		return strings.Contains(err.Error(), says)
+	})
 }
 
 // Once runs f once on a pinned connection, which is kept for the next call unless f fails.

@@ -86,7 +86,7 @@ many as it gives during the planned days of the migration is a good margin.`,
 		})
 	cmd.Flags().Var(input.Between(1, math.MaxInt64, &margin), "margin", "how many ids to leave for the table")
 	cmd.Flags().Var(input.Between(1, 1_000_000_000, &step), "step", "how many ids a process takes at a time, for new tags")
-	dryRun(cmd, &dry)
+	cmd.Flags().BoolVar(&dry, "dry-run", false, "print where ids would begin unless a counter is higher already, and write nothing")
 	return cmd
 }
 
