@@ -41,7 +41,14 @@ func TestACutoverWarnsUntilSomebodyHasLookedAtThePreview(t *testing.T) {
 	m.must(t, 0, "preview")
 	switches("")
 	m.records(t, "UPDATE orders SET note = ?", "UPDATE orders SET user_id = ?")
-	switches("1 statements that the shards will refuse were found since the last check")
+	switches("1 refused statement was found since the last check")
+	m.must(t, 0, "cutover", "--max-pause", "10m")
+	for range 2 { // switched, finalized
+		if o := m.must(t, 0, "cutover"); !strings.Contains(o.stdout, "nothing left to switch") || strings.Contains(o.stderr, "warning") {
+			t.Errorf("%s%s", o.stdout, o.stderr)
+		}
+		m.must(t, 0, "finalize", "--yes")
+	}
 }
 
 func TestAPreviewSaysWhatWillBeRefusedAndWhy(t *testing.T) {

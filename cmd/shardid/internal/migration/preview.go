@@ -18,6 +18,7 @@ import (
 	"github.com/shardid/shardid/cmd/shardid/internal/route"
 	"github.com/shardid/shardid/cmd/shardid/internal/term"
 	"github.com/shardid/shardid/internal/dialect"
+	"github.com/shardid/shardid/schema/migrate"
 	"github.com/shardid/shardid/schema/preview"
 	"github.com/shardid/shardid/sharding"
 )
@@ -151,6 +152,9 @@ func previewLine(style term.Style, s preview.Statement) string {
 // warnUnseen warns before a switch when nobody has read which statements the shards will
 // refuse.
 func (o *Operation) warnUnseen(ctx context.Context) {
+	if p, err := o.job.Progress(ctx); err == nil && (p.Phase == migrate.PhaseSwitched || p.Phase == migrate.PhaseFinalized) {
+		return // the shards refuse them already
+	}
 	found, err := preview.Read(ctx, o.cfg.Source, o.jobName())
 	look := "run: " + o.command("preview")
 	switch {
@@ -159,8 +163,12 @@ func (o *Operation) warnUnseen(ctx context.Context) {
 	case found.Looked == nil && found.Recorded == nil:
 		o.sayf("warning: nobody has checked which statements the shards will refuse; %s", look)
 	case found.Looked == nil:
-		o.sayf("warning: nobody has checked the %d statements of the application that the shards will refuse; %s", found.Unseen, look)
+		o.sayf("warning: nobody has checked the %s of the application that the shards will refuse; %s", term.Count(int64(found.Unseen), "statement"), look)
 	case found.Unseen > 0:
-		o.sayf("warning: %d statements that the shards will refuse were found since the last check, at %s; %s", found.Unseen, found.Looked.Format(time.DateTime+" MST"), look)
+		were := "were"
+		if found.Unseen == 1 {
+			were = "was"
+		}
+		o.sayf("warning: %s %s found since the last check, at %s; %s", term.Count(int64(found.Unseen), "refused statement"), were, found.Looked.Format(time.DateTime+" MST"), look)
 	}
 }
