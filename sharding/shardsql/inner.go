@@ -352,6 +352,10 @@ func unnamed[T any](ctx context.Context, args []driver.NamedValue, ask func([]dr
 // otherwise be routed by one value and stored with another. A nil pointer becomes NULL, as it does in
 // database/sql, because a NULL has a route of its own.
 func value(a *driver.NamedValue) (err error) {
+	switch a.Value.(type) {
+	case nil, int64, int, string, []byte, bool, float64, time.Time: // nearly all arguments
+		return nil
+	}
 	v, isValuer := a.Value.(driver.Valuer)
 	if of := reflect.ValueOf(a.Value); of.Kind() == reflect.Pointer && of.IsNil() && (!isValuer || of.Type().Elem().Implements(valuer)) {
 		a.Value = nil
