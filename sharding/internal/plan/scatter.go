@@ -78,6 +78,9 @@ func (s *Shards) String() string {
 // scatter routes a statement to several targets.
 func (p *binding) scatter(set slots) (Route, error) {
 	first := p.sharded[0].table
+	if p.combination == nil && p.untyped { // the unknown column may be that of a table of another database
+		return Route{}, cmp.Or(p.together(""), error(p.unmerged))
+	}
 	if p.combination == nil {
 		return Route{}, p.unmerged
 	}
