@@ -166,6 +166,37 @@ func TestANilPointerIsNULLThatEqualsNoOther(t *testing.T) {
 	d.sound(t, 0)
 }
 
+// All slots are in one table, which would update the row that has the value. The lookup table names its owner.
+func TestAnUpsertByTheValueOfAnotherSlotIsRefusedOnOneTableToo(t *testing.T) {
+	d := &directory{shop: &shop{dbs: sharding.DBs{"a": files(t)("a.db")}}}
+	d.home = d.dbs["a"]
+	at := sharding.Target{DB: "a", Table: "users"}
+	m, err := sharding.MapOf(at, at, at, at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	exec(t, d.home, "CREATE TABLE users"+userColumns)
+	if d.router, err = sharding.New(d.dbs, sharding.Table{Name: "users", Key: "id", Rule: sharding.Mod(4), Map: m,
+		Lookups: []sharding.Lookup{{Column: "email", Table: "users_by_email", Unique: true}}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := lookups.Create(t.Context(), d.lookup("email")); err != nil {
+		t.Fatal(err)
+	}
+	d.routed = shardsql.OpenDB(shardsql.Config{Router: d.router, Home: d.home})
+	defer func() { _ = d.routed.Close() }()
+	d.add(t, d.routed, 1, "one@x", "Rome")
+	for _, conflict := range []string{"(email) DO UPDATE SET note = excluded.note", "(email) DO NOTHING", "DO NOTHING"} {
+		exec(t, d.routed, "INSERT INTO users (id, email) VALUES (5, 'one@x') ON CONFLICT "+conflict) // of the same slot
+		if _, err := d.routed.Exec("INSERT INTO users (id, email) VALUES (6, 'one@x') ON CONFLICT " + conflict); !errors.Is(err, sharding.ErrKeyChange) {
+			t.Errorf("%s: %v", conflict, err)
+		}
+	}
+	if n := one[int64](t, d.routed, "SELECT SUM(id) FROM users"); n != 1 {
+		t.Errorf("the sum of the ids is %d", n)
+	}
+}
+
 func TestAValueThatARowLosesMayBeTakenByAnother(t *testing.T) {
 	for _, home := range []string{"", "b"} {
 		d := newDirectory(t, home, false)

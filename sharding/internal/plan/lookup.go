@@ -88,8 +88,8 @@ func (p *Plan) Lookups(args []any, to Route, h writehint.Hint) (all []*Lookup, e
 	if p.insert == nil {
 		return p.taken(args, to, h)
 	}
-	if len(p.insert.of.table.Map.Targets()) == 1 {
-		return nil, nil // a single database enforces its unique keys itself
+	if t := p.insert.of.table; len(t.Map.Targets()) == 1 && len(t.Lookups) == 0 {
+		return nil, nil // the table enforces its unique keys itself
 	}
 	for i := range p.insert.seeks {
 		l := &Lookup{Table: p.insert.of.table, plan: p, columns: p.insert.seeks[i].columns}
