@@ -47,7 +47,7 @@ func uniqueFindings(t table) []Finding {
 		}
 		found = append(found, Finding{UniqueKey, Warning,
 			name + "on (" + strings.Join(key.columns, ", ") + ") cannot be checked across shards",
-			"shard by one of its columns, or keep its values in a table that is sharded by them"})
+			"shard by one of its columns, or declare a unique lookup of its column (sharding.Lookup), which checks all shards"})
 	}
 	return found
 }

@@ -70,7 +70,8 @@ func TestRouteEndsWithCode1IfAStatementIsRefused(t *testing.T) {
 func TestRouteDoesNotCallRefusedWhatTheTypesOfColumnsDecide(t *testing.T) {
 	config := newConfig(t, shardsJSON)
 	const verdict = "needs the types of the columns, which the router reads from the databases"
-	for _, statement := range []string{"SELECT * FROM orders ORDER BY id LIMIT 3", "SELECT DISTINCT note FROM orders", "SELECT MAX(note) FROM orders", "SELECT note, COUNT(*) FROM orders GROUP BY note"} {
+	for _, statement := range []string{"SELECT * FROM orders ORDER BY id LIMIT 3", "SELECT DISTINCT note FROM orders", "SELECT MAX(note) FROM orders", "SELECT note, COUNT(*) FROM orders GROUP BY note",
+		"INSERT INTO regions (id, name) VALUES (1, 'x')", "UPDATE regions SET name = 'x' WHERE id = 1"} {
 		if o := succeed(t, "route", "--config", config, statement); o.stdout != verdict+"\n" {
 			t.Errorf("%s: %s", statement, o.stdout)
 		}

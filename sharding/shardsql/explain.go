@@ -31,8 +31,8 @@ const (
 	Lookup  Kind = "lookup"  // a lookup table is read first, and determines the shards; see sharding.Lookup
 	Refused Kind = "refused" // nothing is sent
 
-	// Undecided: the types of columns decide whether the statement is executed on several shards or
-	// refused. Only [Plan] returns it, because it does not know the types.
+	// Undecided: columns and their types decide whether the statement is executed on several databases or
+	// refused. Only [Plan] returns it, because it does not know them.
 	Undecided Kind = "undecided"
 )
 
@@ -97,7 +97,7 @@ func Explain(ctx context.Context, db *sql.DB, text string, args ...any) (e Expla
 
 // Plan says how a statement would be executed, without a database. It assumes that the columns that
 // lead to shards have the types that their rules need, and knows no other columns. A statement that
-// depends on the types of other columns, such as an order over several shards, is [Undecided]. A
+// depends on other columns, such as an order over several shards or a write of a broadcast table, is [Undecided]. A
 // statement that depends on unique keys may be refused although Explain does not refuse it. The dialect is "mysql", "mariadb", "sqlite" or "postgres".
 func Plan(router *sharding.Router, dialectName, text string, args ...any) (Explanation, error) {
 	d, err := dialect.Named(dialectName)

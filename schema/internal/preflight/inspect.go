@@ -321,7 +321,7 @@ func (p tableProbe) uniqueKeys() {
 	for _, columns := range p.shape.Uniques {
 		if !slices.ContainsFunc(columns, func(c string) bool { return strings.EqualFold(c, key) || strings.EqualFold(c, p.shape.Key) }) {
 			p.add(UniqueAcross, Warn, "the unique key on ("+strings.Join(columns, ", ")+") will hold within each shard, not across them",
-				"keep its values in a table that is sharded by them, or drop the unique key")
+				"declare a unique lookup of its column after the migration (shardid lookup), which checks all shards, or drop the unique key")
 		}
 	}
 }

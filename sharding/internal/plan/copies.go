@@ -16,11 +16,12 @@ import (
 // values that each database would compute itself are refused: numbers, times, and the choice of
 // rows by LIMIT.
 
-// copied returns why a write would not leave all copies equal, nil if it would.
-func (b *builder) copied() *sharding.RouteError {
+// copied returns why a write would not leave all copies equal, nil if it would, and whether the only reason is that
+// the columns of the table are unknown.
+func (b *builder) copied() (refused *sharding.RouteError, unknown bool) {
 	st, copied := b.statement, slices.IndexFunc(b.refs, func(r *reference) bool { return r.role == broadcast && r.written })
 	if copied < 0 {
-		return nil
+		return nil, false
 	}
 	written := b.refs[copied]
 	of, why := written, b.differs()
@@ -33,6 +34,7 @@ func (b *builder) copied() *sharding.RouteError {
 	switch {
 	case why != "":
 	case !written.known && (st.Insert != nil || len(st.Change.Set) > 0):
+		unknown = true
 		why = "the columns of the table are not known, so each database may compute other values; create the table in the home database"
 	case b.limited:
 		why = "the rows that a LIMIT chooses may differ from copy to copy; name the rows by their keys"
@@ -42,9 +44,9 @@ func (b *builder) copied() *sharding.RouteError {
 		why = touched(written, st.Change.Set)
 	}
 	if why == "" {
-		return nil
+		return nil, false
 	}
-	return b.refusal(of.label(), sharding.ErrCopies, why)
+	return b.refusal(of.label(), sharding.ErrCopies, why), unknown
 }
 
 // ownOfRows refuses omitted columns for which each database would compute its own value.

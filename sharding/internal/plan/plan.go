@@ -40,6 +40,7 @@ type Plan struct {
 	unmerged    *sharding.RouteError
 	untyped     bool                 // unmerged only says that the type of a column is unknown
 	uncopied    *sharding.RouteError // why a write would not leave all copies equal, or nil
+	unknown     bool                 // uncopied only says that the columns of the table are unknown
 	afterSwitch *switchedPlan
 	owned       bool // a lookup table may lead to its rows
 	singles     bool // see HasSingles
@@ -86,7 +87,8 @@ func Of(statement *sqlparse.Statement, snapshot *sharding.Snapshot, options Opti
 		p.combination, p.unmerged = b.combine()
 		p.untyped = b.untyped
 	} else {
-		p.unmerged, p.uncopied = divider{b}.divide(), b.copied()
+		p.unmerged = divider{b}.divide()
+		p.uncopied, p.unknown = b.copied()
 	}
 	for _, r := range b.refs {
 		switch r.role {
@@ -423,9 +425,11 @@ func mayNameTable(b *builder) bool {
 	return b.postgres && sqltext.Mentions(b.statement.Text, "reg")
 }
 
-// IsUntyped reports whether an error of Bind only says that the type of a column is unknown, so that
+// IsUntyped reports whether an error of Bind only says that a column or its type is unknown, so that
 // the statement may be accepted once it is known.
-func (p *Plan) IsUntyped(err error) bool { return p.untyped && errors.Is(err, p.unmerged) }
+func (p *Plan) IsUntyped(err error) bool {
+	return p.untyped && errors.Is(err, p.unmerged) || p.unknown && errors.Is(err, p.uncopied)
+}
 
 // Copied reports whether a copy of its databases may answer: it is a query of rows of shards, locks
 // none of them, and no source of a migration serves its tables.

@@ -163,12 +163,12 @@ func (o *Operation) warnUnseen(ctx context.Context) {
 	case found.Looked == nil && found.Recorded == nil:
 		o.sayf("warning: nobody has checked which statements the shards will refuse; %s", look)
 	case found.Looked == nil:
-		o.sayf("warning: nobody has checked the %s of the application that the shards will refuse; %s", term.Count(int64(found.Unseen), "statement"), look)
+		o.sayf("warning: nobody has checked the %s of the application that the shards will refuse; %s", term.Count(found.Unseen, "statement"), look)
 	case found.Unseen > 0:
 		were := "were"
 		if found.Unseen == 1 {
 			were = "was"
 		}
-		o.sayf("warning: %s %s found since the last check, at %s; %s", term.Count(int64(found.Unseen), "refused statement"), were, found.Looked.Format(time.DateTime+" MST"), look)
+		o.sayf("warning: %s %s found since the last check, at %s; %s", term.Count(found.Unseen, "refused statement"), were, found.Looked.Format(time.DateTime+" MST"), look)
 	}
 }

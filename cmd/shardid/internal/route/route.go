@@ -53,8 +53,8 @@ Prepared statements of a log are planned when they are executed, as the log has 
 values then.
 
 It knows only the columns of the configuration. For a statement that needs the types
-of other columns, such as an order over several shards, it says so, and does not count
-it as refused.
+of other columns, such as an order over several shards or a write of a broadcast table, it
+says so, and does not count it as refused.
 
 The exit code is 1 if a statement is refused.
 
