@@ -156,8 +156,8 @@ func (a armed) text() string {
 	}
 	fmt.Fprintf(&b, "every server of %s gives new connections the step and offset of the last epoch\n", a.Table)
 	for _, u := range a.Unseen {
-		fmt.Fprintf(&b, "warning: %s has %s open connections, which were not checked, as the server does not show their settings: one that was opened "+
-			"before the settings were changed still has the old ones. Restart every process that writes there, or KILL what SHOW PROCESSLIST lists, and check again\n", u.DB, term.Number(u.Count))
+		fmt.Fprintf(&b, "warning: %s has %s, not checked because the server does not show their settings: one that was opened "+
+			"before the settings were changed still has the old ones. Restart every process that writes there, or KILL what SHOW PROCESSLIST lists, and check again\n", u.DB, term.Count(u.Count, "open connection"))
 	}
 	return b.String()
 }
