@@ -51,7 +51,7 @@ Rules: low(bits), bits(shift, width), mod(n), hash(n), hash_text(n), ranges(boun
 bound, …), list(de = 0, fr = 1), with the slot of each value, compat(n), which is
 go-gorm/sharding's own, compat_text(n), the same for texts, offset_step(offset, step), and
 epochs(0 = 0, 1000000 = 0 1), which says from which id on the servers of which slots give ids
-in turn. "targets" are those of slot 0, 1, 2, …; "spread" numbers tables
+in turn. Rules by time (Interval) exist in Go alone. "targets" are those of slot 0, 1, 2, …; "spread" numbers tables
 from 0 and assigns them to the databases in turn; with one table in a database the pattern may
 be the logical name. Paths are relative to the file. "home" is the database of all tables
 that are not listed, lookup tables among them; "building" marks one of "lookups" that

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -37,7 +38,12 @@ func (t ruleText) rule() (sharding.Rule, error) {
 		return t.list(arguments)
 	}
 	numbers, err := parseNumbers(arguments, ",")
-	if err != nil {
+	switch {
+	case name == "interval":
+		return nil, fmt.Errorf("rule %q is not possible in this file, which has no form for times; give the router to the packages that do the work, such as schema.Doctor and schema/versions", string(t))
+	case err != nil && !slices.Contains(strings.Split(ruleNames, ", "), name):
+		return nil, t.unknown()
+	case err != nil:
 		return nil, fmt.Errorf("rule %q: %w; write whole numbers with commas between them", string(t), err)
 	}
 	return t.make(name, numbers)
@@ -73,7 +79,11 @@ func (t ruleText) make(name string, n []int64) (sharding.Rule, error) {
 	case g != nil:
 		return nil, fmt.Errorf("rule %q: write two numbers, as in %s(1, 8)", string(t), name)
 	}
-	return nil, fmt.Errorf("rule %q is unknown; give one of %s", string(t), ruleNames)
+	return nil, t.unknown()
+}
+
+func (t ruleText) unknown() error {
+	return fmt.Errorf("rule %q is unknown; give one of %s", string(t), ruleNames)
 }
 
 // list parses "de = 0, fr = 1", or "7 = 0, 9 = 1": values of the key, and their slots. If
