@@ -102,7 +102,7 @@ func Unavailable(err error) bool {
 		return false
 	}
 	var network net.Error
-	for _, of := range []error{driver.ErrBadConn, sql.ErrConnDone, io.EOF, io.ErrUnexpectedEOF, context.Canceled, context.DeadlineExceeded} {
+	for _, of := range []error{driver.ErrBadConn, sql.ErrConnDone, io.EOF, io.ErrUnexpectedEOF, context.Canceled, context.DeadlineExceeded, errInterrupted} {
 		if errors.Is(err, of) {
 			return true
 		}

@@ -5,6 +5,8 @@ package dialect
 import (
 	"context"
 	"database/sql"
+	"errors"
+	"fmt"
 )
 
 const (
@@ -33,6 +35,13 @@ func UniqueKeys(ctx context.Context, db Lister, d Dialect, table string) (keys [
 	case "sqlite":
 		query = sqliteUnique
 	}
+	if keys, err = uniqueKeys(ctx, db, query, table); err == nil && len(keys) == 0 && d.Name() == "mysql" {
+		err = lacksUniqueKeys(ctx, db, d, table)
+	}
+	return keys, err
+}
+
+func uniqueKeys(ctx context.Context, db Lister, query, table string) (keys [][]string, err error) {
 	var last sql.NullString
 	err = Each(ctx, db, func(rows *sql.Rows) error {
 		var key, column sql.NullString
@@ -46,4 +55,24 @@ func UniqueKeys(ctx context.Context, db Lister, d Dialect, table string) (keys [
 		return nil
 	}, query, table)
 	return keys, err
+}
+
+var errInterrupted = errors.New("the query was interrupted")
+
+// lacksUniqueKeys returns an error unless a table has no unique key. MariaDB answers a query of information_schema.STATISTICS
+// without rows if it is interrupted, by KILL QUERY or max_statement_time, while the server opens the table. It answers
+// SHOW INDEX with an error then.
+func lacksUniqueKeys(ctx context.Context, db Lister, d Dialect, table string) error {
+	rows, err := db.QueryContext(ctx, "SHOW INDEX FROM "+d.Quote(table)+" WHERE Non_unique = 0")
+	if err != nil {
+		if FaultOf(err) != NoFault { // the table does not exist, or its user may not see it
+			return nil
+		}
+		return err
+	}
+	defer func() { _ = rows.Close() }() // closed after the error is known
+	if rows.Next() {
+		err = fmt.Errorf("unique keys of %s: %w", table, errInterrupted)
+	}
+	return errors.Join(err, rows.Err(), rows.Close())
 }

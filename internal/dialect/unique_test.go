@@ -4,8 +4,11 @@ package dialect
 
 import (
 	"database/sql"
+	"errors"
 	"reflect"
 	"testing"
+
+	"github.com/DATA-DOG/go-sqlmock"
 )
 
 func TestUniqueKeysAreListedWithThePrimaryKey(t *testing.T) {
@@ -35,6 +38,36 @@ func TestUniqueKeysAreListedWithThePrimaryKey(t *testing.T) {
 		keys, err := UniqueKeys(t.Context(), db, SQLite{}, table)
 		if err != nil || !sameKeys(keys, want) || len(want) > 0 && !reflect.DeepEqual(keys[0], want[0]) {
 			t.Errorf("%s: %q, %v, want %q", table, keys, err, want)
+		}
+	}
+}
+
+// MariaDB answered 80 of 6000 queries of information_schema.STATISTICS without rows that KILL QUERY interrupted.
+func TestAnEmptyListOfUniqueKeysIsConfirmed(t *testing.T) {
+	killed := errors.New("Error 1317 (70100): Query execution was interrupted")
+	for name, c := range map[string]struct {
+		shown *sqlmock.Rows
+		fails error
+		want  bool
+	}{
+		"the table has none":       {shown: sqlmock.NewRows([]string{"Key_name"})},
+		"the list was interrupted": {shown: sqlmock.NewRows([]string{"Key_name"}).AddRow("PRIMARY"), want: true},
+		"so is the confirmation":   {fails: killed, want: true},
+		"there is no table":        {fails: errors.New("Error 1146 (42S02): Table 'shop.a' doesn't exist")},
+	} {
+		db, mock, err := sqlmock.New()
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = db.Close() })
+		mock.ExpectQuery("STATISTICS").WillReturnRows(sqlmock.NewRows([]string{"k", "c"}))
+		confirmed := mock.ExpectQuery("SHOW INDEX FROM `a`")
+		if confirmed.WillReturnError(c.fails); c.fails == nil {
+			confirmed.WillReturnRows(c.shown)
+		}
+		keys, err := UniqueKeys(t.Context(), db, MySQL{}, "a")
+		if Unavailable(err) != c.want || (err != nil) != c.want || len(keys) != 0 {
+			t.Errorf("%s: %q, %v", name, keys, err)
 		}
 	}
 }
