@@ -145,11 +145,13 @@
 //
 // # Altered tables
 //
-// The columns and unique keys of a table are read when a statement first names it. Tables are altered
-// while programs run, so one statement a minute reads them again. A statement that would be refused
-// reads them again if that was not done in the last ten seconds. Nothing is read again in a transaction
-// that has begun. In the minute after a change, an upsert does not search for the rows of a new unique
-// key, and results of several shards are combined by the former types and collations.
+// The columns and unique keys of a table are read when a statement first names it: on the table's
+// first shard or, if its database does not answer, in another database. If none answers, writes return
+// the error, and so do queries that depend on the columns. Tables are altered while programs run, so
+// one statement a minute reads them again. A statement that would be refused reads them again if that
+// was not done in the last ten seconds. Nothing is read again in a transaction that has begun. In the
+// minute after a change, an upsert does not search for the rows of a new unique key, and results of
+// several shards are combined by the former types and collations.
 //
 // # Prepared statements
 //
