@@ -4,6 +4,7 @@ package shardsql_test
 
 import (
 	"database/sql"
+	"errors"
 	"fmt"
 	"reflect"
 	"testing"
@@ -111,5 +112,49 @@ func TestAColumnOfMySQLMayBeCalledAsThePrimaryKeyOfSQLiteIs(t *testing.T) {
 		if err != nil || e.Kind != kind {
 			t.Errorf("%s: %v, %v", dialect, e, err)
 		}
+	}
+}
+
+// All tables of shards are in the database that also has the table of the users.
+func TestTablesOfTheHomeDatabaseAreJoinedWithSeveralShardsInIt(t *testing.T) {
+	m, err := sharding.Spread([]string{"a"}, 4, "orders_%d")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := newTwinIn(t, m, 60)
+	for _, db := range []*sql.DB{w.dbs["a"], w.one} {
+		exec(t, db, "CREATE TABLE users (id INTEGER PRIMARY KEY, name TEXT, vip INTEGER)")
+		exec(t, db, "INSERT INTO users VALUES (0, 'x', 1), (1, 'a', 1), (2, 'b', 0), (5, 'c', 1), (40, 'd', 1)")
+	}
+	for _, query := range []string{
+		"SELECT o.id, u.name FROM orders o JOIN users u ON u.id = o.user_id WHERE u.vip = 1 ORDER BY o.id",
+		"SELECT o.id, u.name FROM orders o LEFT JOIN users u ON u.id = o.user_id ORDER BY o.id LIMIT 9",
+		"SELECT COUNT(*), SUM(o.paid) FROM users u JOIN orders o ON u.id = o.user_id",
+		"SELECT o.user_id, COUNT(u.name) FROM orders o JOIN users u ON u.id = o.user_id GROUP BY o.user_id ORDER BY o.user_id",
+		"SELECT COUNT(*) FROM orders WHERE user_id IN (SELECT id FROM users WHERE vip = 1) OR paid = 2",
+		"SELECT id FROM orders o WHERE EXISTS (SELECT 1 FROM users u WHERE u.id = o.user_id AND u.vip = 1) ORDER BY id",
+	} {
+		w.same(t, query)
+	}
+	for _, query := range []string{
+		"SELECT u.id, o.id FROM users u LEFT JOIN orders o ON u.id = o.user_id",
+		"SELECT id FROM users u WHERE EXISTS (SELECT 1 FROM orders o WHERE u.id = o.user_id)",
+		"SELECT id FROM users u WHERE id NOT IN (SELECT user_id FROM orders o WHERE o.paid = u.vip)",
+		"SELECT id, (SELECT COUNT(*) FROM orders o WHERE o.user_id = u.id) FROM users u",
+		"SELECT id FROM users UNION ALL SELECT id FROM orders",
+		"SELECT n FROM (SELECT COUNT(*) AS n FROM users) d, orders o WHERE o.paid = n",
+		"SELECT COUNT(*) FROM users u WHERE u.vip = (SELECT MAX(paid) FROM orders o WHERE o.user_id = u.id)",
+		"SELECT DISTINCT u.name FROM users u JOIN orders o ON o.user_id = u.id",
+	} {
+		want, err := texts(w.one, query)
+		if err != nil {
+			t.Fatalf("%s: %v", query, err)
+		}
+		if got, err := texts(w.routed, query); err == nil && !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: %.100v, one table has %.100v", query, got, want)
+		}
+	}
+	if _, err := answer(t.Context(), w.routed, "SELECT o.id FROM orders o JOIN users u ON u.id = o.user_id ORDER BY u.name"); !errors.Is(err, sharding.ErrUnmergeable) {
+		t.Error(err)
 	}
 }

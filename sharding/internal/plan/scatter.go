@@ -78,18 +78,19 @@ func (s *Shards) String() string {
 // scatter routes a statement to several targets.
 func (p *binding) scatter(set slots) (Route, error) {
 	first := p.sharded[0].table
-	if p.combination == nil && p.untyped { // the unknown column may be that of a table of another database
-		return Route{}, cmp.Or(p.together(""), error(p.unmerged))
-	}
-	if p.combination == nil {
+	if p.combination == nil && !p.untyped {
 		return Route{}, p.unmerged
-	}
-	if err := cmp.Or(p.timeless(sharding.ErrUnmergeable), p.together("")); err != nil {
-		return Route{}, err
 	}
 	targets, err := targetsOf(first, set)
 	if err != nil {
 		return Route{}, p.refusal(first.Name, err, "")
+	}
+	apart := p.together(p.shared(targets))
+	if p.combination == nil { // the unknown column may be that of a table of another database
+		return Route{}, cmp.Or(apart, error(p.unmerged))
+	}
+	if err := cmp.Or(p.timeless(sharding.ErrUnmergeable), apart); err != nil {
+		return Route{}, err
 	}
 	all := p.combination.Shards
 	edits, err := p.combination.bind(&all, p.args)
@@ -98,6 +99,15 @@ func (p *binding) scatter(set slots) (Route, error) {
 	}
 	all.Targets, err = p.split(targets, edits)
 	return Route{Kind: Scatter, Shards: &all}, err
+}
+
+// shared returns the database of all targets, whose other tables each part of a query may join. It is "" if there
+// are several, and for a query that locks rows: its parts would wait for each other's locks.
+func (p *binding) shared(targets []sharding.Target) string {
+	if p.locks || len(targets) == 0 || slices.ContainsFunc(targets, func(t sharding.Target) bool { return t.DB != targets[0].DB }) {
+		return ""
+	}
+	return targets[0].DB
 }
 
 // sent returns the selected arguments that exist, and all surplus arguments: the database reports
