@@ -85,7 +85,7 @@ func (p *binding) scatter(set slots) (Route, error) {
 	if err != nil {
 		return Route{}, p.refusal(first.Name, err, "")
 	}
-	apart := p.together(p.shared(targets))
+	apart := p.together(shared(targets, p.locks))
 	if p.combination == nil { // the unknown column may be that of a table of another database
 		return Route{}, cmp.Or(apart, error(p.unmerged))
 	}
@@ -103,8 +103,8 @@ func (p *binding) scatter(set slots) (Route, error) {
 
 // shared returns the database of all targets, whose other tables each part of a query may join. It is "" if there
 // are several, and for a query that locks rows: its parts would wait for each other's locks.
-func (p *binding) shared(targets []sharding.Target) string {
-	if p.locks || len(targets) == 0 || slices.ContainsFunc(targets, func(t sharding.Target) bool { return t.DB != targets[0].DB }) {
+func shared(targets []sharding.Target, locks bool) string {
+	if locks || len(targets) == 0 || slices.ContainsFunc(targets, func(t sharding.Target) bool { return t.DB != targets[0].DB }) {
 		return ""
 	}
 	return targets[0].DB
