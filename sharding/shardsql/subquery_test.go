@@ -17,9 +17,15 @@ import (
 // priced has ten orders of five users, and at home the users and numbers.
 func priced(t *testing.T) (*twin, *told) {
 	t.Helper()
-	w, o := twinOf(t, sharding.Table{Name: "orders", Key: "user_id", Rule: sharding.Mod(4), Map: fourTables(t)},
-		" (id INTEGER PRIMARY KEY, user_id BIGINT NOT NULL, total INTEGER, note TEXT)"), &told{}
-	router, err := sharding.New(w.dbs, sharding.Table{Name: "orders", Key: "user_id", Rule: sharding.Mod(4), Map: fourTables(t)})
+	return pricedIn(t, fourTables(t))
+}
+
+// pricedIn is priced with four tables of orders.
+func pricedIn(t *testing.T, m sharding.Map) (*twin, *told) {
+	t.Helper()
+	orders := sharding.Table{Name: "orders", Key: "user_id", Rule: sharding.Mod(4), Map: m}
+	w, o := twinOf(t, orders, " (id INTEGER PRIMARY KEY, user_id BIGINT NOT NULL, total INTEGER, note TEXT)"), &told{}
+	router, err := sharding.New(w.dbs, orders)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,6 +102,27 @@ func TestAListFromHomeLeadsToItsShards(t *testing.T) {
 	o.only(t)
 	if n := one[int](t, w.routed, "SELECT COUNT(*) FROM orders WHERE user_id NOT IN (SELECT id FROM users WHERE name > ?)", "x"); n != 10 {
 		t.Errorf("%d rows beside an empty list, want 10", n)
+	}
+}
+
+// Each of the tables could answer the whole query, but most have no such rows.
+func TestAListFromHomeLeadsToItsShardsAmongThoseAtHome(t *testing.T) {
+	m, err := sharding.Spread([]string{"a"}, 4, "orders_%d")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, o := pricedIn(t, m)
+	if n := one[int](t, w.routed, "SELECT COUNT(*) FROM orders WHERE user_id IN (SELECT id FROM users WHERE name < ?)", "c"); n != 4 {
+		t.Errorf("%d rows, want 4", n)
+	}
+	if s := o.only(t); len(s.Targets) != 2 {
+		t.Errorf("%+v", s)
+	}
+	if n := one[int](t, w.routed, "SELECT COUNT(*) FROM orders o JOIN users u ON u.id = o.user_id AND u.name < ?", "c"); n != 4 {
+		t.Errorf("%d joined rows, want 4", n)
+	}
+	if s := o.only(t); len(s.Targets) != 4 {
+		t.Errorf("%+v", s)
 	}
 }
 

@@ -29,6 +29,7 @@ type Plan struct {
 	anywhere, timeless bool
 	// standsAlone and mayBeNumber: see StandsAlone.
 	standsAlone, mayBeNumber bool
+	leadingHome              bool                 // a subquery that may be executed first reads a table of the home database
 	physical                 *sharding.RouteError // it names a physical table
 	ungrouped                *sharding.RouteError // its sharded tables are in several groups
 	texts                    *texts
@@ -112,6 +113,7 @@ func Of(statement *sqlparse.Statement, snapshot *sharding.Snapshot, options Opti
 	if p.owned {
 		p.union = p.unite()
 	}
+	p.leadingHome = len(p.sharded) > 0 && readsHomeFirst(p)
 	return p
 }
 

@@ -85,7 +85,7 @@ func (p *binding) scatter(set slots) (Route, error) {
 	if err != nil {
 		return Route{}, p.refusal(first.Name, err, "")
 	}
-	apart := p.together(shared(targets, p.locks))
+	apart := p.together(shared(p.Plan, targets))
 	if p.combination == nil { // the unknown column may be that of a table of another database
 		return Route{}, cmp.Or(apart, error(p.unmerged))
 	}
@@ -102,9 +102,10 @@ func (p *binding) scatter(set slots) (Route, error) {
 }
 
 // shared returns the database of all targets, whose other tables each part of a query may join. It is "" if there
-// are several, and for a query that locks rows: its parts would wait for each other's locks.
-func shared(targets []sharding.Target, locks bool) string {
-	if locks || len(targets) == 0 || slices.ContainsFunc(targets, func(t sharding.Target) bool { return t.DB != targets[0].DB }) {
+// are several, for a query that locks rows, whose parts would wait for each other's locks, and for one with a
+// subquery that may lead to few of the targets when it is executed first.
+func shared(p *Plan, targets []sharding.Target) string {
+	if p.locks || p.leadingHome || len(targets) == 0 || slices.ContainsFunc(targets, func(t sharding.Target) bool { return t.DB != targets[0].DB }) {
 		return ""
 	}
 	return targets[0].DB

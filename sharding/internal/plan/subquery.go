@@ -77,6 +77,14 @@ func Subqueries(p *Plan) []Subquery {
 	return f.found
 }
 
+// readsHomeFirst reports whether a subquery that may be executed first reads a table of the home database.
+func readsHomeFirst(p *Plan) bool {
+	isHome := func(r *reference) bool { return r.role == home && r.at != nil }
+	return slices.ContainsFunc(p.refs, isHome) && slices.ContainsFunc(Subqueries(p), func(s Subquery) bool {
+		return slices.ContainsFunc(p.refs, func(r *reference) bool { return isHome(r) && inside(r.at.Name.Span, s.Span) })
+	})
+}
+
 // Parameters returns the number of arguments that the statement of a plan takes.
 func Parameters(p *Plan) int { return p.statement.Args }
 
