@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"slices"
 	"strconv"
@@ -292,14 +293,30 @@ func (b *balance) printPlan(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if err := os.WriteFile(b.file, append(text, '\n'), 0o644); err != nil { //nolint:gosec // it has no secret
-			return input.Errorf("--out %s cannot be written", b.file)
+		if err := writeNew(b.file, append(text, '\n')); err != nil {
+			return err
 		}
 	}
 	if b.asJSON {
 		return command.WriteJSON(b.cmd.OutOrStdout(), p)
 	}
 	return b.showPlan(order, len(moves), all)
+}
+
+// writeNew writes a plan. It replaces no file: undo may need the plan in it.
+func writeNew(name string, text []byte) error {
+	file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644) //nolint:gosec // it has no secret
+	if errors.Is(err, fs.ErrExist) {
+		return input.Errorf("--out %s exists, and undo may need the plan in it; name another file, or remove it", name)
+	}
+	if err == nil {
+		_, err = file.Write(text)
+		err = errors.Join(err, file.Close())
+	}
+	if err != nil {
+		return input.Errorf("--out %s cannot be written", name)
+	}
+	return nil
 }
 
 // group is a set of slots that move from one shard to another.

@@ -156,6 +156,7 @@ func TestWhatCannotBeRebalancedIsSaid(t *testing.T) {
 		"no shard is left":                          {"plan", "--drain", "east,west,north"},
 		`is of the map "other", and not of "shop"`:  {"run", "--plan", other},
 		"cannot be read":                            {"undo", "--plan", other + "x"},
+		"exists, and undo may need the plan in it":  {"plan", "--out", other},
 		`there is no "slots"`:                       {"status", "--config", newConfig(t, strings.Replace(blockOf(t, lookupsPage(t), "json"), `"building": true`, `"building": false`, 1))},
 		"--slots":                                   {"run", "--slots", "0"},
 		"give the moves to undo with --plan":        {"undo"},
