@@ -248,7 +248,8 @@ func TestADatabaseThatCannotAnswerIsToldApartFromAnAnswer(t *testing.T) {
 		&net.OpError{Op: "dial", Err: errors.New("connection refused")}:          true,
 		errors.New("Error 1040 (08004): Too many connections"):                   true,
 		errors.New("FATAL: the database system is starting up (SQLSTATE 57P03)"): true,
-		stated("08006"): true,
+		stated("08006"):                       true,
+		errors.New("sql: database is closed"): true,
 		errors.New("Error 1146 (42S02): Table 'shop.orders_0' doesn't exist"): false,
 		errors.New("all expectations were already fulfilled"):                 false, // of a mock
 		stated("42501"): false,

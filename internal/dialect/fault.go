@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strings"
 )
 
@@ -95,8 +96,11 @@ func codeOf(err error) string {
 // refusesConnections are errors of servers that have no connection left.
 var refusesConnections = map[string]bool{"1040": true, "1203": true, "4031": true, "53300": true}
 
-// Unavailable reports whether a database could not answer: it was not reached, the connection was lost, or the
-// server or a context ended the statement. The same statement may succeed later.
+// lostTexts are in errors of drivers and of database/sql that have no type of their own.
+var lostTexts = []string{"invalid connection", "conn closed", "database is closed"}
+
+// Unavailable reports whether a database could not answer: it was not reached, its pool is closed, the connection
+// was lost, or the server or a context ended the statement. It is not known what it would have answered.
 func Unavailable(err error) bool {
 	if err == nil {
 		return false
@@ -109,7 +113,7 @@ func Unavailable(err error) bool {
 	}
 	code := codeOf(err)
 	return errors.As(err, &network) || interrupted[code] || refusesConnections[code] || strings.HasPrefix(code, "08") ||
-		strings.Contains(err.Error(), "invalid connection") || strings.Contains(err.Error(), "conn closed")
+		slices.ContainsFunc(lostTexts, func(text string) bool { return strings.Contains(err.Error(), text) })
 }
 
 // IsDuplicate reports whether MySQL, MariaDB or PostgreSQL reports a duplicate value of a unique
