@@ -21,6 +21,7 @@ type postgresTable struct {
 	source *sql.DB
 	shards sharding.DBs
 	table  migrate.Table
+	chunk  int // rows
 	job    *migrate.Job
 }
 
@@ -35,6 +36,7 @@ func newPostgresTable(t *testing.T, p database.DSNOpener, common string, stateme
 	o := &postgresTable{
 		source: p.Open(t, "whole"), shards: sharding.DBs{"a": p.Open(t, "part_a"), "b": p.Open(t, "part_b")},
 		table: migrate.Table{Table: sharding.Table{Name: "t", Key: "id", Rule: sharding.Low(2), Map: m}},
+		chunk: 3,
 	}
 	for _, db := range []*sql.DB{o.source, o.shards["a"], o.shards["b"]} {
 		database.Exec(t, db, common)
@@ -50,7 +52,7 @@ func newPostgresTable(t *testing.T, p database.DSNOpener, common string, stateme
 func (o *postgresTable) through(t *testing.T, source *sql.DB) {
 	t.Helper()
 	var err error
-	o.job, err = migrate.New(migrate.Config{Source: source, Shards: o.shards, Tables: []migrate.Table{o.table}, ChunkRows: 3})
+	o.job, err = migrate.New(migrate.Config{Source: source, Shards: o.shards, Tables: []migrate.Table{o.table}, ChunkRows: o.chunk})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,6 +117,13 @@ func (o *postgresTable) blocked(t *testing.T) string {
 }
 
 func TestValuesOfPostgresComeThroughAsTheyAre(t *testing.T) {
+	for _, rows := range []int{3, 100} { // one row or several in an INSERT
+		t.Run(fmt.Sprintf("%d rows at once", rows), func(t *testing.T) { valuesOfPostgres(t, rows) })
+	}
+}
+
+func valuesOfPostgres(t *testing.T, chunk int) {
+	t.Helper()
 	o := newPostgresTable(t, server.SharePostgres(t),
 		`CREATE TYPE mood AS ENUM ('sad', 'it''s, "fine"', 'happy'); CREATE DOMAIN positive AS int CHECK (VALUE > 0); CREATE DOMAIN padded AS char(4)`,
 		`CREATE TABLE t (id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -122,7 +131,7 @@ func TestValuesOfPostgresComeThroughAsTheyAre(t *testing.T) {
 			txt text, vc varchar(10), c char(5), dom positive, pad padded, by bytea, u uuid,
 			d date, tm time(3), tz timetz, ts timestamp, tsz timestamptz, iv interval,
 			j json, jb jsonb, m mood, ints int[], texts text[], moods mood[], r int4range, mr nummultirange, bits bit(5), vbits bit varying, ip inet, net cidr, mac macaddr,
-			p point, poly polygon, tsv tsvector, path jsonpath, pads char(3)[],
+			bx box DEFAULT '((1,2),(3,4))', bxs box[] DEFAULT '{(1,2),(3,4);NULL}', p point, poly polygon, tsv tsvector, path jsonpath, pads char(3)[],
 			twice bigint GENERATED ALWAYS AS (big * 2) STORED, dflt text NOT NULL DEFAULT 'it''s ' || CURRENT_DATE, CHECK (small < 30000))`,
 		//nolint:dupword // they are values
 		`INSERT INTO t (small, big, n, money_like, f4, f8, b, txt, vc, c, dom, pad, by, u, d, tm, tz, ts, tsz, iv, j, jb, m, ints, texts, moods, r, mr, bits, vbits, ip, net, mac, p, poly, tsv, path, pads) VALUES
@@ -136,8 +145,14 @@ func TestValuesOfPostgresComeThroughAsTheyAre(t *testing.T) {
 	if found := o.blocked(t); found != "" {
 		t.Fatal(found)
 	}
+	o.chunk = chunk
+	o.through(t, o.source)
 	o.run(t)
 	o.sameRows(t, "t", "")
+	stored := database.MustNumber(t, o.shards["a"], "SELECT COUNT(*) FROM t_0")
+	if n := database.MustNumber(t, o.shards["a"], "SELECT COUNT(DISTINCT xmin::text) FROM t_0"); chunk > int(stored) && n > 4 { // rows of one statement have one xmin; the longest row has its own
+		t.Errorf("%d statements inserted %d rows", n, stored)
+	}
 	database.Exec(t, o.source, "UPDATE t SET f8 = '-0', f4 = 0.1, n = n + 0.000, jb = jb || '{\"z\": 1}' WHERE id % 5 = 0")
 	o.run(t)
 	if v, err := o.job.Verify(t.Context()); err != nil || !v.Clean() || v.Rows != 53 {
