@@ -431,21 +431,28 @@ func columnsOf(kind string) (columns string, row string) {
 		"12.34, 0.1, 0.1, X'00FF', '{\"b\": [1, null], \"a\": \"x\"}', 'big', 'x,y', '2026-01-02 03:04:05.678901', '2026-01-02', '-12:34:56.789', 2026, b'100000001', 18446744073709551615, -7, 1, 'ab ', 'long', X'0001'"
 }
 
+// routerOfGuests routes guests, with a unique e-mail, to tables of one database.
+func routerOfGuests(t *testing.T, db *sql.DB, tables int) *sharding.Router {
+	t.Helper()
+	m, err := sharding.Spread([]string{"a"}, tables, "guests_%d")
+	if err != nil {
+		t.Fatal(err)
+	}
+	router, err := sharding.New(sharding.DBs{"a": db}, sharding.Table{Name: "guests", Key: "id", Rule: sharding.Mod(tables), Map: m, Lookups: []sharding.Lookup{{Column: "email", Table: "guests_by_email", Unique: true}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return router
+}
+
 // There is no lookup table, so a query that read it would fail.
 func TestOneStatementFindsTheRowOfAUniqueValueWhereAllTablesAreInOneDatabase(t *testing.T) {
 	for name, open := range onThree(t) {
 		t.Run(name, func(t *testing.T) {
 			db := open(t, "guests")
-			m, err := sharding.Spread([]string{"a"}, 4, "guests_%d")
-			if err != nil {
-				t.Fatal(err)
-			}
-			router, err := sharding.New(sharding.DBs{"a": db}, sharding.Table{Name: "guests", Key: "id", Rule: sharding.Mod(4), Map: m, Lookups: []sharding.Lookup{{Column: "email", Table: "guests_by_email", Unique: true}}})
-			if err != nil {
-				t.Fatal(err)
-			}
+			router := routerOfGuests(t, db, 4)
 			columns, row := columnsOf(name)
-			for _, at := range m.Targets() {
+			for _, at := range router.Targets("guests") {
 				database.Exec(t, db, "CREATE TABLE "+at.Table+" (id BIGINT NOT NULL PRIMARY KEY, email VARCHAR(100) NOT NULL, "+columns+", UNIQUE (email))")
 			}
 			routed := shardsql.OpenDB(shardsql.Config{Router: router, Home: db})
@@ -472,14 +479,7 @@ func TestARowIsReadAsItsOwnTableHasItsColumns(t *testing.T) {
 	for name, open := range onThree(t) {
 		t.Run(name, func(t *testing.T) {
 			db := open(t, "altered")
-			m, err := sharding.Spread([]string{"a"}, 2, "guests_%d")
-			if err != nil {
-				t.Fatal(err)
-			}
-			router, err := sharding.New(sharding.DBs{"a": db}, sharding.Table{Name: "guests", Key: "id", Rule: sharding.Mod(2), Map: m, Lookups: []sharding.Lookup{{Column: "email", Table: "guests_by_email", Unique: true}}})
-			if err != nil {
-				t.Fatal(err)
-			}
+			router := routerOfGuests(t, db, 2)
 			database.Exec(t, db, "CREATE TABLE guests_0 (id BIGINT NOT NULL PRIMARY KEY, email VARCHAR(100) NOT NULL UNIQUE, name VARCHAR(100))")
 			database.Exec(t, db, "CREATE TABLE guests_1 (id BIGINT NOT NULL PRIMARY KEY, name VARCHAR(100), email VARCHAR(100) NOT NULL UNIQUE, added BIGINT)")
 			if err := lookups.Create(t.Context(), lookups.Config{Router: router, Home: db, Table: "guests", Column: "email"}); err != nil {
