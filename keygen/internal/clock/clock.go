@@ -50,8 +50,8 @@ const (
 	// anchorValidity is the time after which the wall clock is read again.
 	anchorValidity = time.Second
 
-	// jitter is how far the wall clock may seem to go back because the two clocks are
-	// rounded.
+	// jitter is how far the wall clock may fall behind the monotonic clock between two readings
+	// before it counts as set back: a system may correct the speed of the wall clock alone.
 	jitter = 10 * time.Microsecond
 
 	// maxReciprocal is the longest unit for which ticksIn is exact with a reciprocal.
