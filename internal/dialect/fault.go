@@ -93,7 +93,7 @@ func codeOf(err error) string {
 	return wordAfter(text, "SQLSTATE ")
 }
 
-// refusesConnections are errors of servers that have no connection left.
+// refusesConnections are errors of servers that have no connection left, or have closed a silent one.
 var refusesConnections = map[string]bool{"1040": true, "1203": true, "4031": true, "53300": true}
 
 // lostTexts are in errors of drivers and of database/sql that have no type of their own.
