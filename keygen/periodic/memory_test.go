@@ -44,6 +44,13 @@ func (m *memory) Reserve(ctx context.Context, group, period string, from, to tim
 	return s, nil
 }
 
+// reservations counts calls of Reserve, also while one runs in the background.
+func (m *memory) reservations() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.calls
+}
+
 // monthly numbers orders by month.
 func monthly(c periodic.Counters, change func(*periodic.Config)) periodic.Config {
 	cfg := periodic.Config{Counters: c, Name: "order", Period: periodic.Month, Zone: time.UTC, Digits: 6}
