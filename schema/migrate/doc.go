@@ -93,8 +93,8 @@
 // bytes for each row.
 //
 // The driver's buffers and garbage that is not collected yet come on top. The total is less than 64 MB
-// and four of the largest rows, or twelve on PostgreSQL, of which pgx makes copies. SQLite's own memory is not in that number; it has two or three copies
-// of the row that is being copied.
+// and four of the largest rows, or twelve on PostgreSQL, of which pgx makes copies. SQLite's own memory
+// is not in that number: its page caches, and two or three copies of the row that is being copied.
 //
 // # What it does not do
 //
