@@ -141,7 +141,7 @@ func subqueriesAreExecutedFirst(t *testing.T, open namedDatabase, postgres bool)
 		database.Exec(t, home, "DROP TABLE IF EXISTS "+table)
 	}
 	database.Exec(t, whole, "CREATE TABLE orders"+columns)
-	router, err := sharding.New(dbs, sharding.Table{Name: "orders", Key: "user_id", Rule: sharding.Mod(4), Map: m})
+	router, err := sharding.New(dbs, sharding.Table{Name: "orders", Key: "user_id", Rule: sharding.Mod(4), Map: m}, sharding.Transactions(sharding.BestEffort))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -167,6 +167,11 @@ func subqueriesAreExecutedFirst(t *testing.T, open namedDatabase, postgres bool)
 			database.Exec(t, db, fmt.Sprintf("INSERT INTO orders (id, user_id, qty, total, price, big, note, near) VALUES (%d, %d, %s, %d.37, %d / 7.0, 9007199254740993 + %[1]d, 'n%[1]d', %[6]s)", id, id%8, qty, id*id%97, id, map[bool]string{true: "2.6667", false: "1"}[id == 2]))
 		}
 	}
+	tx, err := routed.Begin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback() }()
 	for _, text := range queries {
 		var args []any
 		for strings.Contains(text, "?") && postgres {
@@ -182,8 +187,10 @@ func subqueriesAreExecutedFirst(t *testing.T, open namedDatabase, postgres bool)
 			t.Errorf("%s: one table: %v", text, err)
 			continue
 		}
-		if got, err := q.Answer(t.Context(), routed, nil); err != nil || fmt.Sprint(got) != fmt.Sprint(want) {
-			t.Errorf("%s:\n%v (%v)\none table: %v", text, got, err, want)
+		for where, db := range map[string]selects.Database{"one statement": routed, "in a transaction": tx} {
+			if got, err := q.Answer(t.Context(), db, nil); err != nil || fmt.Sprint(got) != fmt.Sprint(want) {
+				t.Errorf("%s, %s:\n%v (%v)\none table: %v", text, where, got, err, want)
+			}
 		}
 	}
 	unanswered := slices.Concat(divided, unlisted)
@@ -207,8 +214,13 @@ func subqueriesAreExecutedFirst(t *testing.T, open namedDatabase, postgres bool)
 		"SELECT qty FROM orders GROUP BY qty, (SELECT COUNT(*) FROM orders)",                                       // as well
 		"SELECT id FROM orders WHERE (user_id, qty) IN (SELECT user_id, qty FROM orders WHERE total > 9 LIMIT 99)", // two columns
 	}...) {
-		if _, err := (selects.Query{Text: text}).Answer(t.Context(), routed, nil); !errors.Is(err, sharding.ErrUnmergeable) && !errors.Is(err, sharding.ErrCrossShard) {
-			t.Errorf("%s: %v", text, err)
+		for where, db := range map[string]selects.Database{"one statement": routed, "in a transaction": tx} {
+			if _, err := (selects.Query{Text: text}).Answer(t.Context(), db, nil); !errors.Is(err, sharding.ErrUnmergeable) && !errors.Is(err, sharding.ErrCrossShard) {
+				t.Errorf("%s, %s: %v", text, where, err)
+			}
+		}
+		if err := tx.QueryRow("SELECT COUNT(*) FROM orders").Scan(new(int)); err != nil {
+			t.Fatalf("after the refusal of %s the transaction cannot go on: %v", text, err)
 		}
 	}
 }

@@ -48,8 +48,8 @@
 //     than their text has, such as an AVG or a quotient, unless they are compared or selected by themselves.
 //
 // The subquery and the query are read one after the other. Rows may change in between, as they may between
-// shards. In a transaction of PostgreSQL such a query is refused: a subquery that depends on the row is
-// recognized by an error, which would abort the transaction. A transaction that may not span databases
+// shards. In a transaction of PostgreSQL the subqueries are executed behind a savepoint, to which the engine
+// goes back if one turns out to depend on the row. A transaction that may not span databases
 // executes such a subquery only on the database on which it has begun.
 //
 // # EXPLAIN

@@ -46,7 +46,7 @@ func (s subqueries) ask(ctx context.Context, st *statement, o *observation, quer
 	if !made.Copied() { // neither may a part of it be read from a copy
 		ctx = sharding.Primary(ctx)
 	}
-	text, left, as, err := s.executed(ctx, st, made.Plan, args)
+	text, left, as, err := s.guarded(ctx, st, made.Plan, args)
 	var absent *absentTableError
 	switch {
 	case errors.As(err, &absent):
@@ -93,6 +93,32 @@ func (a *absentTableError) beside(refusal error) error {
 	both := *r
 	both.Err = fmt.Errorf("%w, and a subquery cannot be executed before it: %w", r.Err, a.error)
 	return &both
+}
+
+// guarded is executed with a savepoint in a transaction of PostgreSQL, which an error would abort: that a subquery
+// depends on the query around it may only show when PostgreSQL misses a column.
+func (s subqueries) guarded(ctx context.Context, st *statement, p *plan.Plan, args []driver.NamedValue) (text string, left []driver.NamedValue, as *statement, err error) {
+	if len(plan.Subqueries(p)) == 0 {
+		return "", nil, nil, nil
+	}
+	if err := s.guard(ctx, set, "SAVEPOINT "); err != nil {
+		return "", nil, nil, err
+	}
+	text, left, as, err = s.executed(ctx, st, p, args)
+	if err == nil || isRefusal(err) {
+		err = joinErrors(err, s.guard(ctx, release, "RELEASE SAVEPOINT "))
+	}
+	return text, left, as, err
+}
+
+// guard executes a statement on the savepoint of guarded, if there is one.
+func (s subqueries) guard(ctx context.Context, verb savepointVerb, text string) error {
+	if s.tx == nil || s.database.server.Name() != "postgres" {
+		return nil
+	}
+	const name = "shardid_subquery"
+	_, err := s.tx.execSavepoint(ctx, verb, name, text+name)
+	return err
 }
 
 // executed returns the text of a query with the results of its subqueries in their place, its
@@ -151,10 +177,10 @@ func (s subqueries) excludes(ctx context.Context, p *plan.Plan, sub plan.Subquer
 	return s.database.server.unprepared(ctx, s.on(s.database.home), st, args)
 }
 
-// admits reports whether subqueries may be executed in a transaction. On PostgreSQL an error would abort it.
-// One that may not span databases must have begun: a subquery must not choose its database.
+// admits reports whether subqueries may be executed in a transaction. One that may not span databases must have
+// begun: a subquery must not choose its database.
 func (s subqueries) admits(t *transaction) bool {
-	return t == nil || s.database.server.Name() != "postgres" && (t.spans || t.began())
+	return t == nil || t.spans || t.began()
 }
 
 // result executes a subquery, and returns its result as it is written in the text, and the arguments of that.
@@ -216,8 +242,10 @@ func (s subqueries) rows(ctx context.Context, text string, args []driver.NamedVa
 		return nil, err
 	case dialect.FaultOf(err) == dialect.NoTable && !isRefusal(err):
 		return nil, &absentTableError{err}
-	case isRefusal(err) || dialect.FaultOf(err) == dialect.NoColumn:
+	case isRefusal(err):
 		return nil, nil //nolint:nilnil // it is no error of the query
+	case dialect.FaultOf(err) == dialect.NoColumn: // neither
+		return nil, s.guard(ctx, rollbackTo, "ROLLBACK TO SAVEPOINT ")
 	case err != nil:
 		return nil, err
 	}

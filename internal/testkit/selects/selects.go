@@ -403,9 +403,14 @@ func (q Query) ForPostgreSQL() Query {
 	return q
 }
 
+// Database is a *sql.DB or a *sql.Tx.
+type Database interface {
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+}
+
 // Answer returns the names of the columns and the rows of a query as texts. It sorts the rows if
 // their order is undefined. fold may be nil if equal texts have equal bytes.
-func (q Query) Answer(ctx context.Context, db *sql.DB, fold Fold) (rows []string, err error) {
+func (q Query) Answer(ctx context.Context, db Database, fold Fold) (rows []string, err error) {
 	found, err := db.QueryContext(ctx, q.Text, q.Args...)
 	if err != nil {
 		return nil, err
