@@ -69,6 +69,22 @@ var subqueried = []string{
 	"SELECT id, part FROM users WHERE id < (SELECT COUNT(*) FROM orders WHERE qty > ?)", // a FLOAT of a table at home, prepared
 }
 
+// related are queries of rows in the order of a subquery that depends on each. They have no other order, so the
+// places of rows are compared by LIMIT.
+var related = []string{
+	"SELECT id, (SELECT COUNT(*) FROM orders i WHERE i.user_id = o.user_id AND i.qty < o.qty AND i.qty > ?) AS n FROM orders o ORDER BY n DESC, id LIMIT 9 OFFSET 4",
+	"SELECT id FROM orders o ORDER BY (SELECT SUM(total) FROM orders i WHERE i.user_id = o.user_id AND i.id <> o.id) DESC, id LIMIT 11",
+	"SELECT id FROM orders o WHERE id <> ? ORDER BY COALESCE((SELECT SUM(qty) FROM orders i WHERE i.user_id = o.user_id AND i.id < o.id), ?), id DESC LIMIT 13",
+	"SELECT DISTINCT user_id, (SELECT COUNT(i.qty) FROM orders i WHERE i.user_id = o.user_id AND i.id > ?) AS n FROM orders o",
+	"SELECT o.user_id, (SELECT COUNT(*) FROM orders i WHERE i.user_id = o.user_id AND i.id > o.id) AS n FROM orders o JOIN orders p ON p.user_id = o.user_id ORDER BY n, o.id LIMIT 20",
+}
+
+// relatedTexts are queries in the order of a column of a row that each row determines.
+var relatedTexts = []string{
+	"SELECT id, (SELECT note FROM orders i WHERE i.user_id = o.user_id AND i.id > o.id ORDER BY i.id LIMIT 1) AS next FROM orders o WHERE id < 32 ORDER BY next LIMIT 7",
+	"SELECT id FROM orders o ORDER BY (SELECT MAX(price) FROM orders i WHERE i.user_id = o.user_id AND i.id <> o.id) DESC, id LIMIT 7",
+}
+
 // divided are queries with an average or a quotient of decimals that has more digits than its text.
 var divided = []string{
 	"SELECT id, (SELECT AVG(qty) FROM orders) / 7 AS n FROM users",
@@ -85,6 +101,7 @@ var converted = []string{
 	"SELECT id FROM years WHERE user_id = (SELECT MIN(user_id) + 2 FROM orders)", // named like the sharding key
 	"SELECT id FROM years WHERE user_id > (SELECT MIN(user_id) + 2 FROM orders)",
 	"SELECT user_id, CASE WHEN made = (SELECT MAX(vip) FROM users) THEN COUNT(*) ELSE 0 END AS n FROM orders GROUP BY user_id, made",
+	"SELECT SUM(CASE WHEN made = (SELECT MAX(vip) FROM users) THEN 1 ELSE 0 END) AS n FROM orders",
 	"SELECT MAX(made) AS m, MAX(made) = (SELECT MAX(vip) FROM users) AS x FROM orders GROUP BY user_id",
 }
 
@@ -93,7 +110,6 @@ var unlisted = []string{
 	"SELECT id FROM orders WHERE COALESCE(at, NULL) IN (SELECT vip + 20240100 FROM users)",
 	"SELECT id FROM orders WHERE CASE WHEN id > 0 THEN at END IN (SELECT vip + 20240100 FROM users)",
 	"SELECT id FROM orders WHERE made IN (SELECT vip FROM users)",
-	"SELECT SUM(CASE WHEN made = (SELECT MAX(vip) FROM users) THEN 1 ELSE 0 END) AS n FROM orders",
 	"SELECT id FROM years WHERE user_id IN (SELECT user_id FROM orders)",
 	"SELECT id FROM orders WHERE price IN (SELECT big FROM orders)",
 	"SELECT id FROM orders WHERE price + 9e15 IN (SELECT big FROM orders)",
@@ -126,9 +142,9 @@ func subqueriesAreExecutedFirst(t *testing.T, open namedDatabase, postgres bool)
 		t.Fatal(err)
 	}
 	double, big, times := "DOUBLE", "BIGINT UNSIGNED", ", made YEAR DEFAULT 2002, at DATE DEFAULT '2024-01-02', part FLOAT DEFAULT 0.1"
-	queries := slices.Concat(subqueried, converted)
+	queries := slices.Concat(subqueried, converted, related, relatedTexts)
 	if postgres {
-		double, big, times, queries = "DOUBLE PRECISION", "NUMERIC(20)", ", part REAL DEFAULT 0.1", slices.Concat(subqueried, listed)
+		double, big, times, queries = "DOUBLE PRECISION", "NUMERIC(20)", ", part REAL DEFAULT 0.1", slices.Concat(subqueried, listed, related, relatedTexts[1:])
 	}
 	columns := " (id BIGINT PRIMARY KEY, user_id BIGINT NOT NULL, qty INT, total DECIMAL(12,2), price " + double + ", big " + big + ", note VARCHAR(20), near DECIMAL(12,6)" + times + ")"
 	whole, home, dbs := open(t, "sub_whole"), open(t, "sub_home"), sharding.DBs{"a": open(t, "sub_a"), "b": open(t, "sub_b")}

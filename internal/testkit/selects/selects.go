@@ -37,6 +37,13 @@ var subqueries = []string{
 	"amount * 2 > (SELECT SUM(p.amount) FROM orders p WHERE p.id BETWEEN 20 AND %s)",
 }
 
+// relatives are subqueries that depend on a row of orders, with a number.
+var relatives = []string{
+	"(SELECT COUNT(*) FROM orders c WHERE c.user_id = orders.user_id AND c.id < %s)",
+	"COALESCE((SELECT SUM(c.paid) FROM orders AS c WHERE orders.user_id = c.user_id AND c.paid <> %s), -1)",
+	"(SELECT COUNT(DISTINCT c.note) FROM orders c WHERE c.user_id = orders.user_id AND (c.paid > orders.paid OR c.id > %s))",
+}
+
 // texts are the columns whose collation may treat different texts as equal.
 var texts = []string{"note", "code", "word", "body"}
 
@@ -58,7 +65,7 @@ type Fold func(column, text string) string
 // the database for orders and groups.
 func Random(random *rand.Rand, also ...string) Query {
 	m := &maker{Rand: random, sorts: slices.Concat(Columns, expressions, also)}
-	switch m.IntN(12) {
+	switch m.IntN(13) {
 	case 0, 1:
 		return m.groups()
 	case 2, 3:
@@ -75,6 +82,8 @@ func Random(random *rand.Rand, also ...string) Query {
 		return m.unionOfGroups()
 	case 9:
 		return Query{Text: "SELECT EXISTS (SELECT id FROM orders" + m.where() + " ORDER BY id LIMIT " + m.value(m.Int64N(3)) + ") AS found", Args: m.args}
+	case 10:
+		return m.related()
 	}
 	return m.rows()
 }
@@ -178,6 +187,22 @@ func (m *maker) rows() Query {
 		m.Shuffle(len(order)-2, func(i, j int) { order[i], order[j] = order[j], order[i] })
 	}
 	return Query{Text: text + " ORDER BY " + strings.Join(append(order, "id"), ", ") + m.limit(), Args: m.args}
+}
+
+// related returns rows in the order of a subquery of rows with the same sharding key.
+func (m *maker) related() Query {
+	of := pick(m, relatives)
+	given := func() string { return fmt.Sprintf(of, m.value(m.Int64N(200))) }
+	items, by := strings.Join(some(m, Columns, 4), ", "), "shown"
+	shown := m.IntN(2) == 0
+	if shown {
+		items += ", " + given() + " AS shown"
+	}
+	text := "SELECT " + items + " FROM orders" + m.where()
+	if !shown {
+		by = given()
+	}
+	return Query{Text: text + " ORDER BY " + by + m.direction() + ", id" + m.limit(), Args: m.args}
 }
 
 func (m *maker) distinct() Query {

@@ -51,9 +51,10 @@ func (b *builder) combine() (*combination, *sharding.RouteError) {
 		b.untyped = c.untyped
 		return nil, b.refusal(b.firstSharded(), sharding.ErrUnmergeable, c.why)
 	}
+	slices.SortFunc(c.copied, func(a, b sqlparse.Span) int { return (b.To - b.From) - (a.To - a.From) }) // one may contain the text of another
 	for at, more := range c.hidden {
 		e := inserted(at, ", "+strings.Join(more.texts, ", "))
-		e.args = more.args
+		e.args, e.copied = more.args, c.copied
 		c.of.edits = append(c.of.edits, e)
 	}
 	return c.of, nil

@@ -21,6 +21,8 @@ type edit struct {
 
 	with string
 	args []int // the arguments of the parameters that it copies; a parameter without a number takes the argument of its position
+
+	copied []sqlparse.Span // the subqueries whose texts it copies: their tables have other names on each target
 }
 
 func inserted(at int, text string) edit {
@@ -64,8 +66,27 @@ func (p *Plan) edited(target sharding.Target, with renumbering, more ...edit) (s
 		}
 		edits = p.rename(edits, r, at.Table)
 	}
-	edits = append(edits, more...)
+	renames := edits
+	for _, e := range more {
+		for _, of := range e.copied {
+			e.with = strings.ReplaceAll(e.with, of.Of(p.statement.Text), renamed(p.statement.Text, of, renames))
+		}
+		edits = append(edits, e)
+	}
 	return p.written(edits, with), nil
+}
+
+// renamed returns a part of the text with the names of a target.
+func renamed(text string, part sqlparse.Span, renames []edit) string {
+	var out strings.Builder
+	end := part.From
+	for _, e := range slices.SortedStableFunc(slices.Values(renames), func(a, b edit) int { return a.From - b.From }) {
+		if inside(e.Span, part) {
+			out.WriteString(text[end:e.From] + e.with)
+			end = e.To
+		}
+	}
+	return out.String() + text[end:part.To]
 }
 
 // written returns the text with edits.

@@ -25,6 +25,8 @@ type comparer struct {
 	derives  bool           // aggregates are ordinary values: of a derived table, or of groups that are on one shard each
 	why      string         // the first refusal, and what to do instead
 	untyped  bool           // the reason of the first refusal is that a column's type is unknown
+
+	copied []sqlparse.Span // the subqueries in compared expressions
 }
 
 // refuse records why results are not combined.
@@ -133,8 +135,13 @@ func (c *comparer) typed(e sqlparse.Expr) Value {
 		return found.Value
 	}
 	c.namesStay(e)
-	if call, isCall := e.(*sqlparse.Call); isCall && call.Over {
-		return functions{c}.window(call)
+	switch e := e.(type) {
+	case *sqlparse.Call:
+		if e.Over {
+			return functions{c}.window(e)
+		}
+	case *sqlparse.Subquery:
+		return functions{c}.scalar(e)
 	}
 	if c.sqlite {
 		return c.stored(e)
@@ -200,6 +207,28 @@ func (c functions) toNumber(e *sqlparse.Operation) Value {
 	return Value{Type: whole.Type, Wide: found[1] != ""}
 }
 
+// scalar returns how the results of a subquery compare: like those of the expression that it selects. Its text is
+// copied to the selected expressions.
+func (c functions) scalar(e *sqlparse.Subquery) Value {
+	core := coreOf(e.Query)
+	if core == nil || len(core.Items) != 1 || hasStar(core) {
+		return c.unknown(e)
+	}
+	inner := &comparer{builder: c.builder, integers: c.integers, derives: true}
+	inner.enter(core)
+	item := bare(core.Items[0].Expr)
+	if call, isCall := item.(*sqlparse.Call); c.sqlite && !(isCall && slices.Contains(numbersOnly, nameOf(call))) {
+		return c.unknown(e)
+	}
+	if v := inner.typed(item); inner.why == "" {
+		return v
+	}
+	return c.unknown(e)
+}
+
+// numbersOnly are aggregates of SQLite whose results are numbers whatever their arguments.
+var numbersOnly = []string{"count", "sum", "avg", "total"}
+
 // whole is how whole numbers compare.
 var whole = OfKind(merge.Integer)
 
@@ -211,7 +240,10 @@ func OfKind(k merge.Kind) Value { return Value{Type: merge.Type{Kind: k}} }
 func (c *comparer) namesStay(e sqlparse.Expr) {
 	switch e := e.(type) {
 	case *sqlparse.Subquery:
-		c.unknown(e)
+		c.copied = append(c.copied, e.Span)
+		if e.From >= c.core.ItemsEnd {
+			c.aliasesStay(e)
+		}
 	case *sqlparse.Column:
 		if c.ambiguous(e) || c.isOnlyAlias(e) {
 			c.refuse(c.text(e) + " is a column and the alias of something else; give it another alias")
@@ -220,6 +252,18 @@ func (c *comparer) namesStay(e sqlparse.Expr) {
 	for i, operand := range sqlparse.Operands(e) {
 		if call, isCall := e.(*sqlparse.Call); i > 0 || !isCall || !unitFirst[nameOf(call)] {
 			c.namesStay(operand)
+		}
+	}
+}
+
+// aliasesStay refuses a subquery of ORDER BY in which a name is also an alias.
+func (c *comparer) aliasesStay(e *sqlparse.Subquery) {
+	text := e.Of(c.statement.Text)
+	scanner := sqltext.NewScanner(text, c.rules)
+	for t, ok := scanner.NextCode(); ok; t, ok = scanner.NextCode() {
+		name := sqltext.Name(text, t)
+		if slices.ContainsFunc(c.core.Items, func(i sqlparse.Item) bool { return name != "" && strings.EqualFold(i.Alias.Name, name) }) {
+			c.refuse(name + " is the alias of a selected column, and stands in a subquery; give it another alias")
 		}
 	}
 }
