@@ -343,6 +343,43 @@ func TestAPreparedStatementHasTheValuesOfOneTableWhateverTheDriverDoesWithATexts
 	}
 }
 
+// MariaDB returns the rows of a write to several shards as of one table, also of a shard that gets none of the arguments.
+func TestAWriteOfSeveralShardsReturnsTheValuesOfOneTableWhateverTheDriverDoesWithATextsArguments(t *testing.T) {
+	maria := server.ShareMariaDB(t)
+	for name, open := range map[string]namedDatabase{"MariaDB": maria.Open, "MariaDB, arguments in the text": writingArguments(maria.Open, maria.DSN)} {
+		t.Run(name, func(t *testing.T) {
+			routed, whole := countedTwins(t, open.of("returned"))
+			for _, write := range []struct {
+				text string
+				args []any
+			}{
+				{"INSERT INTO counted (id, part, big, small) VALUES (11, 1, 18446744073709551615, 7), (12, 2, ?, 8) RETURNING id, big, small", []any{5}},
+				{"INSERT INTO counted (id, part, big) VALUES (13, 1, 18446744073709551615), (14, 2, 5) RETURNING big", nil},
+				{"INSERT INTO measured (id, part, fixed) VALUES (11, 1, 1234567.125), (12, 2, 0.1) RETURNING fixed", nil},
+				{"DELETE FROM counted WHERE part IN (1, 2) AND id > 10 RETURNING big", nil},
+				{"DELETE FROM measured WHERE id = 11 AND part IN (1, 2) RETURNING big, fixed", nil},
+				{"INSERT INTO coins (id, big) VALUES (1, 5) RETURNING big", nil},
+			} {
+				for _, how := range []string{"direct", "prepared", "prepared in a transaction"} {
+					want, got := valuesOf(t, whole, how, write.text, write.args), valuesOf(t, routed, how, write.text, write.args)
+					if got != want {
+						t.Errorf("%s, %s: %s\nwant %s", how, write.text, got, want)
+					}
+					for _, db := range []*sql.DB{whole, routed} { // again as before
+						for _, text := range []string{"DELETE FROM counted WHERE part IN (1, 2) AND id > 10", "DELETE FROM measured WHERE part IN (1, 2) AND id > 10", "DELETE FROM coins WHERE id = 1"} {
+							database.Exec(t, db, text)
+						}
+						if strings.HasPrefix(write.text, "DELETE") {
+							database.Exec(t, db, "INSERT INTO counted (id, part, big) VALUES (11, 1, 18446744073709551615), (12, 2, 5)")
+							database.Exec(t, db, "INSERT INTO measured (id, part, big, fixed) VALUES (11, 1, 7, 1234567.125)")
+						}
+					}
+				}
+			}
+		})
+	}
+}
+
 // affectedBy returns the number of rows that a prepared statement has affected.
 func affectedBy(t *testing.T, db *sql.DB, text string, args ...any) int64 {
 	t.Helper()
@@ -377,7 +414,10 @@ func countedTwins(t *testing.T, open namedDatabase) (routed, whole *sql.DB) {
 	const columns = " (id BIGINT PRIMARY KEY, part BIGINT NOT NULL, big BIGINT UNSIGNED, word VARCHAR(10) COLLATE utf8mb4_general_ci, small TINYINT UNSIGNED DEFAULT 3"
 	all := map[string]string{"counted": columns + ")", "counted_home": columns + ")", "measured": columns + ", fixed DOUBLE(10,3) DEFAULT 0.1)"}
 	dbs, home, whole := sharding.DBs{"a": open(t, "a"), "b": open(t, "b")}, open(t, "home"), open(t, "whole")
-	options := []sharding.Option{sharding.Transactions(sharding.BestEffort)}
+	options := []sharding.Option{sharding.Transactions(sharding.BestEffort), sharding.Broadcast("coins")}
+	for _, db := range []*sql.DB{dbs["a"], dbs["b"], home, whole} {
+		database.Exec(t, db, "CREATE TABLE coins (id BIGINT PRIMARY KEY, big BIGINT UNSIGNED)")
+	}
 	for _, name := range []string{"counted", "measured"} {
 		m, err := sharding.Spread([]string{"a", "b"}, 4, name+"_%d")
 		if err != nil {

@@ -137,6 +137,9 @@ func (w writing) returned(ctx context.Context, parts *plan.Writes) (driver.Rows,
 	if err != nil {
 		return nil, err
 	}
+	if err := w.inBinary(ctx, participants); err != nil {
+		return nil, err
+	}
 	all, err := together(ctx, w.session, participants, false, w.kept, returning(), func(t *transaction, returned []*heldRows) error {
 		if err := inOrder(parts, returned); err != nil {
 			return err
@@ -243,6 +246,21 @@ func (w writing) participants(parts *plan.Writes) ([]participant, error) {
 		participants[i].of = d.server.part(w.of, participants[i].args)
 	}
 	return participants, nil
+}
+
+// inBinary lets MariaDB prepare also the participants without arguments, if it would have prepared the statement for one
+// table: rows that a text returns have other digits and types.
+func (w writing) inBinary(ctx context.Context, participants []participant) error {
+	if !slices.ContainsFunc(participants, func(p participant) bool { return len(p.args) == 0 }) {
+		return nil
+	}
+	binary, err := w.session.database.server.binary(ctx, w.session.on(w.session.database.home), w.of, w.args)
+	for i := range participants {
+		if binary {
+			participants[i].of = once
+		}
+	}
+	return err
 }
 
 // together executes all participants, or none of them, and then calls then, which decides whether
@@ -363,24 +381,34 @@ func (d *database) copies() []*sql.DB {
 
 // copies writes every copy of a broadcast table, and returns the result of the home database.
 func (w writing) copies(ctx context.Context, text, table string) (driver.Result, error) {
-	return copies(ctx, w, text, table, inner.affected)
+	return copies(ctx, w, w.copied(text, table), table, inner.affected)
 }
 
 // copiesReturned is copies for a statement that returns rows.
 func (w writing) copiesReturned(ctx context.Context, text, table string) (driver.Rows, error) {
-	rows, err := copies(ctx, w, text, table, returning())
+	participants := w.copied(text, table)
+	if err := w.inBinary(ctx, participants); err != nil {
+		return nil, err
+	}
+	rows, err := copies(ctx, w, participants, table, returning())
 	if err != nil {
 		return nil, err
 	}
 	return rows, nil
 }
 
-func copies[T any](ctx context.Context, w writing, text, table string, do func(inner, context.Context, participant) (T, error)) (home T, err error) {
+// copied returns the participants of a write of a broadcast table.
+func (w writing) copied(text, table string) []participant {
+	d := w.session.database
+	return d.copied(participant{text: text, args: w.args, of: d.server.part(w.of, w.args)}, table)
+}
+
+func copies[T any](ctx context.Context, w writing, participants []participant, table string, do func(inner, context.Context, participant) (T, error)) (home T, err error) {
 	alone, err := w.session.admitCopies(ctx, table)
 	if err != nil {
 		return home, err
 	}
-	all, err := together(ctx, w.session, w.session.database.copied(participant{text: text, args: w.args, of: w.session.database.server.part(w.of, w.args)}, table), alone, nil, do, func(*transaction, []T) error { return nil })
+	all, err := together(ctx, w.session, participants, alone, nil, do, func(*transaction, []T) error { return nil })
 	if err != nil {
 		return home, err
 	}
