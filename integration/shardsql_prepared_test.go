@@ -380,6 +380,31 @@ func TestAWriteOfSeveralShardsReturnsTheValuesOfOneTableWhateverTheDriverDoesWit
 	}
 }
 
+// MySQL, MariaDB and SQLite name a column without an alias by its text.
+func TestAColumnOfASubqueryHasTheNameThatOneTableGivesIt(t *testing.T) {
+	of := server.ShareMySQL(t)
+	for name, open := range map[string]namedDatabase{"MariaDB": server.ShareMariaDB(t).Open, "MySQL": of.Open, "MySQL, arguments in the text": writingArguments(of.Open, of.DSN)} {
+		t.Run(name, func(t *testing.T) {
+			routed, whole := countedTwins(t, open.of("labels"))
+			for text, args := range map[string][]any{
+				"SELECT EXISTS (SELECT 1 FROM counted WHERE part = ?)": {1},
+				"SELECT id, (SELECT COUNT(*) FROM counted WHERE part = 1), -(SELECT 1 FROM counted c WHERE c.part = 1 LIMIT 1) FROM counted WHERE part = 1 ORDER BY 1": nil,
+				"SELECT EXISTS(SELECT 1 FROM counted WHERE word = 'x``\"y')":                                                                                           nil,
+				"(SELECT (SELECT MAX(id) FROM counted WHERE part = 1)) UNION ALL SELECT 1 FROM counted WHERE part = 1":                                                 nil,
+				"SELECT (SELECT COUNT(*) FROM counted x WHERE x.part = counted.part) + 1, id FROM counted ORDER BY id":                                                 nil,
+				"SELECT  EXISTS ( SELECT  1 /* any */ FROM counted )":                                                                                                  nil,
+			} {
+				for _, how := range []string{"direct", "prepared", "prepared in a transaction"} {
+					want, got := valuesOf(t, whole, how, text, args), valuesOf(t, routed, how, text, args)
+					if got != want {
+						t.Errorf("%s, %s: %s\nwant %s", how, text, got, want)
+					}
+				}
+			}
+		})
+	}
+}
+
 // affectedBy returns the number of rows that a prepared statement has affected.
 func affectedBy(t *testing.T, db *sql.DB, text string, args ...any) int64 {
 	t.Helper()

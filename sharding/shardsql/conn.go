@@ -93,7 +93,11 @@ func (c *conn) ask(ctx context.Context, st *statement, o *observation, query str
 		if st == once {
 			r.of, r.each = nil, once
 		}
-		return r.rows(ctx, &to)
+		rows, err := r.rows(ctx, &to)
+		if logical := plan.Labels(p, &to); logical != nil && err == nil {
+			return labelled{described{rows}, logical}, nil
+		}
+		return rows, err
 	})
 }
 

@@ -11,6 +11,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strings"
 
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sharding/internal/merge"
@@ -25,6 +26,21 @@ type columnType struct {
 	precision, scale int64
 
 	nullable, tellsLength, tellsNullable, tellsPrecision bool
+}
+
+// labelled are rows whose columns have the names that one table would have given them.
+type labelled struct {
+	described
+
+	logical *strings.Replacer
+}
+
+func (l labelled) Columns() []string {
+	columns := slices.Clone(l.Rows.Columns())
+	for i, name := range columns {
+		columns[i] = l.logical.Replace(name)
+	}
+	return columns
 }
 
 // columnTypes describe the columns of a result of several shards. They come from the driver's rows

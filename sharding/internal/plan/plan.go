@@ -46,6 +46,7 @@ type Plan struct {
 	owned       bool // a lookup table may lead to its rows
 	singles     bool // see HasSingles
 	setsLastID  bool // see SetsLastID
+	labelled    bool // see Labels
 	instants    []Instant
 	lists       []list // long lists of values, which are divided among the shards
 	union       *union // for a query with a unique value that searches all tables in one text, or nil
@@ -110,6 +111,7 @@ func Of(statement *sqlparse.Statement, snapshot *sharding.Snapshot, options Opti
 	p.timeless = p.anywhere && (b.volatileReason == "" || !b.postgres)
 	p.singles, p.setsLastID = hasSingles(b.refs) || b.mysql && deviates(statement), !p.stateless && setsLastID(statement)
 	p.standsAlone, p.mayBeNumber = p.stateless && !b.foreign, mayBeNumber(b)
+	p.labelled = isLabelled(p)
 	if p.owned {
 		p.union = p.unite()
 	}

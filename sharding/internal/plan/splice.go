@@ -13,6 +13,7 @@ import (
 	"github.com/shardid/shardid/internal/sqlparse"
 	"github.com/shardid/shardid/internal/sqltext"
 	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/internal/merge"
 )
 
 // edit is a part of the text that is replaced.
@@ -237,6 +238,44 @@ func (p *Plan) rename(edits []edit, r *reference, physical string) []edit {
 		edits = append(edits, inserted(max(name.To, r.at.Partition.To), " AS "+name.Of(p.statement.Text)))
 	}
 	return edits
+}
+
+// isLabelled reports whether the name of a column of the result contains that of a sharded table: MySQL, MariaDB and SQLite
+// name a selected expression without an alias by its text.
+func isLabelled(p *Plan) bool {
+	if p.statement.Query == nil || p.options.Merge.Engine == merge.PostgreSQL {
+		return false
+	}
+	part := p.statement.Query.Parts[0]
+	for part.Nested != nil {
+		part = part.Nested.Parts[0]
+	}
+	return part.Select != nil && slices.ContainsFunc(part.Select.Items, func(i sqlparse.Item) bool {
+		return i.Alias.Name == "" && slices.ContainsFunc(p.sharded, func(r *reference) bool { return inside(r.at.Name.Parts[0].Span, i.Span) })
+	})
+}
+
+// Labels replaces the names of a target's tables in the names of the columns of its rows by the names that the columns of one table
+// would have. It is nil if they have none.
+func Labels(p *Plan, to *Route) *strings.Replacer {
+	if !p.labelled || to.Kind != One && to.Kind != Scatter {
+		return nil
+	}
+	target := to.Target
+	if to.Kind == Scatter {
+		target = to.Shards.Targets[0].Target
+	}
+	var first, all []string
+	for _, r := range p.sharded {
+		at, _, err := p.snapshot.Hinted(r.table.Name, sharding.Hint{On: target})
+		if err != nil || r.label() == at.Table {
+			continue
+		}
+		name := r.at.Name.Parts[len(r.at.Name.Parts)-1].Of(p.statement.Text)
+		quoted := p.options.Quote(at.Table)
+		first, all = append(first, quoted+" AS "+name, name), append(all, quoted, name)
+	}
+	return strings.NewReplacer(append(first, all...)...)
 }
 
 // last returns the last part of a name.
