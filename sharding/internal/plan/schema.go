@@ -133,6 +133,9 @@ func (v Value) selected(text string) string {
 // hasPadding reports whether different values may be equal.
 func (v Value) hasPadding() bool { return v.Type.Pad != "" }
 
+// splits reports whether equal values may have different hidden columns.
+func (v Value) splits() bool { return v.hasPadding() || v.Type.Most > 0 }
+
 // untruncated returns how values compare that are not truncated to max_sort_length.
 func (v Value) untruncated() Value {
 	v.Type.Prefix = 0
