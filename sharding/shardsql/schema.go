@@ -175,7 +175,8 @@ func (c catalog) look(ctx context.Context, name string, at sharding.Target) (d *
 	if t, sharded := c.of.Lookup(name); sharded || c.of.IsBroadcast(name) {
 		d.table, err = columns.ReadRouted(ctx, srv, db, at.Table, t)
 	} else {
-		d.table, err = columns.Read(ctx, srv, db, at.Table)
+		joined := c.database.homeName != "" // with shards
+		d.table, err = columns.Read(ctx, srv, db, at.Table, joined)
 	}
 	if err != nil {
 		return nil, err

@@ -15,9 +15,10 @@ import (
 	"github.com/shardid/shardid/sharding/internal/plan"
 )
 
-// Read reads the types of the columns of a table that is neither sharded nor broadcast.
-func Read(ctx context.Context, d dialect.Dialect, db dialect.Querier, table string) (plan.Table, error) {
-	return reader{d, db, table}.columns(ctx, false)
+// Read reads the types of the columns of a table that is neither sharded nor broadcast and, if sorts is set, how
+// their values compare.
+func Read(ctx context.Context, d dialect.Dialect, db dialect.Querier, table string, sorts bool) (plan.Table, error) {
+	return reader{d, db, table}.columns(ctx, sorts)
 }
 
 // ReadRouted reads, in addition, how the values of the columns compare, the unique keys, and what the columns hold

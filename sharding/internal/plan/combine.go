@@ -160,7 +160,7 @@ func (c *combiner) computedPerShard(core *sqlparse.Core, order []sqlparse.Order)
 	s := c.scopes[core]
 	keyed := func(e sqlparse.Expr) bool { return c.keyed(s, e) }
 	return c.rooted(s) && groupedBy(keyed, core, order) &&
-		(!core.Distinct || slices.ContainsFunc(core.Items, func(i sqlparse.Item) bool { return c.showsKey(s, i) }))
+		(!core.Distinct || slices.ContainsFunc(core.Items, func(i sqlparse.Item) bool { return showsKey(&c.knowledge, s, i) }))
 }
 
 // inRootsSlot reports whether the rows of all other sharded tables are in the slot of the root's row.
@@ -227,7 +227,7 @@ func (c *combiner) answer() {
 		return
 	}
 	several := len(c.cores) > 1
-	once := !several && c.core.Distinct && !c.apartRows() || c.query.Parts[len(c.query.Parts)-1].Op == sqlparse.Union
+	once := !several && c.core.Distinct && !apartRows(c) || c.query.Parts[len(c.query.Parts)-1].Op == sqlparse.Union
 	for _, core := range c.cores {
 		c.enter(core)
 		groups := groups(core) || sortsGroups(c.query.OrderBy)
@@ -259,13 +259,13 @@ func (c *combiner) answer() {
 // apartRows reports whether no two shards have equal rows of a SELECT DISTINCT, because the sharding key is selected. Then
 // each shard leaves out its own, and it need not be known how they compare. A hidden weight for ORDER BY must not make two
 // rows of equal texts, such as 'a' and 'a '.
-func (c *combiner) apartRows() bool {
+func apartRows(c *combiner) bool {
 	return c.computedPerShard(c.core, nil) && !slices.ContainsFunc(orders(c.query), func(o sqlparse.Order) bool {
 		e := c.ordered(o.Expr)
 		switch at := c.place(e); {
 		case at >= 0:
 			return c.result(at).splits()
-		case c.isStarred(e):
+		case isStarred(c, e):
 			return c.typed(e).splits()
 		}
 		return true
@@ -273,7 +273,7 @@ func (c *combiner) apartRows() bool {
 }
 
 // isStarred reports whether an expression is a column of a table whose columns are all selected, by * or name.*.
-func (c *combiner) isStarred(e sqlparse.Expr) bool {
+func isStarred(c *combiner, e sqlparse.Expr) bool {
 	col, ok := c.scope.column(e)
 	return ok && slices.ContainsFunc(c.core.Items, func(i sqlparse.Item) bool { return slices.Contains(c.scope.starred(i), col.of) })
 }
@@ -291,10 +291,10 @@ func (s *scope) starred(i sqlparse.Item) []*reference {
 }
 
 // showsKey reports whether a selected item is, or contains, a column whose values are on one shard each.
-func (c *combiner) showsKey(s *scope, i sqlparse.Item) bool {
+func showsKey(k *knowledge, s *scope, i sqlparse.Item) bool {
 	leads := func(col column) bool { return col.of.role == sharded && col.of.nullable == 0 && apart(col) }
 	col, ok := s.column(i.Expr)
-	return c.keyed(s, i.Expr) || ok && leads(col) || slices.ContainsFunc(s.starred(i), func(r *reference) bool {
+	return k.keyed(s, i.Expr) || ok && leads(col) || slices.ContainsFunc(s.starred(i), func(r *reference) bool {
 		return r != nil && r.role == sharded && leads(column{r, strings.ToLower(r.table.Key)})
 	})
 }
@@ -342,7 +342,7 @@ func (c *combiner) sort(by sqlparse.Expr) (v Value) {
 			c.refuse("the order of " + c.text(e) + " depends on the collation of a connection; order by a number: SELECT 1 AS x … UNION ALL SELECT 2 …")
 		}
 		c.hideResult(at, v)
-	case c.core.Distinct && !c.isStarred(e) || len(c.of.Distinct) > 0 || len(c.cores) > 1:
+	case c.core.Distinct && !isStarred(c, e) || len(c.of.Distinct) > 0 || len(c.cores) > 1:
 		c.refuse("DISTINCT and UNION are ordered by selected columns only; select " + c.text(e))
 	default:
 		v = c.inOrder(e, c.typed(e))

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package integration_test
+
+import (
+	"fmt"
+	"strconv"
+	"testing"
+
+	"github.com/shardid/shardid/integration/database"
+	"github.com/shardid/shardid/internal/testkit/selects"
+	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/shardsql"
+)
+
+// joinedAtHome are queries of shards and of tables beside them that are not sharded.
+var joinedAtHome = []string{
+	"SELECT o.id, u.name FROM orders o JOIN users u ON u.id = o.user_id ORDER BY u.name DESC, o.id LIMIT 9",
+	"SELECT o.id FROM orders o JOIN users u ON u.id = o.user_id ORDER BY u.vip, u.since DESC, u.spent, o.id LIMIT 9 OFFSET 3",
+	"SELECT DISTINCT u.name FROM users u JOIN orders o ON o.user_id = u.id ORDER BY u.name",
+	"SELECT u.name, COUNT(*) AS n, MAX(u.since) AS last, SUM(u.spent) AS s, COUNT(DISTINCT u.vip) AS v FROM users u JOIN orders o ON o.user_id = u.id GROUP BY u.name ORDER BY n DESC, u.name",
+	"SELECT o.paid, MIN(u.name) AS least FROM users u JOIN orders o ON o.user_id = u.id GROUP BY o.paid ORDER BY o.paid",
+	"SELECT t.title, COUNT(*) AS n FROM titles t JOIN orders o ON o.user_id = t.id GROUP BY t.title ORDER BY t.title",
+	"SELECT o.id FROM orders o ORDER BY (SELECT u.vip FROM users u WHERE u.id = o.user_id), o.id LIMIT 11",
+}
+
+func TestRowsOfShardsAreOrderedByColumnsOfTablesBesideThem(t *testing.T) {
+	kinds := writing(t)
+	kinds["PostgreSQL"] = postgresDrivers(t)["pgx"]
+	for name, open := range kinds {
+		t.Run(name, func(t *testing.T) { joinsAtHome(t, open) })
+	}
+}
+
+func joinsAtHome(t *testing.T, open namedDatabase) {
+	t.Helper()
+	whole, home := open(t, "beside_whole"), open(t, "beside_home")
+	m, err := sharding.Spread([]string{"home"}, 4, "orders_%d")
+	if err != nil {
+		t.Fatal(err)
+	}
+	create := func(db database.Execer, table, columns string) {
+		database.Exec(t, db, "DROP TABLE IF EXISTS "+table)
+		database.Exec(t, db, "CREATE TABLE "+table+columns)
+	}
+	const orders = " (id BIGINT PRIMARY KEY, user_id BIGINT NOT NULL, paid INT)"
+	create(whole, "orders", orders)
+	for _, at := range m.Targets() {
+		create(home, at.Table, orders)
+	}
+	router, err := sharding.New(sharding.DBs{"home": home}, sharding.Table{Name: "orders", Key: "user_id", Rule: sharding.Mod(4), Map: m})
+	if err != nil {
+		t.Fatal(err)
+	}
+	routed := shardsql.OpenDB(shardsql.Config{Router: router, Home: home})
+	defer func() { _ = routed.Close() }()
+	for _, db := range []database.Execer{whole, routed} {
+		database.Exec(t, db, "DROP VIEW IF EXISTS titles")
+		create(db, "users", " (id BIGINT PRIMARY KEY, name VARCHAR(20), vip INT, since TIMESTAMP NULL, spent DECIMAL(9, 2))")
+		database.Exec(t, db, "CREATE VIEW titles AS SELECT id, CONCAT(name, '!') AS title FROM users")
+		for id := range 9 {
+			name, vip := fmt.Sprintf("'%c'", []rune("Ba fXödc-")[id]), strconv.Itoa(id%3)
+			if id == 4 {
+				name, vip = "NULL", "NULL"
+			}
+			database.Exec(t, db, fmt.Sprintf("INSERT INTO users VALUES (%d, %s, %s, '2024-01-0%d 10:00:00', %d.5)", id, name, vip, 1+id%4, id%5))
+		}
+		for id := range 40 {
+			database.Exec(t, db, fmt.Sprintf("INSERT INTO orders (id, user_id, paid) VALUES (%d, %d, %d)", id, id%9, id%4))
+		}
+	}
+	for _, text := range joinedAtHome {
+		q := selects.Query{Text: text}
+		want, err := q.Answer(t.Context(), whole, nil)
+		if err != nil {
+			t.Fatalf("%s: one table: %v", text, err)
+		}
+		if got, err := q.Answer(t.Context(), routed, nil); err != nil || fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Errorf("%s:\n%v (%v)\none table: %v", text, got, err, want)
+		}
+	}
+}
