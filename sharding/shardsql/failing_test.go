@@ -89,6 +89,55 @@ func TestTheShardThatFailedFirstIsNamedAndTheOthersAreStopped(t *testing.T) {
 	}
 }
 
+// Drivers close the connection of a statement whose context ends, and the transaction's part there would be lost.
+func TestAQueryThatFailsOnOneDatabaseStopsNoOtherInItsTransaction(t *testing.T) {
+	begun, asked := make(chan bool, 1), make(chan context.Context, 1)
+	pools := sharding.DBs{}
+	for _, name := range []string{"a", "b"} {
+		pools[name] = sql.OpenDB(asking{filepath.Join(t.TempDir(), name+".db"), func(ctx context.Context, query string) error {
+			switch {
+			case !strings.Contains(query, "user_name <>"):
+			case strings.Contains(query, "orders_1"):
+				asked <- ctx
+				begun <- true
+			case strings.Contains(query, "orders_0"):
+				<-begun
+				return errCable
+			}
+			return nil
+		}})
+		t.Cleanup(func() { _ = pools[name].Close() })
+	}
+	m, err := sharding.Spread([]string{"a", "b"}, 2, "orders_%d")
+	if err != nil {
+		t.Fatal(err)
+	}
+	router, err := sharding.New(pools, sharding.Table{Name: "orders", Key: "id", Rule: sharding.Mod(2), Map: m}, sharding.Transactions(sharding.BestEffort), sharding.FanOut(8, 4))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, at := range m.Targets() {
+		exec(t, pools[at.DB], "CREATE TABLE "+at.Table+" (id INTEGER PRIMARY KEY, user_name TEXT)")
+	}
+	routed := shardsql.OpenDB(shardsql.Config{Router: router, Home: pools["a"]})
+	t.Cleanup(func() { _ = routed.Close() })
+	tx, err := routed.Begin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback() }()
+	if err := tx.QueryRowContext(t.Context(), "SELECT id FROM orders WHERE user_name <> ''").Scan(new(int64)); !errors.Is(err, errCable) {
+		t.Error(err)
+	}
+	if err := (<-asked).Err(); err != nil {
+		t.Errorf("the query of the other database was stopped: %v", err)
+	}
+	exec(t, tx, "INSERT INTO orders (id) VALUES (1)")
+	if err := tx.Commit(); err != nil {
+		t.Error(err)
+	}
+}
+
 // Before the first statement the server is not known, and a transaction has nothing to record about it.
 func TestTheFirstStatementOfATransactionFailsIfTheHomeDatabaseDoesNotAnswer(t *testing.T) {
 	s := newShop(t)

@@ -128,8 +128,7 @@ func (r reading) scatter(ctx context.Context, s *plan.Shards) (driver.Rows, erro
 	if err != nil {
 		return nil, err
 	}
-	ctx, end := context.WithCancel(ctx) // after the first error the other results are not needed
-	sources, types, err := r.ask(ctx, end, lanes, s)
+	sources, types, end, err := r.ask(ctx, lanes, s)
 	if err != nil {
 		end()
 		return nil, err
@@ -280,9 +279,10 @@ func (r reading) reserve(ctx context.Context, pool string, places []int, few boo
 }
 
 // ask sends the query on the lanes, on several at the same time. It returns the rows of each
-// target, and the column types of the first. It returns the first error, and stops the other lanes
-// then, whose errors depend on the driver. After an error nothing is left open.
-func (r reading) ask(ctx context.Context, stop func(), lanes []lane, s *plan.Shards) ([]merge.Rows, columnTypes, error) {
+// target, the column types of the first, and a function that ends the context of the rows. It returns the first
+// error, and stops the other lanes then, whose errors depend on the driver. After an error nothing is left open.
+func (r reading) ask(ctx context.Context, lanes []lane, s *plan.Shards) (_ []merge.Rows, _ columnTypes, stop func(), _ error) {
+	stoppable, stop := context.WithCancel(ctx) // after the first error the other results are not needed
 	var types columnTypes
 	if r.session.database.server.Name() == "sqlite" {
 		types.scans = make([][]reflect.Type, len(s.Targets))
@@ -291,20 +291,26 @@ func (r reading) ask(ctx context.Context, stop func(), lanes []lane, s *plan.Sha
 	var first error
 	var once sync.Once
 	sideBySide(r.session.database.concurrency(s), lanes, func(l lane) {
-		if err := l.ask(ctx, s, r, sources, &types); err != nil {
+		on := stoppable
+		if l.inner.kept != nil { // the end of the context would close a connection that is held
+			if on = ctx; stoppable.Err() != nil && ctx.Err() == nil {
+				return
+			}
+		}
+		if err := l.ask(on, s, r, sources, &types); err != nil {
 			once.Do(func() { first = err })
 			stop()
 		}
 	})
 	if first == nil {
-		return sources, types, nil
+		return sources, types, stop, nil
 	}
 	for _, rows := range sources {
 		if rows != nil {
 			_ = rows.Close() // the first error is returned
 		}
 	}
-	return nil, types, first
+	return nil, types, stop, first
 }
 
 // concurrency returns the number of databases that are queried at the same time.
