@@ -222,18 +222,21 @@ func (d *decision) Rollback() { _ = d.first.rollback() }
 func (d *decision) Committed(ctx context.Context) (bool, error) {
 	ctx, done := context.WithTimeout(ctx, endTimeout)
 	defer done()
-	is, err := xa.Committed(ctx, d.first.pool, d.server, d.of.gtid)
+	is, err := xa.Committed(ctx, d.on(), d.server, d.of.gtid)
 	return is, lost(err)
 }
 
-// Forget implements xa.Decider. It uses the session's connection, because the pool may have no
-// other.
+// Forget implements xa.Decider.
 func (d *decision) Forget(ctx context.Context) {
 	ctx, done := context.WithTimeout(ctx, endTimeout)
 	defer done()
-	var on xa.DB = d.first.pool
-	if d.first.session {
-		on = d.first.inner.conn
+	_ = xa.Forget(ctx, d.on(), d.server, d.of.gtid) // a resolver does, too
+}
+
+// on returns the session's connection if there is one, because the pool may have no other.
+func (d *decision) on() xa.DB {
+	if d.first.session && d.first.inner.valid() {
+		return d.first.inner.conn
 	}
-	_ = xa.Forget(ctx, on, d.server, d.of.gtid) // a resolver does, too
+	return d.first.pool
 }

@@ -186,6 +186,9 @@
 //     with FOUND_ROWS() after a query, and one with LAST_INSERT_ID() after an INSERT,
 //   - one on shards that takes or releases a lock of its connection, such as GET_LOCK, or calls set_config.
 //
+// On PostgreSQL, SET LOCAL, SET CONSTRAINTS and SET TRANSACTION in a transaction are executed on all its databases, also
+// on those where it begins later. A constraint that SET CONSTRAINTS names must exist in each of them.
+//
 // After a SET of sql_mode or standard_conforming_strings, a statement on routed tables is refused
 // even on the same connection, because the database may parse it otherwise than shardsql.
 //

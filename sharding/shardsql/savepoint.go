@@ -9,12 +9,15 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/shardid/shardid/internal/dialect"
 )
 
-// savepoint is a savepoint that the caller has set in a transaction.
+// savepoint is a savepoint that the caller has set in a transaction, or a setting of the transaction, which has no
+// name.
 type savepoint struct{ name, text string }
 
-// savepointVerb is the operation of a statement on a savepoint.
+// savepointVerb is the operation of a statement on a savepoint, or setting.
 type savepointVerb uint8
 
 const (
@@ -22,6 +25,7 @@ const (
 	set
 	rollbackTo
 	release
+	setLocal // SET of something that ends with a transaction of PostgreSQL
 )
 
 // Parts of statements on savepoints: what may stand between words, which are spaces and comments, and names.
@@ -52,6 +56,19 @@ func savepointOf(text string) (savepointVerb, string) {
 	return verb, strings.ToLower(strings.Trim(m[3], "`\"[]'"))
 }
 
+// setsLocal matches the beginning of a SET that ends with a transaction of PostgreSQL.
+var setsLocal = regexp.MustCompile(strings.ReplaceAll(`(?i)^_*set_+(?:local|constraints|transaction)_`, "_", spaceOrComment))
+
+// isSetting reports whether a statement sets something for its transaction. PostgreSQL undoes that at ROLLBACK TO a savepoint.
+func (c *conn) isSetting(ctx context.Context, text string) bool {
+	text = strings.TrimRight(text, "; \t\r\n")
+	if !setsLocal.MatchString(text) || strings.Contains(text, ";") || parsesOtherwise.MatchString(text) {
+		return false
+	}
+	server, err := c.database.ask(ctx)
+	return err == nil && server.Name() == "postgres"
+}
+
 // mayBeSavepoint is a fast check, which nearly all other statements do not pass.
 func mayBeSavepoint(text string) bool {
 	const least, most = len("RELEASE a"), 1000
@@ -60,7 +77,7 @@ func mayBeSavepoint(text string) bool {
 	}
 	switch text[0] {
 	case 's', 'S':
-		return text[1] == 'a' || text[1] == 'A'
+		return text[1] == 'a' || text[1] == 'A' || text[2] == 't' || text[2] == 'T'
 	case 'r', 'R':
 		return true
 	}
@@ -73,6 +90,9 @@ func (c *conn) savepoint(ctx context.Context, o *observation, query string, args
 		return false, nil, nil
 	}
 	verb, name := savepointOf(query)
+	if verb == noSavepoint && mayBeSavepoint(query) && c.isSetting(ctx, query) {
+		verb, c.tx.planned = setLocal, true
+	}
 	if verb == noSavepoint {
 		return false, nil, nil
 	}
@@ -82,12 +102,12 @@ func (c *conn) savepoint(ctx context.Context, o *observation, query string, args
 	return true, result, err
 }
 
-// execSavepoint executes a statement on a savepoint in every database where the transaction has begun. When
-// the transaction begins on another database later, begin sets the savepoint there: nothing has
+// execSavepoint executes a statement on a savepoint, or a setting, in every database where the transaction has begun.
+// When the transaction begins on another database later, begin sets the savepoint there: nothing has
 // happened there before.
 func (t *transaction) execSavepoint(ctx context.Context, verb savepointVerb, name, text string) (driver.Result, error) {
 	at := t.find(name)
-	if verb != set && at < 0 && len(t.begun) == 0 {
+	if (verb == rollbackTo || verb == release) && at < 0 && len(t.begun) == 0 {
 		in, err := t.session.inner(ctx, t.session.database.home) // which reports that there is no transaction
 		if err != nil {
 			return nil, err
@@ -99,21 +119,22 @@ func (t *transaction) execSavepoint(ctx context.Context, verb savepointVerb, nam
 	}
 	for i, b := range t.begun {
 		if err := b.inner.run(ctx, text); err != nil {
-			if i > 0 {
+			if i > 0 && (verb != setLocal || dialect.SQLState(err) == "") { // after an error PostgreSQL accepts ROLLBACK TO
 				t.broken = fmt.Errorf("shardsql: %s succeeded on some databases only: %w", text, err)
 			}
 			return nil, err
 		}
 	}
 	switch {
-	case verb == set:
+	case verb == set, verb == setLocal:
 		t.savepoints = append(t.savepoints, savepoint{name, text})
 	case at < 0:
 	case verb == rollbackTo:
 		t.failed = nil
 		t.savepoints = t.savepoints[:at+1]
-	default:
-		t.savepoints = t.savepoints[:at]
+	default: // settings remain
+		after := slices.DeleteFunc(t.savepoints[at:], func(s savepoint) bool { return s.name != "" })
+		t.savepoints = t.savepoints[:at+len(after)]
 	}
 	return driver.RowsAffected(0), nil
 }

@@ -51,6 +51,7 @@ type begun struct {
 	// session is true for the connection of a session at home, which outlives the transaction.
 	session bool
 	kept    kept   // for other connections
+	twice   bool   // the server accepts ROLLBACK after the end of the transaction, unlike SQLite
 	ends    func() // ends the context of tx
 }
 
@@ -182,7 +183,7 @@ func beginOn(ctx context.Context, t *transaction, pool *sql.DB) (*begun, error) 
 	if err != nil {
 		return nil, err
 	}
-	b := &begun{pool: pool, inner: in, session: in.kept != nil}
+	b := &begun{pool: pool, inner: in, session: in.kept != nil, twice: t.session.database.server.Name() != "sqlite"}
 	if !b.session {
 		b.inner.kept = &b.kept
 	}
@@ -314,9 +315,9 @@ func (t *transaction) ended() error {
 }
 
 // checkAlive finds, before the first of several databases commits, a database that can no longer
-// commit: MySQL's and MariaDB's drivers close the connection of a statement whose context ends. It
-// queries PostgreSQL, because PostgreSQL answers COMMIT with a rollback if a statement failed while
-// its rows were read.
+// commit: MySQL's and MariaDB's drivers close the connection of a statement whose context ends.
+// PostgreSQL answers COMMIT with a rollback if a statement failed while its rows were read, and with an error if a
+// deferred constraint is violated, which it checks now.
 func (t *transaction) checkAlive() error {
 	if len(t.begun) < 2 {
 		return nil
@@ -324,8 +325,11 @@ func (t *transaction) checkAlive() error {
 	asks := t.session.database.server.Name() == "postgres"
 	for _, b := range t.begun {
 		if asks {
-			if err := b.inner.run(t.ctx, "SELECT 1"); err != nil {
-				return &abortedError{err}
+			if err := b.inner.run(t.ctx, "SET CONSTRAINTS ALL IMMEDIATE"); err != nil {
+				if dialect.SQLState(err) == inFailedTransaction || !t.session.database.answered(err) {
+					err = &abortedError{err}
+				}
+				return err
 			}
 		} else if !b.inner.valid() {
 			return fmt.Errorf("shardsql: nothing is committed: on %s %w; begin a new transaction", t.session.database.nameOf(b.pool), errLost)
@@ -344,7 +348,9 @@ func (e *abortedError) Error() string {
 func (e *abortedError) Unwrap() error { return e.cause }
 
 // SQLState returns in_failed_sql_transaction.
-func (e *abortedError) SQLState() string { return "25P02" }
+func (e *abortedError) SQLState() string { return inFailedTransaction }
+
+const inFailedTransaction = "25P02"
 
 // partialCommit rolls back the databases that have not committed, and returns which ones have. The first one may
 // have committed, too, if it has not answered.
@@ -420,8 +426,8 @@ func (b *begun) rollback() error {
 func (b *begun) end(by func() error) error {
 	defer b.ends()
 	var failed error
-	err := b.inner.raw(func(any) error {
-		if failed = by(); failed != nil && b.tx.Rollback() != nil {
+	err := b.inner.raw(func(raw any) error {
+		if failed = by(); failed != nil && !(b.twice && isUsable(raw, failed)) && b.tx.Rollback() != nil {
 			return driver.ErrBadConn
 		}
 		return nil
@@ -430,4 +436,17 @@ func (b *begun) end(by func() error) error {
 		return cmp.Or(failed, err)
 	}
 	return joinErrors(joinErrors(failed, err), b.leave())
+}
+
+// isUsable reports whether a connection is usable after an error of COMMIT, and in no transaction. It sends ROLLBACK as a
+// text, because after COMMIT the transaction of a driver refuses to roll back, or closes the connection.
+func isUsable(raw any, failed error) bool {
+	e, is := raw.(driver.ExecerContext)
+	if !is || errors.Is(failed, driver.ErrBadConn) {
+		return false
+	}
+	ctx, done := context.WithTimeout(context.Background(), endTimeout)
+	defer done()
+	_, err := e.ExecContext(ctx, "ROLLBACK", nil)
+	return err == nil
 }
