@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	_ "time/tzdata" // for the zones of rules by time, on machines that have no list of zones
 )
 
 func main() {

@@ -175,3 +175,27 @@ func TestAListSendsEachValueToItsShard(t *testing.T) {
 		}
 	}
 }
+
+// Midnight in Shanghai is 16:00 in UTC.
+func TestAnIntervalSendsEachTimeToItsShard(t *testing.T) {
+	layout := func(rule string) string {
+		return newConfig(t, `{"databases": {"a": {"sqlite": "a.db"}, "b": {"sqlite": "b.db"}},
+			"tables": [{"name": "events", "key": "at", "rule": "interval(`+rule+`)", "targets": ["a/events_0", "b/events_1"]}]}`)
+	}
+	const query = "SELECT * FROM events WHERE at = ?"
+	for at, want := range map[string]string{"2025-01-01T00:00:00Z": "a/events_0", "2025-01-02T00:00:00Z": "b/events_1", "2025-01-01T23:59:59+00:00": "a/events_0"} {
+		if o := succeed(t, "route", "--config", layout("2025-01-01, 2025-01-03, 24h"), query, at); !strings.Contains(o.stdout, want) {
+			t.Errorf("%s: %s", at, o.stdout)
+		}
+	}
+	const shanghai = "2025-01-01 00:00:00,2025-01-03T00:00:00+08:00, 24h, zone = Asia/Shanghai, precision = 1ms"
+	for at, want := range map[string]string{"2025-01-01T15:59:59.999Z": "a/events_0", "2025-01-01T16:00:00Z": "b/events_1"} {
+		if o := succeed(t, "route", "--config", layout(shanghai), query, at); !strings.Contains(o.stdout, want) {
+			t.Errorf("%s in Shanghai: %s", at, o.stdout)
+		}
+	}
+	o := execute(t, "route", "--config", layout("2025-01-01, 2025-01-03, 24h"), "INSERT INTO events (at) VALUES (?)", "2025-01-03T00:00:00Z")
+	if o.code != command.ExitUnclean || !strings.Contains(o.stdout, "it is not between") {
+		t.Errorf("exit code %d: %s", o.code, o.stdout)
+	}
+}

@@ -49,16 +49,19 @@ an environment variable or a file that has its DSN, or by a SQLite file.
 
 Rules: low(bits), bits(shift, width), mod(n), hash(n), hash_text(n), ranges(bound,
 bound, …), list(de = 0, fr = 1), with the slot of each value, compat(n), which is
-go-gorm/sharding's own, compat_text(n), the same for texts, offset_step(offset, step), and
-epochs(0 = 0, 1000000 = 0 1), which says from which id on the servers of which slots give ids
-in turn. Rules by time (Interval) exist in Go alone. "targets" are those of slot 0, 1, 2, …; "spread" numbers tables
-from 0 and assigns them to the databases in turn; with one table in a database the pattern may
-be the logical name. Paths are relative to the file. "home" is the database of all tables
+go-gorm/sharding's own, compat_text(n), the same for texts, offset_step(offset, step),
+epochs(0 = 0, 1000000 = 0 1), which says from which id on the servers of which slots
+give ids in turn, and interval(2025-01-01, 2027-01-01, 24h, precision = 1ms, zone =
+Asia/Shanghai), whose precision and zone are those of the column, by default a second
+and UTC. "targets" are those of slot 0, 1, 2, …; "spread" numbers tables from 0 and
+assigns them to the databases in turn; with one table in a database the pattern may be
+the logical name. Paths are relative to the file. "home" is the database of all tables
 that are not listed, lookup tables among them; "building" marks one of "lookups" that
-is being filled. "slots" names the map of slots that rebalance keeps in the home database, and
-the shards of each of its tables; append new ones; its "term": "10s" is the time after
-which a program that has vanished holds up no move. Where the map is stored, the slots
-are placed by it and not by "targets"; only route and audit use "targets".
+is being filled. "slots" names the map of slots that rebalance keeps in the home
+database, and the shards of each of its tables; append new ones; its "term": "10s" is
+the time after which a program that has vanished holds up no move. Where the map is
+stored, the slots are placed by it and not by "targets"; only route and audit use
+"targets".
 
 "vitess" is for export: the keyspace, and if Vitess is to number rows, the columns and their
 next numbers; "unsharded" names the keyspace of these sequences (default shop_global).

@@ -3,12 +3,14 @@
 package layoutfile
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/shardid/shardid/sharding"
 )
@@ -19,7 +21,7 @@ type ruleText string
 var ruleForm = regexp.MustCompile(`^\s*(\w+)\s*\(([^()]*)\)\s*$`)
 
 // ruleNames are the names that a ruleText may have.
-const ruleNames = "low, bits, mod, hash, hash_text, offset_step, compat, compat_text, ranges, list, epochs"
+const ruleNames = "low, bits, mod, hash, hash_text, offset_step, compat, compat_text, ranges, list, epochs, interval"
 
 // rule returns the rule. The rule itself reports numbers out of range.
 func (t ruleText) rule() (sharding.Rule, error) {
@@ -36,11 +38,11 @@ func (t ruleText) rule() (sharding.Rule, error) {
 		return t.epochs(arguments)
 	case "list":
 		return t.list(arguments)
+	case "interval":
+		return t.interval(arguments)
 	}
 	numbers, err := parseNumbers(arguments, ",")
 	switch {
-	case name == "interval":
-		return nil, fmt.Errorf("rule %q is not possible in this file, which has no form for times; give the router to the packages that do the work, such as schema.Doctor and schema/versions", string(t))
 	case err != nil && !slices.Contains(strings.Split(ruleNames, ", "), name):
 		return nil, t.unknown()
 	case err != nil:
@@ -133,4 +135,51 @@ func (t ruleText) epochs(arguments string) (sharding.Rule, error) {
 		all = append(all, epoch)
 	}
 	return sharding.Epochs(all[0], all[1:]...), nil
+}
+
+// interval parses "2025-01-01, 2027-01-01, 24h, precision = 1ms, zone = Asia/Shanghai": the beginning of the
+// first piece, the end of the last, the length of one, and how the column stores times.
+func (t ruleText) interval(arguments string) (sharding.Rule, error) {
+	const form = "write it as interval(2025-01-01, 2027-01-01, 24h), and add precision = 1ms or zone = Asia/Shanghai if the column stores times so"
+	parts, zone, precision := strings.Split(arguments, ","), time.UTC, time.Duration(0)
+	var options []string
+	if len(parts) > 3 { //nolint:mnd // from, to, every
+		parts, options = parts[:3], parts[3:]
+	}
+	for _, option := range options {
+		name, value, _ := strings.Cut(option, "=")
+		var err error
+		switch value = strings.TrimSpace(value); strings.TrimSpace(name) {
+		case "precision":
+			precision, err = time.ParseDuration(value)
+		case "zone":
+			zone, err = time.LoadLocation(value)
+		default:
+			err = fmt.Errorf("%q is neither precision nor zone", strings.TrimSpace(name))
+		}
+		if err != nil {
+			return nil, fmt.Errorf("rule %q: %w; %s", string(t), err, form)
+		}
+	}
+	if len(parts) < 3 { //nolint:mnd // from, to, every
+		return nil, fmt.Errorf("rule %q: %s", string(t), form)
+	}
+	from, failed := parseTime(parts[0], zone)
+	to, err := parseTime(parts[1], zone)
+	every, wrong := time.ParseDuration(strings.TrimSpace(parts[2]))
+	if err := cmp.Or(failed, err, wrong); err != nil {
+		return nil, fmt.Errorf("rule %q: %w; %s", string(t), err, form)
+	}
+	return sharding.Interval(from, to, every).WithZone(zone).WithPrecision(precision), nil
+}
+
+// parseTime reads a day, or a time of a day, in a zone.
+func parseTime(text string, zone *time.Location) (time.Time, error) {
+	text = strings.TrimSpace(text)
+	for _, layout := range []string{time.DateOnly, time.DateTime, time.RFC3339} {
+		if at, err := time.ParseInLocation(layout, text, zone); err == nil {
+			return at, nil
+		}
+	}
+	return time.Time{}, fmt.Errorf("%q is not a day, as 2025-01-01, or a time, as 2025-01-01 12:00:00", text)
 }

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -44,7 +45,8 @@ func New() *cobra.Command {
 database is opened. It prints where a statement goes, what each shard gets, and how
 the answers are combined, or why it is refused and what to do.
 
-Arguments are the parameters of the statement: a number, NULL, or otherwise a text.
+Arguments are the parameters of the statement: a number, NULL, a time as
+2025-02-03T10:00:00Z, or otherwise a text.
 
 With --log it reads statements from a file, one per line, or from MySQL's or
 MariaDB's general log, and prints how many go to one shard, to several, home, or are
@@ -125,6 +127,9 @@ func routeValue(text string) any {
 	}
 	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
 		return n
+	}
+	if at, err := time.Parse(time.RFC3339, text); err == nil {
+		return at
 	}
 	return text
 }
