@@ -112,6 +112,9 @@ func TestMigrateGoesThroughTheRunbook(t *testing.T) {
 	if o := m.must(t, command.MigrateNotReady, "rollback"); !strings.HasPrefix(o.stderr, "shardid: migrate: job orders: wrong phase: ") {
 		t.Errorf("rollback after the end: %s", o.stderr)
 	}
+	if o := m.must(t, 0, "pause"); !strings.Contains(o.stderr, "job orders is finalized: there is nothing to pause") {
+		t.Errorf("pause after the end: %s", o.stderr)
+	}
 }
 
 func TestVerbsThatOnlyReadCreateNoFiles(t *testing.T) {

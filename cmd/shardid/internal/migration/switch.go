@@ -169,8 +169,12 @@ grows.`,
 				return err
 			}
 			done := "runners copy no more until resume; they check four times a second"
-			if p.Phase == migrate.PhaseNone {
+			switch p.Phase { //nolint:exhaustive // runners copy or follow in the others
+			case migrate.PhaseNone:
 				done = fmt.Sprintf("job %s has not begun; when it does, its runners copy nothing until resume", p.Job)
+			case migrate.PhaseFinalized:
+				o.sayf("job %s is finalized: there is nothing to pause", p.Job)
+				return nil
 			}
 			return o.said(o.job.Pause(ctx), done)
 		})
