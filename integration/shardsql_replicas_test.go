@@ -4,6 +4,8 @@ package integration_test
 
 import (
 	"database/sql"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/shardid/shardid/integration/database"
@@ -49,6 +51,67 @@ func TestNoPartOfAQueryThatLocksRowsIsReadFromACopy(t *testing.T) {
 				if err := routed.QueryRowContext(t.Context(), query).Scan(&id); err != nil || id != want {
 					t.Errorf("%s: %d (%v), want %d", query, id, err, want)
 				}
+			}
+		})
+	}
+}
+
+// A copy has its own sequences and locks, and refuses other writes.
+func TestAQueryWithAFunctionThatWritesIsExecutedByTheDatabaseAndByNoCopy(t *testing.T) {
+	for name, c := range map[string]struct {
+		s                                   database.DSNOpener
+		driver, readOnly, function, locking string
+	}{
+		"MariaDB": {server.ShareMariaDB(t), "mysql", "?tx_read_only=1", "MODIFIES SQL DATA BEGIN UPDATE notes SET n = n + 1; RETURN (SELECT n FROM notes); END", "is_free_lock('of the test') + 1"},
+		"MySQL":   {server.ShareMySQL(t), "mysql", "?transaction_read_only=1", "MODIFIES SQL DATA BEGIN UPDATE notes SET n = n + 1; RETURN (SELECT n FROM notes); END", "is_free_lock('of the test') + 1"},
+		"PostgreSQL": {server.SharePostgres(t), "pgx", "?sslmode=disable&default_transaction_read_only=on", "LANGUAGE plpgsql AS $$ BEGIN UPDATE notes SET n = n + 1; RETURN (SELECT n FROM notes); END $$",
+			"nextval('numbers') + 1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			origin, writable := c.s.Open(t, "written"), c.s.Open(t, "unwritten")
+			for i, db := range []*sql.DB{origin, writable} {
+				database.Exec(t, db, "CREATE TABLE orders_0 (id BIGINT PRIMARY KEY, user_id BIGINT NOT NULL, place BIGINT)")
+				database.Exec(t, db, "INSERT INTO orders_0 VALUES (2, 2, "+strconv.Itoa(i)+")")
+				database.Exec(t, db, "CREATE TABLE notes (n BIGINT)")
+				database.Exec(t, db, "INSERT INTO notes VALUES (1)")
+				database.Exec(t, db, "CREATE FUNCTION noted(of_order BIGINT) RETURNS BIGINT "+c.function)
+				if c.driver == "pgx" {
+					database.Exec(t, db, "CREATE SEQUENCE numbers")
+				}
+			}
+			behind, err := sql.Open(c.driver, c.s.DSN("unwritten")+c.readOnly)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = behind.Close() })
+			m, err := sharding.Spread([]string{"a"}, 1, "orders_%d")
+			if err != nil {
+				t.Fatal(err)
+			}
+			router, err := sharding.New(sharding.DBs{"a": origin}, sharding.Table{Name: "orders", Key: "user_id", Rule: sharding.Mod(1), Map: m})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for kind, pool := range map[string]*sql.DB{"read-only": behind, "writable": writable} {
+				routed := shardsql.OpenDB(shardsql.Config{Router: router, Home: origin, Replicas: map[string][]*sql.DB{"a": {pool}}})
+				t.Cleanup(func() { _ = routed.Close() })
+				for query, place := range map[string]int64{
+					"SELECT place, id FROM orders WHERE user_id = 2":                  1,
+					"SELECT place, " + c.locking + " FROM orders WHERE user_id = 2":   0,
+					"SELECT place, noted(id) FROM orders WHERE user_id = 2":           0,
+					"SELECT place, id FROM orders WHERE user_id = 2 AND noted(7) > 0": 0,
+				} {
+					if pool == writable && strings.Contains(query, "noted") {
+						continue // the functions of a program are not known
+					}
+					var from, n int64
+					if err := routed.QueryRowContext(t.Context(), query).Scan(&from, &n); err != nil || from != place || n < 2 {
+						t.Errorf("%s: %s: %d, %d (%v)", kind, query, from, n, err)
+					}
+				}
+			}
+			if n := database.MustNumber(t, writable, "SELECT n FROM notes"); n != 1 {
+				t.Errorf("the copy has noted %d", n)
 			}
 		})
 	}

@@ -27,9 +27,11 @@ type Config struct {
 	// Replicas are read-only copies of the router's databases, by the router's names of the
 	// databases. Queries of sharded tables use the copies in turn, whether they read one shard or
 	// several. The database itself executes transactions, queries that lock rows, queries with
-	// [sharding.Primary] in their context, and queries of tables that the source of a
-	// [sharding.Migration] serves, all of them with their subqueries. Copies lag behind their
-	// database. Defaults to none.
+	// [sharding.Primary] in their context, queries of tables that the source of a
+	// [sharding.Migration] serves, and queries with a function that takes a number of a sequence or a lock, all of
+	// them with their subqueries. It also executes a query that a copy has refused because it is read-only, so give
+	// the copies users who may not write. Copies lag behind their database, and a copy that cannot be reached is an
+	// error. Defaults to none.
 	Replicas map[string][]*sql.DB
 	// Observer is told about each statement. Defaults to none.
 	Observer Observer
@@ -104,6 +106,11 @@ func routerName(r *sharding.Router, pool *sql.DB) string {
 func (d *database) nameOf(pool *sql.DB) string {
 	if name := routerName(d.router, pool); name != "" {
 		return "database " + name
+	}
+	for name, of := range d.replicas {
+		if i := slices.Index(of.pools, pool); i >= 0 && pool != d.home {
+			return fmt.Sprintf("replica %d of database %s", i, name)
+		}
 	}
 	return "the home database"
 }

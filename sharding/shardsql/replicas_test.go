@@ -5,6 +5,7 @@ package shardsql_test
 import (
 	"context"
 	"database/sql"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -96,6 +97,25 @@ func TestACopyThatHasNoTableYetIsNotRead(t *testing.T) {
 	for _, query := range []string{noteOf5, "SELECT MAX(note) FROM orders"} {
 		if from := one[string](t, routed, query); from != "b" {
 			t.Errorf("%s: read from %q", query, from)
+		}
+	}
+}
+
+func TestTheReplicaThatFailsIsNamed(t *testing.T) {
+	s := newShop(t)
+	open := files(t)
+	first, second := open("first"), open("second")
+	routed := shardsql.OpenDB(shardsql.Config{Router: s.router, Home: s.home, Replicas: map[string][]*sql.DB{"b": {first, second}}})
+	t.Cleanup(func() { _ = routed.Close() })
+	for _, db := range []*sql.DB{first, second} {
+		if err := db.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, query := range []string{noteOf5, "SELECT MAX(note) FROM orders"} {
+		err := routed.QueryRowContext(t.Context(), query).Scan(new(string))
+		if name := "replica " + strconv.Itoa(i) + " of database b"; err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s: %v, want %s", query, err, name)
 		}
 	}
 }

@@ -34,10 +34,10 @@ type reading struct {
 }
 
 // rows sends the query to its databases, or to their copies. If a copy does not have a table yet
-// that a migration has switched, the query is repeated on the databases.
+// that a migration has switched, or refuses what a function of the query writes, the query is repeated on the databases.
 func (r reading) rows(ctx context.Context, to *plan.Route) (driver.Rows, error) {
 	rows, err := r.sent(ctx, to)
-	if r.from != nil && dialect.FaultOf(err) == dialect.NoTable {
+	if r.from != nil && (dialect.FaultOf(err) == dialect.NoTable || dialect.ServerReadOnly(err)) {
 		r.from = nil
 		return r.sent(ctx, to)
 	}

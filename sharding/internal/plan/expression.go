@@ -153,6 +153,7 @@ type variance struct {
 	engine         merge.Engine
 	volatileReason string   // why its values may differ, whatever its conditions are
 	remains        string   // the function whose lock or setting stays on its connection, or ""
+	changes        bool     // a function changes, or locks, something in its database
 	ranks          int      // the number of variables and unknown functions in it
 	windows        []window // the window functions in it, and the aggregates of onlyShards
 	times          []int    // parameters for which functions of SQLite may read the clock
@@ -308,6 +309,12 @@ func Sampled(p *Plan, args []any, hint sharding.Hint) (*Plan, []any) {
 var remaining = words(`get_lock release_lock release_all_locks set_config pg_advisory_lock pg_advisory_lock_shared pg_try_advisory_lock
 	pg_try_advisory_lock_shared pg_advisory_unlock pg_advisory_unlock_shared pg_advisory_unlock_all`)
 
+// changing lists the functions that change, or lock, something in their database, or are about that, so that no copy may
+// execute them.
+var changing = words(`nextval setval currval lastval is_free_lock is_used_lock pg_notify pg_advisory_xact_lock pg_advisory_xact_lock_shared
+	pg_try_advisory_xact_lock pg_try_advisory_xact_lock_shared txid_current pg_current_xact_id lo_create lo_creat lo_from_bytea lo_put lo_unlink
+	dblink dblink_exec`)
+
 // stayAtHome refuses such a function in a statement on shards: no later statement would find its lock or setting,
 // and the pool would keep it.
 func stayAtHome(b *builder) {
@@ -327,6 +334,7 @@ func (v *variance) unsteady(e sqlparse.Expr) string {
 		if remaining[name] {
 			v.remains = name
 		}
+		v.changes = v.changes || changing[name]
 		switch {
 		case e.Over && ranking[name], quantified(e):
 		case quantifiers[name] && len(e.Args) == 1: // of an array

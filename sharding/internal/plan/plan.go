@@ -24,6 +24,7 @@ type Plan struct {
 	broadcast []*reference
 	routed    bool // it names a table of the router
 	stateless bool // it leaves nothing in its session
+	changes   bool // it calls a function that is known to change something
 	// anywhere: it names no table, and each database would return the same but for the clock and random
 	// values. timeless: PostgreSQL would return the same in another transaction, too.
 	anywhere, timeless bool
@@ -106,6 +107,7 @@ func Of(statement *sqlparse.Statement, snapshot *sharding.Snapshot, options Opti
 		_, ok := snapshot.Lookup(name)
 		return ok
 	})
+	p.changes = b.changes
 	p.stateless = b.volatileReason == "" && leavesNoState(statement, options.Reads)
 	p.anywhere = statement.Verb == sqlparse.Select && len(b.refs) == 0 && !b.foreign && b.ranks == 0 && leavesNoState(statement, options.Reads) && !mayNameTable(b)
 	p.timeless = p.anywhere && (b.volatileReason == "" || !b.postgres)
@@ -436,9 +438,9 @@ func (p *Plan) IsUntyped(err error) bool {
 }
 
 // Copied reports whether a copy of its databases may answer: it is a query of rows of shards, locks
-// none of them, and no source of a migration serves its tables.
+// none of them, calls no function that changes something, and no source of a migration serves its tables.
 func (p *Plan) Copied() bool {
-	return p.statement.Verb == sqlparse.Select && !p.locks && len(p.sharded) > 0 &&
+	return p.statement.Verb == sqlparse.Select && !p.locks && !p.changes && len(p.sharded) > 0 &&
 		!slices.ContainsFunc(p.sharded, func(r *reference) bool { return r.table.Origin() != nil })
 }
 
