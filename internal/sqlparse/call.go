@@ -101,10 +101,14 @@ func (p *operandReader) odd(c *Call) {
 func (p *operandReader) afterCall(c *Call) {
 	for {
 		switch {
+		case p.accept("filter", "(", "where"):
+			c.Args, c.Filtered = append(c.Args, p.inner.expr()), !c.Odd && p.at(")")
+			p.odd(c)
 		case p.accept("filter", "("), p.accept("against", "("), p.accept("within", "group", "("):
 			p.odd(c)
+			c.Filtered = false
 		case p.accept("respect", "nulls"), p.accept("ignore", "nulls"):
-			c.Odd = true
+			c.Odd, c.Filtered = true, false
 		case p.accept("over", "("):
 			c.Over = true
 			if p.accept("partition", "by") {

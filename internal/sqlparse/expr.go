@@ -62,8 +62,10 @@ type Call struct {
 	// Odd reports more than arguments between the parentheses or after them: ORDER BY, SEPARATOR,
 	// FILTER, WITHIN GROUP, EXTRACT(a FROM b). Their columns, parameters and subqueries are in
 	// Args, and so are words like YEAR, which look like columns.
-	Odd  bool
-	Over bool // a window function
+	Odd bool
+	// Filtered reports that a call is Odd only because of FILTER (WHERE …), whose condition is the last of Args.
+	Filtered bool
+	Over     bool // a window function
 	// Window are the expressions in OVER (…); the first Partition of them are those of PARTITION
 	// BY.
 	Window    []Expr

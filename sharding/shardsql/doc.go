@@ -14,9 +14,9 @@
 // # Queries on several shards
 //
 // Rows of several shards are read in parallel and merged: with ORDER BY columns, LIMIT and OFFSET,
-// DISTINCT, and in groups with COUNT, SUM, AVG, MIN, MAX, COUNT(DISTINCT) and HAVING. If GROUP BY
-// contains the sharding key, each group is on one shard. That shard computes it, with any aggregate,
-// such as GROUP_CONCAT, and any HAVING.
+// DISTINCT, and in groups with COUNT, SUM, AVG, MIN, MAX, COUNT(DISTINCT), BOOL_AND, BOOL_OR, FILTER and
+// HAVING. If GROUP BY contains the sharding key, each group is on one shard. That shard computes it, with
+// any aggregate, such as GROUP_CONCAT, and any HAVING.
 //
 // A query needs one connection for each shard at a time. If a pool has fewer, results are kept in
 // memory, up to 64 MB for each connection. Groups, distinct rows and sorting may use another 64 MB;
@@ -213,8 +213,8 @@
 //     sharding key;
 //   - without the sharding key in GROUP BY: other aggregates, SUM(DISTINCT) and AVG(DISTINCT),
 //     expressions over aggregates other than + - * /, ROUND, CEIL, FLOOR, COALESCE, IFNULL, NULLIF,
-//     comparisons and CASE with whole numbers as results, and on MySQL and MariaDB expressions that
-//     continue with an AVG;
+//     comparisons, CASE with whole numbers as results and casts to whole numbers (on PostgreSQL also to
+//     double precision), and on MySQL and MariaDB expressions that continue with an AVG;
 //   - on MySQL and MariaDB orders, groups and sums of JSON and of expressions other than conditions,
 //     CASE, COALESCE, NULLIF and IF of one type, GREATEST and LEAST of numbers, CAST, functions and
 //     intervals of times, CONCAT, SUBSTR, LOWER and UPPER of texts of one collation, LENGTH, ABS,

@@ -119,6 +119,12 @@ func Whole(x Expr, up bool) Expr {
 	return strict(func(x, _ number) (number, error) { return x.whole(up), nil }, x)
 }
 
+// ToInteger returns CAST(x AS …) to a type of whole numbers with so many bits, which rounds. A number that does not fit is
+// an error.
+func ToInteger(d Dialect, x Expr, size int) Expr {
+	return strict(func(x, _ number) (number, error) { return d.toInteger(x, size) }, x)
+}
+
 // Choice returns the result of the first condition that is true, as CASE does. Behind the results of
 // the conditions there may be one for the case that none is true, which is otherwise NULL.
 func Choice(conditions, results []Expr) Expr {

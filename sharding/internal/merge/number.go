@@ -237,6 +237,20 @@ func (d Dialect) round(x number, digits int) number {
 	return x
 }
 
+// toInteger returns a number as a whole number of so many bits. Halves of floats are rounded to even numbers.
+func (d Dialect) toInteger(x number, size int) (number, error) {
+	of := number{form: isInteger, exact: x.exact.rounded(0)}
+	if x.form == isFloat {
+		if of.exact = wholeDecimal(int64(math.RoundToEven(x.float))); !(math.Abs(x.float) < 1<<63) { // nor is NaN
+			return of, ErrOverflow
+		}
+	}
+	if n := of.exact.digits; !n.IsInt64() || n.Int64() != n.Int64()<<(64-size)>>(64-size) {
+		return of, ErrOverflow
+	}
+	return of, nil
+}
+
 // whole returns FLOOR(x), or CEIL(x) if up is set. MySQL and PostgreSQL return decimals for decimals.
 func (x number) whole(up bool) number {
 	switch {

@@ -51,13 +51,41 @@ func (b *builder) combine() (*combination, *sharding.RouteError) {
 		b.untyped = c.untyped
 		return nil, b.refusal(b.firstSharded(), sharding.ErrUnmergeable, c.why)
 	}
-	slices.SortFunc(c.copied, func(a, b sqlparse.Span) int { return (b.To - b.From) - (a.To - a.From) }) // one may contain the text of another
+	subqueries := copiedSubqueries(c)
 	for at, more := range c.hidden {
 		e := inserted(at, ", "+strings.Join(more.texts, ", "))
-		e.args, e.copied = more.args, c.copied
+		e.args, e.copied = more.args, subqueries
 		c.of.edits = append(c.of.edits, e)
 	}
 	return c.of, nil
+}
+
+// copiedSubqueries returns the subqueries in expressions that may be selected once more, the longest first, because one
+// may contain the text of another.
+func copiedSubqueries(c *combiner) (all []sqlparse.Span) {
+	if len(c.hidden) == 0 {
+		return nil
+	}
+	find := func(e sqlparse.Expr) bool {
+		if s, ok := e.(*sqlparse.Subquery); ok {
+			all = append(all, s.Span)
+		}
+		return false
+	}
+	for _, core := range c.cores {
+		exprs := append(slices.Clone(core.GroupBy), core.Having)
+		for _, i := range core.Items {
+			exprs = append(exprs, i.Expr)
+		}
+		for _, e := range exprs {
+			sqlparse.Any(e, find)
+		}
+	}
+	for _, o := range c.query.OrderBy {
+		sqlparse.Any(o.Expr, find)
+	}
+	slices.SortFunc(all, func(a, b sqlparse.Span) int { return (b.To - b.From) - (a.To - a.From) })
+	return all
 }
 
 // combiner creates a combination.

@@ -433,7 +433,7 @@ func (b *builder) differs() string {
 
 // partitioned reports whether each partition, or each group, is on one shard.
 func (b *builder) partitioned(w window) bool {
-	if w.of == nil || w.call.Over && w.call.Odd {
+	if w.of == nil || w.call.Over && w.call.Odd && !w.call.Filtered {
 		return false
 	}
 	by := w.of.groupBy

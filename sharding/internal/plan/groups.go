@@ -125,11 +125,30 @@ func (c grouper) typeOnlyItem(item sqlparse.Item) {
 	}
 	c.of.edits = append(c.of.edits, edit{Span: e, with: with, args: parameters{c.statement}.in(e)})
 	if item.Alias.Name == "" {
-		name := "?column?"
-		if call, ok := bare(item.Expr).(*sqlparse.Call); ok {
-			name = nameOf(call)
+		c.of.edits = append(c.of.edits, inserted(item.To, ` AS "`+c.columnName(item.Expr)+`"`))
+	}
+}
+
+// columnName returns the name that PostgreSQL gives the column of an expression without an alias: that of its function, or
+// of the type of a cast.
+func (c grouper) columnName(e sqlparse.Expr) string {
+	inner := bare(e)
+	for cast := sqlparse.As(inner, sqlparse.Cast); cast != nil; cast = sqlparse.As(inner, sqlparse.Cast) {
+		inner = bare(cast.Operands[0])
+	}
+	if call, ok := inner.(*sqlparse.Call); ok {
+		return nameOf(call)
+	}
+	switch cast := sqlparse.As(bare(e), sqlparse.Cast); {
+	case cast == nil && sqlparse.As(inner, sqlparse.Case) != nil:
+		return "case"
+	case cast == nil:
+		return "?column?"
+	default:
+		if size := wholeTypes[calculator{c}.typeOf(cast)]; size > 0 {
+			return "int" + strconv.Itoa(size/8)
 		}
-		c.of.edits = append(c.of.edits, inserted(item.To, ` AS "`+name+`"`))
+		return "float8"
 	}
 }
 
@@ -273,9 +292,9 @@ func (c *comparer) nullsFirst(o sqlparse.Order) bool {
 var aggregates = combinations()
 
 func combinations() map[string]merge.Function {
-	all := map[string]merge.Function{"count": merge.Count, "sum": merge.Sum, "avg": average, "min": merge.Min, "max": merge.Max}
+	all := map[string]merge.Function{"count": merge.Count, "sum": merge.Sum, "avg": average, "min": merge.Min, "max": merge.Max, "bool_and": merge.Min, "every": merge.Min, "bool_or": merge.Max}
 	for name := range words("group_concat json_arrayagg json_objectagg any_value std stddev stddev_pop stddev_samp variance var_pop var_samp bit_and bit_or bit_xor " +
-		"string_agg array_agg json_agg jsonb_agg json_object_agg jsonb_object_agg bool_and bool_or every percentile_cont percentile_disc corr covar_pop covar_samp " +
+		"string_agg array_agg json_agg jsonb_agg json_object_agg jsonb_object_agg percentile_cont percentile_disc corr covar_pop covar_samp " +
 		"total median json_group_array json_group_object jsonb_group_array jsonb_group_object") {
 		all[name] = onlyShards
 	}
@@ -304,6 +323,14 @@ func isAggregate(e sqlparse.Expr) bool {
 	return ok && aggregates[nameOf(call)] != 0 && !call.Over && (len(call.Args) <= 1 || aggregates[nameOf(call)] == onlyShards || call.Distinct || call.Odd) // MAX(a, b) of SQLite is none
 }
 
+// aggregatedBy returns the arguments of an aggregate, without the condition of FILTER.
+func aggregatedBy(call *sqlparse.Call) []sqlparse.Expr {
+	if call.Filtered {
+		return call.Args[:len(call.Args)-1]
+	}
+	return call.Args
+}
+
 // combined returns how the partial results of an expression are combined if it is an aggregate by
 // itself, otherwise 0.
 func combined(e sqlparse.Expr) merge.Function {
@@ -318,9 +345,9 @@ func combined(e sqlparse.Expr) merge.Function {
 // hidden columns.
 func (c grouper) partial(e sqlparse.Expr, at int) (merge.Aggregate, Value) {
 	call := bare(e).(*sqlparse.Call) //nolint:forcetypeassert // it is an aggregate
-	function := aggregates[nameOf(call)]
+	function, args := aggregates[nameOf(call)], aggregatedBy(call)
 	switch {
-	case call.Odd, call.Distinct && function != merge.Count, len(call.Args) > 1 && !c.mysql, len(call.Args) == 0 && (call.Distinct || function != merge.Count):
+	case call.Odd && (!call.Filtered || call.Distinct), call.Distinct && function != merge.Count, len(args) > 1 && !c.mysql, len(args) == 0 && (call.Distinct || function != merge.Count):
 		c.refuse(c.text(call) + " is not combined" + addKey)
 		return merge.Aggregate{}, Value{}
 	case call.Distinct:

@@ -3,6 +3,7 @@
 package plan
 
 import (
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -145,6 +146,8 @@ func (c calculator) number(e sqlparse.Expr) (merge.Expr, merge.Kind) {
 			return c.cases(e)
 		case c.isWhole(e):
 			return c.number(e.Operands[0])
+		case e.Op == sqlparse.Cast && aggregated(e):
+			return c.cast(e)
 		}
 		if of := negated(e, c.statement.Text); of != nil {
 			return c.minus(of)
@@ -168,15 +171,52 @@ func (c calculator) isWhole(e *sqlparse.Operation) bool {
 	return ok && strings.Contains(strings.ToLower(c.statement.Text[e.Operands[0].Bytes().To:e.To]), "int")
 }
 
+// castType matches the type behind an operand in x::type, CAST(x AS type) and CONVERT(x, type).
+var castType = regexp.MustCompile(`(?:::|\bas\b|,)\s*([a-z][a-z0-9 ]*?)\s*\)?$`)
+
+// typeOf returns the type of a cast in lower case, "" if it has more words than a name.
+func (c calculator) typeOf(e *sqlparse.Operation) string {
+	found := castType.FindStringSubmatch(strings.ToLower(c.statement.Text[e.Operands[0].Bytes().To:e.To]))
+	if found == nil {
+		return ""
+	}
+	return found[1]
+}
+
+// wholeTypes are the types of whole numbers, and the numbers of their bits.
+var wholeTypes = map[string]int{"bigint": 64, "int8": 64, "integer": 32, "int": 32, "int4": 32, "smallint": 16, "int2": 16}
+
+// cast returns an aggregate as a whole number, or as a float of PostgreSQL.
+func (c calculator) cast(e *sqlparse.Operation) (merge.Expr, merge.Kind) {
+	of, name := e.Operands[0], c.typeOf(e)
+	size := wholeTypes[name]
+	switch {
+	case c.mysql && (name == "signed" || name == "signed integer") && c.kindOf(of) != merge.Float && !sqlparse.Any(of, isQuotient):
+		size = 64
+	case !c.postgres:
+		return c.operand(e)
+	case name == "float8" || name == "float" || name == "double precision":
+		made, _ := c.number(of)
+		return merge.Arithmetic(c.options.Merge, '*', made, merge.Constant(1.0, merge.Float)), merge.Float
+	case size == 0:
+		return c.operand(e)
+	}
+	made, _ := c.number(of)
+	return merge.ToInteger(c.options.Merge, made, size), c.exact()
+}
+
+// isQuotient reports whether an expression is an average or a quotient, whose digits depend on the server.
+func isQuotient(e sqlparse.Expr) bool { return isAverage(e) || sqlparse.As(e, sqlparse.Div) != nil }
+
 // function returns an aggregate, or a function of aggregates.
 func (c calculator) function(e *sqlparse.Call) (merge.Expr, merge.Kind) {
 	switch name := nameOf(e); {
-	case combined(e) != 0 || e.Odd || e.Over:
+	case combined(e) != 0 || e.Odd && !e.Filtered || e.Over:
 	case (name == "if" || name == "iif") && len(e.Args) == 3:
 		return c.choice(e, e.Args[:1], e.Args[1:])
 	case (name == "floor" || name == "ceil" || name == "ceiling") && len(e.Args) == 1:
 		return c.toWhole(e, name != "floor")
-	case aggregates[name] == average && len(e.Args) == 1 && !e.Distinct:
+	case aggregates[name] == average && len(aggregatedBy(e)) == 1 && !e.Distinct:
 		return c.average(e)
 	case name == "round":
 		return c.round(e)
@@ -205,7 +245,7 @@ func (c calculator) wider(a, b merge.Kind) merge.Kind {
 // operand returns an aggregate, or an expression of GROUP BY.
 func (c calculator) operand(e sqlparse.Expr) (merge.Expr, merge.Kind) {
 	if aggregated(e) && combined(e) == 0 {
-		c.refuse(c.text(e) + " is not combined: only + - * /, ROUND, CEIL, FLOOR, COALESCE, IFNULL, NULLIF, comparisons, and CASE with whole numbers as results are, of COUNT, SUM, AVG, MIN and MAX" + addKey)
+		c.refuse(c.text(e) + " is not combined: only + - * /, ROUND, CEIL, FLOOR, COALESCE, IFNULL, NULLIF, comparisons, CASE with whole numbers as results, and casts to whole numbers are, of COUNT, SUM, AVG, MIN and MAX" + addKey)
 		return nil, 0
 	}
 	at := c.column(e)
@@ -265,14 +305,20 @@ func (c calculator) minus(of sqlparse.Expr) (merge.Expr, merge.Kind) {
 
 // average returns the sum of all shards divided by their count.
 func (c calculator) average(e *sqlparse.Call) (merge.Expr, merge.Kind) {
-	of := c.text(e.Args[0])
+	of := "(" + c.text(e.Args[0]) + ")"
 	c.value(e.Args[0])
+	if e.Filtered {
+		if c.hasParams(e.Args[1]) {
+			c.refuse(c.text(e) + parametersCompared)
+		}
+		of += " FILTER (WHERE " + c.text(e.Args[1]) + ")"
+	}
 	v := c.summand(e.Args[0])
 	g := c.of.group
 	g.quotients++
 	kind := averaged(v.Type.Kind)
-	sum := merge.Column(g.add(merge.Aggregate{Function: merge.Sum, Kind: v.Type.Kind, Column: c.selectHidden("SUM(" + of + ")")}, v), kind)
-	count := merge.Column(g.add(merge.Aggregate{Function: merge.Count, Column: c.selectHidden("COUNT(" + of + ")")}, v), merge.Integer)
+	sum := merge.Column(g.add(merge.Aggregate{Function: merge.Sum, Kind: v.Type.Kind, Column: c.selectHidden("SUM" + of)}, v), kind)
+	count := merge.Column(g.add(merge.Aggregate{Function: merge.Count, Column: c.selectHidden("COUNT" + of)}, v), merge.Integer)
 	if c.sqlite { // an average is a float on SQLite
 		sum = merge.Arithmetic(c.options.Merge, '*', sum, merge.Constant(1.0, merge.Float))
 	}

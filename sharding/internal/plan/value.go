@@ -25,8 +25,6 @@ type comparer struct {
 	derives  bool           // aggregates are ordinary values: of a derived table, or of groups that are on one shard each
 	why      string         // the first refusal, and what to do instead
 	untyped  bool           // the reason of the first refusal is that a column's type is unknown
-
-	copied []sqlparse.Span // the subqueries in compared expressions
 }
 
 // refuse records why results are not combined.
@@ -240,7 +238,6 @@ func OfKind(k merge.Kind) Value { return Value{Type: merge.Type{Kind: k}} }
 func (c *comparer) namesStay(e sqlparse.Expr) {
 	switch e := e.(type) {
 	case *sqlparse.Subquery:
-		c.copied = append(c.copied, e.Span)
 		if e.From >= c.core.ItemsEnd {
 			c.aliasesStay(e)
 		}
@@ -428,7 +425,7 @@ func (c *comparer) least(e sqlparse.Expr) Value {
 // or one of several texts that NOCASE or RTRIM treats as equal.
 func (c *comparer) member(e sqlparse.Expr) {
 	call := e.(*sqlparse.Call) //nolint:forcetypeassert // it is an aggregate
-	if len(call.Args) != 1 || aggregates[nameOf(call)] == merge.Count {
+	if len(aggregatedBy(call)) != 1 || aggregates[nameOf(call)] == merge.Count {
 		return
 	}
 	found, _ := c.columnOf(call.Args[0])
