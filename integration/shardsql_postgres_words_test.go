@@ -121,7 +121,7 @@ var wordedReads = []worded{
 	{text: `SELECT id FROM orders ORDER BY id OFFSET 3 ROWS FETCH NEXT 5 ROWS ONLY`},
 	{text: `SELECT id FROM orders ORDER BY n FETCH FIRST 5 ROWS WITH TIES`, refused: "WITH TIES"},
 	{text: `SELECT COUNT(*) FILTER (WHERE n > 2), COUNT(b) FILTER (WHERE b) FROM orders WHERE user_id = 5`},
-	{text: `SELECT COUNT(*) FILTER (WHERE n > 2) FROM orders`, refused: "FILTER"},
+	{text: `SELECT COUNT(*) FILTER (WHERE n > 2) FROM orders`},
 	{text: `SELECT n, COUNT(*) FROM orders GROUP BY n HAVING COUNT(*) > $1 ORDER BY n`, args: []any{2}},
 	{text: `SELECT string_agg(note, ',' ORDER BY id) FROM orders`, refused: "string_agg"},
 	{text: `SELECT row_to_json(orders)::text FROM orders WHERE user_id = 7`},
