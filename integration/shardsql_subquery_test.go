@@ -92,6 +92,12 @@ var divided = []string{
 	"SELECT id FROM orders WHERE total IN (SELECT SUM(total) / 3 FROM orders)",
 }
 
+// aliased are queries whose order has aliases in expressions, which PostgreSQL does not know.
+var aliased = []string{
+	"SELECT id, qty AS q, (SELECT MAX(i.total) FROM orders i WHERE i.user_id = o.user_id AND i.id < o.id) AS most FROM orders o ORDER BY most IS NULL, most DESC, q IS NOT NULL, q * 2, id LIMIT 17",
+	"SELECT id, CONCAT(note, 'x') AS t, id % 3 AS k FROM orders ORDER BY FIELD(k, 2, 0, 1), t > 'n3', -k, id LIMIT 17 OFFSET 5",
+}
+
 // converted are queries whose numbers MySQL and MariaDB would convert to the type of a column beside them.
 var converted = []string{
 	"SELECT id FROM orders WHERE made = (SELECT MAX(vip) FROM users)",
@@ -142,7 +148,7 @@ func subqueriesAreExecutedFirst(t *testing.T, open namedDatabase, postgres bool)
 		t.Fatal(err)
 	}
 	double, big, times := "DOUBLE", "BIGINT UNSIGNED", ", made YEAR DEFAULT 2002, at DATE DEFAULT '2024-01-02', part FLOAT DEFAULT 0.1"
-	queries := slices.Concat(subqueried, converted, related, relatedTexts)
+	queries := slices.Concat(subqueried, converted, related, relatedTexts, aliased)
 	if postgres {
 		double, big, times, queries = "DOUBLE PRECISION", "NUMERIC(20)", ", part REAL DEFAULT 0.1", slices.Concat(subqueried, listed, related, relatedTexts[1:])
 	}

@@ -524,3 +524,16 @@ func TestRowsOfTablesWithTheirColumnsInAnotherOrderAreRefused(t *testing.T) {
 		t.Errorf("RETURNING names: %q, %v", rows, err)
 	}
 }
+
+func TestRowsAreOrderedByExpressionsOfAliasesAndOfSubqueries(t *testing.T) {
+	w := newTwin(t, 60)
+	for _, query := range []string{
+		"SELECT id, paid AS p, amount AS a FROM orders ORDER BY p IS NULL, p % 2 DESC, -a, id LIMIT 25",
+		"SELECT id, LOWER(note) AS n FROM orders ORDER BY n IS NULL, n || 'x', id LIMIT 25",
+		"SELECT id, note AS n FROM orders ORDER BY n > 'b', id LIMIT 25",
+		"SELECT o.*, (SELECT COUNT(*) FROM orders i WHERE i.user_id = o.user_id AND i.id < o.id) AS before FROM orders o ORDER BY before > 2 DESC, before, o.id LIMIT 25",
+		"SELECT id FROM orders o ORDER BY (SELECT SUM(i.paid) FROM orders i WHERE i.user_id = o.user_id) DESC, id LIMIT 25",
+	} {
+		w.same(t, query)
+	}
+}

@@ -25,6 +25,7 @@ type comparer struct {
 	derives  bool           // aggregates are ordinary values: of a derived table, or of groups that are on one shard each
 	why      string         // the first refusal, and what to do instead
 	untyped  bool           // the reason of the first refusal is that a column's type is unknown
+	aliases  []edit         // names of ORDER BY that are aliases
 }
 
 // refuse records why results are not combined.
@@ -85,8 +86,28 @@ func (c *comparer) unambiguous(e sqlparse.Expr) {
 	}
 }
 
-// text returns the text of an expression, without parentheses around it.
-func (c *comparer) text(e sqlparse.Expr) string { return bare(e).Bytes().Of(c.statement.Text) }
+// text returns the text of an expression, without parentheses around it, and with selected expressions in place of
+// their aliases.
+func (c *comparer) text(e sqlparse.Expr) string {
+	return renamed(c.statement.Text, bare(e).Bytes(), c.aliases)
+}
+
+// aliased returns the selected item whose alias a name in an expression of ORDER BY is, or nil if it may be a column.
+// PostgreSQL knows no alias there.
+func aliased(c *comparer, e *sqlparse.Column) *sqlparse.Item {
+	by := c.statement.Query.OrderBy
+	if c.postgres || len(by) == 0 || e.From < by[0].Expr.Bytes().From || groups(c.core) {
+		return nil
+	}
+	at := slices.IndexFunc(c.core.Items, func(i sqlparse.Item) bool { return isAlias(i, e) && !parametrized(i.Expr) })
+	if at < 0 || slices.ContainsFunc(c.scope.refs, func(r *reference) bool {
+		has, sure := r.has(strings.ToLower(unqualified(e)))
+		return has || !sure
+	}) {
+		return nil
+	}
+	return &c.core.Items[at]
+}
 
 // hasParams reports whether an expression contains parameters.
 func (c *comparer) hasParams(e sqlparse.Expr) bool {
@@ -134,6 +155,10 @@ func (c *comparer) typed(e sqlparse.Expr) Value {
 	}
 	c.namesStay(e)
 	switch e := e.(type) {
+	case *sqlparse.Column:
+		if i := aliased(c, e); i != nil {
+			return c.typed(i.Expr)
+		}
 	case *sqlparse.Call:
 		if e.Over {
 			return functions{c}.window(e)
@@ -242,7 +267,12 @@ func (c *comparer) namesStay(e sqlparse.Expr) {
 			c.aliasesStay(e)
 		}
 	case *sqlparse.Column:
-		if c.ambiguous(e) || c.isOnlyAlias(e) {
+		if i := aliased(c, e); i != nil {
+			with := edit{Span: e.Span, with: "(" + c.text(i.Expr) + ")"}
+			if !slices.ContainsFunc(c.aliases, func(a edit) bool { return a.Span == with.Span }) {
+				c.aliases = append(c.aliases, with)
+			}
+		} else if c.ambiguous(e) || c.isOnlyAlias(e) {
 			c.refuse(c.text(e) + " is a column and the alias of something else; give it another alias")
 		}
 	}
