@@ -12,6 +12,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -226,6 +227,49 @@ func TestWritersOfTheSameValuesNeverOwnOneTwice(t *testing.T) {
 
 // lookupWriterVar makes a test start a writer instead: it has the DSNs of the databases.
 const lookupWriterVar = "SHARDID_TEST_LOOKUP_WRITER"
+
+// A transaction reads the state of its beginning, where the other owner has no row yet. Rows that it has deleted itself are
+// free.
+func TestATransactionThatReadsAnOlderStateTakesNoValueFromARowThatWasInsertedSince(t *testing.T) {
+	for name, open := range onThree(t) {
+		for _, home := range []string{"", "a"} {
+			for _, level := range []sql.IsolationLevel{sql.LevelReadCommitted, sql.LevelRepeatableRead, sql.LevelSerializable} {
+				if name != "PostgreSQL" && (home == "a" || level == sql.LevelSerializable) {
+					continue // the other writer waits there until the transaction ends
+				}
+				t.Run(fmt.Sprintf("%s, home %s, %v", name, home, level), func(t *testing.T) {
+					suffix := home + strconv.Itoa(int(level))
+					dbs := sharding.DBs{"a": open(t, "older_a"+suffix), "b": open(t, "older_b"+suffix)}
+					at := dbs[home]
+					if at == nil {
+						at = open(t, "older_home"+suffix)
+					}
+					d := directoryOn(t, at, dbs, false).create(t)
+					database.Exec(t, d.routed, "INSERT INTO users (id, email, city) VALUES (6, 'old@x', 1)")
+					tx, err := d.routed.BeginTx(t.Context(), &sql.TxOptions{Isolation: level})
+					if err != nil {
+						t.Fatal(err)
+					}
+					defer func() { _ = tx.Rollback() }()
+					var n int
+					if err := tx.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM users WHERE id = 0").Scan(&n); err != nil {
+						t.Fatal(err)
+					}
+					if home == "a" {
+						database.Exec(t, tx, "DELETE FROM users WHERE id = 6")
+						database.Exec(t, tx, "INSERT INTO users (id, email, city) VALUES (8, 'old@x', 1)")
+					}
+					database.Exec(t, d.routed, "INSERT INTO users (id, email, city) VALUES (2, 'new@x', 1)")
+					if _, err := tx.ExecContext(t.Context(), "INSERT INTO users (id, email, city) VALUES (0, 'new@x', 1)"); err == nil {
+						t.Errorf("two rows have a unique value: %v", tx.Commit())
+					}
+					_ = tx.Rollback()
+					d.sound(t)
+				})
+			}
+		}
+	}
+}
 
 func openedAll(t *testing.T, dsns []string) (dbs []*sql.DB) {
 	t.Helper()

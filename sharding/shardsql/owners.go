@@ -143,6 +143,18 @@ func (k lookupAccess) table(of *sharding.Table, l *sharding.Lookup, pool *sql.DB
 			}
 			return k.on(ctx, at, f)
 		},
+		Committed: func(ctx context.Context, at sharding.Target, key any, f func(owner.Runner, bool) error) error {
+			freed, err := k.hasFreed(of, at, key)
+			if err != nil {
+				return err
+			}
+			conn, err := k.session.database.connect(ctx, k.session.database.poolOrHome(at.DB))
+			if err != nil {
+				return err
+			}
+			in := inner{conn: conn, kept: &kept{}}
+			return joinErrors(f(shardConn{in, false}, freed), in.leave())
+		},
 	}
 }
 
@@ -150,16 +162,21 @@ func (k lookupAccess) table(of *sharding.Table, l *sharding.Lookup, pool *sql.DB
 // to be checked, and the lookup table is in another database. A rollback would restore the row's
 // value, but would not undo the change of the lookup table that relied on the check.
 func (k lookupAccess) checkFreed(of *sharding.Table, at sharding.Target, key any) error {
-	slot, err := of.Slot(key)
-	pool := k.session.database.poolOrHome(at.DB)
-	if err != nil || k.tx.has(pool) == nil {
+	if has, err := k.hasFreed(of, at, key); err != nil || !has {
 		return err
-	}
-	if !slices.ContainsFunc(k.tx.owners.freed, func(f freed) bool { return f.pool == pool && f.table == of.Name && (f.all || f.slot == slot) }) {
-		return nil
 	}
 	return &sharding.RouteError{Op: "write", Table: of.Name, Err: fmt.Errorf("%w: the transaction may have taken a value from its owner, and a rollback would give it back", sharding.ErrLookup),
 		Hint: "commit before another row gets the value"}
+}
+
+// hasFreed reports whether the transaction may have taken a value from the row with a key.
+func (k lookupAccess) hasFreed(of *sharding.Table, at sharding.Target, key any) (bool, error) {
+	slot, err := of.Slot(key)
+	pool := k.session.database.poolOrHome(at.DB)
+	if err != nil || k.tx.has(pool) == nil {
+		return false, err
+	}
+	return slices.ContainsFunc(k.tx.owners.freed, func(f freed) bool { return f.pool == pool && f.table == of.Name && (f.all || f.slot == slot) }), nil
 }
 
 // on calls f with a connection to the target's database. It uses the transaction's connection if

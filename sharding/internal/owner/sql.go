@@ -46,6 +46,9 @@ type SQL struct {
 	// On calls f with a connection to the database of a target, where f looks for the row
 	// of a key.
 	On func(ctx context.Context, at sharding.Target, key any, f func(Shard) error) error
+	// Committed calls f with another connection than that of the caller's transaction. freed says that the transaction
+	// may have taken values from rows of the key. It may be nil if On calls no f with an own connection.
+	Committed func(ctx context.Context, at sharding.Target, key any, f func(on Runner, freed bool) error) error
 }
 
 var _ Table = (*SQL)(nil)
@@ -216,6 +219,9 @@ func (t *SQL) hasAt(ctx context.Context, at sharding.Target, e Entry) (has bool,
 				return err
 			}
 			found, err = on.Query(ctx, t.text(`SELECT "k" FROM (`+rows+` FOR SHARE) held LIMIT 1`), args...)
+			if err == nil && len(found) == 0 && on.Own() {
+				found, err = t.since(ctx, on, at, e.Key, rows, args)
+			}
 		default:
 			found, err = t.alone(ctx, on, at, t.text(rows+" LIMIT 1"), args)
 		}
@@ -225,6 +231,25 @@ func (t *SQL) hasAt(ctx context.Context, at sharding.Target, e Entry) (has bool,
 		return false, err
 	}
 	return t.Together(found[0][0], e.Key)
+}
+
+// since looks for a row that was committed after the beginning of the caller's transaction, and which that therefore
+// does not see. The transaction holds the advisory lock of the key, so no other one is inserting such a row. A row that
+// the transaction has deleted itself is locked, and left out.
+func (t *SQL) since(ctx context.Context, own Runner, at sharding.Target, key any, rows string, args []any) (found [][]driver.Value, err error) {
+	level, err := own.Query(ctx, "SELECT current_setting('transaction_isolation') IN ('repeatable read', 'serializable')")
+	if err != nil || level[0][0] != true {
+		return nil, err
+	}
+	err = t.Committed(ctx, at, key, func(on Runner, freed bool) error {
+		lock := " FOR KEY SHARE"
+		if freed {
+			lock += " SKIP LOCKED"
+		}
+		found, err = on.Query(ctx, t.text(`SELECT "k" FROM (`+rows+lock+`) held LIMIT 1`), args...)
+		return err
+	})
+	return found, err
 }
 
 // alone reads while no other connection can write to the database. Without that, a transaction
