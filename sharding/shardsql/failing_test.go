@@ -13,6 +13,7 @@ import (
 
 	"modernc.org/sqlite"
 
+	"github.com/shardid/shardid/internal/testwait"
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sharding/shardsql"
 )
@@ -135,6 +136,88 @@ func TestAQueryThatFailsOnOneDatabaseStopsNoOtherInItsTransaction(t *testing.T) 
 	exec(t, tx, "INSERT INTO orders (id) VALUES (1)")
 	if err := tx.Commit(); err != nil {
 		t.Error(err)
+	}
+}
+
+// ending is a database whose COMMIT needs the context of BEGIN, and calls a function afterwards.
+type ending struct {
+	asking
+	committed func()
+}
+
+func (e ending) Connect(ctx context.Context) (driver.Conn, error) {
+	c, err := e.asking.Connect(ctx)
+	return endingConn{c.(askingConn), e.committed}, err
+}
+
+type endingConn struct {
+	askingConn
+	committed func()
+}
+
+func (c endingConn) BeginTx(ctx context.Context, options driver.TxOptions) (driver.Tx, error) {
+	tx, err := c.Conn.(driver.ConnBeginTx).BeginTx(ctx, options)
+	return endingTx{tx, ctx, c.committed}, err
+}
+
+type endingTx struct {
+	driver.Tx
+	ctx       context.Context
+	committed func()
+}
+
+func (t endingTx) Commit() error {
+	if err := t.ctx.Err(); err != nil {
+		return errors.Join(err, t.Rollback())
+	}
+	defer t.committed()
+	return t.Tx.Commit()
+}
+
+func TestAContextThatEndsBetweenTwoCommitsEndsNeither(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	dir, pools := t.TempDir(), sharding.DBs{}
+	for _, name := range []string{"a", "b"} {
+		pools[name] = sql.OpenDB(ending{asking{filepath.Join(dir, name+".db"), func(context.Context, string) error { return nil }}, cancel})
+		t.Cleanup(func() { _ = pools[name].Close() })
+	}
+	m, err := sharding.Spread([]string{"a", "b"}, 2, "orders_%d")
+	if err != nil {
+		t.Fatal(err)
+	}
+	router, err := sharding.New(pools, sharding.Table{Name: "orders", Key: "id", Rule: sharding.Mod(2), Map: m}, sharding.Transactions(sharding.BestEffort))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, at := range m.Targets() {
+		exec(t, pools[at.DB], "CREATE TABLE "+at.Table+" (id INTEGER PRIMARY KEY)")
+	}
+	routed := shardsql.OpenDB(shardsql.Config{Router: router, Home: pools["a"]})
+	t.Cleanup(func() { _ = routed.Close() })
+	tx, err := routed.BeginTx(ctx, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	exec(t, tx, "INSERT INTO orders (id) VALUES (2)")
+	exec(t, tx, "INSERT INTO orders (id) VALUES (1)")
+	if err := tx.Commit(); err != nil {
+		t.Error(err)
+	}
+	ended, end := context.WithCancel(t.Context())
+	defer end()
+	if tx, err = routed.BeginTx(ended, nil); err != nil {
+		t.Fatal(err)
+	}
+	exec(t, tx, "INSERT INTO orders (id) VALUES (3)")
+	exec(t, tx, "INSERT INTO orders (id) VALUES (4)")
+	end()
+	if err := tx.Commit(); !errors.Is(err, context.Canceled) && !errors.Is(err, sql.ErrTxDone) {
+		t.Error(err)
+	}
+	testwait.Until(t, "all connections are free", func() bool { return pools["a"].Stats().InUse+pools["b"].Stats().InUse == 0 })
+	if a, b := one[int](t, pools["a"], "SELECT COUNT(*) FROM orders_0"), one[int](t, pools["b"], "SELECT COUNT(*) FROM orders_1"); a != 1 || b != 1 {
+		t.Errorf("%d rows in a, and %d in b", a, b)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/shardid/shardid/internal/dialect"
 	"github.com/shardid/shardid/sharding"
@@ -53,6 +54,9 @@ type begun struct {
 	kept    kept   // for other connections
 	twice   bool   // the server accepts ROLLBACK after the end of the transaction, unlike SQLite
 	ends    func() // ends the context of tx
+	// detach keeps the end of the transaction's context from ending that of tx, and returns false if it is too late. It is
+	// nil if both are one.
+	detach func() bool
 }
 
 // leave returns the connection to its pool.
@@ -206,8 +210,16 @@ func (b *begun) begin(ctx context.Context, t *transaction) error {
 		return err
 	}
 	b.ends = func() {}
+	if t.spans && !t.atomic && own.Done() != nil {
+		var cancel func()
+		own, cancel = context.WithCancel(context.WithoutCancel(own))
+		b.detach = context.AfterFunc(t.ctx, cancel)
+		b.ends = func() { b.detach(); cancel() }
+	}
 	if ctx.Done() != own.Done() {
-		own, b.ends = context.WithCancel(own)
+		if b.detach == nil {
+			own, b.ends = context.WithCancel(own)
+		}
 		stop = context.AfterFunc(ctx, b.ends)
 	}
 	err := b.inner.conn.Raw(func(raw any) (err error) {
@@ -253,6 +265,11 @@ func (t *transaction) Commit() (err error) {
 	if t.atomic && len(t.begun) > 1 {
 		return t.commitAtomically()
 	}
+	attach, err := t.detach()
+	if err != nil {
+		return joinErrors(err, rollBack(t.begun))
+	}
+	defer attach()
 	t.begun = entriesFirst(t.begun)
 	for i, b := range t.begun {
 		if err := b.end(b.tx.Commit); err != nil {
@@ -260,6 +277,27 @@ func (t *transaction) Commit() (err error) {
 		}
 	}
 	return nil
+}
+
+// detach lets the databases commit, one after another, although the transaction's context ends meanwhile: otherwise some
+// would have committed and others not. It gives up when the context has ended for endTimeout.
+func (t *transaction) detach() (attach func() bool, _ error) {
+	all := t.begun
+	if len(all) < 2 {
+		return func() bool { return true }, nil
+	}
+	for _, b := range all {
+		if b.detach != nil && !b.detach() {
+			return nil, t.ctx.Err()
+		}
+	}
+	return context.AfterFunc(t.ctx, func() {
+		time.AfterFunc(endTimeout, func() {
+			for _, b := range all {
+				b.ends()
+			}
+		})
+	}), nil
 }
 
 // entriesFirst sorts the parts so that each commits after those with its entries in lookup tables: an entry without a row does
