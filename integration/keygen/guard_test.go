@@ -81,3 +81,24 @@ func TestAGuardedSegmentIsRefusedWhereReplicasRunItsStatement(t *testing.T) {
 		t.Errorf("%+v, %v", span, err)
 	}
 }
+
+// A lease and a row of WORKER_NODE are written at an isolation level whose changes the server can
+// log only by their rows. A segment is one statement, and goes on.
+func TestAServerThatLogsStatementsIsToldToLogRows(t *testing.T) {
+	for name, open := range map[string]database.Opener{
+		"MariaDB": database.MariaDB(server.RunMariaDB(t, "--log-bin", "--binlog-format=STATEMENT")),
+		"MySQL":   database.MySQL(server.RunMySQL(t, "--log-bin", "--binlog-format=STATEMENT")),
+	} {
+		_, store := open.Store(t)
+		_, leased := tryAcquire(t.Context(), store, "shop")
+		_, numbered := store.WorkerNode("host", "port").Acquire(t.Context(), keygen.Twitter())
+		for what, err := range map[string]error{"a lease": leased, "WORKER_NODE": numbered} {
+			if setup := new(keygen.SetupError); !errors.As(err, &setup) || !strings.Contains(setup.Cure, "binlog_format") {
+				t.Errorf("%s, %s: %v", name, what, err)
+			}
+		}
+		if _, err := store.Tag("orders").Reserve(t.Context(), 1); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

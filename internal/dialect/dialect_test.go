@@ -138,6 +138,7 @@ func TestFaultsAreErrorsThatARetryDoesNotSolve(t *testing.T) {
 		"Error 1045 (28000): Access denied for user 'u'@'h' (using password: YES)":               NoLogin,
 		"Error 1049 (42000): Unknown database 'app'":                                             NoDatabase,
 		"Error 1046 (3D000): No database selected":                                               NoDatabase,
+		"Error 1665 (HY000): Cannot execute statement: impossible to write to binary log":        RowsNotLogged,
 		"Error 1690 (22003): BIGINT value is out of range in '`app`.`leaf_alloc`.`max_id` + 10'": OutOfRange,
 		"Error 1205 (HY000): Lock wait timeout exceeded":                                         NoFault,
 		"Error 1290 (HY000): The MariaDB server is running with the --read-only option":          NoFault, // until it is promoted

@@ -20,15 +20,16 @@ type Fault int
 
 // The known faults. Any other error may be temporary, like an outage.
 const (
-	NoFault    Fault = iota
-	NoTable          // the table does not exist, or the schema it should be in
-	NoColumn         // the table lacks a column
-	NoRight          // the user lacks a right
-	ReadOnly         // the file may not be written
-	NoLogin          // the server refuses the user or the password
-	NoDatabase       // the database does not exist, is not a database, or none is selected
-	OutOfRange       // a number does not fit the column
-	Unprepared       // a prepared statement is missing on the connection, or is another one
+	NoFault       Fault = iota
+	NoTable             // the table does not exist, or the schema it should be in
+	NoColumn            // the table lacks a column
+	NoRight             // the user lacks a right
+	ReadOnly            // the file may not be written
+	NoLogin             // the server refuses the user or the password
+	NoDatabase          // the database does not exist, is not a database, or none is selected
+	OutOfRange          // a number does not fit the column
+	RowsNotLogged       // the server logs statements, and can log this change only by its rows
+	Unprepared          // a prepared statement is missing on the connection, or is another one
 )
 
 // Advised adds to an Unprepared error what to do, and returns other errors unchanged. A retry may

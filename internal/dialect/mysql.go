@@ -30,6 +30,7 @@ var mysqlFaults = map[string]Fault{
 	"1045": NoLogin, "1698": NoLogin,
 	"1046": NoDatabase, "1049": NoDatabase,
 	"167": OutOfRange, "1264": OutOfRange, "1690": OutOfRange,
+	"1665": RowsNotLogged,
 }
 
 // mysqlViolations are the error numbers of MySQL and MariaDB for a violated constraint.

@@ -21,6 +21,8 @@ import (
 type acquisition struct {
 	claim        workerid.Claim
 	ticks        ticks
+	present      present
+	header       header
 	namespaceRow namespaceRow // set once its layout is the claim's
 }
 
@@ -63,6 +65,7 @@ func (t acquisition) take(ctx context.Context, s session) (e workerid.Entry, due
 	if due := h.due(p, t.claim.Term.Microseconds()); due != nil {
 		return e, due, nil
 	}
+	t.present, t.header = p, h
 	if sp == nil {
 		due, err := t.addNamespace(ctx, s)
 		return e, due, err
@@ -74,7 +77,22 @@ func (t acquisition) take(ctx context.Context, s session) (e workerid.Entry, due
 	if due != nil || err != nil {
 		return e, due, err
 	}
-	return t.choose(ctx, s, h, t.ticks.at(p.micros))
+	if due, err := t.noteRows(ctx, s); due != nil || err != nil {
+		return e, due, err
+	}
+	return t.choose(ctx, s, t.ticks.at(p.micros))
+}
+
+const noteRows = `UPDATE "worker_namespace" SET "longest_us" = ? WHERE "namespace" = ? AND "longest_us" < ?`
+
+// noteRows returns the statement that stores how many rows of worker_lease the namespace has, nil
+// when that many are stored. Rows that somebody deletes later are then known to be missing.
+func (t acquisition) noteRows(ctx context.Context, s session) (*statement, error) {
+	count, err := s.rows(ctx, t.claim.Namespace)
+	if err != nil || count <= t.namespaceRow.rows {
+		return nil, err
+	}
+	return &statement{noteRows, []any{count, t.claim.Namespace, count}}, nil
 }
 
 const addSpace = `INSERT INTO "worker_namespace" ("namespace", "epoch_us", "unit_ns", "identity", "longest_us", "safe_from_us", "layout")
@@ -97,7 +115,7 @@ func (t acquisition) addNamespace(ctx context.Context, s session) (*statement, e
 }
 
 // choose takes the first free worker id that no other process has locked.
-func (t acquisition) choose(ctx context.Context, s session, h header, now int64) (e workerid.Entry, due *statement, err error) {
+func (t acquisition) choose(ctx context.Context, s session, now int64) (e workerid.Entry, due *statement, err error) {
 	ids, fresh, err := t.free(ctx, s, t.freeAt(now))
 	if err != nil {
 		return e, nil, err
@@ -113,7 +131,7 @@ func (t acquisition) choose(ctx context.Context, s session, h header, now int64)
 			return e, nil, err
 		}
 		if found && (r.owner == t.claim.Owner || t.claim.Sticky && r.holder == truncatedHolder(t.claim.Holder) || r.ceiling <= t.freeAt(now)) {
-			e, err := t.write(ctx, s, h, r, now)
+			e, err := t.write(ctx, s, r, now)
 			return e, nil, err
 		}
 	}
@@ -178,7 +196,7 @@ func (t acquisition) unused(ctx context.Context, s session) (*statement, error) 
 	if err != nil || first > t.claim.Most {
 		return nil, err
 	}
-	return t.addRowsOf(first, min(first+newRows-1, t.claim.Most)), nil
+	return t.addRowsOf(t.ticks, t.namespaceRow, first, min(first+newRows-1, t.claim.Most)), nil
 }
 
 // lease is a row of worker_lease: the owner of a worker id, the ceiling, and the era in which
@@ -211,19 +229,19 @@ const writeLease = `UPDATE "worker_lease" SET "owner" = ?, "holder" = ?, "era" =
 // write gives the locked row r to the claim's owner. It reads the layout again. A process that
 // changes the layout marks the namespace before it locks the rows, so either write finds the
 // mark or that process finds the lease.
-func (t acquisition) write(ctx context.Context, s session, h header, r lease, now int64) (workerid.Entry, error) {
+func (t acquisition) write(ctx context.Context, s session, r lease, now int64) (workerid.Entry, error) {
 	if _, sp, err := s.namespace(ctx, t.claim.Namespace); err != nil {
 		return workerid.Entry{}, err
-	} else if sp == nil || *sp != t.namespaceRow {
+	} else if sp == nil || *sp != t.namespaceRow || r.worker >= sp.rows {
 		return workerid.Entry{}, errSkipped
 	}
 	e := workerid.Entry{
 		Worker:     r.worker,
 		Generation: r.generation + 1,
-		NotBefore:  max(now, t.ticks.at(h.safeFrom), t.floor(), r.ceiling),
+		NotBefore:  max(now, t.ticks.at(t.header.safeFrom), t.floor(), r.ceiling),
 	}
 	e.Ceiling = max(now+t.ticks.in(t.claim.Term), e.NotBefore)
-	written, err := s.changed(ctx, writeLease, t.claim.Owner, truncatedHolder(t.claim.Holder), h.safeFrom, e.Generation, e.Ceiling,
+	written, err := s.changed(ctx, writeLease, t.claim.Owner, truncatedHolder(t.claim.Holder), t.header.safeFrom, e.Generation, e.Ceiling,
 		t.claim.Namespace, r.worker, r.generation)
 	if err == nil && !written {
 		err = changedUnderLock(s.server)
@@ -254,15 +272,25 @@ func (t acquisition) addRows(ctx context.Context, s session, now int64) (*statem
 	return due, err
 }
 
-// addRowsOf returns the statement that creates the rows of the worker ids first to last.
-func (t acquisition) addRowsOf(first, last int64) *statement {
+// deletedRow is the holder of a row that was created again.
+const deletedRow = "somebody whose row in worker_lease was deleted"
+
+// addRowsOf returns the statement that creates the rows of the worker ids first to last, with
+// ceilings in the ticks of. If a row was there before, somebody has deleted it, and a process may
+// still have its lease: so the worker id is free when the longest term has passed.
+func (t acquisition) addRowsOf(of ticks, sp namespaceRow, first, last int64) *statement {
+	lost := of.at(t.present.micros) + of.in(time.Duration(t.header.longest)*time.Microsecond)
 	due := &statement{text: `INSERT INTO "worker_lease" ("namespace", "worker_id", "owner", "holder", "era", "generation", "ceiling") VALUES `}
 	for id := first; id <= last; id++ {
 		if id > first {
 			due.text += ", "
 		}
-		due.text += "(?, ?, NULL, '', 0, 0, ?)"
-		due.args = append(due.args, t.claim.Namespace, id, t.floor())
+		due.text += "(?, ?, NULL, ?, 0, 0, ?)"
+		holder, ceiling := "", t.floor()
+		if id < sp.rows {
+			holder, ceiling = deletedRow, max(ceiling, lost)
+		}
+		due.args = append(due.args, t.claim.Namespace, id, holder, ceiling)
 	}
 	return due
 }

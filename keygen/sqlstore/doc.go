@@ -64,6 +64,10 @@
 //
 //	UPDATE worker_namespace SET identity = '' WHERE namespace = '';
 //
+// Do not change rows of worker_lease by hand: a worker id of a process that was killed is free
+// after a term by itself. Rows that somebody deleted nevertheless, or an emptied table, are
+// missed, because worker_namespace stores their number: these worker ids are free after a term.
+//
 // Nor does anything detect a lost server that goes on: one that was cut off or suspended when
 // its replica was promoted, and that accepts changes of processes which still reach it. It
 // reserves the same segments as the other server, and two terms after the fail-over it extends

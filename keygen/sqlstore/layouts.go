@@ -58,7 +58,7 @@ func (t acquisition) resolveLayout(ctx context.Context, s session, sp namespaceR
 	case relation == workerid.Past:
 		return t.change(ctx, s, sp, p)
 	}
-	own := namespaceRow{layout: t.claim.Layout.Fingerprint(), fenced: true, ticks: t.ticks, floor: sp.floor}
+	own := namespaceRow{layout: t.claim.Layout.Fingerprint(), fenced: true, ticks: t.ticks, floor: sp.floor, rows: sp.rows}
 	if sp != own { // the row has no layout yet, or an unfinished change of it
 		return sp, t.layoutUpdate(sp, own), nil
 	}
@@ -118,7 +118,7 @@ func (t acquisition) finishChange(ctx context.Context, s session, sp namespaceRo
 	if err != nil {
 		return sp, err
 	}
-	add := t.addRowsOf(first, first+newRows-1)
+	add := t.addRowsOf(sp.ticks, sp, first, first+newRows-1)
 	if err := s.exec(ctx, s.ignoreExisting(add.text), add.args...); err != nil {
 		return sp, err
 	}
@@ -129,7 +129,7 @@ func (t acquisition) finishChange(ctx context.Context, s session, sp namespaceRo
 	if err != nil {
 		return sp, err
 	}
-	next := namespaceRow{layout: t.claim.Layout.Fingerprint(), fenced: true, ticks: t.ticks, floor: floor.UnixMicro()}
+	next := namespaceRow{layout: t.claim.Layout.Fingerprint(), fenced: true, ticks: t.ticks, floor: floor.UnixMicro(), rows: sp.rows}
 	if err := s.exec(ctx, clearRows, t.ticks.at(next.floor), t.claim.Namespace, lastRow); err != nil {
 		return sp, err
 	}

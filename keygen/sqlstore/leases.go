@@ -84,7 +84,9 @@ func (s session) renew(ctx context.Context, ticks ticks, c workerid.Claim, e wor
 	switch {
 	case err != nil:
 		return 0, err
-	case !found || r.owner != c.Owner || r.generation != e.Generation:
+	case !found:
+		return 0, fmt.Errorf("%w: somebody has deleted the row of worker id %d from worker_lease", keygen.ErrWorkerLost, e.Worker)
+	case r.owner != c.Owner || r.generation != e.Generation:
 		return 0, fmt.Errorf("%w: worker id %d is held by %q now", keygen.ErrWorkerLost, e.Worker, r.holder)
 	case sp != nil && sp.layout != "" && sp.layout != c.Layout.Fingerprint():
 		return 0, fmt.Errorf("%w: the layout of namespace %q is %q now", keygen.ErrWorkerLost, c.Namespace, sp.layout)

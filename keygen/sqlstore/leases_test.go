@@ -197,6 +197,62 @@ func TestLeasesWhoseNamespaceIsGoneAreNotCountedAnew(t *testing.T) {
 	}
 }
 
+// Somebody takes the rows for a list of dead processes, say, and deletes them.
+func TestALeaseWhoseRowWasDeletedIsNotGrantedAgainWithinItsTerm(t *testing.T) {
+	for name, deletion := range map[string]string{"all rows": "DELETE FROM worker_lease", "the last rows": "DELETE FROM worker_lease WHERE worker_id > 1"} {
+		t.Run(name, func(t *testing.T) {
+			db, store := database(t)
+			held := map[int64]workerid.Entry{}
+			for _, owner := range []string{"a", "b", "c"} {
+				e := take(t, store, owner)
+				held[e.Worker] = e
+			}
+			exec(t, db, deletion)
+			if ceiling, err := store.Leases().Renew(t.Context(), claim("c"), held[2]); !errors.Is(err, keygen.ErrWorkerLost) || !strings.Contains(err.Error(), "deleted") {
+				t.Errorf("a lease without its row was renewed: %d, %v", ceiling, err)
+			}
+			wider := claim("next")
+			wider.Most = 31
+			e, err := store.Leases().Take(t.Context(), wider)
+			if before, twice := held[e.Worker]; err != nil || twice && e.NotBefore < before.Ceiling {
+				t.Errorf("%+v was given while another process has %+v, %v", e, before, err)
+			}
+			if now := keygen.Twitter().Tick(time.Now()); e.NotBefore > now+5000 {
+				t.Errorf("a worker id that nobody had begins at %d: %+v", now, e)
+			}
+		})
+	}
+}
+
+func TestWhenAllRowsWereDeletedAllWorkerIDsAreHeldForATerm(t *testing.T) {
+	db, store := database(t)
+	lost := take(t, store, "a")
+	exec(t, db, "DELETE FROM worker_lease")
+	if e, err := store.Leases().Take(t.Context(), claim("b")); !errors.Is(err, keygen.ErrNoWorker) || !strings.Contains(err.Error(), "deleted") {
+		t.Errorf("%+v, %v", e, err)
+	}
+	exec(t, db, "UPDATE worker_lease SET ceiling = ceiling - 60000") // a term later
+	if e := take(t, store, "b"); e.NotBefore < lost.Ceiling-60_000 {
+		t.Errorf("%+v after %+v", e, lost)
+	}
+}
+
+// The change finds no row with a lease in force.
+func TestAChangeOfTheLayoutBeginsAboveLeasesWhoseRowsWereDeleted(t *testing.T) {
+	db, store := database(t)
+	lost := take(t, store, "a")
+	exec(t, db, "DELETE FROM worker_lease")
+	next := claim("b")
+	next.Former = next.Layout
+	next.Layout = keygen.Layout{Epoch: next.Layout.Epoch, Unit: time.Millisecond, Fields: []keygen.Field{
+		{Kind: keygen.Time, Bits: 41}, {Kind: keygen.Worker, Bits: 8}, {Kind: keygen.Sequence, Bits: 14},
+	}}
+	e, err := store.Leases().Take(t.Context(), next)
+	if err != nil || e.NotBefore < lost.Ceiling {
+		t.Errorf("%+v after %+v, %v", e, lost, err)
+	}
+}
+
 func TestWhenAllAreHeldSomeHoldersAreNamed(t *testing.T) {
 	_, store := database(t)
 	for _, owner := range []string{"a", "b", "c", "d"} {

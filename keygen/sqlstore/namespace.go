@@ -22,19 +22,21 @@ type header struct {
 	safeFrom int64
 }
 
-// namespaceRow is the row of a namespace.
+// namespaceRow is the row of a namespace. Its column longest_us stores how many rows of
+// worker_lease the namespace had.
 type namespaceRow struct {
 	layout   string // the fingerprint; "" if a version wrote the row that stored none
 	changing bool   // a change of the layout is under way, and no process takes a lease
 	fenced   bool   // versions that store no layout refuse the row
 	ticks    ticks  // the unit and epoch of the ceilings
 	floor    int64  // µs since 1970; no lease begins earlier
+	rows     int64  // how many rows of worker_lease were there; 0 if a version wrote the row that stored none
 }
 
 // newNamespaceRow decodes a row. A minus before the layout means that it is being changed. A
 // negative unit makes versions that compare only epoch and unit refuse the row.
-func newNamespaceRow(layout string, epoch, unit, floor int64) *namespaceRow {
-	sp := &namespaceRow{fenced: unit < 0, ticks: ticks{epoch, max(unit, -unit) / 1000}, floor: floor}
+func newNamespaceRow(layout string, epoch, unit, floor, rows int64) *namespaceRow {
+	sp := &namespaceRow{fenced: unit < 0, ticks: ticks{epoch, max(unit, -unit) / 1000}, floor: floor, rows: rows}
 	sp.layout, sp.changing = strings.CutPrefix(layout, changing)
 	return sp
 }
@@ -75,7 +77,7 @@ func (s session) namespace(ctx context.Context, name string) (h header, sp *name
 		if read == "" {
 			h = row
 		} else {
-			sp = newNamespaceRow(layout, epoch, unit, row.safeFrom)
+			sp = newNamespaceRow(layout, epoch, unit, row.safeFrom, row.longest)
 		}
 		return nil
 	}, readNamespace, name)

@@ -13,12 +13,13 @@ import (
 
 // cures says what to do about errors that a retry cannot cure.
 var cures = map[dialect.Fault]string{
-	dialect.NoTable:    "create the tables: call schema.Apply, or run the SQL that `shardid schema` prints",
-	dialect.NoColumn:   "the table differs from what `shardid schema` prints; add the column",
-	dialect.NoRight:    "grant the user the rights that the comments in the output of `shardid schema` list",
-	dialect.ReadOnly:   "let this process write to the file and its directory, and open it without mode=ro",
-	dialect.NoLogin:    "check user and password in the DSN",
-	dialect.NoDatabase: "check which database or file the DSN names, and create it when it is the right one",
+	dialect.NoTable:       "create the tables: call schema.Apply, or run the SQL that `shardid schema` prints",
+	dialect.NoColumn:      "the table differs from what `shardid schema` prints; add the column",
+	dialect.NoRight:       "grant the user the rights that the comments in the output of `shardid schema` list",
+	dialect.ReadOnly:      "let this process write to the file and its directory, and open it without mode=ro",
+	dialect.NoLogin:       "check user and password in the DSN",
+	dialect.NoDatabase:    "check which database or file the DSN names, and create it when it is the right one",
+	dialect.RowsNotLogged: "set binlog_format to ROW or MIXED, for the server and in the settings of its connections",
 }
 
 // explained adds to a database's error what to do, if a retry cannot cure it.
