@@ -12,6 +12,7 @@ import (
 
 	"github.com/shardid/shardid/internal/dialect"
 	"github.com/shardid/shardid/schema/internal/backend"
+	"github.com/shardid/shardid/schema/internal/lead"
 	"github.com/shardid/shardid/schema/internal/openjob"
 	"github.com/shardid/shardid/sharding"
 )
@@ -171,7 +172,10 @@ func (c Config) withDefaults() Config {
 
 // known is the configuration in the form that package openjob takes.
 func (c Config) known() openjob.Config {
-	to := openjob.Config{Name: c.Name, Source: c.Source, Shards: c.Shards, Observe: c.tell, Waits: c.waits, RowError: rowError}
+	to := openjob.Config{
+		Name: c.Name, Source: c.Source, Shards: c.Shards, Observe: c.tell, Waits: c.waits, RowError: rowError,
+		Progress: lead.ProgressOf(c.Name),
+	}
 	for _, t := range c.Tables {
 		to.Tables = append(to.Tables, t.known())
 	}

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/shardid/shardid/schema/internal/backend"
-	"github.com/shardid/shardid/schema/internal/cutover"
 	"github.com/shardid/shardid/schema/internal/idmap"
 	"github.com/shardid/shardid/schema/internal/lead"
 	"github.com/shardid/shardid/schema/internal/openjob"
@@ -56,9 +55,9 @@ var (
 	ErrChanged = openjob.ErrChanged
 
 	// ErrUnclear: the source has tables under both the old and the new name, or under neither,
-	// because somebody else renamed one; correct the names by hand. Or a server took over that
+	// because somebody else renamed or created one; correct the names by hand. Or a server took over that
 	// does not know of a switch.
-	ErrUnclear = cutover.ErrUnclear
+	ErrUnclear = openjob.ErrUnclear
 
 	// ErrNoID: an id has no counterpart on the other side. Returned by IDs.New,
 	// IDs.Old and ResolveOld, and by a run that meets such an id.

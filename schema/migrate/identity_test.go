@@ -171,3 +171,100 @@ func (s *shop) restore(t *testing.T, name string) {
 		}
 	}
 }
+
+// After the switch the source would miss what applications write to the shard: somebody has restored
+// its table without triggers, say. An operator declares that the rows of the shard are right, and a
+// runner then creates the triggers anew.
+func TestAShardThatHasLostItsTriggersIsBroughtBackOnceItIsDeclaredRight(t *testing.T) {
+	t.Parallel()
+	for _, event := range []string{"insert", "update", "delete"} {
+		s, job := switched(t, "id")
+		var trigger string
+		if err := s.shards["b"].QueryRow("SELECT name FROM sqlite_schema WHERE type = 'trigger' AND name LIKE 'shardid_%' AND sql LIKE '%AFTER " + event + "%' AND tbl_name = 'orders_01'").Scan(&trigger); err != nil {
+			t.Fatal(err)
+		}
+		exec(t, s.shards["b"], "DROP TRIGGER "+trigger)
+		exec(t, s.shards["b"], "UPDATE orders_01 SET note = 'unseen' WHERE id = 5; DELETE FROM orders_01 WHERE id = 9; INSERT INTO orders_01 (id, user_id) VALUES (9001, 1)")
+		_, verified := job.Verify(t.Context())
+		_, rolledBack := job.Rollback(t.Context(), longPause)
+		for call, err := range map[string]error{"Run": job.Run(t.Context()), "Follow": job.Follow(t.Context()), "Verify": verified, "Rollback": rolledBack} {
+			if !errors.Is(err, migrate.ErrChanged) || !strings.Contains(err.Error(), trigger) || !strings.Contains(err.Error(), "orders_01 on b") {
+				t.Errorf("without %s: %s: %v", trigger, call, err)
+			}
+		}
+		exec(t, s.source, "DELETE FROM shardid_target WHERE place = 'b/orders_01'")
+		mustRun(t, job)
+		exec(t, s.shards["b"], "UPDATE orders_01 SET note = 'seen' WHERE id = 13; DELETE FROM orders_01 WHERE id = 17; INSERT INTO orders_01 (id, user_id) VALUES (9005, 1)")
+		if v := verify(t, job); v.Requeued > 3 { // what happened without the trigger
+			t.Errorf("%+v", v)
+		}
+		want := count(t, s.shards["b"], "SELECT COUNT(*) FROM orders_01")
+		if _, err := job.Rollback(t.Context(), longPause); err != nil {
+			t.Fatal(err)
+		}
+		unseen := count(t, s.source, "SELECT COUNT(*) FROM orders WHERE id = 5 AND note = 'unseen' OR id = 13 AND note = 'seen' OR id IN (9001, 9005)")
+		if rows := count(t, s.source, "SELECT COUNT(*) FROM orders WHERE id & 3 = 1"); rows != want || unseen != 4 {
+			t.Errorf("without %s: %d rows of %d, %d of 4 changes", trigger, rows, want, unseen)
+		}
+	}
+}
+
+// A program that creates missing tables at its start does that after the switch: the name of the
+// retired table is free.
+func TestATableThatIsCreatedInPlaceOfTheRetiredOneGetsNoRowsAndStopsARollback(t *testing.T) {
+	t.Parallel()
+	s, job := switched(t, "id")
+	exec(t, s.source, "CREATE TABLE orders AS SELECT * FROM orders_old LIMIT 0")
+	exec(t, s.shards["b"], "UPDATE orders_01 SET note = 'newest' WHERE id = 5; DELETE FROM orders_01 WHERE id = 9")
+	mustRun(t, job)
+	if v := verify(t, job); !v.Clean() || v.Rows == 0 {
+		t.Errorf("%+v", v)
+	}
+	if n := count(t, s.source, "SELECT COUNT(*) FROM orders_old WHERE id = 9 OR id = 5 AND note <> 'newest'"); n != 0 {
+		t.Errorf("%d rows were not brought back", n)
+	}
+	if _, err := job.Rollback(t.Context(), longPause); !errors.Is(err, migrate.ErrUnclear) || !strings.Contains(err.Error(), "drop") {
+		t.Errorf("a rollback beside the other table: %v", err)
+	}
+	exec(t, s.shards["b"], "UPDATE orders_01 SET note = 'served' WHERE id = 5") // the shards still serve
+	exec(t, s.source, "DROP TABLE orders")
+	if _, err := job.Rollback(t.Context(), longPause); err != nil {
+		t.Fatal(err)
+	}
+	if n := count(t, s.source, "SELECT COUNT(*) FROM orders WHERE id = 5 AND note = 'served'"); n != 1 {
+		t.Errorf("%d rows have the newest change", n)
+	}
+}
+
+func TestATableThatSomebodyRenamedIsRenamedBack(t *testing.T) {
+	t.Parallel()
+	refused := func(t *testing.T, job *migrate.Job, calls ...func(*migrate.Job) error) {
+		t.Helper()
+		for i, call := range calls {
+			if err := call(job); !errors.Is(err, migrate.ErrUnclear) || !strings.Contains(err.Error(), "rename") {
+				t.Errorf("call %d: %v", i, err)
+			}
+		}
+	}
+	run := func(job *migrate.Job) error { return job.Run(t.Context()) }
+	cutover := func(job *migrate.Job) error { _, err := job.Cutover(t.Context(), longPause); return err }
+	rollback := func(job *migrate.Job) error { _, err := job.Rollback(t.Context(), longPause); return err }
+	s, job := copied(t, 50)
+	exec(t, s.source, "ALTER TABLE orders RENAME TO elsewhere")
+	refused(t, job, run, cutover)
+	exec(t, s.source, "ALTER TABLE elsewhere RENAME TO orders")
+	if err := errors.Join(run(job), cutover(job)); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"elsewhere", "orders"} {
+		exec(t, s.source, "ALTER TABLE orders_old RENAME TO "+name)
+		refused(t, job, run, rollback)
+		exec(t, s.source, "ALTER TABLE "+name+" RENAME TO orders_old")
+		if err := run(job); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := rollback(job); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/shardid/shardid/schema/internal/backend"
 	"github.com/shardid/shardid/schema/internal/follow"
+	"github.com/shardid/shardid/schema/internal/lead"
 	"github.com/shardid/shardid/schema/internal/openjob"
 	"github.com/shardid/shardid/schema/internal/proto"
 )
@@ -82,7 +83,7 @@ func (j *Job) Follow(ctx context.Context) error {
 			if err := l.cut.CloseRetired(ctx); err != nil {
 				return err
 			}
-			f = follow.New(l.CheckTargets, l.streams.Backward()...)
+			f = follow.New(lead.Serving(l.Leader), l.streams.Backward()...)
 		}
 		return f.KeepUp(ctx)
 	})
@@ -148,7 +149,7 @@ func (l *leader) bringBack(ctx context.Context) error {
 	if err := l.cut.CloseRetired(ctx); err != nil { // the runner that switched may have died before it did this
 		return err
 	}
-	f := follow.New(l.CheckTargets, l.streams.Backward()...)
+	f := follow.New(lead.Serving(l.Leader), l.streams.Backward()...)
 	return f.UntilCaughtUp(ctx, nil)
 }
 

@@ -72,16 +72,26 @@ func (c *Session) createTrigger(ctx context.Context, t Trigger) error {
 // LostTriggers returns the names of the missing triggers. All triggers must have the
 // prefix.
 func (c *Session) LostTriggers(ctx context.Context, prefix string, all []Trigger) (lost []string, err error) {
-	names, err := c.Database.triggers(ctx, c, prefix)
-	if err != nil {
-		return nil, err
-	}
+	names, err := Triggers(ctx, c, prefix)
+	return names.Lack(all), err
+}
+
+// Names are the names of triggers that a database has.
+type Names []string
+
+// Triggers returns the names of the triggers that have the prefix.
+func Triggers(ctx context.Context, c *Session, prefix string) (Names, error) {
+	return c.Database.triggers(ctx, c, prefix)
+}
+
+// Lack returns the names of those triggers that are missing.
+func (has Names) Lack(all []Trigger) (lost []string) {
 	for _, t := range all {
-		if !slices.ContainsFunc(names, func(name string) bool { return strings.EqualFold(name, t.name) }) {
+		if !slices.ContainsFunc(has, func(name string) bool { return strings.EqualFold(name, t.name) }) {
 			lost = append(lost, t.name)
 		}
 	}
-	return lost, nil
+	return lost
 }
 
 // DropTriggersNamed drops the triggers whose names are the prefix and an event, except

@@ -74,7 +74,7 @@ func (l *Stage) Repair(ctx context.Context) (repair proto.Repair, err error) {
 	}
 	switch repair {
 	case proto.Unclear:
-		return repair, fmt.Errorf("%w: see which of the tables and their _old ones exist", ErrUnclear)
+		return repair, fmt.Errorf("%w: see which of the tables and their _old ones exist; rename back what somebody has renamed, or drop what somebody has created", openjob.ErrUnclear)
 	case proto.Flip:
 		if err := l.open(ctx); err != nil {
 			return repair, err
@@ -398,6 +398,11 @@ func (l *Stage) CloseRetired(ctx context.Context) error {
 	return l.Define(ctx, l.Source, func(s *backend.Session) error {
 		for _, t := range l.Tables {
 			t.Name = backend.Retired(t.Conf.Name)
+			if there, err := s.Database.Exists(ctx, s, t.Name); err != nil {
+				return err
+			} else if !there {
+				return fmt.Errorf("%w: the shards serve, and the source has no table %s, so somebody has renamed it: rename it back", openjob.ErrUnclear, t.Name)
+			}
 			if err := l.DropCaptureOf(ctx, s, t); err != nil {
 				return err
 			}
@@ -419,9 +424,6 @@ func (l *Stage) makeBackCapture(ctx context.Context) error {
 		}
 	}
 	return l.Tables.EachTarget(ctx, l.Define, func(s *backend.Session, t *openjob.Table, i int) error {
-		if err := s.MakeTriggers(ctx, l.Tables.OwnTriggers(t, i)); err != nil {
-			return err
-		}
-		return s.MakeTriggers(ctx, s.Database.Capture(l.BackCapture(t, i)))
+		return openjob.MakeBackCapture(ctx, s, l.Job, t, i)
 	})
 }

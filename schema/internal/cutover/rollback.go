@@ -35,16 +35,7 @@ func (l *Stage) RolledBack(ctx context.Context, phase proto.Phase) error {
 // proto.Switched or proto.Returning.
 func (l *Stage) Rollback(ctx context.Context, phase proto.Phase, maxPause time.Duration) (Result, error) {
 	if phase == proto.Switched {
-		if err := l.checkShards(ctx); err != nil {
-			return Result{}, err
-		}
-		if err := l.conf.MoveIn(ctx, phase); err != nil {
-			return Result{}, err
-		}
-		if err := l.CloseRetired(ctx); err != nil {
-			return Result{}, err
-		}
-		if err := follow.CatchUp(ctx, maxPause, l.CheckTargets, l.streams.Backward()...); err != nil {
+		if err := l.readyToReturn(ctx, maxPause); err != nil {
 			return Result{}, err
 		}
 	}
@@ -186,8 +177,22 @@ func (r *rollback) routeBack() sharding.Route {
 	return sharding.Returned
 }
 
-func (r *rollback) reinstateTable(ctx context.Context, s *backend.Session, t *openjob.Table) error {
+// reinstated reports whether a table has its name back. If it still has the retired one, a table of
+// its name is somebody else's.
+func reinstated(ctx context.Context, s *backend.Session, t *openjob.Table) (bool, error) {
 	back, err := s.Database.Exists(ctx, s, t.Conf.Name)
+	if err != nil || !back {
+		return false, err
+	}
+	old, err := s.Database.Exists(ctx, s, backend.Retired(t.Conf.Name))
+	if err == nil && old {
+		err = fmt.Errorf("%w: the rows are in %s, so somebody has created %s since the switch: drop it if nobody needs its rows, or rename it", openjob.ErrUnclear, backend.Retired(t.Conf.Name), t.Conf.Name)
+	}
+	return true, err
+}
+
+func (r *rollback) reinstateTable(ctx context.Context, s *backend.Session, t *openjob.Table) error {
+	back, err := reinstated(ctx, s, t)
 	if err != nil || back {
 		return err
 	}
@@ -263,6 +268,36 @@ func (l *Stage) DropBackCapture(ctx context.Context) error {
 func (l *Stage) DropOwnTriggers(ctx context.Context) error {
 	return l.Tables.EachTarget(ctx, l.Define, func(s *backend.Session, t *openjob.Table, i int) error {
 		return s.DropTriggers(ctx, l.Tables.OwnTriggers(t, i))
+	})
+}
+
+// readyToReturn applies the changes of the shards to the source, and fails when the source could not
+// serve.
+func (l *Stage) readyToReturn(ctx context.Context, maxPause time.Duration) error {
+	if err := l.checkShards(ctx); err != nil {
+		return err
+	}
+	if err := l.conf.MoveIn(ctx, proto.Switched); err != nil {
+		return err
+	}
+	if err := l.CloseRetired(ctx); err != nil {
+		return err
+	}
+	if err := namesFree(ctx, l.Job); err != nil {
+		return err
+	}
+	return follow.CatchUp(ctx, maxPause, lead.Serving(l.Leader), l.streams.Backward()...)
+}
+
+// namesFree fails when a table cannot get its name back.
+func namesFree(ctx context.Context, j *openjob.Job) error {
+	return j.Source.Do(ctx, func(s *backend.Session) error {
+		for _, t := range j.Tables {
+			if _, err := reinstated(ctx, s, t); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 }
 

@@ -4,7 +4,6 @@ package cutover
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/shardid/shardid/schema/internal/backend"
@@ -12,9 +11,6 @@ import (
 	"github.com/shardid/shardid/schema/internal/lead"
 	"github.com/shardid/shardid/schema/internal/proto"
 )
-
-// ErrUnclear says that the names of the tables do not show which side has the rows.
-var ErrUnclear = errors.New("migrate: cannot tell who owns the rows")
 
 // Config are the functions that the owner of a job provides.
 type Config struct {

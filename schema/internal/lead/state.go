@@ -34,12 +34,25 @@ type Span struct {
 
 // Phase is the phase of the job, "" when it was never begun.
 func (st *State) Phase(ctx context.Context, s *backend.Session) (proto.Phase, error) {
+	return phaseOf(ctx, s, st.Name)
+}
+
+// ProgressOf returns a function that reads how far a job is.
+func ProgressOf(job string) func(context.Context, *backend.Session) (openjob.Progress, error) {
+	return func(ctx context.Context, s *backend.Session) (openjob.Progress, error) {
+		phase, err := phaseOf(ctx, s, job)
+		ended := phase == "" || phase == proto.Aborted || phase == proto.Finalized
+		return openjob.Progress{Begun: !ended, Switched: phase == proto.Switched || phase == proto.Returning}, err
+	}
+}
+
+func phaseOf(ctx context.Context, s *backend.Session, job string) (proto.Phase, error) {
 	there, err := s.Database.Exists(ctx, s, backend.JobTable)
 	if err != nil || !there {
 		return "", err
 	}
 	var phase string
-	err = s.QueryRowContext(ctx, "SELECT phase FROM "+backend.JobTable+" WHERE job = ?", st.Name).Scan(&phase)
+	err = s.QueryRowContext(ctx, "SELECT phase FROM "+backend.JobTable+" WHERE job = ?", job).Scan(&phase)
 	if errors.Is(err, sql.ErrNoRows) {
 		return "", nil
 	}

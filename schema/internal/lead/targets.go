@@ -125,6 +125,11 @@ func (st *State) CompareTargets(was, is Identities) error {
 // CheckTargets fails when a table of a shard is not the stored one. A table without a
 // stored identity is accepted: an operator has agreed to that.
 func (l *Leader) CheckTargets(ctx context.Context) error {
+	return checkTargets(ctx, l, func(context.Context, Identities) error { return nil })
+}
+
+// checkTargets calls capture with the stored identities when all tables are the stored ones.
+func checkTargets(ctx context.Context, l *Leader, capture func(context.Context, Identities) error) error {
 	was, err := l.state.NotedTargets(ctx)
 	if err != nil {
 		return err
@@ -133,9 +138,13 @@ func (l *Leader) CheckTargets(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	err = l.OnSource(ctx, func(s *backend.Session) error {
-		if err := l.state.CompareTargets(was, is); err != nil {
-			return err
+	changed := l.state.CompareTargets(was, is)
+	if changed == nil {
+		changed = capture(ctx, was)
+	}
+	err = l.OnSource(ctx, func(s *backend.Session) error { // which another runner may have fenced: it renames tables and drops triggers
+		if changed != nil {
+			return changed
 		}
 		if err := l.state.CheckWatches(ctx, s); err != nil {
 			return err

@@ -87,6 +87,18 @@ func (j *Job) BackCapture(t *Table, to int) backend.Capture {
 	}
 }
 
+// BackTriggers is the prefix of the names of all triggers of BackCapture.
+func BackTriggers(j *Job) string { return "shardid_" + j.Name + "_b" }
+
+// MakeBackCapture creates the triggers of a shard that note its changes, and those that the source's
+// table has by itself.
+func MakeBackCapture(ctx context.Context, s *backend.Session, j *Job, t *Table, to int) error {
+	if err := s.MakeTriggers(ctx, j.Tables.OwnTriggers(t, to)); err != nil {
+		return err
+	}
+	return s.MakeTriggers(ctx, s.Database.Capture(j.BackCapture(t, to)))
+}
+
 // RoutedBelow finds the tables whose rows move when a row of t changes, and the columns of
 // t on which their place depends.
 func (j *Job) RoutedBelow(t *Table) []backend.Dependent {

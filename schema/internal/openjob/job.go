@@ -29,6 +29,14 @@ type Config struct {
 	Waits func(cause error)
 	// RowError turns an error into one about a row of a table.
 	RowError func(table string, id int64, err error) error
+	// Progress reads from the source how far the job is; nil for one that was never begun.
+	Progress func(ctx context.Context, s *backend.Session) (Progress, error)
+}
+
+// Progress is how far a job is.
+type Progress struct {
+	Begun    bool // and not ended
+	Switched bool // begun, and the rows are in the retired tables
 }
 
 // Job is a job with its databases opened and its tables described. Close it.
@@ -45,6 +53,7 @@ type Job struct {
 	tell     func(step, table string, rows int64)
 	waits    func(cause error)
 	rowError func(table string, id int64, err error) error
+	progress func(ctx context.Context, s *backend.Session) (Progress, error)
 }
 
 // Open describes the tables under their present names: their own or, after the switch, the
@@ -77,7 +86,7 @@ func Open(ctx context.Context, c Config) (*Job, error) {
 // New returns a job without tables, for callers that describe them.
 func New(c Config, source *backend.Database) *Job {
 	source.Waits = c.Waits
-	return &Job{Name: c.Name, Source: source, tell: c.Observe, waits: c.Waits, rowError: c.RowError}
+	return &Job{Name: c.Name, Source: source, tell: c.Observe, waits: c.Waits, rowError: c.RowError, progress: c.Progress}
 }
 
 // Described returns a job with described tables and without shards.
@@ -173,7 +182,7 @@ func (j *Job) Close() {
 
 func (j *Job) describe(ctx context.Context, s *backend.Session) error {
 	for _, t := range j.Tables {
-		name, err := PresentName(ctx, s, t.Conf.Name)
+		name, err := presentName(ctx, s, j, t.Conf.Name)
 		if err != nil {
 			return err
 		}
@@ -211,6 +220,30 @@ func PresentName(ctx context.Context, s *backend.Session, of string) (string, er
 		}
 	}
 	return "", fmt.Errorf("%w: the source has no table %s; check the spelling, and which database the source is", backend.ErrConfig, of)
+}
+
+// presentName is PresentName of a table of a job. After the switch, a table of the configured name
+// beside the retired one is somebody else's.
+func presentName(ctx context.Context, s *backend.Session, j *Job, of string) (string, error) {
+	name, err := PresentName(ctx, s, of)
+	missing := errors.Is(err, backend.ErrConfig)
+	if err != nil && !missing || err == nil && !strings.EqualFold(name, of) || j.progress == nil {
+		return name, err
+	}
+	p, failed := j.progress(ctx, s)
+	switch {
+	case failed != nil:
+		return "", failed
+	case missing && p.Begun:
+		return "", fmt.Errorf("%w: the source has neither %s nor %s, so somebody has renamed the table: rename it back", ErrUnclear, of, backend.Retired(of))
+	case missing || !p.Switched:
+		return name, err
+	}
+	retired, err := s.Database.Exists(ctx, s, backend.Retired(of))
+	if err == nil && retired {
+		name = backend.Retired(of)
+	}
+	return name, err
 }
 
 // CheckTriggers fails when a table has user triggers, which the shards would not have.

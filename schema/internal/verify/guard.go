@@ -3,6 +3,7 @@
 package verify
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -25,8 +26,12 @@ func (v *verifier) unchanged(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	var uncaptured error
+	if v.behind {
+		uncaptured = v.CheckBackCapture(ctx, was)
+	}
 	return v.Source.Do(ctx, func(s *backend.Session) error {
-		changed := v.changed(ctx, s, was, is)
+		changed := cmp.Or(v.changed(ctx, s, was, is), uncaptured)
 		phase, err := v.Phase(ctx, s) // read after the identities, as a switch renames the tables
 		if served := phase == proto.Switched; err == nil && (served != v.behind || !served && phase != proto.Copying && phase != proto.Following) {
 			err = fmt.Errorf("%w: the job is %q by now; verify again", lead.ErrPhase, phase)

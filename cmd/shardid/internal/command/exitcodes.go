@@ -59,7 +59,7 @@ var (
 		{MigrateNotReady, "a precondition is not met", "wait, or do the step before; try again"},
 		{MigrateThrottled, "throttled for longer than `--max-throttle`", "find out why"},
 		{MigrateChanged, "the tables or the plan have changed", "read the message: plan again, abort and begin again, or put a shard's rows back"},
-		{MigrateUnclear, "tables exist under both names, or under neither", "correct the names by hand: somebody else renamed one"},
+		{MigrateUnclear, "tables exist under both names, or under neither", "correct the names by hand: somebody else renamed or created one"},
 		{MigrateInterrupted, "interrupted, or a database failed", "the same command again"},
 	}
 )
