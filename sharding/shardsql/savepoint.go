@@ -106,7 +106,7 @@ func (c *conn) savepoint(ctx context.Context, o *observation, query string, args
 // When the transaction begins on another database later, begin sets the savepoint there: nothing has
 // happened there before.
 func (t *transaction) execSavepoint(ctx context.Context, verb savepointVerb, name, text string) (driver.Result, error) {
-	at := t.find(name)
+	at := lastNamed(t.savepoints, name)
 	if (verb == rollbackTo || verb == release) && at < 0 && len(t.begun) == 0 {
 		in, err := t.session.inner(ctx, t.session.database.home) // which reports that there is no transaction
 		if err != nil {
@@ -139,9 +139,9 @@ func (t *transaction) execSavepoint(ctx context.Context, verb savepointVerb, nam
 	return driver.RowsAffected(0), nil
 }
 
-// find returns the index of the last savepoint with this name, -1 if there is none.
-func (t *transaction) find(name string) int {
-	for i, s := range slices.Backward(t.savepoints) {
+// lastNamed returns the index of the last savepoint with this name, -1 if there is none.
+func lastNamed(all []savepoint, name string) int {
+	for i, s := range slices.Backward(all) {
 		if s.name == name {
 			return i
 		}
