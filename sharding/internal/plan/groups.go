@@ -292,8 +292,8 @@ func (c *comparer) nullsFirst(o sqlparse.Order) bool {
 var aggregates = combinations()
 
 func combinations() map[string]merge.Function {
-	all := map[string]merge.Function{"count": merge.Count, "sum": merge.Sum, "avg": average, "min": merge.Min, "max": merge.Max, "bool_and": merge.Min, "every": merge.Min, "bool_or": merge.Max}
-	for name := range words("group_concat json_arrayagg json_objectagg any_value std stddev stddev_pop stddev_samp variance var_pop var_samp bit_and bit_or bit_xor " +
+	all := map[string]merge.Function{"count": merge.Count, "sum": merge.Sum, "avg": average, "min": merge.Min, "max": merge.Max, "any_value": merge.First, "bool_and": merge.Min, "every": merge.Min, "bool_or": merge.Max}
+	for name := range words("group_concat json_arrayagg json_objectagg std stddev stddev_pop stddev_samp variance var_pop var_samp bit_and bit_or bit_xor " +
 		"string_agg array_agg json_agg jsonb_agg json_object_agg jsonb_object_agg percentile_cont percentile_disc corr covar_pop covar_samp " +
 		"total median json_group_array json_group_object jsonb_group_array jsonb_group_object") {
 		all[name] = onlyShards
@@ -354,11 +354,23 @@ func (c grouper) partial(e sqlparse.Expr, at int) (merge.Aggregate, Value) {
 		return c.counted(call, at)
 	case function == merge.Count:
 		return merge.Aggregate{Function: merge.Count, Column: c.shardColumn(e, at)}, whole
+	case function == merge.First:
+		return merge.Aggregate{Function: merge.First, Column: c.shardColumn(e, at)}, c.anyOf(call.Args[0])
 	case function == merge.Sum:
 		v := c.summand(call.Args[0])
 		return merge.Aggregate{Function: merge.Sum, Kind: v.Type.Kind, Column: c.shardColumn(e, at)}, v
 	}
 	return c.extreme(call, function, at)
+}
+
+// anyOf returns how the values of ANY_VALUE compare.
+func (c grouper) anyOf(e sqlparse.Expr) Value {
+	probe := c.comparer
+	probe.why = ""
+	if v := probe.typed(e); probe.why == "" && (v.number() || v.clock()) {
+		return v
+	}
+	return Value{Unordered: "it may be the value of any row"}
 }
 
 // shardColumn returns the column of the shards' rows that has an expression: the selected one, or a

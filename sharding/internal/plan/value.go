@@ -370,12 +370,23 @@ func isNull(e sqlparse.Expr) bool {
 }
 
 // numeral returns how the values of a literal or argument compare that is a whole number or a
-// decimal. It adds an argument to the list of those which must be whole numbers, if there is a
+// decimal, or of a sum, difference or product of such literals. It adds an argument to the list of those which must be whole numbers, if there is a
 // list.
 func numeral(e sqlparse.Expr, integers *[]int) (v Value, ok bool) {
 	if p, isParam := bare(e).(*sqlparse.Param); isParam && integers != nil {
 		*integers = append(*integers, p.Index)
 		return whole, true
+	}
+	if o, isOperation := bare(e).(*sqlparse.Operation); isOperation && (o.Op == sqlparse.Add || o.Op == sqlparse.Sub || o.Op == sqlparse.Mul) && !parametrized(o) {
+		v = whole
+		for _, operand := range o.Operands {
+			of, ok := numeral(operand, integers)
+			if !ok {
+				return Value{}, false
+			}
+			v = Value{Type: merge.Type{Kind: max(v.Type.Kind, of.Type.Kind)}, Wide: v.Wide || of.Wide}
+		}
+		return v, true
 	}
 	l, ok := bare(e).(*sqlparse.Literal)
 	switch {
