@@ -195,6 +195,39 @@ func TestLookupsLeadToShardsOnServers(t *testing.T) {
 	}
 }
 
+// A row without a value has NULL, which has no owner, unless its column has a default: only the database knows that.
+func TestARowWithoutALookedUpValueNeedsNoNULLInItsText(t *testing.T) {
+	for name, open := range onThree(t) {
+		t.Run(name, func(t *testing.T) {
+			d := directoryOn(t, open(t, "empty_home"), sharding.DBs{"a": open(t, "empty_a"), "b": open(t, "empty_b")}, false).create(t)
+			for _, text := range []string{
+				"INSERT INTO users (id, city) VALUES (1, 7)", "INSERT INTO users (id, email, city) VALUES (2, DEFAULT, 7), (6, DEFAULT, 7)", "INSERT INTO users (id, email, city) VALUES (4, 'u4@x', DEFAULT)",
+				"INSERT INTO users (id) VALUES (5)",
+			} {
+				database.Exec(t, d.routed, text)
+			}
+			for query, want := range map[string]int64{"SELECT COUNT(*) FROM users WHERE city = 7": 3, "SELECT id FROM users WHERE email = 'u4@x'": 4, "SELECT COUNT(*) FROM users WHERE email IS NULL AND city IS NULL": 1} {
+				var got int64
+				if err := d.routed.QueryRowContext(t.Context(), query).Scan(&got); err != nil || got != want {
+					t.Errorf("%s: %d, %v, want %d", query, got, err, want)
+				}
+			}
+			d.sound(t)
+			for _, to := range []string{"''", "'NULL'", "'none'"} {
+				d = directoryOn(t, d.home, d.dbs, false)
+				for _, at := range d.router.Targets("users") {
+					database.Exec(t, d.dbs[at.DB], "ALTER TABLE "+at.Table+" ALTER COLUMN email SET DEFAULT "+to)
+				}
+				for _, text := range []string{"INSERT INTO users (id, city) VALUES (9, 7)", "INSERT INTO users (id, email, city) VALUES (9, DEFAULT, 7)"} {
+					if _, err := d.routed.ExecContext(t.Context(), text); !errors.Is(err, sharding.ErrLookup) {
+						t.Errorf("the default is %s: %s: %v", to, text, err)
+					}
+				}
+			}
+		})
+	}
+}
+
 func TestWritersOfTheSameValuesNeverOwnOneTwice(t *testing.T) {
 	for name, open := range onThree(t) {
 		t.Run(name, func(t *testing.T) {

@@ -18,6 +18,27 @@ const (
 		AND (SELECT COUNT(*) FROM pragma_table_info(?1) WHERE pk > 0) = 1 THEN 'auto_increment' ELSE '' END FROM pragma_table_info(?1)`
 )
 
+const (
+	mysqlEmpty = `SELECT LOWER(COLUMN_NAME) FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ? AND IS_NULLABLE = 'YES' AND EXTRA = ''
+		AND (COLUMN_DEFAULT IS NULL OR COLUMN_DEFAULT = 'NULL' AND VERSION() LIKE '%MariaDB%')` // where a text has quotes
+	postgresEmpty = `SELECT LOWER(a.attname::text) FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid
+		WHERE a.attrelid = to_regclass(quote_ident($1)) AND a.attnum > 0 AND NOT a.attisdropped AND t.typtype <> 'd' AND NOT a.attnotnull AND NOT a.atthasdef`
+	sqliteEmpty = `SELECT LOWER(name) FROM pragma_table_info(?) WHERE dflt_value IS NULL AND pk = 0 AND "notnull" = 0`
+)
+
+// EmptyColumns returns the columns, in lower case, that have NULL in a row without a value: those that may be NULL and
+// have no default.
+func EmptyColumns(ctx context.Context, db Lister, d Dialect, table string) (names []string, err error) {
+	query := map[string]string{"mysql": mysqlEmpty, "postgres": postgresEmpty, "sqlite": sqliteEmpty}[d.Name()]
+	err = Each(ctx, db, func(rows *sql.Rows) error {
+		var name string
+		err := rows.Scan(&name)
+		names = append(names, name)
+		return err
+	}, query, table)
+	return names, err
+}
+
 // Own says which values of a column the database computes itself. Another database with the same
 // rows may compute other values.
 type Own struct {

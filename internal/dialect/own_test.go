@@ -29,3 +29,18 @@ func TestOwnValuesListsTheColumnsThatTheDatabaseComputes(t *testing.T) {
 		}
 	}
 }
+
+func TestEmptyColumnsAreThoseThatHaveNULLInARowWithoutAValue(t *testing.T) {
+	db, err := sql.Open("sqlite", "file::memory:")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = db.Close() }()
+	db.SetMaxOpenConns(1)
+	if _, err := db.Exec("CREATE TABLE a (id INTEGER PRIMARY KEY, Email TEXT, n INT DEFAULT 5, s TEXT NOT NULL, e TEXT DEFAULT '')"); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := EmptyColumns(t.Context(), db, SQLite{}, "a"); err != nil || !reflect.DeepEqual(got, []string{"email"}) {
+		t.Errorf("%v, %v", got, err)
+	}
+}

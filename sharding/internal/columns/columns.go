@@ -7,6 +7,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/shardid/shardid/internal/dialect"
@@ -66,6 +67,13 @@ func (r reader) leads(ctx context.Context, t *sharding.Table, own map[string]dia
 			rules[l.Column] = nil
 		}
 	}
+	var empty []string
+	if len(t.Lookups) > 0 {
+		var err error
+		if empty, err = dialect.EmptyColumns(ctx, r.db, r, r.table); err != nil {
+			return err
+		}
+	}
 	for column, rule := range rules {
 		c, _, err := dialect.ReadColumn(ctx, r.db, r, r.table, column)
 		if err != nil {
@@ -73,7 +81,7 @@ func (r reader) leads(ctx context.Context, t *sharding.Table, own map[string]dia
 		}
 		column = strings.ToLower(column)
 		kept := to[column]
-		kept.Cuts, kept.Type = c.Cuts, c.Type
+		kept.Cuts, kept.Type, kept.Empty = c.Cuts, c.Type, slices.Contains(empty, column)
 		if rule != nil {
 			kept.Holds, kept.Numbered = holds(c, rule), own[column].Numbered
 		}

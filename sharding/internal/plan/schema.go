@@ -56,6 +56,8 @@ type Column struct {
 	// Varies: without a value the database computes one, such as the time. Touched: it does so at
 	// every change of a row. Both are known for broadcast tables.
 	Varies, Touched bool
+	// Empty: a row without a value has NULL. It is known for columns that lead to lookup tables.
+	Empty bool
 	// Computed: the database computes every value, and accepts none.
 	Computed bool
 	// Cuts reports whether the column stores another value than this one, without an error;

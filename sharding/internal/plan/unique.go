@@ -119,7 +119,7 @@ func (b inserter) lookups(r *reference) {
 		switch {
 		case b.insert.input.Query != nil:
 			b.recordRefusal(r.table.Name, sharding.ErrLookup, "insert VALUES; the selected values of "+l.Column+" are not known beforehand")
-		case len(b.insert.input.Columns) > 0 && b.insert.place(l.Column) < 0:
+		case len(b.insert.input.Columns) > 0 && b.insert.place(l.Column) < 0 && !r.schema.Columns[strings.ToLower(l.Column)].Empty:
 			b.recordRefusal(r.table.Name, sharding.ErrLookup, "name the column "+l.Column+"; its value may be NULL")
 		}
 		for _, c := range b.insert.input.Conflicts {

@@ -285,7 +285,7 @@ func insertedValues(p *Plan, args []any) (*LookupChanges, error) {
 		at := in.place(kept.Lookup.Column)
 		for n := range in.input.Rows {
 			row := &in.input.Rows[n]
-			value, known := valueOf(row, at, args)
+			value, known := in.lookedUp(row, at, kept.Lookup.Column, args)
 			key, placed := valueOf(row, in.key, args)
 			if !known || !placed {
 				return nil, p.refusal(in.of.table.Name, fmt.Errorf("%w: %s of row %d is neither a value nor a parameter", sharding.ErrLookup, kept.Lookup.Column, n), "give it a value")
@@ -300,6 +300,14 @@ func insertedValues(p *Plan, args []any) (*LookupChanges, error) {
 		k.Changes = append(k.Changes, kept)
 	}
 	return k, nil
+}
+
+// lookedUp returns the value of a column that leads to a lookup table: NULL if the row has none, and the column no default.
+func (in *insertion) lookedUp(row *sqlparse.Row, at int, column string, args []any) (value any, known bool) {
+	if (at < 0 || isDefault(row.Values[at])) && in.of.schema.Columns[strings.ToLower(column)].Empty {
+		return nil, true
+	}
+	return valueOf(row, at, args)
 }
 
 // Before returns the query for the present values of the rows of a target that an UPDATE or DELETE
