@@ -47,3 +47,22 @@ func TestAPostgreSQLStandbyLeasesNothingAndIsAnotherServerOncePromoted(t *testin
 		t.Errorf("%+v after max_id %d, %v", span, maxID, err)
 	}
 }
+
+// The opposite of the test above: only a promotion begins a timeline, which is how a standby is
+// distinguished from the server that it was copied from.
+func TestAStandbyThatIsOpenedWithoutAPromotionIsTakenForTheServerItWasCopiedFrom(t *testing.T) {
+	p := server.RunPostgres(t)
+	db, store := database.Postgres(p).Store(t)
+	db.SetMaxIdleConns(0)
+	before := acquire(t, store, "shop")
+	for _, signal := range []string{"cat > standby.signal", "rm standby.signal"} {
+		database.Exec(t, db, "COPY (SELECT 1) TO PROGRAM '"+signal+"'")
+		p.Kill()
+		if err := p.Start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := before.Renew(t.Context()); err != nil {
+		t.Errorf("a fail-over was noticed, so the package's comment is wrong: %v", err)
+	}
+}

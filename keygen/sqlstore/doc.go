@@ -58,7 +58,11 @@
 // again, and a [Store.GuardedWorkerNode] skips a thousand.
 //
 // Nothing detects a loss after which the server is the same: a backup or snapshot restored on
-// the same server, or a return to a server that missed what happened in between. Then end all
+// the same server, or a return to a server that missed what happened in between. Nor is a server
+// another one if it has the files of the lost one and its name: on MySQL auto.cnf, on MariaDB
+// server_id, port and host name, on PostgreSQL the timeline. Only a promotion begins a timeline; a
+// base backup or a copied folder that is just started, or a standby whose standby.signal somebody
+// deleted, does not. Then end all
 // processes, because they go on with the ids that they have in memory. Raise max_id above the
 // ids in use, make all leases count as lost, and start the processes again:
 //

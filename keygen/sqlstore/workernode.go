@@ -42,8 +42,9 @@ func (s *Store) WorkerNode(host, port string) keygen.Assigner {
 // worker_namespace, the right to SELECT, INSERT and UPDATE in it and, on PostgreSQL, to UPDATE
 // the sequence of WORKER_NODE.
 //
-// It cannot detect a backup that is restored on its own server, or a copy of a MySQL server's
-// folder with its auto.cnf: raise AUTO_INCREMENT, or the sequence, by hand then.
+// It cannot detect a backup that is restored on its own server, a copy of a MySQL server's folder
+// with its auto.cnf, or a copy of a PostgreSQL server's folder that is started without a promotion:
+// raise AUTO_INCREMENT, or the sequence, by hand then.
 func (s *Store) GuardedWorkerNode(host, port string) keygen.Assigner {
 	return &workerNode{store: s, host: host, port: port, guarded: true}
 }
