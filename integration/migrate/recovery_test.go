@@ -12,6 +12,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/go-sql-driver/mysql"
@@ -366,5 +367,37 @@ func TestTheShardsOfALostJobAreGivenToAnotherAsTheRunbookSays(t *testing.T) {
 		}
 		r.verb(t, 0, "run --once")
 		r.verb(t, 0, "verify")
+	})
+}
+
+// A runner that was stopped keeps the lock on its job for a minute.
+func TestARunnerThatHangsIsReplacedAsTheRunbookSays(t *testing.T) {
+	onRecoveries(t, func(t *testing.T, r *recovery) {
+		hung := r.start(t, "run", "--no-wait")
+		r.wait(t, func(s jobStatus) bool { return s.Phase == "following" && s.Epoch == 2 }, hung)
+		if err := hung.Process.Signal(syscall.SIGSTOP); err != nil {
+			t.Fatal(err)
+		}
+		r.verb(t, 4, "run --once --no-wait")
+		blocks := strings.Split(r.section(t, "When something is odd"), "```sql\n")[1:]
+		if len(blocks) != 2 {
+			t.Fatalf("%d statements", len(blocks))
+		}
+		query := func(i int) []string {
+			text, _, _ := strings.Cut(blocks[i], ";")
+			return database.Texts(t, r.source, text)
+		}
+		if r.isPostgres(t) {
+			query(1)
+		} else {
+			database.Exec(t, r.source, "KILL "+query(0)[0])
+		}
+		r.verb(t, 0, "run --once --no-wait")
+		if err := hung.Process.Signal(syscall.SIGCONT); err != nil {
+			t.Fatal(err)
+		}
+		if code := hung.code(t); code != 5 {
+			t.Errorf("the old runner ends with %d: %s", code, hung.stderr.String())
+		}
 	})
 }
