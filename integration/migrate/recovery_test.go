@@ -401,3 +401,30 @@ func TestARunnerThatHangsIsReplacedAsTheRunbookSays(t *testing.T) {
 		}
 	})
 }
+
+// On MariaDB a trigger writes only to tables that its session has locked. The page names the log, and
+// that of a shard.
+func TestAWriterUnderLockTablesLocksTheLogsThatTheRunbookNames(t *testing.T) {
+	r := newRecovery(t, server.RunMariaDB(t))
+	locked := func(db *sql.DB, lock, table string) {
+		conn, err := db.Conn(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = conn.Close() }()
+		for _, text := range []string{lock, "INSERT INTO " + table + " (id, user_id, note) VALUES (901, 1, 'locked')", "UPDATE " + table + " SET note = 'locked, too' WHERE id = 1", "UNLOCK TABLES"} {
+			if _, err := conn.ExecContext(t.Context(), text); err != nil {
+				t.Fatalf("%s: %v", text, err)
+			}
+		}
+		database.Exec(t, db, "DELETE FROM "+table+" WHERE id = 901")
+	}
+	r.verb(t, 0, "run --once")
+	lock := r.span(t, "LOCK TABLES orders WRITE")
+	locked(r.source, lock, "orders")
+	r.switched(t)
+	log := strings.Replace(r.span(t, "shardid_back_"), "<job>", "orders", 1)
+	locked(r.west, strings.NewReplacer("orders WRITE, ", "orders_1 WRITE, ", "shardid_log_orders", log).Replace(lock), "orders_1")
+	r.verb(t, 0, "run --once")
+	r.verb(t, 0, "verify")
+}
