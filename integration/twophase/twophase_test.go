@@ -7,6 +7,7 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"errors"
+	"fmt"
 	"os"
 	"regexp"
 	"strings"
@@ -97,6 +98,52 @@ func (b *bank) expected(user int) (n int) {
 		}
 	}
 	return n
+}
+
+// Such a text goes to the home database.
+func TestNoTextEndsATransactionOnOneOfItsDatabases(t *testing.T) {
+	serversOf(t, func(t *testing.T, a, z database.Server) {
+		b := openBank(t, a, z)
+		must(t, twophase.Create(t.Context(), b.router, nil))
+		texts := []string{"COMMIT", "rollback work", "/* now */ COMMIT AND CHAIN"}
+		if b.server.Name() == "mysql" {
+			texts = append(texts, "START TRANSACTION", "CREATE OR REPLACE VIEW v AS SELECT 1", "TRUNCATE TABLE notes")
+		}
+		database.Exec(t, b.east, "CREATE TABLE notes (id INT)")
+		for id, text := range texts {
+			for _, second := range []string{"0", "1"} {
+				tx, err := b.routed.BeginTx(t.Context(), nil)
+				must(t, err)
+				database.Exec(t, tx, fmt.Sprintf("INSERT INTO journal (id, user_id) VALUES (%d, %d)", id, 1-second[0]+'0'))
+				database.Exec(t, tx, fmt.Sprintf("INSERT INTO journal (id, user_id) VALUES (%d, %s)", id, second))
+				if _, err := tx.ExecContext(t.Context(), text); !errors.Is(err, sharding.ErrCrossDatabase) {
+					t.Errorf("%s: %v", text, err)
+				}
+				must(t, tx.Rollback())
+			}
+			tx, err := b.routed.BeginTx(t.Context(), nil)
+			must(t, err)
+			database.Exec(t, tx, "INSERT INTO notes VALUES (1)")
+			database.Exec(t, tx, text)
+			if _, err := tx.ExecContext(t.Context(), "INSERT INTO journal (id, user_id) VALUES (1, 1)"); !errors.Is(err, sharding.ErrCrossDatabase) && !errors.Is(err, sharding.ErrSettings) {
+				t.Errorf("another database after %s: %v", text, err)
+			}
+			must(t, tx.Rollback())
+		}
+		if b.server.Name() == "mysql" {
+			tx, err := b.routed.BeginTx(t.Context(), nil)
+			must(t, err)
+			for _, text := range []string{"CREATE TEMPORARY TABLE chosen (id INT)", "INSERT INTO journal (id, user_id) VALUES (9, 0), (9, 1)", "ANALYZE SELECT 1"} {
+				if _, err := tx.ExecContext(t.Context(), text); err != nil && !strings.HasPrefix(text, "ANALYZE") {
+					t.Errorf("%s: %v", text, err)
+				}
+			}
+			must(t, tx.Rollback())
+		}
+		if all := b.audit(t); len(all) != 0 || b.prepared(t) != 0 {
+			t.Errorf("%v, %d prepared", all, b.prepared(t))
+		}
+	})
 }
 
 func TestABranchThatItsProgramHasLeftIsEndedAsWasDecided(t *testing.T) {

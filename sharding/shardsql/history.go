@@ -107,6 +107,9 @@ func (o origin) isOn(conn *sql.Conn) bool { return !o.elsewhere && (o.conn == ni
 // admit chooses the database of a statement that any of them can execute, and refuses a statement
 // that depends on an earlier one of the session and would be sent on another connection.
 func (h *history) admit(s *session, to *plan.Route, query string, e *effects) error {
+	if err := admitEnd(s.tx, e, query); err != nil {
+		return err
+	}
 	if to.Anywhere {
 		to.Target.DB = s.tx.begunOn()
 	}
@@ -270,6 +273,7 @@ type effects struct {
 	local   bool     // what it changes ends with the transaction
 	parsing bool     // it changes how the database parses SQL
 	assigns bool     // it may set user variables, on a shard too
+	ends    bool     // it ends the transaction in which it is executed
 	about   []string // what aboutLast matches in it
 }
 
@@ -284,14 +288,40 @@ func (s *server) effectsOf(text string, stateless bool) *effects {
 		e.change, e.local = s.changed(text)
 		e.parsing = (e.change == settings || e.change == begins) && parsesOtherwise.MatchString(text)
 		e.assigns = e.change == variables && strings.Contains(text, ":=")
+		e.ends = e.change == ends || s.Name() == "mysql" && (e.change == begins || commitsImplicitly(text, s.reads.Flavor))
 	}
 	if sqltext.Mentions(text, "found_rows", "_count", "last_insert", "changes", "lastval", "identity", "warnings", "errors", "diagnostics") {
 		e.about = aboutLast.FindAllString(text, -1)
 	}
-	if e.change == nothing && e.about == nil {
+	if e.change == nothing && e.about == nil && !e.ends {
 		return noEffects
 	}
 	return &e
+}
+
+// implicit are the first words of statements before which MySQL and MariaDB commit the transaction.
+var implicit = map[string]bool{
+	"alter": true, "create": true, "drop": true, "rename": true, "truncate": true, "grant": true, "revoke": true, "lock": true, "analyze": true,
+	"optimize": true, "repair": true, "check": true, "flush": true, "install": true, "uninstall": true, "cache": true,
+}
+
+// commitsImplicitly reports whether MySQL and MariaDB commit the transaction before a statement. ANALYZE of MariaDB before a
+// query does not, and tables of the session do not matter.
+func commitsImplicitly(text string, f sqltext.Flavor) bool {
+	scan := sqltext.NewScanner(text, f)
+	first, ok := scan.NextCode()
+	if !ok || !implicit[strings.ToLower(first.Text(text))] {
+		return false
+	}
+	next, ok := scan.NextCode()
+	if ok && next.Is(text, "or") { // CREATE OR REPLACE
+		_, _ = scan.NextCode()
+		next, ok = scan.NextCode()
+	}
+	if first.Is(text, "analyze") {
+		return ok && (next.Is(text, "table") || next.Is(text, "local") || next.Is(text, "no_write_to_binlog"))
+	}
+	return ok && !next.Is(text, "temporary")
 }
 
 var toSavepoint = regexp.MustCompile(`(?i)\brollback\s+((work|transaction)\s+)?to\b`)
@@ -310,7 +340,7 @@ func (s *server) changed(query string) (of change, local bool) {
 	switch word, _ := scan.NextCode(); {
 	case word.Is(query, "begin"), word.Is(query, "start"):
 		return begins, false
-	case word.Is(query, "commit"), word.Is(query, "rollback") && !toSavepoint.MatchString(query), word.Is(query, "end"):
+	case word.Is(query, "commit"), word.Is(query, "rollback") && !toSavepoint.MatchString(query), word.Is(query, "end"), word.Is(query, "abort") && postgres:
 		return ends, false
 	case sqlite && word.Is(query, "savepoint"):
 		return begins, false

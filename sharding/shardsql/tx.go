@@ -9,6 +9,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/shardid/shardid/internal/dialect"
@@ -151,6 +152,20 @@ func (t *transaction) admit(participants []participant) error {
 	return nil
 }
 
+// admitEnd refuses a text that would end the transaction on the home database alone, such as COMMIT, or a CREATE TABLE of MySQL
+// and MariaDB. If the transaction has begun there only, it does not span databases afterwards.
+func admitEnd(t *transaction, e *effects, query string) error {
+	if t == nil || !e.ends || !t.spans {
+		return nil
+	}
+	if others := slices.ContainsFunc(t.begun, func(b *begun) bool { return b.pool != t.session.database.home }); others {
+		return &sharding.RouteError{Op: "statement", Err: fmt.Errorf("%w: %.40q would end it on the home database alone", sharding.ErrCrossDatabase, query),
+			Hint: "end it with Commit or Rollback of the transaction, and create or alter tables outside of it"}
+	}
+	t.spans = false
+	return nil
+}
+
 // spanning returns the refusal of a statement that needs two databases.
 func spanning(op, does, in, first, other string) error {
 	return &sharding.RouteError{Op: op, Err: fmt.Errorf("%w: this statement %s %s %s and %[3]s %[5]s", sharding.ErrCrossDatabase, does, in, first, other),
@@ -265,7 +280,7 @@ func (t *transaction) Commit() (err error) {
 	if t.atomic && len(t.begun) > 1 {
 		return t.commitAtomically()
 	}
-	attach, err := t.detach()
+	attach, err := detach(t.ctx, t.begun)
 	if err != nil {
 		return joinErrors(err, rollBack(t.begun))
 	}
@@ -281,17 +296,16 @@ func (t *transaction) Commit() (err error) {
 
 // detach lets the databases commit, one after another, although the transaction's context ends meanwhile: otherwise some
 // would have committed and others not. It gives up when the context has ended for endTimeout.
-func (t *transaction) detach() (attach func() bool, _ error) {
-	all := t.begun
+func detach(ctx context.Context, all []*begun) (attach func() bool, _ error) {
 	if len(all) < 2 {
 		return func() bool { return true }, nil
 	}
 	for _, b := range all {
 		if b.detach != nil && !b.detach() {
-			return nil, t.ctx.Err()
+			return nil, ctx.Err()
 		}
 	}
-	return context.AfterFunc(t.ctx, func() {
+	return context.AfterFunc(ctx, func() {
 		time.AfterFunc(endTimeout, func() {
 			for _, b := range all {
 				b.ends()
