@@ -175,6 +175,22 @@ func TestWhatIsSetForATransactionHoldsInAllItsDatabases(t *testing.T) {
 	})
 }
 
+func TestASavepointThatIsMissingAbortsATransactionThatHasBegunNowhere(t *testing.T) {
+	families(t, []sharding.TxMode{sharding.SingleShard, sharding.BestEffort}, func(t *testing.T, f family) {
+		for _, text := range []string{"ROLLBACK TO SAVEPOINT p", "RELEASE p"} {
+			tx, err := f.routed.BeginTx(t.Context(), nil)
+			must(t, err)
+			if _, err := tx.ExecContext(t.Context(), text); dialect.SQLState(err) != "3B001" {
+				t.Errorf("%s: %v", text, err)
+			}
+			if _, err := tx.ExecContext(t.Context(), "INSERT INTO parents (user_id) VALUES (1)"); dialect.SQLState(err) != "25P02" {
+				t.Errorf("after %s: %v", text, err)
+			}
+			must(t, tx.Rollback())
+		}
+	})
+}
+
 // A COMMIT that PostgreSQL refuses ends the transaction, and not the session.
 func TestASessionSurvivesARefusedCommit(t *testing.T) {
 	families(t, []sharding.TxMode{sharding.SingleShard, sharding.Atomic}, func(t *testing.T, f family) {

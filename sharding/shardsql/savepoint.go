@@ -108,7 +108,11 @@ func (c *conn) savepoint(ctx context.Context, o *observation, query string, args
 func (t *transaction) execSavepoint(ctx context.Context, verb savepointVerb, name, text string) (driver.Result, error) {
 	at := lastNamed(t.savepoints, name)
 	if (verb == rollbackTo || verb == release) && at < 0 && len(t.begun) == 0 {
-		in, err := t.session.inner(ctx, t.session.database.home) // which reports that there is no transaction
+		if _, err := t.session.database.ask(ctx); err != nil {
+			return nil, err
+		}
+		t.planned = true
+		in, err := t.session.inner(ctx, t.session.database.home) // which reports that there is no savepoint
 		if err != nil {
 			return nil, err
 		}
