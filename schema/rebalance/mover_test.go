@@ -437,3 +437,32 @@ func TestSlotsWithLargeRowsMoveInPortions(t *testing.T) {
 		t.Errorf("%d rows are as they were", n)
 	}
 }
+
+// Without its triggers the table changes unseen, after all rows were compared.
+func TestAMoveWhoseTriggersSomebodyDropsBeginsAnew(t *testing.T) {
+	t.Parallel()
+	s := newSlotShop(t, 100)
+	dropped := false
+	m := s.mover(t, func(c *rebalance.MoverConfig) {
+		c.Observe = func(at rebalance.Step) {
+			if at.Name != rebalance.StepCompared || dropped {
+				return
+			}
+			dropped = true
+			var drops string
+			if err := s.dbs["a"].QueryRow("SELECT group_concat('DROP TRIGGER ' || name, ';') FROM sqlite_schema WHERE type = 'trigger' AND name NOT LIKE '%fence%' AND tbl_name = 'orders_0'").Scan(&drops); err != nil {
+				t.Error(err)
+			}
+			exec(t, s.dbs["a"], drops+"; UPDATE orders_0 SET note = 'late' WHERE id = 12")
+		}
+	})
+	if err := until(t.Context(), m, s.moves(0, 1, 4)); !errors.Is(err, rebalance.ErrChanged) || !dropped {
+		t.Errorf("the move did not notice: %v, %v", dropped, err)
+	}
+	if err := until(t.Context(), s.mover(t), s.moves(0, 1, 4)); err != nil && !errors.Is(err, sharding.ErrStaleMap) {
+		t.Fatal(err)
+	}
+	if n := count(t, s.dbs["b"], "SELECT COUNT(*) FROM orders_1 WHERE id = 12 AND note = 'late'"); n != 1 {
+		t.Error("the change is lost")
+	}
+}

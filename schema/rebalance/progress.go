@@ -60,7 +60,11 @@ func (b *batch) resume(ctx context.Context) (spans, error) {
 			return nil, err
 		}
 	}
-	if !left.usable(marks) {
+	lost, err := b.lostTriggers(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if !left.usable(marks) || len(lost) > 0 {
 		if left, err = b.begin(ctx, marks, left.ofThisMove(marks)); err != nil {
 			return nil, err
 		}
@@ -107,7 +111,24 @@ func (b *batch) left(ctx context.Context) (all spans, err error) {
 	return all, err
 }
 
-// unaltered fails when a table was truncated or altered since the copy began.
+// lostTriggers returns the names of triggers that the tables lack, before or after the copy has begun.
+func (b *batch) lostTriggers(ctx context.Context) (lost []string, err error) {
+	err = b.job.Source.Do(ctx, func(s *backend.Session) error {
+		lost = nil
+		for _, t := range b.job.Tables {
+			more, err := s.LostTriggers(ctx, b.job.TriggerName("s", t.Number, ""), s.Database.Capture(b.job.Capture(t)))
+			if err != nil {
+				return err
+			}
+			lost = append(lost, more...)
+		}
+		return nil
+	})
+	return lost, err
+}
+
+// unaltered fails when a table was truncated or altered since the copy began, or has lost its
+// triggers: its changes are then unknown.
 func (b *batch) unaltered(ctx context.Context) error {
 	marks, err := b.marks(ctx)
 	if err != nil {
@@ -122,7 +143,11 @@ func (b *batch) unaltered(ctx context.Context) error {
 			return fmt.Errorf("%w: table %s was truncated or altered while its slots were copied; run again to begin the copy anew", ErrChanged, b.job.Tables[i].Name)
 		}
 	}
-	return nil
+	lost, err := b.lostTriggers(ctx)
+	if err == nil && len(lost) > 0 {
+		err = fmt.Errorf("%w: the triggers %s are gone, and nobody knows what has changed since; run again to begin the copy anew", ErrChanged, strings.Join(lost, ", "))
+	}
+	return err
 }
 
 // begin creates the triggers and stores that nothing is copied.
