@@ -440,13 +440,27 @@ func (k *lookupWrite) reserve(ctx context.Context, t *transaction, l *sharding.L
 				t.owners.got = append(t.owners.got, staleEntry{k.of.Table, l, e})
 			}
 		}
-		if err := owner.Reserve(ctx, table, of.items); errors.Is(err, owner.ErrRounded) {
+		var stored func(owner.Entry) (bool, error)
+		if k.of.Upserts {
+			stored = func(e owner.Entry) (bool, error) { return k.isStored(ctx, t, table, e) }
+		}
+		if err := owner.Reserve(ctx, table, of.items, stored); errors.Is(err, owner.ErrRounded) {
 			return &sharding.RouteError{Op: "write", Table: k.of.Table.Name, Column: l.Column, Err: fmt.Errorf("%w: %w", sharding.ErrLookup, err)}
 		} else if err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// isStored reports whether a row of the transaction has the value of an entry.
+func (k *lookupWrite) isStored(ctx context.Context, t *transaction, table *owner.SQL, e owner.Entry) (bool, error) {
+	at, err := k.of.Table.Target(e.Key)
+	if err != nil {
+		return false, err
+	}
+	keys, err := table.Keys(ctx, shardConn{t.has(k.session.database.poolOrHome(at.DB)).inner, true}, at, e.Value, 1)
+	return len(keys) > 0, err
 }
 
 // hold makes other sessions that search for the rows of these entries wait for the transaction. It records which parts of

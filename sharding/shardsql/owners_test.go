@@ -92,6 +92,32 @@ func (d *directory) sound(t testing.TB, leftOver int64) {
 // last returns the targets of the statement that ended last.
 func (d *directory) last() []sharding.Target { return d.statements[len(d.statements)-1].Targets }
 
+// The row exists, and keeps its own value.
+func TestAnUpsertThatStoresNoValueMayNameThatOfAnotherRow(t *testing.T) {
+	for _, home := range []string{"", "a"} {
+		for _, ending := range []string{"DO UPDATE SET note = 'again'", "DO NOTHING"} {
+			d := newDirectory(t, home, false)
+			d.add(t, d.routed, 1, "one@x", "Rome")
+			d.add(t, d.routed, 2, "two@x", "Rome")
+			exec(t, d.routed, "INSERT INTO users (id, email, city) VALUES (1, 'two@x', NULL) ON CONFLICT (id) "+ending)
+			for id, email := range map[int64]string{1: "one@x", 2: "two@x"} {
+				if found := one[int64](t, d.routed, "SELECT id FROM users WHERE email = '"+email+"'"); found != id {
+					t.Errorf("home %q, %s: %s is that of %d", home, ending, email, found)
+				}
+			}
+			for _, text := range []string{
+				"INSERT INTO users (id, email, city) VALUES (3, 'two@x', NULL) ON CONFLICT (id) " + ending,
+				"INSERT INTO users (id, email, city) VALUES (1, 'two@x', NULL) ON CONFLICT (id) DO UPDATE SET email = excluded.email",
+			} {
+				if _, err := d.routed.Exec(text); err == nil {
+					t.Errorf("home %q: %s", home, text)
+				}
+			}
+			d.sound(t, 0)
+		}
+	}
+}
+
 func TestALookupLeadsToTheShard(t *testing.T) {
 	for _, home := range []string{"", "a"} {
 		for _, sharded := range []bool{false, true} {

@@ -218,7 +218,7 @@ func (p *process) entry(at int) owner.Entry {
 func inserts(at int) func(*process) {
 	return func(p *process) {
 		e := p.entry(at)
-		reserve := func() bool { return owner.Reserve(context.Background(), p, []owner.Entry{e}) == nil }
+		reserve := func() bool { return owner.Reserve(context.Background(), p, []owner.Entry{e}, nil) == nil }
 		if p.model.reserveFirst && !reserve() {
 			return
 		}

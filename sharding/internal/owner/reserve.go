@@ -52,9 +52,17 @@ const maxUnseen = 20
 const maxEntries = 400
 
 // Reserve enters the values of rows that the caller has written and not yet committed. It
-// returns the error of [Table.Duplicate] if another owner has a value.
-func Reserve(ctx context.Context, t Table, entries []Entry) error {
-	_, err := enter(ctx, t, entries, func(e, _ Entry) (bool, error) { return false, t.Duplicate(ctx, e) })
+// returns the error of [Table.Duplicate] if another owner has a value. For an upsert, stored reports whether a row has
+// the value: a row that existed may have kept its own. It is nil for other writes.
+func Reserve(ctx context.Context, t Table, entries []Entry, stored func(Entry) (bool, error)) error {
+	_, err := enter(ctx, t, entries, func(e, _ Entry) (bool, error) {
+		if stored != nil {
+			if is, err := stored(e); err != nil || !is {
+				return false, err
+			}
+		}
+		return false, t.Duplicate(ctx, e)
+	})
 	return err
 }
 

@@ -215,7 +215,9 @@ type LookupChanges struct {
 	Changes []LookupChange
 	// Frees says that rows may lose values, which other rows may then get.
 	Frees bool
-	plan  *Plan
+	// Upserts says that rows of an INSERT may exist already, and then keep their values.
+	Upserts bool
+	plan    *Plan
 }
 
 // LookupChange is the changes of one lookup table.
@@ -279,7 +281,7 @@ func changedValues(p *Plan, args []any) (*LookupChanges, error) {
 // insertedValues returns the changes of lookup tables for the rows of an INSERT.
 func insertedValues(p *Plan, args []any) (*LookupChanges, error) {
 	in := p.insert
-	k := &LookupChanges{Table: in.of.table, Frees: p.statement.Verb == sqlparse.Replace || len(in.input.Conflicts) > 0, plan: p}
+	k := &LookupChanges{Table: in.of.table, Frees: p.statement.Verb == sqlparse.Replace || len(in.input.Conflicts) > 0, Upserts: in.input.Ignore || len(in.input.Conflicts) > 0, plan: p}
 	for i := range in.of.table.Lookups {
 		kept := LookupChange{Lookup: &in.of.table.Lookups[i]}
 		at := in.place(kept.Lookup.Column)
