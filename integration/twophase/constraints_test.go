@@ -191,6 +191,22 @@ func TestASavepointThatIsMissingAbortsATransactionThatHasBegunNowhere(t *testing
 	})
 }
 
+func TestASavepointReplacesTheOneWithItsNameBeforeATransactionHasBegun(t *testing.T) {
+	for name, s := range map[string]database.Server{"MariaDB": server.RunMariaDB(t), "MySQL": server.RunMySQL(t)} {
+		b := openBank(t, s, s)
+		tx, err := b.routed.BeginTx(t.Context(), nil)
+		must(t, err)
+		for _, text := range []string{"SAVEPOINT p", "SAVEPOINT q", "SAVEPOINT P", "RELEASE SAVEPOINT p"} {
+			database.Exec(t, tx, text)
+		}
+		if _, err := tx.ExecContext(t.Context(), "RELEASE SAVEPOINT p"); err == nil {
+			t.Error(name + ": it was released already")
+		}
+		database.Exec(t, tx, "ROLLBACK TO SAVEPOINT q")
+		must(t, tx.Rollback())
+	}
+}
+
 // A COMMIT that PostgreSQL refuses ends the transaction, and not the session.
 func TestASessionSurvivesARefusedCommit(t *testing.T) {
 	families(t, []sharding.TxMode{sharding.SingleShard, sharding.Atomic}, func(t *testing.T, f family) {

@@ -131,6 +131,9 @@ func (t *transaction) execSavepoint(ctx context.Context, verb savepointVerb, nam
 	}
 	switch {
 	case verb == set, verb == setLocal:
+		if server, err := t.session.database.ask(ctx); at >= 0 && verb == set && err == nil && server.Name() == "mysql" {
+			t.savepoints = slices.Delete(t.savepoints, at, at+1) // the new one replaces it there
+		}
 		t.savepoints = append(t.savepoints, savepoint{name, text})
 	case at < 0:
 	case verb == rollbackTo:
