@@ -455,6 +455,30 @@ func (k *knowledge) equations(e sqlparse.Expr, s *scope, holds []*reference) {
 			k.equal(right, left)
 		}
 	}
+	if o := sqlparse.As(e, sqlparse.Exists); o != nil && !o.Not {
+		k.exists(o.Operands[0].(*sqlparse.Subquery).Query, holds) //nolint:forcetypeassert // the parser allows nothing else there
+	}
+}
+
+// exists records which columns of a query's rows equal those of the row that EXISTS finds: what is known of the found row
+// is true of them. An aggregate without GROUP BY makes a row also if none is found.
+func (k *knowledge) exists(q *sqlparse.Query, holds []*reference) {
+	s, core := k.only(q), coreOf(q)
+	if s == nil || groups(core) {
+		return
+	}
+	for _, c := range conjuncts(core.Where) {
+		for _, e := range equalities(c) {
+			if len(e.right) != 1 {
+				continue
+			}
+			outside, ok := s.column(e.left)
+			found, known := s.column(e.right[0])
+			if ok && known && slices.Contains(holds, outside.of) && slices.Contains(s.refs, found.of) {
+				k.equal(found, outside)
+			}
+		}
+	}
 }
 
 // equal adds an edge if the database considers two values equal only if the rules do. That does not
