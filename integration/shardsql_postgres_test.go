@@ -62,6 +62,7 @@ func TestRandomQueriesOfSeveralShardsOfPostgreSQLAnswerWhatOneTableAnswers(t *te
 			for _, text := range []string{derivedColumns, "SELECT ROUND(COUNT(*), 2), ROUND(SUM(paid), 1), COALESCE(SUM(amount), SUM(score::float8)), COUNT(*) > 5 FROM orders", "SELECT MIN(score), MAX(score), SUM(score::float8), COUNT(DISTINCT score) FROM orders",
 				"SELECT COUNT(*) FILTER (WHERE paid > 0), AVG(amount) FILTER (WHERE note IS NOT NULL), MAX(at) FILTER (WHERE code = 'a'), BOOL_OR(paid > 1) FILTER (WHERE id < 9) FROM orders",
 				"SELECT BOOL_AND(amount > 3), EVERY(id >= 0), COUNT(*)::int, COALESCE(SUM(paid), 0)::bigint FROM orders",
+				"SELECT COUNT(jsonb_build_object('id', id, 'note', note)), COUNT(sin(id)), COUNT(to_hex(paid)), COUNT(*) FROM orders WHERE to_tsvector('english', body) @@ plainto_tsquery('english', 'a') OR array_to_string(ARRAY[note, code], '-') <> ''",
 				"SELECT AVG(amount)::float8, (SUM(amount) / COUNT(*))::int, CAST(SUM(score::float8) AS bigint), SUM(amount)::smallint FROM orders", "SELECT score, MAX(score), MIN(id), COUNT(*) AS n FROM orders WHERE score > 0.05 GROUP BY score ORDER BY n DESC, MAX(score) DESC LIMIT 1"} {
 				if want, got := four(t, whole, text), four(t, routed, text); got != want {
 					t.Errorf("%s: %q, want %q", text, got, want)

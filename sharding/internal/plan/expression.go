@@ -102,7 +102,14 @@ var deterministic = words(`abs mod sign power sqrt coalesce ifnull nullif if iif
 	pi degrees radians regexp_substr regexp_instr regexp_like to_base64 from_base64 inet_aton inet_ntoa json_value
 	unicode date_trunc date_part to_char to_date to_number btrim starts_with position jsonb_extract_path
 	jsonb_extract_path_text json_extract_path json_extract_path_text json_typeof jsonb_set jsonb_insert jsonb_exists
-	jsonb_path_exists jsonb_path_match jsonb_path_query_first jsonb_typeof jsonb_array_length cardinality array_length encode decode sha256`,
+	jsonb_path_exists jsonb_path_match jsonb_path_query_first jsonb_typeof jsonb_array_length cardinality array_length encode decode sha256
+	json_build_object json_build_array jsonb_build_object jsonb_build_array to_json to_jsonb row_to_json array_to_json json_strip_nulls jsonb_strip_nulls
+	jsonb_pretty array_to_string string_to_array array_position array_positions array_append array_prepend array_remove array_replace array_cat
+	array_upper array_lower host masklen network family to_hex chr char ord insert soundex sha224 sha384 sha512 div gcd lcm cbrt
+	make_date make_time make_timestamp make_interval date_bin justify_days justify_hours justify_interval to_timestamp isfinite num_nulls num_nonnulls
+	ts_rank ts_rank_cd setweight similarity int4range int8range numrange daterange tsrange tstzrange isempty lower_inc upper_inc
+	sin cos tan cot asin acos atan atan2 inet6_aton inet6_ntoa bin_to_uuid uuid_to_bin is_uuid
+	point st_x st_y st_distance st_distance_sphere st_dwithin st_contains st_within st_intersects st_astext st_geomfromtext st_makepoint st_setsrid`,
 	folds, parts, clocks, shifts, digests, rounds, joins, integers)
 
 // timeFunctions lists the functions that read the clock without arguments, and those of SQLite that
@@ -132,6 +139,15 @@ var (
 
 // unitFirst lists the functions whose first argument is a word such as YEAR.
 var unitFirst = words("extract timestampdiff timestampadd")
+
+// searches lists the functions of PostgreSQL's text search whose first argument may be a configuration. Without one they use
+// that of the session.
+var searches = words("to_tsvector to_tsquery plainto_tsquery phraseto_tsquery websearch_to_tsquery")
+
+// configured reports whether a call is deterministic because of its number of arguments.
+func configured(e *sqlparse.Call, name string) bool {
+	return (searches[name] || name == "age") && len(e.Args) == 2 && !e.Odd
+}
 
 // words returns the set of the words of a list, and of those of other sets.
 func words(list string, more ...map[string]bool) map[string]bool {
@@ -336,7 +352,7 @@ func (v *variance) unsteady(e sqlparse.Expr) string {
 		}
 		v.changes = v.changes || changing[name]
 		switch {
-		case e.Over && ranking[name], quantified(e):
+		case e.Over && ranking[name], quantified(e), configured(e, name):
 		case quantifiers[name] && len(e.Args) == 1: // of an array
 		case name == "last_insert_id" && len(e.Args) == 1: // it stores its argument, and returns it
 		case !deterministic[name] && !clockNames[name] && !timeFunctions[name] && aggregates[name] == 0:
