@@ -46,7 +46,8 @@ type Config struct {
 	// Replicas are read-only copies of the router's databases, by the router's names of the
 	// databases. Reads of sharded tables use them in turn. Reads inside a transaction, reads
 	// that lock rows, and reads with sharding.Primary or dbresolver.Write use the database
-	// itself. Defaults to none: all reads use the database.
+	// itself, and so do all reads while no copy can be reached. Defaults to none: all reads use
+	// the database.
 	Replicas map[string][]*sql.DB
 
 	// Observer is told about each statement that is sent with a Router, also those of tables that

@@ -3,6 +3,7 @@
 package integration_test
 
 import (
+	"context"
 	"database/sql"
 	"strconv"
 	"strings"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/shardid/shardid/integration/database"
 	"github.com/shardid/shardid/integration/server"
+	"github.com/shardid/shardid/internal/testwait"
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sharding/shardsql"
 )
@@ -113,6 +115,61 @@ func TestAQueryWithAFunctionThatWritesIsExecutedByTheDatabaseAndByNoCopy(t *test
 			if n := database.MustNumber(t, writable, "SELECT n FROM notes"); n != 1 {
 				t.Errorf("the copy has noted %d", n)
 			}
+		})
+	}
+}
+
+// The killed server also leaves broken connections in the pool of the copy.
+func TestReadsUseTheDatabaseWhileTheirCopyIsDown(t *testing.T) {
+	mariadb, postgres := server.RunMariaDB(t), server.RunPostgres(t)
+	for name, c := range map[string]struct {
+		origin, copied database.DSNOpener
+		kill           func()
+		start          func(context.Context) error
+	}{
+		"MariaDB":    {server.ShareMariaDB(t), mariadb, mariadb.Kill, mariadb.Start},
+		"PostgreSQL": {server.SharePostgres(t), postgres, postgres.Kill, postgres.Start},
+	} {
+		t.Run(name, func(t *testing.T) {
+			origin, copied := c.origin.Open(t, "origin"), c.copied.Open(t, "copied")
+			for i, db := range []*sql.DB{origin, copied} {
+				for _, table := range []string{"orders_0", "orders_1"} {
+					database.Exec(t, db, "CREATE TABLE "+table+" (id BIGINT PRIMARY KEY, user_id BIGINT NOT NULL, place BIGINT)")
+				}
+				database.Exec(t, db, "INSERT INTO orders_0 VALUES (2, 2, "+strconv.Itoa(i)+")")
+			}
+			m, err := sharding.Spread([]string{"a"}, 2, "orders_%d")
+			if err != nil {
+				t.Fatal(err)
+			}
+			router, err := sharding.New(sharding.DBs{"a": origin}, sharding.Table{Name: "orders", Key: "user_id", Rule: sharding.Mod(2), Map: m})
+			if err != nil {
+				t.Fatal(err)
+			}
+			routed := shardsql.OpenDB(shardsql.Config{Router: router, Home: origin, Replicas: map[string][]*sql.DB{"a": {copied}}})
+			t.Cleanup(func() { _ = routed.Close() })
+			place := func() (is int) {
+				t.Helper()
+				for _, query := range []string{"SELECT place FROM orders WHERE user_id = 2", "SELECT MAX(place) FROM orders"} {
+					if err := routed.QueryRowContext(t.Context(), query).Scan(&is); err != nil {
+						t.Errorf("%s: %v", query, err)
+					}
+				}
+				return is
+			}
+			if place() != 1 {
+				t.Error("the copy is not read")
+			}
+			c.kill()
+			for range 20 {
+				if place() != 0 {
+					t.Error("the copy is down, and is read")
+				}
+			}
+			if err := c.start(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			testwait.Until(t, "the copy is read again", func() bool { return place() == 1 })
 		})
 	}
 }

@@ -243,6 +243,21 @@ func TestAnErrorThatIsNoAnswerLeavesTheOutcomeOpen(t *testing.T) {
 	}
 }
 
+func TestAStatementThatAServerEndedIsToldApartFromALostConnection(t *testing.T) {
+	for err, want := range map[error]bool{
+		stated("57014"): true, // of PostgreSQL, also at statement_timeout
+		errors.New("Error 1317 (70100): Query execution was interrupted"): true,
+		stated("57P01"): false, driver.ErrBadConn: false, stated("42501"): false,
+	} {
+		if got := Interrupted(fmt.Errorf("orders: %w", err)); got != want {
+			t.Errorf("Interrupted(%v) = %v", err, got)
+		}
+	}
+	if Interrupted(nil) {
+		t.Error("nothing is no error")
+	}
+}
+
 func TestADatabaseThatCannotAnswerIsToldApartFromAnAnswer(t *testing.T) {
 	for err, want := range map[error]bool{
 		driver.ErrBadConn: true, io.EOF: true, context.DeadlineExceeded: true, errors.New("invalid connection"): true,

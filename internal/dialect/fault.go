@@ -117,6 +117,16 @@ func Unavailable(err error) bool {
 		slices.ContainsFunc(lostTexts, func(text string) bool { return strings.Contains(err.Error(), text) })
 }
 
+// Interrupted reports whether a server has ended a statement, but not its connection: because of KILL QUERY, a time limit
+// or a cancellation.
+func Interrupted(err error) bool {
+	if err == nil {
+		return false
+	}
+	code := codeOf(err)
+	return code == "1317" || code == "57014"
+}
+
 // IsDuplicate reports whether MySQL, MariaDB or PostgreSQL reports a duplicate value of a unique
 // key.
 func IsDuplicate(err error) bool {

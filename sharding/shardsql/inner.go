@@ -32,6 +32,9 @@ type kept struct{ prepared map[preparedFor]driver.Stmt }
 func (d *database) connect(ctx context.Context, pool *sql.DB) (*sql.Conn, error) {
 	conn, err := pool.Conn(ctx)
 	if err != nil {
+		if ctx.Err() == nil {
+			d.replicas.rest(pool)
+		}
 		return nil, &unreachableError{d.nameOf(pool), err}
 	}
 	if err := d.checkSettings(ctx, pool, conn); err != nil {

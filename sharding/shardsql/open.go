@@ -12,6 +12,7 @@ import (
 	"maps"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sharding/internal/plan"
@@ -30,8 +31,9 @@ type Config struct {
 	// [sharding.Primary] in their context, queries of tables that the source of a
 	// [sharding.Migration] serves, and queries with a function that takes a number of a sequence or a lock, all of
 	// them with their subqueries. It also executes a query that a copy has refused because it is read-only, so give
-	// the copies users who may not write. Copies lag behind their database, and a copy that cannot be reached is an
-	// error. Defaults to none.
+	// the copies users who may not write. A copy that cannot be reached is not asked for five seconds: the others are,
+	// and if none is left, the database. No error says so: watch the copies themselves, and have their driver give up
+	// connecting soon. Copies lag behind their database. Defaults to none.
 	Replicas map[string][]*sql.DB
 	// Observer is told about each statement. Defaults to none.
 	Observer Observer
@@ -153,8 +155,12 @@ type replicas map[string]*rotation
 // rotation returns pools in turn.
 type rotation struct {
 	pools []*sql.DB
+	rests []atomic.Int64 // for each pool: until when it is not used, since the epoch of description
 	next  atomic.Uint64
 }
+
+// restOfCopy is for how long a copy that could not be reached is not asked again.
+const restOfCopy = 5 * time.Second
 
 func newReplicas(c Config) replicas {
 	if len(c.Replicas) == 0 {
@@ -163,7 +169,7 @@ func newReplicas(c Config) replicas {
 	r := replicas{}
 	for name, pools := range c.Replicas {
 		if len(pools) > 0 {
-			r[name] = &rotation{pools: slices.Clone(pools)}
+			r[name] = &rotation{pools: slices.Clone(pools), rests: make([]atomic.Int64, len(pools))}
 		}
 	}
 	return r
@@ -194,11 +200,27 @@ func (s *session) replicas(ctx context.Context, p *plan.Plan) replicas {
 	return nil
 }
 
-// pick returns the next copy of a database, nil if there is none.
+// pick returns the next copy of a database that was reached, nil if there is none.
 func (r replicas) pick(name string) *sql.DB {
 	t := r[name]
 	if t == nil {
 		return nil
 	}
-	return t.pools[(t.next.Add(1)-1)%uint64(len(t.pools))]
+	next, most := t.next.Add(1)-1, uint64(len(t.pools))
+	for i := range most {
+		at := (next + i) % most
+		if until := t.rests[at].Load(); until == 0 || int64(time.Since(epoch)) >= until {
+			return t.pools[at]
+		}
+	}
+	return nil
+}
+
+// rest keeps a copy that could not be reached from being asked for a while.
+func (r replicas) rest(pool *sql.DB) {
+	for _, t := range r {
+		if at := slices.Index(t.pools, pool); at >= 0 {
+			t.rests[at].Store(int64(time.Since(epoch) + restOfCopy))
+		}
+	}
 }

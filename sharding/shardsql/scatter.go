@@ -33,15 +33,19 @@ type reading struct {
 	singles bool       // see plan.HasSingles
 }
 
-// rows sends the query to its databases, or to their copies. If a copy does not have a table yet
+// rows sends the query to its databases, or to their copies. If a copy is down, does not have a table yet
 // that a migration has switched, or refuses what a function of the query writes, the query is repeated on the databases.
 func (r reading) rows(ctx context.Context, to *plan.Route) (driver.Rows, error) {
 	rows, err := r.sent(ctx, to)
-	if r.from != nil && (dialect.FaultOf(err) == dialect.NoTable || dialect.ServerReadOnly(err)) {
+	if err == nil || r.from == nil {
+		return rows, err
+	}
+	isDown := dialect.Unavailable(err) && !dialect.Interrupted(err) && ctx.Err() == nil
+	if isDown || dialect.FaultOf(err) == dialect.NoTable || dialect.ServerReadOnly(err) {
 		r.from = nil
 		return r.sent(ctx, to)
 	}
-	return rows, err
+	return nil, err
 }
 
 func (r reading) sent(ctx context.Context, to *plan.Route) (driver.Rows, error) {

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package shardsql
+
+import (
+	"database/sql"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/shardid/shardid/sharding"
+)
+
+func TestACopyThatCouldNotBeReachedIsAskedAgainAfterAWhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pools := []*sql.DB{{}, {}}
+		copies := newReplicas(Config{Replicas: map[string][]*sql.DB{"b": pools}})
+		copies.rest(pools[0])
+		for range 4 {
+			if copies.pick("b") != pools[1] {
+				t.Error("a copy is asked that rests")
+			}
+		}
+		copies.rest(pools[1])
+		if copies.pick("b") != nil {
+			t.Error("both copies rest, and one is asked")
+		}
+		time.Sleep(restOfCopy)
+		if first, second := copies.pick("b"), copies.pick("b"); first == nil || second == nil || first == second {
+			t.Error("a copy still rests")
+		}
+	})
+}
+
+func TestErrorsNameTheReplica(t *testing.T) {
+	m, err := sharding.MapOf(sharding.Target{DB: "b", Table: "orders"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	router, err := sharding.New(sharding.DBs{"b": {}}, sharding.Table{Name: "orders", Key: "user_id", Rule: sharding.Mod(1), Map: m})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pools := []*sql.DB{{}, {}}
+	d := &database{router: router, home: &sql.DB{}, replicas: newReplicas(Config{Replicas: map[string][]*sql.DB{"b": pools}})}
+	if name := d.nameOf(pools[1]); name != "replica 1 of database b" {
+		t.Error(name)
+	}
+}
