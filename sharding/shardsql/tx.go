@@ -153,7 +153,8 @@ func (t *transaction) admit(participants []participant) error {
 }
 
 // admitEnd refuses a text that would end the transaction on the home database alone, such as COMMIT, or a CREATE TABLE of MySQL
-// and MariaDB. If the transaction has begun there only, it does not span databases afterwards.
+// and MariaDB. If the transaction has begun there only, it does not span databases afterwards. The exception is a statement
+// that commits implicitly with BestEffort, because migrations of a schema create tables and fill them in one transaction.
 func admitEnd(t *transaction, e *effects, query string) error {
 	if t == nil || !e.ends || !t.spans {
 		return nil
@@ -162,7 +163,7 @@ func admitEnd(t *transaction, e *effects, query string) error {
 		return &sharding.RouteError{Op: "statement", Err: fmt.Errorf("%w: %.40q would end it on the home database alone", sharding.ErrCrossDatabase, query),
 			Hint: "end it with Commit or Rollback of the transaction, and create or alter tables outside of it"}
 	}
-	t.spans = false
+	t.spans = !t.atomic && e.change != ends
 	return nil
 }
 
