@@ -16,6 +16,22 @@ import (
 	"github.com/shardid/shardid/sharding/shardsql"
 )
 
+// besideItsCopy routes to shards of orders in a database that has one copy.
+func besideItsCopy(t *testing.T, origin, copied *sql.DB, shards int) *sql.DB {
+	t.Helper()
+	m, err := sharding.Spread([]string{"a"}, shards, "orders_%d")
+	if err != nil {
+		t.Fatal(err)
+	}
+	router, err := sharding.New(sharding.DBs{"a": origin}, sharding.Table{Name: "orders", Key: "user_id", Rule: sharding.Mod(shards), Map: m})
+	if err != nil {
+		t.Fatal(err)
+	}
+	routed := shardsql.OpenDB(shardsql.Config{Router: router, Home: origin, Replicas: map[string][]*sql.DB{"a": {copied}}})
+	t.Cleanup(func() { _ = routed.Close() })
+	return routed
+}
+
 // A subquery is executed first, as a statement of its own. A copy lags behind the rows that the query locks.
 func TestNoPartOfAQueryThatLocksRowsIsReadFromACopy(t *testing.T) {
 	for name, open := range map[string]func(t *testing.T, db string) *sql.DB{
@@ -32,16 +48,7 @@ func TestNoPartOfAQueryThatLocksRowsIsReadFromACopy(t *testing.T) {
 				database.Exec(t, db, "INSERT INTO orders_0 VALUES (2, 2, 10)")
 			}
 			database.Exec(t, origin, "INSERT INTO orders_1 VALUES (1, 1, 20)")
-			m, err := sharding.Spread([]string{"a"}, 2, "orders_%d")
-			if err != nil {
-				t.Fatal(err)
-			}
-			router, err := sharding.New(sharding.DBs{"a": origin}, sharding.Table{Name: "orders", Key: "user_id", Rule: sharding.Mod(2), Map: m})
-			if err != nil {
-				t.Fatal(err)
-			}
-			routed := shardsql.OpenDB(shardsql.Config{Router: router, Home: origin, Replicas: map[string][]*sql.DB{"a": {behind}}})
-			t.Cleanup(func() { _ = routed.Close() })
+			routed := besideItsCopy(t, origin, behind, 2)
 			for query, want := range map[string]int64{
 				"SELECT id FROM orders WHERE total = (SELECT MAX(total) FROM orders)":                                                            2,
 				"SELECT id FROM orders WHERE total = (SELECT MAX(total) FROM orders) FOR UPDATE":                                                 1,
@@ -86,17 +93,8 @@ func TestAQueryWithAFunctionThatWritesIsExecutedByTheDatabaseAndByNoCopy(t *test
 				t.Fatal(err)
 			}
 			t.Cleanup(func() { _ = behind.Close() })
-			m, err := sharding.Spread([]string{"a"}, 1, "orders_%d")
-			if err != nil {
-				t.Fatal(err)
-			}
-			router, err := sharding.New(sharding.DBs{"a": origin}, sharding.Table{Name: "orders", Key: "user_id", Rule: sharding.Mod(1), Map: m})
-			if err != nil {
-				t.Fatal(err)
-			}
 			for kind, pool := range map[string]*sql.DB{"read-only": behind, "writable": writable} {
-				routed := shardsql.OpenDB(shardsql.Config{Router: router, Home: origin, Replicas: map[string][]*sql.DB{"a": {pool}}})
-				t.Cleanup(func() { _ = routed.Close() })
+				routed := besideItsCopy(t, origin, pool, 1)
 				for query, place := range map[string]int64{
 					"SELECT place, id FROM orders WHERE user_id = 2":                  1,
 					"SELECT place, " + c.locking + " FROM orders WHERE user_id = 2":   0,
@@ -138,16 +136,7 @@ func TestReadsUseTheDatabaseWhileTheirCopyIsDown(t *testing.T) {
 				}
 				database.Exec(t, db, "INSERT INTO orders_0 VALUES (2, 2, "+strconv.Itoa(i)+")")
 			}
-			m, err := sharding.Spread([]string{"a"}, 2, "orders_%d")
-			if err != nil {
-				t.Fatal(err)
-			}
-			router, err := sharding.New(sharding.DBs{"a": origin}, sharding.Table{Name: "orders", Key: "user_id", Rule: sharding.Mod(2), Map: m})
-			if err != nil {
-				t.Fatal(err)
-			}
-			routed := shardsql.OpenDB(shardsql.Config{Router: router, Home: origin, Replicas: map[string][]*sql.DB{"a": {copied}}})
-			t.Cleanup(func() { _ = routed.Close() })
+			routed := besideItsCopy(t, origin, copied, 2)
 			place := func() (is int) {
 				t.Helper()
 				for _, query := range []string{"SELECT place FROM orders WHERE user_id = 2", "SELECT MAX(place) FROM orders"} {

@@ -70,18 +70,18 @@ func (p *Plan) edited(target sharding.Target, with renumbering, more ...edit) (s
 	renames := edits
 	for _, e := range more {
 		for _, of := range e.copied {
-			e.with = strings.ReplaceAll(e.with, of.Of(p.statement.Text), renamed(p.statement.Text, of, renames))
+			e.with = strings.ReplaceAll(e.with, of.Of(p.statement.Text), replaced(p.statement.Text, of, renames))
 		}
 		edits = append(edits, e)
 	}
 	return p.written(edits, with), nil
 }
 
-// renamed returns a part of the text with the names of a target.
-func renamed(text string, part sqlparse.Span, renames []edit) string {
+// replaced returns a part of the text with the edits that lie in it.
+func replaced(text string, part sqlparse.Span, edits []edit) string {
 	var out strings.Builder
 	end := part.From
-	for _, e := range slices.SortedStableFunc(slices.Values(renames), func(a, b edit) int { return a.From - b.From }) {
+	for _, e := range slices.SortedStableFunc(slices.Values(edits), func(a, b edit) int { return a.From - b.From }) {
 		if inside(e.Span, part) {
 			out.WriteString(text[end:e.From] + e.with)
 			end = e.To

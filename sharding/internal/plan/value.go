@@ -89,7 +89,7 @@ func (c *comparer) unambiguous(e sqlparse.Expr) {
 // text returns the text of an expression, without parentheses around it, and with selected expressions in place of
 // their aliases.
 func (c *comparer) text(e sqlparse.Expr) string {
-	return renamed(c.statement.Text, bare(e).Bytes(), c.aliases)
+	return replaced(c.statement.Text, bare(e).Bytes(), c.aliases)
 }
 
 // aliased returns the selected item whose alias a name in an expression of ORDER BY is, or nil if it may be a column.
