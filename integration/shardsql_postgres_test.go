@@ -41,7 +41,8 @@ func TestRandomQueriesOfSeveralShardsOfPostgreSQLAnswerWhatOneTableAnswers(t *te
 				q := selects.Random(rand.New(rand.NewPCG(seed, 4)), "DATE_TRUNC('hour', at)", "amount * 2", "amount * 0.25", "paid - 1",
 					"CASE WHEN amount < 5 THEN 'small' WHEN amount < 8 THEN 'large' END", "-paid", "-amount", "EXTRACT(YEAR FROM at)", "EXTRACT(EPOCH FROM at)", "DATE_PART('minute', at)", "TO_CHAR(at, 'YYYY-MM')", "TO_CHAR(at, 'HH24:MI:SS')", "ROUND(amount, 1)", "ROUND(paid)", "ROUND(paid, 1)", "FLOOR(amount)", "CONCAT(note, ' ', code)", "code || note", "REPLACE(note, 'a', 'b')", "INITCAP(code)", "MD5(note)",
 					"amount / 3", "user_id / 7", "paid & 1", "id << 2", "id >> 3", "paid # 5", "at + INTERVAL '1 day'", "at - INTERVAL '2 hours' - INTERVAL '1 minute'", "NULLIF(paid, 1)", "NULLIF(note, 'a')", "GREATEST(paid, 1, user_id)", "LEAST(paid, user_id)", "CAST(amount AS integer) + 1",
-					"score", "COALESCE(score, 0.3)", "COALESCE(score, paid)", "CASE WHEN paid = 1 THEN score ELSE 1 END", "CAST(score AS double precision) + 1", "score::float8 * 2").ForPostgreSQL()
+					"score", "COALESCE(score, 0.3)", "COALESCE(score, paid)", "CASE WHEN paid = 1 THEN score ELSE 1 END", "CAST(score AS double precision) + 1", "score::float8 * 2",
+					"(at - INTERVAL '1 hour')::date", "(at - INTERVAL '1 hour')::timestamp(0)", "(amount * 3)::numeric(10, 1)", "(paid * 2)::text", "(code || 'b')::varchar(1)", "(at - INTERVAL '1 hour')::timestamptz").ForPostgreSQL()
 				want, err := q.Answer(t.Context(), whole, nil)
 				if dialect.SQLState(err) == "22012" { // for a row that may be left out afterwards
 					divisions++

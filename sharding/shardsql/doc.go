@@ -14,8 +14,8 @@
 // # Queries on several shards
 //
 // Rows of several shards are read in parallel and merged: with ORDER BY columns, LIMIT and OFFSET,
-// DISTINCT, and in groups with COUNT, SUM, AVG, MIN, MAX, COUNT(DISTINCT), BOOL_AND, BOOL_OR, FILTER and
-// HAVING. If GROUP BY contains the sharding key, each group is on one shard. That shard computes it, with
+// DISTINCT, DISTINCT ON, and in groups with COUNT, SUM, AVG, MIN, MAX, COUNT(DISTINCT), SUM(DISTINCT),
+// BOOL_AND, BOOL_OR, FILTER and HAVING. If GROUP BY contains the sharding key, each group is on one shard. That shard computes it, with
 // any aggregate, such as GROUP_CONCAT, and any HAVING.
 //
 // A query needs one connection for each shard at a time. If a pool has fewer, results are kept in
@@ -208,20 +208,22 @@
 //
 // The following is refused if several shards would have to answer:
 //
-//   - UNION of groups or of texts with several collations, INTERSECT, EXCEPT, DISTINCT ON, and a CTE that is read twice;
+//   - UNION of groups or of texts with several collations, INTERSECT, EXCEPT, and a CTE that is read twice;
+//     UNION ALL of aggregates without groups if a column has several aggregates;
 //   - a derived table that limits or ranks its rows, or groups them by something else than the
 //     sharding key;
-//   - without the sharding key in GROUP BY: other aggregates, SUM(DISTINCT) and AVG(DISTINCT),
-//     expressions over aggregates other than + - * /, ROUND, CEIL, FLOOR, COALESCE, IFNULL, NULLIF,
-//     comparisons, CASE with whole numbers as results and casts to whole numbers (on PostgreSQL also to
-//     double precision), and on MySQL and MariaDB expressions that continue with an AVG;
+//   - without the sharding key in GROUP BY: other aggregates, AVG(DISTINCT), expressions over
+//     aggregates other than + - * /, ROUND, CEIL, FLOOR, COALESCE, IFNULL, NULLIF, comparisons, CASE
+//     with whole numbers as results, casts to whole numbers and decimals (on PostgreSQL also to double
+//     precision) and usual functions of one MIN or MAX, and on MySQL and MariaDB expressions that
+//     continue with an AVG;
 //   - on MySQL and MariaDB orders, groups and sums of JSON and of expressions other than conditions,
 //     CASE, COALESCE, NULLIF and IF of one type, GREATEST and LEAST of numbers, CAST, functions and
 //     intervals of times, CONCAT, SUBSTR, LOWER and UPPER of texts of one collation, LENGTH, ABS,
 //     SHA2, and operators of numbers; on MariaDB also groups of computed decimals, and orders of
 //     quotients (ROUND of them is sorted);
 //   - on PostgreSQL orders and groups of expressions other than conditions, CASE and COALESCE of
-//     one type, casts to integers, DATE, DATE_TRUNC, LOWER, UPPER, TRIM, SUBSTR, LENGTH, ABS, and
+//     one type, casts to numbers, dates, timestamps and texts, DATE, DATE_TRUNC, LOWER, UPPER, TRIM, SUBSTR, LENGTH, ABS, and
 //     sums and products; and of values of other types than numbers, texts, times, uuid, bytea and booleans (members
 //     of ENUMs are grouped and not sorted);
 //   - texts with a collation that has several levels of weights on MySQL and MariaDB, or that is

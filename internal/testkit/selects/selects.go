@@ -23,7 +23,7 @@ var Columns = []string{"id", "user_id", "paid", "amount", "at", "note", "code", 
 
 // expressions are further expressions of orders and groups, for any database.
 var expressions = []string{"paid + 1", "paid * user_id", "LOWER(note)", "UPPER(word)", "LOWER(body)", "note IS NULL",
-	"CASE WHEN paid = 1 THEN 2 WHEN user_id > 9 THEN paid ELSE 0 END", "CASE paid WHEN 1 THEN user_id END", "COALESCE(paid, user_id)", "paid IN (1, 2)", "LENGTH(word)", "COALESCE(amount, 0)", "paid % 2", "user_id % paid", "TRIM(note)", "SUBSTR(word, 1, 1)", "COALESCE(note, 'none')", "DATE(at)", "(user_id - paid)"}
+	"CASE WHEN paid = 1 THEN 2 WHEN user_id > 9 THEN paid ELSE 0 END", "CASE paid WHEN 1 THEN user_id END", "COALESCE(paid, user_id)", "paid IN (1, 2)", "LENGTH(word)", "COALESCE(amount, 0)", "paid % 2", "user_id % paid", "TRIM(note)", "SUBSTR(word, 1, 1)", "COALESCE(note, 'none')", "DATE(at)", "(user_id - paid)", "CASE WHEN paid = 1 THEN 'one' WHEN paid = 2 THEN 'Two' ELSE 'many' END", "CAST(at AS DATE)"}
 
 // subqueries are conditions with a number of rows that the subquery reads. In the last ones it reads rows of all
 // shards, whatever row is compared.
@@ -65,7 +65,7 @@ type Fold func(column, text string) string
 // the database for orders and groups.
 func Random(random *rand.Rand, also ...string) Query {
 	m := &maker{Rand: random, sorts: slices.Concat(Columns, expressions, also)}
-	switch m.IntN(13) {
+	switch m.IntN(14) {
 	case 0, 1:
 		return m.groups()
 	case 2, 3:
@@ -84,6 +84,8 @@ func Random(random *rand.Rand, also ...string) Query {
 		return Query{Text: "SELECT EXISTS (SELECT id FROM orders" + m.where() + " ORDER BY id LIMIT " + m.value(m.Int64N(3)) + ") AS found", Args: m.args}
 	case 10:
 		return m.related()
+	case 11:
+		return m.totals()
 	}
 	return m.rows()
 }
@@ -314,6 +316,27 @@ func (m *maker) windows() Query {
 	return Query{Text: text + " ORDER BY " + strings.Join(by, ", ") + m.limit(), Args: m.args}
 }
 
+// totals returns a UNION ALL of aggregates without groups.
+func (m *maker) totals() Query {
+	first := pick(m, []string{"COUNT(*)", "SUM(paid)", "SUM(amount)", "MIN(id)", "MAX(at)", "MAX(note)", "COUNT(DISTINCT user_id)", "DATE(MIN(at))"})
+	items := []string{"1", first}
+	var selects []string
+	for i := range 1 + m.IntN(3) {
+		other := first
+		switch {
+		case i == 0:
+		case (first == "COUNT(*)" || strings.HasPrefix(first, "SUM")) && m.IntN(3) == 0:
+			other = pick(m, []string{"COUNT(*)", "SUM(amount)", "SUM(user_id)", m.number()})
+		}
+		selects = append(selects, "SELECT "+strconv.Itoa(i)+" AS n, "+other+" AS x FROM orders"+m.where())
+	}
+	text := strings.Join(selects, " UNION ALL ")
+	if m.IntN(2) == 0 {
+		return Query{Text: text, Args: m.args, Open: true, of: about(items)}
+	}
+	return Query{Text: text + " ORDER BY n" + m.direction() + m.limit(), Args: m.args, of: about(items)}
+}
+
 // unionOfGroups returns a UNION of groups by user_id, or of rows with user_id that are returned
 // once.
 func (m *maker) unionOfGroups() Query {
@@ -364,6 +387,8 @@ func (m *maker) aggregate() string {
 		"SUM(paid) / NULLIF(COUNT(note), 0)", "MAX(id) - MIN(id)", "ROUND(SUM(amount), 1)", "SUM(amount) * 2 / COUNT(*) + 0.25", "IFNULL(MAX(paid), 0.5)",
 		"COUNT(*) > 3", "SUM(paid) >= SUM(user_id) OR MAX(id) IS NULL", "CASE WHEN COUNT(*) > 9 THEN 1 WHEN MAX(paid) = 2 THEN -2 ELSE 0 END", "CEIL(COUNT(*) / 10.0)", "FLOOR(SUM(amount) * -0.1)",
 		"COALESCE(SUM(paid), 0)", "IFNULL(SUM(amount), 0)", "SUM(amount)", "SUM(paid * user_id)", "SUM(amount + 1)", "MIN(LOWER(note))", "MAX(paid - 1)",
+		"SUM(DISTINCT paid)", "SUM(DISTINCT amount)", "SUM(DISTINCT user_id)", "COALESCE(MAX(note), 'none')", "NULLIF(MIN(note), 'a')", "UPPER(MAX(word))", "DATE(MAX(at))", "ABS(MIN(paid))",
+		"CAST(SUM(amount) AS DECIMAL(12, 1))", "CAST(AVG(paid) AS DECIMAL(10, 2))", "CAST(AVG(amount) AS DECIMAL(10, 3))", "CAST(COUNT(*) AS DECIMAL(10, 2))",
 	})
 }
 

@@ -125,6 +125,17 @@ func ToInteger(d Dialect, x Expr, size int) Expr {
 	return strict(func(x, _ number) (number, error) { return d.toInteger(x, size) }, x)
 }
 
+// ToDecimal returns CAST(x AS DECIMAL(all, scale)) of a number that is not a float. A number that does not fit is an error.
+func ToDecimal(x Expr, all, scale int) Expr {
+	return strict(func(x, _ number) (number, error) {
+		x.form, x.exact = isDecimal, x.exact.rounded(scale)
+		if x.exact.digits.CmpAbs(power(all)) >= 0 {
+			return x, ErrOverflow
+		}
+		return x, nil
+	}, x)
+}
+
 // Choice returns the result of the first condition that is true, as CASE does. Behind the results of
 // the conditions there may be one for the case that none is true, which is otherwise NULL.
 func Choice(conditions, results []Expr) Expr {

@@ -37,7 +37,7 @@ type Aggregate struct {
 	// By is the column by which Min and Max compare: Column itself, or a hidden one with its
 	// weight.
 	By Key
-	// Distinct are the columns of COUNT(DISTINCT). Each target returns them for each of their
+	// Distinct are the columns of COUNT(DISTINCT) or SUM(DISTINCT). Each target returns them for each of their
 	// values in a group. A tuple with a NULL does not count.
 	Distinct []Key
 }
@@ -139,7 +139,9 @@ func (g *grouped) add(to *group, i int) error {
 			return err
 		}
 		s.count++
-		return nil
+		if a.Function == Count {
+			return nil
+		}
 	}
 	v := g.row[a.Column]
 	switch a.Function {
@@ -179,11 +181,8 @@ func (g *grouped) isNew(to *group, i int) (bool, error) {
 }
 
 func (g *grouped) extreme(to *group, s *state, a *Aggregate) error {
-	if g.row[a.Column] == nil {
-		return nil
-	}
 	by := a.By
-	by.Desc = false
+	by.Desc, by.NullsFirst = false, a.Function == Max // NULL is less than the greatest value, and greater than the least
 	key, err := appendKeys(nil, []Key{by}, g.row)
 	if err != nil {
 		return err

@@ -85,21 +85,23 @@ func TestDistinctValuesAreCountedOnce(t *testing.T) {
 	r := random(5)
 	for range 500 {
 		var rows [][]driver.Value
-		seen := map[string]bool{}
+		seen, sum := map[string]bool{}, new(big.Rat)
 		for range r.IntN(40) {
 			v := pick(r, nil, "1.5", "1.50", "2.00", "-3.25", "7.00")
 			rows = append(rows, []driver.Value{v})
 			if v != nil && !seen[rat(v).String()] {
 				seen[rat(v).String()] = true
+				sum.Add(sum, rat(v))
 			}
 		}
 		key := []Key{{Type: Type{Kind: Decimal}}}
-		by := Grouping{Names: columns(1), Aggregates: []Aggregate{
+		by := Grouping{Names: columns(2), Aggregates: []Aggregate{
 			{Function: Count, Distinct: key},
+			{Function: Sum, Kind: Decimal, Distinct: key},
 		}}
 		got := read(t, Grouped(Concat(of(split(r, rows, 3)...)), by, NewMemory(1<<20)))
-		if len(got) != 1 || got[0][0] != int64(len(seen)) {
-			t.Fatalf("%v: %v, want %d", rows, got, len(seen))
+		if len(got) != 1 || got[0][0] != int64(len(seen)) || len(seen) > 0 && rat(got[0][1]).Cmp(sum) != 0 || len(seen) == 0 && got[0][1] != nil {
+			t.Fatalf("%v: %v, want %d and %v", rows, got, len(seen), sum)
 		}
 	}
 }
@@ -110,6 +112,21 @@ func TestATupleWithANullIsNotCounted(t *testing.T) {
 	by := Grouping{Names: columns(1), Aggregates: []Aggregate{{Function: Count, Distinct: []Key{{Column: 0, Type: integer}, {Column: 1, Type: integer}}}}}
 	if got := read(t, Grouped(rows, by, NewMemory(1<<20))); !reflect.DeepEqual(got, [][]driver.Value{{int64(2)}}) {
 		t.Fatalf("%v, want 2", got)
+	}
+}
+
+// NULLIF(MAX(x), 'c') is NULL if the greatest x is 'c', although another shard has another value.
+func TestTheValueBesideTheGreatestKeyCountsEvenIfItIsNull(t *testing.T) {
+	integer := Type{Kind: Integer}
+	for _, c := range []struct {
+		function Function
+		want     driver.Value
+	}{{Max, nil}, {Min, "one"}} {
+		rows := of([][]driver.Value{{"none", nil}, {nil, int64(3)}}, [][]driver.Value{{"one", int64(1)}, {"none", nil}})
+		by := Grouping{Names: columns(1), Aggregates: []Aggregate{{Function: c.function, Column: 0, By: Key{Column: 1, Type: integer}}}}
+		if got := read(t, Grouped(Concat(rows), by, NewMemory(1<<20))); !reflect.DeepEqual(got, [][]driver.Value{{c.want}}) {
+			t.Errorf("%v: %v, want %v", c.function, got, c.want)
+		}
 	}
 }
 

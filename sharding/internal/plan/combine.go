@@ -16,6 +16,7 @@ import (
 type combination struct {
 	Shards          // without its Targets, and without what depends on arguments
 	edits    []edit // of the statement's text, except its names and the LIMIT of rows
+	none     []edit // of a second text of no rows, nil for none
 	limit    *sqlparse.Limit
 	signed   bool      // on SQLite: a negative LIMIT means none, a negative OFFSET means 0
 	whole    bool      // a shard returns all of its rows, whatever LIMIT is
@@ -136,8 +137,6 @@ func (c *combiner) form() {
 // branch accepts one SELECT.
 func (c *combiner) branch() {
 	switch {
-	case len(c.core.DistinctOn) > 0:
-		c.refuse("DISTINCT ON is not combined" + addKey)
 	case c.core.Rollup:
 		c.refuse("WITH ROLLUP is not combined" + addKey)
 	case len(c.core.Windows) > 0:
@@ -188,7 +187,7 @@ func (c *combiner) computedPerShard(core *sqlparse.Core, order []sqlparse.Order)
 	s := c.scopes[core]
 	keyed := func(e sqlparse.Expr) bool { return c.keyed(s, e) }
 	return c.rooted(s) && groupedBy(keyed, core, order) &&
-		(!core.Distinct || slices.ContainsFunc(core.Items, func(i sqlparse.Item) bool { return showsKey(&c.knowledge, s, i) }))
+		(!core.Distinct || len(core.DistinctOn) > 0 || slices.ContainsFunc(core.Items, func(i sqlparse.Item) bool { return showsKey(&c.knowledge, s, i) }))
 }
 
 // inRootsSlot reports whether the rows of all other sharded tables are in the slot of the root's row.
@@ -255,33 +254,57 @@ func (c *combiner) answer() {
 		return
 	}
 	several := len(c.cores) > 1
-	once := !several && c.core.Distinct && !apartRows(c) || c.query.Parts[len(c.query.Parts)-1].Op == sqlparse.Union
-	for _, core := range c.cores {
-		c.enter(core)
-		groups := groups(core) || sortsGroups(c.query.OrderBy)
-		switch {
-		case groups && hasStar(c.core):
-			c.refuse("GROUP BY needs a select list without *" + addKey)
-		case hasStar(c.core) && (once || several && len(c.query.OrderBy) > 0):
-			c.refuse("DISTINCT, UNION, and ORDER BY over UNION ALL need select lists without *" + addKey)
-		case several && (groups || core.Distinct && !once) && !c.computedPerShard(core, nil):
-			c.refuse("DISTINCT and groups in a UNION are combined only if each row or group is on one shard: select or group by the sharding key, or send its SELECTs one by one")
-		case groups && (several || grouper{c}.onShards()):
-			c.derives = true
-			continue
-		case core.Distinct && groups:
-			c.refuse("DISTINCT of groups is not combined" + addKey)
-		case groups:
-			grouper{c}.grouped()
-		default:
-			continue
-		}
+	if several && areTotals(c) {
+		totals{grouper{c}}.grouped()
 		return
 	}
-	if once {
+	leading := !several && len(c.core.DistinctOn) > 0
+	once := !several && !leading && c.core.Distinct && !apartRows(c) || c.query.Parts[len(c.query.Parts)-1].Op == sqlparse.Union
+	for _, core := range c.cores {
+		c.enter(core)
+		if !rowsOf(c, once) {
+			return
+		}
+	}
+	switch {
+	case once:
 		c.once()
+	case leading && !c.computedPerShard(c.core, nil):
+		first(c)
 	}
 	c.sorted()
+}
+
+// rowsOf returns true if each row of a SELECT is one of a shard. Otherwise it records the groups of the SELECT, or refuses
+// it. once says that equal rows are returned once.
+func rowsOf(c *combiner, once bool) bool {
+	groups, several := groups(c.core) || sortsGroups(c.query.OrderBy), len(c.cores) > 1
+	switch {
+	case groups && hasStar(c.core):
+		c.refuse("GROUP BY needs a select list without *" + addKey)
+	case hasStar(c.core) && (once || several && len(c.query.OrderBy) > 0):
+		c.refuse("DISTINCT, UNION, and ORDER BY over UNION ALL need select lists without *" + addKey)
+	case several && (groups || len(c.core.DistinctOn) > 0 || c.core.Distinct && !once) && !c.computedPerShard(c.core, nil):
+		c.refuse("DISTINCT and groups in a UNION are combined only if each row or group is on one shard: select or group by the sharding key, or send its SELECTs one by one")
+	case groups && (several || grouper{c}.onShards()):
+		c.derives = true
+		return true
+	case c.core.Distinct && groups:
+		c.refuse("DISTINCT of groups is not combined" + addKey)
+	case groups:
+		grouper{c}.grouped()
+	default:
+		return true
+	}
+	return false
+}
+
+// areTotals reports whether a query is a UNION ALL of SELECTs of one row of aggregates each.
+func areTotals(c *combiner) bool {
+	return !slices.ContainsFunc(c.query.Parts[1:], func(p *sqlparse.Part) bool { return p.Op != sqlparse.UnionAll }) &&
+		!slices.ContainsFunc(c.cores, func(core *sqlparse.Core) bool {
+			return !groups(core) || len(core.GroupBy) > 0 || core.Having != nil || core.Distinct || hasStar(core)
+		})
 }
 
 // apartRows reports whether no two shards have equal rows of a SELECT DISTINCT, because the sharding key is selected. Then
@@ -345,6 +368,17 @@ func (c *combiner) once() {
 	}
 }
 
+// first records DISTINCT ON. Each shard returns the first row of each of its groups, and the first of these in the order
+// of all rows is that of one table.
+func first(c *combiner) {
+	for _, e := range c.core.DistinctOn {
+		by := c.ordered(e)
+		v := c.value(by)
+		c.of.Distinct = append(c.of.Distinct, merge.Key{Column: len(c.of.Distinct), Type: v.Type})
+		c.hideCompared(v, by)
+	}
+}
+
 // sorted records ORDER BY and LIMIT.
 func (c *combiner) sorted() {
 	for _, o := range orders(c.query) {
@@ -370,7 +404,7 @@ func (c *combiner) sort(by sqlparse.Expr) (v Value) {
 			c.refuse("the order of " + c.text(e) + " depends on the collation of a connection; order by a number: SELECT 1 AS x … UNION ALL SELECT 2 …")
 		}
 		c.hideResult(at, v)
-	case c.core.Distinct && !isStarred(c, e) || len(c.of.Distinct) > 0 || len(c.cores) > 1:
+	case len(c.core.DistinctOn) == 0 && (c.core.Distinct && !isStarred(c, e) || len(c.of.Distinct) > 0) || len(c.cores) > 1:
 		c.refuse("DISTINCT and UNION are ordered by selected columns only; select " + c.text(e))
 	default:
 		v = c.inOrder(e, c.typed(e))

@@ -120,10 +120,13 @@ func (k *knowledge) each(q *sqlparse.Query, c column) bool {
 }
 
 // groupedBy reports whether the rows that a SELECT combines into one have one value of an
-// expression: one of GROUP BY, if it combines rows at all.
+// expression: one of GROUP BY, and one of DISTINCT ON, if it combines rows at all.
 func groupedBy(of func(sqlparse.Expr) bool, core *sqlparse.Core, order []sqlparse.Order) bool {
+	named := func(e sqlparse.Expr) bool { // DISTINCT ON takes a name for an alias first
+		return of(e) && !slices.ContainsFunc(core.Items, func(i sqlparse.Item) bool { return isAlias(i, e) && !of(i.Expr) })
+	}
 	switch {
-	case core.Rollup || len(core.DistinctOn) > 0:
+	case core.Rollup || len(core.DistinctOn) > 0 && !slices.ContainsFunc(core.DistinctOn, named):
 		return false
 	case len(core.GroupBy) > 0:
 		return slices.ContainsFunc(core.GroupBy, of)

@@ -134,7 +134,7 @@ var (
 	// joins are the functions of PostgreSQL that make a text of other values.
 	joins = words("concat concat_ws replace initcap lpad rpad reverse translate regexp_replace split_part md5")
 	// The results of integers are integers, whatever their arguments are.
-	integers = words("length char_length character_length octet_length bit_length instr locate strpos ascii field find_in_set strcmp datediff to_days timestampdiff isnull")
+	integers = words("length char_length character_length octet_length bit_length instr locate strpos ascii field find_in_set strcmp datediff to_days timestampdiff isnull width_bucket")
 )
 
 // unitFirst lists the functions whose first argument is a word such as YEAR.

@@ -57,18 +57,49 @@ func (c grouper) grouped() {
 	for i, item := range c.core.Items {
 		c.groupItem(item.Expr, i)
 	}
-	for i, item := range c.core.Items { // computed columns may need further columns
-		if aggregated(item.Expr) && combined(item.Expr) == 0 {
-			c.compute(i, item.Expr)
-			c.typeOnlyItem(item)
-		}
-	}
+	c.computeAll()
 	c.having()
 	c.sortGroups()
 	c.regroup()
 	if g.zero && len(g.split) > 0 && len(g.keys) == 0 { // without rows the shards return no group, and so no 0.00
+		c.ofNone()
+	}
+}
+
+// computeAll computes the columns that are computed from aggregates. They may need further columns.
+func (c grouper) computeAll() {
+	for i, item := range c.core.Items {
+		if c.isComputed(item.Expr) {
+			c.compute(i, item.Expr)
+			c.typeOnlyItem(item)
+		}
+	}
+}
+
+// isComputed reports whether an expression is computed from combined aggregates.
+func (c grouper) isComputed(e sqlparse.Expr) bool {
+	return aggregated(e) && combined(e) == 0 && aggregator{c}.ofExtreme(e) == nil
+}
+
+// ofNone makes each shard also return the aggregates of no rows, which have the form of their values.
+func (c grouper) ofNone() {
+	if c.query.With != nil || len(c.query.Locks) > 0 || (parameters{c.statement}).named() {
 		c.refuse("COALESCE of aggregates with COUNT(DISTINCT) is not combined without GROUP BY; select only one of them")
 	}
+	at := slices.IndexFunc(c.of.edits, func(e edit) bool { return e.split })
+	if at < 0 {
+		return // the query is refused
+	}
+	none, where := slices.Clone(c.of.edits), c.core.Where
+	if where == nil {
+		none[at] = inserted(none[at].From, " WHERE FALSE")
+	} else {
+		none = append(slices.Delete(none, at, at+1), inserted(where.Bytes().From, "FALSE AND ("), inserted(where.Bytes().To, ")"))
+	}
+	for i := range c.hidden[c.core.ItemsEnd].texts {
+		none = append(none, inserted(c.core.ItemsEnd, ", "+hiddenAs("NULL", i)))
+	}
+	c.of.none = none
 }
 
 // regroup makes a shard also group by the expressions of COUNT(DISTINCT). It removes HAVING, except
@@ -83,7 +114,7 @@ func (c grouper) regroup() {
 		end = c.core.HavingAt
 	}
 	if split := c.of.group.split; len(split) > 0 {
-		c.of.edits = append(c.of.edits, inserted(end, word+strings.Join(split, ", ")))
+		c.of.edits = append(c.of.edits, edit{Span: sqlparse.Span{From: end, To: end}, with: word + strings.Join(split, ", "), split: true})
 	}
 	if c.core.Having != nil {
 		kept := ""
@@ -148,6 +179,9 @@ func (c grouper) columnName(e sqlparse.Expr) string {
 		if size := wholeTypes[calculator{c}.typeOf(cast)]; size > 0 {
 			return "int" + strconv.Itoa(size/8)
 		}
+		if decimalType.MatchString(c.text(cast)) {
+			return "numeric"
+		}
 		return "float8"
 	}
 }
@@ -171,7 +205,9 @@ func (c grouper) groupItem(e sqlparse.Expr, at int) {
 	a, v := merge.Aggregate{Function: merge.First, Column: at}, Value{}
 	switch key := c.by(e); {
 	case combined(e) != 0:
-		a, v = c.partial(e, at)
+		a, v = aggregator{c}.partial(e, at)
+	case aggregator{c}.ofExtreme(e) != nil:
+		a, v = aggregator{c}.atExtreme(e, at)
 	case aggregated(e): // computed from aggregates
 	case key >= 0:
 		v = c.of.group.keys[key]
@@ -246,17 +282,35 @@ func (c grouper) column(e sqlparse.Expr) int {
 		c.refuse("parameters in " + c.text(e) + " are not combined; select it")
 	case combined(e) != 0:
 		c.member(e)
-		return g.add(c.partial(e, -1))
+		return g.add(aggregator{c}.partial(e, -1))
 	case aggregated(e):
 		at := g.add(merge.Aggregate{Function: merge.First, Column: c.selectHidden(c.typeOnly(e))}, Value{})
 		c.compute(at, e)
 		return at
 	case key >= 0:
 		return g.add(merge.Aggregate{Function: merge.First, Column: len(c.core.Items) + key}, g.keys[key])
+	case c.dependsOnGroup(e):
+		v := c.value(e)
+		return g.add(merge.Aggregate{Function: merge.First, Column: c.selectHidden(c.key(v, e))}, v)
 	default:
 		c.refuse(c.text(e) + " is neither selected nor an aggregate nor in GROUP BY")
 	}
 	return 0
+}
+
+// dependsOnGroup reports whether an expression is computed from expressions of GROUP BY alone.
+func (c grouper) dependsOnGroup(e sqlparse.Expr) bool {
+	switch e = bare(e); e.(type) {
+	case *sqlparse.Literal:
+		return true
+	case *sqlparse.Column, *sqlparse.Subquery:
+		return c.by(e) >= 0
+	}
+	operands := sqlparse.Operands(e)
+	if call, isCall := e.(*sqlparse.Call); isCall && unitFirst[nameOf(call)] && len(operands) > 0 {
+		operands = operands[1:]
+	}
+	return c.by(e) >= 0 || !slices.ContainsFunc(operands, func(of sqlparse.Expr) bool { return !c.dependsOnGroup(of) })
 }
 
 // isSelected reports whether an expression is in the select list, where a name denotes no alias.
@@ -272,7 +326,12 @@ func (c grouper) sortGroups() {
 	for _, o := range orders(c.query) {
 		by := c.ordered(o.Expr)
 		at := c.column(by)
-		t := c.inOrder(by, c.of.group.values[at]).Type
+		v := c.inOrder(by, c.of.group.values[at])
+		if v.As == Weight && c.of.group.values[at].As == Plain { // the weights are not selected yet
+			c.value(by)
+			at = c.of.group.add(merge.Aggregate{Function: merge.First, Column: c.selectHidden("MIN(" + v.selected(c.text(by)) + ")")}, v)
+		}
+		t := v.Type
 		c.of.group.Sort = append(c.of.group.Sort, merge.Key{Column: at, Type: t, Desc: o.Descending, NullsFirst: c.nullsFirst(o)})
 	}
 }
@@ -286,172 +345,94 @@ func (c *comparer) nullsFirst(o sqlparse.Order) bool {
 	return o.Descending == c.postgres
 }
 
-// aggregates maps the aggregate functions to the combination of their partial results. An average
-// is computed from a sum and a count. Those of onlyShards are computed by a shard that has all rows
-// of a group.
-var aggregates = combinations()
+// totals creates the grouping of a UNION ALL of SELECTs that return one row of aggregates each: SELECT 'paid', COUNT(*) …
+// UNION ALL SELECT 'open', COUNT(*) …. The shards number the SELECTs, so that the rows of one are combined.
+type totals struct{ grouper }
 
-func combinations() map[string]merge.Function {
-	all := map[string]merge.Function{"count": merge.Count, "sum": merge.Sum, "avg": average, "min": merge.Min, "max": merge.Max, "any_value": merge.First, "bool_and": merge.Min, "every": merge.Min, "bool_or": merge.Max}
-	for name := range words("group_concat json_arrayagg json_objectagg std stddev stddev_pop stddev_samp variance var_pop var_samp bit_and bit_or bit_xor " +
-		"string_agg array_agg json_agg jsonb_agg json_object_agg jsonb_object_agg percentile_cont percentile_disc corr covar_pop covar_samp " +
-		"total median json_group_array json_group_object jsonb_group_array jsonb_group_object") {
-		all[name] = onlyShards
-	}
-	return all
-}
-
-// Functions of this package alone.
-const (
-	average    merge.Function = 100
-	onlyShards merge.Function = 101
-)
-
-func isAverage(e sqlparse.Expr) bool {
-	call, ok := e.(*sqlparse.Call)
-	return ok && aggregates[nameOf(call)] == average
-}
-
-func nameOf(call *sqlparse.Call) string { return strings.ToLower(call.Name.Parts[0].Name) }
-
-// aggregated reports whether an expression contains an aggregate. Aggregates in subqueries do not
-// count.
-func aggregated(e sqlparse.Expr) bool { return sqlparse.Any(e, isAggregate) }
-
-func isAggregate(e sqlparse.Expr) bool {
-	call, ok := e.(*sqlparse.Call)
-	return ok && aggregates[nameOf(call)] != 0 && !call.Over && (len(call.Args) <= 1 || aggregates[nameOf(call)] == onlyShards || call.Distinct || call.Odd) // MAX(a, b) of SQLite is none
-}
-
-// aggregatedBy returns the arguments of an aggregate, without the condition of FILTER.
-func aggregatedBy(call *sqlparse.Call) []sqlparse.Expr {
-	if call.Filtered {
-		return call.Args[:len(call.Args)-1]
-	}
-	return call.Args
-}
-
-// combined returns how the partial results of an expression are combined if it is an aggregate by
-// itself, otherwise 0.
-func combined(e sqlparse.Expr) merge.Function {
-	if e = bare(e); !isAggregate(e) || isAverage(e) {
-		return 0
-	}
-	return aggregates[nameOf(e.(*sqlparse.Call))] //nolint:forcetypeassert // it is an aggregate
-}
-
-// partial returns how the partial results of an aggregate are combined, and how the results
-// compare. at is its index among the selected columns, or -1. Further values that it needs are in
-// hidden columns.
-func (c grouper) partial(e sqlparse.Expr, at int) (merge.Aggregate, Value) {
-	call := bare(e).(*sqlparse.Call) //nolint:forcetypeassert // it is an aggregate
-	function, args := aggregates[nameOf(call)], aggregatedBy(call)
-	switch {
-	case call.Odd && (!call.Filtered || call.Distinct), call.Distinct && function != merge.Count, len(args) > 1 && !c.mysql, len(args) == 0 && (call.Distinct || function != merge.Count):
-		c.refuse(c.text(call) + " is not combined" + addKey)
-		return merge.Aggregate{}, Value{}
-	case call.Distinct:
-		return c.counted(call, at)
-	case function == merge.Count:
-		return merge.Aggregate{Function: merge.Count, Column: c.shardColumn(e, at)}, whole
-	case function == merge.First:
-		return merge.Aggregate{Function: merge.First, Column: c.shardColumn(e, at)}, c.anyOf(call.Args[0])
-	case function == merge.Sum:
-		v := c.summand(call.Args[0])
-		return merge.Aggregate{Function: merge.Sum, Kind: v.Type.Kind, Column: c.shardColumn(e, at)}, v
-	}
-	return c.extreme(call, function, at)
-}
-
-// anyOf returns how the values of ANY_VALUE compare.
-func (c grouper) anyOf(e sqlparse.Expr) Value {
-	probe := c.comparer
-	probe.why = ""
-	if v := probe.typed(e); probe.why == "" && (v.number() || v.clock()) {
-		return v
-	}
-	return Value{Unordered: "it may be the value of any row"}
-}
-
-// shardColumn returns the column of the shards' rows that has an expression: the selected one, or a
-// hidden one.
-func (c grouper) shardColumn(e sqlparse.Expr, at int) int {
-	if at >= 0 {
-		return at
-	}
-	return c.selectHidden(c.text(e))
-}
-
-// selectHidden adds an expression to the selected ones, once, and returns its column.
-func (c grouper) selectHidden(text string) int {
-	for i, hidden := range c.hidden[c.core.ItemsEnd].texts {
-		if hidden == hiddenAs(text, i) {
-			return len(c.core.Items) + i
+// grouped records the SELECTs and their order.
+func (c totals) grouped() {
+	g := &grouping{Group: Group{Shown: len(c.cores[0].Items), Made: map[int]merge.Expr{}, Dialect: c.options.Merge}}
+	g.Keys = []merge.Key{{Column: g.Shown, Type: whole.Type}}
+	c.of.group = g
+	for n, core := range c.cores {
+		c.enter(core)
+		c.hide(strconv.Itoa(n), nil)
+		columns, values := g.Columns, g.values
+		g.Columns, g.values = nil, nil
+		for i, item := range core.Items {
+			c.column(item.Expr, i)
+		}
+		c.computeAll()
+		if n > 0 {
+			c.unite(columns, values)
 		}
 	}
-	return len(c.core.Items) + c.hide(text, nil)
+	if len(g.split) > 0 || len(c.query.Locks) > 0 || c.why != "" {
+		c.refuse(apartTotals)
+		return
+	}
+	c.enter(c.cores[0])
+	c.sort()
+	c.regroup()
 }
 
-func (c grouper) extreme(call *sqlparse.Call, function merge.Function, at int) (merge.Aggregate, Value) {
-	v := c.least(call.Args[0]).untruncated()
-	a := merge.Aggregate{Function: function, By: merge.Key{Type: v.Type}}
-	if v.As == Plain {
-		a.Column = c.shardColumn(call, at)
-		a.By.Column = a.Column
-		return a, v
-	}
-	a.By.Column = c.selectHidden(v.selected(c.text(call)))
-	if a.Column = at; at < 0 {
-		a.Column = a.By.Column
-	}
-	return a, v
-}
-
-// counted counts distinct values. Of the sharding key it adds the counts of the shards, because no
-// two shards have the same value. Of other columns each shard returns each value once, by grouping
-// by it as well.
-func (c grouper) counted(call *sqlparse.Call, at int) (merge.Aggregate, Value) {
-	a, g := merge.Aggregate{Function: merge.Count}, c.of.group
-	if col, ok := c.scope.column(call.Args[0]); ok && len(call.Args) == 1 && apart(col) && c.distincts() == 1 {
-		a.Column = c.shardColumn(call, at)
-		return a, whole
-	}
-	for _, e := range call.Args {
-		c.unambiguous(e)
-		if !computed(e) { // GROUP BY takes a number for that of a column
-			c.unknown(e)
+// sort records ORDER BY of columns of the result, and LIMIT.
+func (c totals) sort() {
+	c.countable()
+	g := c.of.group
+	for _, o := range orders(c.query) {
+		by := c.ordered(o.Expr)
+		at := c.place(by)
+		if at < 0 || g.values[at].As != Plain || c.inOrder(by, g.values[at]).As != Plain {
+			c.refuse("a UNION ALL of aggregates is ordered by selected numbers and times only; " + c.text(o.Expr) + " is none")
+			return
 		}
-		told := c.groupValue(e)
-		a.Distinct = append(a.Distinct, merge.Key{Column: c.selectHidden(c.key(told, e)), Type: told.Type})
-		if !slices.Contains(g.split, c.text(e)) {
-			g.split = append(g.split, c.text(e))
+		g.Sort = append(g.Sort, merge.Key{Column: at, Type: g.values[at].Type, Desc: o.Descending, NullsFirst: c.nullsFirst(o)})
+	}
+}
+
+const apartTotals = "a UNION ALL of aggregates is combined if its columns have the same aggregate in each SELECT, and none with DISTINCT; send its SELECTs one by one"
+
+// column records a column of a SELECT.
+func (c totals) column(e sqlparse.Expr, at int) {
+	if first := c.cores[0].Items; c.isComputed(e) && (at >= len(first) || c.text(first[at].Expr) != c.text(e)) {
+		c.refuse(apartTotals)
+	}
+	c.groupItem(e, at)
+	if !computed(e) {
+		v, isNumber := numeral(e, nil)
+		switch {
+		case isNumber && c.sqlite:
+			v = OfKind(merge.Stored)
+		case !isNumber:
+			v = Value{Unordered: labelOrder}
+		}
+		c.of.group.values[at] = v
+	}
+}
+
+// unite combines the columns of a SELECT with those of the SELECTs before it. A database adds counts and sums in one column
+// as it adds sums.
+func (c totals) unite(columns []merge.Aggregate, values []Value) {
+	g := c.of.group
+	if len(columns) != len(g.Columns) || len(c.hidden[c.core.ItemsEnd].texts) != len(c.hidden[c.cores[0].ItemsEnd].texts) {
+		c.refuse(apartTotals)
+		return
+	}
+	for i, before := range columns {
+		a := &g.Columns[i]
+		counts := a.Function == merge.Count && before.Function == merge.Sum || a.Function == merge.Sum && before.Function == merge.Count
+		sums := a.Function == merge.Sum && before.Function == merge.Sum && a.Kind != merge.Float && before.Kind != merge.Float
+		switch {
+		case a.Column != before.Column || a.By != before.By:
+			c.refuse(apartTotals)
+		case counts || sums:
+			a.Function, a.Kind = merge.Sum, max(a.Kind, before.Kind)
+			g.values[i] = OfKind(a.Kind)
+		case a.Function != before.Function || a.Kind != before.Kind:
+			c.refuse(apartTotals)
+		case g.values[i] != values[i]:
+			g.values[i] = Value{Unordered: "its SELECTs compare it in several ways"}
 		}
 	}
-	return a, whole
-}
-
-// apart reports whether equal values of a column are on one shard.
-func apart(col column) bool {
-	l := col.of.lead(col.name)
-	return l != nil && l.always && (l.holds == Integers || l.holds == Bytes)
-}
-
-// distincts returns the number of aggregates with DISTINCT.
-func (c grouper) distincts() (n int) {
-	all := []sqlparse.Expr{c.core.Having}
-	for _, item := range c.core.Items {
-		all = append(all, item.Expr)
-	}
-	for _, o := range c.query.OrderBy {
-		all = append(all, o.Expr)
-	}
-	for _, e := range all {
-		sqlparse.Any(e, func(e sqlparse.Expr) bool {
-			if call, ok := e.(*sqlparse.Call); ok && call.Distinct {
-				n++
-			}
-			return false
-		})
-	}
-	return n
 }

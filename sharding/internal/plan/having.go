@@ -186,12 +186,19 @@ func (c calculator) typeOf(e *sqlparse.Operation) string {
 // wholeTypes are the types of whole numbers, and the numbers of their bits.
 var wholeTypes = map[string]int{"bigint": 64, "int8": 64, "integer": 32, "int": 32, "int4": 32, "smallint": 16, "int2": 16}
 
-// cast returns an aggregate as a whole number, or as a float of PostgreSQL.
+// decimalType matches the type of a cast to decimals, and its numbers of digits.
+var decimalType = regexp.MustCompile(`(?i)(?:::|\bas|,)\s*(?:numeric|decimal)(?:\s*\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\))?\s*\)?$`)
+
+// cast returns an aggregate as a whole number, as a decimal, or as a float of PostgreSQL.
 func (c calculator) cast(e *sqlparse.Operation) (merge.Expr, merge.Kind) {
 	of, name := e.Operands[0], c.typeOf(e)
 	size := wholeTypes[name]
+	exact := c.kindOf(of) != merge.Float && (c.postgres || !sqlparse.Any(of, isQuotient))
+	if digits := decimalType.FindStringSubmatch(c.statement.Text[of.Bytes().To:e.To]); digits != nil && !c.sqlite && (exact || isAverage(bare(of)) && c.kindOf(of) != merge.Float) {
+		return c.toDecimal(of, digits[1], digits[2])
+	}
 	switch {
-	case c.mysql && (name == "signed" || name == "signed integer") && c.kindOf(of) != merge.Float && !sqlparse.Any(of, isQuotient):
+	case c.mysql && (name == "signed" || name == "signed integer") && exact:
 		size = 64
 	case !c.postgres:
 		return c.operand(e)
@@ -203,6 +210,23 @@ func (c calculator) cast(e *sqlparse.Operation) (merge.Expr, merge.Kind) {
 	}
 	made, _ := c.number(of)
 	return merge.ToInteger(c.options.Merge, made, size), c.exact()
+}
+
+// toDecimal returns an aggregate as a decimal with so many digits, of which some are after its point. PostgreSQL keeps
+// all digits without these numbers.
+func (c calculator) toDecimal(of sqlparse.Expr, digits, after string) (merge.Expr, merge.Kind) {
+	made, _ := c.number(of)
+	all, _ := strconv.Atoi(digits)
+	scale, _ := strconv.Atoi(after)
+	switch {
+	case digits == "" && c.mysql:
+		all = 10
+	case digits == "" && c.kindOf(of) == merge.Integer:
+		return merge.Round(c.options.Merge, made, 0), c.exact()
+	case digits == "":
+		return made, c.exact()
+	}
+	return merge.ToDecimal(made, all, scale), c.exact()
 }
 
 // isQuotient reports whether an expression is an average or a quotient, whose digits depend on the server.
@@ -245,7 +269,7 @@ func (c calculator) wider(a, b merge.Kind) merge.Kind {
 // operand returns an aggregate, or an expression of GROUP BY.
 func (c calculator) operand(e sqlparse.Expr) (merge.Expr, merge.Kind) {
 	if aggregated(e) && combined(e) == 0 {
-		c.refuse(c.text(e) + " is not combined: only + - * /, ROUND, CEIL, FLOOR, COALESCE, IFNULL, NULLIF, comparisons, CASE with whole numbers as results, and casts to whole numbers are, of COUNT, SUM, AVG, MIN and MAX" + addKey)
+		c.refuse(c.text(e) + " is not combined: only + - * /, ROUND, CEIL, FLOOR, COALESCE, IFNULL, NULLIF, comparisons, CASE with whole numbers as results, and casts to whole numbers and decimals are, of COUNT, SUM, AVG, MIN and MAX" + addKey)
 		return nil, 0
 	}
 	at := c.column(e)

@@ -97,7 +97,11 @@ func (p *binding) scatter(set slots) (Route, error) {
 	if err != nil {
 		return Route{}, p.refusal(first.Name, err, "")
 	}
-	all.Targets, err = p.split(targets, edits)
+	if none := p.combination.none; none != nil {
+		all.Targets, err = united(p, targets, edits, none)
+	} else {
+		all.Targets, err = p.split(targets, edits)
+	}
 	return Route{Kind: Scatter, Shards: &all}, err
 }
 

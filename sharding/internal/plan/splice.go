@@ -3,6 +3,7 @@
 package plan
 
 import (
+	"cmp"
 	"maps"
 	"math/bits"
 	"slices"
@@ -23,12 +24,17 @@ type edit struct {
 	with string
 	args []int // the arguments of the parameters that it copies; a parameter without a number takes the argument of its position
 
+	split bool // it is the GROUP BY of DISTINCT aggregates
+
 	copied []sqlparse.Span // the subqueries whose texts it copies: their tables have other names on each target
 }
 
 func inserted(at int, text string) edit {
 	return edit{Span: sqlparse.Span{From: at, To: at}, with: text}
 }
+
+// inText compares the places of edits in the text. What is inserted precedes what is replaced there.
+func inText(a, b edit) int { return cmp.Or(a.From-b.From, a.To-b.To) }
 
 // texts caches the texts of a plan by target.
 type texts struct {
@@ -81,7 +87,7 @@ func (p *Plan) edited(target sharding.Target, with renumbering, more ...edit) (s
 func replaced(text string, part sqlparse.Span, edits []edit) string {
 	var out strings.Builder
 	end := part.From
-	for _, e := range slices.SortedStableFunc(slices.Values(edits), func(a, b edit) int { return a.From - b.From }) {
+	for _, e := range slices.SortedStableFunc(slices.Values(edits), inText) {
 		if inside(e.Span, part) {
 			out.WriteString(text[end:e.From] + e.with)
 			end = e.To
@@ -92,7 +98,7 @@ func replaced(text string, part sqlparse.Span, edits []edit) string {
 
 // written returns the text with edits.
 func (r *reading) written(edits []edit, with renumbering) string {
-	slices.SortStableFunc(edits, func(a, b edit) int { return a.From - b.From })
+	slices.SortStableFunc(edits, inText)
 	var out strings.Builder
 	params, end := parameters{r.statement}, 0
 	for _, e := range edits {
@@ -154,7 +160,7 @@ func (p parameters) renumbered(args []int) ([]int, renumbering) {
 // contain a copied one twice.
 func (p parameters) around(edits []edit) (args []int, with renumbering) {
 	next := slices.Clone(edits)
-	slices.SortStableFunc(next, func(a, b edit) int { return a.From - b.From })
+	slices.SortStableFunc(next, inText)
 	for _, q := range p.of.Params {
 		for len(next) > 0 && next[0].From <= q.From {
 			args, next = append(args, next[0].args...), next[1:]
@@ -342,6 +348,29 @@ func (l *list) take(values []sqlparse.Expr) bool {
 		l.values = append(l.values, listValue{e.Bytes(), v})
 	}
 	return true
+}
+
+// united returns the texts of each target with these edits and with others, with UNION ALL between them.
+func united(p *binding, targets []sharding.Target, edits, others []edit) ([]Shard, error) {
+	shards, params, q := make([]Shard, len(targets)), parameters{p.statement}, p.statement.Query
+	args, with := params.around(edits)
+	if more, _ := params.around(others); !params.numbered() {
+		args = append(args, more...)
+	}
+	args = p.sent(args)
+	for i, target := range targets {
+		first, err := p.edited(target, with, edits...)
+		if err != nil {
+			return nil, err
+		}
+		second, err := p.edited(target, with, others...)
+		if err != nil {
+			return nil, err
+		}
+		end := len(first) - (len(p.statement.Text) - q.To)
+		shards[i] = Shard{target, first[:end] + " UNION ALL " + second[q.From:], args}
+	}
+	return shards, nil
 }
 
 // split returns the text of each target with these edits. Its long lists have only the values

@@ -184,7 +184,7 @@ func (c *comparer) typed(e sqlparse.Expr) Value {
 		case e.Op == sqlparse.Case:
 			return functions{c}.oneOf(e, functions{c}.results(e))
 		case e.Op == sqlparse.Cast && c.postgres:
-			return functions{c}.toNumber(e)
+			return functions{c}.castOfPostgres(e)
 		case e.Op == sqlparse.Cast:
 			return functions{c}.cast(e)
 		case e.Op == sqlparse.Opaque:
@@ -215,19 +215,33 @@ func collated(e sqlparse.Expr, text string) (x sqlparse.Expr, name string) {
 	return o.Operands[0], strings.ToLower(found[1])
 }
 
-var numberType = regexp.MustCompile(`(?i)^\s*(?:::|as\s)\s*(?:smallint|int2|int4|integer|int|(bigint|int8)|(float8|double\s+precision))\s*\)?$`)
+var postgresType = regexp.MustCompile(`(?i)^\s*(?:::|as\s)\s*([a-z][a-z0-9]*(?:\s+(?:precision|varying))?)(?:\s*\([\d, ]+\))?\s*\)?$`)
 
-// toNumber returns how values of PostgreSQL compare that are cast to integers or double precision. The
-// name of another type does not determine how its values compare.
-func (c functions) toNumber(e *sqlparse.Operation) Value {
-	found := numberType.FindStringSubmatch(c.statement.Text[e.Operands[0].Bytes().To:e.To])
-	switch {
-	case found == nil:
+// postgresTypes maps the names of types of PostgreSQL to how their values compare.
+var postgresTypes = map[string]Value{
+	"smallint": whole, "int2": whole, "integer": whole, "int": whole, "int4": whole,
+	"bigint": {Type: whole.Type, Wide: true}, "int8": {Type: whole.Type, Wide: true},
+	"numeric": OfKind(merge.Decimal), "decimal": OfKind(merge.Decimal),
+	"float8": OfKind(merge.Float), "double precision": OfKind(merge.Float),
+	"date": OfKind(merge.Time), "timestamp": OfKind(merge.Time), "timestamptz": OfKind(merge.Time),
+}
+
+// castOfPostgres returns how values of PostgreSQL compare that are cast to another type. The name of a type that is
+// not one of PostgreSQL's own does not determine it.
+func (c functions) castOfPostgres(e *sqlparse.Operation) Value {
+	found := postgresType.FindStringSubmatch(c.statement.Text[e.Operands[0].Bytes().To:e.To])
+	if found == nil {
 		return c.unknown(e)
-	case found[2] != "":
-		return OfKind(merge.Float)
 	}
-	return Value{Type: whole.Type, Wide: found[1] != ""}
+	switch name := strings.ToLower(found[1]); name {
+	case "text", "varchar", "character varying":
+		return c.joined(e, e.Operands)
+	default:
+		if v, known := postgresTypes[name]; known {
+			return v
+		}
+	}
+	return c.unknown(e)
 }
 
 // scalar returns how the results of a subquery compare: like those of the expression that it selects. Its text is
@@ -442,8 +456,12 @@ func (c *comparer) arithmetic(e sqlparse.Expr, of []sqlparse.Expr) Value {
 	return Value{Type: merge.Type{Kind: kind}, Wide: wide, Unordered: unordered}
 }
 
-// inOrder returns how the values of an expression compare, if their order is known.
+// inOrder returns how the values of an expression compare, if their order is known. Texts with the collation of a
+// connection have weights on MySQL and MariaDB.
 func (c *comparer) inOrder(e sqlparse.Expr, v Value) Value {
+	if v.Unordered == labelOrder && c.mysql {
+		return Value{Type: v.Type, As: Weight}
+	}
 	if v.Unordered != "" {
 		c.refuse(c.text(e) + " is not sorted over several shards, because " + v.Unordered + addKey)
 	}

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package integration_test
+
+import (
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/shardid/shardid/integration/database"
+	"github.com/shardid/shardid/internal/testkit/selects"
+	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/shardsql"
+)
+
+// The queries of a shop's dashboards are answered over several shards as one table answers them. A query behind the words
+// "-- refused" in its file is refused.
+func TestDashboardsOfAShopShowWhatOneTableShows(t *testing.T) {
+	for name, open := range onThree(t) {
+		t.Run(name, func(t *testing.T) {
+			file := "mysql"
+			if name == "PostgreSQL" {
+				file = "postgres"
+			}
+			routed, whole := shops(t, open)
+			text, err := os.ReadFile("testdata/dashboards/" + file + ".sql")
+			if err != nil {
+				t.Fatal(err)
+			}
+			answered, refused, _ := strings.Cut(string(text), "-- refused\n")
+			for query := range strings.Lines(answered) {
+				q := selects.Query{Text: strings.TrimSpace(query), Open: !strings.Contains(query, " ORDER BY ")}
+				want, err := q.Answer(t.Context(), whole, nil)
+				if err != nil {
+					t.Fatalf("%s: %v", q.Text, err)
+				}
+				if got, err := q.Answer(t.Context(), routed, nil); err != nil || !slices.Equal(got, want) {
+					t.Errorf("%s: %q, %v\nwant %q", q.Text, got, err, want)
+				}
+			}
+			for query := range strings.Lines(refused) {
+				q := selects.Query{Text: strings.TrimSpace(query)}
+				if got, err := q.Answer(t.Context(), routed, nil); !errors.Is(err, sharding.ErrUnmergeable) {
+					t.Errorf("%s: %q, %v; move it above the words", q.Text, got, err)
+				}
+			}
+		})
+	}
+}
+
+// shops returns a routed database with the orders and items of a shop, and one that has the same rows in one table each.
+func shops(t *testing.T, open namedDatabase) (routed, whole *sql.DB) {
+	t.Helper()
+	whole = open(t, "dashboard_whole")
+	dbs := sharding.DBs{"a": open(t, "dashboard_a"), "b": open(t, "dashboard_b")}
+	tables := map[string]string{
+		"orders": " (id BIGINT PRIMARY KEY, user_id BIGINT NOT NULL, status VARCHAR(10), total DECIMAL(10,2), created_at TIMESTAMP NULL, coupon VARCHAR(10))",
+		"items":  " (id BIGINT PRIMARY KEY, user_id BIGINT NOT NULL, order_id BIGINT, sku VARCHAR(10), qty INT)",
+	}
+	var sharded []sharding.Option
+	for name, columns := range tables {
+		spread, err := sharding.Spread([]string{"a", "b"}, 4, name+"_%d")
+		if err != nil {
+			t.Fatal(err)
+		}
+		database.Exec(t, whole, "CREATE TABLE "+name+columns)
+		for _, at := range spread.Targets() {
+			database.Exec(t, dbs[at.DB], "CREATE TABLE "+at.Table+columns)
+		}
+		sharded = append(sharded, sharding.Table{Name: name, Key: "user_id", Rule: sharding.Mod(4), Map: spread, Group: "shop"})
+	}
+	router, err := sharding.New(dbs, sharded...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	routed = shardsql.OpenDB(shardsql.Config{Router: router, Home: dbs["a"]})
+	t.Cleanup(func() { _ = routed.Close() })
+	for id := range 60 {
+		coupon := fmt.Sprintf("'c%d'", id%5)
+		if id%5 == 4 {
+			coupon = "NULL"
+		}
+		for _, db := range []*sql.DB{whole, routed} {
+			database.Exec(t, db, fmt.Sprintf("INSERT INTO orders (id, user_id, status, total, created_at, coupon) VALUES (%d, %d, '%s', %d.%02d, '2024-01-%02d 0%d:00:00', %s)",
+				id, id*7%11, []string{"paid", "open", "void"}[id%3], id*37%90, id, 1+id%6, id%9, coupon))
+			if id%4 > 0 {
+				database.Exec(t, db, fmt.Sprintf("INSERT INTO items (id, user_id, order_id, sku, qty) VALUES (%d, %d, %d, '%c', %d)", id, id*7%11, id, 'a'+id%4, id%5))
+			}
+		}
+	}
+	return routed, whole
+}

@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/shardid/shardid/internal/sqlparse"
+	"github.com/shardid/shardid/sharding/internal/merge"
+)
+
+// aggregates maps the aggregate functions to the combination of their partial results. An average
+// is computed from a sum and a count. Those of onlyShards are computed by a shard that has all rows
+// of a group.
+var aggregates = combinations()
+
+func combinations() map[string]merge.Function {
+	all := map[string]merge.Function{"count": merge.Count, "sum": merge.Sum, "avg": average, "min": merge.Min, "max": merge.Max, "any_value": merge.First, "bool_and": merge.Min, "every": merge.Min, "bool_or": merge.Max}
+	for name := range words("group_concat json_arrayagg json_objectagg std stddev stddev_pop stddev_samp variance var_pop var_samp bit_and bit_or bit_xor " +
+		"string_agg array_agg json_agg jsonb_agg json_object_agg jsonb_object_agg percentile_cont percentile_disc corr covar_pop covar_samp " +
+		"total median json_group_array json_group_object jsonb_group_array jsonb_group_object") {
+		all[name] = onlyShards
+	}
+	return all
+}
+
+// Functions of this package alone.
+const (
+	average    merge.Function = 100
+	onlyShards merge.Function = 101
+)
+
+func isAverage(e sqlparse.Expr) bool {
+	call, ok := e.(*sqlparse.Call)
+	return ok && aggregates[nameOf(call)] == average
+}
+
+func nameOf(call *sqlparse.Call) string { return strings.ToLower(call.Name.Parts[0].Name) }
+
+// aggregated reports whether an expression contains an aggregate. Aggregates in subqueries do not
+// count.
+func aggregated(e sqlparse.Expr) bool { return sqlparse.Any(e, isAggregate) }
+
+func isAggregate(e sqlparse.Expr) bool {
+	call, ok := e.(*sqlparse.Call)
+	return ok && aggregates[nameOf(call)] != 0 && !call.Over && (len(call.Args) <= 1 || aggregates[nameOf(call)] == onlyShards || call.Distinct || call.Odd) // MAX(a, b) of SQLite is none
+}
+
+// aggregatedBy returns the arguments of an aggregate, without the condition of FILTER.
+func aggregatedBy(call *sqlparse.Call) []sqlparse.Expr {
+	if call.Filtered {
+		return call.Args[:len(call.Args)-1]
+	}
+	return call.Args
+}
+
+// combined returns how the partial results of an expression are combined if it is an aggregate by
+// itself, otherwise 0.
+func combined(e sqlparse.Expr) merge.Function {
+	if e = bare(e); !isAggregate(e) || isAverage(e) {
+		return 0
+	}
+	return aggregates[nameOf(e.(*sqlparse.Call))] //nolint:forcetypeassert // it is an aggregate
+}
+
+// aggregator determines how the results of aggregates are combined.
+type aggregator struct{ grouper }
+
+// partial returns how the partial results of an aggregate are combined, and how the results
+// compare. at is its index among the selected columns, or -1. Further values that it needs are in
+// hidden columns.
+func (c aggregator) partial(e sqlparse.Expr, at int) (merge.Aggregate, Value) {
+	call := bare(e).(*sqlparse.Call) //nolint:forcetypeassert // it is an aggregate
+	function, args := aggregates[nameOf(call)], aggregatedBy(call)
+	switch {
+	case call.Odd && (!call.Filtered || call.Distinct), call.Distinct && function != merge.Count && function != merge.Sum, len(args) > 1 && !c.mysql, len(args) == 0 && (call.Distinct || function != merge.Count):
+		c.refuse(c.text(call) + " is not combined" + addKey)
+		return merge.Aggregate{}, Value{}
+	case call.Distinct && function == merge.Sum:
+		return c.added(call, at)
+	case call.Distinct:
+		return c.counted(call, at)
+	case function == merge.Count:
+		return merge.Aggregate{Function: merge.Count, Column: c.shardColumn(e, at)}, whole
+	case function == merge.First:
+		return merge.Aggregate{Function: merge.First, Column: c.shardColumn(e, at)}, c.anyOf(call.Args[0])
+	case function == merge.Sum:
+		v := c.summand(call.Args[0])
+		return merge.Aggregate{Function: merge.Sum, Kind: v.Type.Kind, Column: c.shardColumn(e, at)}, v
+	}
+	return c.extreme(call, function, at)
+}
+
+// anyOf returns how the values of ANY_VALUE compare.
+func (c aggregator) anyOf(e sqlparse.Expr) Value {
+	probe := c.comparer
+	probe.why = ""
+	if v := probe.typed(e); probe.why == "" && (v.number() || v.clock()) {
+		return v
+	}
+	return Value{Unordered: "it may be the value of any row"}
+}
+
+// shardColumn returns the column of the shards' rows that has an expression: the selected one, or a
+// hidden one.
+func (c grouper) shardColumn(e sqlparse.Expr, at int) int {
+	if at >= 0 {
+		return at
+	}
+	return c.selectHidden(c.text(e))
+}
+
+// selectHidden adds an expression to the selected ones, once, and returns its column.
+func (c grouper) selectHidden(text string) int {
+	for i, hidden := range c.hidden[c.core.ItemsEnd].texts {
+		if hidden == hiddenAs(text, i) {
+			return len(c.core.Items) + i
+		}
+	}
+	return len(c.core.Items) + c.hide(text, nil)
+}
+
+func (c aggregator) extreme(call *sqlparse.Call, function merge.Function, at int) (merge.Aggregate, Value) {
+	v := c.least(call.Args[0]).untruncated()
+	a := merge.Aggregate{Function: function, By: merge.Key{Type: v.Type}}
+	if v.As == Plain {
+		a.Column = c.shardColumn(call, at)
+		a.By.Column = a.Column
+		return a, v
+	}
+	a.By.Column = c.selectHidden(v.selected(c.text(call)))
+	if a.Column = at; at < 0 {
+		a.Column = a.By.Column
+	}
+	return a, v
+}
+
+// counted counts distinct values. Of the sharding key it adds the counts of the shards, because no
+// two shards have the same value. Of other columns each shard returns each value once, by grouping
+// by it as well.
+func (c aggregator) counted(call *sqlparse.Call, at int) (merge.Aggregate, Value) {
+	a := merge.Aggregate{Function: merge.Count}
+	if col, ok := c.scope.column(call.Args[0]); ok && len(call.Args) == 1 && apart(col) && c.distincts() == 1 {
+		a.Column = c.shardColumn(call, at)
+		return a, whole
+	}
+	a.Distinct = c.distinct(call.Args)
+	return a, whole
+}
+
+// distinct makes each shard return each value of the arguments of a DISTINCT once, and returns the columns by which they
+// are compared.
+func (c aggregator) distinct(args []sqlparse.Expr) (keys []merge.Key) {
+	g := c.of.group
+	for _, e := range args {
+		c.unambiguous(e)
+		if !computed(e) { // GROUP BY takes a number for that of a column
+			c.unknown(e)
+		}
+		told := c.groupValue(e)
+		keys = append(keys, merge.Key{Column: c.selectHidden(c.key(told, e)), Type: told.Type})
+		if !slices.Contains(g.split, c.text(e)) {
+			g.split = append(g.split, c.text(e))
+		}
+	}
+	return keys
+}
+
+// added returns SUM(DISTINCT x) of exact numbers. A shard groups by x, too, so that its own sums are the values.
+func (c aggregator) added(call *sqlparse.Call, at int) (merge.Aggregate, Value) {
+	v := c.summand(call.Args[0])
+	if v.Type.Kind == merge.Float {
+		c.refuse("the sum of DISTINCT floats depends on their order" + addKey)
+	}
+	return merge.Aggregate{Function: merge.Sum, Kind: v.Type.Kind, Column: c.shardColumn(call, at), Distinct: c.distinct(call.Args)}, v
+}
+
+// ofExtreme returns the MIN or MAX in an expression that depends on nothing else: COALESCE(MAX(name), 'none') or
+// DATE(MAX(created_at)). Its value is that of the shard with the least or the greatest x. It returns nil for other
+// expressions, and for those which calculator computes.
+func (c aggregator) ofExtreme(e sqlparse.Expr) (of *sqlparse.Call) {
+	calculated, total := true, true
+	var visit func(e sqlparse.Expr)
+	visit = func(e sqlparse.Expr) {
+		switch e := bare(e).(type) {
+		case *sqlparse.Literal:
+			calculated = calculated && e.Kind != sqlparse.Text
+			return
+		case *sqlparse.Param:
+			return
+		case *sqlparse.Call:
+			if isAggregate(e) {
+				other := of != nil && c.text(of) != c.text(e)
+				total = total && !other && !odd(e) && (aggregates[nameOf(e)] == merge.Min || aggregates[nameOf(e)] == merge.Max) && !c.hasParams(e)
+				of = e
+				return
+			}
+			total = total && everywhereDefined[nameOf(e)] && !e.Over
+			calculated = calculated && calculable[nameOf(e)]
+		case *sqlparse.Operation:
+			typ := postgresType.FindStringSubmatch(c.statement.Text[e.Operands[0].Bytes().To:e.To])
+			total = total && e.Op == sqlparse.Cast && typ != nil && everywhereDefined[strings.ToLower(typ[1])]
+			calculated = false
+		default:
+			total = false
+		}
+		for i, operand := range sqlparse.Operands(e) {
+			if call, isCall := e.(*sqlparse.Call); i > 0 || !isCall || !unitFirst[nameOf(call)] {
+				visit(operand)
+			}
+		}
+	}
+	visit(e)
+	if of == nil || !total || bare(e) == sqlparse.Expr(of) {
+		return nil
+	}
+	probe := c.comparer
+	probe.why = ""
+	if v := probe.least(of.Args[0]); calculated && (v.number() || v.Type.Kind == merge.Stored) {
+		return nil
+	}
+	return of
+}
+
+// everywhereDefined are the functions and the types of casts that have a result for every value, so that no shard fails where
+// one table does not.
+var everywhereDefined = words("coalesce ifnull nullif greatest least to_char extract date text varchar timestamp timestamptz if iif concat concat_ws strftime datetime julianday", folds, parts, clocks, shifts,
+	words("date_format date_trunc date_part datediff timestampdiff to_days last_day dayname monthname unix_timestamp abs length char_length"))
+
+// calculable are those of them which calculator computes.
+var calculable = words("coalesce ifnull nullif if iif")
+
+// atExtreme returns how an expression of ofExtreme is combined, and how its values compare.
+func (c aggregator) atExtreme(e sqlparse.Expr, at int) (merge.Aggregate, Value) {
+	of := c.ofExtreme(e)
+	a, _ := c.extreme(of, aggregates[nameOf(of)], -1)
+	a.Column = at
+	c.of.group.zero = true
+	probe := c.comparer
+	probe.why, probe.derives = "", true
+	if v := probe.typed(e); probe.why == "" && (v.number() || v.clock()) {
+		return a, v
+	}
+	return a, Value{Unordered: "it is computed by one of the shards; order by " + c.text(of)}
+}
+
+// apart reports whether equal values of a column are on one shard.
+func apart(col column) bool {
+	l := col.of.lead(col.name)
+	return l != nil && l.always && (l.holds == Integers || l.holds == Bytes)
+}
+
+// distincts returns the number of aggregates with DISTINCT.
+func (c aggregator) distincts() (n int) {
+	all := []sqlparse.Expr{c.core.Having}
+	for _, item := range c.core.Items {
+		all = append(all, item.Expr)
+	}
+	for _, o := range c.query.OrderBy {
+		all = append(all, o.Expr)
+	}
+	for _, e := range all {
+		sqlparse.Any(e, func(e sqlparse.Expr) bool {
+			if call, ok := e.(*sqlparse.Call); ok && call.Distinct {
+				n++
+			}
+			return false
+		})
+	}
+	return n
+}
