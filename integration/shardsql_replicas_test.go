@@ -7,6 +7,7 @@ import (
 	"database/sql"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/shardid/shardid/integration/database"
@@ -17,7 +18,7 @@ import (
 )
 
 // besideItsCopy routes to shards of orders in a database that has one copy.
-func besideItsCopy(t *testing.T, origin, copied *sql.DB, shards int) *sql.DB {
+func besideItsCopy(t *testing.T, origin, copied *sql.DB, shards int, observer shardsql.Observer) *sql.DB {
 	t.Helper()
 	m, err := sharding.Spread([]string{"a"}, shards, "orders_%d")
 	if err != nil {
@@ -27,7 +28,7 @@ func besideItsCopy(t *testing.T, origin, copied *sql.DB, shards int) *sql.DB {
 	if err != nil {
 		t.Fatal(err)
 	}
-	routed := shardsql.OpenDB(shardsql.Config{Router: router, Home: origin, Replicas: map[string][]*sql.DB{"a": {copied}}})
+	routed := shardsql.OpenDB(shardsql.Config{Router: router, Home: origin, Replicas: map[string][]*sql.DB{"a": {copied}}, Observer: observer})
 	t.Cleanup(func() { _ = routed.Close() })
 	return routed
 }
@@ -48,7 +49,7 @@ func TestNoPartOfAQueryThatLocksRowsIsReadFromACopy(t *testing.T) {
 				database.Exec(t, db, "INSERT INTO orders_0 VALUES (2, 2, 10)")
 			}
 			database.Exec(t, origin, "INSERT INTO orders_1 VALUES (1, 1, 20)")
-			routed := besideItsCopy(t, origin, behind, 2)
+			routed := besideItsCopy(t, origin, behind, 2, shardsql.Observer{})
 			for query, want := range map[string]int64{
 				"SELECT id FROM orders WHERE total = (SELECT MAX(total) FROM orders)":                                                            2,
 				"SELECT id FROM orders WHERE total = (SELECT MAX(total) FROM orders) FOR UPDATE":                                                 1,
@@ -94,7 +95,7 @@ func TestAQueryWithAFunctionThatWritesIsExecutedByTheDatabaseAndByNoCopy(t *test
 			}
 			t.Cleanup(func() { _ = behind.Close() })
 			for kind, pool := range map[string]*sql.DB{"read-only": behind, "writable": writable} {
-				routed := besideItsCopy(t, origin, pool, 1)
+				routed := besideItsCopy(t, origin, pool, 1, shardsql.Observer{})
 				for query, place := range map[string]int64{
 					"SELECT place, id FROM orders WHERE user_id = 2":                  1,
 					"SELECT place, " + c.locking + " FROM orders WHERE user_id = 2":   0,
@@ -136,7 +137,12 @@ func TestReadsUseTheDatabaseWhileTheirCopyIsDown(t *testing.T) {
 				}
 				database.Exec(t, db, "INSERT INTO orders_0 VALUES (2, 2, "+strconv.Itoa(i)+")")
 			}
-			routed := besideItsCopy(t, origin, copied, 2)
+			var told atomic.Int64
+			routed := besideItsCopy(t, origin, copied, 2, shardsql.Observer{ReplicaDown: func(_ context.Context, database string, replica int, err error) {
+				if told.Add(1); database != "a" || replica != 0 || err == nil {
+					t.Errorf("replica %d of %s is down: %v", replica, database, err)
+				}
+			}})
 			place := func() (is int) {
 				t.Helper()
 				for _, query := range []string{"SELECT place FROM orders WHERE user_id = 2", "SELECT MAX(place) FROM orders"} {
@@ -154,6 +160,9 @@ func TestReadsUseTheDatabaseWhileTheirCopyIsDown(t *testing.T) {
 				if place() != 0 {
 					t.Error("the copy is down, and is read")
 				}
+			}
+			if n := told.Load(); n == 0 || n > 20 { // it is asked once in five seconds
+				t.Errorf("the observer was told %d times, for 40 queries", n)
 			}
 			if err := c.start(t.Context()); err != nil {
 				t.Fatal(err)

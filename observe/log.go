@@ -5,14 +5,15 @@ package observe
 import (
 	"context"
 	"log/slog"
+	"strconv"
 	"sync"
 	"time"
 
 	"github.com/shardid/shardid/sharding/shardsql"
 )
 
-// Log logs events that an operator acts upon: sources that fail and recover, alarms, and statements
-// that are refused or fail. It is safe for concurrent use.
+// Log logs events that an operator acts upon: sources that fail and recover, alarms, statements that
+// are refused or fail, and replicas that cannot be reached. It is safe for concurrent use.
 type Log struct {
 	to *slog.Logger
 
@@ -84,6 +85,20 @@ func (l *Log) Statement(ctx context.Context, s shardsql.Statement) {
 		attributes = append(attributes, slog.Int64("repeated", repeated))
 	}
 	l.to.LogAttrs(ctx, slog.LevelWarn, message, attributes...)
+}
+
+// ReplicaDown logs a warning about a replica that could not be reached, once a minute, with the number of warnings
+// omitted since. It is for the field of the same name of shardsql.Observer.
+func (l *Log) ReplicaDown(ctx context.Context, database string, replica int, err error) {
+	repeated, write := l.shouldWrite(logKey{"replica " + strconv.Itoa(replica) + " of " + database, failed})
+	if !write {
+		return
+	}
+	attributes := []slog.Attr{slog.String("database", database), slog.Int("replica", replica), slog.Any("error", err)}
+	if repeated > 0 {
+		attributes = append(attributes, slog.Int64("repeated", repeated))
+	}
+	l.to.LogAttrs(ctx, slog.LevelWarn, "a replica cannot be reached; reads go to the others, or to the database", attributes...)
 }
 
 // shouldWrite reports whether a line must be written, and how many like it were omitted before.

@@ -6,8 +6,10 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -17,11 +19,18 @@ import (
 	"github.com/shardid/shardid/sharding/shardsql"
 )
 
-// Statements counts the statements of routers by table, kind and outcome. The zero Statements is
-// ready to use. It is safe for concurrent use.
+// Statements counts the statements of routers by table, kind and outcome, and how often their
+// replicas could not be reached. The zero Statements is ready to use. It is safe for concurrent use.
 type Statements struct {
 	mu    sync.RWMutex
 	count map[series]*counts
+	downs map[replica]int64
+}
+
+// replica is a place in shardsql.Config.Replicas.
+type replica struct {
+	database string
+	index    int
 }
 
 // series is a set of labels under which statements are counted.
@@ -47,7 +56,19 @@ type counts struct {
 
 // Observer returns an observer that counts statements, for shardsql.Config.Observer and the same
 // field in gormplugin and sqlxhook.
-func (s *Statements) Observer() shardsql.Observer { return shardsql.Observer{Statement: s.Observe} }
+func (s *Statements) Observer() shardsql.Observer {
+	return shardsql.Observer{Statement: s.Observe, ReplicaDown: s.ReplicaDown}
+}
+
+// ReplicaDown counts a replica that could not be reached. An observer that does more than count calls it.
+func (s *Statements) ReplicaDown(_ context.Context, database string, index int, _ error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.downs == nil {
+		s.downs = map[replica]int64{}
+	}
+	s.downs[replica{database, index}]++
+}
 
 // Observe counts a statement. An observer that does more than count calls it.
 func (s *Statements) Observe(_ context.Context, of shardsql.Statement) {
@@ -156,7 +177,24 @@ func (s *Statements) families() []Family {
 			all[i+1].Samples = append(all[i+1].Samples, Sample{Values: values, Value: float64(m.value(c))})
 		}
 	}
-	return all
+	return append(all, s.replicas())
+}
+
+// replicas returns the metric of replicas, sorted by its labels.
+func (s *Statements) replicas() Family {
+	f := Family{
+		Name: "shardid_replica_down_total", Help: "How often a replica could not be reached, and was left out for five seconds.",
+		Type: Counter, Labels: []string{"database", "replica"},
+	}
+	if s == nil {
+		return f
+	}
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	for _, r := range slices.SortedFunc(maps.Keys(s.downs), func(a, b replica) int { return cmp.Or(strings.Compare(a.database, b.database), a.index-b.index) }) {
+		f.Samples = append(f.Samples, Sample{Values: []string{r.database, strconv.Itoa(r.index)}, Value: float64(s.downs[r])})
+	}
+	return f
 }
 
 func (s *Statements) series() (all []series) {

@@ -33,7 +33,7 @@ func (d *database) connect(ctx context.Context, pool *sql.DB) (*sql.Conn, error)
 	conn, err := pool.Conn(ctx)
 	if err != nil {
 		if ctx.Err() == nil {
-			d.replicas.rest(pool)
+			d.replicas.leaveOut(ctx, pool, err, d.observer)
 		}
 		return nil, &unreachableError{d.nameOf(pool), err}
 	}

@@ -23,6 +23,12 @@ type Observer struct {
 	// statements. If database/sql sends a statement again because its connection had broken
 	// (driver.ErrBadConn), Statement is called again.
 	Statement func(ctx context.Context, s Statement)
+
+	// ReplicaDown is called when a copy could not be reached, so that it is not asked for five
+	// seconds. database and replica are its place in Config.Replicas, ctx is the context of the
+	// query that asked for a connection, and err is the pool's error. The query itself succeeds if
+	// another copy or the database answers.
+	ReplicaDown func(ctx context.Context, database string, replica int, err error)
 }
 
 // Statement describes a statement to an [Observer].

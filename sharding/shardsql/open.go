@@ -32,10 +32,10 @@ type Config struct {
 	// [sharding.Migration] serves, and queries with a function that takes a number of a sequence or a lock, all of
 	// them with their subqueries. It also executes a query that a copy has refused because it is read-only, so give
 	// the copies users who may not write. A copy that cannot be reached is not asked for five seconds: the others are,
-	// and if none is left, the database. No error says so: watch the copies themselves, and have their driver give up
-	// connecting soon. Copies lag behind their database. Defaults to none.
+	// and if none is left, the database. Observer.ReplicaDown is told. Have the drivers of the copies give up connecting
+	// soon. Copies lag behind their database. Defaults to none.
 	Replicas map[string][]*sql.DB
-	// Observer is told about each statement. Defaults to none.
+	// Observer is told about each statement, and about copies that are down. Defaults to none.
 	Observer Observer
 }
 
@@ -216,11 +216,14 @@ func (r replicas) pick(name string) *sql.DB {
 	return nil
 }
 
-// rest keeps a copy that could not be reached from being asked for a while.
-func (r replicas) rest(pool *sql.DB) {
-	for _, t := range r {
+// leaveOut keeps a copy that could not be reached from being asked for a while, and reports it.
+func (r replicas) leaveOut(ctx context.Context, pool *sql.DB, err error, observer Observer) {
+	for name, t := range r {
 		if at := slices.Index(t.pools, pool); at >= 0 {
 			t.rests[at].Store(int64(time.Since(epoch) + restOfCopy))
+			if observer.ReplicaDown != nil {
+				observer.ReplicaDown(ctx, name, at, err)
+			}
 		}
 	}
 }

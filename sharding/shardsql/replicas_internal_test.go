@@ -3,7 +3,10 @@
 package shardsql
 
 import (
+	"context"
 	"database/sql"
+	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,13 +18,21 @@ func TestACopyThatCouldNotBeReachedIsAskedAgainAfterAWhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pools := []*sql.DB{{}, {}}
 		copies := newReplicas(Config{Replicas: map[string][]*sql.DB{"b": pools}})
-		copies.rest(pools[0])
+		down, refused := []string{}, errors.New("connection refused")
+		observer := Observer{ReplicaDown: func(_ context.Context, database string, replica int, err error) {
+			down = append(down, fmt.Sprint(database, replica, " ", err))
+		}}
+		copies.leaveOut(t.Context(), pools[0], refused, observer)
 		for range 4 {
 			if copies.pick("b") != pools[1] {
 				t.Error("a copy is asked that rests")
 			}
 		}
-		copies.rest(pools[1])
+		copies.leaveOut(t.Context(), pools[1], refused, observer)
+		copies.leaveOut(t.Context(), &sql.DB{}, refused, observer) // no copy
+		if fmt.Sprint(down) != "[b0 connection refused b1 connection refused]" {
+			t.Errorf("the observer is told %q", down)
+		}
 		if copies.pick("b") != nil {
 			t.Error("both copies rest, and one is asked")
 		}
