@@ -80,3 +80,45 @@ func joinsAtHome(t *testing.T, open namedDatabase) {
 		}
 	}
 }
+
+// On MySQL and MariaDB a CREATE TABLE in a transaction commits what its database has. With BestEffort the transaction may go
+// on to shards: what it writes at home afterwards is committed at once, and what it writes in shards with COMMIT.
+func TestARollbackAfterACreatedTableUndoesWhatShardsHave(t *testing.T) {
+	for name, open := range writing(t) {
+		t.Run(name, func(t *testing.T) {
+			home, pools := open(t, "created_home"), sharding.DBs{"a": open(t, "created_a"), "b": open(t, "created_b")}
+			m, err := sharding.Spread([]string{"a", "b"}, 2, "orders_%d")
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, at := range m.Targets() {
+				database.Exec(t, pools[at.DB], "CREATE TABLE "+at.Table+" (id BIGINT PRIMARY KEY)")
+			}
+			router, err := sharding.New(pools, sharding.Table{Name: "orders", Key: "id", Rule: sharding.Mod(2), Map: m}, sharding.Transactions(sharding.BestEffort))
+			if err != nil {
+				t.Fatal(err)
+			}
+			routed := shardsql.OpenDB(shardsql.Config{Router: router, Home: home})
+			t.Cleanup(func() { _ = routed.Close() })
+			tx, err := routed.BeginTx(t.Context(), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, text := range []string{
+				"CREATE TABLE notes (id BIGINT PRIMARY KEY)", "INSERT INTO orders (id) VALUES (0), (1)", "INSERT INTO notes (id) VALUES (5)",
+			} {
+				database.Exec(t, tx, text)
+			}
+			var notes, orders int
+			if err := home.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM notes").Scan(&notes); err != nil || notes != 1 {
+				t.Errorf("%d notes are committed, %v", notes, err)
+			}
+			if err := tx.Rollback(); err != nil {
+				t.Fatal(err)
+			}
+			if err := routed.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM orders").Scan(&orders); err != nil || orders != 0 {
+				t.Errorf("%d orders remain, %v", orders, err)
+			}
+		})
+	}
+}
