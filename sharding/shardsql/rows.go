@@ -304,7 +304,11 @@ func groups(sources []merge.Rows, s *plan.Shards, memory *merge.Memory) merge.Ro
 	if g.Having != nil {
 		all = merge.Filtered(all, g.Having, g.Args)
 	}
-	early, late := sortedBy(g)
+	var early, late map[int]merge.Expr
+	if early, late = chosenOf(g.Made, keysOf(g.Windows)); len(g.Windows) > 0 {
+		all = merge.Windowed(g.Dialect, computed(all, g, early), g.Windows, memory)
+	}
+	early, late = chosenOf(late, g.Sort)
 	all = computed(all, g, early)
 	if len(g.Sort) > 0 {
 		all = merge.Sorted(all, g.Sort, memory)
@@ -313,16 +317,24 @@ func groups(sources []merge.Rows, s *plan.Shards, memory *merge.Memory) merge.Ro
 	return merge.Cut(all, len(g.Columns)-g.Shown)
 }
 
-// sortedBy returns the computed columns by which the groups are sorted, and the others.
-func sortedBy(g *plan.Group) (by, others map[int]merge.Expr) {
-	by, others = map[int]merge.Expr{}, maps.Clone(g.Made)
-	for _, key := range g.Sort {
-		if made, ok := others[key.Column]; ok {
-			by[key.Column] = made
+// keysOf returns the columns that window functions read.
+func keysOf(windows []merge.Window) (keys []merge.Key) {
+	for _, w := range windows {
+		keys = slices.Concat(keys, w.Partition, w.Order, []merge.Key{{Column: w.Of}})
+	}
+	return keys
+}
+
+// chosenOf returns the computed columns among some columns, and the others.
+func chosenOf(made map[int]merge.Expr, among []merge.Key) (some, others map[int]merge.Expr) {
+	some, others = map[int]merge.Expr{}, maps.Clone(made)
+	for _, key := range among {
+		if one, ok := others[key.Column]; ok {
+			some[key.Column] = one
 			delete(others, key.Column)
 		}
 	}
-	return by, others
+	return some, others
 }
 
 func computed(all merge.Rows, g *plan.Group, columns map[int]merge.Expr) merge.Rows {

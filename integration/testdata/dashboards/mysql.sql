@@ -105,9 +105,17 @@ WITH recent AS (SELECT * FROM orders WHERE created_at > '2024-01-03') SELECT sta
 SELECT o.id, o.total, i.sku FROM orders o INNER JOIN items i ON o.id = i.order_id AND o.user_id = i.user_id WHERE i.qty >= 2 ORDER BY o.total DESC, o.id LIMIT 5
 SELECT status, COUNT(*) FROM orders GROUP BY status ORDER BY FIELD(status, 'open', 'paid', 'void')
 SELECT coupon, status, COUNT(*) AS n FROM orders GROUP BY coupon, status ORDER BY CONCAT(coupon, status) DESC, LENGTH(status), coupon, status
--- refused
 SELECT status, COUNT(*) * 100.0 / SUM(COUNT(*)) OVER () AS pct FROM orders GROUP BY status ORDER BY status
 SELECT user_id, SUM(total) AS t, RANK() OVER (ORDER BY SUM(total) DESC) AS r FROM orders GROUP BY user_id ORDER BY r, user_id LIMIT 5
+SELECT status, COUNT(*) AS n, ROUND(COUNT(*) * 100.0 / SUM(COUNT(*)) OVER (), 2) AS percent FROM orders GROUP BY status ORDER BY percent DESC, MIN(id)
+SELECT user_id, SUM(total) AS t, ROW_NUMBER() OVER (ORDER BY SUM(total) DESC) AS place FROM orders GROUP BY user_id ORDER BY place LIMIT 5 OFFSET 1
+SELECT user_id, COUNT(*) AS n, DENSE_RANK() OVER (ORDER BY COUNT(*) DESC) AS place, RANK() OVER (ORDER BY COUNT(*)) AS other FROM orders GROUP BY user_id ORDER BY place, user_id
+SELECT coupon, status, SUM(total) AS t, SUM(SUM(total)) OVER (PARTITION BY coupon) AS of_coupon, RANK() OVER (PARTITION BY coupon ORDER BY SUM(total) DESC) AS place FROM orders GROUP BY coupon, status ORDER BY of_coupon DESC, place
+SELECT DATE(created_at) AS d, SUM(total) AS t, SUM(SUM(total)) OVER (ORDER BY DATE(created_at)) AS running FROM orders GROUP BY DATE(created_at) ORDER BY d
+SELECT status, COUNT(*) OVER () AS kinds, COUNT(COUNT(coupon)) OVER (ORDER BY COUNT(*)) AS c FROM orders GROUP BY status HAVING COUNT(*) > 3 ORDER BY COUNT(*), MIN(id)
+SELECT status, SUM(COUNT(*)) OVER (ORDER BY COUNT(*) DESC) AS running, COUNT(DISTINCT coupon) AS c FROM orders GROUP BY status ORDER BY running, MIN(id)
+SELECT user_id, SUM(total) * COUNT(*) OVER () > SUM(SUM(total)) OVER () AS above FROM orders GROUP BY user_id ORDER BY user_id
+-- refused
 SELECT MIN(created_at), MAX(created_at), DATEDIFF(MAX(created_at), MIN(created_at)) AS days FROM orders
 SELECT coupon, GROUP_CONCAT(id ORDER BY id) FROM orders GROUP BY coupon
 SELECT status, COUNT(*) FROM orders GROUP BY status WITH ROLLUP

@@ -76,6 +76,14 @@ SELECT status, SUM(total) AS s, COUNT(*) AS n, SUM(total) / COUNT(*) AS mean FRO
 SELECT status, COUNT(*) FROM orders GROUP BY status ORDER BY CASE status WHEN 'open' THEN 1 WHEN 'paid' THEN 2 ELSE 3 END
 SELECT coupon, COUNT(*) FROM orders GROUP BY coupon ORDER BY coupon COLLATE "C" NULLS FIRST
 SELECT created_at::date AS d, COUNT(*) FROM orders GROUP BY created_at::date ORDER BY extract(dow FROM created_at::date), d
+SELECT status, COUNT(*) AS n, ROUND(COUNT(*) * 100.0 / SUM(COUNT(*)) OVER (), 2) AS percent FROM orders GROUP BY status ORDER BY percent DESC, MIN(id)
+SELECT user_id, SUM(total) AS t, ROW_NUMBER() OVER (ORDER BY SUM(total) DESC) AS place FROM orders GROUP BY user_id ORDER BY place LIMIT 5 OFFSET 1
+SELECT user_id, COUNT(*) AS n, DENSE_RANK() OVER (ORDER BY COUNT(*) DESC) AS place, RANK() OVER (ORDER BY COUNT(*)) AS other FROM orders GROUP BY user_id ORDER BY place, user_id
+SELECT coupon, status, SUM(total) AS t, SUM(SUM(total)) OVER (PARTITION BY coupon) AS of_coupon, RANK() OVER (PARTITION BY coupon ORDER BY SUM(total) DESC) AS place FROM orders GROUP BY coupon, status ORDER BY of_coupon DESC, place
+SELECT DATE(created_at) AS d, SUM(total) AS t, SUM(SUM(total)) OVER (ORDER BY DATE(created_at)) AS running FROM orders GROUP BY DATE(created_at) ORDER BY d
+SELECT status, COUNT(*) OVER () AS kinds, COUNT(COUNT(coupon)) OVER (ORDER BY COUNT(*)) AS c FROM orders GROUP BY status HAVING COUNT(*) > 3 ORDER BY COUNT(*), MIN(id)
+SELECT status, SUM(COUNT(*)) OVER (ORDER BY COUNT(*) DESC) AS running, COUNT(DISTINCT coupon) AS c FROM orders GROUP BY status ORDER BY running, MIN(id)
+SELECT user_id, SUM(total) * COUNT(*) OVER () > SUM(SUM(total)) OVER () AS above FROM orders GROUP BY user_id ORDER BY user_id
 -- refused
 SELECT string_agg(coupon, ',') FROM orders WHERE id = 3
 SELECT array_agg(id ORDER BY id) FROM orders

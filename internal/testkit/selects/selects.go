@@ -407,6 +407,9 @@ func about(items []string) []string {
 
 func (m *maker) groups() Query {
 	aggregates := []string{m.aggregate(), m.sortable() + " AS x"}
+	if m.IntN(6) == 0 {
+		aggregates[1] = m.overGroups() + " AS x"
+	}
 	if m.IntN(4) == 0 {
 		return Query{Text: "SELECT " + strings.Join(aggregates, ", ") + " FROM orders" + m.where(), Args: m.args, of: about(aggregates)}
 	}
@@ -432,6 +435,17 @@ func (m *maker) groups() Query {
 		keys[i] += m.direction()
 	}
 	return Query{Text: text + strings.Join(keys, ", ") + m.limit(), Args: m.args, of: of}
+}
+
+// overGroups returns a window function over groups.
+func (m *maker) overGroups() string {
+	partition := pick(m, []string{"", "", "PARTITION BY COUNT(*) ", "PARTITION BY MAX(paid) "})
+	order := "ORDER BY " + pick(m, []string{"COUNT(*)", "SUM(paid)", "MAX(id)", "SUM(amount)", "COUNT(note), MIN(paid)"}) + m.direction()
+	return pick(m, []string{
+		"SUM(COUNT(*)) OVER (" + partition + ")", "SUM(SUM(amount)) OVER (" + partition + order + ")", "COUNT(*) OVER (" + partition + ")", "COUNT(SUM(paid)) OVER (" + order + ")",
+		"RANK() OVER (" + partition + order + ")", "DENSE_RANK() OVER (" + partition + order + ")", "ROW_NUMBER() OVER (" + partition + "ORDER BY MIN(id))",
+		"ROUND(COUNT(*) * 100.0 / SUM(COUNT(*)) OVER (), 2)", "SUM(paid) - SUM(SUM(paid)) OVER (" + partition + ")", "COALESCE(SUM(SUM(paid)) OVER (" + order + "), -1)",
+	})
 }
 
 // ofGroup returns a further condition of HAVING, about a column of GROUP BY.

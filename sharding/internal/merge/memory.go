@@ -21,7 +21,7 @@ type MemoryError struct {
 
 // Error names the limit and what to do.
 func (e *MemoryError) Error() string {
-	return fmt.Sprintf("merge: the rows of several shards need more than the %d bytes allowed; narrow the statement, or raise the limit", e.Limit)
+	return fmt.Sprintf("merge: the rows of several shards need more than the %d bytes allowed; narrow the statement", e.Limit)
 }
 
 // take counts n more bytes as held.

@@ -3,6 +3,7 @@
 package plan
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 
@@ -269,4 +270,72 @@ func (c aggregator) distincts() (n int) {
 		})
 	}
 	return n
+}
+
+// windowFunctions are the window functions over combined groups.
+var windowFunctions = map[string]merge.Function{"sum": merge.Sum, "count": merge.Count, "row_number": merge.RowNumber, "rank": merge.Rank, "dense_rank": merge.DenseRank}
+
+// areOverGroups reports whether a window function sees the groups of a SELECT that are combined, so that it is computed
+// after them.
+func areOverGroups(c *combiner, w window) bool {
+	call := w.call
+	_, has := windowFunctions[nameOf(call)]
+	return has && call.Over && !call.Odd && !call.Distinct && len(call.Args) <= 1 && len(c.cores) == 1 && groups(c.core) && w.of == c.scope && !c.partitioned(w)
+}
+
+// behindOrder matches what follows an expression of ORDER BY in OVER (…).
+var behindOrder = regexp.MustCompile(`(?i)^\s*(asc|desc)?\s*[,)]$`)
+
+// window returns the value of a window function over combined groups.
+func (c calculator) window(e *sqlparse.Call) (merge.Expr, merge.Kind) {
+	g, w, kind := c.of.group, merge.Window{Function: windowFunctions[nameOf(e)], Of: -1}, merge.Integer
+	if !areOverGroups(c.combiner, window{e, c.scope}) || c.hasParams(e) {
+		c.refuse(c.text(e) + " is not computed over the groups of several shards: only SUM, COUNT, ROW_NUMBER, RANK and DENSE_RANK without parameters are" + addKey)
+		return nil, 0
+	}
+	if len(e.Args) == 1 && computed(e.Args[0]) {
+		w.Of = c.column(e.Args[0])
+	}
+	if w.Function == merge.Sum {
+		if w.Of < 0 || c.mysql && sqlparse.Any(e.Args[0], isQuotient) || !g.values[w.Of].exact() {
+			c.refuse("only a sum of whole numbers and decimals is computed over the groups of several shards" + addKey)
+			return nil, 0
+		}
+		w.Kind = g.values[w.Of].Type.Kind
+		if c.mysql {
+			w.Kind = merge.Decimal
+		}
+		kind = w.Kind
+	}
+	for i, by := range e.Window {
+		if !computed(by) || c.isOnlyAlias(by) || c.ambiguous(by) {
+			c.refuse(c.text(by) + " in OVER (…) must be an aggregate or in GROUP BY")
+			return nil, 0
+		}
+		key := c.sortKey(by)
+		if i < e.Partition {
+			w.Partition = append(w.Partition, key)
+			continue
+		}
+		end := e.To
+		if i+1 < len(e.Window) {
+			end = e.Window[i+1].Bytes().From
+		}
+		behind := behindOrder.FindStringSubmatch(strings.TrimSpace(c.statement.Text[by.Bytes().To:end]))
+		if behind == nil {
+			c.refuse("ORDER BY in OVER (…) is combined without NULLS FIRST, NULLS LAST and a frame" + addKey)
+			return nil, 0
+		}
+		key.Desc = strings.EqualFold(behind[1], "desc")
+		key.NullsFirst = c.nullsFirst(sqlparse.Order{Descending: key.Desc})
+		w.Order = append(w.Order, key)
+	}
+	w.Column = g.add(merge.Aggregate{Function: merge.First, Column: c.selectHidden(c.typeOnly(e))}, Value{Type: merge.Type{Kind: kind}})
+	g.Windows = append(g.Windows, w)
+	return merge.Column(w.Column, kind), c.wider(kind, 0)
+}
+
+// exact reports whether values are whole numbers or decimals, or any values of SQLite.
+func (v Value) exact() bool {
+	return v.As == Plain && (v.Type.Kind == merge.Integer || v.Type.Kind == merge.Decimal || v.Type.Kind == merge.Stored)
 }

@@ -217,7 +217,10 @@ func (c *combiner) expressions() {
 			c.refuse("the rows of a broadcast table that LIMIT keeps may differ from database to database; order by a unique key of the table")
 		}
 	}
+	all := c.windows
+	c.windows = slices.DeleteFunc(slices.Clone(all), func(w window) bool { return areOverGroups(c, w) })
 	c.refuse(c.differs())
+	c.windows = all
 }
 
 // total reports whether a query of one table has an order in which no two rows are equal.
@@ -286,7 +289,7 @@ func rowsOf(c *combiner, once bool) bool {
 		c.refuse("DISTINCT, UNION, and ORDER BY over UNION ALL need select lists without *" + addKey)
 	case several && (groups || len(c.core.DistinctOn) > 0 || c.core.Distinct && !once) && !c.computedPerShard(c.core, nil):
 		c.refuse("DISTINCT and groups in a UNION are combined only if each row or group is on one shard: select or group by the sharding key, or send its SELECTs one by one")
-	case groups && (several || grouper{c}.onShards()):
+	case groups && (several || grouper{c}.onShards() && !slices.ContainsFunc(c.windows, func(w window) bool { return areOverGroups(c, w) })):
 		c.derives = true
 		return true
 	case c.core.Distinct && groups:

@@ -44,9 +44,6 @@ func (c grouper) onShards() bool {
 func (c grouper) grouped() {
 	g := &grouping{Group: Group{Shown: len(c.core.Items), Made: map[int]merge.Expr{}, Dialect: c.options.Merge}}
 	c.of.group = g
-	if len(c.scope.windows) > 0 {
-		c.refuse("window functions over groups are not combined" + addKey)
-	}
 	for _, e := range c.core.GroupBy {
 		c.unambiguous(e)
 		by := c.ordered(e)
@@ -78,7 +75,7 @@ func (c grouper) computeAll() {
 
 // isComputed reports whether an expression is computed from combined aggregates.
 func (c grouper) isComputed(e sqlparse.Expr) bool {
-	return aggregated(e) && combined(e) == 0 && aggregator{c}.ofExtreme(e) == nil
+	return windowed(e) || aggregated(e) && combined(e) == 0 && aggregator{c}.ofExtreme(e) == nil
 }
 
 // ofNone makes each shard also return the aggregates of no rows, which have the form of their values.
@@ -208,7 +205,7 @@ func (c grouper) groupItem(e sqlparse.Expr, at int) {
 		a, v = aggregator{c}.partial(e, at)
 	case aggregator{c}.ofExtreme(e) != nil:
 		a, v = aggregator{c}.atExtreme(e, at)
-	case aggregated(e): // computed from aggregates
+	case aggregated(e) || windowed(e): // computed from aggregates
 	case key >= 0:
 		v = c.of.group.keys[key]
 	case !computed(e): // the same on every shard
@@ -271,7 +268,7 @@ func (c grouper) column(e sqlparse.Expr) int {
 	g := c.of.group
 	for i, item := range c.core.Items {
 		if isAlias(item, e) && !c.isSelected(e) || c.text(item.Expr) == c.text(e) {
-			if v := g.values[i]; v.As == Plain && v.Type.Collation == merge.Binary && (v.Type.Kind != merge.Stored || aggregated(item.Expr)) {
+			if v := g.values[i]; v.As == Plain && v.Type.Collation == merge.Binary && (v.Type.Kind != merge.Stored || c.isComputed(item.Expr) || aggregated(item.Expr)) {
 				return i
 			}
 			e = bare(item.Expr) // the selected form is not compared, or the driver may convert it to a time
@@ -324,16 +321,21 @@ func inside(inner, outer sqlparse.Span) bool { return inner.From >= outer.From &
 func (c grouper) sortGroups() {
 	c.countable()
 	for _, o := range orders(c.query) {
-		by := c.ordered(o.Expr)
-		at := c.column(by)
-		v := c.inOrder(by, c.of.group.values[at])
-		if v.As == Weight && c.of.group.values[at].As == Plain { // the weights are not selected yet
-			c.value(by)
-			at = c.of.group.add(merge.Aggregate{Function: merge.First, Column: c.selectHidden("MIN(" + v.selected(c.text(by)) + ")")}, v)
-		}
-		t := v.Type
-		c.of.group.Sort = append(c.of.group.Sort, merge.Key{Column: at, Type: t, Desc: o.Descending, NullsFirst: c.nullsFirst(o)})
+		by := c.sortKey(c.ordered(o.Expr))
+		by.Desc, by.NullsFirst = o.Descending, c.nullsFirst(o)
+		c.of.group.Sort = append(c.of.group.Sort, by)
 	}
+}
+
+// sortKey returns the column of combined groups by which an expression sorts them.
+func (c grouper) sortKey(by sqlparse.Expr) merge.Key {
+	g, at := c.of.group, c.column(by)
+	v := c.inOrder(by, g.values[at])
+	if v.As == Weight && g.values[at].As == Plain { // the weights are not selected yet
+		c.value(by)
+		at = g.add(merge.Aggregate{Function: merge.First, Column: c.selectHidden("MIN(" + v.selected(c.text(by)) + ")")}, v)
+	}
+	return merge.Key{Column: at, Type: v.Type}
 }
 
 // nullsFirst reports whether NULLs sort before all other values: they are the least on MySQL,

@@ -235,7 +235,9 @@ func isQuotient(e sqlparse.Expr) bool { return isAverage(e) || sqlparse.As(e, sq
 // function returns an aggregate, or a function of aggregates.
 func (c calculator) function(e *sqlparse.Call) (merge.Expr, merge.Kind) {
 	switch name := nameOf(e); {
-	case combined(e) != 0 || e.Odd && !e.Filtered || e.Over:
+	case e.Over:
+		return c.window(e)
+	case combined(e) != 0 || e.Odd && !e.Filtered:
 	case (name == "if" || name == "iif") && len(e.Args) == 3:
 		return c.choice(e, e.Args[:1], e.Args[1:])
 	case (name == "floor" || name == "ceil" || name == "ceiling") && len(e.Args) == 1:

@@ -40,6 +40,7 @@ type Group struct {
 	Shown   int                // the number of columns that the caller gets: the first ones
 	Made    map[int]merge.Expr // the columns that are computed from others
 	Having  merge.Expr         // nil without HAVING
+	Windows []merge.Window     // the window functions over combined groups
 	Args    []driver.Value     // of Made and Having
 	Sort    []merge.Key        // of combined groups
 	Dialect merge.Dialect      // of Made and Having
@@ -62,6 +63,7 @@ func (s *Shards) String() string {
 	}{
 		{s.Group != nil, "groups are combined"},
 		{g.Having != nil, "HAVING is applied to them"},
+		{len(g.Windows) > 0, "window functions are computed over them"},
 		{len(g.Sort) > 0, "they are sorted"},
 		{len(s.Order) > 0, "rows are merged in their order"},
 		{len(s.Distinct) > 0, "each row is returned once"},

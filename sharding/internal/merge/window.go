@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package merge
+
+import (
+	"bytes"
+	"database/sql/driver"
+	"fmt"
+	"io"
+	"slices"
+)
+
+// The functions of windows that are not aggregates.
+const (
+	// RowNumber numbers the rows of a partition from 1.
+	RowNumber Function = iota + 10
+	// Rank numbers them too, and gives peers the number of the first of them.
+	Rank
+	// DenseRank gives peers one number, and the next peers the next.
+	DenseRank
+)
+
+// Window is a window function over the rows of a partition. With an order, Count and Sum run from
+// the first row of the partition to the last peer of each row; without one, over all rows.
+type Window struct {
+	Column    int // the column that gets the value; its present value has the form of the new one
+	Function  Function
+	Of        int // the column that Sum adds, or whose values Count counts; -1 counts rows
+	Kind      Kind
+	Partition []Key
+	Order     []Key
+}
+
+// Windowed computes window functions. It holds all rows, and returns them in their order.
+func Windowed(d Dialect, rows Rows, windows []Window, memory *Memory) Rows {
+	var all [][]driver.Value
+	take := func(row []driver.Value) error {
+		held := make([]driver.Value, len(row))
+		for i, v := range row {
+			held[i] = keep(v)
+		}
+		all = append(all, held)
+		return memory.take(2*sizeOfEntry + sizeOf(row...))
+	}
+	emit := func(dest []driver.Value) error {
+		if len(all) == 0 {
+			return io.EOF
+		}
+		copy(dest, all[0])
+		all[0] = nil
+		all = all[1:]
+		return nil
+	}
+	return gather(rows, take, func() func([]driver.Value) error {
+		for i := range windows {
+			if err := windows[i].compute(d, all); err != nil {
+				return func([]driver.Value) error { return err }
+			}
+		}
+		return emit
+	})
+}
+
+// placed is a row with the keys of its partition and of its order.
+type placed struct {
+	row              []driver.Value
+	partition, order []byte
+}
+
+// compute sets the column of all rows.
+func (w *Window) compute(d Dialect, rows [][]driver.Value) (err error) {
+	all := make([]placed, len(rows))
+	for i, row := range rows {
+		all[i].row = row
+		if all[i].partition, err = appendKeys(nil, w.Partition, row); err == nil {
+			all[i].order, err = appendKeys(nil, w.Order, row)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	slices.SortStableFunc(all, func(a, b placed) int {
+		if c := bytes.Compare(a.partition, b.partition); c != 0 {
+			return c
+		}
+		return bytes.Compare(a.order, b.order)
+	})
+	var state running
+	for from := 0; from < len(all); {
+		first := all[from]
+		if from == 0 || !bytes.Equal(first.partition, all[from-1].partition) {
+			state = running{}
+		}
+		to := from + 1
+		for to < len(all) && bytes.Equal(first.partition, all[to].partition) && bytes.Equal(first.order, all[to].order) {
+			to++
+		}
+		if err := state.peers(w, d, all[from:to]); err != nil {
+			return err
+		}
+		from = to
+	}
+	return nil
+}
+
+// running is the state of a window function in a partition.
+type running struct {
+	rows, groups int64 // before the present peers
+	count        int64
+	sum          sum
+}
+
+// peers sets the column of rows with equal keys.
+func (r *running) peers(w *Window, d Dialect, rows []placed) error {
+	for _, p := range rows {
+		if w.Of >= 0 && p.row[w.Of] == nil {
+			continue
+		}
+		if r.count++; w.Function == Sum {
+			if err := r.sum.add(p.row[w.Of], w.Kind); err != nil {
+				return err
+			}
+		}
+	}
+	for i, p := range rows {
+		x, err := r.value(w, i)
+		if err == nil {
+			p.row[w.Column], err = d.like(x, p.row[w.Column])
+		}
+		if err != nil {
+			return err
+		}
+	}
+	r.rows += int64(len(rows))
+	r.groups++
+	return nil
+}
+
+// value returns the value of the i-th of the present peers.
+func (r *running) value(w *Window, i int) (number, error) {
+	switch w.Function {
+	case Count:
+		return numberOf(r.count, Integer)
+	case RowNumber:
+		return numberOf(r.rows+int64(i)+1, Integer)
+	case Rank:
+		return numberOf(r.rows+1, Integer)
+	case DenseRank:
+		return numberOf(r.groups+1, Integer)
+	case Sum:
+		v, err := r.sum.result(w.Kind)
+		if err != nil {
+			return number{}, err
+		}
+		return numberOf(v, w.Kind)
+	}
+	return number{}, unsupported(fmt.Sprintf("window function %d", w.Function))
+}

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package merge
+
+import (
+	"database/sql/driver"
+	"errors"
+	"reflect"
+	"testing"
+)
+
+func TestWindowsSeeTheRowsOfTheirPartitions(t *testing.T) {
+	rows := [][]driver.Value{ // a partition, a value, and the columns of the windows
+		{"b", int64(5), nil, nil, nil, nil, nil},
+		{"a", int64(2), nil, nil, nil, nil, nil},
+		{"a", nil, nil, nil, nil, nil, nil},
+		{"b", int64(5), nil, nil, nil, nil, nil},
+		{"b", int64(1), nil, nil, nil, nil, nil},
+		{"b", int64(7), nil, nil, nil, nil, nil},
+	}
+	by, order := []Key{{Column: 0, Type: Type{Kind: Bytes}}}, []Key{{Column: 1, Type: Type{Kind: Integer}, NullsFirst: true}}
+	windows := []Window{
+		{Column: 2, Function: Sum, Of: 1, Kind: Integer, Partition: by},
+		{Column: 3, Function: Sum, Of: 1, Kind: Integer, Order: order},
+		{Column: 4, Function: Rank, Of: -1, Partition: by, Order: order},
+		{Column: 5, Function: DenseRank, Of: -1, Order: order},
+		{Column: 6, Function: Count, Of: 1, Partition: by, Order: order},
+	}
+	got := read(t, Windowed(Dialect{}, of(rows)[0], windows, NewMemory(1<<20)))
+	want := [][]driver.Value{ // in the order of the rows
+		{"b", int64(5), int64(18), int64(13), int64(2), int64(4), int64(3)},
+		{"a", int64(2), int64(2), int64(3), int64(2), int64(3), int64(1)},
+		{"a", nil, int64(2), nil, int64(1), int64(1), int64(0)},
+		{"b", int64(5), int64(18), int64(13), int64(2), int64(4), int64(3)},
+		{"b", int64(1), int64(18), int64(1), int64(1), int64(2), int64(1)},
+		{"b", int64(7), int64(18), int64(20), int64(4), int64(5), int64(4)},
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("%v\nwant %v", got, want)
+	}
+}
+
+func TestRowsOfOneOrderAreNumbered(t *testing.T) {
+	rows := [][]driver.Value{{int64(4), nil}, {int64(4), nil}, {int64(2), nil}}
+	windows := []Window{{Column: 1, Function: RowNumber, Of: -1, Order: []Key{{Column: 0, Type: Type{Kind: Integer}, Desc: true}}}}
+	got := read(t, Windowed(Dialect{}, of(rows)[0], windows, NewMemory(1<<20)))
+	if want := [][]driver.Value{{int64(4), int64(1)}, {int64(4), int64(2)}, {int64(2), int64(3)}}; !reflect.DeepEqual(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+}
+
+func TestAWindowHoldsNoMoreThanItsMemory(t *testing.T) {
+	rows := of([][]driver.Value{{int64(1), nil}, {int64(2), nil}})[0]
+	var full *MemoryError
+	if _, err := readTo(Windowed(Dialect{}, rows, []Window{{Column: 1, Function: RowNumber, Of: -1}}, NewMemory(100))); !errors.As(err, &full) {
+		t.Error(err)
+	}
+}
