@@ -124,9 +124,11 @@ func (m mixer) table() (text, alias string) {
 func (m mixer) query() Statement {
 	var text string
 	var n int
-	switch m.IntN(8) {
+	switch m.IntN(9) {
 	case 0, 1:
 		text, n = m.groups()
+	case 3:
+		text, n = m.totals()
 	case 2:
 		n = 1 + m.IntN(2)
 		columns := make([]kind, n)
@@ -198,7 +200,7 @@ func (m mixer) groups() (string, int) {
 	}
 	items = append(items, keys...)
 	for range 1 + m.IntN(2) {
-		items = append(items, m.aggregate(alias))
+		items = append(items, m.computed(alias))
 	}
 	for i := range items {
 		items[i] += " AS k" + strconv.Itoa(i)
@@ -221,6 +223,38 @@ func (m mixer) aggregate(alias string) string {
 		list = append(list, "SUM("+c+")", "AVG("+c+")", "SUM("+c+")", "AVG("+c+")")
 	}
 	return m.pick(list...)
+}
+
+// computed returns an aggregate, or what is computed from aggregates.
+func (m mixer) computed(alias string) string {
+	if !m.chance(2) {
+		return m.aggregate(alias)
+	}
+	k := m.kind()
+	c := alias + "." + k.name
+	list := []string{
+		"COALESCE(MIN(" + c + "), " + m.literal(k) + ")", "NULLIF(MAX(" + c + "), " + m.literal(k) + ")", "COALESCE(MAX(" + c + "), " + m.literal(m.like(k)) + ")",
+		"RANK() OVER (ORDER BY MAX(" + c + "))", "DENSE_RANK() OVER (ORDER BY COUNT(" + c + "), MIN(" + c + ") DESC)", "SUM(COUNT(*)) OVER (PARTITION BY MIN(" + c + "))", "COUNT(MAX(" + c + ")) OVER ()",
+	}
+	if m.sums(k) {
+		list = append(list, "SUM(DISTINCT "+c+")", "COALESCE(SUM("+c+"), 0)", "SUM(SUM("+c+")) OVER (ORDER BY COUNT(*))", "SUM("+c+") * 2 - SUM(SUM("+c+")) OVER ()")
+	}
+	return m.pick(list...)
+}
+
+// totals selects one row of an aggregate from each of two tables, or twice from one.
+func (m mixer) totals() (string, int) {
+	k := m.kind()
+	of := []string{"COUNT(%)", "MIN(%)", "MAX(%)"}
+	if m.sums(k) {
+		of = append(of, "SUM(%)", "COALESCE(SUM(%), 0)")
+	}
+	made := m.pick(of...)
+	branch := func() string {
+		from, alias := m.table()
+		return "SELECT " + strings.Replace(made, "%", alias+"."+k.name, 1) + " AS k0 FROM " + from + m.where(alias, 1)
+	}
+	return branch() + " UNION ALL " + branch(), 1
 }
 
 // sums reports whether the values of a kind may be added. SQLite's integers overflow, and its decimals are
