@@ -180,48 +180,70 @@ func (c aggregator) added(call *sqlparse.Call, at int) (merge.Aggregate, Value) 
 // ofExtreme returns the MIN or MAX in an expression that depends on nothing else: COALESCE(MAX(name), 'none') or
 // DATE(MAX(created_at)). Its value is that of the shard with the least or the greatest x. It returns nil for other
 // expressions, and for those which calculator computes.
-func (c aggregator) ofExtreme(e sqlparse.Expr) (of *sqlparse.Call) {
-	calculated, total := true, true
-	var visit func(e sqlparse.Expr)
-	visit = func(e sqlparse.Expr) {
-		switch e := bare(e).(type) {
-		case *sqlparse.Literal:
-			calculated = calculated && e.Kind != sqlparse.Text
-			return
-		case *sqlparse.Param:
-			return
-		case *sqlparse.Call:
-			if isAggregate(e) {
-				other := of != nil && c.text(of) != c.text(e)
-				total = total && !other && !odd(e) && (aggregates[nameOf(e)] == merge.Min || aggregates[nameOf(e)] == merge.Max) && !c.hasParams(e)
-				of = e
-				return
-			}
-			total = total && everywhereDefined[nameOf(e)] && !e.Over
-			calculated = calculated && calculable[nameOf(e)]
-		case *sqlparse.Operation:
-			typ := postgresType.FindStringSubmatch(c.statement.Text[e.Operands[0].Bytes().To:e.To])
-			total = total && e.Op == sqlparse.Cast && typ != nil && everywhereDefined[strings.ToLower(typ[1])]
-			calculated = false
-		default:
-			total = false
-		}
-		for i, operand := range sqlparse.Operands(e) {
-			if call, isCall := e.(*sqlparse.Call); i > 0 || !isCall || !unitFirst[nameOf(call)] {
-				visit(operand)
-			}
-		}
-	}
-	visit(e)
-	if of == nil || !total || bare(e) == sqlparse.Expr(of) {
+func (c aggregator) ofExtreme(e sqlparse.Expr) *sqlparse.Call {
+	found := extreme{aggregator: c}
+	found.visit(e)
+	if found.of == nil || found.other || bare(e) == sqlparse.Expr(found.of) {
 		return nil
 	}
 	probe := c.comparer
 	probe.why = ""
-	if v := probe.least(of.Args[0]); calculated && (v.number() || v.Type.Kind == merge.Stored) {
+	switch v := probe.least(found.of.Args[0]); {
+	case !found.beyond && (v.number() || v.Type.Kind == merge.Stored), found.toTime && c.postgres && !v.clock():
 		return nil
 	}
-	return of
+	return found.of
+}
+
+// extreme is what an expression consists of.
+type extreme struct {
+	aggregator
+
+	of     *sqlparse.Call // its MIN or MAX
+	other  bool           // it depends on something else, too, or a function in it may fail
+	beyond bool           // it has what calculator does not compute
+	toTime bool           // it converts to a time, which fails for some texts
+}
+
+func (x *extreme) visit(e sqlparse.Expr) {
+	switch e := bare(e).(type) {
+	case *sqlparse.Literal:
+		x.beyond = x.beyond || e.Kind == sqlparse.Text
+	case *sqlparse.Param:
+	case *sqlparse.Call:
+		if isAggregate(e) {
+			function := aggregates[nameOf(e)]
+			x.other = x.other || x.of != nil && x.text(x.of) != x.text(e) || odd(e) || function != merge.Min && function != merge.Max || x.hasParams(e)
+			x.of = e
+			return
+		}
+		x.use(nameOf(e), !calculable[nameOf(e)])
+		x.other = x.other || e.Over
+		args := e.Args
+		if unitFirst[nameOf(e)] && len(args) > 0 {
+			args = args[1:]
+		}
+		for _, arg := range args {
+			x.visit(arg)
+		}
+	case *sqlparse.Operation:
+		typ := postgresType.FindStringSubmatch(x.statement.Text[e.Operands[0].Bytes().To:e.To])
+		if e.Op != sqlparse.Cast || typ == nil {
+			x.other = true
+			return
+		}
+		x.use(strings.ToLower(typ[1]), true)
+		x.visit(e.Operands[0])
+	default:
+		x.other = true
+	}
+}
+
+// use records a function or the type of a cast.
+func (x *extreme) use(name string, beyond bool) {
+	x.other = x.other || !everywhereDefined[name]
+	x.beyond = x.beyond || beyond
+	x.toTime = x.toTime || name == "date" || strings.HasPrefix(name, "timestamp")
 }
 
 // everywhereDefined are the functions and the types of casts that have a result for every value, so that no shard fails where
