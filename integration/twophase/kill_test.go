@@ -38,7 +38,7 @@ func (o *outcomes) note(line string) {
 func trading(t *testing.T, a, z database.Server, first int64, said *outcomes, enough func(outcome byte) bool) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0])
-	cmd.Env = append(os.Environ(), eastVariable+"="+a.DSN("bank_east"), westVariable+"="+z.DSN("bank_west"), driverVariable+"="+driverOf(a), firstVariable+"="+strconv.FormatInt(first, 10))
+	cmd.Env = append(os.Environ(), eastVariable+"="+a.DSN("bank_east"), westVariable+"="+z.DSN("bank_west"), driverVariable+"="+database.DriverOf(a), firstVariable+"="+strconv.FormatInt(first, 10))
 	out, err := cmd.StdoutPipe()
 	must(t, err)
 	cmd.Stderr = os.Stderr

@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"strconv"
-	"strings"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -27,6 +26,7 @@ import (
 type steps struct {
 	count atomic.Int64
 	at    func(step int64, behind bool) // nil does nothing
+	lost  error                         // at sets it to lose an answer
 }
 
 func (s *steps) around(do func() error) error {
@@ -37,6 +37,10 @@ func (s *steps) around(do func() error) error {
 	s.at(n, false)
 	err := do()
 	s.at(n, true)
+	if lost := s.lost; lost != nil {
+		s.lost = nil
+		return lost
+	}
 	return err
 }
 
@@ -147,7 +151,7 @@ func dieAt(step int64, behind bool) {
 func killedAt(t *testing.T, a, z database.Server, first, step int64, behind bool) bool {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0])
-	cmd.Env = append(os.Environ(), eastVariable+"="+a.DSN("bank_east"), westVariable+"="+z.DSN("bank_west"), driverVariable+"="+driverOf(a),
+	cmd.Env = append(os.Environ(), eastVariable+"="+a.DSN("bank_east"), westVariable+"="+z.DSN("bank_west"), driverVariable+"="+database.DriverOf(a),
 		firstVariable+"="+strconv.FormatInt(first, 10), stepVariable+"="+strconv.FormatInt(step, 10), behindVariable+"="+strconv.FormatBool(behind))
 	out, err := cmd.CombinedOutput()
 	if err == nil {
@@ -194,19 +198,12 @@ func TestNoTransferIsThereByHalfWhenItsProgramIsKilledAtEachStep(t *testing.T) {
 	})
 }
 
-func driverOf(s database.Server) string {
-	if strings.HasPrefix(s.DSN("bank_east"), "postgres") {
-		return "pgx"
-	}
-	return "mysql"
-}
-
 func TestNoTransferIsThereByHalfWhenAServerIsKilledAtEachStep(t *testing.T) {
 	serversOf(t, func(t *testing.T, a, z database.Server) {
 		b := openBank(t, a, z)
 		must(t, twophase.Create(t.Context(), b.router, nil))
 		s := &steps{}
-		stepped, err := openStepping(t.Context(), driverOf(a), a.DSN("bank_east"), z.DSN("bank_west"), s)
+		stepped, err := openStepping(t.Context(), database.DriverOf(a), a.DSN("bank_east"), z.DSN("bank_west"), s)
 		must(t, err)
 		defer func() { must(t, errors.Join(stepped.routed.Close(), stepped.east.Close(), stepped.west.Close())) }()
 		outcomes, id := map[string]int{}, int64(1)

@@ -12,6 +12,11 @@
 // A resolver ends only prepared transactions of its own databases. Each database has an identity,
 // made of its name and its row in shardid_transactions, and the name of each branch contains it.
 //
+// The promise needs servers that keep what they have committed. A copy that takes over must have received
+// everything (semi-synchronous or synchronous replication), and on MySQL and MariaDB it must be read_only
+// until it has applied everything: a resolver ends nothing, and returns an error, while it reaches a
+// standby or a server that is read_only.
+//
 // # Rights
 //
 // MySQL 8.0 shows prepared transactions only to users with XA_RECOVER_ADMIN: GRANT XA_RECOVER_ADMIN

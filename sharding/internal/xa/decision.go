@@ -111,8 +111,21 @@ func Decision(d dialect.Dialect, transaction string, participants []string) (str
 
 // Committed reads the decision on a transaction. If there is none, it decides against the
 // transaction; a program that would decide for it later then finds the row. Committed waits for a
-// decision that is about to be committed.
+// decision that is about to be committed. On a copy that does not have all decisions yet it makes none.
 func Committed(ctx context.Context, db DB, d dialect.Dialect, transaction string) (bool, error) {
+	if pool, is := db.(*sql.DB); is { // other connections may lead to other servers
+		conn, err := pool.Conn(ctx)
+		if err != nil {
+			return false, err
+		}
+		defer func() { _ = conn.Close() }()
+		db = conn
+	}
+	if d.Name() == "mysql" { // a standby of PostgreSQL refuses the row from everybody
+		if err := mustBePrimary(ctx, db); err != nil {
+			return false, err
+		}
+	}
 	if _, err := db.ExecContext(ctx, insertNew(d), transaction, aborted, "[]", time.Now().Unix()); err != nil {
 		return false, err
 	}

@@ -85,21 +85,38 @@ func IsUnknown(err error) bool {
 	return err != nil && (dialect.SQLState(err) == "42704" || strings.Contains(err.Error(), "Error 1397"))
 }
 
-// List returns our prepared branches on a server. If the server does not distinguish databases, it
-// includes those of its other databases.
-func List(ctx context.Context, db DB, s dialect.Server) (all []ID, err error) {
-	if s.Name() == "postgres" {
-		err = dialect.Each(ctx, db, func(rows *sql.Rows) error {
-			var gid string
-			err := rows.Scan(&gid)
-			if id, ours := parse(gid); ours {
-				all = append(all, id)
-			}
-			return err
-		}, "SELECT gid FROM pg_prepared_xacts WHERE database = current_database()")
-		return all, err
+// ErrStandby: the server is a copy that is perhaps about to take over. What it lists is not all: a
+// standby of PostgreSQL lists no prepared transaction, and a replica of the others may not have applied
+// everything.
+var ErrStandby = errors.New("the server is a standby or read-only, and may not have every transaction yet; let the pool reach the primary")
+
+// mustBePrimary returns ErrStandby if a server of MySQL or MariaDB is read-only, also for users who may write there.
+func mustBePrimary(ctx context.Context, on dialect.Querier) error {
+	var readOnly string
+	if err := on.QueryRowContext(ctx, "SELECT @@GLOBAL.read_only").Scan(&readOnly); err != nil {
+		return err
 	}
-	err = dialect.Each(ctx, db, func(rows *sql.Rows) error {
+	if readOnly != "0" && readOnly != "OFF" {
+		return ErrStandby
+	}
+	return nil
+}
+
+// List returns our prepared branches on a server, or ErrStandby. If the server does not distinguish
+// databases, it includes those of its other databases.
+func List(ctx context.Context, pool *sql.DB, s dialect.Server) (all []ID, err error) {
+	if s.Name() == "postgres" {
+		return listPostgres(ctx, pool)
+	}
+	conn, err := pool.Conn(ctx) // other connections may lead to other servers
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = conn.Close() }()
+	if err := mustBePrimary(ctx, conn); err != nil {
+		return nil, err
+	}
+	err = dialect.Each(ctx, conn, func(rows *sql.Rows) error {
 		var formatID int64
 		var gtrid, bqual int
 		var data []byte
@@ -109,5 +126,24 @@ func List(ctx context.Context, db DB, s dialect.Server) (all []ID, err error) {
 		}
 		return err
 	}, "XA RECOVER")
+	return all, err
+}
+
+// listPostgres needs one statement: a standby could be promoted between two.
+func listPostgres(ctx context.Context, pool *sql.DB) (all []ID, err error) {
+	err = dialect.Each(ctx, pool, func(rows *sql.Rows) error {
+		var standby bool
+		var gid string
+		if err := rows.Scan(&standby, &gid); err != nil {
+			return err
+		}
+		if standby {
+			return ErrStandby
+		}
+		if id, ours := parse(gid); ours {
+			all = append(all, id)
+		}
+		return nil
+	}, "SELECT pg_is_in_recovery(), '' UNION ALL SELECT FALSE, gid FROM pg_prepared_xacts WHERE database = current_database()")
 	return all, err
 }
