@@ -41,6 +41,11 @@
 //
 // # Failure modes
 //
+// The map's database must keep what it has committed. If it fails over without the last commits, or is
+// restored from a backup, Follow and Copy return [sharding.ErrStaleMap], because the shards know a newer
+// version; shards that do not answer are not asked. Leases that were lost are missing until their holders
+// renew them.
+//
 // The key must be an integer column with a rule Low, Bits, Mod or OffsetStep, which triggers can
 // compute; [New] refuses others. Triggers do not fire on TRUNCATE, and on MySQL not on changes by a
 // foreign key's cascade. A read that a process sent before its lease ended may return later, and a

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/shardid/shardid/internal/dialect"
 	"github.com/shardid/shardid/internal/sqlrun"
@@ -122,4 +123,43 @@ func (f fences) set(ctx context.Context, c fenceChange, slots []Slot) error {
 // rows returns the condition for the rows of slots in a shard's shard_fence.
 func (f fences) rows(shard int, slots []Slot) string {
 	return fmt.Sprintf(`"name" = '%s' AND "shard" = %d AND "slot" IN (%s)`, f.layout.name, shard, numbers(slots))
+}
+
+// askTimeout is how long a shard may take to say which version it knows.
+const askTimeout = 2 * time.Second
+
+// newest returns the newest version that the shards know. It leaves out databases that do not answer,
+// because a process must start without them, and those that no slot has left or reached.
+func (f fences) newest(ctx context.Context) int64 {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	shards := map[string]int{} // by their databases
+	for n, target := range f.layout.first() {
+		shards[target.DB] = n
+	}
+	known := make(chan int64, len(shards))
+	for _, n := range shards {
+		go func() {
+			var version int64
+			if b, err := f.shard(ctx, n); err == nil {
+				_ = b.row(ctx, `SELECT COALESCE(MAX("version"), 0) FROM "shard_fence" WHERE "name" = ?`, f.layout.name).Scan(&version)
+			}
+			known <- version
+		}()
+	}
+	var newest int64
+	for range shards {
+		newest = max(newest, <-known)
+	}
+	return newest
+}
+
+// complete returns an error if a map lacks changes that the shards know; newest was called before the
+// map was read, because each change is in the map first.
+func complete(v View, newest int64) error {
+	if newest <= v.Version {
+		return nil
+	}
+	return fmt.Errorf("%w: it has version %d, and a shard knows version %d, so the map's database has lost changes, by a fail-over or a restored backup: "+
+		"let the map have the owners of shard_fence, as the page on rebalancing says", sharding.ErrStaleMap, v.Version, newest)
 }

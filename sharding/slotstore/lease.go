@@ -60,7 +60,15 @@ func (e *end) isAfter(now time.Time) bool {
 func (s *Store) Follow(ctx context.Context) (*Follower, error) {
 	f := &Follower{store: s, holder: holder(), done: make(chan struct{})}
 	f.valid.Store(&end{}) // in the past
-	if err := f.renew(ctx); err != nil {
+	newest := s.fences.newest(ctx)
+	v, err := s.Load(ctx)
+	if err == nil {
+		err = complete(v, newest)
+	}
+	if err == nil {
+		err = f.renew(ctx)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("slotstore: Follow: %w", err)
 	}
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))

@@ -52,9 +52,13 @@ func (s *Store) Copy(ctx context.Context, shard int, slots ...sharding.Slot) err
 	if shard < 0 || shard >= s.layout.shards() {
 		return fmt.Errorf("slotstore: Copy: there is no shard %d in Config.Shards", shard)
 	}
+	newest := s.fences.newest(ctx)
 	v, err := s.Load(ctx)
 	if err != nil {
 		return err
+	}
+	if err := complete(v, newest); err != nil {
+		return fmt.Errorf("slotstore: Copy: %w", err)
 	}
 	guarded := map[int]bool{}
 	for _, n := range append(v.owners(slots), shard) {
