@@ -19,6 +19,7 @@ import (
 type Replica struct {
 	db, primary *sql.DB
 	words       *strings.Replacer // from MySQL's words to the server's
+	mariadb     bool
 }
 
 // Replicate starts replication of everything that the primary has logged since it exists. The copy must
@@ -29,13 +30,34 @@ func Replicate(t *testing.T, primary, copied Server) *Replica {
 	port := MustNumber(t, r.primary, "SELECT @@port")
 	setUp := fmt.Sprintf("CHANGE REPLICATION SOURCE TO SOURCE_HOST = '127.0.0.1', SOURCE_PORT = %d, SOURCE_USER = 'root', GET_SOURCE_PUBLIC_KEY = 1", port)
 	if version := Texts(t, r.db, "SELECT VERSION()")[0]; strings.Contains(version, "MariaDB") {
-		r.words = strings.NewReplacer("BINARY LOG STATUS", "BINLOG STATUS", "Source", "Master")
+		r.words = strings.NewReplacer("BINARY LOG STATUS", "BINLOG STATUS", "Source", "Master", "sync_source", "sync_master")
+		r.mariadb = true
 		setUp = fmt.Sprintf("CHANGE MASTER TO MASTER_HOST = '127.0.0.1', MASTER_PORT = %d, MASTER_USER = 'root', MASTER_USE_GTID = slave_pos", port)
 	}
 	Exec(t, r.db, setUp)
 	Exec(t, r.db, "START REPLICA")
 	r.CatchUp(t)
 	return r
+}
+
+// Acknowledge makes each commit on the primary wait until the copy has received it.
+func (r *Replica) Acknowledge(t *testing.T) {
+	t.Helper()
+	if r.mariadb {
+		Exec(t, r.db, "SET GLOBAL rpl_semi_sync_slave_enabled = ON")
+	} else {
+		Exec(t, r.primary, "INSTALL PLUGIN rpl_semi_sync_source SONAME 'semisync_source.so'")
+		Exec(t, r.db, "INSTALL PLUGIN rpl_semi_sync_replica SONAME 'semisync_replica.so'")
+		Exec(t, r.db, "SET GLOBAL rpl_semi_sync_replica_enabled = ON")
+	}
+	Exec(t, r.db, "STOP REPLICA IO_THREAD")
+	Exec(t, r.db, "START REPLICA IO_THREAD")
+	for _, setting := range []string{"wait_point = AFTER_SYNC", "timeout = 3600000", "enabled = ON"} {
+		Exec(t, r.primary, "SET GLOBAL "+r.words.Replace("rpl_semi_sync_source_")+setting)
+	}
+	testwait.Until(t, "the primary waits for its copy", func() bool {
+		return r.row(t, r.primary, "SHOW GLOBAL STATUS LIKE 'rpl_semi_sync_source_clients'")["Value"] != "0"
+	})
 }
 
 // row returns the columns of a statement that has one row.

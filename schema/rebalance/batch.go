@@ -204,13 +204,16 @@ func (b *batch) clean(ctx context.Context) error {
 	if err := b.slots.store.Settle(ctx); err != nil {
 		return err
 	}
-	if err := b.forget(ctx); err != nil {
+	if err := b.uncapture(ctx); err != nil {
 		return err
 	}
 	for _, t := range b.job.Tables {
-		if err := b.sweep(ctx, t, proto.Chunk{To: proto.Top}, b.cfg.Throttle); err != nil {
+		if err := b.sweep(ctx, t, proto.Chunk{To: proto.Top}, b.mayDelete); err != nil {
 			return err
 		}
+	}
+	if err := b.forget(ctx); err != nil {
+		return err
 	}
 	if err := b.step(ctx, (*slotstore.Store).Finish); err != nil {
 		return err
@@ -219,16 +222,31 @@ func (b *batch) clean(ctx context.Context) error {
 	return nil
 }
 
-// forget removes the triggers and the progress. The log stays, empty: a statement that was
+// mayDelete waits until the next rows that were left behind may be deleted.
+func (b *batch) mayDelete(ctx context.Context) error {
+	if err := b.cfg.Throttle(ctx); err != nil {
+		return fmt.Errorf("throttled: %w", err)
+	}
+	if b.slots.state() != slotstore.Moved {
+		return nil
+	}
+	return b.keeps(ctx)
+}
+
+// uncapture removes the triggers. The log stays, empty: a statement that was
 // prepared with the triggers may still need it.
-func (b *batch) forget(ctx context.Context) error {
+func (b *batch) uncapture(ctx context.Context) error {
 	return b.leader.Define(ctx, b.job.Source, func(s *backend.Session) error {
 		if err := openjob.DropCapture(ctx, b.job, s); err != nil {
 			return err
 		}
-		if err := s.Exec(ctx, "DELETE FROM "+backend.SpanTable+" WHERE job = ?", b.job.Name); err != nil {
-			return err
-		}
 		return s.Exec(ctx, "DELETE FROM "+s.Database.Quote(b.job.LogTable()))
+	})
+}
+
+// forget removes the progress.
+func (b *batch) forget(ctx context.Context) error {
+	return b.leader.OnSource(ctx, func(s *backend.Session) error {
+		return s.Exec(ctx, "DELETE FROM "+backend.SpanTable+" WHERE job = ?", b.job.Name)
 	})
 }

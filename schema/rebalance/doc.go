@@ -14,7 +14,9 @@
 //
 // # Promise
 //
-// Slots: at each moment the map gives exactly one shard for each row. No acknowledged write is lost.
+// Slots: at each moment the map gives exactly one shard for each row. No acknowledged write is lost, provided that
+// the servers keep what they have committed. If another server takes over the new shard before the rows of the old
+// one are deleted, these are kept, and Run returns [ErrNotReady].
 // After a kill at any point the next call resumes the move, on any host. When another mover has taken
 // over, the former one can no longer write. It works on MySQL, MariaDB and SQLite, and on PostgreSQL 15 and newer for tables
 // that a migration takes (see package schema/migrate).

@@ -18,12 +18,22 @@ import (
 // there was none.
 type spans []lead.Span
 
-// mark is the version in which the slots began to move, and the identity of a table.
+// mark is the version in which the slots began to move, the server of the new shard, and the identity
+// of a table: "12/0a1b2c3d4e5f6071 4711 …". Marks of earlier versions have no server.
 type mark string
 
+func newMark(version, server, identity string) mark {
+	return mark(version + "/" + server + " " + identity)
+}
+
 func (m mark) version() string {
-	version, _, _ := strings.Cut(string(m), " ")
+	version, _, _ := strings.Cut(m.head(), "/")
 	return version
+}
+
+func (m mark) server() string {
+	_, server, _ := strings.Cut(m.head(), "/")
+	return server
 }
 
 func (m mark) identity() string {
@@ -31,13 +41,21 @@ func (m mark) identity() string {
 	return identity
 }
 
+func (m mark) head() string {
+	head, _, _ := strings.Cut(string(m), " ")
+	return head
+}
+
+// newServer identifies the server of the new shard.
+func (b *batch) newServer() string { return backend.Digest(b.job.Shards[0].ServerID)[:16] }
+
 func (s spans) ofThisMove(marks []mark) bool {
 	return len(s) == len(marks) && mark(s[0].Identity).version() == marks[0].version()
 }
 
 func (s spans) usable(marks []mark) bool {
 	for i := range s {
-		if s[i].Identity != string(marks[i]) {
+		if m := mark(s[i].Identity); m.version() != marks[i].version() || m.identity() != marks[i].identity() {
 			return false
 		}
 	}
@@ -91,7 +109,7 @@ func (b *batch) marks(ctx context.Context) (all []mark, err error) {
 			if err != nil {
 				return err
 			}
-			all = append(all, mark(strconv.FormatInt(b.slots.all[0].Version, 10)+" "+identity))
+			all = append(all, newMark(strconv.FormatInt(b.slots.all[0].Version, 10), b.newServer(), identity))
 		}
 		return nil
 	})
@@ -128,7 +146,7 @@ func (b *batch) lostTriggers(ctx context.Context) (lost []string, err error) {
 }
 
 // unaltered fails when a table was truncated or altered since the copy began, or has lost its
-// triggers: its changes are then unknown.
+// triggers: its changes are then unknown. It stores the server on which all rows were compared.
 func (b *batch) unaltered(ctx context.Context) error {
 	marks, err := b.marks(ctx)
 	if err != nil {
@@ -147,7 +165,41 @@ func (b *batch) unaltered(ctx context.Context) error {
 	if err == nil && len(lost) > 0 {
 		err = fmt.Errorf("%w: the triggers %s are gone, and nobody knows what has changed since; run again to begin the copy anew", ErrChanged, strings.Join(lost, ", "))
 	}
-	return err
+	if err != nil || mark(left[0].Identity).server() == b.newServer() {
+		return err
+	}
+	return b.leader.OnSource(ctx, func(s *backend.Session) error {
+		for i, m := range left {
+			was := mark(m.Identity)
+			is := newMark(was.version(), b.newServer(), was.identity())
+			if err := s.Exec(ctx, "UPDATE "+backend.SpanTable+" SET identity = ? WHERE job = ? AND tbl = ?", string(is), b.job.Name, i); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// keeps fails when another server has taken over the new shard since its rows were compared: it may lack
+// rows that only the old shard still has. An operator who has compared them deletes the marks.
+func (b *batch) keeps(ctx context.Context) error {
+	left, err := b.left(ctx)
+	if err != nil || len(left) == 0 {
+		return err
+	}
+	// A connection shows that the server is still the same: one that is not any more cannot be used.
+	err = b.job.Shards[0].Do(ctx, func(s *backend.Session) error {
+		_, err := s.Number(ctx, "SELECT 1")
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if known := mark(left[0].Identity).server(); known != "" && known != b.newServer() {
+		return fmt.Errorf("%w: another server has taken over %s since the rows of its new slots were compared, and rows that it has not received are only in the tables of %s, so these are kept: "+
+			"insert there what is missing, execute DELETE FROM %s WHERE job = '%s' on %[3]s, and run again", ErrNotReady, b.job.Shards[0].Label, b.job.Source.Label, backend.SpanTable, b.job.Name)
+	}
+	return nil
 }
 
 // begin creates the triggers and stores that nothing is copied.

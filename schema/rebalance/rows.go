@@ -136,13 +136,13 @@ func (r *rows) removeCopies(ctx context.Context, t *openjob.Table, c proto.Chunk
 	return r.sweep(ctx, t, c, func(context.Context) error { return nil })
 }
 
-// sweep deletes the rows of the slots on their other shard, a chunk at a time.
-func (r *rows) sweep(ctx context.Context, t *openjob.Table, c proto.Chunk, throttle func(context.Context) error) error {
+// sweep deletes the rows of the slots on their other shard, a chunk at a time, each if may returns nil.
+func (r *rows) sweep(ctx context.Context, t *openjob.Table, c proto.Chunk, may func(context.Context) error) error {
 	side, name := r.other(t)
 	key := side.Quote(t.Key)
 	for after := c.After; ; {
-		if err := throttle(ctx); err != nil {
-			return fmt.Errorf("throttled: %w", err)
+		if err := may(ctx); err != nil {
+			return err
 		}
 		var ids []int64
 		err := side.Do(ctx, func(s *backend.Session) (err error) {
