@@ -148,7 +148,7 @@ func (r IntervalRule) Slot(key any) (Slot, error) {
 		}
 	}
 	if !inside {
-		return 0, fmt.Errorf("%v: %w: it is not between %v and %v", at, ErrNoSlot, r.from, r.to)
+		return 0, fmt.Errorf("%v: %w: it is not between %v and %v (extend the rule for later times)", at, ErrNoSlot, r.from, r.to)
 	}
 	return slot, nil
 }

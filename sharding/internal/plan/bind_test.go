@@ -7,6 +7,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/shardid/shardid/internal/sqlparse"
 	"github.com/shardid/shardid/sharding"
@@ -98,6 +99,19 @@ func closed(tb testing.TB) *sql.DB {
 	}
 	tb.Cleanup(func() { _ = db.Close() })
 	return db
+}
+
+func TestARefusalSaysThatAColumnDoesNotStoreTimesAsItsRuleExpects(t *testing.T) {
+	w := newWorld(t)
+	st := sqlparse.Parse("DELETE FROM events WHERE at < ?", sqlparse.Dialect{Family: sqlparse.SQLite})
+	p := plan.Of(st, w.router.Snapshot(), plan.Options{
+		Quote:  func(name string) string { return name },
+		Schema: plan.Schema{"events": {Columns: map[string]plan.Column{"at": {}}}},
+	})
+	_, err := p.Bind([]any{time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC)}, sharding.Hint{})
+	if !errors.Is(err, sharding.ErrMissingKey) || !strings.Contains(err.Error(), "at is not a column of times with the precision of its rule") {
+		t.Error(err)
+	}
 }
 
 func TestARefusalNamesTheValueThatLeadsToNoShard(t *testing.T) {

@@ -429,8 +429,11 @@ func (l *Lookup) refusal(at sharding.Target, r *sought) error {
 	case l.models:
 		return l.plan.refusal(l.Table.Name, sharding.ErrKeyChange, "the row with this "+columns+" lies in "+where+", under another "+l.Table.Key+"; read it again")
 	}
-	return l.plan.refusal(l.Table.Name, sharding.ErrKeyChange,
-		fmt.Sprintf("%s with this %s lies in %s, under another %s; delete it there, and create it with the new one", which, columns, where, l.Table.Key))
+	remedy := "delete it there, and create it with the new one"
+	if l.plan.insert.skips() {
+		remedy = "search for it first, and leave the INSERT out if it exists"
+	}
+	return l.plan.refusal(l.Table.Name, sharding.ErrKeyChange, fmt.Sprintf("%s with this %s lies in %s, under another %s; %s", which, columns, where, l.Table.Key, remedy))
 }
 
 // Text returns a text that is equal for equal keys, whatever types a driver uses for them.

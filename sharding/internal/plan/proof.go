@@ -148,7 +148,7 @@ func (p *within) slots(args []any) slots {
 		if p.below && end.at == p.high {
 			v = p.lead.before(v)
 		}
-		s := p.lead.slotOf(v)
+		s := p.lead.slotBy(v)
 		if s.empty() {
 			return s // a comparison with NULL is never true
 		}
@@ -179,6 +179,36 @@ func (l *lead) before(v any) any {
 		}
 	}
 	return v
+}
+
+// slotBy returns the slot that rows with larger and smaller values are beside. A time before the first
+// piece of an Interval is beside the first piece, and a time after the last piece beside the last one: no row
+// has such a time.
+func (l *lead) slotBy(v any) slots {
+	s := l.slotOf(v)
+	rule, ok := l.rule.(sharding.IntervalRule)
+	if !ok || !s.all {
+		return s
+	}
+	v, err := plain(v)
+	at, isTime := v.(time.Time)
+	if err != nil || !isTime || !l.comparesWith(at) {
+		return s
+	}
+	from, to := rule.Bounds()
+	switch at = clock(at, rule.Zone()); {
+	case at.Before(clock(from, rule.Zone()).Add(-l.unit)):
+		return oneSlot(0)
+	case at.After(clock(to, rule.Zone()).Add(l.unit)):
+		return oneSlot(sharding.Slot(rule.Slots() - 1))
+	}
+	return s // it is so near to a border of the pieces that a column may round it
+}
+
+// clock returns the time at which a clock in UTC shows what one in the zone shows at a time. A column stores what it shows.
+func clock(at time.Time, zone *time.Location) time.Time {
+	_, offset := at.In(zone).Zone()
+	return at.UTC().Add(time.Duration(offset) * time.Second)
 }
 
 // slotsOf returns the slots of rows whose column equals one of some values.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/shardid/shardid/internal/sqlparse"
 	"github.com/shardid/shardid/internal/sqltext"
@@ -50,7 +51,7 @@ func (r *reading) unread(hint string) {
 			r.recordRefusal(t.Name, sharding.ErrRawTable, hint)
 		} else if r.snapshot.IsBroadcast(name) {
 			if definition(st) != "" {
-				hint = "create and change it in every database that has a copy: gormplugin.Migrate does that; or run the statement on Router.DB for each of Router.Databases, and on the home database"
+				hint = "create and change it in every database that has a copy: shardid ddl and gormplugin.Migrate do that; or run the statement on Router.DB for each of Router.Databases, and on the home database"
 			}
 			r.recordRefusal(name, sharding.ErrRawTable, hint)
 		}
@@ -78,7 +79,7 @@ func unreadHint(st *sqlparse.Statement) string {
 	case "TRUNCATE":
 		return "empty its tables with DELETE and sharding.AllShards, or run the statement for each of Router.Targets on Router.DB"
 	}
-	return "create and change its tables on every target: gormplugin.Migrate does that; or run the statement for each of Router.Targets on Router.DB"
+	return "create and change its tables on every target: shardid ddl and gormplugin.Migrate do that; or run the statement for each of Router.Targets on Router.DB"
 }
 
 // copyOrRead says what to do if a table of the home database is needed in another database.
@@ -159,11 +160,31 @@ func whyNoSlot(p proof, args []any) string {
 				return why
 			}
 		}
+	case *within:
+		return p.whyEverySlot(args)
 	}
 	for _, each := range among {
 		if why := whyNoSlot(each, args); why != "" {
 			return why
 		}
+	}
+	return ""
+}
+
+// whyEverySlot says why a condition with a lower or upper end does not exclude slots.
+func (p *within) whyEverySlot(args []any) string {
+	for _, end := range []*operand{p.low, p.high} {
+		if end == nil {
+			continue
+		}
+		if v := end.value(args); p.lead.slotBy(v).all {
+			if why := p.lead.whyNoSlot(v); why != "" {
+				return why
+			}
+		}
+	}
+	if p.slots(args).all {
+		return "the condition on " + p.lead.column + " allows rows of every shard"
 	}
 	return ""
 }
@@ -176,9 +197,12 @@ func (l *lead) whyNoSlot(v any) string {
 	if err == nil && v != nil {
 		_, err = l.table.SlotBy(l.column, v)
 	}
+	_, isTime := v.(time.Time)
 	switch {
 	case err != nil:
 		return "the value of " + l.column + " leads to no shard: " + err.Error()
+	case isTime && !l.comparesWith(v):
+		return l.column + " is not a column of times with the precision of its rule, or it is one of SQLite, which compares times as texts"
 	case v != nil && !l.comparesWith(v):
 		return fmt.Sprintf("the database compares a Go %T with %s otherwise than its rule does", v, l.column)
 	}

@@ -83,9 +83,11 @@ func (b divider) dividesRows(in *sqlparse.Input) string {
 }
 
 // leavesOut reports whether some rows may be skipped and so not returned.
-func (in *insertion) leavesOut() bool {
-	return in != nil && len(in.input.Returning) > 0 &&
-		(in.input.Ignore || slices.ContainsFunc(in.input.Conflicts, func(c sqlparse.Conflict) bool { return c.Nothing }))
+func (in *insertion) leavesOut() bool { return in.skips() && len(in.input.Returning) > 0 }
+
+// skips reports whether the statement inserts no row beside one with the same key, and changes none.
+func (in *insertion) skips() bool {
+	return in != nil && (in.input.Ignore || slices.ContainsFunc(in.input.Conflicts, func(c sqlparse.Conflict) bool { return c.Nothing }))
 }
 
 // returned returns a unique key by which an inserted row is matched, or nil.
