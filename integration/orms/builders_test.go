@@ -122,6 +122,11 @@ func TestGoquWorksOnShardsAsOnOneTable(t *testing.T) {
 				err := query.Select("id", "user_id", "note", "amount").ScanStructsContext(ctx, &all)
 				say("select", all, err)
 			}
+			var some []scanned
+			in := from.Where(goqu.C("user_id").In(build.From("orders").Select("user_id").Where(goqu.C("amount").Gt(20)))).Order(id).Select("id", "user_id", "note", "amount")
+			if err := in.ScanStructsContext(ctx, &some); driver != "sqlite" { // it is IN ((SELECT …)), of which older versions of SQLite read one row
+				say("in a subquery", some, err)
+			}
 			n, err := from.Where(goqu.C("amount").Gte(40)).CountContext(ctx)
 			say("count", n, err)
 			var sums []struct {

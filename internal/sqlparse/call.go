@@ -118,7 +118,7 @@ func (p *operandReader) afterCall(c *Call) {
 				c.Partition = len(c.Window)
 			}
 			c.Window = p.operandsUntil(c.Window, ")")
-		case p.at("over") && p.peek().kind == sqltext.Word && !p.peek().class().is(reserved):
+		case p.at("over") && (p.peek().kind == sqltext.QuotedIdent || p.peek().kind == sqltext.Word && !p.peek().class().is(reserved)):
 			c.Over = true
 			p.next()
 			p.ident()

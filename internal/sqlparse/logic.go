@@ -183,7 +183,7 @@ func (p *exprReader) in(x Expr, not bool) Expr {
 	case p.at("("):
 		y := p.parens()
 		if list = Operands(y); list == nil {
-			list = []Expr{y}
+			list = []Expr{p.rows(y)}
 		}
 	case p.d.Family == SQLite:
 		list = []Expr{p.inTable()}
@@ -191,6 +191,21 @@ func (p *exprReader) in(x Expr, not bool) Expr {
 		return p.opaque(x.Bytes().From, x, p.right())
 	}
 	return p.test(In, not, slices.Insert(list, 0, x)...)
+}
+
+// rows removes the parentheses around a subquery in parentheses. On SQLite they remain, because older versions read
+// one row of IN ((SELECT …)).
+func (p *exprReader) rows(y Expr) Expr {
+	s, ok := y.(*Subquery)
+	for ok && p.d.Family != SQLite && s.Query.isNested() {
+		s.Query = s.Query.Parts[0].Nested
+	}
+	return y
+}
+
+// isNested reports whether a query is nothing but another one in parentheses.
+func (q *Query) isNested() bool {
+	return len(q.Parts) == 1 && q.Parts[0].Nested != nil && q.With == nil && len(q.OrderBy) == 0 && q.Limit == nil && len(q.Locks) == 0
 }
 
 func (p *exprReader) inTable() Expr {

@@ -25,7 +25,8 @@ func TestSubqueriesThatMayBeExecutedFirstAreFound(t *testing.T) {
 		"WITH w AS (SELECT 1) SELECT id FROM orders WHERE id > (SELECT 1)":                                                    "",
 		"SELECT id FROM orders WHERE id > (SELECT 1) AND id = :id":                                                            "",
 		"SELECT id FROM orders WHERE ? > (SELECT 1) AND id + ? IN (SELECT 2)":                                                 "scalar (SELECT 1) list (SELECT 2)",
-		"SELECT id FROM orders WHERE id > ANY ((SELECT 1)) OR id IN ((SELECT 2))":                                             "",
+		"SELECT id FROM orders WHERE id > ANY ((SELECT 1)) OR id IN (((SELECT 2)))":                                           "compared list (((SELECT 2)))",
+		"SELECT id FROM orders WHERE id IN ((SELECT 1) LIMIT 2)":                                                              "",
 		"SELECT ROUND(total, (SELECT 1)) AS r, ROUND((SELECT 2)) AS s FROM orders":                                            "scalar (SELECT 2)",
 		"UPDATE orders SET total = (SELECT 1) WHERE user_id = 5":                                                              "",
 	} {
