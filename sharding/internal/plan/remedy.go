@@ -117,15 +117,21 @@ func (c *combiner) apart(s *scope) string {
 
 // astray is apart for a sharded table whose rows may be in another slot than the root's row.
 func (c *combiner) astray(s *scope, root, r *reference) string {
+	return away(root, r, slices.Contains(s.refs, r), "or run it as a report (docs/reports.md), ")
+}
+
+// away says that rows of r, which is joined or in a subquery, may be in another slot than the root's row, and what to do
+// instead.
+func away(root, r *reference, joined bool, or string) string {
 	by := "the sharding key, " + root.table.Key
 	if !strings.EqualFold(root.table.Key, r.table.Key) {
 		by = fmt.Sprintf("a column that leads to the shards of both: the sharding keys are %s.%s and %s.%s, and Table.Also declares others",
 			root.name, root.table.Key, r.name, r.table.Key)
 	}
-	if slices.Contains(s.refs, r) {
+	if joined {
 		return fmt.Sprintf("joined rows of %s and %s may be on different shards; read one of them first and give its values as arguments, or join them by %s", root.label(), r.label(), by)
 	}
-	return fmt.Sprintf("a subquery reads %s, and each shard has only its own rows%sor run it as a report (docs/reports.md), or relate it to %s by %s", r.label(), readFirst, root.label(), by)
+	return fmt.Sprintf("a subquery reads %s, and each shard has only its own rows%s%sor relate it to %s by %s", r.label(), readFirst, or, root.label(), by)
 }
 
 // remedy says what leads a statement to fewer shards, or allows all.

@@ -122,13 +122,19 @@ func (b divider) dividesChange(c *sqlparse.Change) string {
 			return "a table function is read on one shard" + addKey
 		}
 	}
-	d := &combiner{comparer: comparer{builder: b.builder}}
+	d, why := &combiner{comparer: comparer{builder: b.builder}}, "all tables must be joined by the sharding key, so that each shard has the rows that belong together"
 	for _, r := range b.refs {
-		if r.role == sharded && r.written && d.inRootsSlot(r) {
+		if r.role != sharded || !r.written {
+			continue
+		}
+		strays := d.strays(r)
+		if len(strays) == 0 {
 			return ""
 		}
+		joined := slices.ContainsFunc(sourcesIn(c.From), func(s sqlparse.Source) bool { return s.Table == strays[0].at })
+		why = away(r, strays[0], joined, "")
 	}
-	return "all tables must be joined by the sharding key, so that each shard has the rows that belong together"
+	return why
 }
 
 // changes routes an UPDATE or DELETE to several targets.
