@@ -418,9 +418,28 @@ func (k *knowledge) satisfied(e sqlparse.Expr, s *scope, holds []*reference) {
 	for _, c := range conjuncts(e) {
 		k.facts = append(k.facts, fact{c, s, holds})
 		k.equations(c, s, holds)
+		k.exclusion(c, s)
 		for _, one := range alternatives(c) { // x IN (SELECT y …) is true only with a row that has the value of x
 			k.equations(one, s, nil)
+			k.exclusion(one, s)
 		}
+	}
+}
+
+// exclusion records that x NOT IN (SELECT y …) depends only on rows with the value of x. A NULL on either side would depend on
+// all rows, so x and y must be sharding keys, which are never NULL.
+func (k *knowledge) exclusion(e sqlparse.Expr, s *scope) {
+	o := sqlparse.As(e, sqlparse.In)
+	if o == nil || !o.Not || len(o.Operands) != 2 {
+		return
+	}
+	sub, isQuery := o.Operands[1].(*sqlparse.Subquery)
+	left, ok := s.column(o.Operands[0])
+	if !isQuery || !ok || !left.isKey() {
+		return
+	}
+	if right, known := k.selected(sub.Query, 0); known && right.isKey() {
+		k.equal(left, right)
 	}
 }
 

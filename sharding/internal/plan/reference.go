@@ -77,6 +77,11 @@ func (r *reference) has(name string) (has, certain bool) {
 	return has, has || r.known
 }
 
+// isKey reports whether the column is the sharding key, and its value in a row of the result is that of a row of the table.
+func (c column) isKey() bool {
+	return c.of.role == sharded && c.of.nullable == 0 && strings.EqualFold(c.name, c.of.table.Key)
+}
+
 func (c column) holds() Holding { return c.of.schema.Columns[c.name].Holds }
 
 // takeLeads sets the columns of a sharded table that lead to slots. If the columns were not read,
