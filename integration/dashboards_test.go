@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -17,38 +18,45 @@ import (
 	"github.com/shardid/shardid/sharding/shardsql"
 )
 
-// The queries of a shop's dashboards are answered over several shards as one table answers them. A query behind the words
+// The queries of a shop's dashboards are answered over several shards as one table answers them. A query behind the line
 // "-- refused" in its file is refused.
 func TestDashboardsOfAShopShowWhatOneTableShows(t *testing.T) {
 	for name, open := range onThree(t) {
 		t.Run(name, func(t *testing.T) {
-			file := "mysql"
-			if name == "PostgreSQL" {
-				file = "postgres"
-			}
 			routed, whole := shops(t, open)
-			text, err := os.ReadFile("testdata/dashboards/" + file + ".sql")
-			if err != nil {
-				t.Fatal(err)
+			own := "mysql.sql"
+			if name == "PostgreSQL" {
+				own = "postgres.sql"
 			}
-			answered, refused, _ := strings.Cut(string(text), "-- refused\n")
-			for query := range strings.Lines(answered) {
-				q := selects.Query{Text: strings.TrimSpace(query), Open: !strings.Contains(query, " ORDER BY ")}
-				want, err := q.Answer(t.Context(), whole, nil)
-				if err != nil {
-					t.Fatalf("%s: %v", q.Text, err)
-				}
-				if got, err := q.Answer(t.Context(), routed, nil); err != nil || !slices.Equal(got, want) {
-					t.Errorf("%s: %q, %v\nwant %q", q.Text, got, err, want)
-				}
-			}
-			for query := range strings.Lines(refused) {
-				q := selects.Query{Text: strings.TrimSpace(query)}
-				if got, err := q.Answer(t.Context(), routed, nil); !errors.Is(err, sharding.ErrUnmergeable) {
-					t.Errorf("%s: %q, %v; move it above the words", q.Text, got, err)
-				}
+			for _, file := range []string{"any.sql", own} {
+				show(t, routed, whole, filepath.Join("testdata", "dashboards", file))
 			}
 		})
+	}
+}
+
+func show(t *testing.T, routed, whole *sql.DB, file string) {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answered, refused, _ := strings.Cut(string(text), "-- refused\n")
+	for query := range strings.Lines(answered) {
+		q := selects.Query{Text: strings.TrimSpace(query), Open: !strings.Contains(query, " ORDER BY ")}
+		want, err := q.Answer(t.Context(), whole, nil)
+		if err != nil {
+			t.Fatalf("%s: %v", q.Text, err)
+		}
+		if got, err := q.Answer(t.Context(), routed, nil); err != nil || !slices.Equal(got, want) {
+			t.Errorf("%s: %q, %v\nwant %q", q.Text, got, err, want)
+		}
+	}
+	for query := range strings.Lines(refused) {
+		q := selects.Query{Text: strings.TrimSpace(query)}
+		if got, err := q.Answer(t.Context(), routed, nil); !errors.Is(err, sharding.ErrUnmergeable) {
+			t.Errorf("%s: %q, %v; move it above the line", q.Text, got, err)
+		}
 	}
 }
 

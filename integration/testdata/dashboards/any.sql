@@ -1,0 +1,45 @@
+SELECT 'orders' AS what, COUNT(*) AS n FROM orders UNION ALL SELECT 'items', COUNT(*) FROM items
+SELECT SUM(DISTINCT total) FROM orders
+SELECT GREATEST(MAX(total), 10) FROM orders
+SELECT COUNT(*) AS orders, COUNT(DISTINCT user_id) AS buyers, SUM(total) AS revenue, SUM(total) / COUNT(DISTINCT user_id) AS per_buyer FROM orders WHERE status = 'paid'
+SELECT user_id, COUNT(*) AS n, SUM(total) AS spent FROM orders WHERE status <> 'void' GROUP BY user_id ORDER BY spent DESC, user_id LIMIT 10
+SELECT user_id, MIN(created_at) AS first, MAX(created_at) AS last FROM orders GROUP BY user_id HAVING COUNT(*) >= 2 ORDER BY last DESC, user_id
+SELECT status, MIN(total), MAX(total), AVG(total), COUNT(coupon) FROM orders GROUP BY status ORDER BY COUNT(*) DESC, MIN(id)
+SELECT COUNT(*) FROM orders WHERE total > (SELECT AVG(total) FROM orders)
+SELECT COUNT(*) FROM (SELECT DISTINCT user_id FROM orders WHERE status = 'paid') AS t
+SELECT n, COUNT(*) AS users FROM (SELECT user_id, COUNT(*) AS n FROM orders GROUP BY user_id) AS t GROUP BY n ORDER BY n
+SELECT o.user_id, SUM(i.qty) AS q FROM orders o LEFT JOIN items i ON i.user_id = o.user_id AND i.order_id = o.id WHERE o.total > 10 GROUP BY o.user_id ORDER BY q DESC, o.user_id LIMIT 3
+SELECT i.sku, COUNT(DISTINCT o.user_id) AS buyers FROM orders o JOIN items i ON i.user_id = o.user_id AND i.order_id = o.id GROUP BY i.sku ORDER BY buyers DESC, MIN(i.id)
+SELECT CASE WHEN total >= 50 THEN 1 ELSE 0 END AS big, COUNT(*), SUM(total) FROM orders GROUP BY CASE WHEN total >= 50 THEN 1 ELSE 0 END ORDER BY big
+SELECT id, total, created_at FROM orders WHERE status = 'open' AND created_at < '2024-01-05' ORDER BY created_at, id LIMIT 20 OFFSET 5
+SELECT DISTINCT status, coupon IS NULL AS without FROM orders WHERE id > 3
+SELECT MAX(total) AS m FROM orders WHERE status = 'none'
+SELECT COALESCE(MAX(total), 0) AS m, COALESCE(MIN(created_at), '2000-01-01') AS d FROM orders WHERE status = 'none'
+SELECT coupon, COALESCE(SUM(total), 0) AS s FROM orders GROUP BY coupon HAVING COALESCE(SUM(total), 0) > 100 ORDER BY s DESC
+SELECT 'today' AS label, COUNT(*) AS n, SUM(total) AS s FROM orders WHERE created_at >= '2024-01-06' UNION ALL SELECT 'yesterday', COUNT(*), SUM(total) FROM orders WHERE created_at >= '2024-01-05' AND created_at < '2024-01-06'
+SELECT (SELECT COUNT(*) FROM orders WHERE status = 'paid') AS paid, (SELECT COUNT(*) FROM orders WHERE status = 'open') AS open
+SELECT COUNT(*) FROM orders o JOIN items i ON i.user_id = o.user_id WHERE i.sku IN ('a', 'b') AND o.coupon IS NOT NULL
+SELECT a.user_id, a.n FROM (SELECT user_id, COUNT(*) AS n FROM items GROUP BY user_id) a WHERE a.n > 2 ORDER BY a.n DESC, a.user_id
+SELECT o.id FROM orders o WHERE o.user_id IN (SELECT user_id FROM items WHERE qty > 3) ORDER BY o.id DESC LIMIT 4
+SELECT SUM(CASE WHEN status = 'paid' THEN total ELSE 0 END) AS paid, SUM(CASE WHEN status = 'open' THEN total ELSE 0 END) AS open FROM orders
+SELECT ROUND(100.0 * SUM(CASE WHEN status = 'paid' THEN 1 ELSE 0 END) / COUNT(*), 2) AS rate FROM orders
+SELECT user_id, id, total, ROW_NUMBER() OVER (PARTITION BY user_id ORDER BY total DESC, id) AS place FROM orders ORDER BY user_id, place
+SELECT user_id, total - LAG(total) OVER (PARTITION BY user_id ORDER BY id) AS delta FROM orders ORDER BY id LIMIT 10
+SELECT COUNT(*) FROM orders WHERE created_at >= '2024-01-02' AND created_at < '2024-01-04' AND NOT EXISTS (SELECT 1 FROM items WHERE items.user_id = orders.user_id AND items.order_id = orders.id)
+SELECT status, COUNT(*) AS n FROM orders WHERE user_id = 7 GROUP BY status ORDER BY n DESC, status LIMIT 1
+SELECT AVG(n) AS mean, MAX(n) AS most FROM (SELECT user_id, COUNT(*) AS n FROM orders WHERE status = 'paid' GROUP BY user_id) AS t
+SELECT EXISTS (SELECT 1 FROM orders WHERE total > 1000)
+SELECT MIN(total) AS least, MAX(total) AS most, MAX(total) - MIN(total) AS spread, SUM(total) AS s FROM orders WHERE coupon = 'c1'
+SELECT * FROM orders ORDER BY total DESC, id LIMIT 3
+SELECT id FROM orders WHERE coupon IN (SELECT coupon FROM orders WHERE user_id = 7) ORDER BY id LIMIT 5
+SELECT COUNT(DISTINCT coupon), COUNT(DISTINCT status), COUNT(*) FROM orders WHERE total BETWEEN 10 AND 60
+WITH recent AS (SELECT * FROM orders WHERE created_at > '2024-01-03') SELECT status, COUNT(*) FROM recent GROUP BY status ORDER BY COUNT(*), MIN(id)
+SELECT o.id, o.total, i.sku FROM orders o INNER JOIN items i ON o.id = i.order_id AND o.user_id = i.user_id WHERE i.qty >= 2 ORDER BY o.total DESC, o.id LIMIT 5
+SELECT status, COUNT(*) AS n, ROUND(COUNT(*) * 100.0 / SUM(COUNT(*)) OVER (), 2) AS percent FROM orders GROUP BY status ORDER BY percent DESC, MIN(id)
+SELECT user_id, SUM(total) AS t, ROW_NUMBER() OVER (ORDER BY SUM(total) DESC) AS place FROM orders GROUP BY user_id ORDER BY place LIMIT 5 OFFSET 1
+SELECT user_id, COUNT(*) AS n, DENSE_RANK() OVER (ORDER BY COUNT(*) DESC) AS place, RANK() OVER (ORDER BY COUNT(*)) AS other FROM orders GROUP BY user_id ORDER BY place, user_id
+SELECT coupon, status, SUM(total) AS t, SUM(SUM(total)) OVER (PARTITION BY coupon) AS of_coupon, RANK() OVER (PARTITION BY coupon ORDER BY SUM(total) DESC) AS place FROM orders GROUP BY coupon, status ORDER BY of_coupon DESC, place
+SELECT DATE(created_at) AS d, SUM(total) AS t, SUM(SUM(total)) OVER (ORDER BY DATE(created_at)) AS running FROM orders GROUP BY DATE(created_at) ORDER BY d
+SELECT status, COUNT(*) OVER () AS kinds, COUNT(COUNT(coupon)) OVER (ORDER BY COUNT(*)) AS c FROM orders GROUP BY status HAVING COUNT(*) > 3 ORDER BY COUNT(*), MIN(id)
+SELECT status, SUM(COUNT(*)) OVER (ORDER BY COUNT(*) DESC) AS running, COUNT(DISTINCT coupon) AS c FROM orders GROUP BY status ORDER BY running, MIN(id)
+SELECT user_id, SUM(total) * COUNT(*) OVER () > SUM(SUM(total)) OVER () AS above FROM orders GROUP BY user_id ORDER BY user_id
