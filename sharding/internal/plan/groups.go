@@ -370,7 +370,7 @@ func (c totals) grouped() {
 		}
 	}
 	if len(g.split) > 0 || len(c.query.Locks) > 0 || c.why != "" {
-		c.refuse(apartTotals)
+		c.refuse(differentTotals)
 		return
 	}
 	c.enter(c.cores[0])
@@ -393,12 +393,12 @@ func (c totals) sort() {
 	}
 }
 
-const apartTotals = "a UNION ALL of aggregates is combined if its columns have the same aggregate in each SELECT, and none with DISTINCT; send its SELECTs one by one"
+const differentTotals = "a UNION ALL of aggregates is combined if its columns have the same aggregate in each SELECT, and none with DISTINCT; send its SELECTs one by one"
 
 // column records a column of a SELECT.
 func (c totals) column(e sqlparse.Expr, at int) {
 	if first := c.cores[0].Items; c.isComputed(e) && (at >= len(first) || c.text(first[at].Expr) != c.text(e)) {
-		c.refuse(apartTotals)
+		c.refuse(differentTotals)
 	}
 	c.groupItem(e, at)
 	if !computed(e) {
@@ -418,7 +418,7 @@ func (c totals) column(e sqlparse.Expr, at int) {
 func (c totals) unite(columns []merge.Aggregate, values []Value) {
 	g := c.of.group
 	if len(columns) != len(g.Columns) || len(c.hidden[c.core.ItemsEnd].texts) != len(c.hidden[c.cores[0].ItemsEnd].texts) {
-		c.refuse(apartTotals)
+		c.refuse(differentTotals)
 		return
 	}
 	for i, before := range columns {
@@ -427,12 +427,12 @@ func (c totals) unite(columns []merge.Aggregate, values []Value) {
 		sums := a.Function == merge.Sum && before.Function == merge.Sum && a.Kind != merge.Float && before.Kind != merge.Float
 		switch {
 		case a.Column != before.Column || a.By != before.By:
-			c.refuse(apartTotals)
+			c.refuse(differentTotals)
 		case counts || sums:
 			a.Function, a.Kind = merge.Sum, max(a.Kind, before.Kind)
 			g.values[i] = OfKind(a.Kind)
 		case a.Function != before.Function || a.Kind != before.Kind:
-			c.refuse(apartTotals)
+			c.refuse(differentTotals)
 		case g.values[i] != values[i]:
 			g.values[i] = Value{Unordered: "its SELECTs compare it in several ways"}
 		}
