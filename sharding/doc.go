@@ -42,13 +42,19 @@
 //   - Columns of integers read 3 from "3 ", "3e0" and "3.0". Rules of integers accept text
 //     only as a decimal number of 64 bits, which may have a sign and leading zeros
 //     ([Hash] accepts neither); TRUE, floats and decimals with a fraction are refused.
+//
 //   - Columns of texts compare 5 with '5', '05' and '5abc'. Rules of texts refuse
-//     integers, and those that hash refuse text that ends with a space. Upper and lower
+//     integers, and those that hash refuse a string that ends with a space. Upper and lower
 //     case, accents and the forms of Unicode depend on the column: its collation must
 //     compare bytes.
+//
 //   - Columns of times round or truncate. DATETIME cannot distinguish the two hours with
 //     the same clock time at the end of daylight saving time. [Interval] needs the
 //     precision and the zone, and refuses times that may be rounded across a border.
+//
+//   - Columns of the type UUID take several spellings of a key, and PostgreSQL's date and timestamp
+//     a time in any zone. shardsql passes to the rule the form in which they return the key: small
+//     letters with dashes, and the clock time as UTC. Do the same where you call a [Router] yourself.
 //
 // A rule does not see its column. gormplugin.Check, schema.Doctor and the inspection of a migration
 // compare the two, and find columns that lose rows (floats, ENUM, a collation that ignores case,

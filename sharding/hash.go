@@ -28,8 +28,10 @@ func Hash(n int) Rule {
 // The column must compare bytes: under a collation that ignores case or accents, the rows of one
 // key would be in several slots. Normalize keys, for example to lower case, before they are stored
 // and searched for. gormplugin.Migrate creates such columns with a binary collation. schema.Doctor,
-// the inspection of a migration and gormplugin.Check find columns that do not compare bytes. Text
-// that ends with a space is refused, because most collations ignore the space.
+// the inspection of a migration and gormplugin.Check find columns that do not compare bytes. A string
+// that ends with a space is refused, because most collations ignore the space. A []byte is hashed
+// whatever it ends with, for columns of bytes (BINARY(16), VARBINARY, bytea); shardsql passes keys to
+// the rule as the one or the other, by the column.
 func HashText(n int) Rule {
 	if n < 1 || n > MaxSlots {
 		return invalid(fmt.Sprintf("HashText(%d): n must be from 1 to %d", n, MaxSlots))
@@ -126,30 +128,38 @@ type hashText struct{ n uint64 }
 func (r hashText) Slots() int { return int(r.n) }
 
 func (r hashText) Slot(key any) (Slot, error) {
-	text, err := toText(key)
+	text, bytes, err := toText(key)
+	if !bytes {
+		text, err = unpadded(text, err)
+	}
 	if err != nil {
 		return 0, err
 	}
 	return Slot(xxhash64([]byte(text)) % r.n), nil
 }
 
-// toText returns the text of a key of a column that holds text.
-func toText(key any) (string, error) {
+// toText returns the text of a key of a column that holds text, and whether the key is a []byte.
+func toText(key any) (text string, bytes bool, err error) {
 	text, ok := key.(string)
 	if !ok {
 		s, err := read(key)
 		if err != nil {
-			return "", err
+			return "", false, err
 		}
 		if s.kind != isText {
-			return "", s.mistaken("text is expected")
+			return "", false, s.mistaken("text is expected")
 		}
-		text = s.text
+		text, bytes = s.text, s.bytes
 	}
-	if strings.HasSuffix(text, " ") {
-		return "", fmt.Errorf("%q: %w; it ends with a space, which most collations ignore", text, ErrKeyType)
+	return text, bytes, nil
+}
+
+// unpadded refuses a text that ends with a space.
+func unpadded(text string, err error) (string, error) {
+	if err == nil && strings.HasSuffix(text, " ") {
+		err = fmt.Errorf("%q: %w; it ends with a space, which most collations ignore", text, ErrKeyType)
 	}
-	return text, nil
+	return text, err
 }
 
 type compat struct{ n uint64 }
@@ -176,8 +186,8 @@ type compatText struct{ n uint64 }
 func (r compatText) Slots() int { return int(r.n) }
 
 func (r compatText) Slot(key any) (Slot, error) {
-	text, err := toText(key)
-	if err != nil {
+	text, _, err := toText(key)
+	if text, err = unpadded(text, err); err != nil {
 		return 0, err
 	}
 	if k, err := strconv.ParseInt(text, 10, 64); err == nil {

@@ -55,7 +55,10 @@ func TestHashTextAcceptsOnlyTextWithoutTrailingSpaces(t *testing.T) {
 	if slot(t, r, "berlin") != slot(t, r, namedBytes("berlin")) || slot(t, r, "") < 0 {
 		t.Error("text and bytes differ")
 	}
-	for _, key := range []any{5, nil, []byte(nil), "berlin ", []byte(" "), 1.5, noon} {
+	if slot(t, r, []byte("berlin ")) == slot(t, r, namedBytes("berlin")) { // a column of bytes distinguishes them
+		t.Error("a space at the end of bytes does not count")
+	}
+	for _, key := range []any{5, nil, []byte(nil), "berlin ", namedText(" "), 1.5, noon} {
 		if s, err := r.Slot(key); !errors.Is(err, sharding.ErrKeyType) {
 			t.Errorf("%v gives slot %d, error %v", key, s, err)
 		}

@@ -96,6 +96,7 @@ const (
 // scalar is a key in the form in which the database gets it, without the Go types around it.
 type scalar struct {
 	kind    kind
+	bytes   bool // the text was a []byte
 	integer integer
 	text    string
 	time    time.Time
@@ -148,7 +149,7 @@ func read(key any) (scalar, error) {
 		if v == nil { // the driver sends NULL
 			return scalar{}, fmt.Errorf("NULL: %w", ErrKeyType)
 		}
-		return scalar{kind: isText, text: string(v)}, nil
+		return scalar{kind: isText, bytes: true, text: string(v)}, nil
 	case nil:
 		return scalar{}, fmt.Errorf("NULL: %w", ErrKeyType)
 	case time.Time:

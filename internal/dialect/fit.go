@@ -13,13 +13,17 @@ import (
 // Cuts reports whether the column stores another value without an error because the value does not
 // fit. A server does that if the statement ignores errors (ignoring), as INSERT IGNORE does, or if
 // its sql_mode is not strict; and always for surplus spaces at the end of a text. Cuts returns
-// false for types whose limits are unknown.
+// false for types whose limits are unknown. BINARY fills a shorter value with zero bytes, always.
 func (c Column) Cuts(value any, ignoring bool) bool {
 	text, isText := value.(string)
 	if b, ok := value.([]byte); ok {
 		text, isText = string(b), true
 	}
 	forced := ignoring || c.Lax
+	if c.Holds == HoldsPadded && isText {
+		_, length := typeOf(c.Type)
+		return len(text) < length || forced && len(text) > length // zero bytes are added to a shorter one
+	}
 	if !forced && !strings.HasSuffix(text, " ") {
 		return false
 	}
@@ -31,7 +35,7 @@ func (c Column) Cuts(value any, ignoring bool) bool {
 	case HoldsTexts:
 		kept := strings.TrimRight(text, " ")
 		return kept != text && name == "char" || !fits(name, length, text) && (forced || fits(name, length, kept))
-	case HoldsBytes, HoldsPadded:
+	case HoldsBytes:
 		return forced && !fits(name, length, text)
 	case HoldsIntegers, HoldsDecimals:
 		n, ok := new(big.Int).SetString(text, 10)

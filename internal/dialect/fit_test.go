@@ -34,6 +34,8 @@ func TestAColumnTruncatesValuesThatDoNotFit(t *testing.T) {
 		{"char(3)", HoldsTexts, "a ", false, true},
 		{"varbinary(3)", HoldsBytes, "abc ", false, false}, // the server refuses it
 		{"varbinary(3)", HoldsBytes, "界a", true, true},
+		{"binary(3)", HoldsPadded, "ab", true, true},
+		{"binary(3)", HoldsPadded, []byte("ab "), true, false},
 		{"tinytext", HoldsTexts, string(make([]byte, 256)), true, true},
 		{"longtext", HoldsTexts, string(make([]byte, 256)), true, false},
 		{"datetime", HoldsClocks, "2026-01-02 ", true, false}, // nobody knows

@@ -95,7 +95,7 @@ func (j columnCheck) texts() []Fault {
 	case dialect.HoldsTexts, dialect.HoldsBytes, dialect.HoldsAnything:
 		return j.collation()
 	case dialect.HoldsPadded:
-		return j.fault(Notice, "keys shorter than that come back with zero bytes at the end, and lead to other shards", "change it to VARBINARY, unless each key has the full length")
+		return j.fault(Notice, "shorter keys are refused, because they would come back with zero bytes at the end", "change it to VARBINARY, unless each key has the full length")
 	case dialect.HoldsMembers:
 		if j.is.Kind == sharding.KindList { // a List accepts only its own texts
 			return append(j.numbered(), j.collation()...)
@@ -104,6 +104,10 @@ func (j columnCheck) texts() []Fault {
 	case dialect.HoldsSets:
 		return j.fault(Error, "it sorts members, so 'b,a' comes back as 'a,b'", "change it to VARCHAR")
 	case dialect.HoldsForms:
+		if j.column.IsUUID() {
+			return j.fault(Notice, "it takes several spellings of a UUID, which shardsql knows, and the rule alone does not",
+				"pass keys in small letters with dashes where you call the router yourself")
+		}
 		return j.fault(Warning, "it normalizes values, and treats texts as equal that the rule distinguishes",
 			"change it to a text or bytes; or pass keys in the form in which they come back")
 	case dialect.HoldsIntegers, dialect.HoldsDecimals, dialect.HoldsNumbers, dialect.HoldsFloats, dialect.HoldsBits, dialect.HoldsYears:

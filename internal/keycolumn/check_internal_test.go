@@ -54,6 +54,7 @@ func TestEachKindOfColumnIsCheckedUnderEachKindOfRule(t *testing.T) {
 		{dialect.Column{Holds: dialect.HoldsSets}, "error", "error", "error", "error", ""},
 		{dialect.Column{Holds: dialect.HoldsClocks}, "error", "error", "error", "error", ""},
 		{dialect.Column{Holds: dialect.HoldsForms}, "error", "error", "warning", "warning", ""},
+		{dialect.Column{Holds: dialect.HoldsForms, Type: "uuid"}, "error", "error", "notice", "notice", ""},
 		{dialect.Column{Holds: dialect.HoldsAnything}, "", "", "", "", ""},
 	} {
 		for rule, want := range map[*sharding.Rule]string{&low: c.low, &hash: c.hash, &text: c.text, &list: c.list, &anything: c.own} {
@@ -89,7 +90,7 @@ func TestAColumnOfTimesHasThePrecisionThatTheRuleAssumes(t *testing.T) {
 		{daily(), clock(24 * time.Hour), "error"},
 		{daily().WithPrecision(24 * time.Hour), clock(24 * time.Hour), ""},
 		{daily(), dialect.Column{Holds: dialect.HoldsInstants, Precision: time.Second, Parsed: true}, ""},
-		{daily(), dialect.Column{Holds: dialect.HoldsClocks, Precision: time.Second, Parsed: true, Zoneless: true}, "error"},
+		{daily(), dialect.Column{Holds: dialect.HoldsClocks, Precision: time.Second, Parsed: true, Zoneless: true}, "warning"},
 		{daily(), dialect.Column{Holds: dialect.HoldsClocks, Precision: time.Second}, "warning"}, // without parseTime
 		{daily(), dialect.Column{Holds: dialect.HoldsTexts}, "error"},
 		{daily(), dialect.Column{Holds: dialect.HoldsIntegers}, "error"},

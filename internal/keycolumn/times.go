@@ -52,7 +52,7 @@ func (j columnCheck) precision(rule sharding.IntervalRule) []Fault {
 // same times, unless only the day is stored.
 func (j columnCheck) zone(rule sharding.IntervalRule) []Fault {
 	if j.column.Zoneless {
-		return j.fault(Error, "it stores no zone, and drivers write the clock time in the zone of each value", "change it to timestamp with time zone")
+		return j.fault(Warning, "it stores no zone, so shardsql places a row by the clock time that its time.Time shows, and the rule alone by the instant", "change it to timestamp with time zone, or pass all times in UTC")
 	}
 	var apart time.Duration // difference of the driver's clock and the rule's
 	for i, clock := range j.clocks {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/shardid/shardid/internal/dialect"
 	"github.com/shardid/shardid/sharding"
@@ -84,11 +85,22 @@ func (r reader) leads(ctx context.Context, t *sharding.Table, own map[string]dia
 		kept.Cuts, kept.Type, kept.Empty = c.Cuts, c.Type, slices.Contains(empty, column)
 		if rule != nil {
 			kept.Holds, kept.Numbered = holds(c, rule), own[column].Numbered
+			switch c.Holds {
+			case dialect.HoldsTexts, dialect.HoldsBytes, dialect.HoldsPadded, dialect.HoldsClocks, dialect.HoldsForms:
+				kept.Form = c.Form
+			}
+			if c.Holds == dialect.HoldsClocks && r.Name() == "sqlite" {
+				kept.Apart = zonesApart
+			}
 		}
 		to[column] = kept
 	}
 	return nil
 }
+
+// zonesApart is more than the distance of any two zones. SQLite keeps the zone of a time, and compares the texts of
+// times, in which the clock time comes before the zone.
+const zonesApart = 27 * time.Hour
 
 // Unique reads the columns of a table's unique keys, in lower case.
 func Unique(ctx context.Context, d dialect.Dialect, db dialect.Querier, table string) ([][]string, error) {
@@ -217,8 +229,12 @@ func holds(c dialect.Column, rule sharding.Rule) plan.Holding {
 			return plan.Bytes
 		}
 		return plan.Folded
-	case dialect.HoldsBytes:
+	case dialect.HoldsBytes, dialect.HoldsPadded:
 		return plan.Bytes
+	case dialect.HoldsForms:
+		if c.IsUUID() {
+			return plan.UUIDs
+		}
 	case dialect.HoldsClocks, dialect.HoldsInstants:
 		if r, ok := rule.(sharding.IntervalRule); ok && c.Precision == r.Precision() {
 			return plan.Times

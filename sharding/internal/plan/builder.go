@@ -503,7 +503,7 @@ func (k *knowledge) exists(q *sqlparse.Query, holds []*reference) {
 // equal adds an edge if the database considers two values equal only if the rules do. That does not
 // hold for a text and a number.
 func (k *knowledge) equal(from, to column) {
-	if kind := from.holds(); kind == to.holds() && (kind == Integers || kind == Bytes) {
+	if kind := from.holds(); kind == to.holds() && (kind == Integers || kind == Bytes || kind == UUIDs) {
 		k.edges = append(k.edges, edge{from, to})
 	}
 }

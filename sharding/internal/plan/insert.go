@@ -208,7 +208,7 @@ func (in *insertion) slot(row *sqlparse.Row, args []any) (sharding.Slot, error) 
 	return slot, nil
 }
 
-// keySlot returns the sharding key of a row, and the slot to which it leads.
+// keySlot returns the sharding key of a row in the form in which its column returns it, and the slot to which it leads.
 func (in *insertion) keySlot(row *sqlparse.Row, args []any) (key any, slot sharding.Slot, err error) {
 	if len(row.Values) != len(in.input.Columns) {
 		return nil, 0, fmt.Errorf("%w: the row has %d values for %d columns", sharding.ErrMissingKey, len(row.Values), len(in.input.Columns))
@@ -216,6 +216,10 @@ func (in *insertion) keySlot(row *sqlparse.Row, args []any) (key any, slot shard
 	key, ok := valueOf(row, in.key, args)
 	if !ok {
 		return nil, 0, fmt.Errorf("%w: %s is neither a value nor a parameter", sharding.ErrMissingKey, in.of.table.Key)
+	}
+	if key, ok = in.of.formedKey(key); !ok {
+		column := in.of.table.Key
+		return nil, 0, fmt.Errorf("%w: the database may read a Go %T as another value of %s, which is %s", sharding.ErrKeyType, key, column, in.of.schema.Columns[strings.ToLower(column)].Type)
 	}
 	slot, err = in.of.table.Slot(key)
 	return key, slot, err

@@ -248,7 +248,7 @@ func (p *Plan) Named(args []any, to Route) *Lookup {
 	l := &Lookup{Table: n.of.table, plan: p, columns: n.columns, models: true}
 	keys := make([]any, len(n.keys))
 	for i, key := range n.keys {
-		keys[i] = key.value(args)
+		keys[i], _ = n.of.formedKey(key.value(args))
 	}
 	own := []sharding.Target{to.Target}
 	if to.Kind == Several {

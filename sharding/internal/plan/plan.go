@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/shardid/shardid/internal/sqlparse"
 	"github.com/shardid/shardid/internal/sqltext"
@@ -233,7 +234,7 @@ func (p *binding) chosen() (Route, error) {
 	hinted := p.hint.Placed()
 	if hinted {
 		var err error
-		if target, _, err = p.snapshot.Hinted(p.sharded[0].table.Name, p.hint); err != nil {
+		if target, _, err = p.snapshot.Hinted(p.sharded[0].table.Name, formedHint(p)); err != nil {
 			return Route{}, err
 		}
 	}
@@ -244,6 +245,17 @@ func (p *binding) chosen() (Route, error) {
 		return Route{}, err
 	}
 	return p.one(target)
+}
+
+// formedHint returns the hint with its key in the form in which the key's column returns it.
+func formedHint(p *binding) sharding.Hint {
+	h := p.hint
+	for _, r := range p.sharded {
+		if strings.EqualFold(r.table.Name, h.Table) {
+			h.Key, _ = r.formedKey(h.Key)
+		}
+	}
+	return h
 }
 
 // shards returns the route of a statement whose conditions lead to its targets.

@@ -32,6 +32,8 @@ type lead struct {
 	holds  Holding
 	order  bool          // the larger of two values is in no lower slot
 	unit   time.Duration // the precision of a column of times
+	form   func(value any) (form any, known bool)
+	apart  time.Duration
 	// lookup is the lookup table of a column without a rule.
 	lookup *sharding.Lookup
 }
@@ -148,6 +150,7 @@ func (p *within) slots(args []any) slots {
 		if p.below && end.at == p.high {
 			v = p.lead.before(v)
 		}
+		v = p.lead.moved(v, end.at == p.high)
 		s := p.lead.slotBy(v)
 		if s.empty() {
 			return s // a comparison with NULL is never true
@@ -211,6 +214,19 @@ func clock(at time.Time, zone *time.Location) time.Time {
 	return at.UTC().Add(time.Duration(offset) * time.Second)
 }
 
+// moved returns an end of a range that has all times which may compare as if they were in it.
+func (l *lead) moved(v any, later bool) any {
+	as, _ := plain(v)
+	at, ok := as.(time.Time)
+	switch {
+	case !ok || l.apart == 0:
+		return v
+	case later:
+		return at.Add(l.apart)
+	}
+	return at.Add(-l.apart)
+}
+
 // slotsOf returns the slots of rows whose column equals one of some values.
 func (l *lead) slotsOf(values []any) slots {
 	list := make([]sharding.Slot, 0, len(values))
@@ -238,11 +254,28 @@ func (l *lead) slotOf(v any) slots {
 	if !l.comparesWith(v) {
 		return everySlot
 	}
+	v, known := l.formed(v)
+	if !known {
+		return everySlot
+	}
 	s, err := l.table.SlotBy(l.column, v)
 	if err != nil {
 		return everySlot
 	}
 	return oneSlot(s)
+}
+
+// formed returns a value in the form in which the column returns it, false if that is unknown. It returns NULL, and an
+// argument that no driver accepts, as they are.
+func (l *lead) formed(v any) (form any, known bool) {
+	if l.form == nil {
+		return v, true
+	}
+	as, err := plain(v)
+	if err != nil || as == nil {
+		return v, true
+	}
+	return l.form(as)
 }
 
 // plain returns an argument in the form in which a driver gets it, without the Go types around it.
@@ -260,7 +293,7 @@ func plain(v any) (any, error) {
 func (l *lead) comparesWith(v any) bool {
 	switch v.(type) {
 	case string, []byte:
-		return l.holds == Integers || l.holds == Bytes
+		return l.holds == Integers || l.holds == Bytes || l.holds == UUIDs
 	case time.Time:
 		return l.holds == Times
 	case int, int64, uint64:

@@ -61,6 +61,14 @@ func (r *reference) elsewhere() bool {
 // label returns the name of the table, for messages.
 func (r *reference) label() string { return last(r.at.Name) }
 
+// formedKey returns a sharding key in the form in which its column returns it, false if that is unknown.
+func (r *reference) formedKey(key any) (form any, known bool) {
+	if l := r.lead(strings.ToLower(r.table.Key)); l != nil {
+		return l.formed(key)
+	}
+	return key, true
+}
+
 // lead returns the lead of a column, or nil.
 func (r *reference) lead(name string) *lead {
 	for _, l := range r.leads {
@@ -122,7 +130,8 @@ func (r *reference) takeLead(name string, rule sharding.Rule, always bool) {
 		needs := map[sharding.Keys]Holding{sharding.KeysIntegers: Integers, sharding.KeysTexts: Bytes, sharding.KeysTimes: Times}
 		r.schema.Columns[l.column] = Column{Holds: needs[d.Keys]}
 	}
-	l.holds = r.schema.Columns[l.column].Holds
+	c := r.schema.Columns[l.column]
+	l.holds, l.form, l.apart = c.Holds, c.Form, c.Apart
 	r.leads = append(r.leads, l)
 }
 

@@ -200,8 +200,11 @@ func (l *lead) whyNoSlot(v any) string {
 		return "the argument for " + l.column + " is missing"
 	}
 	v, err := plain(v)
+	known := true
 	if err == nil && v != nil {
-		_, err = l.table.SlotBy(l.column, v)
+		if v, known = l.formed(v); known {
+			_, err = l.table.SlotBy(l.column, v)
+		}
 	}
 	_, isTime := v.(time.Time)
 	switch {
@@ -209,7 +212,7 @@ func (l *lead) whyNoSlot(v any) string {
 		return "the value of " + l.column + " leads to no shard: " + err.Error()
 	case isTime && !l.comparesWith(v):
 		return l.column + " is not a column of times with the precision of its rule, or it is one of SQLite, which compares times as texts"
-	case v != nil && !l.comparesWith(v):
+	case v != nil && (!known || !l.comparesWith(v)):
 		return fmt.Sprintf("the database compares a Go %T with %s otherwise than its rule does", v, l.column)
 	}
 	return ""

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sharding/internal/merge"
@@ -65,6 +66,11 @@ type Column struct {
 	// Both are known for columns that lead to slots or to lookup tables; Cuts may be nil.
 	Cuts func(value any, ignoring bool) bool
 	Type string
+	// Form returns a value in the form in which the column returns it, false if that is unknown. It is nil
+	// if values lead to slots as they are. It is known for columns that lead to slots.
+	Form func(value any) (form any, known bool)
+	// Apart is how far from their order two times may compare. It is known for columns that lead to slots.
+	Apart time.Duration
 }
 
 // AsBytes is the Collation of binary values.
@@ -81,7 +87,7 @@ func (c *Column) keeps(name string, value any, ignoring bool) error {
 	if c.Cuts == nil || value == nil || value == (unbound{}) || !c.Cuts(value, ignoring) {
 		return nil
 	}
-	return fmt.Errorf("%w: %s is %s, which truncates %v without an error", sharding.ErrKeyType, name, c.Type, value)
+	return fmt.Errorf("%w: %s is %s, which stores another value than %v without an error", sharding.ErrKeyType, name, c.Type, value)
 }
 
 // Value is how values are compared: the form of a value that is compared, and how that compares.
@@ -170,4 +176,5 @@ const (
 	Bytes                   // texts that are equal when their bytes are
 	Folded                  // texts whose collation treats different texts as equal
 	Times
+	UUIDs
 )

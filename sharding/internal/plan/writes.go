@@ -263,7 +263,8 @@ func changedValues(p *Plan, args []any) (*LookupChanges, error) {
 	k := &LookupChanges{Table: p.changed[0].of.table, Frees: true, plan: p}
 	for _, c := range p.changed {
 		if c.lookup == nil {
-			if to, from := c.to.value(args), c.from.value(args); Text([]driver.Value{to}) != Text([]driver.Value{from}) {
+			to, _ := c.of.formedKey(c.to.value(args))
+			if from, _ := c.of.formedKey(c.from.value(args)); Text([]driver.Value{to}) != Text([]driver.Value{from}) {
 				return nil, p.refusal(c.of.table.Name, sharding.ErrKeyChange, "the lookup tables have the row under its old "+c.of.table.Key+"; insert a new row and delete the old one")
 			}
 			continue
@@ -304,6 +305,7 @@ func insertedValues(p *Plan, args []any) (*LookupChanges, error) {
 				return nil, p.refusal(in.of.table.Name, fmt.Errorf("%w: %w", sharding.ErrLookup, err), cutHint)
 			}
 			if v, err := plain(value); err != nil || v != nil {
+				key, _ = in.of.formedKey(key)
 				kept.Rows = append(kept.Rows, [2]any{value, key})
 			}
 		}

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package integration_test
+
+import (
+	"database/sql"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/shardid/shardid/integration/database"
+	"github.com/shardid/shardid/integration/server"
+	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/shardsql"
+)
+
+// Columns of some types take several spellings of one key, and return one of them.
+
+// spelled are tables whose key has a column of a type, in four tables and in one.
+type spelled struct{ routed, whole *sql.DB }
+
+func newSpelled(t *testing.T, open namedDatabase, column string, rule sharding.Rule) spelled {
+	t.Helper()
+	name := "spelled_" + strings.ToLower(column[:4]) + "_"
+	dbs, whole := sharding.DBs{"a": open(t, name+"a"), "b": open(t, name+"b")}, open(t, name+"whole")
+	m, err := sharding.Spread([]string{"a", "b"}, rule.Slots(), "things_%d")
+	if err != nil {
+		t.Fatal(err)
+	}
+	columns := " (k " + column + " NOT NULL PRIMARY KEY, n INT NOT NULL)"
+	database.Exec(t, whole, "CREATE TABLE things"+columns)
+	for _, at := range m.Targets() {
+		database.Exec(t, dbs[at.DB], "CREATE TABLE "+at.Table+columns)
+	}
+	r, err := sharding.New(dbs, sharding.Table{Name: "things", Key: "k", Rule: rule, Map: m}, sharding.Transactions(sharding.BestEffort))
+	if err != nil {
+		t.Fatal(err)
+	}
+	db := shardsql.OpenDB(shardsql.Config{Router: r, Home: dbs["a"]})
+	t.Cleanup(func() { _ = db.Close() })
+	return spelled{db, whole}
+}
+
+// same executes a statement on the shards and on one table, and compares the numbers of affected rows.
+func (s spelled) same(t *testing.T, text string, args ...any) {
+	t.Helper()
+	affected := func(db *sql.DB) (n int64, err error) {
+		r, err := db.ExecContext(t.Context(), text, args...)
+		if err == nil {
+			n, err = r.RowsAffected()
+		}
+		return n, err
+	}
+	got, err := affected(s.routed)
+	want, failed := affected(s.whole)
+	if got != want || (err != nil) != (failed != nil) || errors.As(err, new(*sharding.RouteError)) {
+		t.Errorf("%s %v: %d, %v; want %d, %v", text, args, got, err, want, failed)
+	}
+}
+
+func TestAUUIDIsOnOneShardHoweverItIsSpelled(t *testing.T) {
+	all := map[string]namedDatabase{"MariaDB": server.ShareMariaDB(t).Open}
+	for name, open := range postgresDrivers(t) {
+		all["PostgreSQL "+name] = open
+	}
+	for name, open := range all {
+		t.Run(name, func(t *testing.T) {
+			s := newSpelled(t, open, "UUID", sharding.HashText(4))
+			p := func(text string) string {
+				if name == "MariaDB" {
+					return text
+				}
+				for _, number := range []string{"$1", "$2", "$3"} {
+					text = strings.Replace(text, "?", number, 1)
+				}
+				return text
+			}
+			for range 8 {
+				id := uuid.New()
+				upper, bare := strings.ToUpper(id.String()), strings.ReplaceAll(id.String(), "-", "")
+				s.same(t, p("INSERT INTO things (k, n) VALUES (?, 1)"), upper)
+				for _, spelling := range []any{id, id.String(), upper, bare, sql.NullString{String: bare, Valid: true}} {
+					s.same(t, p("INSERT INTO things (k, n) VALUES (?, 2)"), spelling) // is there already
+					s.same(t, p("UPDATE things SET n = n + 1 WHERE k = ?"), spelling)
+					s.same(t, p("UPDATE things SET n = n + 1 WHERE k IN (?, ?)"), uuid.New(), spelling)
+				}
+				r, err := s.routed.ExecContext(sharding.OnKey(t.Context(), "things", upper), "UPDATE things SET n = 0 WHERE n > 0")
+				if err != nil {
+					t.Fatal(err)
+				}
+				if n, err := r.RowsAffected(); n != 1 || err != nil {
+					t.Errorf("the hint leads to %d rows, %v", n, err)
+				}
+				s.same(t, p("DELETE FROM things WHERE k = '")+bare+"'")
+			}
+		})
+	}
+}
+
+// PostgreSQL's date and timestamp keep the clock time that a time.Time shows, in whatever zone.
+func TestATimeWithoutAZoneIsOnTheShardOfItsClockTime(t *testing.T) {
+	east := time.FixedZone("east", 9*3600)
+	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	for name, open := range postgresDrivers(t) {
+		for column, unit := range map[string]time.Duration{"DATE": 24 * time.Hour, "TIMESTAMP": time.Microsecond} {
+			t.Run(name+" "+column, func(t *testing.T) {
+				s := newSpelled(t, open, column, sharding.Interval(start, start.AddDate(0, 0, 8), 24*time.Hour).WithPrecision(unit))
+				for day := 1; day < 7; day++ {
+					clock := func(zone *time.Location) time.Time { return time.Date(2026, 1, day, 0, 0, 0, 0, zone) }
+					s.same(t, "INSERT INTO things (k, n) VALUES ($1, 1)", clock(east))
+					s.same(t, "INSERT INTO things (k, n) VALUES ($1, 1)", clock(time.UTC)) // is there already
+					s.same(t, "UPDATE things SET n = n + 1 WHERE k = $1", clock(time.UTC))
+					s.same(t, "UPDATE things SET n = n + 1 WHERE k BETWEEN $1 AND $2", clock(east), clock(time.UTC))
+					s.same(t, "DELETE FROM things WHERE k = $1", clock(time.FixedZone("west", -9*3600)))
+				}
+			})
+		}
+	}
+}
+
+// BINARY fills a short key with zero bytes, and then no longer equals it.
+func TestAKeyOfBytesOfAFixedLengthLeadsToItsShard(t *testing.T) {
+	for name, open := range writing(t) {
+		t.Run(name, func(t *testing.T) {
+			s := newSpelled(t, open, "BINARY(16)", sharding.HashText(4))
+			for range 8 {
+				id := uuid.New()
+				for _, spelling := range []any{id[:], string(id[:])} {
+					s.same(t, "INSERT INTO things (k, n) VALUES (?, 1)", spelling)
+					s.same(t, "UPDATE things SET n = n + 1 WHERE k = ?", spelling)
+				}
+				s.same(t, "DELETE FROM things WHERE k = ?", id[:])
+			}
+			if _, err := s.routed.ExecContext(t.Context(), "INSERT INTO things (k, n) VALUES (?, 1)", "short"); !errors.Is(err, sharding.ErrKeyType) || !strings.Contains(err.Error(), "binary(16)") {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// SQLite keeps the zone of a time, and compares the texts.
+func TestSQLiteFindsTimesOfSeveralZonesBetweenOthers(t *testing.T) {
+	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	s := newSpelled(t, func(testing.TB, string) *sql.DB { return database.SQLite(t)(t) }, "DATETIME",
+		sharding.Interval(start, start.AddDate(0, 0, 8), 24*time.Hour).WithPrecision(time.Nanosecond))
+	zones := []*time.Location{time.UTC, time.FixedZone("east", 14*3600), time.FixedZone("west", -12*3600)}
+	at := func(hour int) time.Time { return start.Add(time.Duration(hour) * time.Hour).In(zones[hour%3]) }
+	for hour := 30; hour < 150; hour += 5 {
+		s.same(t, "INSERT INTO things (k, n) VALUES (?, 1)", at(hour))
+	}
+	for hour := 30; hour < 140; hour += 7 {
+		s.same(t, "UPDATE things SET n = n + 1 WHERE k BETWEEN ? AND ?", at(hour), at(hour+8))
+		s.same(t, "UPDATE things SET n = n + 1 WHERE k >= ? AND k < ?", at(hour), at(hour+4))
+	}
+}
