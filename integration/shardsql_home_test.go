@@ -3,6 +3,7 @@
 package integration_test
 
 import (
+	"database/sql"
 	"fmt"
 	"strconv"
 	"testing"
@@ -120,5 +121,62 @@ func TestARollbackAfterACreatedTableUndoesWhatShardsHave(t *testing.T) {
 				t.Errorf("%d orders remain, %v", orders, err)
 			}
 		})
+	}
+}
+
+// A CREATE TABLE of MySQL and MariaDB ends the transaction. As on one table, each statement after it is then committed at once,
+// with its rows on all shards or on none.
+func TestAStatementForSeveralShardsMayFollowACreateTableInItsTransaction(t *testing.T) {
+	kinds := writing(t)
+	kinds["PostgreSQL"] = postgresDrivers(t)["pgx"]
+	for name, open := range kinds {
+		t.Run(name, func(t *testing.T) { createsInTransaction(t, open) })
+	}
+}
+
+func createsInTransaction(t *testing.T, open namedDatabase) {
+	t.Helper()
+	whole, home := open(t, "creates_whole"), open(t, "creates_home")
+	m, err := sharding.Spread([]string{"home"}, 4, "orders_%d")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const orders = " (id BIGINT PRIMARY KEY, user_id BIGINT NOT NULL, paid INT)"
+	database.Exec(t, whole, "CREATE TABLE orders"+orders)
+	for _, at := range m.Targets() {
+		database.Exec(t, home, "CREATE TABLE "+at.Table+orders)
+	}
+	router, err := sharding.New(sharding.DBs{"home": home}, sharding.Table{Name: "orders", Key: "user_id", Rule: sharding.Mod(4), Map: m})
+	if err != nil {
+		t.Fatal(err)
+	}
+	routed := shardsql.OpenDB(shardsql.Config{Router: router, Home: home})
+	defer func() { _ = routed.Close() }()
+	var said [2][]any
+	for i, db := range []*sql.DB{whole, routed} {
+		for _, commit := range []bool{false, true} {
+			tx, err := db.BeginTx(t.Context(), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			database.Exec(t, tx, fmt.Sprintf("CREATE TABLE staff_%t (id BIGINT PRIMARY KEY)", commit))
+			database.Exec(t, tx, "INSERT INTO orders (id, user_id) VALUES (1, 1), (2, 2), (3, 3)")
+			database.Exec(t, tx, "UPDATE orders SET paid = user_id WHERE user_id IN (1, 2)")
+			if driver := database.DriverName(home); driver == "mysql" { // after an error PostgreSQL executes nothing more
+				if _, err := tx.ExecContext(t.Context(), "INSERT INTO orders (id, user_id) VALUES (4, 0), (2, 2)"); err == nil {
+					t.Error("a second row with a key")
+				}
+			}
+			if commit {
+				err = tx.Commit()
+			} else {
+				err = tx.Rollback()
+			}
+			said[i] = append(said[i], err, database.Texts(t, db, "SELECT COALESCE(paid, id) FROM orders ORDER BY id"))
+			database.Exec(t, db, "DELETE FROM orders WHERE user_id IN (0, 1, 2, 3)")
+		}
+	}
+	if fmt.Sprint(said[1]) != fmt.Sprint(said[0]) {
+		t.Errorf("%v\nwant %v", said[1], said[0])
 	}
 }

@@ -30,6 +30,8 @@ type transaction struct {
 	done       bool // a statement has been executed
 	planned    bool // a statement has been planned, so the server is known
 	copies     bool // it has only read broadcast tables, of which other databases have copies, too
+	// mayHaveEnded: a text such as CREATE TABLE may have ended it on the home database, which then commits each statement by itself.
+	mayHaveEnded bool
 	// afterSwitch is the database on which it would have begun after a switch, for previews, and
 	// unplaced says that it would then have written a row to a database that is not known.
 	afterSwitch *sql.DB
@@ -49,6 +51,8 @@ type begun struct {
 	tx      driver.Tx // nil for a branch
 	branch  *branch   // set for an atomic transaction, on all databases but the first
 	marked  bool      // the savepoint of the present statement is set
+	undo    string    // undoes the present statement
+	keep    string    // keeps it
 	entries []*begun  // the parts that have the entries of its rows in lookup tables
 	// session is true for the connection of a session at home, which outlives the transaction.
 	session bool
@@ -156,7 +160,10 @@ func (t *transaction) admit(participants []participant) error {
 // and MariaDB. If the transaction has begun there only, it does not span databases afterwards. The exception is a statement
 // that commits implicitly with BestEffort, because migrations of a schema create tables and fill them in one transaction.
 func admitEnd(t *transaction, e *effects, query string) error {
-	if t == nil || !e.ends || !t.spans {
+	if t == nil || !e.ends {
+		return nil
+	}
+	if t.mayHaveEnded = true; !t.spans {
 		return nil
 	}
 	if others := slices.ContainsFunc(t.begun, func(b *begun) bool { return b.pool != t.session.database.home }); others {

@@ -315,8 +315,7 @@ func (t *transaction) execute(ctx context.Context, participants []participant, o
 		}
 		b, err := t.join(ctx, l.pool)
 		if err == nil && guarded && !b.marked {
-			err = b.inner.run(ctx, "SAVEPOINT "+statementSavepoint)
-			b.marked = err == nil
+			err = b.mark(ctx, t.mayHaveEnded)
 		}
 		if err == nil {
 			err = do(l, b.inner)
@@ -330,6 +329,21 @@ func (t *transaction) execute(ctx context.Context, participants []participant, o
 
 // statementSavepoint is the name of the savepoint before a statement.
 const statementSavepoint = "shardid_statement"
+
+// mark sets the savepoint before a statement. If a text has ended the transaction on the database, which then commits each
+// statement by itself, the statement becomes a transaction.
+func (b *begun) mark(ctx context.Context, mayHaveEnded bool) error {
+	err := b.inner.run(ctx, "SAVEPOINT "+statementSavepoint)
+	b.undo, b.keep = "ROLLBACK TO SAVEPOINT "+statementSavepoint, "RELEASE SAVEPOINT "+statementSavepoint
+	if err == nil && mayHaveEnded {
+		if err = b.inner.run(ctx, b.undo); dialect.NoSavepoint(err) {
+			b.undo, b.keep = "ROLLBACK", "COMMIT"
+			err = b.inner.run(ctx, "START TRANSACTION")
+		}
+	}
+	b.marked = err == nil
+	return err
+}
 
 // settle keeps the writes of a statement, or undoes them on all databases if it failed. If undoing
 // is not possible, the transaction can no longer commit. After a server has rolled the transaction
@@ -349,13 +363,13 @@ func (t *transaction) settle(ctx context.Context, failed error) error {
 		b.marked = false
 		var err error
 		if failed != nil {
-			if err = b.inner.run(ctx, "ROLLBACK TO SAVEPOINT "+statementSavepoint); dialect.NoSavepoint(err) {
+			if err = b.inner.run(ctx, b.undo); dialect.NoSavepoint(err) {
 				t.broken = rolledBack(failed)
 				return failed
 			}
 		}
 		if err == nil {
-			err = b.inner.run(ctx, "RELEASE SAVEPOINT "+statementSavepoint)
+			err = b.inner.run(ctx, b.keep)
 		}
 		if err != nil {
 			t.broken = fmt.Errorf("shardsql: the savepoint of a statement could not be ended on %s; roll back the transaction: %w", t.session.database.nameOf(b.pool), err)
