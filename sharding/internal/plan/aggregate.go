@@ -191,6 +191,8 @@ func (c aggregator) ofExtreme(e sqlparse.Expr) *sqlparse.Call {
 	switch v := probe.least(found.of.Args[0]); {
 	case !found.beyond && (v.number() || v.Type.Kind == merge.Stored), found.toTime && c.postgres && !v.clock():
 		return nil
+	case v.As == Double: // MySQL writes it with more or fewer digits into a text
+		return nil
 	}
 	return found.of
 }
@@ -298,11 +300,11 @@ func (c aggregator) distincts() (n int) {
 var windowFunctions = map[string]merge.Function{"sum": merge.Sum, "count": merge.Count, "row_number": merge.RowNumber, "rank": merge.Rank, "dense_rank": merge.DenseRank}
 
 // areOverGroups reports whether a window function sees the groups of a SELECT that are combined, so that it is computed
-// after them.
+// after them. Without GROUP BY there is one row, over which MariaDB computes them wrongly.
 func areOverGroups(c *combiner, w window) bool {
 	call := w.call
 	_, has := windowFunctions[nameOf(call)]
-	return has && call.Over && !call.Odd && !call.Distinct && len(call.Args) <= 1 && len(c.cores) == 1 && groups(c.core) && w.of == c.scope && !c.partitioned(w)
+	return has && call.Over && !call.Odd && !call.Distinct && len(call.Args) <= 1 && len(c.cores) == 1 && len(c.core.GroupBy) > 0 && w.of == c.scope && !c.partitioned(w)
 }
 
 // behindOrder matches what follows an expression of ORDER BY in OVER (…).
