@@ -3,6 +3,7 @@
 package integration_test
 
 import (
+	"context"
 	"database/sql"
 	"errors"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"github.com/shardid/shardid/integration/database"
 	"github.com/shardid/shardid/integration/server"
 	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/lookups"
 	"github.com/shardid/shardid/sharding/shardsql"
 )
 
@@ -154,5 +156,45 @@ func TestSQLiteFindsTimesOfSeveralZonesBetweenOthers(t *testing.T) {
 	for hour := 30; hour < 140; hour += 7 {
 		s.same(t, "UPDATE things SET n = n + 1 WHERE k BETWEEN ? AND ?", at(hour), at(hour+8))
 		s.same(t, "UPDATE things SET n = n + 1 WHERE k >= ? AND k < ?", at(hour), at(hour+4))
+	}
+}
+
+// A lookup table searches for the entry of a value by the value. Where that fails, the write fails, too.
+func TestALookedUpTimeThatItsColumnRoundsIsFoundOrRefused(t *testing.T) {
+	all := writing(t)
+	all["PostgreSQL"] = server.SharePostgres(t).Open
+	for name, open := range all {
+		t.Run(name, func(t *testing.T) {
+			dbs := sharding.DBs{"a": open(t, "rounded_a"), "b": open(t, "rounded_b")}
+			m, err := sharding.Spread([]string{"a", "b"}, 4, "visits_%d")
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, at := range m.Targets() {
+				database.Exec(t, dbs[at.DB], "CREATE TABLE "+at.Table+" (id BIGINT PRIMARY KEY, at "+map[bool]string{true: "TIMESTAMPTZ", false: "DATETIME(6)"}[name == "PostgreSQL"]+")")
+			}
+			r, err := sharding.New(dbs, sharding.Table{Name: "visits", Key: "id", Rule: sharding.Mod(4), Map: m, Lookups: []sharding.Lookup{{Column: "at", Table: "visits_by_at"}}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := lookups.Create(t.Context(), lookups.Config{Router: r, Home: dbs["a"], Table: "visits", Column: "at"}); err != nil {
+				t.Fatal(err)
+			}
+			db := shardsql.OpenDB(shardsql.Config{Router: r, Home: dbs["a"]})
+			defer func() { _ = db.Close() }()
+			database.Exec(t, db, "INSERT INTO visits (id, at) VALUES (6, NULL)")
+			set := map[bool]string{true: "UPDATE visits SET at = $1 WHERE id = 6", false: "UPDATE visits SET at = ? WHERE id = 6"}[name == "PostgreSQL"]
+			for _, nanoseconds := range []int{999999000, 999999999, 500, 999999999, 999999500, 1, 0} {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				at := time.Date(2026, 1, 1, 23, 59, 59, nanoseconds, time.UTC)
+				if _, err := db.ExecContext(ctx, set, at); err != nil && !errors.Is(err, sharding.ErrLookup) {
+					t.Errorf("%v: %v", at, err)
+				}
+				cancel()
+			}
+			if r, err := lookups.Verify(t.Context(), lookups.Config{Router: r, Home: dbs["a"], Table: "visits", Column: "at"}); err != nil {
+				t.Errorf("%+v, %v", r, err)
+			}
+		})
 	}
 }

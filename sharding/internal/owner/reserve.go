@@ -44,7 +44,9 @@ type Table interface {
 // the given value does not find the entry.
 var ErrRounded = errors.New("the column does not store this value unchanged; pass the value that it stores")
 
-// maxUnseen limits how often in turn an INSERT may find an entry that a SELECT does not find.
+// maxUnseen limits how often in turn an INSERT may find an entry that a SELECT does not find, or
+// a SELECT one that an UPDATE does not find: MariaDB compares an argument with more digits than a
+// column of times in several ways.
 // It is unlikely that others remove and make the entry in between so many times.
 const maxUnseen = 20
 
@@ -105,8 +107,10 @@ func enter(ctx context.Context, t Table, entries []Entry, taken func(e, by Entry
 
 // claim makes an existing entry the caller's, unless another row has its value. The loop runs
 // again after each change that another writer made meanwhile. If an INSERT meets an entry
-// that Find does not find, many times in turn, the column has changed the caller's value.
+// that Find does not find, or Replace misses an entry that nobody has changed, many times in
+// turn, the column has changed the caller's value.
 func claim(ctx context.Context, t Table, e Entry, taken func(e, by Entry) (bool, error)) (bool, error) {
+	last := e
 	for unseen := 0; ctx.Err() == nil; {
 		old, found, err := t.Find(ctx, e)
 		if err != nil {
@@ -117,7 +121,7 @@ func claim(ctx context.Context, t Table, e Entry, taken func(e, by Entry) (bool,
 			if err != nil || added == 1 {
 				return false, err
 			}
-			if unseen++; unseen == maxUnseen {
+			if unseen++; unseen >= maxUnseen {
 				return false, ErrRounded
 			}
 			continue
@@ -129,6 +133,12 @@ func claim(ctx context.Context, t Table, e Entry, taken func(e, by Entry) (bool,
 		}
 		if done, err := t.Replace(ctx, old, e); err != nil || done {
 			return false, err
+		}
+		if old.Claim == last.Claim { // the claim of another writer would be another one
+			unseen++
+		}
+		if last = old; unseen >= maxUnseen {
+			return false, ErrRounded
 		}
 	}
 	return false, ctx.Err()
