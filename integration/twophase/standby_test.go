@@ -3,14 +3,23 @@
 package twophase_test
 
 import (
+	"context"
 	"database/sql"
 	"database/sql/driver"
 	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/shardid/shardid/integration/database"
 	"github.com/shardid/shardid/integration/server"
+	"github.com/shardid/shardid/internal/dialect"
+	"github.com/shardid/shardid/internal/testkit/effort"
 	"github.com/shardid/shardid/internal/testwait"
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sharding/twophase"
@@ -139,15 +148,121 @@ func TestNothingIsDecidedOnACopyThatHasNotTakenOver(t *testing.T) {
 // withACopy runs a test on a server, its copy to be, and another server.
 func withACopy(t *testing.T, test func(t *testing.T, of, copied, other database.Server)) {
 	t.Helper()
-	t.Run("MariaDB", func(t *testing.T) {
-		t.Parallel()
-		logs := []string{"--log-bin", "--binlog-format=ROW", "--log-slave-updates"}
-		test(t, server.RunMariaDB(t, append(logs, "--server-id=1")...), server.RunMariaDB(t, append(logs, "--server-id=2")...), server.RunMariaDB(t))
-	})
+	withACopyOfMariaDB(t, test)
 	t.Run("MySQL", func(t *testing.T) {
 		t.Parallel()
 		copied := server.RunMySQL(t, "--log-bin", "--server-id=2")
 		copied.Renew(t)
 		test(t, server.RunMySQL(t, "--log-bin", "--server-id=1"), copied, server.RunMySQL(t))
 	})
+}
+
+func withACopyOfMariaDB(t *testing.T, test func(t *testing.T, of, copied, other database.Server)) {
+	t.Helper()
+	t.Run("MariaDB", func(t *testing.T) {
+		t.Parallel()
+		logs := []string{"--log-bin", "--binlog-format=ROW", "--log-slave-updates"}
+		test(t, server.RunMariaDB(t, append(logs, "--server-id=1")...), server.RunMariaDB(t, append(logs, "--server-id=2")...), server.RunMariaDB(t))
+	})
+}
+
+// Programs make transfers while a server of the two falls, whose copy has received every commit. fall moves the address.
+func underFailOver(t *testing.T, east, west *database.Address, fall func()) {
+	t.Helper()
+	e, w := east.Open(t), west.Open(t)
+	trading, err := newBank(t.Context(), e, w)
+	must(t, err)
+	t.Cleanup(func() { must(t, trading.routed.Close()) })
+	ctx, stop := context.WithCancel(t.Context())
+	resolver := trading.resolver(t, 100*time.Millisecond)
+	var wg sync.WaitGroup
+	wg.Go(func() { resolver.Run(ctx) })
+	said := &outcomes{all: map[int64]byte{}}
+	var committed atomic.Int64
+	for n := range int64(4) {
+		wg.Go(func() {
+			for id := n*1_000_000 + 1; ctx.Err() == nil; id++ {
+				outcome := outcomeOf(ctx, trading, id)
+				if outcome == '+' {
+					committed.Add(1)
+				}
+				said.note(fmt.Sprintf("%c%d", outcome, id))
+			}
+		})
+	}
+	more := func(n int64) {
+		until := committed.Load() + n
+		testwait.Until(t, "transfers are committed", func() bool { return committed.Load() >= until })
+	}
+	more(30)
+	fall()
+	more(30)
+	stop()
+	wg.Wait()
+	trading.compare(t, said, 1, resolver)
+}
+
+// outcomeOf makes a transfer between random users: + for a commit, - for a rollback, ? if it is unknown.
+func outcomeOf(ctx context.Context, b *bank, id int64) byte {
+	from, to := 2*rand.IntN(users/2), 1+2*rand.IntN(users/2)
+	if rand.IntN(2) == 0 {
+		from, to = to, from
+	}
+	limited, done := context.WithTimeout(context.WithoutCancel(ctx), 300*time.Millisecond) // no server sees a deadlock over two
+	defer done()
+	switch err := b.transfer(limited, id, from, to); {
+	case errors.Is(err, sharding.ErrInDoubt):
+		return '?'
+	case err != nil:
+		return '-'
+	}
+	return '+'
+}
+
+// ofApp has the data source names of a user who may not write on a read-only server.
+type ofApp struct{ database.DSNOpener }
+
+func (a ofApp) DSN(name string) string {
+	return strings.Replace(a.DSNOpener.DSN(name), "root@", "app@", 1)
+}
+
+func TestNoTransferIsThereByHalfWhenACopyTakesOverUnderLoad(t *testing.T) {
+	with := withACopyOfMariaDB
+	if effort.Soak() {
+		with = withACopy
+	}
+	for round := range effort.Cases(1, 20) {
+		t.Run(strconv.Itoa(round), func(t *testing.T) {
+			with(t, func(t *testing.T, of, copied, other database.Server) {
+				servers, n := [2]database.Server{of, other}, 0
+				if rand.IntN(2) == 0 {
+					servers, n = [2]database.Server{other, of}, 1
+				}
+				b := openBank(t, servers[0], servers[1])
+				var at [2]*database.Address
+				names := [2]string{"bank_east", "bank_west"}
+				for i, name := range names {
+					at[i] = database.NewAddress(t, ofApp{servers[i]}, name)
+				}
+				must(t, twophase.Create(t.Context(), b.router, nil))
+				for _, db := range []*sql.DB{b.east, b.west} {
+					database.Exec(t, db, "CREATE USER app")
+					database.Exec(t, db, "GRANT SELECT, INSERT, UPDATE, DELETE ON *.* TO app")
+					if b.server.Kind == dialect.KindMySQL {
+						database.Exec(t, db, "GRANT XA_RECOVER_ADMIN ON *.* TO app")
+					}
+				}
+				r := database.Replicate(t, of, copied)
+				r.Acknowledge(t)
+				underFailOver(t, at[0], at[1], func() {
+					r.Hold(t)
+					time.Sleep(rand.N(20 * time.Millisecond))
+					of.Kill()
+					at[n].Move(ofApp{copied}, names[n])
+					time.Sleep(rand.N(100 * time.Millisecond))
+					r.TakeOver(t)
+				})
+			})
+		})
+	}
 }
