@@ -15,7 +15,8 @@ import (
 //
 // A row is found by the time as its column stores it, so the rule must know the column's precision
 // ([IntervalRule.WithPrecision], by default a second) and its time zone ([IntervalRule.WithZone],
-// by default UTC).
+// by default UTC). Conditions on the column, such as a range of times, then lead to their pieces. On SQLite they lead to
+// none, because SQLite compares times as texts: queries go to all shards.
 func Interval(from, to time.Time, every time.Duration) IntervalRule {
 	return IntervalRule{from: from.Round(0), to: to.Round(0), every: every}.built()
 }
