@@ -19,16 +19,16 @@ import (
 // entries are deleted, or changes of the source that shards have. After moveIn each row is
 // correct, or its change is in the log.
 func (l *leader) moveIn(ctx context.Context, phase proto.Phase) error {
-	var moved bool
+	var moved, source bool
 	err := l.Source.Do(ctx, func(s *backend.Session) (err error) {
-		moved, err = l.Moved(ctx, s)
+		moved, source, err = l.Moved(ctx, s)
 		return err
 	})
 	if err != nil || !moved {
 		return err
 	}
 	if phase != proto.Switched {
-		if err := l.startOver(ctx); err != nil {
+		if err := l.startOver(ctx, source); err != nil {
 			return err
 		}
 	}
@@ -44,10 +44,13 @@ func (l *leader) moveIn(ctx context.Context, phase proto.Phase) error {
 	})
 }
 
-// startOver removes rows that shards may have above the bounds that this server has stored.
-func (l *leader) startOver(ctx context.Context) error {
-	if err := l.checkTaken(ctx); err != nil {
-		return err
+// startOver removes rows that shards may have above the bounds that this server has stored. A source that is
+// where it was knows whether writers have reached the shards.
+func (l *leader) startOver(ctx context.Context, anotherSource bool) error {
+	if anotherSource {
+		if err := l.checkTaken(ctx); err != nil {
+			return err
+		}
 	}
 	err := l.OnSource(ctx, func(s *backend.Session) error {
 		if err := l.CheckDefinitions(ctx, s); err != nil {

@@ -105,8 +105,13 @@ func (st *State) ReadSpans(ctx context.Context) (spans []Span, err error) {
 	return spans, err
 }
 
-// servers identifies the servers of all databases of the job.
+// servers identifies the servers of all databases of the job: the source's, and all together. The column has
+// room for 64 letters.
 func (st *State) servers() string {
+	return backend.Digest(st.Source.ServerID)[:31] + "-" + st.allServers()[:32]
+}
+
+func (st *State) allServers() string {
 	all := []string{st.Source.ServerID}
 	for _, side := range st.Shards {
 		all = append(all, side.ServerID)
@@ -114,10 +119,17 @@ func (st *State) servers() string {
 	return backend.Digest(strings.Join(all, "\n"))
 }
 
-// Moved reports whether a database is on another server than when the job was last there.
-func (st *State) Moved(ctx context.Context, s *backend.Session) (bool, error) {
+// Moved reports whether a database is on another server than when the job was last there, and whether
+// the source is. Earlier versions have stored no server of the source alone: it counts as moved with any other.
+func (st *State) Moved(ctx context.Context, s *backend.Session) (moved, source bool, err error) {
 	known, err := s.List(ctx, "SELECT servers FROM "+backend.JobTable+" WHERE job = ?", st.Name)
-	return len(known) != 1 || known[0] != st.servers(), err
+	if err != nil || len(known) != 1 {
+		return true, true, err
+	}
+	moved = known[0] != st.servers() && known[0] != st.allServers()
+	was, _, _ := strings.Cut(known[0], "-")
+	is, _, _ := strings.Cut(st.servers(), "-")
+	return moved, moved && was != is, nil
 }
 
 // CheckIdentities fails when a table was truncated, rebuilt or altered, or has lost its

@@ -46,7 +46,7 @@ func (v *verifier) unchanged(ctx context.Context) error {
 // changed compares the identities of all tables with the earlier ones. On another server
 // the numbers differ.
 func (v *verifier) changed(ctx context.Context, s *backend.Session, was, is lead.Identities) error {
-	moved, err := v.Moved(ctx, s)
+	moved, _, err := v.Moved(ctx, s)
 	if err != nil {
 		return err
 	}
