@@ -252,15 +252,23 @@ func (e *MovedError) Unwrap() error { return e.Err }
 // row of a slot that is moving away.
 const FenceMessage = "shardid: slot is moving"
 
-// moveLog is the prefix of the log tables of moves. On MariaDB a statement that was prepared before
-// the triggers of the move were created fails once: its error says that the log does not exist.
-const moveLog = "shardid_log_slots_"
+// moveLog is the prefix of the log tables of moves, and noFence the error that shard_fence does not exist. On MariaDB a
+// statement that was prepared before the triggers of the move were created fails once: its error says
+// that a table which they use does not exist.
+const (
+	moveLog = "shardid_log_slots_"
+	noFence = ".shard_fence' doesn't exist"
+)
 
 // SlotMoving returns an error that wraps [ErrSlotMoving] for the refusal of a shard's database, and
 // for the failure of a statement that was prepared before the move's triggers. It returns other
 // errors, and nil, unchanged.
 func SlotMoving(err error) error {
-	if err == nil || errors.Is(err, ErrSlotMoving) || !strings.Contains(err.Error(), FenceMessage) && !strings.Contains(err.Error(), moveLog) {
+	if err == nil || errors.Is(err, ErrSlotMoving) {
+		return err
+	}
+	text := err.Error()
+	if !strings.Contains(text, FenceMessage) && !strings.Contains(text, moveLog) && !strings.Contains(text, noFence) {
 		return err
 	}
 	return fmt.Errorf("%w: %w; %s", ErrSlotMoving, err, hints[ErrSlotMoving])

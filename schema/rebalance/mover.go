@@ -126,7 +126,7 @@ func (m *Moved) add(other Moved) {
 // and foreign keys.
 //
 // MariaDB fails a statement once that was prepared before the triggers were created and is
-// executed afterwards: with error 1146 about a table shardid_log_slots_… The statement has
+// executed afterwards: with error 1146 about a table shardid_log_slots_… or shard_fence. The statement has
 // written nothing and must be repeated; [sharding.SlotMoving], and so package shardsql,
 // turns the error into [sharding.ErrSlotMoving].
 //
