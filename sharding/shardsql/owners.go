@@ -6,12 +6,10 @@ import (
 	"context"
 	"database/sql"
 	"database/sql/driver"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/shardid/shardid/internal/dialect"
 	"github.com/shardid/shardid/sharding"
@@ -24,13 +22,8 @@ import (
 // [sharding.Lookup]. Package owner documents the order in which their entries are written. The
 // statements that read and write lookup tables are routed like all others.
 
-const (
-	mostOwners = 1000   // sharding keys of the values of a query; a query with more goes to all shards
-	mostRows   = 10_000 // rows of one write whose values are read before or after it
-	// cleanupTimeout limits the time for deleting stale entries after a commit. Entries that remain are
-	// harmless.
-	cleanupTimeout = time.Second
-)
+// mostOwners is the largest number of sharding keys of the values of a query; a query with more goes to all shards.
+const mostOwners = 1000
 
 // withLookups returns the plan with the results of lookup tables for the values in its conditions.
 func (s *session) withLookups(ctx context.Context, p *plan.Plan, args []driver.NamedValue) (*plan.Plan, error) {
@@ -55,25 +48,6 @@ func (s *session) withLookups(ctx context.Context, p *plan.Plan, args []driver.N
 		}
 	}
 	return o.Plan(), nil
-}
-
-// writing returns a statement that may write rows.
-func (s *session) writing(ctx context.Context, st *statement, p *plan.Plan, to plan.Route, args []driver.NamedValue) (writing, error) {
-	w := writing{session: s, of: st, args: args, models: s.models(ctx, p, to, args)}
-	if !plan.MayChangeLookups(p) {
-		return w, nil
-	}
-	k, err := plan.LookupChangesOf(p, unwrapped(args), to)
-	if err != nil || k == nil {
-		return w, err
-	}
-	for _, kept := range k.Changes {
-		if err := s.database.lookups.check(ctx, s, k.Table, kept.Lookup); err != nil {
-			return w, err
-		}
-	}
-	w.kept = &lookupWrite{of: k, session: s, args: args, had: make([][]owner.Entry, len(k.Changes))}
-	return w, nil
 }
 
 // lookupAccess reads and writes lookup tables for a session, inside a transaction or without one.
@@ -281,254 +255,6 @@ func (b lookupRunner) Query(ctx context.Context, text string, args ...any) (all 
 		return err
 	})
 	return all, err
-}
-
-// lookupWrite is a write for which lookup tables are maintained.
-type lookupWrite struct {
-	of      *plan.LookupChanges
-	session *session
-	args    []driver.NamedValue
-	had     [][]owner.Entry // for each element of Changes, the entries of the rows before the write
-	known   bool            // had is complete
-}
-
-// recordingOldValues returns a function that records the present values of the rows, and then calls do.
-func recordingOldValues[T any](k *lookupWrite, do func(inner, context.Context, participant) (T, error)) func(inner, context.Context, participant) (T, error) {
-	if k == nil {
-		return do
-	}
-	return func(in inner, ctx context.Context, l participant) (none T, err error) {
-		if err := k.recordOldValues(ctx, in, l); err != nil {
-			return none, err
-		}
-		return do(in, ctx, l)
-	}
-}
-
-// recordOldValues records the values of the rows that an UPDATE or DELETE changes.
-func (k *lookupWrite) recordOldValues(ctx context.Context, in inner, l participant) error {
-	text, args, ok := k.of.Before(l.target, mostRows+1)
-	if k.known = ok; !ok {
-		return nil
-	}
-	if k.session.database.server.Name() == "sqlite" { // takes the write lock, so that the rows do not change after they are read
-		if err := in.run(ctx, "DELETE FROM "+k.session.database.server.Quote(l.target.Table)+" WHERE 1 = 0"); err != nil {
-			return err
-		}
-	}
-	rows, err := returning()(in, ctx, participant{text: text, args: chosen(k.args, args)})
-	if err != nil {
-		return err
-	}
-	if len(rows.rows) > mostRows { // some stale entries will remain
-		k.known = false
-		return nil
-	}
-	for _, row := range rows.rows {
-		for i, value := range row[1:] {
-			if value != nil {
-				k.had[i] = append(k.had[i], owner.Claimed(value, row[0]))
-			}
-		}
-	}
-	return nil
-}
-
-// enter inserts the entries of the new values, before the transaction commits.
-func (k *lookupWrite) enter(ctx context.Context, t *transaction, participants []participant) error {
-	if k == nil {
-		return nil
-	}
-	if err := k.free(t, participants); err != nil {
-		return err
-	}
-	for i, kept := range k.of.Changes {
-		entries, err := k.entries(ctx, t, i, participants)
-		if err != nil {
-			return err
-		}
-		if err := k.reserve(ctx, t, kept.Lookup, entries); err != nil {
-			return err
-		}
-		for _, e := range k.had[i] {
-			if !kept.Sets || textOf(e.Value) != textOf(kept.Set) {
-				t.owners.lost = append(t.owners.lost, staleEntry{k.of.Table, kept.Lookup, e})
-			}
-		}
-	}
-	return nil
-}
-
-// free records the slots whose rows may have lost values.
-func (k *lookupWrite) free(t *transaction, participants []participant) error {
-	if !k.of.Frees {
-		return nil
-	}
-	for _, l := range participants {
-		if !k.known {
-			t.owners.freed = append(t.owners.freed, freed{pool: l.pool, table: k.of.Table.Name, all: true})
-		}
-	}
-	for _, had := range k.had {
-		for _, e := range had {
-			slot, err := k.of.Table.Slot(e.Key)
-			if err != nil {
-				return err
-			}
-			at, err := k.of.Table.On(slot)
-			if err != nil {
-				return err
-			}
-			t.owners.freed = append(t.owners.freed, freed{pool: k.session.database.poolOrHome(at.DB), table: k.of.Table.Name, slot: slot})
-		}
-	}
-	return nil
-}
-
-func textOf(v any) string { return plan.Text([]driver.Value{v}) }
-
-// entries returns the entries that the rows need, without duplicates.
-func (k *lookupWrite) entries(ctx context.Context, t *transaction, i int, participants []participant) (all []owner.Entry, err error) {
-	kept := k.of.Changes[i]
-	seen := map[string]bool{}
-	add := func(value, key any) {
-		if text := plan.Text([]driver.Value{value, key}); !seen[text] {
-			seen[text] = true
-			all = append(all, owner.Claimed(value, key))
-		}
-	}
-	for _, row := range kept.Rows {
-		add(row[0], row[1])
-	}
-	if !kept.Sets || kept.Set == nil {
-		return all, nil
-	}
-	for _, e := range k.had[i] { // rows that keep their value need no new entry
-		if textOf(e.Value) == textOf(kept.Set) {
-			seen[plan.Text([]driver.Value{kept.Set, e.Key})] = true
-		}
-	}
-	for _, l := range participants {
-		keys, err := (lookupAccess{k.session, t}).table(k.of.Table, kept.Lookup, l.pool).Keys(ctx, shardConn{t.has(l.pool).inner, true}, l.target, kept.Set, mostRows+1)
-		if err != nil {
-			return nil, err
-		}
-		if len(keys) > mostRows {
-			return nil, &sharding.RouteError{Op: "update", Table: k.of.Table.Name, Column: kept.Lookup.Column,
-				Err: fmt.Errorf("%w: more than %d sharding keys have rows with this value", sharding.ErrLookup, mostRows), Hint: "change fewer rows at a time"}
-		}
-		for _, key := range keys {
-			add(kept.Set, key)
-		}
-	}
-	return all, nil
-}
-
-// reserve inserts entries into the databases that have the lookup table.
-func (k *lookupWrite) reserve(ctx context.Context, t *transaction, l *sharding.Lookup, entries []owner.Entry) error {
-	pools, err := byPool(k.session.database, l, entries, func(e owner.Entry) any { return e.Value })
-	if err != nil {
-		return err
-	}
-	for _, of := range pools {
-		table := lookupAccess{k.session, t}.table(k.of.Table, l, of.pool)
-		if err := k.hold(ctx, t, table, of); err != nil {
-			return err
-		}
-		if !table.Locks { // otherwise a rollback undoes it
-			for _, e := range of.items {
-				t.owners.got = append(t.owners.got, staleEntry{k.of.Table, l, e})
-			}
-		}
-		var stored func(owner.Entry) (bool, error)
-		if k.of.Upserts {
-			stored = func(e owner.Entry) (bool, error) { return k.isStored(ctx, t, table, e) }
-		}
-		if err := owner.Reserve(ctx, table, of.items, stored); errors.Is(err, owner.ErrRounded) {
-			return &sharding.RouteError{Op: "write", Table: k.of.Table.Name, Column: l.Column, Err: fmt.Errorf("%w: %w", sharding.ErrLookup, err)}
-		} else if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// isStored reports whether a row of the transaction has the value of an entry.
-func (k *lookupWrite) isStored(ctx context.Context, t *transaction, table *owner.SQL, e owner.Entry) (bool, error) {
-	at, err := k.of.Table.Target(e.Key)
-	if err != nil {
-		return false, err
-	}
-	keys, err := table.Keys(ctx, shardConn{t.has(k.session.database.poolOrHome(at.DB)).inner, true}, at, e.Value, 1)
-	return len(keys) > 0, err
-}
-
-// hold makes other sessions that search for the rows of these entries wait for the transaction. It records which parts of
-// the transaction have the entries of which others.
-func (k *lookupWrite) hold(ctx context.Context, t *transaction, table *owner.SQL, entries poolItems[owner.Entry]) error {
-	keys, entered := map[*begun][]any{}, t.has(entries.pool)
-	for _, e := range entries.items {
-		at, err := k.of.Table.Target(e.Key)
-		if err != nil {
-			return err
-		}
-		b := t.has(k.session.database.poolOrHome(at.DB))
-		keys[b] = append(keys[b], e.Key)
-		if entered != nil && !slices.Contains(b.entries, entered) {
-			b.entries = append(b.entries, entered)
-		}
-	}
-	for _, b := range t.begun {
-		if err := table.Hold(ctx, shardConn{b.inner, true}, keys[b]); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// lookupChanges records what a transaction has changed in lookup tables.
-type lookupChanges struct {
-	got, lost []staleEntry // entries inserted outside of the transaction, and entries that the rows no longer need
-	freed     []freed
-}
-
-// staleEntry is an entry that may have no row after the end of a transaction.
-type staleEntry struct {
-	table  *sharding.Table
-	lookup *sharding.Lookup
-	entry  owner.Entry
-}
-
-// freed is a slot of a table, or all slots of a database, whose rows may have lost values.
-type freed struct {
-	pool  *sql.DB
-	table string
-	slot  sharding.Slot
-	all   bool
-}
-
-// deleteStaleEntries deletes stale entries after the end of the transaction. Entries that it cannot delete in
-// time remain: readers find no row by them, and writers replace them.
-func (t *transaction) deleteStaleEntries(committed bool) {
-	all := t.owners.lost
-	if !committed {
-		all = append(all, t.owners.got...)
-	}
-	t.owners = lookupChanges{}
-	if len(all) == 0 {
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.ctx), cleanupTimeout)
-	defer cancel()
-	for _, l := range all {
-		pools, err := byPool(t.session.database, l.lookup, []owner.Entry{l.entry}, func(e owner.Entry) any { return e.Value })
-		if err == nil {
-			_, err = owner.Release(ctx, lookupAccess{session: t.session}.table(l.table, l.lookup, pools[0].pool), l.entry)
-		}
-		if err != nil && ctx.Err() != nil {
-			return
-		}
-	}
 }
 
 // lookups caches which lookup tables were found to match their columns: the descriptions of both tables
