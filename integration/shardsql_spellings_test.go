@@ -198,3 +198,88 @@ func TestALookedUpTimeThatItsColumnRoundsIsFoundOrRefused(t *testing.T) {
 		})
 	}
 }
+
+// invoices have a number that is looked up, in a lookup table that is sharded by it.
+func invoices(t *testing.T, open namedDatabase, column string, rule sharding.Rule) *sql.DB {
+	t.Helper()
+	dbs := sharding.DBs{"a": open(t, "invoices_a"), "b": open(t, "invoices_b")}
+	spread := func(pattern string) sharding.Map {
+		m, err := sharding.Spread([]string{"a", "b"}, 4, pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+	table := sharding.Table{Name: "invoices", Key: "id", Rule: sharding.Mod(4), Map: spread("invoices_%d"), Lookups: []sharding.Lookup{{Column: "number", Table: "numbers", Unique: true}}}
+	for _, at := range table.Map.Targets() {
+		database.Exec(t, dbs[at.DB], "CREATE TABLE "+at.Table+" (id BIGINT PRIMARY KEY, number "+column+" UNIQUE)")
+	}
+	r, err := sharding.New(dbs, table, sharding.Table{Name: "numbers", Key: "number", Rule: rule, Map: spread("numbers_%d")}, sharding.Transactions(sharding.BestEffort))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := lookups.Create(t.Context(), lookups.Config{Router: r, Home: dbs["a"], Table: "invoices", Column: "number"}); err != nil {
+		t.Fatal(err)
+	}
+	db := shardsql.OpenDB(shardsql.Config{Router: r, Home: dbs["a"]})
+	t.Cleanup(func() { _ = db.Close() })
+	return db
+}
+
+func TestALookupTableIsShardedOnlyByValuesThatLeadToOneShard(t *testing.T) {
+	db := invoices(t, func(testing.TB, string) *sql.DB { return database.SQLite(t)(t) }, "NUMERIC", sharding.Mod(4))
+	for _, text := range []string{"INSERT INTO invoices (id, number) VALUES (1, 5)", "UPDATE invoices SET number = 5 WHERE id = 2", "DELETE FROM invoices WHERE number = 5"} {
+		if _, err := db.ExecContext(t.Context(), text); !errors.Is(err, sharding.ErrLookup) || !strings.Contains(err.Error(), "numeric") {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
+func TestAValueWithoutAShardOfItsLookupTableIsRefusedByName(t *testing.T) {
+	db := invoices(t, func(testing.TB, string) *sql.DB { return database.SQLite(t)(t) }, "INTEGER", sharding.Ranges(10, 20, 30))
+	database.Exec(t, db, "INSERT INTO invoices (id, number) VALUES (2, NULL)")
+	for _, text := range []string{"INSERT INTO invoices (id, number) VALUES (1, 'five')", "UPDATE invoices SET number = '5.0' WHERE id = 2"} {
+		_, err := db.ExecContext(t.Context(), text)
+		if rerr := (*sharding.RouteError)(nil); !errors.As(err, &rerr) || rerr.Column != "number" || !errors.Is(err, sharding.ErrKeyType) || rerr.Hint == "" {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
+func TestAUUIDIsLookedUpHoweverItIsSpelled(t *testing.T) {
+	for name, open := range postgresDrivers(t) {
+		t.Run(name, func(t *testing.T) {
+			db := invoices(t, open, "UUID", sharding.HashText(4))
+			for id := range 24 {
+				number := uuid.New()
+				capitals, bare := strings.ToUpper(number.String()), strings.ReplaceAll(number.String(), "-", "")
+				ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second) // of a transaction that waits for itself
+				defer cancel()
+				tx, err := db.BeginTx(ctx, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, spelling := range []string{number.String(), capitals} {
+					if _, err := tx.ExecContext(ctx, "DELETE FROM invoices WHERE id = $1", id); err != nil {
+						t.Fatal(err)
+					}
+					if _, err := tx.ExecContext(ctx, "INSERT INTO invoices (id, number) VALUES ($1, $2)", id, spelling); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if err := tx.Commit(); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := db.ExecContext(t.Context(), "INSERT INTO invoices (id, number) VALUES ($1, $2)", id+100, bare); err == nil || !strings.Contains(err.Error(), "23505") {
+					t.Errorf("a second row has the number: %v", err)
+				}
+				for _, spelling := range []any{number, capitals, bare} {
+					var got int
+					if err := db.QueryRowContext(t.Context(), "SELECT id FROM invoices WHERE number = $1", spelling).Scan(&got); err != nil || got != id {
+						t.Errorf("%v: %d, %v, want %d", spelling, got, err, id)
+					}
+				}
+			}
+		})
+	}
+}

@@ -189,7 +189,9 @@ func (k *lookupWrite) entries(ctx context.Context, t *transaction, i int, partic
 // reserve inserts entries into the databases that have the lookup table.
 func (k *lookupWrite) reserve(ctx context.Context, t *transaction, l *sharding.Lookup, entries []owner.Entry) error {
 	pools, err := byPool(k.session.database, l, entries, func(e owner.Entry) any { return e.Value })
-	if err != nil {
+	if errors.Is(err, sharding.ErrKeyType) || errors.Is(err, sharding.ErrNoSlot) {
+		return &sharding.RouteError{Op: "write", Table: k.of.Table.Name, Column: l.Column, Err: err, Hint: "give it a value that leads to a shard of " + l.Table}
+	} else if err != nil {
 		return err
 	}
 	for _, of := range pools {

@@ -87,7 +87,7 @@ func byPool[T any](d *database, l *sharding.Lookup, items []T, value func(T) any
 	for _, item := range items {
 		at := sharding.Target{Table: l.Table}
 		if sharded {
-			if at, err = of.Target(value(item)); err != nil {
+			if at, err = of.Target(d.lookups.formed(l, value(item))); err != nil {
 				return nil, err
 			}
 		}
@@ -259,7 +259,21 @@ func (b lookupRunner) Query(ctx context.Context, text string, args ...any) (all 
 
 // lookups caches which lookup tables were found to match their columns: the descriptions of both tables
 // then, by the names of the lookup tables.
-type lookups struct{ checked sync.Map }
+type lookups struct {
+	checked sync.Map
+	columns sync.Map // the columns of values by the names of the lookup tables, of those that are sharded
+}
+
+// formed returns a value in the form in which its column in a lookup table returns it.
+func (c *lookups) formed(l *sharding.Lookup, v any) any {
+	as, ok := c.columns.Load(l.Table)
+	plain, err := driver.DefaultParameterConverter.ConvertValue(v)
+	if !ok || err != nil || plain == nil {
+		return v
+	}
+	form, _ := as.(dialect.Column).Form(plain)
+	return form
+}
 
 // check refuses a lookup table that compares values differently than the column does, or that does
 // not keep unique values unique.
@@ -310,6 +324,10 @@ func (d *database) lookupFault(ctx context.Context, s *session, t *sharding.Tabl
 			return fmt.Sprintf("column %s is %s in %s and %s in %s, or they have other collations", column, is.Type, t.Name, as.Type, l.Table), nil
 		case isSharded && column == l.Column && is.Collation != "":
 			return fmt.Sprintf("column %s treats texts of different bytes as equal, and %s is sharded by them", column, l.Table), nil
+		case isSharded && column == l.Column && !columns.Leads(as, sharded.Rule):
+			return fmt.Sprintf("column %s is %s, whose values do not each lead to one shard of %s", column, is.Type, l.Table), nil
+		case isSharded && column == l.Column:
+			d.lookups.columns.Store(l.Table, as)
 		}
 	}
 	return d.missingUniqueKey(ctx, row, entry, of, first, t, l)

@@ -218,6 +218,12 @@ func hasTextAffinity(name string) bool {
 	return !has("INT") && (has("CHAR") || has("CLOB") || has("TEXT"))
 }
 
+// Leads reports whether each value of a column leads to one shard by a rule, in whatever form the database takes it.
+func Leads(c dialect.Column, rule sharding.Rule) bool {
+	of := holds(c, rule)
+	return of != plan.Other && of != plan.Folded
+}
+
 // holds returns the values of a column that leads to slots, if the database considers the same
 // values equal as the rule does.
 func holds(c dialect.Column, rule sharding.Rule) plan.Holding {
