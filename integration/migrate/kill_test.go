@@ -163,11 +163,19 @@ func (o *oracle) write(ctx context.Context, id, value int64) bool {
 				}
 				break
 			}
-			if n, err := result.RowsAffected(); err == nil && n == 1 {
-				o.acked.Add(1)
-				return true
+			if n, err := result.RowsAffected(); err != nil || n != 1 {
+				// The answer of an earlier attempt was lost: MySQL does not count a row that has the value already.
+				var has int
+				query := fmt.Sprintf("SELECT COUNT(*) FROM %s WHERE id = %d AND total = %d", place.table, id, value)
+				if place.db.QueryRowContext(context.Background(), query).Scan(&has) != nil {
+					break
+				}
+				if has == 0 {
+					return false
+				}
 			}
-			return false
+			o.acked.Add(1)
+			return true
 		}
 	}
 	return false
