@@ -209,10 +209,22 @@ func (c grouper) groupItem(e sqlparse.Expr, at int) {
 	case key >= 0:
 		v = c.of.group.keys[key]
 	case !computed(e): // the same on every shard
+		v = c.literalValue(e)
 	default:
 		c.refuse(c.text(e) + " is neither an aggregate nor in GROUP BY")
 	}
 	c.of.group.add(a, v)
+}
+
+// literalValue returns how the values of a selected literal or parameter compare.
+func (c grouper) literalValue(e sqlparse.Expr) Value {
+	switch v, isNumber := numeral(e, nil); {
+	case isNumber && c.sqlite:
+		return OfKind(merge.Stored)
+	case isNumber:
+		return v
+	}
+	return Value{Unordered: labelOrder}
 }
 
 func (g *grouping) add(a merge.Aggregate, v Value) int {
@@ -401,16 +413,6 @@ func (c totals) column(e sqlparse.Expr, at int) {
 		c.refuse(differentTotals)
 	}
 	c.groupItem(e, at)
-	if !computed(e) {
-		v, isNumber := numeral(e, nil)
-		switch {
-		case isNumber && c.sqlite:
-			v = OfKind(merge.Stored)
-		case !isNumber:
-			v = Value{Unordered: labelOrder}
-		}
-		c.of.group.values[at] = v
-	}
 }
 
 // unite combines the columns of a SELECT with those of the SELECTs before it. A database adds counts and sums in one column
