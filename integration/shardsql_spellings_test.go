@@ -283,3 +283,34 @@ func TestAUUIDIsLookedUpHoweverItIsSpelled(t *testing.T) {
 		})
 	}
 }
+
+// Two rows of one INSERT that belong to two shards have one unique value in two spellings.
+func TestAnInsertDoesNotStoreAUniqueValueInTwoSpellings(t *testing.T) {
+	for name, open := range postgresDrivers(t) {
+		for column, values := range map[string][2]string{"UUID": {"f47ac10b-58cc-4372-a567-0e02b2c3d479", "{F47AC10B58CC4372A5670E02B2C3D479}"}, "BYTEA": {"a", `\x61`}} {
+			t.Run(name+" "+column, func(t *testing.T) {
+				dbs := sharding.DBs{"a": open(t, "unique_"+strings.ToLower(column))}
+				m, err := sharding.Spread([]string{"a"}, 2, "docs_%d")
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, at := range m.Targets() {
+					database.Exec(t, dbs["a"], "CREATE TABLE "+at.Table+" (id BIGINT PRIMARY KEY, u "+column+" UNIQUE)")
+				}
+				r, err := sharding.New(dbs, sharding.Table{Name: "docs", Key: "id", Rule: sharding.Mod(2), Map: m})
+				if err != nil {
+					t.Fatal(err)
+				}
+				db := shardsql.OpenDB(shardsql.Config{Router: r, Home: dbs["a"]})
+				defer func() { _ = db.Close() }()
+				const insert = "INSERT INTO docs (id, u) VALUES ($1, $2), ($3, $4) ON CONFLICT (u) DO NOTHING"
+				if _, err := db.ExecContext(t.Context(), insert, 1, values[0], 2, values[1]); !errors.Is(err, sharding.ErrCrossShard) {
+					t.Error(err)
+				}
+				if _, err := db.ExecContext(t.Context(), insert, 1, values[0], 2, strings.ReplaceAll(values[0], "a", "b")); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	}
+}

@@ -281,6 +281,9 @@ func (a *alike) text(key []driver.Value) (text string, ok bool) {
 	return text, ok
 }
 
+// uuidMarks removes what a UUID may be spelled with besides its digits.
+var uuidMarks = strings.NewReplacer("-", "", "{", "", "}", "")
+
 // alike returns a text that is the same for all values that the database may consider equal in the
 // column, false if none is known.
 func (c Column) alike(v driver.Value) (string, bool) {
@@ -290,6 +293,7 @@ func (c Column) alike(v driver.Value) (string, bool) {
 	}
 	n, isNumber := numberOf(v)
 	text := Text([]driver.Value{v})
+	_, written := v.(string)
 	switch v.(type) {
 	case time.Time, float64:
 		return "", false
@@ -298,6 +302,9 @@ func (c Column) alike(v driver.Value) (string, bool) {
 	case err != nil:
 	case c.Value.As == Weight:
 		return folded(text)
+	case c.Collation == "uuid":
+		return uuidMarks.Replace(strings.ToLower(text)), true
+	case c.Collation == AsBytes && written && strings.Contains(text, `\`): // which PostgreSQL reads as an escape
 	case c.Holds == Bytes, c.Value.As == Plain && c.Value.Type.Kind == merge.Bytes:
 		return strings.TrimRight(text, " \x00"), true
 	case noInteger == nil && (c.Holds == Integers || c.Value.number() || c.Value.Type.Kind == merge.Stored):
