@@ -314,3 +314,48 @@ func TestAnInsertDoesNotStoreAUniqueValueInTwoSpellings(t *testing.T) {
 		}
 	}
 }
+
+// A writer waits for the row of another transaction that has its value, whatever zone the key of that row was given in.
+func TestAWriterWaitsForAValueOfARowWhoseKeyIsATime(t *testing.T) {
+	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	open := server.SharePostgres(t).Open
+	dbs, home := sharding.DBs{"a": open(t, "waits_a"), "b": open(t, "waits_b")}, open(t, "waits_home")
+	m, err := sharding.Spread([]string{"a", "b"}, 4, "tickets_%d")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, at := range m.Targets() {
+		database.Exec(t, dbs[at.DB], "CREATE TABLE "+at.Table+" (at TIMESTAMPTZ PRIMARY KEY, code TEXT UNIQUE)")
+	}
+	r, err := sharding.New(dbs, sharding.Table{Name: "tickets", Key: "at", Rule: sharding.Interval(start, start.AddDate(0, 0, 4), 24*time.Hour).WithPrecision(time.Microsecond), Map: m,
+		Lookups: []sharding.Lookup{{Column: "code", Table: "codes", Unique: true}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := lookups.Create(t.Context(), lookups.Config{Router: r, Home: home, Table: "tickets", Column: "code"}); err != nil {
+		t.Fatal(err)
+	}
+	db := shardsql.OpenDB(shardsql.Config{Router: r, Home: home})
+	defer func() { _ = db.Close() }()
+	const insert = "INSERT INTO tickets (at, code) VALUES ($1, $2)"
+	for code, at := range map[string]time.Time{"zone": start.Add(5 * time.Hour).In(time.FixedZone("east", 9*3600)), "fine": start.Add(6*time.Hour + 7)} {
+		tx, err := db.BeginTx(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := tx.ExecContext(t.Context(), insert, at, code); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		if _, err := db.ExecContext(ctx, insert, at.Add(24*time.Hour), code); err == nil {
+			t.Errorf("%s: a second row has the value of a row that is not yet committed", code)
+		}
+		cancel()
+		if err := tx.Commit(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := db.ExecContext(t.Context(), insert, at.Add(24*time.Hour), code); err == nil || !strings.Contains(err.Error(), "23505") {
+			t.Errorf("%s: %v", code, err)
+		}
+	}
+}

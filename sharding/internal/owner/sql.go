@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/shardid/shardid/internal/dialect"
 	"github.com/shardid/shardid/sharding"
@@ -290,12 +291,11 @@ func (t *SQL) Hold(ctx context.Context, on Runner, keys []any) error {
 func (t *SQL) advise(ctx context.Context, on Runner, keys ...any) error {
 	var locks []int64
 	for _, key := range keys {
-		if text, ok := key.([]byte); ok {
-			key = string(text)
+		for _, form := range forms(key) {
+			sum := fnv.New64a()
+			_, _ = fmt.Fprintf(sum, "shardid\x00%s\x00%v", strings.ToLower(t.Lookup.Table), form) // a hash returns no error
+			locks = append(locks, int64(sum.Sum64()))
 		}
-		sum := fnv.New64a()
-		_, _ = fmt.Fprintf(sum, "shardid\x00%s\x00%v", strings.ToLower(t.Lookup.Table), key) // a hash returns no error
-		locks = append(locks, int64(sum.Sum64()))
 	}
 	slices.Sort(locks)
 	values := make([]string, len(locks))
@@ -304,6 +304,30 @@ func (t *SQL) advise(ctx context.Context, on Runner, keys ...any) error {
 	}
 	_, err := on.Query(ctx, "SELECT pg_advisory_xact_lock(v.n) FROM (VALUES "+strings.Join(values, ", ")+") v (n)")
 	return err
+}
+
+// forms returns the forms in one of which PostgreSQL returns a key that was given in any Go type, in any zone, or
+// with leading zeros. A driver or the server rounds a time to microseconds.
+func forms(key any) []any {
+	if plain, err := driver.DefaultParameterConverter.ConvertValue(key); err == nil {
+		key = plain
+	}
+	if text, ok := key.([]byte); ok {
+		key = string(text)
+	}
+	switch k := key.(type) {
+	case string:
+		if n, err := strconv.ParseInt(k, 10, 64); err == nil {
+			return []any{n}
+		}
+	case time.Time:
+		at := k.UTC().Truncate(time.Microsecond)
+		if k.Equal(at) {
+			return []any{at}
+		}
+		return []any{at, at.Add(time.Microsecond)}
+	}
+	return []any{key}
 }
 
 // Owners returns the keys that own one of the values, compared in the column's collation. more
