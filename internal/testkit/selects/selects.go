@@ -23,7 +23,7 @@ var Columns = []string{"id", "user_id", "paid", "amount", "at", "note", "code", 
 
 // expressions are further expressions of orders and groups, for any database.
 var expressions = []string{"paid + 1", "paid * user_id", "LOWER(note)", "UPPER(word)", "LOWER(body)", "note IS NULL",
-	"CASE WHEN paid = 1 THEN 2 WHEN user_id > 9 THEN paid ELSE 0 END", "CASE paid WHEN 1 THEN user_id END", "COALESCE(paid, user_id)", "paid IN (1, 2)", "LENGTH(word)", "COALESCE(amount, 0)", "paid % 2", "user_id % paid", "TRIM(note)", "SUBSTR(word, 1, 1)", "COALESCE(note, 'none')", "DATE(at)", "(user_id - paid)", "CASE WHEN paid = 1 THEN 'one' WHEN paid = 2 THEN 'Two' ELSE 'many' END", "CAST(at AS DATE)"}
+	"CASE WHEN paid = 1 THEN 2 WHEN user_id > 9 THEN paid ELSE 0 END", "CASE paid WHEN 1 THEN user_id END", "COALESCE(paid, user_id)", "paid IN (1, 2)", "LENGTH(word)", "COALESCE(amount, 0)", "paid % 2", "user_id % paid", "TRIM(note)", "SUBSTR(word, 1, 1)", "COALESCE(note, 'none')", "DATE(at)", "(user_id - paid)", "CASE WHEN paid = 1 THEN 'one' WHEN paid = 2 THEN 'Two' ELSE 'many' END", "CAST(DATE(at) AS DATE)"}
 
 // subqueries are conditions with a number of rows that the subquery reads. In the last ones it reads rows of all
 // shards, whatever row is compared.
