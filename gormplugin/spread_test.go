@@ -295,7 +295,7 @@ func TestQueriesThatCannotBeMergedAreRefusedBeforeTheyAreSent(t *testing.T) {
 	}
 	c.rec.take()
 	for name, tx := range map[string]*gorm.DB{
-		"SUM DISTINCT":         orders().Select("SUM(DISTINCT user_id)").Find(&[]map[string]any{}),
+		"AVG DISTINCT":         orders().Select("AVG(DISTINCT user_id)").Find(&[]map[string]any{}),
 		"unknown aggregate":    orders().Select("group_concat(note)").Find(&[]map[string]any{}),
 		"window":               orders().Select("row_number() OVER (ORDER BY id)").Find(&[]map[string]any{}),
 		"column not grouped":   orders().Select("id, count(*)").Find(&[]map[string]any{}),

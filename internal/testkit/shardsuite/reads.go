@@ -73,7 +73,7 @@ func aggregates() map[Column]test {
 				var n int64
 				s.ok(s.Model(&Order{}).Distinct("user_id").Count(&n))
 				s.same(n, 3)
-				s.refuses(sharding.ErrUnmergeable, s.Model(&Order{}).Select("SUM(DISTINCT user_id)").Find(&[]map[string]any{}).Error)
+				s.refuses(sharding.ErrUnmergeable, s.Model(&Order{}).Select("AVG(DISTINCT user_id)").Find(&[]map[string]any{}).Error)
 			}),
 		Broadcast: usual(func(s *shop) {
 			var n int64
