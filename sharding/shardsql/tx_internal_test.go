@@ -4,6 +4,7 @@ package shardsql
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,10 +13,9 @@ import (
 func TestACommitIsGivenUpTenSecondsAfterItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
-		var ended []time.Duration
-		start := time.Now()
+		var ended atomic.Int64
 		part := func() *begun {
-			return &begun{detach: func() bool { return true }, ends: func() { ended = append(ended, time.Since(start)) }}
+			return &begun{detach: func() bool { return true }, ends: func() { ended.Add(1) }}
 		}
 		attach, err := detach(ctx, []*begun{part(), part()})
 		if err != nil {
@@ -25,13 +25,13 @@ func TestACommitIsGivenUpTenSecondsAfterItsContext(t *testing.T) {
 		cancel()
 		time.Sleep(endTimeout - time.Millisecond)
 		synctest.Wait()
-		if len(ended) > 0 {
-			t.Errorf("a part was ended after %v", ended)
+		if n := ended.Load(); n > 0 {
+			t.Errorf("%d parts were ended early", n)
 		}
 		time.Sleep(time.Millisecond)
 		synctest.Wait()
-		if want := time.Minute + endTimeout; len(ended) != 2 || ended[0] != want || ended[1] != want {
-			t.Errorf("the parts were ended after %v, want %v", ended, want)
+		if n := ended.Load(); n != 2 {
+			t.Errorf("%d of 2 parts were ended", n)
 		}
 		if attach() {
 			t.Error("the context has ended, and the parts are attached to it")
