@@ -198,7 +198,8 @@ func awkward() []any {
 	return keys
 }
 
-// For every column of a rule, either no row is lost, or a check reports the column.
+// For every column of a rule, either no row is lost by the rule alone, or a check reports the column. Package shardsql loses
+// none in BINARY and UUID, about which there is a notice only.
 func TestNoRowIsLostByAKeyUnlessItsColumnWasFound(t *testing.T) {
 	list := sharding.List(map[string]sharding.Slot{"de": 0, "DE": 1, "fr": 2, "3": 3})
 	plain := sharding.List(map[string]sharding.Slot{"de": 0, "alice": 1, "fr": 2, "3": 3, "ALICE": 1})
@@ -224,7 +225,7 @@ func TestNoRowIsLostByAKeyUnlessItsColumnWasFound(t *testing.T) {
 		if s.name == "MySQL" {
 			columns["VARCHAR(40) COLLATE utf8mb4_0900_ai_ci"], columns["VARCHAR(40) COLLATE utf8mb4_0900_bin"] = []string{"plain List"}, texts
 		} else {
-			columns["VARCHAR(40) CHARACTER SET utf8mb4 COLLATE utf8mb4_uca1400_ai_ci"], columns["UUID"] = []string{"plain List"}, nil
+			columns["VARCHAR(40) CHARACTER SET utf8mb4 COLLATE utf8mb4_uca1400_ai_ci"], columns["UUID"] = []string{"plain List"}, texts // a notice
 			columns["VARCHAR(40) CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin"] = texts
 		}
 		t.Run(s.name, func(t *testing.T) {
@@ -241,7 +242,7 @@ func TestNoRowIsLostByAKeyUnlessItsColumnWasFound(t *testing.T) {
 					if len(lost) > 0 {
 						losing++
 					}
-					if len(found) == 0 && len(lost) > 0 && column != "BINARY(60)" {
+					if len(found) == 0 && len(lost) > 0 && column != "BINARY(60)" && column != "UUID" {
 						t.Errorf("%s under %s loses, and nobody says so: %q", column, name, lost)
 					}
 					if slices.Contains(clean, name) != (len(found) == 0) {
@@ -467,12 +468,12 @@ func TestDoctorChecksTheKeyColumnsOfPostgreSQL(t *testing.T) {
 		{"text", sharding.HashText(4), ""}, {"varchar(9)", sharding.HashText(4), ""}, {"bytea", sharding.HashText(4), ""},
 		{"char(9)", plain, ""}, {"citext", plain, ""}, {"citext", apart, "error collation"}, {"text COLLATE folding", plain, ""}, {"text COLLATE folding", apart, "error collation"},
 		{"text", apart, ""}, {"char(9)", sharding.HashText(4), "warning collation"}, {"citext", sharding.HashText(4), "warning collation"}, {"text COLLATE folding", sharding.HashText(4), "warning collation"},
-		{"bigint", sharding.HashText(4), "error key_column"}, {"uuid", sharding.HashText(4), "warning key_column"},
+		{"bigint", sharding.HashText(4), "error key_column"}, {"uuid", sharding.HashText(4), "info key_column"},
 		{"bigint", sharding.Low(2), ""}, {"numeric(20)", sharding.Low(2), ""}, {"numeric", sharding.Low(2), "error key_column"}, {"numeric(9,2)", sharding.Low(2), "error key_column"},
 		{"double precision", sharding.Low(2), "error key_column"}, {"text", sharding.Low(2), ""},
 		{"timestamptz", times.WithPrecision(time.Microsecond), ""}, {"timestamptz(3)", times.WithPrecision(time.Millisecond), ""}, {"moment", times.WithPrecision(time.Millisecond), ""},
 		{"timestamptz", times, "info key_column"}, {"timestamptz(0)", times.WithPrecision(time.Millisecond), "error key_column"},
-		{"timestamp", times.WithPrecision(time.Microsecond), "error key_column"}, {"date", times.WithPrecision(24 * time.Hour), "error key_column"}, {"text", times, "error key_column"},
+		{"timestamp", times.WithPrecision(time.Microsecond), "warning key_column"}, {"date", times.WithPrecision(24 * time.Hour), "warning key_column"}, {"text", times, "error key_column"},
 	} {
 		database.Exec(t, db, "DROP TABLE IF EXISTS t_0")
 		database.Exec(t, db, "CREATE TABLE t_0 (id bigint PRIMARY KEY, k "+c.column+")")
