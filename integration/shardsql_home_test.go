@@ -33,28 +33,35 @@ func TestRowsOfShardsAreOrderedByColumnsOfTablesBesideThem(t *testing.T) {
 	}
 }
 
-func joinsAtHome(t *testing.T, open namedDatabase) {
+// ordersAtHome returns a routed database whose shards of orders are all at home, and one with one table.
+func ordersAtHome(t *testing.T, open namedDatabase, name string) (routed, whole *sql.DB) {
 	t.Helper()
-	whole, home := open(t, "beside_whole"), open(t, "beside_home")
+	home, whole := open(t, name+"_home"), open(t, name+"_whole")
 	m, err := sharding.Spread([]string{"home"}, 4, "orders_%d")
 	if err != nil {
 		t.Fatal(err)
 	}
-	create := func(db database.Execer, table, columns string) {
-		database.Exec(t, db, "DROP TABLE IF EXISTS "+table)
-		database.Exec(t, db, "CREATE TABLE "+table+columns)
-	}
 	const orders = " (id BIGINT PRIMARY KEY, user_id BIGINT NOT NULL, paid INT)"
-	create(whole, "orders", orders)
+	database.Exec(t, whole, "CREATE TABLE orders"+orders)
 	for _, at := range m.Targets() {
-		create(home, at.Table, orders)
+		database.Exec(t, home, "CREATE TABLE "+at.Table+orders)
 	}
 	router, err := sharding.New(sharding.DBs{"home": home}, sharding.Table{Name: "orders", Key: "user_id", Rule: sharding.Mod(4), Map: m})
 	if err != nil {
 		t.Fatal(err)
 	}
-	routed := shardsql.OpenDB(shardsql.Config{Router: router, Home: home})
-	defer func() { _ = routed.Close() }()
+	routed = shardsql.OpenDB(shardsql.Config{Router: router, Home: home})
+	t.Cleanup(func() { _ = routed.Close() })
+	return routed, whole
+}
+
+func joinsAtHome(t *testing.T, open namedDatabase) {
+	t.Helper()
+	routed, whole := ordersAtHome(t, open, "beside")
+	create := func(db database.Execer, table, columns string) {
+		database.Exec(t, db, "DROP TABLE IF EXISTS "+table)
+		database.Exec(t, db, "CREATE TABLE "+table+columns)
+	}
 	for _, db := range []database.Execer{whole, routed} {
 		database.Exec(t, db, "DROP VIEW IF EXISTS titles")
 		create(db, "users", " (id BIGINT PRIMARY KEY, name VARCHAR(20), vip INT, since TIMESTAMP NULL, spent DECIMAL(9, 2))")
@@ -136,22 +143,7 @@ func TestAStatementForSeveralShardsMayFollowACreateTableInItsTransaction(t *test
 
 func createsInTransaction(t *testing.T, open namedDatabase) {
 	t.Helper()
-	whole, home := open(t, "creates_whole"), open(t, "creates_home")
-	m, err := sharding.Spread([]string{"home"}, 4, "orders_%d")
-	if err != nil {
-		t.Fatal(err)
-	}
-	const orders = " (id BIGINT PRIMARY KEY, user_id BIGINT NOT NULL, paid INT)"
-	database.Exec(t, whole, "CREATE TABLE orders"+orders)
-	for _, at := range m.Targets() {
-		database.Exec(t, home, "CREATE TABLE "+at.Table+orders)
-	}
-	router, err := sharding.New(sharding.DBs{"home": home}, sharding.Table{Name: "orders", Key: "user_id", Rule: sharding.Mod(4), Map: m})
-	if err != nil {
-		t.Fatal(err)
-	}
-	routed := shardsql.OpenDB(shardsql.Config{Router: router, Home: home})
-	defer func() { _ = routed.Close() }()
+	routed, whole := ordersAtHome(t, open, "creates")
 	var said [2][]any
 	for i, db := range []*sql.DB{whole, routed} {
 		for _, commit := range []bool{false, true} {
@@ -162,7 +154,7 @@ func createsInTransaction(t *testing.T, open namedDatabase) {
 			database.Exec(t, tx, fmt.Sprintf("CREATE TABLE staff_%t (id BIGINT PRIMARY KEY)", commit))
 			database.Exec(t, tx, "INSERT INTO orders (id, user_id) VALUES (1, 1), (2, 2), (3, 3)")
 			database.Exec(t, tx, "UPDATE orders SET paid = user_id WHERE user_id IN (1, 2)")
-			if driver := database.DriverName(home); driver == "mysql" { // after an error PostgreSQL executes nothing more
+			if driver := database.DriverName(whole); driver == "mysql" { // after an error PostgreSQL executes nothing more
 				if _, err := tx.ExecContext(t.Context(), "INSERT INTO orders (id, user_id) VALUES (4, 0), (2, 2)"); err == nil {
 					t.Error("a second row with a key")
 				}

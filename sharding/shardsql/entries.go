@@ -26,25 +26,6 @@ const (
 	cleanupTimeout = time.Second
 )
 
-// writing returns a statement that may write rows.
-func (s *session) writing(ctx context.Context, st *statement, p *plan.Plan, to plan.Route, args []driver.NamedValue) (writing, error) {
-	w := writing{session: s, of: st, args: args, models: s.models(ctx, p, to, args)}
-	if !plan.MayChangeLookups(p) {
-		return w, nil
-	}
-	k, err := plan.LookupChangesOf(p, unwrapped(args), to)
-	if err != nil || k == nil {
-		return w, err
-	}
-	for _, kept := range k.Changes {
-		if err := s.database.lookups.check(ctx, s, k.Table, kept.Lookup); err != nil {
-			return w, err
-		}
-	}
-	w.kept = &lookupWrite{of: k, session: s, args: args, had: make([][]owner.Entry, len(k.Changes))}
-	return w, nil
-}
-
 // lookupWrite is a write for which lookup tables are maintained.
 type lookupWrite struct {
 	of      *plan.LookupChanges

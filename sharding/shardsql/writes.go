@@ -16,6 +16,7 @@ import (
 	"github.com/shardid/shardid/internal/writehint"
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sharding/internal/merge"
+	"github.com/shardid/shardid/sharding/internal/owner"
 	"github.com/shardid/shardid/sharding/internal/plan"
 )
 
@@ -36,6 +37,25 @@ type writing struct {
 	args    []driver.NamedValue
 	models  *plan.Lookup // the rows that it must affect; nil if it names no models
 	kept    *lookupWrite // the changes of lookup tables; nil if there are none
+}
+
+// writing returns a statement that may write rows.
+func (s *session) writing(ctx context.Context, st *statement, p *plan.Plan, to plan.Route, args []driver.NamedValue) (writing, error) {
+	w := writing{session: s, of: st, args: args, models: s.models(ctx, p, to, args)}
+	if !plan.MayChangeLookups(p) {
+		return w, nil
+	}
+	k, err := plan.LookupChangesOf(p, unwrapped(args), to)
+	if err != nil || k == nil {
+		return w, err
+	}
+	for _, kept := range k.Changes {
+		if err := s.database.lookups.check(ctx, s, k.Table, kept.Lookup); err != nil {
+			return w, err
+		}
+	}
+	w.kept = &lookupWrite{of: k, session: s, args: args, had: make([][]owner.Entry, len(k.Changes))}
+	return w, nil
 }
 
 // executed writes to several shards.

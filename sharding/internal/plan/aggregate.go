@@ -313,8 +313,8 @@ var behindOrder = regexp.MustCompile(`(?i)^\s*(asc|desc)?\s*[,)]$`)
 // window returns the value of a window function over combined groups.
 func (c calculator) window(e *sqlparse.Call) (merge.Expr, merge.Kind) {
 	g, w, kind := c.of.group, merge.Window{Function: windowFunctions[nameOf(e)], Of: -1}, merge.Integer
-	if !areOverGroups(c.combiner, window{e, c.scope}) || c.hasParams(e) {
-		c.refuse(c.text(e) + " is not computed over the groups of several shards: only SUM, COUNT, ROW_NUMBER, RANK and DENSE_RANK without parameters are" + addKey)
+	if !areOverGroups(c.combiner, window{e, c.scope}) || c.hasParams(e) || slices.ContainsFunc(e.Args, isNull) {
+		c.refuse(c.text(e) + " is not computed over the groups of several shards: only SUM, COUNT, ROW_NUMBER, RANK and DENSE_RANK without parameters and NULL are" + addKey)
 		return nil, 0
 	}
 	if len(e.Args) == 1 && computed(e.Args[0]) {
