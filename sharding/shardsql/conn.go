@@ -83,7 +83,7 @@ func (c *conn) read(ctx context.Context, st *statement, o *observation, query st
 
 // ask sends a query.
 func (c *conn) ask(ctx context.Context, st *statement, o *observation, query string, args []driver.NamedValue) (driver.Rows, error) {
-	return follow(ctx, &c.session, o, query, args, func(p *plan.Plan, to plan.Route) (driver.Rows, error) {
+	return follow(ctx, &c.session, o, query, args, func(p *plan.Plan, to *plan.Route) (driver.Rows, error) {
 		if plan.Verb(p) != sqlparse.Select {
 			if rows, done, err := c.returned(ctx, st, p, to, args); done {
 				return rows, err
@@ -93,8 +93,8 @@ func (c *conn) ask(ctx context.Context, st *statement, o *observation, query str
 		if st == once {
 			r.of, r.each = nil, once
 		}
-		rows, err := r.rows(ctx, &to)
-		if logical := plan.Labels(p, &to); logical != nil && err == nil {
+		rows, err := r.rows(ctx, to)
+		if logical := plan.Labels(p, to); logical != nil && err == nil {
 			return labelled{described{rows}, logical}, nil
 		}
 		return rows, err
@@ -102,7 +102,7 @@ func (c *conn) ask(ctx context.Context, st *statement, o *observation, query str
 }
 
 // returned executes a write that returns rows, unless one database can execute it like a query.
-func (c *conn) returned(ctx context.Context, st *statement, p *plan.Plan, to plan.Route, args []driver.NamedValue) (rows driver.Rows, done bool, err error) {
+func (c *conn) returned(ctx context.Context, st *statement, p *plan.Plan, to *plan.Route, args []driver.NamedValue) (rows driver.Rows, done bool, err error) {
 	w, err := c.writing(ctx, st, p, to, args)
 	switch {
 	case err != nil:
@@ -140,7 +140,7 @@ func (c *conn) exec(ctx context.Context, st *statement, query string, args []dri
 
 // send sends a statement.
 func (c *conn) send(ctx context.Context, st *statement, o *observation, query string, args []driver.NamedValue) (driver.Result, error) {
-	result, err := follow(ctx, &c.session, o, query, args, func(p *plan.Plan, to plan.Route) (driver.Result, error) {
+	result, err := follow(ctx, &c.session, o, query, args, func(p *plan.Plan, to *plan.Route) (driver.Result, error) {
 		w, err := c.writing(ctx, st, p, to, args)
 		switch {
 		case err != nil:
@@ -184,29 +184,25 @@ func (c *conn) isReplaced(held *sql.Conn, err error) bool {
 	return c.home.valid()
 }
 
-// route binds a plan and stores its route, which is large: each copy takes time. A statement for the home
-// database keeps its own text, and its target has no database name.
-func (s *session) route(ctx context.Context, p *plan.Plan, query string, args []driver.NamedValue, to *plan.Route) (err error) {
+// route binds a plan.
+func (s *session) route(ctx context.Context, p *plan.Plan, args []driver.NamedValue) (*plan.Route, error) {
 	list := s.memory.takeValues(len(args))
 	for _, a := range args {
 		list = append(list, a.Value)
 	}
 	hint := sharding.HintOf(ctx)
-	if *to, err = p.Bind(list, hint); err == nil { // Bind does not keep the list
+	to, err := p.Bind(list, hint) // it does not keep the list
+	if err == nil {
 		err = s.preview(ctx, p, to, list, hint)
 	}
 	s.memory.keepValues(list)
-	switch {
-	case err != nil:
-		*to = plan.Route{}
-		return err
-	case to.Kind == plan.Home:
-		to.Text = query
-	default:
+	if err == nil && to.Kind != plan.Home {
 		err = numbered(ctx, p)
 	}
-	to.Pooled = to.Kind == plan.One || p.Stateless()
-	return err
+	if err != nil {
+		return nil, err
+	}
+	return to, nil
 }
 
 // numbered refuses ids that an adapter generated for shards if the source of a migration serves the

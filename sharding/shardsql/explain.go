@@ -164,7 +164,7 @@ func indirect(router *sharding.Router, o *plan.Owners) Explanation {
 	return e
 }
 
-func routed(router *sharding.Router, r plan.Route, text string, args []any) Explanation {
+func routed(router *sharding.Router, r *plan.Route, text string, args []any) Explanation {
 	switch r.Kind {
 	case plan.One:
 		if r.Args != nil {

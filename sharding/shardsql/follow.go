@@ -24,7 +24,7 @@ import (
 
 // follow plans a statement and sends it, and repeats that when the statement finds its table
 // closed.
-func follow[T any](ctx context.Context, on *session, o *observation, query string, args []driver.NamedValue, send func(*plan.Plan, plan.Route) (T, error)) (T, error) {
+func follow[T any](ctx context.Context, on *session, o *observation, query string, args []driver.NamedValue, send func(*plan.Plan, *plan.Route) (T, error)) (T, error) {
 	for {
 		var none T
 		made, s, err := on.planned(ctx, query)
@@ -34,28 +34,28 @@ func follow[T any](ctx context.Context, on *session, o *observation, query strin
 		if len(args) > 0 && args[0].Name != "" {
 			made.Arrange(args)
 		}
-		var to plan.Route
-		p, err := on.bound(ctx, made.Plan, query, args, &to)
-		o.planned(p, &to, on.database)
+		p, to, err := on.bound(ctx, made.Plan, args)
+		o.planned(p, to, on.database)
 		if err != nil {
 			if on.reconsiders(ctx, made, s) {
 				continue
 			}
 			return none, made.orOutage(err)
 		}
-		if err := on.history.admit(on, &to, query, made.effects); err != nil {
+		to, err = on.history.admit(on, to, query, made.effects)
+		if err != nil {
 			return none, err
 		}
-		done, err := none, on.lookUp(ctx, p, &to, args)
+		done, err := none, on.lookUp(ctx, p, to, args)
 		if err == nil {
 			done, err = send(p, to)
 		}
 		if err == nil {
 			on.tx.markUsed()
-			on.history.remember(on, p, &to, query, made.effects)
+			on.history.remember(on, p, to, query, made.effects)
 			return done, nil
 		}
-		on.history.fail(on, &to, err)
+		on.history.fail(on, to, err)
 		if p.Single() && isRefusal(err) && on.reconsiders(ctx, made, s) {
 			continue
 		}
@@ -164,24 +164,25 @@ func (t *transaction) restart() error {
 	return rollBack(begun)
 }
 
-// bound returns the plan with the results of lookup tables, and stores its route. A statement for several
+// bound returns the plan with the results of lookup tables, and its route. A statement for several
 // databases that reads the clock is planned again with the time of one of them.
-func (s *session) bound(ctx context.Context, p *plan.Plan, query string, args []driver.NamedValue, to *plan.Route) (*plan.Plan, error) {
+func (s *session) bound(ctx context.Context, p *plan.Plan, args []driver.NamedValue) (*plan.Plan, *plan.Route, error) {
 	if s.database.server.Name() == "postgres" {
 		if err := plan.Surplus(p, len(args)); err != nil {
-			return p, err
+			return p, nil, err
 		}
 	}
 	for timed := false; ; timed = true {
 		found, err := s.withLookups(ctx, p, args)
 		if err != nil {
-			return p, err
+			return p, nil, err
 		}
-		if err = s.route(ctx, found, query, args, to); err == nil || timed || len(plan.Instants(p)) == 0 || !isRefusal(err) {
-			return found, err
+		to, err := s.route(ctx, found, args)
+		if err == nil || timed || len(plan.Instants(p)) == 0 || !isRefusal(err) {
+			return found, to, err
 		}
 		if p, err = (clock{s}).inText(ctx, p); err != nil {
-			return found, err
+			return found, nil, err
 		}
 	}
 }

@@ -104,18 +104,26 @@ func (h *history) isAll(on *sql.Conn) bool {
 // isOn reports whether the statement was executed on a connection, or none was executed.
 func (o origin) isOn(conn *sql.Conn) bool { return !o.elsewhere && (o.conn == nil || o.conn == conn) }
 
-// admit chooses the database of a statement that any of them can execute, and refuses a statement
-// that depends on an earlier one of the session and would be sent on another connection.
-func (h *history) admit(s *session, to *plan.Route, query string, e *effects) error {
+// admit refuses a statement that the session must not send, and returns the route of the others. It chooses the
+// database of a statement that any of them can execute.
+func (h *history) admit(s *session, to *plan.Route, query string, e *effects) (*plan.Route, error) {
 	if err := admitEnd(s.tx, e, query); err != nil {
-		return err
+		return nil, err
 	}
-	if to.Anywhere {
-		to.Target.DB = s.tx.begunOn()
+	if to.Anywhere && s.tx.began() {
+		there := *to
+		there.Target.DB = s.tx.begunOn()
+		to = &there
 	}
 	if h.set.on == nil && h.variables == nil && h.last == (origin{}) {
-		return nil
+		return to, nil
 	}
+	return to, h.depends(s, to, query, e)
+}
+
+// depends returns the refusal of a statement that depends on an earlier one of the session and would be sent on
+// another connection.
+func (h *history) depends(s *session, to *plan.Route, query string, e *effects) error {
 	for _, pool := range s.database.pools(to) {
 		var on *sql.Conn
 		if in, ok := s.held(s.tx, pool); ok {

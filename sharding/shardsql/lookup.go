@@ -24,7 +24,7 @@ func (s *session) lookUp(ctx context.Context, p *plan.Plan, to *plan.Route, args
 	if table == "" {
 		return nil
 	}
-	all, err := p.Lookups(unwrapped(args), *to, writehint.Of(ctx, table))
+	all, err := p.Lookups(unwrapped(args), to, writehint.Of(ctx, table))
 	if err != nil {
 		return err
 	}
@@ -46,7 +46,7 @@ func unwrapped(args []driver.NamedValue) []any {
 
 // models returns the search for the rows that an UPDATE or DELETE of models names, nil for another
 // statement.
-func (s *session) models(ctx context.Context, p *plan.Plan, to plan.Route, args []driver.NamedValue) *plan.Lookup {
+func (s *session) models(ctx context.Context, p *plan.Plan, to *plan.Route, args []driver.NamedValue) *plan.Lookup {
 	table := p.Names()
 	if table == "" || !writehint.Of(ctx, table).Keyed || to.Kind != plan.One && to.Kind != plan.Several {
 		return nil

@@ -81,7 +81,7 @@ func (o *observation) atHome() {
 	}
 }
 
-// planned is called each time that the statement is planned.
+// planned is called each time that the statement is planned. to is nil if it has no route.
 func (o *observation) planned(p *plan.Plan, to *plan.Route, d *database) {
 	if o == nil {
 		return
@@ -90,7 +90,10 @@ func (o *observation) planned(p *plan.Plan, to *plan.Route, d *database) {
 		o.of.Retries++
 	}
 	o.of.Fingerprint, o.of.Table = p.Fingerprint(), p.Table()
-	o.of.Kind, o.of.Targets = kinds[to.Kind], d.targets(*to)
+	o.of.Kind, o.of.Targets = "", nil
+	if to != nil {
+		o.of.Kind, o.of.Targets = kinds[to.Kind], d.targets(to)
+	}
 }
 
 // described returns the description of the statement so far.
@@ -109,7 +112,7 @@ func (o *observation) restore(own Statement) {
 }
 
 // targets returns the targets of a statement, nil at home.
-func (d *database) targets(to plan.Route) (all []sharding.Target) {
+func (d *database) targets(to *plan.Route) (all []sharding.Target) {
 	switch to.Kind {
 	case plan.One:
 		all = append(all, to.Target)

@@ -36,7 +36,7 @@ func (s *session) preview(ctx context.Context, p *plan.Plan, to *plan.Route, arg
 		return nil
 	}
 	next := p.AfterSwitch()
-	if next == nil && !s.tx.begins(*to) {
+	if next == nil && !s.tx.begins(to) {
 		return nil
 	}
 	collects := m.Preview != nil && m.Preview.Count(p.Fingerprint())
@@ -44,7 +44,7 @@ func (s *session) preview(ctx context.Context, p *plan.Plan, to *plan.Route, arg
 	if !collects && !m.Strict && (s.tx == nil || s.tx.spans) {
 		return nil
 	}
-	change, err := s.afterSwitch(ctx, next, *to, args, hint)
+	change, err := s.afterSwitch(ctx, next, to, args, hint)
 	if collects {
 		m.Preview.Add(p.Fingerprint(), change, err)
 	}
@@ -67,7 +67,7 @@ func strictRefusal(err error) error {
 
 // afterSwitch returns how a statement will be executed after the switch, or why it will be refused. next
 // is its plan; it is nil for a statement in a transaction that is about other tables.
-func (s *session) afterSwitch(ctx context.Context, next *plan.Plan, to plan.Route, args []any, hint sharding.Hint) (sharding.Change, error) {
+func (s *session) afterSwitch(ctx context.Context, next *plan.Plan, to *plan.Route, args []any, hint sharding.Hint) (sharding.Change, error) {
 	if next == nil {
 		return changeTo(to, s.checkTargets(ctx, to))
 	}
@@ -106,7 +106,7 @@ func (s *session) afterSwitch(ctx context.Context, next *plan.Plan, to plan.Rout
 }
 
 // changeTo returns the change of a statement with a route or a refusal after the switch.
-func changeTo(to plan.Route, refusal error) (sharding.Change, error) {
+func changeTo(to *plan.Route, refusal error) (sharding.Change, error) {
 	switch {
 	case refusal != nil:
 		return sharding.WillBeRefused, refusal
@@ -117,7 +117,7 @@ func changeTo(to plan.Route, refusal error) (sharding.Change, error) {
 }
 
 // checkTargets refuses a statement for more shards or databases than one statement may use.
-func (s *session) checkTargets(ctx context.Context, to plan.Route) error {
+func (s *session) checkTargets(ctx context.Context, to *plan.Route) error {
 	if to.Unplaced != nil {
 		return s.checkUnplaced(ctx, to)
 	}
@@ -150,7 +150,7 @@ func (s *session) checkTargets(ctx context.Context, to plan.Route) error {
 }
 
 // begins reports whether a statement begins a transaction on a database and so excludes all others.
-func (t *transaction) begins(to plan.Route) bool {
+func (t *transaction) begins(to *plan.Route) bool {
 	return t != nil && !t.spans && !to.Anywhere && (to.Kind == plan.Home || to.Kind == plan.One)
 }
 
@@ -170,14 +170,16 @@ func (t *transaction) admitAfterSwitch(pool *sql.DB) error {
 
 // checkUnplaced refuses rows whose ids will lead to any database, if they would have to be in the
 // database of others.
-func (s *session) checkUnplaced(ctx context.Context, to plan.Route) error {
+func (s *session) checkUnplaced(ctx context.Context, to *plan.Route) error {
 	alone := *s
 	if alone.tx == nil {
 		alone.tx = s.newTransaction(ctx, driver.TxOptions{})
 	}
 	unplaced := to.Unplaced
-	if to.Unplaced = nil; !unplaced.All {
-		if err := alone.checkTargets(ctx, to); err != nil {
+	if !unplaced.All {
+		placed := *to
+		placed.Unplaced = nil
+		if err := alone.checkTargets(ctx, &placed); err != nil {
 			return err
 		}
 	}

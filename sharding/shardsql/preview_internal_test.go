@@ -16,7 +16,7 @@ import (
 type foretold struct {
 	conn *conn
 	plan *plan.Plan
-	to   plan.Route
+	to   *plan.Route
 	args []any
 }
 
@@ -57,7 +57,7 @@ func foretell(t testing.TB, text string) *foretold {
 
 func (f *foretold) preview(t testing.TB) {
 	t.Helper()
-	if err := f.conn.preview(t.Context(), f.plan, &f.to, f.args, sharding.Hint{}); err != nil {
+	if err := f.conn.preview(t.Context(), f.plan, f.to, f.args, sharding.Hint{}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -90,7 +90,7 @@ func BenchmarkPreview(b *testing.B) {
 			b.ReportAllocs()
 			ctx := b.Context()
 			for b.Loop() {
-				if err := f.conn.preview(ctx, f.plan, &f.to, f.args, sharding.Hint{}); err != nil {
+				if err := f.conn.preview(ctx, f.plan, f.to, f.args, sharding.Hint{}); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -40,7 +40,7 @@ type writing struct {
 }
 
 // writing returns a statement that may write rows.
-func (s *session) writing(ctx context.Context, st *statement, p *plan.Plan, to plan.Route, args []driver.NamedValue) (writing, error) {
+func (s *session) writing(ctx context.Context, st *statement, p *plan.Plan, to *plan.Route, args []driver.NamedValue) (writing, error) {
 	w := writing{session: s, of: st, args: args, models: s.models(ctx, p, to, args)}
 	if !plan.MayChangeLookups(p) {
 		return w, nil
@@ -80,7 +80,7 @@ func (w writing) executed(ctx context.Context, parts *plan.Writes) (driver.Resul
 
 // one writes to one shard. For a single model it needs no transaction, because a statement that
 // affects no row has nothing to undo.
-func (w writing) one(ctx context.Context, to plan.Route) (driver.Result, error) {
+func (w writing) one(ctx context.Context, to *plan.Route) (driver.Result, error) {
 	if w.models != nil && w.models.Len() > 1 || w.kept != nil {
 		return w.executed(ctx, whole(to, w.args))
 	}
@@ -95,15 +95,15 @@ func (w writing) one(ctx context.Context, to plan.Route) (driver.Result, error) 
 	return r, search{w.session, w.session.tx}.missed(ctx, w.models, touched)
 }
 
-func (w writing) sent(ctx context.Context, to plan.Route) (driver.Result, error) {
-	pool, args := w.session.database.poolOrHome(to.Target.DB), textArgs(&to, w.args)
-	switch st, err := w.of.in(ctx, pool, &to); { //nolint:sqlclosecheck // closed with the outer statement
+func (w writing) sent(ctx context.Context, to *plan.Route) (driver.Result, error) {
+	pool, args := w.session.database.poolOrHome(to.Target.DB), textArgs(to, w.args)
+	switch st, err := w.of.in(ctx, pool, to); { //nolint:sqlclosecheck // closed with the outer statement
 	case err != nil:
 		return nil, err
 	case st != nil:
 		return st.ExecContext(ctx, asked(args)...)
 	}
-	in, err := w.session.connFor(ctx, &to, pool)
+	in, err := w.session.connFor(ctx, to, pool)
 	if err != nil {
 		return nil, err
 	}
@@ -111,7 +111,7 @@ func (w writing) sent(ctx context.Context, to plan.Route) (driver.Result, error)
 }
 
 // parts returns the part of each shard.
-func (w writing) parts(to plan.Route) *plan.Writes {
+func (w writing) parts(to *plan.Route) *plan.Writes {
 	if to.Kind == plan.One {
 		return whole(to, w.args)
 	}
@@ -119,7 +119,7 @@ func (w writing) parts(to plan.Route) *plan.Writes {
 }
 
 // whole returns a write to one shard in the form of a write to several.
-func whole(to plan.Route, args []driver.NamedValue) *plan.Writes {
+func whole(to *plan.Route, args []driver.NamedValue) *plan.Writes {
 	part := plan.Part{Target: to.Target, Text: to.Text, Args: make([]int, len(args))}
 	for i := range part.Args {
 		part.Args[i] = i

@@ -102,25 +102,30 @@ func touched(r *reference, set []sqlparse.Assignment) string {
 	return ""
 }
 
+// readsCopies reports whether a statement names only broadcast tables, and only reads them.
+func readsCopies(p *Plan) bool {
+	return len(p.broadcast) > 0 && len(p.broadcast) == len(p.refs) && !slices.ContainsFunc(p.broadcast, func(r *reference) bool { return r.written })
+}
+
 // copies routes a statement that names only broadcast tables and tables of the home database.
-func (p *binding) copies() (Route, error) {
+func (p *binding) copies() (*Route, error) {
 	i := slices.IndexFunc(p.broadcast, func(r *reference) bool { return r.written })
 	switch {
 	case i < 0 || p.options.Alone:
-		return Route{Kind: Home, Anywhere: i < 0 && len(p.broadcast) == len(p.refs)}, nil
+		return p.home, nil
 	case p.uncopied != nil:
-		return Route{}, p.uncopied
+		return nil, p.uncopied
 	}
 	if err := p.timeless(sharding.ErrCopies); err != nil {
-		return Route{}, err
+		return nil, err
 	}
 	written := p.broadcast[i]
 	if in := p.statement.Insert; in != nil {
 		if column := numbered(in, written, p.args); column != "" {
-			return Route{}, p.refusal(written.label(), sharding.ErrCopies, "each database would number "+column+" itself; give it a generator, or a value that is not 0")
+			return nil, p.refusal(written.label(), sharding.ErrCopies, "each database would number "+column+" itself; give it a generator, or a value that is not 0")
 		}
 	}
-	return Route{Kind: Copies, Target: sharding.Target{Table: written.label()}, Text: p.statement.Text}, nil
+	return &Route{Kind: Copies, Target: sharding.Target{Table: written.label()}, Text: p.statement.Text, Pooled: p.stateless}, nil
 }
 
 // numbered returns a column that each database would number itself, because a row gives it 0 or no

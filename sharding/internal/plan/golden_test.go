@@ -301,7 +301,7 @@ func owned(text string, args []any, o *plan.Owners) (lines []string) {
 }
 
 // kept returns the lines of the changes of lookup tables for a write.
-func kept(k *plan.LookupChanges, r plan.Route) (lines []string) {
+func kept(k *plan.LookupChanges, r *plan.Route) (lines []string) {
 	if k == nil {
 		return nil
 	}
@@ -339,7 +339,7 @@ func asked(lookups []*plan.Lookup) (lines []string) {
 	return lines
 }
 
-func sent(text string, r plan.Route) []string {
+func sent(text string, r *plan.Route) []string {
 	if r.Kind == plan.Scatter {
 		return scattered(r.Shards)
 	}

@@ -36,9 +36,13 @@ func TestAHintChoosesATargetUnlessTheStatementSaysOtherwise(t *testing.T) {
 	} {
 		p := plan.Of(sqlparse.Parse(c.text, dialects["mysql"]), w.router.Snapshot(), plan.Options{Schema: schema, Quote: func(name string) string { return name }})
 		r, err := p.Bind(nil, c.hint)
-		got := r.Target.Table
-		if r.Kind == plan.Home {
+		got := ""
+		switch {
+		case err != nil:
+		case r.Kind == plan.Home:
 			got = "home"
+		default:
+			got = r.Target.Table
 		}
 		if !errors.Is(err, c.err) || got != c.want {
 			t.Errorf("%s with %+v: %s, %v; want %s, %v", c.text, c.hint, got, err, c.want, c.err)

@@ -238,7 +238,7 @@ func (b *builder) rowid(r *reference, name string) {
 
 // rows routes the rows of an INSERT: it sends the whole text if all belong to one target, otherwise
 // a text with its rows to each target.
-func (p *binding) rows(hinted sharding.Target, byHint bool) (Route, error) {
+func (p *binding) rows(hinted sharding.Target, byHint bool) (*Route, error) {
 	in := p.insert
 	var first, at sharding.Target
 	var parts []Part                       // set from the second target on
@@ -250,11 +250,11 @@ func (p *binding) rows(hinted sharding.Target, byHint bool) (Route, error) {
 		}
 		slot, err := p.row(&in.input.Rows[i])
 		if err != nil {
-			return Route{}, err
+			return nil, err
 		}
 		if slot != last {
 			if at, err = in.of.table.On(slot); err != nil {
-				return Route{}, p.refusal(in.of.table.Name, err, "")
+				return nil, p.refusal(in.of.table.Name, err, "")
 			}
 			last = slot
 		}
@@ -270,14 +270,16 @@ func (p *binding) rows(hinted sharding.Target, byHint bool) (Route, error) {
 	}
 	if in.filled != "" && unplaced == len(in.input.Rows) { // none has a known target
 		everywhere := in.of.table.Map.Targets()
-		return Route{Kind: One, Target: everywhere[0], Unplaced: &Unplaced{max(unplaced, 1), true, everywhere}}, nil
+		return &Route{Kind: One, Pooled: true, Target: everywhere[0], Unplaced: &Unplaced{max(unplaced, 1), true, everywhere}}, nil
 	}
 	if byHint && (parts != nil || hinted != first) {
-		return Route{}, p.refusal(in.of.table.Name, sharding.ErrMisplaced, "the context chooses "+hinted.String()+"; leave the hint out")
+		return nil, p.refusal(in.of.table.Name, sharding.ErrMisplaced, "the context chooses "+hinted.String()+"; leave the hint out")
 	}
 	to, err := p.placedRows(first, parts)
-	if unplaced > 0 {
-		to.Unplaced = &Unplaced{unplaced, false, in.of.table.Map.Targets()}
+	if err == nil && unplaced > 0 {
+		partly := *to
+		partly.Unplaced = &Unplaced{unplaced, false, in.of.table.Map.Targets()}
+		return &partly, nil
 	}
 	return to, err
 }
@@ -296,12 +298,12 @@ func (p *binding) row(row *sqlparse.Row) (sharding.Slot, error) {
 }
 
 // placedRows routes rows by their targets: all rows of the INSERT to the first, or its parts.
-func (p *binding) placedRows(first sharding.Target, parts []Part) (Route, error) {
+func (p *binding) placedRows(first sharding.Target, parts []Part) (*Route, error) {
 	if parts != nil {
 		return p.divided(parts)
 	}
 	if err := p.checkSubqueries(first); err != nil {
-		return Route{}, err
+		return nil, err
 	}
 	return p.one(first)
 }
@@ -327,15 +329,15 @@ func placed(parts []Part, at sharding.Target, row int) []Part {
 }
 
 // divided returns, for each target, a text with its rows, and their arguments.
-func (p *binding) divided(parts []Part) (Route, error) {
+func (p *binding) divided(parts []Part) (*Route, error) {
 	if err := p.divisible(); err != nil {
-		return Route{}, err
+		return nil, err
 	}
 	rows := p.insert.input.Rows
 	w := &Writes{Parts: parts, Rows: len(rows)}
 	recognised, err := p.recognised(w)
 	if err != nil {
-		return Route{}, err
+		return nil, err
 	}
 	all := sqlparse.Span{From: rows[0].From, To: rows[len(rows)-1].To}
 	params := parameters{p.statement}
@@ -346,11 +348,11 @@ func (p *binding) divided(parts []Part) (Route, error) {
 		part.Args, with = argsOf(part.Rows)
 		part.Text, err = p.edited(part.Target, with, edit{Span: all, with: p.insert.some(part.Rows, params, with)}, recognised)
 		if err != nil {
-			return Route{}, err
+			return nil, err
 		}
 		part.Args = p.sent(part.Args)
 	}
-	return Route{Kind: Several, Writes: w}, nil
+	return &Route{Kind: Several, Pooled: p.stateless, Writes: w}, nil
 }
 
 // recognised adds a unique key to the returned columns if some rows may be skipped.

@@ -81,7 +81,7 @@ func (p *Plan) Seeks() string {
 
 // Lookups returns the searches that must precede the statement, for the route that Bind has
 // returned.
-func (p *Plan) Lookups(args []any, to Route, h writehint.Hint) (all []*Lookup, err error) {
+func (p *Plan) Lookups(args []any, to *Route, h writehint.Hint) (all []*Lookup, err error) {
 	if to.Kind != One && to.Kind != Several || p.Seeks() == "" {
 		return nil, nil
 	}
@@ -243,7 +243,7 @@ func (p *Plan) Names() string {
 func (l *Lookup) Len() int { return len(l.rows) }
 
 // Named returns the search for the rows that such a statement names.
-func (p *Plan) Named(args []any, to Route) *Lookup {
+func (p *Plan) Named(args []any, to *Route) *Lookup {
 	n := p.named
 	l := &Lookup{Table: n.of.table, plan: p, columns: n.columns, models: true}
 	keys := make([]any, len(n.keys))

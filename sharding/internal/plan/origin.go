@@ -51,22 +51,22 @@ func (r *reading) unserved() string {
 
 // atOrigin routes a statement whose tables the source of a migration serves. Only statements that
 // change rows are allowed: the migration copies changed rows, but would not notice DDL or TRUNCATE.
-func (p *binding) atOrigin() (Route, error) {
+func (p *binding) atOrigin() (*Route, error) {
 	if word := definition(p.statement); word != "" && word != "CREATE" {
-		return Route{}, p.refusal(p.origin.Table, sharding.ErrRawTable,
+		return nil, p.refusal(p.origin.Table, sharding.ErrRawTable,
 			"its rows are being migrated; change the table before or after the migration, or use sharding.Unsharded if the statement means another table")
 	}
 	if p.hint.Placed() && p.hint.Table == "" && p.hint.On != *p.origin {
-		return Route{}, p.refusal(p.origin.Table, sharding.ErrCrossShard,
+		return nil, p.refusal(p.origin.Table, sharding.ErrCrossShard,
 			fmt.Sprintf("%s serves its rows until the migration's switch, and the context names %s; leave sharding.On out", p.origin, p.hint.On))
 	}
 	for _, r := range p.refs {
 		if r.role == home && p.origin.DB != p.options.Home {
-			return Route{}, p.refusal(r.label(), sharding.ErrCrossDatabase,
+			return nil, p.refusal(r.label(), sharding.ErrCrossDatabase,
 				fmt.Sprintf("it is a table of the home database, and %s is in %s", p.origin.Table, p.origin.DB))
 		}
 	}
-	return Route{Kind: One, Target: *p.origin, Text: p.statement.Text}, nil
+	return &Route{Kind: One, Pooled: true, Target: *p.origin, Text: p.statement.Text}, nil
 }
 
 // switchedPlan is the cached results of AfterSwitch, Filled and Fingerprint.

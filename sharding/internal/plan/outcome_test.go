@@ -100,7 +100,7 @@ func planned(r *sharding.Router, f corpus.File, s corpus.Statement, options plan
 }
 
 // spans reports whether a statement writes or locks rows of several databases.
-func spans(to plan.Route) bool {
+func spans(to *plan.Route) bool {
 	var targets []sharding.Target
 	switch {
 	case to.Kind == plan.Several:

@@ -34,7 +34,8 @@ type Plan struct {
 	leadingHome              bool                 // a subquery that may be executed first reads a table of the home database
 	physical                 *sharding.RouteError // it names a physical table
 	ungrouped                *sharding.RouteError // its sharded tables are in several groups
-	texts                    *texts
+	routes                   *routes
+	home                     *Route           // of a statement without a sharded table
 	origin                   *sharding.Target // nil unless the source of a migration serves the tables
 	unread                   string           // a table whose route has not been read yet
 	// combination says how the results of several shards are combined, or is nil. unmerged says why
@@ -86,7 +87,7 @@ func Of(statement *sqlparse.Statement, snapshot *sharding.Snapshot, options Opti
 	b.prove()
 	stayAtHome(b)
 	b.clocks = b.times
-	p := &Plan{lists: b.lists(parameters{statement}), instants: b.everyInstant(statement), reading: b.reading, texts: &texts{}, afterSwitch: &switchedPlan{}, origin: b.movesFrom(), unread: b.unserved(), physical: b.physical()}
+	p := &Plan{lists: b.lists(parameters{statement}), instants: b.everyInstant(statement), reading: b.reading, routes: &routes{}, afterSwitch: &switchedPlan{}, origin: b.movesFrom(), unread: b.unserved(), physical: b.physical()}
 	if statement.Verb == sqlparse.Select {
 		p.combination, p.unmerged = b.combine()
 		p.untyped = b.untyped
@@ -115,6 +116,7 @@ func Of(statement *sqlparse.Statement, snapshot *sharding.Snapshot, options Opti
 	p.singles, p.setsLastID = hasSingles(b.refs) || b.mysql && deviates(statement), !p.stateless && setsLastID(statement)
 	p.standsAlone, p.mayBeNumber = p.stateless && !b.foreign, mayBeNumber(b)
 	p.labelled = isLabelled(p)
+	p.home = p.atHome(p.anywhere || readsCopies(p), p.timeless)
 	if p.owned {
 		p.union = p.unite()
 	}
@@ -139,7 +141,7 @@ func (k Kind) String() string {
 	return [...]string{"?", "home", "one", "scatter", "several", "copies"}[k]
 }
 
-// Route is a plan with its arguments.
+// Route is a plan with its arguments. Statements share routes, so that a route must not be changed.
 type Route struct {
 	Kind Kind
 	// Anywhere says that a Home statement reads no tables but broadcast ones, so that any database has
@@ -177,32 +179,32 @@ func (u *Unplaced) Several() bool {
 
 // Bind returns the route of the statement with these arguments. Its errors are
 // [sharding.RouteError]s.
-func (p *Plan) Bind(args []any, hint sharding.Hint) (Route, error) {
+func (p *Plan) Bind(args []any, hint sharding.Hint) (*Route, error) {
 	switch {
 	case hint.Unsharded:
-		return Route{Kind: Home}, nil
+		return p.atHome(false, false), nil
 	case p.physical != nil:
-		return Route{}, p.physical
+		return nil, p.physical
 	case len(p.refs) == 0 && p.refused == nil:
-		return Route{Kind: Home, Anywhere: p.anywhere, Nowhere: p.timeless}, nil
+		return p.home, nil
 	case p.unread != "":
-		return Route{}, p.refusal(p.unread, sharding.ErrRouteUnread, "call Router.Load when the program starts")
+		return nil, p.refusal(p.unread, sharding.ErrRouteUnread, "call Router.Load when the program starts")
 	}
 	on := binding{p, args, hint}
 	if err := on.given(); err != nil {
-		return Route{}, err
+		return nil, err
 	}
 	switch {
 	case p.origin != nil:
 		return on.atOrigin()
 	case p.refused != nil:
-		return Route{}, p.refused
+		return nil, p.refused
 	case len(p.sharded) == 0 && len(p.broadcast) == 0:
-		return Route{Kind: Home}, nil
+		return p.home, nil
 	case len(p.sharded) == 0:
 		return on.copies()
 	case p.ungrouped != nil:
-		return Route{}, p.ungrouped
+		return nil, p.ungrouped
 	case p.insert != nil && p.insert.input.Query == nil, hint.Placed():
 		return on.chosen()
 	}
@@ -229,20 +231,20 @@ type binding struct {
 }
 
 // chosen returns the route of the rows of an INSERT, or of a statement whose hint chooses its target.
-func (p *binding) chosen() (Route, error) {
+func (p *binding) chosen() (*Route, error) {
 	var target sharding.Target
 	hinted := p.hint.Placed()
 	if hinted {
 		var err error
 		if target, _, err = p.snapshot.Hinted(p.sharded[0].table.Name, formedHint(p)); err != nil {
-			return Route{}, err
+			return nil, err
 		}
 	}
 	if p.insert != nil && p.insert.input.Query == nil {
 		return p.rows(target, hinted)
 	}
 	if err := p.agree(target, p.hint.Table != ""); err != nil {
-		return Route{}, err
+		return nil, err
 	}
 	return p.one(target)
 }
@@ -259,7 +261,7 @@ func formedHint(p *binding) sharding.Hint {
 }
 
 // shards returns the route of a statement whose conditions lead to its targets.
-func (p *binding) shards() (to Route, err error) {
+func (p *binding) shards() (*Route, error) {
 	first := p.sharded[0]
 	all := first.slots(p.args)
 	for _, r := range p.sharded[1:] {
@@ -268,27 +270,31 @@ func (p *binding) shards() (to Route, err error) {
 	target, single, err := targetOf(first.table, all)
 	switch {
 	case err != nil:
-		return to, p.refusal(first.table.Name, err, "")
+		return nil, p.refusal(first.table.Name, err, "")
 	case !single:
 		return p.spread(all)
 	}
-	to, err = p.one(target)
-	to.Nowhere = all.empty() && len(p.refs) == len(p.sharded) && p.insert == nil
+	to, err := p.one(target)
+	if err == nil && all.empty() && len(p.refs) == len(p.sharded) && p.insert == nil {
+		nowhere := *to
+		nowhere.Nowhere = true
+		return &nowhere, nil
+	}
 	return to, err
 }
 
 // spread returns the route of a statement for several targets.
-func (p *binding) spread(all slots) (Route, error) {
+func (p *binding) spread(all slots) (*Route, error) {
 	first := p.sharded[0].table
 	switch {
 	case p.statement.Explains:
-		return Route{}, p.refusal(first.Name, sharding.ErrUnmergeable, "EXPLAIN shows how one database executes a query; choose a shard with sharding.On, or send it to the shards yourself with the texts of shardsql.Explain")
+		return nil, p.refusal(first.Name, sharding.ErrUnmergeable, "EXPLAIN shows how one database executes a query; choose a shard with sharding.On, or send it to the shards yourself with the texts of shardsql.Explain")
 	case p.union != nil:
-		return Route{Kind: One, Target: p.union.first, Text: p.union.text, Args: p.sent(slices.Clone(p.union.args))}, nil
+		return &Route{Kind: One, Pooled: true, Target: p.union.first, Text: p.union.text, Args: p.sent(slices.Clone(p.union.args))}, nil
 	case p.statement.Change != nil:
 		return p.changes(all)
 	case all.all && !p.hint.All && (first.OnMissing == sharding.Refuse || p.insert != nil):
-		return Route{}, missing(p)
+		return nil, missing(p)
 	}
 	return p.scatter(all)
 }
@@ -398,15 +404,16 @@ func missing(p *binding) error {
 }
 
 // one returns the statement with the names of one target.
-func (p *binding) one(target sharding.Target) (to Route, err error) {
+func (p *binding) one(target sharding.Target) (*Route, error) {
 	if err := cmp.Or(p.keyStays(), p.together(target.DB)); err != nil {
-		return to, err
+		return nil, err
 	}
-	if to.Text, err = p.text(target); err != nil {
-		return Route{}, err
-	}
-	to.Kind, to.Target = One, target
-	return to, nil
+	return p.routes.to(p.Plan, target)
+}
+
+// atHome returns the route of the unchanged statement to the home database.
+func (p *Plan) atHome(anywhere, nowhere bool) *Route {
+	return &Route{Kind: Home, Anywhere: anywhere, Nowhere: nowhere, Text: p.statement.Text, Pooled: p.stateless}
 }
 
 // together refuses tables that are not in the database of the rows; db is "" if the rows are in

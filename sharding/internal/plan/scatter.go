@@ -78,33 +78,36 @@ func (s *Shards) String() string {
 }
 
 // scatter routes a statement to several targets.
-func (p *binding) scatter(set slots) (Route, error) {
+func (p *binding) scatter(set slots) (*Route, error) {
 	first := p.sharded[0].table
 	if p.combination == nil && !p.untyped {
-		return Route{}, p.unmerged
+		return nil, p.unmerged
 	}
 	targets, err := targetsOf(first, set)
 	if err != nil {
-		return Route{}, p.refusal(first.Name, err, "")
+		return nil, p.refusal(first.Name, err, "")
 	}
 	apart := p.together(shared(p.Plan, targets))
 	if p.combination == nil { // the unknown column may be that of a table of another database
-		return Route{}, cmp.Or(apart, error(p.unmerged))
+		return nil, cmp.Or(apart, error(p.unmerged))
 	}
 	if err := cmp.Or(p.timeless(sharding.ErrUnmergeable), apart); err != nil {
-		return Route{}, err
+		return nil, err
 	}
 	all := p.combination.Shards
 	edits, err := p.combination.bind(&all, p.args)
 	if err != nil {
-		return Route{}, p.refusal(first.Name, err, "")
+		return nil, p.refusal(first.Name, err, "")
 	}
 	if none := p.combination.none; none != nil {
 		all.Targets, err = united(p, targets, edits, none)
 	} else {
 		all.Targets, err = p.split(targets, edits)
 	}
-	return Route{Kind: Scatter, Shards: &all}, err
+	if err != nil {
+		return nil, err
+	}
+	return &Route{Kind: Scatter, Pooled: p.stateless, Shards: &all}, nil
 }
 
 // shared returns the database of all targets, whose other tables each part of a query may join. It is "" if there

@@ -36,29 +36,30 @@ func inserted(at int, text string) edit {
 // inText compares the places of edits in the text. What is inserted precedes what is replaced there.
 func inText(a, b edit) int { return cmp.Or(a.From-b.From, a.To-b.To) }
 
-// texts caches the texts of a plan by target.
-type texts struct {
-	known atomic.Pointer[map[sharding.Target]string]
+// routes caches the routes of a plan to one target each.
+type routes struct {
+	known atomic.Pointer[map[sharding.Target]*Route]
 }
 
-// text returns the cached text for a target.
-func (p *Plan) text(target sharding.Target) (string, error) {
-	old := p.texts.known.Load()
+// to returns the route of a plan's unchanged rows and conditions to a target.
+func (c *routes) to(p *Plan, target sharding.Target) (*Route, error) {
+	old := c.known.Load()
 	if old != nil {
-		if text, ok := (*old)[target]; ok {
-			return text, nil
+		if route, ok := (*old)[target]; ok {
+			return route, nil
 		}
 	}
 	text, err := p.edited(target, nil)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	next := map[sharding.Target]string{target: text}
+	route := &Route{Kind: One, Target: target, Text: text, Pooled: true}
+	next := map[sharding.Target]*Route{target: route}
 	if old != nil {
 		maps.Copy(next, *old)
 	}
-	p.texts.known.CompareAndSwap(old, &next) // if another goroutine has stored one, this text is made again
-	return text, nil
+	c.known.CompareAndSwap(old, &next) // if another goroutine has stored one, this route is made again
+	return route, nil
 }
 
 // edited returns the text with the names of the target, and of the other tables of its group that
@@ -411,7 +412,11 @@ func (p *binding) split(targets []sharding.Target, edits []edit) ([]Shard, error
 // spliced returns the cached text of a target if it has no edits.
 func (p *binding) spliced(target sharding.Target, with renumbering, edits []edit) (string, error) {
 	if len(edits) == 0 {
-		return p.text(target)
+		to, err := p.routes.to(p.Plan, target)
+		if err != nil {
+			return "", err
+		}
+		return to.Text, nil
 	}
 	return p.edited(target, with, edits...)
 }

@@ -206,7 +206,7 @@ func (b changer) rekey(c *sqlparse.Change, sets []setting, s *scope, r rekeyed) 
 
 // taken returns the searches that precede an UPDATE of a unique key. An update of models searches
 // only for the primary key: other keys are checked only on their shard, as for an INSERT.
-func (p *Plan) taken(args []any, to Route, h writehint.Hint) (all []*Lookup, err error) {
+func (p *Plan) taken(args []any, to *Route, h writehint.Hint) (all []*Lookup, err error) {
 	for _, r := range p.rekeyed {
 		if (h.Keyed || h.Model) && !r.primary || len(r.of.table.Map.Targets()) == 1 {
 			continue

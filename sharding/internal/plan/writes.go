@@ -138,27 +138,27 @@ func (b divider) dividesChange(c *sqlparse.Change) string {
 }
 
 // changes routes an UPDATE or DELETE to several targets.
-func (p *binding) changes(set slots) (Route, error) {
+func (p *binding) changes(set slots) (*Route, error) {
 	first := p.sharded[0].table
 	if set.all && !p.hint.All {
-		return Route{}, missing(p)
+		return nil, missing(p)
 	}
 	if err := cmp.Or(p.divisible(), p.timeless(sharding.ErrCrossShard), p.keyStays()); err != nil {
-		return Route{}, err
+		return nil, err
 	}
 	targets, err := targetsOf(first, set)
 	if err != nil {
-		return Route{}, p.refusal(first.Name, err, "")
+		return nil, p.refusal(first.Name, err, "")
 	}
 	shards, err := p.split(targets, nil)
 	if err != nil {
-		return Route{}, err
+		return nil, err
 	}
 	w := &Writes{Parts: make([]Part, len(shards))}
 	for i, s := range shards {
 		w.Parts[i] = Part{Target: s.Target, Text: s.Text, Args: s.Args}
 	}
-	return Route{Kind: Several, Writes: w}, nil
+	return &Route{Kind: Several, Pooled: p.stateless, Writes: w}, nil
 }
 
 // divisible refuses a write that cannot be divided among several targets.
@@ -247,7 +247,7 @@ const cutHint = "give a value that fits, because the row would be searched for b
 
 // LookupChangesOf returns the changes of lookup tables for a write on the route that Bind has returned,
 // nil if there are none. Its errors are [sharding.RouteError]s.
-func LookupChangesOf(p *Plan, args []any, to Route) (*LookupChanges, error) {
+func LookupChangesOf(p *Plan, args []any, to *Route) (*LookupChanges, error) {
 	switch {
 	case to.Kind != One && to.Kind != Several || p.origin != nil || !MayChangeLookups(p):
 		return nil, nil //nolint:nilnil // see above
