@@ -14,10 +14,11 @@
 // # Queries on several shards
 //
 // Rows of several shards are read in parallel and merged: with ORDER BY columns, LIMIT and OFFSET,
-// DISTINCT, DISTINCT ON, and in groups with COUNT, SUM, AVG, MIN, MAX, COUNT(DISTINCT), SUM(DISTINCT),
-// BOOL_AND, BOOL_OR, FILTER, HAVING, and over these groups the window functions SUM, COUNT, ROW_NUMBER,
-// RANK and DENSE_RANK. If GROUP BY contains the sharding key, each group is on one shard. That shard
-// computes it, with any aggregate, such as GROUP_CONCAT, and any HAVING.
+// DISTINCT, DISTINCT ON, COUNT(*) OVER () beside the rows of a page, and in groups with COUNT, SUM,
+// AVG, MIN, MAX, COUNT(DISTINCT), SUM(DISTINCT), BOOL_AND, BOOL_OR, FILTER, HAVING, and over these
+// groups the window functions SUM, COUNT, ROW_NUMBER, RANK and DENSE_RANK. If GROUP BY contains the
+// sharding key, each group is on one shard. That shard computes it, with any aggregate, such as
+// GROUP_CONCAT, and any HAVING.
 //
 // A query needs one connection for each shard at a time. If a pool has fewer, results are kept in
 // memory, up to 64 MB for each connection. Groups, distinct rows and sorting may use another 64 MB;

@@ -256,7 +256,7 @@ func (h *heldRows) Next(dest []driver.Value) error {
 func (h *heldRows) Close() error { return nil }
 
 // merged combines the rows of shards as the plan says.
-func merged(sources []merge.Rows, s *plan.Shards) merge.Rows {
+func merged(d merge.Dialect, sources []merge.Rows, s *plan.Shards) merge.Rows {
 	memory := merge.NewMemory(answerMemory)
 	if s.Group != nil {
 		return groups(sources, s, memory)
@@ -264,6 +264,7 @@ func merged(sources []merge.Rows, s *plan.Shards) merge.Rows {
 	columns := sources[0].Columns()
 	hidden := len(s.Distinct) + len(s.Order)
 	first := len(columns) - hidden
+	sources = merge.Totalled(d, sources, shown(first, s.Totals))
 	var all merge.Rows
 	if len(s.Order) > 0 {
 		all = merge.Ordered(sources, behind(first, s.Order))
@@ -278,6 +279,17 @@ func merged(sources []merge.Rows, s *plan.Shards) merge.Rows {
 
 // makeEqual is the hint for tables of shards with different columns.
 const makeEqual = "give the tables of all shards the same columns in the same order; shardid ddl drift compares them"
+
+// shown returns columns of which negative ones are counted from the first hidden one.
+func shown(first int, columns []int) []int {
+	all := slices.Clone(columns)
+	for i, at := range all {
+		if at < 0 {
+			all[i] = first + at
+		}
+	}
+	return all
+}
 
 // behind returns keys whose columns are counted from the first hidden one.
 func behind(first int, hidden []merge.Key) []merge.Key {

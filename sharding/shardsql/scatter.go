@@ -137,7 +137,7 @@ func (r reading) scatter(ctx context.Context, s *plan.Shards) (driver.Rows, erro
 		end()
 		return nil, err
 	}
-	return &answer{Rows: merged(sources, s), columnTypes: types, end: end}, nil
+	return &answer{Rows: merged(r.session.database.server.arithmetic(), sources, s), columnTypes: types, end: end}, nil
 }
 
 // locks refuses a query that locks rows in several databases unless one transaction may span them.

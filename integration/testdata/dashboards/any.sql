@@ -43,3 +43,8 @@ SELECT DATE(created_at) AS d, SUM(total) AS t, SUM(SUM(total)) OVER (ORDER BY DA
 SELECT status, COUNT(*) OVER () AS kinds, COUNT(COUNT(coupon)) OVER (ORDER BY COUNT(*)) AS c FROM orders GROUP BY status HAVING COUNT(*) > 3 ORDER BY COUNT(*), MIN(id)
 SELECT status, SUM(COUNT(*)) OVER (ORDER BY COUNT(*) DESC) AS running, COUNT(DISTINCT coupon) AS c FROM orders GROUP BY status ORDER BY running, MIN(id)
 SELECT user_id, SUM(total) * COUNT(*) OVER () > SUM(SUM(total)) OVER () AS above FROM orders GROUP BY user_id ORDER BY user_id
+SELECT id, total, COUNT(*) OVER () AS full_count FROM orders WHERE status <> 'void' ORDER BY created_at DESC, id LIMIT 3 OFFSET 2
+SELECT *, COUNT(*) OVER () AS n FROM orders ORDER BY id DESC LIMIT 2
+SELECT COUNT(coupon) OVER () AS with_coupon, o.id, o.total FROM orders o WHERE o.total > 10 ORDER BY with_coupon, o.id LIMIT 5
+SELECT o.id, i.sku, COUNT(*) OVER () AS n FROM orders o JOIN items i ON i.user_id = o.user_id AND i.order_id = o.id WHERE o.status = 'paid' ORDER BY o.id, i.id LIMIT 4
+SELECT id, COUNT(*) OVER () AS n FROM orders WHERE status = 'none' ORDER BY id LIMIT 4

@@ -39,6 +39,7 @@ SELECT status, SUM(total) AS s, COUNT(*) AS n, SUM(total) / COUNT(*) AS mean FRO
 SELECT status, COUNT(*) FROM orders GROUP BY status ORDER BY CASE status WHEN 'open' THEN 1 WHEN 'paid' THEN 2 ELSE 3 END
 SELECT coupon, COUNT(*) FROM orders GROUP BY coupon ORDER BY coupon COLLATE "C" NULLS FIRST
 SELECT created_at::date AS d, COUNT(*) FROM orders GROUP BY created_at::date ORDER BY extract(dow FROM created_at::date), d
+SELECT id, COUNT(*) FILTER (WHERE status = 'paid') OVER () AS paid FROM orders ORDER BY id LIMIT 3
 -- refused
 SELECT string_agg(coupon, ',') FROM orders WHERE id = 3
 SELECT array_agg(id ORDER BY id) FROM orders

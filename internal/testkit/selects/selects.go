@@ -176,11 +176,18 @@ func (m *maker) rows() Query {
 	if given {
 		items += ", paid * " + m.value(m.Int64N(3)) + " AS x, 'some' AS kind"
 	}
+	counted := m.IntN(4) == 0
+	if counted {
+		items = pick(m, []string{"COUNT(*) OVER () AS total, orders." + items, items + ", COUNT(paid) OVER () AS total"})
+	}
 	text := "SELECT " + items + " FROM orders" + m.where()
 	if m.IntN(4) == 0 {
 		return Query{Text: text, Args: m.args, Open: true}
 	}
 	order := some(m, m.sorts, 2)
+	if counted && m.IntN(3) == 0 {
+		order = slices.Insert(order, m.IntN(len(order)+1), "total")
+	}
 	for i := range order {
 		order[i] += m.direction()
 	}

@@ -5,6 +5,7 @@ package merge
 import (
 	"bytes"
 	"database/sql/driver"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -59,6 +60,105 @@ func Windowed(d Dialect, rows Rows, windows []Window, memory *Memory) Rows {
 		}
 		return emit
 	})
+}
+
+// Totalled returns sources in which columns that count all rows of their source count those of all sources. Before
+// the first row it reads the first one of each source: one without rows has counted none.
+func Totalled(d Dialect, sources []Rows, columns []int) []Rows {
+	if len(columns) == 0 {
+		return sources
+	}
+	t := &totals{dialect: d, columns: columns, sources: make([]totalled, len(sources)), sums: make([]sum, len(columns))}
+	all := make([]Rows, len(sources))
+	for i, source := range sources {
+		s := over(source)
+		s.step = func(dest []driver.Value) error { return t.next(i, dest) }
+		all[i], t.sources[i].Rows = s, source
+	}
+	return all
+}
+
+// totals adds up what several sources have counted.
+type totals struct {
+	dialect Dialect
+	columns []int
+	sources []totalled
+	sums    []sum
+	read    bool
+}
+
+// totalled is a source whose first row is read.
+type totalled struct {
+	Rows
+
+	first []driver.Value // nil if there is none, and after it was returned
+	ended bool
+}
+
+// begin reads the first rows.
+func (t *totals) begin() error {
+	for i := range t.sources {
+		s := &t.sources[i]
+		row := make([]driver.Value, len(s.Columns()))
+		switch err := s.Next(row); {
+		case errors.Is(err, io.EOF):
+			s.ended = true
+			continue
+		case err != nil:
+			return err
+		}
+		for at, column := range t.columns {
+			if err := t.sums[at].add(row[column], Integer); err != nil {
+				return err
+			}
+		}
+		for at, v := range row {
+			row[at] = keep(v)
+		}
+		s.first = row
+	}
+	t.read = true
+	return nil
+}
+
+// next returns a row of a source.
+func (t *totals) next(source int, dest []driver.Value) error {
+	if !t.read {
+		if err := t.begin(); err != nil {
+			return err
+		}
+	}
+	s := &t.sources[source]
+	switch {
+	case s.ended:
+		return io.EOF
+	case s.first != nil:
+		copy(dest, s.first)
+		s.first = nil
+	default:
+		if err := s.Next(dest); err != nil {
+			return err
+		}
+	}
+	for at, column := range t.columns {
+		total, err := t.sums[at].result(Integer)
+		if err == nil {
+			dest[column], err = inFormOf(t.dialect, total, dest[column])
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// inFormOf returns a number in the form of another one.
+func inFormOf(d Dialect, n, like driver.Value) (driver.Value, error) {
+	x, err := numberOf(n, Integer)
+	if err != nil {
+		return nil, err
+	}
+	return d.like(x, like)
 }
 
 // placed is a row with the keys of its partition and of its order.

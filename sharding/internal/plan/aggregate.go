@@ -307,6 +307,54 @@ func areOverGroups(c *combiner, w window) bool {
 	return has && call.Over && !call.Odd && !call.Distinct && len(call.Args) <= 1 && len(c.cores) == 1 && len(c.core.GroupBy) > 0 && w.of == c.scope && !c.partitioned(w)
 }
 
+// overAll matches the end of a window function over all rows.
+var overAll = regexp.MustCompile(`(?i)\bover\s*\(\s*\)$`)
+
+// isTotal reports whether an expression counts the rows of a SELECT and is selected with each of them: COUNT(*) OVER ().
+// Each shard counts its own rows, before LIMIT.
+func isTotal(c *combiner, e sqlparse.Expr) bool {
+	call, ok := bare(e).(*sqlparse.Call)
+	return ok && call.Over && nameOf(call) == "count" && (!call.Odd || call.Filtered) && !call.Distinct && overAll.MatchString(c.text(call)) &&
+		len(c.cores) == 1 && !c.core.Distinct && len(c.core.DistinctOn) == 0 && !groups(c.core) &&
+		slices.ContainsFunc(c.core.Items, func(i sqlparse.Item) bool { return bare(i.Expr) == call })
+}
+
+// takeTotals records the selected counts of all rows.
+func takeTotals(c *combiner) {
+	items := c.core.Items
+	isStar := func(i sqlparse.Item) bool { return i.Star }
+	for at, item := range items {
+		switch {
+		case !isTotal(c, item.Expr):
+		case !slices.ContainsFunc(items[:at], isStar):
+			c.of.Totals = append(c.of.Totals, at)
+		case !slices.ContainsFunc(items[at:], isStar):
+			c.of.Totals = append(c.of.Totals, at-len(items))
+		default:
+			c.refuse("the place of " + c.text(item.Expr) + " between two * is not known; select it first or last")
+		}
+	}
+}
+
+// sortsTotal reports whether an expression of ORDER BY is a count of all rows, which sorts nothing: it is the same in all
+// rows. It refuses one that is computed from such a count.
+func sortsTotal(c *combiner, by sqlparse.Expr) bool {
+	if len(c.of.Totals) == 0 {
+		return false
+	}
+	e := c.ordered(by)
+	isNamed := func(of sqlparse.Expr) bool {
+		return slices.ContainsFunc(c.core.Items, func(i sqlparse.Item) bool { return isAlias(i, of) && isTotal(c, i.Expr) })
+	}
+	switch {
+	case isTotal(c, e):
+		return true
+	case sqlparse.Any(e, isNamed):
+		c.refuse("ORDER BY computes " + c.text(e) + " from a count of all rows; leave it out, it is the same in all rows")
+	}
+	return false
+}
+
 // behindOrder matches what follows an expression of ORDER BY in OVER (…).
 var behindOrder = regexp.MustCompile(`(?i)^\s*(asc|desc)?\s*[,)]$`)
 

@@ -218,7 +218,7 @@ func (c *combiner) expressions() {
 		}
 	}
 	all := c.windows
-	c.windows = slices.DeleteFunc(slices.Clone(all), func(w window) bool { return areOverGroups(c, w) })
+	c.windows = slices.DeleteFunc(slices.Clone(all), func(w window) bool { return areOverGroups(c, w) || isTotal(c, w.call) })
 	c.refuse(c.differs())
 	c.windows = all
 }
@@ -275,6 +275,7 @@ func (c *combiner) answer() {
 	case leading && !c.computedPerShard(c.core, nil):
 		first(c)
 	}
+	takeTotals(c)
 	c.sorted()
 }
 
@@ -385,6 +386,9 @@ func first(c *combiner) {
 // sorted records ORDER BY and LIMIT.
 func (c *combiner) sorted() {
 	for _, o := range orders(c.query) {
+		if sortsTotal(c, o.Expr) {
+			continue
+		}
 		at := len(c.of.Distinct) + len(c.of.Order)
 		c.of.Order = append(c.of.Order, merge.Key{Column: at, Type: c.sort(o.Expr).Type, Desc: o.Descending, NullsFirst: c.nullsFirst(o)})
 	}

@@ -31,6 +31,9 @@ type Shards struct {
 	// that lock the same rows in parallel could wait for each other, each in one database.
 	Locks bool
 	Group *Group // nil for rows
+	// Totals are columns of rows that count all rows of their shard. A negative number counts from the end of the
+	// columns that the caller gets: -1 is the last of them.
+	Totals []int
 }
 
 // Group says how the groups of the shards are combined.
@@ -65,6 +68,7 @@ func (s *Shards) String() string {
 		{g.Having != nil, "HAVING is applied to them"},
 		{len(g.Windows) > 0, "window functions are computed over them"},
 		{len(g.Sort) > 0, "they are sorted"},
+		{len(s.Totals) > 0, "counts of all rows are added up"},
 		{len(s.Order) > 0, "rows are merged in their order"},
 		{len(s.Distinct) > 0, "each row is returned once"},
 		{s.Count >= 0 || s.Offset > 0, fmt.Sprintf("%d rows after the first %d", s.Count, s.Offset)},
