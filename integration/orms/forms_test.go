@@ -108,6 +108,12 @@ func TestFormsOfBunAnswerAsOnOneTable(t *testing.T) {
 				items := s.in.NewSelect().Model((*bunItem)(nil)).Column("order_id")
 				return s.in.NewSelect().Model((*bunOrder)(nil)).Where("id IN (?)", items).Count(ctx)
 			},
+			func(ctx context.Context) (any, error) { // SELECT count(*) FROM (SELECT … GROUP BY amount)
+				return s.in.NewSelect().Model((*bunOrder)(nil)).Column("amount").Where("amount > 1").Group("amount").Count(ctx)
+			},
+			func(ctx context.Context) (any, error) {
+				return s.in.NewSelect().Model((*bunOrder)(nil)).ColumnExpr("DISTINCT amount").Count(ctx)
+			},
 			func(ctx context.Context) (any, error) {
 				row.Note = new("changed")
 				return affected(s.in.NewUpdate().Model(row).WherePK().Exec(ctx))
@@ -129,6 +135,7 @@ func TestFormsOfXormAnswerAsOnOneTable(t *testing.T) {
 				n, err := s.session(ctx).Where("amount > ?", 1).Limit(2).Asc("id").FindAndCount(&rows)
 				return fmt.Sprint(n, rows), err
 			},
+			func(ctx context.Context) (any, error) { return s.session(ctx).GroupBy("amount").Count(new(xormOrder)) },
 			func(ctx context.Context) (any, error) {
 				return s.session(ctx).Where("amount > ?", 0).Sum(new(xormOrder), "amount")
 			},

@@ -213,7 +213,7 @@
 //   - UNION of groups or of texts with several collations, INTERSECT, EXCEPT, and a CTE that is read twice;
 //     UNION ALL of aggregates without groups if a column has several aggregates;
 //   - a derived table that limits or ranks its rows, or groups them by something else than the
-//     sharding key;
+//     sharding key, unless the statement only counts its rows: SELECT COUNT(*) FROM (SELECT …) AS t;
 //   - without the sharding key in GROUP BY: other aggregates, AVG(DISTINCT), expressions over
 //     aggregates other than + - * /, ROUND, CEIL, FLOOR, COALESCE, IFNULL, NULLIF, comparisons, CASE
 //     with whole numbers as results, casts to whole numbers and decimals (on PostgreSQL also to double

@@ -95,6 +95,20 @@ func (t *columnTypes) scan(i int, v driver.Value) reflect.Type {
 	return cmp.Or(other, of, reflect.TypeFor[any]())
 }
 
+// typesOfCount describes the column of COUNT(*).
+func (s *server) typesOfCount() columnTypes {
+	one := columnType{scan: reflect.TypeFor[int64]()}
+	switch s.Name() {
+	case "mysql":
+		one.name, one.tellsNullable = "BIGINT", true
+	case "postgres":
+		one.name = "INT8"
+	case "sqlite":
+		return columnTypes{all: []columnType{one}, scans: [][]reflect.Type{{one.scan}}}
+	}
+	return columnTypes{all: []columnType{one}}
+}
+
 // described are rows of a driver. For optional methods that the driver lacks, they return what
 // database/sql returns without them.
 type described struct{ driver.Rows }
@@ -259,7 +273,7 @@ func (h *heldRows) Close() error { return nil }
 func merged(d merge.Dialect, sources []merge.Rows, s *plan.Shards) merge.Rows {
 	memory := merge.NewMemory(answerMemory)
 	if s.Group != nil {
-		return groups(sources, s, memory)
+		return counted(groups(sources, s, memory), s)
 	}
 	columns := sources[0].Columns()
 	hidden := len(s.Distinct) + len(s.Order)
@@ -274,7 +288,15 @@ func merged(d merge.Dialect, sources []merge.Rows, s *plan.Shards) merge.Rows {
 	if len(s.Distinct) > 0 {
 		all = merge.Distinct(all, behind(first, s.Distinct), memory)
 	}
-	return merge.Cut(limited(all, s), hidden)
+	return counted(merge.Cut(limited(all, s), hidden), s)
+}
+
+// counted returns the number of rows instead of them, if the plan says so.
+func counted(all merge.Rows, s *plan.Shards) merge.Rows {
+	if s.Counted == "" {
+		return all
+	}
+	return merge.Counted(all, s.Counted)
 }
 
 // makeEqual is the hint for tables of shards with different columns.

@@ -137,6 +137,9 @@ func (r reading) scatter(ctx context.Context, s *plan.Shards) (driver.Rows, erro
 		end()
 		return nil, err
 	}
+	if s.Counted != "" {
+		types = r.session.database.server.typesOfCount()
+	}
 	return &answer{Rows: merged(r.session.database.server.arithmetic(), sources, s), columnTypes: types, end: end}, nil
 }
 

@@ -48,3 +48,9 @@ SELECT *, COUNT(*) OVER () AS n FROM orders ORDER BY id DESC LIMIT 2
 SELECT COUNT(coupon) OVER () AS with_coupon, o.id, o.total FROM orders o WHERE o.total > 10 ORDER BY with_coupon, o.id LIMIT 5
 SELECT o.id, i.sku, COUNT(*) OVER () AS n FROM orders o JOIN items i ON i.user_id = o.user_id AND i.order_id = o.id WHERE o.status = 'paid' ORDER BY o.id, i.id LIMIT 4
 SELECT id, COUNT(*) OVER () AS n FROM orders WHERE status = 'none' ORDER BY id LIMIT 4
+SELECT COUNT(*) FROM (SELECT status FROM orders GROUP BY status) AS t
+SELECT COUNT(*) AS n FROM (SELECT DISTINCT coupon, status FROM orders WHERE total > 10) AS t
+WITH t AS (SELECT coupon, SUM(total) AS s FROM orders GROUP BY coupon HAVING SUM(total) > 50) SELECT COUNT(*) FROM t
+SELECT COUNT(*) FROM (SELECT id FROM orders WHERE status = 'paid' LIMIT 5) AS t
+SELECT COUNT(*) FROM (SELECT status FROM orders UNION SELECT sku FROM items) AS t
+SELECT COUNT(*) FROM (SELECT status FROM orders WHERE id < 0 GROUP BY status) AS t

@@ -65,7 +65,7 @@ type Fold func(column, text string) string
 // the database for orders and groups.
 func Random(random *rand.Rand, also ...string) Query {
 	m := &maker{Rand: random, sorts: slices.Concat(Columns, expressions, also)}
-	switch m.IntN(14) {
+	switch m.IntN(15) {
 	case 0, 1:
 		return m.groups()
 	case 2, 3:
@@ -86,6 +86,8 @@ func Random(random *rand.Rand, also ...string) Query {
 		return m.related()
 	case 11:
 		return m.totals()
+	case 12:
+		return m.counted()
 	}
 	return m.rows()
 }
@@ -368,6 +370,25 @@ func (m *maker) unionOfGroups() Query {
 		return Query{Text: text, Args: m.args, Open: true, of: of}
 	}
 	return Query{Text: text + " ORDER BY user_id" + m.direction() + ", x" + m.direction() + m.limit(), Args: m.args, of: of}
+}
+
+// counted returns the number of distinct rows, of groups, or of rows of a UNION.
+func (m *maker) counted() Query {
+	var of string
+	switch m.IntN(4) {
+	case 0:
+		of = m.distinct().Text
+	case 1:
+		of = m.union().Text
+	case 2:
+		of = m.unionOfGroups().Text
+	default:
+		of = "SELECT COUNT(*) AS n, MAX(id) AS last FROM orders" + m.where() + " GROUP BY " + strings.Join(some(m, m.sorts, 2), ", ")
+		if m.IntN(2) == 0 {
+			of += " HAVING " + m.number() + " > " + m.value(m.Int64N(9))
+		}
+	}
+	return Query{Text: fmt.Sprintf(pick(m, []string{"SELECT COUNT(*) FROM (%s) AS t", "WITH t AS (%s) SELECT COUNT(*) AS n FROM t"}), of), Args: m.args}
 }
 
 // number returns an aggregate that compares with numbers.

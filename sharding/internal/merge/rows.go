@@ -204,6 +204,23 @@ func Limited(rows Rows, offset, count int64) Rows {
 	return s
 }
 
+// Counted returns one row with the number of rows, in a column of this name.
+func Counted(rows Rows, name string) Rows {
+	n := int64(0)
+	s := gather(rows, func([]driver.Value) error { n++; return nil }, func() func([]driver.Value) error {
+		returned := false
+		return func(dest []driver.Value) error {
+			if returned {
+				return io.EOF
+			}
+			dest[0], returned = n, true
+			return nil
+		}
+	})
+	s.columns = []string{name}
+	return s
+}
+
 // Cut removes the hidden columns, which are the last ones. It calls Columns at once.
 func Cut(rows Rows, hidden int) Rows {
 	columns := rows.Columns()

@@ -16,11 +16,15 @@ var byFirst = []Key{{Type: Type{Kind: Integer}}}
 
 // stages are all constructors of rows from two sources with at least three rows each.
 var stages = map[string]func(sources []Rows) Rows{
-	"concat":  Concat,
-	"ordered": func(s []Rows) Rows { return Ordered(s, byFirst) },
-	"limited": func(s []Rows) Rows { return Limited(Concat(s), 1, -1) },
-	"cut":     func(s []Rows) Rows { return Cut(Concat(s), 1) },
-	"sorted":  func(s []Rows) Rows { return Sorted(Concat(s), byFirst, NewMemory(1<<20)) },
+	"concat":   Concat,
+	"ordered":  func(s []Rows) Rows { return Ordered(s, byFirst) },
+	"limited":  func(s []Rows) Rows { return Limited(Concat(s), 1, -1) },
+	"cut":      func(s []Rows) Rows { return Cut(Concat(s), 1) },
+	"totalled": func(s []Rows) Rows { return Concat(Totalled(Dialect{}, s, []int{0})) },
+	"windowed": func(s []Rows) Rows {
+		return Windowed(Dialect{}, Concat(s), []Window{{Column: 1, Function: RowNumber, Of: -1}}, NewMemory(1<<20))
+	},
+	"sorted": func(s []Rows) Rows { return Sorted(Concat(s), byFirst, NewMemory(1<<20)) },
 	"distinct": func(s []Rows) Rows {
 		return Distinct(Concat(s), byFirst, NewMemory(1<<20))
 	},
@@ -246,5 +250,18 @@ func TestASourceIsClosedBeforeTheNextOneIsRead(t *testing.T) {
 	}
 	if err := rows.Close(); err != nil {
 		t.Fatal(err)
+	}
+}
+
+func TestCountedRowsAreOneRow(t *testing.T) {
+	rows := Counted(of([][]driver.Value{{"a", int64(1)}, {"b", int64(2)}, {"b", int64(3)}})[0], "n")
+	if got := rows.Columns(); !slices.Equal(got, []string{"n"}) {
+		t.Error(got)
+	}
+	if got, want := read(t, rows), [][]driver.Value{{int64(3)}}; !reflect.DeepEqual(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+	if got, want := read(t, Counted(of(nil)[0], "n")), [][]driver.Value{{int64(0)}}; !reflect.DeepEqual(got, want) {
+		t.Errorf("%v, want %v", got, want)
 	}
 }

@@ -80,7 +80,7 @@ func (c grouper) isComputed(e sqlparse.Expr) bool {
 
 // ofNone makes each shard also return the aggregates of no rows, which have the form of their values.
 func (c grouper) ofNone() {
-	if c.query.With != nil || len(c.query.Locks) > 0 || (parameters{c.statement}).named() {
+	if c.query.With != nil || c.of.Counted != "" || len(c.query.Locks) > 0 || (parameters{c.statement}).named() {
 		c.refuse("COALESCE of aggregates with COUNT(DISTINCT) is not combined without GROUP BY; select only one of them")
 	}
 	at := slices.IndexFunc(c.of.edits, func(e edit) bool { return e.split })

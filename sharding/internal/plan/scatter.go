@@ -34,6 +34,9 @@ type Shards struct {
 	// Totals are columns of rows that count all rows of their shard. A negative number counts from the end of the
 	// columns that the caller gets: -1 is the last of them.
 	Totals []int
+	// Counted is the name of the only column that the caller gets: the number of the combined rows. It is "" if the caller
+	// gets the rows.
+	Counted string
 }
 
 // Group says how the groups of the shards are combined.
@@ -72,6 +75,7 @@ func (s *Shards) String() string {
 		{len(s.Order) > 0, "rows are merged in their order"},
 		{len(s.Distinct) > 0, "each row is returned once"},
 		{s.Count >= 0 || s.Offset > 0, fmt.Sprintf("%d rows after the first %d", s.Count, s.Offset)},
+		{s.Counted != "", "they are counted"},
 		{s.Locks, "shards are queried one after another"},
 	} {
 		if step.is {
