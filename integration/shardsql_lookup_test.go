@@ -181,7 +181,7 @@ func TestThePrimaryKeyIsTheFirstUniqueKey(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		keys, err := dialect.UniqueKeys(t.Context(), db, d, "uniquely")
+		keys, _, err := dialect.UniqueKeys(t.Context(), db, d, "uniquely")
 		if err != nil || len(keys) != 3 || !reflect.DeepEqual(keys[0], []string{"z", "y"}) || !slices.ContainsFunc(keys, func(k []string) bool { return reflect.DeepEqual(k, []string{""}) }) {
 			t.Errorf("%s: %q, %v", name, keys, err)
 		}

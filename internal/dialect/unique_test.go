@@ -35,7 +35,7 @@ func TestUniqueKeysAreListedWithThePrimaryKey(t *testing.T) {
 		"c": nil,
 		"d": {{"id"}, {"a"}},
 	} {
-		keys, err := UniqueKeys(t.Context(), db, SQLite{}, table)
+		keys, _, err := UniqueKeys(t.Context(), db, SQLite{}, table)
 		if err != nil || !sameKeys(keys, want) || len(want) > 0 && !reflect.DeepEqual(keys[0], want[0]) {
 			t.Errorf("%s: %q, %v, want %q", table, keys, err, want)
 		}
@@ -65,7 +65,7 @@ func TestAnEmptyListOfUniqueKeysIsConfirmed(t *testing.T) {
 		if confirmed.WillReturnError(c.fails); c.fails == nil {
 			confirmed.WillReturnRows(c.shown)
 		}
-		keys, err := UniqueKeys(t.Context(), db, MySQL{}, "a")
+		keys, _, err := UniqueKeys(t.Context(), db, MySQL{}, "a")
 		if Unavailable(err) != c.want || (err != nil) != c.want || len(keys) != 0 {
 			t.Errorf("%s: %q, %v", name, keys, err)
 		}

@@ -54,3 +54,7 @@ WITH t AS (SELECT coupon, SUM(total) AS s FROM orders GROUP BY coupon HAVING SUM
 SELECT COUNT(*) FROM (SELECT id FROM orders WHERE status = 'paid' LIMIT 5) AS t
 SELECT COUNT(*) FROM (SELECT status FROM orders UNION SELECT sku FROM items) AS t
 SELECT COUNT(*) FROM (SELECT status FROM orders WHERE id < 0 GROUP BY status) AS t
+SELECT o.*, COUNT(i.id) AS n, SUM(i.qty) AS q FROM orders o LEFT JOIN items i ON i.user_id = o.user_id AND i.order_id = o.id GROUP BY o.id ORDER BY COUNT(i.id) DESC, o.id LIMIT 5
+SELECT o.id, o.total, o.status, MAX(i.qty) AS most FROM orders o JOIN items i ON i.user_id = o.user_id AND i.order_id = o.id WHERE o.status <> 'void' GROUP BY o.id HAVING COUNT(*) > 1 ORDER BY o.created_at DESC, o.id
+SELECT COUNT(*) FROM (SELECT o.id FROM orders o JOIN items i ON i.user_id = o.user_id AND i.order_id = o.id GROUP BY o.id HAVING SUM(i.qty) > 3) AS t
+SELECT id, total, RANK() OVER (PARTITION BY id ORDER BY total) AS r FROM orders ORDER BY id LIMIT 3

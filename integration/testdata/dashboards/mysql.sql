@@ -70,6 +70,7 @@ SELECT status, COUNT(*) FROM orders GROUP BY status ORDER BY FIELD(status, 'open
 SELECT coupon, status, COUNT(*) AS n FROM orders GROUP BY coupon, status ORDER BY CONCAT(coupon, status) DESC, LENGTH(status), coupon, status
 SELECT status, COUNT(*) * 100.0 / SUM(COUNT(*)) OVER () AS pct FROM orders GROUP BY status ORDER BY status
 SELECT user_id, SUM(total) AS t, RANK() OVER (ORDER BY SUM(total) DESC) AS r FROM orders GROUP BY user_id ORDER BY r, user_id LIMIT 5
+SELECT o.id, o.total, GROUP_CONCAT(i.sku ORDER BY i.id) AS skus FROM orders o JOIN items i ON i.user_id = o.user_id AND i.order_id = o.id GROUP BY o.id ORDER BY o.id LIMIT 4
 -- refused
 SELECT MIN(created_at), MAX(created_at), DATEDIFF(MAX(created_at), MIN(created_at)) AS days FROM orders
 SELECT coupon, GROUP_CONCAT(id ORDER BY id) FROM orders GROUP BY coupon

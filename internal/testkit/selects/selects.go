@@ -283,9 +283,14 @@ func (m *maker) derived() Query {
 	return Query{Text: text + " ORDER BY " + by + m.limit(), Args: m.args, of: of}
 }
 
-// outer joins rows of users, and may omit those without another row.
+// outer joins rows of users, and may omit those without another row. It may count the others of each row.
 func (m *maker) outer() Query {
-	text := "SELECT o.id, p.id AS other, p.paid FROM orders o LEFT JOIN orders p ON p.user_id = o.user_id AND p.paid = " + m.value(m.Int64N(3)) + " WHERE o.id < " + m.value(m.Int64N(99))
+	grouped := m.IntN(3) == 0
+	text := "SELECT o.id, p.id AS other, p.paid"
+	if grouped {
+		text = "SELECT " + pick(m, []string{"o.*", "o.id, o.note, o.paid"}) + ", COUNT(p.id) AS n, MAX(p.paid) AS most"
+	}
+	text += " FROM orders o LEFT JOIN orders p ON p.user_id = o.user_id AND p.paid = " + m.value(m.Int64N(3)) + " WHERE o.id < " + m.value(m.Int64N(99))
 	switch m.IntN(5) {
 	case 0:
 		text += " AND p.user_id = " + m.value(m.Int64N(20))
@@ -296,7 +301,14 @@ func (m *maker) outer() Query {
 	case 3:
 		text += " AND p.user_id IN (" + m.value(m.Int64N(20)) + ", " + m.value(m.Int64N(20)) + ")"
 	}
-	return Query{Text: text + " ORDER BY o.id, other" + m.limit(), Args: m.args}
+	if !grouped {
+		return Query{Text: text + " ORDER BY o.id, other" + m.limit(), Args: m.args}
+	}
+	text += " GROUP BY o.id"
+	if m.IntN(3) == 0 {
+		text += " HAVING COUNT(p.id) > " + m.value(m.Int64N(3))
+	}
+	return Query{Text: text + " ORDER BY n" + m.direction() + ", o.id" + m.limit(), Args: m.args}
 }
 
 // windows returns a query with a window over the rows of each user, beside each row or in a derived

@@ -31,7 +31,7 @@ func ReadRouted(ctx context.Context, d dialect.Dialect, db dialect.Querier, tabl
 	if err != nil {
 		return found, err
 	}
-	if found.Unique, err = Unique(ctx, d, db, table); err != nil {
+	if found.Unique, found.Primary, err = unique(ctx, d, db, table); err != nil {
 		return found, err
 	}
 	own, err := dialect.OwnValues(ctx, db, d, table)
@@ -104,13 +104,19 @@ const zonesApart = 27 * time.Hour
 
 // Unique reads the columns of a table's unique keys, in lower case.
 func Unique(ctx context.Context, d dialect.Dialect, db dialect.Querier, table string) ([][]string, error) {
-	keys, err := dialect.UniqueKeys(ctx, db, d, table)
+	keys, _, err := unique(ctx, d, db, table)
+	return keys, err
+}
+
+// unique reports, in addition, whether the first key is the primary key.
+func unique(ctx context.Context, d dialect.Dialect, db dialect.Querier, table string) (keys [][]string, primary bool, err error) {
+	keys, primary, err = dialect.UniqueKeys(ctx, db, d, table)
 	for _, key := range keys {
 		for i := range key {
 			key[i] = strings.ToLower(key[i])
 		}
 	}
-	return keys, err
+	return keys, primary, err
 }
 
 // columns reads the names and types of a table's columns, their collations and, if sorts is set, how their

@@ -24,8 +24,25 @@ type combination struct {
 	integers []int     // arguments that must be whole numbers, because the type of a result depends on them
 }
 
-// combine returns how the results of several shards are combined, or why they cannot be.
+// combine returns how the results of several shards are combined, or why they cannot be. If groups cannot be combined, those
+// of a primary key need not be: ids are unique over all shards, so each group is on one shard. Otherwise they are combined,
+// because GROUP BY id HAVING COUNT(*) > 1 looks for ids that are not.
 func (b *builder) combine() (*combination, *sharding.RouteError) {
+	combined, refused := b.combineOnce()
+	if refused == nil {
+		return combined, nil
+	}
+	untyped := b.untyped
+	b.numbered = true
+	again, still := b.combineOnce()
+	if b.numbered, b.untyped = false, untyped && still != nil; still == nil {
+		return again, nil
+	}
+	return nil, refused
+}
+
+// combineOnce is combine.
+func (b *builder) combineOnce() (*combination, *sharding.RouteError) {
 	c := &combiner{
 		comparer: comparer{builder: b}, query: b.statement.Query,
 		of:     &combination{Shards: Shards{Count: -1, Most: -1, Locks: b.locks}, signed: b.sqlite},
@@ -326,14 +343,15 @@ func (c *combiner) answer() {
 // it. once says that equal rows are returned once.
 func rowsOf(c *combiner, once bool) bool {
 	groups, several := groups(c.core) || sortsGroups(c.query.OrderBy), len(c.cores) > 1
+	whole := groups && !several && grouper{c}.onShards() && !slices.ContainsFunc(c.windows, func(w window) bool { return areOverGroups(c, w) })
 	switch {
-	case groups && hasStar(c.core):
+	case groups && !whole && hasStar(c.core):
 		c.refuse("GROUP BY needs a select list without *" + addKey)
 	case hasStar(c.core) && (once || several && len(c.query.OrderBy) > 0):
 		c.refuse("DISTINCT, UNION, and ORDER BY over UNION ALL need select lists without *" + addKey)
 	case several && (groups || len(c.core.DistinctOn) > 0 || c.core.Distinct && !once) && !c.computedPerShard(c.core, nil):
 		c.refuse("DISTINCT and groups in a UNION are combined only if each row or group is on one shard: select or group by the sharding key, or send its SELECTs one by one")
-	case groups && (several || grouper{c}.onShards() && !slices.ContainsFunc(c.windows, func(w window) bool { return areOverGroups(c, w) })):
+	case groups && several || whole:
 		c.derives = true
 		return true
 	case c.core.Distinct && groups:

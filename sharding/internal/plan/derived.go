@@ -143,7 +143,8 @@ func groups(core *sqlparse.Core) bool {
 	return core.Having != nil || len(core.GroupBy) > 0 || slices.ContainsFunc(core.Items, func(i sqlparse.Item) bool { return aggregated(i.Expr) })
 }
 
-// keyed reports whether an expression is a sharding key, which is never NULL.
+// keyed reports whether an expression is a column of which no two shards have one value, and which is never NULL: a sharding
+// key, or a primary key that leads to the shard.
 func (k *knowledge) keyed(s *scope, e sqlparse.Expr) bool {
 	col, ok := s.column(e)
 	for ok && col.of.query != nil && col.of.nullable == 0 {
@@ -152,5 +153,11 @@ func (k *knowledge) keyed(s *scope, e sqlparse.Expr) bool {
 			col = k.carried[i].from
 		}
 	}
-	return ok && col.of.role == sharded && col.of.nullable == 0 && strings.EqualFold(col.name, col.of.table.Key) && apart(col)
+	switch {
+	case !ok || col.of.role != sharded || col.of.nullable > 0:
+		return false
+	case strings.EqualFold(col.name, col.of.table.Key):
+		return apart(col)
+	}
+	return col.isPrimaryKey() && (apart(col) || k.numbered)
 }

@@ -217,7 +217,7 @@ var schema = plan.Schema{
 			"id": whole, "user_id": whole, "paid": whole, "number": {},
 			"note": texts, "body": pages, "country": {}, "coupon": coupon, "state": members, "price": {Value: plan.Value{Type: merge.Type{Kind: merge.Decimal}}}, "created_at": {Value: plan.Value{Type: merge.Type{Kind: merge.Time}}},
 		},
-		Unique: [][]string{{"id"}, {"user_id", "number"}},
+		Unique: [][]string{{"id"}, {"user_id", "number"}}, Primary: true,
 	},
 	"members": {
 		Columns: map[string]plan.Column{"id": whole, "user_id": whole, "email": texts, "paid": whole},

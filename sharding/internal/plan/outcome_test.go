@@ -135,11 +135,11 @@ func schemaOf(t *testing.T, db *sql.DB, f corpus.File) plan.Schema {
 		if err := errors.Join(rows.Err(), rows.Close()); err != nil { //nolint:sqlclosecheck // of each table in turn
 			t.Fatal(err)
 		}
-		unique, err := dialect.UniqueKeys(t.Context(), db, dialect.SQLite{}, table.Name)
+		unique, primary, err := dialect.UniqueKeys(t.Context(), db, dialect.SQLite{}, table.Name)
 		if err != nil {
 			t.Fatal(err)
 		}
-		schema[table.Name] = plan.Table{Columns: columns, Unique: unique}
+		schema[table.Name] = plan.Table{Columns: columns, Unique: unique, Primary: primary}
 	}
 	return schema
 }

@@ -90,6 +90,12 @@ func (c column) isKey() bool {
 	return c.of.role == sharded && c.of.nullable == 0 && strings.EqualFold(c.name, c.of.table.Key)
 }
 
+// isPrimaryKey reports whether the column is a primary key by itself.
+func (c column) isPrimaryKey() bool {
+	t := c.of.schema
+	return t.Primary && len(t.Unique[0]) == 1 && t.Unique[0][0] == c.name
+}
+
 func (c column) holds() Holding { return c.of.schema.Columns[c.name].Holds }
 
 // takeLeads sets the columns of a sharded table that lead to slots. If the columns were not read,

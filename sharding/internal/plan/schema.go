@@ -22,6 +22,8 @@ type Table struct {
 	Columns map[string]Column // by names in lower case
 	// Unique are the columns of each unique key, the primary key included, in lower case.
 	Unique [][]string
+	// Primary says that the first of them is the primary key, whose columns are never NULL.
+	Primary bool
 	// Namespace is the PostgreSQL schema in which the unqualified table name is found, "" on other
 	// databases.
 	Namespace string
