@@ -28,21 +28,21 @@ type combination struct {
 // of a primary key need not be: ids are unique over all shards, so each group is on one shard. Otherwise they are combined,
 // because GROUP BY id HAVING COUNT(*) > 1 looks for ids that are not.
 func (b *builder) combine() (*combination, *sharding.RouteError) {
-	combined, refused := b.combineOnce()
+	combined, refused := combineOnce(b)
 	if refused == nil {
 		return combined, nil
 	}
 	untyped := b.untyped
 	b.numbered = true
-	again, still := b.combineOnce()
+	again, still := combineOnce(b)
 	if b.numbered, b.untyped = false, untyped && still != nil; still == nil {
 		return again, nil
 	}
 	return nil, refused
 }
 
-// combineOnce is combine.
-func (b *builder) combineOnce() (*combination, *sharding.RouteError) {
+// combineOnce is combine without that.
+func combineOnce(b *builder) (*combination, *sharding.RouteError) {
 	c := &combiner{
 		comparer: comparer{builder: b}, query: b.statement.Query,
 		of:     &combination{Shards: Shards{Count: -1, Most: -1, Locks: b.locks}, signed: b.sqlite},
