@@ -21,6 +21,10 @@ type Stat struct {
 	Pzxid                       int64 // the write that last changed its children
 }
 
+// childrenCreated returns how often a znode was created below this one. Cversion is how often one
+// was created or deleted.
+func (s Stat) childrenCreated() int64 { return (int64(s.Cversion) + int64(s.NumChildren)) / 2 }
+
 // ACL is a right to a znode; go-zookeeper's zk.ACL has the same fields.
 type ACL struct {
 	Perms  int32
@@ -81,7 +85,7 @@ type nodes interface {
 	set(path string, data []byte, version int32) (Stat, error)
 	remove(path string, version int32) error
 	exists(path string) (bool, Stat, error)
-	children(path string) ([]string, error)
+	children(path string) ([]string, Stat, error)
 	session() int64
 }
 
@@ -133,9 +137,12 @@ func (t typedConn[S, A]) exists(path string) (bool, Stat, error) {
 	return found, Stat(*stat), nil
 }
 
-func (t typedConn[S, A]) children(path string) ([]string, error) {
-	names, _, err := t.conn.Children(path)
-	return names, err
+func (t typedConn[S, A]) children(path string) ([]string, Stat, error) {
+	names, stat, err := t.conn.Children(path)
+	if err != nil {
+		return nil, Stat{}, err
+	}
+	return names, Stat(*stat), nil
 }
 
 func (t typedConn[S, A]) session() int64 { return t.conn.SessionID() }
@@ -249,8 +256,17 @@ func (c *client) answers(ctx context.Context, path string) bool {
 	return err == nil
 }
 
-func (c *client) children(ctx context.Context, path string) ([]string, error) {
-	return call(ctx, c, func() ([]string, error) { return c.nodes.children(path) })
+// children returns the names of the znodes below path, and the metadata of path.
+func (c *client) children(ctx context.Context, path string) ([]string, Stat, error) {
+	type parent struct {
+		names []string
+		stat  Stat
+	}
+	p, err := call(ctx, c, func() (parent, error) {
+		names, stat, err := c.nodes.children(path)
+		return parent{names, stat}, err
+	})
+	return p.names, p.stat, err
 }
 
 // The errors of a Conn are values of a package that is not imported here. So the functions

@@ -90,6 +90,7 @@ func (w *Workers) request(l keygen.Layout, last *lastKnown) request {
 			return e.Until == e.Ceiling || last != nil && last.Worker == e.worker && last.Generation == e.Generation
 		},
 	}
+	a.longest = a.hold
 	if last != nil {
 		a.above = last.Ceiling
 	}
@@ -186,7 +187,7 @@ func (w *Workers) checkPeers(ctx context.Context) error {
 	if err := w.registry.client.createPath(ctx, w.cfg.Path+"/temporary"); err != nil {
 		return err
 	}
-	addrs, err := w.registry.client.children(ctx, w.cfg.Path+"/temporary")
+	addrs, _, err := w.registry.client.children(ctx, w.cfg.Path+"/temporary")
 	if err != nil {
 		return fmt.Errorf("list the running processes: %w", err)
 	}

@@ -47,7 +47,7 @@ func (l *Leases) at(c workerid.Claim) (registry, request, error) {
 	a := request{
 		owner: c.Owner, holder: c.Holder, most: c.Most,
 		clock: c.Layout, claim: c,
-		term: c.Term, hold: c.Term,
+		term: c.Term, hold: c.Term, longest: c.Term,
 		resumes: func(entry) bool { return true },
 	}
 	if c.Layout.Unit < 1 {

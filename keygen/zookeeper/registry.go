@@ -62,6 +62,7 @@ type request struct {
 	clock         keygen.Layout
 	claim         workerid.Claim   // clock, Former, and the name of the registry
 	term, hold    time.Duration    // Ceiling and Until minus the present
+	longest       time.Duration    // the longest that a hold can be
 	resumes       func(entry) bool // returns true if the owner may continue with a record before its Until
 	above         int64            // the ceiling that the owner knows for a record with which it continues
 }
@@ -96,10 +97,23 @@ var errBusy = errors.New("other processes took the free worker ids; try again")
 // present returns the leader's time.
 func (b registry) present(ctx context.Context) (time.Time, error) {
 	stat, err := b.client.set(ctx, b.clock(), nil, anyVersion)
+	if err != nil && b.restored(ctx) {
+		stat, err = b.client.set(ctx, b.clock(), nil, anyVersion)
+	}
 	if err != nil {
 		return time.Time{}, fmt.Errorf("read ZooKeeper's clock: %w", err)
 	}
 	return time.UnixMilli(stat.Mtime), nil
+}
+
+// restored creates the clock's znode if somebody deleted it. It returns false when the znode
+// exists, or cannot be created.
+func (b registry) restored(ctx context.Context) bool {
+	if stat, err := b.client.exists(ctx, b.clock()); stat != nil || err != nil {
+		return false
+	}
+	_, err := b.client.add(ctx, b.clock(), nil, 0)
+	return err == nil
 }
 
 // maxRounds is the number of attempts at a change with which other processes can conflict.
@@ -130,18 +144,18 @@ func (b registry) choose(ctx context.Context, a request) (entry, error) {
 	if now < 0 {
 		return entry{}, fmt.Errorf("%w: ZooKeeper's clock reads %v, before the layout's epoch", keygen.ErrLayout, at.UTC())
 	}
-	known, err := b.list(ctx)
+	l, err := b.list(ctx)
 	if err != nil {
 		return entry{}, err
 	}
-	own, free := candidates(known, a, now)
+	own, free := candidates(l.known, a, now)
 	if a.claim.Sticky {
-		return b.chooseSticky(ctx, a, known, own, free, now)
+		return b.chooseSticky(ctx, a, l, own, free, now)
 	}
 	if e, err := b.first(ctx, a, append(own, free...), now); e != nil || err != nil {
 		return deref(e), err
 	}
-	e, err := b.takeUnused(ctx, a, known, now)
+	e, err := b.takeUnused(ctx, a, l, now)
 	if errors.Is(err, keygen.ErrNoWorker) && len(own)+len(free) > 0 {
 		return e, errBusy
 	}
@@ -149,11 +163,11 @@ func (b registry) choose(ctx context.Context, a request) (entry, error) {
 }
 
 // chooseSticky prefers a worker id that was never used to one that others had.
-func (b registry) chooseSticky(ctx context.Context, a request, known map[int64]entry, own, free []entry, now int64) (entry, error) {
+func (b registry) chooseSticky(ctx context.Context, a request, l listing, own, free []entry, now int64) (entry, error) {
 	if e, err := b.first(ctx, a, own, now); e != nil || err != nil {
 		return deref(e), err
 	}
-	e, full := b.takeUnused(ctx, a, known, now)
+	e, full := b.takeUnused(ctx, a, l, now)
 	if !errors.Is(full, keygen.ErrNoWorker) {
 		return e, full
 	}
@@ -205,27 +219,35 @@ func candidates(known map[int64]entry, a request, now int64) (own, free []entry)
 	return append(own, last...), free
 }
 
+// listing is all records. Created is how often one was created, which ZooKeeper counts. The
+// lowest worker id without a record always gets the next one, so those from created up never
+// had one; a lower one without a record had one that somebody deleted.
+type listing struct {
+	known   map[int64]entry
+	created int64
+}
+
 // list reads all records.
-func (b registry) list(ctx context.Context) (map[int64]entry, error) {
-	names, err := b.client.children(ctx, b.workers())
+func (b registry) list(ctx context.Context) (listing, error) {
+	names, stat, err := b.client.children(ctx, b.workers())
 	if err != nil {
-		return nil, fmt.Errorf("list %s: %w", b.workers(), err)
+		return listing{}, fmt.Errorf("list %s: %w", b.workers(), err)
 	}
-	known := make(map[int64]entry, len(names))
+	l := listing{make(map[int64]entry, len(names)), stat.childrenCreated()}
 	for _, name := range names {
 		worker, err := strconv.ParseInt(name, 10, 64)
 		if err != nil {
-			return nil, fmt.Errorf("%s/%s is not the znode of a worker id: %w", b.workers(), name, err)
+			return listing{}, fmt.Errorf("%s/%s is not the znode of a worker id: %w", b.workers(), name, err)
 		}
 		e, err := b.read(ctx, worker)
 		if err != nil {
-			return nil, err
+			return listing{}, err
 		}
 		if e != nil {
-			known[worker] = *e
+			l.known[worker] = *e
 		}
 	}
-	return known, nil
+	return l, nil
 }
 
 // read returns nil for a worker id that has no record.
@@ -236,7 +258,7 @@ func (b registry) read(ctx context.Context, worker int64) (*entry, error) {
 	}
 	e := entry{worker: worker, version: at.stat.Version}
 	if err := json.Unmarshal(at.data, &e.record); err != nil {
-		return nil, fmt.Errorf("the data of %s are not the record of a worker id (%w); delete it when no process has used it for a while", b.at(worker), err)
+		return nil, fmt.Errorf("the data of %s are not the record of a worker id (%w); delete it", b.at(worker), err)
 	}
 	return &e, nil
 }
@@ -264,25 +286,40 @@ func (b registry) swap(ctx context.Context, e entry) (*entry, error) {
 	return &e, nil
 }
 
-// takeUnused takes a worker id that was never used.
-func (b registry) takeUnused(ctx context.Context, a request, known map[int64]entry, now int64) (entry, error) {
-	first := max(now, b.floor)
-	ceiling := max(now+a.ticks(a.term), first)
+// takeUnused takes a worker id that was never used. If there is none, it takes one whose record
+// somebody deleted, from the time on when its former holder can issue no more ids.
+func (b registry) takeUnused(ctx context.Context, a request, l listing, now int64) (entry, error) {
+	deleted := min(l.created, a.most+1)
+	e, err := b.takeBetween(ctx, a, l, deleted, a.most+1, now, now)
+	if e == nil && err == nil {
+		e, err = b.takeBetween(ctx, a, l, 0, deleted, now, now+a.ticks(a.longest))
+	}
+	if e == nil && err == nil {
+		err = noWorker(l.known, a.most, b.dir)
+	}
+	return deref(e), err
+}
+
+// takeBetween takes the first worker id from the first one up to the end that has no record, nil
+// when all have one. Its holder begins at the tick begin.
+func (b registry) takeBetween(ctx context.Context, a request, l listing, first, end, now, begin int64) (*entry, error) {
+	begin = max(begin, b.floor)
+	ceiling := max(now+a.ticks(a.term), begin)
 	// No record of another layout has this generation.
 	r := record{Owner: a.owner, Holder: a.holder, Generation: int64(b.changes)<<32 + 1, Ceiling: ceiling, Until: a.until(now, ceiling)}
-	for worker := range a.most + 1 {
-		if _, had := known[worker]; had {
+	for worker := first; worker < end; worker++ {
+		if _, had := l.known[worker]; had {
 			continue
 		}
 		won, err := b.client.add(ctx, b.at(worker), encode(r), 0)
 		if err != nil {
-			return entry{}, err
+			return nil, err
 		}
 		if won {
-			return entry{record: r, worker: worker, notBefore: first}, nil
+			return &entry{record: r, worker: worker, notBefore: begin}, nil
 		}
 	}
-	return entry{}, noWorker(known, a.most, b.dir)
+	return nil, nil //nolint:nilnil // none
 }
 
 // noWorker returns an error that says how many worker ids are held and by whom.

@@ -187,7 +187,8 @@ func (b registry) remainingEntries(ctx context.Context) (map[int64]entry, error)
 	if stat, err := b.client.exists(ctx, b.workers()); stat == nil || err != nil {
 		return nil, err
 	}
-	return b.list(ctx)
+	l, err := b.list(ctx)
+	return l.known, err
 }
 
 // endOf returns the end of the last record, or an error that names the records in force.
