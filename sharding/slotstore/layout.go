@@ -54,6 +54,11 @@ func (l *layout) present() ([]int, error) {
 	return shardOf, nil
 }
 
+// missing is the error for a map that the database does not have.
+func (l *layout) missing(err error) error {
+	return fmt.Errorf("no map %q is stored; call Create once, or run shardid rebalance create: %w", l.name, err)
+}
+
 // check refuses a map that does not fit this configuration.
 func (l *layout) check(v View) error {
 	if len(v.Slots) != l.slots {

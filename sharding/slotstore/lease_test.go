@@ -199,7 +199,16 @@ func TestCreateStoresWhatTheRouterHasAndOnlyOnce(t *testing.T) {
 	if err := unlisted.Create(t.Context()); err == nil || !strings.Contains(err.Error(), "slot 0 of table \"items\" is on a/items_0") {
 		t.Error(err)
 	}
-	if _, err := unlisted.Load(t.Context()); err == nil || !strings.Contains(err.Error(), "call Create first") {
+	if _, err := unlisted.Load(t.Context()); err == nil || !strings.Contains(err.Error(), "call Create once") {
+		t.Error(err)
+	}
+}
+
+func TestAProgramThatFollowsAMapThatNobodyCreatedIsToldHow(t *testing.T) {
+	w := newWorld(t)
+	s, err := New(t.Context(), Config{Name: "shop", DB: w.home, Router: w.router(t), Shards: w.shards})
+	must(t, err)
+	if _, err := s.Follow(t.Context()); err == nil || !strings.Contains(err.Error(), "rebalance create") {
 		t.Error(err)
 	}
 }

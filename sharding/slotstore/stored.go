@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/shardid/shardid/internal/dialect"
 	"github.com/shardid/shardid/sharding"
 )
 
@@ -21,14 +22,18 @@ type storedMap struct {
 // lock prevents other transactions from changing the map or taking a lease, and returns the map's
 // version. It writes the row because that locks on every database.
 func (m storedMap) lock(ctx context.Context, t tx) (version int64, err error) {
-	if err := t.exec(ctx, `UPDATE "shard_map" SET "version" = "version" WHERE "name" = ?`, m.layout.name); err != nil {
+	err = t.exec(ctx, `UPDATE "shard_map" SET "version" = "version" WHERE "name" = ?`, m.layout.name)
+	switch {
+	case dialect.FaultOf(err) == dialect.NoTable:
+		return 0, m.layout.missing(err)
+	case err != nil:
 		return 0, err
 	}
 	var slots int
 	err = t.row(ctx, `SELECT "version", "slots" FROM "shard_map" WHERE "name" = ?`, m.layout.name).Scan(&version, &slots)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
-		return 0, fmt.Errorf("there is no map %q; call Create first", m.layout.name)
+		return 0, m.layout.missing(err)
 	case err == nil && slots != m.layout.slots:
 		return 0, fmt.Errorf("%w: map %q has %d slots, the rule %d", sharding.ErrStaleMap, m.layout.name, slots, m.layout.slots)
 	}
