@@ -49,7 +49,7 @@ func (c Config) Check() error {
 		errs = append(errs, c.checkReplicas())
 	}
 	if c.Home == nil {
-		errs = append(errs, errors.New("Config.Home is nil"))
+		errs = append(errs, errors.New("Config.Home is nil; set it to the pool of the database of all other tables"))
 	}
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("shardsql: %w", err)

@@ -337,7 +337,7 @@ func orMissing(err error, at sharding.Target, column string) error {
 	if err != nil {
 		return err
 	}
-	return fmt.Errorf("shardsql: %s has no column %s, or does not exist", at, column)
+	return fmt.Errorf("shardsql: %s has no column %s, or does not exist; create it with gormplugin.Migrate or shardid ddl", at, column)
 }
 
 func noUniqueIndex(l *sharding.Lookup) string {

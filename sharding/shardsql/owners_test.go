@@ -491,6 +491,23 @@ func TestALookupOfAColumnWithoutAUniqueIndexIsRefused(t *testing.T) {
 	}
 }
 
+func TestTheErrorOfTablesThatNobodyCreatedSaysWhatCreatesThem(t *testing.T) {
+	d := newDirectory(t, "", false)
+	for _, at := range d.router.Targets("users") {
+		exec(t, d.dbs[at.DB], "DROP TABLE "+at.Table)
+	}
+	if _, err := d.routed.Exec("INSERT INTO users (id, email, city) VALUES (1, 'a', 'b')"); err == nil || !strings.Contains(err.Error(), "shardid ddl") {
+		t.Error(err)
+	}
+	routed, copies := rated(t, sharding.BestEffort)
+	for _, db := range copies {
+		exec(t, db, "DROP TABLE rates")
+	}
+	if _, err := routed.Exec("INSERT INTO rates (id, name) VALUES (1, 'a')"); !errors.Is(err, sharding.ErrCopies) || !strings.HasSuffix(err.Error(), "in all others") {
+		t.Error(err)
+	}
+}
+
 // A writer holds a connection to the database of its row while it waits for one to that of the
 // lookup table; others hold and wait in the opposite order.
 func TestWritersNeedOneConnectionOfEachPool(t *testing.T) {

@@ -219,7 +219,7 @@ func TestAnInvalidConfigFailsEveryOperation(t *testing.T) {
 			shardsql.Config{Router: s.router, Home: s.home, Replicas: map[string][]*sql.DB{"nowhere": {s.home}, "a": {nil}}},
 			[]string{`no database "nowhere"`, `replica 0 of "a" is nil`},
 		},
-		"empty": {shardsql.Config{}, []string{"Config.Router is nil", "Config.Home is nil"}},
+		"empty": {shardsql.Config{}, []string{"Config.Router is nil", "Config.Home is nil; set it"}},
 	} {
 		db := shardsql.OpenDB(c.config)
 		_, executed := db.ExecContext(t.Context(), "SELECT 1")

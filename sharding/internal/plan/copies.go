@@ -35,7 +35,7 @@ func (b *builder) copied() (refused *sharding.RouteError, unknown bool) {
 	case why != "":
 	case !written.known && (st.Insert != nil || len(st.Change.Set) > 0):
 		unknown = true
-		why = "the columns of the table are not known, so each database may compute other values; create the table in the home database"
+		why = "the columns of the table are not known, so each database may compute other values; create the table in the home database and in all others"
 	case b.limited:
 		why = "the rows that a LIMIT chooses may differ from copy to copy; name the rows by their keys"
 	case st.Insert != nil:
