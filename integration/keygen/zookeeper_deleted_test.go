@@ -114,6 +114,35 @@ func TestTheZnodeOfZooKeepersClockIsCreatedAgain(t *testing.T) {
 	}
 }
 
+func TestAZooKeeperThatLostAllWorkerIDsIsSaidWithWhatToDo(t *testing.T) {
+	z := server.RunZooKeeper(t)
+	for name, way := range ofZooKeeper {
+		t.Run(name, func(t *testing.T) {
+			c := z.Open(t, steady)
+			g := snowflakes(t, way.open(t, c, time.Second))
+			deleteAll(t, c, way.dir)
+			testwait.Until(t, "the loss is noticed", func() bool {
+				err := g.Stats().LastError
+				return err != nil && strings.Contains(err.Error(), "has lost "+way.dir+"; end all processes")
+			})
+		})
+	}
+}
+
+func deleteAll(t *testing.T, c *zk.Conn, dir string) {
+	t.Helper()
+	names, _, err := c.Children(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		deleteAll(t, c, path.Join(dir, name))
+	}
+	if err := c.Delete(dir, -1); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestNoIDComesTwiceWhileSomebodyDeletesZnodes(t *testing.T) {
 	z := server.RunZooKeeper(t)
 	for name, way := range ofZooKeeper {

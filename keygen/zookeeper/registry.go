@@ -97,8 +97,10 @@ var errBusy = errors.New("other processes took the free worker ids; try again")
 // present returns the leader's time.
 func (b registry) present(ctx context.Context) (time.Time, error) {
 	stat, err := b.client.set(ctx, b.clock(), nil, anyVersion)
-	if err != nil && b.restored(ctx) {
-		stat, err = b.client.set(ctx, b.clock(), nil, anyVersion)
+	if err != nil {
+		if err = b.restoreClock(ctx, err); err == nil {
+			stat, err = b.client.set(ctx, b.clock(), nil, anyVersion)
+		}
 	}
 	if err != nil {
 		return time.Time{}, fmt.Errorf("read ZooKeeper's clock: %w", err)
@@ -106,14 +108,17 @@ func (b registry) present(ctx context.Context) (time.Time, error) {
 	return time.UnixMilli(stat.Mtime), nil
 }
 
-// restored creates the clock's znode if somebody deleted it. It returns false when the znode
-// exists, or cannot be created.
-func (b registry) restored(ctx context.Context) bool {
+// restoreClock creates the clock's znode if somebody deleted it. Failed is the error of a write
+// to the znode, and is returned if it has another cause.
+func (b registry) restoreClock(ctx context.Context, failed error) error {
 	if stat, err := b.client.exists(ctx, b.clock()); stat != nil || err != nil {
-		return false
+		return failed
+	}
+	if n, err := b.node(ctx); n == nil && err == nil {
+		return fmt.Errorf("ZooKeeper has lost %s; end all processes that have worker ids of it, and start them when what it had granted them has ended, as package zookeeper describes: %w", b.dir, failed)
 	}
 	_, err := b.client.add(ctx, b.clock(), nil, 0)
-	return err == nil
+	return err
 }
 
 // maxRounds is the number of attempts at a change with which other processes can conflict.
