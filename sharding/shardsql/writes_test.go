@@ -377,3 +377,34 @@ func TestAnIDThatTheDatabaseWouldNumberIsRefused(t *testing.T) {
 		t.Error(n)
 	}
 }
+
+// A row whose default leads to another slot than its sharding key would not be found by that column.
+func TestAnInsertThatLeavesAColumnThatLeadsToTheShardToItsDefaultIsRefused(t *testing.T) {
+	for column, refused := range map[string]bool{
+		"BIGINT NOT NULL DEFAULT 0": true,
+		"BIGINT DEFAULT 7":          true,
+		"BIGINT NOT NULL":           true,
+		"BIGINT":                    false,
+		"BIGINT GENERATED ALWAYS AS (user_id + 4) STORED": false,
+	} {
+		s := newShop(t)
+		m, err := sharding.Spread([]string{"a", "b"}, 4, "lines_%d")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, at := range m.Targets() {
+			exec(t, s.dbs[at.DB], "CREATE TABLE "+at.Table+" (user_id BIGINT NOT NULL, note TEXT, order_id "+column+")")
+		}
+		also := []sharding.Alt{{Column: "order_id", Rule: sharding.Mod(4)}}
+		router, err := sharding.New(s.dbs, sharding.Table{Name: "lines", Key: "user_id", Rule: sharding.Mod(4), Map: m, Also: also})
+		if err != nil {
+			t.Fatal(err)
+		}
+		routed := shardsql.OpenDB(shardsql.Config{Router: router, Home: s.home})
+		t.Cleanup(func() { _ = routed.Close() })
+		_, err = routed.Exec("INSERT INTO lines (user_id) VALUES (5)")
+		if refused != (errors.Is(err, sharding.ErrMisplaced) && strings.Contains(err.Error(), "name the column order_id")) || !refused && err != nil {
+			t.Errorf("%s: %v", column, err)
+		}
+	}
+}

@@ -69,7 +69,7 @@ func (r reader) leads(ctx context.Context, t *sharding.Table, own map[string]dia
 		}
 	}
 	var empty []string
-	if len(t.Lookups) > 0 {
+	if len(t.Lookups) > 0 || len(t.Also) > 0 {
 		var err error
 		if empty, err = dialect.EmptyColumns(ctx, r.db, r, r.table); err != nil {
 			return err

@@ -133,8 +133,14 @@ func (b inserter) rows(r *reference) {
 		b.recordRefusal(r.table.Name, sharding.ErrMissingKey, "add the column "+r.table.Key)
 	}
 	for _, l := range r.leads {
-		if r.schema.Columns[l.column].Numbered && b.insert.place(l.column) < 0 && l.column != b.insert.filled {
+		if b.insert.place(l.column) >= 0 || l.column == b.insert.filled || l.column == strings.ToLower(r.table.Key) {
+			continue
+		}
+		switch of := r.schema.Columns[l.column]; {
+		case of.Numbered:
 			b.recordRefusal(r.table.Name, numbers(l), numbersLeadNowhere)
+		case l.always && l.lookup == nil && of.fills():
+			b.recordRefusal(r.table.Name, sharding.ErrMisplaced, "name the column "+l.column+", because its default may lead to another shard")
 		}
 	}
 	b.lookups(r)

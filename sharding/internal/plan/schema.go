@@ -59,7 +59,7 @@ type Column struct {
 	// Varies: without a value the database computes one, such as the time. Touched: it does so at
 	// every change of a row. Both are known for broadcast tables.
 	Varies, Touched bool
-	// Empty: a row without a value has NULL. It is known for columns that lead to lookup tables.
+	// Empty: a row without a value has NULL. It is known for columns that lead to slots or to lookup tables.
 	Empty bool
 	// Computed: the database computes every value, and accepts none.
 	Computed bool
@@ -74,6 +74,9 @@ type Column struct {
 	// Apart is how far from their order two times may compare. It is known for columns that lead to slots.
 	Apart time.Duration
 }
+
+// fills reports whether a column that leads to slots has a default in a row without a value.
+func (c Column) fills() bool { return c.Type != "" && !c.Empty && !c.Computed }
 
 // AsBytes is the Collation of binary values.
 const AsBytes = "binary"
