@@ -446,6 +446,7 @@ func TestAValueThatItsColumnRoundsHasOneOwnerToo(t *testing.T) {
 			for _, text := range []string{
 				"INSERT INTO visits (id, user_id, began, ended) VALUES (2, 1, '2024-01-01 10:00:00.6', NULL)",
 				"INSERT INTO visits (id, user_id, began, ended) VALUES (3, 2, NULL, '2024-01-01 11:00:00.6')",
+				"UPDATE visits SET ended = '2024-01-01 12:00:00.6' WHERE user_id = 1", "UPDATE visits SET began = '2024-01-01 12:00:00.6' WHERE user_id = 1",
 			} {
 				if _, err := routed.ExecContext(t.Context(), text); !errors.Is(err, sharding.ErrLookup) {
 					t.Errorf("%s: %v", text, err)

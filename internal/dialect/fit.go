@@ -3,6 +3,7 @@
 package dialect
 
 import (
+	"database/sql/driver"
 	"fmt"
 	"math/big"
 	"strconv"
@@ -43,6 +44,20 @@ func (c Column) Cuts(value any, ignoring bool) bool {
 		return forced && ok && most != nil && (n.Cmp(least) < 0 || n.Cmp(most) > 0)
 	}
 	return false
+}
+
+// Renders reports whether the column stores the text of a value that is none. MySQL and MariaDB compare such a value with
+// texts as a number or a time, so that 5 equals '5' and '05'.
+func (c Column) Renders(value any) bool {
+	switch c.Holds {
+	case HoldsTexts, HoldsBytes, HoldsPadded:
+	default:
+		return false
+	}
+	plain, err := driver.DefaultParameterConverter.ConvertValue(value)
+	_, isText := plain.(string)
+	_, isBytes := plain.([]byte)
+	return c.Loose && err == nil && plain != nil && !isText && !isBytes
 }
 
 // typeOf returns the name of a type and the number in its parentheses, 0 without one.

@@ -74,6 +74,19 @@ func ReadColumn(ctx context.Context, db Querier, d Dialect, table, column string
 	return c, err == nil, err
 }
 
+// Finds reports whether a search for a value that the column has returned finds it, in the order in which the column
+// sorts. MySQL and MariaDB sort the members of an ENUM or a SET by their positions and compare them with texts as
+// texts, take the bytes of a BIT for a text, and print fewer digits of a FLOAT than it has.
+func (c Column) Finds() bool {
+	switch c.Holds {
+	case HoldsMembers, HoldsSets:
+		return false
+	case HoldsBits:
+		return !c.Loose
+	}
+	return !strings.HasPrefix(c.Type, "float")
+}
+
 // finest is a time that shows the precision with which a driver writes times.
 var finest = time.Date(2026, 1, 2, 3, 4, 5, 123456789, time.UTC)
 

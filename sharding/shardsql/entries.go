@@ -77,8 +77,9 @@ func (k *lookupWrite) recordOldValues(ctx context.Context, in inner, l participa
 	return nil
 }
 
-// enter inserts the entries of the new values, before the transaction commits.
-func (k *lookupWrite) enter(ctx context.Context, t *transaction, participants []participant) error {
+// enter inserts the entries of the new values, before the transaction commits. affected is the number of rows that the write
+// has affected.
+func (k *lookupWrite) enter(ctx context.Context, t *transaction, participants []participant, affected int64) error {
 	if k == nil {
 		return nil
 	}
@@ -86,7 +87,7 @@ func (k *lookupWrite) enter(ctx context.Context, t *transaction, participants []
 		return err
 	}
 	for i, kept := range k.of.Changes {
-		entries, err := k.entries(ctx, t, i, participants)
+		entries, err := k.entries(ctx, t, i, participants, affected)
 		if err != nil {
 			return err
 		}
@@ -131,7 +132,7 @@ func (k *lookupWrite) free(t *transaction, participants []participant) error {
 func textOf(v any) string { return plan.Text([]driver.Value{v}) }
 
 // entries returns the entries that the rows need, without duplicates.
-func (k *lookupWrite) entries(ctx context.Context, t *transaction, i int, participants []participant) (all []owner.Entry, err error) {
+func (k *lookupWrite) entries(ctx context.Context, t *transaction, i int, participants []participant, affected int64) (all []owner.Entry, err error) {
 	kept := k.of.Changes[i]
 	seen := map[string]bool{}
 	add := func(value, key any) {
@@ -151,6 +152,7 @@ func (k *lookupWrite) entries(ctx context.Context, t *transaction, i int, partic
 			seen[plan.Text([]driver.Value{kept.Set, e.Key})] = true
 		}
 	}
+	found := false
 	for _, l := range participants {
 		keys, err := (lookupAccess{k.session, t}).table(k.of.Table, kept.Lookup, l.pool).Keys(ctx, shardConn{t.has(l.pool).inner, true}, l.target, kept.Set, mostRows+1)
 		if err != nil {
@@ -160,11 +162,20 @@ func (k *lookupWrite) entries(ctx context.Context, t *transaction, i int, partic
 			return nil, &sharding.RouteError{Op: "update", Table: k.of.Table.Name, Column: kept.Lookup.Column,
 				Err: fmt.Errorf("%w: more than %d sharding keys have rows with this value", sharding.ErrLookup, mostRows), Hint: "change fewer rows at a time"}
 		}
+		found = found || len(keys) > 0
 		for _, key := range keys {
 			add(kept.Set, key)
 		}
 	}
+	if !found && affected > 0 {
+		return nil, k.rounded(kept.Lookup)
+	}
 	return all, nil
+}
+
+// rounded returns the error of a value that its column does not store unchanged.
+func (k *lookupWrite) rounded(l *sharding.Lookup) error {
+	return &sharding.RouteError{Op: "write", Table: k.of.Table.Name, Column: l.Column, Err: fmt.Errorf("%w: %w", sharding.ErrLookup, owner.ErrRounded)}
 }
 
 // reserve inserts entries into the databases that have the lookup table.
@@ -190,7 +201,7 @@ func (k *lookupWrite) reserve(ctx context.Context, t *transaction, l *sharding.L
 			stored = func(e owner.Entry) (bool, error) { return k.isStored(ctx, t, table, e) }
 		}
 		if err := owner.Reserve(ctx, table, of.items, stored); errors.Is(err, owner.ErrRounded) {
-			return &sharding.RouteError{Op: "write", Table: k.of.Table.Name, Column: l.Column, Err: fmt.Errorf("%w: %w", sharding.ErrLookup, err)}
+			return k.rounded(l)
 		} else if err != nil {
 			return err
 		}

@@ -289,8 +289,11 @@ func (c *lookups) check(ctx context.Context, s *session, t *sharding.Table, l *s
 	}
 	if what != "" {
 		hint := "create it with gormplugin.Migrate, lookups.Create or shardid lookup create"
-		if what == noUniqueIndex(l) {
+		switch {
+		case what == noUniqueIndex(l):
 			hint = "create one on each of them"
+		case strings.HasSuffix(what, notFound):
+			hint = "give the column another type, or remove its lookup"
 		}
 		return &sharding.RouteError{Op: "lookup in " + l.Table + " for", Table: t.Name, Column: l.Column, Err: fmt.Errorf("%w: %s", sharding.ErrLookup, what), Hint: hint}
 	}
@@ -320,6 +323,8 @@ func (d *database) lookupFault(ctx context.Context, s *session, t *sharding.Tabl
 			return "", err
 		case !found:
 			return fmt.Sprintf("%s has no column %s", l.Table, column), nil
+		case !is.Finds():
+			return "column " + column + " is " + is.Type + notFound, nil
 		case is != as:
 			return fmt.Sprintf("column %s is %s in %s and %s in %s, or they have other collations", column, is.Type, t.Name, as.Type, l.Table), nil
 		case isSharded && column == l.Column && is.Collation != "":
@@ -339,6 +344,8 @@ func orMissing(err error, at sharding.Target, column string) error {
 	}
 	return fmt.Errorf("shardsql: %s has no column %s, or does not exist; create it with gormplugin.Migrate or shardid ddl", at, column)
 }
+
+const notFound = ", whose values are not found as they are read"
 
 func noUniqueIndex(l *sharding.Lookup) string {
 	return "column " + l.Column + " has no unique index on the shards"

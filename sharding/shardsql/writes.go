@@ -70,7 +70,7 @@ func (w writing) executed(ctx context.Context, parts *plan.Writes) (driver.Resul
 		if err := (search{w.session, t}).missed(ctx, w.models, all.rows); err != nil {
 			return err
 		}
-		return w.kept.enter(ctx, t, participants)
+		return w.kept.enter(ctx, t, participants, all.rows)
 	})
 	if err != nil {
 		return nil, err
@@ -164,10 +164,11 @@ func (w writing) returned(ctx context.Context, parts *plan.Writes) (driver.Rows,
 		if err := inOrder(parts, returned); err != nil {
 			return err
 		}
-		if err := (search{w.session, t}).missed(ctx, w.models, int64(len(returned[0].rows))); err != nil {
+		affected := int64(len(returned[0].rows))
+		if err := (search{w.session, t}).missed(ctx, w.models, affected); err != nil {
 			return err
 		}
-		return w.kept.enter(ctx, t, participants)
+		return w.kept.enter(ctx, t, participants, affected)
 	})
 	if err != nil {
 		return nil, err

@@ -83,7 +83,9 @@ func (r reader) leads(ctx context.Context, t *sharding.Table, own map[string]dia
 		column = strings.ToLower(column)
 		kept := to[column]
 		kept.Cuts, kept.Type, kept.Empty = c.Cuts, c.Type, slices.Contains(empty, column)
-		if rule != nil {
+		if rule == nil {
+			kept.Cuts = func(value any, ignoring bool) bool { return c.Renders(value) || c.Cuts(value, ignoring) }
+		} else {
 			kept.Holds, kept.Numbered = holds(c, rule), own[column].Numbered
 			switch c.Holds {
 			case dialect.HoldsTexts, dialect.HoldsBytes, dialect.HoldsPadded, dialect.HoldsClocks, dialect.HoldsForms:
