@@ -12,8 +12,12 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/shardid/shardid/gormplugin"
 	"github.com/shardid/shardid/integration/database"
 	"github.com/shardid/shardid/integration/server"
+	"github.com/shardid/shardid/keygen"
+	"github.com/shardid/shardid/keygen/snowflake"
+	"github.com/shardid/shardid/keygen/workerid"
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sharding/lookups"
 	"github.com/shardid/shardid/sharding/shardsql"
@@ -97,6 +101,57 @@ func TestAUUIDIsOnOneShardHoweverItIsSpelled(t *testing.T) {
 					t.Errorf("the hint leads to %d rows, %v", n, err)
 				}
 				s.same(t, p("DELETE FROM things WHERE k = '")+bare+"'")
+			}
+		})
+	}
+}
+
+// tenantOrder is a model whose id carries the slot of a UUID.
+type tenantOrder struct {
+	ID     keygen.ID `gorm:"primaryKey" keygen:""`
+	Tenant string    `gorm:"type:uuid;not null"`
+}
+
+// The plugin asks the router for the slot of an id, which does not know in what form the column returns the key.
+func TestAModelWithAUUIDInAnotherSpellingIsFoundByItsIDOrRefused(t *testing.T) {
+	for name, open := range map[string]namedDatabase{"MariaDB": server.ShareMariaDB(t).Open, "PostgreSQL": server.SharePostgres(t).Open} {
+		t.Run(name, func(t *testing.T) {
+			dbs := sharding.DBs{"a": open(t, "tenants_a"), "b": open(t, "tenants_b")}
+			ids, err := snowflake.New(t.Context(), snowflake.Config{Worker: workerid.Static(1), Layout: keygen.Twitter().WithBucket(2)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			m, err := sharding.Spread([]string{"a", "b"}, 4, "tenant_orders_%d")
+			if err != nil {
+				t.Fatal(err)
+			}
+			router, err := sharding.New(dbs, sharding.Table{Name: "tenant_orders", Key: "tenant", Rule: sharding.HashText(4), Map: m, Also: []sharding.Alt{{Column: "id", Rule: sharding.Low(2)}}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			db := database.OpenGORM(t, dbs["a"], true)
+			if err := db.Use(gormplugin.New(gormplugin.Config{Generators: keygen.Set{Default: ids}, Router: router})); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := gormplugin.Migrate(t.Context(), db, &tenantOrder{}); err != nil {
+				t.Fatal(err)
+			}
+			for range 8 {
+				tenant := uuid.New().String()
+				for _, spelling := range []string{tenant, strings.ToUpper(tenant), strings.ReplaceAll(tenant, "-", "")} {
+					order := tenantOrder{Tenant: spelling}
+					switch err := db.Create(&order).Error; {
+					case err == nil:
+						if err := db.First(&tenantOrder{}, order.ID).Error; err != nil {
+							t.Error(err)
+						}
+					case spelling == tenant || !errors.Is(err, sharding.ErrMisplaced) || !strings.Contains(err.Error(), "tenant, which its column returns as "+tenant+", to slot"):
+						t.Error(err)
+					}
+				}
+			}
+			if err := ids.Close(); err != nil {
+				t.Error(err)
 			}
 		})
 	}

@@ -4,6 +4,7 @@ package plan
 
 import (
 	"cmp"
+	"database/sql/driver"
 	"fmt"
 	"slices"
 	"strconv"
@@ -208,10 +209,20 @@ func (in *insertion) slot(row *sqlparse.Row, args []any) (sharding.Slot, error) 
 			return 0, fmt.Errorf("%w: %s is neither a value nor a parameter", sharding.ErrMisplaced, l.lead.column)
 		}
 		if s := l.lead.slotOf(v); s.one && s.only != slot {
-			return 0, fmt.Errorf("%w: %s %v leads to slot %d, %s to slot %d", sharding.ErrMisplaced, l.lead.column, v, s.only, in.of.table.Key, slot)
+			return 0, fmt.Errorf("%w: %s %v leads to slot %d, %s to slot %d", sharding.ErrMisplaced, l.lead.column, v, s.only, in.formOf(key, row, args), slot)
 		}
 	}
 	return slot, nil
+}
+
+// formOf names the sharding key in an error, with its form if that is not the one that was given: an id that gormplugin,
+// sqlxhook or [sharding.Router.NextID] has made carries the slot of the given one.
+func (in *insertion) formOf(key any, row *sqlparse.Row, args []any) string {
+	name := in.of.table.Key
+	if given, _ := valueOf(row, in.key, args); Text([]driver.Value{given}) != Text([]driver.Value{key}) {
+		return fmt.Sprintf("%s, which its column returns as %v,", name, key)
+	}
+	return name
 }
 
 // keySlot returns the sharding key of a row in the form in which its column returns it, and the slot to which it leads.
