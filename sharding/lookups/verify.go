@@ -20,7 +20,9 @@ type Report struct {
 	Rows    int64 // values with their keys, on all shards
 	Entries int64 // in the lookup table
 	// Missing are rows without an entry, which cannot be found by the column. They exist only if a
-	// program writes that does not know the lookup, or that bypasses package shardsql.
+	// program writes that does not know the lookup, or that bypasses package shardsql; if the lookup
+	// table has lost entries; or if a transaction was broken off during COMMIT in the mode
+	// [sharding.BestEffort] and the lookup table is sharded.
 	Missing int64
 	// LeftOver are entries without a row. They do no harm.
 	LeftOver int64

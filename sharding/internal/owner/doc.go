@@ -5,7 +5,9 @@
 //
 // The package promises two things, even if processes are killed at any moment. Each row that
 // is committed on a shard has an entry. Each value of a unique lookup has one owner. An entry
-// without a row may be left over; it does no harm.
+// without a row may be left over; it does no harm. The exception is [sharding.BestEffort] with a
+// sharded lookup table, where two databases may have entries of each other's rows: one of them
+// commits a row before the other commits its entry.
 //
 // # Order
 //
