@@ -11,8 +11,8 @@ import (
 const (
 	mysqlOwn = `SELECT COLUMN_NAME, COALESCE(COLUMN_DEFAULT, ''), EXTRA FROM information_schema.COLUMNS
 		WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ?`
-	postgresOwn = `SELECT column_name, COALESCE(column_default, ''), CASE WHEN is_identity = 'YES' OR column_default LIKE 'nextval(%' THEN 'auto_increment' ELSE '' END
-		FROM information_schema.columns WHERE table_schema = current_schema() AND table_name = $1`
+	postgresOwn = `SELECT column_name, COALESCE(column_default, ''), CASE WHEN is_identity = 'YES' OR column_default LIKE 'nextval(%' THEN 'auto_increment'
+		WHEN is_generated = 'ALWAYS' THEN 'stored generated' ELSE '' END FROM information_schema.columns WHERE table_schema = current_schema() AND table_name = $1`
 	// An INTEGER PRIMARY KEY of one column is the row's number.
 	sqliteOwn = `SELECT name, COALESCE(dflt_value, ''), CASE WHEN pk = 1 AND upper(type) = 'INTEGER'
 		AND (SELECT COUNT(*) FROM pragma_table_info(?1) WHERE pk > 0) = 1 THEN 'auto_increment' ELSE '' END FROM pragma_table_info(?1)`
@@ -45,6 +45,7 @@ type Own struct {
 	Numbered bool // a number, if there is no value
 	Varies   bool // a computed default: the time, a UUID
 	Touched  bool // ON UPDATE CURRENT_TIMESTAMP
+	Computed bool // GENERATED ALWAYS AS an expression
 }
 
 // OwnValues returns the columns of a table of the present database whose values the database
@@ -68,6 +69,7 @@ func OwnValues(ctx context.Context, db Lister, d Dialect, table string) (map[str
 			Numbered: strings.Contains(extra, "auto_increment"),
 			Varies:   strings.HasPrefix(value, "current_") || strings.Contains(extra, "default_generated") || !strings.HasPrefix(value, "'") && strings.Contains(value, "("),
 			Touched:  strings.Contains(extra, "on update"),
+			Computed: strings.HasSuffix(extra, " generated"),
 		}
 		if found != (Own{}) {
 			own[strings.ToLower(column)] = found

@@ -108,25 +108,12 @@ func (c Config) open(ctx context.Context) (*pass, error) {
 	if p.dialect, err = dialect.Detect(ctx, c.Home); err != nil {
 		return nil, fmt.Errorf("lookups: %w", err)
 	}
-	if err := p.checkColumn(ctx); err != nil {
-		return nil, err
+	at := p.table.Map.Targets()[0]
+	if err := owner.Sought(ctx, p.dialect, c.Router.DB(at.DB), at.Table, p.lookup.Column); err != nil {
+		return nil, fmt.Errorf("lookups: %s: %w; look another column up", at, err)
 	}
 	p.routed = shardsql.OpenDB(shardsql.Config{Router: c.Router, Home: c.Home})
 	return p, nil
-}
-
-// checkColumn refuses a column whose values are not found as they are read: chunks of them would lack some, or repeat some
-// for ever.
-func (p *pass) checkColumn(ctx context.Context) error {
-	at := p.table.Map.Targets()[0]
-	found, _, err := dialect.ReadColumn(ctx, p.Router.DB(at.DB), p.dialect, at.Table, p.lookup.Column)
-	if err != nil {
-		return fmt.Errorf("lookups: column %s of %s: %w", p.lookup.Column, at, err)
-	}
-	if !found.Finds() {
-		return fmt.Errorf("lookups: %w: column %s of %s is %s, whose values are not found as they are read; give it another type, or remove the lookup", sharding.ErrLookup, p.lookup.Column, at, found.Type)
-	}
-	return nil
 }
 
 // openMade is open for calls that need the lookup table.

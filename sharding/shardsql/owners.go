@@ -6,6 +6,7 @@ import (
 	"context"
 	"database/sql"
 	"database/sql/driver"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -284,16 +285,15 @@ func (c *lookups) check(ctx context.Context, s *session, t *sharding.Table, l *s
 		return nil
 	}
 	what, err := s.database.lookupFault(ctx, s, t, l)
-	if err != nil {
+	if errors.Is(err, sharding.ErrLookup) {
+		return &sharding.RouteError{Op: "lookup in " + l.Table + " for", Table: t.Name, Column: l.Column, Err: err, Hint: "look another column up"}
+	} else if err != nil {
 		return err
 	}
 	if what != "" {
 		hint := "create it with gormplugin.Migrate, lookups.Create or shardid lookup create"
-		switch {
-		case what == noUniqueIndex(l):
+		if what == noUniqueIndex(l) {
 			hint = "create one on each of them"
-		case strings.HasSuffix(what, notFound):
-			hint = "give the column another type, or remove its lookup"
 		}
 		return &sharding.RouteError{Op: "lookup in " + l.Table + " for", Table: t.Name, Column: l.Column, Err: fmt.Errorf("%w: %s", sharding.ErrLookup, what), Hint: hint}
 	}
@@ -312,6 +312,9 @@ func (d *database) lookupFault(ctx context.Context, s *session, t *sharding.Tabl
 		first = sharded.Map.Targets()[0]
 	}
 	row, entry := s.on(d.poolOrHome(of.DB)), s.on(d.poolOrHome(first.DB))
+	if err := owner.Sought(ctx, d.server, row, of.Table, l.Column); err != nil {
+		return "", err
+	}
 	for _, column := range []string{l.Column, t.Key} {
 		is, found, err := dialect.ReadColumn(ctx, row, d.server, of.Table, column)
 		if err != nil || !found {
@@ -323,8 +326,6 @@ func (d *database) lookupFault(ctx context.Context, s *session, t *sharding.Tabl
 			return "", err
 		case !found:
 			return fmt.Sprintf("%s has no column %s", l.Table, column), nil
-		case !is.Finds():
-			return "column " + column + " is " + is.Type + notFound, nil
 		case is != as:
 			return fmt.Sprintf("column %s is %s in %s and %s in %s, or they have other collations", column, is.Type, t.Name, as.Type, l.Table), nil
 		case isSharded && column == l.Column && is.Collation != "":
@@ -344,8 +345,6 @@ func orMissing(err error, at sharding.Target, column string) error {
 	}
 	return fmt.Errorf("shardsql: %s has no column %s, or does not exist; create it with gormplugin.Migrate or shardid ddl", at, column)
 }
-
-const notFound = ", whose values are not found as they are read"
 
 func noUniqueIndex(l *sharding.Lookup) string {
 	return "column " + l.Column + " has no unique index on the shards"

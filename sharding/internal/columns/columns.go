@@ -82,11 +82,11 @@ func (r reader) leads(ctx context.Context, t *sharding.Table, own map[string]dia
 		}
 		column = strings.ToLower(column)
 		kept := to[column]
-		kept.Cuts, kept.Type, kept.Empty = c.Cuts, c.Type, slices.Contains(empty, column)
+		kept.Cuts, kept.Type, kept.Empty, kept.Numbered = c.Cuts, c.Type, slices.Contains(empty, column), own[column].Numbered
 		if rule == nil {
 			kept.Cuts = func(value any, ignoring bool) bool { return c.Renders(value) || c.Cuts(value, ignoring) }
 		} else {
-			kept.Holds, kept.Numbered = holds(c, rule), own[column].Numbered
+			kept.Holds = holds(c, rule)
 			switch c.Holds {
 			case dialect.HoldsTexts, dialect.HoldsBytes, dialect.HoldsPadded, dialect.HoldsClocks, dialect.HoldsForms:
 				kept.Form = c.Form

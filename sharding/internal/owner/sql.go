@@ -59,6 +59,23 @@ func Claimed(value, key any) Entry {
 	return Entry{value, key, rand.Int64()}
 }
 
+// Sought returns an error that wraps [sharding.ErrLookup] for a column that can have no lookup: one whose values are not found
+// as they are read, or that the database changes when a statement changes other columns.
+func Sought(ctx context.Context, d dialect.Dialect, db dialect.Querier, table, column string) error {
+	c, _, err := dialect.ReadColumn(ctx, db, d, table, column)
+	if err != nil {
+		return err
+	}
+	if !c.Finds() {
+		return fmt.Errorf("%w: column %s is %s, whose values are not found as they are read", sharding.ErrLookup, column, c.Type)
+	}
+	own, err := dialect.OwnValues(ctx, db, d, table)
+	if is := own[strings.ToLower(column)]; err == nil && (is.Computed || is.Touched) {
+		err = fmt.Errorf("%w: the database changes column %s when other columns change", sharding.ErrLookup, column)
+	}
+	return err
+}
+
 // text translates a statement about the lookup table to the dialect. In the statement "l" is
 // the table, "v" the column of values, "k" the column of keys and "c" the column of claims.
 func (t *SQL) text(statement string) string {

@@ -54,15 +54,13 @@ type Column struct {
 	// digits than the result of a prepared statement.
 	Single bool
 	// Numbered: the database assigns a number if there is no value or, on MySQL and MariaDB, if the
-	// value is 0. It is known for broadcast tables, and for columns that lead to slots.
+	// value is 0. It is known for broadcast tables, and for columns that lead to slots or to lookup tables.
 	Numbered bool
 	// Varies: without a value the database computes one, such as the time. Touched: it does so at
 	// every change of a row. Both are known for broadcast tables.
 	Varies, Touched bool
 	// Empty: a row without a value has NULL. It is known for columns that lead to slots or to lookup tables.
 	Empty bool
-	// Computed: the database computes every value, and accepts none.
-	Computed bool
 	// Cuts reports whether the column stores another value than this one, without an error;
 	// ignoring says that the statement ignores errors. Type is the column's type, for an error.
 	// Both are known for columns that lead to slots or to lookup tables; Cuts may be nil.

@@ -304,6 +304,9 @@ func insertedValues(p *Plan, args []any) (*LookupChanges, error) {
 			if err := in.of.schema.keeps(kept.Lookup.Column, value, in.input.Ignore); err != nil {
 				return nil, p.refusal(in.of.table.Name, fmt.Errorf("%w: %w", sharding.ErrLookup, err), cutHint)
 			}
+			if in.of.schema.Columns[strings.ToLower(kept.Lookup.Column)].Numbered && leaves(row, at, args, in.zeros) {
+				return nil, p.refusal(in.of.table.Name, fmt.Errorf("%w: the database would number %s", sharding.ErrLookup, kept.Lookup.Column), "have a generator of package keygen make it")
+			}
 			if v, err := plain(value); err != nil || v != nil {
 				key, _ = in.of.formedKey(key)
 				kept.Rows = append(kept.Rows, [2]any{value, key})
