@@ -68,8 +68,9 @@ func (s *sum) result(k Kind) (driver.Value, error) {
 	return x.result(), nil
 }
 
-// floats returns the sum of all values as a float; whole is the sum of those that are not floats.
-func (s *sum) floats(whole float64) float64 {
+// floats returns the sum of all values as a float; whole is the sum of those that are not floats. It does not change s, to
+// which a window adds more values.
+func (s sum) floats(whole float64) float64 {
 	if whole != 0 {
 		s.addFloat(whole)
 	}

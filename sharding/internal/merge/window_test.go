@@ -40,6 +40,18 @@ func TestWindowsSeeTheRowsOfTheirPartitions(t *testing.T) {
 	}
 }
 
+// A column of SQLite may have both.
+func TestARunningSumOfWholeNumbersAndFloatsAddsEachOnce(t *testing.T) {
+	rows := [][]driver.Value{{int64(1), 0.5, 0.0}, {int64(2), int64(2), 0.0}, {int64(3), int64(4), 0.0}, {int64(3), 0.25, 0.0}}
+	windows := []Window{{Column: 2, Function: Sum, Of: 1, Kind: Stored, Order: []Key{{Column: 0, Type: Type{Kind: Integer}}}}}
+	got := read(t, Windowed(Dialect{Engine: SQLite}, of(rows)[0], windows, NewMemory(1<<20)))
+	for i, want := range []float64{0.5, 2.5, 6.75, 6.75} {
+		if got[i][2] != want {
+			t.Errorf("row %d: %v, want %v", i, got[i][2], want)
+		}
+	}
+}
+
 func TestRowsOfOneOrderAreNumbered(t *testing.T) {
 	rows := [][]driver.Value{{int64(4), nil}, {int64(4), nil}, {int64(2), nil}}
 	windows := []Window{{Column: 1, Function: RowNumber, Of: -1, Order: []Key{{Column: 0, Type: Type{Kind: Integer}, Desc: true}}}}
