@@ -58,3 +58,6 @@ SELECT o.*, COUNT(i.id) AS n, SUM(i.qty) AS q FROM orders o LEFT JOIN items i ON
 SELECT o.id, o.total, o.status, MAX(i.qty) AS most FROM orders o JOIN items i ON i.user_id = o.user_id AND i.order_id = o.id WHERE o.status <> 'void' GROUP BY o.id HAVING COUNT(*) > 1 ORDER BY o.created_at DESC, o.id
 SELECT COUNT(*) FROM (SELECT o.id FROM orders o JOIN items i ON i.user_id = o.user_id AND i.order_id = o.id GROUP BY o.id HAVING SUM(i.qty) > 3) AS t
 SELECT id, total, RANK() OVER (PARTITION BY id ORDER BY total) AS r FROM orders ORDER BY id LIMIT 3
+SELECT status FROM orders GROUP BY status HAVING SUM((SELECT COUNT(*) FROM items WHERE items.user_id = orders.user_id)) > 3 ORDER BY MAX((SELECT COUNT(*) FROM items WHERE items.user_id = orders.user_id)), MIN(id)
+SELECT COUNT(DISTINCT (SELECT COUNT(*) FROM items WHERE items.user_id = orders.user_id)) FROM orders
+SELECT SUM((SELECT COUNT(*) FROM items WHERE items.user_id = orders.user_id)) / 7 FROM orders

@@ -70,11 +70,16 @@ func combineOnce(b *builder) (*combination, *sharding.RouteError) {
 		b.untyped = c.untyped
 		return nil, b.refusal(b.firstSharded(), sharding.ErrUnmergeable, c.why)
 	}
-	subqueries := copiedSubqueries(c)
 	for at, more := range c.hidden {
 		e := inserted(at, ", "+strings.Join(more.texts, ", "))
-		e.args, e.copied = more.args, subqueries
+		e.args = more.args
 		c.of.edits = append(c.of.edits, e)
+	}
+	subqueries := copiedSubqueries(c)
+	for _, edits := range [][]edit{c.of.edits, c.of.none} {
+		for i := range edits {
+			edits[i].copied = subqueries
+		}
 	}
 	return c.of, nil
 }

@@ -97,12 +97,15 @@ func replaced(text string, part sqlparse.Span, edits []edit) string {
 	return out.String() + text[end:part.To]
 }
 
-// written returns the text with edits.
+// written returns the text with edits. An edit in a part that another one replaces has no effect.
 func (r *reading) written(edits []edit, with renumbering) string {
 	slices.SortStableFunc(edits, inText)
 	var out strings.Builder
 	params, end := parameters{r.statement}, 0
 	for _, e := range edits {
+		if e.From < end {
+			continue
+		}
 		params.copied(&out, sqlparse.Span{From: end, To: e.From}, with)
 		if with != nil && len(e.args) > 0 {
 			with.renumber(&out, e.with, r.options.Reads.Rules())
