@@ -61,3 +61,11 @@ SELECT id, total, RANK() OVER (PARTITION BY id ORDER BY total) AS r FROM orders 
 SELECT status FROM orders GROUP BY status HAVING SUM((SELECT COUNT(*) FROM items WHERE items.user_id = orders.user_id)) > 3 ORDER BY MAX((SELECT COUNT(*) FROM items WHERE items.user_id = orders.user_id)), MIN(id)
 SELECT COUNT(DISTINCT (SELECT COUNT(*) FROM items WHERE items.user_id = orders.user_id)) FROM orders
 SELECT SUM((SELECT COUNT(*) FROM items WHERE items.user_id = orders.user_id)) / 7 FROM orders
+SELECT COALESCE(SUM(total), 7) / 3, COALESCE(MAX(user_id), 2.5) / 2 FROM orders WHERE status = 'none'
+SELECT COUNT(DISTINCT coupon), COALESCE(SUM(total), 7) / 3 FROM orders WHERE status = 'none'
+SELECT COALESCE(MAX(user_id), 0.5) / 3, COALESCE(MAX(user_id), SUM(total)) / 7, NULLIF(MAX(user_id), 0.5) / 3, 3 / COALESCE(SUM(total), 0.123456) FROM orders
+SELECT coupon, COALESCE(SUM(CASE WHEN status = 'open' THEN total END), 7) / 3 AS x FROM orders WHERE id < 9 GROUP BY coupon ORDER BY x, MIN(id)
+SELECT status, COUNT(*) / SUM(COUNT(*)) OVER () AS share, COUNT(*) * 100 / SUM(COUNT(*)) OVER (ORDER BY MIN(id)) AS other FROM orders GROUP BY status ORDER BY MIN(id)
+SELECT user_id, SUM(MAX(user_id)) OVER (ORDER BY user_id) / 7 AS x, SUM(SUM(id)) OVER (ORDER BY user_id) / 7 AS y FROM orders GROUP BY user_id ORDER BY user_id
+SELECT SUM(n) / 7, COUNT(*) / SUM(n) FROM (SELECT user_id, COUNT(*) AS n FROM orders GROUP BY user_id) AS t
+SELECT SUM(n) / 7 FROM (SELECT user_id, ROW_NUMBER() OVER (PARTITION BY user_id ORDER BY id) AS n FROM orders) AS t

@@ -6,7 +6,10 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
+	"strconv"
+	"strings"
 )
 
 // ErrUnsupported: an expression, aggregate or division that this package does not support.
@@ -43,9 +46,28 @@ func Column(i int, k Kind) Expr {
 	return func(row, _ []driver.Value) (number, error) { return numberOf(row[i], k) }
 }
 
-// Argument returns one of the arguments.
-func Argument(i int) Expr {
-	return func(_, args []driver.Value) (number, error) { return numberOf(args[i], Stored) }
+// Argument returns one of the arguments. PostgreSQL gives a parameter the type of the number beside it, so that a float
+// beside a decimal is a decimal.
+func Argument(d Dialect, i int) Expr {
+	return func(_, args []driver.Value) (number, error) {
+		if f, ok := args[i].(float64); ok && d.Engine == PostgreSQL && !math.IsNaN(f) && !math.IsInf(f, 0) {
+			return numberOf(strconv.FormatFloat(f, 'f', -1, 64), Decimal)
+		}
+		return numberOf(args[i], Stored)
+	}
+}
+
+// WithDigits returns a number that shows at least as many digits after its point as a column of the row has.
+func WithDigits(x Expr, column int) Expr {
+	return func(row, args []driver.Value) (number, error) {
+		o, err := x(row, args)
+		s, _ := textOf(row[column])
+		_, fraction, _ := strings.Cut(s, ".")
+		if n := len(fraction); (o.form == isInteger || o.form == isDecimal) && n > o.exact.shown {
+			o.form, o.exact.shown = isDecimal, n // a server divides by the digits that the value has
+		}
+		return o, err
+	}
 }
 
 // Constant returns a literal of the statement.

@@ -95,7 +95,7 @@ func TestArithmeticFailsAsInTheDatabase(t *testing.T) {
 
 func TestHavingKeepsRowsOfWhichTheConditionIsTrue(t *testing.T) {
 	rows := of([][]driver.Value{{int64(1)}, {int64(5)}, {nil}, {int64(9)}})[0]
-	condition := Comparison(lite, ">", Column(0, Stored), Argument(1))
+	condition := Comparison(lite, ">", Column(0, Stored), Argument(lite, 1))
 	got := read(t, Filtered(rows, condition, []driver.Value{nil, int64(4)}))
 	if want := [][]driver.Value{{int64(5)}, {int64(9)}}; !reflect.DeepEqual(got, want) {
 		t.Fatalf("%v, want %v", got, want)
@@ -116,6 +116,7 @@ func TestAComputedValueHasTheFormThatTheDatabaseGivesIt(t *testing.T) {
 		"unsigned":     {int64(3), decimalConstant("9223372036854775808"), uint64(1 << 63), nil},
 		"too large":    {int64(3), decimalConstant("18446744073709551616"), nil, ErrOverflow},
 		"nothing":      {nil, decimalConstant("7.5"), "7.5", nil},
+		"a double":     {0.5, decimalConstant("7.5"), 7.5, nil},
 		"NULL":         {"3.5", Constant(nil, Decimal), nil, nil},
 		"fewer digits": {"3.5", decimalConstant("7.25"), nil, ErrUnsupported},
 		"a float":      {"3.5", Constant(7.5, Float), nil, ErrUnsupported},
@@ -123,6 +124,30 @@ func TestAComputedValueHasTheFormThatTheDatabaseGivesIt(t *testing.T) {
 		rows, err := readTo(Computed(Dialect{Engine: MySQL}, of([][]driver.Value{{test.of}})[0], map[int]Expr{0: test.expr}, nil))
 		if !errors.Is(err, test.err) || err == nil && !reflect.DeepEqual(rows[0][0], test.want) {
 			t.Errorf("%s: %v, %v; want %v, %v", name, rows, err, test.want, test.err)
+		}
+	}
+}
+
+// MySQL's 7 in COALESCE(SUM(price), 7) is 7.00.
+func TestAQuotientHasMoreDigitsThanItsDividendHasInTheDatabase(t *testing.T) {
+	for name, d := range map[string]Dialect{"MariaDB": maria, "MySQL": mysql} {
+		quotient := Arithmetic(d, '/', WithDigits(integerConstant(int64(7)), 0), integerConstant(int64(3)))
+		got := read(t, Computed(d, of([][]driver.Value{{[]byte("1.50"), nil}})[0], map[int]Expr{1: quotient}, nil))
+		if want := []byte("2.333333"); !reflect.DeepEqual(got[0][1], want) {
+			t.Errorf("%s: %s, want %s", name, got[0][1], want)
+		}
+	}
+}
+
+func TestAFloatIsADecimalBesideADecimalOfPostgreSQL(t *testing.T) {
+	for want, e := range map[driver.Value]Expr{
+		"0.300": Arithmetic(postgres, '*', decimalConstant("3.00"), Argument(postgres, 0)),
+		0.2:     Arithmetic(mysql, '*', decimalConstant("2.00"), Argument(mysql, 0)),
+		0.25:    Arithmetic(postgres, '*', Constant(2.5, Float), Argument(postgres, 0)),
+	} {
+		o, err := e(nil, []driver.Value{0.1})
+		if got := o.result(); err != nil || got != want {
+			t.Errorf("%v, %v; want %v", got, err, want)
 		}
 	}
 }

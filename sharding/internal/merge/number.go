@@ -107,8 +107,11 @@ func (d Dialect) like(x number, v driver.Value) (driver.Value, error) {
 	}
 	_, whole := v.(int64)
 	_, unsigned := v.(uint64)
+	_, double := v.(float64)
 	_, fraction, _ := strings.Cut(s, ".")
 	switch {
+	case d.Engine == MySQL && double && x.form != isNull: // because of an argument
+		return x.asFloat(), nil
 	case x.form == isDecimal && whole && x.exact.shown == 0:
 		x.form, x.exact = isInteger, x.exact.rounded(0)
 		if !x.exact.digits.IsInt64() && !x.exact.digits.IsUint64() {

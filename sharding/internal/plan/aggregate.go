@@ -373,9 +373,11 @@ func (c calculator) window(e *sqlparse.Call) (merge.Expr, merge.Kind) {
 			c.refuse("only a sum of whole numbers and decimals is computed over the groups of several shards" + addKey)
 			return nil, 0
 		}
-		w.Kind = g.values[w.Of].Type.Kind
-		if c.mysql {
+		switch w.Kind = g.values[w.Of].Type.Kind; {
+		case c.mysql:
 			w.Kind = merge.Decimal
+		case c.postgres:
+			w.Kind = ofGroups(c).summand(e.Args[0]).Type.Kind
 		}
 		kind = w.Kind
 	}

@@ -159,7 +159,7 @@ func (c functions) window(call *sqlparse.Call) Value {
 	case counting[name] && c.sqlite:
 		return OfKind(merge.Stored)
 	case counting[name]:
-		return whole
+		return counts
 	case aggregates[name] == 0 || odd(call) || c.typed(call.Args[0]).Type.Collation != merge.Binary:
 		return c.unknown(call)
 	}

@@ -23,6 +23,7 @@ type grouping struct {
 	kept      []string        // conditions of HAVING that a shard applies
 	split     []string        // what a shard also groups by, for COUNT(DISTINCT)
 	zero      bool            // there is COALESCE or IFNULL
+	digits    []string        // hidden expressions of which the digits after the point are needed, also of no rows
 	quotients int             // the number of computed divisions
 }
 
@@ -93,8 +94,11 @@ func (c grouper) ofNone() {
 	} else {
 		none = append(slices.Delete(none, at, at+1), inserted(where.Bytes().From, "FALSE AND ("), inserted(where.Bytes().To, ")"))
 	}
-	for i := range c.hidden[c.core.ItemsEnd].texts {
-		none = append(none, inserted(c.core.ItemsEnd, ", "+hiddenAs("NULL", i)))
+	for i, hidden := range c.hidden[c.core.ItemsEnd].texts {
+		if !slices.ContainsFunc(c.of.group.digits, func(text string) bool { return hidden == hiddenAs(text, i) }) {
+			hidden = hiddenAs("NULL", i)
+		}
+		none = append(none, inserted(c.core.ItemsEnd, ", "+hidden))
 	}
 	c.of.none = none
 }

@@ -134,7 +134,7 @@ func (c calculator) number(e sqlparse.Expr) (merge.Expr, merge.Kind) {
 		return c.literal(e)
 	case *sqlparse.Param:
 		c.of.group.params = append(c.of.group.params, e.Index)
-		return merge.Argument(e.Index), c.exact()
+		return merge.Argument(c.options.Merge, e.Index), c.exact()
 	case *sqlparse.Operation:
 		switch {
 		case c.by(e) >= 0:
@@ -312,12 +312,34 @@ func (c calculator) operation(e *sqlparse.Operation) (made merge.Expr, kind merg
 		c.refuse("the digits of an AVG in an expression depend on how a server sorts; write SUM(x) / COUNT(x)" + addKey)
 	}
 	c.givenWhole(e.Operands)
-	made, kind = c.number(e.Operands[0])
-	for _, operand := range e.Operands[1:] {
+	for i, operand := range e.Operands {
 		next, of := c.number(operand)
-		made, kind = merge.Arithmetic(c.options.Merge, op, made, next), c.wider(kind, of)
+		if op == '/' && c.mysql && sqlparse.Any(operand, isOneOf) {
+			next = c.withDigits(next, operand)
+		}
+		if i == 0 {
+			made, kind = next, of
+		} else {
+			made, kind = merge.Arithmetic(c.options.Merge, op, made, next), c.wider(kind, of)
+		}
 	}
 	return made, kind
+}
+
+// isOneOf reports whether an expression is COALESCE or IFNULL, whose result may have more digits than the value that it returns.
+func isOneOf(e sqlparse.Expr) bool {
+	call, ok := e.(*sqlparse.Call)
+	return ok && (nameOf(call) == "coalesce" || nameOf(call) == "ifnull")
+}
+
+// withDigits returns an operand of a division with as many digits as the shards give it. The quotient has more than these.
+func (c calculator) withDigits(made merge.Expr, e sqlparse.Expr) merge.Expr {
+	if c.hasParams(e) {
+		c.refuse("parameters in " + c.text(e) + ", which is divided or divides, are not combined; write the number")
+	}
+	g, text := c.of.group, c.text(e)
+	g.digits = append(g.digits, text)
+	return merge.WithDigits(made, g.add(merge.Aggregate{Function: merge.First, Column: c.selectHidden(text)}, Value{}))
 }
 
 // minus returns -x, which SQLite computes as 0 - x.
@@ -356,17 +378,25 @@ func (c calculator) average(e *sqlparse.Call) (merge.Expr, merge.Kind) {
 // oneOf returns COALESCE, IFNULL or NULLIF.
 func (c calculator) oneOf(e *sqlparse.Call, name string) (merge.Expr, merge.Kind) {
 	parts, kind := make([]merge.Expr, len(e.Args)), merge.Kind(0)
+	c.givenWhole(e.Args)
 	for i, arg := range e.Args {
 		made, of := c.number(arg)
 		parts[i], kind = made, c.wider(kind, of)
 	}
+	var unit merge.Expr // of the type of all values, whichever is returned
+	switch {
+	case kind == merge.Float && (c.postgres || name != "nullif"):
+		unit = merge.Constant(1.0, merge.Float)
+	case c.postgres && slices.ContainsFunc(e.Args, c.isDecimal):
+		unit = merge.Constant([]byte("1"), merge.Decimal)
+	}
+	for i, part := range parts {
+		if unit != nil {
+			parts[i] = merge.Arithmetic(c.options.Merge, '*', part, unit)
+		}
+	}
 	if name == "nullif" {
 		return merge.NullIf(c.options.Merge, parts[0], parts[1]), kind
-	}
-	if kind == merge.Float { // all of them are, whichever is returned
-		for i, part := range parts {
-			parts[i] = merge.Arithmetic(c.options.Merge, '*', part, merge.Constant(1.0, merge.Float))
-		}
 	}
 	c.of.group.zero = true
 	return merge.Coalesce(parts...), kind
@@ -410,11 +440,25 @@ func (c calculator) toWhole(e *sqlparse.Call, up bool) (merge.Expr, merge.Kind) 
 	return merge.Whole(made, up), c.wider(kind, 0)
 }
 
-// kindOf returns the kind of an expression over groups, 0 if that is unknown.
-func (c calculator) kindOf(e sqlparse.Expr) merge.Kind {
+// ofGroups returns a comparer of expressions over groups, which refuses nothing.
+func ofGroups(c calculator) *comparer {
 	of := c.comparer
-	of.derives = true
-	return of.typed(e).Type.Kind
+	of.derives, of.integers = true, new([]int)
+	return &of
+}
+
+// kindOf returns the kind of an expression over groups, 0 if that is unknown.
+func (c calculator) kindOf(e sqlparse.Expr) merge.Kind { return ofGroups(c).typed(e).Type.Kind }
+
+// isDecimal reports whether an expression over groups is a decimal of PostgreSQL.
+func (c calculator) isDecimal(e sqlparse.Expr) bool {
+	v, written := numeral(e, nil)
+	if computed(e) && !written {
+		if v.Type.Kind = c.kindOf(e); v.Type.Kind == 0 {
+			c.unknown(e)
+		}
+	}
+	return v.Type.Kind == merge.Decimal
 }
 
 // round returns ROUND. PostgreSQL's of one integer is a float.

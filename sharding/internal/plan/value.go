@@ -266,8 +266,11 @@ func (c functions) scalar(e *sqlparse.Subquery) Value {
 // numbersOnly are aggregates of SQLite whose results are numbers whatever their arguments.
 var numbersOnly = []string{"count", "sum", "avg", "total"}
 
-// whole is how whole numbers compare.
-var whole = OfKind(merge.Integer)
+// whole is how whole numbers compare, and counts how numbers of rows do.
+var (
+	whole  = OfKind(merge.Integer)
+	counts = Value{Type: whole.Type, Wide: true}
+)
 
 // OfKind is how values of a kind compare by themselves.
 func OfKind(k merge.Kind) Value { return Value{Type: merge.Type{Kind: k}} }
@@ -550,7 +553,7 @@ func (c *comparer) aggregate(call *sqlparse.Call) Value {
 	case function == merge.Count && c.sqlite:
 		return OfKind(merge.Stored)
 	case function == merge.Count:
-		return whole
+		return counts
 	case len(call.Args) == 0:
 		return c.unknown(call)
 	case function == merge.Sum:
