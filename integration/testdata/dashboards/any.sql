@@ -69,3 +69,4 @@ SELECT status, COUNT(*) / SUM(COUNT(*)) OVER () AS share, COUNT(*) * 100 / SUM(C
 SELECT user_id, SUM(MAX(user_id)) OVER (ORDER BY user_id) / 7 AS x, SUM(SUM(id)) OVER (ORDER BY user_id) / 7 AS y FROM orders GROUP BY user_id ORDER BY user_id
 SELECT SUM(n) / 7, COUNT(*) / SUM(n) FROM (SELECT user_id, COUNT(*) AS n FROM orders GROUP BY user_id) AS t
 SELECT SUM(n) / 7 FROM (SELECT user_id, ROW_NUMBER() OVER (PARTITION BY user_id ORDER BY id) AS n FROM orders) AS t
+SELECT total, COUNT(*) AS n FROM orders GROUP BY total ORDER BY RANK() OVER (ORDER BY total) DESC LIMIT 3

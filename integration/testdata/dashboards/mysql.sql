@@ -71,6 +71,7 @@ SELECT coupon, status, COUNT(*) AS n FROM orders GROUP BY coupon, status ORDER B
 SELECT status, COUNT(*) * 100.0 / SUM(COUNT(*)) OVER () AS pct FROM orders GROUP BY status ORDER BY status
 SELECT user_id, SUM(total) AS t, RANK() OVER (ORDER BY SUM(total) DESC) AS r FROM orders GROUP BY user_id ORDER BY r, user_id LIMIT 5
 SELECT o.id, o.total, GROUP_CONCAT(i.sku ORDER BY i.id) AS skus FROM orders o JOIN items i ON i.user_id = o.user_id AND i.order_id = o.id GROUP BY o.id ORDER BY o.id LIMIT 4
+SELECT ROUND(SUM(id), 2) / 7, COALESCE(SUM(total) / 7, 0.123456789), SUM(id) / 7 + MAX(CAST(total AS DOUBLE)) FROM orders
 -- refused
 SELECT MIN(created_at), MAX(created_at), DATEDIFF(MAX(created_at), MIN(created_at)) AS days FROM orders
 SELECT coupon, GROUP_CONCAT(id ORDER BY id) FROM orders GROUP BY coupon

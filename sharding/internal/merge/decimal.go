@@ -131,7 +131,9 @@ func (d decimal) floor() decimal {
 	return decimal{digits: new(big.Int).Div(d.at(d.scale), power(d.scale))} // rounded towards negative infinity
 }
 
+// float returns the number with all computed digits.
 func (d decimal) float() float64 {
+	d.shown = d.scale
 	f, _ := strconv.ParseFloat(d.text(), 64)
 	return f
 }

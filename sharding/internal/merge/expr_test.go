@@ -82,6 +82,7 @@ func TestArithmeticFailsAsInTheDatabase(t *testing.T) {
 		"what is no number":          {ToInteger(postgres, Constant(math.NaN(), Float), 64), nil, ErrOverflow},
 		"the first that is not NULL": {Coalesce(none, one), int64(1), nil},
 		"NULL for an equal":          {NullIf(mysql, one, decimalConstant("1.0")), nil, nil},
+		"MariaDB's digits in floats": {Arithmetic(maria, '+', Arithmetic(maria, '/', integerConstant(int64(3)), integerConstant(int64(7))), Constant(0.0, Float)), 0.428571428, nil},
 		"a text as a condition":      {Not(Constant("x", Bytes)), nil, ErrUnsupported},
 		"too many digits":            {Arithmetic(mysql, '*', decimalConstant("0.1234567890123456"), decimalConstant("0.1234567890123456")), nil, ErrUnsupported},
 		"an error in AND":            {And(Comparison(mysql, "=", none, none), Comparison(mysql, "=", one, decimalConstant("x"))), nil, ErrValue},

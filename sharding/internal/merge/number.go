@@ -127,8 +127,10 @@ func (d Dialect) like(x number, v driver.Value) (driver.Value, error) {
 	case x.form == isFloat, x.exact.shown > len(fraction):
 		return nil, unsupported("a number with other digits than its database returns")
 	default:
-		x.form, x.exact = isDecimal, x.exact.rounded(x.exact.shown)
-		x.exact.shown = len(fraction)
+		if d.Division.Rounds {
+			x.exact = x.exact.rounded(x.exact.shown)
+		}
+		x.form, x.exact.shown = isDecimal, len(fraction)
 		_, x.text = v.(string)
 	}
 	return x.result(), nil

@@ -291,12 +291,12 @@ func (c grouper) column(e sqlparse.Expr) int {
 		}
 	}
 	switch key := c.by(e); {
-	case aggregated(e) && c.hasParams(e):
+	case (aggregated(e) || windowed(e)) && c.hasParams(e):
 		c.refuse("parameters in " + c.text(e) + " are not combined; select it")
 	case combined(e) != 0:
 		c.member(e)
 		return g.add(aggregator{c}.partial(e, -1))
-	case aggregated(e):
+	case aggregated(e) || windowed(e):
 		at := g.add(merge.Aggregate{Function: merge.First, Column: c.selectHidden(c.typeOnly(e))}, Value{})
 		c.compute(at, e)
 		return at

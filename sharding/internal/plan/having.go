@@ -314,7 +314,7 @@ func (c calculator) operation(e *sqlparse.Operation) (made merge.Expr, kind merg
 	c.givenWhole(e.Operands)
 	for i, operand := range e.Operands {
 		next, of := c.number(operand)
-		if op == '/' && c.mysql && sqlparse.Any(operand, isOneOf) {
+		if op == '/' && c.mysql && sqlparse.Any(operand, mayLackDigits) {
 			next = c.withDigits(next, operand)
 		}
 		if i == 0 {
@@ -326,10 +326,11 @@ func (c calculator) operation(e *sqlparse.Operation) (made merge.Expr, kind merg
 	return made, kind
 }
 
-// isOneOf reports whether an expression is COALESCE or IFNULL, whose result may have more digits than the value that it returns.
-func isOneOf(e sqlparse.Expr) bool {
+// mayLackDigits reports whether an expression is a function of MySQL and MariaDB whose result may have more digits than the
+// number that it returns.
+func mayLackDigits(e sqlparse.Expr) bool {
 	call, ok := e.(*sqlparse.Call)
-	return ok && (nameOf(call) == "coalesce" || nameOf(call) == "ifnull")
+	return ok && (nameOf(call) == "coalesce" || nameOf(call) == "ifnull" || nameOf(call) == "round")
 }
 
 // withDigits returns an operand of a division with as many digits as the shards give it. The quotient has more than these.
