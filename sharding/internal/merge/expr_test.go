@@ -152,3 +152,19 @@ func TestAFloatIsADecimalBesideADecimalOfPostgreSQL(t *testing.T) {
 		}
 	}
 }
+
+func TestZeroHasTheSignThatItsDatabaseGivesIt(t *testing.T) {
+	zero := math.Copysign(0, -1)
+	for name, test := range map[string]struct {
+		dialect  Dialect
+		negative bool
+	}{"MariaDB": {maria, false}, "MySQL": {mysql, true}, "PostgreSQL": {postgres, true}} {
+		rows := of([][]driver.Value{{zero}, {zero}})[0]
+		sum := Grouped(rows, Grouping{Names: []string{"sum"}, Aggregates: []Aggregate{{Function: Sum, Kind: Float}}}, NewMemory(1<<20))
+		same := Arithmetic(test.dialect, '*', Column(0, Float), Constant(1.0, Float))
+		got := read(t, Computed(test.dialect, sum, map[int]Expr{0: same}, nil))
+		if f, ok := got[0][0].(float64); !ok || math.Signbit(f) != test.negative {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}

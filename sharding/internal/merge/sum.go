@@ -30,12 +30,16 @@ func (s *sum) add(v driver.Value, k Kind) error {
 	if err != nil || x.form == isNull {
 		return err
 	}
-	s.text = s.text || s.form == isNull && x.text
+	first := s.form == isNull
+	s.text = s.text || first && x.text
 	s.form = max(s.form, x.form)
-	if x.form == isFloat {
-		s.addFloat(x.float)
-	} else {
+	switch {
+	case x.form != isFloat:
 		s.exact = s.exact.plus(x.exact)
+	case first:
+		s.float = x.float // which may be -0
+	default:
+		s.addFloat(x.float)
 	}
 	return nil
 }
@@ -74,7 +78,7 @@ func (s sum) floats(whole float64) float64 {
 	if whole != 0 {
 		s.addFloat(whole)
 	}
-	if math.IsInf(s.float, 0) || math.IsNaN(s.lost) {
+	if math.IsInf(s.float, 0) || math.IsNaN(s.lost) || s.lost == 0 {
 		return s.float
 	}
 	return s.float + s.lost
