@@ -83,7 +83,7 @@ func (t *columnTypes) ColumnTypePrecisionScale(i int) (precision, scale int64, o
 }
 
 // scan returns the scan type of a column for a value. It is a type that the driver reported for
-// such a value, because a driver may scan a time as a text.
+// such a value, because a driver may scan a time as a text. A computed number may be of a type that no shard's own was.
 func (t *columnTypes) scan(i int, v driver.Value) reflect.Type {
 	of, other := reflect.TypeOf(v), reflect.Type(nil)
 	for _, said := range t.scans {
@@ -91,6 +91,9 @@ func (t *columnTypes) scan(i int, v driver.Value) reflect.Type {
 			return cmp.Or(of, reflect.TypeFor[any]())
 		}
 		other = cmp.Or(other, said[i])
+	}
+	if slices.Contains(computable, of) && slices.Contains(computable, other) {
+		return of
 	}
 	return cmp.Or(other, of, reflect.TypeFor[any]())
 }
@@ -108,6 +111,9 @@ func (s *server) typesOfCount() columnTypes {
 	}
 	return columnTypes{all: []columnType{one}}
 }
+
+// computable are the types of SQLite's numbers.
+var computable = []reflect.Type{reflect.TypeFor[int64](), reflect.TypeFor[float64]()}
 
 // described are rows of a driver. For optional methods that the driver lacks, they return what
 // database/sql returns without them.

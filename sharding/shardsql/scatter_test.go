@@ -248,6 +248,27 @@ func TestSeveralShardsReturnTheResultsOfOneTable(t *testing.T) {
 }
 
 // A broadcast table belongs to no shard, but results of several shards may have its columns.
+// GORM scans into a map by these types.
+func TestAComputedNumberHasAScanTypeThatHoldsIt(t *testing.T) {
+	w := newTwin(t, 0)
+	for id := range 8 {
+		for _, db := range []*sql.DB{w.routed, w.one} {
+			exec(t, db, "INSERT INTO orders (id, user_id, paid) VALUES (?, ?, ?)", id, id%4, sql.NullInt64{Int64: int64(id), Valid: id >= 4})
+		}
+	}
+	for _, db := range []*sql.DB{w.routed, w.one} {
+		rows, err := db.QueryContext(t.Context(), "SELECT COUNT(DISTINCT id), COALESCE(AVG(paid), 0) FROM orders")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = rows.Close() }()
+		types, err := rows.ColumnTypes()
+		if err = errors.Join(err, rows.Err()); err != nil || types[0].ScanType() != reflect.TypeFor[int64]() || types[1].ScanType() != reflect.TypeFor[float64]() {
+			t.Errorf("%v, %v, %v", types[0].ScanType(), types[1].ScanType(), err)
+		}
+	}
+}
+
 func TestSeveralShardsSortAndGroupByColumnsOfABroadcastTable(t *testing.T) {
 	w := twinOf(t, sharding.Table{Name: "orders", Key: "user_id", Rule: sharding.Mod(4), Map: fourTables(t)},
 		" (id INTEGER PRIMARY KEY, user_id BIGINT NOT NULL, country TEXT)", sharding.Broadcast("countries"))

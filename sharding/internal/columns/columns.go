@@ -82,7 +82,8 @@ func (r reader) leads(ctx context.Context, t *sharding.Table, own map[string]dia
 		}
 		column = strings.ToLower(column)
 		kept := to[column]
-		kept.Cuts, kept.Type, kept.Empty, kept.Numbered = c.Cuts, c.Type, slices.Contains(empty, column), own[column].Numbered
+		kept.Cuts, kept.Type, kept.Empty = c.Cuts, c.Type, slices.Contains(empty, column)
+		kept.Numbered, kept.Computed = own[column].Numbered, own[column].Computed
 		if rule == nil {
 			kept.Cuts = func(value any, ignoring bool) bool { return c.Renders(value) || c.Cuts(value, ignoring) }
 		} else {

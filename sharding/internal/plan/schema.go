@@ -61,6 +61,8 @@ type Column struct {
 	Varies, Touched bool
 	// Empty: a row without a value has NULL. It is known for columns that lead to slots or to lookup tables.
 	Empty bool
+	// Computed: the database computes every value. It is known for columns that lead to slots or to lookup tables.
+	Computed bool
 	// Cuts reports whether the column stores another value than this one, without an error;
 	// ignoring says that the statement ignores errors. Type is the column's type, for an error.
 	// Both are known for columns that lead to slots or to lookup tables; Cuts may be nil.
