@@ -33,7 +33,8 @@ type TextClient[R TextReply] interface {
 // error wraps [keygen.ErrLayout]. It is safe for concurrent use and needs no Close.
 //
 // One hash, with the key "Prefix:namespace", holds all of a namespace, so Redis loses all of it
-// or nothing. The package's comment says which losses are detected.
+// or nothing. The package's comment says which losses are detected. A field of the hash that
+// somebody deletes by hand is not.
 type Leases struct {
 	prefix string
 	eval   func(ctx context.Context, script, key string, args ...any) (string, error)
