@@ -494,7 +494,7 @@ func (c *comparer) member(e sqlparse.Expr) {
 	switch {
 	case found.Value.As == Number && !found.Least.same(found.Value):
 		c.refuse(c.text(call) + " compares texts, but servers sort by the position of a member; select it without ORDER BY")
-	case found.Value.Type.Collation != merge.Binary:
+	case c.typed(call.Args[0]).Type.Collation != merge.Binary:
 		c.refuse(c.text(call) + " may be any of several equal texts, and SQLite sorts it by bytes; select it without ORDER BY")
 	}
 }
