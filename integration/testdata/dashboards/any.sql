@@ -70,3 +70,4 @@ SELECT user_id, SUM(MAX(user_id)) OVER (ORDER BY user_id) / 7 AS x, SUM(SUM(id))
 SELECT SUM(n) / 7, COUNT(*) / SUM(n) FROM (SELECT user_id, COUNT(*) AS n FROM orders GROUP BY user_id) AS t
 SELECT SUM(n) / 7 FROM (SELECT user_id, ROW_NUMBER() OVER (PARTITION BY user_id ORDER BY id) AS n FROM orders) AS t
 SELECT total, COUNT(*) AS n FROM orders GROUP BY total ORDER BY RANK() OVER (ORDER BY total) DESC LIMIT 3
+SELECT 'all' AS label, COUNT(DISTINCT coupon) AS n, 5, ROUND(COUNT(*) * 1.0, 2) FROM orders WHERE status = 'none'

@@ -22,7 +22,7 @@ type grouping struct {
 	params    []int           // the arguments of Made and Having
 	kept      []string        // conditions of HAVING that a shard applies
 	split     []string        // what a shard also groups by, for COUNT(DISTINCT)
-	zero      bool            // there is COALESCE or IFNULL
+	zero      bool            // what is selected has a value of its own for no rows: it has a literal, COALESCE, IFNULL or ROUND
 	digits    []string        // hidden expressions of which the digits after the point are needed, also of no rows
 	quotients int             // the number of computed divisions
 }
@@ -82,7 +82,7 @@ func (c grouper) isComputed(e sqlparse.Expr) bool {
 // ofNone makes each shard also return the aggregates of no rows, which have the form of their values.
 func (c grouper) ofNone() {
 	if c.query.With != nil || c.of.Counted != "" || len(c.query.Locks) > 0 || (parameters{c.statement}).named() {
-		c.refuse("COALESCE of aggregates with COUNT(DISTINCT) is not combined without GROUP BY; select only one of them")
+		c.refuse("a literal, COALESCE, IFNULL or ROUND beside COUNT(DISTINCT) is not combined without GROUP BY; select only one of them")
 	}
 	at := slices.IndexFunc(c.of.edits, func(e edit) bool { return e.split })
 	if at < 0 {
@@ -135,6 +135,7 @@ func (c grouper) regroup() {
 // an expression.
 func (c grouper) compute(at int, e sqlparse.Expr) {
 	made, kind := calculator{c}.number(e)
+	c.of.group.zero = c.of.group.zero || sqlparse.Any(e, mayLackDigits)
 	c.of.group.Made[at], c.of.group.values[at].Type.Kind = made, kind
 }
 
@@ -213,6 +214,7 @@ func (c grouper) groupItem(e sqlparse.Expr, at int) {
 	case key >= 0:
 		v = c.of.group.keys[key]
 	case !computed(e): // the same on every shard
+		c.of.group.zero = c.of.group.zero || !isNull(e)
 		v = c.literalValue(e)
 	default:
 		c.refuse(c.text(e) + " is neither an aggregate nor in GROUP BY")
