@@ -284,18 +284,15 @@ func (c *lookups) check(ctx context.Context, s *session, t *sharding.Table, l *s
 	if as, ok := c.checked.Load(l.Table); ok && slices.Equal(as.([]*description), tables) {
 		return nil
 	}
-	what, err := s.database.lookupFault(ctx, s, t, l)
-	if errors.Is(err, sharding.ErrLookup) {
-		return &sharding.RouteError{Op: "lookup in " + l.Table + " for", Table: t.Name, Column: l.Column, Err: err, Hint: "look another column up"}
-	} else if err != nil {
+	fault, remedy, err := s.database.lookupFault(ctx, s, t, l)
+	if err != nil {
 		return err
 	}
-	if what != "" {
-		hint := "create it with gormplugin.Migrate, lookups.Create or shardid lookup create"
-		if what == noUniqueIndex(l) {
-			hint = "create one on each of them"
+	if fault != nil {
+		if !errors.Is(fault, sharding.ErrLookup) {
+			fault = fmt.Errorf("%w: %w", sharding.ErrLookup, fault)
 		}
-		return &sharding.RouteError{Op: "lookup in " + l.Table + " for", Table: t.Name, Column: l.Column, Err: fmt.Errorf("%w: %s", sharding.ErrLookup, what), Hint: hint}
+		return &sharding.RouteError{Op: "lookup in " + l.Table + " for", Table: t.Name, Column: l.Column, Err: fault, Hint: remedy}
 	}
 	if omitted == nil {
 		c.checked.Store(l.Table, tables)
@@ -303,8 +300,11 @@ func (c *lookups) check(ctx context.Context, s *session, t *sharding.Table, l *s
 	return nil
 }
 
-// lookupFault returns the difference between a lookup table and its column, or "".
-func (d *database) lookupFault(ctx context.Context, s *session, t *sharding.Table, l *sharding.Lookup) (string, error) {
+// createIt is the remedy for a lookup table that does not fit its column.
+const createIt = "create it with gormplugin.Migrate, lookups.Create or shardid lookup create"
+
+// lookupFault returns why a column can have no lookup, or not in this lookup table, or nil.
+func (d *database) lookupFault(ctx context.Context, s *session, t *sharding.Table, l *sharding.Lookup) (fault error, remedy string, err error) {
 	snapshot := d.router.Snapshot()
 	of, first := t.Map.Targets()[0], sharding.Target{Table: l.Table}
 	sharded, isSharded := snapshot.Lookup(l.Table)
@@ -312,26 +312,29 @@ func (d *database) lookupFault(ctx context.Context, s *session, t *sharding.Tabl
 		first = sharded.Map.Targets()[0]
 	}
 	row, entry := s.on(d.poolOrHome(of.DB)), s.on(d.poolOrHome(first.DB))
-	if err := owner.Sought(ctx, d.server, row, of.Table, l.Column); err != nil {
-		return "", err
+	if err := owner.Sought(ctx, d.server, row, of.Table, l.Column); errors.Is(err, sharding.ErrLookup) {
+		return err, "look another column up", nil
+	} else if err != nil {
+		return nil, "", err
 	}
+	unsharded := "declare no sharded table " + l.Table + ", so that it is in the home database"
 	for _, column := range []string{l.Column, t.Key} {
 		is, found, err := dialect.ReadColumn(ctx, row, d.server, of.Table, column)
 		if err != nil || !found {
-			return "", orMissing(err, of, column)
+			return nil, "", orMissing(err, of, column)
 		}
 		as, found, err := dialect.ReadColumn(ctx, entry, d.server, first.Table, column)
 		switch {
 		case err != nil:
-			return "", err
+			return nil, "", err
 		case !found:
-			return fmt.Sprintf("%s has no column %s", l.Table, column), nil
+			return fmt.Errorf("%s has no column %s", l.Table, column), createIt, nil
 		case is != as:
-			return fmt.Sprintf("column %s is %s in %s and %s in %s, or they have other collations", column, is.Type, t.Name, as.Type, l.Table), nil
+			return fmt.Errorf("column %s is %s in %s and %s in %s, or they have other collations", column, is.Type, t.Name, as.Type, l.Table), createIt, nil
 		case isSharded && column == l.Column && is.Collation != "":
-			return fmt.Sprintf("column %s treats texts of different bytes as equal, and %s is sharded by them", column, l.Table), nil
+			return fmt.Errorf("column %s treats texts of different bytes as equal, and %s is sharded by them", column, l.Table), unsharded, nil
 		case isSharded && column == l.Column && !columns.Leads(as, sharded.Rule):
-			return fmt.Sprintf("column %s is %s, whose values do not each lead to one shard of %s", column, is.Type, l.Table), nil
+			return fmt.Errorf("column %s is %s, whose values do not each lead to one shard of %s", column, is.Type, l.Table), unsharded, nil
 		case isSharded && column == l.Column:
 			d.lookups.columns.Store(l.Table, as)
 		}
@@ -346,30 +349,26 @@ func orMissing(err error, at sharding.Target, column string) error {
 	return fmt.Errorf("shardsql: %s has no column %s, or does not exist; create it with gormplugin.Migrate or shardid ddl", at, column)
 }
 
-func noUniqueIndex(l *sharding.Lookup) string {
-	return "column " + l.Column + " has no unique index on the shards"
-}
-
-// missingUniqueKey returns the missing unique key, or "".
-func (d *database) missingUniqueKey(ctx context.Context, row, entry dialect.Querier, of, first sharding.Target, t *sharding.Table, l *sharding.Lookup) (string, error) {
+// missingUniqueKey returns the missing unique key and the remedy, or nil.
+func (d *database) missingUniqueKey(ctx context.Context, row, entry dialect.Querier, of, first sharding.Target, t *sharding.Table, l *sharding.Lookup) (fault error, remedy string, err error) {
 	want := []string{strings.ToLower(l.Column)}
 	if l.Unique {
 		keys, err := columns.Unique(ctx, d.server, row, of.Table)
 		if err != nil {
-			return "", err
+			return nil, "", err
 		}
 		if !slices.ContainsFunc(keys, func(key []string) bool { return slices.Equal(key, want) }) {
-			return noUniqueIndex(l), nil
+			return fmt.Errorf("column %s has no unique index on the shards", l.Column), "create one on each of them", nil
 		}
 	} else {
 		want = append(want, strings.ToLower(t.Key))
 	}
 	keys, err := columns.Unique(ctx, d.server, entry, first.Table)
 	if err != nil {
-		return "", err
+		return nil, "", err
 	}
 	if !slices.ContainsFunc(keys, func(key []string) bool { return slices.Equal(key, want) }) {
-		return fmt.Sprintf("%s has no unique key (%s)", l.Table, strings.Join(want, ", ")), nil
+		return fmt.Errorf("%s has no unique key (%s)", l.Table, strings.Join(want, ", ")), createIt, nil
 	}
-	return "", nil
+	return nil, "", nil
 }
