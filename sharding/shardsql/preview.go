@@ -89,7 +89,7 @@ func (s *session) afterSwitch(ctx context.Context, next *plan.Plan, to *plan.Rou
 		to, err = next.Bind(args, hint)
 	}
 	// From the switch on, the adapter adds a condition that leads to one shard.
-	if told.Completes && (to.Kind == plan.Scatter || errors.Is(err, sharding.ErrMissingKey)) {
+	if told.Completes && (err == nil && to.Kind == plan.Scatter || errors.Is(err, sharding.ErrMissingKey)) {
 		return sharding.Unchanged, nil
 	}
 	if err == nil {
