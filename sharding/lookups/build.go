@@ -175,13 +175,18 @@ func (p *pass) enter(ctx context.Context, rows [][]driver.Value) (twice []owner.
 	return twice, nil
 }
 
-// chunk reads the next values and keys of a table after the given ones, in order.
+// chunk reads the next values and keys of a table after the given ones, in order. It returns an error if these are read again,
+// because the caller would go on for ever: a driver of SQLite returns a text of a DATETIME as a time, and writes it otherwise.
 func (p *pass) chunk(ctx context.Context, on runner, table string, after []driver.Value) ([][]driver.Value, error) {
 	where, args := ``, []any(nil)
 	if after != nil {
 		where, args = ` AND ("v" > ? OR "v" = ? AND "k" > ?)`, []any{after[0], after[0], after[1]}
 	}
-	return on.Query(ctx, p.text(`SELECT DISTINCT "v", "k" FROM "`+table+`" WHERE "v" IS NOT NULL`+where+` ORDER BY "v", "k" LIMIT `+strconv.Itoa(p.ChunkRows)), args...)
+	rows, err := on.Query(ctx, p.text(`SELECT DISTINCT "v", "k" FROM "`+table+`" WHERE "v" IS NOT NULL`+where+` ORDER BY "v", "k" LIMIT `+strconv.Itoa(p.ChunkRows)), args...)
+	if err == nil && after != nil && len(rows) > 0 && textOf(rows[len(rows)-1]) == textOf(after) {
+		err = fmt.Errorf("%w: column %s or %s of %s does not sort the values as it returns them: %v follows itself", sharding.ErrLookup, p.lookup.Column, p.table.Key, table, shown(after[0]))
+	}
+	return rows, err
 }
 
 // missing returns the rows without an entry.

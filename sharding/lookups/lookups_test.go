@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	_ "modernc.org/sqlite" // the driver "sqlite"
 
@@ -304,6 +305,23 @@ func TestAnEntryUnderAnotherKeyOfTheSlotIsNotLeftOver(t *testing.T) {
 	exec(t, db, "INSERT INTO users (id, email, city) VALUES (11, 'U3@x', 'c0') ON CONFLICT (email) DO UPDATE SET id = id")
 	r, err := lookups.Tidy(t.Context(), c)
 	if err != nil || r.Entries != 8 || r.LeftOver+r.Removed+r.Missing != 0 {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+// The driver returns the text of a DATETIME as a time, and writes times in another form, which sorts before it.
+func TestVerifyEndsWhereValuesAreNotSortedAsTheyAreReturned(t *testing.T) {
+	u := newUsers(t, 4)
+	for i := range 4 {
+		exec(t, u.dbs[[]string{"a", "b"}[i%2]], fmt.Sprintf("DROP TABLE users_%d; CREATE TABLE users_%[1]d (id INTEGER PRIMARY KEY, email DATETIME UNIQUE, city TEXT); INSERT INTO users_%[1]d VALUES (%[1]d, '2026-01-02T10:00:00Z', 'c')", i))
+	}
+	c := u.config(t, "email", false)
+	if err := lookups.Create(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if r, err := lookups.Verify(ctx, c); !errors.Is(err, sharding.ErrLookup) {
 		t.Errorf("%+v, %v", r, err)
 	}
 }
