@@ -385,3 +385,28 @@ func TestANumberIsNoValueOfALookupOfTexts(t *testing.T) {
 		})
 	}
 }
+
+// SQLite's columns without a type distinguish 5 from '5'.
+func TestARowOfSQLiteWhoseNumberBecomesItsTextHasANewEntry(t *testing.T) {
+	dbs := sharding.DBs{}
+	for _, name := range []string{"home", "a", "b", "whole"} {
+		dbs[name] = database.SQLite(t)(t)
+	}
+	c, err := spelledTables(t, dbs, "untyped", "BLOB")
+	if err != nil {
+		t.Fatal(err)
+	}
+	routed := shardsql.OpenDB(shardsql.Config{Router: c.Router, Home: c.Home})
+	defer func() { _ = routed.Close() }()
+	database.Exec(t, routed, "INSERT INTO untyped (id, v) VALUES (1, 5)")
+	database.Exec(t, routed, "INSERT INTO untyped (id, v) VALUES (2, '5')")
+	if _, err := routed.ExecContext(t.Context(), "UPDATE untyped SET v = '5' WHERE id = 1"); err == nil || !strings.Contains(err.Error(), "UNIQUE") {
+		t.Error(err)
+	}
+	database.Exec(t, routed, "UPDATE untyped SET v = 5 WHERE id = 1")
+	database.Exec(t, routed, "DELETE FROM untyped WHERE id = 2")
+	database.Exec(t, routed, "UPDATE untyped SET v = '5' WHERE id = 1")
+	if _, err := routed.ExecContext(t.Context(), "INSERT INTO untyped (id, v) VALUES (2, '5')"); err == nil || !strings.Contains(err.Error(), "UNIQUE") {
+		t.Error(err)
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"time"
 
@@ -95,7 +96,7 @@ func (k *lookupWrite) enter(ctx context.Context, t *transaction, participants []
 			return err
 		}
 		for _, e := range k.had[i] {
-			if !kept.Sets || textOf(e.Value) != textOf(kept.Set) {
+			if !kept.Sets || !k.keeps(e, kept.Set) {
 				t.owners.lost = append(t.owners.lost, staleEntry{k.of.Table, kept.Lookup, e})
 			}
 		}
@@ -129,7 +130,13 @@ func (k *lookupWrite) free(t *transaction, participants []participant) error {
 	return nil
 }
 
-func textOf(v any) string { return plan.Text([]driver.Value{v}) }
+// keeps reports whether a row that had an entry's value keeps it when its column is set to a value.
+func (k *lookupWrite) keeps(e owner.Entry, set any) bool {
+	if k.session.database.server.Name() == "sqlite" && reflect.TypeOf(e.Value) != reflect.TypeOf(set) {
+		return false // a column without a type distinguishes 5 from '5'
+	}
+	return plan.Text([]driver.Value{e.Value}) == plan.Text([]driver.Value{set})
+}
 
 // entries returns the entries that the rows need, without duplicates.
 func (k *lookupWrite) entries(ctx context.Context, t *transaction, i int, participants []participant, affected int64) (all []owner.Entry, err error) {
@@ -148,7 +155,7 @@ func (k *lookupWrite) entries(ctx context.Context, t *transaction, i int, partic
 		return all, nil
 	}
 	for _, e := range k.had[i] { // rows that keep their value need no new entry
-		if textOf(e.Value) == textOf(kept.Set) {
+		if k.keeps(e, kept.Set) {
 			seen[plan.Text([]driver.Value{kept.Set, e.Key})] = true
 		}
 	}
