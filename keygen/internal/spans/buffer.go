@@ -208,7 +208,7 @@ func (b *Buffer) nextChunk(ctx context.Context, old *chunk, turn *turn) error {
 	f, err := b.advanceChunk(old)
 	if f != nil {
 		b.waits.Add(1)
-		err = b.waitForKeys(ctx, old, turn)
+		err = b.waitForKeys(ctx, old, f, turn)
 	}
 	if err != nil {
 		b.failures.Add(1)
@@ -216,19 +216,17 @@ func (b *Buffer) nextChunk(ctx context.Context, old *chunk, turn *turn) error {
 	return err
 }
 
-func (b *Buffer) waitForKeys(ctx context.Context, old *chunk, turn *turn) (err error) {
+func (b *Buffer) waitForKeys(ctx context.Context, old *chunk, f *reservation, turn *turn) (err error) {
 	if b.cfg.FailFast {
 		return b.starved(errors.New("the ring is empty"))
 	}
 	begin := time.Now()
 	maxWait := time.NewTimer(b.cfg.MaxWait)
 	defer maxWait.Stop()
-	if err = b.queue(ctx, turn, maxWait.C); err == nil {
-		var f *reservation
-		for f, err = b.advanceChunk(old); f != nil && err == nil; {
-			if err = b.await(ctx, f, maxWait.C); err == nil {
-				f, err = b.advanceChunk(old)
-			}
+	err = b.queue(ctx, turn, maxWait.C)
+	for f != nil && err == nil {
+		if err = b.await(ctx, f, maxWait.C); err == nil {
+			f, err = b.advanceChunk(old)
 		}
 	}
 	b.cfg.Observer.wait(time.Since(begin), err)
