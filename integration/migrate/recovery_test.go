@@ -423,7 +423,7 @@ func TestAWriterUnderLockTablesLocksTheLogsThatTheRunbookNames(t *testing.T) {
 	lock := r.span(t, "LOCK TABLES orders WRITE")
 	locked(r.source, lock, "orders")
 	r.switched(t)
-	log := strings.Replace(r.span(t, "shardid_back_"), "<job>", "orders", 1)
+	log := strings.Replace(r.span(t, "shardid_back_<job>"), "<job>", "orders", 1)
 	locked(r.west, strings.NewReplacer("orders WRITE, ", "orders_1 WRITE, ", "shardid_log_orders", log).Replace(lock), "orders_1")
 	r.verb(t, 0, "run --once")
 	r.verb(t, 0, "verify")
