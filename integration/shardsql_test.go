@@ -219,8 +219,8 @@ func layouts(t *testing.T) map[string]sharding.Map {
 }
 
 // wrongOnMariaDB matches queries that MariaDB may answer wrongly, in a table as in a shard: in groups of computed decimals it
-// may treat NULL as the value before it, and beside COUNT(DISTINCT) and a window function it may ignore ORDER BY.
-var wrongOnMariaDB = regexp.MustCompile(`GROUP BY .*(-amount|amount [*/%]|COALESCE\(amount|paid - 1\.5)|COUNT\(DISTINCT .* OVER \(|OVER \(.*COUNT\(DISTINCT `)
+// may treat NULL as the value before it, and beside an aggregate with DISTINCT and a window function it may ignore ORDER BY.
+var wrongOnMariaDB = regexp.MustCompile(`GROUP BY .*(-amount|amount [*/%]|COALESCE\(amount|paid - 1\.5)|\(DISTINCT .* OVER \(|OVER \(.*\(DISTINCT `)
 
 func answerRandomQueries(t *testing.T, open namedDatabase, m sharding.Map, fold selects.Fold) {
 	t.Helper()
