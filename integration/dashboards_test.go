@@ -35,6 +35,43 @@ func TestDashboardsOfAShopShowWhatOneTableShows(t *testing.T) {
 	}
 }
 
+// No shard has the column of a count of combined rows.
+func TestACountOfCombinedRowsHasTheColumnOfOneTable(t *testing.T) {
+	for name, open := range onThree(t) {
+		t.Run(name, func(t *testing.T) {
+			routed, whole := shops(t, open)
+			for _, query := range []string{"SELECT COUNT(*) FROM (SELECT status FROM orders GROUP BY status) AS t", "WITH t AS (SELECT DISTINCT coupon FROM orders) SELECT count(*) AS n FROM t"} {
+				if got, want := described(t, routed, query), described(t, whole, query); got != want {
+					t.Errorf("%s: %s, want %s", query, got, want)
+				}
+			}
+		})
+	}
+}
+
+// described returns the first column of a result, and its first value.
+func described(t *testing.T, db *sql.DB, query string) string {
+	t.Helper()
+	rows, err := db.QueryContext(t.Context(), query)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = rows.Close() }()
+	types, err := rows.ColumnTypes()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var v any
+	rows.Next()
+	if err := errors.Join(rows.Scan(&v), rows.Err()); err != nil {
+		t.Fatal(err)
+	}
+	c := types[0]
+	nullable, known := c.Nullable()
+	length, hasLength := c.Length()
+	return fmt.Sprintf("%s %s %s %v %v %d %v: %v of %[8]T", c.Name(), c.DatabaseTypeName(), c.ScanType(), nullable, known, length, hasLength, v)
+}
+
 func show(t *testing.T, routed, whole *sql.DB, file string) {
 	t.Helper()
 	text, err := os.ReadFile(file)

@@ -74,8 +74,8 @@ type knowledge struct {
 	edges   []edge
 	carried []carried
 	scopes  map[*sqlparse.Core]*scope
-	// numbered: no two shards have rows with one value of a primary key; see combine.
-	numbered bool
+	// uniqueIDs: it is assumed that no two shards have rows with one value of a primary key; see combine.
+	uniqueIDs bool
 }
 
 func newBuilder(st *sqlparse.Statement, s *sharding.Snapshot, options Options) *builder {
