@@ -2,7 +2,10 @@
 
 package sqlparse
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // Expr is an expression: one of the pointer types of this file.
 //
@@ -72,6 +75,9 @@ type Call struct {
 	Partition int
 }
 
+// Function returns the first part of the function's name in lower case: the whole name if it is unqualified.
+func (c *Call) Function() string { return strings.ToLower(c.Name.Parts[0].Name) }
+
 // Operator is the operator of an [Operation].
 type Operator uint8
 
@@ -127,6 +133,17 @@ func As(e Expr, op Operator) *Operation {
 		return o
 	}
 	return nil
+}
+
+// Bare returns an expression without the parentheses around it.
+func Bare(e Expr) Expr {
+	for {
+		p := As(e, Parens)
+		if p == nil {
+			return e
+		}
+		e = p.Operands[0]
+	}
 }
 
 // Any reports whether an expression, or one below it, is of some sort. Those of its queries do not

@@ -8,6 +8,9 @@ type Span struct{ From, To int }
 // Of returns the bytes of the span.
 func (s Span) Of(text string) string { return text[s.From:s.To] }
 
+// In reports whether the part lies in another one.
+func (s Span) In(outer Span) bool { return s.From >= outer.From && s.To <= outer.To }
+
 // Verb is the kind of a statement.
 type Verb uint8
 

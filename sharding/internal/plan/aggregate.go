@@ -34,10 +34,8 @@ const (
 
 func isAverage(e sqlparse.Expr) bool {
 	call, ok := e.(*sqlparse.Call)
-	return ok && aggregates[nameOf(call)] == average
+	return ok && aggregates[call.Function()] == average
 }
-
-func nameOf(call *sqlparse.Call) string { return strings.ToLower(call.Name.Parts[0].Name) }
 
 // aggregated reports whether an expression contains an aggregate. Aggregates in subqueries do not
 // count.
@@ -45,7 +43,7 @@ func aggregated(e sqlparse.Expr) bool { return sqlparse.Any(e, isAggregate) }
 
 func isAggregate(e sqlparse.Expr) bool {
 	call, ok := e.(*sqlparse.Call)
-	return ok && aggregates[nameOf(call)] != 0 && !call.Over && (len(call.Args) <= 1 || aggregates[nameOf(call)] == onlyShards || call.Distinct || call.Odd) // MAX(a, b) of SQLite is none
+	return ok && aggregates[call.Function()] != 0 && !call.Over && (len(call.Args) <= 1 || aggregates[call.Function()] == onlyShards || call.Distinct || call.Odd) // MAX(a, b) of SQLite is none
 }
 
 // aggregatedBy returns the arguments of an aggregate, without the condition of FILTER.
@@ -59,10 +57,10 @@ func aggregatedBy(call *sqlparse.Call) []sqlparse.Expr {
 // combined returns how the partial results of an expression are combined if it is an aggregate by
 // itself, otherwise 0.
 func combined(e sqlparse.Expr) merge.Function {
-	if e = bare(e); !isAggregate(e) || isAverage(e) {
+	if e = sqlparse.Bare(e); !isAggregate(e) || isAverage(e) {
 		return 0
 	}
-	return aggregates[nameOf(e.(*sqlparse.Call))] //nolint:forcetypeassert // it is an aggregate
+	return aggregates[e.(*sqlparse.Call).Function()] //nolint:forcetypeassert // it is an aggregate
 }
 
 // aggregator determines how the results of aggregates are combined.
@@ -72,8 +70,8 @@ type aggregator struct{ grouper }
 // compare. at is its index among the selected columns, or -1. Further values that it needs are in
 // hidden columns.
 func (c aggregator) partial(e sqlparse.Expr, at int) (merge.Aggregate, Value) {
-	call := bare(e).(*sqlparse.Call) //nolint:forcetypeassert // it is an aggregate
-	function, args := aggregates[nameOf(call)], aggregatedBy(call)
+	call := sqlparse.Bare(e).(*sqlparse.Call) //nolint:forcetypeassert // it is an aggregate
+	function, args := aggregates[call.Function()], aggregatedBy(call)
 	switch {
 	case call.Odd && (!call.Filtered || call.Distinct), call.Distinct && function != merge.Count && function != merge.Sum, len(args) > 1 && !c.mysql, len(args) == 0 && (call.Distinct || function != merge.Count):
 		c.refuse(c.text(call) + " is not combined" + addKey)
@@ -183,7 +181,7 @@ func (c aggregator) added(call *sqlparse.Call, at int) (merge.Aggregate, Value) 
 func (c aggregator) ofExtreme(e sqlparse.Expr) *sqlparse.Call {
 	found := extreme{aggregator: c}
 	found.visit(e)
-	if found.of == nil || found.other || bare(e) == sqlparse.Expr(found.of) {
+	if found.of == nil || found.other || sqlparse.Bare(e) == sqlparse.Expr(found.of) {
 		return nil
 	}
 	probe := c.comparer
@@ -208,21 +206,21 @@ type extreme struct {
 }
 
 func (x *extreme) visit(e sqlparse.Expr) {
-	switch e := bare(e).(type) {
+	switch e := sqlparse.Bare(e).(type) {
 	case *sqlparse.Literal:
 		x.beyond = x.beyond || e.Kind == sqlparse.Text
 	case *sqlparse.Param:
 	case *sqlparse.Call:
 		if isAggregate(e) {
-			function := aggregates[nameOf(e)]
+			function := aggregates[e.Function()]
 			x.other = x.other || x.of != nil && x.text(x.of) != x.text(e) || odd(e) || function != merge.Min && function != merge.Max || x.hasParams(e)
 			x.of = e
 			return
 		}
-		x.use(nameOf(e), !calculable[nameOf(e)])
+		x.use(e.Function(), !calculable[e.Function()])
 		x.other = x.other || e.Over
 		args := e.Args
-		if unitFirst[nameOf(e)] && len(args) > 0 {
+		if unitFirst[e.Function()] && len(args) > 0 {
 			args = args[1:]
 		}
 		for _, arg := range args {
@@ -259,7 +257,7 @@ var calculable = words("coalesce ifnull nullif if iif")
 // atExtreme returns how an expression of ofExtreme is combined, and how its values compare.
 func (c aggregator) atExtreme(e sqlparse.Expr, at int) (merge.Aggregate, Value) {
 	of := c.ofExtreme(e)
-	a, _ := c.extreme(of, aggregates[nameOf(of)], -1)
+	a, _ := c.extreme(of, aggregates[of.Function()], -1)
 	a.Column = at
 	c.of.group.zero = true
 	probe := c.comparer
@@ -303,7 +301,7 @@ var windowFunctions = map[string]merge.Function{"sum": merge.Sum, "count": merge
 // after them. Without GROUP BY there is one row, over which MariaDB computes them wrongly.
 func areOverGroups(c *combiner, w window) bool {
 	call := w.call
-	_, has := windowFunctions[nameOf(call)]
+	_, has := windowFunctions[call.Function()]
 	return has && call.Over && !call.Odd && !call.Distinct && len(call.Args) <= 1 && len(c.cores) == 1 && len(c.core.GroupBy) > 0 && w.of == c.scope && !c.partitioned(w)
 }
 
@@ -313,10 +311,10 @@ var overAll = regexp.MustCompile(`(?i)\bover\s*\(\s*\)$`)
 // isTotal reports whether an expression counts the rows of a SELECT and is selected with each of them: COUNT(*) OVER ().
 // Each shard counts its own rows, before LIMIT.
 func isTotal(c *combiner, e sqlparse.Expr) bool {
-	call, ok := bare(e).(*sqlparse.Call)
-	return ok && call.Over && nameOf(call) == "count" && (!call.Odd || call.Filtered) && !call.Distinct && overAll.MatchString(c.text(call)) &&
+	call, ok := sqlparse.Bare(e).(*sqlparse.Call)
+	return ok && call.Over && call.Function() == "count" && (!call.Odd || call.Filtered) && !call.Distinct && overAll.MatchString(c.text(call)) &&
 		len(c.cores) == 1 && !c.core.Distinct && len(c.core.DistinctOn) == 0 && !groups(c.core) &&
-		slices.ContainsFunc(c.core.Items, func(i sqlparse.Item) bool { return bare(i.Expr) == call })
+		slices.ContainsFunc(c.core.Items, func(i sqlparse.Item) bool { return sqlparse.Bare(i.Expr) == call })
 }
 
 // takeTotals records the selected counts of all rows.
@@ -360,7 +358,7 @@ var behindOrder = regexp.MustCompile(`(?i)^\s*(asc|desc)?\s*[,)]$`)
 
 // window returns the value of a window function over combined groups.
 func (c calculator) window(e *sqlparse.Call) (merge.Expr, merge.Kind) {
-	g, w, kind := c.of.group, merge.Window{Function: windowFunctions[nameOf(e)], Of: -1}, merge.Integer
+	g, w, kind := c.of.group, merge.Window{Function: windowFunctions[e.Function()], Of: -1}, merge.Integer
 	if !areOverGroups(c.combiner, window{e, c.scope}) || c.hasParams(e) || slices.ContainsFunc(e.Args, isNull) {
 		c.refuse(c.text(e) + " is not computed over the groups of several shards: only SUM, COUNT, ROW_NUMBER, RANK and DENSE_RANK without parameters and NULL are" + addKey)
 		return nil, 0

@@ -307,7 +307,7 @@ func (s *scope) qualifier(parts []sqlparse.Ident) { s.qualifies(parts, "") }
 // qualified records a table's name before a column's name.
 // It returns false if no table has the name.
 func (s *scope) qualified(n sqlparse.Name) bool {
-	return s.qualifies(n.Parts[:len(n.Parts)-1], strings.ToLower(last(n)))
+	return s.qualifies(n.Parts[:len(n.Parts)-1], strings.ToLower(n.Last().Name))
 }
 
 func (s *scope) qualifies(parts []sqlparse.Ident, column string) bool {
@@ -512,7 +512,7 @@ func (k *knowledge) equal(from, to column) {
 
 // conjuncts returns the conditions that all hold if e does.
 func conjuncts(e sqlparse.Expr) (list []sqlparse.Expr) {
-	e = bare(e)
+	e = sqlparse.Bare(e)
 	op := sqlparse.As(e, sqlparse.And)
 	switch {
 	case e == nil:
@@ -542,9 +542,9 @@ func equalities(e sqlparse.Expr) (all []equality) {
 	if !ok || o.Not || o.Op != sqlparse.Equal && o.Op != sqlparse.In {
 		return nil
 	}
-	all = pairs(bare(o.Operands[0]), o.Operands[1:], o.Op == sqlparse.In)
+	all = pairs(sqlparse.Bare(o.Operands[0]), o.Operands[1:], o.Op == sqlparse.In)
 	if o.Op == sqlparse.Equal {
-		all = append(all, pairs(bare(o.Operands[1]), o.Operands[:1], false)...)
+		all = append(all, pairs(sqlparse.Bare(o.Operands[1]), o.Operands[:1], false)...)
 	}
 	return all
 }
@@ -560,7 +560,7 @@ func pairs(left sqlparse.Expr, right []sqlparse.Expr, in bool) (all []equality) 
 			if _, isQuery := row.(*sqlparse.Subquery); isQuery && in {
 				q.right = append(q.right, row)
 			}
-			if row := sqlparse.As(bare(row), sqlparse.Tuple); row != nil && len(row.Operands) == len(tuple.Operands) {
+			if row := sqlparse.As(sqlparse.Bare(row), sqlparse.Tuple); row != nil && len(row.Operands) == len(tuple.Operands) {
 				q.right = append(q.right, row.Operands[at])
 			}
 		}
@@ -573,7 +573,7 @@ func pairs(left sqlparse.Expr, right []sqlparse.Expr, in bool) (all []equality) 
 
 // column returns the column if an expression is one.
 func (s *scope) column(e sqlparse.Expr) (column, bool) {
-	c, ok := bare(e).(*sqlparse.Column)
+	c, ok := sqlparse.Bare(e).(*sqlparse.Column)
 	if !ok || len(c.Name.Parts) > 2 {
 		return column{}, false
 	}
@@ -582,7 +582,7 @@ func (s *scope) column(e sqlparse.Expr) (column, bool) {
 
 // reference returns the reference for a table that a statement names.
 func (b *builder) reference(t *sqlparse.Table, seen *names) *reference {
-	name := strings.ToLower(last(t.Name))
+	name := strings.ToLower(t.Name.Last().Name)
 	r := &reference{name: name, at: t}
 	if t.Alias.Name != "" {
 		r.name = strings.ToLower(t.Alias.Name)

@@ -180,7 +180,7 @@ func (c *combiner) asks() bool {
 	if len(c.cores) > 1 || len(c.core.From) > 0 || c.core.Where != nil || len(c.core.Items) != 1 || len(c.query.OrderBy) > 0 || c.query.Limit != nil || c.core.Distinct {
 		return false
 	}
-	exists := sqlparse.As(bare(c.core.Items[0].Expr), sqlparse.Exists)
+	exists := sqlparse.As(sqlparse.Bare(c.core.Items[0].Expr), sqlparse.Exists)
 	if exists == nil {
 		return false
 	}
@@ -365,7 +365,7 @@ func (s *scope) starred(i sqlparse.Item) []*reference {
 	case len(i.Of.Parts) == 0:
 		return s.refs
 	}
-	r, _ := s.find(strings.ToLower(last(i.Of)), "")
+	r, _ := s.find(strings.ToLower(i.Of.Last().Name), "")
 	return []*reference{r}
 }
 
@@ -441,7 +441,7 @@ func (c *combiner) sort(by sqlparse.Expr) (v Value) {
 		v = c.inOrder(e, c.typed(e))
 		c.hideCompared(v, e)
 	}
-	if call, ok := bare(e).(*sqlparse.Call); ok && isAggregate(call) {
+	if call, ok := sqlparse.Bare(e).(*sqlparse.Call); ok && isAggregate(call) {
 		c.member(call)
 	}
 	return v
@@ -465,8 +465,8 @@ func (c *combiner) place(by sqlparse.Expr) int {
 
 // isCalled reports whether a name in ORDER BY is the name of a result column.
 func isCalled(i sqlparse.Item, by sqlparse.Expr) bool {
-	column, isColumn := bare(i.Expr).(*sqlparse.Column)
-	return isColumn && i.Alias.Name == "" && strings.EqualFold(last(column.Name), unqualified(by))
+	column, isColumn := sqlparse.Bare(i.Expr).(*sqlparse.Column)
+	return isColumn && i.Alias.Name == "" && strings.EqualFold(column.Name.Last().Name, unqualified(by))
 }
 
 // result returns how the values of a result column compare, which must be the same in all branches
@@ -500,7 +500,7 @@ func (c *combiner) result(at int) (first Value) {
 // fixed returns how the values of a result column compare that is a literal or an argument. For
 // SQLite each value has its own type; the type that PostgreSQL gives an argument is unknown.
 func (c *combiner) fixed(e sqlparse.Expr, at int) (Value, bool) {
-	_, isParam := bare(e).(*sqlparse.Param)
+	_, isParam := sqlparse.Bare(e).(*sqlparse.Param)
 	switch {
 	case c.sqlite, isParam && c.postgres:
 		return Value{}, false

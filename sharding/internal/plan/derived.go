@@ -37,10 +37,10 @@ func (b *builder) carry(r *reference, q *sqlparse.Query, listed []sqlparse.Ident
 		if len(listed) > 0 {
 			name = listed[i].Name
 		}
-		if c, isColumn := bare(item.Expr).(*sqlparse.Column); name == "" && isColumn {
-			name = last(c.Name)
+		if c, isColumn := sqlparse.Bare(item.Expr).(*sqlparse.Column); name == "" && isColumn {
+			name = c.Name.Last().Name
 		} else if name == "" {
-			name = bare(item.Expr).Bytes().Of(b.statement.Text)
+			name = sqlparse.Bare(item.Expr).Bytes().Of(b.statement.Text)
 		}
 		b.carryOne(r, strings.ToLower(name), from, ok, cte)
 	}
@@ -49,7 +49,7 @@ func (b *builder) carry(r *reference, q *sqlparse.Query, listed []sqlparse.Ident
 // carryAll gives a derived table the columns of a star.
 func (b *builder) carryAll(r *reference, s *scope, star sqlparse.Name, cte *names) {
 	for _, of := range s.refs {
-		if len(star.Parts) > 0 && !strings.EqualFold(of.name, last(star)) {
+		if len(star.Parts) > 0 && !strings.EqualFold(of.name, star.Last().Name) {
 			continue
 		}
 		r.known = r.known && of.known
@@ -188,14 +188,14 @@ func countedQuery(q *sqlparse.Query) (of *sqlparse.Query) {
 	if core == nil || len(core.Items) != 1 || len(core.From) != 1 || core.Distinct || core.Where != nil || core.Having != nil || len(core.GroupBy)+len(core.Modifiers)+len(core.Windows)+len(q.OrderBy)+len(q.Locks) > 0 || q.Limit != nil {
 		return nil
 	}
-	call, ok := bare(core.Items[0].Expr).(*sqlparse.Call)
-	if !ok || nameOf(call) != "count" || call.Over || call.Odd || !call.Star {
+	call, ok := sqlparse.Bare(core.Items[0].Expr).(*sqlparse.Call)
+	if !ok || call.Function() != "count" || call.Over || call.Odd || !call.Star {
 		return nil
 	}
 	switch from, with := core.From[0], q.With; {
 	case from.Query != nil && with == nil && !from.Lateral && len(from.Columns) == 0:
 		of = from.Query
-	case from.Table != nil && with != nil && !with.Recursive && len(with.Tables) == 1 && len(with.Tables[0].Columns) == 0 && len(from.Table.Name.Parts) == 1 && strings.EqualFold(last(from.Table.Name), with.Tables[0].Name.Name):
+	case from.Table != nil && with != nil && !with.Recursive && len(with.Tables) == 1 && len(with.Tables[0].Columns) == 0 && len(from.Table.Name.Parts) == 1 && strings.EqualFold(from.Table.Name.Last().Name, with.Tables[0].Name.Name):
 		of = with.Tables[0].Query
 	}
 	if of != nil && of.With == nil && len(of.Locks) == 0 {

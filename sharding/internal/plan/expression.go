@@ -27,7 +27,7 @@ func (b *builder) expression(e sqlparse.Expr, s *scope, seen *names) {
 	b.volatileReason = cmp.Or(b.volatileReason, b.unsteady(e)) // the first function or variable whose value may differ between databases
 	b.instant(e)
 	call, ok := e.(*sqlparse.Call)
-	if ok && (call.Over || aggregates[nameOf(call)] == onlyShards) {
+	if ok && (call.Over || aggregates[call.Function()] == onlyShards) {
 		b.windows = append(b.windows, window{call, s})
 	}
 	if ok && call.Over && s != nil {
@@ -43,12 +43,12 @@ func (b *builder) expression(e sqlparse.Expr, s *scope, seen *names) {
 	switch e := e.(type) {
 	case nil:
 	case *sqlparse.Column:
-		b.foreign = !s.qualified(e.Name) || !b.aliases[strings.ToLower(last(e.Name))] && s.lacks(e.Name) || b.foreign
+		b.foreign = !s.qualified(e.Name) || !b.aliases[strings.ToLower(e.Name.Last().Name)] && s.lacks(e.Name) || b.foreign
 	case *sqlparse.Subquery:
 		b.query(e.Query, s, seen)
 	default:
 		operands := sqlparse.Operands(e)
-		if ok && unitFirst[nameOf(call)] && len(operands) > 0 {
+		if ok && unitFirst[call.Function()] && len(operands) > 0 {
 			operands = operands[1:]
 		}
 		b.expressions(operands, s, seen)
@@ -61,7 +61,7 @@ func (b *builder) expression(e sqlparse.Expr, s *scope, seen *names) {
 
 // lacks reports whether certainly no table has a column with a name, which is not qualified.
 func (s *scope) lacks(n sqlparse.Name) bool {
-	name := strings.ToLower(last(n))
+	name := strings.ToLower(n.Last().Name)
 	if len(n.Parts) > 1 || everywhere[name] || clockNames[name] || s.named(name) != nil {
 		return false
 	}
@@ -80,7 +80,7 @@ var everywhere = words("rowid _rowid_ oid ctid tableoid xmin xmax cmin cmax")
 // which the parser returns as calls.
 func quantified(e sqlparse.Expr) bool {
 	call, ok := e.(*sqlparse.Call)
-	if !ok || len(call.Args) != 1 || !quantifiers[nameOf(call)] {
+	if !ok || len(call.Args) != 1 || !quantifiers[call.Function()] {
 		return false
 	}
 	_, ok = call.Args[0].(*sqlparse.Subquery)
@@ -233,7 +233,7 @@ func (v *variance) instant(e sqlparse.Expr) {
 	if !ok || len(call.Name.Parts) > 1 {
 		return
 	}
-	name := nameOf(call)
+	name := call.Function()
 	made, known := instants[v.engine][name]
 	made.Span, made.Query = call.Span, strings.Replace(made.Query, "%", strings.ToLower(call.Of(v.text)), 1)
 	switch {
@@ -255,7 +255,7 @@ func (v *variance) instant(e sqlparse.Expr) {
 // which the modifier 'utc' does not change.
 func (v *variance) nows(call *sqlparse.Call) {
 	for _, arg := range call.Args {
-		if l, ok := bare(arg).(*sqlparse.Literal); ok && l.Kind == sqlparse.Text && strings.EqualFold(l.Value, "now") {
+		if l, ok := sqlparse.Bare(arg).(*sqlparse.Literal); ok && l.Kind == sqlparse.Text && strings.EqualFold(l.Value, "now") {
 			v.instants = append(v.instants, Instant{Span: l.Span, Query: "strftime('%Y-%m-%d %H:%M:%f', 'now')", Sample: sampleMoment, written: "'%Z'"})
 		}
 	}
@@ -277,7 +277,7 @@ func (v *variance) everyInstant(of *sqlparse.Statement) []Instant {
 				continue
 			}
 			for _, one := range v.instants {
-				if inside(one.Span, written.Span) {
+				if one.Span.In(written.Span) {
 					one.From, one.To = one.From+row.From-written.From, one.To+row.From-written.From
 					all = append(all, one)
 				}
@@ -346,7 +346,7 @@ func stayAtHome(b *builder) {
 func (v *variance) unsteady(e sqlparse.Expr) string {
 	switch e := e.(type) {
 	case *sqlparse.Call:
-		name := strings.ToLower(last(e.Name))
+		name := strings.ToLower(e.Name.Last().Name)
 		if remaining[name] {
 			v.remains = name
 		}
@@ -381,7 +381,7 @@ func (v *variance) readsClock(e *sqlparse.Call) bool {
 		first = 1
 	}
 	for i, arg := range e.Args {
-		switch arg := bare(arg).(type) {
+		switch arg := sqlparse.Bare(arg).(type) {
 		case *sqlparse.Literal:
 			if strings.EqualFold(arg.Value, "now") || i == first && strings.HasPrefix(strings.ToLower(arg.Value), "subsec") { // which omits 'now'
 				return true

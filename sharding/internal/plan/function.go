@@ -17,7 +17,7 @@ type functions struct{ *comparer }
 
 // call returns how the results of a function compare that is no window function.
 func (c functions) call(call *sqlparse.Call) Value {
-	name := nameOf(call)
+	name := call.Function()
 	switch {
 	case c.derives && isAggregate(call):
 		return c.aggregate(call)
@@ -155,7 +155,7 @@ func (c functions) joined(e sqlparse.Expr, of []sqlparse.Expr) Value {
 // window returns how the results of a window function compare. A server sorts by them as they are
 // returned, unlike members of ENUM and texts of which several are equal.
 func (c functions) window(call *sqlparse.Call) Value {
-	switch name := nameOf(call); {
+	switch name := call.Function(); {
 	case counting[name] && c.sqlite:
 		return OfKind(merge.Stored)
 	case counting[name]:
@@ -306,7 +306,7 @@ var wholeOperators = map[bool]map[string]bool{true: words("& | # << >>"), false:
 
 // negated returns the x of -x, or nil.
 func negated(e sqlparse.Expr, text string) sqlparse.Expr {
-	o := sqlparse.As(bare(e), sqlparse.Opaque)
+	o := sqlparse.As(sqlparse.Bare(e), sqlparse.Opaque)
 	if o == nil || len(o.Operands) != 1 || strings.TrimSpace(between(o, text)) != "-" {
 		return nil
 	}
@@ -423,12 +423,12 @@ func (c functions) oneOf(e sqlparse.Expr, list []sqlparse.Expr) (of Value) {
 	text := false
 	var given []int
 	for _, one := range list {
-		if p, isParam := bare(one).(*sqlparse.Param); isParam && c.postgres {
+		if p, isParam := sqlparse.Bare(one).(*sqlparse.Param); isParam && c.postgres {
 			given = append(given, p.Index)
 			continue
 		}
 		v, ok := numeral(one, c.integers)
-		switch l, isLiteral := bare(one).(*sqlparse.Literal); {
+		switch l, isLiteral := sqlparse.Bare(one).(*sqlparse.Literal); {
 		case isNull(one):
 			continue
 		case isLiteral && l.Kind == sqlparse.Text && ascii(l.Value):

@@ -165,14 +165,14 @@ func (c grouper) typeOnlyItem(item sqlparse.Item) {
 // columnName returns the name that PostgreSQL gives the column of an expression without an alias: that of its function, or
 // of the type of a cast.
 func (c grouper) columnName(e sqlparse.Expr) string {
-	inner := bare(e)
+	inner := sqlparse.Bare(e)
 	for cast := sqlparse.As(inner, sqlparse.Cast); cast != nil; cast = sqlparse.As(inner, sqlparse.Cast) {
-		inner = bare(cast.Operands[0])
+		inner = sqlparse.Bare(cast.Operands[0])
 	}
 	if call, ok := inner.(*sqlparse.Call); ok {
-		return nameOf(call)
+		return call.Function()
 	}
-	switch cast := sqlparse.As(bare(e), sqlparse.Cast); {
+	switch cast := sqlparse.As(sqlparse.Bare(e), sqlparse.Cast); {
 	case cast == nil && sqlparse.As(inner, sqlparse.Case) != nil:
 		return "case"
 	case cast == nil:
@@ -193,7 +193,7 @@ func (c grouper) columnName(e sqlparse.Expr) string {
 func (c *combiner) hide(text string, of sqlparse.Expr) int {
 	more := c.hidden[c.core.ItemsEnd]
 	if of != nil && !(parameters{c.statement}).named() {
-		more.args = append(more.args, slices.Repeat(parameters{c.statement}.in(bare(of).Bytes()), strings.Count(text, c.text(of)))...)
+		more.args = append(more.args, slices.Repeat(parameters{c.statement}.in(sqlparse.Bare(of).Bytes()), strings.Count(text, c.text(of)))...)
 	}
 	more.texts = append(more.texts, hiddenAs(text, len(more.texts)))
 	c.hidden[c.core.ItemsEnd] = more
@@ -281,7 +281,7 @@ func (c grouper) by(e sqlparse.Expr) int {
 // column returns the index of an expression among the columns of a combined group: of a selected
 // column, or of an added one.
 func (c grouper) column(e sqlparse.Expr) int {
-	e = bare(e)
+	e = sqlparse.Bare(e)
 	c.unambiguous(e)
 	g := c.of.group
 	for i, item := range c.core.Items {
@@ -289,7 +289,7 @@ func (c grouper) column(e sqlparse.Expr) int {
 			if v := g.values[i]; v.As == Plain && v.Type.Collation == merge.Binary && (v.Type.Kind != merge.Stored || c.isComputed(item.Expr) || aggregated(item.Expr)) {
 				return i
 			}
-			e = bare(item.Expr) // the selected form is not compared, or the driver may convert it to a time
+			e = sqlparse.Bare(item.Expr) // the selected form is not compared, or the driver may convert it to a time
 		}
 	}
 	switch key := c.by(e); {
@@ -315,14 +315,14 @@ func (c grouper) column(e sqlparse.Expr) int {
 
 // dependsOnGroup reports whether an expression is computed from expressions of GROUP BY alone.
 func (c grouper) dependsOnGroup(e sqlparse.Expr) bool {
-	switch e = bare(e); e.(type) {
+	switch e = sqlparse.Bare(e); e.(type) {
 	case *sqlparse.Literal:
 		return true
 	case *sqlparse.Column, *sqlparse.Subquery:
 		return c.by(e) >= 0
 	}
 	operands := sqlparse.Operands(e)
-	if call, isCall := e.(*sqlparse.Call); isCall && unitFirst[nameOf(call)] && len(operands) > 0 {
+	if call, isCall := e.(*sqlparse.Call); isCall && unitFirst[call.Function()] && len(operands) > 0 {
 		operands = operands[1:]
 	}
 	return c.by(e) >= 0 || !slices.ContainsFunc(operands, func(of sqlparse.Expr) bool { return !c.dependsOnGroup(of) })
@@ -330,10 +330,8 @@ func (c grouper) dependsOnGroup(e sqlparse.Expr) bool {
 
 // isSelected reports whether an expression is in the select list, where a name denotes no alias.
 func (c grouper) isSelected(e sqlparse.Expr) bool {
-	return slices.ContainsFunc(c.core.Items, func(i sqlparse.Item) bool { return inside(e.Bytes(), i.Span) })
+	return slices.ContainsFunc(c.core.Items, func(i sqlparse.Item) bool { return e.Bytes().In(i.Span) })
 }
-
-func inside(inner, outer sqlparse.Span) bool { return inner.From >= outer.From && inner.To <= outer.To }
 
 // sortGroups records ORDER BY and LIMIT of groups.
 func (c grouper) sortGroups() {

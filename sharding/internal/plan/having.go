@@ -42,7 +42,7 @@ func (c grouper) having() {
 // ofGroup reports whether a condition compares a column of GROUP BY with literals, so that it has one
 // value for all rows of a group. Texts that are equal may differ as numbers.
 func (c grouper) ofGroup(e sqlparse.Expr) bool {
-	o, ok := bare(e).(*sqlparse.Operation)
+	o, ok := sqlparse.Bare(e).(*sqlparse.Operation)
 	if !ok || o.Op < sqlparse.Equal || o.Op > sqlparse.IsNull {
 		return false
 	}
@@ -52,7 +52,7 @@ func (c grouper) ofGroup(e sqlparse.Expr) bool {
 	}
 	c.unambiguous(o.Operands[0])
 	return !slices.ContainsFunc(o.Operands[1:], func(e sqlparse.Expr) bool {
-		l, ok := bare(e).(*sqlparse.Literal)
+		l, ok := sqlparse.Bare(e).(*sqlparse.Literal)
 		return !ok || l.Kind != sqlparse.Text && c.of.group.keys[at].isText()
 	})
 }
@@ -89,7 +89,7 @@ func comparison(op string) func(d merge.Dialect, of []merge.Expr) merge.Expr {
 }
 
 func (c calculator) condition(e sqlparse.Expr) merge.Expr {
-	o, ok := bare(e).(*sqlparse.Operation)
+	o, ok := sqlparse.Bare(e).(*sqlparse.Operation)
 	if !ok || conditions[o.Op] == nil {
 		c.onlyNumbers()
 		return nil
@@ -120,7 +120,7 @@ func (c calculator) givenWhole(operands []sqlparse.Expr) {
 		return
 	}
 	for _, e := range operands {
-		if p, isParam := bare(e).(*sqlparse.Param); isParam {
+		if p, isParam := sqlparse.Bare(e).(*sqlparse.Param); isParam {
 			*c.integers = append(*c.integers, p.Index)
 		}
 	}
@@ -129,7 +129,7 @@ func (c calculator) givenWhole(operands []sqlparse.Expr) {
 // number returns an expression over aggregates, groups and numbers, and its kind. On SQLite each
 // value has its own kind.
 func (c calculator) number(e sqlparse.Expr) (merge.Expr, merge.Kind) {
-	switch e := bare(e).(type) {
+	switch e := sqlparse.Bare(e).(type) {
 	case *sqlparse.Literal:
 		return c.literal(e)
 	case *sqlparse.Param:
@@ -194,7 +194,7 @@ func (c calculator) cast(e *sqlparse.Operation) (merge.Expr, merge.Kind) {
 	of, name := e.Operands[0], c.typeOf(e)
 	size := wholeTypes[name]
 	exact := c.kindOf(of) != merge.Float && (c.postgres || !sqlparse.Any(of, isQuotient))
-	if digits := decimalType.FindStringSubmatch(c.statement.Text[of.Bytes().To:e.To]); digits != nil && !c.sqlite && (exact || isAverage(bare(of)) && c.kindOf(of) != merge.Float) {
+	if digits := decimalType.FindStringSubmatch(c.statement.Text[of.Bytes().To:e.To]); digits != nil && !c.sqlite && (exact || isAverage(sqlparse.Bare(of)) && c.kindOf(of) != merge.Float) {
 		return c.toDecimal(of, digits[1], digits[2])
 	}
 	switch {
@@ -234,7 +234,7 @@ func isQuotient(e sqlparse.Expr) bool { return isAverage(e) || sqlparse.As(e, sq
 
 // function returns an aggregate, or a function of aggregates.
 func (c calculator) function(e *sqlparse.Call) (merge.Expr, merge.Kind) {
-	switch name := nameOf(e); {
+	switch name := e.Function(); {
 	case e.Over:
 		return c.window(e)
 	case combined(e) != 0 || e.Odd && !e.Filtered:
@@ -330,7 +330,7 @@ func (c calculator) operation(e *sqlparse.Operation) (made merge.Expr, kind merg
 // number that it returns.
 func mayLackDigits(e sqlparse.Expr) bool {
 	call, ok := e.(*sqlparse.Call)
-	return ok && (nameOf(call) == "coalesce" || nameOf(call) == "ifnull" || nameOf(call) == "round")
+	return ok && (call.Function() == "coalesce" || call.Function() == "ifnull" || call.Function() == "round")
 }
 
 // withDigits returns an operand of a division with as many digits as the shards give it. The quotient has more than these.

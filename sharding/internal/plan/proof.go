@@ -323,7 +323,7 @@ type unbound struct{}
 
 // constant returns the operand if an expression is one.
 func constant(e sqlparse.Expr) (operand, bool) {
-	switch e := bare(e).(type) {
+	switch e := sqlparse.Bare(e).(type) {
 	case *sqlparse.Param:
 		return operand{param: e.Index}, true
 	case *sqlparse.Literal:
@@ -354,17 +354,6 @@ func constants(list []sqlparse.Expr) (all []operand, ok bool) {
 		all = append(all, v)
 	}
 	return all, len(all) > 0
-}
-
-// bare returns an expression without its parentheses.
-func bare(e sqlparse.Expr) sqlparse.Expr {
-	for {
-		p := sqlparse.As(e, sqlparse.Parens)
-		if p == nil {
-			return e
-		}
-		e = p.Operands[0]
-	}
 }
 
 // slots is a set of slots. The zero value is the empty set.

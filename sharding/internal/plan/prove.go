@@ -102,7 +102,7 @@ type prover struct {
 
 // expression returns nil for a condition that proves nothing.
 func (p *prover) expression(e sqlparse.Expr) proof {
-	o, ok := bare(e).(*sqlparse.Operation)
+	o, ok := sqlparse.Bare(e).(*sqlparse.Operation)
 	if !ok || o.Not {
 		return nil
 	}
@@ -286,13 +286,13 @@ func anyOfArray(q equality) (operand, bool) {
 	if q.in || len(q.right) != 1 {
 		return operand{}, false
 	}
-	call, ok := bare(q.right[0]).(*sqlparse.Call)
-	if !ok || nameOf(call) != "any" || len(call.Args) != 1 {
+	call, ok := sqlparse.Bare(q.right[0]).(*sqlparse.Call)
+	if !ok || call.Function() != "any" || len(call.Args) != 1 {
 		return operand{}, false
 	}
-	array := bare(call.Args[0])
+	array := sqlparse.Bare(call.Args[0])
 	if cast := sqlparse.As(array, sqlparse.Cast); cast != nil {
-		array = bare(cast.Operands[0])
+		array = sqlparse.Bare(cast.Operands[0])
 	}
 	param, ok := array.(*sqlparse.Param)
 	if !ok {
@@ -353,8 +353,8 @@ func (k *knowledge) tighten(condition sqlparse.Expr, s *scope, from int) {
 // isAll reports whether an operand is ALL (query), to which every comparison is true if the query
 // returns no rows.
 func isAll(e sqlparse.Expr) bool {
-	call, ok := bare(e).(*sqlparse.Call)
-	return ok && nameOf(call) == "all"
+	call, ok := sqlparse.Bare(e).(*sqlparse.Call)
+	return ok && call.Function() == "all"
 }
 
 // rejects reports whether a condition is never true of a row in which the columns of these
@@ -364,7 +364,7 @@ func (s *scope) rejects(e sqlparse.Expr, absent []*reference) bool {
 		c, ok := s.column(e)
 		return ok && slices.Contains(absent, c.of)
 	}
-	o, ok := bare(e).(*sqlparse.Operation)
+	o, ok := sqlparse.Bare(e).(*sqlparse.Operation)
 	switch {
 	case !ok:
 	case o.Op >= sqlparse.Equal && o.Op <= sqlparse.GreaterEqual:

@@ -59,7 +59,7 @@ func (r *reference) elsewhere() bool {
 }
 
 // label returns the name of the table, for messages.
-func (r *reference) label() string { return last(r.at.Name) }
+func (r *reference) label() string { return r.at.Name.Last().Name }
 
 // formedKey returns a sharding key in the form in which its column returns it, false if that is unknown.
 func (r *reference) formedKey(key any) (form any, known bool) {
@@ -168,7 +168,7 @@ func (s *scope) assigned(n sqlparse.Name) (column, bool) {
 // resolve returns the column that a name denotes, or false if that is uncertain. An unqualified
 // name belongs to the innermost scope that can have it.
 func (s *scope) resolve(n sqlparse.Name) (column, bool) {
-	qualifier, name := "", strings.ToLower(last(n))
+	qualifier, name := "", strings.ToLower(n.Last().Name)
 	if len(n.Parts) > 1 {
 		qualifier = strings.ToLower(n.Parts[len(n.Parts)-2].Name)
 	}

@@ -89,7 +89,7 @@ func replaced(text string, part sqlparse.Span, edits []edit) string {
 	var out strings.Builder
 	end := part.From
 	for _, e := range slices.SortedStableFunc(slices.Values(edits), inText) {
-		if inside(e.Span, part) {
+		if e.Span.In(part) {
 			out.WriteString(text[end:e.From] + e.with)
 			end = e.To
 		}
@@ -169,7 +169,7 @@ func (p parameters) around(edits []edit) (args []int, with renumbering) {
 		for len(next) > 0 && next[0].From <= q.From {
 			args, next = append(args, next[0].args...), next[1:]
 		}
-		if !slices.ContainsFunc(edits, func(e edit) bool { return inside(q.Span, e.Span) }) {
+		if !slices.ContainsFunc(edits, func(e edit) bool { return q.Span.In(e.Span) }) {
 			args = append(args, q.Index)
 		}
 	}
@@ -197,7 +197,7 @@ func (p parameters) marked(text string, args []int) string {
 // in returns the arguments of the parameters in a part of the text.
 func (p parameters) in(part sqlparse.Span) (args []int) {
 	for _, q := range p.of.Params {
-		if inside(q.Span, part) {
+		if q.Span.In(part) {
 			args = append(args, q.Index)
 		}
 	}
@@ -235,7 +235,7 @@ func (p *Plan) rename(edits []edit, r *reference, physical string) []edit {
 	if r.label() == physical {
 		return edits
 	}
-	name := r.at.Name.Parts[len(r.at.Name.Parts)-1].Span // the qualifier stays
+	name := r.at.Name.Last().Span // the qualifier stays
 	quoted := p.options.Quote(physical)
 	edits = append(edits, edit{Span: name, with: quoted})
 	switch {
@@ -261,7 +261,7 @@ func isLabelled(p *Plan) bool {
 		part = part.Nested.Parts[0]
 	}
 	return part.Select != nil && slices.ContainsFunc(part.Select.Items, func(i sqlparse.Item) bool {
-		return i.Alias.Name == "" && slices.ContainsFunc(p.sharded, func(r *reference) bool { return inside(r.at.Name.Parts[0].Span, i.Span) })
+		return i.Alias.Name == "" && slices.ContainsFunc(p.sharded, func(r *reference) bool { return r.at.Name.Parts[0].Span.In(i.Span) })
 	})
 }
 
@@ -281,19 +281,16 @@ func Labels(p *Plan, to *Route) *strings.Replacer {
 		if err != nil || r.label() == at.Table {
 			continue
 		}
-		name := r.at.Name.Parts[len(r.at.Name.Parts)-1].Of(p.statement.Text)
+		name := r.at.Name.Last().Of(p.statement.Text)
 		quoted := p.options.Quote(at.Table)
 		first, all = append(first, quoted+" AS "+name, name), append(all, quoted, name)
 	}
 	return strings.NewReplacer(append(first, all...)...)
 }
 
-// last returns the last part of a name.
-func last(n sqlparse.Name) string { return n.Parts[len(n.Parts)-1].Name }
-
 // unqualified returns the name if an expression is an unqualified name, otherwise "".
 func unqualified(e sqlparse.Expr) string {
-	if c, ok := bare(e).(*sqlparse.Column); ok && len(c.Name.Parts) == 1 {
+	if c, ok := sqlparse.Bare(e).(*sqlparse.Column); ok && len(c.Name.Parts) == 1 {
 		return c.Name.Parts[0].Name
 	}
 	return ""
@@ -334,7 +331,7 @@ func (k *knowledge) lists(of parameters) (all []list) {
 			continue
 		}
 		l := list{lead: c.of.lead(c.name)}
-		if l.lead != nil && l.take(o.Operands[1:]) && !slices.ContainsFunc(all, func(other list) bool { return inside(l.Span, other.Span) }) {
+		if l.lead != nil && l.take(o.Operands[1:]) && !slices.ContainsFunc(all, func(other list) bool { return l.Span.In(other.Span) }) {
 			all = append(all, l)
 		}
 	}

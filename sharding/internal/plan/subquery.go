@@ -81,7 +81,7 @@ func Subqueries(p *Plan) []Subquery {
 func readsHomeFirst(p *Plan) bool {
 	isHome := func(r *reference) bool { return r.role == home && r.at != nil }
 	return slices.ContainsFunc(p.refs, isHome) && slices.ContainsFunc(Subqueries(p), func(s Subquery) bool {
-		return slices.ContainsFunc(p.refs, func(r *reference) bool { return isHome(r) && inside(r.at.Name.Span, s.Span) })
+		return slices.ContainsFunc(p.refs, func(r *reference) bool { return isHome(r) && r.at.Name.Span.In(s.Span) })
 	})
 }
 
@@ -119,7 +119,7 @@ func Averaged(p *Plan, s Subquery) (text string, args []int) {
 		return "", nil
 	}
 	call, ok := item.Expr.(*sqlparse.Call)
-	if !ok || nameOf(call) != "avg" || len(call.Args) != 1 || call.Distinct || call.Odd || call.Over || item.Alias.Name != "" || parametrized(call) ||
+	if !ok || call.Function() != "avg" || len(call.Args) != 1 || call.Distinct || call.Odd || call.Over || item.Alias.Name != "" || parametrized(call) ||
 		len(divisions.FindAllString(s.Of(p.statement.Text), 2)) > 1 {
 		return "", nil
 	}
@@ -245,7 +245,7 @@ func (f *subqueryFinder) core(c *sqlparse.Core) {
 	}
 	for _, item := range c.Items {
 		if item.Alias.Name != "" {
-			_, alone := bare(item.Expr).(*sqlparse.Subquery)
+			_, alone := sqlparse.Bare(item.Expr).(*sqlparse.Subquery)
 			f.shown = alone && f.derived == 0
 			f.constant = f.shown || aggregated(item.Expr)
 			f.expression(item.Expr, false)
@@ -278,7 +278,7 @@ func (f *subqueryFinder) expression(e sqlparse.Expr, compared bool) {
 			return
 		}
 		args := e.Args
-		if digits[nameOf(e)] { // the digits of the result depend on whether their number is a constant
+		if digits[e.Function()] { // the digits of the result depend on whether their number is a constant
 			args = args[:min(len(args), 1)]
 		}
 		for _, arg := range args {
@@ -318,7 +318,7 @@ func selectsComputed(q *sqlparse.Query) bool {
 	if item == nil {
 		return false
 	}
-	switch e := bare(item.Expr).(type) {
+	switch e := sqlparse.Bare(item.Expr).(type) {
 	case *sqlparse.Call, *sqlparse.Literal:
 		return true
 	case *sqlparse.Operation:
@@ -330,13 +330,13 @@ func selectsComputed(q *sqlparse.Query) bool {
 // isNumber reports whether MySQL compares an operand with a list of numbers as it does with a subquery: it may
 // convert the numbers beside a time, a year or a text. A table whose columns are unknown does not exist.
 func (f *subqueryFinder) isNumber(e sqlparse.Expr) bool {
-	e = bare(e)
+	e = sqlparse.Bare(e)
 	switch e := e.(type) {
 	case *sqlparse.Column:
 		of, ok := f.scope.column(e)
 		return ok && of.isNumber() || len(f.options.Schema) == 0
 	case *sqlparse.Call:
-		name := nameOf(e)
+		name := e.Function()
 		if integers[name] || aggregates[name] == merge.Count {
 			return true
 		}
@@ -357,7 +357,7 @@ var ofNumbers = words("abs mod sign coalesce ifnull nullif if greatest least sum
 // converts reports whether a database may convert a literal beside an operand, or the operand beside a subquery of
 // numbers. SQLite converts a text beside a column of numbers, and a literal has no such column.
 func (f *subqueryFinder) converts(e sqlparse.Expr) bool {
-	e = bare(e)
+	e = sqlparse.Bare(e)
 	switch e := e.(type) {
 	case *sqlparse.Column:
 		of, ok := f.scope.column(e)
@@ -366,7 +366,7 @@ func (f *subqueryFinder) converts(e sqlparse.Expr) bool {
 		return e.Kind == sqlparse.Text
 	case *sqlparse.Call:
 		if isAggregate(e) {
-			return f.sqlite && aggregates[nameOf(e)] != merge.Count && aggregates[nameOf(e)] != merge.Sum && !isAverage(e)
+			return f.sqlite && aggregates[e.Function()] != merge.Count && aggregates[e.Function()] != merge.Sum && !isAverage(e)
 		}
 	case *sqlparse.Subquery:
 		return false
@@ -431,8 +431,8 @@ func (f *subqueryFinder) collation(beside sqlparse.Expr, q *sqlparse.Query) stri
 	if item == nil || item.Star || aggregated(q.Parts[0].Select.Where) { // an aggregate in WHERE belongs to the query around it
 		return ""
 	}
-	selected := bare(item.Expr)
-	if call, ok := selected.(*sqlparse.Call); ok && isAggregate(call) && len(call.Args) == 1 && !call.Over && !call.Odd && (aggregates[nameOf(call)] == merge.Min || aggregates[nameOf(call)] == merge.Max) {
+	selected := sqlparse.Bare(item.Expr)
+	if call, ok := selected.(*sqlparse.Call); ok && isAggregate(call) && len(call.Args) == 1 && !call.Over && !call.Odd && (aggregates[call.Function()] == merge.Min || aggregates[call.Function()] == merge.Max) {
 		selected = call.Args[0]
 	}
 	one, known := f.scope.column(beside)

@@ -42,11 +42,11 @@ func (b inserter) conflicting() {
 func target(c sqlparse.Conflict) []string {
 	var columns []string
 	for _, e := range c.Target {
-		column, ok := bare(e).(*sqlparse.Column)
+		column, ok := sqlparse.Bare(e).(*sqlparse.Column)
 		if !ok {
 			return nil
 		}
-		columns = append(columns, strings.ToLower(last(column.Name)))
+		columns = append(columns, strings.ToLower(column.Name.Last().Name))
 	}
 	return columns
 }

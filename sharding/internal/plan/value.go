@@ -41,7 +41,7 @@ func (c *comparer) enter(core *sqlparse.Core) { c.core, c.scope = core, c.scopes
 // ordered returns the selected expression that a name or a number in ORDER BY or GROUP BY denotes,
 // or the expression itself.
 func (c *comparer) ordered(e sqlparse.Expr) sqlparse.Expr {
-	e = bare(e)
+	e = sqlparse.Bare(e)
 	if l, ok := e.(*sqlparse.Literal); ok {
 		n, err := strconv.Atoi(l.Value)
 		if l.Kind == sqlparse.Integer && err == nil && n >= 1 && n <= len(c.core.Items) && !hasStar(c.core) {
@@ -89,7 +89,7 @@ func (c *comparer) unambiguous(e sqlparse.Expr) {
 // text returns the text of an expression, without parentheses around it, and with selected expressions in place of
 // their aliases.
 func (c *comparer) text(e sqlparse.Expr) string {
-	return replaced(c.statement.Text, bare(e).Bytes(), c.aliases)
+	return replaced(c.statement.Text, sqlparse.Bare(e).Bytes(), c.aliases)
 }
 
 // aliased returns the selected item whose alias a name in an expression of ORDER BY is, or nil if it may be a column.
@@ -111,7 +111,7 @@ func aliased(c *comparer, e *sqlparse.Column) *sqlparse.Item {
 
 // hasParams reports whether an expression contains parameters.
 func (c *comparer) hasParams(e sqlparse.Expr) bool {
-	return slices.ContainsFunc(c.statement.Params, func(p *sqlparse.Param) bool { return inside(p.Span, e.Bytes()) })
+	return slices.ContainsFunc(c.statement.Params, func(p *sqlparse.Param) bool { return p.Span.In(e.Bytes()) })
 }
 
 // summand returns the type of the sum of an expression. MySQL's sums of integers are decimals, and
@@ -146,7 +146,7 @@ const parametersCompared = " has parameters, and is compared over several shards
 
 // typed returns how the values of columns compare, and those of expressions whose type is certain.
 func (c *comparer) typed(e sqlparse.Expr) Value {
-	e = bare(e)
+	e = sqlparse.Bare(e)
 	if found, ok := c.columnOf(e); ok {
 		if found.Value.Type.Kind == 0 {
 			return c.unsorted(e, found)
@@ -253,8 +253,8 @@ func (c functions) scalar(e *sqlparse.Subquery) Value {
 	}
 	inner := &comparer{builder: c.builder, integers: c.integers, derives: true}
 	inner.enter(core)
-	item := bare(core.Items[0].Expr)
-	if call, isCall := item.(*sqlparse.Call); c.sqlite && !(isCall && slices.Contains(numbersOnly, nameOf(call))) {
+	item := sqlparse.Bare(core.Items[0].Expr)
+	if call, isCall := item.(*sqlparse.Call); c.sqlite && !(isCall && slices.Contains(numbersOnly, call.Function())) {
 		return c.unknown(e)
 	}
 	if v := inner.typed(item); inner.why == "" {
@@ -294,7 +294,7 @@ func (c *comparer) namesStay(e sqlparse.Expr) {
 		}
 	}
 	for i, operand := range sqlparse.Operands(e) {
-		if call, isCall := e.(*sqlparse.Call); i > 0 || !isCall || !unitFirst[nameOf(call)] {
+		if call, isCall := e.(*sqlparse.Call); i > 0 || !isCall || !unitFirst[call.Function()] {
 			c.namesStay(operand)
 		}
 	}
@@ -352,7 +352,7 @@ var collations = map[string]merge.Collation{"binary": merge.Binary, "nocase": me
 
 // computed reports whether an expression is neither a literal nor an argument.
 func computed(e sqlparse.Expr) bool {
-	switch bare(e).(type) {
+	switch sqlparse.Bare(e).(type) {
 	case *sqlparse.Literal, *sqlparse.Param:
 		return false
 	}
@@ -374,7 +374,7 @@ func written(branches []*sqlparse.Core, at int) int {
 
 // literal returns the value if an expression is a literal of a kind.
 func literal(e sqlparse.Expr, kind sqlparse.LiteralKind) (value string, ok bool) {
-	l, ok := bare(e).(*sqlparse.Literal)
+	l, ok := sqlparse.Bare(e).(*sqlparse.Literal)
 	if !ok || l.Kind != kind {
 		return "", false
 	}
@@ -390,11 +390,11 @@ func isNull(e sqlparse.Expr) bool {
 // decimal, or of a sum, difference or product of such literals. It adds an argument to the list of those which must be whole numbers, if there is a
 // list.
 func numeral(e sqlparse.Expr, integers *[]int) (v Value, ok bool) {
-	if p, isParam := bare(e).(*sqlparse.Param); isParam && integers != nil {
+	if p, isParam := sqlparse.Bare(e).(*sqlparse.Param); isParam && integers != nil {
 		*integers = append(*integers, p.Index)
 		return whole, true
 	}
-	if o, isOperation := bare(e).(*sqlparse.Operation); isOperation && (o.Op == sqlparse.Add || o.Op == sqlparse.Sub || o.Op == sqlparse.Mul) && !parametrized(o) {
+	if o, isOperation := sqlparse.Bare(e).(*sqlparse.Operation); isOperation && (o.Op == sqlparse.Add || o.Op == sqlparse.Sub || o.Op == sqlparse.Mul) && !parametrized(o) {
 		v = whole
 		for _, operand := range o.Operands {
 			of, ok := numeral(operand, integers)
@@ -405,7 +405,7 @@ func numeral(e sqlparse.Expr, integers *[]int) (v Value, ok bool) {
 		}
 		return v, true
 	}
-	l, ok := bare(e).(*sqlparse.Literal)
+	l, ok := sqlparse.Bare(e).(*sqlparse.Literal)
 	switch {
 	case !ok:
 	case l.Kind == sqlparse.Integer && len(l.Value) <= 18:
@@ -487,7 +487,7 @@ func (c *comparer) least(e sqlparse.Expr) Value {
 // or one of several texts that NOCASE or RTRIM treats as equal.
 func (c *comparer) member(e sqlparse.Expr) {
 	call := e.(*sqlparse.Call) //nolint:forcetypeassert // it is an aggregate
-	if len(aggregatedBy(call)) != 1 || aggregates[nameOf(call)] == merge.Count {
+	if len(aggregatedBy(call)) != 1 || aggregates[call.Function()] == merge.Count {
 		return
 	}
 	found, _ := c.columnOf(call.Args[0])
@@ -506,7 +506,7 @@ func (c *comparer) unsorted(e sqlparse.Expr, found Column) Value {
 	if found.Unsorted != "" {
 		c.refuse(c.text(e) + " is not compared over several shards, because " + found.Unsorted + addKey)
 	}
-	if _, isColumn := bare(e).(*sqlparse.Column); isColumn && c.why == "" {
+	if _, isColumn := sqlparse.Bare(e).(*sqlparse.Column); isColumn && c.why == "" {
 		c.untyped = true
 	}
 	c.refuse("it is not known how " + c.text(e) + " compares" + addKey)
@@ -538,7 +538,7 @@ func (c *comparer) columnOf(e sqlparse.Expr) (Column, bool) {
 
 // selects returns how the values of an expression compare that a derived table selects.
 func (c *comparer) selects(e sqlparse.Expr) Value {
-	if call, ok := bare(e).(*sqlparse.Call); ok && isAggregate(call) {
+	if call, ok := sqlparse.Bare(e).(*sqlparse.Call); ok && isAggregate(call) {
 		return c.aggregate(call)
 	}
 	return c.typed(e)
@@ -547,7 +547,7 @@ func (c *comparer) selects(e sqlparse.Expr) Value {
 // aggregate returns how the results of an aggregate compare, or those of a window function that has
 // its name.
 func (c *comparer) aggregate(call *sqlparse.Call) Value {
-	switch function := aggregates[nameOf(call)]; {
+	switch function := aggregates[call.Function()]; {
 	case function == onlyShards:
 		return c.unknown(call)
 	case function == merge.Count && c.sqlite:

@@ -398,10 +398,10 @@ func (b *builder) change(c *sqlparse.Change) {
 // deleted marks the tables that DELETE a, b FROM … deletes from.
 func (b changer) deleted(targets []sqlparse.Table, s *scope) {
 	for _, t := range targets {
-		if r := s.named(last(t.Name)); r != nil {
+		if r := s.named(t.Name.Last().Name); r != nil {
 			r.written = true
 		} else {
-			b.recordRefusal(last(t.Name), sharding.ErrRawTable, "it is not among the tables in FROM of the DELETE")
+			b.recordRefusal(t.Name.Last().Name, sharding.ErrRawTable, "it is not among the tables in FROM of the DELETE")
 		}
 	}
 }
@@ -420,12 +420,12 @@ type setting struct {
 func (s *scope) settings(list []sqlparse.Assignment) (all []setting) {
 	for _, a := range list {
 		for _, name := range a.Columns {
-			set := setting{name: name, column: strings.ToLower(last(name))}
+			set := setting{name: name, column: strings.ToLower(name.Last().Name)}
 			if c, ok := s.assigned(name); ok {
 				set.of = c.of
 			}
 			if len(a.Columns) == 1 {
-				set.take(bare(a.Value), s)
+				set.take(sqlparse.Bare(a.Value), s)
 			}
 			all = append(all, set)
 		}
@@ -445,10 +445,10 @@ func (set *setting) take(value sqlparse.Expr, s *scope) {
 	}
 	function := ""
 	if call, ok := value.(*sqlparse.Call); ok && len(call.Args) == 1 {
-		function, value = nameOf(call), bare(call.Args[0])
+		function, value = call.Function(), sqlparse.Bare(call.Args[0])
 	}
 	from, isColumn := value.(*sqlparse.Column)
-	if !isColumn || !strings.EqualFold(last(from.Name), set.column) {
+	if !isColumn || !strings.EqualFold(from.Name.Last().Name, set.column) {
 		return
 	}
 	own, known := s.column(value)
