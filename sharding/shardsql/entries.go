@@ -15,6 +15,7 @@ import (
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sharding/internal/owner"
 	"github.com/shardid/shardid/sharding/internal/plan"
+	"github.com/shardid/shardid/sharding/internal/proof"
 )
 
 // The entries of a write in lookup tables: those that its rows get are inserted before it, and those that they no longer need
@@ -135,7 +136,7 @@ func (k *lookupWrite) keeps(e owner.Entry, set any) bool {
 	if k.session.database.server.Name() == "sqlite" && reflect.TypeOf(e.Value) != reflect.TypeOf(set) {
 		return false // a column without a type distinguishes 5 from '5'
 	}
-	return plan.Text([]driver.Value{e.Value}) == plan.Text([]driver.Value{set})
+	return proof.Text([]driver.Value{e.Value}) == proof.Text([]driver.Value{set})
 }
 
 // entries returns the entries that the rows need, without duplicates.
@@ -143,7 +144,7 @@ func (k *lookupWrite) entries(ctx context.Context, t *transaction, i int, partic
 	kept := k.of.Changes[i]
 	seen := map[string]bool{}
 	add := func(value, key any) {
-		if text := plan.Text([]driver.Value{value, key}); !seen[text] {
+		if text := proof.Text([]driver.Value{value, key}); !seen[text] {
 			seen[text] = true
 			all = append(all, owner.Claimed(value, key))
 		}
@@ -156,7 +157,7 @@ func (k *lookupWrite) entries(ctx context.Context, t *transaction, i int, partic
 	}
 	for _, e := range k.had[i] { // rows that keep their value need no new entry
 		if k.keeps(e, kept.Set) {
-			seen[plan.Text([]driver.Value{kept.Set, e.Key})] = true
+			seen[proof.Text([]driver.Value{kept.Set, e.Key})] = true
 		}
 	}
 	found := false

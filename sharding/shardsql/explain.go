@@ -14,6 +14,8 @@ import (
 	"github.com/shardid/shardid/internal/sqlparse"
 	"github.com/shardid/shardid/internal/writehint"
 	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/internal/analysis"
+	"github.com/shardid/shardid/sharding/internal/combine"
 	"github.com/shardid/shardid/sharding/internal/merge"
 	"github.com/shardid/shardid/sharding/internal/plan"
 )
@@ -109,7 +111,7 @@ func Plan(router *sharding.Router, dialectName, text string, args ...any) (Expla
 	if strings.EqualFold(dialectName, "mariadb") {
 		reads.Family = sqlparse.MariaDB
 	}
-	p := plan.Of(sqlparse.Parse(text, reads), router.Snapshot(), plan.Options{Mode: router.TxMode(), Reads: reads, Quote: d.Quote, Merge: merge.Dialect{Engine: engine}})
+	p := plan.Of(sqlparse.Parse(text, reads), router.Snapshot(), analysis.Options{Mode: router.TxMode(), Reads: reads, Quote: d.Quote, Merge: merge.Dialect{Engine: engine}})
 	sampled, left := plan.Sampled(p, args, sharding.Hint{})
 	e := explained(router, sampled, sharding.Hint{}, text, left)
 	if e.Kind == Refused && sampled.IsUntyped(e.Err) {
@@ -181,7 +183,7 @@ func routed(router *sharding.Router, r *plan.Route, text string, args []any) Exp
 	return Explanation{Kind: Home, Shards: []Shard{{Text: text, Args: args}}}
 }
 
-func scattered(s *plan.Shards, args []any) Explanation {
+func scattered(s *combine.Shards, args []any) Explanation {
 	e := Explanation{Kind: Scatter, Merge: s.String()}
 	for _, shard := range s.Targets {
 		e.Shards = append(e.Shards, Shard{shard.Target, shard.Text, some(args, shard.Args)})

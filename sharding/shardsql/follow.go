@@ -73,7 +73,7 @@ func follow[T any](ctx context.Context, on *session, o *observation, query strin
 func (s *session) planned(ctx context.Context, query string) (*planned, *sharding.Snapshot, error) {
 	router := s.database.router
 	of := router.Snapshot()
-	p, err := catalog{s, of}.plan(ctx, query)
+	p, err := schemaReader{s, of}.plan(ctx, query)
 	if err == nil && s.tx != nil {
 		s.tx.planned = true
 	}
@@ -85,7 +85,7 @@ func (s *session) planned(ctx context.Context, query string) (*planned, *shardin
 	}
 	if now := router.Snapshot(); now != of {
 		of = now
-		p, err = catalog{s, of}.plan(ctx, query)
+		p, err = schemaReader{s, of}.plan(ctx, query)
 	}
 	return p, of, err
 }
@@ -105,7 +105,7 @@ func (s *session) reconsiders(ctx context.Context, p *planned, of *sharding.Snap
 	if s.tx.began() {
 		return false
 	}
-	if (catalog{s, of}).altered(ctx, p.tables, refusedAge) {
+	if (schemaReader{s, of}).altered(ctx, p.tables, refusedAge) {
 		return true
 	}
 	if !p.Routed() {

@@ -11,6 +11,7 @@ import (
 	"github.com/shardid/shardid/internal/sqlparse"
 	"github.com/shardid/shardid/internal/sqltext"
 	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/internal/combine"
 	"github.com/shardid/shardid/sharding/internal/plan"
 )
 
@@ -230,7 +231,7 @@ func (h *history) endTransaction(home *sql.Conn) {
 func (d *database) pools(to *plan.Route) []*sql.DB {
 	switch to.Kind {
 	case plan.Scatter:
-		return distinct(to.Shards.Targets, func(t plan.Shard) *sql.DB { return d.poolOrHome(t.Target.DB) })
+		return distinct(to.Shards.Targets, func(t combine.Shard) *sql.DB { return d.poolOrHome(t.Target.DB) })
 	case plan.Several:
 		return distinct(to.Writes.Parts, func(p plan.Part) *sql.DB { return d.poolOrHome(p.Target.DB) })
 	case plan.Copies:

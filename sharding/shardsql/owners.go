@@ -280,7 +280,7 @@ func (c *lookups) formed(l *sharding.Lookup, v any) any {
 // not keep unique values unique.
 func (c *lookups) check(ctx context.Context, s *session, t *sharding.Table, l *sharding.Lookup) error {
 	// Its columns are read now, because a later statement on it may hold connections that others wait for.
-	tables, omitted := catalog{s, s.database.router.Snapshot()}.described(ctx, []string{t.Name, l.Table})
+	tables, omitted := schemaReader{s, s.database.router.Snapshot()}.described(ctx, []string{t.Name, l.Table})
 	if as, ok := c.checked.Load(l.Table); ok && slices.Equal(as.([]*description), tables) {
 		return nil
 	}

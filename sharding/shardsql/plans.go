@@ -12,6 +12,7 @@ import (
 	"github.com/shardid/shardid/internal/dialect"
 	"github.com/shardid/shardid/internal/sqlparse"
 	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/internal/analysis"
 	"github.com/shardid/shardid/sharding/internal/plan"
 )
 
@@ -80,7 +81,7 @@ func (p *plans) keep(s *sharding.Snapshot, text string, made *planned) {
 }
 
 // plan returns the plan of a text.
-func (c catalog) plan(ctx context.Context, text string) (*planned, error) {
+func (c schemaReader) plan(ctx context.Context, text string) (*planned, error) {
 	d := c.database
 	if p := d.plans.find(c.of, text); p != nil && !c.altered(ctx, p.tables, maxAge) {
 		return p, nil
@@ -90,7 +91,7 @@ func (c catalog) plan(ctx context.Context, text string) (*planned, error) {
 		return nil, err
 	}
 	st := srv.parse(text)
-	options := plan.Options{Home: d.homeName, Mode: d.router.TxMode(), Reads: srv.reads, Quote: srv.Quote, Merge: srv.arithmetic(), Alone: len(d.copies()) == 1}
+	options := analysis.Options{Home: d.homeName, Mode: d.router.TxMode(), Reads: srv.reads, Quote: srv.Quote, Merge: srv.arithmetic(), Alone: len(d.copies()) == 1}
 	p := &planned{}
 	if concerns(c.of, st) {
 		p.tables, p.omitted = c.described(ctx, plan.Tables(st, c.of))

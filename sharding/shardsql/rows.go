@@ -14,8 +14,8 @@ import (
 	"strings"
 
 	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/internal/combine"
 	"github.com/shardid/shardid/sharding/internal/merge"
-	"github.com/shardid/shardid/sharding/internal/plan"
 )
 
 // columnType is a driver's description of a column.
@@ -276,7 +276,7 @@ func (h *heldRows) Next(dest []driver.Value) error {
 func (h *heldRows) Close() error { return nil }
 
 // merged combines the rows of shards as the plan says.
-func merged(d merge.Dialect, sources []merge.Rows, s *plan.Shards) merge.Rows {
+func merged(d merge.Dialect, sources []merge.Rows, s *combine.Shards) merge.Rows {
 	memory := merge.NewMemory(answerMemory)
 	if s.Group != nil {
 		return counted(groups(sources, s, memory), s)
@@ -298,7 +298,7 @@ func merged(d merge.Dialect, sources []merge.Rows, s *plan.Shards) merge.Rows {
 }
 
 // counted returns the number of rows instead of them, if the plan says so.
-func counted(all merge.Rows, s *plan.Shards) merge.Rows {
+func counted(all merge.Rows, s *combine.Shards) merge.Rows {
 	if s.Counted == "" {
 		return all
 	}
@@ -328,7 +328,7 @@ func behind(first int, hidden []merge.Key) []merge.Key {
 	return keys
 }
 
-func limited(all merge.Rows, s *plan.Shards) merge.Rows {
+func limited(all merge.Rows, s *combine.Shards) merge.Rows {
 	if s.Count >= 0 || s.Offset > 0 {
 		return merge.Limited(all, s.Offset, s.Count)
 	}
@@ -336,7 +336,7 @@ func limited(all merge.Rows, s *plan.Shards) merge.Rows {
 }
 
 // groups combines the groups of shards.
-func groups(sources []merge.Rows, s *plan.Shards, memory *merge.Memory) merge.Rows {
+func groups(sources []merge.Rows, s *combine.Shards, memory *merge.Memory) merge.Rows {
 	g := s.Group
 	names := make([]string, len(g.Columns))
 	copy(names, sources[0].Columns()[:g.Shown])
@@ -377,7 +377,7 @@ func chosenOf(made map[int]merge.Expr, among []merge.Key) (some, others map[int]
 	return some, others
 }
 
-func computed(all merge.Rows, g *plan.Group, columns map[int]merge.Expr) merge.Rows {
+func computed(all merge.Rows, g *combine.Group, columns map[int]merge.Expr) merge.Rows {
 	if len(columns) == 0 {
 		return all
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/shardid/shardid/internal/dialect"
 	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/internal/combine"
 	"github.com/shardid/shardid/sharding/internal/merge"
 	"github.com/shardid/shardid/sharding/internal/plan"
 )
@@ -106,7 +107,7 @@ func (r reading) pool(name string) *sql.DB {
 }
 
 // drain executes a query and discards its rows.
-func (r reading) drain(ctx context.Context, s *plan.Shards) (driver.Result, error) {
+func (r reading) drain(ctx context.Context, s *combine.Shards) (driver.Result, error) {
 	rows, err := r.scatter(ctx, s)
 	if err != nil {
 		return nil, err
@@ -118,7 +119,7 @@ func (r reading) drain(ctx context.Context, s *plan.Shards) (driver.Result, erro
 }
 
 // scatter queries several shards and returns the rows that one table would have returned.
-func (r reading) scatter(ctx context.Context, s *plan.Shards) (driver.Rows, error) {
+func (r reading) scatter(ctx context.Context, s *combine.Shards) (driver.Rows, error) {
 	if err := r.session.database.router.Limits().Check(len(s.Targets)); err != nil {
 		return nil, &sharding.RouteError{Op: "query", Err: err, Hint: "add a condition on the sharding key, or raise the limit with sharding.FanOut"}
 	}
@@ -144,7 +145,7 @@ func (r reading) scatter(ctx context.Context, s *plan.Shards) (driver.Rows, erro
 }
 
 // locks refuses a query that locks rows in several databases unless one transaction may span them.
-func (d *database) locks(s *plan.Shards) error {
+func (d *database) locks(s *combine.Shards) error {
 	if !s.Locks || d.router.TxMode() != sharding.SingleShard {
 		return nil
 	}
@@ -155,7 +156,7 @@ func (d *database) locks(s *plan.Shards) error {
 }
 
 // twoOf returns the first database of the shards, and another one of them, nil if there is none.
-func (d *database) twoOf(s *plan.Shards) (first, other *sql.DB) {
+func (d *database) twoOf(s *combine.Shards) (first, other *sql.DB) {
 	first = d.poolOrHome(s.Targets[0].Target.DB)
 	for _, to := range s.Targets[1:] {
 		if pool := d.poolOrHome(to.Target.DB); pool != first {
@@ -166,7 +167,7 @@ func (d *database) twoOf(s *plan.Shards) (first, other *sql.DB) {
 }
 
 // admit refuses, before anything is sent, a query for several databases in a transaction that may not span them.
-func (r reading) admit(s *plan.Shards) error {
+func (r reading) admit(s *combine.Shards) error {
 	t := r.session.tx
 	if t == nil || t.spans {
 		return nil
@@ -220,7 +221,7 @@ const fewRows = 1000
 // that the transaction has. It reserves the connections of a pool together, and pools in the order
 // of compare, like writes: two statements that each hold a part of what they need would otherwise
 // wait for each other.
-func (r reading) lanes(ctx context.Context, s *plan.Shards) (all []lane, err error) {
+func (r reading) lanes(ctx context.Context, s *combine.Shards) (all []lane, err error) {
 	pools := map[string][]int{}
 	for i, t := range s.Targets {
 		pools[t.Target.DB] = append(pools[t.Target.DB], i)
@@ -288,7 +289,7 @@ func (r reading) reserve(ctx context.Context, pool string, places []int, few boo
 // ask sends the query on the lanes, on several at the same time. It returns the rows of each
 // target, the column types of the first, and a function that ends the context of the rows. It returns the first
 // error, and stops the other lanes then, whose errors depend on the driver. After an error nothing is left open.
-func (r reading) ask(ctx context.Context, lanes []lane, s *plan.Shards) (_ []merge.Rows, _ columnTypes, stop func(), _ error) {
+func (r reading) ask(ctx context.Context, lanes []lane, s *combine.Shards) (_ []merge.Rows, _ columnTypes, stop func(), _ error) {
 	stoppable, stop := context.WithCancel(ctx) // after the first error the other results are not needed
 	var types columnTypes
 	if r.session.database.server.Name() == "sqlite" {
@@ -321,7 +322,7 @@ func (r reading) ask(ctx context.Context, lanes []lane, s *plan.Shards) (_ []mer
 }
 
 // concurrency returns the number of databases that are queried at the same time.
-func (d *database) concurrency(s *plan.Shards) int {
+func (d *database) concurrency(s *combine.Shards) int {
 	if s.Locks {
 		return 1
 	}
@@ -330,7 +331,7 @@ func (d *database) concurrency(s *plan.Shards) int {
 
 // ask reads the rows of all targets but the last into memory, because the next target needs the
 // connection. The rows of the last target hold the connection until they are closed.
-func (l lane) ask(ctx context.Context, s *plan.Shards, of reading, sources []merge.Rows, types *columnTypes) error {
+func (l lane) ask(ctx context.Context, s *combine.Shards, of reading, sources []merge.Rows, types *columnTypes) error {
 	memory := answerMemory
 	for i, place := range l.targets {
 		last := i == len(l.targets)-1

@@ -14,8 +14,8 @@ import (
 
 	"github.com/shardid/shardid/internal/dialect"
 	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/internal/catalog"
 	"github.com/shardid/shardid/sharding/internal/columns"
-	"github.com/shardid/shardid/sharding/internal/plan"
 )
 
 // schemas caches the columns of tables, by logical names in lower case. Each statement that names an
@@ -32,7 +32,7 @@ type schemas struct {
 type description struct {
 	name  string
 	at    sharding.Target // whose columns were read
-	table plan.Table
+	table catalog.Table
 	// read is the time of the last reading, since the epoch of description; altered after another
 	// description has replaced this one.
 	read atomic.Int64
@@ -54,8 +54,8 @@ func (d *description) claims(age time.Duration) bool {
 	return read != altered && now-read >= int64(age) && d.read.CompareAndSwap(read, now)
 }
 
-// catalog reads, for a session, the columns of the tables of a snapshot.
-type catalog struct {
+// schemaReader reads, for a session, the columns of the tables of a snapshot.
+type schemaReader struct {
 	*session
 
 	of *sharding.Snapshot
@@ -63,7 +63,7 @@ type catalog struct {
 
 // described returns the descriptions of some tables. It omits a table that does not exist or cannot be
 // read, and returns the reason. The table may be created later.
-func (c catalog) described(ctx context.Context, names []string) (found []*description, omitted error) {
+func (c schemaReader) described(ctx context.Context, names []string) (found []*description, omitted error) {
 	for _, name := range names {
 		name = strings.ToLower(name)
 		t, at := c.database.schemas.of(name), c.place(name)
@@ -85,7 +85,7 @@ func (c catalog) described(ctx context.Context, names []string) (found []*descri
 
 // place returns the physical table whose columns are read: for a sharded table the first one, because
 // all have the same columns. It is zero while no route of the table is known.
-func (c catalog) place(name string) sharding.Target {
+func (c schemaReader) place(name string) sharding.Target {
 	t, sharded := c.of.Lookup(name)
 	if !sharded {
 		return sharding.Target{Table: name}
@@ -99,7 +99,7 @@ func (c catalog) place(name string) sharding.Target {
 // altered reports whether one of the tables is no longer as described. It reads a table again whose
 // description has an age. It reads nothing in a transaction, which may hold the connections that
 // others need.
-func (c catalog) altered(ctx context.Context, tables []*description, age time.Duration) (is bool) {
+func (c schemaReader) altered(ctx context.Context, tables []*description, age time.Duration) (is bool) {
 	for _, t := range tables {
 		if !c.tx.began() && t.claims(age) {
 			c.renew(ctx, t)
@@ -111,7 +111,7 @@ func (c catalog) altered(ctx context.Context, tables []*description, age time.Du
 
 // renew replaces a description if the table is different now. It keeps one that cannot be read again in
 // time: the program may itself hold all connections of the pool, for rows that it reads.
-func (c catalog) renew(ctx context.Context, t *description) {
+func (c schemaReader) renew(ctx context.Context, t *description) {
 	ctx, cancel := context.WithTimeout(ctx, renewTimeout)
 	defer cancel()
 	if now, err := c.look(ctx, t.name, t.at); err == nil && !reflect.DeepEqual(now.table, t.table) {
@@ -120,8 +120,8 @@ func (c catalog) renew(ctx context.Context, t *description) {
 	}
 }
 
-func schemaOf(tables []*description) plan.Schema {
-	s := make(plan.Schema, len(tables))
+func schemaOf(tables []*description) catalog.Schema {
+	s := make(catalog.Schema, len(tables))
 	for _, t := range tables {
 		s[t.name] = t.table
 	}
@@ -145,7 +145,7 @@ func (s *schemas) keep(t *description) {
 
 // lookAnywhere is look, but while the database of the place does not answer it reads the columns in another database:
 // an outage of one does not prevent statements for the others.
-func (c catalog) lookAnywhere(ctx context.Context, name string, place sharding.Target) (*description, error) {
+func (c schemaReader) lookAnywhere(ctx context.Context, name string, place sharding.Target) (*description, error) {
 	d, err := c.look(ctx, name, place)
 	t, sharded := c.of.Lookup(name)
 	if !sharded || !dialect.Unavailable(err) {
@@ -166,7 +166,7 @@ func (c catalog) lookAnywhere(ctx context.Context, name string, place sharding.T
 }
 
 // look reads the columns of a table.
-func (c catalog) look(ctx context.Context, name string, at sharding.Target) (d *description, err error) {
+func (c schemaReader) look(ctx context.Context, name string, at sharding.Target) (d *description, err error) {
 	if at == (sharding.Target{}) {
 		return nil, sharding.ErrRouteUnread
 	}

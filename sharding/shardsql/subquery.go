@@ -19,6 +19,7 @@ import (
 	"github.com/shardid/shardid/internal/dialect"
 	"github.com/shardid/shardid/internal/sqlparse"
 	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/internal/catalog"
 	"github.com/shardid/shardid/sharding/internal/columns"
 	"github.com/shardid/shardid/sharding/internal/plan"
 )
@@ -422,7 +423,7 @@ func (w resultWriter) argument(v driver.Value) driver.Value {
 	case string:
 		return v
 	case []byte:
-		if w.engine == "sqlite" || w.of.Collation == plan.AsBytes {
+		if w.engine == "sqlite" || w.of.Collation == catalog.AsBytes {
 			return v
 		}
 		return string(v) // bytes would be compared by themselves

@@ -18,6 +18,7 @@ import (
 	"github.com/shardid/shardid/sharding/internal/merge"
 	"github.com/shardid/shardid/sharding/internal/owner"
 	"github.com/shardid/shardid/sharding/internal/plan"
+	"github.com/shardid/shardid/sharding/internal/proof"
 )
 
 // participant is the part of a write that one database executes.
@@ -243,7 +244,7 @@ func place(placed [][]driver.Value, w *plan.Writes, own []int, rows [][]driver.V
 		at := n
 		if w.Keys != nil {
 			shown := len(row) - w.Hidden
-			key := plan.Text(row[shown:])
+			key := proof.Text(row[shown:])
 			at = slices.IndexFunc(own, func(i int) bool { return placed[i] == nil && w.Keys[i] == key })
 			row = row[:shown]
 		}

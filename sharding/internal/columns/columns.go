@@ -13,19 +13,19 @@ import (
 
 	"github.com/shardid/shardid/internal/dialect"
 	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/internal/catalog"
 	"github.com/shardid/shardid/sharding/internal/merge"
-	"github.com/shardid/shardid/sharding/internal/plan"
 )
 
 // Read reads the types of the columns of a table that is neither sharded nor broadcast and, if sorts is set, how
 // their values compare.
-func Read(ctx context.Context, d dialect.Dialect, db dialect.Querier, table string, sorts bool) (plan.Table, error) {
+func Read(ctx context.Context, d dialect.Dialect, db dialect.Querier, table string, sorts bool) (catalog.Table, error) {
 	return reader{d, db, table}.columns(ctx, sorts)
 }
 
 // ReadRouted reads, in addition, how the values of the columns compare, the unique keys, and what the columns hold
 // that lead to shards. t is the sharded table of which the table is a shard, or nil for a broadcast table.
-func ReadRouted(ctx context.Context, d dialect.Dialect, db dialect.Querier, table string, t *sharding.Table) (plan.Table, error) {
+func ReadRouted(ctx context.Context, d dialect.Dialect, db dialect.Querier, table string, t *sharding.Table) (catalog.Table, error) {
 	r := reader{d, db, table}
 	found, err := r.columns(ctx, true)
 	if err != nil {
@@ -58,7 +58,7 @@ type reader struct {
 }
 
 // leads sets what the columns hold that lead to slots, directly or through a lookup table.
-func (r reader) leads(ctx context.Context, t *sharding.Table, own map[string]dialect.Own, to map[string]plan.Column) error {
+func (r reader) leads(ctx context.Context, t *sharding.Table, own map[string]dialect.Own, to map[string]catalog.Column) error {
 	rules := map[string]sharding.Rule{t.Key: t.Rule}
 	for _, alt := range t.Also {
 		rules[alt.Column] = alt.Rule
@@ -124,27 +124,27 @@ func unique(ctx context.Context, d dialect.Dialect, db dialect.Querier, table st
 
 // columns reads the names and types of a table's columns, their collations and, if sorts is set, how their
 // values compare.
-func (r reader) columns(ctx context.Context, sorts bool) (plan.Table, error) {
+func (r reader) columns(ctx context.Context, sorts bool) (catalog.Table, error) {
 	if r.Name() == "postgres" {
 		return r.postgresColumns(ctx)
 	}
 	rows, err := r.db.QueryContext(ctx, "SELECT * FROM "+r.Quote(r.table)+" WHERE 1 = 0") //nolint:unqueryvet // the query returns only the names
 	if err != nil {
-		return plan.Table{}, fmt.Errorf("columns of %s: %w", r.table, err)
+		return catalog.Table{}, fmt.Errorf("columns of %s: %w", r.table, err)
 	}
 	defer func() { _ = rows.Close() }()
 	types, err := rows.ColumnTypes()
 	if err != nil {
-		return plan.Table{}, err
+		return catalog.Table{}, err
 	}
 	if err := errors.Join(rows.Err(), rows.Close()); err != nil { // closed before the next query, for pools of one connection
-		return plan.Table{}, err
+		return catalog.Table{}, err
 	}
-	t := plan.Table{Columns: make(map[string]plan.Column, len(types))}
+	t := catalog.Table{Columns: make(map[string]catalog.Column, len(types))}
 	for _, c := range types {
 		kept, err := r.describe(ctx, c, sorts)
 		if err != nil {
-			return plan.Table{}, err
+			return catalog.Table{}, err
 		}
 		t.Columns[strings.ToLower(c.Name())] = kept
 	}
@@ -155,15 +155,15 @@ func (r reader) columns(ctx context.Context, sorts bool) (plan.Table, error) {
 }
 
 // describe returns a column of MySQL, MariaDB or SQLite; see columns.
-func (r reader) describe(ctx context.Context, c *sql.ColumnType, sorts bool) (kept plan.Column, err error) {
+func (r reader) describe(ctx context.Context, c *sql.ColumnType, sorts bool) (kept catalog.Column, err error) {
 	name, mysql := c.DatabaseTypeName(), r.Name() == "mysql"
 	_, scale, isFixed := c.DecimalSize()
 	kept.Single = mysql && (name == "FLOAT" || name == "DOUBLE" && isFixed && scale < NotFixed)
 	switch {
 	case isInteger(name):
-		kept.Holds = plan.Integers
+		kept.Holds = catalog.Integers
 	case mysql && (name == "BINARY" || name == "VARBINARY"):
-		kept.Holds = plan.Bytes
+		kept.Holds = catalog.Bytes
 	}
 	isText := !mysql && hasTextAffinity(name)
 	if !sorts && !isText {
@@ -181,18 +181,18 @@ func (r reader) describe(ctx context.Context, c *sql.ColumnType, sorts bool) (ke
 
 // compares returns how a database compares the values of a column. It does not cover texts of MySQL
 // and MariaDB.
-func (r reader) compares(ctx context.Context, c *sql.ColumnType) (plan.Value, error) {
+func (r reader) compares(ctx context.Context, c *sql.ColumnType) (catalog.Value, error) {
 	if r.Name() == "sqlite" {
 		found, _, err := dialect.ReadColumn(ctx, r.db, r, r.table, c.Name())
 		collation, known := storedBy[found.Collation]
 		if err != nil || !known {
-			return plan.Value{}, err
+			return catalog.Value{}, err
 		}
-		return plan.Value{Type: merge.Type{Kind: merge.Stored, Collation: collation}}, nil
+		return catalog.Value{Type: merge.Type{Kind: merge.Stored, Collation: collation}}, nil
 	}
 	name := strings.TrimPrefix(strings.ToUpper(c.DatabaseTypeName()), "UNSIGNED ")
 	if _, digits, _ := c.DecimalSize(); name == "FLOAT" && digits < NotFixed { // FLOAT(M, D), whose sums are rounded
-		return plan.Value{}, nil
+		return catalog.Value{}, nil
 	}
 	return sortValues[name], nil
 }
@@ -203,11 +203,11 @@ const NotFixed = 31
 var storedBy = map[string]merge.Collation{"": merge.Binary, "NOCASE": merge.NoCase, "RTRIM": merge.RTrim}
 
 // sortValues maps the type names of go-sql-driver/mysql.
-var sortValues = map[string]plan.Value{
-	"TINYINT": plan.OfKind(merge.Integer), "SMALLINT": plan.OfKind(merge.Integer), "MEDIUMINT": plan.OfKind(merge.Integer), "INT": plan.OfKind(merge.Integer), "BIGINT": plan.OfKind(merge.Integer),
-	"DECIMAL": plan.OfKind(merge.Decimal), "DOUBLE": plan.OfKind(merge.Float), "FLOAT": {Type: merge.Type{Kind: merge.Float}, As: plan.Double},
-	"DATE": plan.OfKind(merge.Time), "DATETIME": plan.OfKind(merge.Time), "TIMESTAMP": plan.OfKind(merge.Time), "TIME": plan.OfKind(merge.Duration),
-	"YEAR": {Type: merge.Type{Kind: merge.Integer}, As: plan.Number}, "BIT": {Type: merge.Type{Kind: merge.Integer}, As: plan.Number},
+var sortValues = map[string]catalog.Value{
+	"TINYINT": catalog.OfKind(merge.Integer), "SMALLINT": catalog.OfKind(merge.Integer), "MEDIUMINT": catalog.OfKind(merge.Integer), "INT": catalog.OfKind(merge.Integer), "BIGINT": catalog.OfKind(merge.Integer),
+	"DECIMAL": catalog.OfKind(merge.Decimal), "DOUBLE": catalog.OfKind(merge.Float), "FLOAT": {Type: merge.Type{Kind: merge.Float}, As: catalog.Double},
+	"DATE": catalog.OfKind(merge.Time), "DATETIME": catalog.OfKind(merge.Time), "TIMESTAMP": catalog.OfKind(merge.Time), "TIME": catalog.OfKind(merge.Duration),
+	"YEAR": {Type: merge.Type{Kind: merge.Integer}, As: catalog.Number}, "BIT": {Type: merge.Type{Kind: merge.Integer}, As: catalog.Number},
 }
 
 // isInteger checks a driver's type name. A SQLite column of such a type may hold any value; the
@@ -230,30 +230,30 @@ func hasTextAffinity(name string) bool {
 // Leads reports whether each value of a column leads to one shard by a rule, in whatever form the database takes it.
 func Leads(c dialect.Column, rule sharding.Rule) bool {
 	of := holds(c, rule)
-	return of != plan.Other && of != plan.Folded
+	return of != catalog.Other && of != catalog.Folded
 }
 
 // holds returns the values of a column that leads to slots, if the database considers the same
 // values equal as the rule does.
-func holds(c dialect.Column, rule sharding.Rule) plan.Holding {
+func holds(c dialect.Column, rule sharding.Rule) catalog.Holding {
 	switch c.Holds {
 	case dialect.HoldsIntegers:
-		return plan.Integers
+		return catalog.Integers
 	case dialect.HoldsTexts:
 		if c.Collation == "" {
-			return plan.Bytes
+			return catalog.Bytes
 		}
-		return plan.Folded
+		return catalog.Folded
 	case dialect.HoldsBytes, dialect.HoldsPadded:
-		return plan.Bytes
+		return catalog.Bytes
 	case dialect.HoldsForms:
 		if c.IsUUID() {
-			return plan.UUIDs
+			return catalog.UUIDs
 		}
 	case dialect.HoldsClocks, dialect.HoldsInstants:
 		if r, ok := rule.(sharding.IntervalRule); ok && c.Precision == r.Precision() {
-			return plan.Times
+			return catalog.Times
 		}
 	}
-	return plan.Other
+	return catalog.Other
 }

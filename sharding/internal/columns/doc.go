@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package columns reads from a database what [plan.Of] must know about the columns of a table: their
+// Package columns reads from a database what the planner must know about the columns of a table: their
 // types and collations, how the database compares their values, which of them are unique, and which
 // values the database sets itself.
 //

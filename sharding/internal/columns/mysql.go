@@ -10,8 +10,8 @@ import (
 	"strings"
 
 	"github.com/shardid/shardid/internal/dialect"
+	"github.com/shardid/shardid/sharding/internal/catalog"
 	"github.com/shardid/shardid/sharding/internal/merge"
-	"github.com/shardid/shardid/sharding/internal/plan"
 )
 
 // collated lists, by character set, the suffixes of those collations of MySQL and MariaDB whose
@@ -40,7 +40,7 @@ func pads(collation string) bool {
 
 // texts reads the collations of a table on MySQL and MariaDB and, if sorts is set, how its texts, ENUMs and SETs
 // compare.
-func (r reader) texts(ctx context.Context, sorts bool, to map[string]plan.Column) (err error) {
+func (r reader) texts(ctx context.Context, sorts bool, to map[string]catalog.Column) (err error) {
 	type text struct {
 		column, kind, collation, sent, zone string
 		long                                bool
@@ -56,7 +56,7 @@ func (r reader) texts(ctx context.Context, sorts bool, to map[string]plan.Column
 	if err != nil {
 		return fmt.Errorf("collations of %s: %w", r.table, err)
 	}
-	weights := map[string]plan.Value{}
+	weights := map[string]catalog.Value{}
 	for _, t := range found {
 		name := strings.ToLower(t.column)
 		c := to[name]
@@ -80,12 +80,12 @@ func (r reader) texts(ctx context.Context, sorts bool, to map[string]plan.Column
 	return nil
 }
 
-// equality returns the plan.Column.Collation of a column whose values are sent in a character set, or are times of
+// equality returns the Collation of a column whose values are sent in a character set, or are times of
 // a zone.
 func equality(kind, collation, sent, zone string) string {
 	switch kind = strings.ToLower(kind); kind {
 	case "binary", "varbinary":
-		return plan.AsBytes
+		return catalog.AsBytes
 	case "uuid", "date", "time", "datetime":
 		return kind
 	case "timestamp":
@@ -104,15 +104,15 @@ func equality(kind, collation, sent, zone string) string {
 }
 
 // compared returns how values of a column type compare whose texts have these weights.
-func compared(c plan.Column, kind, collation string, weight plan.Value) plan.Column {
+func compared(c catalog.Column, kind, collation string, weight catalog.Value) catalog.Column {
 	switch strings.ToLower(kind) {
 	case "enum", "set":
-		c.Value = plan.Value{Type: merge.Type{Kind: merge.Integer}, As: plan.Number}
+		c.Value = catalog.Value{Type: merge.Type{Kind: merge.Integer}, As: catalog.Number}
 		c.Least = weight
 	default:
 		c.Value = weight
 	}
-	if weight.As == plan.Plain {
+	if weight.As == catalog.Plain {
 		c.Unsorted = "it is not known whether the weights of its collation " + collation + " compare as its texts do"
 	}
 	return c
@@ -126,9 +126,9 @@ const wholeTexts = 4096
 // bytes of the weights; MariaDB, in collations with one weight for each character, by that many
 // bytes of the text; and MySQL, in collations without padding, by the whole text. MariaDB may group
 // by as many bytes as it sorts by.
-func weight(ctx context.Context, db dialect.Querier, collation string) (plan.Value, error) {
+func weight(ctx context.Context, db dialect.Querier, collation string) (catalog.Value, error) {
 	charset, _, _ := strings.Cut(collation, "_")
-	v := plan.Value{Type: merge.Type{Kind: merge.Bytes}, As: plan.Weight, Collation: collation}
+	v := catalog.Value{Type: merge.Type{Kind: merge.Bytes}, As: catalog.Weight, Collation: collation}
 	var space []byte
 	var bytewise bool
 	query := "SELECT WEIGHT_STRING(CONVERT(' ' USING " + charset + ") COLLATE " + collation + "), @@max_sort_length, VERSION() LIKE '%MariaDB%'"

@@ -9,8 +9,8 @@ import (
 	"strings"
 
 	"github.com/shardid/shardid/internal/dialect"
+	"github.com/shardid/shardid/sharding/internal/catalog"
 	"github.com/shardid/shardid/sharding/internal/merge"
-	"github.com/shardid/shardid/sharding/internal/plan"
 )
 
 // postgresTypes selects the columns of a table of PostgreSQL with their types, those of domains
@@ -27,28 +27,28 @@ const postgresTypes = `SELECT a.attname::text, b.typname::text, b.typtype::text,
 	WHERE a.attrelid = to_regclass(quote_ident($1)) AND a.attnum > 0 AND NOT a.attisdropped`
 
 // postgresKinds maps the names of types other than texts.
-var postgresKinds = map[string]plan.Value{
-	"int2": plan.OfKind(merge.Integer), "int4": plan.OfKind(merge.Integer), "int8": {Type: merge.Type{Kind: merge.Integer}, Wide: true},
-	"bool": plan.OfKind(merge.Integer), "numeric": plan.OfKind(merge.Decimal), "float4": {Type: merge.Type{Kind: merge.Float}, As: plan.Double}, "float8": plan.OfKind(merge.Float),
-	"date": plan.OfKind(merge.Time), "timestamp": plan.OfKind(merge.Time), "timestamptz": plan.OfKind(merge.Time), "bytea": plan.OfKind(merge.Bytes), "uuid": plan.OfKind(merge.Bytes),
+var postgresKinds = map[string]catalog.Value{
+	"int2": catalog.OfKind(merge.Integer), "int4": catalog.OfKind(merge.Integer), "int8": {Type: merge.Type{Kind: merge.Integer}, Wide: true},
+	"bool": catalog.OfKind(merge.Integer), "numeric": catalog.OfKind(merge.Decimal), "float4": {Type: merge.Type{Kind: merge.Float}, As: catalog.Double}, "float8": catalog.OfKind(merge.Float),
+	"date": catalog.OfKind(merge.Time), "timestamp": catalog.OfKind(merge.Time), "timestamptz": catalog.OfKind(merge.Time), "bytea": catalog.OfKind(merge.Bytes), "uuid": catalog.OfKind(merge.Bytes),
 }
 
 // postgresColumns reads the columns of a table of PostgreSQL from the catalogue. A query of the
 // table itself could fail, which would abort the transaction that executes it.
-func (r reader) postgresColumns(ctx context.Context) (plan.Table, error) {
-	t := plan.Table{Columns: map[string]plan.Column{}}
+func (r reader) postgresColumns(ctx context.Context) (catalog.Table, error) {
+	t := catalog.Table{Columns: map[string]catalog.Column{}}
 	err := dialect.Each(ctx, r.db, func(rows *sql.Rows) error {
 		var name, typ, class, collation string
 		var deterministic, bytewise bool
 		if err := rows.Scan(&name, &typ, &class, &deterministic, &bytewise, &collation, &t.Namespace); err != nil {
 			return err
 		}
-		c := plan.Column{Value: postgresKinds[typ]}
+		c := catalog.Column{Value: postgresKinds[typ]}
 		switch typ {
 		case "int2", "int4", "int8":
-			c.Holds = plan.Integers
+			c.Holds = catalog.Integers
 		case "bytea":
-			c.Holds, c.Collation = plan.Bytes, plan.AsBytes
+			c.Holds, c.Collation = catalog.Bytes, catalog.AsBytes
 		case "uuid", "date", "time", "timestamp", "timestamptz":
 			c.Collation = typ
 		case "text", "varchar", "bpchar", "name":
@@ -57,7 +57,7 @@ func (r reader) postgresColumns(ctx context.Context) (plan.Table, error) {
 			}
 		default:
 			if class == "e" {
-				c.Value = plan.Value{Type: merge.Type{Kind: merge.Bytes}, Unordered: "the members of " + typ + " sort in the order of their declaration"}
+				c.Value = catalog.Value{Type: merge.Type{Kind: merge.Bytes}, Unordered: "the members of " + typ + " sort in the order of their declaration"}
 			} else if c.Value.Type.Kind == 0 {
 				c.Unsorted = "how values of type " + typ + " compare is not known"
 			}
@@ -67,23 +67,23 @@ func (r reader) postgresColumns(ctx context.Context) (plan.Table, error) {
 	}, postgresTypes, r.table)
 	switch {
 	case err != nil:
-		return plan.Table{}, fmt.Errorf("columns of %s: %w", r.table, err)
+		return catalog.Table{}, fmt.Errorf("columns of %s: %w", r.table, err)
 	case len(t.Columns) == 0:
-		return plan.Table{}, &absentError{r.table}
+		return catalog.Table{}, &absentError{r.table}
 	}
 	return t, nil
 }
 
 // postgresText returns how texts compare. In a deterministic collation texts are equal when their
 // bytes are, whatever their order.
-func postgresText(c plan.Column, trimmed, deterministic, bytewise bool, collation string) plan.Column {
+func postgresText(c catalog.Column, trimmed, deterministic, bytewise bool, collation string) catalog.Column {
 	if !deterministic {
 		c.Unsorted = "its collation " + collation + " treats different texts as equal"
 		return c
 	}
-	c.Value, c.Collation = plan.Value{Type: merge.Type{Kind: merge.Bytes}, Texts: true}, "text "+collation // texts of two collations are not compared
+	c.Value, c.Collation = catalog.Value{Type: merge.Type{Kind: merge.Bytes}, Texts: true}, "text "+collation // texts of two collations are not compared
 	if trimmed {
-		c.Value.As, c.Collation = plan.Trimmed, "bpchar "+collation
+		c.Value.As, c.Collation = catalog.Trimmed, "bpchar "+collation
 	}
 	if !bytewise {
 		c.Value.Unordered = "its collation " + collation + " is not C; write COLLATE \"C\" after it, or declare the column with COLLATE \"C\""

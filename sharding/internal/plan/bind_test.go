@@ -11,6 +11,8 @@ import (
 
 	"github.com/shardid/shardid/internal/sqlparse"
 	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/internal/analysis"
+	"github.com/shardid/shardid/sharding/internal/catalog"
 	"github.com/shardid/shardid/sharding/internal/plan"
 )
 
@@ -33,7 +35,7 @@ func ofOrders(tb testing.TB, text string) *plan.Plan {
 		tb.Fatal(err)
 	}
 	st := sqlparse.Parse(text, sqlparse.Dialect{Family: sqlparse.MySQL})
-	return plan.Of(st, r.Snapshot(), plan.Options{Quote: func(name string) string { return "`" + name + "`" }})
+	return plan.Of(st, r.Snapshot(), analysis.Options{Quote: func(name string) string { return "`" + name + "`" }})
 }
 
 func bind(p *plan.Plan, args []any) {
@@ -53,7 +55,7 @@ func TestBindingAPlanAgainAllocatesNothing(t *testing.T) {
 func TestBytesDoNotBoundARangeOfIntegers(t *testing.T) {
 	w := newWorld(t)
 	st := sqlparse.Parse("SELECT * FROM accounts WHERE id BETWEEN ? AND ?", sqlparse.Dialect{Family: sqlparse.SQLite})
-	p := plan.Of(st, w.router.Snapshot(), plan.Options{Quote: func(name string) string { return name }})
+	p := plan.Of(st, w.router.Snapshot(), analysis.Options{Quote: func(name string) string { return name }})
 	for _, end := range []struct {
 		high any
 		want int
@@ -104,9 +106,9 @@ func closed(tb testing.TB) *sql.DB {
 func TestARefusalSaysThatAColumnDoesNotStoreTimesAsItsRuleExpects(t *testing.T) {
 	w := newWorld(t)
 	st := sqlparse.Parse("DELETE FROM events WHERE at < ?", sqlparse.Dialect{Family: sqlparse.SQLite})
-	p := plan.Of(st, w.router.Snapshot(), plan.Options{
+	p := plan.Of(st, w.router.Snapshot(), analysis.Options{
 		Quote:  func(name string) string { return name },
-		Schema: plan.Schema{"events": {Columns: map[string]plan.Column{"at": {}}}},
+		Schema: catalog.Schema{"events": {Columns: map[string]catalog.Column{"at": {}}}},
 	})
 	_, err := p.Bind([]any{time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC)}, sharding.Hint{})
 	if !errors.Is(err, sharding.ErrMissingKey) || !strings.Contains(err.Error(), "at is not a column of times with the precision of its rule") {
@@ -117,7 +119,7 @@ func TestARefusalSaysThatAColumnDoesNotStoreTimesAsItsRuleExpects(t *testing.T) 
 func TestARefusalNamesTheValueThatLeadsToNoShard(t *testing.T) {
 	w := newWorld(t)
 	st := sqlparse.Parse("DELETE FROM accounts WHERE name <> 'x' AND (id = ? OR id IN (4, ?))", sqlparse.Dialect{Family: sqlparse.SQLite})
-	p := plan.Of(st, w.router.Snapshot(), plan.Options{Quote: func(name string) string { return name }})
+	p := plan.Of(st, w.router.Snapshot(), analysis.Options{Quote: func(name string) string { return name }})
 	for want, args := range map[string][]any{
 		`no sharding key: the value of id leads to no shard: "7up": not a sharding key; an integer is expected; add a condition on id`: {int64(5), "7up"},
 		`no sharding key: the argument for id is missing; add a condition on id`:                                                       {int64(5)},

@@ -9,6 +9,7 @@ import (
 
 	"github.com/shardid/shardid/internal/sqlparse"
 	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/internal/analysis"
 	"github.com/shardid/shardid/sharding/internal/plan"
 )
 
@@ -33,7 +34,7 @@ func TestReplicasMayAnswerQueriesThatLockNothing(t *testing.T) {
 		"SELECT * FROM countries":                                                                                                   false,
 		"SELECT * FROM coupons":                                                                                                     false,
 	} {
-		p := plan.Of(sqlparse.Parse(text, dialects["mysql"]), w.router.Snapshot(), plan.Options{Schema: schema})
+		p := plan.Of(sqlparse.Parse(text, dialects["mysql"]), w.router.Snapshot(), analysis.Options{Schema: schema})
 		if p.Copied() != want {
 			t.Errorf("%s: %t", text, p.Copied())
 		}
@@ -42,7 +43,7 @@ func TestReplicasMayAnswerQueriesThatLockNothing(t *testing.T) {
 
 func TestCopiesAreGivenWholeNumbersInAnyForm(t *testing.T) {
 	w := newWorld(t)
-	p := plan.Of(sqlparse.Parse("INSERT INTO rates (id, rate, since) VALUES (?, ?, 5)", dialects["mysql"]), w.router.Snapshot(), plan.Options{Schema: schema})
+	p := plan.Of(sqlparse.Parse("INSERT INTO rates (id, rate, since) VALUES (?, ?, 5)", dialects["mysql"]), w.router.Snapshot(), analysis.Options{Schema: schema})
 	for _, c := range []struct {
 		id   any
 		want bool

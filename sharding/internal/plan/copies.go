@@ -10,6 +10,7 @@ import (
 
 	"github.com/shardid/shardid/internal/sqlparse"
 	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/internal/analysis"
 )
 
 // A broadcast table has the same rows in every database. Every copy is written by the same text, so
@@ -18,25 +19,25 @@ import (
 
 // copied returns why a write would not leave all copies equal, nil if it would, and whether the only reason is that
 // the columns of the table are unknown.
-func (b *builder) copied() (refused *sharding.RouteError, unknown bool) {
-	st, copied := b.statement, slices.IndexFunc(b.refs, func(r *reference) bool { return r.role == broadcast && r.written })
+func copied(b *analysis.Analysis) (refused *sharding.RouteError, unknown bool) {
+	st, copied := b.Statement, slices.IndexFunc(b.Refs, func(r *analysis.Reference) bool { return r.Role == analysis.Broadcast && r.Written })
 	if copied < 0 {
 		return nil, false
 	}
-	written := b.refs[copied]
-	of, why := written, b.differs()
-	for _, r := range b.refs {
-		if r.role == home {
+	written := b.Refs[copied]
+	of, why := written, b.Differs()
+	for _, r := range b.Refs {
+		if r.Role == analysis.Home {
 			of, why = r, "it is a table of the home database, and broadcast tables are written in every database; read it first"
 			break
 		}
 	}
 	switch {
 	case why != "":
-	case !written.known && (st.Insert != nil || len(st.Change.Set) > 0):
+	case !written.Known && (st.Insert != nil || len(st.Change.Set) > 0):
 		unknown = true
 		why = "the columns of the table are not known, so each database may compute other values; create the table in the home database and in all others"
-	case b.limited:
+	case b.Limited:
 		why = "the rows that a LIMIT chooses may differ from copy to copy; name the rows by their keys"
 	case st.Insert != nil:
 		why = ownOfRows(st.Insert, written)
@@ -46,16 +47,16 @@ func (b *builder) copied() (refused *sharding.RouteError, unknown bool) {
 	if why == "" {
 		return nil, false
 	}
-	return b.refusal(of.label(), sharding.ErrCopies, why), unknown
+	return b.Refusal(of.Label(), sharding.ErrCopies, why), unknown
 }
 
 // ownOfRows refuses omitted columns for which each database would compute its own value.
-func ownOfRows(in *sqlparse.Input, r *reference) string {
+func ownOfRows(in *sqlparse.Input, r *analysis.Reference) string {
 	if in.Default {
 		return "each database computes the defaults itself; insert VALUES"
 	}
-	for _, name := range slices.Sorted(maps.Keys(r.schema.Columns)) {
-		c := r.schema.Columns[name]
+	for _, name := range slices.Sorted(maps.Keys(r.Schema.Columns)) {
+		c := r.Schema.Columns[name]
 		given := in.Columns == nil || slices.ContainsFunc(in.Columns, func(i sqlparse.Ident) bool { return strings.EqualFold(i.Name, name) })
 		switch {
 		case c.Numbered && in.Columns == nil:
@@ -67,7 +68,7 @@ func ownOfRows(in *sqlparse.Input, r *reference) string {
 		}
 	}
 	for _, row := range in.Rows {
-		if row.FirstParam == 0 && slices.ContainsFunc(row.Values, isDefault) {
+		if row.FirstParam == 0 && slices.ContainsFunc(row.Values, analysis.IsDefault) {
 			return "each database computes DEFAULT itself; give a value"
 		}
 	}
@@ -79,24 +80,19 @@ func ownOfRows(in *sqlparse.Input, r *reference) string {
 	return ""
 }
 
-func isDefault(e sqlparse.Expr) bool {
-	_, is := literal(e, sqlparse.Default)
-	return is
-}
-
 // touched refuses an update of a table with a column that the database sets to the time of the
 // change, unless the update sets that column.
-func touched(r *reference, set []sqlparse.Assignment) string {
+func touched(r *analysis.Reference, set []sqlparse.Assignment) string {
 	if len(set) == 0 {
 		return ""
 	}
-	sets := r.settings(set)
-	for _, name := range slices.Sorted(maps.Keys(r.schema.Columns)) {
-		if r.schema.Columns[name].Touched && !slices.ContainsFunc(sets, func(set setting) bool { return set.column == name }) {
+	sets := r.Settings(set)
+	for _, name := range slices.Sorted(maps.Keys(r.Schema.Columns)) {
+		if r.Schema.Columns[name].Touched && !slices.ContainsFunc(sets, func(set analysis.Setting) bool { return set.Column == name }) {
 			return "each database would set " + name + " to its own time; set it to a value"
 		}
 	}
-	if slices.ContainsFunc(set, func(a sqlparse.Assignment) bool { return isDefault(a.Value) }) {
+	if slices.ContainsFunc(set, func(a sqlparse.Assignment) bool { return analysis.IsDefault(a.Value) }) {
 		return "each database computes DEFAULT itself; give a value"
 	}
 	return ""
@@ -104,14 +100,14 @@ func touched(r *reference, set []sqlparse.Assignment) string {
 
 // readsCopies reports whether a statement names only broadcast tables, and only reads them.
 func readsCopies(p *Plan) bool {
-	return len(p.broadcast) > 0 && len(p.broadcast) == len(p.refs) && !slices.ContainsFunc(p.broadcast, func(r *reference) bool { return r.written })
+	return len(p.broadcast) > 0 && len(p.broadcast) == len(p.Refs) && !slices.ContainsFunc(p.broadcast, func(r *analysis.Reference) bool { return r.Written })
 }
 
 // copies routes a statement that names only broadcast tables and tables of the home database.
 func (p *binding) copies() (*Route, error) {
-	i := slices.IndexFunc(p.broadcast, func(r *reference) bool { return r.written })
+	i := slices.IndexFunc(p.broadcast, func(r *analysis.Reference) bool { return r.Written })
 	switch {
-	case i < 0 || p.options.Alone:
+	case i < 0 || p.Options.Alone:
 		return p.home, nil
 	case p.uncopied != nil:
 		return nil, p.uncopied
@@ -120,27 +116,27 @@ func (p *binding) copies() (*Route, error) {
 		return nil, err
 	}
 	written := p.broadcast[i]
-	if in := p.statement.Insert; in != nil {
+	if in := p.Statement.Insert; in != nil {
 		if column := numbered(in, written, p.args); column != "" {
-			return nil, p.refusal(written.label(), sharding.ErrCopies, "each database would number "+column+" itself; give it a generator, or a value that is not 0")
+			return nil, p.Refusal(written.Label(), sharding.ErrCopies, "each database would number "+column+" itself; give it a generator, or a value that is not 0")
 		}
 	}
-	return &Route{Kind: Copies, Target: sharding.Target{Table: written.label()}, Text: p.statement.Text, Pooled: p.stateless}, nil
+	return &Route{Kind: Copies, Target: sharding.Target{Table: written.Label()}, Text: p.Statement.Text, Pooled: p.stateless}, nil
 }
 
 // numbered returns a column that each database would number itself, because a row gives it 0 or no
 // whole number.
-func numbered(in *sqlparse.Input, r *reference, args []any) string {
+func numbered(in *sqlparse.Input, r *analysis.Reference, args []any) string {
 	for at, column := range in.Columns {
-		if !r.schema.Columns[strings.ToLower(column.Name)].Numbered {
+		if !r.Schema.Columns[strings.ToLower(column.Name)].Numbered {
 			continue
 		}
 		for i := range in.Rows {
 			if at >= len(in.Rows[i].Values) {
 				return column.Name
 			}
-			v, _ := valueOf(&in.Rows[i], at, args)
-			if n, ok := numberOf(v); !ok || n == 0 || n != math.Trunc(n) {
+			v, _ := analysis.ValueOf(&in.Rows[i], at, args)
+			if n, ok := analysis.NumberOf(v); !ok || n == 0 || n != math.Trunc(n) {
 				return column.Name
 			}
 		}

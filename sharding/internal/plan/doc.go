@@ -7,10 +7,10 @@
 // same plan. It uses no database, no clock and no goroutine. testdata/plans contains statements and
 // their plans.
 //
-// Each place where a statement names a table is a reference. The conditions on the rows of a
-// reference prove in which slots these are, directly or through columns that are equal to those of
-// other references (prove.go). If all references lead to one target, the whole text goes there with
-// its names replaced (splice.go). For a query on several targets, scatter.go makes the text for
-// each target, and combine.go the merge of their results. writes.go and rows.go divide a write.
-// copies.go decides which statements leave all copies of a broadcast table equal.
+// [Of] makes a plan from what package analysis finds in the statement, and [Plan.Bind] the route for its arguments
+// (plan.go). If all references lead to one target, the whole text goes there with its names replaced (text.go). For a query
+// on several targets, package combine determines what each of them returns, and scatter.go makes their texts. insert.go
+// and writes.go divide a write. lookup.go and unique.go search for rows that another shard may have under the same unique
+// key. copies.go decides which statements leave all copies of a broadcast table equal, and origin.go routes statements on
+// tables that a migration has not switched yet.
 package plan

@@ -19,6 +19,9 @@ import (
 	"github.com/shardid/shardid/internal/sqlparse"
 	"github.com/shardid/shardid/internal/writehint"
 	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/internal/analysis"
+	"github.com/shardid/shardid/sharding/internal/catalog"
+	"github.com/shardid/shardid/sharding/internal/combine"
 	"github.com/shardid/shardid/sharding/internal/merge"
 	"github.com/shardid/shardid/sharding/internal/plan"
 )
@@ -197,46 +200,46 @@ func newWorld(t *testing.T) *world {
 	return &world{router}
 }
 
-var whole = plan.Column{Holds: plan.Integers, Value: plan.Value{Type: merge.Type{Kind: merge.Integer}}}
+var whole = catalog.Column{Holds: catalog.Integers, Value: catalog.Value{Type: merge.Type{Kind: merge.Integer}}}
 
 // texts compare as utf8mb4_general_ci does, and coupons by an unsupported collation.
 var (
-	texts   = plan.Column{Value: plan.Value{Type: merge.Type{Kind: merge.Bytes, Pad: "\x00 ", Prefix: 1024}, As: plan.Weight}}
-	pages   = plan.Column{Value: plan.Value{Type: merge.Type{Kind: merge.Bytes, Pad: "\x00 ", Prefix: 1024, Most: 1024}, As: plan.Weight}}
-	members = plan.Column{Value: plan.Value{Type: merge.Type{Kind: merge.Integer}, As: plan.Number}, Least: texts.Value}
-	coupon  = plan.Column{Unsorted: "its collation is utf8mb4_thai_520_w2"}
+	texts   = catalog.Column{Value: catalog.Value{Type: merge.Type{Kind: merge.Bytes, Pad: "\x00 ", Prefix: 1024}, As: catalog.Weight}}
+	pages   = catalog.Column{Value: catalog.Value{Type: merge.Type{Kind: merge.Bytes, Pad: "\x00 ", Prefix: 1024, Most: 1024}, As: catalog.Weight}}
+	members = catalog.Column{Value: catalog.Value{Type: merge.Type{Kind: merge.Integer}, As: catalog.Number}, Least: texts.Value}
+	coupon  = catalog.Column{Unsorted: "its collation is utf8mb4_thai_520_w2"}
 )
 
 // schema is the databases' description of the tables.
-var schema = plan.Schema{
-	"countries": {Columns: map[string]plan.Column{"code": {}, "name": {}, "used": whole}, Unique: [][]string{{"code"}}},
-	"rates":     {Columns: map[string]plan.Column{"id": {Numbered: true}, "rate": whole, "since": {Varies: true, Touched: true}}},
+var schema = catalog.Schema{
+	"countries": {Columns: map[string]catalog.Column{"code": {}, "name": {}, "used": whole}, Unique: [][]string{{"code"}}},
+	"rates":     {Columns: map[string]catalog.Column{"id": {Numbered: true}, "rate": whole, "since": {Varies: true, Touched: true}}},
 	"orders": {
 		Namespace: "public",
-		Columns: map[string]plan.Column{
+		Columns: map[string]catalog.Column{
 			"id": whole, "user_id": whole, "paid": whole, "number": {},
-			"note": texts, "body": pages, "country": {}, "coupon": coupon, "state": members, "price": {Value: plan.Value{Type: merge.Type{Kind: merge.Decimal}}}, "created_at": {Value: plan.Value{Type: merge.Type{Kind: merge.Time}}},
+			"note": texts, "body": pages, "country": {}, "coupon": coupon, "state": members, "price": {Value: catalog.Value{Type: merge.Type{Kind: merge.Decimal}}}, "created_at": {Value: catalog.Value{Type: merge.Type{Kind: merge.Time}}},
 		},
 		Unique: [][]string{{"id"}, {"user_id", "number"}}, Primary: true,
 	},
 	"members": {
-		Columns: map[string]plan.Column{"id": whole, "user_id": whole, "email": texts, "paid": whole},
+		Columns: map[string]catalog.Column{"id": whole, "user_id": whole, "email": texts, "paid": whole},
 		Unique:  [][]string{{"id"}, {"email"}},
 	},
-	"invoices": {Columns: map[string]plan.Column{"id": {Holds: plan.Integers, Numbered: true}, "user_id": whole}, Unique: [][]string{{"id"}}},
-	"stocks":   {Columns: map[string]plan.Column{"id": whole, "shop_id": whole, "amount": whole}, Unique: [][]string{{"id"}}},
+	"invoices": {Columns: map[string]catalog.Column{"id": {Holds: catalog.Integers, Numbered: true}, "user_id": whole}, Unique: [][]string{{"id"}}},
+	"stocks":   {Columns: map[string]catalog.Column{"id": whole, "shop_id": whole, "amount": whole}, Unique: [][]string{{"id"}}},
 	"people": {
-		Columns: map[string]plan.Column{"id": whole, "email": texts, "city": texts, "phone": texts, "note": texts},
+		Columns: map[string]catalog.Column{"id": whole, "email": texts, "city": texts, "phone": texts, "note": texts},
 		Unique:  [][]string{{"id"}, {"email"}},
 	},
 	"guests": {
-		Columns: map[string]plan.Column{"id": whole, "email": texts, "city": texts, "note": texts},
+		Columns: map[string]catalog.Column{"id": whole, "email": texts, "city": texts, "note": texts},
 		Unique:  [][]string{{"id"}, {"email"}},
 	},
-	"devices": {Columns: map[string]plan.Column{"id": whole, "owner": whole}, Unique: [][]string{{"owner", "id"}}},
-	"seats":   {Columns: map[string]plan.Column{"user_id": whole, "team": whole, "seat": whole}, Unique: [][]string{{"team", "seat"}}},
+	"devices": {Columns: map[string]catalog.Column{"id": whole, "owner": whole}, Unique: [][]string{{"owner", "id"}}},
+	"seats":   {Columns: map[string]catalog.Column{"user_id": whole, "team": whole, "seat": whole}, Unique: [][]string{{"team", "seat"}}},
 	"items": {
-		Columns: map[string]plan.Column{"order_id": whole, "user_id": whole, "paid": whole, "sku": {}, "price": {}},
+		Columns: map[string]catalog.Column{"order_id": whole, "user_id": whole, "paid": whole, "sku": {}, "price": {}},
 		Unique:  [][]string{{"order_id", "sku"}, {"sku"}},
 	},
 }
@@ -250,7 +253,7 @@ func (w *world) plan(dialect, text string) *plan.Plan {
 	case "postgres":
 		engine = merge.PostgreSQL
 	}
-	return plan.Of(sqlparse.Parse(text, dialects[dialect]), w.router.Snapshot(), plan.Options{Schema: schema, Quote: quote, Home: "a", Merge: merge.Dialect{Engine: engine}, Reads: dialects[dialect]})
+	return plan.Of(sqlparse.Parse(text, dialects[dialect]), w.router.Snapshot(), analysis.Options{Schema: schema, Quote: quote, Home: "a", Merge: merge.Dialect{Engine: engine}, Reads: dialects[dialect]})
 }
 
 // explain returns the lines of a plan.
@@ -358,7 +361,7 @@ func sent(text string, r *plan.Route) []string {
 
 // scattered returns the lines of a plan for several targets, with the text of the
 // first.
-func scattered(s *plan.Shards) []string {
+func scattered(s *combine.Shards) []string {
 	targets := make([]string, len(s.Targets))
 	for i, shard := range s.Targets {
 		targets[i] = shard.Target.String()

@@ -9,6 +9,7 @@ import (
 
 	"github.com/shardid/shardid/internal/sqlparse"
 	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/internal/analysis"
 	"github.com/shardid/shardid/sharding/internal/plan"
 )
 
@@ -34,7 +35,7 @@ func TestAHintChoosesATargetUnlessTheStatementSaysOtherwise(t *testing.T) {
 		{"SELECT * FROM accounts", onKey, "", sharding.ErrCrossShard},
 		{"SELECT * FROM orders", sharding.Hint{Unsharded: true}, "home", nil},
 	} {
-		p := plan.Of(sqlparse.Parse(c.text, dialects["mysql"]), w.router.Snapshot(), plan.Options{Schema: schema, Quote: func(name string) string { return name }})
+		p := plan.Of(sqlparse.Parse(c.text, dialects["mysql"]), w.router.Snapshot(), analysis.Options{Schema: schema, Quote: func(name string) string { return name }})
 		r, err := p.Bind(nil, c.hint)
 		got := ""
 		switch {
@@ -62,7 +63,7 @@ func TestTheHintOfAWriteWithoutAKeySaysWhatAllShardsNeeds(t *testing.T) {
 		{"DELETE FROM orders", sharding.Atomic, false},
 		{"DELETE FROM guests", sharding.SingleShard, false}, // all of its shards are in one database
 	} {
-		p := plan.Of(sqlparse.Parse(c.text, dialects["mysql"]), w.router.Snapshot(), plan.Options{Schema: schema, Mode: c.mode})
+		p := plan.Of(sqlparse.Parse(c.text, dialects["mysql"]), w.router.Snapshot(), analysis.Options{Schema: schema, Mode: c.mode})
 		_, err := p.Bind(nil, sharding.Hint{})
 		var refusal *sharding.RouteError
 		if !errors.As(err, &refusal) || !errors.Is(err, sharding.ErrMissingKey) {

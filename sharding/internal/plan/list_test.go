@@ -10,6 +10,7 @@ import (
 
 	"github.com/shardid/shardid/internal/sqlparse"
 	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/internal/analysis"
 	"github.com/shardid/shardid/sharding/internal/plan"
 )
 
@@ -25,7 +26,7 @@ func listed(t *testing.T, text string, family sqlparse.Family) *plan.Plan {
 		t.Fatal(err)
 	}
 	dialect := sqlparse.Dialect{Family: family}
-	return plan.Of(sqlparse.Parse(text, dialect), r.Snapshot(), plan.Options{Reads: dialect, Quote: func(name string) string { return name }})
+	return plan.Of(sqlparse.Parse(text, dialect), r.Snapshot(), analysis.Options{Reads: dialect, Quote: func(name string) string { return name }})
 }
 
 // parts returns the texts of the shards, and their arguments.

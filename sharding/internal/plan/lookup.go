@@ -8,12 +8,12 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
-	"github.com/shardid/shardid/internal/sqlparse"
 	"github.com/shardid/shardid/internal/writehint"
 	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/internal/analysis"
 	"github.com/shardid/shardid/sharding/internal/merge"
+	"github.com/shardid/shardid/sharding/internal/proof"
 )
 
 // Lookup is a search for rows by a unique key that does not lead to their shard: first on the
@@ -37,7 +37,7 @@ func (l *Lookup) add(r *sought) *sought {
 	if l.byText == nil {
 		l.byText = map[string][]*sought{}
 	}
-	text := Text(r.key)
+	text := proof.Text(r.key)
 	l.rows, l.byText[text] = append(l.rows, r), append(l.byText[text], r)
 	return l.byText[text][0]
 }
@@ -71,10 +71,10 @@ const (
 func (p *Plan) Seeks() string {
 	switch {
 	case p.origin != nil:
-	case p.insert != nil && len(p.insert.seeks) > 0:
-		return p.insert.of.table.Name
-	case len(p.rekeyed) > 0:
-		return p.rekeyed[0].of.table.Name
+	case p.Insert != nil && len(p.Insert.Seeks) > 0:
+		return p.Insert.Of.Table.Name
+	case len(p.Rekeyed) > 0:
+		return p.Rekeyed[0].Of.Table.Name
 	}
 	return ""
 }
@@ -85,16 +85,16 @@ func (p *Plan) Lookups(args []any, to *Route, h writehint.Hint) (all []*Lookup, 
 	if to.Kind != One && to.Kind != Several || p.Seeks() == "" {
 		return nil, nil
 	}
-	if p.insert == nil {
+	if p.Insert == nil {
 		return p.taken(args, to, h)
 	}
-	if t := p.insert.of.table; len(t.Map.Targets()) == 1 && len(t.Lookups) == 0 {
+	if t := p.Insert.Of.Table; len(t.Map.Targets()) == 1 && len(t.Lookups) == 0 {
 		return nil, nil // the table enforces its unique keys itself
 	}
-	for i := range p.insert.seeks {
-		l := &Lookup{Table: p.insert.of.table, plan: p, columns: p.insert.seeks[i].columns}
-		if err := p.insert.seekRows(l, &p.insert.seeks[i], args, h); err != nil {
-			return nil, p.refusal(l.Table.Name, err, "")
+	for i := range p.Insert.Seeks {
+		l := &Lookup{Table: p.Insert.Of.Table, plan: p, columns: p.Insert.Seeks[i].Columns}
+		if err := seekRows(p.Insert, l, &p.Insert.Seeks[i], args, h); err != nil {
+			return nil, p.Refusal(l.Table.Name, err, "")
 		}
 		if len(l.rows) > 0 {
 			all = append(all, l)
@@ -103,140 +103,59 @@ func (p *Plan) Lookups(args []any, to *Route, h writehint.Hint) (all []*Lookup, 
 	return all, nil
 }
 
-// seek is a unique key on which an INSERT depends, and that does not always lead to the shard.
-type seek struct {
-	columns []string
-	at      []int // the positions of the columns in a row, -1 for a column that is not named
-	// always: rows with new ids are searched for, too, because the statement names the key or
-	// changes a sharding key, and the key is not the primary key.
-	always bool
-	why    string // why rows cannot be searched for by it, or ""
-}
-
 // skipsNewRows reports whether rows with new ids need not be searched for by the key.
-func (s *seek) skipsNewRows(h writehint.Hint) bool {
+func skipsNewRows(s *analysis.Seek, h writehint.Hint) bool {
 	if h.Column != "" {
-		return len(s.columns) == 1 && strings.EqualFold(s.columns[0], h.Column)
+		return len(s.Columns) == 1 && strings.EqualFold(s.Columns[0], h.Column)
 	}
-	return !s.always
+	return !s.Always
 }
 
 // seekRows adds the rows whose key may be on another shard. It refuses two rows with the same key
 // that belong to two shards, because no database would notice the conflict.
-func (in *insertion) seekRows(l *Lookup, s *seek, args []any, h writehint.Hint) error {
-	for i := range in.input.Rows {
-		row := &in.input.Rows[i]
-		if h.IsFresh(i) && s.skipsNewRows(h) || slices.Contains(s.columns, in.filled) && in.leavesFilled(row, args) {
+func seekRows(in *analysis.Insertion, l *Lookup, s *analysis.Seek, args []any, h writehint.Hint) error {
+	for i := range in.Input.Rows {
+		row := &in.Input.Rows[i]
+		if h.IsFresh(i) && skipsNewRows(s, h) || slices.Contains(s.Columns, in.Filled) && in.LeavesFilled(row, args) {
 			continue
 		}
-		key, err := s.key(row, args)
+		key, err := s.Key(row, args)
 		switch {
-		case in.of.slotBy(s.columns, key).one: // a row with this key is on the same shard
+		case in.Of.SlotBy(s.Columns, key).One: // a row with this key is on the same shard
 			continue
-		case s.why != "":
-			return fmt.Errorf("%w: %s", sharding.ErrCrossShard, s.why)
+		case s.Why != "":
+			return fmt.Errorf("%w: %s", sharding.ErrCrossShard, s.Why)
 		case slices.Contains(key, nil): // NULL equals no other
 			continue
 		case err != nil:
 			return err
 		}
-		_, slot, err := in.keySlot(row, args)
+		_, slot, err := in.KeySlot(row, args)
 		if err != nil {
 			return err
 		}
-		own, err := in.of.table.On(slot)
+		own, err := in.Of.Table.On(slot)
 		if err != nil {
 			return err
 		}
 		same := l.add(&sought{number: i, key: key, slot: slot, own: []sharding.Target{own}})
 		if same.slot != slot {
-			return fmt.Errorf("%w: rows %d and %d have the same %s under another %s", sharding.ErrKeyChange, same.number, i, strings.Join(s.columns, ", "), l.Table.Key)
+			return fmt.Errorf("%w: rows %d and %d have the same %s under another %s", sharding.ErrKeyChange, same.number, i, strings.Join(s.Columns, ", "), l.Table.Key)
 		}
 	}
 	if slices.ContainsFunc(l.rows, func(r *sought) bool { return r.slot != l.rows[0].slot }) {
-		return l.apart(in.of)
+		return l.apart(in.Of)
 	}
 	return nil
-}
-
-// key returns the key of a row, and an error if a part of it is unknown.
-func (s *seek) key(row *sqlparse.Row, args []any) (key []driver.Value, err error) {
-	key = make([]driver.Value, len(s.at))
-	for i, at := range s.at {
-		ok := false
-		if key[i] = (unbound{}); at >= 0 {
-			key[i], ok = valueOf(row, at, args)
-		}
-		if !ok && err == nil {
-			err = fmt.Errorf("%w: %s is neither a value nor a parameter, so a row with it may be on another shard", sharding.ErrCrossShard, s.columns[i])
-		}
-	}
-	return key, err
-}
-
-// named is the rows that an UPDATE or DELETE names by their unique key and by the sharding key.
-type named struct {
-	of      *reference
-	columns []string
-	values  [][]operand // of each column; several only for IN
-	keys    []operand
-	paired  bool // each row is listed with its own sharding key
-}
-
-// name records the rows that a condition names.
-func (b changer) name(c *sqlparse.Change, s *scope) {
-	if c.Multi || len(s.refs) == 0 || s.refs[0].role != sharded || len(s.refs[0].schema.Unique) == 0 {
-		return
-	}
-	n := &named{of: s.refs[0], columns: s.refs[0].schema.Unique[0]}
-	key := strings.ToLower(n.of.table.Key)
-	keys, keysIn := listed(c.Where, s, column{n.of, key})
-	if n.keys = keys; len(keys) == 0 || slices.Contains(n.columns, key) { // another key names another row
-		return
-	}
-	var rows sqlparse.Expr // the condition that lists the rows
-	for _, name := range n.columns {
-		values, in := listed(c.Where, s, column{n.of, name})
-		if len(values) == 0 || len(values) > 1 && rows != nil && rows != in {
-			return
-		}
-		if len(values) > 1 {
-			rows = in
-		}
-		n.values = append(n.values, values)
-	}
-	n.paired = rows != nil && rows == keysIn
-	b.named = n
-}
-
-// listed returns the values one of which a column has by a condition, and that condition.
-func listed(where sqlparse.Expr, s *scope, c column) ([]operand, sqlparse.Expr) {
-	for _, e := range conjuncts(where) {
-		for _, q := range equalities(e) {
-			values, ok := constants(q.right)
-			if found, known := s.column(q.left); ok && known && found == c {
-				return values, e
-			}
-		}
-	}
-	return nil, nil
-}
-
-// single reports whether a condition names one row of the only table by a unique key.
-func (s *scope) single(where sqlparse.Expr) bool {
-	return len(s.refs) == 1 && s.refs[0].schema.hasKey(func(name string) bool {
-		values, _ := listed(where, s, column{s.refs[0], name})
-		return len(values) == 1
-	})
 }
 
 // Names returns the table of which an UPDATE or DELETE names rows by their primary key and by the
 // sharding key, or "".
 func (p *Plan) Names() string {
-	if p.named == nil || p.origin != nil {
+	if p.NamedRows == nil || p.origin != nil {
 		return ""
 	}
-	return p.named.of.table.Name
+	return p.NamedRows.Of.Table.Name
 }
 
 // Len returns the number of rows of the search.
@@ -244,11 +163,11 @@ func (l *Lookup) Len() int { return len(l.rows) }
 
 // Named returns the search for the rows that such a statement names.
 func (p *Plan) Named(args []any, to *Route) *Lookup {
-	n := p.named
-	l := &Lookup{Table: n.of.table, plan: p, columns: n.columns, models: true}
-	keys := make([]any, len(n.keys))
-	for i, key := range n.keys {
-		keys[i], _ = n.of.formedKey(key.value(args))
+	n := p.NamedRows
+	l := &Lookup{Table: n.Of.Table, plan: p, columns: n.Columns, models: true}
+	keys := make([]any, len(n.Keys))
+	for i, key := range n.Keys {
+		keys[i], _ = n.Of.FormedKey(key.Value(args))
 	}
 	own := []sharding.Target{to.Target}
 	if to.Kind == Several {
@@ -258,33 +177,24 @@ func (p *Plan) Named(args []any, to *Route) *Lookup {
 		}
 	}
 	most := 0
-	for _, values := range n.values {
+	for _, values := range n.Values {
 		most = max(most, len(values))
 	}
 	for i := range most {
-		key := make([]driver.Value, len(n.columns))
-		for c, values := range n.values {
-			key[c] = values[min(i, len(values)-1)].value(args)
+		key := make([]driver.Value, len(n.Columns))
+		for c, values := range n.Values {
+			key[c] = values[min(i, len(values)-1)].Value(args)
 		}
-		if slices.Contains(key, nil) || l.byText[Text(key)] != nil {
+		if slices.Contains(key, nil) || l.byText[proof.Text(key)] != nil {
 			continue
 		}
-		r := &sought{key: key, own: own, keys: keys, only: n.target(key)}
-		if n.paired {
+		r := &sought{key: key, own: own, keys: keys, only: n.Target(key)}
+		if n.Paired {
 			r.keys = keys[i : i+1]
 		}
 		l.add(r)
 	}
 	return l
-}
-
-// target returns the target of a row whose key leads to its shard, or nil.
-func (n *named) target(key []driver.Value) *sharding.Target {
-	s := n.of.slotBy(n.columns, key)
-	if at, err := n.of.table.On(s.only); s.one && err == nil {
-		return &at
-	}
-	return nil
 }
 
 // Questions returns the queries for the shards where the rows should be, or, with elsewhere, for
@@ -325,9 +235,9 @@ func (l *Lookup) ask(all []Question, number int, target sharding.Target, keys []
 
 // text is SELECT 3, id, user_id FROM orders_3 WHERE id IN (?, ?). The number identifies the target.
 func (l *Lookup) text(number int, at sharding.Target, rows, params int) string {
-	quote := l.plan.options.Quote
+	quote := l.plan.Options.Quote
 	param := func() string {
-		if params++; l.plan.options.Merge.Engine == merge.PostgreSQL {
+		if params++; l.plan.Options.Merge.Engine == merge.PostgreSQL {
 			return "$" + strconv.Itoa(params)
 		}
 		return "?"
@@ -358,7 +268,7 @@ func (l *Lookup) text(number int, at sharding.Target, rows, params int) string {
 func (l *Lookup) Found(elsewhere bool, rows [][]driver.Value) error {
 	targets := l.Table.Map.Targets()
 	for _, row := range rows {
-		number, err := strconv.Atoi(Text(row[:1]))
+		number, err := strconv.Atoi(proof.Text(row[:1]))
 		if err != nil || number >= len(targets) {
 			return fmt.Errorf("plan: a search has returned the unknown target %v", row[0])
 		}
@@ -378,7 +288,7 @@ func (l *Lookup) found(at sharding.Target, elsewhere bool, row []driver.Value) e
 	if elsewhere {
 		return l.refusal(at, nil)
 	}
-	same := l.byText[Text(row[:len(l.columns)])]
+	same := l.byText[proof.Text(row[:len(l.columns)])]
 	for _, r := range same {
 		if !l.belongs(r, key, slot, err == nil) {
 			return l.refusal(at, r)
@@ -407,11 +317,11 @@ func (l *Lookup) belongs(r *sought, key driver.Value, slot sharding.Slot, known 
 // isUnder reports whether a sharding key is one of the row's. A key that is neither a number nor a
 // text has several forms, so it counts as one of them.
 func (r *sought) isUnder(key driver.Value) bool {
-	text := Text([]driver.Value{key})
+	text := proof.Text([]driver.Value{key})
 	return slices.ContainsFunc(r.keys, func(k any) bool {
-		switch v, _ := plain(k); v.(type) {
+		switch v, _ := proof.Plain(k); v.(type) {
 		case int64, int, uint64, string, []byte:
-			return Text([]driver.Value{k}) == text
+			return proof.Text([]driver.Value{k}) == text
 		}
 		return true
 	})
@@ -425,35 +335,13 @@ func (l *Lookup) refusal(at sharding.Target, r *sought) error {
 	columns, where := strings.Join(l.columns, ", "), at.String()
 	switch {
 	case l.taken:
-		return l.plan.refusal(l.Table.Name, sharding.ErrCrossShard, "a row with this "+columns+" is already in "+where+", and a row of another shard would get it; use another value")
+		return l.plan.Refusal(l.Table.Name, sharding.ErrCrossShard, "a row with this "+columns+" is already in "+where+", and a row of another shard would get it; use another value")
 	case l.models:
-		return l.plan.refusal(l.Table.Name, sharding.ErrKeyChange, "the row with this "+columns+" lies in "+where+", under another "+l.Table.Key+"; read it again")
+		return l.plan.Refusal(l.Table.Name, sharding.ErrKeyChange, "the row with this "+columns+" lies in "+where+", under another "+l.Table.Key+"; read it again")
 	}
 	remedy := "delete it there, and create it with the new one"
-	if l.plan.insert.skips() {
+	if l.plan.Insert.Skips() {
 		remedy = "search for it first, and leave the INSERT out if it exists"
 	}
-	return l.plan.refusal(l.Table.Name, sharding.ErrKeyChange, fmt.Sprintf("%s with this %s lies in %s, under another %s; %s", which, columns, where, l.Table.Key, remedy))
-}
-
-// Text returns a text that is equal for equal keys, whatever types a driver uses for them.
-func Text(key []driver.Value) string {
-	texts := make([]string, len(key))
-	for i, v := range key {
-		if plainly, err := plain(v); err == nil {
-			v = plainly
-		}
-		switch v := v.(type) {
-		case []byte:
-			texts[i] = string(v)
-		case time.Time:
-			texts[i] = v.UTC().Format(time.RFC3339Nano)
-		default:
-			texts[i] = fmt.Sprint(v)
-		}
-	}
-	if len(texts) == 1 {
-		return texts[0]
-	}
-	return fmt.Sprintf("%q", texts)
+	return l.plan.Refusal(l.Table.Name, sharding.ErrKeyChange, fmt.Sprintf("%s with this %s lies in %s, under another %s; %s", which, columns, where, l.Table.Key, remedy))
 }

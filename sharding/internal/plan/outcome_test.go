@@ -14,6 +14,8 @@ import (
 	"github.com/shardid/shardid/internal/testkit/corpus"
 	"github.com/shardid/shardid/internal/writehint"
 	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/internal/analysis"
+	"github.com/shardid/shardid/sharding/internal/catalog"
 	"github.com/shardid/shardid/sharding/internal/merge"
 	"github.com/shardid/shardid/sharding/internal/plan"
 )
@@ -26,7 +28,7 @@ func TestStatementsOfTheCorpusGoWhereTheyAreExpectedTo(t *testing.T) {
 		if err := f.CreateTables(t.Context(), db); err != nil {
 			t.Fatal(err)
 		}
-		options := plan.Options{Schema: schemaOf(t, db, f), Home: "db0", Merge: merge.Dialect{Engine: merge.MySQL}, Quote: func(name string) string { return "`" + name + "`" }}
+		options := analysis.Options{Schema: schemaOf(t, db, f), Home: "db0", Merge: merge.Dialect{Engine: merge.MySQL}, Quote: func(name string) string { return "`" + name + "`" }}
 		for _, carry := range []bool{true, false} {
 			r := routerOf(t, f, carry)
 			for _, s := range f.Statements {
@@ -61,7 +63,7 @@ func TestStatementsOfTheCorpusGoWhereTheyAreExpectedTo(t *testing.T) {
 }
 
 // planned returns the planner's target of a statement, "" if it has none or several.
-func planned(r *sharding.Router, f corpus.File, s corpus.Statement, options plan.Options) corpus.Outcome {
+func planned(r *sharding.Router, f corpus.File, s corpus.Statement, options analysis.Options) corpus.Outcome {
 	reads := sqlparse.Dialect{Family: sqlparse.MySQL}
 	if s.Dialect == corpus.SQLite {
 		reads.Family = sqlparse.SQLite
@@ -116,11 +118,11 @@ func spans(to *plan.Route) bool {
 }
 
 // schemaOf returns a database's description of the tables of a file.
-func schemaOf(t *testing.T, db *sql.DB, f corpus.File) plan.Schema {
+func schemaOf(t *testing.T, db *sql.DB, f corpus.File) catalog.Schema {
 	t.Helper()
-	schema := plan.Schema{}
+	schema := catalog.Schema{}
 	for _, table := range f.Tables {
-		columns := map[string]plan.Column{}
+		columns := map[string]catalog.Column{}
 		rows, err := db.Query("SELECT name, type FROM pragma_table_info(?)", table.Name)
 		if err != nil {
 			t.Fatal(err)
@@ -130,7 +132,7 @@ func schemaOf(t *testing.T, db *sql.DB, f corpus.File) plan.Schema {
 			if err := rows.Scan(&name, &kind); err != nil {
 				t.Fatal(err)
 			}
-			columns[strings.ToLower(name)] = plan.Column{Holds: heldBy(kind), Value: plan.Value{Type: merge.Type{Kind: sortedBy(kind)}}}
+			columns[strings.ToLower(name)] = catalog.Column{Holds: heldBy(kind), Value: catalog.Value{Type: merge.Type{Kind: sortedBy(kind)}}}
 		}
 		if err := errors.Join(rows.Err(), rows.Close()); err != nil { //nolint:sqlclosecheck // of each table in turn
 			t.Fatal(err)
@@ -139,19 +141,19 @@ func schemaOf(t *testing.T, db *sql.DB, f corpus.File) plan.Schema {
 		if err != nil {
 			t.Fatal(err)
 		}
-		schema[table.Name] = plan.Table{Columns: columns, Unique: unique, Primary: primary}
+		schema[table.Name] = catalog.Table{Columns: columns, Unique: unique, Primary: primary}
 	}
 	return schema
 }
 
-func heldBy(kind string) plan.Holding {
+func heldBy(kind string) catalog.Holding {
 	switch {
 	case strings.Contains(kind, "INT"):
-		return plan.Integers
+		return catalog.Integers
 	case strings.Contains(kind, "CHAR"), strings.Contains(kind, "TEXT"):
-		return plan.Bytes
+		return catalog.Bytes
 	}
-	return plan.Other
+	return catalog.Other
 }
 
 func sortedBy(kind string) merge.Kind {

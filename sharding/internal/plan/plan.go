@@ -14,15 +14,18 @@ import (
 	"github.com/shardid/shardid/internal/sqlparse"
 	"github.com/shardid/shardid/internal/sqltext"
 	"github.com/shardid/shardid/sharding"
-	"github.com/shardid/shardid/sharding/internal/merge"
+	"github.com/shardid/shardid/sharding/internal/analysis"
+	"github.com/shardid/shardid/sharding/internal/combine"
+	"github.com/shardid/shardid/sharding/internal/proof"
+	"github.com/shardid/shardid/sharding/internal/splice"
 )
 
 // Plan returns the route of a statement for its arguments. It is immutable, belongs to the snapshot
 // that it was made for, and is safe for concurrent use.
 type Plan struct {
-	reading
-	sharded   []*reference
-	broadcast []*reference
+	analysis.Reading
+	sharded   []*analysis.Reference
+	broadcast []*analysis.Reference
 	routed    bool // it names a table of the router
 	stateless bool // it leaves nothing in its session
 	changes   bool // it calls a function that is known to change something
@@ -40,7 +43,7 @@ type Plan struct {
 	unread                   string           // a table whose route has not been read yet
 	// combination says how the results of several shards are combined, or is nil. unmerged says why
 	// they cannot be combined, or why a write cannot be divided.
-	combination *combination
+	combination *combine.Combination
 	unmerged    *sharding.RouteError
 	untyped     bool                 // unmerged only says that the type of a column is unknown
 	uncopied    *sharding.RouteError // why a write would not leave all copies equal, or nil
@@ -50,57 +53,30 @@ type Plan struct {
 	singles     bool // see HasSingles
 	setsLastID  bool // see SetsLastID
 	labelled    bool // see Labels
-	instants    []Instant
+	instants    []analysis.Instant
 	lists       []list // long lists of values, which are divided among the shards
 	union       *union // for a query with a unique value that searches all tables in one text, or nil
 }
 
-// Options are the inputs of a plan besides the statement.
-type Options struct {
-	Schema Schema
-	// Home is the name of the router's database that is also the home database, "" if none is.
-	Home string
-	// Filled: the plan is one of [Plan.Filled].
-	Filled bool
-	// Alone: the home database is the only one, so that no table has copies.
-	Alone bool
-	// Mode says whether a write may span databases.
-	Mode sharding.TxMode
-	// Merge is the arithmetic with which results of several shards are combined.
-	Merge merge.Dialect
-	// Reads is the dialect as which the text is parsed.
-	Reads sqlparse.Dialect
-	// Quote quotes a name in the dialect.
-	Quote func(name string) string
-}
-
 // Of returns the plan of a statement. It always returns one; [Plan.Bind] refuses a statement that
 // cannot be routed.
-func Of(statement *sqlparse.Statement, snapshot *sharding.Snapshot, options Options) *Plan {
-	b := newBuilder(statement, snapshot, options)
-	b.walk()
-	b.complete()
-	if statement.Executable {
-		b.unread(sqltext.VersionedHint)
-	}
-	b.pass()
-	b.prove()
+func Of(statement *sqlparse.Statement, snapshot *sharding.Snapshot, options analysis.Options) *Plan {
+	b := analysis.Of(statement, snapshot, options)
 	stayAtHome(b)
-	b.clocks = b.times
-	p := &Plan{lists: b.lists(parameters{statement}), instants: b.everyInstant(statement), reading: b.reading, routes: &routes{}, afterSwitch: &switchedPlan{}, origin: b.movesFrom(), unread: b.unserved(), physical: b.physical()}
+	b.Clocks = b.Times
+	p := &Plan{lists: lists(&b.Knowledge, splice.Parameters{Statement: statement}), instants: b.EveryInstant(statement), Reading: b.Reading, routes: &routes{}, afterSwitch: &switchedPlan{}, origin: movesFrom(&b.Reading), unread: unserved(&b.Reading), physical: physical(&b.Reading)}
 	if statement.Verb == sqlparse.Select {
-		p.combination, p.unmerged = b.combine()
-		p.untyped = b.untyped
+		p.combination, p.untyped, p.unmerged = combine.Of(b)
 	} else {
 		p.unmerged = divider{b}.divide()
-		p.uncopied, p.unknown = b.copied()
+		p.uncopied, p.unknown = copied(b)
 	}
-	for _, r := range b.refs {
-		switch r.role {
-		case sharded:
+	for _, r := range b.Refs {
+		switch r.Role {
+		case analysis.Sharded:
 			p.sharded = append(p.sharded, r)
-			eachOwned(r.proof, func(*owned) { p.owned = b.insert == nil })
-		case broadcast:
+			proof.EachOwned(r.Proof, func(*proof.Owned) { p.owned = b.Insert == nil })
+		case analysis.Broadcast:
 			p.broadcast = append(p.broadcast, r)
 		}
 	}
@@ -109,12 +85,12 @@ func Of(statement *sqlparse.Statement, snapshot *sharding.Snapshot, options Opti
 		_, ok := snapshot.Lookup(name)
 		return ok
 	})
-	p.changes = b.changes
-	p.stateless = b.volatileReason == "" && leavesNoState(statement, options.Reads)
-	p.anywhere = statement.Verb == sqlparse.Select && len(b.refs) == 0 && !b.foreign && b.ranks == 0 && leavesNoState(statement, options.Reads) && !mayNameTable(b)
-	p.timeless = p.anywhere && (b.volatileReason == "" || !b.postgres)
-	p.singles, p.setsLastID = hasSingles(b.refs) || b.mysql && deviates(statement), !p.stateless && setsLastID(statement)
-	p.standsAlone, p.mayBeNumber = p.stateless && !b.foreign, mayBeNumber(b)
+	p.changes = b.Changes
+	p.stateless = b.VolatileReason == "" && leavesNoState(statement, options.Reads)
+	p.anywhere = statement.Verb == sqlparse.Select && len(b.Refs) == 0 && !b.Foreign && b.Ranks == 0 && leavesNoState(statement, options.Reads) && !mayNameTable(b)
+	p.timeless = p.anywhere && (b.VolatileReason == "" || !b.Postgres)
+	p.singles, p.setsLastID = hasSingles(b.Refs) || b.MySQL && deviates(statement), !p.stateless && setsLastID(statement)
+	p.standsAlone, p.mayBeNumber = p.stateless && !b.Foreign, combine.MayBeNumber(b)
 	p.labelled = isLabelled(p)
 	p.home = p.atHome(p.anywhere || readsCopies(p), p.timeless)
 	if p.owned {
@@ -158,8 +134,8 @@ type Route struct {
 	// Args selects arguments of the statement for One's Text, in the text's order. It is nil if the
 	// text takes the statement's arguments unchanged.
 	Args   []int
-	Shards *Shards // for Scatter
-	Writes *Writes // for Several
+	Shards *combine.Shards // for Scatter
+	Writes *Writes         // for Several
 	// Unplaced is the rows of an INSERT whose targets only their ids determine, which an adapter will
 	// fill, or nil: see [Plan.Filled].
 	Unplaced *Unplaced
@@ -185,10 +161,10 @@ func (p *Plan) Bind(args []any, hint sharding.Hint) (*Route, error) {
 		return p.atHome(false, false), nil
 	case p.physical != nil:
 		return nil, p.physical
-	case len(p.refs) == 0 && p.refused == nil:
+	case len(p.Refs) == 0 && p.Refused == nil:
 		return p.home, nil
 	case p.unread != "":
-		return nil, p.refusal(p.unread, sharding.ErrRouteUnread, "call Router.Load when the program starts")
+		return nil, p.Refusal(p.unread, sharding.ErrRouteUnread, "call Router.Load when the program starts")
 	}
 	on := binding{p, args, hint}
 	if err := on.given(); err != nil {
@@ -197,15 +173,15 @@ func (p *Plan) Bind(args []any, hint sharding.Hint) (*Route, error) {
 	switch {
 	case p.origin != nil:
 		return on.atOrigin()
-	case p.refused != nil:
-		return nil, p.refused
+	case p.Refused != nil:
+		return nil, p.Refused
 	case len(p.sharded) == 0 && len(p.broadcast) == 0:
 		return p.home, nil
 	case len(p.sharded) == 0:
 		return on.copies()
 	case p.ungrouped != nil:
 		return nil, p.ungrouped
-	case p.insert != nil && p.insert.input.Query == nil, hint.Placed():
+	case p.Insert != nil && p.Insert.Input.Query == nil, hint.Placed():
 		return on.chosen()
 	}
 	return on.shards()
@@ -214,8 +190,8 @@ func (p *Plan) Bind(args []any, hint sharding.Hint) (*Route, error) {
 // ungrouped returns the refusal of a sharded table that is not in the group of the first one.
 func ungrouped(p *Plan) *sharding.RouteError {
 	for _, r := range p.sharded {
-		if first := p.sharded[0].table.Name; !p.snapshot.SameGroup(first, r.table.Name) {
-			return p.refusal(r.table.Name, sharding.ErrCrossShard,
+		if first := p.sharded[0].Table.Name; !p.Snapshot.SameGroup(first, r.Table.Name) {
+			return p.Refusal(r.Table.Name, sharding.ErrCrossShard,
 				fmt.Sprintf("it is not in one group with %s; give both tables the same Group if their rows belong together", first))
 		}
 	}
@@ -236,11 +212,11 @@ func (p *binding) chosen() (*Route, error) {
 	hinted := p.hint.Placed()
 	if hinted {
 		var err error
-		if target, _, err = p.snapshot.Hinted(p.sharded[0].table.Name, formedHint(p)); err != nil {
+		if target, _, err = p.Snapshot.Hinted(p.sharded[0].Table.Name, formedHint(p)); err != nil {
 			return nil, err
 		}
 	}
-	if p.insert != nil && p.insert.input.Query == nil {
+	if p.Insert != nil && p.Insert.Input.Query == nil {
 		return p.rows(target, hinted)
 	}
 	if err := p.agree(target, p.hint.Table != ""); err != nil {
@@ -253,8 +229,8 @@ func (p *binding) chosen() (*Route, error) {
 func formedHint(p *binding) sharding.Hint {
 	h := p.hint
 	for _, r := range p.sharded {
-		if strings.EqualFold(r.table.Name, h.Table) {
-			h.Key, _ = r.formedKey(h.Key)
+		if strings.EqualFold(r.Table.Name, h.Table) {
+			h.Key, _ = r.FormedKey(h.Key)
 		}
 	}
 	return h
@@ -263,19 +239,19 @@ func formedHint(p *binding) sharding.Hint {
 // shards returns the route of a statement whose conditions lead to its targets.
 func (p *binding) shards() (*Route, error) {
 	first := p.sharded[0]
-	all := first.slots(p.args)
+	all := first.Slots(p.args)
 	for _, r := range p.sharded[1:] {
-		all = all.or(r.slots(p.args))
+		all = all.Or(r.Slots(p.args))
 	}
-	target, single, err := targetOf(first.table, all)
+	target, single, err := targetOf(first.Table, all)
 	switch {
 	case err != nil:
-		return nil, p.refusal(first.table.Name, err, "")
+		return nil, p.Refusal(first.Table.Name, err, "")
 	case !single:
 		return p.spread(all)
 	}
 	to, err := p.one(target)
-	if err == nil && all.empty() && len(p.refs) == len(p.sharded) && p.insert == nil {
+	if err == nil && all.Empty() && len(p.Refs) == len(p.sharded) && p.Insert == nil {
 		nowhere := *to
 		nowhere.Nowhere = true
 		return &nowhere, nil
@@ -284,16 +260,16 @@ func (p *binding) shards() (*Route, error) {
 }
 
 // spread returns the route of a statement for several targets.
-func (p *binding) spread(all slots) (*Route, error) {
-	first := p.sharded[0].table
+func (p *binding) spread(all proof.Slots) (*Route, error) {
+	first := p.sharded[0].Table
 	switch {
-	case p.statement.Explains:
-		return nil, p.refusal(first.Name, sharding.ErrUnmergeable, "EXPLAIN shows how one database executes a query; choose a shard with sharding.On, or send it to the shards yourself with the texts of shardsql.Explain")
+	case p.Statement.Explains:
+		return nil, p.Refusal(first.Name, sharding.ErrUnmergeable, "EXPLAIN shows how one database executes a query; choose a shard with sharding.On, or send it to the shards yourself with the texts of shardsql.Explain")
 	case p.union != nil:
 		return &Route{Kind: One, Pooled: true, Target: p.union.first, Text: p.union.text, Args: p.sent(slices.Clone(p.union.args))}, nil
-	case p.statement.Change != nil:
+	case p.Statement.Change != nil:
 		return p.changes(all)
-	case all.all && !p.hint.All && (first.OnMissing == sharding.Refuse || p.insert != nil):
+	case all.All && !p.hint.All && (first.OnMissing == sharding.Refuse || p.Insert != nil):
 		return nil, missing(p)
 	}
 	return p.scatter(all)
@@ -304,11 +280,11 @@ func (p *binding) spread(all slots) (*Route, error) {
 // purpose; but new rows must belong there.
 func (p *binding) agree(target sharding.Target, keyed bool) error {
 	for _, r := range p.sharded {
-		if !keyed && (p.insert == nil || r != p.insert.of) {
+		if !keyed && (p.Insert == nil || r != p.Insert.Of) {
 			continue
 		}
-		s := r.slots(p.args)
-		if s.all || s.empty() {
+		s := r.Slots(p.args)
+		if s.All || s.Empty() {
 			continue
 		}
 		is, err := p.isOn(r, target)
@@ -316,43 +292,35 @@ func (p *binding) agree(target sharding.Target, keyed bool) error {
 		case is:
 			continue
 		case err == nil && !keyed:
-			return p.refusal(r.table.Name, sharding.ErrMisplaced, "the context chooses "+target.String()+"; leave the hint out")
+			return p.Refusal(r.Table.Name, sharding.ErrMisplaced, "the context chooses "+target.String()+"; leave the hint out")
 		case err == nil:
 			err = fmt.Errorf("%w: its conditions lead to another shard than the key of the context", sharding.ErrCrossShard)
 		}
-		return p.refusal(r.table.Name, err, "leave sharding.OnKey out")
+		return p.Refusal(r.Table.Name, err, "leave sharding.OnKey out")
 	}
 	return nil
 }
 
 // isOn reports whether a target is known to have the rows of a reference.
-func (p *binding) isOn(r *reference, target sharding.Target) (bool, error) {
-	at, single, err := targetOf(p.sharded[0].table, r.slots(p.args))
+func (p *binding) isOn(r *analysis.Reference, target sharding.Target) (bool, error) {
+	at, single, err := targetOf(p.sharded[0].Table, r.Slots(p.args))
 	return err == nil && single && at == target, err
-}
-
-// slots returns the slots of the rows of a reference.
-func (r *reference) slots(args []any) slots {
-	if r.proof == nil {
-		return everySlot
-	}
-	return r.proof.slots(args)
 }
 
 // targetOf returns the target that has all of the slots, if there is one. The empty set is on every
 // target: each of them returns no row.
-func targetOf(t *sharding.Table, s slots) (target sharding.Target, single bool, err error) {
-	if s.all {
+func targetOf(t *sharding.Table, s proof.Slots) (target sharding.Target, single bool, err error) {
+	if s.All {
 		if all := t.Map.Targets(); len(all) == 1 {
 			return all[0], true, nil
 		}
 		return target, false, nil
 	}
-	if s.one || s.empty() { // the zero value has slot 0
-		target, err = t.On(s.only)
+	if s.One || s.Empty() { // the zero value has slot 0
+		target, err = t.On(s.Only)
 		return target, err == nil, err
 	}
-	all, err := targetsOn(t, s.list())
+	all, err := targetsOn(t, s.List())
 	if err != nil {
 		return target, false, err
 	}
@@ -375,12 +343,12 @@ func targetsOn(t *sharding.Table, list []sharding.Slot) (all []sharding.Target, 
 
 // targetsOf returns the targets of a set of slots. It refuses several targets while rows are on two
 // targets, because their slot moves: the rows would be returned twice.
-func targetsOf(t *sharding.Table, s slots) ([]sharding.Target, error) {
+func targetsOf(t *sharding.Table, s proof.Slots) ([]sharding.Target, error) {
 	everywhere, moving := t.Everywhere()
-	if s.all {
+	if s.All {
 		return everywhere, moving
 	}
-	all, err := targetsOn(t, s.list())
+	all, err := targetsOn(t, s.List())
 	if err == nil && len(all) > 1 {
 		err = moving
 	}
@@ -391,16 +359,16 @@ func targetsOf(t *sharding.Table, s slots) ([]sharding.Target, error) {
 func missing(p *binding) error {
 	r := p.sharded[0]
 	for _, other := range p.sharded {
-		if other.slots(p.args).all {
+		if other.Slots(p.args).All {
 			r = other
 			break
 		}
 	}
 	err := sharding.ErrMissingKey
-	if why := whyNoSlot(r.proof, p.args); why != "" {
+	if why := proof.WhyNoSlot(r.Proof, p.args); why != "" {
 		err = fmt.Errorf("%w: %s", err, why)
 	}
-	return p.refusal(r.table.Name, err, p.remedy(r.table))
+	return p.Refusal(r.Table.Name, err, p.remedy(r.Table))
 }
 
 // one returns the statement with the names of one target.
@@ -413,23 +381,23 @@ func (p *binding) one(target sharding.Target) (*Route, error) {
 
 // atHome returns the route of the unchanged statement to the home database.
 func (p *Plan) atHome(anywhere, nowhere bool) *Route {
-	return &Route{Kind: Home, Anywhere: anywhere, Nowhere: nowhere, Text: p.statement.Text, Pooled: p.stateless}
+	return &Route{Kind: Home, Anywhere: anywhere, Nowhere: nowhere, Text: p.Statement.Text, Pooled: p.stateless}
 }
 
 // together refuses tables that are not in the database of the rows; db is "" if the rows are in
 // several databases.
 func (p *binding) together(db string) error {
-	for _, r := range p.refs {
+	for _, r := range p.Refs {
 		switch {
-		case r.role == home && (db == "" || db != p.options.Home):
+		case r.Role == analysis.Home && (db == "" || db != p.Options.Home):
 			where := "on several shards"
 			if db != "" {
 				where = "in " + db
 			}
-			return p.refusal(r.label(), sharding.ErrCrossShard,
-				fmt.Sprintf("it is a table of the home database, and the rows of %s are %s; "+copyOrRead, p.sharded[0].table.Name, where))
-		case r.role == broadcast && r.written && (db == "" || !p.options.Alone):
-			return p.refusal(r.label(), sharding.ErrCrossShard, "write broadcast tables with a separate statement, which goes to every copy")
+			return p.Refusal(r.Label(), sharding.ErrCrossShard,
+				fmt.Sprintf("it is a table of the home database, and the rows of %s are %s; "+copyOrRead, p.sharded[0].Table.Name, where))
+		case r.Role == analysis.Broadcast && r.Written && (db == "" || !p.Options.Alone):
+			return p.Refusal(r.Label(), sharding.ErrCrossShard, "write broadcast tables with a separate statement, which goes to every copy")
 		}
 	}
 	return nil
@@ -446,8 +414,8 @@ func leavesNoState(st *sqlparse.Statement, reads sqlparse.Dialect) bool {
 
 // mayNameTable reports whether the text may look for the name of a table or a type, as 'orders'::regclass does
 // on PostgreSQL.
-func mayNameTable(b *builder) bool {
-	return b.postgres && sqltext.Mentions(b.statement.Text, "reg")
+func mayNameTable(b *analysis.Analysis) bool {
+	return b.Postgres && sqltext.Mentions(b.Statement.Text, "reg")
 }
 
 // IsUntyped reports whether an error of Bind only says that a column or its type is unknown, so that
@@ -459,12 +427,12 @@ func (p *Plan) IsUntyped(err error) bool {
 // Copied reports whether a copy of its databases may answer: it is a query of rows of shards, locks
 // none of them, calls no function that changes something, and no source of a migration serves its tables.
 func (p *Plan) Copied() bool {
-	return p.statement.Verb == sqlparse.Select && !p.locks && !p.changes && len(p.sharded) > 0 &&
-		!slices.ContainsFunc(p.sharded, func(r *reference) bool { return r.table.Origin() != nil })
+	return p.Statement.Verb == sqlparse.Select && !p.Locks && !p.changes && len(p.sharded) > 0 &&
+		!slices.ContainsFunc(p.sharded, func(r *analysis.Reference) bool { return r.Table.Origin() != nil })
 }
 
 // Verb returns the kind of the statement of a plan.
-func Verb(p *Plan) sqlparse.Verb { return p.statement.Verb }
+func Verb(p *Plan) sqlparse.Verb { return p.Statement.Verb }
 
 // SetsLastID reports whether a statement other than an INSERT may set what last_insert_id() or lastval() returns.
 func SetsLastID(p *Plan) bool { return p.setsLastID }
@@ -490,9 +458,9 @@ func deviates(st *sqlparse.Statement) bool {
 	return st.Verb == sqlparse.Select && sqltext.Mentions(st.Text, "std", "variance", "var_")
 }
 
-func hasSingles(refs []*reference) bool {
-	return slices.ContainsFunc(refs, func(r *reference) bool {
-		for _, c := range r.schema.Columns {
+func hasSingles(refs []*analysis.Reference) bool {
+	return slices.ContainsFunc(refs, func(r *analysis.Reference) bool {
+		for _, c := range r.Schema.Columns {
 			if c.Single {
 				return true
 			}
@@ -519,10 +487,49 @@ func (p *Plan) Arrange(args []driver.NamedValue) {
 
 // place returns the index of a parameter, -1 if no parameter has the name.
 func (p *Plan) place(name string) int {
-	for _, q := range p.statement.Params {
+	for _, q := range p.Statement.Params {
 		if q.Name != "" && q.Name[1:] == name {
 			return q.Index
 		}
 	}
 	return -1
+}
+
+// timeless refuses an argument for which each of several databases would read its clock.
+func (p *binding) timeless(as error) error {
+	for _, i := range p.Clocks {
+		v, err := proof.Plain(proof.Operand{Param: i}.Value(p.args))
+		if text, ok := v.(string); err == nil && ok && strings.EqualFold(text, "now") {
+			return p.Refusal(p.Refs[0].Label(), as, "each database would read its own clock for 'now'; pass the time as an argument")
+		}
+	}
+	return nil
+}
+
+// stayAtHome refuses such a function in a statement on shards: no later statement would find its lock or setting,
+// and the pool would keep it.
+func stayAtHome(b *analysis.Analysis) {
+	for _, r := range b.Refs {
+		if r.Role == analysis.Sharded && b.Remains != "" {
+			b.RecordRefusal(r.Table.Name, fmt.Errorf("%w: %s holds on one connection, and the session keeps none to a shard", sharding.ErrSettings, b.Remains),
+				"send "+b.Remains+" in a statement without the table, with the values as arguments")
+		}
+	}
+}
+
+// Tables returns the tables on whose columns the plan of a statement depends, in lower case. It
+// omits aliases and CTEs, and returns none for a text that was not parsed and is therefore never
+// split.
+func Tables(st *sqlparse.Statement, s *sharding.Snapshot) []string {
+	if st.Executable {
+		return nil
+	}
+	b := analysis.Walk(st, s, analysis.Options{})
+	var names []string
+	for _, r := range b.Refs {
+		if name := strings.ToLower(r.Label()); !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
 }

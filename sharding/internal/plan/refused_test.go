@@ -15,6 +15,7 @@ import (
 	"github.com/shardid/shardid/internal/testkit/corpus"
 	"github.com/shardid/shardid/internal/writehint"
 	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/internal/analysis"
 	"github.com/shardid/shardid/sharding/internal/merge"
 	"github.com/shardid/shardid/sharding/internal/plan"
 )
@@ -57,7 +58,7 @@ func refusedStatements(t *testing.T) (all int, list []refused) {
 		if err := f.CreateTables(t.Context(), db); err != nil {
 			t.Fatal(err)
 		}
-		options := plan.Options{Schema: schemaOf(t, db, f), Home: "db0", Merge: merge.Dialect{Engine: merge.MySQL}, Quote: func(name string) string { return "`" + name + "`" }}
+		options := analysis.Options{Schema: schemaOf(t, db, f), Home: "db0", Merge: merge.Dialect{Engine: merge.MySQL}, Quote: func(name string) string { return "`" + name + "`" }}
 		with, without := routerOf(t, f, true), routerOf(t, f, false)
 		all += len(f.Statements)
 		for _, s := range f.Statements {
@@ -93,7 +94,7 @@ func order(r refused) int {
 }
 
 // refusal returns why a statement is refused outside of transactions and with the default options.
-func refusal(r *sharding.Router, s corpus.Statement, options plan.Options) error {
+func refusal(r *sharding.Router, s corpus.Statement, options analysis.Options) error {
 	reads := sqlparse.Dialect{Family: sqlparse.MySQL}
 	if s.Dialect == corpus.SQLite {
 		reads.Family = sqlparse.SQLite

@@ -7,6 +7,7 @@ import (
 
 	"github.com/shardid/shardid/internal/sqlparse"
 	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/internal/analysis"
 	"github.com/shardid/shardid/sharding/internal/merge"
 	"github.com/shardid/shardid/sharding/internal/plan"
 )
@@ -37,7 +38,7 @@ func TestOnlyAQueryThatLeavesNoStateInItsSessionIsStateless(t *testing.T) {
 		"CREATE TEMPORARY TABLE mine (id INT)": false,
 		"CALL something()":                     false,
 	} {
-		p := plan.Of(sqlparse.Parse(text, dialects["mysql"]), w.router.Snapshot(), plan.Options{Reads: dialects["mysql"], Quote: func(name string) string { return name }})
+		p := plan.Of(sqlparse.Parse(text, dialects["mysql"]), w.router.Snapshot(), analysis.Options{Reads: dialects["mysql"], Quote: func(name string) string { return name }})
 		if p.Stateless() != want {
 			t.Errorf("%s: stateless is %v", text, p.Stateless())
 		}
@@ -50,7 +51,7 @@ func TestAnOperatorOfPostgreSQLIsNoVariable(t *testing.T) {
 		"SELECT code FROM coupons WHERE tags @> ARRAY['a'] AND words @@ 'b'": true,
 		"SELECT code INTO copied FROM coupons WHERE tags @> ARRAY['a']":      false,
 	} {
-		p := plan.Of(sqlparse.Parse(text, dialects["postgres"]), w.router.Snapshot(), plan.Options{Reads: dialects["postgres"], Merge: merge.Dialect{Engine: merge.PostgreSQL}, Quote: func(name string) string { return name }})
+		p := plan.Of(sqlparse.Parse(text, dialects["postgres"]), w.router.Snapshot(), analysis.Options{Reads: dialects["postgres"], Merge: merge.Dialect{Engine: merge.PostgreSQL}, Quote: func(name string) string { return name }})
 		if p.Stateless() != want {
 			t.Errorf("%s: stateless is %v", text, p.Stateless())
 		}

@@ -10,7 +10,12 @@ import (
 
 	"github.com/shardid/shardid/internal/sqlparse"
 	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/internal/analysis"
+	"github.com/shardid/shardid/sharding/internal/catalog"
+	"github.com/shardid/shardid/sharding/internal/combine"
 	"github.com/shardid/shardid/sharding/internal/merge"
+	"github.com/shardid/shardid/sharding/internal/splice"
+	"github.com/shardid/shardid/sharding/internal/sqlfunc"
 )
 
 // A query of several shards, or of one shard, may contain a subquery of all rows of another table, or
@@ -44,7 +49,7 @@ type Subquery struct {
 	// Exact is set for a List beside a column that is known to hold whole numbers or decimals.
 	Exact bool
 	// Collation is set if the subquery selects a column of texts, bytes or times, or the MIN or MAX of one, and is
-	// compared with another column of the same [Column.Collation]. Then an argument is compared as the column.
+	// compared with another column of the same [catalog.Column.Collation]. Then an argument is compared as the column.
 	Collation string
 
 	query *sqlparse.Query
@@ -60,18 +65,17 @@ type Result struct {
 // Those in GROUP BY and ORDER BY are not among them, because a number there is the position of a column,
 // and neither are those in a column without an alias, which would have another name.
 func Subqueries(p *Plan) []Subquery {
-	if p.statement.Verb != sqlparse.Select || p.statement.Executable || p.statement.Explains || (parameters{p.statement}).named() {
+	if p.Statement.Verb != sqlparse.Select || p.Statement.Executable || p.Statement.Explains || (splice.Parameters{Statement: p.Statement}).Named() {
 		return nil
 	}
-	b := newBuilder(p.statement, p.snapshot, p.options)
-	b.walk()
-	f := subqueryFinder{builder: b}
-	f.query(p.statement.Query)
+	b := analysis.Walk(p.Statement, p.Snapshot, p.Options)
+	f := subqueryFinder{Analysis: b}
+	f.query(p.Statement.Query)
 	if f.ctes { // a subquery could read one
 		return nil
 	}
-	if b.sqlite { // where "x" is a text if no column has the name
-		f.found = slices.DeleteFunc(f.found, func(s Subquery) bool { return strings.Contains(s.Of(f.statement.Text), `"`) })
+	if b.SQLite { // where "x" is a text if no column has the name
+		f.found = slices.DeleteFunc(f.found, func(s Subquery) bool { return strings.Contains(s.Of(f.Statement.Text), `"`) })
 	}
 	slices.SortFunc(f.found, func(a, b Subquery) int { return a.From - b.From })
 	return f.found
@@ -79,14 +83,14 @@ func Subqueries(p *Plan) []Subquery {
 
 // readsHomeFirst reports whether a subquery that may be executed first reads a table of the home database.
 func readsHomeFirst(p *Plan) bool {
-	isHome := func(r *reference) bool { return r.role == home && r.at != nil }
-	return slices.ContainsFunc(p.refs, isHome) && slices.ContainsFunc(Subqueries(p), func(s Subquery) bool {
-		return slices.ContainsFunc(p.refs, func(r *reference) bool { return isHome(r) && r.at.Name.Span.In(s.Span) })
+	isHome := func(r *analysis.Reference) bool { return r.Role == analysis.Home && r.At != nil }
+	return slices.ContainsFunc(p.Refs, isHome) && slices.ContainsFunc(Subqueries(p), func(s Subquery) bool {
+		return slices.ContainsFunc(p.Refs, func(r *analysis.Reference) bool { return isHome(r) && r.At.Name.Span.In(s.Span) })
 	})
 }
 
 // Parameters returns the number of arguments that the statement of a plan takes.
-func Parameters(p *Plan) int { return p.statement.Args }
+func Parameters(p *Plan) int { return p.Statement.Args }
 
 // Surplus refuses a statement of PostgreSQL on routed tables that has more arguments than parameters, because
 // its values are then other arguments: pgx accepts arguments for itself before them.
@@ -94,21 +98,13 @@ func Surplus(p *Plan, args int) error {
 	if !p.Routed() || !p.Single() || args <= Parameters(p) {
 		return nil
 	}
-	return p.refusal(p.Table(), sharding.ErrMissingKey, fmt.Sprintf("it has %d parameters and %d arguments, so the arguments are not known to be the parameters' values; "+
+	return p.Refusal(p.Table(), sharding.ErrMissingKey, fmt.Sprintf("it has %d parameters and %d arguments, so the arguments are not known to be the parameters' values; "+
 		"write $1, $2 for them, and set options of pgx in the connection string, such as default_query_exec_mode", Parameters(p), args))
 }
 
 // Executed returns the text of a subquery and its arguments among those of the statement.
 func Executed(p *Plan, s Subquery) (text string, args []int) {
-	return parameters{p.statement}.alone(s.query.Span)
-}
-
-// alone returns a part of the text for a text of its own, and its arguments.
-func (p parameters) alone(part sqlparse.Span) (text string, args []int) {
-	var out strings.Builder
-	args, with := p.renumbered(p.in(part))
-	p.copied(&out, part, with)
-	return out.String(), args
+	return splice.Parameters{Statement: p.Statement}.Alone(s.query.Span)
 }
 
 // Averaged returns the text of a subquery that returns an average, with the sum and the count in place of the
@@ -119,32 +115,32 @@ func Averaged(p *Plan, s Subquery) (text string, args []int) {
 		return "", nil
 	}
 	call, ok := item.Expr.(*sqlparse.Call)
-	if !ok || call.Function() != "avg" || len(call.Args) != 1 || call.Distinct || call.Odd || call.Over || item.Alias.Name != "" || parametrized(call) ||
-		len(divisions.FindAllString(s.Of(p.statement.Text), 2)) > 1 {
+	if !ok || call.Function() != "avg" || len(call.Args) != 1 || call.Distinct || call.Odd || call.Over || item.Alias.Name != "" || analysis.Parametrized(call) ||
+		len(divisions.FindAllString(s.Of(p.Statement.Text), 2)) > 1 {
 		return "", nil
 	}
-	of := call.Args[0].Bytes().Of(p.statement.Text)
-	text = p.statement.Text[s.query.From:call.From] + "SUM(" + of + "), COUNT(" + of + ")" + p.statement.Text[call.To:s.query.To]
-	return text, parameters{p.statement}.in(s.query.Span)
+	of := call.Args[0].Bytes().Of(p.Statement.Text)
+	text = p.Statement.Text[s.query.From:call.From] + "SUM(" + of + "), COUNT(" + of + ")" + p.Statement.Text[call.To:s.query.To]
+	return text, splice.Parameters{Statement: p.Statement}.In(s.query.Span)
 }
 
 // Substituted returns the text of the statement with the results of some subqueries in their place, and
 // its arguments among those of the statement, which the values of the results follow.
 func Substituted(p *Plan, all []Subquery, results []Result) (text string, args []int) {
-	edits, next := make([]edit, len(all)), p.statement.Args
+	edits, next := make([]splice.Edit, len(all)), p.Statement.Args
 	for i, s := range all {
 		r := results[i]
-		edits[i] = edit{Span: s.Span, with: "(" + r.Text + ")"}
+		edits[i] = splice.Edit{Span: s.Span, With: "(" + r.Text + ")"}
 		for range r.Values {
-			edits[i].args = append(edits[i].args, next)
+			edits[i].Args = append(edits[i].Args, next)
 			next++
 		}
-		if params := (parameters{p.statement}); r.Values > 0 && (p.options.Reads.Family == sqlparse.PostgreSQL || params.numbered()) {
-			edits[i].with = params.marked(edits[i].with, edits[i].args)
+		if params := (splice.Parameters{Statement: p.Statement}); r.Values > 0 && (p.Options.Reads.Family == sqlparse.PostgreSQL || params.Numbered()) {
+			edits[i].With = params.Marked(edits[i].With, edits[i].Args)
 		}
 	}
-	args, with := parameters{p.statement}.around(edits)
-	return p.written(edits, with), args
+	args, with := splice.Parameters{Statement: p.Statement}.Around(edits)
+	return splice.Parameters{Statement: p.Statement}.Written(edits, with, p.Options.Reads.Rules()), args
 }
 
 // StandsAlone reports whether the statement of a plan may be executed before the query in which it is this
@@ -154,67 +150,11 @@ func StandsAlone(p *Plan, s Subquery) bool {
 	return p.standsAlone && (p.mayBeNumber || s.Collation != "")
 }
 
-// mayBeNumber returns false if the result of the query is known not to consist of single numbers.
-func mayBeNumber(b *builder) bool {
-	core := coreOf(b.statement.Query)
-	if core == nil {
-		return b.statement.Query != nil
-	}
-	if len(core.Items) != 1 || aggregated(core.Where) { // an aggregate in WHERE belongs to the query around it
-		return false
-	}
-	if core.Items[0].Star {
-		return true
-	}
-	c := &comparer{builder: b, integers: new([]int), derives: true}
-	c.enter(core)
-	v := c.typed(core.Items[0].Expr)
-	return c.why != "" || v.numeric() || v.Type.Kind == merge.Stored
-}
-
-// sampledSubqueries returns the plan of the statement with a number in place of each subquery that can
-// be executed first, and its arguments. It returns false if that plan is refused, too.
-func sampledSubqueries(p *Plan, args []any, hint sharding.Hint) (*Plan, []any, bool) {
-	of := func(text string, args []any) (*Plan, []any, bool) {
-		made, args := Sampled(Of(sqlparse.Parse(text, p.options.Reads), p.snapshot, p.options), args, hint)
-		_, err := made.Bind(args, hint)
-		return made, args, err == nil || made.IsUntyped(err)
-	}
-	var samples []Result
-	all := slices.DeleteFunc(Subqueries(p), func(s Subquery) bool {
-		text, own := Executed(p, s)
-		sub, _, ok := of(text, selected(args, own))
-		return !ok || !StandsAlone(sub, s)
-	})
-	if len(all) == 0 {
-		return nil, nil, false
-	}
-	for range all {
-		samples = append(samples, Result{Text: sampleNumber})
-	}
-	text, left := Substituted(p, all, samples)
-	return of(text, selected(args, left))
-}
-
-// sampleNumber stands for the result of a subquery in a text that is not executed. It is not written as a
-// constant, because a constant would lead to one shard.
-const sampleNumber = "0 + 0"
-
-func selected(args []any, which []int) []any {
-	few := make([]any, 0, len(which))
-	for _, i := range which {
-		if i < len(args) {
-			few = append(few, args[i])
-		}
-	}
-	return few
-}
-
 // subqueryFinder collects subqueries.
 type subqueryFinder struct {
-	*builder
-	scope    *scope // of the present SELECT
-	derived  int    // the derived tables and the UNIONs around it
+	*analysis.Analysis
+	scope    *analysis.Scope // of the present SELECT
+	derived  int             // the derived tables and the UNIONs around it
 	found    []Subquery
 	ctes     bool
 	constant bool // of the present expression, as shown
@@ -238,8 +178,8 @@ func (f *subqueryFinder) query(q *sqlparse.Query) {
 }
 
 func (f *subqueryFinder) core(c *sqlparse.Core) {
-	defer func(outer *scope) { f.scope = outer }(f.scope)
-	f.scope = f.scopes[c]
+	defer func(outer *analysis.Scope) { f.scope = outer }(f.scope)
+	f.scope = f.Scopes[c]
 	for i := range c.From {
 		f.source(&c.From[i])
 	}
@@ -247,7 +187,7 @@ func (f *subqueryFinder) core(c *sqlparse.Core) {
 		if item.Alias.Name != "" {
 			_, alone := sqlparse.Bare(item.Expr).(*sqlparse.Subquery)
 			f.shown = alone && f.derived == 0
-			f.constant = f.shown || aggregated(item.Expr)
+			f.constant = f.shown || sqlfunc.HasAggregate(item.Expr)
 			f.expression(item.Expr, false)
 			f.constant, f.shown = false, false
 		}
@@ -274,7 +214,7 @@ func (f *subqueryFinder) expression(e sqlparse.Expr, compared bool) {
 	case *sqlparse.Subquery:
 		f.add(Subquery{Span: e.Span, Compared: compared, query: e.Query})
 	case *sqlparse.Call:
-		if e.Over || e.Odd || quantified(e) {
+		if e.Over || e.Odd || sqlfunc.Quantified(e) {
 			return
 		}
 		args := e.Args
@@ -293,20 +233,20 @@ func (f *subqueryFinder) expression(e sqlparse.Expr, compared bool) {
 var divisions = regexp.MustCompile(`(?i)/|\bavg\b`)
 
 // digits lists the functions whose second argument is a number of digits.
-var digits = words("round truncate")
+var digits = sqlfunc.Words("round truncate")
 
 // add omits ARRAY(SELECT …) and the like, whose parentheses are not those of the subquery, and SQLite's
 // x IN table. In two pairs of parentheses a subquery after IN is a scalar of some databases.
 func (f *subqueryFinder) add(s Subquery) {
-	if f.statement.Text[s.From] == '(' && f.statement.Text[s.query.From] != '(' {
-		s.Constant, s.Shown, s.Computed, s.Divides = f.constant, f.shown, selectsComputed(s.query), divisions.MatchString(s.Of(f.statement.Text))
+	if f.Statement.Text[s.From] == '(' && f.Statement.Text[s.query.From] != '(' {
+		s.Constant, s.Shown, s.Computed, s.Divides = f.constant, f.shown, selectsComputed(s.query), divisions.MatchString(s.Of(f.Statement.Text))
 		f.found = append(f.found, s)
 	}
 }
 
 // onlyItem returns the item of a query that is one SELECT of one item, otherwise nil.
 func onlyItem(q *sqlparse.Query) *sqlparse.Item {
-	if core := coreOf(q); core != nil && len(core.Items) == 1 {
+	if core := analysis.CoreOf(q); core != nil && len(core.Items) == 1 {
 		return &core.Items[0]
 	}
 	return nil
@@ -333,18 +273,18 @@ func (f *subqueryFinder) isNumber(e sqlparse.Expr) bool {
 	e = sqlparse.Bare(e)
 	switch e := e.(type) {
 	case *sqlparse.Column:
-		of, ok := f.scope.column(e)
-		return ok && of.isNumber() || len(f.options.Schema) == 0
+		of, ok := f.scope.Column(e)
+		return ok && of.IsNumber() || len(f.Options.Schema) == 0
 	case *sqlparse.Call:
 		name := e.Function()
-		if integers[name] || aggregates[name] == merge.Count {
+		if sqlfunc.Integers[name] || sqlfunc.Aggregates[name] == merge.Count {
 			return true
 		}
 		if !ofNumbers[name] {
 			return false
 		}
 	case *sqlparse.Operation:
-		if e.Op != sqlparse.Case && (e.Op < sqlparse.Add || e.Op > sqlparse.Mod) && negated(e, f.statement.Text) == nil {
+		if e.Op != sqlparse.Case && (e.Op < sqlparse.Add || e.Op > sqlparse.Mod) && combine.Negated(e, f.Statement.Text) == nil {
 			return false
 		}
 	}
@@ -352,7 +292,7 @@ func (f *subqueryFinder) isNumber(e sqlparse.Expr) bool {
 }
 
 // ofNumbers lists the functions whose results are numbers if their arguments are.
-var ofNumbers = words("abs mod sign coalesce ifnull nullif if greatest least sum avg min max", rounds)
+var ofNumbers = sqlfunc.Words("abs mod sign coalesce ifnull nullif if greatest least sum avg min max", sqlfunc.Rounds)
 
 // converts reports whether a database may convert a literal beside an operand, or the operand beside a subquery of
 // numbers. SQLite converts a text beside a column of numbers, and a literal has no such column.
@@ -360,13 +300,13 @@ func (f *subqueryFinder) converts(e sqlparse.Expr) bool {
 	e = sqlparse.Bare(e)
 	switch e := e.(type) {
 	case *sqlparse.Column:
-		of, ok := f.scope.column(e)
-		return !f.postgres && !(ok && of.isNumber())
+		of, ok := f.scope.Column(e)
+		return !f.Postgres && !(ok && of.IsNumber())
 	case *sqlparse.Literal:
 		return e.Kind == sqlparse.Text
 	case *sqlparse.Call:
-		if isAggregate(e) {
-			return f.sqlite && aggregates[e.Function()] != merge.Count && aggregates[e.Function()] != merge.Sum && !isAverage(e)
+		if sqlfunc.IsAggregate(e) {
+			return f.SQLite && sqlfunc.Aggregates[e.Function()] != merge.Count && sqlfunc.Aggregates[e.Function()] != merge.Sum && !sqlfunc.IsAverage(e)
 		}
 	case *sqlparse.Subquery:
 		return false
@@ -374,25 +314,20 @@ func (f *subqueryFinder) converts(e sqlparse.Expr) bool {
 	return slices.ContainsFunc(sqlparse.Operands(e), f.converts)
 }
 
-func (c column) isNumber() bool {
-	kept := c.of.schema.Columns[c.name]
-	return kept.Holds == Integers || kept.Value.numeric()
-}
-
 // isExact reports whether an operand is a column that is known to hold whole numbers or decimals.
 func (f *subqueryFinder) isExact(e sqlparse.Expr) bool {
-	c, ok := f.scope.column(e)
-	return ok && c.isNumber() && c.of.schema.Columns[c.name].Value.Type.Kind != merge.Float
+	c, ok := f.scope.Column(e)
+	return ok && c.IsNumber() && c.Of.Schema.Columns[c.Name].Value.Type.Kind != merge.Float
 }
 
 // leads reports whether an operand is a column of whole numbers that leads to shards.
 func (f *subqueryFinder) leads(e sqlparse.Expr) bool {
-	c, ok := f.scope.column(e)
+	c, ok := f.scope.Column(e)
 	if !ok {
 		return false
 	}
-	l := c.of.lead(c.name)
-	return l != nil && l.rule != nil && l.holds == Integers
+	l := c.Of.Lead(c.Name)
+	return l != nil && l.Rule != nil && l.Holds == catalog.Integers
 }
 
 func (f *subqueryFinder) operation(o *sqlparse.Operation) {
@@ -400,10 +335,10 @@ func (f *subqueryFinder) operation(o *sqlparse.Operation) {
 	case sqlparse.Opaque, sqlparse.Exists, sqlparse.Tuple:
 		return
 	}
-	compares := o.Op >= sqlparse.Equal && o.Op <= sqlparse.Between && !slices.ContainsFunc(o.Operands, parametrized)
+	compares := o.Op >= sqlparse.Equal && o.Op <= sqlparse.Between && !slices.ContainsFunc(o.Operands, analysis.Parametrized)
 	if o.Op >= sqlparse.Equal && o.Op <= sqlparse.Between {
 		defer func(before bool) { f.constant = before }(f.constant)
-		combined := f.constant || slices.ContainsFunc(o.Operands, aggregated)
+		combined := f.constant || slices.ContainsFunc(o.Operands, sqlfunc.HasAggregate)
 		f.constant = slices.ContainsFunc(o.Operands, f.leads) || combined && !slices.ContainsFunc(o.Operands, f.converts)
 	}
 	for i, operand := range o.Operands {
@@ -412,7 +347,7 @@ func (f *subqueryFinder) operation(o *sqlparse.Operation) {
 		case is && o.Op == sqlparse.In && i == 1 && len(o.Operands) == 2:
 			left := o.Operands[0]
 			collation := f.collation(left, sub.Query)
-			if !f.mysql || collation != "" || f.isNumber(left) {
+			if !f.MySQL || collation != "" || f.isNumber(left) {
 				f.constant = f.leads(left)
 				f.add(Subquery{Span: sub.Span, List: true, Compared: compares, Exact: f.isExact(left), Collation: collation, query: sub.Query})
 			}
@@ -428,28 +363,20 @@ func (f *subqueryFinder) operation(o *sqlparse.Operation) {
 // the same. It returns "" for others.
 func (f *subqueryFinder) collation(beside sqlparse.Expr, q *sqlparse.Query) string {
 	item := onlyItem(q)
-	if item == nil || item.Star || aggregated(q.Parts[0].Select.Where) { // an aggregate in WHERE belongs to the query around it
+	if item == nil || item.Star || sqlfunc.HasAggregate(q.Parts[0].Select.Where) { // an aggregate in WHERE belongs to the query around it
 		return ""
 	}
 	selected := sqlparse.Bare(item.Expr)
-	if call, ok := selected.(*sqlparse.Call); ok && isAggregate(call) && len(call.Args) == 1 && !call.Over && !call.Odd && (aggregates[call.Function()] == merge.Min || aggregates[call.Function()] == merge.Max) {
+	if call, ok := selected.(*sqlparse.Call); ok && sqlfunc.IsAggregate(call) && len(call.Args) == 1 && !call.Over && !call.Odd && (sqlfunc.Aggregates[call.Function()] == merge.Min || sqlfunc.Aggregates[call.Function()] == merge.Max) {
 		selected = call.Args[0]
 	}
-	one, known := f.scope.column(beside)
-	other, isColumn := f.scopes[q.Parts[0].Select].column(selected)
+	one, known := f.scope.Column(beside)
+	other, isColumn := f.Scopes[q.Parts[0].Select].Column(selected)
 	if !known || !isColumn {
 		return ""
 	}
-	if name := one.of.schema.Columns[one.name].Collation; name == other.of.schema.Columns[other.name].Collation {
+	if name := one.Of.Schema.Columns[one.Name].Collation; name == other.Of.Schema.Columns[other.Name].Collation {
 		return name
 	}
 	return ""
-}
-
-// parametrized reports whether an operand has parameters outside of subqueries.
-func parametrized(e sqlparse.Expr) bool {
-	return sqlparse.Any(e, func(e sqlparse.Expr) bool {
-		_, isParam := e.(*sqlparse.Param)
-		return isParam
-	})
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package plan
+package combine
 
 import (
 	"regexp"
@@ -9,7 +9,12 @@ import (
 	"strings"
 
 	"github.com/shardid/shardid/internal/sqlparse"
+	"github.com/shardid/shardid/sharding/internal/analysis"
+	"github.com/shardid/shardid/sharding/internal/catalog"
 	"github.com/shardid/shardid/sharding/internal/merge"
+	"github.com/shardid/shardid/sharding/internal/proof"
+	"github.com/shardid/shardid/sharding/internal/splice"
+	"github.com/shardid/shardid/sharding/internal/sqlfunc"
 )
 
 // having records HAVING. The shards apply its conditions about columns of GROUP BY; the others must
@@ -19,15 +24,15 @@ func (c grouper) having() {
 	switch {
 	case having == nil:
 		return
-	case len(c.core.GroupBy) == 0 && !aggregated(having) && !slices.ContainsFunc(c.core.Items, func(i sqlparse.Item) bool { return aggregated(i.Expr) }):
+	case len(c.core.GroupBy) == 0 && !sqlfunc.HasAggregate(having) && !slices.ContainsFunc(c.core.Items, func(i sqlparse.Item) bool { return sqlfunc.HasAggregate(i.Expr) }):
 		c.refuse("HAVING without GROUP BY and aggregates is not combined; write WHERE")
-	case parameters{c.statement}.named() && c.hasParams(having):
+	case splice.Parameters{Statement: c.Statement}.Named() && c.hasParams(having):
 		c.refuse("named parameters are not combined with HAVING; write ? for each")
-	case c.postgres && sqlparse.Any(having, c.isOnlyAlias):
+	case c.Postgres && sqlparse.Any(having, c.isOnlyAlias):
 		c.refuse("HAVING of PostgreSQL accepts no alias; write the expression")
 	}
 	var rest []merge.Expr
-	for _, e := range conjuncts(having) {
+	for _, e := range analysis.Conjuncts(having) {
 		if c.ofGroup(e) {
 			g.kept = append(g.kept, c.text(e))
 		} else {
@@ -47,13 +52,13 @@ func (c grouper) ofGroup(e sqlparse.Expr) bool {
 		return false
 	}
 	at := c.by(o.Operands[0])
-	if _, isColumn := c.scope.column(o.Operands[0]); !isColumn || at < 0 {
+	if _, isColumn := c.scope.Column(o.Operands[0]); !isColumn || at < 0 {
 		return false
 	}
 	c.unambiguous(o.Operands[0])
 	return !slices.ContainsFunc(o.Operands[1:], func(e sqlparse.Expr) bool {
 		l, ok := sqlparse.Bare(e).(*sqlparse.Literal)
-		return !ok || l.Kind != sqlparse.Text && c.of.group.keys[at].isText()
+		return !ok || l.Kind != sqlparse.Text && c.of.group.keys[at].IsText()
 	})
 }
 
@@ -102,11 +107,11 @@ func (c calculator) condition(e sqlparse.Expr) merge.Expr {
 			of[i], _ = c.number(operand)
 		}
 	}
-	if o.Op > sqlparse.Not && c.of.group.quotients > before && c.mysql && !c.options.Merge.Division.Rounds {
-		c.refuse("it is not known with how many digits MariaDB compares an AVG or a quotient; compare a SUM with a multiple of the COUNT" + addKey)
+	if o.Op > sqlparse.Not && c.of.group.quotients > before && c.MySQL && !c.Options.Merge.Division.Rounds {
+		c.refuse("it is not known with how many digits MariaDB compares an AVG or a quotient; compare a SUM with a multiple of the COUNT" + AddKey)
 	}
 	c.givenWhole(o.Operands)
-	made := conditions[o.Op](c.options.Merge, of)
+	made := conditions[o.Op](c.Options.Merge, of)
 	if o.Not {
 		return merge.Not(made)
 	}
@@ -116,7 +121,7 @@ func (c calculator) condition(e sqlparse.Expr) merge.Expr {
 // givenWhole demands whole numbers as arguments beside whole numbers. PostgreSQL gives a parameter the type of
 // the other operand, to which a driver may cut an argument.
 func (c calculator) givenWhole(operands []sqlparse.Expr) {
-	if !c.postgres || !slices.ContainsFunc(operands, func(e sqlparse.Expr) bool { return c.kindOf(e) == merge.Integer }) {
+	if !c.Postgres || !slices.ContainsFunc(operands, func(e sqlparse.Expr) bool { return c.kindOf(e) == merge.Integer }) {
 		return
 	}
 	for _, e := range operands {
@@ -134,7 +139,7 @@ func (c calculator) number(e sqlparse.Expr) (merge.Expr, merge.Kind) {
 		return c.literal(e)
 	case *sqlparse.Param:
 		c.of.group.params = append(c.of.group.params, e.Index)
-		return merge.Argument(c.options.Merge, e.Index), c.exact()
+		return merge.Argument(c.Options.Merge, e.Index), c.exact()
 	case *sqlparse.Operation:
 		switch {
 		case c.by(e) >= 0:
@@ -146,16 +151,16 @@ func (c calculator) number(e sqlparse.Expr) (merge.Expr, merge.Kind) {
 			return c.cases(e)
 		case c.isWhole(e):
 			return c.number(e.Operands[0])
-		case e.Op == sqlparse.Cast && aggregated(e):
+		case e.Op == sqlparse.Cast && sqlfunc.HasAggregate(e):
 			return c.cast(e)
 		}
-		if of := negated(e, c.statement.Text); of != nil {
+		if of := Negated(e, c.Statement.Text); of != nil {
 			return c.minus(of)
 		}
 	case *sqlparse.Call:
 		return c.function(e)
 	case *sqlparse.Column:
-		if found := c.ordered(e); found != sqlparse.Expr(e) && aggregated(found) && !c.ambiguous(e) && !c.isSelected(e) {
+		if found := c.ordered(e); found != sqlparse.Expr(e) && sqlfunc.HasAggregate(found) && !c.ambiguous(e) && !c.isSelected(e) {
 			return c.number(found)
 		}
 	}
@@ -167,8 +172,8 @@ func (c calculator) isWhole(e *sqlparse.Operation) bool {
 	if e.Op != sqlparse.Cast || !e.Keeps {
 		return false
 	}
-	_, ok := literal(e.Operands[0], sqlparse.Integer)
-	return ok && strings.Contains(strings.ToLower(c.statement.Text[e.Operands[0].Bytes().To:e.To]), "int")
+	_, ok := analysis.Literal(e.Operands[0], sqlparse.Integer)
+	return ok && strings.Contains(strings.ToLower(c.Statement.Text[e.Operands[0].Bytes().To:e.To]), "int")
 }
 
 // castType matches the type behind an operand in x::type, CAST(x AS type) and CONVERT(x, type).
@@ -176,7 +181,7 @@ var castType = regexp.MustCompile(`(?:::|\bas\b|,)\s*([a-z][a-z0-9 ]*?)\s*\)?$`)
 
 // typeOf returns the type of a cast in lower case, "" if it has more words than a name.
 func (c calculator) typeOf(e *sqlparse.Operation) string {
-	found := castType.FindStringSubmatch(strings.ToLower(c.statement.Text[e.Operands[0].Bytes().To:e.To]))
+	found := castType.FindStringSubmatch(strings.ToLower(c.Statement.Text[e.Operands[0].Bytes().To:e.To]))
 	if found == nil {
 		return ""
 	}
@@ -193,23 +198,23 @@ var decimalType = regexp.MustCompile(`(?i)(?:::|\bas|,)\s*(?:numeric|decimal)(?:
 func (c calculator) cast(e *sqlparse.Operation) (merge.Expr, merge.Kind) {
 	of, name := e.Operands[0], c.typeOf(e)
 	size := wholeTypes[name]
-	exact := c.kindOf(of) != merge.Float && (c.postgres || !sqlparse.Any(of, isQuotient))
-	if digits := decimalType.FindStringSubmatch(c.statement.Text[of.Bytes().To:e.To]); digits != nil && !c.sqlite && (exact || isAverage(sqlparse.Bare(of)) && c.kindOf(of) != merge.Float) {
+	exact := c.kindOf(of) != merge.Float && (c.Postgres || !sqlparse.Any(of, isQuotient))
+	if digits := decimalType.FindStringSubmatch(c.Statement.Text[of.Bytes().To:e.To]); digits != nil && !c.SQLite && (exact || sqlfunc.IsAverage(sqlparse.Bare(of)) && c.kindOf(of) != merge.Float) {
 		return c.toDecimal(of, digits[1], digits[2])
 	}
 	switch {
-	case c.mysql && (name == "signed" || name == "signed integer") && exact:
+	case c.MySQL && (name == "signed" || name == "signed integer") && exact:
 		size = 64
-	case !c.postgres:
+	case !c.Postgres:
 		return c.operand(e)
 	case name == "float8" || name == "float" || name == "double precision":
 		made, _ := c.number(of)
-		return merge.Arithmetic(c.options.Merge, '*', made, merge.Constant(1.0, merge.Float)), merge.Float
+		return merge.Arithmetic(c.Options.Merge, '*', made, merge.Constant(1.0, merge.Float)), merge.Float
 	case size == 0:
 		return c.operand(e)
 	}
 	made, _ := c.number(of)
-	return merge.ToInteger(c.options.Merge, made, size), c.exact()
+	return merge.ToInteger(c.Options.Merge, made, size), c.exact()
 }
 
 // toDecimal returns an aggregate as a decimal with so many digits, of which some are after its point. PostgreSQL keeps
@@ -219,10 +224,10 @@ func (c calculator) toDecimal(of sqlparse.Expr, digits, after string) (merge.Exp
 	all, _ := strconv.Atoi(digits)
 	scale, _ := strconv.Atoi(after)
 	switch {
-	case digits == "" && c.mysql:
+	case digits == "" && c.MySQL:
 		all = 10
 	case digits == "" && c.kindOf(of) == merge.Integer:
-		return merge.Round(c.options.Merge, made, 0), c.exact()
+		return merge.Round(c.Options.Merge, made, 0), c.exact()
 	case digits == "":
 		return made, c.exact()
 	}
@@ -230,7 +235,9 @@ func (c calculator) toDecimal(of sqlparse.Expr, digits, after string) (merge.Exp
 }
 
 // isQuotient reports whether an expression is an average or a quotient, whose digits depend on the server.
-func isQuotient(e sqlparse.Expr) bool { return isAverage(e) || sqlparse.As(e, sqlparse.Div) != nil }
+func isQuotient(e sqlparse.Expr) bool {
+	return sqlfunc.IsAverage(e) || sqlparse.As(e, sqlparse.Div) != nil
+}
 
 // function returns an aggregate, or a function of aggregates.
 func (c calculator) function(e *sqlparse.Call) (merge.Expr, merge.Kind) {
@@ -242,7 +249,7 @@ func (c calculator) function(e *sqlparse.Call) (merge.Expr, merge.Kind) {
 		return c.choice(e, e.Args[:1], e.Args[1:])
 	case (name == "floor" || name == "ceil" || name == "ceiling") && len(e.Args) == 1:
 		return c.toWhole(e, name != "floor")
-	case aggregates[name] == average && len(aggregatedBy(e)) == 1 && !e.Distinct:
+	case sqlfunc.Aggregates[name] == sqlfunc.Average && len(sqlfunc.AggregatedBy(e)) == 1 && !e.Distinct:
 		return c.average(e)
 	case name == "round":
 		return c.round(e)
@@ -254,7 +261,7 @@ func (c calculator) function(e *sqlparse.Call) (merge.Expr, merge.Kind) {
 
 // exact returns the kind of numbers that are not floats.
 func (c calculator) exact() merge.Kind {
-	if c.sqlite {
+	if c.SQLite {
 		return merge.Stored
 	}
 	return merge.Decimal
@@ -262,7 +269,7 @@ func (c calculator) exact() merge.Kind {
 
 // wider returns the kind of numbers of which some have the one kind and some the other.
 func (c calculator) wider(a, b merge.Kind) merge.Kind {
-	if !c.sqlite && (a == merge.Float || b == merge.Float) {
+	if !c.SQLite && (a == merge.Float || b == merge.Float) {
 		return merge.Float
 	}
 	return c.exact()
@@ -270,13 +277,13 @@ func (c calculator) wider(a, b merge.Kind) merge.Kind {
 
 // operand returns an aggregate, or an expression of GROUP BY.
 func (c calculator) operand(e sqlparse.Expr) (merge.Expr, merge.Kind) {
-	if aggregated(e) && combined(e) == 0 {
-		c.refuse(c.text(e) + " is not combined: only + - * /, ROUND, CEIL, FLOOR, COALESCE, IFNULL, NULLIF, comparisons, CASE with whole numbers as results, and casts to whole numbers and decimals are, of COUNT, SUM, AVG, MIN and MAX" + addKey)
+	if sqlfunc.HasAggregate(e) && combined(e) == 0 {
+		c.refuse(c.text(e) + " is not combined: only + - * /, ROUND, CEIL, FLOOR, COALESCE, IFNULL, NULLIF, comparisons, CASE with whole numbers as results, and casts to whole numbers and decimals are, of COUNT, SUM, AVG, MIN and MAX" + AddKey)
 		return nil, 0
 	}
 	at := c.column(e)
 	v := c.of.group.values[at]
-	if !v.number() && (v.As != Plain || v.Type.Kind != merge.Stored) {
+	if !v.Number() && (v.As != catalog.Plain || v.Type.Kind != merge.Stored) {
 		return c.onlyNumbers()
 	}
 	return merge.Column(at, v.Type.Kind), c.wider(v.Type.Kind, 0)
@@ -292,7 +299,7 @@ func (c calculator) literal(e *sqlparse.Literal) (merge.Expr, merge.Kind) {
 		return merge.Constant(nil, merge.Integer), c.exact()
 	case e.Kind != sqlparse.Decimal || noFloat != nil:
 		return c.onlyNumbers()
-	case c.sqlite || strings.ContainsAny(e.Value, "eE"):
+	case c.SQLite || strings.ContainsAny(e.Value, "eE"):
 		return merge.Constant(f, merge.Float), c.wider(merge.Float, 0)
 	}
 	return merge.Constant([]byte(e.Value), merge.Decimal), merge.Decimal
@@ -308,19 +315,19 @@ func (c calculator) operation(e *sqlparse.Operation) (made merge.Expr, kind merg
 	case '/':
 		c.of.group.quotients++
 	}
-	if c.mysql && sqlparse.Any(e, isAverage) {
-		c.refuse("the digits of an AVG in an expression depend on how a server sorts; write SUM(x) / COUNT(x)" + addKey)
+	if c.MySQL && sqlparse.Any(e, sqlfunc.IsAverage) {
+		c.refuse("the digits of an AVG in an expression depend on how a server sorts; write SUM(x) / COUNT(x)" + AddKey)
 	}
 	c.givenWhole(e.Operands)
 	for i, operand := range e.Operands {
 		next, of := c.number(operand)
-		if op == '/' && c.mysql && sqlparse.Any(operand, mayLackDigits) {
+		if op == '/' && c.MySQL && sqlparse.Any(operand, mayLackDigits) {
 			next = c.withDigits(next, operand)
 		}
 		if i == 0 {
 			made, kind = next, of
 		} else {
-			made, kind = merge.Arithmetic(c.options.Merge, op, made, next), c.wider(kind, of)
+			made, kind = merge.Arithmetic(c.Options.Merge, op, made, next), c.wider(kind, of)
 		}
 	}
 	return made, kind
@@ -340,16 +347,16 @@ func (c calculator) withDigits(made merge.Expr, e sqlparse.Expr) merge.Expr {
 	}
 	g, text := c.of.group, c.text(e)
 	g.digits = append(g.digits, text)
-	return merge.WithDigits(made, g.add(merge.Aggregate{Function: merge.First, Column: c.selectHidden(text)}, Value{}))
+	return merge.WithDigits(made, g.add(merge.Aggregate{Function: merge.First, Column: c.selectHidden(text)}, catalog.Value{}))
 }
 
 // minus returns -x, which SQLite computes as 0 - x.
 func (c calculator) minus(of sqlparse.Expr) (merge.Expr, merge.Kind) {
 	made, kind := c.number(of)
-	if c.sqlite {
-		return merge.Arithmetic(c.options.Merge, '-', merge.Constant(int64(0), merge.Integer), made), kind
+	if c.SQLite {
+		return merge.Arithmetic(c.Options.Merge, '-', merge.Constant(int64(0), merge.Integer), made), kind
 	}
-	return merge.Arithmetic(c.options.Merge, '*', merge.Constant(int64(-1), merge.Integer), made), kind
+	return merge.Arithmetic(c.Options.Merge, '*', merge.Constant(int64(-1), merge.Integer), made), kind
 }
 
 // average returns the sum of all shards divided by their count.
@@ -368,10 +375,10 @@ func (c calculator) average(e *sqlparse.Call) (merge.Expr, merge.Kind) {
 	kind := averaged(v.Type.Kind)
 	sum := merge.Column(g.add(merge.Aggregate{Function: merge.Sum, Kind: v.Type.Kind, Column: c.selectHidden("SUM" + of)}, v), kind)
 	count := merge.Column(g.add(merge.Aggregate{Function: merge.Count, Column: c.selectHidden("COUNT" + of)}, v), merge.Integer)
-	if c.sqlite { // an average is a float on SQLite
-		sum = merge.Arithmetic(c.options.Merge, '*', sum, merge.Constant(1.0, merge.Float))
+	if c.SQLite { // an average is a float on SQLite
+		sum = merge.Arithmetic(c.Options.Merge, '*', sum, merge.Constant(1.0, merge.Float))
 	}
-	exact := c.options.Merge
+	exact := c.Options.Merge
 	exact.Division.Rounds = false // MySQL rounds a quotient before further computation, but not an average
 	return merge.Arithmetic(exact, '/', sum, count), c.wider(v.Type.Kind, 0)
 }
@@ -386,18 +393,18 @@ func (c calculator) oneOf(e *sqlparse.Call, name string) (merge.Expr, merge.Kind
 	}
 	var unit merge.Expr // of the type of all values, whichever is returned
 	switch {
-	case kind == merge.Float && (c.postgres || name != "nullif"):
+	case kind == merge.Float && (c.Postgres || name != "nullif"):
 		unit = merge.Constant(1.0, merge.Float)
-	case c.postgres && slices.ContainsFunc(e.Args, c.isDecimal):
+	case c.Postgres && slices.ContainsFunc(e.Args, c.isDecimal):
 		unit = merge.Constant([]byte("1"), merge.Decimal)
 	}
 	for i, part := range parts {
 		if unit != nil {
-			parts[i] = merge.Arithmetic(c.options.Merge, '*', part, unit)
+			parts[i] = merge.Arithmetic(c.Options.Merge, '*', part, unit)
 		}
 	}
 	if name == "nullif" {
-		return merge.NullIf(c.options.Merge, parts[0], parts[1]), kind
+		return merge.NullIf(c.Options.Merge, parts[0], parts[1]), kind
 	}
 	c.of.group.zero = true
 	return merge.Coalesce(parts...), kind
@@ -423,7 +430,7 @@ func (c calculator) choice(e sqlparse.Expr, conditions, results []sqlparse.Expr)
 		when = append(when, c.condition(condition))
 	}
 	for _, result := range results {
-		if _, isInteger := literal(result, sqlparse.Integer); !isInteger && !isNull(result) {
+		if _, isInteger := analysis.Literal(result, sqlparse.Integer); !isInteger && !isNull(result) {
 			return c.operand(e)
 		}
 		made, _ := c.number(result)
@@ -434,7 +441,7 @@ func (c calculator) choice(e sqlparse.Expr, conditions, results []sqlparse.Expr)
 
 // toWhole returns FLOOR or CEIL. PostgreSQL returns floats for integers.
 func (c calculator) toWhole(e *sqlparse.Call, up bool) (merge.Expr, merge.Kind) {
-	if c.postgres && c.kindOf(e.Args[0]) != merge.Decimal {
+	if c.Postgres && c.kindOf(e.Args[0]) != merge.Decimal {
 		return c.operand(e)
 	}
 	made, kind := c.number(e.Args[0])
@@ -466,12 +473,12 @@ func (c calculator) isDecimal(e sqlparse.Expr) bool {
 func (c calculator) round(e *sqlparse.Call) (merge.Expr, merge.Kind) {
 	digits := int64(0)
 	switch n := len(e.Args); {
-	case n == 1 && c.postgres && c.kindOf(e.Args[0]) == merge.Integer:
+	case n == 1 && c.Postgres && c.kindOf(e.Args[0]) == merge.Integer:
 		return c.operand(e)
 	case n == 1:
 	case n == 2:
-		v, _ := constant(e.Args[1])
-		n, isNumber := v.literal.(int64)
+		v, _ := proof.Constant(e.Args[1])
+		n, isNumber := v.Literal.(int64)
 		if digits = n; !isNumber || n < 0 || n > 30 {
 			c.refuse("ROUND is combined only with 0 to 30 digits")
 		}
@@ -479,5 +486,5 @@ func (c calculator) round(e *sqlparse.Call) (merge.Expr, merge.Kind) {
 		return c.onlyNumbers()
 	}
 	made, kind := c.number(e.Args[0])
-	return merge.Round(c.options.Merge, made, int(digits)), c.wider(kind, 0)
+	return merge.Round(c.Options.Merge, made, int(digits)), c.wider(kind, 0)
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package plan
+package combine
 
 import (
 	"regexp"
@@ -8,59 +8,19 @@ import (
 	"strings"
 
 	"github.com/shardid/shardid/internal/sqlparse"
+	"github.com/shardid/shardid/sharding/internal/analysis"
+	"github.com/shardid/shardid/sharding/internal/catalog"
 	"github.com/shardid/shardid/sharding/internal/merge"
+	"github.com/shardid/shardid/sharding/internal/sqlfunc"
 )
-
-// aggregates maps the aggregate functions to the combination of their partial results. An average
-// is computed from a sum and a count. Those of onlyShards are computed by a shard that has all rows
-// of a group.
-var aggregates = combinations()
-
-func combinations() map[string]merge.Function {
-	all := map[string]merge.Function{"count": merge.Count, "sum": merge.Sum, "avg": average, "min": merge.Min, "max": merge.Max, "any_value": merge.First, "bool_and": merge.Min, "every": merge.Min, "bool_or": merge.Max}
-	for name := range words("group_concat json_arrayagg json_objectagg std stddev stddev_pop stddev_samp variance var_pop var_samp bit_and bit_or bit_xor " +
-		"string_agg array_agg json_agg jsonb_agg json_object_agg jsonb_object_agg percentile_cont percentile_disc corr covar_pop covar_samp " +
-		"total median json_group_array json_group_object jsonb_group_array jsonb_group_object") {
-		all[name] = onlyShards
-	}
-	return all
-}
-
-// Functions of this package alone.
-const (
-	average    merge.Function = 100
-	onlyShards merge.Function = 101
-)
-
-func isAverage(e sqlparse.Expr) bool {
-	call, ok := e.(*sqlparse.Call)
-	return ok && aggregates[call.Function()] == average
-}
-
-// aggregated reports whether an expression contains an aggregate. Aggregates in subqueries do not
-// count.
-func aggregated(e sqlparse.Expr) bool { return sqlparse.Any(e, isAggregate) }
-
-func isAggregate(e sqlparse.Expr) bool {
-	call, ok := e.(*sqlparse.Call)
-	return ok && aggregates[call.Function()] != 0 && !call.Over && (len(call.Args) <= 1 || aggregates[call.Function()] == onlyShards || call.Distinct || call.Odd) // MAX(a, b) of SQLite is none
-}
-
-// aggregatedBy returns the arguments of an aggregate, without the condition of FILTER.
-func aggregatedBy(call *sqlparse.Call) []sqlparse.Expr {
-	if call.Filtered {
-		return call.Args[:len(call.Args)-1]
-	}
-	return call.Args
-}
 
 // combined returns how the partial results of an expression are combined if it is an aggregate by
 // itself, otherwise 0.
 func combined(e sqlparse.Expr) merge.Function {
-	if e = sqlparse.Bare(e); !isAggregate(e) || isAverage(e) {
+	if e = sqlparse.Bare(e); !sqlfunc.IsAggregate(e) || sqlfunc.IsAverage(e) {
 		return 0
 	}
-	return aggregates[e.(*sqlparse.Call).Function()] //nolint:forcetypeassert // it is an aggregate
+	return sqlfunc.Aggregates[e.(*sqlparse.Call).Function()] //nolint:forcetypeassert // it is an aggregate
 }
 
 // aggregator determines how the results of aggregates are combined.
@@ -69,13 +29,13 @@ type aggregator struct{ grouper }
 // partial returns how the partial results of an aggregate are combined, and how the results
 // compare. at is its index among the selected columns, or -1. Further values that it needs are in
 // hidden columns.
-func (c aggregator) partial(e sqlparse.Expr, at int) (merge.Aggregate, Value) {
+func (c aggregator) partial(e sqlparse.Expr, at int) (merge.Aggregate, catalog.Value) {
 	call := sqlparse.Bare(e).(*sqlparse.Call) //nolint:forcetypeassert // it is an aggregate
-	function, args := aggregates[call.Function()], aggregatedBy(call)
+	function, args := sqlfunc.Aggregates[call.Function()], sqlfunc.AggregatedBy(call)
 	switch {
-	case call.Odd && (!call.Filtered || call.Distinct), call.Distinct && function != merge.Count && function != merge.Sum, len(args) > 1 && !c.mysql, len(args) == 0 && (call.Distinct || function != merge.Count):
-		c.refuse(c.text(call) + " is not combined" + addKey)
-		return merge.Aggregate{}, Value{}
+	case call.Odd && (!call.Filtered || call.Distinct), call.Distinct && function != merge.Count && function != merge.Sum, len(args) > 1 && !c.MySQL, len(args) == 0 && (call.Distinct || function != merge.Count):
+		c.refuse(c.text(call) + " is not combined" + AddKey)
+		return merge.Aggregate{}, catalog.Value{}
 	case call.Distinct && function == merge.Sum:
 		return c.added(call, at)
 	case call.Distinct:
@@ -92,13 +52,13 @@ func (c aggregator) partial(e sqlparse.Expr, at int) (merge.Aggregate, Value) {
 }
 
 // anyOf returns how the values of ANY_VALUE compare.
-func (c aggregator) anyOf(e sqlparse.Expr) Value {
+func (c aggregator) anyOf(e sqlparse.Expr) catalog.Value {
 	probe := c.comparer
 	probe.why = ""
-	if v := probe.typed(e); probe.why == "" && (v.number() || v.clock()) {
+	if v := probe.typed(e); probe.why == "" && (v.Number() || v.Clock()) {
 		return v
 	}
-	return Value{Unordered: "it may be the value of any row"}
+	return catalog.Value{Unordered: "it may be the value of any row"}
 }
 
 // shardColumn returns the column of the shards' rows that has an expression: the selected one, or a
@@ -120,15 +80,15 @@ func (c grouper) selectHidden(text string) int {
 	return len(c.core.Items) + c.hide(text, nil)
 }
 
-func (c aggregator) extreme(call *sqlparse.Call, function merge.Function, at int) (merge.Aggregate, Value) {
-	v := c.least(call.Args[0]).untruncated()
+func (c aggregator) extreme(call *sqlparse.Call, function merge.Function, at int) (merge.Aggregate, catalog.Value) {
+	v := c.least(call.Args[0]).Untruncated()
 	a := merge.Aggregate{Function: function, By: merge.Key{Type: v.Type}}
-	if v.As == Plain {
+	if v.As == catalog.Plain {
 		a.Column = c.shardColumn(call, at)
 		a.By.Column = a.Column
 		return a, v
 	}
-	a.By.Column = c.selectHidden(v.selected(c.text(call)))
+	a.By.Column = c.selectHidden(v.Selected(c.text(call)))
 	if a.Column = at; at < 0 {
 		a.Column = a.By.Column
 	}
@@ -138,9 +98,9 @@ func (c aggregator) extreme(call *sqlparse.Call, function merge.Function, at int
 // counted counts distinct values. Of the sharding key it adds the counts of the shards, because no
 // two shards have the same value. Of other columns each shard returns each value once, by grouping
 // by it as well.
-func (c aggregator) counted(call *sqlparse.Call, at int) (merge.Aggregate, Value) {
+func (c aggregator) counted(call *sqlparse.Call, at int) (merge.Aggregate, catalog.Value) {
 	a := merge.Aggregate{Function: merge.Count}
-	if col, ok := c.scope.column(call.Args[0]); ok && len(call.Args) == 1 && apart(col) && c.distincts() == 1 {
+	if col, ok := c.scope.Column(call.Args[0]); ok && len(call.Args) == 1 && col.IsApart() && c.distincts() == 1 {
 		a.Column = c.shardColumn(call, at)
 		return a, whole
 	}
@@ -167,10 +127,10 @@ func (c aggregator) distinct(args []sqlparse.Expr) (keys []merge.Key) {
 }
 
 // added returns SUM(DISTINCT x) of exact numbers. A shard groups by x, too, so that its own sums are the values.
-func (c aggregator) added(call *sqlparse.Call, at int) (merge.Aggregate, Value) {
+func (c aggregator) added(call *sqlparse.Call, at int) (merge.Aggregate, catalog.Value) {
 	v := c.summand(call.Args[0])
 	if v.Type.Kind == merge.Float {
-		c.refuse("the sum of DISTINCT floats depends on their order" + addKey)
+		c.refuse("the sum of DISTINCT floats depends on their order" + AddKey)
 	}
 	return merge.Aggregate{Function: merge.Sum, Kind: v.Type.Kind, Column: c.shardColumn(call, at), Distinct: c.distinct(call.Args)}, v
 }
@@ -187,9 +147,9 @@ func (c aggregator) ofExtreme(e sqlparse.Expr) *sqlparse.Call {
 	probe := c.comparer
 	probe.why = ""
 	switch v := probe.least(found.of.Args[0]); {
-	case !found.beyond && (v.number() || v.Type.Kind == merge.Stored), found.toTime && c.postgres && !v.clock():
+	case !found.beyond && (v.Number() || v.Type.Kind == merge.Stored), found.toTime && c.Postgres && !v.Clock():
 		return nil
-	case v.As == Double: // MySQL writes it with more or fewer digits into a text
+	case v.As == catalog.Double: // MySQL writes it with more or fewer digits into a text
 		return nil
 	}
 	return found.of
@@ -211,8 +171,8 @@ func (x *extreme) visit(e sqlparse.Expr) {
 		x.beyond = x.beyond || e.Kind == sqlparse.Text
 	case *sqlparse.Param:
 	case *sqlparse.Call:
-		if isAggregate(e) {
-			function := aggregates[e.Function()]
+		if sqlfunc.IsAggregate(e) {
+			function := sqlfunc.Aggregates[e.Function()]
 			x.other = x.other || x.of != nil && x.text(x.of) != x.text(e) || odd(e) || function != merge.Min && function != merge.Max || x.hasParams(e)
 			x.of = e
 			return
@@ -220,14 +180,14 @@ func (x *extreme) visit(e sqlparse.Expr) {
 		x.use(e.Function(), !calculable[e.Function()])
 		x.other = x.other || e.Over
 		args := e.Args
-		if unitFirst[e.Function()] && len(args) > 0 {
+		if sqlfunc.UnitFirst[e.Function()] && len(args) > 0 {
 			args = args[1:]
 		}
 		for _, arg := range args {
 			x.visit(arg)
 		}
 	case *sqlparse.Operation:
-		typ := postgresType.FindStringSubmatch(x.statement.Text[e.Operands[0].Bytes().To:e.To])
+		typ := postgresType.FindStringSubmatch(x.Statement.Text[e.Operands[0].Bytes().To:e.To])
 		if e.Op != sqlparse.Cast || typ == nil {
 			x.other = true
 			return
@@ -248,30 +208,24 @@ func (x *extreme) use(name string, beyond bool) {
 
 // everywhereDefined are the functions and the types of casts that have a result for every value, so that no shard fails where
 // one table does not.
-var everywhereDefined = words("coalesce ifnull nullif greatest least to_char extract date text varchar timestamp timestamptz if iif concat concat_ws strftime datetime julianday", folds, parts, clocks, shifts,
-	words("date_format date_trunc date_part datediff timestampdiff to_days last_day dayname monthname unix_timestamp abs length char_length"))
+var everywhereDefined = sqlfunc.Words("coalesce ifnull nullif greatest least to_char extract date text varchar timestamp timestamptz if iif concat concat_ws strftime datetime julianday", sqlfunc.Folds, sqlfunc.Parts, sqlfunc.Clocks, sqlfunc.Shifts,
+	sqlfunc.Words("date_format date_trunc date_part datediff timestampdiff to_days last_day dayname monthname unix_timestamp abs length char_length"))
 
 // calculable are those of them which calculator computes.
-var calculable = words("coalesce ifnull nullif if iif")
+var calculable = sqlfunc.Words("coalesce ifnull nullif if iif")
 
 // atExtreme returns how an expression of ofExtreme is combined, and how its values compare.
-func (c aggregator) atExtreme(e sqlparse.Expr, at int) (merge.Aggregate, Value) {
+func (c aggregator) atExtreme(e sqlparse.Expr, at int) (merge.Aggregate, catalog.Value) {
 	of := c.ofExtreme(e)
-	a, _ := c.extreme(of, aggregates[of.Function()], -1)
+	a, _ := c.extreme(of, sqlfunc.Aggregates[of.Function()], -1)
 	a.Column = at
 	c.of.group.zero = true
 	probe := c.comparer
 	probe.why, probe.derives = "", true
-	if v := probe.typed(e); probe.why == "" && (v.number() || v.clock()) {
+	if v := probe.typed(e); probe.why == "" && (v.Number() || v.Clock()) {
 		return a, v
 	}
-	return a, Value{Unordered: "it is computed by one of the shards; order by " + c.text(of)}
-}
-
-// apart reports whether equal values of a column are on one shard.
-func apart(col column) bool {
-	l := col.of.lead(col.name)
-	return l != nil && l.always && (l.holds == Integers || l.holds == Bytes)
+	return a, catalog.Value{Unordered: "it is computed by one of the shards; order by " + c.text(of)}
 }
 
 // distincts returns the number of aggregates with DISTINCT.
@@ -299,10 +253,10 @@ var windowFunctions = map[string]merge.Function{"sum": merge.Sum, "count": merge
 
 // areOverGroups reports whether a window function sees the groups of a SELECT that are combined, so that it is computed
 // after them. Without GROUP BY there is one row, over which MariaDB computes them wrongly.
-func areOverGroups(c *combiner, w window) bool {
-	call := w.call
+func areOverGroups(c *combiner, w analysis.Window) bool {
+	call := w.Call
 	_, has := windowFunctions[call.Function()]
-	return has && call.Over && !call.Odd && !call.Distinct && len(call.Args) <= 1 && len(c.cores) == 1 && len(c.core.GroupBy) > 0 && w.of == c.scope && !c.partitioned(w)
+	return has && call.Over && !call.Odd && !call.Distinct && len(call.Args) <= 1 && len(c.cores) == 1 && len(c.core.GroupBy) > 0 && w.Of == c.scope && !c.Partitioned(w)
 }
 
 // overAll matches the end of a window function over all rows.
@@ -313,7 +267,7 @@ var overAll = regexp.MustCompile(`(?i)\bover\s*\(\s*\)$`)
 func isTotal(c *combiner, e sqlparse.Expr) bool {
 	call, ok := sqlparse.Bare(e).(*sqlparse.Call)
 	return ok && call.Over && call.Function() == "count" && (!call.Odd || call.Filtered) && !call.Distinct && overAll.MatchString(c.text(call)) &&
-		len(c.cores) == 1 && !c.core.Distinct && len(c.core.DistinctOn) == 0 && !groups(c.core) &&
+		len(c.cores) == 1 && !c.core.Distinct && len(c.core.DistinctOn) == 0 && !analysis.IsGrouped(c.core) &&
 		slices.ContainsFunc(c.core.Items, func(i sqlparse.Item) bool { return sqlparse.Bare(i.Expr) == call })
 }
 
@@ -342,7 +296,7 @@ func sortsTotal(c *combiner, by sqlparse.Expr) bool {
 	}
 	e := c.ordered(by)
 	isNamed := func(of sqlparse.Expr) bool {
-		return slices.ContainsFunc(c.core.Items, func(i sqlparse.Item) bool { return isAlias(i, of) && isTotal(c, i.Expr) })
+		return slices.ContainsFunc(c.core.Items, func(i sqlparse.Item) bool { return analysis.IsAlias(i, of) && isTotal(c, i.Expr) })
 	}
 	switch {
 	case isTotal(c, e):
@@ -359,22 +313,22 @@ var behindOrder = regexp.MustCompile(`(?i)^\s*(asc|desc)?\s*[,)]$`)
 // window returns the value of a window function over combined groups.
 func (c calculator) window(e *sqlparse.Call) (merge.Expr, merge.Kind) {
 	g, w, kind := c.of.group, merge.Window{Function: windowFunctions[e.Function()], Of: -1}, merge.Integer
-	if !areOverGroups(c.combiner, window{e, c.scope}) || c.hasParams(e) || slices.ContainsFunc(e.Args, isNull) {
-		c.refuse(c.text(e) + " is not computed over the groups of several shards: only SUM, COUNT, ROW_NUMBER, RANK and DENSE_RANK without parameters and NULL are" + addKey)
+	if !areOverGroups(c.combiner, analysis.Window{Call: e, Of: c.scope}) || c.hasParams(e) || slices.ContainsFunc(e.Args, isNull) {
+		c.refuse(c.text(e) + " is not computed over the groups of several shards: only SUM, COUNT, ROW_NUMBER, RANK and DENSE_RANK without parameters and NULL are" + AddKey)
 		return nil, 0
 	}
 	if len(e.Args) == 1 && computed(e.Args[0]) {
 		w.Of = c.column(e.Args[0])
 	}
 	if w.Function == merge.Sum {
-		if w.Of < 0 || c.mysql && sqlparse.Any(e.Args[0], isQuotient) || !g.values[w.Of].exact() {
-			c.refuse("only a sum of whole numbers and decimals is computed over the groups of several shards" + addKey)
+		if w.Of < 0 || c.MySQL && sqlparse.Any(e.Args[0], isQuotient) || !g.values[w.Of].Exact() {
+			c.refuse("only a sum of whole numbers and decimals is computed over the groups of several shards" + AddKey)
 			return nil, 0
 		}
 		switch w.Kind = g.values[w.Of].Type.Kind; {
-		case c.mysql:
+		case c.MySQL:
 			w.Kind = merge.Decimal
-		case c.postgres:
+		case c.Postgres:
 			w.Kind = ofGroups(c).summand(e.Args[0]).Type.Kind
 		}
 		kind = w.Kind
@@ -393,21 +347,16 @@ func (c calculator) window(e *sqlparse.Call) (merge.Expr, merge.Kind) {
 		if i+1 < len(e.Window) {
 			end = e.Window[i+1].Bytes().From
 		}
-		behind := behindOrder.FindStringSubmatch(strings.TrimSpace(c.statement.Text[by.Bytes().To:end]))
+		behind := behindOrder.FindStringSubmatch(strings.TrimSpace(c.Statement.Text[by.Bytes().To:end]))
 		if behind == nil {
-			c.refuse("ORDER BY in OVER (…) is combined without NULLS FIRST, NULLS LAST and a frame" + addKey)
+			c.refuse("ORDER BY in OVER (…) is combined without NULLS FIRST, NULLS LAST and a frame" + AddKey)
 			return nil, 0
 		}
 		key.Desc = strings.EqualFold(behind[1], "desc")
 		key.NullsFirst = c.nullsFirst(sqlparse.Order{Descending: key.Desc})
 		w.Order = append(w.Order, key)
 	}
-	w.Column = g.add(merge.Aggregate{Function: merge.First, Column: c.selectHidden(c.typeOnly(e))}, Value{Type: merge.Type{Kind: kind}})
+	w.Column = g.add(merge.Aggregate{Function: merge.First, Column: c.selectHidden(c.typeOnly(e))}, catalog.Value{Type: merge.Type{Kind: kind}})
 	g.Windows = append(g.Windows, w)
 	return merge.Column(w.Column, kind), c.wider(kind, 0)
-}
-
-// exact reports whether values are whole numbers or decimals, or any values of SQLite.
-func (v Value) exact() bool {
-	return v.As == Plain && (v.Type.Kind == merge.Integer || v.Type.Kind == merge.Decimal || v.Type.Kind == merge.Stored)
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package plan
+package combine
 
 import (
 	"slices"
@@ -8,7 +8,11 @@ import (
 	"strings"
 
 	"github.com/shardid/shardid/internal/sqlparse"
+	"github.com/shardid/shardid/sharding/internal/analysis"
+	"github.com/shardid/shardid/sharding/internal/catalog"
 	"github.com/shardid/shardid/sharding/internal/merge"
+	"github.com/shardid/shardid/sharding/internal/splice"
+	"github.com/shardid/shardid/sharding/internal/sqlfunc"
 )
 
 // grouping says how the groups of several shards are combined into those of one table. Each shard
@@ -17,8 +21,8 @@ import (
 type grouping struct {
 	Group                     // without its Args; Keys are the first hidden columns
 	by        []sqlparse.Expr // GROUP BY
-	keys      []Value         // how the expressions of by compare
-	values    []Value         // how Columns compare
+	keys      []catalog.Value // how the expressions of by compare
+	values    []catalog.Value // how Columns compare
 	params    []int           // the arguments of Made and Having
 	kept      []string        // conditions of HAVING that a shard applies
 	split     []string        // what a shard also groups by, for COUNT(DISTINCT)
@@ -32,7 +36,7 @@ type grouper struct{ *combiner }
 
 // onShards reports whether each group is on one shard, which returns it as one table would.
 func (c grouper) onShards() bool {
-	if !c.rooted(c.scope) || !slices.ContainsFunc(c.core.GroupBy, func(e sqlparse.Expr) bool { return c.keyed(c.scope, e) }) {
+	if !c.rooted(c.scope) || !slices.ContainsFunc(c.core.GroupBy, func(e sqlparse.Expr) bool { return c.Keyed(c.scope, e) }) {
 		return false
 	}
 	for _, e := range c.core.GroupBy {
@@ -43,7 +47,7 @@ func (c grouper) onShards() bool {
 
 // grouped records GROUP BY, HAVING, and the order of groups.
 func (c grouper) grouped() {
-	g := &grouping{Group: Group{Shown: len(c.core.Items), Made: map[int]merge.Expr{}, Dialect: c.options.Merge}}
+	g := &grouping{Group: Group{Shown: len(c.core.Items), Made: map[int]merge.Expr{}, Dialect: c.Options.Merge}}
 	c.of.group = g
 	for _, e := range c.core.GroupBy {
 		c.unambiguous(e)
@@ -76,29 +80,29 @@ func (c grouper) computeAll() {
 
 // isComputed reports whether an expression is computed from combined aggregates.
 func (c grouper) isComputed(e sqlparse.Expr) bool {
-	return windowed(e) || aggregated(e) && combined(e) == 0 && aggregator{c}.ofExtreme(e) == nil
+	return windowed(e) || sqlfunc.HasAggregate(e) && combined(e) == 0 && aggregator{c}.ofExtreme(e) == nil
 }
 
 // ofNone makes each shard also return the aggregates of no rows, which have the form of their values.
 func (c grouper) ofNone() {
-	if c.query.With != nil || c.of.Counted != "" || len(c.query.Locks) > 0 || (parameters{c.statement}).named() {
+	if c.query.With != nil || c.of.Counted != "" || len(c.query.Locks) > 0 || (splice.Parameters{Statement: c.Statement}).Named() {
 		c.refuse("a literal, COALESCE, IFNULL or ROUND beside COUNT(DISTINCT) is not combined without GROUP BY; select only one of them")
 	}
-	at := slices.IndexFunc(c.of.edits, func(e edit) bool { return e.split })
+	at := slices.IndexFunc(c.of.edits, func(e splice.Edit) bool { return e.Split })
 	if at < 0 {
 		return // the query is refused
 	}
 	none, where := slices.Clone(c.of.edits), c.core.Where
 	if where == nil {
-		none[at] = inserted(none[at].From, " WHERE FALSE")
+		none[at] = splice.Insert(none[at].From, " WHERE FALSE")
 	} else {
-		none = append(slices.Delete(none, at, at+1), inserted(where.Bytes().From, "FALSE AND ("), inserted(where.Bytes().To, ")"))
+		none = append(slices.Delete(none, at, at+1), splice.Insert(where.Bytes().From, "FALSE AND ("), splice.Insert(where.Bytes().To, ")"))
 	}
 	for i, hidden := range c.hidden[c.core.ItemsEnd].texts {
 		if !slices.ContainsFunc(c.of.group.digits, func(text string) bool { return hidden == hiddenAs(text, i) }) {
 			hidden = hiddenAs("NULL", i)
 		}
-		none = append(none, inserted(c.core.ItemsEnd, ", "+hidden))
+		none = append(none, splice.Insert(c.core.ItemsEnd, ", "+hidden))
 	}
 	c.of.none = none
 }
@@ -115,18 +119,18 @@ func (c grouper) regroup() {
 		end = c.core.HavingAt
 	}
 	if split := c.of.group.split; len(split) > 0 {
-		c.of.edits = append(c.of.edits, edit{Span: sqlparse.Span{From: end, To: end}, with: word + strings.Join(split, ", "), split: true})
+		c.of.edits = append(c.of.edits, splice.Edit{Span: sqlparse.Span{From: end, To: end}, With: word + strings.Join(split, ", "), Split: true})
 	}
 	if c.core.Having != nil {
 		kept := ""
 		if list := c.of.group.kept; len(list) > 0 {
 			kept = " HAVING " + strings.Join(list, " AND ")
 		}
-		c.of.edits = append(c.of.edits, edit{Span: sqlparse.Span{From: end, To: c.core.Having.Bytes().To}, with: kept})
+		c.of.edits = append(c.of.edits, splice.Edit{Span: sqlparse.Span{From: end, To: c.core.Having.Bytes().To}, With: kept})
 	}
-	behind := edit{Span: sqlparse.Span{From: c.query.After, To: c.query.To}}
+	behind := splice.Edit{Span: sqlparse.Span{From: c.query.After, To: c.query.To}}
 	for _, l := range c.query.Locks {
-		behind.with += " " + l.Span.Of(c.statement.Text)
+		behind.With += " " + l.Span.Of(c.Statement.Text)
 	}
 	c.of.edits = append(c.of.edits, behind)
 }
@@ -143,8 +147,8 @@ func (c grouper) compute(at int, e sqlparse.Expr) {
 // values are computed from other columns. On PostgreSQL the shard does not compute it at all,
 // because its own divisor may be 0 although the combined one is not.
 func (c grouper) typeOnly(e sqlparse.Expr) string {
-	text := e.Bytes().Of(c.statement.Text)
-	if c.postgres && sqlparse.Any(e, func(e sqlparse.Expr) bool { return sqlparse.As(e, sqlparse.Div) != nil }) {
+	text := e.Bytes().Of(c.Statement.Text)
+	if c.Postgres && sqlparse.Any(e, func(e sqlparse.Expr) bool { return sqlparse.As(e, sqlparse.Div) != nil }) {
 		return "CASE WHEN FALSE THEN " + text + " END"
 	}
 	return text
@@ -153,12 +157,12 @@ func (c grouper) typeOnly(e sqlparse.Expr) string {
 // typeOnlyItem replaces a selected expression by its typeOnly form. The column keeps its name.
 func (c grouper) typeOnlyItem(item sqlparse.Item) {
 	e, with := item.Expr.Bytes(), c.typeOnly(item.Expr)
-	if with == e.Of(c.statement.Text) {
+	if with == e.Of(c.Statement.Text) {
 		return
 	}
-	c.of.edits = append(c.of.edits, edit{Span: e, with: with, args: parameters{c.statement}.in(e)})
+	c.of.edits = append(c.of.edits, splice.Edit{Span: e, With: with, Args: splice.Parameters{Statement: c.Statement}.In(e)})
 	if item.Alias.Name == "" {
-		c.of.edits = append(c.of.edits, inserted(item.To, ` AS "`+c.columnName(item.Expr)+`"`))
+		c.of.edits = append(c.of.edits, splice.Insert(item.To, ` AS "`+c.columnName(item.Expr)+`"`))
 	}
 }
 
@@ -192,8 +196,8 @@ func (c grouper) columnName(e sqlparse.Expr) string {
 // returns its index among the hidden columns.
 func (c *combiner) hide(text string, of sqlparse.Expr) int {
 	more := c.hidden[c.core.ItemsEnd]
-	if of != nil && !(parameters{c.statement}).named() {
-		more.args = append(more.args, slices.Repeat(parameters{c.statement}.in(sqlparse.Bare(of).Bytes()), strings.Count(text, c.text(of)))...)
+	if of != nil && !(splice.Parameters{Statement: c.Statement}).Named() {
+		more.args = append(more.args, slices.Repeat(splice.Parameters{Statement: c.Statement}.In(sqlparse.Bare(of).Bytes()), strings.Count(text, c.text(of)))...)
 	}
 	more.texts = append(more.texts, hiddenAs(text, len(more.texts)))
 	c.hidden[c.core.ItemsEnd] = more
@@ -204,13 +208,13 @@ func hiddenAs(text string, at int) string { return text + " AS shardid_" + strco
 
 // groupItem records a selected column: an aggregate, or an expression of GROUP BY.
 func (c grouper) groupItem(e sqlparse.Expr, at int) {
-	a, v := merge.Aggregate{Function: merge.First, Column: at}, Value{}
+	a, v := merge.Aggregate{Function: merge.First, Column: at}, catalog.Value{}
 	switch key := c.by(e); {
 	case combined(e) != 0:
 		a, v = aggregator{c}.partial(e, at)
 	case aggregator{c}.ofExtreme(e) != nil:
 		a, v = aggregator{c}.atExtreme(e, at)
-	case aggregated(e) || windowed(e): // computed from aggregates
+	case sqlfunc.HasAggregate(e) || windowed(e): // computed from aggregates
 	case key >= 0:
 		v = c.of.group.keys[key]
 	case !computed(e): // the same on every shard
@@ -223,39 +227,39 @@ func (c grouper) groupItem(e sqlparse.Expr, at int) {
 }
 
 // literalValue returns how the values of a selected literal or parameter compare.
-func (c grouper) literalValue(e sqlparse.Expr) Value {
+func (c grouper) literalValue(e sqlparse.Expr) catalog.Value {
 	switch v, isNumber := numeral(e, nil); {
-	case isNumber && c.sqlite:
-		return OfKind(merge.Stored)
+	case isNumber && c.SQLite:
+		return catalog.OfKind(merge.Stored)
 	case isNumber:
 		return v
 	}
-	return Value{Unordered: labelOrder}
+	return catalog.Value{Unordered: labelOrder}
 }
 
-func (g *grouping) add(a merge.Aggregate, v Value) int {
+func (g *grouping) add(a merge.Aggregate, v catalog.Value) int {
 	g.Columns, g.values = append(g.Columns, a), append(g.values, v)
 	return len(g.Columns) - 1
 }
 
 // groupValue returns how GROUP BY distinguishes the values of an expression.
-func (c *combiner) groupValue(e sqlparse.Expr) Value {
+func (c *combiner) groupValue(e sqlparse.Expr) catalog.Value {
 	v := c.value(e)
-	if _, column := c.columnOf(e); !column && v.Type.Kind == merge.Decimal && c.mysql && !c.options.Merge.Division.Rounds {
+	if _, column := c.columnOf(e); !column && v.Type.Kind == merge.Decimal && c.MySQL && !c.Options.Merge.Division.Rounds {
 		c.refuse("MariaDB may treat NULL as 0 in GROUP BY of computed decimals; group by a column, or by whole numbers: CAST(x AS SIGNED)")
 	}
-	return v.untruncated()
+	return v.Untruncated()
 }
 
 // key returns the expression that a shard selects to distinguish groups. For anything but a column
 // it is the minimum, because servers recognise few expressions as functions of a group, and because
 // equal texts have several weights without their padding. SQLite accepts any expression, and MIN
 // would make it choose another row for the columns that are neither aggregates nor in GROUP BY.
-func (c *combiner) key(v Value, e sqlparse.Expr) string {
-	selected := v.selected(c.text(e))
-	_, isColumn := c.scope.column(e)
-	recognized := c.postgres && (isColumn || v.As != Trimmed) // PostgreSQL recognises an expression of GROUP BY, but not x COLLATE "C" in a CAST
-	if isColumn && v.As == Plain || aggregated(e) || windowed(e) || recognized || c.sqlite {
+func (c *combiner) key(v catalog.Value, e sqlparse.Expr) string {
+	selected := v.Selected(c.text(e))
+	_, isColumn := c.scope.Column(e)
+	recognized := c.Postgres && (isColumn || v.As != catalog.Trimmed) // PostgreSQL recognises an expression of GROUP BY, but not x COLLATE "C" in a CAST
+	if isColumn && v.As == catalog.Plain || sqlfunc.HasAggregate(e) || windowed(e) || recognized || c.SQLite {
 		return selected
 	}
 	return "MIN(" + selected + ")"
@@ -271,9 +275,9 @@ func windowed(e sqlparse.Expr) bool {
 // by returns the index in GROUP BY of an expression, by the same column or the same text, -1 for
 // none.
 func (c grouper) by(e sqlparse.Expr) int {
-	wanted, isColumn := c.scope.column(e)
+	wanted, isColumn := c.scope.Column(e)
 	return slices.IndexFunc(c.of.group.by, func(by sqlparse.Expr) bool {
-		found, ok := c.scope.column(by)
+		found, ok := c.scope.Column(by)
 		return ok && isColumn && found == wanted || c.text(by) == c.text(e)
 	})
 }
@@ -285,21 +289,21 @@ func (c grouper) column(e sqlparse.Expr) int {
 	c.unambiguous(e)
 	g := c.of.group
 	for i, item := range c.core.Items {
-		if isAlias(item, e) && !c.isSelected(e) || c.text(item.Expr) == c.text(e) {
-			if v := g.values[i]; v.As == Plain && v.Type.Collation == merge.Binary && (v.Type.Kind != merge.Stored || c.isComputed(item.Expr) || aggregated(item.Expr)) {
+		if analysis.IsAlias(item, e) && !c.isSelected(e) || c.text(item.Expr) == c.text(e) {
+			if v := g.values[i]; v.As == catalog.Plain && v.Type.Collation == merge.Binary && (v.Type.Kind != merge.Stored || c.isComputed(item.Expr) || sqlfunc.HasAggregate(item.Expr)) {
 				return i
 			}
 			e = sqlparse.Bare(item.Expr) // the selected form is not compared, or the driver may convert it to a time
 		}
 	}
 	switch key := c.by(e); {
-	case (aggregated(e) || windowed(e)) && c.hasParams(e):
+	case (sqlfunc.HasAggregate(e) || windowed(e)) && c.hasParams(e):
 		c.refuse("parameters in " + c.text(e) + " are not combined; select it")
 	case combined(e) != 0:
 		c.member(e)
 		return g.add(aggregator{c}.partial(e, -1))
-	case aggregated(e) || windowed(e):
-		at := g.add(merge.Aggregate{Function: merge.First, Column: c.selectHidden(c.typeOnly(e))}, Value{})
+	case sqlfunc.HasAggregate(e) || windowed(e):
+		at := g.add(merge.Aggregate{Function: merge.First, Column: c.selectHidden(c.typeOnly(e))}, catalog.Value{})
 		c.compute(at, e)
 		return at
 	case key >= 0:
@@ -322,7 +326,7 @@ func (c grouper) dependsOnGroup(e sqlparse.Expr) bool {
 		return c.by(e) >= 0
 	}
 	operands := sqlparse.Operands(e)
-	if call, isCall := e.(*sqlparse.Call); isCall && unitFirst[call.Function()] && len(operands) > 0 {
+	if call, isCall := e.(*sqlparse.Call); isCall && sqlfunc.UnitFirst[call.Function()] && len(operands) > 0 {
 		operands = operands[1:]
 	}
 	return c.by(e) >= 0 || !slices.ContainsFunc(operands, func(of sqlparse.Expr) bool { return !c.dependsOnGroup(of) })
@@ -347,9 +351,9 @@ func (c grouper) sortGroups() {
 func (c grouper) sortKey(by sqlparse.Expr) merge.Key {
 	g, at := c.of.group, c.column(by)
 	v := c.inOrder(by, g.values[at])
-	if v.As == Weight && g.values[at].As == Plain { // the weights are not selected yet
+	if v.As == catalog.Weight && g.values[at].As == catalog.Plain { // the weights are not selected yet
 		c.value(by)
-		at = g.add(merge.Aggregate{Function: merge.First, Column: c.selectHidden("MIN(" + v.selected(c.text(by)) + ")")}, v)
+		at = g.add(merge.Aggregate{Function: merge.First, Column: c.selectHidden("MIN(" + v.Selected(c.text(by)) + ")")}, v)
 	}
 	return merge.Key{Column: at, Type: v.Type}
 }
@@ -360,7 +364,7 @@ func (c *comparer) nullsFirst(o sqlparse.Order) bool {
 	if o.Nulls != sqlparse.NullsDefault {
 		return o.Nulls == sqlparse.NullsFirst
 	}
-	return o.Descending == c.postgres
+	return o.Descending == c.Postgres
 }
 
 // totals creates the grouping of a UNION ALL of SELECTs that return one row of aggregates each: SELECT 'paid', COUNT(*) …
@@ -369,7 +373,7 @@ type totals struct{ grouper }
 
 // grouped records the SELECTs and their order.
 func (c totals) grouped() {
-	g := &grouping{Group: Group{Shown: len(c.cores[0].Items), Made: map[int]merge.Expr{}, Dialect: c.options.Merge}}
+	g := &grouping{Group: Group{Shown: len(c.cores[0].Items), Made: map[int]merge.Expr{}, Dialect: c.Options.Merge}}
 	g.Keys = []merge.Key{{Column: g.Shown, Type: whole.Type}}
 	c.of.group = g
 	for n, core := range c.cores {
@@ -401,7 +405,7 @@ func (c totals) sort() {
 	for _, o := range orders(c.query) {
 		by := c.ordered(o.Expr)
 		at := c.place(by)
-		if at < 0 || g.values[at].As != Plain || c.inOrder(by, g.values[at]).As != Plain {
+		if at < 0 || g.values[at].As != catalog.Plain || c.inOrder(by, g.values[at]).As != catalog.Plain {
 			c.refuse("a UNION ALL of aggregates is ordered by selected numbers and times only; " + c.text(o.Expr) + " is none")
 			return
 		}
@@ -421,7 +425,7 @@ func (c totals) column(e sqlparse.Expr, at int) {
 
 // unite combines the columns of a SELECT with those of the SELECTs before it. A database adds counts and sums in one column
 // as it adds sums.
-func (c totals) unite(columns []merge.Aggregate, values []Value) {
+func (c totals) unite(columns []merge.Aggregate, values []catalog.Value) {
 	g := c.of.group
 	if len(columns) != len(g.Columns) || len(c.hidden[c.core.ItemsEnd].texts) != len(c.hidden[c.cores[0].ItemsEnd].texts) {
 		c.refuse(differentTotals)
@@ -436,11 +440,11 @@ func (c totals) unite(columns []merge.Aggregate, values []Value) {
 			c.refuse(differentTotals)
 		case counts || sums:
 			a.Function, a.Kind = merge.Sum, max(a.Kind, before.Kind)
-			g.values[i] = OfKind(a.Kind)
+			g.values[i] = catalog.OfKind(a.Kind)
 		case a.Function != before.Function || a.Kind != before.Kind:
 			c.refuse(differentTotals)
 		case g.values[i] != values[i]:
-			g.values[i] = Value{Unordered: "its SELECTs compare it in several ways"}
+			g.values[i] = catalog.Value{Unordered: "its SELECTs compare it in several ways"}
 		}
 	}
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package plan
+package combine
 
 import (
 	"slices"
@@ -8,15 +8,20 @@ import (
 
 	"github.com/shardid/shardid/internal/sqlparse"
 	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/internal/analysis"
+	"github.com/shardid/shardid/sharding/internal/catalog"
 	"github.com/shardid/shardid/sharding/internal/merge"
+	"github.com/shardid/shardid/sharding/internal/proof"
+	"github.com/shardid/shardid/sharding/internal/splice"
+	"github.com/shardid/shardid/sharding/internal/sqlfunc"
 )
 
-// combination says how the results of several shards are combined into the result of a single
+// Combination says how the results of several shards are combined into the result of a single
 // table. It is computed once for a statement.
-type combination struct {
-	Shards          // without its Targets, and without what depends on arguments
-	edits    []edit // of the statement's text, except its names and the LIMIT of rows
-	none     []edit // of a second text of no rows, nil for none
+type Combination struct {
+	Shards                 // without its Targets, and without what depends on arguments
+	edits    []splice.Edit // of the statement's text, except its names and the LIMIT of rows
+	none     []splice.Edit // of a second text of no rows, nil for none
 	limit    *sqlparse.Limit
 	signed   bool      // on SQLite: a negative LIMIT means none, a negative OFFSET means 0
 	whole    bool      // a shard returns all of its rows, whatever LIMIT is
@@ -24,31 +29,32 @@ type combination struct {
 	integers []int     // arguments that must be whole numbers, because the type of a result depends on them
 }
 
-// combine returns how the results of several shards are combined, or why they cannot be. If groups cannot be combined, those
+// Of returns how the results of several shards are combined, or why they cannot be. If groups cannot be combined, those
 // of a primary key need not be: ids are unique over all shards, so each group is on one shard. Otherwise they are combined,
-// because GROUP BY id HAVING COUNT(*) > 1 looks for ids that are not.
-func (b *builder) combine() (*combination, *sharding.RouteError) {
-	combined, refused := combineOnce(b)
+// because GROUP BY id HAVING COUNT(*) > 1 looks for ids that are not. untyped says that the only reason is the unknown type of
+// a column.
+func Of(b *analysis.Analysis) (combined *Combination, untyped bool, refused *sharding.RouteError) {
+	combined, untyped, refused = combineOnce(b)
 	if refused == nil {
-		return combined, nil
+		return combined, false, nil
 	}
-	untyped := b.untyped
-	b.uniqueIDs = true
-	again, still := combineOnce(b)
-	if b.uniqueIDs, b.untyped = false, untyped && still != nil; still == nil {
-		return again, nil
+	b.UniqueIDs = true
+	again, _, still := combineOnce(b)
+	b.UniqueIDs = false
+	if still == nil {
+		return again, false, nil
 	}
-	return nil, refused
+	return nil, untyped, refused
 }
 
-// combineOnce is combine for one assumption about primary keys: see knowledge.uniqueIDs.
-func combineOnce(b *builder) (*combination, *sharding.RouteError) {
+// combineOnce is combine for one assumption about primary keys: see [analysis.Knowledge].
+func combineOnce(b *analysis.Analysis) (combined *Combination, untyped bool, refused *sharding.RouteError) {
 	c := &combiner{
-		comparer: comparer{builder: b}, query: b.statement.Query,
-		of:     &combination{Shards: Shards{Count: -1, Most: -1, Locks: b.locks}, signed: b.sqlite},
+		comparer: comparer{Analysis: b}, query: b.Statement.Query,
+		of:     &Combination{Shards: Shards{Count: -1, Most: -1, Locks: b.Locks}, signed: b.SQLite},
 		hidden: map[int]hidden{},
 	}
-	if !b.sqlite {
+	if !b.SQLite {
 		c.integers = &c.of.integers
 	}
 	countRows(c)
@@ -57,31 +63,30 @@ func combineOnce(b *builder) (*combination, *sharding.RouteError) {
 		c.enter(core)
 		c.branch()
 	}
-	if len(c.cores) == 1 && c.scope.single(c.core.Where) {
+	if len(c.cores) == 1 && c.scope.Single(c.core.Where) {
 		c.of.Most = 1
 	}
 	if c.why == "" {
 		c.answer()
 	}
 	if c.why != "" {
-		if strings.HasSuffix(c.why, addKey) && slices.ContainsFunc(c.cores, groups) {
+		if strings.HasSuffix(c.why, AddKey) && slices.ContainsFunc(c.cores, analysis.IsGrouped) {
 			c.why += orReport
 		}
-		b.untyped = c.untyped
-		return nil, b.refusal(b.firstSharded(), sharding.ErrUnmergeable, c.why)
+		return nil, c.untyped, b.Refusal(b.FirstSharded(), sharding.ErrUnmergeable, c.why)
 	}
 	for at, more := range c.hidden {
-		e := inserted(at, ", "+strings.Join(more.texts, ", "))
-		e.args = more.args
+		e := splice.Insert(at, ", "+strings.Join(more.texts, ", "))
+		e.Args = more.args
 		c.of.edits = append(c.of.edits, e)
 	}
 	subqueries := copiedSubqueries(c)
-	for _, edits := range [][]edit{c.of.edits, c.of.none} {
+	for _, edits := range [][]splice.Edit{c.of.edits, c.of.none} {
 		for i := range edits {
-			edits[i].copied = subqueries
+			edits[i].Copied = subqueries
 		}
 	}
-	return c.of, nil
+	return c.of, false, nil
 }
 
 // copiedSubqueries returns the subqueries in expressions that may be selected once more, the longest first, because one
@@ -118,7 +123,7 @@ type combiner struct {
 	query  *sqlparse.Query
 	cores  []*sqlparse.Core // the branches of a UNION, or one
 	hidden map[int]hidden   // by offsets in the text
-	of     *combination
+	of     *Combination
 }
 
 // hidden is the expressions that a SELECT selects additionally, and the arguments in them.
@@ -127,16 +132,17 @@ type hidden struct {
 	args  []int
 }
 
-const addKey = "; add a condition on the sharding key, so that one shard answers"
+// AddKey is the remedy that every query has.
+const AddKey = "; add a condition on the sharding key, so that one shard answers"
 
 // form accepts a SELECT, or several with UNION.
 func (c *combiner) form() {
 	switch {
 	case c.query.With != nil && (c.query.With.Recursive || len(c.query.Parts) > 1):
-		c.refuse("a recursive WITH, or a WITH with a UNION, is not combined" + addKey)
-	case c.twice:
-		c.refuse("a CTE that is read twice is not combined, because its readers may need rows of other shards" + addKey)
-	case c.statement.Limiting:
+		c.refuse("a recursive WITH, or a WITH with a UNION, is not combined" + AddKey)
+	case c.Twice:
+		c.refuse("a CTE that is read twice is not combined, because its readers may need rows of other shards" + AddKey)
+	case c.Statement.Limiting:
 		c.refuse("a hint in a comment limits the rows of each shard; leave it out")
 	}
 	for i, part := range c.query.Parts {
@@ -146,12 +152,12 @@ func (c *combiner) form() {
 		}
 		switch {
 		case core == nil:
-			c.refuse("only SELECTs are combined, and by UNION those without ORDER BY and LIMIT of their own" + addKey)
+			c.refuse("only SELECTs are combined, and by UNION those without ORDER BY and LIMIT of their own" + AddKey)
 			return
 		case part.Op == sqlparse.Union && i < len(c.query.Parts)-1 && c.query.Parts[i+1].Op == sqlparse.UnionAll:
-			c.refuse("UNION ALL after UNION is not combined" + addKey)
+			c.refuse("UNION ALL after UNION is not combined" + AddKey)
 		case part.Op > sqlparse.Union:
-			c.refuse("INTERSECT and EXCEPT are not combined" + addKey)
+			c.refuse("INTERSECT and EXCEPT are not combined" + AddKey)
 		}
 		c.cores = append(c.cores, core)
 	}
@@ -161,12 +167,12 @@ func (c *combiner) form() {
 func (c *combiner) branch() {
 	switch {
 	case c.core.Rollup:
-		c.refuse("WITH ROLLUP is not combined" + addKey)
+		c.refuse("WITH ROLLUP is not combined" + AddKey)
 	case len(c.core.Windows) > 0:
 		c.refuse("a WINDOW is not combined; write PARTITION BY with the sharding key into OVER (…)")
 	case len(c.core.Modifiers) > 0:
 		c.refuse(c.core.Modifiers[0] + " is not combined; leave it out")
-	case c.scope.quantified && !c.rooted(c.scope) && !c.asks():
+	case c.scope.Quantified && !c.rooted(c.scope) && !c.asks():
 		c.refuse("ALL (SELECT …) and ANY (SELECT …) compare with rows of all shards, but each shard has only its own; read the least or the greatest row first, and pass it as an argument; = ANY is IN, which is combined if both columns lead to the shard")
 	case !c.rooted(c.scope) && !c.asks():
 		c.refuse(c.apart(c.scope))
@@ -186,16 +192,16 @@ func (c *combiner) asks() bool {
 	}
 	q := exists.Operands[0].(*sqlparse.Subquery).Query //nolint:forcetypeassert // the parser allows nothing else there
 	if q.Limit != nil && q.Limit.Offset != nil {       // LIMIT keeps a row of a shard if it keeps one of all
-		c.refuse("OFFSET in EXISTS skips rows of all shards together, not of each shard" + addKey)
+		c.refuse("OFFSET in EXISTS skips rows of all shards together, not of each shard" + AddKey)
 	}
-	return c.only(q) != nil && q.With == nil && c.computedPerShard(q.Parts[0].Select, q.OrderBy)
+	return c.Only(q) != nil && q.With == nil && c.computedPerShard(q.Parts[0].Select, q.OrderBy)
 }
 
 // rooted reports whether each row of a SELECT, before grouping, comes from rows of a sharded table
 // in one slot: from one of its rows, or from a row of a derived table.
-func (c *combiner) rooted(s *scope) bool {
-	return slices.ContainsFunc(s.refs, func(r *reference) bool {
-		return r.nullable == 0 && (r.role == sharded && c.inRootsSlot(r) || r.query != nil && c.derived(r.query))
+func (c *combiner) rooted(s *analysis.Scope) bool {
+	return slices.ContainsFunc(s.Refs, func(r *analysis.Reference) bool {
+		return r.Nullable == 0 && (r.Role == analysis.Sharded && c.inRootsSlot(r) || r.Query != nil && c.derived(r.Query))
 	})
 }
 
@@ -207,64 +213,58 @@ func (c *combiner) derived(q *sqlparse.Query) bool {
 // computedPerShard reports whether each shard computes its rows of a SELECT from its own rows: the SELECT is
 // rooted, and its distinct rows and groups have a column whose values are on one shard each.
 func (c *combiner) computedPerShard(core *sqlparse.Core, order []sqlparse.Order) bool {
-	s := c.scopes[core]
-	keyed := func(e sqlparse.Expr) bool { return c.keyed(s, e) }
-	return c.rooted(s) && groupedBy(keyed, core, order) &&
-		(!core.Distinct || len(core.DistinctOn) > 0 || slices.ContainsFunc(core.Items, func(i sqlparse.Item) bool { return showsKey(&c.knowledge, s, i) }))
+	s := c.Scopes[core]
+	keyed := func(e sqlparse.Expr) bool { return c.Keyed(s, e) }
+	return c.rooted(s) && analysis.GroupedBy(keyed, core, order) &&
+		(!core.Distinct || len(core.DistinctOn) > 0 || slices.ContainsFunc(core.Items, func(i sqlparse.Item) bool { return showsKey(&c.Knowledge, s, i) }))
 }
 
 // inRootsSlot reports whether the rows of all other sharded tables are in the slot of the root's row.
-func (c *combiner) inRootsSlot(root *reference) bool { return len(c.strays(root)) == 0 }
+func (c *combiner) inRootsSlot(root *analysis.Reference) bool { return len(c.strays(root)) == 0 }
 
-// strays returns the sharded tables whose rows may be in other slots than the root's row.
-func (c *combiner) strays(root *reference) (all []*reference) {
-	refs := c.refs
+// strays returns the sharded tables of the present SELECT whose rows may be in other slots than the root's row.
+func (c *combiner) strays(root *analysis.Reference) []*analysis.Reference {
 	if len(c.cores) > 1 {
-		refs = c.scope.inside
+		return c.ApartFrom(root, c.scope.Inside)
 	}
-	for _, r := range refs {
-		if r.role == sharded && r != root && !slices.Contains(c.neighbours(r), root) {
-			all = append(all, r)
-		}
-	}
-	return all
+	return c.ApartFrom(root, c.Refs)
 }
 
 // expressions refuses expressions that a shard computes differently than one table would.
 func (c *combiner) expressions() {
-	if slices.ContainsFunc(sourcesIn(c.core.From), func(s sqlparse.Source) bool { return s.Function != nil }) {
-		c.refuse("a table function is not combined" + addKey)
+	if slices.ContainsFunc(SourcesIn(c.core.From), func(s sqlparse.Source) bool { return s.Function != nil }) {
+		c.refuse("a table function is not combined" + AddKey)
 	}
-	for _, l := range c.limits {
-		if l.query != c.query && !slices.ContainsFunc(l.refs, func(r *reference) bool { return r.role == sharded }) && !c.total(l.query) {
+	for _, l := range c.Limits {
+		if l.Query != c.query && !slices.ContainsFunc(l.Refs, func(r *analysis.Reference) bool { return r.Role == analysis.Sharded }) && !c.total(l.Query) {
 			c.refuse("the rows of a broadcast table that LIMIT keeps may differ from database to database; order by a unique key of the table")
 		}
 	}
-	all := c.windows
-	c.windows = slices.DeleteFunc(slices.Clone(all), func(w window) bool { return areOverGroups(c, w) || isTotal(c, w.call) })
-	c.refuse(c.differs())
-	c.windows = all
+	all := c.Windows
+	c.Windows = slices.DeleteFunc(slices.Clone(all), func(w analysis.Window) bool { return areOverGroups(c, w) || isTotal(c, w.Call) })
+	c.refuse(c.Differs())
+	c.Windows = all
 }
 
 // total reports whether a query of one table has an order in which no two rows are equal.
 func (c *combiner) total(q *sqlparse.Query) bool {
-	s := c.only(q)
-	if s == nil || len(s.inside) == 0 {
+	s := c.Only(q)
+	if s == nil || len(s.Inside) == 0 {
 		return s != nil
 	}
-	return len(s.inside) == 1 && len(s.refs) == 1 && s.refs[0].schema.hasKey(func(name string) bool {
+	return len(s.Inside) == 1 && len(s.Refs) == 1 && s.Refs[0].Schema.HasKey(func(name string) bool {
 		return slices.ContainsFunc(q.OrderBy, func(o sqlparse.Order) bool {
-			by, ok := s.column(o.Expr)
-			return ok && by == column{s.refs[0], name}
+			by, ok := s.Column(o.Expr)
+			return ok && by == analysis.Column{Of: s.Refs[0], Name: name}
 		})
 	})
 }
 
-// sourcesIn returns the tables, queries and functions in FROM, those of its joins included.
-func sourcesIn(from []sqlparse.Source) (all []sqlparse.Source) {
+// SourcesIn returns the tables, queries and functions in FROM, those of its joins included.
+func SourcesIn(from []sqlparse.Source) (all []sqlparse.Source) {
 	for _, s := range from {
 		if s.Join != nil {
-			all = append(all, sourcesIn([]sqlparse.Source{*s.Join.Left, *s.Join.Right})...)
+			all = append(all, SourcesIn([]sqlparse.Source{*s.Join.Left, *s.Join.Right})...)
 		} else {
 			all = append(all, s)
 		}
@@ -305,20 +305,20 @@ func (c *combiner) answer() {
 // rowsOf returns true if each row of a SELECT is one of a shard. Otherwise it records the groups of the SELECT, or refuses
 // it. once says that equal rows are returned once.
 func rowsOf(c *combiner, once bool) bool {
-	groups, several := groups(c.core) || sortsGroups(c.query.OrderBy), len(c.cores) > 1
-	whole := groups && !several && grouper{c}.onShards() && !slices.ContainsFunc(c.windows, func(w window) bool { return areOverGroups(c, w) })
+	groups, several := analysis.IsGrouped(c.core) || analysis.SortsGroups(c.query.OrderBy), len(c.cores) > 1
+	whole := groups && !several && grouper{c}.onShards() && !slices.ContainsFunc(c.Windows, func(w analysis.Window) bool { return areOverGroups(c, w) })
 	switch {
-	case groups && !whole && hasStar(c.core):
-		c.refuse("GROUP BY needs a select list without *" + addKey)
-	case hasStar(c.core) && (once || several && len(c.query.OrderBy) > 0):
-		c.refuse("DISTINCT, UNION, and ORDER BY over UNION ALL need select lists without *" + addKey)
+	case groups && !whole && analysis.HasStar(c.core):
+		c.refuse("GROUP BY needs a select list without *" + AddKey)
+	case analysis.HasStar(c.core) && (once || several && len(c.query.OrderBy) > 0):
+		c.refuse("DISTINCT, UNION, and ORDER BY over UNION ALL need select lists without *" + AddKey)
 	case several && (groups || len(c.core.DistinctOn) > 0 || c.core.Distinct && !once) && !c.computedPerShard(c.core, nil):
 		c.refuse("DISTINCT and groups in a UNION are combined only if each row or group is on one shard: select or group by the sharding key, or send its SELECTs one by one")
 	case groups && several || whole:
 		c.derives = true
 		return true
 	case c.core.Distinct && groups:
-		c.refuse("DISTINCT of groups is not combined" + addKey)
+		c.refuse("DISTINCT of groups is not combined" + AddKey)
 	case groups:
 		grouper{c}.grouped()
 	default:
@@ -331,7 +331,7 @@ func rowsOf(c *combiner, once bool) bool {
 func areTotals(c *combiner) bool {
 	return !slices.ContainsFunc(c.query.Parts[1:], func(p *sqlparse.Part) bool { return p.Op != sqlparse.UnionAll }) &&
 		!slices.ContainsFunc(c.cores, func(core *sqlparse.Core) bool {
-			return !groups(core) || len(core.GroupBy) > 0 || core.Having != nil || core.Distinct || hasStar(core)
+			return !analysis.IsGrouped(core) || len(core.GroupBy) > 0 || core.Having != nil || core.Distinct || analysis.HasStar(core)
 		})
 }
 
@@ -343,9 +343,9 @@ func apartRows(c *combiner) bool {
 		e := c.ordered(o.Expr)
 		switch at := c.place(e); {
 		case at >= 0:
-			return c.result(at).splits()
+			return c.result(at).Splits()
 		case isStarred(c, e):
-			return c.typed(e).splits()
+			return c.typed(e).Splits()
 		}
 		return true
 	})
@@ -353,28 +353,18 @@ func apartRows(c *combiner) bool {
 
 // isStarred reports whether an expression is a column of a table whose columns are all selected, by * or name.*.
 func isStarred(c *combiner, e sqlparse.Expr) bool {
-	col, ok := c.scope.column(e)
-	return ok && slices.ContainsFunc(c.core.Items, func(i sqlparse.Item) bool { return slices.Contains(c.scope.starred(i), col.of) })
-}
-
-// starred returns the tables whose columns * or name.* selects.
-func (s *scope) starred(i sqlparse.Item) []*reference {
-	switch {
-	case !i.Star:
-		return nil
-	case len(i.Of.Parts) == 0:
-		return s.refs
-	}
-	r, _ := s.find(strings.ToLower(i.Of.Last().Name), "")
-	return []*reference{r}
+	col, ok := c.scope.Column(e)
+	return ok && slices.ContainsFunc(c.core.Items, func(i sqlparse.Item) bool { return slices.Contains(c.scope.Starred(i), col.Of) })
 }
 
 // showsKey reports whether a selected item is, or contains, a column whose values are on one shard each.
-func showsKey(k *knowledge, s *scope, i sqlparse.Item) bool {
-	leads := func(col column) bool { return col.of.role == sharded && col.of.nullable == 0 && apart(col) }
-	col, ok := s.column(i.Expr)
-	return k.keyed(s, i.Expr) || ok && leads(col) || slices.ContainsFunc(s.starred(i), func(r *reference) bool {
-		return r != nil && r.role == sharded && leads(column{r, strings.ToLower(r.table.Key)})
+func showsKey(k *analysis.Knowledge, s *analysis.Scope, i sqlparse.Item) bool {
+	leads := func(col analysis.Column) bool {
+		return col.Of.Role == analysis.Sharded && col.Of.Nullable == 0 && col.IsApart()
+	}
+	col, ok := s.Column(i.Expr)
+	return k.Keyed(s, i.Expr) || ok && leads(col) || slices.ContainsFunc(s.Starred(i), func(r *analysis.Reference) bool {
+		return r != nil && r.Role == analysis.Sharded && leads(analysis.Column{Of: r, Name: strings.ToLower(r.Table.Key)})
 	})
 }
 
@@ -383,16 +373,16 @@ func showsKey(k *knowledge, s *scope, i sqlparse.Item) bool {
 // would then be two rows of a shard, and a LIMIT there would count both.
 func (c *combiner) once() {
 	for at, item := range c.cores[0].Items {
-		if v, ok := constant(item.Expr); ok && v.param >= 0 && len(c.cores) == 1 && c.postgres {
+		if v, ok := proof.Constant(item.Expr); ok && v.Param >= 0 && len(c.cores) == 1 && c.Postgres {
 			continue // the same in all rows, so its type does not matter
 		}
-		v := c.result(at).untruncated()
+		v := c.result(at).Untruncated()
 		c.of.Distinct = append(c.of.Distinct, merge.Key{Column: len(c.of.Distinct), Type: v.Type})
-		c.of.whole = c.of.whole || v.hasPadding()
+		c.of.whole = c.of.whole || v.HasPadding()
 		c.hideResult(at, v)
 	}
 	if len(c.of.Distinct) == 0 {
-		c.refuse("it is not known how " + c.text(c.core.Items[0].Expr) + " compares" + addKey)
+		c.refuse("it is not known how " + c.text(c.core.Items[0].Expr) + " compares" + AddKey)
 	}
 }
 
@@ -426,12 +416,12 @@ func orders(q *sqlparse.Query) []sqlparse.Order {
 
 // sort adds a hidden column for an expression of the order: a result column, or any expression if
 // each row of the result is a row of one SELECT.
-func (c *combiner) sort(by sqlparse.Expr) (v Value) {
+func (c *combiner) sort(by sqlparse.Expr) (v catalog.Value) {
 	c.enter(c.cores[0])
 	e := c.ordered(by)
 	switch at := c.place(e); {
 	case at >= 0:
-		if v = c.inOrder(e, c.result(at)); !c.sqlite && written(c.cores, at) > 1 {
+		if v = c.inOrder(e, c.result(at)); !c.SQLite && written(c.cores, at) > 1 {
 			c.refuse("the order of " + c.text(e) + " depends on the collation of a connection; order by a number: SELECT 1 AS x … UNION ALL SELECT 2 …")
 		}
 		c.hideResult(at, v)
@@ -441,7 +431,7 @@ func (c *combiner) sort(by sqlparse.Expr) (v Value) {
 		v = c.inOrder(e, c.typed(e))
 		c.hideCompared(v, e)
 	}
-	if call, ok := sqlparse.Bare(e).(*sqlparse.Call); ok && isAggregate(call) {
+	if call, ok := sqlparse.Bare(e).(*sqlparse.Call); ok && sqlfunc.IsAggregate(call) {
 		c.member(call)
 	}
 	return v
@@ -466,12 +456,12 @@ func (c *combiner) place(by sqlparse.Expr) int {
 // isCalled reports whether a name in ORDER BY is the name of a result column.
 func isCalled(i sqlparse.Item, by sqlparse.Expr) bool {
 	column, isColumn := sqlparse.Bare(i.Expr).(*sqlparse.Column)
-	return isColumn && i.Alias.Name == "" && strings.EqualFold(column.Name.Last().Name, unqualified(by))
+	return isColumn && i.Alias.Name == "" && strings.EqualFold(column.Name.Last().Name, analysis.Unqualified(by))
 }
 
 // result returns how the values of a result column compare, which must be the same in all branches
 // of a UNION.
-func (c *combiner) result(at int) (first Value) {
+func (c *combiner) result(at int) (first catalog.Value) {
 	for i, core := range c.cores {
 		c.enter(core)
 		if at >= len(core.Items) {
@@ -485,13 +475,13 @@ func (c *combiner) result(at int) (first Value) {
 		}
 		switch {
 		case v.Unordered == labelOrder && len(c.cores) > 1: // 'a' and 'A' of two SELECTs may be equal
-			c.refuse("texts of " + c.text(core.Items[at].Expr) + " are compared by the collation of a connection in a UNION" + addKey)
-		case v.As == Number && len(c.cores) > 1:
-			c.refuse(c.text(core.Items[at].Expr) + " is compared by its text in a UNION" + addKey)
+			c.refuse("texts of " + c.text(core.Items[at].Expr) + " are compared by the collation of a connection in a UNION" + AddKey)
+		case v.As == catalog.Number && len(c.cores) > 1:
+			c.refuse(c.text(core.Items[at].Expr) + " is compared by its text in a UNION" + AddKey)
 		case i == 0:
 			first = v
-		case !v.same(first) || !v.united(first):
-			c.refuse("the columns of a UNION compare in several ways: " + c.text(core.Items[at].Expr) + addKey)
+		case !v.Same(first) || !v.United(first):
+			c.refuse("the columns of a UNION compare in several ways: " + c.text(core.Items[at].Expr) + AddKey)
 		}
 	}
 	return first
@@ -499,24 +489,24 @@ func (c *combiner) result(at int) (first Value) {
 
 // fixed returns how the values of a result column compare that is a literal or an argument. For
 // SQLite each value has its own type; the type that PostgreSQL gives an argument is unknown.
-func (c *combiner) fixed(e sqlparse.Expr, at int) (Value, bool) {
+func (c *combiner) fixed(e sqlparse.Expr, at int) (catalog.Value, bool) {
 	_, isParam := sqlparse.Bare(e).(*sqlparse.Param)
 	switch {
-	case c.sqlite, isParam && c.postgres:
-		return Value{}, false
+	case c.SQLite, isParam && c.Postgres:
+		return catalog.Value{}, false
 	case written(c.cores, at) > 0:
-		return OfKind(merge.Bytes), true
+		return catalog.OfKind(merge.Bytes), true
 	}
 	return numeral(e, c.integers)
 }
 
 // hideResult adds a hidden copy of a result column in every branch.
-func (c *combiner) hideResult(at int, v Value) {
+func (c *combiner) hideResult(at int, v catalog.Value) {
 	for _, core := range c.cores {
 		c.enter(core)
 		switch {
 		case at >= len(core.Items):
-		case core.Distinct && len(c.of.Distinct) == 0 && v.hasPadding(): // equal texts have several weights
+		case core.Distinct && len(c.of.Distinct) == 0 && v.HasPadding(): // equal texts have several weights
 			c.refuse("UNION ALL with DISTINCT is not ordered by a text; order by other columns, or write UNION")
 		default:
 			c.hideCompared(v, core.Items[at].Expr)
@@ -525,8 +515,8 @@ func (c *combiner) hideResult(at int, v Value) {
 }
 
 // hideCompared selects an expression once more, in the form in which it is compared.
-func (c *combiner) hideCompared(v Value, e sqlparse.Expr) {
-	text := v.selected(c.text(e))
+func (c *combiner) hideCompared(v catalog.Value, e sqlparse.Expr) {
+	text := v.Selected(c.text(e))
 	if len(c.core.GroupBy) > 0 {
 		text = c.key(v, e)
 	}
@@ -542,17 +532,17 @@ func (c *combiner) countable() {
 	}
 	switch {
 	case l.Ties:
-		c.refuse("WITH TIES is not combined" + addKey)
-	case len(c.query.Locks) > 0 && (len(c.cores) > 1 || !c.scope.single(c.core.Where)):
-		c.refuse("each shard would lock as many rows as LIMIT allows, but most of them would not be returned; leave LIMIT out, or name a row by a unique key" + addKey)
+		c.refuse("WITH TIES is not combined" + AddKey)
+	case len(c.query.Locks) > 0 && (len(c.cores) > 1 || !c.scope.Single(c.core.Where)):
+		c.refuse("each shard would lock as many rows as LIMIT allows, but most of them would not be returned; leave LIMIT out, or name a row by a unique key" + AddKey)
 	}
 	for _, e := range []sqlparse.Expr{l.Count, l.Offset} {
-		v, ok := constant(e)
+		v, ok := proof.Constant(e)
 		switch {
 		case e == nil:
 		case !ok:
 			c.refuse("LIMIT and OFFSET must be numbers or parameters")
-		case v.param >= 0 && parameters{c.statement}.named():
+		case v.Param >= 0 && splice.Parameters{Statement: c.Statement}.Named():
 			c.refuse("named parameters are not combined with LIMIT; write ? for each")
 		}
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package plan
+package combine
 
 import (
 	"cmp"
@@ -11,21 +11,25 @@ import (
 
 	"github.com/shardid/shardid/internal/sqlparse"
 	"github.com/shardid/shardid/internal/sqltext"
+	"github.com/shardid/shardid/sharding/internal/analysis"
+	"github.com/shardid/shardid/sharding/internal/catalog"
 	"github.com/shardid/shardid/sharding/internal/merge"
+	"github.com/shardid/shardid/sharding/internal/splice"
+	"github.com/shardid/shardid/sharding/internal/sqlfunc"
 )
 
 // comparer finds how the values of expressions compare in the present SELECT of a query, and
 // refuses expressions for which that is uncertain. It continues after a refusal, because the result
 // is then not used.
 type comparer struct {
-	*builder
-	core     *sqlparse.Core // the present SELECT
-	scope    *scope         // of the present SELECT
-	integers *[]int         // arguments that must be whole numbers, because the kind of a result depends on theirs
-	derives  bool           // aggregates are ordinary values: of a derived table, or of groups that are on one shard each
-	why      string         // the first refusal, and what to do instead
-	untyped  bool           // the reason of the first refusal is that a column's type is unknown
-	aliases  []edit         // names of ORDER BY that are aliases
+	*analysis.Analysis
+	core     *sqlparse.Core  // the present SELECT
+	scope    *analysis.Scope // of the present SELECT
+	integers *[]int          // arguments that must be whole numbers, because the kind of a result depends on theirs
+	derives  bool            // aggregates are ordinary values: of a derived table, or of groups that are on one shard each
+	why      string          // the first refusal, and what to do instead
+	untyped  bool            // the reason of the first refusal is that a column's type is unknown
+	aliases  []splice.Edit   // names of ORDER BY that are aliases
 }
 
 // refuse records why results are not combined.
@@ -36,7 +40,7 @@ func (c *comparer) refuse(why string) {
 }
 
 // enter makes a SELECT the present one.
-func (c *comparer) enter(core *sqlparse.Core) { c.core, c.scope = core, c.scopes[core] }
+func (c *comparer) enter(core *sqlparse.Core) { c.core, c.scope = core, c.Scopes[core] }
 
 // ordered returns the selected expression that a name or a number in ORDER BY or GROUP BY denotes,
 // or the expression itself.
@@ -44,40 +48,31 @@ func (c *comparer) ordered(e sqlparse.Expr) sqlparse.Expr {
 	e = sqlparse.Bare(e)
 	if l, ok := e.(*sqlparse.Literal); ok {
 		n, err := strconv.Atoi(l.Value)
-		if l.Kind == sqlparse.Integer && err == nil && n >= 1 && n <= len(c.core.Items) && !hasStar(c.core) {
+		if l.Kind == sqlparse.Integer && err == nil && n >= 1 && n <= len(c.core.Items) && !analysis.HasStar(c.core) {
 			return c.core.Items[n-1].Expr
 		}
-		c.refuse("ORDER BY and GROUP BY take the number of a selected column, in a select list without *" + addKey)
+		c.refuse("ORDER BY and GROUP BY take the number of a selected column, in a select list without *" + AddKey)
 	}
-	if at := slices.IndexFunc(c.core.Items, func(i sqlparse.Item) bool { return isAlias(i, e) }); at >= 0 {
+	if at := slices.IndexFunc(c.core.Items, func(i sqlparse.Item) bool { return analysis.IsAlias(i, e) }); at >= 0 {
 		return c.core.Items[at].Expr
 	}
 	return e
 }
 
-// isAlias reports whether an expression is the alias of a selected one.
-func isAlias(i sqlparse.Item, e sqlparse.Expr) bool {
-	return i.Alias.Name != "" && strings.EqualFold(i.Alias.Name, unqualified(e))
-}
-
-func hasStar(c *sqlparse.Core) bool {
-	return slices.ContainsFunc(c.Items, func(i sqlparse.Item) bool { return i.Star })
-}
-
 // ambiguous reports whether a name is a column and also the alias of another expression. In GROUP
 // BY and HAVING some dialects use the one, and some the other.
 func (c *comparer) ambiguous(e sqlparse.Expr) bool {
-	own, known := c.scope.column(e)
+	own, known := c.scope.Column(e)
 	return known && slices.ContainsFunc(c.core.Items, func(i sqlparse.Item) bool {
-		aliased, ok := c.scope.column(i.Expr)
-		return isAlias(i, e) && (!ok || aliased != own)
+		aliased, ok := c.scope.Column(i.Expr)
+		return analysis.IsAlias(i, e) && (!ok || aliased != own)
 	})
 }
 
 // isOnlyAlias reports whether a name is the alias of an expression, and no column.
 func (c *comparer) isOnlyAlias(e sqlparse.Expr) bool {
-	_, known := c.scope.column(e)
-	return !known && slices.ContainsFunc(c.core.Items, func(i sqlparse.Item) bool { return isAlias(i, e) })
+	_, known := c.scope.Column(e)
+	return !known && slices.ContainsFunc(c.core.Items, func(i sqlparse.Item) bool { return analysis.IsAlias(i, e) })
 }
 
 func (c *comparer) unambiguous(e sqlparse.Expr) {
@@ -89,19 +84,19 @@ func (c *comparer) unambiguous(e sqlparse.Expr) {
 // text returns the text of an expression, without parentheses around it, and with selected expressions in place of
 // their aliases.
 func (c *comparer) text(e sqlparse.Expr) string {
-	return replaced(c.statement.Text, sqlparse.Bare(e).Bytes(), c.aliases)
+	return splice.Replaced(c.Statement.Text, sqlparse.Bare(e).Bytes(), c.aliases)
 }
 
 // aliased returns the selected item whose alias a name in an expression of ORDER BY is, or nil if it may be a column.
 // PostgreSQL knows no alias there.
 func aliased(c *comparer, e *sqlparse.Column) *sqlparse.Item {
-	by := c.statement.Query.OrderBy
-	if c.postgres || len(by) == 0 || e.From < by[0].Expr.Bytes().From || groups(c.core) {
+	by := c.Statement.Query.OrderBy
+	if c.Postgres || len(by) == 0 || e.From < by[0].Expr.Bytes().From || analysis.IsGrouped(c.core) {
 		return nil
 	}
-	at := slices.IndexFunc(c.core.Items, func(i sqlparse.Item) bool { return isAlias(i, e) && !parametrized(i.Expr) })
-	if at < 0 || slices.ContainsFunc(c.scope.refs, func(r *reference) bool {
-		has, sure := r.has(strings.ToLower(unqualified(e)))
+	at := slices.IndexFunc(c.core.Items, func(i sqlparse.Item) bool { return analysis.IsAlias(i, e) && !analysis.Parametrized(i.Expr) })
+	if at < 0 || slices.ContainsFunc(c.scope.Refs, func(r *analysis.Reference) bool {
+		has, sure := r.Has(strings.ToLower(analysis.Unqualified(e)))
 		return has || !sure
 	}) {
 		return nil
@@ -111,41 +106,41 @@ func aliased(c *comparer, e *sqlparse.Column) *sqlparse.Item {
 
 // hasParams reports whether an expression contains parameters.
 func (c *comparer) hasParams(e sqlparse.Expr) bool {
-	return slices.ContainsFunc(c.statement.Params, func(p *sqlparse.Param) bool { return p.Span.In(e.Bytes()) })
+	return slices.ContainsFunc(c.Statement.Params, func(p *sqlparse.Param) bool { return p.Span.In(e.Bytes()) })
 }
 
 // summand returns the type of the sum of an expression. MySQL's sums of integers are decimals, and
 // so are PostgreSQL's of 64-bit integers.
-func (c *comparer) summand(e sqlparse.Expr) Value {
+func (c *comparer) summand(e sqlparse.Expr) catalog.Value {
 	v := c.inOrder(e, c.typed(e)) // a sum of rounded sums has other digits
 	switch {
-	case c.postgres && v.Type.Kind == merge.Integer && !v.Wide:
-		return Value{Type: v.Type, Wide: true}
-	case v.As == Plain && (v.Type.Kind == merge.Integer || v.Type.Kind == merge.Decimal):
-		return OfKind(merge.Decimal)
-	case v.As == Double && c.postgres:
-		c.refuse("the sum of real " + c.text(e) + " is rounded at each addition; write SUM(CAST(" + c.text(e) + " AS double precision))" + addKey)
-	case v.As == Double:
-		return Value{Type: v.Type}
-	case v.As != Plain || v.Type.Kind != merge.Float && v.Type.Kind != merge.Stored:
-		c.refuse("only numbers can be added; " + c.text(e) + " is none" + addKey)
+	case c.Postgres && v.Type.Kind == merge.Integer && !v.Wide:
+		return catalog.Value{Type: v.Type, Wide: true}
+	case v.As == catalog.Plain && (v.Type.Kind == merge.Integer || v.Type.Kind == merge.Decimal):
+		return catalog.OfKind(merge.Decimal)
+	case v.As == catalog.Double && c.Postgres:
+		c.refuse("the sum of real " + c.text(e) + " is rounded at each addition; write SUM(CAST(" + c.text(e) + " AS double precision))" + AddKey)
+	case v.As == catalog.Double:
+		return catalog.Value{Type: v.Type}
+	case v.As != catalog.Plain || v.Type.Kind != merge.Float && v.Type.Kind != merge.Stored:
+		c.refuse("only numbers can be added; " + c.text(e) + " is none" + AddKey)
 	}
 	return v
 }
 
 // value returns how the values of an expression compare that is copied to another place of the
 // text.
-func (c *comparer) value(e sqlparse.Expr) Value {
+func (c *comparer) value(e sqlparse.Expr) catalog.Value {
 	if c.hasParams(e) {
 		c.refuse(c.text(e) + parametersCompared)
 	}
 	return c.typed(e)
 }
 
-const parametersCompared = " has parameters, and is compared over several shards; compute it first" + addKey
+const parametersCompared = " has parameters, and is compared over several shards; compute it first" + AddKey
 
 // typed returns how the values of columns compare, and those of expressions whose type is certain.
-func (c *comparer) typed(e sqlparse.Expr) Value {
+func (c *comparer) typed(e sqlparse.Expr) catalog.Value {
 	e = sqlparse.Bare(e)
 	if found, ok := c.columnOf(e); ok {
 		if found.Value.Type.Kind == 0 {
@@ -166,10 +161,10 @@ func (c *comparer) typed(e sqlparse.Expr) Value {
 	case *sqlparse.Subquery:
 		return functions{c}.scalar(e)
 	}
-	if c.sqlite {
+	if c.SQLite {
 		return c.stored(e)
 	}
-	if of, collation := collated(e, c.statement.Text); (collation == "c" || collation == "posix") && c.postgres {
+	if of, collation := collated(e, c.Statement.Text); (collation == "c" || collation == "posix") && c.Postgres {
 		v := c.typed(of) // whose texts compare by their bytes
 		v.Unordered = ""
 		return v
@@ -183,14 +178,14 @@ func (c *comparer) typed(e sqlparse.Expr) Value {
 			return whole
 		case e.Op == sqlparse.Case:
 			return functions{c}.oneOf(e, functions{c}.results(e))
-		case e.Op == sqlparse.Cast && c.postgres:
+		case e.Op == sqlparse.Cast && c.Postgres:
 			return functions{c}.castOfPostgres(e)
 		case e.Op == sqlparse.Cast:
 			return functions{c}.cast(e)
 		case e.Op == sqlparse.Opaque:
 			return functions{c}.opaque(e)
 		case (e.Op == sqlparse.Add || e.Op == sqlparse.Sub) && functions{c}.shifted(e.Operands):
-			return OfKind(merge.Time)
+			return catalog.OfKind(merge.Time)
 		case e.Op == sqlparse.Add, e.Op == sqlparse.Sub, e.Op == sqlparse.Mul, e.Op == sqlparse.Mod:
 			return c.arithmetic(e, e.Operands)
 		case e.Op == sqlparse.Div:
@@ -218,18 +213,18 @@ func collated(e sqlparse.Expr, text string) (x sqlparse.Expr, name string) {
 var postgresType = regexp.MustCompile(`(?i)^\s*(?:::|as\s)\s*([a-z][a-z0-9]*(?:\s+(?:precision|varying))?)(?:\s*\([\d, ]+\))?\s*\)?$`)
 
 // postgresTypes maps the names of types of PostgreSQL to how their values compare.
-var postgresTypes = map[string]Value{
+var postgresTypes = map[string]catalog.Value{
 	"smallint": whole, "int2": whole, "integer": whole, "int": whole, "int4": whole,
 	"bigint": {Type: whole.Type, Wide: true}, "int8": {Type: whole.Type, Wide: true},
-	"numeric": OfKind(merge.Decimal), "decimal": OfKind(merge.Decimal),
-	"float8": OfKind(merge.Float), "double precision": OfKind(merge.Float),
-	"date": OfKind(merge.Time), "timestamp": OfKind(merge.Time), "timestamptz": OfKind(merge.Time),
+	"numeric": catalog.OfKind(merge.Decimal), "decimal": catalog.OfKind(merge.Decimal),
+	"float8": catalog.OfKind(merge.Float), "double precision": catalog.OfKind(merge.Float),
+	"date": catalog.OfKind(merge.Time), "timestamp": catalog.OfKind(merge.Time), "timestamptz": catalog.OfKind(merge.Time),
 }
 
 // castOfPostgres returns how values of PostgreSQL compare that are cast to another type. The name of a type that is
 // not one of PostgreSQL's own does not determine it.
-func (c functions) castOfPostgres(e *sqlparse.Operation) Value {
-	found := postgresType.FindStringSubmatch(c.statement.Text[e.Operands[0].Bytes().To:e.To])
+func (c functions) castOfPostgres(e *sqlparse.Operation) catalog.Value {
+	found := postgresType.FindStringSubmatch(c.Statement.Text[e.Operands[0].Bytes().To:e.To])
 	if found == nil {
 		return c.unknown(e)
 	}
@@ -246,15 +241,15 @@ func (c functions) castOfPostgres(e *sqlparse.Operation) Value {
 
 // scalar returns how the results of a subquery compare: like those of the expression that it selects. Its text is
 // copied to the selected expressions.
-func (c functions) scalar(e *sqlparse.Subquery) Value {
-	core := coreOf(e.Query)
-	if core == nil || len(core.Items) != 1 || hasStar(core) {
+func (c functions) scalar(e *sqlparse.Subquery) catalog.Value {
+	core := analysis.CoreOf(e.Query)
+	if core == nil || len(core.Items) != 1 || analysis.HasStar(core) {
 		return c.unknown(e)
 	}
-	inner := &comparer{builder: c.builder, integers: c.integers, derives: true}
+	inner := &comparer{Analysis: c.Analysis, integers: c.integers, derives: true}
 	inner.enter(core)
 	item := sqlparse.Bare(core.Items[0].Expr)
-	if call, isCall := item.(*sqlparse.Call); c.sqlite && !(isCall && slices.Contains(numbersOnly, call.Function())) {
+	if call, isCall := item.(*sqlparse.Call); c.SQLite && !(isCall && slices.Contains(numbersOnly, call.Function())) {
 		return c.unknown(e)
 	}
 	if v := inner.typed(item); inner.why == "" {
@@ -268,12 +263,9 @@ var numbersOnly = []string{"count", "sum", "avg", "total"}
 
 // whole is how whole numbers compare, and counts how numbers of rows do.
 var (
-	whole  = OfKind(merge.Integer)
-	counts = Value{Type: whole.Type, Wide: true}
+	whole  = catalog.OfKind(merge.Integer)
+	counts = catalog.Value{Type: whole.Type, Wide: true}
 )
-
-// OfKind is how values of a kind compare by themselves.
-func OfKind(k merge.Kind) Value { return Value{Type: merge.Type{Kind: k}} }
 
 // namesStay refuses names in an expression that denote something else where the expression is
 // copied to.
@@ -285,8 +277,8 @@ func (c *comparer) namesStay(e sqlparse.Expr) {
 		}
 	case *sqlparse.Column:
 		if i := aliased(c, e); i != nil {
-			with := edit{Span: e.Span, with: "(" + c.text(i.Expr) + ")"}
-			if !slices.ContainsFunc(c.aliases, func(a edit) bool { return a.Span == with.Span }) {
+			with := splice.Edit{Span: e.Span, With: "(" + c.text(i.Expr) + ")"}
+			if !slices.ContainsFunc(c.aliases, func(a splice.Edit) bool { return a.Span == with.Span }) {
 				c.aliases = append(c.aliases, with)
 			}
 		} else if c.ambiguous(e) || c.isOnlyAlias(e) {
@@ -294,7 +286,7 @@ func (c *comparer) namesStay(e sqlparse.Expr) {
 		}
 	}
 	for i, operand := range sqlparse.Operands(e) {
-		if call, isCall := e.(*sqlparse.Call); i > 0 || !isCall || !unitFirst[call.Function()] {
+		if call, isCall := e.(*sqlparse.Call); i > 0 || !isCall || !sqlfunc.UnitFirst[call.Function()] {
 			c.namesStay(operand)
 		}
 	}
@@ -302,8 +294,8 @@ func (c *comparer) namesStay(e sqlparse.Expr) {
 
 // aliasesStay refuses a subquery of ORDER BY in which a name is also an alias.
 func (c *comparer) aliasesStay(e *sqlparse.Subquery) {
-	text := e.Of(c.statement.Text)
-	scanner := sqltext.NewScanner(text, c.rules)
+	text := e.Of(c.Statement.Text)
+	scanner := sqltext.NewScanner(text, c.Rules)
 	for t, ok := scanner.NextCode(); ok; t, ok = scanner.NextCode() {
 		name := sqltext.Name(text, t)
 		if slices.ContainsFunc(c.core.Items, func(i sqlparse.Item) bool { return name != "" && strings.EqualFold(i.Alias.Name, name) }) {
@@ -314,30 +306,30 @@ func (c *comparer) aliasesStay(e *sqlparse.Subquery) {
 
 // stored returns how results of SQLite compare: by their bytes, if no column or COLLATE clause sets
 // a collation.
-func (c *comparer) stored(e sqlparse.Expr) Value {
-	if call, ok := e.(*sqlparse.Call); ok && c.derives && isAggregate(call) {
+func (c *comparer) stored(e sqlparse.Expr) catalog.Value {
+	if call, ok := e.(*sqlparse.Call); ok && c.derives && sqlfunc.IsAggregate(call) {
 		return c.aggregate(call)
 	}
 	if cast := sqlparse.As(e, sqlparse.Cast); cast != nil { // CAST keeps the collation of its operand
 		return c.typed(cast.Operands[0])
 	}
-	_, name := collated(e, c.statement.Text)
-	if collation, known := collations[name]; known && !aggregated(e) {
-		return Value{Type: merge.Type{Kind: merge.Stored, Collation: collation}}
+	_, name := collated(e, c.Statement.Text)
+	if collation, known := collations[name]; known && !sqlfunc.HasAggregate(e) {
+		return catalog.Value{Type: merge.Type{Kind: merge.Stored, Collation: collation}}
 	}
 	_, column := e.(*sqlparse.Column)
 	signed := strings.HasPrefix(strings.TrimLeft(c.text(e), "( "), "+") // +x has the collation of x
-	if column || signed || c.anyOfEqual(e) || sqltext.WordsMention(c.text(e), c.rules, "collate") {
+	if column || signed || c.anyOfEqual(e) || sqltext.WordsMention(c.text(e), c.Rules, "collate") {
 		return c.unknown(e)
 	}
-	return OfKind(merge.Stored)
+	return catalog.OfKind(merge.Stored)
 }
 
 // anyOfEqual reports whether an expression contains an aggregate that returns any of several equal
 // texts of SQLite, or an aggregate of groups that are not computed by one shard.
 func (c *comparer) anyOfEqual(e sqlparse.Expr) bool {
 	return sqlparse.Any(e, func(e sqlparse.Expr) bool {
-		return isAggregate(e) && (!c.derives || slices.ContainsFunc(e.(*sqlparse.Call).Args, func(arg sqlparse.Expr) bool { //nolint:forcetypeassert // it is an aggregate
+		return sqlfunc.IsAggregate(e) && (!c.derives || slices.ContainsFunc(e.(*sqlparse.Call).Args, func(arg sqlparse.Expr) bool { //nolint:forcetypeassert // it is an aggregate
 			return c.typed(arg).Type.Collation != merge.Binary
 		}))
 	})
@@ -372,36 +364,27 @@ func written(branches []*sqlparse.Core, at int) int {
 	return labels(column)
 }
 
-// literal returns the value if an expression is a literal of a kind.
-func literal(e sqlparse.Expr, kind sqlparse.LiteralKind) (value string, ok bool) {
-	l, ok := sqlparse.Bare(e).(*sqlparse.Literal)
-	if !ok || l.Kind != kind {
-		return "", false
-	}
-	return l.Value, true
-}
-
 func isNull(e sqlparse.Expr) bool {
-	_, is := literal(e, sqlparse.Null)
+	_, is := analysis.Literal(e, sqlparse.Null)
 	return is
 }
 
 // numeral returns how the values of a literal or argument compare that is a whole number or a
 // decimal, or of a sum, difference or product of such literals. It adds an argument to the list of those which must be whole numbers, if there is a
 // list.
-func numeral(e sqlparse.Expr, integers *[]int) (v Value, ok bool) {
+func numeral(e sqlparse.Expr, integers *[]int) (v catalog.Value, ok bool) {
 	if p, isParam := sqlparse.Bare(e).(*sqlparse.Param); isParam && integers != nil {
 		*integers = append(*integers, p.Index)
 		return whole, true
 	}
-	if o, isOperation := sqlparse.Bare(e).(*sqlparse.Operation); isOperation && (o.Op == sqlparse.Add || o.Op == sqlparse.Sub || o.Op == sqlparse.Mul) && !parametrized(o) {
+	if o, isOperation := sqlparse.Bare(e).(*sqlparse.Operation); isOperation && (o.Op == sqlparse.Add || o.Op == sqlparse.Sub || o.Op == sqlparse.Mul) && !analysis.Parametrized(o) {
 		v = whole
 		for _, operand := range o.Operands {
 			of, ok := numeral(operand, integers)
 			if !ok {
-				return Value{}, false
+				return catalog.Value{}, false
 			}
-			v = Value{Type: merge.Type{Kind: max(v.Type.Kind, of.Type.Kind)}, Wide: v.Wide || of.Wide}
+			v = catalog.Value{Type: merge.Type{Kind: max(v.Type.Kind, of.Type.Kind)}, Wide: v.Wide || of.Wide}
 		}
 		return v, true
 	}
@@ -409,26 +392,12 @@ func numeral(e sqlparse.Expr, integers *[]int) (v Value, ok bool) {
 	switch {
 	case !ok:
 	case l.Kind == sqlparse.Integer && len(l.Value) <= 18:
-		return Value{Type: whole.Type, Wide: len(l.Value) > 9}, true
+		return catalog.Value{Type: whole.Type, Wide: len(l.Value) > 9}, true
 	case l.Kind == sqlparse.Decimal && !strings.ContainsAny(l.Value, "eE"):
-		return OfKind(merge.Decimal), true
+		return catalog.OfKind(merge.Decimal), true
 	}
-	return Value{}, false
+	return catalog.Value{}, false
 }
-
-// number reports whether values are numbers of MySQL, MariaDB or PostgreSQL.
-func (v Value) number() bool {
-	return v.As == Plain && v.Type.Kind >= merge.Integer && v.Type.Kind <= merge.Float
-}
-
-// numeric is number with FLOATs, whose selected form is another one than their own.
-func (v Value) numeric() bool { return v.number() || v.As == Double }
-
-// clock reports whether values are dates, times of day, or both.
-func (v Value) clock() bool { return v.Type.Kind == merge.Time || v.Type.Kind == merge.Duration }
-
-// isText reports whether values are texts of MySQL, MariaDB or PostgreSQL.
-func (v Value) isText() bool { return v.As == Weight || v.As == Trimmed || v.Texts }
 
 // averaged returns the kind of averages of numbers of a kind. PostgreSQL's averages of integers are
 // decimals.
@@ -440,7 +409,7 @@ func averaged(of merge.Kind) merge.Kind {
 }
 
 // arithmetic returns how sums, differences, products and remainders of columns and numbers compare.
-func (c *comparer) arithmetic(e sqlparse.Expr, of []sqlparse.Expr) Value {
+func (c *comparer) arithmetic(e sqlparse.Expr, of []sqlparse.Expr) catalog.Value {
 	kind, columns, wide, unordered := merge.Integer, 0, false, ""
 	for _, operand := range of {
 		v, written := numeral(operand, c.integers)
@@ -448,7 +417,7 @@ func (c *comparer) arithmetic(e sqlparse.Expr, of []sqlparse.Expr) Value {
 			v = c.typed(operand)
 			columns++
 		}
-		if !v.number() && (v.As != Double || c.postgres) { // float4 * float4 is a float4
+		if !v.Number() && (v.As != catalog.Double || c.Postgres) { // float4 * float4 is a float4
 			return c.unknown(e)
 		}
 		kind, wide, unordered = max(kind, v.Type.Kind), wide || v.Wide, cmp.Or(unordered, v.Unordered)
@@ -456,26 +425,26 @@ func (c *comparer) arithmetic(e sqlparse.Expr, of []sqlparse.Expr) Value {
 	if columns == 0 {
 		return c.unknown(e)
 	}
-	return Value{Type: merge.Type{Kind: kind}, Wide: wide, Unordered: unordered}
+	return catalog.Value{Type: merge.Type{Kind: kind}, Wide: wide, Unordered: unordered}
 }
 
 // inOrder returns how the values of an expression compare, if their order is known. Texts with the collation of a
 // connection have weights on MySQL and MariaDB.
-func (c *comparer) inOrder(e sqlparse.Expr, v Value) Value {
-	if v.Unordered == labelOrder && c.mysql {
-		return Value{Type: v.Type, As: Weight}
+func (c *comparer) inOrder(e sqlparse.Expr, v catalog.Value) catalog.Value {
+	if v.Unordered == labelOrder && c.MySQL {
+		return catalog.Value{Type: v.Type, As: catalog.Weight}
 	}
 	if v.Unordered != "" {
-		c.refuse(c.text(e) + " is not sorted over several shards, because " + v.Unordered + addKey)
+		c.refuse(c.text(e) + " is not sorted over several shards, because " + v.Unordered + AddKey)
 	}
 	return v
 }
 
 // least returns how the values of an expression compare for MIN and MAX.
-func (c *comparer) least(e sqlparse.Expr) Value {
+func (c *comparer) least(e sqlparse.Expr) catalog.Value {
 	found, ok := c.columnOf(e)
 	switch {
-	case !ok || found.Value.As != Number:
+	case !ok || found.Value.As != catalog.Number:
 		return c.inOrder(e, c.value(e))
 	case found.Least.Type.Kind == 0:
 		return c.unsorted(e, found)
@@ -487,12 +456,12 @@ func (c *comparer) least(e sqlparse.Expr) Value {
 // or one of several texts that NOCASE or RTRIM treats as equal.
 func (c *comparer) member(e sqlparse.Expr) {
 	call := e.(*sqlparse.Call) //nolint:forcetypeassert // it is an aggregate
-	if len(aggregatedBy(call)) != 1 || aggregates[call.Function()] == merge.Count {
+	if len(sqlfunc.AggregatedBy(call)) != 1 || sqlfunc.Aggregates[call.Function()] == merge.Count {
 		return
 	}
 	found, _ := c.columnOf(call.Args[0])
 	switch {
-	case found.Value.As == Number && !found.Least.same(found.Value):
+	case found.Value.As == catalog.Number && !found.Least.Same(found.Value):
 		c.refuse(c.text(call) + " compares texts, but servers sort by the position of a member; select it without ORDER BY")
 	case c.typed(call.Args[0]).Type.Collation != merge.Binary:
 		c.refuse(c.text(call) + " may be any of several equal texts, and SQLite sorts it by bytes; select it without ORDER BY")
@@ -500,35 +469,35 @@ func (c *comparer) member(e sqlparse.Expr) {
 }
 
 // unknown refuses an expression whose comparison is unknown.
-func (c *comparer) unknown(e sqlparse.Expr) Value { return c.unsorted(e, Column{}) }
+func (c *comparer) unknown(e sqlparse.Expr) catalog.Value { return c.unsorted(e, catalog.Column{}) }
 
-func (c *comparer) unsorted(e sqlparse.Expr, found Column) Value {
+func (c *comparer) unsorted(e sqlparse.Expr, found catalog.Column) catalog.Value {
 	if found.Unsorted != "" {
-		c.refuse(c.text(e) + " is not compared over several shards, because " + found.Unsorted + addKey)
+		c.refuse(c.text(e) + " is not compared over several shards, because " + found.Unsorted + AddKey)
 	}
 	if _, isColumn := sqlparse.Bare(e).(*sqlparse.Column); isColumn && c.why == "" {
 		c.untyped = true
 	}
-	c.refuse("it is not known how " + c.text(e) + " compares" + addKey)
-	return Value{}
+	c.refuse("it is not known how " + c.text(e) + " compares" + AddKey)
+	return catalog.Value{}
 }
 
 // columnOf returns the database's description of the column that an expression is, or the
 // description of the expression that a derived table selects for it.
-func (c *comparer) columnOf(e sqlparse.Expr) (Column, bool) {
-	col, ok := c.scope.column(e)
-	if !ok || !col.of.known {
-		return Column{}, false
+func (c *comparer) columnOf(e sqlparse.Expr) (catalog.Column, bool) {
+	col, ok := c.scope.Column(e)
+	if !ok || !col.Of.Known {
+		return catalog.Column{}, false
 	}
-	found, ok := col.of.schema.Columns[col.name]
-	if q := col.of.query; q != nil && found.Value.Type.Kind == 0 {
+	found, ok := col.Of.Schema.Columns[col.Name]
+	if q := col.Of.Query; q != nil && found.Value.Type.Kind == 0 {
 		inner := *c
 		inner.enter(q.Parts[0].Select)
 		for _, item := range inner.core.Items {
-			if strings.EqualFold(item.Alias.Name, col.name) {
+			if strings.EqualFold(item.Alias.Name, col.Name) {
 				inner.why, inner.derives = "", true
 				if found.Value = inner.selects(item.Expr); inner.why != "" {
-					found = Column{Unsorted: strings.TrimSuffix(inner.why, addKey)}
+					found = catalog.Column{Unsorted: strings.TrimSuffix(inner.why, AddKey)}
 				}
 			}
 		}
@@ -537,8 +506,8 @@ func (c *comparer) columnOf(e sqlparse.Expr) (Column, bool) {
 }
 
 // selects returns how the values of an expression compare that a derived table selects.
-func (c *comparer) selects(e sqlparse.Expr) Value {
-	if call, ok := sqlparse.Bare(e).(*sqlparse.Call); ok && isAggregate(call) {
+func (c *comparer) selects(e sqlparse.Expr) catalog.Value {
+	if call, ok := sqlparse.Bare(e).(*sqlparse.Call); ok && sqlfunc.IsAggregate(call) {
 		return c.aggregate(call)
 	}
 	return c.typed(e)
@@ -546,20 +515,20 @@ func (c *comparer) selects(e sqlparse.Expr) Value {
 
 // aggregate returns how the results of an aggregate compare, or those of a window function that has
 // its name.
-func (c *comparer) aggregate(call *sqlparse.Call) Value {
-	switch function := aggregates[call.Function()]; {
-	case function == onlyShards:
+func (c *comparer) aggregate(call *sqlparse.Call) catalog.Value {
+	switch function := sqlfunc.Aggregates[call.Function()]; {
+	case function == sqlfunc.OnlyShards:
 		return c.unknown(call)
-	case function == merge.Count && c.sqlite:
-		return OfKind(merge.Stored)
+	case function == merge.Count && c.SQLite:
+		return catalog.OfKind(merge.Stored)
 	case function == merge.Count:
 		return counts
 	case len(call.Args) == 0:
 		return c.unknown(call)
 	case function == merge.Sum:
 		return c.summand(call.Args[0])
-	case function == average:
-		return OfKind(averaged(c.summand(call.Args[0]).Type.Kind))
+	case function == sqlfunc.Average:
+		return catalog.OfKind(averaged(c.summand(call.Args[0]).Type.Kind))
 	}
 	v := c.least(call.Args[0])
 	v.Type.Collation = merge.Binary

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package plan
+package combine
 
 import (
 	"cmp"
@@ -9,41 +9,44 @@ import (
 	"strings"
 
 	"github.com/shardid/shardid/internal/sqlparse"
+	"github.com/shardid/shardid/sharding/internal/analysis"
+	"github.com/shardid/shardid/sharding/internal/catalog"
 	"github.com/shardid/shardid/sharding/internal/merge"
+	"github.com/shardid/shardid/sharding/internal/sqlfunc"
 )
 
 // functions determines how the results of functions and operators compare.
 type functions struct{ *comparer }
 
 // call returns how the results of a function compare that is no window function.
-func (c functions) call(call *sqlparse.Call) Value {
+func (c functions) call(call *sqlparse.Call) catalog.Value {
 	name := call.Function()
 	switch {
-	case c.derives && isAggregate(call):
+	case c.derives && sqlfunc.IsAggregate(call):
 		return c.aggregate(call)
 	case name == "extract":
 		return c.extracted(call)
-	case odd(call) || aggregates[name] != 0:
+	case odd(call) || sqlfunc.Aggregates[name] != 0:
 		return c.unknown(call)
-	case rounds[name]:
+	case sqlfunc.Rounds[name]:
 		return c.rounded(call)
-	case joins[name] && c.postgres:
+	case sqlfunc.Joins[name] && c.Postgres:
 		return c.joined(call, call.Args)
-	case name == "hex", digests[name] && c.mysql: // digits and letters of one case, which every collation sorts alike
-		return OfKind(merge.Bytes)
-	case integers[name], name == "crc32" && c.mysql:
+	case name == "hex", sqlfunc.Digests[name] && c.MySQL: // digits and letters of one case, which every collation sorts alike
+		return catalog.OfKind(merge.Bytes)
+	case sqlfunc.Integers[name], name == "crc32" && c.MySQL:
 		return whole
 	}
 	return c.ofArguments(call, name)
 }
 
 // ofArguments returns how the results of a function compare that depend on its arguments.
-func (c functions) ofArguments(call *sqlparse.Call, name string) Value {
+func (c functions) ofArguments(call *sqlparse.Call, name string) catalog.Value {
 	args := call.Args
 	switch n := len(args); {
 	case name == "to_char" && n == 2:
 		return c.formatted(call)
-	case strings.HasPrefix(name, "concat") && c.mysql:
+	case strings.HasPrefix(name, "concat") && c.MySQL:
 		return c.concatenated(call, args)
 	case name == "greatest" || name == "least":
 		return c.extreme(call)
@@ -52,13 +55,13 @@ func (c functions) ofArguments(call *sqlparse.Call, name string) Value {
 	case name == "mod" && n == 2:
 		return c.arithmetic(call, args)
 	case name == "from_unixtime" && n == 1: // in the time zone that all databases share
-		return OfKind(merge.Time)
+		return catalog.OfKind(merge.Time)
 	case name == "coalesce" || name == "ifnull":
 		return c.oneOf(call, args)
 	case name == "if" && n == 3:
 		return c.oneOf(call, args[1:])
-	case name == "time" && n == 1 && c.mysql && c.typed(args[0]).clock():
-		return OfKind(merge.Duration)
+	case name == "time" && n == 1 && c.MySQL && c.typed(args[0]).Clock():
+		return catalog.OfKind(merge.Duration)
 	case (name == "date_trunc" || name == "date_part") && n == 2: // of PostgreSQL, which names the unit first
 		args = []sqlparse.Expr{args[1], args[0]}
 	}
@@ -71,34 +74,34 @@ func (c functions) ofArguments(call *sqlparse.Call, name string) Value {
 var fromColumn = regexp.MustCompile(`(?i)^extract\s*\(\s+from\s+\)$`)
 
 // extracted returns how the results of EXTRACT(YEAR FROM x) compare.
-func (c functions) extracted(call *sqlparse.Call) Value {
-	if len(call.Args) != 2 || !fromColumn.MatchString(between(call, c.statement.Text)) || c.typed(call.Args[1]).Type.Kind != merge.Time {
+func (c functions) extracted(call *sqlparse.Call) catalog.Value {
+	if len(call.Args) != 2 || !fromColumn.MatchString(between(call, c.Statement.Text)) || c.typed(call.Args[1]).Type.Kind != merge.Time {
 		return c.unknown(call)
 	}
-	if c.postgres {
-		return OfKind(merge.Decimal)
+	if c.Postgres {
+		return catalog.OfKind(merge.Decimal)
 	}
 	return whole
 }
 
 // rounded returns how the results of ROUND and its like compare.
-func (c functions) rounded(call *sqlparse.Call) Value {
+func (c functions) rounded(call *sqlparse.Call) catalog.Value {
 	v := c.typed(call.Args[0])
 	digits := len(call.Args) > 1
 	if digits {
-		if _, whole := literal(call.Args[1], sqlparse.Integer); !whole || len(call.Args) > 2 {
+		if _, whole := analysis.Literal(call.Args[1], sqlparse.Integer); !whole || len(call.Args) > 2 {
 			return c.unknown(call)
 		}
 	}
 	switch {
-	case !v.number():
+	case !v.Number():
 		return c.unknown(call)
-	case !c.postgres || v.Type.Kind != merge.Integer:
+	case !c.Postgres || v.Type.Kind != merge.Integer:
 		v.Unordered = "" // all digits are returned
 	case digits:
-		return OfKind(merge.Decimal)
+		return catalog.OfKind(merge.Decimal)
 	default:
-		return OfKind(merge.Float)
+		return catalog.OfKind(merge.Float)
 	}
 	return v
 }
@@ -114,15 +117,15 @@ var (
 
 // ofConnection is how texts such as the names of days compare, which have the collation of a
 // connection, and are equal if their bytes are.
-var ofConnection = Value{Type: merge.Type{Kind: merge.Bytes}, Unordered: labelOrder}
+var ofConnection = catalog.Value{Type: merge.Type{Kind: merge.Bytes}, Unordered: labelOrder}
 
 func hasFormat(e sqlparse.Expr, formats *regexp.Regexp) bool {
-	format, ok := literal(e, sqlparse.Text)
+	format, ok := analysis.Literal(e, sqlparse.Text)
 	return ok && formats.MatchString(format)
 }
 
 // formatted returns how the results of TO_CHAR of PostgreSQL compare.
-func (c functions) formatted(call *sqlparse.Call) Value {
+func (c functions) formatted(call *sqlparse.Call) catalog.Value {
 	v := c.joined(call, call.Args)
 	if hasFormat(call.Args[1], toChar) && c.typed(call.Args[0]).Type.Kind == merge.Time {
 		v.Unordered = ""
@@ -132,7 +135,7 @@ func (c functions) formatted(call *sqlparse.Call) Value {
 
 // joined returns how texts of PostgreSQL compare that are made of other values. The default
 // collation of a database is deterministic: texts are equal if their bytes are.
-func (c functions) joined(e sqlparse.Expr, of []sqlparse.Expr) Value {
+func (c functions) joined(e sqlparse.Expr, of []sqlparse.Expr) catalog.Value {
 	texts, order := 0, ""
 	for _, one := range of {
 		if !computed(one) {
@@ -142,28 +145,28 @@ func (c functions) joined(e sqlparse.Expr, of []sqlparse.Expr) Value {
 		switch {
 		case v.Type.Kind == 0:
 			return c.unknown(e)
-		case v.isText():
+		case v.IsText():
 			texts, order = texts+1, cmp.Or(order, v.Unordered)
 		}
 	}
 	if texts == 0 {
 		order = "the collation of the database may not be C; write COLLATE \"C\" behind it"
 	}
-	return Value{Type: merge.Type{Kind: merge.Bytes}, Texts: true, Unordered: order}
+	return catalog.Value{Type: merge.Type{Kind: merge.Bytes}, Texts: true, Unordered: order}
 }
 
 // window returns how the results of a window function compare. A server sorts by them as they are
 // returned, unlike members of ENUM and texts of which several are equal.
-func (c functions) window(call *sqlparse.Call) Value {
+func (c functions) window(call *sqlparse.Call) catalog.Value {
 	switch name := call.Function(); {
-	case counting[name] && c.sqlite:
-		return OfKind(merge.Stored)
-	case counting[name]:
+	case sqlfunc.Counting[name] && c.SQLite:
+		return catalog.OfKind(merge.Stored)
+	case sqlfunc.Counting[name]:
 		return counts
-	case aggregates[name] == 0 || odd(call) || c.typed(call.Args[0]).Type.Collation != merge.Binary:
+	case sqlfunc.Aggregates[name] == 0 || odd(call) || c.typed(call.Args[0]).Type.Collation != merge.Binary:
 		return c.unknown(call)
 	}
-	if v := c.aggregate(call); v.As == Plain {
+	if v := c.aggregate(call); v.As == catalog.Plain {
 		return v
 	}
 	return c.unknown(call)
@@ -171,9 +174,9 @@ func (c functions) window(call *sqlparse.Call) Value {
 
 // extreme returns how the results of GREATEST and LEAST of numbers compare. Equal decimals of
 // PostgreSQL may have several numbers of digits, of which any may be returned.
-func (c functions) extreme(call *sqlparse.Call) Value {
+func (c functions) extreme(call *sqlparse.Call) catalog.Value {
 	v := c.oneOf(call, call.Args)
-	if !v.numeric() || c.postgres && v.Type.Kind == merge.Decimal {
+	if !v.Numeric() || c.Postgres && v.Type.Kind == merge.Decimal {
 		return c.unknown(call)
 	}
 	return v
@@ -181,15 +184,15 @@ func (c functions) extreme(call *sqlparse.Call) Value {
 
 // unless returns how the results of NULLIF compare, which have the type of its first argument.
 // MariaDB loses rows in DISTINCT of such results, unless they are those of groups.
-func (c functions) unless(call *sqlparse.Call) Value {
+func (c functions) unless(call *sqlparse.Call) catalog.Value {
 	v := c.typed(call.Args[0])
 	other, isNumber := numeral(call.Args[1], c.integers)
-	text, isText := literal(call.Args[1], sqlparse.Text)
+	text, isText := analysis.Literal(call.Args[1], sqlparse.Text)
 	switch {
-	case c.mysql && !c.options.Merge.Division.Rounds && !aggregated(call):
-	case v.number() && isNumber && other.Type.Kind <= v.Type.Kind, v.isText() && isText && ascii(text):
+	case c.MySQL && !c.Options.Merge.Division.Rounds && !sqlfunc.HasAggregate(call):
+	case v.Number() && isNumber && other.Type.Kind <= v.Type.Kind, v.IsText() && isText && ascii(text):
 		return v
-	case (v.number() || v.isText()) && computed(call.Args[1]) && c.typed(call.Args[1]).same(v):
+	case (v.Number() || v.IsText()) && computed(call.Args[1]) && c.typed(call.Args[1]).Same(v):
 		return v
 	}
 	return c.unknown(call)
@@ -198,26 +201,26 @@ func (c functions) unless(call *sqlparse.Call) Value {
 // concatenated returns how texts of MySQL and MariaDB compare that are made of other values. They
 // have the collation of the columns of texts among them. Without any they have that of the
 // connection; they are then digits between the same signs, which are equal if their bytes are.
-func (c functions) concatenated(e sqlparse.Expr, of []sqlparse.Expr) Value {
+func (c functions) concatenated(e sqlparse.Expr, of []sqlparse.Expr) catalog.Value {
 	made := ofConnection
 	for _, one := range of {
-		text, isText := literal(one, sqlparse.Text)
+		text, isText := analysis.Literal(one, sqlparse.Text)
 		_, isNumber := numeral(one, nil)
 		if isNumber || isText && ascii(text) {
 			continue
 		}
 		v := c.typed(one)
 		switch {
-		case v.As == Weight && v.Type.Kind == merge.Bytes && (made.As == Plain || made.Type.Pad == v.Type.Pad && made.Type.Prefix == v.Type.Prefix):
-			if made.As == Weight {
-				v = v.with(made)
+		case v.As == catalog.Weight && v.Type.Kind == merge.Bytes && (made.As == catalog.Plain || made.Type.Pad == v.Type.Pad && made.Type.Prefix == v.Type.Prefix):
+			if made.As == catalog.Weight {
+				v = v.With(made)
 			}
 			made = v
 			made.Type.Most = mostConcatenated
 			if v.Type.Prefix > 0 {
 				made.Type.Most = v.Type.Prefix / 4 // a weight has at most four bytes
 			}
-		case !computed(one), !v.number() && !v.clock():
+		case !computed(one), !v.Number() && !v.Clock():
 			return c.unknown(e)
 		}
 	}
@@ -237,24 +240,24 @@ var castTo = map[string]merge.Kind{
 var toType = regexp.MustCompile(`(?i)^\s*(?:,|as\s)\s*(date|datetime|time|signed|unsigned|decimal|double|char)(?:\s+integer|\s+int|\s+precision)?(?:\s*\([\d, ]+\))?\s*\)$`)
 
 // cast returns how values of MySQL and MariaDB compare that are cast to another type.
-func (c functions) cast(e *sqlparse.Operation) Value {
-	found := toType.FindStringSubmatch(c.statement.Text[e.Operands[0].Bytes().To:e.To])
+func (c functions) cast(e *sqlparse.Operation) catalog.Value {
+	found := toType.FindStringSubmatch(c.Statement.Text[e.Operands[0].Bytes().To:e.To])
 	if found == nil {
 		return c.unknown(e)
 	}
-	to, v := strings.ToLower(found[1]), Value{}
+	to, v := strings.ToLower(found[1]), catalog.Value{}
 	if to == "char" {
 		v = c.concatenated(e, e.Operands)
-		if v.As != Plain || strings.Contains(found[0], "(") {
+		if v.As != catalog.Plain || strings.Contains(found[0], "(") {
 			return c.unknown(e)
 		}
 		return v
 	}
 	v = c.typed(e.Operands[0])
-	if today := v.Type.Kind == merge.Duration && castTo[to] == merge.Time; today || !v.numeric() && !v.clock() && !v.isText() {
+	if today := v.Type.Kind == merge.Duration && castTo[to] == merge.Time; today || !v.Numeric() && !v.Clock() && !v.IsText() {
 		return c.unknown(e)
 	}
-	return OfKind(castTo[to])
+	return catalog.OfKind(castTo[to])
 }
 
 // shifted reports whether a sum or difference consists of a time and intervals.
@@ -267,12 +270,12 @@ var interval = regexp.MustCompile(`(?i)^interval[\s'(]`)
 
 // quotient returns how quotients compare. MariaDB sorts rows, unlike groups, by digits that it does
 // not return.
-func (c functions) quotient(e *sqlparse.Operation) Value {
+func (c functions) quotient(e *sqlparse.Operation) catalog.Value {
 	v := c.arithmetic(e, e.Operands)
-	if c.mysql && v.Type.Kind == merge.Integer {
-		v = OfKind(merge.Decimal)
+	if c.MySQL && v.Type.Kind == merge.Integer {
+		v = catalog.OfKind(merge.Decimal)
 	}
-	if c.mysql && v.Type.Kind == merge.Decimal && !c.options.Merge.Division.Rounds && !aggregated(e) {
+	if c.MySQL && v.Type.Kind == merge.Decimal && !c.Options.Merge.Division.Rounds && !sqlfunc.HasAggregate(e) {
 		v.Unordered = "MariaDB sorts by digits of a quotient that it does not return; sort by ROUND(…)"
 	}
 	return v
@@ -282,30 +285,30 @@ var onlyBars = regexp.MustCompile(`^(\s*\|\|\s*)+$`)
 
 // opaque returns how the values of -x compare, and on PostgreSQL those of texts with || between
 // them.
-func (c functions) opaque(e *sqlparse.Operation) Value {
-	if of := negated(e, c.statement.Text); of != nil {
-		if v := c.typed(of); v.number() {
+func (c functions) opaque(e *sqlparse.Operation) catalog.Value {
+	if of := Negated(e, c.Statement.Text); of != nil {
+		if v := c.typed(of); v.Number() {
 			return v
 		}
 	}
-	if len(e.Operands) == 2 && wholeOperators[c.postgres][strings.ToLower(strings.TrimSpace(between(e, c.statement.Text)))] {
+	if len(e.Operands) == 2 && wholeOperators[c.Postgres][strings.ToLower(strings.TrimSpace(between(e, c.Statement.Text)))] {
 		v := c.arithmetic(e, e.Operands)
-		if v.Type.Kind == 0 || c.postgres && v.Type.Kind != merge.Integer {
+		if v.Type.Kind == 0 || c.Postgres && v.Type.Kind != merge.Integer {
 			return c.unknown(e)
 		}
-		return Value{Type: whole.Type, Wide: v.Wide}
+		return catalog.Value{Type: whole.Type, Wide: v.Wide}
 	}
-	if c.postgres && onlyBars.MatchString(between(e, c.statement.Text)) && slices.ContainsFunc(e.Operands, func(of sqlparse.Expr) bool { return computed(of) && c.typed(of).isText() }) {
+	if c.Postgres && onlyBars.MatchString(between(e, c.Statement.Text)) && slices.ContainsFunc(e.Operands, func(of sqlparse.Expr) bool { return computed(of) && c.typed(of).IsText() }) {
 		return c.joined(e, e.Operands)
 	}
 	return c.unknown(e)
 }
 
 // wholeOperators are the operators whose results are whole numbers, those of PostgreSQL and others.
-var wholeOperators = map[bool]map[string]bool{true: words("& | # << >>"), false: words("& | ^ << >> div")}
+var wholeOperators = map[bool]map[string]bool{true: sqlfunc.Words("& | # << >>"), false: sqlfunc.Words("& | ^ << >> div")}
 
-// negated returns the x of -x, or nil.
-func negated(e sqlparse.Expr, text string) sqlparse.Expr {
+// Negated returns the x of -x, or nil.
+func Negated(e sqlparse.Expr, text string) sqlparse.Expr {
 	o := sqlparse.As(sqlparse.Bare(e), sqlparse.Opaque)
 	if o == nil || len(o.Operands) != 1 || strings.TrimSpace(between(o, text)) != "-" {
 		return nil
@@ -326,47 +329,47 @@ func between(e sqlparse.Expr, text string) string {
 
 // resultOf returns how the results of a function of one value compare, which may have more
 // arguments. It returns the zero Value if that is unknown.
-func resultOf(name string, v Value, more []sqlparse.Expr) Value {
+func resultOf(name string, v catalog.Value, more []sqlparse.Expr) catalog.Value {
 	switch {
-	case parts[name] && v.isText() && !slices.ContainsFunc(more, computed):
+	case sqlfunc.Parts[name] && v.IsText() && !slices.ContainsFunc(more, computed):
 		return v
 	case v.Type.Kind == merge.Time:
 		return ofTime(name, v, more)
-	case len(more) == 0 && (folds[name] && v.isText() || name == "abs" && v.number()):
+	case len(more) == 0 && (sqlfunc.Folds[name] && v.IsText() || name == "abs" && v.Number()):
 		return v
 	}
-	return Value{}
+	return catalog.Value{}
 }
 
 // ofTime is resultOf for a time.
-func ofTime(name string, v Value, more []sqlparse.Expr) Value {
+func ofTime(name string, v catalog.Value, more []sqlparse.Expr) catalog.Value {
 	switch len(more) {
 	case 0:
 		switch {
 		case name == "date" || name == "last_day":
 			return v
-		case clocks[name]:
+		case sqlfunc.Clocks[name]:
 			return whole
 		case name == "dayname" || name == "monthname":
 			return ofConnection
 		case name == "unix_timestamp":
-			return OfKind(merge.Decimal)
+			return catalog.OfKind(merge.Decimal)
 		}
 	case 1:
 		switch {
-		case name == "date_trunc" || shifts[name]:
+		case name == "date_trunc" || sqlfunc.Shifts[name]:
 			return v
 		case name == "date_part":
-			return OfKind(merge.Float)
+			return catalog.OfKind(merge.Float)
 		case name == "yearweek" || name == "week":
 			return whole
 		case name == "date_format" && hasFormat(more[0], dateFormat):
-			return OfKind(merge.Bytes)
+			return catalog.OfKind(merge.Bytes)
 		case name == "date_format" && hasFormat(more[0], nameFormat):
 			return ofConnection
 		}
 	}
-	return Value{}
+	return catalog.Value{}
 }
 
 // odd reports whether a call has another form than f(x, …).
@@ -377,7 +380,7 @@ func odd(call *sqlparse.Call) bool {
 // results returns the possible results of CASE, none if that is uncertain.
 func (c functions) results(e *sqlparse.Operation) (all []sqlparse.Expr) {
 	branches := e.Operands
-	switch before := c.statement.Text[e.From+len("case") : branches[0].Bytes().From]; {
+	switch before := c.Statement.Text[e.From+len("case") : branches[0].Bytes().From]; {
 	case strings.TrimSpace(before) == "":
 		branches = branches[1:]
 	case !strings.EqualFold(strings.TrimSpace(before), "when"):
@@ -403,8 +406,8 @@ func labels(list []sqlparse.Expr) int {
 		if isNull(one) {
 			continue
 		}
-		text, isText := literal(one, sqlparse.Text)
-		like, known := folded(text)
+		text, isText := analysis.Literal(one, sqlparse.Text)
+		like, known := catalog.Fold(text)
 		if other, twice := texts[like]; !isText || !known && len(list) > 1 || twice && other != text {
 			return 0
 		}
@@ -416,14 +419,14 @@ func labels(list []sqlparse.Expr) int {
 // oneOf returns how values compare each of which is the value of one of several expressions. A
 // literal text gets the collation of a column beside it. PostgreSQL gives a parameter the type of
 // the values beside it.
-func (c functions) oneOf(e sqlparse.Expr, list []sqlparse.Expr) (of Value) {
+func (c functions) oneOf(e sqlparse.Expr, list []sqlparse.Expr) (of catalog.Value) {
 	if labels(list) > 0 {
-		return Value{Type: merge.Type{Kind: merge.Bytes}, Texts: c.postgres, Unordered: labelOrder}
+		return catalog.Value{Type: merge.Type{Kind: merge.Bytes}, Texts: c.Postgres, Unordered: labelOrder}
 	}
 	text := false
 	var given []int
 	for _, one := range list {
-		if p, isParam := sqlparse.Bare(one).(*sqlparse.Param); isParam && c.postgres {
+		if p, isParam := sqlparse.Bare(one).(*sqlparse.Param); isParam && c.Postgres {
 			given = append(given, p.Index)
 			continue
 		}
@@ -442,20 +445,20 @@ func (c functions) oneOf(e sqlparse.Expr, list []sqlparse.Expr) (of Value) {
 		switch {
 		case of.Type.Kind == 0:
 			of = v
-		case v.numeric() && of.numeric():
+		case v.Numeric() && of.Numeric():
 			of.Type.Kind, of.Wide, of.As, of.Unordered = max(of.Type.Kind, v.Type.Kind), of.Wide || v.Wide, max(of.As, v.As), cmp.Or(of.Unordered, v.Unordered)
-		case !v.same(of):
+		case !v.Same(of):
 			return c.unknown(e)
 		default:
-			of = of.with(v)
+			of = of.With(v)
 		}
 	}
 	switch {
-	case of.Type.Kind == 0 || of.As == Number || text && of.As != Weight && !of.isText():
+	case of.Type.Kind == 0 || of.As == catalog.Number || text && of.As != catalog.Weight && !of.IsText():
 		return c.unknown(e)
-	case of.number():
+	case of.Number():
 		*c.integers = append(*c.integers, given...)
-	case len(given) > 0 && !of.isText():
+	case len(given) > 0 && !of.IsText():
 		return c.unknown(e)
 	}
 	return of

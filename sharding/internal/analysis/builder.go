@@ -1,0 +1,500 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package analysis
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/shardid/shardid/internal/sqlparse"
+	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/internal/catalog"
+	"github.com/shardid/shardid/sharding/internal/merge"
+)
+
+// Reading is the part of a statement's content on which its plan depends.
+type Reading struct {
+	Statement *sqlparse.Statement
+	Snapshot  *sharding.Snapshot
+	Options   Options
+	Refs      []*Reference // all except derived ones
+	Insert    *Insertion   // the INSERT into a sharded table, or nil
+	Assigned  []Setting    // the columns that lead to slots
+	Rekeyed   []Rekeyed
+	NamedRows *NamedRows           // the rows of an UPDATE or DELETE
+	Changed   []Changed            // the changed columns that have lookup tables
+	Refused   *sharding.RouteError // the first reason why no plan can be made
+	Clocks    []int                // parameters for which functions of SQLite may read the clock
+	Locks     bool                 // some query in it locks rows
+	CTEs      []string             // the names of all CTEs
+	Foreign   bool                 // a column is of no table in the statement
+}
+
+// Analysis walks over a statement and collects the references to tables and the conditions on their
+// columns.
+type Analysis struct {
+	Reading
+	Knowledge
+	Variance
+	SQLite  bool
+	MySQL   bool
+	Limited bool            // something in it has a LIMIT
+	Limits  []Limit         // of its subqueries
+	Twice   bool            // a CTE in it is read twice
+	aliases map[string]bool // of the columns of its SELECTs
+}
+
+// Knowledge is what a statement's conditions say about the values of columns, those of its derived
+// tables included.
+type Knowledge struct {
+	Facts   []Fact
+	edges   []edge
+	carried []carried
+	Scopes  map[*sqlparse.Core]*Scope
+	// UniqueIDs: it is assumed that no two shards have rows with one value of a primary key; see combine.
+	UniqueIDs bool
+}
+
+// Walk returns what a statement names and says, without proofs.
+func Walk(st *sqlparse.Statement, s *sharding.Snapshot, options Options) *Analysis {
+	engine := options.Merge.Engine
+	b := &Analysis{
+		aliases: map[string]bool{},
+		Reading: Reading{Statement: st, Snapshot: s, Options: options}, Knowledge: Knowledge{Scopes: map[*sqlparse.Core]*Scope{}},
+		Variance: Variance{text: st.Text, Rules: options.Reads.Rules(), engine: engine, Postgres: engine == merge.PostgreSQL}, MySQL: engine == merge.MySQL, SQLite: engine == merge.SQLite,
+	}
+	b.walk()
+	return b
+}
+
+func (b *Analysis) walk() {
+	switch st := b.Statement; st.Verb {
+	case sqlparse.Select:
+		b.query(st.Query, nil, nil)
+	case sqlparse.Insert, sqlparse.Replace:
+		b.input(st.Insert)
+	case sqlparse.Update, sqlparse.Delete:
+		b.change(st.Change)
+	default:
+		b.unread(unreadHint(st))
+	}
+}
+
+// Limit is a query with a LIMIT, and the references in it.
+type Limit struct {
+	Query *sqlparse.Query
+	Refs  []*Reference
+}
+
+// Fact is a condition that the rows of some references satisfy if they contribute to the result.
+type Fact struct {
+	Expr  sqlparse.Expr
+	Scope *Scope
+	holds []*Reference
+}
+
+// edge says that everything known about the values of one column is also true of another.
+type edge struct{ from, to Column }
+
+// names are the names of the CTEs that a query can see.
+type names struct {
+	outer   *names
+	name    string
+	query   *sqlparse.Query  // nil if its columns are unknown
+	columns []sqlparse.Ident // the listed names of its columns
+	uses    int
+}
+
+func (n *names) find(name string) *names {
+	for n != nil && n.name != name {
+		n = n.outer
+	}
+	return n
+}
+
+// with walks over CTEs and returns the names that the following query sees.
+func (b *Analysis) with(w *sqlparse.With, outer *Scope, seen *names) *names {
+	if w == nil {
+		return seen
+	}
+	for _, cte := range w.Tables {
+		b.CTEs = append(b.CTEs, strings.ToLower(cte.Name.Name))
+		// Which CTEs see which others, and themselves, depends on the dialect.
+		if name := cte.Name.Name; len(w.Tables) > 1 && b.routed(name) {
+			b.RecordRefusal(name, sharding.ErrRawTable, "a CTE has its name; rename the CTE")
+		}
+	}
+	if w.Recursive { // each CTE sees itself and all others
+		for _, cte := range w.Tables {
+			seen = &names{outer: seen, name: strings.ToLower(cte.Name.Name)}
+		}
+	}
+	for _, cte := range w.Tables {
+		b.query(cte.Query, outer, seen)
+		if !w.Recursive {
+			seen = &names{outer: seen, name: strings.ToLower(cte.Name.Name)}
+			seen.query, seen.columns = cte.Query, cte.Columns
+		}
+	}
+	return seen
+}
+
+func (b *Analysis) query(q *sqlparse.Query, outer *Scope, seen *names) {
+	if q == nil {
+		return
+	}
+	first := len(b.Refs)
+	seen = b.with(q.With, outer, seen)
+	inner := outer
+	for _, p := range q.Parts {
+		switch {
+		case p.Select != nil:
+			inner = b.core(p.Select, outer, seen)
+		case p.Nested != nil:
+			b.query(p.Nested, outer, seen)
+		case p.Table != nil:
+			r := b.reference(p.Table, seen)
+			r.Renamed = true // an alias is not allowed there
+		default:
+			for _, row := range p.Values {
+				b.expressions(row.Values, outer, seen)
+			}
+		}
+	}
+	for _, o := range q.OrderBy {
+		b.expression(o.Expr, inner, seen)
+	}
+	if b.limit(q.Limit, outer, seen); q.Limit != nil {
+		b.Limits = append(b.Limits, Limit{q, b.Refs[first:len(b.Refs):len(b.Refs)]})
+	}
+	b.Locks = b.Locks || len(q.Locks) > 0
+	for _, l := range q.Locks {
+		for _, name := range l.Of {
+			inner.qualifier(name.Parts)
+		}
+	}
+}
+
+func (b *Analysis) limit(l *sqlparse.Limit, s *Scope, seen *names) {
+	if l != nil {
+		b.Limited = true
+		b.expression(l.Count, s, seen)
+		b.expression(l.Offset, s, seen)
+	}
+}
+
+func (b *Analysis) core(c *sqlparse.Core, outer *Scope, seen *names) *Scope {
+	s, first, ranks := &Scope{outer: outer}, len(b.Refs), b.Ranks
+	b.Scopes[c] = s
+	for _, item := range c.Items {
+		b.aliases[strings.ToLower(item.Alias.Name)] = true
+	}
+	if !c.Rollup {
+		s.groupBy = c.GroupBy
+	}
+	for i := range c.From {
+		b.source(&c.From[i], s, seen)
+	}
+	b.where(c.Where, s, seen)
+	b.items(c.Items, s, seen)
+	b.expressions(c.DistinctOn, s, seen)
+	b.expressions(c.GroupBy, s, seen)
+	b.expression(c.Having, s, seen)
+	for _, w := range c.Windows {
+		b.expression(w, s, seen)
+	}
+	s.Inside, s.ranks = b.Refs[first:len(b.Refs):len(b.Refs)], b.Ranks > ranks
+	return s
+}
+
+// CoreOf returns the SELECT of a query that is a single SELECT, otherwise nil.
+func CoreOf(q *sqlparse.Query) *sqlparse.Core {
+	if q == nil || len(q.Parts) > 1 {
+		return nil
+	}
+	return q.Parts[0].Select
+}
+
+// Only returns the scope of a query that is a single SELECT, otherwise nil.
+func (k *Knowledge) Only(q *sqlparse.Query) *Scope { return k.Scopes[CoreOf(q)] }
+
+// where records a condition that every row of the result satisfies. A row of NULLs that an outer
+// join adds satisfies none of the conditions that prove anything, so the condition holds for all
+// references of the scope.
+func (b *Analysis) where(e sqlparse.Expr, s *Scope, seen *names) {
+	b.condition(e, s, s.Refs, seen)
+	b.tighten(e, s, 0)
+}
+
+// items walks over a select list, or over RETURNING.
+func (b *Analysis) items(list []sqlparse.Item, s *Scope, seen *names) {
+	for _, i := range list {
+		before := len(b.instants)
+		b.expression(i.Expr, s, seen)
+		b.labels = b.labels || i.Alias.Name == "" && len(b.instants) > before
+		s.qualifier(i.Of.Parts)
+	}
+}
+
+// source adds the references of one element of FROM to a scope and returns them.
+func (b *Analysis) source(src *sqlparse.Source, s *Scope, seen *names) []*Reference {
+	switch {
+	case src.Join != nil:
+		return b.join(src.Join, s, seen)
+	case src.Table != nil:
+		r := b.reference(src.Table, seen)
+		s.Refs = append(s.Refs, r)
+		return []*Reference{r}
+	case src.Query != nil:
+		outer := s.outer
+		if src.Lateral {
+			outer = &Scope{outer: s.outer, Refs: s.Refs[:len(s.Refs):len(s.Refs)]}
+		}
+		b.query(src.Query, outer, seen)
+	case src.Function != nil:
+		b.expression(src.Function, s, seen)
+	}
+	r := &Reference{Role: Derived, Name: strings.ToLower(src.Alias.Name)}
+	b.carry(r, src.Query, src.Columns, nil)
+	s.Refs = append(s.Refs, r)
+	return []*Reference{r}
+}
+
+func (b *Analysis) join(j *sqlparse.Join, s *Scope, seen *names) []*Reference {
+	before := len(s.outers)
+	left := b.source(j.Left, s, seen)
+	right := b.source(j.Right, s, seen)
+	both := slices.Concat(left, right)
+	switch j.Kind {
+	case sqlparse.InnerJoin, sqlparse.CrossJoin:
+		b.condition(j.On, s, both, seen)
+		b.using(j, left, right)
+		b.using(j, right, left)
+		b.tighten(j.On, s, before)
+	case sqlparse.LeftJoin:
+		b.outer(outerJoin{j, left, right}, s, seen)
+	case sqlparse.RightJoin:
+		b.outer(outerJoin{j, right, left}, s, seen)
+	default: // a full join returns every row, whatever ON says
+		absent(both)
+		b.condition(j.On, s, nil, seen)
+	}
+	return both
+}
+
+// outer records a LEFT or RIGHT JOIN. Its ON says something about the optional side only.
+func (b *Analysis) outer(o outerJoin, s *Scope, seen *names) {
+	absent(o.absent)
+	s.outers = append(s.outers, o)
+	b.condition(o.join.On, s, o.absent, seen)
+	b.using(o.join, o.present, o.absent)
+}
+
+// absent marks references for which an outer join may add rows of NULLs.
+func absent(refs []*Reference) {
+	for _, r := range refs {
+		r.Nullable++
+	}
+}
+
+// using records that columns of one name are equal on both sides, so what is known of one side is
+// known of the other.
+func (k *Knowledge) using(j *sqlparse.Join, from, to []*Reference) {
+	for _, c := range j.Using {
+		name := sqlparse.Name{Parts: []sqlparse.Ident{c}}
+		left, first := (&Scope{Refs: from}).resolve(name)
+		right, second := (&Scope{Refs: to}).resolve(name)
+		if first && second {
+			k.equal(left, right)
+		}
+	}
+}
+
+// condition records a condition for the references for which it holds.
+func (b *Analysis) condition(e sqlparse.Expr, s *Scope, holds []*Reference, seen *names) {
+	b.expression(e, s, seen)
+	b.satisfied(e, s, holds)
+}
+
+func (k *Knowledge) satisfied(e sqlparse.Expr, s *Scope, holds []*Reference) {
+	for _, c := range Conjuncts(e) {
+		k.Facts = append(k.Facts, Fact{c, s, holds})
+		k.equations(c, s, holds)
+		k.exclusion(c, s)
+		for _, one := range alternatives(c) { // x IN (SELECT y …) is true only with a row that has the value of x
+			k.equations(one, s, nil)
+			k.exclusion(one, s)
+		}
+	}
+}
+
+// exclusion records that x NOT IN (SELECT y …) depends only on rows with the value of x. A NULL on either side would depend on
+// all rows, so x and y must be sharding keys, which are never NULL.
+func (k *Knowledge) exclusion(e sqlparse.Expr, s *Scope) {
+	o := sqlparse.As(e, sqlparse.In)
+	if o == nil || !o.Not || len(o.Operands) != 2 {
+		return
+	}
+	sub, isQuery := o.Operands[1].(*sqlparse.Subquery)
+	left, ok := s.Column(o.Operands[0])
+	if !isQuery || !ok || !left.isKey() {
+		return
+	}
+	if right, known := k.selected(sub.Query, 0); known && right.isKey() {
+		k.equal(left, right)
+	}
+}
+
+// alternatives returns the conditions under OR, each of which may make e true together with others.
+func alternatives(e sqlparse.Expr) (list []sqlparse.Expr) {
+	either := sqlparse.As(e, sqlparse.Or)
+	if either == nil || either.Not {
+		return nil
+	}
+	for _, operand := range either.Operands {
+		for _, c := range Conjuncts(operand) {
+			list = append(append(list, c), alternatives(c)...)
+		}
+	}
+	return list
+}
+
+// equations records which columns a condition makes equal, for the references for which it holds.
+func (k *Knowledge) equations(e sqlparse.Expr, s *Scope, holds []*Reference) {
+	for _, q := range equalities(e) {
+		if len(q.right) != 1 {
+			continue
+		}
+		left, ok := s.Column(q.left)
+		right, known := s.Column(q.right[0])
+		if sub, isQuery := q.right[0].(*sqlparse.Subquery); isQuery && q.in {
+			if right, known = k.selected(sub.Query, q.at); ok && known {
+				k.equal(left, right)
+			}
+		}
+		if ok && known && slices.Contains(holds, left.Of) {
+			k.equal(right, left)
+		}
+	}
+	if o := sqlparse.As(e, sqlparse.Exists); o != nil && !o.Not {
+		k.exists(o.Operands[0].(*sqlparse.Subquery).Query, holds) //nolint:forcetypeassert // the parser allows nothing else there
+	}
+}
+
+// exists records which columns of a query's rows equal those of the row that EXISTS finds: what is known of the found row
+// is true of them. An aggregate without GROUP BY makes a row also if none is found.
+func (k *Knowledge) exists(q *sqlparse.Query, holds []*Reference) {
+	s, core := k.Only(q), CoreOf(q)
+	if s == nil || IsGrouped(core) {
+		return
+	}
+	for _, c := range Conjuncts(core.Where) {
+		for _, e := range equalities(c) {
+			if len(e.right) != 1 {
+				continue
+			}
+			outside, ok := s.Column(e.left)
+			found, known := s.Column(e.right[0])
+			if ok && known && slices.Contains(holds, outside.Of) && slices.Contains(s.Refs, found.Of) {
+				k.equal(found, outside)
+			}
+		}
+	}
+}
+
+// equal adds an edge if the database considers two values equal only if the rules do. That does not
+// hold for a text and a number.
+func (k *Knowledge) equal(from, to Column) {
+	if kind := from.holds(); kind == to.holds() && (kind == catalog.Integers || kind == catalog.Bytes || kind == catalog.UUIDs) {
+		k.edges = append(k.edges, edge{from, to})
+	}
+}
+
+// Conjuncts returns the conditions that all hold if e does.
+func Conjuncts(e sqlparse.Expr) (list []sqlparse.Expr) {
+	e = sqlparse.Bare(e)
+	op := sqlparse.As(e, sqlparse.And)
+	switch {
+	case e == nil:
+		return nil
+	case op == nil:
+		return []sqlparse.Expr{e}
+	}
+	for _, operand := range op.Operands {
+		list = append(list, Conjuncts(operand)...)
+	}
+	return list
+}
+
+// equality is x = y, x IN (y, …), or one element of a comparison of tuples: x has one of some
+// values.
+type equality struct {
+	left  sqlparse.Expr
+	right []sqlparse.Expr
+	in    bool // by IN
+	at    int  // index in the tuple
+}
+
+// equalities returns the columns that, by a condition, have one of some values. For = it returns
+// both sides.
+func equalities(e sqlparse.Expr) (all []equality) {
+	o, ok := e.(*sqlparse.Operation)
+	if !ok || o.Not || o.Op != sqlparse.Equal && o.Op != sqlparse.In {
+		return nil
+	}
+	all = pairs(sqlparse.Bare(o.Operands[0]), o.Operands[1:], o.Op == sqlparse.In)
+	if o.Op == sqlparse.Equal {
+		all = append(all, pairs(sqlparse.Bare(o.Operands[1]), o.Operands[:1], false)...)
+	}
+	return all
+}
+
+func pairs(left sqlparse.Expr, right []sqlparse.Expr, in bool) (all []equality) {
+	tuple := sqlparse.As(left, sqlparse.Tuple)
+	if tuple == nil {
+		return []equality{{left: left, right: right, in: in}}
+	}
+	for at, item := range tuple.Operands {
+		q := equality{left: item, in: in, at: at}
+		for _, row := range right {
+			if _, isQuery := row.(*sqlparse.Subquery); isQuery && in {
+				q.right = append(q.right, row)
+			}
+			if row := sqlparse.As(sqlparse.Bare(row), sqlparse.Tuple); row != nil && len(row.Operands) == len(tuple.Operands) {
+				q.right = append(q.right, row.Operands[at])
+			}
+		}
+		if len(q.right) == len(right) {
+			all = append(all, q)
+		}
+	}
+	return all
+}
+
+// reference returns the reference for a table that a statement names.
+func (b *Analysis) reference(t *sqlparse.Table, seen *names) *Reference {
+	name := strings.ToLower(t.Name.Last().Name)
+	r := &Reference{Name: name, At: t}
+	if t.Alias.Name != "" {
+		r.Name = strings.ToLower(t.Alias.Name)
+	}
+	if cte := seen.find(name); cte != nil && len(t.Name.Parts) == 1 {
+		r.Role, r.At = Derived, nil
+		cte.uses++
+		b.Twice = b.Twice || cte.uses > 1
+		b.carry(r, cte.query, cte.columns, cte)
+		return r
+	}
+	r.Schema, r.Known = b.Options.Schema[name]
+	b.Refs = append(b.Refs, r)
+	if table, ok := b.Snapshot.Lookup(name); ok {
+		r.Role, r.Table = Sharded, table
+		r.takeLeads()
+		if r.elsewhere() {
+			b.RecordRefusal(table.Name, sharding.ErrCrossShard, "write the table's name without a database or schema")
+		}
+	} else if b.Snapshot.IsBroadcast(name) {
+		r.Role = Broadcast
+	}
+	return r
+}

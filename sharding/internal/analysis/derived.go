@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package analysis
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/shardid/shardid/internal/sqlparse"
+	"github.com/shardid/shardid/sharding/internal/catalog"
+	"github.com/shardid/shardid/sharding/internal/proof"
+	"github.com/shardid/shardid/sharding/internal/sqlfunc"
+)
+
+// carried is a column of a derived table that is a column of a table in its query.
+type carried struct {
+	from, to Column // of the table, and of the derived table
+	cte      *names // the CTE of the query, or nil
+}
+
+// carry gives a derived table the columns that its query selects, under the listed names if there
+// are any. With a star among them, the names of the columns are unknown.
+func (b *Analysis) carry(r *Reference, q *sqlparse.Query, listed []sqlparse.Ident, cte *names) {
+	s := b.Only(q)
+	if s == nil {
+		return
+	}
+	items := q.Parts[0].Select.Items
+	if len(listed) > 0 && (len(listed) != len(items) || slices.ContainsFunc(items, func(i sqlparse.Item) bool { return i.Star })) {
+		return
+	}
+	r.Query, r.Known, r.Schema.Columns = q, true, map[string]catalog.Column{}
+	for i, item := range items {
+		if item.Star {
+			b.carryAll(r, s, item.Of, cte)
+			continue
+		}
+		from, ok := s.Column(item.Expr)
+		name := item.Alias.Name
+		if len(listed) > 0 {
+			name = listed[i].Name
+		}
+		if c, isColumn := sqlparse.Bare(item.Expr).(*sqlparse.Column); name == "" && isColumn {
+			name = c.Name.Last().Name
+		} else if name == "" {
+			name = sqlparse.Bare(item.Expr).Bytes().Of(b.Statement.Text)
+		}
+		b.carryOne(r, strings.ToLower(name), from, ok, cte)
+	}
+}
+
+// carryAll gives a derived table the columns of a star.
+func (b *Analysis) carryAll(r *Reference, s *Scope, star sqlparse.Name, cte *names) {
+	for _, of := range s.Refs {
+		if len(star.Parts) > 0 && !strings.EqualFold(of.Name, star.Last().Name) {
+			continue
+		}
+		r.Known = r.Known && of.Known
+		for name := range of.Schema.Columns {
+			b.carryOne(r, name, Column{of, name}, true, cte)
+		}
+	}
+}
+
+// carryOne gives a derived table one column. If the column is carried, it has the values of another
+// one. If two columns have one name, nothing is known of either.
+func (k *Knowledge) carryOne(r *Reference, name string, from Column, isCarried bool, cte *names) {
+	if _, twice := r.Schema.Columns[name]; twice || !isCarried {
+		r.Schema.Columns[name] = catalog.Column{}
+		r.leads = slices.DeleteFunc(r.leads, func(l *proof.Lead) bool { return l.Column == name })
+		k.carried = slices.DeleteFunc(k.carried, func(c carried) bool { return c.to == Column{r, name} })
+		return
+	}
+	r.Schema.Columns[name] = from.Of.Schema.Columns[from.Name]
+	// All columns of a row that lead to a shard must lead to the same one. Columns of another table
+	// may belong to another row.
+	if l := from.Of.Lead(from.Name); l != nil && (r.led == nil || r.led == from.Of) {
+		r.led = from.Of
+		as := *l
+		as.Column = name
+		r.leads = append(r.leads, &as)
+	}
+	k.carried = append(k.carried, carried{from, Column{r, name}, cte})
+}
+
+// pass applies what is known of columns outside of derived tables, and inside of those derived
+// tables whose rows depend only on rows with one value of the column. It applies nothing inside of
+// a CTE that is read twice, because its other reader may need more rows.
+func (k *Knowledge) pass() {
+	for _, c := range k.carried {
+		k.edges = append(k.edges, edge{c.from, c.to})
+		if (c.cte == nil || c.cte.uses == 1) && k.each(c.to.Of.Query, c.from) {
+			k.edges = append(k.edges, edge{c.to, c.from})
+		}
+	}
+}
+
+// selected returns the column that a query selects at an index, if each row of its result depends
+// only on rows with that value.
+func (k *Knowledge) selected(q *sqlparse.Query, at int) (Column, bool) {
+	s, core := k.Only(q), CoreOf(q)
+	if s == nil || at >= len(core.Items) {
+		return Column{}, false
+	}
+	c, ok := s.Column(core.Items[at].Expr)
+	return c, ok && k.each(q, c)
+}
+
+// each reports whether each row of a query's result depends only on rows with one value of a
+// selected column: the query has no limit, and its groups and windows are of one value.
+func (k *Knowledge) each(q *sqlparse.Query, c Column) bool {
+	s := k.Only(q)
+	if s == nil || s.ranks || q.Limit != nil {
+		return false
+	}
+	core := q.Parts[0].Select
+	of := func(e sqlparse.Expr) bool {
+		by, known := s.Column(e)
+		return known && by == c
+	}
+	return !slices.ContainsFunc(s.windows, func(w *sqlparse.Call) bool { return !slices.ContainsFunc(w.Window[:w.Partition], of) }) &&
+		GroupedBy(of, core, q.OrderBy)
+}
+
+// GroupedBy reports whether the rows that a SELECT combines into one have one value of an
+// expression: one of GROUP BY, and one of DISTINCT ON, if it combines rows at all.
+func GroupedBy(of func(sqlparse.Expr) bool, core *sqlparse.Core, order []sqlparse.Order) bool {
+	named := func(e sqlparse.Expr) bool { // DISTINCT ON takes a name for an alias first
+		return of(e) && !slices.ContainsFunc(core.Items, func(i sqlparse.Item) bool { return IsAlias(i, e) && !of(i.Expr) })
+	}
+	switch {
+	case core.Rollup || len(core.DistinctOn) > 0 && !slices.ContainsFunc(core.DistinctOn, named):
+		return false
+	case len(core.GroupBy) > 0:
+		return slices.ContainsFunc(core.GroupBy, of)
+	}
+	return !IsGrouped(core) && !SortsGroups(order)
+}
+
+// SortsGroups reports whether an ORDER BY has an aggregate.
+func SortsGroups(order []sqlparse.Order) bool {
+	return slices.ContainsFunc(order, func(o sqlparse.Order) bool { return sqlfunc.HasAggregate(o.Expr) })
+}
+
+// IsGrouped reports whether a SELECT returns groups.
+func IsGrouped(core *sqlparse.Core) bool {
+	return core.Having != nil || len(core.GroupBy) > 0 || slices.ContainsFunc(core.Items, func(i sqlparse.Item) bool { return sqlfunc.HasAggregate(i.Expr) })
+}
+
+// Keyed reports whether an expression is a column of which no two shards have one value, and which is never NULL: a sharding
+// key, or a primary key that leads to the shard.
+func (k *Knowledge) Keyed(s *Scope, e sqlparse.Expr) bool {
+	col, ok := s.Column(e)
+	for ok && col.Of.Query != nil && col.Of.Nullable == 0 {
+		i := slices.IndexFunc(k.carried, func(c carried) bool { return c.to == col })
+		if ok = i >= 0; ok {
+			col = k.carried[i].from
+		}
+	}
+	switch {
+	case !ok || col.Of.Role != Sharded || col.Of.Nullable > 0:
+		return false
+	case strings.EqualFold(col.Name, col.Of.Table.Key):
+		return col.IsApart()
+	}
+	return col.isPrimaryKey() && (col.IsApart() || k.UniqueIDs)
+}

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package analysis
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/shardid/shardid/internal/sqlparse"
+	"github.com/shardid/shardid/sharding/internal/sqlfunc"
+)
+
+func (b *Analysis) expressions(list []sqlparse.Expr, s *Scope, seen *names) {
+	for _, e := range list {
+		b.expression(e, s, seen)
+	}
+}
+
+// expression finds the subqueries of an expression, and the columns that are qualified with the
+// name of a table.
+func (b *Analysis) expression(e sqlparse.Expr, s *Scope, seen *names) {
+	b.VolatileReason = cmp.Or(b.VolatileReason, b.unsteady(e)) // the first function or variable whose value may differ between databases
+	b.instant(e)
+	call, ok := e.(*sqlparse.Call)
+	if ok && (call.Over || sqlfunc.Aggregates[call.Function()] == sqlfunc.OnlyShards) {
+		b.Windows = append(b.Windows, Window{call, s})
+	}
+	if ok && call.Over && s != nil {
+		s.windows = append(s.windows, call)
+	}
+	if ok && s.isOuters(call) {
+		b.Ranks++
+		b.VolatileReason = "an aggregate in a subquery belongs to the outer query; write it there"
+	}
+	if s != nil && sqlfunc.Quantified(e) {
+		s.Quantified = true
+	}
+	switch e := e.(type) {
+	case nil:
+	case *sqlparse.Column:
+		b.Foreign = !s.qualified(e.Name) || !b.aliases[strings.ToLower(e.Name.Last().Name)] && s.lacks(e.Name) || b.Foreign
+	case *sqlparse.Subquery:
+		b.query(e.Query, s, seen)
+	default:
+		operands := sqlparse.Operands(e)
+		if ok && sqlfunc.UnitFirst[call.Function()] && len(operands) > 0 {
+			operands = operands[1:]
+		}
+		b.expressions(operands, s, seen)
+		if sqlparse.As(e, sqlparse.Exists) != nil { // any row suffices
+			of := sqlparse.Operands(e)[0].(*sqlparse.Subquery).Query //nolint:forcetypeassert // EXISTS has a query
+			b.Limits = slices.DeleteFunc(b.Limits, func(l Limit) bool { return l.Query == of })
+		}
+	}
+}
+
+// Differs returns why several databases may compute different values for a part of the statement,
+// or "".
+func (b *Analysis) Differs() string {
+	if b.VolatileReason != "" {
+		return b.VolatileReason
+	}
+	at := slices.IndexFunc(b.Windows, func(w Window) bool { return !b.Partitioned(w) })
+	switch {
+	case at < 0:
+		return ""
+	case b.Windows[at].Call.Over:
+		return "a window function sees the rows of one database only; add PARTITION BY with the sharding key to it, or a condition on the sharding key to the query, or compute it first and pass it as an argument"
+	}
+	return b.Windows[at].Call.Of(b.Statement.Text) + " needs all rows of a group, and a database has only its own; add the sharding key to GROUP BY, or a condition on the sharding key, or compute it first and pass it as an argument"
+}
+
+// Partitioned reports whether each partition, or each group, is on one shard.
+func (b *Analysis) Partitioned(w Window) bool {
+	if w.Of == nil || w.Call.Over && w.Call.Odd && !w.Call.Filtered {
+		return false
+	}
+	by := w.Of.groupBy
+	if w.Call.Over {
+		by = w.Call.Window[:w.Call.Partition]
+	}
+	return slices.ContainsFunc(by, func(e sqlparse.Expr) bool {
+		c, ok := w.Of.Column(e)
+		return ok && slices.Contains(w.Of.Refs, c.Of) && b.Keyed(w.Of, e)
+	})
+}
+
+// Unqualified returns the name if an expression is an unqualified name, otherwise "".
+func Unqualified(e sqlparse.Expr) string {
+	if c, ok := sqlparse.Bare(e).(*sqlparse.Column); ok && len(c.Name.Parts) == 1 {
+		return c.Name.Parts[0].Name
+	}
+	return ""
+}
+
+// IsAlias reports whether an expression is the alias of a selected one.
+func IsAlias(i sqlparse.Item, e sqlparse.Expr) bool {
+	return i.Alias.Name != "" && strings.EqualFold(i.Alias.Name, Unqualified(e))
+}
+
+// HasStar reports whether a SELECT selects all columns of a table.
+func HasStar(c *sqlparse.Core) bool {
+	return slices.ContainsFunc(c.Items, func(i sqlparse.Item) bool { return i.Star })
+}
+
+// Parametrized reports whether an operand has parameters outside of subqueries.
+func Parametrized(e sqlparse.Expr) bool {
+	return sqlparse.Any(e, func(e sqlparse.Expr) bool {
+		_, isParam := e.(*sqlparse.Param)
+		return isParam
+	})
+}
+
+// Literal returns the value if an expression is a literal of a kind.
+func Literal(e sqlparse.Expr, kind sqlparse.LiteralKind) (value string, ok bool) {
+	l, ok := sqlparse.Bare(e).(*sqlparse.Literal)
+	if !ok || l.Kind != kind {
+		return "", false
+	}
+	return l.Value, true
+}
+
+// IsDefault reports whether a value is DEFAULT.
+func IsDefault(e sqlparse.Expr) bool {
+	_, is := Literal(e, sqlparse.Default)
+	return is
+}

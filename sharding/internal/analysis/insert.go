@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package analysis
+
+import (
+	"database/sql/driver"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/shardid/shardid/internal/sqlparse"
+	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/internal/catalog"
+	"github.com/shardid/shardid/sharding/internal/proof"
+)
+
+// Insertion is an INSERT of rows into a sharded table, with the positions in a row of the columns
+// that lead to slots.
+type Insertion struct {
+	Of    *Reference
+	Input *sqlparse.Input
+	Key   int // position of the sharding key
+	leads []Place
+	Seeks []Seek
+	// Zeros: the database numbers a row with 0 like one with NULL.
+	Zeros bool
+	// Filled is the column in lower case that an adapter fills where a row leaves it to the database,
+	// or "": see the planner's Plan.Filled. filledAt is its position.
+	Filled   string
+	filledAt int
+	fillsKey bool // it is the sharding key
+}
+
+// Place is the position of a column that leads to slots.
+type Place struct {
+	lead     *proof.Lead
+	at       int
+	column   *catalog.Column
+	numbered bool // the database numbers it if a row has no value for it, and no adapter does
+}
+
+// Place returns the position of a column in a row, -1 if the INSERT does not name it.
+func (in *Insertion) Place(column string) int {
+	return slices.IndexFunc(in.Input.Columns, func(c sqlparse.Ident) bool { return strings.EqualFold(c.Name, column) })
+}
+
+// inserter records an INSERT into a sharded table.
+type inserter struct{ *Analysis }
+
+// input walks over an INSERT or REPLACE.
+func (b *Analysis) input(in *sqlparse.Input) {
+	seen := b.with(in.With, nil, nil)
+	r := b.reference(&in.Table, nil) // a CTE cannot be written
+	r.Written, r.Renamed = true, true
+	s := &Scope{Refs: []*Reference{r}}
+	b.query(in.Query, nil, seen)
+	for i := range in.Rows {
+		if !in.Rows[i].Shares() {
+			b.expressions(in.Rows[i].Values, nil, seen)
+		}
+	}
+	for _, c := range in.Conflicts {
+		b.conflict(c, s, seen)
+	}
+	b.items(in.Returning, s, seen)
+	if r.Role == Sharded {
+		b.Insert = &Insertion{Of: r, Input: in, Key: -1, Zeros: b.MySQL}
+		if b.Options.Filled {
+			b.Insert.Filled = strings.ToLower(r.Table.Unnumbered())
+			b.Insert.filledAt = b.Insert.Place(b.Insert.Filled)
+			b.Insert.fillsKey = b.Insert.Filled != "" && strings.EqualFold(b.Insert.Filled, r.Table.Key)
+		}
+		inserter{b}.rows(r)
+	}
+}
+
+func (b *Analysis) conflict(c sqlparse.Conflict, s *Scope, seen *names) {
+	b.expression(c.Partial, s, seen)
+	for _, name := range target(c) {
+		b.rowid(s.Refs[0], name)
+	}
+	for _, set := range c.Set {
+		b.expression(set.Value, s, seen)
+	}
+	for _, set := range s.settings(c.Set) {
+		b.rowid(s.Refs[0], set.Column)
+		// The existing row is found by a search, or it is on the new row's shard, because the two
+		// have the same slot.
+		if l := s.Refs[0].Lead(set.Column); l != nil && !set.keeps && !set.renews {
+			b.RecordRefusal(l.Table.Name, sharding.ErrKeyChange, "leave "+l.Column+" out of the conflict's SET")
+		}
+		s.qualified(set.name)
+	}
+	b.expression(c.Where, s, seen)
+}
+
+func (b inserter) rows(r *Reference) {
+	in := b.Insert.Input
+	for _, c := range in.Columns {
+		b.rowid(r, c.Name)
+	}
+	switch {
+	case b.Insert.addsKey() && !slices.ContainsFunc(in.Rows, func(row sqlparse.Row) bool { return len(row.Values) > 0 }):
+		// an adapter gives it the only value
+	case in.Default:
+		b.RecordRefusal(r.Table.Name, sharding.ErrMissingKey, "insert VALUES; the values of DEFAULT VALUES are not known beforehand")
+	case len(in.Columns) == 0:
+		b.RecordRefusal(r.Table.Name, sharding.ErrMissingKey, "name the columns")
+	}
+	for i, c := range in.Columns {
+		l := r.Lead(strings.ToLower(c.Name))
+		if l == nil {
+			continue
+		}
+		if l.Column == strings.ToLower(r.Table.Key) {
+			b.Insert.Key = i
+		}
+		kind := r.Schema.Columns[l.Column]
+		b.Insert.leads = append(b.Insert.leads, Place{l, i, &kind, kind.Numbered && l.Column != b.Insert.Filled})
+	}
+	if b.Insert.Key < 0 && !b.Insert.addsKey() {
+		b.RecordRefusal(r.Table.Name, sharding.ErrMissingKey, "add the column "+r.Table.Key)
+	}
+	for _, l := range r.leads {
+		if b.Insert.Place(l.Column) >= 0 || l.Column == b.Insert.Filled || l.Column == strings.ToLower(r.Table.Key) {
+			continue
+		}
+		switch of := r.Schema.Columns[l.Column]; {
+		case of.Numbered:
+			b.RecordRefusal(r.Table.Name, Numbering(l), NumbersLeadNowhere)
+		case l.Always && l.Lookup == nil && of.Fills():
+			b.RecordRefusal(r.Table.Name, sharding.ErrMisplaced, "name the column "+l.Column+", because its default may lead to another shard")
+		}
+	}
+	b.lookups(r)
+	b.conflicting()
+	if in.Query != nil {
+		b.fromQuery(in)
+	}
+}
+
+// fromQuery records INSERT … SELECT: a condition on the selected key leads to the slot of the rows.
+// Other selected columns that lead to a slot must have the same slot.
+func (b inserter) fromQuery(in *sqlparse.Input) {
+	if len(b.Insert.Seeks) > 0 {
+		b.RecordRefusal(b.Insert.Of.Table.Name, sharding.ErrCrossShard, "a row with the same "+strings.Join(b.Insert.Seeks[0].Columns, ", ")+" may be on another shard, which depends on the selected values; insert VALUES")
+	}
+	for _, l := range b.Insert.leads {
+		to := Column{b.Insert.Of, l.lead.Column}
+		switch c, selected := b.selected(in.Query, l.at); {
+		case selected:
+			b.equal(c, to)
+		case l.at != b.Insert.Key || b.Only(in.Query) == nil || len(in.Query.Parts[0].Select.Items) <= l.at:
+			b.RecordRefusal(to.Of.Table.Name, sharding.ErrMissingKey, "select a column that leads to the shard for "+l.lead.Column)
+		default:
+			if v, ok := proof.Constant(in.Query.Parts[0].Select.Items[l.at].Expr); ok {
+				to.Of.given = append(to.Of.given, &proof.Equals{Lead: l.lead, Values: []proof.Operand{v}})
+			} else {
+				b.RecordRefusal(to.Of.Table.Name, sharding.ErrMissingKey, l.lead.Column+" is neither a column nor a value")
+			}
+		}
+	}
+}
+
+// rowid refuses a write to SQLite's primary key under another name than its own.
+func (b *Analysis) rowid(r *Reference, name string) {
+	name = strings.ToLower(name)
+	if name != "rowid" && name != "oid" && name != "_rowid_" || r.Role != Sharded || !b.SQLite {
+		return
+	}
+	if _, own := r.Schema.Columns[name]; !own {
+		b.RecordRefusal(r.Table.Name, sharding.ErrCrossShard, "name the primary key instead of "+name+", by which rows on other shards cannot be searched for")
+	}
+}
+
+// conflicting records what an INSERT does if a row exists already.
+func (b inserter) conflicting() {
+	for _, c := range b.Insert.Input.Conflicts {
+		b.depends(target(c))
+		for _, set := range b.Insert.Of.Settings(c.Set) {
+			b.resets(set)
+		}
+	}
+	if b.Insert.Input.Ignore || b.Statement.Verb == sqlparse.Replace { // whatever key ON CONFLICT names
+		b.depends(nil)
+	}
+	for i := range b.Insert.Seeks {
+		s := &b.Insert.Seeks[i]
+		s.Always = s.Always && !slices.Equal(s.Columns, b.Insert.Of.Schema.Unique[0])
+	}
+}
+
+// target returns the columns of ON CONFLICT (a, b), nil for any key.
+func target(c sqlparse.Conflict) []string {
+	var columns []string
+	for _, e := range c.Target {
+		column, ok := sqlparse.Bare(e).(*sqlparse.Column)
+		if !ok {
+			return nil
+		}
+		columns = append(columns, strings.ToLower(column.Name.Last().Name))
+	}
+	return columns
+}
+
+// resets records that an existing row gets a new value in a column of a unique key. The value may
+// be that of the new row: a row with it is searched for if the key is the primary key. For other
+// keys a second row with the value may exist on another shard, as after an INSERT.
+func (b inserter) resets(set Setting) {
+	r := b.Insert.Of
+	if set.keeps {
+		return
+	}
+	if r.Lead(set.Column) != nil {
+		for i := range b.Insert.Seeks { // the existing row must have the slot of the new one
+			b.Insert.Seeks[i].Always = len(r.Schema.Unique) > 0
+		}
+	}
+	for i, key := range r.Schema.Unique {
+		switch {
+		case !slices.Contains(key, set.Column) || r.isOnOneShard(key):
+		case !set.renews:
+			b.RecordRefusal(r.Table.Name, sharding.ErrCrossShard, "a row with the same "+strings.Join(key, ", ")+" may be on another shard; leave "+set.Column+" out of the conflict's SET")
+		case i == 0:
+			b.depends(key)
+		}
+	}
+}
+
+// depends records unique keys by which an insertion depends on rows that another shard may have;
+// nil means all.
+func (b inserter) depends(columns []string) {
+	keys := [][]string{columns}
+	if columns == nil {
+		if keys = b.Insert.Of.Schema.Unique; !b.Insert.Of.Known {
+			b.RecordRefusal(b.Insert.Of.Table.Name, sharding.ErrCrossShard, "the unique keys of the table are not known, so the row may be on another shard; name the columns: ON CONFLICT (…)")
+			return
+		}
+	}
+	for _, key := range keys {
+		known := slices.ContainsFunc(b.Insert.Seeks, func(s Seek) bool { return slices.Equal(s.Columns, key) })
+		if !known && !b.Insert.Of.isOnOneShard(key) {
+			b.seek(key, columns != nil)
+		}
+	}
+}
+
+// Seek is a unique key on which an INSERT depends, and that does not always lead to the shard.
+type Seek struct {
+	Columns []string
+	at      []int // the positions of the columns in a row, -1 for a column that is not named
+	// Always: rows with new ids are searched for, too, because the statement names the key or
+	// changes a sharding key, and the key is not the primary key.
+	Always bool
+	Why    string // why rows cannot be searched for by it, or ""
+}
+
+// seek records a unique key by which rows must be searched for.
+func (b inserter) seek(key []string, named bool) {
+	s := b.Insert.seekBy(key)
+	s.Always = named && len(b.Insert.Of.Schema.Unique) > 0
+	for i, column := range key {
+		switch {
+		case column == "":
+			s.Why = "a unique key has an expression, by which rows on other shards cannot be searched for; name the columns of another key: ON CONFLICT (…)"
+		case s.at[i] < 0 && (len(key) == 1 || column == b.Insert.Filled):
+			return // the database numbers the row, or gives it NULL; or an adapter gives it a new id
+		case s.at[i] < 0:
+			s.Why = "a row with the same " + strings.Join(key, ", ") + " may be on another shard; give " + column + " a value, so that the row can be searched for"
+		}
+	}
+	b.Insert.Seeks = append(b.Insert.Seeks, s)
+}
+
+// lookups refuses a statement that would set a column with a lookup table to an unknown value.
+func (b inserter) lookups(r *Reference) {
+	for _, l := range r.Table.Lookups {
+		unknown := func(set Setting) bool { return set.changes(r, l.Column) && !set.renews }
+		keyed := func(set Setting) bool { return set.changes(r, r.Table.Key) }
+		named := func(set Setting) bool { return strings.EqualFold(set.Column, l.Column) }
+		switch {
+		case b.Insert.Input.Query != nil:
+			b.RecordRefusal(r.Table.Name, sharding.ErrLookup, "insert VALUES; the selected values of "+l.Column+" are not known beforehand")
+		case len(b.Insert.Input.Columns) > 0 && b.Insert.Place(l.Column) < 0 && !r.Schema.Columns[strings.ToLower(l.Column)].Empty:
+			b.RecordRefusal(r.Table.Name, sharding.ErrLookup, "name the column "+l.Column+"; its value may be NULL")
+		}
+		for _, c := range b.Insert.Input.Conflicts {
+			switch sets := r.Settings(c.Set); {
+			case slices.ContainsFunc(sets, unknown):
+				b.RecordRefusal(r.Table.Name, sharding.ErrLookup, "set "+l.Column+" to the value of the new row, or leave it out of the conflict's SET")
+			case !l.Unique && slices.ContainsFunc(sets, keyed) && !slices.ContainsFunc(sets, named):
+				b.RecordRefusal(r.Table.Name, sharding.ErrLookup, "set "+l.Column+", too, if a conflict sets "+r.Table.Key)
+			}
+		}
+	}
+}
+
+func (in *Insertion) seekBy(key []string) Seek {
+	s := Seek{Columns: key}
+	for _, column := range key {
+		s.at = append(s.at, in.Place(column))
+	}
+	return s
+}
+
+// Key returns the key of a row, and an error if a part of it is unknown.
+func (s *Seek) Key(row *sqlparse.Row, args []any) (key []driver.Value, err error) {
+	key = make([]driver.Value, len(s.at))
+	for i, at := range s.at {
+		ok := false
+		if key[i] = (proof.Unbound{}); at >= 0 {
+			key[i], ok = ValueOf(row, at, args)
+		}
+		if !ok && err == nil {
+			err = fmt.Errorf("%w: %s is neither a value nor a parameter, so a row with it may be on another shard", sharding.ErrCrossShard, s.Columns[i])
+		}
+	}
+	return key, err
+}

@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package analysis
+
+import (
+	"reflect"
+	"slices"
+
+	"github.com/shardid/shardid/internal/sqlparse"
+	"github.com/shardid/shardid/internal/sqltext"
+	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/internal/proof"
+)
+
+// Of returns what a statement names and says, with the proof of each sharded reference: the proof of its own
+// conditions, and the proofs of the references whose rows have the same slots.
+func Of(st *sqlparse.Statement, s *sharding.Snapshot, options Options) *Analysis {
+	b := Walk(st, s, options)
+	b.complete()
+	if st.Executable {
+		b.unread(sqltext.VersionedHint)
+	}
+	b.pass()
+	b.prove()
+	return b
+}
+
+func (b *Analysis) prove() {
+	own := map[*Reference]proof.Proof{}
+	for _, r := range b.Refs {
+		if r.Role == Sharded {
+			own[r] = b.proved(r)
+		}
+	}
+	for r := range own {
+		var all []proof.Proof
+		for _, near := range b.neighbours(r) {
+			all = append(all, own[near])
+		}
+		r.Proof = proof.Together(all)
+	}
+}
+
+// proved returns the proof of the conditions on one reference, or nil.
+func (k *Knowledge) proved(r *Reference) proof.Proof {
+	p := prover{of: k.sources(r)}
+	all := slices.Clone(r.given)
+	for _, f := range k.Facts {
+		p.scope, p.holds = f.Scope, f.holds
+		all = append(all, p.expression(f.Expr))
+	}
+	return proof.Together(all)
+}
+
+// neighbours returns r and the references in whose slots its rows are, because a column that leads
+// to slots equals one of theirs by the same rule: for example, an order's items by the order's id,
+// which carries the slot of the order's user.
+func (k *Knowledge) neighbours(r *Reference) []*Reference {
+	all := []*Reference{r}
+	for i := 0; i < len(all); i++ {
+		for _, e := range k.edges {
+			if e.to.Of != all[i] || slices.Contains(all, e.from.Of) {
+				continue
+			}
+			from, to := e.from.Of.Lead(e.from.Name), e.to.Of.Lead(e.to.Name)
+			if from != nil && to != nil && from.Always && to.Always && reflect.DeepEqual(from.Rule, to.Rule) {
+				all = append(all, e.from.Of)
+			}
+		}
+	}
+	return all
+}
+
+// ApartFrom returns those of some references to sharded tables whose rows may be in other slots than the root's row.
+func (k *Knowledge) ApartFrom(root *Reference, refs []*Reference) (all []*Reference) {
+	for _, r := range refs {
+		if r.Role == Sharded && r != root && !slices.Contains(k.neighbours(r), root) {
+			all = append(all, r)
+		}
+	}
+	return all
+}
+
+// sources returns the columns that equal a lead of r wherever a row of r contributes to the result,
+// the leads included.
+func (k *Knowledge) sources(r *Reference) map[Column]*proof.Lead {
+	all := map[Column]*proof.Lead{}
+	for _, l := range slices.Concat(r.leads, r.indirect) {
+		next := []Column{{r, l.Column}}
+		for len(next) > 0 {
+			c := next[0]
+			next = next[1:]
+			if _, known := all[c]; known {
+				continue
+			}
+			all[c] = l
+			for _, e := range k.edges {
+				if e.to == c {
+					next = append(next, e.from)
+				}
+			}
+		}
+	}
+	return all
+}
+
+// prover creates the proof for one reference from one condition.
+type prover struct {
+	of    map[Column]*proof.Lead
+	scope *Scope
+	holds []*Reference
+}
+
+// expression returns nil for a condition that proves nothing.
+func (p *prover) expression(e sqlparse.Expr) proof.Proof {
+	o, ok := sqlparse.Bare(e).(*sqlparse.Operation)
+	if !ok || o.Not {
+		return nil
+	}
+	var all []proof.Proof
+	switch o.Op {
+	case sqlparse.And, sqlparse.Or:
+		for _, operand := range o.Operands {
+			all = append(all, p.expression(operand))
+		}
+		if o.Op == sqlparse.Or && slices.Contains(all, nil) {
+			return nil
+		} else if o.Op == sqlparse.Or {
+			return proof.AnyOf(all)
+		}
+	case sqlparse.Equal, sqlparse.In:
+		for _, q := range equalities(o) {
+			all = append(all, p.equal(q))
+		}
+	case sqlparse.Less, sqlparse.LessEqual:
+		all = []proof.Proof{p.within(o.Operands[0], nil, o.Operands[1], o.Op == sqlparse.Less), p.within(o.Operands[1], o.Operands[0], nil, false)}
+	case sqlparse.Greater, sqlparse.GreaterEqual:
+		all = []proof.Proof{p.within(o.Operands[0], o.Operands[1], nil, false), p.within(o.Operands[1], nil, o.Operands[0], o.Op == sqlparse.Greater)}
+	case sqlparse.Between:
+		all = []proof.Proof{p.within(o.Operands[0], o.Operands[1], o.Operands[2], false)}
+	}
+	return proof.Together(all)
+}
+
+// lead returns the lead whose values an expression has, or nil.
+func (p *prover) lead(e sqlparse.Expr) *proof.Lead {
+	c, ok := p.scope.Column(e)
+	if !ok || !slices.Contains(p.holds, c.Of) {
+		return nil
+	}
+	return p.of[c]
+}
+
+// equal returns the proof of a column that has one of some values.
+func (p *prover) equal(q equality) proof.Proof {
+	l := p.lead(q.left)
+	if l == nil {
+		return nil
+	}
+	if array, ok := anyOfArray(q); ok && l.Lookup == nil {
+		return &proof.Member{Lead: l, Array: array}
+	}
+	values, ok := proof.Constants(q.right)
+	switch {
+	case !ok:
+		return nil
+	case l.Lookup != nil:
+		return &proof.Owned{Lead: l, Values: values}
+	}
+	return &proof.Equals{Lead: l, Values: values}
+}
+
+// anyOfArray returns the parameter of PostgreSQL's = ANY ($1), which may have a cast.
+func anyOfArray(q equality) (proof.Operand, bool) {
+	if q.in || len(q.right) != 1 {
+		return proof.Operand{}, false
+	}
+	call, ok := sqlparse.Bare(q.right[0]).(*sqlparse.Call)
+	if !ok || call.Function() != "any" || len(call.Args) != 1 {
+		return proof.Operand{}, false
+	}
+	array := sqlparse.Bare(call.Args[0])
+	if cast := sqlparse.As(array, sqlparse.Cast); cast != nil {
+		array = sqlparse.Bare(cast.Operands[0])
+	}
+	param, ok := array.(*sqlparse.Param)
+	if !ok {
+		return proof.Operand{}, false
+	}
+	return proof.Operand{Param: param.Index}, true
+}
+
+// within returns the proof of a column whose values are between two others, one of which may be
+// nil.
+func (p *prover) within(x, low, high sqlparse.Expr, below bool) proof.Proof {
+	l := p.lead(x)
+	if l == nil || !l.Order {
+		return nil
+	}
+	made := &proof.Within{Lead: l, Below: below}
+	for _, end := range []struct {
+		e  sqlparse.Expr
+		to **proof.Operand
+	}{{low, &made.Low}, {high, &made.High}} {
+		if end.e != nil {
+			v, ok := proof.Constant(end.e)
+			if !ok {
+				return nil
+			}
+			*end.to = &v
+		}
+	}
+	return made
+}
+
+// outerJoin is a LEFT or RIGHT JOIN, which adds rows of NULLs for missing rows.
+type outerJoin struct {
+	join            *sqlparse.Join
+	present, absent []*Reference
+}
+
+// tighten treats outer joins from an index on as inner joins if a condition that all rows satisfy
+// is never true of a row of NULLs.
+func (k *Knowledge) tighten(condition sqlparse.Expr, s *Scope, from int) {
+	all := Conjuncts(condition)
+	for i := len(s.outers) - 1; i >= from; i-- {
+		j := s.outers[i]
+		if !slices.ContainsFunc(all, func(e sqlparse.Expr) bool { return s.rejects(e, j.absent) }) {
+			continue
+		}
+		s.outers = slices.Delete(s.outers, i, i+1)
+		for _, r := range j.absent {
+			r.Nullable--
+		}
+		k.using(j.join, j.present, j.absent)
+		k.using(j.join, j.absent, j.present)
+		k.satisfied(j.join.On, s, j.present)
+		all = append(all, Conjuncts(j.join.On)...)
+	}
+}

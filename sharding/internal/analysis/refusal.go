@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package analysis
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/shardid/shardid/internal/sqlparse"
+	"github.com/shardid/shardid/internal/sqltext"
+	"github.com/shardid/shardid/sharding"
+)
+
+// Refusal returns an error that names the refused operation and says what to do instead. The operation is a query
+// if the statement writes only other tables.
+func (r *Reading) Refusal(table string, err error, hint string) *sharding.RouteError {
+	op := operation(r.Statement)
+	if r.onlyReads(table) {
+		op = operations[sqlparse.Select]
+	}
+	return &sharding.RouteError{Op: op, Table: table, Err: err, Hint: hint}
+}
+
+// onlyReads reports whether a statement reads a table, and writes only others.
+func (r *Reading) onlyReads(table string) (reads bool) {
+	for _, of := range r.Refs {
+		if of.Role != Derived && strings.EqualFold(of.Label(), table) {
+			if of.Written {
+				return false
+			}
+			reads = true
+		}
+	}
+	return reads && slices.ContainsFunc(r.Refs, func(of *Reference) bool { return of.Written })
+}
+
+var operations = map[sqlparse.Verb]string{
+	sqlparse.Select: "query", sqlparse.Insert: "insert", sqlparse.Replace: "insert", sqlparse.Update: "update", sqlparse.Delete: "delete",
+}
+
+// operation returns the operation of a statement, for messages: "query", "DROP of".
+func operation(st *sqlparse.Statement) string {
+	if name := operations[st.Verb]; name != "" {
+		return name
+	}
+	if word := Definition(st); word != "" {
+		return word + " of"
+	}
+	return "statement"
+}
+
+// Definition returns the first word of a statement that creates, changes or empties tables, "" for
+// any other statement.
+func Definition(st *sqlparse.Statement) string {
+	s := sqltext.NewScanner(st.Text, 0)
+	t, ok := s.Next()
+	for ok && t.Kind != sqltext.Word {
+		t, ok = s.Next()
+	}
+	switch word := strings.ToUpper(t.Text(st.Text)); word {
+	case "CREATE", "ALTER", "DROP", "RENAME", "TRUNCATE":
+		return word
+	}
+	return ""
+}
+
+// RecordRefusal records the first reason why no plan can be made.
+func (r *Reading) RecordRefusal(table string, err error, hint string) {
+	if r.Refused == nil {
+		r.Refused = r.Refusal(table, err, hint)
+	}
+}
+
+// complete refuses a statement that names a table of the router without a reference to it, because
+// such a table cannot be routed.
+func (r *Reading) complete() {
+	for _, name := range r.Statement.Names {
+		if r.routed(name) && !slices.Contains(r.CTEs, name) && !r.RefersTo(name) {
+			r.RecordRefusal(name, sharding.ErrRawTable, "it is named in a place that cannot be routed; rewrite the statement")
+		}
+	}
+}
+
+// RefersTo reports whether a reference is to a table of this name.
+func (r *Reading) RefersTo(name string) bool {
+	return slices.ContainsFunc(r.Refs, func(ref *Reference) bool { return strings.EqualFold(ref.Label(), name) })
+}
+
+// routed reports whether the router knows a table of this name.
+func (r *Reading) routed(name string) bool {
+	_, ok := r.Snapshot.Lookup(name)
+	return ok || r.Snapshot.IsBroadcast(name)
+}
+
+// FirstSharded returns the name of the first sharded table, for messages.
+func (r *Reading) FirstSharded() string {
+	for _, ref := range r.Refs {
+		if ref.Role == Sharded {
+			return ref.Table.Name
+		}
+	}
+	return ""
+}
+
+// unread refuses a statement that was not parsed if it names a table of the router.
+func (r *Reading) unread(hint string) {
+	st := r.Statement
+	for _, name := range st.Names {
+		if t, ok := r.Snapshot.Lookup(name); ok {
+			r.RecordRefusal(t.Name, sharding.ErrRawTable, hint)
+		} else if r.Snapshot.IsBroadcast(name) {
+			if Definition(st) != "" {
+				hint = "create and change it in every database that has a copy: shardid ddl and gormplugin.Migrate do that; or run the statement on Router.DB for each of Router.Databases, and on the home database"
+			}
+			r.RecordRefusal(name, sharding.ErrRawTable, hint)
+		}
+	}
+}
+
+// unreadHint says what to do instead of a statement that was not parsed.
+func unreadHint(st *sqlparse.Statement) string {
+	switch Definition(st) {
+	case "":
+		return "it cannot be parsed " + st.Why + "; rewrite it, or send it with physical names to Router.DB"
+	case "TRUNCATE":
+		return "empty its tables with DELETE and sharding.AllShards, or run the statement for each of Router.Targets on Router.DB"
+	}
+	return "create and change its tables on every target: shardid ddl and gormplugin.Migrate do that; or run the statement for each of Router.Targets on Router.DB"
+}

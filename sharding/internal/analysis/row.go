@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package analysis
+
+import (
+	"database/sql/driver"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/shardid/shardid/internal/sqlparse"
+	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/internal/proof"
+)
+
+// ValueOf returns a value of a row, false for an expression that the database computes.
+func ValueOf(row *sqlparse.Row, at int, args []any) (any, bool) {
+	v, ok := proof.Constant(row.Values[at])
+	if !ok {
+		return proof.Unbound{}, false
+	}
+	if v.Param >= 0 {
+		v.Param += row.FirstParam
+	}
+	return v.Value(args), true
+}
+
+// Leaves reports whether a row leaves a column to the database: by NULL or DEFAULT, and if zero is
+// set, by a value that is the whole number 0.
+func Leaves(row *sqlparse.Row, at int, args []any, zero bool) bool {
+	if at >= len(row.Values) {
+		return false
+	}
+	v, ok := ValueOf(row, at, args)
+	if !ok {
+		return IsDefault(row.Values[at])
+	}
+	switch v, err := proof.Plain(v); v := v.(type) {
+	case nil:
+		return err == nil
+	case int64:
+		return zero && v == 0
+	}
+	if !zero {
+		return false
+	}
+	n, isNumber := NumberOf(v)
+	return isNumber && math.Round(n) == 0
+}
+
+// NumberOf returns the number to which a database converts an argument, false if that is uncertain.
+func NumberOf(v any) (float64, bool) {
+	v, err := proof.Plain(v)
+	if text, ok := v.([]byte); ok {
+		v = string(text)
+	}
+	written := fmt.Sprint(v)
+	n, noNumber := strconv.ParseFloat(written, 64)
+	return n, err == nil && noNumber == nil && !strings.ContainsAny(written, "_xXnN") // 1_0, 0x1p1, Inf and NaN are numbers only in Go
+}
+
+// Slot returns the slot of a row. All columns that lead to a slot must lead to the same one.
+func (in *Insertion) Slot(row *sqlparse.Row, args []any) (sharding.Slot, error) {
+	key, slot, err := in.KeySlot(row, args)
+	if err != nil {
+		return 0, err
+	}
+	for i := range in.leads {
+		l := &in.leads[i]
+		v, ok := key, true
+		if l.at != in.Key {
+			v, ok = ValueOf(row, l.at, args)
+		}
+		if err := proof.ColumnKeeps(l.column, l.lead.Column, v, in.Input.Ignore); err != nil {
+			return 0, err
+		}
+		if l.at == in.Key || l.lead.Column == in.Filled && in.LeavesFilled(row, args) {
+			continue
+		}
+		if !ok {
+			return 0, fmt.Errorf("%w: %s is neither a value nor a parameter", sharding.ErrMisplaced, l.lead.Column)
+		}
+		if s := l.lead.SlotOf(v); s.One && s.Only != slot {
+			return 0, fmt.Errorf("%w: %s %v leads to slot %d, %s to slot %d", sharding.ErrMisplaced, l.lead.Column, v, s.Only, in.formOf(key, row, args), slot)
+		}
+	}
+	return slot, nil
+}
+
+// formOf names the sharding key in an error, with its form if that is not the one that was given: an id that gormplugin,
+// sqlxhook or [sharding.Router.NextID] has made carries the slot of the given one.
+func (in *Insertion) formOf(key any, row *sqlparse.Row, args []any) string {
+	name := in.Of.Table.Key
+	if given, _ := ValueOf(row, in.Key, args); proof.Text([]driver.Value{given}) != proof.Text([]driver.Value{key}) {
+		return fmt.Sprintf("%s, which its column returns as %v,", name, key)
+	}
+	return name
+}
+
+// KeySlot returns the sharding key of a row in the form in which its column returns it, and the slot to which it leads.
+func (in *Insertion) KeySlot(row *sqlparse.Row, args []any) (key any, slot sharding.Slot, err error) {
+	if len(row.Values) != len(in.Input.Columns) {
+		return nil, 0, fmt.Errorf("%w: the row has %d values for %d columns", sharding.ErrMissingKey, len(row.Values), len(in.Input.Columns))
+	}
+	key, ok := ValueOf(row, in.Key, args)
+	if !ok {
+		return nil, 0, fmt.Errorf("%w: %s is neither a value nor a parameter", sharding.ErrMissingKey, in.Of.Table.Key)
+	}
+	if key, ok = in.Of.FormedKey(key); !ok {
+		column := in.Of.Table.Key
+		return nil, 0, fmt.Errorf("%w: the database may read a Go %T as another value of %s, which is %s", sharding.ErrKeyType, key, column, in.Of.Schema.Columns[strings.ToLower(column)].Type)
+	}
+	slot, err = in.Of.Table.Slot(key)
+	return key, slot, err
+}
+
+// Empty returns a column that leads to slots and that the database would number in a row.
+func (in *Insertion) Empty(row *sqlparse.Row, args []any) *proof.Lead {
+	for i := range in.leads {
+		if l := &in.leads[i]; l.numbered && Leaves(row, l.at, args, in.Zeros) {
+			return l.lead
+		}
+	}
+	return nil
+}
+
+// LeavesFilled reports whether an adapter fills the column of the planner's Plan.Filled in a row.
+func (in *Insertion) LeavesFilled(row *sqlparse.Row, args []any) bool {
+	return in.Filled != "" && (in.filledAt < 0 || Leaves(row, in.filledAt, args, in.Zeros))
+}
+
+// IsUnplaced reports whether only the value that an adapter fills in a row leads to its shard.
+func (in *Insertion) IsUnplaced(row *sqlparse.Row, args []any) bool {
+	return in.fillsKey && in.LeavesFilled(row, args)
+}
+
+// addsKey reports whether an adapter adds the sharding key, which the INSERT does not name.
+func (in *Insertion) addsKey() bool {
+	return in.fillsKey && in.filledAt < 0 && in.Input.Query == nil
+}
+
+// LeavesOut reports whether some rows may be skipped and so not returned.
+func (in *Insertion) LeavesOut() bool { return in.Skips() && len(in.Input.Returning) > 0 }
+
+// Skips reports whether the statement inserts no row beside one with the same key, and changes none.
+func (in *Insertion) Skips() bool {
+	return in != nil && (in.Input.Ignore || slices.ContainsFunc(in.Input.Conflicts, func(c sqlparse.Conflict) bool { return c.Nothing }))
+}
+
+// Returned returns a unique key by which an inserted row is matched, or nil.
+func (in *Insertion) Returned() *Seek {
+	for _, key := range in.Of.Schema.Unique {
+		unknown := func(column string) bool { return column == "" || in.Place(column) < 0 && column != in.Filled }
+		if s := in.seekBy(key); !slices.ContainsFunc(key, unknown) {
+			return &s
+		}
+	}
+	return nil
+}
+
+// LookedUp returns the value of a column that leads to a lookup table: NULL if the row has none, and the column no default.
+func (in *Insertion) LookedUp(row *sqlparse.Row, at int, column string, args []any) (value any, known bool) {
+	if (at < 0 || IsDefault(row.Values[at])) && in.Of.Schema.Columns[strings.ToLower(column)].Empty {
+		return nil, true
+	}
+	return ValueOf(row, at, args)
+}
+
+// Numbering is the error of a row whose column the database would number.
+func Numbering(l *proof.Lead) error {
+	return fmt.Errorf("%w: the database would number %s", sharding.ErrMissingKey, l.Column)
+}
+
+// NumbersLeadNowhere is the remedy: a number that the database assigns does not carry the row's slot, so the row could not be found
+// by it.
+const NumbersLeadNowhere = "its number would not lead to the row's shard; have a generator of package keygen make it, with the slot in it"

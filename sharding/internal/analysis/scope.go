@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package analysis
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/shardid/shardid/internal/sqlparse"
+	"github.com/shardid/shardid/sharding/internal/proof"
+	"github.com/shardid/shardid/sharding/internal/sqlfunc"
+)
+
+// Scope is the tables in which a SELECT, UPDATE or DELETE finds its columns, and the outer scope.
+type Scope struct {
+	outer  *Scope
+	Refs   []*Reference
+	Inside []*Reference // for a SELECT, those of its subqueries included
+	outers []outerJoin  // a join precedes the joins that contain it
+	ranks  bool         // it contains a variable or an unknown function
+	// windows are the window functions over its rows.
+	windows    []*sqlparse.Call
+	groupBy    []sqlparse.Expr // without WITH ROLLUP, which adds groups of all rows
+	Quantified bool            // its expressions contain ALL, ANY or SOME (SELECT …)
+	// target is the table whose columns SET names, whatever other tables have. It is nil if SET may
+	// name columns of any table, as in MySQL's UPDATE of several tables.
+	target *Reference
+}
+
+// assigned returns the column that SET assigns, or false if that is uncertain.
+func (s *Scope) assigned(n sqlparse.Name) (Column, bool) {
+	if s.target != nil {
+		s = &Scope{Refs: []*Reference{s.target}}
+	}
+	return s.resolve(n)
+}
+
+// resolve returns the column that a name denotes, or false if that is uncertain. An unqualified
+// name belongs to the innermost scope that can have it.
+func (s *Scope) resolve(n sqlparse.Name) (Column, bool) {
+	qualifier, name := "", strings.ToLower(n.Last().Name)
+	if len(n.Parts) > 1 {
+		qualifier = strings.ToLower(n.Parts[len(n.Parts)-2].Name)
+	}
+	for ; s != nil; s = s.outer {
+		r, certain := s.find(qualifier, name)
+		if r != nil {
+			return Column{s.owner(r, name), name}, certain
+		}
+		if !certain {
+			return Column{}, false
+		}
+	}
+	return Column{}, false
+}
+
+// owner returns the reference that has a column with the qualifier r. If r has no such column, it
+// is a reference of the same name outside of the subquery: SQLite, MySQL and MariaDB search there,
+// and PostgreSQL refuses the text.
+func (s *Scope) owner(r *Reference, name string) *Reference {
+	if has, sure := r.Has(name); has || !sure {
+		return r
+	}
+	for ; s != nil; s = s.outer {
+		for _, other := range s.Refs {
+			if has, _ := other.Has(name); has && other.Name == r.Name {
+				return other
+			}
+		}
+	}
+	return r
+}
+
+// find returns the reference of one scope to which a column belongs. Without one it reports whether
+// that is certain.
+func (s *Scope) find(qualifier, name string) (found *Reference, certain bool) {
+	if qualifier != "" {
+		for _, r := range s.Refs {
+			if r.Name == qualifier {
+				return r, true
+			}
+		}
+		return nil, true
+	}
+	certain = true
+	for _, r := range s.Refs {
+		switch has, sure := r.Has(name); {
+		case has && found != nil:
+			return nil, false // the database refuses the text, or USING has joined both
+		case has:
+			found = r
+		case !sure:
+			certain = false
+		}
+	}
+	// Two tables of one scope with such a column would be ambiguous, which a database refuses. So
+	// the name denotes the table that certainly has the column.
+	return found, found != nil || certain
+}
+
+// named returns the reference that a name denotes.
+func (s *Scope) named(name string) *Reference {
+	for ; s != nil; s = s.outer {
+		if r, _ := s.find(strings.ToLower(name), ""); r != nil {
+			return r
+		}
+	}
+	return nil
+}
+
+// Column returns the column if an expression is one.
+func (s *Scope) Column(e sqlparse.Expr) (Column, bool) {
+	c, ok := sqlparse.Bare(e).(*sqlparse.Column)
+	if !ok || len(c.Name.Parts) > 2 {
+		return Column{}, false
+	}
+	return s.resolve(c.Name)
+}
+
+// qualifier records a table's name that occurs elsewhere than in FROM.
+func (s *Scope) qualifier(parts []sqlparse.Ident) { s.qualifies(parts, "") }
+
+// qualified records a table's name before a column's name.
+// It returns false if no table has the name.
+func (s *Scope) qualified(n sqlparse.Name) bool {
+	return s.qualifies(n.Parts[:len(n.Parts)-1], strings.ToLower(n.Last().Name))
+}
+
+func (s *Scope) qualifies(parts []sqlparse.Ident, column string) bool {
+	if len(parts) == 0 {
+		return true
+	}
+	name := parts[len(parts)-1]
+	r := s.named(name.Name)
+	if r == nil {
+		return false
+	}
+	if column != "" {
+		r = s.owner(r, column)
+	}
+	r.Columns = append(r.Columns, name)
+	return true
+}
+
+// lacks reports whether certainly no table has a column with a name, which is not qualified.
+func (s *Scope) lacks(n sqlparse.Name) bool {
+	name := strings.ToLower(n.Last().Name)
+	if len(n.Parts) > 1 || everywhere[name] || sqlfunc.ClockNames[name] || s.named(name) != nil {
+		return false
+	}
+	for ; s != nil; s = s.outer {
+		if r, certain := s.find("", name); r != nil || !certain {
+			return false
+		}
+	}
+	return true
+}
+
+// everywhere lists the columns that each table of SQLite or PostgreSQL has.
+var everywhere = sqlfunc.Words("rowid _rowid_ oid ctid tableoid xmin xmax cmin cmax")
+
+// isOuters reports whether an aggregate in a subquery belongs to an outer query: all of its columns
+// are columns of that query.
+func (s *Scope) isOuters(call *sqlparse.Call) bool {
+	if s == nil || s.outer == nil || !sqlfunc.HasAggregate(call) {
+		return false
+	}
+	hasColumns := false
+	return !sqlparse.Any(call, func(e sqlparse.Expr) bool {
+		c, known := s.Column(e)
+		hasColumns = hasColumns || known
+		return known && slices.Contains(s.Refs, c.Of)
+	}) && hasColumns
+}
+
+// Starred returns the tables whose columns * or name.* selects.
+func (s *Scope) Starred(i sqlparse.Item) []*Reference {
+	switch {
+	case !i.Star:
+		return nil
+	case len(i.Of.Parts) == 0:
+		return s.Refs
+	}
+	r, _ := s.find(strings.ToLower(i.Of.Last().Name), "")
+	return []*Reference{r}
+}
+
+// Single reports whether a condition names one row of the only table by a unique key.
+func (s *Scope) Single(where sqlparse.Expr) bool {
+	return len(s.Refs) == 1 && s.Refs[0].Schema.HasKey(func(name string) bool {
+		values, _ := listed(where, s, Column{s.Refs[0], name})
+		return len(values) == 1
+	})
+}
+
+// listed returns the values one of which a column has by a condition, and that condition.
+func listed(where sqlparse.Expr, s *Scope, c Column) ([]proof.Operand, sqlparse.Expr) {
+	for _, e := range Conjuncts(where) {
+		for _, q := range equalities(e) {
+			values, ok := proof.Constants(q.right)
+			if found, known := s.Column(q.left); ok && known && found == c {
+				return values, e
+			}
+		}
+	}
+	return nil, nil
+}
+
+// rejects reports whether a condition is never true of a row in which the columns of these
+// references are NULL.
+func (s *Scope) rejects(e sqlparse.Expr, absent []*Reference) bool {
+	null := func(e sqlparse.Expr) bool {
+		c, ok := s.Column(e)
+		return ok && slices.Contains(absent, c.Of)
+	}
+	o, ok := sqlparse.Bare(e).(*sqlparse.Operation)
+	switch {
+	case !ok:
+	case o.Op >= sqlparse.Equal && o.Op <= sqlparse.GreaterEqual:
+		left, right := o.Operands[0], o.Operands[1]
+		return null(left) && !isAll(right) || null(right) && !isAll(left)
+	case o.Op == sqlparse.In, o.Op == sqlparse.Between, o.Op == sqlparse.Like:
+		return !o.Not && null(o.Operands[0])
+	case o.Op == sqlparse.IsNull:
+		return o.Not && null(o.Operands[0])
+	case o.Op == sqlparse.Or:
+		return !slices.ContainsFunc(o.Operands, func(e sqlparse.Expr) bool { return !s.rejects(e, absent) })
+	}
+	return false
+}
+
+// isAll reports whether an operand is ALL (query), to which every comparison is true if the query
+// returns no rows.
+func isAll(e sqlparse.Expr) bool {
+	call, ok := sqlparse.Bare(e).(*sqlparse.Call)
+	return ok && call.Function() == "all"
+}

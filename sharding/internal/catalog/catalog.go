@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package catalog
+
+import (
+	"slices"
+	"time"
+)
+
+// Schema describes tables by their logical names in lower case. It lacks tables whose columns were
+// not read.
+type Schema map[string]Table
+
+// Table describes one table, as the databases report it.
+type Table struct {
+	Columns map[string]Column // by names in lower case
+	// Unique are the columns of each unique key, the primary key included, in lower case.
+	Unique [][]string
+	// Primary says that the first of them is the primary key, whose columns are never NULL.
+	Primary bool
+	// Namespace is the PostgreSQL schema in which the unqualified table name is found, "" on other
+	// databases.
+	Namespace string
+}
+
+// HasKey reports whether all columns of a unique key are of some sort.
+func (t Table) HasKey(of func(column string) bool) bool {
+	return slices.ContainsFunc(t.Unique, func(key []string) bool {
+		return !slices.ContainsFunc(key, func(column string) bool { return !of(column) })
+	})
+}
+
+// Column describes how a database treats the values of a column.
+type Column struct {
+	Holds Holding
+	// Value is how the database compares values of the column for sorting and grouping.
+	Value Value
+	// Least is how it compares them for MIN and MAX, for a Number: the least value of ENUM and SET
+	// is determined by the text, although they sort by the position of a member. It is Value for BIT
+	// and YEAR.
+	Least Value
+	// Unsorted is the reason why Value is unknown, if there is a specific one.
+	Unsorted string
+	// Collation is the collation of a text, AsBytes for bytes, or the type of other values that are written as
+	// texts. Two columns with the same Collation compare with a value alike. It is "" for all others.
+	Collation string
+	// Single: it is a FLOAT of MySQL or MariaDB, or a DOUBLE with a number of digits, of which a text has fewer
+	// digits than the result of a prepared statement.
+	Single bool
+	// Numbered: the database assigns a number if there is no value or, on MySQL and MariaDB, if the
+	// value is 0. It is known for broadcast tables, and for columns that lead to slots or to lookup tables.
+	Numbered bool
+	// Varies: without a value the database computes one, such as the time. Touched: it does so at
+	// every change of a row. Both are known for broadcast tables.
+	Varies, Touched bool
+	// Empty: a row without a value has NULL. It is known for columns that lead to slots or to lookup tables.
+	Empty bool
+	// Computed: the database computes every value. It is known for columns that lead to slots or to lookup tables.
+	Computed bool
+	// Cuts reports whether the column stores another value than this one, without an error;
+	// ignoring says that the statement ignores errors. Type is the column's type, for an error.
+	// Both are known for columns that lead to slots or to lookup tables; Cuts may be nil.
+	Cuts func(value any, ignoring bool) bool
+	Type string
+	// Form returns a value in the form in which the column returns it, false if that is unknown. It is nil
+	// if values lead to slots as they are. It is known for columns that lead to slots.
+	Form func(value any) (form any, known bool)
+	// Apart is how far from their order two times may compare. It is known for columns that lead to slots.
+	Apart time.Duration
+}
+
+// Fills reports whether a column that leads to slots has a default in a row without a value.
+func (c Column) Fills() bool { return c.Type != "" && !c.Empty && !c.Computed }
+
+// AsBytes is the Collation of binary values.
+const AsBytes = "binary"
+
+// Holding is the type of a column's values, which decides which values are equal.
+type Holding uint8
+
+// The types of values.
+const (
+	Other    Holding = iota // unknown to the planner: it proves nothing
+	Integers                // whole numbers
+	Bytes                   // texts that are equal when their bytes are
+	Folded                  // texts whose collation treats different texts as equal
+	Times
+	UUIDs
+)

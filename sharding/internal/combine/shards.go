@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package combine
+
+import (
+	"cmp"
+	"database/sql/driver"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/shardid/shardid/internal/sqlparse"
+	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/internal/merge"
+	"github.com/shardid/shardid/sharding/internal/proof"
+	"github.com/shardid/shardid/sharding/internal/splice"
+)
+
+// Shards is a statement for several targets, and the combination of their results.
+type Shards struct {
+	Targets []Shard
+	// Order is the order of the rows. Its columns are counted among the hidden ones: the last
+	// columns of each result, which the caller does not get.
+	Order         []merge.Key
+	Offset, Count int64 // Count is -1 without a LIMIT
+	Most          int64 // the largest number of rows of a target, -1 if unknown
+	// Distinct are the hidden columns by which equal rows are found, if each row is wanted once.
+	// They precede those of the order.
+	Distinct []merge.Key
+	// Locks says that the query locks rows. Shards are then queried one after another: two queries
+	// that lock the same rows in parallel could wait for each other, each in one database.
+	Locks bool
+	Group *Group // nil for rows
+	// Totals are columns of rows that count all rows of their shard. A negative number counts from the end of the
+	// columns that the caller gets: -1 is the last of them.
+	Totals []int
+	// Counted is the name of the only column that the caller gets: the number of the combined rows. It is "" if the caller
+	// gets the rows.
+	Counted string
+}
+
+// Group says how the groups of the shards are combined.
+type Group struct {
+	Keys    []merge.Key        // columns of the shards' rows
+	Columns []merge.Aggregate  // of a combined group
+	Shown   int                // the number of columns that the caller gets: the first ones
+	Made    map[int]merge.Expr // the columns that are computed from others
+	Having  merge.Expr         // nil without HAVING
+	Windows []merge.Window     // the window functions over combined groups
+	Args    []driver.Value     // of Made and Having
+	Sort    []merge.Key        // of combined groups
+	Dialect merge.Dialect      // of Made and Having
+}
+
+// Shard is the text for one target.
+type Shard struct {
+	Target sharding.Target
+	Text   string
+	Args   []int // indexes of the statement's arguments, in the text's order
+}
+
+// String describes how the results are combined.
+func (s *Shards) String() string {
+	g := cmp.Or(s.Group, &Group{})
+	var how []string
+	for _, step := range []struct {
+		is   bool
+		says string
+	}{
+		{s.Group != nil, "groups are combined"},
+		{g.Having != nil, "HAVING is applied to them"},
+		{len(g.Windows) > 0, "window functions are computed over them"},
+		{len(g.Sort) > 0, "they are sorted"},
+		{len(s.Totals) > 0, "counts of all rows are added up"},
+		{len(s.Order) > 0, "rows are merged in their order"},
+		{len(s.Distinct) > 0, "each row is returned once"},
+		{s.Count >= 0 || s.Offset > 0, fmt.Sprintf("%d rows after the first %d", s.Count, s.Offset)},
+		{s.Counted != "", "they are counted"},
+		{s.Locks, "shards are queried one after another"},
+	} {
+		if step.is {
+			how = append(how, step.says)
+		}
+	}
+	return strings.Join(how, "; ")
+}
+
+// IsGrouped reports whether groups are combined, and not rows.
+func (c *Combination) IsGrouped() bool { return c.group != nil }
+
+// Bind applies the arguments of LIMIT and OFFSET and of groups. It returns the combination without its Targets, the edits of
+// each shard's text, and those of a second text whose rows are united with the first one's, nil for none. The limit of each
+// shard is the sum of both.
+func (c *Combination) Bind(args []any) (all *Shards, edits, others []splice.Edit, err error) {
+	bound := c.Shards
+	all = &bound
+	if c.group != nil {
+		if all.Group, err = c.group.bind(args); err != nil {
+			return nil, nil, nil, err
+		}
+	}
+	if err := c.computable(args); err != nil {
+		return nil, nil, nil, err
+	}
+	if c.limit == nil {
+		return all, c.edits, c.none, nil
+	}
+	if all.Count, err = c.number(c.limit.Count, args, -1); err != nil {
+		return nil, nil, nil, err
+	}
+	if all.Offset, err = c.number(c.limit.Offset, args, 0); err != nil {
+		return nil, nil, nil, err
+	}
+	if c.group != nil { // a shard returns all of its groups
+		return all, c.edits, c.none, nil
+	}
+	limit := splice.Edit{Span: c.limit.Span}
+	if !c.whole && all.Count >= 0 && all.Count <= math.MaxInt64-all.Offset {
+		most := all.Count + all.Offset
+		limit.With = "LIMIT " + strconv.FormatInt(most, 10)
+		if all.Most < 0 || most < all.Most {
+			all.Most = most
+		}
+	}
+	return all, append(slices.Clip(c.edits), limit), c.none, nil
+}
+
+// computable refuses arguments for which the kind of a result is unknown.
+func (c *Combination) computable(args []any) error {
+	for _, i := range c.integers {
+		v, err := proof.Plain(proof.Operand{Param: i}.Value(args))
+		if err != nil {
+			return fmt.Errorf("%w: argument %d: %w", sharding.ErrUnmergeable, i+1, err)
+		}
+		switch v.(type) {
+		case nil, int, int64:
+		default:
+			return fmt.Errorf("%w: how a result of argument %d compares depends on how its driver sends a %T; pass a whole number", sharding.ErrUnmergeable, i+1, v)
+		}
+	}
+	return nil
+}
+
+// bind returns the grouping with the arguments of its expressions. They must be numbers, because
+// only the database knows how texts and times compare with them.
+func (g *grouping) bind(args []any) (*Group, error) {
+	bound := g.Group
+	bound.Args = make([]driver.Value, len(args))
+	for _, i := range g.params {
+		v, err := proof.Plain(proof.Operand{Param: i}.Value(args))
+		if err != nil {
+			return nil, err
+		}
+		switch n := v.(type) {
+		case int:
+			v = int64(n)
+		case nil, int64, float64:
+		default:
+			return nil, fmt.Errorf("%w: HAVING compares with %T; only numbers are combined", sharding.ErrUnmergeable, v)
+		}
+		bound.Args[i] = v
+	}
+	return &bound, nil
+}
+
+// number returns the number of LIMIT or OFFSET, which is none if it is missing or negative.
+func (c *Combination) number(e sqlparse.Expr, args []any, none int64) (int64, error) {
+	if e == nil {
+		return none, nil
+	}
+	is, _ := proof.Constant(e)
+	v, err := proof.Plain(is.Value(args))
+	if n, ok := v.(int); ok {
+		v = int64(n)
+	}
+	if n, ok := v.(int64); ok && err == nil && (n >= 0 || c.signed) {
+		return max(n, none), nil
+	}
+	return 0, fmt.Errorf("%w: LIMIT and OFFSET must be integers from 0, not %v", sharding.ErrUnmergeable, v)
+}

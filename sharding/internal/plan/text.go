@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"maps"
+	"math/bits"
+	"slices"
+	"strings"
+	"sync/atomic"
+
+	"github.com/shardid/shardid/internal/sqlparse"
+	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/internal/analysis"
+	"github.com/shardid/shardid/sharding/internal/combine"
+	"github.com/shardid/shardid/sharding/internal/merge"
+	"github.com/shardid/shardid/sharding/internal/proof"
+	"github.com/shardid/shardid/sharding/internal/splice"
+)
+
+// routes caches the routes of a plan to one target each.
+type routes struct {
+	known atomic.Pointer[map[sharding.Target]*Route]
+}
+
+// to returns the route of a plan's unchanged rows and conditions to a target.
+func (c *routes) to(p *Plan, target sharding.Target) (*Route, error) {
+	old := c.known.Load()
+	if old != nil {
+		if route, ok := (*old)[target]; ok {
+			return route, nil
+		}
+	}
+	text, err := p.edited(target, nil)
+	if err != nil {
+		return nil, err
+	}
+	route := &Route{Kind: One, Target: target, Text: text, Pooled: true}
+	next := map[sharding.Target]*Route{target: route}
+	if old != nil {
+		maps.Copy(next, *old)
+	}
+	c.known.CompareAndSwap(old, &next) // if another goroutine has stored one, this route is made again
+	return route, nil
+}
+
+// edited returns the text with the names of the target, and of the other tables of its group that
+// have the same slots, and with more edits. It renumbers numbered parameters if a renumbering is
+// given. Every other byte is unchanged.
+func (p *Plan) edited(target sharding.Target, with splice.Renumbering, more ...splice.Edit) (string, error) {
+	var edits []splice.Edit
+	for _, r := range p.sharded {
+		at, _, err := p.Snapshot.Hinted(r.Table.Name, sharding.Hint{On: target})
+		if err != nil {
+			return "", err
+		}
+		edits = p.rename(edits, r, at.Table)
+	}
+	renames := edits
+	for _, e := range more {
+		for _, of := range e.Copied {
+			e.With = strings.ReplaceAll(e.With, of.Of(p.Statement.Text), splice.Replaced(p.Statement.Text, of, renames))
+		}
+		edits = append(edits, e)
+	}
+	return splice.Parameters{Statement: p.Statement}.Written(edits, with, p.Options.Reads.Rules()), nil
+}
+
+// rename replaces a logical table name by the physical one. The logical name becomes the alias, by
+// which columns are qualified. A physical table with the logical name needs no alias.
+func (p *Plan) rename(edits []splice.Edit, r *analysis.Reference, physical string) []splice.Edit {
+	if r.Label() == physical {
+		return edits
+	}
+	name := r.At.Name.Last().Span // the qualifier stays
+	quoted := p.Options.Quote(physical)
+	edits = append(edits, splice.Edit{Span: name, With: quoted})
+	switch {
+	case r.At.Alias.Name != "":
+	case r.Renamed:
+		for _, c := range r.Columns {
+			edits = append(edits, splice.Edit{Span: c.Span, With: quoted})
+		}
+	default:
+		edits = append(edits, splice.Insert(max(name.To, r.At.Partition.To), " AS "+name.Of(p.Statement.Text)))
+	}
+	return edits
+}
+
+// isLabelled reports whether the name of a column of the result contains that of a sharded table: MySQL, MariaDB and SQLite
+// name a selected expression without an alias by its text.
+func isLabelled(p *Plan) bool {
+	if p.Statement.Query == nil || p.Options.Merge.Engine == merge.PostgreSQL {
+		return false
+	}
+	part := p.Statement.Query.Parts[0]
+	for part.Nested != nil {
+		part = part.Nested.Parts[0]
+	}
+	return part.Select != nil && slices.ContainsFunc(part.Select.Items, func(i sqlparse.Item) bool {
+		return i.Alias.Name == "" && slices.ContainsFunc(p.sharded, func(r *analysis.Reference) bool { return r.At.Name.Parts[0].Span.In(i.Span) })
+	})
+}
+
+// Labels replaces the names of a target's tables in the names of the columns of its rows by the names that the columns of one table
+// would have. It is nil if they have none.
+func Labels(p *Plan, to *Route) *strings.Replacer {
+	if !p.labelled || to.Kind != One && to.Kind != Scatter {
+		return nil
+	}
+	target := to.Target
+	if to.Kind == Scatter {
+		target = to.Shards.Targets[0].Target
+	}
+	var first, all []string
+	for _, r := range p.sharded {
+		at, _, err := p.Snapshot.Hinted(r.Table.Name, sharding.Hint{On: target})
+		if err != nil || r.Label() == at.Table {
+			continue
+		}
+		name := r.At.Name.Last().Of(p.Statement.Text)
+		quoted := p.Options.Quote(at.Table)
+		first, all = append(first, quoted+" AS "+name, name), append(all, quoted, name)
+	}
+	return strings.NewReplacer(append(first, all...)...)
+}
+
+// longList is the smallest number of values of a list that is divided among the shards. A shorter
+// list is sent whole: then the texts of all calls are the same, and a driver that keeps statements
+// prepared by their texts prepares them once.
+const longList = 32
+
+// list is a long list of values to which a column that leads to slots is compared: id IN (…). A row
+// of a shard can equal only those values that lead to this shard, so its text has no others.
+type list struct {
+	sqlparse.Span // from the first value to the last
+
+	lead   *proof.Lead
+	values []listValue
+}
+
+// listValue is a value of a list.
+type listValue struct {
+	sqlparse.Span
+	proof.Operand
+}
+
+// lists returns the long lists of the conditions.
+func lists(k *analysis.Knowledge, of splice.Parameters) (all []list) {
+	if of.Named() {
+		return nil
+	}
+	for _, f := range k.Facts {
+		o := sqlparse.As(f.Expr, sqlparse.In)
+		if o == nil || len(o.Operands) <= longList {
+			continue
+		}
+		c, ok := f.Scope.Column(o.Operands[0])
+		if !ok || c.Of.Role != analysis.Sharded {
+			continue
+		}
+		l := list{lead: c.Of.Lead(c.Name)}
+		if l.lead != nil && l.take(o.Operands[1:]) && !slices.ContainsFunc(all, func(other list) bool { return l.Span.In(other.Span) }) {
+			all = append(all, l)
+		}
+	}
+	return all
+}
+
+// take returns false if some value is neither a literal nor a parameter.
+func (l *list) take(values []sqlparse.Expr) bool {
+	l.From, l.To = values[0].Bytes().From, values[len(values)-1].Bytes().To
+	for _, e := range values {
+		v, ok := proof.Constant(e)
+		if !ok {
+			return false
+		}
+		l.values = append(l.values, listValue{e.Bytes(), v})
+	}
+	return true
+}
+
+// united returns the texts of each target with these edits and with others, with UNION ALL between them.
+func united(p *binding, targets []sharding.Target, edits, others []splice.Edit) ([]combine.Shard, error) {
+	shards, params, q := make([]combine.Shard, len(targets)), splice.Parameters{Statement: p.Statement}, p.Statement.Query
+	args, with := params.Around(edits)
+	if more, _ := params.Around(others); !params.Numbered() {
+		args = append(args, more...)
+	}
+	args = p.sent(args)
+	for i, target := range targets {
+		first, err := p.edited(target, with, edits...)
+		if err != nil {
+			return nil, err
+		}
+		second, err := p.edited(target, with, others...)
+		if err != nil {
+			return nil, err
+		}
+		end := len(first) - (len(p.Statement.Text) - q.To)
+		shards[i] = combine.Shard{Target: target, Text: first[:end] + " UNION ALL " + second[q.From:], Args: args}
+	}
+	return shards, nil
+}
+
+// split returns the text of each target with these edits. Its long lists have only the values
+// that rows of the target can have.
+func (p *binding) split(targets []sharding.Target, edits []splice.Edit) ([]combine.Shard, error) {
+	shards, params := make([]combine.Shard, len(targets)), splice.Parameters{Statement: p.Statement}
+	lists := slices.DeleteFunc(slices.Clone(p.lists), func(l list) bool {
+		return slices.ContainsFunc(edits, func(e splice.Edit) bool { return e.From < l.To && l.From < e.To })
+	})
+	values := make([][]proof.Slots, len(lists))
+	for i, l := range lists {
+		values[i] = l.slots(p.args)
+	}
+	args, with := params.Around(edits)
+	args = p.sent(args)
+	for i, target := range targets {
+		own := slices.Clone(edits)
+		for n, l := range lists {
+			e, err := p.on(l, values[n], target)
+			if err != nil {
+				return nil, err
+			}
+			own = append(own, e)
+		}
+		if len(lists) > 0 {
+			args, with = params.Around(own)
+			args = p.sent(args)
+		}
+		text, err := p.spliced(target, with, own)
+		if err != nil {
+			return nil, err
+		}
+		shards[i] = combine.Shard{Target: target, Text: text, Args: args}
+	}
+	return shards, nil
+}
+
+// spliced returns the cached text of a target if it has no edits.
+func (p *binding) spliced(target sharding.Target, with splice.Renumbering, edits []splice.Edit) (string, error) {
+	if len(edits) == 0 {
+		to, err := p.routes.to(p.Plan, target)
+		if err != nil {
+			return "", err
+		}
+		return to.Text, nil
+	}
+	return p.edited(target, with, edits...)
+}
+
+// slots returns the slots of the rows that equal each value.
+func (l *list) slots(args []any) []proof.Slots {
+	all := make([]proof.Slots, len(l.values))
+	for i, v := range l.values {
+		all[i] = l.lead.SlotOf(v.Value(args))
+	}
+	return all
+}
+
+// on returns the list of a target. It keeps NULL, and values that may lead to any shard. If no value
+// is left, it keeps one, which no row equals. It repeats the last value until the length is one of
+// eight between two powers of two, so that there are few texts to prepare.
+func (p *binding) on(l list, values []proof.Slots, target sharding.Target) (splice.Edit, error) {
+	at, _, err := p.Snapshot.Hinted(l.lead.Table.Name, sharding.Hint{On: target})
+	if err != nil {
+		return splice.Edit{}, err
+	}
+	e, out := splice.Edit{Span: l.Span}, strings.Builder{}
+	count, last := 0, l.values[0]
+	add := func(v listValue) {
+		if count++; count > 1 {
+			out.WriteString(", ")
+		}
+		out.WriteString(v.Of(p.Statement.Text))
+		if v.Param >= 0 {
+			e.Args = append(e.Args, v.Param)
+		}
+		last = v
+	}
+	for i, v := range l.values {
+		if s := values[i]; s.One {
+			if is, err := l.lead.Table.On(s.Only); err == nil && is != at {
+				continue
+			}
+		}
+		add(v)
+	}
+	for count < rounded(count) {
+		add(last)
+	}
+	e.With = out.String()
+	return e, nil
+}
+
+// rounded returns the next length of a list.
+func rounded(n int) int {
+	step := 1 << max(bits.Len(uint(max(n, 1)-1))-4, 0)
+	return max((n+step-1)/step*step, 1)
+}

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package proof
+
+import (
+	"database/sql/driver"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/shardid/shardid/internal/sqlparse"
+	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/internal/catalog"
+)
+
+// Operand is a value that a statement compares with: a parameter or a literal.
+type Operand struct {
+	Param   int // index of the argument, -1 for a literal
+	Literal any
+}
+
+// Value returns the literal or the argument, and Unbound for a missing one.
+func (o Operand) Value(args []any) any {
+	if o.Param < 0 {
+		return o.Literal
+	}
+	if o.Param >= len(args) {
+		return Unbound{}
+	}
+	return args[o.Param]
+}
+
+// Unbound is an argument that the caller has not passed. No rule accepts it.
+type Unbound struct{}
+
+// Constant returns the operand if an expression is one.
+func Constant(e sqlparse.Expr) (Operand, bool) {
+	switch e := sqlparse.Bare(e).(type) {
+	case *sqlparse.Param:
+		return Operand{Param: e.Index}, true
+	case *sqlparse.Literal:
+		switch e.Kind {
+		case sqlparse.Integer:
+			n, err := strconv.ParseInt(e.Value, 10, 64)
+			return Operand{Param: -1, Literal: n}, err == nil
+		case sqlparse.Text:
+			return Operand{Param: -1, Literal: e.Value}, true
+		case sqlparse.Null:
+			return Operand{Param: -1}, true
+		}
+	case *sqlparse.Operation:
+		if e.Keeps {
+			return Constant(e.Operands[0])
+		}
+	}
+	return Operand{}, false
+}
+
+// Constants returns the operands if all expressions of a list are operands.
+func Constants(list []sqlparse.Expr) (all []Operand, ok bool) {
+	for _, e := range list {
+		v, ok := Constant(e)
+		if !ok {
+			return nil, false
+		}
+		all = append(all, v)
+	}
+	return all, len(all) > 0
+}
+
+// Plain returns an argument in the form in which a driver gets it, without the Go types around it.
+func Plain(v any) (any, error) {
+	switch v.(type) {
+	case nil, int64, int, uint64, string, []byte, time.Time, float64, bool:
+		return v, nil
+	}
+	return driver.DefaultParameterConverter.ConvertValue(v)
+}
+
+// Keeps returns an error for a value that a column would not store unchanged.
+func Keeps(t catalog.Table, column string, value any, ignoring bool) error {
+	c := t.Columns[strings.ToLower(column)]
+	return ColumnKeeps(&c, column, value, ignoring)
+}
+
+// ColumnKeeps is keeps for a column with a name.
+func ColumnKeeps(c *catalog.Column, name string, value any, ignoring bool) error {
+	if c.Cuts == nil || value == nil || value == (Unbound{}) || !c.Cuts(value, ignoring) {
+		return nil
+	}
+	return fmt.Errorf("%w: %s is %s, which stores another value than %v without an error", sharding.ErrKeyType, name, c.Type, value)
+}
+
+// Text returns a text that is equal for equal keys, whatever types a driver uses for them.
+func Text(key []driver.Value) string {
+	texts := make([]string, len(key))
+	for i, v := range key {
+		if plainly, err := Plain(v); err == nil {
+			v = plainly
+		}
+		switch v := v.(type) {
+		case []byte:
+			texts[i] = string(v)
+		case time.Time:
+			texts[i] = v.UTC().Format(time.RFC3339Nano)
+		default:
+			texts[i] = fmt.Sprint(v)
+		}
+	}
+	if len(texts) == 1 {
+		return texts[0]
+	}
+	return fmt.Sprintf("%q", texts)
+}

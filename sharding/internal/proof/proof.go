@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package proof
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/internal/catalog"
+)
+
+// Proof returns the slots that the rows of one table may have, for the arguments of a statement. It
+// never fails: a value that a database may read differently than the rule proves nothing, so all
+// slots may have such rows.
+type Proof interface {
+	Slots(args []any) Slots
+}
+
+// allOf is the proof of several conditions that all hold.
+type allOf []Proof
+
+func (p allOf) Slots(args []any) Slots {
+	s := EverySlot
+	for _, each := range p {
+		s = s.and(each.Slots(args))
+	}
+	return s
+}
+
+// AnyOf is the proof of several conditions one of which holds.
+type AnyOf []Proof
+
+// Slots implements [Proof].
+func (p AnyOf) Slots(args []any) Slots {
+	var s Slots
+	for _, each := range p {
+		s = s.Or(each.Slots(args))
+	}
+	return s
+}
+
+// Equals is the proof of a column that has one of some values.
+type Equals struct {
+	Lead   *Lead
+	Values []Operand
+}
+
+// Slots implements [Proof].
+func (p *Equals) Slots(args []any) Slots {
+	if len(p.Values) == 1 {
+		return p.Lead.SlotOf(p.Values[0].Value(args))
+	}
+	list := make([]any, len(p.Values))
+	for i, v := range p.Values {
+		list[i] = v.Value(args)
+	}
+	return p.Lead.slotsOf(list)
+}
+
+// Member is the proof of a column that has one of the values of an array, which is an argument.
+type Member struct {
+	Lead  *Lead
+	Array Operand
+}
+
+// Slots implements [Proof].
+func (p *Member) Slots(args []any) Slots {
+	list, ok := elements(p.Array.Value(args))
+	if !ok {
+		return EverySlot
+	}
+	return p.Lead.slotsOf(list)
+}
+
+// elements returns the values of an array argument of PostgreSQL: a slice, or a text such as {1,2}.
+// It does not parse texts with quotes.
+func elements(v any) (list []any, ok bool) {
+	text, isText := v.(string)
+	if b, isBytes := v.([]byte); isBytes {
+		text, isText = string(b), true
+	}
+	if !isText {
+		of := reflect.ValueOf(v)
+		if of.Kind() != reflect.Slice {
+			return nil, false
+		}
+		for i := range of.Len() {
+			list = append(list, of.Index(i).Interface())
+		}
+		return list, true
+	}
+	text, opens := strings.CutPrefix(text, "{")
+	text, closes := strings.CutSuffix(text, "}")
+	if !opens || !closes || strings.ContainsAny(text, "{}\"\\ \t\n\r\v\f") {
+		return nil, false
+	}
+	if text == "" {
+		return nil, true
+	}
+	for part := range strings.SplitSeq(text, ",") {
+		if strings.EqualFold(part, "null") {
+			list = append(list, nil)
+		} else {
+			list = append(list, part)
+		}
+	}
+	return list, true
+}
+
+// Within is the proof of a column whose values are between two others, one of which may be missing.
+// The lower one is included, and the upper one unless below is set.
+type Within struct {
+	Lead      *Lead
+	Low, High *Operand
+	Below     bool
+}
+
+// Slots implements [Proof].
+func (p *Within) Slots(args []any) Slots {
+	from, to := sharding.Slot(0), sharding.Slot(p.Lead.Table.Rule.Slots()-1)
+	for _, end := range []struct {
+		at   *Operand
+		slot *sharding.Slot
+	}{{p.Low, &from}, {p.High, &to}} {
+		if end.at == nil {
+			continue
+		}
+		v := end.at.Value(args)
+		if _, bytes := v.([]byte); bytes && p.Lead.Holds == catalog.Integers {
+			continue // SQLite sorts texts after all numbers, whatever digits they have
+		}
+		if p.Below && end.at == p.High {
+			v = p.Lead.before(v)
+		}
+		v = p.Lead.moved(v, end.at == p.High)
+		s := p.Lead.slotBy(v)
+		if s.Empty() {
+			return s // a comparison with NULL is never true
+		}
+		if s.One { // otherwise its slot is unknown, and this end is unbounded
+			*end.slot = s.Only
+		}
+	}
+	if to-from+1 == sharding.Slot(p.Lead.Table.Rule.Slots()) {
+		return EverySlot
+	}
+	var list []sharding.Slot
+	for s := from; s <= to; s++ {
+		list = append(list, s)
+	}
+	return SetOf(list)
+}
+
+// Together returns the proof of several conditions that all hold; some may be nil.
+func Together(all []Proof) Proof {
+	all = slices.DeleteFunc(all, func(p Proof) bool { return p == nil })
+	switch len(all) {
+	case 0:
+		return nil
+	case 1:
+		return all[0]
+	}
+	return allOf(all)
+}

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package splice
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/shardid/shardid/internal/sqlparse"
+	"github.com/shardid/shardid/internal/sqltext"
+)
+
+// Parameters are the parameters of a statement.
+type Parameters struct{ Statement *sqlparse.Statement }
+
+// Named reports whether the parameters have names.
+func (p Parameters) Named() bool {
+	return len(p.Statement.Params) > 0 && p.Statement.Params[0].Name != ""
+}
+
+// Numbered reports whether the parameters have numbers.
+func (p Parameters) Numbered() bool {
+	return len(p.Statement.Params) > 0 && !p.Named() && p.Statement.Params[0].To-p.Statement.Params[0].From > 1
+}
+
+// In returns the arguments of the parameters in a part of the text.
+func (p Parameters) In(part sqlparse.Span) (args []int) {
+	for _, q := range p.Statement.Params {
+		if q.Span.In(part) {
+			args = append(args, q.Index)
+		}
+	}
+	return args
+}
+
+// Around returns the arguments of a text with these edits: the text may lack a parameter, or
+// contain a copied one twice.
+func (p Parameters) Around(edits []Edit) (args []int, with Renumbering) {
+	next := slices.Clone(edits)
+	slices.SortStableFunc(next, inText)
+	for _, q := range p.Statement.Params {
+		for len(next) > 0 && next[0].From <= q.From {
+			args, next = append(args, next[0].Args...), next[1:]
+		}
+		if !slices.ContainsFunc(edits, func(e Edit) bool { return q.Span.In(e.Span) }) {
+			args = append(args, q.Index)
+		}
+	}
+	for _, e := range next {
+		args = append(args, e.Args...)
+	}
+	return p.Renumbered(args)
+}
+
+// Alone returns a part of the text for a text of its own, and its arguments.
+func (p Parameters) Alone(part sqlparse.Span) (text string, args []int) {
+	var out strings.Builder
+	args, with := p.Renumbered(p.In(part))
+	p.Copied(&out, part, with)
+	return out.String(), args
+}
+
+// Marked returns a text with ? for these arguments in the form of numbered parameters.
+func (p Parameters) Marked(text string, args []int) string {
+	sign, out := "$", strings.Builder{}
+	if p.Numbered() {
+		sign = p.Statement.Text[p.Statement.Params[0].From:][:1]
+	}
+	for i, part := range strings.Split(text, "?") {
+		if i > 0 {
+			out.WriteString(sign + strconv.Itoa(args[i-1]+1))
+		}
+		out.WriteString(part)
+	}
+	return out.String()
+}
+
+// Written returns the text with edits. An edit in a part that another one replaces has no effect. reads are the rules by
+// which the text is read.
+func (p Parameters) Written(edits []Edit, with Renumbering, reads sqltext.Flavor) string {
+	slices.SortStableFunc(edits, inText)
+	var out strings.Builder
+	end := 0
+	for _, e := range edits {
+		if e.From < end {
+			continue
+		}
+		p.Copied(&out, sqlparse.Span{From: end, To: e.From}, with)
+		if with != nil && len(e.Args) > 0 {
+			with.renumber(&out, e.With, reads)
+		} else {
+			out.WriteString(e.With)
+		}
+		end = e.To
+	}
+	p.Copied(&out, sqlparse.Span{From: end, To: len(p.Statement.Text)}, with)
+	return out.String()
+}
+
+// Copied writes a part of the text.
+func (p Parameters) Copied(out *strings.Builder, part sqlparse.Span, with Renumbering) {
+	text, all := p.Statement.Text, p.Statement.Params
+	if with != nil {
+		first, _ := slices.BinarySearchFunc(all, part.From, func(q *sqlparse.Param, at int) int { return q.From - at })
+		for _, q := range all[first:] {
+			if q.To > part.To {
+				break
+			}
+			out.WriteString(text[part.From : q.From+1])
+			out.WriteString(strconv.Itoa(with[q.Index]))
+			part.From = q.To
+		}
+	}
+	out.WriteString(text[part.From:part.To])
+}
+
+// Renumbered returns arguments in the order of their parameters in a text. If these have numbers, it
+// returns each argument once, in their order, and the new numbers of the parameters.
+func (p Parameters) Renumbered(args []int) ([]int, Renumbering) {
+	if !p.Numbered() {
+		return args, nil
+	}
+	slices.Sort(args)
+	args = slices.Compact(args)
+	if len(args) == 0 {
+		return args, Renumbering{}
+	}
+	with := make(Renumbering, args[len(args)-1]+1)
+	for i, arg := range args {
+		with[arg] = i + 1
+	}
+	return args, with
+}
+
+// Renumbering maps the old number of each numbered parameter, less one, to its new number. It is
+// needed if a text has only some of them, because a database requires numbers without gaps. It is
+// nil for parameters without numbers.
+type Renumbering []int
+
+// renumber writes a text that copies parameters.
+func (r Renumbering) renumber(out *strings.Builder, text string, reads sqltext.Flavor) {
+	scanner, end := sqltext.NewScanner(text, reads), 0
+	for t, ok := scanner.NextCode(); ok; t, ok = scanner.NextCode() {
+		if t.Kind != sqltext.Param {
+			continue
+		}
+		after := strings.TrimLeft(text[t.Start+1:], "0123456789") // SQLite's ?2 are two tokens
+		out.WriteString(text[end : t.Start+1])
+		end = len(text) - len(after)
+		number, _ := strconv.Atoi(text[t.Start+1 : end]) // the parser has accepted it
+		out.WriteString(strconv.Itoa(r[number-1]))
+	}
+	out.WriteString(text[end:])
+}
