@@ -8,13 +8,11 @@ import (
 	"database/sql/driver"
 	"errors"
 	"io"
-	"maps"
 	"reflect"
 	"slices"
 	"strings"
 
 	"github.com/shardid/shardid/sharding"
-	"github.com/shardid/shardid/sharding/internal/combine"
 	"github.com/shardid/shardid/sharding/internal/merge"
 )
 
@@ -275,114 +273,8 @@ func (h *heldRows) Next(dest []driver.Value) error {
 
 func (h *heldRows) Close() error { return nil }
 
-// merged combines the rows of shards as the plan says.
-func merged(d merge.Dialect, sources []merge.Rows, s *combine.Shards) merge.Rows {
-	memory := merge.NewMemory(answerMemory)
-	if s.Group != nil {
-		return counted(groups(sources, s, memory), s)
-	}
-	columns := sources[0].Columns()
-	hidden := len(s.Distinct) + len(s.Order)
-	first := len(columns) - hidden
-	sources = merge.Totalled(d, sources, shown(first, s.Totals))
-	var all merge.Rows
-	if len(s.Order) > 0 {
-		all = merge.Ordered(sources, behind(first, s.Order))
-	} else {
-		all = merge.Concat(sources)
-	}
-	if len(s.Distinct) > 0 {
-		all = merge.Distinct(all, behind(first, s.Distinct), memory)
-	}
-	return counted(merge.Cut(limited(all, s), hidden), s)
-}
-
-// counted returns the number of rows instead of them, if the plan says so.
-func counted(all merge.Rows, s *combine.Shards) merge.Rows {
-	if s.Counted == "" {
-		return all
-	}
-	return merge.Counted(all, s.Counted)
-}
-
 // makeEqual is the hint for tables of shards with different columns.
 const makeEqual = "give the tables of all shards the same columns in the same order; shardid ddl drift compares them"
-
-// shown returns columns of which negative ones are counted from the first hidden one.
-func shown(first int, columns []int) []int {
-	all := slices.Clone(columns)
-	for i, at := range all {
-		if at < 0 {
-			all[i] = first + at
-		}
-	}
-	return all
-}
-
-// behind returns keys whose columns are counted from the first hidden one.
-func behind(first int, hidden []merge.Key) []merge.Key {
-	keys := slices.Clone(hidden)
-	for i := range keys {
-		keys[i].Column += first
-	}
-	return keys
-}
-
-func limited(all merge.Rows, s *combine.Shards) merge.Rows {
-	if s.Count >= 0 || s.Offset > 0 {
-		return merge.Limited(all, s.Offset, s.Count)
-	}
-	return all
-}
-
-// groups combines the groups of shards.
-func groups(sources []merge.Rows, s *combine.Shards, memory *merge.Memory) merge.Rows {
-	g := s.Group
-	names := make([]string, len(g.Columns))
-	copy(names, sources[0].Columns()[:g.Shown])
-	all := merge.Grouped(merge.Concat(sources), merge.Grouping{Keys: g.Keys, Names: names, Aggregates: g.Columns}, memory)
-	if g.Having != nil {
-		all = merge.Filtered(all, g.Having, g.Args)
-	}
-	var early, late map[int]merge.Expr
-	if early, late = chosenOf(g.Made, keysOf(g.Windows)); len(g.Windows) > 0 {
-		all = merge.Windowed(g.Dialect, computed(all, g, early), g.Windows, memory)
-	}
-	early, late = chosenOf(late, g.Sort)
-	all = computed(all, g, early)
-	if len(g.Sort) > 0 {
-		all = merge.Sorted(all, g.Sort, memory)
-	}
-	all = computed(limited(all, s), g, late) // PostgreSQL does not compute, or divide by 0 in, groups that LIMIT omits
-	return merge.Cut(all, len(g.Columns)-g.Shown)
-}
-
-// keysOf returns the columns that window functions read.
-func keysOf(windows []merge.Window) (keys []merge.Key) {
-	for _, w := range windows {
-		keys = slices.Concat(keys, w.Partition, w.Order, []merge.Key{{Column: w.Of}})
-	}
-	return keys
-}
-
-// chosenOf returns the computed columns among some columns, and the others.
-func chosenOf(made map[int]merge.Expr, among []merge.Key) (some, others map[int]merge.Expr) {
-	some, others = map[int]merge.Expr{}, maps.Clone(made)
-	for _, key := range among {
-		if one, ok := others[key.Column]; ok {
-			some[key.Column] = one
-			delete(others, key.Column)
-		}
-	}
-	return some, others
-}
-
-func computed(all merge.Rows, g *combine.Group, columns map[int]merge.Expr) merge.Rows {
-	if len(columns) == 0 {
-		return all
-	}
-	return merge.Computed(g.Dialect, all, columns, g.Args)
-}
 
 // answer has the rows of several shards. Errors that the merge finds are errors of package
 // sharding.

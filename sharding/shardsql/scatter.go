@@ -141,7 +141,7 @@ func (r reading) scatter(ctx context.Context, s *combine.Shards) (driver.Rows, e
 	if s.Counted != "" {
 		types = r.session.database.server.typesOfCount()
 	}
-	return &answer{Rows: merged(r.session.database.server.arithmetic(), sources, s), columnTypes: types, end: end}, nil
+	return &answer{Rows: s.Rows(r.session.database.server.arithmetic(), sources, merge.NewMemory(answerMemory)), columnTypes: types, end: end}, nil
 }
 
 // locks refuses a query that locks rows in several databases unless one transaction may span them.

@@ -72,6 +72,10 @@ SELECT status, COUNT(*) * 100.0 / SUM(COUNT(*)) OVER () AS pct FROM orders GROUP
 SELECT user_id, SUM(total) AS t, RANK() OVER (ORDER BY SUM(total) DESC) AS r FROM orders GROUP BY user_id ORDER BY r, user_id LIMIT 5
 SELECT o.id, o.total, GROUP_CONCAT(i.sku ORDER BY i.id) AS skus FROM orders o JOIN items i ON i.user_id = o.user_id AND i.order_id = o.id GROUP BY o.id ORDER BY o.id LIMIT 4
 SELECT ROUND(SUM(id), 2) / 7, COALESCE(SUM(total) / 7, 0.123456789), SUM(id) / 7 + MAX(CAST(total AS DOUBLE)) FROM orders
+SELECT ROUND(IFNULL(AVG(CASE WHEN id < 7 THEN 1 ELSE 0 END), 0), 3) FROM orders WHERE id < 13
+SELECT ROUND(COALESCE(AVG(CASE WHEN id < 8 THEN 1 ELSE 0 END), 0.0), 3) FROM orders WHERE id <= 13
+SELECT user_id, COUNT(*) FROM orders GROUP BY user_id HAVING COALESCE(AVG(id), 0) > 28.6666 ORDER BY user_id
+SELECT user_id, ROUND(AVG(total), 2), COUNT(DISTINCT status) FROM orders GROUP BY user_id ORDER BY user_id DESC
 -- refused
 SELECT MIN(created_at), MAX(created_at), DATEDIFF(MAX(created_at), MIN(created_at)) AS days FROM orders
 SELECT coupon, GROUP_CONCAT(id ORDER BY id) FROM orders GROUP BY coupon
@@ -86,3 +90,6 @@ SELECT BIT_OR(id), BIT_AND(id) FROM orders
 SELECT DATEDIFF(NOW(), MAX(created_at)) > 100 FROM orders
 SELECT DATEDIFF(NOW(), MAX(created_at)) FROM orders
 SELECT 1 AS pos, MAX(created_at) AS n FROM orders UNION ALL SELECT 2, MIN(created_at) FROM items JOIN orders USING (user_id) ORDER BY pos DESC
+SELECT status, ROUND(AVG(total), 2) AS x, COUNT(DISTINCT user_id) AS c FROM orders GROUP BY status ORDER BY c, status
+SELECT COALESCE(AVG(total), 0.1234567) FROM orders
+SELECT COUNT(*) FROM (SELECT status, status FROM orders GROUP BY status) AS t

@@ -41,6 +41,7 @@ SELECT coupon, COUNT(*) FROM orders GROUP BY coupon ORDER BY coupon COLLATE "C" 
 SELECT created_at::date AS d, COUNT(*) FROM orders GROUP BY created_at::date ORDER BY extract(dow FROM created_at::date), d
 SELECT id, COUNT(*) FILTER (WHERE status = 'paid') OVER () AS paid FROM orders ORDER BY id LIMIT 3
 SELECT o.id, o.total, string_agg(i.sku, ',' ORDER BY i.id) AS skus FROM orders o JOIN items i ON i.user_id = o.user_id AND i.order_id = o.id GROUP BY o.id ORDER BY o.id LIMIT 4
+SELECT COUNT(*) FROM (SELECT status, 1 / (COUNT(*) - COUNT(*)) AS x FROM orders GROUP BY status) AS t
 -- refused
 SELECT string_agg(coupon, ',') FROM orders WHERE id = 3
 SELECT array_agg(id ORDER BY id) FROM orders

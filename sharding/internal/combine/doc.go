@@ -2,9 +2,10 @@
 
 // Package combine finds how the results of several shards become the result that a single table would have, or why they
 // cannot: which rows, groups and columns each shard returns, by which columns they are sorted and compared, and how the
-// partial results of aggregates become one. Package merge executes this.
+// partial results of aggregates become one.
 //
-// [Of] decides once for a query (combine.go); [Combination.Bind] adds what depends on arguments (shards.go). groups.go is
+// [Of] decides once for a query (combine.go); [Combination.Bind] adds what depends on arguments (shards.go); and [Shards.Rows]
+// combines the rows with package merge (rows.go). groups.go is
 // about GROUP BY, aggregate.go about aggregates, having.go about what is computed from them. value.go and function.go
 // determine how the values of an expression compare in the database, because a merge must order and group them as the
 // database does. apart.go says why rows that belong together are not on one shard.

@@ -138,6 +138,9 @@ func (c grouper) regroup() {
 // compute replaces the value of a combined group's column, which has one of the shards' values, by
 // an expression.
 func (c grouper) compute(at int, e sqlparse.Expr) {
+	if !sqlfunc.IsAverage(sqlparse.Bare(e)) {
+		steadyAverages(c, e)
+	}
 	made, kind := calculator{c}.number(e)
 	c.of.group.zero = c.of.group.zero || sqlparse.Any(e, mayLackDigits)
 	c.of.group.Made[at], c.of.group.values[at].Type.Kind = made, kind

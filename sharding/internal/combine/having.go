@@ -36,6 +36,7 @@ func (c grouper) having() {
 		if c.ofGroup(e) {
 			g.kept = append(g.kept, c.text(e))
 		} else {
+			steadyAverages(c, e)
 			rest = append(rest, calculator{c}.condition(e))
 		}
 	}
@@ -250,7 +251,9 @@ func (c calculator) function(e *sqlparse.Call) (merge.Expr, merge.Kind) {
 	case (name == "floor" || name == "ceil" || name == "ceiling") && len(e.Args) == 1:
 		return c.toWhole(e, name != "floor")
 	case sqlfunc.Aggregates[name] == sqlfunc.Average && len(sqlfunc.AggregatedBy(e)) == 1 && !e.Distinct:
-		return c.average(e)
+		exact := c.Options.Merge
+		exact.Division.Rounds = false // MySQL rounds a quotient before further computation, but not an average
+		return c.average(e, exact)
 	case name == "round":
 		return c.round(e)
 	case len(e.Args) == 2 && (name == "ifnull" || name == "nullif"), name == "coalesce" && len(e.Args) > 0:
@@ -316,7 +319,7 @@ func (c calculator) operation(e *sqlparse.Operation) (made merge.Expr, kind merg
 		c.of.group.quotients++
 	}
 	if c.MySQL && sqlparse.Any(e, sqlfunc.IsAverage) {
-		c.refuse("the digits of an AVG in an expression depend on how a server sorts; write SUM(x) / COUNT(x)" + AddKey)
+		c.refuse(unsteadyDigits)
 	}
 	c.givenWhole(e.Operands)
 	for i, operand := range e.Operands {
@@ -359,8 +362,28 @@ func (c calculator) minus(of sqlparse.Expr) (merge.Expr, merge.Kind) {
 	return merge.Arithmetic(c.Options.Merge, '*', merge.Constant(int64(-1), merge.Integer), made), kind
 }
 
-// average returns the sum of all shards divided by their count.
-func (c calculator) average(e *sqlparse.Call) (merge.Expr, merge.Kind) {
+// steadyAverages refuses an average in an expression if MySQL and MariaDB may group into a temporary table, where an average has
+// only the digits that it shows: for window functions, and for aggregates with DISTINCT unless groups are sorted by their keys.
+// Whether they do depends on the indexes.
+func steadyAverages(c grouper, e sqlparse.Expr) {
+	if !c.MySQL || !sqlparse.Any(e, sqlfunc.IsAverage) {
+		return
+	}
+	orders := orders(c.query)
+	sorts := false
+	for i, o := range orders {
+		sorts = sorts || c.by(c.ordered(o.Expr)) != i
+	}
+	if sorts && (aggregator{c}).distincts() > 0 || slices.ContainsFunc(c.core.Items, func(i sqlparse.Item) bool { return windowed(i.Expr) }) {
+		c.refuse(unsteadyDigits)
+	}
+}
+
+// unsteadyDigits is the reason, and the remedy.
+const unsteadyDigits = "the digits of an AVG in an expression depend on how a server sorts; write SUM(x) / COUNT(x)" + AddKey
+
+// average returns the sum of all shards divided by their count, with the digits of a division by some rules.
+func (c calculator) average(e *sqlparse.Call, by merge.Dialect) (merge.Expr, merge.Kind) {
 	of := "(" + c.text(e.Args[0]) + ")"
 	c.value(e.Args[0])
 	if e.Filtered {
@@ -378,9 +401,43 @@ func (c calculator) average(e *sqlparse.Call) (merge.Expr, merge.Kind) {
 	if c.SQLite { // an average is a float on SQLite
 		sum = merge.Arithmetic(c.Options.Merge, '*', sum, merge.Constant(1.0, merge.Float))
 	}
-	exact := c.Options.Merge
-	exact.Division.Rounds = false // MySQL rounds a quotient before further computation, but not an average
-	return merge.Arithmetic(exact, '/', sum, count), c.wider(v.Type.Kind, 0)
+	return merge.Arithmetic(by, '/', sum, count), c.wider(v.Type.Kind, 0)
+}
+
+// alternative returns an operand of COALESCE, IFNULL or NULLIF. MySQL rounds an average in the first two to the digits of the
+// result, which are those of the average if the others have no more.
+func (c calculator) alternative(e sqlparse.Expr, of *sqlparse.Call) (merge.Expr, merge.Kind) {
+	if !c.MySQL || of.Function() == "nullif" || !isLoose(e) {
+		return c.number(e)
+	}
+	call, is := sqlparse.Bare(e).(*sqlparse.Call)
+	if is = is && sqlfunc.IsAverage(call); !is {
+		c.refuse(unsteadyDigits)
+		return c.number(e)
+	}
+	made, kind := c.average(call, c.Options.Merge)
+	wide := func(other sqlparse.Expr) bool {
+		l, ok := sqlparse.Bare(other).(*sqlparse.Literal)
+		return other != e && (!ok || digitsOf(l) > c.Options.Merge.Division.More)
+	}
+	if kind != merge.Float && slices.ContainsFunc(of.Args, wide) {
+		c.refuse(unsteadyDigits)
+	}
+	return made, kind
+}
+
+// digitsOf returns the number of digits of a literal after its point, without an exponent.
+func digitsOf(l *sqlparse.Literal) int {
+	_, digits, _ := strings.Cut(l.Value, ".")
+	return len(digits)
+}
+
+// isLoose reports whether an expression computes on with the digits of an average that it does not show.
+func isLoose(e sqlparse.Expr) bool {
+	if call, ok := e.(*sqlparse.Call); ok && call.Function() == "round" || sqlparse.As(e, sqlparse.Cast) != nil {
+		return false
+	}
+	return sqlfunc.IsAverage(e) || slices.ContainsFunc(sqlparse.Operands(e), isLoose)
 }
 
 // oneOf returns COALESCE, IFNULL or NULLIF.
@@ -388,7 +445,7 @@ func (c calculator) oneOf(e *sqlparse.Call, name string) (merge.Expr, merge.Kind
 	parts, kind := make([]merge.Expr, len(e.Args)), merge.Kind(0)
 	c.givenWhole(e.Args)
 	for i, arg := range e.Args {
-		made, of := c.number(arg)
+		made, of := c.alternative(arg, e)
 		parts[i], kind = made, c.wider(kind, of)
 	}
 	var unit merge.Expr // of the type of all values, whichever is returned
