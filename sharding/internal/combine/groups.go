@@ -150,11 +150,15 @@ func (c grouper) compute(at int, e sqlparse.Expr) {
 // values are computed from other columns. On PostgreSQL the shard does not compute it at all,
 // because its own divisor may be 0 although the combined one is not.
 func (c grouper) typeOnly(e sqlparse.Expr) string {
-	text := e.Bytes().Of(c.Statement.Text)
-	if c.Postgres && sqlparse.Any(e, func(e sqlparse.Expr) bool { return sqlparse.As(e, sqlparse.Div) != nil }) {
-		return "CASE WHEN FALSE THEN " + text + " END"
+	all := e.Bytes()
+	if !c.Postgres || !sqlparse.Any(e, func(e sqlparse.Expr) bool { return sqlparse.As(e, sqlparse.Div) != nil }) {
+		return all.Of(c.Statement.Text)
 	}
-	return text
+	of := all
+	if cast := sqlparse.As(e, sqlparse.Cast); cast != nil { // which decides the digits
+		of = cast.Operands[0].Bytes()
+	}
+	return c.Statement.Text[all.From:of.From] + "CASE WHEN FALSE THEN " + of.Of(c.Statement.Text) + " END" + c.Statement.Text[of.To:all.To]
 }
 
 // typeOnlyItem replaces a selected expression by its typeOnly form. The column keeps its name.

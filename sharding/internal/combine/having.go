@@ -406,7 +406,7 @@ func (c calculator) average(e *sqlparse.Call, by merge.Dialect) (merge.Expr, mer
 
 // alternative returns an operand of COALESCE, IFNULL or NULLIF. MySQL rounds an average in the first two to the digits of the
 // result, which are those of the average if the others have no more.
-func (c calculator) alternative(e sqlparse.Expr, of *sqlparse.Call) (merge.Expr, merge.Kind) {
+func alternative(c calculator, e sqlparse.Expr, of *sqlparse.Call) (merge.Expr, merge.Kind) {
 	if !c.MySQL || of.Function() == "nullif" || !isLoose(e) {
 		return c.number(e)
 	}
@@ -445,7 +445,7 @@ func (c calculator) oneOf(e *sqlparse.Call, name string) (merge.Expr, merge.Kind
 	parts, kind := make([]merge.Expr, len(e.Args)), merge.Kind(0)
 	c.givenWhole(e.Args)
 	for i, arg := range e.Args {
-		made, of := c.alternative(arg, e)
+		made, of := alternative(c, arg, e)
 		parts[i], kind = made, c.wider(kind, of)
 	}
 	var unit merge.Expr // of the type of all values, whichever is returned

@@ -91,7 +91,7 @@ func Of(statement *sqlparse.Statement, snapshot *sharding.Snapshot, options anal
 	p.timeless = p.anywhere && (b.VolatileReason == "" || !b.Postgres)
 	p.singles, p.setsLastID = hasSingles(b.Refs) || b.MySQL && deviates(statement), !p.stateless && setsLastID(statement)
 	p.standsAlone, p.mayBeNumber = p.stateless && !b.Foreign, combine.MayBeNumber(b)
-	p.labelled = isLabelled(p)
+	p.labelled = isLabelled(p, b)
 	p.home = p.atHome(p.anywhere || readsCopies(p), p.timeless)
 	if p.owned {
 		p.union = p.unite()

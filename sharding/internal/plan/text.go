@@ -87,19 +87,20 @@ func (p *Plan) rename(edits []splice.Edit, r *analysis.Reference, physical strin
 	return edits
 }
 
-// isLabelled reports whether the name of a column of the result contains that of a sharded table: MySQL, MariaDB and SQLite
-// name a selected expression without an alias by its text.
-func isLabelled(p *Plan) bool {
+// isLabelled reports whether the name of a column of the result may contain that of a sharded table: MySQL, MariaDB and SQLite
+// name a selected expression without an alias by its text, and * selects that name from a derived table.
+func isLabelled(p *Plan, b *analysis.Analysis) bool {
 	if p.Statement.Query == nil || p.Options.Merge.Engine == merge.PostgreSQL {
 		return false
 	}
-	part := p.Statement.Query.Parts[0]
-	for part.Nested != nil {
-		part = part.Nested.Parts[0]
+	for core := range b.Scopes {
+		for _, item := range core.Items {
+			if item.Alias.Name == "" && slices.ContainsFunc(p.sharded, func(r *analysis.Reference) bool { return r.At.Name.Parts[0].In(item.Span) }) {
+				return true
+			}
+		}
 	}
-	return part.Select != nil && slices.ContainsFunc(part.Select.Items, func(i sqlparse.Item) bool {
-		return i.Alias.Name == "" && slices.ContainsFunc(p.sharded, func(r *analysis.Reference) bool { return r.At.Name.Parts[0].Span.In(i.Span) })
-	})
+	return false
 }
 
 // Labels replaces the names of a target's tables in the names of the columns of its rows by the names that the columns of one table
