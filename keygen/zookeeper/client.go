@@ -63,6 +63,7 @@ type Conn[S StatLike, A ACLLike] interface {
 	Delete(path string, version int32) error
 	Exists(path string) (bool, *S, error)
 	Children(path string) ([]string, *S, error)
+	Sync(path string) (string, error)
 	SessionID() int64
 }
 
@@ -86,6 +87,7 @@ type nodes interface {
 	remove(path string, version int32) error
 	exists(path string) (bool, Stat, error)
 	children(path string) ([]string, Stat, error)
+	sync(path string) error
 	session() int64
 }
 
@@ -143,6 +145,11 @@ func (t typedConn[S, A]) children(path string) ([]string, Stat, error) {
 		return nil, Stat{}, err
 	}
 	return names, Stat(*stat), nil
+}
+
+func (t typedConn[S, A]) sync(path string) error {
+	_, err := t.conn.Sync(path)
+	return err
 }
 
 func (t typedConn[S, A]) session() int64 { return t.conn.SessionID() }
@@ -254,6 +261,16 @@ func (c *client) answers(ctx context.Context, path string) bool {
 	defer cancel()
 	_, err := c.exists(ctx, path)
 	return err == nil
+}
+
+// sync makes the server catch up with its ensemble. Without it, a read may miss what other clients
+// have just written.
+func (c *client) sync(ctx context.Context, path string) error {
+	_, err := call(ctx, c, func() (struct{}, error) { return struct{}{}, c.nodes.sync(path) })
+	if err != nil {
+		return fmt.Errorf("sync %s: %w", path, err)
+	}
+	return nil
 }
 
 // children returns the names of the znodes below path, and the metadata of path.

@@ -201,6 +201,9 @@ func (c *Counter) load(ctx context.Context) (*plan, error) {
 	if p := c.plan.Load(); p != nil {
 		return p, nil
 	}
+	if err := c.client.sync(ctx, c.cfg.Path); err != nil {
+		return nil, err
+	}
 	at, err := c.client.find(ctx, c.cfg.Path)
 	switch known := c.highest.Load(); {
 	case err != nil:

@@ -125,6 +125,8 @@ func (s *standIn) Children(name string) ([]string, *zookeeper.Stat, error) {
 	return names, &zookeeper.Stat{}, nil
 }
 
+func (s *standIn) Sync(name string) (string, error) { return name, nil }
+
 func (s *standIn) SessionID() int64 { return 7 }
 
 // ageTo sets the version of the only znode below a counter's.

@@ -184,6 +184,52 @@ func TestWhatNoConstructorHasMadeRefuses(t *testing.T) {
 	}
 }
 
+// lagging is a server of an ensemble that answers reads without the newest writes until it is told to
+// catch up.
+type lagging struct {
+	*standIn
+
+	caughtUp bool
+}
+
+func (l *lagging) Get(name string) ([]byte, *zookeeper.Stat, error) {
+	if !l.caughtUp {
+		return nil, nil, errNode
+	}
+	return l.standIn.Get(name)
+}
+
+func (l *lagging) Exists(name string) (bool, *zookeeper.Stat, error) {
+	if !l.caughtUp {
+		return false, &zookeeper.Stat{}, nil
+	}
+	return l.standIn.Exists(name)
+}
+
+func (l *lagging) Sync(name string) (string, error) {
+	l.caughtUp = true
+	return l.standIn.Sync(name)
+}
+
+func TestACounterThatAServerDoesNotKnowYetIsNotMissing(t *testing.T) {
+	z := newStandIn()
+	cfg := zookeeper.CounterConfig{Path: "/ids/order"}
+	seeder, err := zookeeper.NewVersions(z, cfg)
+	if err == nil {
+		err = seeder.Seed(t.Context(), 100)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := zookeeper.NewVersions(&lagging{standIn: z}, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if span, err := c.Reserve(t.Context(), 1); err != nil || span.First != 100 {
+		t.Errorf("%+v, %v", span, err)
+	}
+}
+
 // fleeting is a ZooKeeper in which the session of the process that was registered
 // before ends between the two looks at its registration.
 type fleeting struct {
