@@ -39,7 +39,12 @@ type issuer struct {
 
 func startIssuer(t *testing.T, driver, dsn string, env ...string) *issuer {
 	t.Helper()
-	p, err := startChild(t.Context(), append(env, childVar+"="+driver+" "+dsn))
+	return startIssuerWith(t, append(env, childVar+"="+driver+" "+dsn)...)
+}
+
+func startIssuerWith(t *testing.T, env ...string) *issuer {
+	t.Helper()
+	p, err := startChild(t.Context(), env)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,6 +67,13 @@ func (i *issuer) ids() []int64 {
 	return slices.Clone(i.issued)
 }
 
+// last returns the newest one.
+func (i *issuer) last() int64 {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.issued[len(i.issued)-1]
+}
+
 // more waits until it has issued as many more ids.
 func (i *issuer) more(t *testing.T, count int) {
 	t.Helper()
@@ -72,8 +84,7 @@ func (i *issuer) more(t *testing.T, count int) {
 // newest returns the parts of its newest id.
 func (i *issuer) newest(t *testing.T) keygen.Parts {
 	t.Helper()
-	ids := i.ids()
-	parts, err := fewWorkers().Parse(ids[len(ids)-1])
+	parts, err := fewWorkers().Parse(i.last())
 	if err != nil {
 		t.Fatal(err)
 	}

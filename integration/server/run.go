@@ -32,6 +32,12 @@ func (k kind) run(tb testing.TB, settings []string) *instance {
 	if err != nil {
 		tb.Fatal(err)
 	}
+	i.stopAfter(tb)
+	return i
+}
+
+func (i *instance) stopAfter(tb testing.TB) {
+	tb.Helper()
 	tb.Cleanup(func() {
 		if tb.Failed() {
 			tb.Logf("the error log of the server on port %d ends with:\n%s", i.port, i.logTail())
@@ -40,7 +46,6 @@ func (k kind) run(tb testing.TB, settings []string) *instance {
 			tb.Error(err)
 		}
 	})
-	return i
 }
 
 // Open returns a connection pool of the named database, which is created when

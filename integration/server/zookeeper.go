@@ -11,7 +11,10 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -46,6 +49,51 @@ func RunZooKeeper(tb testing.TB, settings ...string) *ZooKeeper {
 	return &ZooKeeper{zooKeeper.run(tb, settings)}
 }
 
+// RunZooKeeperEnsemble is [RunZooKeeper] for n servers of one ensemble. It returns when each of them
+// serves clients. A server that was killed starts again only beside enough others for a majority.
+func RunZooKeeperEnsemble(tb testing.TB, size int, settings ...string) []*ZooKeeper {
+	tb.Helper()
+	var members []string
+	for n := range size {
+		members = append(members, fmt.Sprintf("server.%d=%s:%d:%d", n+1, loopback, memberPort(tb), memberPort(tb)))
+	}
+	settings = slices.Concat([]string{"initLimit=25", "syncLimit=25"}, members, settings)
+	servers, errs := make([]*ZooKeeper, size), make([]error, size)
+	var starting sync.WaitGroup
+	for n := range servers {
+		k := zooKeeper
+		k.configure = func(i *instance) error {
+			return errors.Join(writeZooCfg(i), os.WriteFile(filepath.Join(i.dataDir(), "myid"), []byte(strconv.Itoa(n+1)), 0o600))
+		}
+		starting.Go(func() {
+			var i *instance
+			if i, errs[n] = k.start(tb.Context(), settings); errs[n] == nil {
+				servers[n] = &ZooKeeper{i}
+				i.stopAfter(tb)
+			}
+		})
+	}
+	starting.Wait()
+	if err := errors.Join(errs...); err != nil {
+		tb.Fatal(err)
+	}
+	return servers
+}
+
+// Leads reports whether the server leads its ensemble.
+func (z *ZooKeeper) Leads(ctx context.Context) bool {
+	answer, err := fourLetters(z.port).ask(ctx, "srvr")
+	return err == nil && bytes.Contains(answer, []byte("Mode: leader"))
+}
+
+// Signal sends a signal to the server's process, SIGSTOP say.
+func (z *ZooKeeper) Signal(tb testing.TB, s os.Signal) {
+	tb.Helper()
+	if err := z.proc.cmd.Process.Signal(s); err != nil {
+		tb.Fatal(err)
+	}
+}
+
 // Addr is the server's host and port. It stays the same when the server is
 // killed and started again.
 func (z *ZooKeeper) Addr() string { return address(z.port) }
@@ -72,10 +120,10 @@ func (z *ZooKeeper) Open(tb testing.TB, session time.Duration) *zk.Conn {
 	return c
 }
 
-// DialZooKeeper returns a client that connects in the background. By default the client waits
-// a second for a connection, which is too short on a busy machine, and seven
-// session timeouts for the answer to its first message, which a starting server may
-// never send.
+// DialZooKeeper returns a client of a server, or of several with commas between their addresses. It
+// connects in the background. By default the client waits a second for a connection, which is too
+// short on a busy machine, and seven session timeouts for the answer to its first message, which a
+// starting server may never send.
 func DialZooKeeper(addr string, session time.Duration) (*zk.Conn, error) {
 	last := &greeted{limit: answerLimit}
 	dial := func(network, addr string, _ time.Duration) (net.Conn, error) {
@@ -90,7 +138,7 @@ func DialZooKeeper(addr string, session time.Duration) (*zk.Conn, error) {
 		last = next
 		return next, nil
 	}
-	c, _, err := zk.Connect([]string{addr}, session, zk.WithLogger(silent{}), zk.WithDialer(dial))
+	c, _, err := zk.Connect(strings.Split(addr, ","), session, zk.WithLogger(silent{}), zk.WithDialer(dial))
 	return c, err
 }
 
@@ -158,7 +206,7 @@ func writeZooCfg(i *instance) error {
 		"maxClientCnxns=0",
 		fmt.Sprint("maxSessionTimeout=", SteadySession.Milliseconds()),
 		"admin.enableServer=false",
-		"4lw.commands.whitelist=conf",
+		"4lw.commands.whitelist=conf,srvr",
 	}, i.settings...)
 	return os.WriteFile(zooCfg(i), []byte(strings.Join(lines, "\n")+"\n"), 0o600)
 }
@@ -184,24 +232,28 @@ func zooKeeperArgs(i *instance) []string {
 type fourLetters int
 
 func (f fourLetters) dataDir(ctx context.Context) (string, error) {
-	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", address(int(f)))
-	if err != nil {
-		return "", err
-	}
-	defer func() { _ = conn.Close() }()
-	if deadline, ok := ctx.Deadline(); ok {
-		if err := conn.SetDeadline(deadline); err != nil {
-			return "", err
-		}
-	}
-	if _, err := conn.Write([]byte("conf")); err != nil {
-		return "", err
-	}
-	answer, err := io.ReadAll(conn)
+	answer, err := f.ask(ctx, "conf")
 	if err != nil {
 		return "", err
 	}
 	return dataDirIn(answer)
+}
+
+func (f fourLetters) ask(ctx context.Context, command string) ([]byte, error) {
+	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", address(int(f)))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = conn.Close() }()
+	if deadline, ok := ctx.Deadline(); ok {
+		if err := conn.SetDeadline(deadline); err != nil {
+			return nil, err
+		}
+	}
+	if _, err := conn.Write([]byte(command)); err != nil {
+		return nil, err
+	}
+	return io.ReadAll(conn)
 }
 
 // dataDirIn finds the data directory in the answer to conf, without the part
