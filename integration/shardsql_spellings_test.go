@@ -157,6 +157,35 @@ func TestAModelWithAUUIDInAnotherSpellingIsFoundByItsIDOrRefused(t *testing.T) {
 	}
 }
 
+// A cast to uuid or to an integer spells a text anew. A second cast makes that spelling the key.
+func TestATextThatTwoCastsSpellAnewLeadsToNoOtherShard(t *testing.T) {
+	const upper, lower = "F47AC10B-58CC-4372-A567-0E02B2C3D479", "f47ac10b-58cc-4372-a567-0e02b2c3d479"
+	for name, open := range postgresDrivers(t) {
+		t.Run(name, func(t *testing.T) {
+			s := newSpelled(t, open, "TEXT", sharding.HashText(16))
+			s.same(t, "INSERT INTO things (k, n) VALUES ($1, 1), ($2, 1)", lower, "5")
+			for _, key := range []string{"$1", "'" + lower + "'::text", "$1::varchar"} {
+				text := "UPDATE things SET n = n + 1 WHERE k = " + key
+				if strings.Contains(key, "$") {
+					s.same(t, text, lower)
+				} else {
+					s.same(t, text)
+				}
+			}
+			for key, value := range map[string]string{
+				"$1::uuid::text": upper, "($1::uuid)::varchar": upper, "CAST(CAST($1 AS uuid) AS text)": upper, "$1::int::text": "05", "CAST($1::bigint AS text)": "+5",
+			} {
+				for _, text := range []string{"UPDATE things SET n = n + 1 WHERE k = ", "DELETE FROM things WHERE k IN ('6', ", "INSERT INTO things (n, k) VALUES (1, "} {
+					text += key + strings.Repeat(")", strings.Count(text, "(")-strings.Count(text, ")"))
+					if r, err := s.routed.ExecContext(t.Context(), text, value); !errors.Is(err, sharding.ErrMissingKey) {
+						t.Errorf("%s of %s: %v, %v", text, value, r, err)
+					}
+				}
+			}
+		})
+	}
+}
+
 // PostgreSQL's date and timestamp keep the clock time that a time.Time shows, in whatever zone.
 func TestATimeWithoutAZoneIsOnTheShardOfItsClockTime(t *testing.T) {
 	east := time.FixedZone("east", 9*3600)

@@ -117,7 +117,7 @@ type Operation struct {
 	Span
 	Op       Operator
 	Not      bool // NOT IN, NOT BETWEEN, IS NOT NULL, NOT LIKE; NOT EXISTS is a Not
-	Keeps    bool // a Cast of PostgreSQL to a type of whole numbers, text or uuid: it does not change such values, or fails
+	Keeps    bool // a Cast of PostgreSQL to a type of whole numbers, text or uuid that does not change such values, or fails
 	Operands []Expr
 }
 

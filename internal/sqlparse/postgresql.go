@@ -28,11 +28,18 @@ func (p *nameReader) castType() {
 	}
 }
 
-// keeps reports whether a type is one of whole numbers, text without a length, or uuid.
-func keeps(typ string) bool {
+// keeps reports whether a cast of x to a type does not change values of this type: it is one of whole
+// numbers, uuid, or text without a length. The text of another cast may differ from what that cast was
+// given: '05'::int::text is '5'.
+func keeps(typ string, x Expr) bool {
 	switch strings.ToLower(strings.TrimSpace(typ)) {
-	case "bigint", "int8", "integer", "int", "int4", "smallint", "int2", "text", "varchar", "uuid":
+	case "bigint", "int8", "integer", "int", "int4", "smallint", "int2", "uuid":
 		return true
+	case "text", "varchar":
+		for p := As(x, Parens); p != nil; p = As(x, Parens) {
+			x = p.Operands[0]
+		}
+		return As(x, Cast) == nil
 	}
 	return false
 }
