@@ -92,7 +92,8 @@
 // With a sharding.Migration the router knows tables that package schema/migrate is moving out
 // of their source. Until the switch, the source database numbers the column that it numbered
 // before, whatever [With] says. After the switch, the plugin fills the table like any other. A
-// create that is under way during the switch, or a rollback of it, is filled and sent again. Call
+// create that is under way during the switch, or a rollback of it, is filled and sent again. An update, a
+// delete or a query that is under way gets the condition on the sharding keys of its models. Call
 // sharding.Router.Load when the program starts.
 //
 // # Failure modes

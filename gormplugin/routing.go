@@ -75,10 +75,13 @@ func (r *routing) Initialize(db *gorm.DB) error {
 	cb := db.Callback()
 	return errors.Join(
 		cb.Update().Before("gorm:update").Register("shardid:tell", r.hintWrite),
+		cb.Update().Before("gorm:save_after_associations").Register("shardid:overtaken", r.overtaken(r.hintWrite, func() func(*gorm.DB) { return cb.Update().Get("gorm:update") })),
 		cb.Update().After("gorm:update").Register("shardid:told", restoreContext),
 		cb.Delete().Before("gorm:delete").Register("shardid:tell", r.hintWrite),
+		cb.Delete().Before("gorm:after_delete").Register("shardid:overtaken", r.overtaken(r.hintWrite, func() func(*gorm.DB) { return cb.Delete().Get("gorm:delete") })),
 		cb.Delete().After("gorm:delete").Register("shardid:told", restoreContext),
 		cb.Query().Before("gorm:query").Register("shardid:tell", r.read),
+		cb.Query().Before("gorm:preload").Register("shardid:overtaken", r.overtaken(r.read, func() func(*gorm.DB) { return cb.Query().Get("gorm:query") })),
 		cb.Query().After("gorm:query").Register("shardid:told", restoreContext),
 		cb.Row().Before("gorm:row").Register("shardid:tell", r.read),
 		cb.Row().After("gorm:row").Register("shardid:told", restoreContext),
@@ -135,6 +138,29 @@ func (r *routing) read(db *gorm.DB) {
 		if _, later := r.addKeys(stmt, stmt.ReflectValue); later {
 			passHint(db, writehint.Hint{Completes: true})
 		}
+	}
+}
+
+// overtaken returns a callback that sends a statement again which the switch of a migration has overtaken: gorm
+// built it while the source served the table, so it lacks the condition on the sharding keys of its
+// models, and the shards refused it. Nothing was written. tell gives the statement this condition, and
+// send returns gorm's callback that builds and sends it.
+func (r *routing) overtaken(tell func(*gorm.DB), send func() func(*gorm.DB)) func(*gorm.DB) {
+	return func(db *gorm.DB) {
+		stmt := db.Statement
+		var refusal *sharding.RouteError
+		if db.Error == nil || !errors.As(db.Error, &refusal) || !writehint.Of(stmt.Context, stmt.Table).Completes || len(stmt.Joins) > 0 {
+			return // gorm would add joins twice
+		}
+		if t, ok := r.router.Snapshot().Lookup(stmt.Table); !ok || t.Origin() != nil {
+			return
+		}
+		restoreContext(db)
+		db.Error = nil
+		stmt.SQL.Reset()
+		stmt.Vars = nil
+		tell(db)
+		send()(db)
 	}
 }
 
