@@ -117,7 +117,12 @@ func (p *operandReader) afterCall(c *Call) {
 			if p.at(")") || p.at("order") || p.at("rows") {
 				c.Partition = len(c.Window)
 			}
-			c.Window = p.operandsUntil(c.Window, ")")
+			if p.at("order") {
+				for _, o := range p.inner.orderBy() {
+					c.Window = append(c.Window, o.Expr)
+				}
+			}
+			c.Window = p.operandsUntil(c.Window, ")") // of its frame
 		case p.at("over") && (p.peek().kind == sqltext.QuotedIdent || p.peek().kind == sqltext.Word && !p.peek().class().is(reserved)):
 			c.Over = true
 			p.next()

@@ -71,3 +71,19 @@ SELECT SUM(n) / 7, COUNT(*) / SUM(n) FROM (SELECT user_id, COUNT(*) AS n FROM or
 SELECT SUM(n) / 7 FROM (SELECT user_id, ROW_NUMBER() OVER (PARTITION BY user_id ORDER BY id) AS n FROM orders) AS t
 SELECT total, COUNT(*) AS n FROM orders GROUP BY total ORDER BY RANK() OVER (ORDER BY total) DESC LIMIT 3
 SELECT 'all' AS label, COUNT(DISTINCT coupon) AS n, 5, ROUND(COUNT(*) * 1.0, 2) FROM orders WHERE status = 'none'
+SELECT id, total, RANK() OVER (ORDER BY total DESC) AS place FROM orders ORDER BY place, id LIMIT 10
+SELECT id, ROW_NUMBER() OVER (ORDER BY created_at, id) AS n FROM orders ORDER BY created_at, id LIMIT 5 OFFSET 7
+SELECT *, DENSE_RANK() OVER (ORDER BY user_id) AS d FROM orders WHERE total > 10 ORDER BY user_id, id
+SELECT o.id, i.sku, i.qty, RANK() OVER (ORDER BY i.qty DESC) AS r, DENSE_RANK() OVER (ORDER BY i.qty DESC) AS d, COUNT(*) OVER () AS n FROM orders o JOIN items i ON i.user_id = o.user_id AND i.order_id = o.id ORDER BY i.qty DESC, i.id LIMIT 20
+SELECT id, status, RANK() OVER (ORDER BY status) AS r FROM orders ORDER BY r, id LIMIT 4 OFFSET 20
+SELECT id, coupon, DENSE_RANK() OVER (ORDER BY coupon) AS r FROM orders ORDER BY 3, 1
+SELECT id, total AS t, RANK() OVER (ORDER BY total) AS r FROM orders ORDER BY t, id LIMIT 3
+SELECT ROW_NUMBER() OVER (ORDER BY id DESC) AS n, id FROM orders WHERE user_id IN (1, 2, 3) ORDER BY n
+-- refused
+SELECT id, RANK() OVER (ORDER BY total DESC) AS place FROM orders ORDER BY id LIMIT 10
+SELECT id, ROW_NUMBER() OVER (ORDER BY total DESC) AS n FROM orders ORDER BY total DESC, id
+SELECT id, RANK() OVER (ORDER BY total DESC) AS place FROM orders ORDER BY place DESC, id LIMIT 10
+SELECT id, RANK() OVER (PARTITION BY status ORDER BY total) AS r FROM orders ORDER BY total, id
+SELECT id, RANK() OVER (ORDER BY total) + 1 AS r FROM orders ORDER BY total, id
+SELECT id, RANK() OVER (ORDER BY total) AS r FROM orders
+SELECT id, id % 3 AS total, RANK() OVER (ORDER BY total) AS r FROM orders ORDER BY total, id

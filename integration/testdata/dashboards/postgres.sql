@@ -42,13 +42,13 @@ SELECT created_at::date AS d, COUNT(*) FROM orders GROUP BY created_at::date ORD
 SELECT id, COUNT(*) FILTER (WHERE status = 'paid') OVER () AS paid FROM orders ORDER BY id LIMIT 3
 SELECT o.id, o.total, string_agg(i.sku, ',' ORDER BY i.id) AS skus FROM orders o JOIN items i ON i.user_id = o.user_id AND i.order_id = o.id GROUP BY o.id ORDER BY o.id LIMIT 4
 SELECT COUNT(*) FROM (SELECT status, 1 / (COUNT(*) - COUNT(*)) AS x FROM orders GROUP BY status) AS t
+SELECT id, row_number() OVER (ORDER BY total DESC, id) FROM orders ORDER BY 2 LIMIT 5
 -- refused
 SELECT string_agg(coupon, ',') FROM orders WHERE id = 3
 SELECT array_agg(id ORDER BY id) FROM orders
 SELECT status, percentile_cont(0.5) WITHIN GROUP (ORDER BY total) FROM orders GROUP BY status
 SELECT MAX(created_at) - MIN(created_at) FROM orders
 SELECT g::date, COUNT(o.id) FROM generate_series('2024-01-01'::timestamp, '2024-01-05', '1 day') g LEFT JOIN orders o ON o.created_at::date = g::date GROUP BY g ORDER BY g
-SELECT id, row_number() OVER (ORDER BY total DESC, id) FROM orders ORDER BY 2 LIMIT 5
 SELECT SUM(total)::text FROM orders
 SELECT STDDEV(total), VARIANCE(total) FROM orders
 SELECT created_at::time AS t, COUNT(*) FROM orders GROUP BY t ORDER BY t

@@ -182,22 +182,37 @@ func (m *maker) rows() Query {
 	if counted {
 		items = pick(m, []string{"COUNT(*) OVER () AS total, orders." + items, items + ", COUNT(paid) OVER () AS total"})
 	}
-	text := "SELECT " + items + " FROM orders" + m.where()
-	if m.IntN(4) == 0 {
-		return Query{Text: text, Args: m.args, Open: true}
-	}
 	order := some(m, m.sorts, 2)
-	if counted && m.IntN(3) == 0 {
-		order = slices.Insert(order, m.IntN(len(order)+1), "total")
-	}
 	for i := range order {
 		order[i] += m.direction()
 	}
-	if given {
+	ranked := m.IntN(4) == 0
+	if ranked {
+		items += ", " + m.rank(order) + " AS place"
+	}
+	text := "SELECT " + items + " FROM orders" + m.where()
+	if !ranked && m.IntN(4) == 0 {
+		return Query{Text: text, Args: m.args, Open: true}
+	}
+	if counted && m.IntN(3) == 0 {
+		order = slices.Insert(order, m.IntN(len(order)+1), "total")
+	}
+	if ranked && m.IntN(2) == 0 {
+		order = []string{"place"}
+	}
+	if given && !ranked {
 		order = append(order, "x"+m.direction(), "CASE WHEN user_id = "+m.value(m.Int64N(20))+" THEN "+m.value(1)+" ELSE paid - "+m.value(1)+" END"+m.direction())
 		m.Shuffle(len(order)-2, func(i, j int) { order[i], order[j] = order[j], order[i] })
 	}
 	return Query{Text: text + " ORDER BY " + strings.Join(append(order, "id"), ", ") + m.limit(), Args: m.args}
+}
+
+// rank returns a window function that numbers the rows of an order. Only the order of all rows numbers each of them.
+func (m *maker) rank(order []string) string {
+	if m.IntN(3) == 0 {
+		return "ROW_NUMBER() OVER (ORDER BY " + strings.Join(append(slices.Clone(order), "id"), ", ") + ")"
+	}
+	return pick(m, []string{"RANK", "DENSE_RANK"}) + "() OVER (ORDER BY " + strings.Join(order[:1+m.IntN(len(order))], ", ") + ")"
 }
 
 // related returns rows in the order of a subquery of rows with the same sharding key.

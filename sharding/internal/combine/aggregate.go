@@ -273,19 +273,25 @@ func isTotal(c *combiner, e sqlparse.Expr) bool {
 
 // takeTotals records the selected counts of all rows.
 func takeTotals(c *combiner) {
-	items := c.core.Items
-	isStar := func(i sqlparse.Item) bool { return i.Star }
-	for at, item := range items {
-		switch {
-		case !isTotal(c, item.Expr):
-		case !slices.ContainsFunc(items[:at], isStar):
-			c.of.Totals = append(c.of.Totals, at)
-		case !slices.ContainsFunc(items[at:], isStar):
-			c.of.Totals = append(c.of.Totals, at-len(items))
-		default:
-			c.refuse("the place of " + c.text(item.Expr) + " between two * is not known; select it first or last")
+	for i, item := range c.core.Items {
+		if isTotal(c, item.Expr) {
+			c.of.Totals = append(c.of.Totals, placeOf(c, i))
 		}
 	}
+}
+
+// placeOf returns the place of an item among the columns that the caller gets. Behind * it is counted from the end: -1 is the
+// last one.
+func placeOf(c *combiner, item int) int {
+	items := c.core.Items
+	isStar := func(i sqlparse.Item) bool { return i.Star }
+	switch {
+	case !slices.ContainsFunc(items[:item], isStar):
+		return item
+	case slices.ContainsFunc(items[item:], isStar):
+		c.refuse("the place of " + c.text(items[item].Expr) + " between two * is not known; select it first or last")
+	}
+	return item - len(items)
 }
 
 // sortsTotal reports whether an expression of ORDER BY is a count of all rows, which sorts nothing: it is the same in all
@@ -343,11 +349,7 @@ func (c calculator) window(e *sqlparse.Call) (merge.Expr, merge.Kind) {
 			w.Partition = append(w.Partition, key)
 			continue
 		}
-		end := e.To
-		if i+1 < len(e.Window) {
-			end = e.Window[i+1].Bytes().From
-		}
-		behind := behindOrder.FindStringSubmatch(strings.TrimSpace(c.Statement.Text[by.Bytes().To:end]))
+		behind := behindOrder.FindStringSubmatch(strings.TrimSpace(c.Statement.Text[by.Bytes().To:endOf(e, i)]))
 		if behind == nil {
 			c.refuse("ORDER BY in OVER (…) is combined without NULLS FIRST, NULLS LAST and a frame" + AddKey)
 			return nil, 0

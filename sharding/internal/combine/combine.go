@@ -241,7 +241,12 @@ func (c *combiner) expressions() {
 		}
 	}
 	all := c.Windows
-	c.Windows = slices.DeleteFunc(slices.Clone(all), func(w analysis.Window) bool { return areOverGroups(c, w) || isTotal(c, w.Call) })
+	c.Windows = slices.DeleteFunc(slices.Clone(all), func(w analysis.Window) bool {
+		return areOverGroups(c, w) || isTotal(c, w.Call) || rankOf(c, w.Call) != nil
+	})
+	if slices.ContainsFunc(c.Windows, func(w analysis.Window) bool { return ranksAll(w.Call) && w.Of == c.scope && !c.Partitioned(w) }) {
+		c.refuse("ROW_NUMBER, RANK and DENSE_RANK number the rows of all shards in the order in which these are returned; select the rank by itself, and give the query the ORDER BY of OVER (…), and no more for ROW_NUMBER" + AddKey)
+	}
 	c.refuse(c.Differs())
 	c.Windows = all
 }
@@ -299,6 +304,7 @@ func (c *combiner) answer() {
 		first(c)
 	}
 	takeTotals(c)
+	takeRanks(c)
 	c.sorted()
 }
 
@@ -399,7 +405,11 @@ func first(c *combiner) {
 
 // sorted records ORDER BY and LIMIT.
 func (c *combiner) sorted() {
-	for _, o := range orders(c.query) {
+	all := orders(c.query)
+	if len(c.of.Ranks) > 0 {
+		all = ordersOfRows(c)
+	}
+	for _, o := range all {
 		if sortsTotal(c, o.Expr) {
 			continue
 		}

@@ -20,7 +20,7 @@ func (s *Shards) Rows(d merge.Dialect, sources []merge.Rows, memory *merge.Memor
 	sources = merge.Totalled(d, sources, shown(first, s.Totals))
 	var all merge.Rows
 	if len(s.Order) > 0 {
-		all = merge.Ordered(sources, behind(first, s.Order))
+		all = merge.Ranked(d, merge.Ordered(sources, behind(first, s.Order)), rankings(first, s))
 	} else {
 		all = merge.Concat(sources)
 	}
@@ -28,6 +28,14 @@ func (s *Shards) Rows(d merge.Dialect, sources []merge.Rows, memory *merge.Memor
 		all = merge.Distinct(all, behind(first, s.Distinct), memory)
 	}
 	return countedRows(merge.Cut(limited(all, s), hidden), s)
+}
+
+// rankings returns the ranks of ordered rows whose hidden columns begin at first.
+func rankings(first int, s *Shards) (all []merge.Ranking) {
+	for _, r := range s.Ranks {
+		all = append(all, merge.Ranking{Column: shown(first, []int{r.At})[0], Function: r.Function, Keys: behind(first, s.Order[:r.Keys])})
+	}
+	return all
 }
 
 // countedRows returns the number of rows instead of them, if the plan says so.

@@ -90,3 +90,24 @@ func TestNoRowIsReturnedWithACountThatLacksASource(t *testing.T) {
 		t.Error(rows, err)
 	}
 }
+
+func TestRowsAreNumberedInTheirOrder(t *testing.T) {
+	bytes := func(text string) []byte { return []byte(text) }
+	key := []Key{{Column: 0, Type: Type{Kind: Integer}}}
+	sources := of(
+		[][]driver.Value{{int64(1), int64(1), uint64(1), bytes("1")}, {int64(4), int64(2), uint64(2), bytes("2")}},
+		[][]driver.Value{{int64(1), int64(1), uint64(1), bytes("1")}, {int64(2), int64(2), uint64(2), bytes("2")}, {int64(4), int64(3), uint64(3), bytes("3")}},
+		[][]driver.Value{{nil, int64(1), uint64(1), bytes("1")}},
+	)
+	got := read(t, Ranked(Dialect{Engine: MySQL}, Ordered(sources, key), []Ranking{{1, RowNumber, nil}, {2, Rank, key}, {3, DenseRank, key}}))
+	if want := [][]driver.Value{
+		{int64(1), int64(1), uint64(1), bytes("1")},
+		{int64(1), int64(2), uint64(1), bytes("1")},
+		{int64(2), int64(3), uint64(3), bytes("2")},
+		{int64(4), int64(4), uint64(4), bytes("3")},
+		{int64(4), int64(5), uint64(4), bytes("3")},
+		{nil, int64(6), uint64(6), bytes("4")},
+	}; !reflect.DeepEqual(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+}
