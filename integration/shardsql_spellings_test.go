@@ -6,6 +6,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -201,6 +202,47 @@ func TestATimeWithoutAZoneIsOnTheShardOfItsClockTime(t *testing.T) {
 					s.same(t, "UPDATE things SET n = n + 1 WHERE k = $1", clock(time.UTC))
 					s.same(t, "UPDATE things SET n = n + 1 WHERE k BETWEEN $1 AND $2", clock(east), clock(time.UTC))
 					s.same(t, "DELETE FROM things WHERE k = $1", clock(time.FixedZone("west", -9*3600)))
+				}
+			})
+		}
+	}
+}
+
+// In the modes for PgBouncer, pgx sends times in UTC and bytes in hexadecimal, whatever the type of the column is.
+func TestAKeyIsOnTheShardOfWhatPgxSendsInEachOfItsModes(t *testing.T) {
+	p := server.SharePostgres(t)
+	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	days := sharding.Interval(start, start.AddDate(0, 0, 8), 24*time.Hour)
+	rules := map[string]sharding.Rule{"DATE": days.WithPrecision(24 * time.Hour), "TIMESTAMP": days.WithPrecision(time.Microsecond), "TEXT": sharding.HashText(8), "VARCHAR(9)": sharding.HashText(8)}
+	for _, mode := range []string{"cache_describe", "exec", "simple_protocol"} {
+		open := namedDatabase(func(tb testing.TB, name string) *sql.DB {
+			tb.Helper()
+			p.Open(tb, name) // makes it
+			return opened(tb, "pgx", p.DSN(name)+"?sslmode=disable&default_query_exec_mode="+mode)
+		})
+		for column, rule := range rules {
+			t.Run(mode+" "+column, func(t *testing.T) {
+				s, answered := newSpelled(t, open.of(mode), column, rule), 0
+				for n := range 24 {
+					text := string(rune('a' + n))
+					keys := []any{[]byte(text), text, fmt.Sprintf(`\x%x`, text)}
+					if column == "DATE" || column == "TIMESTAMP" {
+						at := time.Date(2026, 1, 2+n/4, 6*(n%4), 0, 0, 0, time.UTC)
+						east := at.Add(-9 * time.Hour).In(time.FixedZone("east", 9*3600)) // the same clock time
+						keys = []any{east, at, east.UTC()}
+					}
+					for _, key := range keys {
+						for _, text := range []string{"INSERT INTO things (k, n) VALUES ($1, 1) ON CONFLICT DO NOTHING", "UPDATE things SET n = n + 1 WHERE k = $1"} {
+							if _, err := s.routed.ExecContext(t.Context(), "DELETE FROM things WHERE k = $1 AND n < 0", key); errors.As(err, new(*sharding.RouteError)) {
+								continue // a time within a day may be rounded
+							}
+							s.same(t, text, key)
+							answered++
+						}
+					}
+				}
+				if answered < 12 {
+					t.Errorf("%d statements are answered", answered)
 				}
 			})
 		}

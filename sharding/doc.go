@@ -54,7 +54,8 @@
 //
 //   - Columns of the type UUID take several spellings of a key, and PostgreSQL's date and timestamp
 //     a time in any zone. shardsql passes to the rule the form in which they return the key: small
-//     letters with dashes, and the clock time as UTC. Do the same where you call a [Router] yourself, and in models
+//     letters with dashes, and the clock time as UTC, or the time in UTC where pgx sends that (default_query_exec_mode=exec).
+//     Do the same where you call a [Router] yourself, and in models
 //     whose ids carry the slot of the key: an id for another form is refused with [ErrMisplaced].
 //
 // A rule does not see its column. gormplugin.Check, schema.Doctor and the inspection of a migration

@@ -19,6 +19,8 @@ func (c Column) Form(value any) (form any, known bool) {
 	switch {
 	case isTime && c.Zoneless:
 		return time.Date(at.Year(), at.Month(), at.Day(), at.Hour(), at.Minute(), at.Second(), at.Nanosecond(), time.UTC), true
+	case isBytes && c.Holds == HoldsTexts && c.Hexed:
+		return `\x` + hex.EncodeToString(b), true
 	case isBytes && c.Holds == HoldsTexts:
 		return string(b), true
 	case isText && (c.Holds == HoldsBytes || c.Holds == HoldsPadded):

@@ -26,6 +26,8 @@ func TestAValueHasTheFormInWhichItsColumnReturnsIt(t *testing.T) {
 		{Column{Type: "inet6", Holds: HoldsForms, Loose: true}, "::1", "::1"},
 		{Column{Type: "varchar(9)", Holds: HoldsTexts}, []byte("a "), "a "},
 		{Column{Type: "varchar(9)", Holds: HoldsTexts}, "a ", "a "},
+		{Column{Type: "text", Holds: HoldsTexts, Hexed: true}, []byte("a"), `\x61`},
+		{Column{Type: "text", Holds: HoldsTexts, Hexed: true}, "a", "a"},
 		{Column{Type: "varbinary(9)", Holds: HoldsBytes, Loose: true}, `a\ `, []byte(`a\ `)},
 		{Column{Type: "bytea", Holds: HoldsBytes}, "a ", []byte("a ")},
 		{Column{Type: "bytea", Holds: HoldsBytes}, `\x61`, nil},

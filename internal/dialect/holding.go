@@ -46,6 +46,8 @@ type Column struct {
 	Session bool
 	// Zoneless: drivers write the clock time in the zone of each value.
 	Zoneless bool
+	// Hexed: the driver writes bytes as PostgreSQL's \x61, which a column of texts stores as it is.
+	Hexed bool
 	// Parsed: the driver returns times as time.Time.
 	Parsed bool
 	// Collation is set if it treats texts with different bytes as equal, and "" if it compares
