@@ -495,6 +495,9 @@ func TestDoctorChecksTheKeyColumnsOfPostgreSQL(t *testing.T) {
 			if f.Code == schema.KeyColumn || f.Code == schema.Collation {
 				found = append(found, string(f.Severity)+" "+string(f.Code))
 			}
+			if f.Code == schema.Collation && !strings.Contains(f.Fix, "text or varchar of PostgreSQL") {
+				t.Errorf("%s under %s: the fix is %q", c.column, sharding.Describe(c.rule).Kind, f.Fix)
+			}
 		}
 		if got := strings.Join(found, ", "); got != c.want {
 			t.Errorf("%s under %s: %q, want %q (%v)", c.column, sharding.Describe(c.rule).Kind, got, c.want, d.Findings)

@@ -116,6 +116,9 @@ func (j columnCheck) texts() []Fault {
 	return j.fault(Error, "the database treats texts as one time that lead to different shards", "use Interval, or change it to a text with a collation that compares bytes")
 }
 
+// comparesBytes is the fix for a column that treats texts with different bytes as equal.
+const comparesBytes = "let the column compare bytes (the collation utf8mb4_bin; text or varchar of PostgreSQL with a deterministic collation; BINARY in SQLite)"
+
 // collation checks how texts are compared.
 func (j columnCheck) collation() []Fault {
 	if j.column.Collation == "" {
@@ -127,6 +130,6 @@ func (j columnCheck) collation() []Fault {
 	return []Fault{{
 		Column: j.name, Severity: Warning, Collation: true,
 		Message: fmt.Sprintf("%s is a column with the collation %s, under which texts are equal that the rule distinguishes and may place on different shards", j.name, j.column.Collation),
-		Fix:     "give the column a binary collation (utf8mb4_bin; BINARY in SQLite), or normalize its values before they are stored and searched for",
+		Fix:     comparesBytes + ", or normalize its values before they are stored and searched for",
 	}}
 }

@@ -50,7 +50,7 @@ func (r equalTexts) faults(j columnCheck) []Fault {
 	return []Fault{{
 		Column: j.name, Severity: Error, Collation: true,
 		Message: fmt.Sprintf("%s is a column with the collation %s, under which '%s' and '%s' are equal, but the rule puts them in different shards", j.name, j.column.Collation, r.a, r.b),
-		Fix:     "list both in one slot, or give the column a binary collation (utf8mb4_bin; BINARY in SQLite)",
+		Fix:     "list both in one slot, or " + comparesBytes,
 	}}
 }
 
