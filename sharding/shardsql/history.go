@@ -122,6 +122,9 @@ func (h *history) admit(s *session, to *plan.Route, query string, e *effects) (*
 	return to, h.depends(s, to, query, e)
 }
 
+// elsewhere is the hint for a statement after a SET on another connection.
+const elsewhere = "give the setting in the data source names of all databases, or send the statement on another connection than the SET"
+
 // depends returns the refusal of a statement that depends on an earlier one of the session and would be sent on
 // another connection.
 func (h *history) depends(s *session, to *plan.Route, query string, e *effects) error {
@@ -132,11 +135,14 @@ func (h *history) depends(s *session, to *plan.Route, query string, e *effects) 
 		}
 		switch {
 		case h.set.on != nil && on != h.set.on:
-			return &sharding.RouteError{Op: "statement", Err: fmt.Errorf("%w: %s holds on one connection, and this statement is for %s, on another one", sharding.ErrSettings, h.set.text, s.database.nameOf(pool)),
-				Hint: "give the setting in the data source names of all databases, or send the statement on another connection than the SET"}
+			hint := elsewhere
+			if h.set.begin {
+				hint = "begin transactions with BeginTx, so that their statements go to their shards"
+			}
+			return &sharding.RouteError{Op: "statement", Err: fmt.Errorf("%w: %s holds on one connection, and this statement is for %s, on another one", sharding.ErrSettings, h.set.text, s.database.nameOf(pool)), Hint: hint}
 		case h.set.parsing != "" && to.Kind != plan.Home:
 			return &sharding.RouteError{Op: "statement", Err: fmt.Errorf("%w: after %s, the database may parse this statement otherwise than its route was found", sharding.ErrSettings, h.set.parsing),
-				Hint: "give the setting in the data source names of all databases, or send the statement on another connection than the SET"}
+				Hint: elsewhere}
 		case h.variables != nil && on != h.variables && variable(query, s.database.server.reads.Flavor):
 			return &sharding.RouteError{Op: "statement", Err: fmt.Errorf("%w: its variable was set on one connection, and this statement is for %s, on another one", sharding.ErrSettings, s.database.nameOf(pool)),
 				Hint: "give the value as an argument"}
