@@ -87,6 +87,17 @@
 // primary key does not lead to its shard. Rows with ids that were generated just now are new.
 // Package shardsql searches for all other rows first.
 //
+// # Rows of associations in broadcast tables
+//
+// gorm saves the rows of associations in the transaction of their row, also those that exist: Save of
+// an order that was read with Preload("Items.Product") writes the products. If products is a
+// broadcast table, a write of it goes to every database, so the transaction must be one that may span
+// databases (sharding.Atomic or BestEffort). Otherwise leave these rows out. Omit("Tags.*") writes
+// the join table and not the tags:
+//
+//	db.Omit("Items.Product", "Tags.*").Save(&order)
+//	db.Model(&order).Omit("Tags.*").Association("Tags").Append(&tag)
+//
 // # Tables that are being migrated
 //
 // With a sharding.Migration the router knows tables that package schema/migrate is moving out

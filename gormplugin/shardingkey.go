@@ -193,11 +193,14 @@ func bound(v any) bool {
 
 // missingKey returns the error of a row without its sharding key.
 func missingKey(t *sharding.Table, row int, field *schema.Field) error {
-	name := t.Key
+	hint := fmt.Sprintf("row %d: set %s before Create", row, t.Key)
 	if field != nil {
-		name = "the field " + field.Name
+		hint = fmt.Sprintf("row %d: set the field %s before Create", row, field.Name)
+		if field.FieldType.Kind() != reflect.Pointer {
+			hint += "; the zero value counts as none, unless the field is a pointer to it"
+		}
 	}
-	return &sharding.RouteError{Op: "create", Table: t.Name, Column: t.Key, Err: sharding.ErrMissingKey, Hint: fmt.Sprintf("row %d: set %s before Create", row, name)}
+	return &sharding.RouteError{Op: "create", Table: t.Name, Column: t.Key, Err: sharding.ErrMissingKey, Hint: hint}
 }
 
 // columnField returns the model's field of a column, nil if it has none.
