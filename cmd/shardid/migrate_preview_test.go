@@ -36,6 +36,8 @@ func TestACutoverWarnsUntilSomebodyHasLookedAtThePreview(t *testing.T) {
 		m.must(t, 0, "rollback", "--max-pause", "10m")
 	}
 	switches("nobody has checked which statements the shards will refuse; run: shardid migrate preview --config ")
+	m.records(t) // nothing that will be refused
+	switches("")
 	m.records(t, "UPDATE orders SET note = ?", "DELETE FROM orders")
 	switches("nobody has checked the 2 statements of the application that the shards will refuse; run")
 	m.must(t, 0, "preview")

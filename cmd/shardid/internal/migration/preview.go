@@ -162,9 +162,10 @@ func (o *Operation) warnUnseen(ctx context.Context) {
 		o.sayf("warning: it is unknown which statements the shards will refuse: %v", err)
 	case found.Looked == nil && found.Recorded == nil:
 		o.sayf("warning: nobody has checked which statements the shards will refuse; %s", look)
+	case found.Unseen == 0:
 	case found.Looked == nil:
 		o.sayf("warning: nobody has checked the %s of the application that the shards will refuse; %s", term.Count(found.Unseen, "statement"), look)
-	case found.Unseen > 0:
+	default:
 		were := "were"
 		if found.Unseen == 1 {
 			were = "was"
