@@ -77,6 +77,8 @@ SELECT ROUND(COALESCE(AVG(CASE WHEN id < 8 THEN 1 ELSE 0 END), 0.0), 3) FROM ord
 SELECT user_id, COUNT(*) FROM orders GROUP BY user_id HAVING COALESCE(AVG(id), 0) > 28.6666 ORDER BY user_id
 SELECT user_id, ROUND(AVG(total), 2), COUNT(DISTINCT status) FROM orders GROUP BY user_id ORDER BY user_id DESC
 SELECT * FROM (SELECT o.total, (SELECT COUNT(*) FROM items x WHERE x.user_id = o.user_id AND x.order_id = o.id) FROM orders o WHERE o.total > 10) AS t ORDER BY total LIMIT 3
+SELECT ROUND(-AVG(CASE WHEN id < 7 THEN 1 ELSE 0 END), 3), -AVG(CASE WHEN id < 7 THEN 1 ELSE 0 END) FROM orders WHERE id < 13
+SELECT NULLIF(COUNT(*) / 7, 1.8571), NULLIF(COUNT(*) / 7, 1.857142857), COALESCE(NULLIF(AVG(CASE WHEN id < 7 THEN 1 ELSE 0 END), 0.5385), 0) FROM orders WHERE id < 13
 -- refused
 SELECT MIN(created_at), MAX(created_at), DATEDIFF(MAX(created_at), MIN(created_at)) AS days FROM orders
 SELECT coupon, GROUP_CONCAT(id ORDER BY id) FROM orders GROUP BY coupon

@@ -81,11 +81,7 @@ func (d decimal) over(e decimal, by Division) decimal {
 	kept := inWords(have + need + missing)
 	quotient := new(big.Int).Mul(d.at(d.scale), power(kept-d.scale+e.scale))
 	quotient.Quo(quotient, e.digits)
-	result := decimal{quotient, kept, min(d.shown+by.More, by.Most)}
-	if by.Rounds {
-		return result.rounded(result.shown)
-	}
-	return result
+	return decimal{quotient, kept, min(d.shown+by.More, by.Most)}
 }
 
 // quotient divides as PostgreSQL does; e is not 0. The result has at least 16 significant digits,
@@ -123,6 +119,14 @@ func (d decimal) leading() (exponent int, digit int64) {
 func (d decimal) rounded(shown int) decimal {
 	d.shown = shown
 	d, _ = decimalOf(d.text())
+	return d
+}
+
+// displayed returns the number with the digits of its text alone.
+func (d decimal) displayed() decimal {
+	if d.scale > d.shown {
+		return d.rounded(d.shown)
+	}
 	return d
 }
 

@@ -189,9 +189,14 @@ func Coalesce(list ...Expr) Expr {
 	}
 }
 
-// NullIf returns NULL if a equals b, otherwise a.
+// NullIf returns NULL if a equals b, otherwise a. MariaDB compares them as it returns them.
 func NullIf(d Dialect, a, b Expr) Expr {
-	equal := Comparison(d, "=", a, b)
+	equal := strict(func(x, y number) (number, error) {
+		if d.Engine == MySQL && !d.Division.Rounds {
+			x.exact, y.exact = x.exact.displayed(), y.exact.displayed()
+		}
+		return logical(d.compare(x, y) == 0), nil
+	}, a, b)
 	return func(row, args []driver.Value) (number, error) {
 		o, err := equal(row, args)
 		if o.isTrue() || err != nil {

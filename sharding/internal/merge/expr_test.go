@@ -41,6 +41,29 @@ func TestMySQLRoundsAQuotientBeforeFurtherComputationAndMariaDBAfter(t *testing.
 	}
 }
 
+// An average of MySQL has more digits than it shows, until it is computed with.
+func TestMySQLRoundsAnAverageBehindAMinus(t *testing.T) {
+	average := Arithmetic(maria, '/', integerConstant(int64(7)), integerConstant(int64(13)))
+	for dialect, want := range map[Dialect]string{maria: "-0.538", mysql: "-0.539"} {
+		e := Round(dialect, Arithmetic(dialect, '*', integerConstant(int64(-1)), average), 3)
+		if got, err := computed(t, e); err != nil || string(got.([]byte)) != want {
+			t.Errorf("ROUND(-AVG(x), 3) is %s, %v; want %s", got, err, want)
+		}
+	}
+}
+
+func TestNullIfOfMariaDBComparesQuotientsAsItReturnsThem(t *testing.T) {
+	for dialect, null := range map[Dialect]string{maria: "0.5385", mysql: "0.538461538"} {
+		average := Arithmetic(maria, '/', integerConstant(int64(7)), integerConstant(int64(13)))
+		for _, other := range []string{"0.5385", "0.538461538"} {
+			got, err := computed(t, NullIf(dialect, average, decimalConstant(other)))
+			if err != nil || (got == nil) != (other == null) {
+				t.Errorf("%+v: NULLIF(AVG(x), %s) is %v, %v", dialect.Division, other, got, err)
+			}
+		}
+	}
+}
+
 func TestArithmeticFailsAsInTheDatabase(t *testing.T) {
 	const most = int64(math.MaxInt64)
 	one, none := integerConstant(int64(1)), Constant(nil, Integer)

@@ -131,7 +131,7 @@ func (d Dialect) like(x number, v driver.Value) (driver.Value, error) {
 		return nil, unsupported("a number with other digits than its database returns")
 	default:
 		if d.Division.Rounds {
-			x.exact = x.exact.rounded(x.exact.shown)
+			x.exact = x.exact.displayed()
 		}
 		x.form, x.exact.shown = isDecimal, len(fraction)
 		_, x.text = v.(string)
@@ -175,7 +175,9 @@ func (d Dialect) arithmetic(op byte, x, y number) (number, error) {
 	case op == '/' && d.Engine == MySQL:
 		o.form = isDecimal
 	}
-	o.exact = d.exact(op, x.exact, y.exact, o.form)
+	if o.exact = d.exact(op, x.exact, y.exact, o.form); d.Division.Rounds {
+		o.exact = o.exact.displayed()
+	}
 	switch {
 	case o.form == isDecimal && o.exact.shown > d.Division.Most && d.Engine == MySQL:
 		return o, unsupported("a product with too many digits after its point")
