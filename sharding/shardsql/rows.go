@@ -104,7 +104,8 @@ func (s *server) typesOfCount() columnTypes {
 		one.name, one.tellsNullable = "BIGINT", true
 	case "postgres":
 		one.name = "INT8"
-	case "sqlite":
+	case "sqlite": // its driver takes every column for nullable
+		one.nullable, one.tellsNullable = true, true
 		return columnTypes{all: []columnType{one}, scans: [][]reflect.Type{{one.scan}}}
 	}
 	return columnTypes{all: []columnType{one}}

@@ -279,6 +279,14 @@ func TestAComputedNumberHasAScanTypeThatHoldsIt(t *testing.T) {
 	}
 }
 
+func TestACountOfCombinedRowsHasTheColumnTypeOfOneTable(t *testing.T) {
+	w := newTwin(t, 8)
+	const query = "SELECT COUNT(*) FROM (SELECT paid FROM orders GROUP BY paid) AS t"
+	if got, want := returnedTypes(t, w.routed, query), returnedTypes(t, w.one, query); got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
 func TestSeveralShardsSortAndGroupByColumnsOfABroadcastTable(t *testing.T) {
 	w := twinOf(t, sharding.Table{Name: "orders", Key: "user_id", Rule: sharding.Mod(4), Map: fourTables(t)},
 		" (id INTEGER PRIMARY KEY, user_id BIGINT NOT NULL, country TEXT)", sharding.Broadcast("countries"))
