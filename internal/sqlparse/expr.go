@@ -69,8 +69,8 @@ type Call struct {
 	// Filtered reports that a call is Odd only because of FILTER (WHERE …), whose condition is the last of Args.
 	Filtered bool
 	Over     bool // a window function
-	// Window are the expressions in OVER (…); the first Partition of them are those of PARTITION
-	// BY.
+	// Window are the expressions in OVER (…): those of PARTITION BY, of which there are Partition, of ORDER BY, and of the
+	// frame.
 	Window    []Expr
 	Partition int
 }

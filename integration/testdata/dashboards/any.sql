@@ -79,6 +79,13 @@ SELECT id, status, RANK() OVER (ORDER BY status) AS r FROM orders ORDER BY r, id
 SELECT id, coupon, DENSE_RANK() OVER (ORDER BY coupon) AS r FROM orders ORDER BY 3, 1
 SELECT id, total AS t, RANK() OVER (ORDER BY total) AS r FROM orders ORDER BY t, id LIMIT 3
 SELECT ROW_NUMBER() OVER (ORDER BY id DESC) AS n, id FROM orders WHERE user_id IN (1, 2, 3) ORDER BY n
+SELECT i.id, COUNT(*) AS n FROM orders o LEFT JOIN items i ON i.user_id = o.user_id AND i.order_id = o.id GROUP BY i.id ORDER BY n DESC, i.id LIMIT 3
+SELECT COUNT(*) FROM (SELECT i.id FROM orders o LEFT JOIN items i ON i.user_id = o.user_id AND i.order_id = o.id GROUP BY i.id) AS t
+SELECT a.id, a.status, COUNT(b.id) AS earlier FROM orders a LEFT JOIN orders b ON b.user_id = a.user_id AND b.id < a.id GROUP BY a.id ORDER BY earlier DESC, a.id LIMIT 5
+SELECT user_id, n, COUNT(*) OVER () AS users FROM (SELECT user_id, COUNT(*) AS n FROM orders GROUP BY user_id) AS t ORDER BY n DESC, user_id LIMIT 3
+SELECT id, COUNT((SELECT 1 FROM items WHERE items.user_id = orders.user_id AND items.id = orders.id)) OVER () AS with_item FROM orders ORDER BY id LIMIT 2 OFFSET 57
+SELECT COUNT(*) FROM (SELECT COUNT(*) AS n FROM orders HAVING COUNT(*) > 100) AS t
+SELECT COUNT(*) FROM (SELECT id FROM orders ORDER BY id LIMIT 10 OFFSET 55) AS t
 -- refused
 SELECT id, RANK() OVER (ORDER BY total DESC) AS place FROM orders ORDER BY id LIMIT 10
 SELECT id, ROW_NUMBER() OVER (ORDER BY total DESC) AS n FROM orders ORDER BY total DESC, id
@@ -87,10 +94,3 @@ SELECT id, RANK() OVER (PARTITION BY status ORDER BY total) AS r FROM orders ORD
 SELECT id, RANK() OVER (ORDER BY total) + 1 AS r FROM orders ORDER BY total, id
 SELECT id, RANK() OVER (ORDER BY total) AS r FROM orders
 SELECT id, id % 3 AS total, RANK() OVER (ORDER BY total) AS r FROM orders ORDER BY total, id
-SELECT i.id, COUNT(*) AS n FROM orders o LEFT JOIN items i ON i.user_id = o.user_id AND i.order_id = o.id GROUP BY i.id ORDER BY n DESC, i.id LIMIT 3
-SELECT COUNT(*) FROM (SELECT i.id FROM orders o LEFT JOIN items i ON i.user_id = o.user_id AND i.order_id = o.id GROUP BY i.id) AS t
-SELECT a.id, a.status, COUNT(b.id) AS earlier FROM orders a LEFT JOIN orders b ON b.user_id = a.user_id AND b.id < a.id GROUP BY a.id ORDER BY earlier DESC, a.id LIMIT 5
-SELECT user_id, n, COUNT(*) OVER () AS users FROM (SELECT user_id, COUNT(*) AS n FROM orders GROUP BY user_id) AS t ORDER BY n DESC, user_id LIMIT 3
-SELECT id, COUNT((SELECT 1 FROM items WHERE items.user_id = orders.user_id AND items.id = orders.id)) OVER () AS with_item FROM orders ORDER BY id LIMIT 2 OFFSET 57
-SELECT COUNT(*) FROM (SELECT COUNT(*) AS n FROM orders HAVING COUNT(*) > 100) AS t
-SELECT COUNT(*) FROM (SELECT id FROM orders ORDER BY id LIMIT 10 OFFSET 55) AS t

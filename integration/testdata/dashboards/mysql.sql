@@ -78,7 +78,9 @@ SELECT user_id, COUNT(*) FROM orders GROUP BY user_id HAVING COALESCE(AVG(id), 0
 SELECT user_id, ROUND(AVG(total), 2), COUNT(DISTINCT status) FROM orders GROUP BY user_id ORDER BY user_id DESC
 SELECT * FROM (SELECT o.total, (SELECT COUNT(*) FROM items x WHERE x.user_id = o.user_id AND x.order_id = o.id) FROM orders o WHERE o.total > 10) AS t ORDER BY total LIMIT 3
 SELECT ROUND(-AVG(CASE WHEN id < 7 THEN 1 ELSE 0 END), 3), -AVG(CASE WHEN id < 7 THEN 1 ELSE 0 END) FROM orders WHERE id < 13
-SELECT NULLIF(COUNT(*) / 7, 1.8571), NULLIF(COUNT(*) / 7, 1.857142857), COALESCE(NULLIF(AVG(CASE WHEN id < 7 THEN 1 ELSE 0 END), 0.5385), 0) FROM orders WHERE id < 13
+SELECT NULLIF(COUNT(*) / 7, 1.8571), NULLIF(COUNT(*) / 7, 1.857142857) FROM orders WHERE id < 13
+SELECT SUM(total) / 1e2, COUNT(*) * 1e2 / 7 FROM orders
+SELECT ROUND(SUM(CAST(total AS DOUBLE)), 2) * 2, ROUND(SUM(CAST(total AS DOUBLE)) / 7, 2) FROM orders
 -- refused
 SELECT MIN(created_at), MAX(created_at), DATEDIFF(MAX(created_at), MIN(created_at)) AS days FROM orders
 SELECT coupon, GROUP_CONCAT(id ORDER BY id) FROM orders GROUP BY coupon

@@ -43,6 +43,8 @@ SELECT id, COUNT(*) FILTER (WHERE status = 'paid') OVER () AS paid FROM orders O
 SELECT o.id, o.total, string_agg(i.sku, ',' ORDER BY i.id) AS skus FROM orders o JOIN items i ON i.user_id = o.user_id AND i.order_id = o.id GROUP BY o.id ORDER BY o.id LIMIT 4
 SELECT COUNT(*) FROM (SELECT status, 1 / (COUNT(*) - COUNT(*)) AS x FROM orders GROUP BY status) AS t
 SELECT id, row_number() OVER (ORDER BY total DESC, id) FROM orders ORDER BY 2 LIMIT 5
+SELECT SUM(total) / 1e2, COUNT(*) * 1e2 / 7, SUM(id) * 1.5E1, COUNT(*) + 1e-3 FROM orders
+SELECT status, COUNT(*) FROM orders GROUP BY status HAVING COUNT(*) * 1e1 > 2.5e1 ORDER BY status
 -- refused
 SELECT string_agg(coupon, ',') FROM orders WHERE id = 3
 SELECT array_agg(id ORDER BY id) FROM orders

@@ -3,6 +3,7 @@
 package combine
 
 import (
+	"math/big"
 	"regexp"
 	"slices"
 	"strconv"
@@ -302,10 +303,37 @@ func (c calculator) literal(e *sqlparse.Literal) (merge.Expr, merge.Kind) {
 		return merge.Constant(nil, merge.Integer), c.exact()
 	case e.Kind != sqlparse.Decimal || noFloat != nil:
 		return c.onlyNumbers()
-	case c.SQLite || strings.ContainsAny(e.Value, "eE"):
+	case c.SQLite || !c.Postgres && strings.ContainsAny(e.Value, "eE"):
 		return merge.Constant(f, merge.Float), c.wider(merge.Float, 0)
 	}
-	return merge.Constant([]byte(e.Value), merge.Decimal), merge.Decimal
+	return merge.Constant([]byte(withoutExponent(e.Value)), merge.Decimal), merge.Decimal
+}
+
+// roundsLast refuses, on MariaDB, what a quotient is computed from, or is beside: a rounded float has the digits there that are
+// shown, unless the statement is prepared.
+func roundsLast(c calculator, divides bool, operands []sqlparse.Expr) {
+	rounded := func(e sqlparse.Expr) bool {
+		call, ok := e.(*sqlparse.Call)
+		return ok && sqlfunc.Rounds[call.Function()] && len(call.Args) > 0 && sqlfunc.HasAggregate(call) && c.kindOf(call.Args[0]) == merge.Float
+	}
+	some := func(is func(sqlparse.Expr) bool) bool {
+		return slices.ContainsFunc(operands, func(e sqlparse.Expr) bool { return sqlparse.Any(e, is) })
+	}
+	if c.MySQL && !c.Options.Merge.Division.Rounds && some(rounded) && (divides || some(isQuotient)) {
+		c.refuse("the digits of a rounded float in a quotient, or beside one, depend on the protocol; round the result")
+	}
+}
+
+// withoutExponent returns a literal of PostgreSQL, where 1e2 is the decimal 100, and 1e-3 is 0.001.
+func withoutExponent(text string) string {
+	digits, exponent, _ := strings.Cut(strings.ToLower(text), "e")
+	n, err := strconv.Atoi(exponent)
+	number, ok := new(big.Rat).SetString(text)
+	if err != nil || !ok {
+		return text
+	}
+	_, fraction, _ := strings.Cut(digits, ".")
+	return number.FloatString(max(len(fraction)-n, 0))
 }
 
 var arithmetic = map[sqlparse.Operator]byte{sqlparse.Add: '+', sqlparse.Sub: '-', sqlparse.Mul: '*', sqlparse.Div: '/'}
@@ -321,6 +349,7 @@ func (c calculator) operation(e *sqlparse.Operation) (made merge.Expr, kind merg
 	if c.MySQL && sqlparse.Any(e, sqlfunc.IsAverage) {
 		c.refuse(unsteadyDigits)
 	}
+	roundsLast(c, e.Op == sqlparse.Div, e.Operands)
 	c.givenWhole(e.Operands)
 	for i, operand := range e.Operands {
 		next, of := c.number(operand)
@@ -443,6 +472,7 @@ func isLoose(e sqlparse.Expr) bool {
 // oneOf returns COALESCE, IFNULL or NULLIF.
 func (c calculator) oneOf(e *sqlparse.Call, name string) (merge.Expr, merge.Kind) {
 	parts, kind := make([]merge.Expr, len(e.Args)), merge.Kind(0)
+	roundsLast(c, false, e.Args)
 	c.givenWhole(e.Args)
 	for i, arg := range e.Args {
 		made, of := alternative(c, arg, e)

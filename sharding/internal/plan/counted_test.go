@@ -74,3 +74,23 @@ func TestAnAverageInAnExpressionIsCombinedOnlyIfItsDigitsAreKnown(t *testing.T) 
 		}
 	}
 }
+
+// MariaDB gives a rounded float the digits that it shows, unless the statement is prepared.
+func TestAFloatIsRoundedLastOnMariaDB(t *testing.T) {
+	w := newWorld(t)
+	for text, answered := range map[string]bool{
+		"SELECT ROUND(SUM(CAST(price AS DOUBLE)), 2) FROM orders":                                 true,
+		"SELECT ROUND(SUM(CAST(price AS DOUBLE)), 2) * 2 + COUNT(*) FROM orders":                  true,
+		"SELECT ROUND(SUM(CAST(price AS DOUBLE)) / 7, 2) FROM orders":                             true,
+		"SELECT ROUND(SUM(price), 2) / 7 FROM orders":                                             true,
+		"SELECT ROUND(SUM(CAST(price AS DOUBLE)), 2) / 7 FROM orders":                             false,
+		"SELECT IFNULL(CEIL(SUM(CAST(price AS DOUBLE))), 0) / COUNT(*) FROM orders":               false,
+		"SELECT ROUND(SUM(CAST(price AS DOUBLE)), 2) - SUM(price) / 7 FROM orders":                false,
+		"SELECT COALESCE(SUM(price) / 7, ROUND(SUM(CAST(price AS DOUBLE)), 2)) FROM orders":       false,
+		"SELECT paid FROM orders GROUP BY paid HAVING FLOOR(SUM(CAST(price AS DOUBLE))) / 7 > 13": false,
+	} {
+		if _, err := w.plan("mysql", text).Bind(nil, sharding.Hint{}); (err == nil) != answered {
+			t.Errorf("%s: %v; is it answered? %v", text, err, answered)
+		}
+	}
+}
