@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package combine
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/shardid/shardid/internal/sqlparse"
+	"github.com/shardid/shardid/sharding/internal/merge"
+	"github.com/shardid/shardid/sharding/internal/sqlfunc"
+)
+
+// steadyAverages refuses an average in an expression if MySQL and MariaDB may group into a temporary table, where an average has
+// only the digits that it shows: for window functions, and for aggregates with DISTINCT unless groups are sorted by their keys.
+// Whether they do depends on the indexes.
+func steadyAverages(c grouper, e sqlparse.Expr) {
+	if !c.MySQL || !sqlparse.Any(e, sqlfunc.IsAverage) {
+		return
+	}
+	orders := orders(c.query)
+	sorts := false
+	for i, o := range orders {
+		sorts = sorts || c.by(c.ordered(o.Expr)) != i
+	}
+	if sorts && (aggregator{c}).distincts() > 0 || slices.ContainsFunc(c.core.Items, func(i sqlparse.Item) bool { return windowed(i.Expr) }) {
+		c.refuse(unsteadyDigits)
+	}
+}
+
+// unsteadyDigits is the reason, and the remedy.
+const unsteadyDigits = "the digits of an AVG in an expression depend on how a server sorts; write SUM(x) / COUNT(x)" + AddKey
+
+// average returns the sum of all shards divided by their count, with the digits of a division by some rules.
+func (c calculator) average(e *sqlparse.Call, by merge.Dialect) (merge.Expr, merge.Kind) {
+	of := "(" + c.text(e.Args[0]) + ")"
+	c.value(e.Args[0])
+	if e.Filtered {
+		if c.hasParams(e.Args[1]) {
+			c.refuse(c.text(e) + parametersCompared)
+		}
+		of += " FILTER (WHERE " + c.text(e.Args[1]) + ")"
+	}
+	v := c.summand(e.Args[0])
+	g := c.of.group
+	g.quotients++
+	kind := averaged(v.Type.Kind)
+	sum := merge.Column(g.add(merge.Aggregate{Function: merge.Sum, Kind: v.Type.Kind, Column: c.selectHidden("SUM" + of)}, v), kind)
+	count := merge.Column(g.add(merge.Aggregate{Function: merge.Count, Column: c.selectHidden("COUNT" + of)}, v), merge.Integer)
+	if c.SQLite { // an average is a float on SQLite
+		sum = merge.Arithmetic(c.Options.Merge, '*', sum, merge.Constant(1.0, merge.Float))
+	}
+	return merge.Arithmetic(by, '/', sum, count), c.wider(v.Type.Kind, 0)
+}
+
+// alternative returns an operand of COALESCE, IFNULL or NULLIF. MySQL rounds an average in the first two to the digits of the
+// result, which are those of the average if the others have no more.
+func alternative(c calculator, e sqlparse.Expr, of *sqlparse.Call) (merge.Expr, merge.Kind) {
+	if !c.MySQL || of.Function() == "nullif" || !isLoose(e) {
+		return c.number(e)
+	}
+	call, is := sqlparse.Bare(e).(*sqlparse.Call)
+	if is = is && sqlfunc.IsAverage(call); !is {
+		c.refuse(unsteadyDigits)
+		return c.number(e)
+	}
+	made, kind := c.average(call, c.Options.Merge)
+	wide := func(other sqlparse.Expr) bool {
+		l, ok := sqlparse.Bare(other).(*sqlparse.Literal)
+		return other != e && (!ok || digitsOf(l) > c.Options.Merge.Division.More)
+	}
+	if kind != merge.Float && slices.ContainsFunc(of.Args, wide) {
+		c.refuse(unsteadyDigits)
+	}
+	return made, kind
+}
+
+// digitsOf returns the number of digits of a literal after its point, without an exponent.
+func digitsOf(l *sqlparse.Literal) int {
+	_, digits, _ := strings.Cut(l.Value, ".")
+	return len(digits)
+}
+
+// isLoose reports whether an expression computes on with the digits of an average that it does not show.
+func isLoose(e sqlparse.Expr) bool {
+	if call, ok := e.(*sqlparse.Call); ok && call.Function() == "round" || sqlparse.As(e, sqlparse.Cast) != nil {
+		return false
+	}
+	return sqlfunc.IsAverage(e) || slices.ContainsFunc(sqlparse.Operands(e), isLoose)
+}
+
+// roundsLast refuses, on MariaDB, what a quotient is computed from, or is beside: a rounded float has the digits there that are
+// shown, unless the statement is prepared.
+func roundsLast(c calculator, divides bool, operands []sqlparse.Expr) {
+	rounded := func(e sqlparse.Expr) bool {
+		call, ok := e.(*sqlparse.Call)
+		return ok && sqlfunc.Rounds[call.Function()] && len(call.Args) > 0 && sqlfunc.HasAggregate(call) && c.kindOf(call.Args[0]) == merge.Float
+	}
+	some := func(is func(sqlparse.Expr) bool) bool {
+		return slices.ContainsFunc(operands, func(e sqlparse.Expr) bool { return sqlparse.Any(e, is) })
+	}
+	if c.MySQL && !c.Options.Merge.Division.Rounds && some(rounded) && (divides || some(isQuotient)) {
+		c.refuse("the digits of a rounded float in a quotient, or beside one, depend on the protocol; round the result")
+	}
+}
