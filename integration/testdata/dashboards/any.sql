@@ -86,6 +86,10 @@ SELECT user_id, n, COUNT(*) OVER () AS users FROM (SELECT user_id, COUNT(*) AS n
 SELECT id, COUNT((SELECT 1 FROM items WHERE items.user_id = orders.user_id AND items.id = orders.id)) OVER () AS with_item FROM orders ORDER BY id LIMIT 2 OFFSET 57
 SELECT COUNT(*) FROM (SELECT COUNT(*) AS n FROM orders HAVING COUNT(*) > 100) AS t
 SELECT COUNT(*) FROM (SELECT id FROM orders ORDER BY id LIMIT 10 OFFSET 55) AS t
+SELECT id, total, SUM(total) OVER (ORDER BY id) AS balance FROM orders ORDER BY id LIMIT 10 OFFSET 5
+SELECT id, created_at, SUM(total) OVER (ORDER BY created_at, id) AS running, COUNT(coupon) OVER (ORDER BY created_at, id) AS coupons, COUNT(*) OVER (ORDER BY created_at, id) AS n, COUNT(*) OVER () AS all_rows FROM orders WHERE user_id <> 3 ORDER BY created_at, id
+SELECT *, SUM(user_id) OVER (ORDER BY id DESC) AS s, RANK() OVER (ORDER BY id DESC) AS r FROM orders ORDER BY id DESC LIMIT 7
+SELECT id, SUM(CASE WHEN coupon IS NULL THEN NULL ELSE total END) OVER (ORDER BY id) AS with_coupon FROM orders ORDER BY id
 -- refused
 SELECT id, RANK() OVER (ORDER BY total DESC) AS place FROM orders ORDER BY id LIMIT 10
 SELECT id, ROW_NUMBER() OVER (ORDER BY total DESC) AS n FROM orders ORDER BY total DESC, id
@@ -94,3 +98,7 @@ SELECT id, RANK() OVER (PARTITION BY status ORDER BY total) AS r FROM orders ORD
 SELECT id, RANK() OVER (ORDER BY total) + 1 AS r FROM orders ORDER BY total, id
 SELECT id, RANK() OVER (ORDER BY total) AS r FROM orders
 SELECT id, id % 3 AS total, RANK() OVER (ORDER BY total) AS r FROM orders ORDER BY total, id
+SELECT id, SUM(total) OVER (ORDER BY created_at) AS running FROM orders ORDER BY created_at, id
+SELECT o.id, SUM(i.qty) OVER (ORDER BY o.id) AS running FROM orders o JOIN items i ON i.user_id = o.user_id AND i.order_id = o.id ORDER BY o.id, i.id
+SELECT id, SUM(total) OVER (ORDER BY id ROWS BETWEEN 2 PRECEDING AND CURRENT ROW) AS three FROM orders ORDER BY id
+SELECT id, AVG(total) OVER (ORDER BY id) AS average FROM orders ORDER BY id

@@ -81,11 +81,11 @@ SELECT ROUND(-AVG(CASE WHEN id < 7 THEN 1 ELSE 0 END), 3), -AVG(CASE WHEN id < 7
 SELECT NULLIF(COUNT(*) / 7, 1.8571), NULLIF(COUNT(*) / 7, 1.857142857) FROM orders WHERE id < 13
 SELECT SUM(total) / 1e2, COUNT(*) * 1e2 / 7 FROM orders
 SELECT ROUND(SUM(CAST(total AS DOUBLE)), 2) * 2, ROUND(SUM(CAST(total AS DOUBLE)) / 7, 2) FROM orders
+SELECT id, total, SUM(total) OVER (ORDER BY id) AS running FROM orders ORDER BY id LIMIT 10
 -- refused
 SELECT MIN(created_at), MAX(created_at), DATEDIFF(MAX(created_at), MIN(created_at)) AS days FROM orders
 SELECT coupon, GROUP_CONCAT(id ORDER BY id) FROM orders GROUP BY coupon
 SELECT status, COUNT(*) FROM orders GROUP BY status WITH ROLLUP
-SELECT id, total, SUM(total) OVER (ORDER BY id) AS running FROM orders ORDER BY id LIMIT 10
 SELECT CONCAT(ROUND(SUM(total), 1), ' EUR') AS t FROM orders
 SELECT JSON_OBJECT('n', COUNT(*)) AS j FROM orders
 SELECT STDDEV(total) FROM orders

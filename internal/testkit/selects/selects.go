@@ -189,6 +189,9 @@ func (m *maker) rows() Query {
 	ranked := m.IntN(4) == 0
 	if ranked {
 		items += ", " + m.rank(order) + " AS place"
+		if m.IntN(3) == 0 {
+			items += ", " + pick(m, []string{"SUM(paid)", "SUM(amount)", "COUNT(note)", "COUNT(*)"}) + " OVER (ORDER BY " + strings.Join(order, ", ") + ", id) AS balance"
+		}
 	}
 	text := "SELECT " + items + " FROM orders" + m.where()
 	if !ranked && m.IntN(4) == 0 {
@@ -197,7 +200,7 @@ func (m *maker) rows() Query {
 	if counted && m.IntN(3) == 0 {
 		order = slices.Insert(order, m.IntN(len(order)+1), "total")
 	}
-	if ranked && m.IntN(2) == 0 {
+	if ranked && m.IntN(2) == 0 && !strings.Contains(items, " AS balance") {
 		order = []string{"place"}
 	}
 	if given && !ranked {

@@ -242,10 +242,10 @@ func (c *combiner) expressions() {
 	}
 	all := c.Windows
 	c.Windows = slices.DeleteFunc(slices.Clone(all), func(w analysis.Window) bool {
-		return areOverGroups(c, w) || isTotal(c, w.Call) || rankOf(c, w.Call) != nil
+		return areOverGroups(c, w) || isTotal(c, w.Call) || runningOf(c, w.Call) != nil
 	})
-	if slices.ContainsFunc(c.Windows, func(w analysis.Window) bool { return ranksAll(w.Call) && w.Of == c.scope && !c.Partitioned(w) }) {
-		c.refuse("ROW_NUMBER, RANK and DENSE_RANK number the rows of all shards in the order in which these are returned; select the rank by itself, and give the query the ORDER BY of OVER (…), and no more for ROW_NUMBER" + AddKey)
+	if slices.ContainsFunc(c.Windows, func(w analysis.Window) bool { return ofAllRows(w.Call) && len(w.Call.Window) > 0 && w.Of == c.scope && !c.Partitioned(w) }) {
+		c.refuse("a window function of the rows of all shards is computed in the order in which these are returned: select ROW_NUMBER, RANK or DENSE_RANK by itself, and give the query the ORDER BY of OVER (…), and no more for ROW_NUMBER; or SUM or COUNT of one table whose ORDER BY has the primary key" + AddKey)
 	}
 	c.refuse(c.Differs())
 	c.Windows = all
@@ -304,7 +304,7 @@ func (c *combiner) answer() {
 		first(c)
 	}
 	takeTotals(c)
-	takeRanks(c)
+	takeRunning(c)
 	c.sorted()
 }
 
@@ -406,7 +406,7 @@ func first(c *combiner) {
 // sorted records ORDER BY and LIMIT.
 func (c *combiner) sorted() {
 	all := orders(c.query)
-	if len(c.of.Ranks) > 0 {
+	if len(c.of.Running) > 0 {
 		all = ordersOfRows(c)
 	}
 	for _, o := range all {

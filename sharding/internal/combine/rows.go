@@ -15,12 +15,13 @@ func (s *Shards) Rows(d merge.Dialect, sources []merge.Rows, memory *merge.Memor
 		return countedRows(groups(d, sources, s, memory), s)
 	}
 	columns := sources[0].Columns()
-	hidden := len(s.Distinct) + len(s.Order)
+	hidden := s.Summed + len(s.Distinct) + len(s.Order)
 	first := len(columns) - hidden
 	sources = merge.Totalled(d, sources, shown(first, s.Totals))
+	first += s.Summed
 	var all merge.Rows
 	if len(s.Order) > 0 {
-		all = merge.Ranked(d, merge.Ordered(sources, behind(first, s.Order)), rankings(first, s))
+		all = merge.Running(d, merge.Ordered(sources, behind(first, s.Order)), running(first, s))
 	} else {
 		all = merge.Concat(sources)
 	}
@@ -30,10 +31,14 @@ func (s *Shards) Rows(d merge.Dialect, sources []merge.Rows, memory *merge.Memor
 	return countedRows(merge.Cut(limited(all, s), hidden), s)
 }
 
-// rankings returns the ranks of ordered rows whose hidden columns begin at first.
-func rankings(first int, s *Shards) (all []merge.Ranking) {
-	for _, r := range s.Ranks {
-		all = append(all, merge.Ranking{Column: shown(first, []int{r.At})[0], Function: r.Function, Keys: behind(first, s.Order[:r.Keys])})
+// running returns the window functions of ordered rows. first is the first of the hidden columns behind those of Summed.
+func running(first int, s *Shards) (all []merge.Window) {
+	for _, r := range s.Running {
+		w := merge.Window{Column: shown(first-s.Summed, []int{r.At})[0], Function: r.Function, Of: -1, Kind: r.Kind, Order: behind(first, s.Order[:r.Keys])}
+		if r.Of >= 0 {
+			w.Of = first - s.Summed + r.Of
+		}
+		all = append(all, w)
 	}
 	return all
 }

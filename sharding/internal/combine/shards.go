@@ -35,8 +35,9 @@ type Shards struct {
 	Group *Group // nil for rows
 	// Totals are columns of rows that count all rows of their shard. A negative number counts from the end of the
 	// columns that the caller gets: -1 is the last of them.
-	Totals []int
-	Ranks  []Rank // columns that number the rows
+	Totals  []int
+	Running []Running // columns of window functions of all rows
+	Summed  int       // the number of hidden columns that Running adds or counts, which precede the others
 	// Counted is the name of the only column that the caller gets: the number of the combined rows. It is "" if the caller
 	// gets the rows.
 	Counted string
@@ -76,7 +77,7 @@ func (s *Shards) String() string {
 		{len(g.Sort) > 0, "they are sorted"},
 		{len(s.Totals) > 0, "counts of all rows are added up"},
 		{len(s.Order) > 0, "rows are merged in their order"},
-		{len(s.Ranks) > 0, "they are numbered"},
+		{len(s.Running) > 0, "window functions are computed in this order"},
 		{len(s.Distinct) > 0, "each row is returned once"},
 		{s.Count >= 0 || s.Offset > 0, fmt.Sprintf("%d rows after the first %d", s.Count, s.Offset)},
 		{s.Counted != "", "they are counted"},

@@ -21,8 +21,8 @@ var stages = map[string]func(sources []Rows) Rows{
 	"limited":  func(s []Rows) Rows { return Limited(Concat(s), 1, -1) },
 	"cut":      func(s []Rows) Rows { return Cut(Concat(s), 1) },
 	"totalled": func(s []Rows) Rows { return Concat(Totalled(Dialect{}, s, []int{0})) },
-	"ranked": func(s []Rows) Rows {
-		return Ranked(Dialect{}, Concat(s), []Ranking{{Column: 1, Function: RowNumber}})
+	"running": func(s []Rows) Rows {
+		return Running(Dialect{}, Concat(s), []Window{{Column: 1, Function: RowNumber, Of: -1}})
 	},
 	"windowed": func(s []Rows) Rows {
 		return Windowed(Dialect{}, Concat(s), []Window{{Column: 1, Function: RowNumber, Of: -1}}, NewMemory(1<<20))

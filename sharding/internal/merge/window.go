@@ -213,13 +213,8 @@ type running struct {
 // peers sets the column of rows with equal keys.
 func (r *running) peers(w *Window, d Dialect, rows []placed) error {
 	for _, p := range rows {
-		if w.Of >= 0 && p.row[w.Of] == nil {
-			continue
-		}
-		if r.count++; w.Function == Sum {
-			if err := r.sum.add(p.row[w.Of], w.Kind); err != nil {
-				return err
-			}
+		if err := r.add(w, p.row); err != nil {
+			return err
 		}
 	}
 	for i, p := range rows {
@@ -233,6 +228,17 @@ func (r *running) peers(w *Window, d Dialect, rows []placed) error {
 	}
 	r.rows += int64(len(rows))
 	r.groups++
+	return nil
+}
+
+// add adds a row to a sum or a count.
+func (r *running) add(w *Window, row []driver.Value) error {
+	if w.Of >= 0 && row[w.Of] == nil {
+		return nil
+	}
+	if r.count++; w.Function == Sum {
+		return r.sum.add(row[w.Of], w.Kind)
+	}
 	return nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"reflect"
+	"strconv"
 	"testing"
 )
 
@@ -91,23 +92,30 @@ func TestNoRowIsReturnedWithACountThatLacksASource(t *testing.T) {
 	}
 }
 
-func TestRowsAreNumberedInTheirOrder(t *testing.T) {
+func TestRowsAreNumberedAndAddedInTheirOrder(t *testing.T) {
 	bytes := func(text string) []byte { return []byte(text) }
-	key := []Key{{Column: 0, Type: Type{Kind: Integer}}}
+	order := []Key{{Column: 0, Type: Type{Kind: Integer}}}
+	row := func(key driver.Value, n int64, also, sum driver.Value) []driver.Value {
+		return []driver.Value{key, n, uint64(n), bytes(strconv.FormatInt(n, 10)), also, sum}
+	}
 	sources := of(
-		[][]driver.Value{{int64(1), int64(1), uint64(1), bytes("1")}, {int64(4), int64(2), uint64(2), bytes("2")}},
-		[][]driver.Value{{int64(1), int64(1), uint64(1), bytes("1")}, {int64(2), int64(2), uint64(2), bytes("2")}, {int64(4), int64(3), uint64(3), bytes("3")}},
-		[][]driver.Value{{nil, int64(1), uint64(1), bytes("1")}},
+		[][]driver.Value{row(int64(1), 1, bytes("1.50"), bytes("1.50")), row(int64(4), 2, nil, bytes("1.50"))},
+		[][]driver.Value{row(int64(1), 1, nil, nil), row(int64(2), 2, nil, nil), row(int64(4), 3, bytes("0.25"), bytes("0.25"))},
+		[][]driver.Value{row(nil, 1, bytes("-3.00"), bytes("-3.00"))},
 	)
-	got := read(t, Ranked(Dialect{Engine: MySQL}, Ordered(sources, key), []Ranking{{1, RowNumber, nil}, {2, Rank, key}, {3, DenseRank, key}}))
-	if want := [][]driver.Value{
-		{int64(1), int64(1), uint64(1), bytes("1")},
-		{int64(1), int64(2), uint64(1), bytes("1")},
-		{int64(2), int64(3), uint64(3), bytes("2")},
-		{int64(4), int64(4), uint64(4), bytes("3")},
-		{int64(4), int64(5), uint64(4), bytes("3")},
-		{nil, int64(6), uint64(6), bytes("4")},
-	}; !reflect.DeepEqual(got, want) {
+	got := read(t, Running(Dialect{Engine: MySQL}, Ordered(sources, order), []Window{
+		{Column: 1, Function: RowNumber, Of: -1}, {Column: 2, Function: Rank, Of: -1, Order: order}, {Column: 3, Function: DenseRank, Of: -1, Order: order},
+		{Column: 5, Function: Sum, Of: 4, Kind: Decimal},
+	}))
+	want := [][]driver.Value{
+		{int64(1), int64(1), uint64(1), bytes("1"), bytes("1.50"), bytes("1.50")},
+		{int64(1), int64(2), uint64(1), bytes("1"), nil, bytes("1.50")},
+		{int64(2), int64(3), uint64(3), bytes("2"), nil, bytes("1.50")},
+		{int64(4), int64(4), uint64(4), bytes("3"), nil, bytes("1.50")},
+		{int64(4), int64(5), uint64(4), bytes("3"), bytes("0.25"), bytes("1.75")},
+		{nil, int64(6), uint64(6), bytes("4"), bytes("-3.00"), bytes("-1.25")},
+	}
+	if !reflect.DeepEqual(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
 }

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package combine
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/shardid/shardid/internal/sqlparse"
+	"github.com/shardid/shardid/sharding/internal/analysis"
+	"github.com/shardid/shardid/sharding/internal/merge"
+)
+
+// Running is the column of a window function over the rows of all shards, in the order in which they are returned.
+type Running struct {
+	At       int            // its place, as those of Totals
+	Function merge.Function // RowNumber, Rank, DenseRank, Sum or Count
+	Keys     int            // the number of keys of Order that are its order: the first ones
+	Of       int            // the index of Summed that Sum adds or whose values Count counts, -1 for none
+	Kind     merge.Kind     // of a Sum
+}
+
+// Queries of the best rows of all select their ranks, RANK() OVER (ORDER BY score DESC), and account books a balance,
+// SUM(amount) OVER (ORDER BY id). Rows that are returned in this order are numbered and added one after another; those that
+// LIMIT leaves out are behind the others, and those before OFFSET are read.
+
+// runningOf returns the window function if an expression is such a rank or sum, otherwise nil.
+func runningOf(c *combiner, e sqlparse.Expr) *sqlparse.Call {
+	call, ok := sqlparse.Bare(e).(*sqlparse.Call)
+	if !ok || !ofAllRows(call) || call.Odd || call.Distinct || len(call.Window) == 0 ||
+		len(c.cores) != 1 || c.core.Distinct || len(c.core.DistinctOn) > 0 || analysis.IsGrouped(c.core) || analysis.SortsGroups(c.query.OrderBy) || c.hasParams(call) ||
+		!slices.ContainsFunc(c.core.Items, func(i sqlparse.Item) bool { return sqlparse.Bare(i.Expr) == call }) {
+		return nil
+	}
+	order := orderIn(c, call)
+	all := ordersOfRows(c)
+	if order == nil || len(order) > len(all) || !ranks(call) && !(addsUp(call) && isOrderOfKey(c, order)) || call.Function() == "row_number" && len(order) < len(all) { // which row of two is the first one is unknown then
+		return nil
+	}
+	for i, o := range order {
+		if b := all[i]; o.Descending != b.Descending || b.Nulls != sqlparse.NullsDefault || !isSame(c, o.Expr, c.ordered(b.Expr)) {
+			return nil
+		}
+	}
+	return call
+}
+
+// ofAllRows reports whether a call is a window function of all rows together.
+func ofAllRows(call *sqlparse.Call) bool {
+	return call.Over && windowFunctions[call.Function()] != 0 && call.Partition == 0
+}
+
+// ranks reports whether a window function is a rank.
+func ranks(call *sqlparse.Call) bool {
+	return windowFunctions[call.Function()] >= merge.RowNumber && len(call.Args) == 0
+}
+
+// addsUp reports whether a window function is SUM(x), COUNT(x) or COUNT(*).
+func addsUp(call *sqlparse.Call) bool {
+	return windowFunctions[call.Function()] < merge.RowNumber && (call.Star || len(call.Args) == 1 && computed(call.Args[0]))
+}
+
+// isOrderOfKey reports whether no two rows of the only table are equal in an order, because it has the columns of the primary key.
+func isOrderOfKey(c *combiner, order []sqlparse.Order) bool {
+	if len(c.scope.Inside) != 1 || len(c.scope.Refs) != 1 || !c.scope.Refs[0].Schema.Primary {
+		return false
+	}
+	return !slices.ContainsFunc(c.scope.Refs[0].Schema.Unique[0], func(name string) bool {
+		return !slices.ContainsFunc(order, func(o sqlparse.Order) bool {
+			by, ok := c.scope.Column(o.Expr)
+			return ok && by == analysis.Column{Of: c.scope.Refs[0], Name: name}
+		})
+	})
+}
+
+// isSame reports whether two expressions are one column, or have one text.
+func isSame(c *combiner, a, b sqlparse.Expr) bool {
+	x, isColumn := c.scope.Column(a)
+	y, both := c.scope.Column(b)
+	return isColumn && both && x == y || c.text(a) == c.text(b)
+}
+
+// orderIn returns the order of a window function, nil if it is not combined. A name in it is no alias.
+func orderIn(c *combiner, call *sqlparse.Call) (all []sqlparse.Order) {
+	for i, by := range call.Window {
+		behind := behindOrder.FindStringSubmatch(strings.TrimSpace(c.Statement.Text[by.Bytes().To:endOf(call, i)]))
+		if behind == nil || !computed(by) || c.isOnlyAlias(by) || c.ambiguous(by) {
+			return nil
+		}
+		all = append(all, sqlparse.Order{Expr: by, Descending: strings.EqualFold(behind[1], "desc")})
+	}
+	return all
+}
+
+// endOf returns where the text behind an expression in OVER (…) ends.
+func endOf(call *sqlparse.Call, i int) int {
+	if i+1 < len(call.Window) {
+		return call.Window[i+1].Bytes().From
+	}
+	return call.To
+}
+
+// ordersOfRows returns ORDER BY without counts of all rows, and with the order of a rank in the place of the rank: rows that
+// are sorted by their ranks are sorted so on each shard, too. No two rows have one ROW_NUMBER.
+func ordersOfRows(c *combiner) (all []sqlparse.Order) {
+	for _, o := range orders(c.query) {
+		e := selectedAs(c, o.Expr)
+		call, ok := sqlparse.Bare(e).(*sqlparse.Call)
+		if ok && ofAllRows(call) && ranks(call) && !o.Descending && o.Nulls == sqlparse.NullsDefault {
+			if order := orderIn(c, call); order != nil {
+				all = append(all, order...)
+				if call.Function() == "row_number" {
+					return all
+				}
+				continue
+			}
+		}
+		if !isTotal(c, e) {
+			all = append(all, o)
+		}
+	}
+	return all
+}
+
+// selectedAs returns the expression that ORDER BY names by its alias or its number, or the expression itself.
+func selectedAs(c *combiner, e sqlparse.Expr) sqlparse.Expr {
+	if _, isNumber := sqlparse.Bare(e).(*sqlparse.Literal); isNumber && analysis.HasStar(c.core) {
+		return e
+	}
+	return c.ordered(e)
+}
+
+// takeRunning records the selected ranks and sums, and selects what is added.
+func takeRunning(c *combiner) {
+	for i, item := range c.core.Items {
+		call := runningOf(c, item.Expr)
+		if call == nil {
+			continue
+		}
+		r := Running{At: placeOf(c, i), Function: windowFunctions[call.Function()], Keys: len(call.Window), Of: -1}
+		if len(call.Args) == 1 {
+			r.Of = c.of.Summed
+			c.of.Summed++
+			c.hide(c.text(call.Args[0]), call.Args[0])
+		}
+		if r.Function == merge.Sum {
+			if r.Kind = c.summand(call.Args[0]).Type.Kind; r.Kind != merge.Integer && r.Kind != merge.Decimal && r.Kind != merge.Stored {
+				c.refuse("a running sum of floats depends on the order of the additions" + AddKey)
+			}
+		}
+		c.of.Running = append(c.of.Running, r)
+	}
+}
