@@ -187,6 +187,22 @@ func TestATextThatTwoCastsSpellAnewLeadsToNoOtherShard(t *testing.T) {
 	}
 }
 
+// An INSERT may cast a value to another type than that of the column, which stores the spelling of the cast.
+func TestATextThatTheCastOfAnInsertSpellsAnewIsOnItsShardOrRefused(t *testing.T) {
+	const upper, lower = "F47AC10B-58CC-4372-A567-0E02B2C3D479", "f47ac10b-58cc-4372-a567-0e02b2c3d479"
+	for name, open := range postgresDrivers(t) {
+		t.Run(name, func(t *testing.T) {
+			s := newSpelled(t, open, "TEXT", sharding.HashText(16))
+			s.same(t, "INSERT INTO things (k, n) VALUES ($1, 1), ($2, 1)", lower, "5")
+			for key, value := range map[string]string{"$1::uuid": upper, "CAST($1 AS uuid)": upper, "$1::int": "05", "$1::bigint": "+5"} {
+				if _, err := s.routed.ExecContext(t.Context(), "INSERT INTO things (n, k) VALUES (1, "+key+")", value); err == nil {
+					t.Errorf("%s of %s: a second row has the key", key, value)
+				}
+			}
+		})
+	}
+}
+
 // PostgreSQL's date and timestamp keep the clock time that a time.Time shows, in whatever zone.
 func TestATimeWithoutAZoneIsOnTheShardOfItsClockTime(t *testing.T) {
 	east := time.FixedZone("east", 9*3600)

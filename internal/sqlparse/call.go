@@ -35,7 +35,9 @@ func (p *operandReader) cast(name Name) Expr {
 	if p.accept("as") || p.accept(",") {
 		p.skipUntilParen()
 		cast := p.around(Cast, name.From, x)
-		cast.Keeps = p.d.Family == PostgreSQL && keeps(strings.TrimSuffix(p.text[from:cast.To], ")"), x)
+		if p.d.Family == PostgreSQL {
+				cast.Keeps, cast.Respells = keeps(strings.TrimSuffix(p.text[from:cast.To], ")"), x)
+			}
 		return cast
 	}
 	if !p.at("using") {

@@ -19,7 +19,7 @@ func (p *operandReader) operand() Expr {
 		from := p.tok.start
 		p.castType()
 		cast := p.around(Cast, x.Bytes().From, x)
-		cast.Keeps = keeps(p.since(from).Of(p.text), x)
+		cast.Keeps, cast.Respells = keeps(p.since(from).Of(p.text), x)
 		x = cast
 	}
 	return x

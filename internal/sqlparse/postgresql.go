@@ -30,18 +30,15 @@ func (p *nameReader) castType() {
 
 // keeps reports whether a cast of x to a type does not change values of this type: it is one of whole
 // numbers, uuid, or text without a length. The text of another cast may differ from what that cast was
-// given: '05'::int::text is '5'.
-func keeps(typ string, x Expr) bool {
+// given: '05'::int::text is '5'. So a column of texts stores another text than that of the value: respells.
+func keeps(typ string, x Expr) (is, respells bool) {
 	switch strings.ToLower(strings.TrimSpace(typ)) {
 	case "bigint", "int8", "integer", "int", "int4", "smallint", "int2", "uuid":
-		return true
+		return true, true
 	case "text", "varchar":
-		for p := As(x, Parens); p != nil; p = As(x, Parens) {
-			x = p.Operands[0]
-		}
-		return As(x, Cast) == nil
+		return As(Bare(x), Cast) == nil, false
 	}
-	return false
+	return false, false
 }
 
 // postgresOperator returns the length of the operator at the start of text: all operator characters

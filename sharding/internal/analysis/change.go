@@ -95,7 +95,8 @@ func (r *Reference) Settings(list []sqlparse.Assignment) []Setting {
 
 // take records the value that an expression assigns.
 func (set *Setting) take(value sqlparse.Expr, s *Scope) {
-	if v, ok := proof.Constant(value); ok {
+	isText := set.Of != nil && set.Of.Schema.Columns[set.Column].HoldsTexts()
+	if v, ok := proof.Constant(value); ok && !(isText && respells(value)) {
 		set.To = &v
 	}
 	function := ""

@@ -303,16 +303,16 @@ func (in *Insertion) seekBy(key []string) Seek {
 	return s
 }
 
-// Key returns the key of a row, and an error if a part of it is unknown.
-func (s *Seek) Key(row *sqlparse.Row, args []any) (key []driver.Value, err error) {
+// KeyOf returns the key of a row by which it is searched for, and an error if a part of it is unknown.
+func (in *Insertion) KeyOf(s *Seek, row *sqlparse.Row, args []any) (key []driver.Value, err error) {
 	key = make([]driver.Value, len(s.at))
 	for i, at := range s.at {
 		ok := false
 		if key[i] = (proof.Unbound{}); at >= 0 {
-			key[i], ok = ValueOf(row, at, args)
+			key[i], ok = in.stored(row, at, s.Columns[i], args)
 		}
 		if !ok && err == nil {
-			err = fmt.Errorf("%w: %s is neither a value nor a parameter, so a row with it may be on another shard", sharding.ErrCrossShard, s.Columns[i])
+			err = fmt.Errorf("%w: %s, so a row with it may be on another shard", sharding.ErrCrossShard, whyUnknown(row, at, s.Columns[i]))
 		}
 	}
 	return key, err

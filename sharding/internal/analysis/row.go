@@ -61,6 +61,28 @@ func NumberOf(v any) (float64, bool) {
 	return n, err == nil && noNumber == nil && !strings.ContainsAny(written, "_xXnN") // 1_0, 0x1p1, Inf and NaN are numbers only in Go
 }
 
+// stored returns the value that a column of a row stores, false if it is unknown.
+func (in *Insertion) stored(row *sqlparse.Row, at int, column string, args []any) (any, bool) {
+	if respells(row.Values[at]) && in.Of.Schema.Columns[strings.ToLower(column)].HoldsTexts() {
+		return proof.Unbound{}, false
+	}
+	return ValueOf(row, at, args)
+}
+
+// respells reports whether a value is cast to a type that may spell it in another way, as a column of texts stores it.
+func respells(e sqlparse.Expr) bool {
+	cast := sqlparse.As(sqlparse.Bare(e), sqlparse.Cast)
+	return cast != nil && (cast.Respells || cast.Keeps && respells(cast.Operands[0]))
+}
+
+// whyUnknown says why the value of a column is unknown; at is -1 if the row has none.
+func whyUnknown(row *sqlparse.Row, at int, column string) string {
+	if at >= 0 && respells(row.Values[at]) {
+		return column + " is cast to a type that may spell it in another way; leave the cast out"
+	}
+	return column + " is neither a value nor a parameter"
+}
+
 // Slot returns the slot of a row. All columns that lead to a slot must lead to the same one.
 func (in *Insertion) Slot(row *sqlparse.Row, args []any) (sharding.Slot, error) {
 	key, slot, err := in.KeySlot(row, args)
@@ -71,7 +93,7 @@ func (in *Insertion) Slot(row *sqlparse.Row, args []any) (sharding.Slot, error) 
 		l := &in.leads[i]
 		v, ok := key, true
 		if l.at != in.Key {
-			v, ok = ValueOf(row, l.at, args)
+			v, ok = in.stored(row, l.at, l.lead.Column, args)
 		}
 		if err := proof.ColumnKeeps(l.column, l.lead.Column, v, in.Input.Ignore); err != nil {
 			return 0, err
@@ -80,7 +102,7 @@ func (in *Insertion) Slot(row *sqlparse.Row, args []any) (sharding.Slot, error) 
 			continue
 		}
 		if !ok {
-			return 0, fmt.Errorf("%w: %s is neither a value nor a parameter", sharding.ErrMisplaced, l.lead.Column)
+			return 0, fmt.Errorf("%w: %s", sharding.ErrMisplaced, whyUnknown(row, l.at, l.lead.Column))
 		}
 		if s := l.lead.SlotOf(v); s.One && s.Only != slot {
 			return 0, fmt.Errorf("%w: %s %v leads to slot %d, %s to slot %d", sharding.ErrMisplaced, l.lead.Column, v, s.Only, in.formOf(key, row, args), slot)
@@ -104,9 +126,9 @@ func (in *Insertion) KeySlot(row *sqlparse.Row, args []any) (key any, slot shard
 	if len(row.Values) != len(in.Input.Columns) {
 		return nil, 0, fmt.Errorf("%w: the row has %d values for %d columns", sharding.ErrMissingKey, len(row.Values), len(in.Input.Columns))
 	}
-	key, ok := ValueOf(row, in.Key, args)
+	key, ok := in.stored(row, in.Key, in.Of.Table.Key, args)
 	if !ok {
-		return nil, 0, fmt.Errorf("%w: %s is neither a value nor a parameter", sharding.ErrMissingKey, in.Of.Table.Key)
+		return nil, 0, fmt.Errorf("%w: %s", sharding.ErrMissingKey, whyUnknown(row, in.Key, in.Of.Table.Key))
 	}
 	if key, ok = in.Of.FormedKey(key); !ok {
 		column := in.Of.Table.Key
@@ -165,7 +187,7 @@ func (in *Insertion) LookedUp(row *sqlparse.Row, at int, column string, args []a
 	if (at < 0 || IsDefault(row.Values[at])) && in.Of.Schema.Columns[strings.ToLower(column)].Empty {
 		return nil, true
 	}
-	return ValueOf(row, at, args)
+	return in.stored(row, at, column, args)
 }
 
 // Numbering is the error of a row whose column the database would number.

@@ -69,6 +69,9 @@ type Column struct {
 	Apart time.Duration
 }
 
+// HoldsTexts reports whether the column is known to hold texts.
+func (c Column) HoldsTexts() bool { return c.Holds == Bytes || c.Holds == Folded || c.Value.IsText() }
+
 // Fills reports whether a column that leads to slots has a default in a row without a value.
 func (c Column) Fills() bool { return c.Type != "" && !c.Empty && !c.Computed }
 

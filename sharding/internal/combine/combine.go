@@ -244,7 +244,9 @@ func (c *combiner) expressions() {
 	c.Windows = slices.DeleteFunc(slices.Clone(all), func(w analysis.Window) bool {
 		return areOverGroups(c, w) || isTotal(c, w.Call) || runningOf(c, w.Call) != nil
 	})
-	if slices.ContainsFunc(c.Windows, func(w analysis.Window) bool { return ofAllRows(w.Call) && len(w.Call.Window) > 0 && w.Of == c.scope && !c.Partitioned(w) }) {
+	if slices.ContainsFunc(c.Windows, func(w analysis.Window) bool {
+		return ofAllRows(w.Call) && len(w.Call.Window) > 0 && w.Of == c.scope && !c.Partitioned(w)
+	}) {
 		c.refuse("a window function of the rows of all shards is computed in the order in which these are returned: select ROW_NUMBER, RANK or DENSE_RANK by itself, and give the query the ORDER BY of OVER (…), and no more for ROW_NUMBER; or SUM or COUNT of one table whose ORDER BY has the primary key" + AddKey)
 	}
 	c.refuse(c.Differs())

@@ -160,7 +160,7 @@ func (p *binding) recognised(w *Writes) (e splice.Edit, err error) {
 	}
 	w.Keys, w.Hidden = make([]string, w.Rows), len(s.Columns)
 	for i := range w.Keys {
-		key, err := s.Key(&p.Insert.Input.Rows[i], p.args)
+		key, err := p.Insert.KeyOf(s, &p.Insert.Input.Rows[i], p.args)
 		if err == nil && slices.Contains(key, nil) {
 			err = fmt.Errorf("%w: row %d has NULL in %s, so it could not be matched", sharding.ErrCrossShard, i, strings.Join(s.Columns, ", "))
 		}

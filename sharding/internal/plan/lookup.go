@@ -119,7 +119,7 @@ func seekRows(in *analysis.Insertion, l *Lookup, s *analysis.Seek, args []any, h
 		if h.IsFresh(i) && skipsNewRows(s, h) || slices.Contains(s.Columns, in.Filled) && in.LeavesFilled(row, args) {
 			continue
 		}
-		key, err := s.Key(row, args)
+		key, err := in.KeyOf(s, row, args)
 		switch {
 		case in.Of.SlotBy(s.Columns, key).One: // a row with this key is on the same shard
 			continue
