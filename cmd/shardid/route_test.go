@@ -48,9 +48,10 @@ func TestRouteSaysThatASubqueryIsExecutedFirst(t *testing.T) {
 func TestRouteNeedsAnArgumentForEachParameter(t *testing.T) {
 	config := newConfig(t, shardsJSON)
 	for want, args := range map[string][]string{
-		"the number of parameters of the statement is 1, and that of the arguments after it 0": {"SELECT * FROM orders WHERE user_id = ?"},
-		"the number of parameters of the statement is 2, and that of the arguments after it 1": {"--dialect", "postgres", "SELECT * FROM orders WHERE user_id = $1 AND id > $2 AND id < $2", "7"},
-		"the number of parameters of the statement is 0, and that of the arguments after it 1": {"SELECT * FROM orders WHERE user_id = 7", "7"},
+		"the number of parameters of the statement in the dialect mysql (--dialect) is 1, and that of the arguments after it 0":    {"SELECT * FROM orders WHERE user_id = ?"},
+		"the number of parameters of the statement in the dialect postgres (--dialect) is 2, and that of the arguments after it 1": {"--dialect", "postgres", "SELECT * FROM orders WHERE user_id = $1 AND id > $2 AND id < $2", "7"},
+		"the number of parameters of the statement in the dialect mysql (--dialect) is 0, and that of the arguments after it 1":    {"SELECT * FROM orders WHERE user_id = 7", "7"},
+		"in the dialect mysql (--dialect) is 0": {"SELECT * FROM orders WHERE user_id = $1", "7"},
 	} {
 		if o := execute(t, append([]string{"route", "--config", config}, args...)...); o.code != command.ExitInput || !strings.Contains(o.stderr, want) {
 			t.Errorf("%v: %d, %s", args, o.code, o.stderr)

@@ -112,7 +112,7 @@ func (f routeFlags) run(stdin io.Reader, w io.Writer, args []string) error {
 		return input.Wrap(err)
 	}
 	if e.Parameters != len(values) {
-		return input.Errorf("the number of parameters of the statement is %d, and that of the arguments after it %d; give one argument for each parameter", e.Parameters, len(values))
+		return input.Errorf("the number of parameters of the statement in the dialect %s (--dialect) is %d, and that of the arguments after it %d; give one argument for each parameter", f.dialect, e.Parameters, len(values))
 	}
 	if err := f.print(w, args[0], e, cmp.Or(layout.Home, "home")); err != nil || e.Kind != shardsql.Refused {
 		return err
