@@ -36,8 +36,8 @@ func (p *operandReader) cast(name Name) Expr {
 		p.skipUntilParen()
 		cast := p.around(Cast, name.From, x)
 		if p.d.Family == PostgreSQL {
-				cast.Keeps, cast.Respells = keeps(strings.TrimSuffix(p.text[from:cast.To], ")"), x)
-			}
+			cast.Keeps, cast.Respells = keeps(strings.TrimSuffix(p.text[from:cast.To], ")"), x)
+		}
 		return cast
 	}
 	if !p.at("using") {

@@ -166,6 +166,14 @@ func (in *Insertion) addsKey() bool {
 // LeavesOut reports whether some rows may be skipped and so not returned.
 func (in *Insertion) LeavesOut() bool { return in.Skips() && len(in.Input.Returning) > 0 }
 
+// KeepsRows reports whether the statement changes no row that exists: it skips its own, or sets columns to what they are.
+func (in *Insertion) KeepsRows() bool {
+	changes := func(c sqlparse.Conflict) bool {
+		return slices.ContainsFunc(in.Of.Settings(c.Set), func(s Setting) bool { return !s.keeps })
+	}
+	return in.Skips() || len(in.Input.Conflicts) > 0 && !slices.ContainsFunc(in.Input.Conflicts, changes)
+}
+
 // Skips reports whether the statement inserts no row beside one with the same key, and changes none.
 func (in *Insertion) Skips() bool {
 	return in != nil && (in.Input.Ignore || slices.ContainsFunc(in.Input.Conflicts, func(c sqlparse.Conflict) bool { return c.Nothing }))

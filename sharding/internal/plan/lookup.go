@@ -340,8 +340,11 @@ func (l *Lookup) refusal(at sharding.Target, r *sought) error {
 		return l.plan.Refusal(l.Table.Name, sharding.ErrKeyChange, "the row with this "+columns+" lies in "+where+", under another "+l.Table.Key+"; read it again")
 	}
 	remedy := "delete it there, and create it with the new one"
-	if l.plan.Insert.Skips() {
+	switch in := l.plan.Insert; {
+	case in.KeepsRows():
 		remedy = "search for it first, and leave the INSERT out if it exists"
+	case len(in.Input.Conflicts) > 0:
+		remedy = "search for it first, and update it by its " + l.Table.Key
 	}
 	return l.plan.Refusal(l.Table.Name, sharding.ErrKeyChange, fmt.Sprintf("%s with this %s lies in %s, under another %s; %s", which, columns, where, l.Table.Key, remedy))
 }
