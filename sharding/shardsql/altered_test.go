@@ -222,3 +222,20 @@ func TestALookupTableThatNoLongerMatchesItsColumnIsRefused(t *testing.T) {
 		}
 	})
 }
+
+// A description of the columns does not have the unique keys of a table of the home database.
+func TestALookupTableThatLosesItsUniqueKeyIsRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDirectory(t, "", false, sharding.Transactions(sharding.BestEffort))
+		d.add(t, d.routed, 1, "a@example.org", "Oslo")
+		exec(t, d.home, "ALTER TABLE users_by_email RENAME TO kept")
+		exec(t, d.home, "CREATE TABLE users_by_email (email VARCHAR(100) COLLATE NOCASE, id INTEGER NOT NULL, claim BIGINT NOT NULL)")
+		exec(t, d.home, "INSERT INTO users_by_email (email, id, claim) SELECT email, id, claim FROM kept")
+		time.Sleep(time.Minute)
+		for range 2 {
+			if _, err := d.routed.Exec("INSERT INTO users (id, email, city) VALUES (2, 'b@example.org', 'Oslo')"); !errors.Is(err, sharding.ErrLookup) {
+				t.Errorf("two rows may have one address: %v", err)
+			}
+		}
+	})
+}

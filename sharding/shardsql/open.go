@@ -155,7 +155,7 @@ type replicas map[string]*rotation
 // rotation returns pools in turn.
 type rotation struct {
 	pools []*sql.DB
-	rests []atomic.Int64 // for each pool: until when it is not used, since the epoch of description
+	rests []atomic.Int64 // for each pool: until when it is not used, since the epoch
 	next  atomic.Uint64
 }
 

@@ -258,11 +258,17 @@ func (b lookupRunner) Query(ctx context.Context, text string, args ...any) (all 
 	return all, err
 }
 
-// lookups caches which lookup tables were found to match their columns: the descriptions of both tables
-// then, by the names of the lookup tables.
+// lookups caches which lookup tables were found to match their columns, by their names.
 type lookups struct {
-	checked sync.Map
+	checked sync.Map // of *checkedLookup
 	columns sync.Map // the columns of values by the names of the lookup tables, of those that are sharded
+}
+
+// checkedLookup is a lookup table that matched its column. That is checked again when one of the tables is altered, and once
+// a minute: a description does not have the unique keys of a table of the home database.
+type checkedLookup struct {
+	tables []*description // of both tables
+	age    freshness
 }
 
 // formed returns a value in the form in which its column in a lookup table returns it.
@@ -281,21 +287,33 @@ func (c *lookups) formed(l *sharding.Lookup, v any) any {
 func (c *lookups) check(ctx context.Context, s *session, t *sharding.Table, l *sharding.Lookup) error {
 	// Its columns are read now, because a later statement on it may hold connections that others wait for.
 	tables, omitted := schemaReader{s, s.database.router.Snapshot()}.described(ctx, []string{t.Name, l.Table})
-	if as, ok := c.checked.Load(l.Table); ok && slices.Equal(as.([]*description), tables) {
-		return nil
+	as, known := c.checked.Load(l.Table)
+	if known = known && slices.Equal(as.(*checkedLookup).tables, tables); known {
+		if s.tx.began() || !as.(*checkedLookup).age.claims(maxAge) {
+			return nil
+		}
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, renewTimeout)
+		defer cancel()
 	}
 	fault, remedy, err := s.database.lookupFault(ctx, s, t, l)
-	if err != nil {
+	switch {
+	case err != nil && known: // the program may itself hold all connections of a pool
+		return nil
+	case err != nil:
 		return err
 	}
 	if fault != nil {
+		c.checked.Delete(l.Table)
 		if !errors.Is(fault, sharding.ErrLookup) {
 			fault = fmt.Errorf("%w: %w", sharding.ErrLookup, fault)
 		}
 		return &sharding.RouteError{Op: "lookup in " + l.Table + " for", Table: t.Name, Column: l.Column, Err: fault, Hint: remedy}
 	}
 	if omitted == nil {
-		c.checked.Store(l.Table, tables)
+		checked := &checkedLookup{tables: tables}
+		checked.age.renew()
+		c.checked.Store(l.Table, checked)
 	}
 	return nil
 }

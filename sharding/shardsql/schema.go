@@ -33,25 +33,27 @@ type description struct {
 	name  string
 	at    sharding.Target // whose columns were read
 	table catalog.Table
-	// read is the time of the last reading, since the epoch of description; altered after another
-	// description has replaced this one.
-	read atomic.Int64
+	read  freshness // altered after another description has replaced this one
 }
 
 const (
 	maxAge       = time.Minute
 	refusedAge   = 10 * time.Second // before a statement is refused
 	renewTimeout = time.Second
-	altered      = math.MinInt64 // of description.read
+	altered      = math.MinInt64 // of freshness
 )
 
 var epoch = time.Now() // for monotonic times
 
-// claims reports whether the caller must read the columns again; other callers then use them for
-// another while.
-func (d *description) claims(age time.Duration) bool {
-	read, now := d.read.Load(), int64(time.Since(epoch))
-	return read != altered && now-read >= int64(age) && d.read.CompareAndSwap(read, now)
+// freshness is the time of the last reading of something, since the epoch, or altered.
+type freshness struct{ atomic.Int64 }
+
+func (f *freshness) renew() { f.Store(int64(time.Since(epoch))) }
+
+// claims reports whether the caller must read it again; other callers then use it for another while.
+func (f *freshness) claims(age time.Duration) bool {
+	read, now := f.Load(), int64(time.Since(epoch))
+	return read != altered && now-read >= int64(age) && f.CompareAndSwap(read, now)
 }
 
 // schemaReader reads, for a session, the columns of the tables of a snapshot.
@@ -101,7 +103,7 @@ func (c schemaReader) place(name string) sharding.Target {
 // others need.
 func (c schemaReader) altered(ctx context.Context, tables []*description, age time.Duration) (is bool) {
 	for _, t := range tables {
-		if !c.tx.began() && t.claims(age) {
+		if !c.tx.began() && t.read.claims(age) {
 			c.renew(ctx, t)
 		}
 		is = is || t.read.Load() == altered
@@ -181,6 +183,6 @@ func (c schemaReader) look(ctx context.Context, name string, at sharding.Target)
 	if err != nil {
 		return nil, err
 	}
-	d.read.Store(int64(time.Since(epoch)))
+	d.read.renew()
 	return d, nil
 }

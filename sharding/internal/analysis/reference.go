@@ -141,7 +141,10 @@ func (r *Reference) takeLead(name string, rule sharding.Rule, always bool) {
 		r.Schema.Columns[l.Column] = catalog.Column{Holds: needs[d.Keys]}
 	}
 	c := r.Schema.Columns[l.Column]
-	l.Holds, l.Form, l.Apart = c.Holds, c.Form, c.Apart
+	l.Holds, l.Apart = c.Holds, c.Apart
+	if c.Formed {
+		l.Form = c.Storage.Form
+	}
 	r.leads = append(r.leads, l)
 }
 

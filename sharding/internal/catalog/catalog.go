@@ -57,20 +57,28 @@ type Column struct {
 	Empty bool
 	// Computed: the database computes every value. It is known for columns that lead to slots or to lookup tables.
 	Computed bool
-	// Cuts reports whether the column stores another value than this one, without an error;
-	// ignoring says that the statement ignores errors. Type is the column's type, for an error.
-	// Both are known for columns that lead to slots or to lookup tables; Cuts may be nil.
-	Cuts func(value any, ignoring bool) bool
-	Type string
-	// Form returns a value in the form in which the column returns it, false if that is unknown. It is nil
-	// if values lead to slots as they are. It is known for columns that lead to slots.
-	Form func(value any) (form any, known bool)
+	// Storage is how the column stores values, nil if that is unknown, and Type is the column's type, for an error. Both are
+	// known for columns that lead to slots or to lookup tables.
+	Storage Storage
+	Type    string
+	// Formed: values lead to slots in their [Storage.Form], and not as they are. It is known for columns that lead to slots.
+	Formed bool
 	// Apart is how far from their order two times may compare. It is known for columns that lead to slots.
 	Apart time.Duration
 }
 
 // HoldsTexts reports whether the column is known to hold texts.
 func (c Column) HoldsTexts() bool { return c.Holds == Bytes || c.Holds == Folded || c.Value.IsText() }
+
+// Storage says how a column stores values. Those of two columns that store values in the same way are equal by
+// reflect.DeepEqual.
+type Storage interface {
+	// Cuts reports whether the column stores another value than this one, without an error; ignoring says that the
+	// statement ignores errors.
+	Cuts(value any, ignoring bool) bool
+	// Form returns a value in the form in which the column returns it, false if that is unknown.
+	Form(value any) (form any, known bool)
+}
 
 // Fills reports whether a column that leads to slots has a default in a row without a value.
 func (c Column) Fills() bool { return c.Type != "" && !c.Empty && !c.Computed }

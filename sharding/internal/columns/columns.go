@@ -82,15 +82,13 @@ func (r reader) leads(ctx context.Context, t *sharding.Table, own map[string]dia
 		}
 		column = strings.ToLower(column)
 		kept := to[column]
-		kept.Cuts, kept.Type, kept.Empty = c.Cuts, c.Type, slices.Contains(empty, column)
+		kept.Storage, kept.Type, kept.Empty = storage{c, rule == nil}, c.Type, slices.Contains(empty, column)
 		kept.Numbered, kept.Computed = own[column].Numbered, own[column].Computed
-		if rule == nil {
-			kept.Cuts = func(value any, ignoring bool) bool { return c.Renders(value) || c.Cuts(value, ignoring) }
-		} else {
+		if rule != nil {
 			kept.Holds = holds(c, rule)
 			switch c.Holds {
 			case dialect.HoldsTexts, dialect.HoldsBytes, dialect.HoldsPadded, dialect.HoldsClocks, dialect.HoldsForms:
-				kept.Form = c.Form
+				kept.Formed = true
 			}
 			if c.Holds == dialect.HoldsClocks && r.Name() == "sqlite" {
 				kept.Apart = zonesApart
@@ -99,6 +97,18 @@ func (r reader) leads(ctx context.Context, t *sharding.Table, own map[string]dia
 		to[column] = kept
 	}
 	return nil
+}
+
+// storage is how a column stores values.
+type storage struct {
+	dialect.Column
+
+	looked bool // it has only a lookup table, by the texts of its values
+}
+
+// Cuts is true also for a value that is no text where the lookup table has texts.
+func (s storage) Cuts(value any, ignoring bool) bool {
+	return s.looked && s.Renders(value) || s.Column.Cuts(value, ignoring)
 }
 
 // zonesApart is more than the distance of any two zones. SQLite keeps the zone of a time, and compares the texts of

@@ -86,7 +86,7 @@ func Keeps(t catalog.Table, column string, value any, ignoring bool) error {
 
 // ColumnKeeps is keeps for a column with a name.
 func ColumnKeeps(c *catalog.Column, name string, value any, ignoring bool) error {
-	if c.Cuts == nil || value == nil || value == (Unbound{}) || !c.Cuts(value, ignoring) {
+	if c.Storage == nil || value == nil || value == (Unbound{}) || !c.Storage.Cuts(value, ignoring) {
 		return nil
 	}
 	return fmt.Errorf("%w: %s is %s, which stores another value than %v without an error", sharding.ErrKeyType, name, c.Type, value)
