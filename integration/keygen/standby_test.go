@@ -55,7 +55,7 @@ func TestAStandbyThatIsOpenedWithoutAPromotionIsTakenForTheServerItWasCopiedFrom
 	db, store := database.Postgres(p).Store(t)
 	db.SetMaxIdleConns(0)
 	before := acquire(t, store, "shop")
-	for _, signal := range []string{"cat > standby.signal", "rm standby.signal"} {
+	for _, signal := range []string{"cat > standby.signal", "cat > /dev/null; rm standby.signal"} { // a program that reads nothing breaks the pipe
 		database.Exec(t, db, "COPY (SELECT 1) TO PROGRAM '"+signal+"'")
 		p.Kill()
 		if err := p.Start(t.Context()); err != nil {

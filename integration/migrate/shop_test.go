@@ -80,7 +80,7 @@ var mysqlShop = &shopSpeech{
 	integer:   "SIGNED",
 	long:      "ALTER TABLE orders MODIFY note LONGTEXT NOT NULL",
 	counted:   "AUTO_INCREMENT",
-	leads:     "SELECT IS_USED_LOCK(LEFT(CONCAT('shardid:', SHA2(CONCAT(DATABASE(), '/orders'), 224)), 64))",
+	leads:     "SELECT id FROM (SELECT IS_USED_LOCK(LEFT(CONCAT('shardid:', SHA2(CONCAT(DATABASE(), '/orders'), 224)), 64)) AS id) AS l WHERE id IS NOT NULL",
 	kills:     "KILL CONNECTION %d",
 	self:      "SELECT CONNECTION_ID()",
 	connected: "SELECT ID FROM information_schema.PROCESSLIST WHERE USER = '%s'",
