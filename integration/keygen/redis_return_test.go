@@ -5,6 +5,7 @@ package keygen_test
 import (
 	"errors"
 	"net"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -43,6 +44,18 @@ func follow(t *testing.T, replica, master *redis.Client) {
 	})
 }
 
+// replicated returns an offset in the stream of replication.
+func replicated(t *testing.T, on *redis.Client, field string) int {
+	t.Helper()
+	_, text, _ := strings.Cut(on.Info(t.Context(), "replication").Val(), field)
+	text, _, _ = strings.Cut(text, "\r")
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
 func promote(t *testing.T, replica *redis.Client) {
 	t.Helper()
 	if err := replica.SlaveOf(t.Context(), "NO", "ONE").Err(); err != nil {
@@ -69,10 +82,11 @@ func TestLeasesLostByAFailOverThereAndBackAreNotGivenAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	kept := takeRedis(t, l, "a")
-	if n, err := p.first.Do(t.Context(), "WAIT", 1, testwait.Limit.Milliseconds()).Int(); n != 1 || err != nil {
-		t.Fatalf("%d replicas have the first lease: %v", n, err)
-	}
 	for _, owner := range []string{"b", "c"} { // the second time the first server has been a replica before
+		written := replicated(t, p.first, "master_repl_offset:")
+		testwait.Until(t, "the replica has all leases before the one that is lost", func() bool {
+			return replicated(t, p.second, "slave_repl_offset:") >= written
+		})
 		var lost workerid.Entry
 		p.thereAndBack(t, func() { lost = takeRedis(t, l, owner) })
 		next := takeRedis(t, l, "after "+owner)
