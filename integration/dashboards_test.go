@@ -45,36 +45,12 @@ func TestACombinedColumnIsDescribedLikeThatOfOneTable(t *testing.T) {
 				queries = append(queries, "SELECT CAST(SUM(total) / 7 AS DECIMAL(20,2)) AS d FROM orders")
 			}
 			for _, query := range queries {
-				if got, want := described(t, routed, query), described(t, whole, query); got != want {
+				if got, want := answerOf(t, routed, query), answerOf(t, whole, query); got != want {
 					t.Errorf("%s: %s, want %s", query, got, want)
 				}
 			}
 		})
 	}
-}
-
-// described returns the first column of a result, and its first value.
-func described(t *testing.T, db *sql.DB, query string) string {
-	t.Helper()
-	rows, err := db.QueryContext(t.Context(), query)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = rows.Close() }()
-	types, err := rows.ColumnTypes()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var v any
-	rows.Next()
-	if err := errors.Join(rows.Scan(&v), rows.Err()); err != nil {
-		t.Fatal(err)
-	}
-	c := types[0]
-	nullable, known := c.Nullable()
-	length, hasLength := c.Length()
-	precision, scale, isDecimal := c.DecimalSize()
-	return fmt.Sprintf("%s %s %s %v %v %d %v %d %d %v: %v of %[11]T", c.Name(), c.DatabaseTypeName(), c.ScanType(), nullable, known, length, hasLength, precision, scale, isDecimal, v)
 }
 
 func show(t *testing.T, routed, whole *sql.DB, file string) {

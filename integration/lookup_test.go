@@ -593,7 +593,7 @@ func columnNames(t *testing.T, db *sql.DB, query string) []string {
 	return names
 }
 
-// answerOf is what a query answers: of each column its name, its type and whether it may be
+// answerOf is what a query answers: of each column its name, its type, its digits and whether it may be
 // NULL, and the rows. A union of two equal ENUMs or SETs is a text, and MariaDB names the
 // length of texts in a union.
 func answerOf(t *testing.T, db *sql.DB, query string, args ...any) string {
@@ -611,7 +611,8 @@ func answerOf(t *testing.T, db *sql.DB, query string, args ...any) string {
 	for _, c := range types {
 		nullable, known := c.Nullable()
 		kind := strings.NewReplacer("ENUM", "CHAR", "SET", "CHAR", "VARCHAR", "CHAR", "MEDIUMTEXT", "TEXT", "LONGTEXT", "TEXT").Replace(c.DatabaseTypeName())
-		fmt.Fprintln(&out, c.Name(), kind, c.ScanType(), nullable, known)
+		precision, scale, isDecimal := c.DecimalSize()
+		fmt.Fprintln(&out, c.Name(), kind, c.ScanType(), nullable, known, precision, scale, isDecimal)
 	}
 	for rows.Next() {
 		values, into := make([]any, len(types)), make([]any, len(types))

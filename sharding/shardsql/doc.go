@@ -15,11 +15,13 @@
 //
 // Rows of several shards are read in parallel and merged: with ORDER BY columns, LIMIT and OFFSET,
 // DISTINCT, DISTINCT ON, COUNT(*) OVER () beside the rows of a page, ROW_NUMBER, RANK, DENSE_RANK and
-// running SUM and COUNT in the order of the rows; and in groups with COUNT, SUM, AVG, MIN, MAX, COUNT(DISTINCT),
-// SUM(DISTINCT), BOOL_AND, BOOL_OR, FILTER, HAVING, and over these groups the window functions SUM,
-// COUNT, ROW_NUMBER, RANK and DENSE_RANK. If GROUP BY contains the sharding key, each group is on one shard. That shard computes it, with any aggregate, such as
-// GROUP_CONCAT, and any HAVING. So it does if GROUP BY contains a primary key of one column and the
-// groups could not be combined otherwise: ids are unique over all shards.
+// running SUM and COUNT in the order of the rows; and in groups with COUNT, SUM, AVG, MIN, MAX,
+// COUNT(DISTINCT), SUM(DISTINCT), BOOL_AND, BOOL_OR, FILTER, HAVING, and over these groups the window
+// functions SUM, COUNT, ROW_NUMBER, RANK and DENSE_RANK.
+//
+// If GROUP BY contains the sharding key, each group is on one shard. That shard computes it, with any
+// aggregate, such as GROUP_CONCAT, and any HAVING. So it does if GROUP BY contains a primary key of one
+// column and the groups could not be combined otherwise: ids are unique over all shards.
 //
 // A query needs one connection for each shard at a time. If a pool has fewer, results are kept in
 // memory, up to 64 MB for each connection. Groups, distinct rows and sorting may use another 64 MB;

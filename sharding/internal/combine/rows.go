@@ -9,7 +9,7 @@ import (
 	"github.com/shardid/shardid/sharding/internal/merge"
 )
 
-// Rows combines the rows of the shards' texts. It holds no more of them than memory allows, and closes them.
+// Rows combines the rows of the shards' texts, of which it holds no more than memory allows. Closing the result closes them.
 func (s *Shards) Rows(d merge.Dialect, sources []merge.Rows, memory *merge.Memory) merge.Rows {
 	if s.Group != nil {
 		return countedRows(groups(d, sources, s, memory), s)

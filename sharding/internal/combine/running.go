@@ -20,8 +20,8 @@ type Running struct {
 	Kind     merge.Kind     // of a Sum
 }
 
-// Queries of the best rows of all select their ranks, RANK() OVER (ORDER BY score DESC), and account books a balance,
-// SUM(amount) OVER (ORDER BY id). Rows that are returned in this order are numbered and added one after another; those that
+// Queries of the best rows of all select their ranks, RANK() OVER (ORDER BY score DESC), and those of an account
+// select its balance, SUM(amount) OVER (ORDER BY id). Rows that are returned in this order are numbered and added one after another; those that
 // LIMIT leaves out are behind the others, and those before OFFSET are read.
 
 // runningOf returns the window function if an expression is such a rank or sum, otherwise nil.
