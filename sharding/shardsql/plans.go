@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/shardid/shardid/internal/dialect"
 	"github.com/shardid/shardid/internal/sqlparse"
@@ -20,12 +21,18 @@ import (
 // empties the cache. Long texts are not cached, because they are seldom sent twice. The others are
 // in two generations. When the young generation is full, the old one is dropped and the young one
 // becomes old. A text that is used becomes young again. So lists and batches of varying lengths
-// displace each other, but not the texts that are sent often.
+// displace each other, but not the texts that are sent often. A reader takes no lock, because all
+// processors would write to its counter of readers.
 type plans struct {
-	mu         sync.RWMutex
+	cached atomic.Pointer[generations]
+	mu     sync.Mutex // of writers
+	bytes  int        // of the young texts
+}
+
+// generations hold the *planned of a text.
+type generations struct {
 	snapshot   *sharding.Snapshot
-	young, old map[string]*planned
-	bytes      int // of the young texts
+	young, old *sync.Map
 }
 
 // planned is an immutable plan, with the tables on whose columns it depends, and the effects of its text.
@@ -45,19 +52,19 @@ const (
 
 // find returns the plan of a text, nil if there is none.
 func (p *plans) find(s *sharding.Snapshot, text string) *planned {
-	p.mu.RLock()
-	if p.snapshot != s {
-		p.mu.RUnlock()
+	g := p.cached.Load()
+	if g == nil || g.snapshot != s {
 		return nil
 	}
-	found, young := p.young[text]
-	if !young {
-		found = p.old[text]
+	if young, ok := g.young.Load(text); ok {
+		return young.(*planned)
 	}
-	p.mu.RUnlock()
-	if found != nil && !young {
-		p.keep(s, text, found)
+	old, ok := g.old.Load(text)
+	if !ok {
+		return nil
 	}
+	found := old.(*planned)
+	p.keep(s, text, found)
 	return found
 }
 
@@ -67,17 +74,17 @@ func (p *plans) keep(s *sharding.Snapshot, text string, made *planned) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	g := p.cached.Load()
 	switch {
-	case p.snapshot != s:
-		p.snapshot, p.young, p.old, p.bytes = s, map[string]*planned{}, nil, 0
+	case g == nil || g.snapshot != s:
+		g, p.bytes = &generations{s, new(sync.Map), new(sync.Map)}, 0
 	case p.bytes+len(text) > maxYoung:
-		p.young, p.old, p.bytes = map[string]*planned{}, p.young, 0
+		g, p.bytes = &generations{s, new(sync.Map), g.young}, 0
 	}
-	if _, known := p.young[text]; !known { // otherwise a table was altered, or another goroutine was faster
-		text = strings.Clone(text)
+	if _, known := g.young.Swap(strings.Clone(text), made); !known { // otherwise a table was altered, or another goroutine was faster
 		p.bytes += len(text)
 	}
-	p.young[text] = made
+	p.cached.Store(g)
 }
 
 // plan returns the plan of a text.
