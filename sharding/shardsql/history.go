@@ -5,13 +5,12 @@ package shardsql
 import (
 	"database/sql"
 	"fmt"
-	"regexp"
 	"strings"
 
 	"github.com/shardid/shardid/internal/sqlparse"
-	"github.com/shardid/shardid/internal/sqltext"
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sharding/internal/combine"
+	"github.com/shardid/shardid/sharding/internal/effects"
 	"github.com/shardid/shardid/sharding/internal/plan"
 )
 
@@ -35,9 +34,6 @@ type changedSetting struct {
 	parsing      string // the text that changed how the database parses SQL, or ""
 }
 
-// parsesOtherwise matches names of settings that decide how a database parses SQL.
-var parsesOtherwise = regexp.MustCompile(`(?i)\b(sql_mode|standard_conforming_strings)\b`)
-
 // released stands for a connection that a session does not hold any more.
 var released = new(sql.Conn)
 
@@ -47,13 +43,7 @@ type origin struct {
 	elsewhere bool      // there was one, and the session does not hold its connection
 }
 
-// aboutLast matches functions, variables and statements that return something about an earlier statement of their
-// connection.
-var aboutLast = regexp.MustCompile(`(?i)\b(found_rows|row_count|last_insert_id|changes|last_insert_rowid|lastval)\s*\(\s*\)` +
-	`|@@((session|local)\.)?(warning_count|error_count|last_insert_id|identity)\b` +
-	`|\bshow\s+(count\s*\(\s*\*\s*\)\s+)?(warnings|errors)\b|\bget\s+(current\s+)?diagnostics\b`)
-
-// about returns the statement that a match of aboutLast is about.
+// about returns the statement that one of effects.About is about.
 func (h *history) about(what string) origin {
 	what = strings.ToLower(what)
 	name, _, _ := strings.Cut(what, "(")
@@ -107,7 +97,7 @@ func (o origin) isOn(conn *sql.Conn) bool { return !o.elsewhere && (o.conn == ni
 
 // admit refuses a statement that the session must not send, and returns the route of the others. It chooses the
 // database of a statement that any of them can execute.
-func (h *history) admit(s *session, to *plan.Route, query string, e *effects) (*plan.Route, error) {
+func (h *history) admit(s *session, to *plan.Route, query string, e *effects.Effects) (*plan.Route, error) {
 	if err := admitEnd(s.tx, e, query); err != nil {
 		return nil, err
 	}
@@ -127,7 +117,7 @@ const elsewhere = "give the setting in the data source names of all databases, o
 
 // depends returns the refusal of a statement that depends on an earlier one of the session and would be sent on
 // another connection.
-func (h *history) depends(s *session, to *plan.Route, query string, e *effects) error {
+func (h *history) depends(s *session, to *plan.Route, query string, e *effects.Effects) error {
 	for _, pool := range s.database.pools(to) {
 		var on *sql.Conn
 		if in, ok := s.held(s.tx, pool); ok {
@@ -143,14 +133,14 @@ func (h *history) depends(s *session, to *plan.Route, query string, e *effects) 
 		case h.set.parsing != "" && to.Kind != plan.Home:
 			return &sharding.RouteError{Op: "statement", Err: fmt.Errorf("%w: after %s, the database may parse this statement otherwise than its route was found", sharding.ErrSettings, h.set.parsing),
 				Hint: elsewhere}
-		case h.variables != nil && on != h.variables && variable(query, s.database.server.reads.Flavor):
+		case h.variables != nil && on != h.variables && effects.NamesVariable(query, s.database.server.reads):
 			return &sharding.RouteError{Op: "statement", Err: fmt.Errorf("%w: its variable was set on one connection, and this statement is for %s, on another one", sharding.ErrSettings, s.database.nameOf(pool)),
 				Hint: "give the value as an argument"}
 		}
 		if h.isAll(on) {
 			continue
 		}
-		for _, f := range e.about {
+		for _, f := range e.About {
 			if !h.about(f).isOn(on) {
 				return &sharding.RouteError{Op: "statement", Err: fmt.Errorf("%w: %s is about an earlier statement of a connection, and that went over another one", sharding.ErrSettings, f),
 					Hint: "use the result of the earlier statement: its RowsAffected and LastInsertId, or COUNT(*) with its conditions"}
@@ -161,10 +151,10 @@ func (h *history) depends(s *session, to *plan.Route, query string, e *effects) 
 }
 
 // remember records what an executed statement of the session has left on its connection.
-func (h *history) remember(s *session, p *plan.Plan, to *plan.Route, query string, e *effects) {
+func (h *history) remember(s *session, p *plan.Plan, to *plan.Route, query string, e *effects.Effects) {
 	in, holds := onlyHeld(s, to)
 	h.note(p, origin{conn: in.conn, elsewhere: !holds})
-	if to.Kind != plan.Home && e.assigns {
+	if to.Kind != plan.Home && e.Assigns {
 		if h.variables = in.conn; !holds {
 			h.variables = released
 		}
@@ -172,21 +162,21 @@ func (h *history) remember(s *session, p *plan.Plan, to *plan.Route, query strin
 	if !holds || to.Kind != plan.Home {
 		return
 	}
-	switch e.change {
-	case settings, begins: // what lasts longer is kept
+	switch e.Change {
+	case effects.Settings, effects.Begins: // what lasts longer is kept
 		parsing := h.set.parsing
-		if e.parsing {
+		if e.Parsing {
 			parsing = strings.TrimSpace(query)
 		}
-		if lasts := e.change == settings && !e.local; h.set.on == nil || lasts {
-			h.set = changedSetting{on: in.conn, text: strings.TrimSpace(query), local: e.local, begin: e.change == begins}
+		if lasts := e.Change == effects.Settings && !e.Local; h.set.on == nil || lasts {
+			h.set = changedSetting{on: in.conn, text: strings.TrimSpace(query), local: e.Local, begin: e.Change == effects.Begins}
 		}
 		h.set.parsing = parsing
-	case ends:
+	case effects.Ends:
 		if h.set.begin && h.isEndedBy(query) {
 			h.set = changedSetting{}
 		}
-	case variables:
+	case effects.Variables:
 		h.variables = in.conn
 	}
 }
@@ -194,9 +184,9 @@ func (h *history) remember(s *session, p *plan.Plan, to *plan.Route, query strin
 // isEndedBy reports whether a text ends the transaction that h.set began. On SQLite a SAVEPOINT begins one, which
 // its RELEASE ends.
 func (h *history) isEndedBy(query string) bool {
-	verb, name := savepointOf(query)
-	first, begun := savepointOf(h.set.text)
-	return verb != release || first == set && begun == name
+	verb, name := effects.SavepointOf(query)
+	first, begun := effects.SavepointOf(h.set.text)
+	return verb != effects.Release || first == effects.Set && begun == name
 }
 
 // onlyHeld returns the connection that a session holds to the only database of a route.
@@ -268,162 +258,4 @@ func distinct[T any](list []T, pool func(T) *sql.DB) (all []*sql.DB) {
 		}
 	}
 	return all
-}
-
-// change is what a statement changes in its session.
-type change uint8
-
-const (
-	nothing change = iota
-	settings
-	variables
-	begins // a transaction, by its text
-	ends
-)
-
-// effects are what a text does to its session, and what it asks about earlier statements of it. They
-// are found once for a plan, because they take a look at the whole text.
-type effects struct {
-	change  change
-	local   bool     // what it changes ends with the transaction
-	parsing bool     // it changes how the database parses SQL
-	assigns bool     // it may set user variables, on a shard too
-	ends    bool     // it ends the transaction in which it is executed
-	about   []string // what aboutLast matches in it
-}
-
-// noEffects are the effects of nearly all statements.
-var noEffects = &effects{}
-
-// effectsOf returns the effects of a text. A regular expression takes much longer for a long text than
-// the search for a word, so these come first.
-func (s *server) effectsOf(text string, stateless bool) *effects {
-	var e effects
-	if !stateless {
-		e.change, e.local = s.changed(text)
-		e.parsing = (e.change == settings || e.change == begins) && parsesOtherwise.MatchString(text)
-		e.assigns = e.change == variables && strings.Contains(text, ":=")
-		e.ends = e.change == ends || s.Name() == "mysql" && (e.change == begins || commitsImplicitly(text, s.reads.Flavor))
-	}
-	if sqltext.Mentions(text, "found_rows", "_count", "last_insert", "changes", "lastval", "identity", "warnings", "errors", "diagnostics") {
-		e.about = aboutLast.FindAllString(text, -1)
-	}
-	if e.change == nothing && e.about == nil && !e.ends {
-		return noEffects
-	}
-	return &e
-}
-
-// implicit are the first words of statements before which MySQL and MariaDB commit the transaction.
-var implicit = map[string]bool{
-	"alter": true, "create": true, "drop": true, "rename": true, "truncate": true, "grant": true, "revoke": true, "lock": true, "analyze": true,
-	"optimize": true, "repair": true, "check": true, "flush": true, "install": true, "uninstall": true, "cache": true,
-}
-
-// commitsImplicitly reports whether MySQL and MariaDB commit the transaction before a statement. ANALYZE of MariaDB before a
-// query does not, and tables of the session do not matter.
-func commitsImplicitly(text string, f sqltext.Flavor) bool {
-	scan := sqltext.NewScanner(text, f)
-	first, ok := scan.NextCode()
-	if !ok || !implicit[strings.ToLower(first.Text(text))] {
-		return false
-	}
-	next, ok := scan.NextCode()
-	if ok && next.Is(text, "or") { // CREATE OR REPLACE
-		_, _ = scan.NextCode()
-		next, ok = scan.NextCode()
-	}
-	if first.Is(text, "analyze") {
-		return ok && (next.Is(text, "table") || next.Is(text, "local") || next.Is(text, "no_write_to_binlog"))
-	}
-	return ok && !next.Is(text, "temporary")
-}
-
-var toSavepoint = regexp.MustCompile(`(?i)\brollback\s+((work|transaction)\s+)?to\b`)
-
-var setsConfig = regexp.MustCompile(`(?i)\bset_config\s*\(`)
-
-// setsPragma matches settings of a connection to SQLite that change what later statements do.
-var setsPragma = regexp.MustCompile(`(?i)^pragma\s+(\w+\.)?(case_sensitive_like|query_only|(defer_)?foreign_keys|ignore_check_constraints|recursive_triggers|reverse_unordered_selects|writable_schema)\s*[=(]`)
-
-// changed returns what a statement at home changes, and whether that ends with the transaction. SET
-// GLOBAL and similar statements change no session.
-func (s *server) changed(query string) (of change, local bool) {
-	family := s.Name()
-	postgres, sqlite := family == "postgres", family == "sqlite"
-	scan := sqltext.NewScanner(query, s.reads.Flavor)
-	switch word, _ := scan.NextCode(); {
-	case word.Is(query, "begin"), word.Is(query, "start"):
-		return begins, false
-	case word.Is(query, "commit"), word.Is(query, "rollback") && !toSavepoint.MatchString(query), word.Is(query, "end"), word.Is(query, "abort") && postgres:
-		return ends, false
-	case sqlite && word.Is(query, "savepoint"):
-		return begins, false
-	case sqlite && word.Is(query, "release"):
-		return ends, false
-	case sqlite && word.Is(query, "pragma") && setsPragma.MatchString(query[word.Start:]):
-		return settings, false
-	case word.Is(query, "reset") && postgres, postgres && sqltext.Mentions(query, "set_config") && setsConfig.MatchString(query):
-		return settings, false
-	case !word.Is(query, "set"):
-		if family == "mysql" && variable(query, s.reads.Flavor) { // SELECT … INTO @x, SELECT @x := 3
-			return variables, false
-		}
-		return nothing, false
-	}
-	depth, first := 0, true
-	for {
-		t, ok := scan.NextCode()
-		switch {
-		case !ok:
-			return of, local
-		case first:
-			kind, ending := assigned(strings.ToLower(t.Text(query)), strings.ToLower(query[t.Start:]), postgres)
-			if kind == settings || of == nothing {
-				of, local = kind, ending
-			}
-		case t.Is(query, "("):
-			depth++
-		case t.Is(query, ")"):
-			depth--
-		}
-		first = depth == 0 && t.Is(query, ",")
-	}
-}
-
-// assigned returns what an assignment of SET changes that begins with a word, by the word and the
-// text from there on.
-func assigned(word, rest string, postgres bool) (of change, local bool) {
-	switch {
-	case strings.HasPrefix(rest, "@@global"), strings.HasPrefix(rest, "@@persist"):
-		return nothing, false
-	case strings.HasPrefix(rest, "@") && !strings.HasPrefix(rest, "@@"):
-		return variables, false
-	}
-	switch word {
-	case "global", "persist", "persist_only", "password", "resource":
-		return nothing, false
-	case "transaction", "constraints":
-		return settings, true
-	case "local":
-		return settings, postgres
-	}
-	return settings, false
-}
-
-// variable reports whether a text has a user variable in it.
-func variable(query string, f sqltext.Flavor) bool {
-	if !strings.Contains(query, "@") {
-		return false
-	}
-	scan := sqltext.NewScanner(query, f)
-	for {
-		t, ok := scan.NextCode()
-		switch {
-		case !ok:
-			return false
-		case t.Kind != sqltext.String && strings.HasPrefix(query[t.Start:], "@") && !strings.HasPrefix(query[t.Start:], "@@"):
-			return true
-		}
-	}
 }

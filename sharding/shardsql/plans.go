@@ -14,6 +14,7 @@ import (
 	"github.com/shardid/shardid/internal/sqlparse"
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sharding/internal/analysis"
+	"github.com/shardid/shardid/sharding/internal/effects"
 	"github.com/shardid/shardid/sharding/internal/plan"
 )
 
@@ -40,7 +41,7 @@ type planned struct {
 	*plan.Plan
 
 	tables  []*description
-	effects *effects
+	effects *effects.Effects
 	omitted error // why the columns of a table are not known, or nil
 }
 
@@ -108,7 +109,7 @@ func (c schemaReader) plan(ctx context.Context, text string) (*planned, error) {
 		}
 	}
 	p.Plan = plan.Of(st, c.of, options)
-	p.effects = srv.effectsOf(text, p.Stateless())
+	p.effects = effects.Of(text, srv.reads, p.Stateless())
 	if p.omitted == nil {
 		d.plans.keep(c.of, text, p)
 	}

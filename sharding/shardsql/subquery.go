@@ -21,6 +21,7 @@ import (
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sharding/internal/catalog"
 	"github.com/shardid/shardid/sharding/internal/columns"
+	"github.com/shardid/shardid/sharding/internal/effects"
 	"github.com/shardid/shardid/sharding/internal/plan"
 )
 
@@ -41,7 +42,7 @@ func (s subqueries) ask(ctx context.Context, st *statement, o *observation, quer
 	switch {
 	case err != nil:
 		return nil, err
-	case made.effects.about != nil:
+	case made.effects.About != nil:
 		return nil, refusal
 	}
 	if !made.Copied() { // neither may a part of it be read from a copy
@@ -102,18 +103,18 @@ func (s subqueries) guarded(ctx context.Context, st *statement, p *plan.Plan, ar
 	if len(plan.Subqueries(p)) == 0 {
 		return "", nil, nil, nil
 	}
-	if err := s.guard(ctx, set, "SAVEPOINT "); err != nil {
+	if err := s.guard(ctx, effects.Set, "SAVEPOINT "); err != nil {
 		return "", nil, nil, err
 	}
 	text, left, as, err = s.executed(ctx, st, p, args)
 	if err == nil || isRefusal(err) {
-		err = joinErrors(err, s.guard(ctx, release, "RELEASE SAVEPOINT "))
+		err = joinErrors(err, s.guard(ctx, effects.Release, "RELEASE SAVEPOINT "))
 	}
 	return text, left, as, err
 }
 
 // guard executes a statement on the savepoint of guarded, if there is one.
-func (s subqueries) guard(ctx context.Context, verb savepointVerb, text string) error {
+func (s subqueries) guard(ctx context.Context, verb effects.Savepoint, text string) error {
 	if s.tx == nil || s.database.server.Name() != "postgres" {
 		return nil
 	}
@@ -246,7 +247,7 @@ func (s subqueries) rows(ctx context.Context, text string, args []driver.NamedVa
 	case isRefusal(err):
 		return nil, nil //nolint:nilnil // it is no error of the query
 	case dialect.FaultOf(err) == dialect.NoColumn: // neither
-		return nil, s.guard(ctx, rollbackTo, "ROLLBACK TO SAVEPOINT ")
+		return nil, s.guard(ctx, effects.RollbackTo, "ROLLBACK TO SAVEPOINT ")
 	case err != nil:
 		return nil, err
 	}

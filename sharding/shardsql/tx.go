@@ -14,6 +14,7 @@ import (
 
 	"github.com/shardid/shardid/internal/dialect"
 	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/internal/effects"
 )
 
 // transaction begins on each database with its first statement there. It begins on one database
@@ -159,8 +160,8 @@ func (t *transaction) admit(participants []participant) error {
 // admitEnd refuses a text that would end the transaction on the home database alone, such as COMMIT, or a CREATE TABLE of MySQL
 // and MariaDB. If the transaction has begun there only, it does not span databases afterwards. The exception is a statement
 // that commits implicitly with BestEffort, because migrations of a schema create tables and fill them in one transaction.
-func admitEnd(t *transaction, e *effects, query string) error {
-	if t == nil || !e.ends {
+func admitEnd(t *transaction, e *effects.Effects, query string) error {
+	if t == nil || !e.Ends {
 		return nil
 	}
 	if t.mayHaveEnded = true; !t.spans {
@@ -170,7 +171,7 @@ func admitEnd(t *transaction, e *effects, query string) error {
 		return &sharding.RouteError{Op: "statement", Err: fmt.Errorf("%w: %.40q would end it on the home database alone", sharding.ErrCrossDatabase, query),
 			Hint: "end it with Commit or Rollback of the transaction, and create or alter tables outside of it"}
 	}
-	t.spans = !t.atomic && e.change != ends
+	t.spans = !t.atomic && e.Change != effects.Ends
 	return nil
 }
 
