@@ -133,7 +133,7 @@ func (h *history) depends(s *session, to *plan.Route, query string, e *effects.E
 		case h.set.parsing != "" && to.Kind != plan.Home:
 			return &sharding.RouteError{Op: "statement", Err: fmt.Errorf("%w: after %s, the database may parse this statement otherwise than its route was found", sharding.ErrSettings, h.set.parsing),
 				Hint: elsewhere}
-		case h.variables != nil && on != h.variables && effects.NamesVariable(query, s.database.server.reads):
+		case h.variables != nil && on != h.variables && effects.NamesVariable(query, s.database.server.Reads):
 			return &sharding.RouteError{Op: "statement", Err: fmt.Errorf("%w: its variable was set on one connection, and this statement is for %s, on another one", sharding.ErrSettings, s.database.nameOf(pool)),
 				Hint: "give the value as an argument"}
 		}

@@ -11,11 +11,13 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sharding/internal/plan"
+	"github.com/shardid/shardid/sharding/internal/server"
 )
 
 // Config configures a database.
@@ -69,23 +71,23 @@ func OpenDB(c Config) *sql.DB {
 
 // database is the state that all connections share.
 type database struct {
-	router          *sharding.Router
-	home            *sql.DB
-	homeName        string // the router's name of the home pool, or ""
-	replicas        replicas
-	prepared        prepared
-	plans           plans
-	schemas         schemas
-	poolLocks       poolLocks
-	checkedSettings checkedSettings
-	lookups         lookups
-	deciders        deciders
-	observer        Observer
+	router    *sharding.Router
+	home      *sql.DB
+	homeName  string // the router's name of the home pool, or ""
+	replicas  replicas
+	prepared  prepared
+	plans     plans
+	schemas   schemas
+	poolLocks poolLocks
+	agreeing  sync.Map // pools whose settings are those of the home database; a sync.Map, because each statement reads it
+	lookups   lookups
+	deciders  deciders
+	observer  Observer
 	// migration is the migration whose statements are previewed, or nil.
 	migration *sharding.Migration
 
-	askLock ctxMutex // held while the home database is asked for its dialect
-	server  *server  // nil until the home database was asked
+	askLock ctxMutex       // held while the home database is asked for its dialect
+	server  *server.Server // nil until the home database was asked
 }
 
 func newDatabase(c Config) *database {

@@ -98,8 +98,8 @@ func (c schemaReader) plan(ctx context.Context, text string) (*planned, error) {
 	if err != nil {
 		return nil, err
 	}
-	st := srv.parse(text)
-	options := analysis.Options{Home: d.homeName, Mode: d.router.TxMode(), Reads: srv.reads, Quote: srv.Quote, Merge: srv.arithmetic(), Alone: len(d.copies()) == 1}
+	st := sqlparse.Parse(text, srv.Reads)
+	options := analysis.Options{Home: d.homeName, Mode: d.router.TxMode(), Reads: srv.Reads, Quote: srv.Quote, Merge: srv.Arithmetic, Alone: len(d.copies()) == 1}
 	p := &planned{}
 	if concerns(c.of, st) {
 		p.tables, p.omitted = c.described(ctx, plan.Tables(st, c.of))
@@ -109,7 +109,7 @@ func (c schemaReader) plan(ctx context.Context, text string) (*planned, error) {
 		}
 	}
 	p.Plan = plan.Of(st, c.of, options)
-	p.effects = effects.Of(text, srv.reads, p.Stateless())
+	p.effects = effects.Of(text, srv.Reads, p.Stateless())
 	if p.omitted == nil {
 		d.plans.keep(c.of, text, p)
 	}

@@ -8,12 +8,9 @@ import (
 	"database/sql/driver"
 	"errors"
 	"io"
-	"math"
 	"reflect"
-	"strconv"
 	"sync"
 
-	"github.com/shardid/shardid/internal/dialect"
 	"github.com/shardid/shardid/sharding/internal/plan"
 )
 
@@ -27,75 +24,10 @@ type statement struct {
 // once is the statement of the texts that are prepared for one execution.
 var once = &statement{}
 
-// binary reports whether one table would have returned values in the binary protocol of MySQL and MariaDB, which is
-// that of prepared statements. They have other digits and types than those of a text. A driver prepares statements
-// that have arguments, unless it writes these into the text.
-func (s *server) binary(ctx context.Context, on dialect.Querier, of *statement, args []driver.NamedValue) (bool, error) {
-	if s.Name() != "mysql" || of != nil || len(args) == 0 {
-		return s.Name() == "mysql" && of != nil, nil
-	}
-	writes, err := s.interpolates(ctx, on)
-	return err == nil && !writes, err
-}
-
-// part returns once if a part of a prepared statement that gets arguments must be prepared: on MySQL and MariaDB a
-// driver may write arguments into a text, where a []byte compares in another way. Otherwise it returns nil.
-func (s *server) part(of *statement, args []driver.NamedValue) *statement {
-	if s.Name() == "mysql" && of != nil && len(args) > 0 {
-		return once
-	}
-	return nil
-}
-
 // isPrepared reports whether a database must prepare the statement, although its driver may accept the text with
 // its arguments.
 func (s *statement) isPrepared() bool {
 	return s != nil && (s == once || s.conn.database.server.Name() == "mysql")
-}
-
-// inBinary converts the values of a row that a driver of MySQL and MariaDB has read as text to those that it reads
-// in the binary protocol.
-func inBinary(row []driver.Value) {
-	for i, v := range row {
-		n, isUnsigned := v.(uint64)
-		switch {
-		case !isUnsigned:
-		case n <= math.MaxInt64:
-			row[i] = int64(n)
-		default:
-			row[i] = strconv.AppendUint(nil, n, 10)
-		}
-	}
-}
-
-// unprepared reports whether MySQL or MariaDB would prepare a text without arguments if it got some: the other case
-// of binary.
-func (s *server) unprepared(ctx context.Context, on dialect.Querier, of *statement, args []driver.NamedValue) (bool, error) {
-	if s.Name() != "mysql" || of != nil || len(args) > 0 {
-		return false, nil
-	}
-	writes, err := s.interpolates(ctx, on)
-	return err == nil && !writes, err
-}
-
-// textRows are rows of a prepared statement with the values that the driver would have read from a text.
-type textRows struct{ described }
-
-// Next is the other direction of inBinary.
-func (r textRows) Next(row []driver.Value) error {
-	err := r.Rows.Next(row)
-	for i, v := range row {
-		if err != nil || v == nil || r.ColumnTypeDatabaseTypeName(i) != "UNSIGNED BIGINT" {
-			continue
-		}
-		switch v := v.(type) {
-		case int64:
-			row[i] = uint64(v) // which the driver had read
-		case []byte:
-			row[i], err = strconv.ParseUint(string(v), 10, 64)
-		}
-	}
-	return err
 }
 
 var (

@@ -8,8 +8,10 @@ import (
 	"database/sql/driver"
 	"errors"
 	"io"
+	"math"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/shardid/shardid/sharding"
@@ -97,9 +99,9 @@ func (t *columnTypes) scan(i int, v driver.Value) reflect.Type {
 }
 
 // typesOfCount describes the column of COUNT(*).
-func (s *server) typesOfCount() columnTypes {
+func typesOfCount(dialect string) columnTypes {
 	one := columnType{scan: reflect.TypeFor[int64]()}
-	switch s.Name() {
+	switch dialect {
 	case "mysql":
 		one.name, one.tellsNullable = "BIGINT", true
 	case "postgres":
@@ -336,6 +338,41 @@ func (a *answer) Next(dest []driver.Value) error {
 	for _, of := range []error{merge.ErrValue, merge.ErrOrder, merge.ErrColumns, merge.ErrUnsupported} {
 		if errors.Is(err, of) || errors.As(err, &memory) {
 			return &sharding.RouteError{Op: "query", Err: errors.Join(sharding.ErrUnmergeable, err), Hint: hint}
+		}
+	}
+	return err
+}
+
+// inBinary converts the values of a row that a driver of MySQL and MariaDB has read as text to those that it reads
+// in the binary protocol.
+func inBinary(row []driver.Value) {
+	for i, v := range row {
+		n, isUnsigned := v.(uint64)
+		switch {
+		case !isUnsigned:
+		case n <= math.MaxInt64:
+			row[i] = int64(n)
+		default:
+			row[i] = strconv.AppendUint(nil, n, 10)
+		}
+	}
+}
+
+// textRows are rows of a prepared statement with the values that the driver would have read from a text.
+type textRows struct{ described }
+
+// Next is the other direction of inBinary.
+func (r textRows) Next(row []driver.Value) error {
+	err := r.Rows.Next(row)
+	for i, v := range row {
+		if err != nil || v == nil || r.ColumnTypeDatabaseTypeName(i) != "UNSIGNED BIGINT" {
+			continue
+		}
+		switch v := v.(type) {
+		case int64:
+			row[i] = uint64(v) // which the driver had read
+		case []byte:
+			row[i], err = strconv.ParseUint(string(v), 10, 64)
 		}
 	}
 	return err

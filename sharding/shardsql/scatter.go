@@ -87,9 +87,9 @@ func (r reading) part(ctx context.Context, on inner, args []driver.NamedValue) (
 	case r.each != nil || s.Name() != "mysql":
 		return r.each, false, nil
 	case len(args) > 0:
-		return s.part(r.of, args), false, nil
+		return asPart(s, r.of, args), false, nil
 	}
-	binary, err = s.binary(ctx, on.conn, r.of, r.args)
+	binary, err = isBinary(ctx, s, on.conn, r.of, r.args)
 	if binary && r.singles {
 		return once, false, err
 	}
@@ -139,9 +139,9 @@ func (r reading) scatter(ctx context.Context, s *combine.Shards) (driver.Rows, e
 		return nil, err
 	}
 	if s.Counted != "" {
-		types = r.session.database.server.typesOfCount()
+		types = typesOfCount(r.session.database.server.Name())
 	}
-	return &answer{Rows: s.Rows(r.session.database.server.arithmetic(), sources, merge.NewMemory(answerMemory)), columnTypes: types, end: end}, nil
+	return &answer{Rows: s.Rows(r.session.database.server.Arithmetic, sources, merge.NewMemory(answerMemory)), columnTypes: types, end: end}, nil
 }
 
 // locks refuses a query that locks rows in several databases unless one transaction may span them.

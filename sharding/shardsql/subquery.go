@@ -60,7 +60,7 @@ func (s subqueries) ask(ctx context.Context, st *statement, o *observation, quer
 	}
 	asText := false
 	if len(left) > 0 {
-		if asText, err = s.database.server.unprepared(ctx, s.on(s.database.home), st, args); err != nil {
+		if asText, err = isUnprepared(ctx, s.database.server, s.on(s.database.home), st, args); err != nil {
 			return nil, err
 		}
 	}
@@ -159,7 +159,7 @@ func (s subqueries) executed(ctx context.Context, st *statement, p *plan.Plan, a
 	if len(done) == 0 {
 		return "", nil, nil, nil
 	}
-	binary, err := s.database.server.binary(ctx, s.on(s.database.home), st, args)
+	binary, err := isBinary(ctx, s.database.server, s.on(s.database.home), st, args)
 	if err != nil {
 		return "", nil, nil, err
 	}
@@ -176,7 +176,7 @@ func (s subqueries) excludes(ctx context.Context, p *plan.Plan, sub plan.Subquer
 	if sub.Collation == "" || !plan.HasSingles(p) {
 		return false, nil
 	}
-	return s.database.server.unprepared(ctx, s.on(s.database.home), st, args)
+	return isUnprepared(ctx, s.database.server, s.on(s.database.home), st, args)
 }
 
 // admits reports whether subqueries may be executed in a transaction. One that may not span databases must have
@@ -213,7 +213,7 @@ func (s subqueries) result(ctx context.Context, p *plan.Plan, sub plan.Subquery,
 
 // number returns the literals of numbers.
 func (s subqueries) number(ctx context.Context, p *plan.Plan, w resultWriter, values []driver.Value, args []driver.NamedValue) (string, error) {
-	isMariaDB := s.database.server.reads.Family == sqlparse.MariaDB
+	isMariaDB := s.database.server.Reads.Family == sqlparse.MariaDB
 	switch {
 	case isMariaDB && w.isNarrow():
 		return "", nil

@@ -265,7 +265,7 @@ func (w writing) participants(parts *plan.Writes) ([]participant, error) {
 	participants := make([]participant, len(parts.Parts))
 	for i, part := range parts.Parts {
 		participants[i] = participant{place: i, pool: d.poolOrHome(part.Target.DB), target: part.Target, text: part.Text, args: chosen(w.args, part.Args)}
-		participants[i].of = d.server.part(w.of, participants[i].args)
+		participants[i].of = asPart(d.server, w.of, participants[i].args)
 	}
 	return participants, nil
 }
@@ -276,7 +276,7 @@ func (w writing) inBinary(ctx context.Context, participants []participant) error
 	if !slices.ContainsFunc(participants, func(p participant) bool { return len(p.args) == 0 }) {
 		return nil
 	}
-	binary, err := w.session.database.server.binary(ctx, w.session.on(w.session.database.home), w.of, w.args)
+	binary, err := isBinary(ctx, w.session.database.server, w.session.on(w.session.database.home), w.of, w.args)
 	for i := range participants {
 		if binary {
 			participants[i].of = once
@@ -436,7 +436,7 @@ func (w writing) copiesReturned(ctx context.Context, text, table string) (driver
 // copied returns the participants of a write of a broadcast table.
 func (w writing) copied(text, table string) []participant {
 	d := w.session.database
-	return d.copied(participant{text: text, args: w.args, of: d.server.part(w.of, w.args)}, table)
+	return d.copied(participant{text: text, args: w.args, of: asPart(d.server, w.of, w.args)}, table)
 }
 
 func copies[T any](ctx context.Context, w writing, participants []participant, table string, do func(inner, context.Context, participant) (T, error)) (home T, err error) {

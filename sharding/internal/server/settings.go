@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"strconv"
+	"strings"
+
+	"github.com/shardid/shardid/internal/dialect"
+)
+
+// setting is a property of a session or its driver on which the meaning of statements or the form
+// of rows depends. All databases must have the same value, because one table would have one value.
+type setting struct {
+	name, query string
+	typed       bool // compared by whether the value is a text
+}
+
+var ofMySQL = []setting{
+	{"sql_mode", "@@SESSION.sql_mode", false},
+	{"time_zone", "CASE WHEN IF(@@SESSION.time_zone = 'SYSTEM', @@system_time_zone, @@SESSION.time_zone) IN ('+00:00', 'UTC', 'Etc/UTC') THEN 'UTC'" +
+		" WHEN @@SESSION.time_zone = 'SYSTEM' THEN @@system_time_zone ELSE @@SESSION.time_zone END", false},
+	{"collation_connection", "@@SESSION.collation_connection", false},
+	{"max_sort_length", "@@SESSION.max_sort_length", false},
+	{"div_precision_increment", "@@SESSION.div_precision_increment", false},
+	{"lc_time_names", "@@SESSION.lc_time_names", false},
+	{"default_week_format", "@@SESSION.default_week_format", false},
+	{"group_concat_max_len", "@@SESSION.group_concat_max_len", false},
+	{"parseTime of the driver", "CAST('2001-02-03 04:05:06' AS DATETIME)", true},
+}
+
+// PostgreSQL 15 moved the provider of a database's collation to a column of its own.
+var ofPostgreSQL = []setting{
+	{"TimeZone", "current_setting('TimeZone')", false},
+	{"the collation", "(SELECT CONCAT_WS(' ', d.datcollate, d.datctype, to_jsonb(d) ->> 'datlocprovider', COALESCE(to_jsonb(d) ->> 'datlocale', to_jsonb(d) ->> 'daticulocale')) FROM pg_database d WHERE d.datname = current_database())", false},
+	{"server_encoding", "current_setting('server_encoding')", false},
+	{"DateStyle", "current_setting('DateStyle')", false},
+	{"IntervalStyle", "current_setting('IntervalStyle')", false},
+	{"standard_conforming_strings", "current_setting('standard_conforming_strings')", false},
+	{"the driver's decimals", "1.5", true},
+}
+
+// Indexes in ofMySQL of the settings that decide how SQL is parsed.
+const (
+	sqlMode      = 0
+	divPrecision = 4
+)
+
+// Difference is a setting that has another value in a session.
+type Difference struct{ Setting, There, Here string }
+
+// Compare returns the first setting whose value in a session, There, is not that of the server, Here. It returns nil
+// if all are the same.
+func (s *Server) Compare(ctx context.Context, there dialect.Querier) (*Difference, error) {
+	if s.settings == nil {
+		return nil, nil //nolint:nilnil // said above
+	}
+	found, err := readSettings(ctx, there, s.settings)
+	if err != nil {
+		return nil, err
+	}
+	for i, of := range s.settings {
+		if found[i] != s.values[i] {
+			return &Difference{Setting: of.name, There: found[i], Here: s.values[i]}, nil
+		}
+	}
+	return nil, nil //nolint:nilnil // said above
+}
+
+// readSettings returns the values of settings in a session, by their indexes.
+func readSettings(ctx context.Context, on dialect.Querier, settings []setting) ([]string, error) {
+	queries := make([]string, len(settings))
+	for i, s := range settings {
+		queries[i] = s.query
+	}
+	values := make([]any, len(settings))
+	places := make([]any, len(settings))
+	for i := range values {
+		places[i] = &values[i]
+	}
+	if err := on.QueryRowContext(ctx, "SELECT "+strings.Join(queries, ", ")).Scan(places...); err != nil {
+		return nil, err
+	}
+	found := make([]string, len(settings))
+	for i, v := range values {
+		if text, ok := v.([]byte); ok {
+			v = string(text)
+		}
+		found[i] = fmt.Sprint(v)
+		if settings[i].typed {
+			found[i] = strconv.FormatBool(reflect.TypeOf(v) != reflect.TypeFor[string]())
+		}
+	}
+	return found, nil
+}
