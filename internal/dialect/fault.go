@@ -41,6 +41,18 @@ func Advised(err error) error {
 	return fmt.Errorf("%w; a pooler in front of the server, for example PgBouncer in transaction mode, does not keep prepared statements: open the database with default_query_exec_mode=exec (pgx), or let PgBouncer 1.21 or newer keep them (max_prepared_statements)", err)
 }
 
+// JoinErrors joins two errors. It returns a single error unchanged, because programs and libraries assert
+// the types of their driver's errors.
+func JoinErrors(err, other error) error {
+	switch {
+	case other == nil:
+		return err
+	case err == nil:
+		return other
+	}
+	return errors.Join(err, other)
+}
+
 // FaultOf returns the fault that an error of a server or driver reports. It checks codes in the
 // text, because instrumented drivers hide the error's type. So it needs not know the kind of
 // database.

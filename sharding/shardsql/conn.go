@@ -14,6 +14,7 @@ import (
 	"github.com/shardid/shardid/internal/writehint"
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sharding/internal/plan"
+	"github.com/shardid/shardid/sharding/internal/resultset"
 )
 
 // conn is a connection of the outer database.
@@ -61,7 +62,7 @@ func (c *conn) QueryContext(ctx context.Context, query string, args []driver.Nam
 func (c *conn) query(ctx context.Context, st *statement, query string, args []driver.NamedValue) (driver.Rows, error) {
 	o := c.database.observe(ctx, query)
 	if done, _, err := c.savepoint(ctx, o, query, args); done {
-		return o.answered(&heldRows{}, err)
+		return o.answered(&resultset.Held{}, err)
 	}
 	held := c.home.conn
 	rows, err := c.read(ctx, st, o, query, args)
@@ -95,7 +96,7 @@ func (c *conn) ask(ctx context.Context, st *statement, o *observation, query str
 		}
 		rows, err := r.rows(ctx, to)
 		if logical := plan.Labels(p, to); logical != nil && err == nil {
-			return labelled{described{rows}, logical}, nil
+			return resultset.Relabel(rows, logical), nil
 		}
 		return rows, err
 	})

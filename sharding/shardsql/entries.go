@@ -65,11 +65,11 @@ func (k *lookupWrite) recordOldValues(ctx context.Context, in inner, l participa
 	if err != nil {
 		return err
 	}
-	if len(rows.rows) > mostRows { // some stale entries will remain
+	if len(rows.Rows) > mostRows { // some stale entries will remain
 		k.known = false
 		return nil
 	}
-	for _, row := range rows.rows {
+	for _, row := range rows.Rows {
 		for i, value := range row[1:] {
 			if value != nil {
 				k.had[i] = append(k.had[i], owner.Claimed(value, row[0]))

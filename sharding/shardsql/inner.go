@@ -12,6 +12,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/shardid/shardid/internal/dialect"
 	"github.com/shardid/shardid/sharding/internal/plan"
 )
 
@@ -38,7 +39,7 @@ func (d *database) connect(ctx context.Context, pool *sql.DB) (*sql.Conn, error)
 		return nil, &unreachableError{d.nameOf(pool), err}
 	}
 	if err := d.checkSettings(ctx, pool, conn); err != nil {
-		return nil, joinErrors(err, conn.Close())
+		return nil, dialect.JoinErrors(err, conn.Close())
 	}
 	return conn, nil
 }
@@ -58,18 +59,6 @@ func isUnreachable(err error) bool {
 	return errors.As(err, &e)
 }
 
-// joinErrors joins two errors. It returns a single error unchanged, because programs and libraries assert
-// the types of their driver's errors.
-func joinErrors(err, other error) error {
-	switch {
-	case other == nil:
-		return err
-	case err == nil:
-		return other
-	}
-	return errors.Join(err, other)
-}
-
 func (d *database) poolOrHome(name string) *sql.DB {
 	if name == "" {
 		return d.home
@@ -86,7 +75,9 @@ func (i inner) release() error {
 }
 
 // leave returns a held connection to its pool.
-func (i inner) leave() error { return ignoreConnDone(joinErrors(i.forget(nil), i.conn.Close())) }
+func (i inner) leave() error {
+	return ignoreConnDone(dialect.JoinErrors(i.forget(nil), i.conn.Close()))
+}
 
 // forget closes the prepared statements of the connection for a statement, or all of them if of is
 // nil.
@@ -135,7 +126,7 @@ func (i inner) query(ctx context.Context, of *statement, text string, args []dri
 	var err error
 	if r.Rows, err = r.call.send(ctx, i, of, text, args); err != nil {
 		i.memory.keepRows(r)
-		return nil, joinErrors(err, i.release())
+		return nil, dialect.JoinErrors(err, i.release())
 	}
 	return r, nil
 }
@@ -145,10 +136,10 @@ func (i inner) exec(ctx context.Context, of *statement, text string, args []driv
 	c := i.memory.takeCall()
 	result, err := c.send(ctx, i, of, text, args)
 	if c.own != nil {
-		err = joinErrors(err, c.own.Close())
+		err = dialect.JoinErrors(err, c.own.Close())
 	}
 	i.memory.keepCall(c)
-	return result, joinErrors(err, i.release())
+	return result, dialect.JoinErrors(err, i.release())
 }
 
 // run executes a text without arguments.
@@ -248,7 +239,7 @@ func (c *call[T]) run(raw any) (err error) {
 		return err
 	}
 	if err := c.with(on, st); err != nil {
-		return joinErrors(err, st.Close())
+		return dialect.JoinErrors(err, st.Close())
 	}
 	if !c.kept.keep(c.of, c.text, st) {
 		c.own = st

@@ -13,6 +13,7 @@ import (
 	"github.com/shardid/shardid/internal/writehint"
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sharding/internal/plan"
+	"github.com/shardid/shardid/sharding/internal/resultset"
 )
 
 // A unique key that does not lead to the shard is unique on each shard only. Before a statement
@@ -116,12 +117,12 @@ func (s search) answers(ctx context.Context, questions []plan.Question) ([][][]d
 // transaction began with a read there, some databases would refuse its writes.
 func (s search) answer(ctx context.Context, pool *sql.DB, q plan.Question) ([][]driver.Value, error) {
 	in, err := s.session.heldOrNew(ctx, s.tx, pool)
-	var rows *heldRows
+	var rows *resultset.Held
 	if err == nil {
 		rows, err = returning()(in, ctx, participant{text: q.Text, args: named(q.Args)})
 	}
 	if err != nil {
 		return nil, &sharding.ShardError{Target: q.Target, Err: err}
 	}
-	return rows.rows, nil
+	return rows.Rows, nil
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sharding/internal/plan"
+	"github.com/shardid/shardid/sharding/internal/resultset"
 )
 
 // Observer is told about statements, for logs, metrics and spans. A nil function costs nothing. The
@@ -169,12 +170,12 @@ func (o *observation) answered(r driver.Rows, err error) (driver.Rows, error) {
 		o.end(err)
 		return nil, err
 	}
-	return &observedRows{described: described{r}, observation: o}, nil
+	return &observedRows{Described: resultset.Described{Rows: r}, observation: o}, nil
 }
 
 // observedRows call an observer when they are closed.
 type observedRows struct {
-	described
+	resultset.Described
 
 	observation *observation
 	err         error // io.EOF after the last row
@@ -191,7 +192,7 @@ func (r *observedRows) Next(dest []driver.Value) error {
 func (r *observedRows) Close() error {
 	err := r.Rows.Close()
 	switch {
-	case isEOF(r.err):
+	case resultset.IsEOF(r.err):
 		r.observation.end(err)
 	case r.err == nil && err == nil:
 		r.observation.end(r.observation.ctx.Err())

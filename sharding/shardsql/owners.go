@@ -17,6 +17,7 @@ import (
 	"github.com/shardid/shardid/sharding/internal/columns"
 	"github.com/shardid/shardid/sharding/internal/owner"
 	"github.com/shardid/shardid/sharding/internal/plan"
+	"github.com/shardid/shardid/sharding/internal/resultset"
 )
 
 // Lookup tables map the values of a column to the sharding keys of their rows: see
@@ -128,7 +129,7 @@ func (k lookupAccess) table(of *sharding.Table, l *sharding.Lookup, pool *sql.DB
 				return err
 			}
 			in := inner{conn: conn, kept: &kept{}}
-			return joinErrors(f(shardConn{in, false}, freed), in.leave())
+			return dialect.JoinErrors(f(shardConn{in, false}, freed), in.leave())
 		},
 	}
 }
@@ -170,7 +171,7 @@ func (k lookupAccess) on(ctx context.Context, at sharding.Target, f func(owner.S
 	}
 	in.kept = &kept{}
 	err = f(shardConn{in, false})
-	return joinErrors(err, in.leave())
+	return dialect.JoinErrors(err, in.leave())
 }
 
 // shardConn is a connection to a database with shards. It is not closed.
@@ -198,7 +199,7 @@ func (c shardConn) Query(ctx context.Context, text string, args ...any) ([][]dri
 	if err != nil {
 		return nil, err
 	}
-	return rows.rows, nil
+	return rows.Rows, nil
 }
 
 func valued(args []any) []driver.NamedValue {
@@ -223,7 +224,7 @@ func (b lookupRunner) session(ctx context.Context, f func(context.Context, *conn
 	c := &conn{session{database: b.database, tx: b.tx, home: b.home, lookupConns: b.lookupConns}}
 	err := f(sharding.Primary(sharding.AllShards(ctx)), c) // the context's hints concern the caller's statement
 	if b.home.conn == nil {
-		err = joinErrors(err, c.releaseHome())
+		err = dialect.JoinErrors(err, c.releaseHome())
 	}
 	return err
 }
@@ -248,10 +249,10 @@ func (b lookupRunner) Query(ctx context.Context, text string, args ...any) (all 
 		if err != nil {
 			return err
 		}
-		memory := answerMemory
-		kept, err := held(rows, &memory)
+		memory := resultset.MostMemory
+		kept, err := resultset.Hold(rows, &memory)
 		if err == nil {
-			all = kept.rows
+			all = kept.Rows
 		}
 		return err
 	})

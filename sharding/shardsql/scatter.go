@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"reflect"
 	"slices"
 	"sync"
 
@@ -19,10 +18,8 @@ import (
 	"github.com/shardid/shardid/sharding/internal/combine"
 	"github.com/shardid/shardid/sharding/internal/merge"
 	"github.com/shardid/shardid/sharding/internal/plan"
+	"github.com/shardid/shardid/sharding/internal/resultset"
 )
-
-// answerMemory is the largest number of bytes that one result of several shards may hold at a time.
-const answerMemory = 64 << 20
 
 // reading is a query that is sent to its databases, or to their copies.
 type reading struct {
@@ -67,7 +64,7 @@ func (r reading) sent(ctx context.Context, to *plan.Route) (driver.Rows, error) 
 	of := r.of
 	if of == nil {
 		if of, _, err = r.part(ctx, in, args); err != nil {
-			return nil, joinErrors(err, in.release())
+			return nil, dialect.JoinErrors(err, in.release())
 		}
 	}
 	rows, err := in.query(ctx, of, to.Text, args)
@@ -139,9 +136,9 @@ func (r reading) scatter(ctx context.Context, s *combine.Shards) (driver.Rows, e
 		return nil, err
 	}
 	if s.Counted != "" {
-		types = typesOfCount(r.session.database.server.Name())
+		types = resultset.TypesOfCount(r.session.database.server.Name())
 	}
-	return &answer{Rows: s.Rows(r.session.database.server.Arithmetic, sources, merge.NewMemory(answerMemory)), columnTypes: types, end: end}, nil
+	return resultset.NewAnswer(s.Rows(r.session.database.server.Arithmetic, sources, merge.NewMemory(resultset.MostMemory)), types, end), nil
 }
 
 // locks refuses a query that locks rows in several databases unless one transaction may span them.
@@ -228,7 +225,7 @@ func (r reading) lanes(ctx context.Context, s *combine.Shards) (all []lane, err 
 	}
 	defer func() {
 		if err != nil {
-			err = joinErrors(err, releaseAll(all))
+			err = dialect.JoinErrors(err, releaseAll(all))
 		}
 	}()
 	for _, pool := range slices.SortedFunc(maps.Keys(pools), r.session.database.compare) {
@@ -289,12 +286,9 @@ func (r reading) reserve(ctx context.Context, pool string, places []int, few boo
 // ask sends the query on the lanes, on several at the same time. It returns the rows of each
 // target, the column types of the first, and a function that ends the context of the rows. It returns the first
 // error, and stops the other lanes then, whose errors depend on the driver. After an error nothing is left open.
-func (r reading) ask(ctx context.Context, lanes []lane, s *combine.Shards) (_ []merge.Rows, _ columnTypes, stop func(), _ error) {
+func (r reading) ask(ctx context.Context, lanes []lane, s *combine.Shards) (_ []merge.Rows, _ resultset.Types, stop func(), _ error) {
 	stoppable, stop := context.WithCancel(ctx) // after the first error the other results are not needed
-	var types columnTypes
-	if r.session.database.server.Name() == "sqlite" {
-		types.scans = make([][]reflect.Type, len(s.Targets))
-	}
+	types := resultset.NewTypes(len(s.Targets), r.session.database.server.Name() == "sqlite")
 	sources := make([]merge.Rows, len(s.Targets))
 	var first error
 	var once sync.Once
@@ -331,8 +325,8 @@ func (d *database) concurrency(s *combine.Shards) int {
 
 // ask reads the rows of all targets but the last into memory, because the next target needs the
 // connection. The rows of the last target hold the connection until they are closed.
-func (l lane) ask(ctx context.Context, s *combine.Shards, of reading, sources []merge.Rows, types *columnTypes) error {
-	memory := answerMemory
+func (l lane) ask(ctx context.Context, s *combine.Shards, of reading, sources []merge.Rows, types *resultset.Types) error {
+	memory := resultset.MostMemory
 	for i, place := range l.targets {
 		last := i == len(l.targets)-1
 		in := l.inner
@@ -343,21 +337,21 @@ func (l lane) ask(ctx context.Context, s *combine.Shards, of reading, sources []
 		args := slices.Clone(chosen(of.args, to.Args))
 		as, binary, err := of.part(ctx, l.inner, args)
 		if err != nil {
-			return &sharding.ShardError{Target: to.Target, Err: joinErrors(err, l.inner.release())}
+			return &sharding.ShardError{Target: to.Target, Err: dialect.JoinErrors(err, l.inner.release())}
 		}
 		rows, err := in.query(ctx, as, to.Text, args)
 		if err != nil {
 			if !last {
-				err = joinErrors(err, l.inner.release())
+				err = dialect.JoinErrors(err, l.inner.release())
 			}
 			return &sharding.ShardError{Target: to.Target, Err: err}
 		}
-		types.read(place, rows)
+		types.Read(place, rows)
 		var source merge.Rows = &shardRows{Rows: rows, of: to.Target, binary: binary}
 		if !last || l.inner.kept != nil {
-			if source, err = held(source, &memory); err != nil {
+			if source, err = resultset.Hold(source, &memory); err != nil {
 				if !last {
-					err = joinErrors(err, l.inner.release())
+					err = dialect.JoinErrors(err, l.inner.release())
 				}
 				return err
 			}
@@ -377,9 +371,9 @@ type shardRows struct {
 func (r *shardRows) Next(dest []driver.Value) error {
 	err := r.Rows.Next(dest)
 	if err == nil && r.binary {
-		inBinary(dest)
+		resultset.AsBinary(dest)
 	}
-	if err == nil || isEOF(err) {
+	if err == nil || resultset.IsEOF(err) {
 		return err
 	}
 	return &sharding.ShardError{Target: r.of, Err: err}

@@ -73,7 +73,7 @@ func (c schemaReader) described(ctx context.Context, names []string) (found []*d
 		case t == nil || moved:
 			var err error
 			if t, err = c.lookAnywhere(ctx, name, at); err != nil {
-				omitted = joinErrors(omitted, err)
+				omitted = dialect.JoinErrors(omitted, err)
 				continue
 			}
 			c.database.schemas.keep(t)

@@ -23,6 +23,7 @@ import (
 	"github.com/shardid/shardid/sharding/internal/columns"
 	"github.com/shardid/shardid/sharding/internal/effects"
 	"github.com/shardid/shardid/sharding/internal/plan"
+	"github.com/shardid/shardid/sharding/internal/resultset"
 )
 
 // subqueries executes the subqueries of a query whose tables are not together in one database: see
@@ -68,7 +69,7 @@ func (s subqueries) ask(ctx context.Context, st *statement, o *observation, quer
 	rows, err := s.conn.ask(ctx, as, o, text, left)
 	o.restore(own)
 	if err == nil && asText {
-		rows = &textRows{described{rows}}
+		rows = resultset.AsText(rows)
 	}
 	return rows, err
 }
@@ -108,7 +109,7 @@ func (s subqueries) guarded(ctx context.Context, st *statement, p *plan.Plan, ar
 	}
 	text, left, as, err = s.executed(ctx, st, p, args)
 	if err == nil || isRefusal(err) {
-		err = joinErrors(err, s.guard(ctx, effects.Release, "RELEASE SAVEPOINT "))
+		err = dialect.JoinErrors(err, s.guard(ctx, effects.Release, "RELEASE SAVEPOINT "))
 	}
 	return text, left, as, err
 }
@@ -131,7 +132,7 @@ func (s subqueries) executed(ctx context.Context, st *statement, p *plan.Plan, a
 		return "", nil, nil, nil
 	}
 	if s.home.conn == nil { // the query may have to wait for another statement, which waits for the connection
-		defer func() { err = joinErrors(err, leaveHome(&s.session)) }()
+		defer func() { err = dialect.JoinErrors(err, leaveHome(&s.session)) }()
 	}
 	var done []plan.Subquery
 	var results []plan.Result
@@ -307,7 +308,7 @@ func (s subqueries) read(of driver.Rows, sub plan.Subquery) (w resultWriter, val
 	if len(of.Columns()) != 1 {
 		return w, nil, of.Close()
 	}
-	typed := described{of}
+	typed := resultset.Described{Rows: of}
 	w = resultWriter{engine: s.database.server.Name(), typeName: strings.ToUpper(typed.ColumnTypeDatabaseTypeName(0)), of: sub}
 	_, w.scale, w.scaled = typed.ColumnTypePrecisionScale(0)
 	most := maxList
@@ -323,11 +324,11 @@ func (s subqueries) read(of driver.Rows, sub plan.Subquery) (w resultWriter, val
 
 // firstRows returns the rows of a result, at most one more than there may be, and closes it.
 func firstRows(of driver.Rows, most int) (all [][]driver.Value, err error) {
-	defer func() { err = joinErrors(err, of.Close()) }()
+	defer func() { err = dialect.JoinErrors(err, of.Close()) }()
 	for len(all) <= most {
 		row := make([]driver.Value, len(of.Columns()))
 		switch err := of.Next(row); {
-		case isEOF(err):
+		case resultset.IsEOF(err):
 			return all, nil
 		case err != nil:
 			return nil, err

@@ -193,7 +193,7 @@ func (t *transaction) begin(ctx context.Context, pool *sql.DB) (*begun, error) {
 	}
 	for _, s := range t.savepoints {
 		if err := b.inner.run(ctx, s.text); err != nil {
-			return nil, joinErrors(err, b.rollback())
+			return nil, dialect.JoinErrors(err, b.rollback())
 		}
 	}
 	return b, nil
@@ -221,7 +221,7 @@ func beginOn(ctx context.Context, t *transaction, pool *sql.DB) (*begun, error) 
 		err = b.begin(ctx, t)
 	}
 	if err != nil {
-		return nil, joinErrors(err, b.leave())
+		return nil, dialect.JoinErrors(err, b.leave())
 	}
 	return b, nil
 }
@@ -279,19 +279,19 @@ func (t *transaction) Commit() (err error) {
 	defer func() { t.deleteStaleEntries(err == nil) }()
 	switch {
 	case t.ended() != nil:
-		return joinErrors(t.ended(), rollBack(t.begun))
+		return dialect.JoinErrors(t.ended(), rollBack(t.begun))
 	case len(t.begun) == 0:
 		return t.session.Ping(t.ctx)
 	}
 	if err := t.checkAlive(); err != nil {
-		return joinErrors(err, rollBack(t.begun))
+		return dialect.JoinErrors(err, rollBack(t.begun))
 	}
 	if t.atomic && len(t.begun) > 1 {
 		return t.commitAtomically()
 	}
 	attach, err := detach(t.ctx, t.begun)
 	if err != nil {
-		return joinErrors(err, rollBack(t.begun))
+		return dialect.JoinErrors(err, rollBack(t.begun))
 	}
 	defer attach()
 	t.begun = entriesFirst(t.begun)
@@ -470,7 +470,7 @@ func (t *transaction) leave() {
 func rollBack(all []*begun) error {
 	var err error
 	for _, b := range all {
-		err = joinErrors(err, b.rollback())
+		err = dialect.JoinErrors(err, b.rollback())
 	}
 	return err
 }
@@ -496,7 +496,7 @@ func (b *begun) end(by func() error) error {
 	if errors.Is(err, driver.ErrBadConn) { // the connection is closed
 		return cmp.Or(failed, err)
 	}
-	return joinErrors(joinErrors(failed, err), b.leave())
+	return dialect.JoinErrors(dialect.JoinErrors(failed, err), b.leave())
 }
 
 // isUsable reports whether a connection is usable after an error of COMMIT, and in no transaction. It sends ROLLBACK as a

@@ -9,7 +9,6 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
-	"reflect"
 	"slices"
 
 	"github.com/shardid/shardid/internal/dialect"
@@ -19,6 +18,7 @@ import (
 	"github.com/shardid/shardid/sharding/internal/owner"
 	"github.com/shardid/shardid/sharding/internal/plan"
 	"github.com/shardid/shardid/sharding/internal/proof"
+	"github.com/shardid/shardid/sharding/internal/resultset"
 )
 
 // participant is the part of a write that one database executes.
@@ -161,11 +161,11 @@ func (w writing) returned(ctx context.Context, parts *plan.Writes) (driver.Rows,
 	if err := w.inBinary(ctx, participants); err != nil {
 		return nil, err
 	}
-	all, err := together(ctx, w.session, participants, false, w.kept, returning(), func(t *transaction, returned []*heldRows) error {
+	all, err := together(ctx, w.session, participants, false, w.kept, returning(), func(t *transaction, returned []*resultset.Held) error {
 		if err := inOrder(parts, returned); err != nil {
 			return err
 		}
-		affected := int64(len(returned[0].rows))
+		affected := int64(len(returned[0].Rows))
 		if err := (search{w.session, t}).missed(ctx, w.models, affected); err != nil {
 			return err
 		}
@@ -184,52 +184,45 @@ func (i inner) affected(ctx context.Context, l participant) (driver.Result, erro
 
 // returning returns the function that executes a participant with RETURNING. It reads the rows into
 // memory, because the transaction ends before the caller reads them.
-func returning() func(inner, context.Context, participant) (*heldRows, error) {
-	memory := answerMemory
-	return func(i inner, ctx context.Context, l participant) (*heldRows, error) {
+func returning() func(inner, context.Context, participant) (*resultset.Held, error) {
+	memory := resultset.MostMemory
+	return func(i inner, ctx context.Context, l participant) (*resultset.Held, error) {
 		rows, err := i.query(ctx, l.of, l.text, slices.Clone(l.args))
 		if err != nil {
 			return nil, err
 		}
-		types := columnTypes{scans: make([][]reflect.Type, 1)}
-		types.read(0, rows)
-		all, err := held(rows, &memory)
-		if err != nil {
-			return nil, err
-		}
-		all.columnTypes = types
-		return all, nil
+		return resultset.HoldWithTypes(rows, &memory)
 	}
 }
 
 // inOrder moves all rows to the first element.
-func inOrder(w *plan.Writes, returned []*heldRows) error {
+func inOrder(w *plan.Writes, returned []*resultset.Held) error {
 	placed := make([][]driver.Value, w.Rows)
 	var all [][]driver.Value
 	for i, rows := range returned {
-		if len(rows.columns) == 0 {
+		if len(rows.Names) == 0 {
 			continue // this part returned no rows
 		}
-		if first := returned[0].columns; len(first) > 0 && !merge.SameColumns(rows.columns, first) {
+		if first := returned[0].Names; len(first) > 0 && !merge.SameColumns(rows.Names, first) {
 			return &sharding.RouteError{Op: "write", Err: fmt.Errorf("%w: %s returned other columns, or in another order, than %s", sharding.ErrUnmergeable, w.Parts[i].Target, w.Parts[0].Target),
-				Hint: "name the columns after RETURNING, or " + makeEqual}
+				Hint: "name the columns after RETURNING, or " + resultset.MakeEqual}
 		}
 		if i > 0 {
-			returned[0].scans = append(returned[0].scans, rows.scans...)
+			returned[0].AddTypes(rows)
 		}
 		if w.Rows == 0 {
-			all = append(all, rows.rows...)
+			all = append(all, rows.Rows...)
 			continue
 		}
-		if !place(placed, w, w.Parts[i].Rows, rows.rows) {
-			return &sharding.RouteError{Op: "insert", Err: fmt.Errorf("%w: the %d rows that %s returned cannot be matched to its %d rows", sharding.ErrUnmergeable, len(rows.rows), w.Parts[i].Target, len(w.Parts[i].Rows)),
+		if !place(placed, w, w.Parts[i].Rows, rows.Rows) {
+			return &sharding.RouteError{Op: "insert", Err: fmt.Errorf("%w: the %d rows that %s returned cannot be matched to its %d rows", sharding.ErrUnmergeable, len(rows.Rows), w.Parts[i].Target, len(w.Parts[i].Rows)),
 				Hint: "leave RETURNING out"}
 		}
 	}
-	if first := returned[0]; len(first.columns) > 0 {
-		first.columns = first.columns[:len(first.columns)-w.Hidden]
+	if first := returned[0]; len(first.Names) > 0 {
+		first.Names = first.Names[:len(first.Names)-w.Hidden]
 		placed = slices.DeleteFunc(placed, func(row []driver.Value) bool { return row == nil })
-		first.rows = slices.Concat(placed, all)
+		first.Rows = slices.Concat(placed, all)
 	}
 	return nil
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package shardsql
+package resultset
 
 import (
 	"database/sql/driver"
@@ -37,7 +37,7 @@ func (r *reused) Close() error {
 func TestRowsAreHeldWithinTheirMemory(t *testing.T) {
 	from := &reused{left: 3, buffer: make([]byte, 100)}
 	memory := 3 * (100 + valueSize)
-	rows, err := held(from, &memory)
+	rows, err := Hold(from, &memory)
 	if err != nil || memory != 0 || from.closed != 1 {
 		t.Fatalf("%v, %d bytes are left, closed %d times", err, memory, from.closed)
 	}
@@ -54,7 +54,7 @@ func TestRowsAreHeldWithinTheirMemory(t *testing.T) {
 	from = &reused{left: 3, buffer: make([]byte, 100)}
 	memory = 3*(100+valueSize) - 1
 	var over *merge.MemoryError
-	if _, err := held(from, &memory); !errors.As(err, &over) || from.closed != 1 {
+	if _, err := Hold(from, &memory); !errors.As(err, &over) || from.closed != 1 {
 		t.Errorf("%v, closed %d times", err, from.closed)
 	}
 }

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package resultset
+
+import (
+	"bytes"
+	"database/sql/driver"
+	"errors"
+	"io"
+	"reflect"
+
+	"github.com/shardid/shardid/internal/dialect"
+	"github.com/shardid/shardid/sharding/internal/merge"
+)
+
+// MostMemory is the largest number of bytes that one result of several shards may hold at a time.
+const MostMemory = 64 << 20
+
+// Held are rows in memory.
+type Held struct {
+	Types // of rows that a write has returned
+
+	Names []string
+	Rows  [][]driver.Value
+}
+
+// ColumnTypeScanType is that of the next row, which matters with SQLite.
+func (h *Held) ColumnTypeScanType(i int) reflect.Type {
+	if len(h.Rows) == 0 {
+		return h.scan(i, nil)
+	}
+	return h.scan(i, h.Rows[0][i])
+}
+
+// Hold reads rows into memory and closes them. memory is the number of bytes left.
+func Hold(from merge.Rows, memory *int) (_ *Held, err error) {
+	defer func() { err = dialect.JoinErrors(err, from.Close()) }()
+	h := &Held{Names: from.Columns()}
+	for {
+		row := make([]driver.Value, len(h.Names))
+		switch err := from.Next(row); {
+		case IsEOF(err):
+			return h, nil
+		case err != nil:
+			return nil, err
+		}
+		for i, v := range row {
+			*memory -= valueSize
+			switch v := v.(type) {
+			case []byte: // the driver reuses it
+				row[i] = bytes.Clone(v)
+				*memory -= len(v)
+			case string:
+				*memory -= len(v)
+			}
+		}
+		if *memory < 0 {
+			return nil, &merge.MemoryError{Limit: MostMemory}
+		}
+		h.Rows = append(h.Rows, row)
+	}
+}
+
+// HoldWithTypes is held for rows of a driver, which are returned to the program with the types of their columns.
+func HoldWithTypes(from driver.Rows, memory *int) (*Held, error) {
+	types := NewTypes(1, true)
+	types.Read(0, from)
+	h, err := Hold(from, memory)
+	if err != nil {
+		return nil, err
+	}
+	h.Types = types
+	return h, nil
+}
+
+// AddTypes adds the types of the rows of another shard.
+func (h *Held) AddTypes(of *Held) { h.scans = append(h.scans, of.scans...) }
+
+// valueSize is the size of a value without its bytes.
+const valueSize = 32
+
+// IsEOF reports whether an error of Next says that there is no other row.
+func IsEOF(err error) bool { return errors.Is(err, io.EOF) }
+
+// Columns implements [driver.Rows].
+func (h *Held) Columns() []string { return h.Names }
+
+// Next implements [driver.Rows].
+func (h *Held) Next(dest []driver.Value) error {
+	if len(h.Rows) == 0 {
+		return io.EOF
+	}
+	copy(dest, h.Rows[0])
+	h.Rows = h.Rows[1:]
+	return nil
+}
+
+// Close implements [driver.Rows].
+func (h *Held) Close() error { return nil }
