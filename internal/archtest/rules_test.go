@@ -66,6 +66,7 @@ var layers = []rule{
 	{"sharding/internal/effects", []string{"internal/sqlparse", "internal/sqltext"}, "it reads what a text does to its session, whoever has the session"},
 	{"sharding/internal/server", []string{"sharding/internal/merge", "internal/dialect", "internal/sqlparse", "internal/sqltext"}, "it knows what statements mean on a server, and sends none of them"},
 	{"sharding/internal/resultset", []string{"sharding", "sharding/internal/merge", "internal/dialect"}, "it gives rows to a program as a driver would, whoever sent the query"},
+	{"sharding/internal/inner", []string{"sharding/internal/resultset", "internal/dialect"}, "it sends texts on connections, whoever chose them"},
 	{"sharding/internal/columns", []string{"sharding", "sharding/internal/catalog", "sharding/internal/merge", "internal/dialect"}, "it reads what the planner must know, and keeps nothing of it"},
 	{"sharding/internal/owner", []string{"sharding", "internal/..."}, "it keeps lookup tables, whoever sends its statements and routes them"},
 	{"sharding/internal/xa", []string{"sharding", "internal/..."}, "it ends transactions, whatever was done in them and whoever sends its statements"},

@@ -75,11 +75,11 @@ var _ xa.Branch = (*branch)(nil)
 // the branch's name contains its identity.
 func (t *transaction) beginBranch(ctx context.Context, b *begun) error {
 	d := t.session.database
-	first, err := d.decider(ctx, t.begun[0].pool, t.begun[0].inner.conn)
+	first, err := d.decider(ctx, t.begun[0].pool, t.begun[0].inner.SQL)
 	if err != nil {
 		return err
 	}
-	own, err := d.decider(ctx, b.pool, b.inner.conn)
+	own, err := d.decider(ctx, b.pool, b.inner.SQL)
 	if err != nil {
 		return err
 	}
@@ -92,7 +92,7 @@ func (t *transaction) beginBranch(ctx context.Context, b *begun) error {
 	}
 	of := &branch{begun: b, of: t, id: xa.ID{Transaction: t.gtid, Decider: first.identity, Branch: len(t.begun)}, server: own.server}
 	for _, text := range xa.Begin(own.server, of.id, isolation) {
-		if err := b.inner.run(ctx, text); err != nil {
+		if err := b.inner.Run(ctx, text); err != nil {
 			return err
 		}
 	}
@@ -115,7 +115,7 @@ func (b *branch) send(ctx context.Context, texts ...string) error {
 	ctx, done := context.WithTimeout(ctx, endTimeout)
 	defer done()
 	for _, text := range texts {
-		if err := b.begun.inner.run(ctx, text); err != nil {
+		if err := b.begun.inner.Run(ctx, text); err != nil {
 			return lost(err)
 		}
 	}
@@ -158,7 +158,7 @@ func (b *branch) Rollback(context.Context) { _ = b.rollback() }
 
 // Leave implements xa.Branch. A prepared branch survives the release of its connection.
 func (b *branch) Leave() {
-	_ = b.begun.inner.conn.Raw(func(any) error { return driver.ErrBadConn })
+	_ = b.begun.inner.SQL.Raw(func(any) error { return driver.ErrBadConn })
 }
 
 // rollback ends the branch. If the connection may still be in it, rollback closes the connection,
@@ -205,7 +205,7 @@ func (d *decision) Decide(ctx context.Context) error {
 	}
 	ctx, done := context.WithTimeout(ctx, endTimeout)
 	defer done()
-	_, err = d.first.inner.exec(ctx, nil, text, list)
+	_, err = d.first.inner.Exec(ctx, nil, text, list)
 	if dialect.IsDuplicate(err) {
 		return fmt.Errorf("%w: %w", sharding.ErrResolved, err)
 	}
@@ -235,8 +235,8 @@ func (d *decision) Forget(ctx context.Context) {
 
 // on returns the session's connection if there is one, because the pool may have no other.
 func (d *decision) on() xa.DB {
-	if d.first.session && d.first.inner.valid() {
-		return d.first.inner.conn
+	if d.first.session && d.first.inner.Valid() {
+		return d.first.inner.SQL
 	}
 	return d.first.pool
 }

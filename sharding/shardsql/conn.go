@@ -13,6 +13,7 @@ import (
 	"github.com/shardid/shardid/internal/sqlparse"
 	"github.com/shardid/shardid/internal/writehint"
 	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/internal/inner"
 	"github.com/shardid/shardid/sharding/internal/plan"
 	"github.com/shardid/shardid/sharding/internal/resultset"
 )
@@ -32,7 +33,7 @@ var (
 
 // CheckNamedValue does not convert arguments. The driver of the database that executes the
 // statement converts them once the database is known.
-func (c *conn) CheckNamedValue(a *driver.NamedValue) error { return value(a) }
+func (c *conn) CheckNamedValue(a *driver.NamedValue) error { return inner.CallValuer(a) }
 
 // Close releases the connections that the session holds. database/sql has ended its transaction
 // before.
@@ -64,12 +65,12 @@ func (c *conn) query(ctx context.Context, st *statement, query string, args []dr
 	if done, _, err := c.savepoint(ctx, o, query, args); done {
 		return o.answered(&resultset.Held{}, err)
 	}
-	held := c.home.conn
+	held := c.home.SQL
 	rows, err := c.read(ctx, st, o, query, args)
 	for left := c.replaceable(err); left > 0 && c.isReplaced(held, err); left-- {
 		rows, err = c.read(ctx, st, o, query, args)
 	}
-	c.tx.recordError(err)
+	c.tx.RecordError(err)
 	return o.answered(rows, dialect.Advised(err))
 }
 
@@ -130,12 +131,12 @@ func (c *conn) exec(ctx context.Context, st *statement, query string, args []dri
 	if done, result, err := c.savepoint(ctx, o, query, args); done {
 		return o.executed(result, err)
 	}
-	held := c.home.conn
+	held := c.home.SQL
 	result, err := c.send(ctx, st, o, query, args)
 	for left := c.replaceable(err); left > 0 && c.isReplaced(held, err); left-- {
 		result, err = c.send(ctx, st, o, query, args)
 	}
-	c.tx.recordError(err)
+	c.tx.RecordError(err)
 	return o.executed(result, dialect.Advised(err))
 }
 
@@ -182,12 +183,12 @@ func (c *conn) isReplaced(held *sql.Conn, err error) bool {
 		_ = leaveHome(&c.session) // the error of a broken connection does not matter
 		return true
 	}
-	return c.home.valid()
+	return c.home.Valid()
 }
 
 // route binds a plan.
 func (s *session) route(ctx context.Context, p *plan.Plan, args []driver.NamedValue) (*plan.Route, error) {
-	list := s.memory.takeValues(len(args))
+	list := s.memory.TakeValues(len(args))
 	for _, a := range args {
 		list = append(list, a.Value)
 	}
@@ -196,7 +197,7 @@ func (s *session) route(ctx context.Context, p *plan.Plan, args []driver.NamedVa
 	if err == nil {
 		err = s.preview(ctx, p, to, list, hint)
 	}
-	s.memory.keepValues(list)
+	s.memory.KeepValues(list)
 	if err == nil && to.Kind != plan.Home {
 		err = numbered(ctx, p)
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/internal/inner"
 	"github.com/shardid/shardid/sharding/internal/owner"
 	"github.com/shardid/shardid/sharding/internal/plan"
 	"github.com/shardid/shardid/sharding/internal/proof"
@@ -38,30 +39,30 @@ type lookupWrite struct {
 }
 
 // recordingOldValues returns a function that records the present values of the rows, and then calls do.
-func recordingOldValues[T any](k *lookupWrite, do func(inner, context.Context, participant) (T, error)) func(inner, context.Context, participant) (T, error) {
+func recordingOldValues[T any](k *lookupWrite, do func(context.Context, inner.Conn, participant) (T, error)) func(context.Context, inner.Conn, participant) (T, error) {
 	if k == nil {
 		return do
 	}
-	return func(in inner, ctx context.Context, l participant) (none T, err error) {
+	return func(ctx context.Context, in inner.Conn, l participant) (none T, err error) {
 		if err := k.recordOldValues(ctx, in, l); err != nil {
 			return none, err
 		}
-		return do(in, ctx, l)
+		return do(ctx, in, l)
 	}
 }
 
 // recordOldValues records the values of the rows that an UPDATE or DELETE changes.
-func (k *lookupWrite) recordOldValues(ctx context.Context, in inner, l participant) error {
+func (k *lookupWrite) recordOldValues(ctx context.Context, in inner.Conn, l participant) error {
 	text, args, ok := k.of.Before(l.target, mostRows+1)
 	if k.known = ok; !ok {
 		return nil
 	}
 	if k.session.database.server.Name() == "sqlite" { // takes the write lock, so that the rows do not change after they are read
-		if err := in.run(ctx, "DELETE FROM "+k.session.database.server.Quote(l.target.Table)+" WHERE 1 = 0"); err != nil {
+		if err := in.Run(ctx, "DELETE FROM "+k.session.database.server.Quote(l.target.Table)+" WHERE 1 = 0"); err != nil {
 			return err
 		}
 	}
-	rows, err := returning()(in, ctx, participant{text: text, args: chosen(k.args, args)})
+	rows, err := returning()(ctx, in, participant{text: text, args: chosen(k.args, args)})
 	if err != nil {
 		return err
 	}

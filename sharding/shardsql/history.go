@@ -11,6 +11,7 @@ import (
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sharding/internal/combine"
 	"github.com/shardid/shardid/sharding/internal/effects"
+	"github.com/shardid/shardid/sharding/internal/inner"
 	"github.com/shardid/shardid/sharding/internal/plan"
 )
 
@@ -61,7 +62,7 @@ func (h *history) about(what string) origin {
 // fail records where a statement failed that was sent.
 func (h *history) fail(s *session, to *plan.Route, err error) {
 	if in, holds := onlyHeld(s, to); !isRefusal(err) {
-		h.last = origin{conn: in.conn, elsewhere: !holds}
+		h.last = origin{conn: in.SQL, elsewhere: !holds}
 	}
 }
 
@@ -121,7 +122,7 @@ func (h *history) depends(s *session, to *plan.Route, query string, e *effects.E
 	for _, pool := range s.database.pools(to) {
 		var on *sql.Conn
 		if in, ok := s.held(s.tx, pool); ok {
-			on = in.conn
+			on = in.SQL
 		}
 		switch {
 		case h.set.on != nil && on != h.set.on:
@@ -153,9 +154,9 @@ func (h *history) depends(s *session, to *plan.Route, query string, e *effects.E
 // remember records what an executed statement of the session has left on its connection.
 func (h *history) remember(s *session, p *plan.Plan, to *plan.Route, query string, e *effects.Effects) {
 	in, holds := onlyHeld(s, to)
-	h.note(p, origin{conn: in.conn, elsewhere: !holds})
+	h.note(p, origin{conn: in.SQL, elsewhere: !holds})
 	if to.Kind != plan.Home && e.Assigns {
-		if h.variables = in.conn; !holds {
+		if h.variables = in.SQL; !holds {
 			h.variables = released
 		}
 	}
@@ -169,7 +170,7 @@ func (h *history) remember(s *session, p *plan.Plan, to *plan.Route, query strin
 			parsing = strings.TrimSpace(query)
 		}
 		if lasts := e.Change == effects.Settings && !e.Local; h.set.on == nil || lasts {
-			h.set = changedSetting{on: in.conn, text: strings.TrimSpace(query), local: e.Local, begin: e.Change == effects.Begins}
+			h.set = changedSetting{on: in.SQL, text: strings.TrimSpace(query), local: e.Local, begin: e.Change == effects.Begins}
 		}
 		h.set.parsing = parsing
 	case effects.Ends:
@@ -177,7 +178,7 @@ func (h *history) remember(s *session, p *plan.Plan, to *plan.Route, query strin
 			h.set = changedSetting{}
 		}
 	case effects.Variables:
-		h.variables = in.conn
+		h.variables = in.SQL
 	}
 }
 
@@ -190,16 +191,16 @@ func (h *history) isEndedBy(query string) bool {
 }
 
 // onlyHeld returns the connection that a session holds to the only database of a route.
-func onlyHeld(s *session, to *plan.Route) (in inner, ok bool) {
-	if s.tx == nil && s.home.conn == nil {
-		return inner{}, false
+func onlyHeld(s *session, to *plan.Route) (in inner.Conn, ok bool) {
+	if s.tx == nil && s.home.SQL == nil {
+		return inner.Conn{}, false
 	}
 	pool := s.database.only(to)
 	if pool == nil {
-		return inner{}, false
+		return inner.Conn{}, false
 	}
 	if in, ok = s.held(s.tx, pool); !ok {
-		return inner{}, false
+		return inner.Conn{}, false
 	}
 	return in, true
 }

@@ -119,7 +119,7 @@ func (s search) answer(ctx context.Context, pool *sql.DB, q plan.Question) ([][]
 	in, err := s.session.heldOrNew(ctx, s.tx, pool)
 	var rows *resultset.Held
 	if err == nil {
-		rows, err = returning()(in, ctx, participant{text: q.Text, args: named(q.Args)})
+		rows, err = returning()(ctx, in, participant{text: q.Text, args: named(q.Args)})
 	}
 	if err != nil {
 		return nil, &sharding.ShardError{Target: q.Target, Err: err}

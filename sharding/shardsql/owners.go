@@ -15,6 +15,7 @@ import (
 	"github.com/shardid/shardid/internal/dialect"
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sharding/internal/columns"
+	"github.com/shardid/shardid/sharding/internal/inner"
 	"github.com/shardid/shardid/sharding/internal/owner"
 	"github.com/shardid/shardid/sharding/internal/plan"
 	"github.com/shardid/shardid/sharding/internal/resultset"
@@ -128,8 +129,8 @@ func (k lookupAccess) table(of *sharding.Table, l *sharding.Lookup, pool *sql.DB
 			if err != nil {
 				return err
 			}
-			in := inner{conn: conn, kept: &kept{}}
-			return dialect.JoinErrors(f(shardConn{in, false}, freed), in.leave())
+			in := inner.Conn{SQL: conn, Kept: &inner.Kept{}}
+			return dialect.JoinErrors(f(shardConn{in, false}, freed), in.Leave())
 		},
 	}
 }
@@ -166,17 +167,17 @@ func (k lookupAccess) on(ctx context.Context, at sharding.Target, f func(owner.S
 	if err != nil {
 		return err
 	}
-	if in.kept != nil {
+	if in.Kept != nil {
 		return f(shardConn{in, false})
 	}
-	in.kept = &kept{}
+	in.Kept = &inner.Kept{}
 	err = f(shardConn{in, false})
-	return dialect.JoinErrors(err, in.leave())
+	return dialect.JoinErrors(err, in.Leave())
 }
 
 // shardConn is a connection to a database with shards. It is not closed.
 type shardConn struct {
-	inner
+	inner.Conn
 
 	own bool
 }
@@ -186,7 +187,7 @@ func (c shardConn) Own() bool { return c.own }
 
 // Exec executes a text with physical names.
 func (c shardConn) Exec(ctx context.Context, text string, args ...any) (int64, error) {
-	r, err := c.exec(ctx, nil, text, valued(args))
+	r, err := c.Conn.Exec(ctx, nil, text, valued(args))
 	if err != nil {
 		return 0, err
 	}
@@ -195,7 +196,7 @@ func (c shardConn) Exec(ctx context.Context, text string, args ...any) (int64, e
 
 // Query returns the rows of a text with physical names.
 func (c shardConn) Query(ctx context.Context, text string, args ...any) ([][]driver.Value, error) {
-	rows, err := returning()(c.inner, ctx, participant{text: text, args: valued(args)})
+	rows, err := returning()(ctx, c.Conn, participant{text: text, args: valued(args)})
 	if err != nil {
 		return nil, err
 	}
@@ -215,15 +216,15 @@ func valued(args []any) []driver.NamedValue {
 type lookupRunner struct {
 	database    *database
 	tx          *transaction
-	home        inner // of the session
-	lookupConns map[*sql.DB]inner
+	home        inner.Conn // of the session
+	lookupConns map[*sql.DB]inner.Conn
 }
 
 // session calls f with an outer connection that uses the caller's connections.
 func (b lookupRunner) session(ctx context.Context, f func(context.Context, *conn) error) error {
 	c := &conn{session{database: b.database, tx: b.tx, home: b.home, lookupConns: b.lookupConns}}
 	err := f(sharding.Primary(sharding.AllShards(ctx)), c) // the context's hints concern the caller's statement
-	if b.home.conn == nil {
+	if b.home.SQL == nil {
 		err = dialect.JoinErrors(err, c.releaseHome())
 	}
 	return err

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/shardid/shardid/sharding/internal/inner"
 )
 
 // ctxMutex is a lock whose wait ends with a context.
@@ -124,9 +126,9 @@ func (s *session) reserveLookupConns(ctx context.Context, t *transaction, pools 
 		if err != nil {
 			return err
 		}
-		in.kept = &kept{}
+		in.Kept = &inner.Kept{}
 		if s.lookupConns == nil {
-			s.lookupConns = map[*sql.DB]inner{}
+			s.lookupConns = map[*sql.DB]inner.Conn{}
 		}
 		s.lookupConns[pool] = in
 	}
@@ -135,7 +137,7 @@ func (s *session) reserveLookupConns(ctx context.Context, t *transaction, pools 
 
 func (s *session) releaseLookupConns() {
 	for _, in := range s.lookupConns {
-		_ = in.leave() // the error of a broken connection does not matter
+		_ = in.Leave() // the error of a broken connection does not matter
 	}
 	s.lookupConns = nil
 }

@@ -10,24 +10,32 @@ import (
 	"sync"
 
 	"github.com/shardid/shardid/internal/dialect"
+	"github.com/shardid/shardid/sharding/internal/inner"
 	"github.com/shardid/shardid/sharding/internal/plan"
 	"github.com/shardid/shardid/sharding/internal/resultset"
 )
 
 // statement is a text that is executed several times on one connection.
 type statement struct {
-	conn  *conn
-	text  string
-	inner map[preparedAs]*shared // what the databases prepared, by pool and text
+	inner.Statement
+
+	conn   *conn
+	text   string
+	pooled map[preparedAs]*shared // what the databases prepared, by pool and text
 }
 
 // once is the statement of the texts that are prepared for one execution.
-var once = &statement{}
+var once = &statement{Statement: inner.Statement{Prepares: true, Once: true}}
 
-// isPrepared reports whether a database must prepare the statement, although its driver may accept the text with
-// its arguments.
-func (s *statement) isPrepared() bool {
-	return s != nil && (s == once || s.conn.database.server.Name() == "mysql")
+// sent returns the statement as connections know it. The database is known when it is first executed.
+func (s *statement) sent() *inner.Statement {
+	if s == nil {
+		return nil
+	}
+	if s != once {
+		s.Prepares = s.conn.database.server.Name() == "mysql"
+	}
+	return &s.Statement
 }
 
 var (
@@ -40,7 +48,7 @@ var (
 func (s *statement) NumInput() int { return -1 }
 
 // CheckNamedValue leaves the conversion to the inner driver.
-func (s *statement) CheckNamedValue(a *driver.NamedValue) error { return value(a) }
+func (s *statement) CheckNamedValue(a *driver.NamedValue) error { return inner.CallValuer(a) }
 
 // QueryContext sends the query to the databases that have its rows.
 func (s *statement) QueryContext(ctx context.Context, args []driver.NamedValue) (driver.Rows, error) {
@@ -157,7 +165,7 @@ func (s *statement) in(ctx context.Context, pool *sql.DB, to *plan.Route) (*sql.
 		return nil, nil //nolint:nilnil // said above
 	}
 	key := preparedAs{pool, to.Text}
-	of := s.inner[key]
+	of := s.pooled[key]
 	if of == nil {
 		if err := c.database.checkSettings(ctx, pool, pool); err != nil {
 			return nil, err
@@ -165,10 +173,10 @@ func (s *statement) in(ctx context.Context, pool *sql.DB, to *plan.Route) (*sql.
 		if of = c.database.prepared.join(pool, to.Text); of == nil {
 			return nil, nil //nolint:nilnil // said above
 		}
-		if s.inner == nil {
-			s.inner = map[preparedAs]*shared{}
+		if s.pooled == nil {
+			s.pooled = map[preparedAs]*shared{}
 		}
-		s.inner[key] = of
+		s.pooled[key] = of
 	}
 	return of.prepared(ctx)
 }
@@ -181,56 +189,14 @@ type preparedAs struct {
 // Close closes the databases' statements, unless others use them.
 func (s *statement) Close() error {
 	var errs []error
-	for _, of := range s.inner {
+	for _, of := range s.pooled {
 		errs = append(errs, s.conn.database.prepared.leave(of))
 	}
-	s.inner = nil
-	errs = append(errs, s.conn.home.forget(s))
+	s.pooled = nil
+	errs = append(errs, s.conn.home.Forget(&s.Statement))
 	if t := s.conn.tx; t != nil {
 		for _, b := range t.begun {
-			errs = append(errs, b.inner.forget(s))
-		}
-	}
-	return errors.Join(errs...)
-}
-
-// preparedFor is the key of a prepared text.
-type preparedFor struct {
-	statement *statement
-	text      string
-}
-
-// maxKept is the largest number of statements that are kept prepared on a held connection.
-const maxKept = 100
-
-// find returns the prepared statement of a text, nil if there is none.
-func (k *kept) find(of *statement, text string) driver.Stmt {
-	if k == nil || of == nil {
-		return nil
-	}
-	return k.prepared[preparedFor{of, text}]
-}
-
-// keep reports whether st stays prepared until its outer statement is closed or the connection is
-// no longer held.
-func (k *kept) keep(of *statement, text string, st driver.Stmt) bool {
-	if k == nil || of == nil || of == once || len(k.prepared) >= maxKept {
-		return false
-	}
-	if k.prepared == nil {
-		k.prepared = map[preparedFor]driver.Stmt{}
-	}
-	k.prepared[preparedFor{of, text}] = st
-	return true
-}
-
-// close closes the prepared statements of an outer statement, or all if of is nil.
-func (k *kept) close(of *statement) error {
-	var errs []error
-	for key, st := range k.prepared {
-		if of == nil || key.statement == of {
-			errs = append(errs, st.Close())
-			delete(k.prepared, key)
+			errs = append(errs, b.inner.Forget(&s.Statement))
 		}
 	}
 	return errors.Join(errs...)

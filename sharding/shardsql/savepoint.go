@@ -39,7 +39,7 @@ func (c *conn) savepoint(ctx context.Context, o *observation, query string, args
 	}
 	o.atHome()
 	result, err := c.tx.execSavepoint(ctx, verb, name, query)
-	c.tx.recordError(err)
+	c.tx.RecordError(err)
 	return true, result, err
 }
 
@@ -57,13 +57,13 @@ func (t *transaction) execSavepoint(ctx context.Context, verb effects.Savepoint,
 		if err != nil {
 			return nil, err
 		}
-		return in.exec(ctx, nil, text, nil)
+		return in.Exec(ctx, nil, text, nil)
 	}
 	if err := t.ended(); err != nil && (t.broken != nil || verb != effects.RollbackTo) {
 		return nil, err
 	}
 	for i, b := range t.begun {
-		if err := b.inner.run(ctx, text); err != nil {
+		if err := b.inner.Run(ctx, text); err != nil {
 			if i > 0 && (verb != effects.SetLocal || dialect.SQLState(err) == "") { // after an error PostgreSQL accepts ROLLBACK TO
 				t.broken = fmt.Errorf("shardsql: %s succeeded on some databases only: %w", text, err)
 			}

@@ -16,6 +16,7 @@ import (
 	"github.com/shardid/shardid/internal/dialect"
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sharding/internal/combine"
+	"github.com/shardid/shardid/sharding/internal/inner"
 	"github.com/shardid/shardid/sharding/internal/merge"
 	"github.com/shardid/shardid/sharding/internal/plan"
 	"github.com/shardid/shardid/sharding/internal/resultset"
@@ -64,21 +65,23 @@ func (r reading) sent(ctx context.Context, to *plan.Route) (driver.Rows, error) 
 	of := r.of
 	if of == nil {
 		if of, _, err = r.part(ctx, in, args); err != nil {
-			return nil, dialect.JoinErrors(err, in.release())
+			return nil, dialect.JoinErrors(err, in.Release())
 		}
 	}
-	rows, err := in.query(ctx, of, to.Text, args)
+	rows, err := in.Query(ctx, of.sent(), to.Text, args)
 	if err != nil {
 		return nil, err
 	}
-	rows.tx = r.session.tx
+	if r.session.tx != nil {
+		rows.Failing = r.session.tx
+	}
 	return rows, nil
 }
 
 // part returns once if a text with these arguments, which replaces the statement on a connection, must be prepared,
 // and otherwise whether its values must be converted to those of the binary protocol. If a text of MySQL or MariaDB
 // gets none of the arguments, only a prepared one returns all digits of a FLOAT.
-func (r reading) part(ctx context.Context, on inner, args []driver.NamedValue) (as *statement, binary bool, err error) {
+func (r reading) part(ctx context.Context, on inner.Conn, args []driver.NamedValue) (as *statement, binary bool, err error) {
 	s := r.session.database.server
 	switch {
 	case r.each != nil || s.Name() != "mysql":
@@ -86,7 +89,7 @@ func (r reading) part(ctx context.Context, on inner, args []driver.NamedValue) (
 	case len(args) > 0:
 		return asPart(s, r.of, args), false, nil
 	}
-	binary, err = isBinary(ctx, s, on.conn, r.of, r.args)
+	binary, err = isBinary(ctx, s, on.SQL, r.of, r.args)
 	if binary && r.singles {
 		return once, false, err
 	}
@@ -97,7 +100,7 @@ func (r reading) part(ctx context.Context, on inner, args []driver.NamedValue) (
 // own connection.
 func (r reading) pool(name string) *sql.DB {
 	own := r.session.database.poolOrHome(name)
-	if r.from == nil || r.session.home.conn != nil && own == r.session.database.home {
+	if r.from == nil || r.session.home.SQL != nil && own == r.session.database.home {
 		return own
 	}
 	return cmp.Or(r.from.pick(name), own)
@@ -205,7 +208,7 @@ func chosen(args []driver.NamedValue, which []int) []driver.NamedValue {
 
 // lane is a connection and the shards that are queried on it, one after another.
 type lane struct {
-	inner   inner
+	inner   inner.Conn
 	targets []int // indexes in plan.Shards.Targets
 }
 
@@ -242,7 +245,7 @@ func (r reading) lanes(ctx context.Context, s *combine.Shards) (all []lane, err 
 func releaseAll(all []lane) error {
 	var errs []error
 	for _, l := range all {
-		errs = append(errs, l.inner.release())
+		errs = append(errs, l.inner.Release())
 	}
 	return errors.Join(errs...)
 }
@@ -275,7 +278,7 @@ func (r reading) reserve(ctx context.Context, pool string, places []int, few boo
 		if err != nil {
 			return all, err
 		}
-		all = append(all, lane{inner: inner{conn: conn}})
+		all = append(all, lane{inner: inner.Conn{SQL: conn}})
 		for at := i; at < len(places); at += n {
 			all[i].targets = append(all[i].targets, places[at])
 		}
@@ -294,7 +297,7 @@ func (r reading) ask(ctx context.Context, lanes []lane, s *combine.Shards) (_ []
 	var once sync.Once
 	sideBySide(r.session.database.concurrency(s), lanes, func(l lane) {
 		on := stoppable
-		if l.inner.kept != nil { // the end of the context would close a connection that is held
+		if l.inner.Kept != nil { // the end of the context would close a connection that is held
 			if on = ctx; stoppable.Err() != nil && ctx.Err() == nil {
 				return
 			}
@@ -330,28 +333,28 @@ func (l lane) ask(ctx context.Context, s *combine.Shards, of reading, sources []
 	for i, place := range l.targets {
 		last := i == len(l.targets)-1
 		in := l.inner
-		if !last && in.kept == nil {
-			in.kept = &kept{}
+		if !last && in.Kept == nil {
+			in.Kept = &inner.Kept{}
 		}
 		to := s.Targets[place]
 		args := slices.Clone(chosen(of.args, to.Args))
 		as, binary, err := of.part(ctx, l.inner, args)
 		if err != nil {
-			return &sharding.ShardError{Target: to.Target, Err: dialect.JoinErrors(err, l.inner.release())}
+			return &sharding.ShardError{Target: to.Target, Err: dialect.JoinErrors(err, l.inner.Release())}
 		}
-		rows, err := in.query(ctx, as, to.Text, args)
+		rows, err := in.Query(ctx, as.sent(), to.Text, args)
 		if err != nil {
 			if !last {
-				err = dialect.JoinErrors(err, l.inner.release())
+				err = dialect.JoinErrors(err, l.inner.Release())
 			}
 			return &sharding.ShardError{Target: to.Target, Err: err}
 		}
 		types.Read(place, rows)
 		var source merge.Rows = &shardRows{Rows: rows, of: to.Target, binary: binary}
-		if !last || l.inner.kept != nil {
+		if !last || l.inner.Kept != nil {
 			if source, err = resultset.Hold(source, &memory); err != nil {
 				if !last {
-					err = dialect.JoinErrors(err, l.inner.release())
+					err = dialect.JoinErrors(err, l.inner.Release())
 				}
 				return err
 			}

@@ -7,6 +7,7 @@ import (
 	"database/sql"
 
 	"github.com/shardid/shardid/internal/dialect"
+	"github.com/shardid/shardid/sharding/internal/inner"
 	"github.com/shardid/shardid/sharding/internal/plan"
 )
 
@@ -15,60 +16,60 @@ import (
 type session struct {
 	database *database
 	tx       *transaction // nil outside of a transaction
-	home     inner        // empty before the first statement there
-	atHome   kept         // of home
+	home     inner.Conn   // empty before the first statement there
+	atHome   inner.Kept   // of home
 	// lookupConns holds connections that a statement has reserved for lookup tables: see lookupWrite.pools.
-	lookupConns map[*sql.DB]inner
+	lookupConns map[*sql.DB]inner.Conn
 	history     history
-	memory      memory
+	memory      inner.Memory
 }
 
 // Ping pings the home database, on the connection that s holds there, if it has one: the pool may
 // have no other.
 func (s *session) Ping(ctx context.Context) error {
-	if s.home.conn != nil {
-		return s.home.conn.PingContext(ctx)
+	if s.home.SQL != nil {
+		return s.home.SQL.PingContext(ctx)
 	}
 	return s.database.home.PingContext(ctx)
 }
 
 // held returns the connection that s holds to a database: that of a transaction, one reserved for
 // lookup tables, or the one at home.
-func (s *session) held(t *transaction, pool *sql.DB) (in inner, ok bool) {
+func (s *session) held(t *transaction, pool *sql.DB) (in inner.Conn, ok bool) {
 	if b := t.has(pool); b != nil {
 		return b.inner, true
 	}
 	if in, ok := s.lookupConns[pool]; ok {
 		return in, true
 	}
-	return s.home, s.home.conn != nil && pool == s.database.home
+	return s.home, s.home.SQL != nil && pool == s.database.home
 }
 
 // heldOrNew returns the connection that s holds to a database, or one of its pool. It begins no
 // transaction there.
-func (s *session) heldOrNew(ctx context.Context, t *transaction, pool *sql.DB) (inner, error) {
+func (s *session) heldOrNew(ctx context.Context, t *transaction, pool *sql.DB) (inner.Conn, error) {
 	if in, ok := s.held(t, pool); ok {
 		return in, nil
 	}
 	conn, err := s.database.connect(ctx, pool)
-	return inner{conn: conn}, err
+	return inner.Conn{SQL: conn}, err
 }
 
 // inner returns the connection on which a statement for a database is sent. In a transaction it
 // begins the transaction there if necessary. The connection at home stays with s until the outer
 // connection returns to its pool: so on a *sql.Conn, variables, locks and temporary tables remain
 // for the next statement.
-func (s *session) inner(ctx context.Context, pool *sql.DB) (inner, error) {
+func (s *session) inner(ctx context.Context, pool *sql.DB) (inner.Conn, error) {
 	if s.tx != nil {
 		b, err := s.tx.join(ctx, pool)
 		if err != nil {
-			return inner{}, err
+			return inner.Conn{}, err
 		}
 		return b.inner, nil
 	}
 	in, err := s.heldOrNew(ctx, nil, pool)
-	if err == nil && pool == s.database.home && in.kept == nil {
-		in.kept = &s.atHome
+	if err == nil && pool == s.database.home && in.Kept == nil {
+		in.Kept = &s.atHome
 		s.home = in
 	}
 	return in, err
@@ -77,7 +78,7 @@ func (s *session) inner(ctx context.Context, pool *sql.DB) (inner, error) {
 // connFor returns the connection for a statement with one target. A statement that no row satisfies
 // is sent outside of a transaction that has not begun there: it neither binds the transaction to a
 // database nor is refused because the transaction is on another one.
-func (s *session) connFor(ctx context.Context, to *plan.Route, pool *sql.DB) (in inner, err error) {
+func (s *session) connFor(ctx context.Context, to *plan.Route, pool *sql.DB) (in inner.Conn, err error) {
 	if to.Nowhere && s.tx != nil && s.tx.ended() == nil {
 		in, err = s.heldOrNew(ctx, s.tx, pool)
 	} else {
@@ -86,14 +87,14 @@ func (s *session) connFor(ctx context.Context, to *plan.Route, pool *sql.DB) (in
 			s.tx.copies = true
 		}
 	}
-	in.memory = &s.memory
+	in.Memory = &s.memory
 	return in, err
 }
 
 // on returns the connection for an auxiliary query.
 func (s *session) on(pool *sql.DB) dialect.Querier {
 	if in, ok := s.held(s.tx, pool); ok {
-		return in.conn
+		return in.SQL
 	}
 	return pool
 }
@@ -107,8 +108,8 @@ func (s *session) releaseHome() error {
 // leaveHome returns the connection at home, whose state no later statement needs, to its pool.
 func leaveHome(s *session) error {
 	home := s.home
-	if s.home = (inner{}); home.conn == nil {
+	if s.home = (inner.Conn{}); home.SQL == nil {
 		return nil
 	}
-	return home.leave()
+	return home.Leave()
 }

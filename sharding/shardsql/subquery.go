@@ -131,7 +131,7 @@ func (s subqueries) executed(ctx context.Context, st *statement, p *plan.Plan, a
 	if len(args) != plan.Parameters(p) {
 		return "", nil, nil, nil
 	}
-	if s.home.conn == nil { // the query may have to wait for another statement, which waits for the connection
+	if s.home.SQL == nil { // the query may have to wait for another statement, which waits for the connection
 		defer func() { err = dialect.JoinErrors(err, leaveHome(&s.session)) }()
 	}
 	var done []plan.Subquery

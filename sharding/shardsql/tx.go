@@ -15,6 +15,7 @@ import (
 	"github.com/shardid/shardid/internal/dialect"
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sharding/internal/effects"
+	"github.com/shardid/shardid/sharding/internal/inner"
 )
 
 // transaction begins on each database with its first statement there. It begins on one database
@@ -48,7 +49,7 @@ type transaction struct {
 // begun is the part of a transaction on one database.
 type begun struct {
 	pool    *sql.DB
-	inner   inner
+	inner   inner.Conn
 	tx      driver.Tx // nil for a branch
 	branch  *branch   // set for an atomic transaction, on all databases but the first
 	marked  bool      // the savepoint of the present statement is set
@@ -57,9 +58,9 @@ type begun struct {
 	entries []*begun  // the parts that have the entries of its rows in lookup tables
 	// session is true for the connection of a session at home, which outlives the transaction.
 	session bool
-	kept    kept   // for other connections
-	twice   bool   // the server accepts ROLLBACK after the end of the transaction, unlike SQLite
-	ends    func() // ends the context of tx
+	kept    inner.Kept // for other connections
+	twice   bool       // the server accepts ROLLBACK after the end of the transaction, unlike SQLite
+	ends    func()     // ends the context of tx
 	// detach keeps the end of the transaction's context from ending that of tx, and returns false if it is too late. It is
 	// nil if both are one.
 	detach func() bool
@@ -70,7 +71,7 @@ func (b *begun) leave() error {
 	if b.session {
 		return nil
 	}
-	return b.inner.leave()
+	return b.inner.Leave()
 }
 
 func (s *session) newTransaction(ctx context.Context, options driver.TxOptions) *transaction {
@@ -192,7 +193,7 @@ func (t *transaction) begin(ctx context.Context, pool *sql.DB) (*begun, error) {
 		return nil, err
 	}
 	for _, s := range t.savepoints {
-		if err := b.inner.run(ctx, s.text); err != nil {
+		if err := b.inner.Run(ctx, s.text); err != nil {
 			return nil, dialect.JoinErrors(err, b.rollback())
 		}
 	}
@@ -211,9 +212,9 @@ func beginOn(ctx context.Context, t *transaction, pool *sql.DB) (*begun, error) 
 	if err != nil {
 		return nil, err
 	}
-	b := &begun{pool: pool, inner: in, session: in.kept != nil, twice: t.session.database.server.Name() != "sqlite"}
+	b := &begun{pool: pool, inner: in, session: in.Kept != nil, twice: t.session.database.server.Name() != "sqlite"}
 	if !b.session {
-		b.inner.kept = &b.kept
+		b.inner.Kept = &b.kept
 	}
 	if t.atomic && len(t.begun) > 0 {
 		err = t.beginBranch(ctx, b)
@@ -246,7 +247,7 @@ func (b *begun) begin(ctx context.Context, t *transaction) error {
 		}
 		stop = context.AfterFunc(ctx, b.ends)
 	}
-	err := b.inner.conn.Raw(func(raw any) (err error) {
+	err := b.inner.SQL.Raw(func(raw any) (err error) {
 		if b.tx, err = beginRaw(own, raw.(driver.Conn), t.options); err == nil && !stop() {
 			_ = b.tx.Rollback() // the connection is closed
 			return driver.ErrBadConn
@@ -345,11 +346,11 @@ func entriesFirst(all []*begun) []*begun {
 	return sorted
 }
 
-// recordError records the error of a statement. After an error PostgreSQL executes no more statements of
+// RecordError records the error of a statement. After an error PostgreSQL executes no more statements of
 // the transaction, and rolls it back at COMMIT; the same must happen on its other databases. MySQL
 // and MariaDB end a deadlock by rolling a whole transaction back, and would execute further
 // statements outside of any transaction.
-func (t *transaction) recordError(err error) {
+func (t *transaction) RecordError(err error) {
 	switch {
 	case t == nil || !t.planned:
 	case t.session.database.server.Name() == "postgres":
@@ -386,13 +387,13 @@ func (t *transaction) checkAlive() error {
 	asks := t.session.database.server.Name() == "postgres"
 	for _, b := range t.begun {
 		if asks {
-			if err := b.inner.run(t.ctx, "SET CONSTRAINTS ALL IMMEDIATE"); err != nil {
+			if err := b.inner.Run(t.ctx, "SET CONSTRAINTS ALL IMMEDIATE"); err != nil {
 				if dialect.SQLState(err) == inFailedTransaction || !t.session.database.answered(err) {
 					err = &abortedError{err}
 				}
 				return err
 			}
-		} else if !b.inner.valid() {
+		} else if !b.inner.Valid() {
 			return fmt.Errorf("shardsql: nothing is committed: on %s %w; begin a new transaction", t.session.database.nameOf(b.pool), errLost)
 		}
 	}
@@ -463,7 +464,7 @@ func (t *transaction) Rollback() error {
 func (t *transaction) leave() {
 	if t.session.tx == t {
 		t.session.tx = nil
-		t.session.history.endTransaction(t.session.home.conn)
+		t.session.history.endTransaction(t.session.home.SQL)
 	}
 }
 
@@ -487,7 +488,7 @@ func (b *begun) rollback() error {
 func (b *begun) end(by func() error) error {
 	defer b.ends()
 	var failed error
-	err := b.inner.raw(func(raw any) error {
+	err := b.inner.Raw(func(raw any) error {
 		if failed = by(); failed != nil && !(b.twice && isUsable(raw, failed)) && b.tx.Rollback() != nil {
 			return driver.ErrBadConn
 		}

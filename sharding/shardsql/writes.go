@@ -14,6 +14,7 @@ import (
 	"github.com/shardid/shardid/internal/dialect"
 	"github.com/shardid/shardid/internal/writehint"
 	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/internal/inner"
 	"github.com/shardid/shardid/sharding/internal/merge"
 	"github.com/shardid/shardid/sharding/internal/owner"
 	"github.com/shardid/shardid/sharding/internal/plan"
@@ -66,7 +67,7 @@ func (w writing) executed(ctx context.Context, parts *plan.Writes) (driver.Resul
 		return nil, err
 	}
 	var all sum
-	_, err = together(ctx, w.session, participants, false, w.kept, inner.affected, func(t *transaction, results []driver.Result) error {
+	_, err = together(ctx, w.session, participants, false, w.kept, affected, func(t *transaction, results []driver.Result) error {
 		all = summed(parts, results)
 		if err := (search{w.session, t}).missed(ctx, w.models, all.rows); err != nil {
 			return err
@@ -108,7 +109,7 @@ func (w writing) sent(ctx context.Context, to *plan.Route) (driver.Result, error
 	if err != nil {
 		return nil, err
 	}
-	return in.exec(ctx, w.of, to.Text, args)
+	return in.Exec(ctx, w.of.sent(), to.Text, args)
 }
 
 // parts returns the part of each shard.
@@ -178,16 +179,16 @@ func (w writing) returned(ctx context.Context, parts *plan.Writes) (driver.Rows,
 }
 
 // affected executes a participant.
-func (i inner) affected(ctx context.Context, l participant) (driver.Result, error) {
-	return i.exec(ctx, l.of, l.text, slices.Clone(l.args))
+func affected(ctx context.Context, i inner.Conn, l participant) (driver.Result, error) {
+	return i.Exec(ctx, l.of.sent(), l.text, slices.Clone(l.args))
 }
 
 // returning returns the function that executes a participant with RETURNING. It reads the rows into
 // memory, because the transaction ends before the caller reads them.
-func returning() func(inner, context.Context, participant) (*resultset.Held, error) {
+func returning() func(context.Context, inner.Conn, participant) (*resultset.Held, error) {
 	memory := resultset.MostMemory
-	return func(i inner, ctx context.Context, l participant) (*resultset.Held, error) {
-		rows, err := i.query(ctx, l.of, l.text, slices.Clone(l.args))
+	return func(ctx context.Context, i inner.Conn, l participant) (*resultset.Held, error) {
+		rows, err := i.Query(ctx, l.of.sent(), l.text, slices.Clone(l.args))
 		if err != nil {
 			return nil, err
 		}
@@ -286,7 +287,7 @@ func (w writing) inBinary(ctx context.Context, participants []participant) error
 // In parallel, two writers of the same rows on two databases could each lock one row and wait for
 // the other, a deadlock that no database detects. In order, the second writer waits on the first
 // database. (Four such writers on MariaDB: 0.05 s in order; in parallel they stood still.)
-func together[T any](ctx context.Context, s *session, participants []participant, spans bool, kept *lookupWrite, do func(inner, context.Context, participant) (T, error), then func(*transaction, []T) error) ([]T, error) {
+func together[T any](ctx context.Context, s *session, participants []participant, spans bool, kept *lookupWrite, do func(context.Context, inner.Conn, participant) (T, error), then func(*transaction, []T) error) ([]T, error) {
 	// All statements acquire their databases in one order: see compare.
 	slices.SortStableFunc(participants, func(a, b participant) int {
 		return cmp.Or(s.database.compare(a.target.DB, b.target.DB), cmp.Compare(a.target.Table, b.target.Table))
@@ -302,8 +303,8 @@ func together[T any](ctx context.Context, s *session, participants []participant
 	guarded := s.tx != nil
 	answers := make([]T, len(participants))
 	do = recordingOldValues(kept, do)
-	err := t.execute(ctx, participants, kept.pools(), guarded, func(l participant, in inner) (err error) {
-		answers[l.place], err = do(in, ctx, l)
+	err := t.execute(ctx, participants, kept.pools(), guarded, func(l participant, in inner.Conn) (err error) {
+		answers[l.place], err = do(ctx, in, l)
 		return err
 	})
 	if err == nil {
@@ -323,7 +324,7 @@ func together[T any](ctx context.Context, s *session, participants []participant
 
 // execute executes the participants, on each database after a savepoint if guarded. Before it
 // acquires a database, it reserves connections to those of others that precede it.
-func (t *transaction) execute(ctx context.Context, participants []participant, others []*sql.DB, guarded bool, do func(participant, inner) error) error {
+func (t *transaction) execute(ctx context.Context, participants []participant, others []*sql.DB, guarded bool, do func(participant, inner.Conn) error) error {
 	for _, l := range participants {
 		if err := t.session.reserveLookupConns(ctx, t, others, l.pool); err != nil {
 			return err
@@ -348,12 +349,12 @@ const statementSavepoint = "shardid_statement"
 // mark sets the savepoint before a statement. If a text has ended the transaction on the database, which then commits each
 // statement by itself, the statement becomes a transaction.
 func (b *begun) mark(ctx context.Context, mayHaveEnded bool) error {
-	err := b.inner.run(ctx, "SAVEPOINT "+statementSavepoint)
+	err := b.inner.Run(ctx, "SAVEPOINT "+statementSavepoint)
 	b.undo, b.keep = "ROLLBACK TO SAVEPOINT "+statementSavepoint, "RELEASE SAVEPOINT "+statementSavepoint
 	if err == nil && mayHaveEnded {
-		if err = b.inner.run(ctx, b.undo); dialect.NoSavepoint(err) {
+		if err = b.inner.Run(ctx, b.undo); dialect.NoSavepoint(err) {
 			b.undo, b.keep = "ROLLBACK", "COMMIT"
-			err = b.inner.run(ctx, "START TRANSACTION")
+			err = b.inner.Run(ctx, "START TRANSACTION")
 		}
 	}
 	b.marked = err == nil
@@ -378,13 +379,13 @@ func (t *transaction) settle(ctx context.Context, failed error) error {
 		b.marked = false
 		var err error
 		if failed != nil {
-			if err = b.inner.run(ctx, b.undo); dialect.NoSavepoint(err) {
+			if err = b.inner.Run(ctx, b.undo); dialect.NoSavepoint(err) {
 				t.broken = rolledBack(failed)
 				return failed
 			}
 		}
 		if err == nil {
-			err = b.inner.run(ctx, b.keep)
+			err = b.inner.Run(ctx, b.keep)
 		}
 		if err != nil {
 			t.broken = fmt.Errorf("shardsql: the savepoint of a statement could not be ended on %s; roll back the transaction: %w", t.session.database.nameOf(b.pool), err)
@@ -410,7 +411,7 @@ func (d *database) copies() []*sql.DB {
 
 // copies writes every copy of a broadcast table, and returns the result of the home database.
 func (w writing) copies(ctx context.Context, text, table string) (driver.Result, error) {
-	return copies(ctx, w, w.copied(text, table), table, inner.affected)
+	return copies(ctx, w, w.copied(text, table), table, affected)
 }
 
 // copiesReturned is copies for a statement that returns rows.
@@ -432,7 +433,7 @@ func (w writing) copied(text, table string) []participant {
 	return d.copied(participant{text: text, args: w.args, of: asPart(d.server, w.of, w.args)}, table)
 }
 
-func copies[T any](ctx context.Context, w writing, participants []participant, table string, do func(inner, context.Context, participant) (T, error)) (home T, err error) {
+func copies[T any](ctx context.Context, w writing, participants []participant, table string, do func(context.Context, inner.Conn, participant) (T, error)) (home T, err error) {
 	alone, err := w.session.admitCopies(ctx, table)
 	if err != nil {
 		return home, err
