@@ -69,6 +69,7 @@ var layers = []rule{
 	{"sharding/internal/inner", []string{"sharding/internal/resultset", "internal/dialect"}, "it sends texts on connections, whoever chose them"},
 	{"sharding/internal/columns", []string{"sharding", "sharding/internal/catalog", "sharding/internal/merge", "internal/dialect"}, "it reads what the planner must know, and keeps nothing of it"},
 	{"sharding/internal/owner", []string{"sharding", "internal/..."}, "it keeps lookup tables, whoever sends its statements and routes them"},
+	{"sharding/internal/literal", []string{"sharding/internal/catalog", "sharding/internal/columns", "sharding/internal/plan", "sharding/internal/resultset"}, "it writes values, and neither reads them nor sends the text"},
 	{"sharding/internal/xa", []string{"sharding", "internal/..."}, "it ends transactions, whatever was done in them and whoever sends its statements"},
 	{"sharding/shardsql", []string{"sharding", "sharding/internal/...", "internal/..."}, "it sends what the planner says, whoever asks through database/sql"},
 	{"sharding/lookups", []string{"sharding", "sharding/shardsql", "sharding/internal/owner", "internal/..."}, "it fills and checks lookup tables, whoever keeps them while statements run"},

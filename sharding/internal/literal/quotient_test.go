@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package shardsql
+package literal
 
 import (
 	"fmt"
@@ -10,21 +10,24 @@ import (
 
 // MySQL computes a quotient in words of nine digits, with at least four digits more than the dividend has.
 func TestAnAverageHasTheDigitsThatMySQLCompares(t *testing.T) {
-	for _, c := range []struct{ sum, count, want string }{
+	for _, c := range []struct {
+		sum         any
+		count, want string
+	}{
 		{"8", "3", "2.666666666"},
 		{"-8", "3", "-2.666666666"},
 		{"0.5", "7", "0.071428571"},
 		{"1.00", "3", "0.333333333"},
 		{"1.000000", "3", "0.333333333333333333"}, // fewer than four of the nine digits are left
-		{"<nil>", "0", "NULL"},
+		{nil, "0", "NULL"},
 		{"1." + strings.Repeat("0", 24), "3", ""}, // a literal has 30 digits, and the average 36
 	} {
-		if got := quotient(c.sum, c.count); got != c.want {
-			t.Errorf("%s / %s: %q, want %q", c.sum, c.count, got, c.want)
+		if got := Quotient(c.sum, c.count); got != c.want {
+			t.Errorf("%v / %s: %q, want %q", c.sum, c.count, got, c.want)
 		}
 	}
 	for scale := range 24 {
-		if got := quotient("1."+fmt.Sprintf("%0*d", scale, 0), "3"); got == "" {
+		if got := Quotient("1."+fmt.Sprintf("%0*d", scale, 0), "3"); got == "" {
 			t.Errorf("an average of %d digits is not computed", scale)
 		}
 	}
