@@ -53,6 +53,50 @@ func TestACombinedColumnIsDescribedLikeThatOfOneTable(t *testing.T) {
 	}
 }
 
+// A random number is that of a row, whatever database it is in. Of 400 samples of 3 of 60 rows, each row is in 20 on
+// average.
+func TestARandomSampleIsDrawnFromTheRowsOfAllShards(t *testing.T) {
+	for name, open := range onThree(t) {
+		t.Run(name, func(t *testing.T) {
+			routed, _ := shops(t, open)
+			random := "RAND()"
+			if name == "PostgreSQL" {
+				random = "random()"
+			}
+			read := func(query string) []string {
+				t.Helper()
+				rows, err := selects.Query{Text: query}.Answer(t.Context(), routed, nil)
+				if err != nil {
+					t.Fatalf("%s: %v", query, err)
+				}
+				return rows[1:] // behind the name of the column
+			}
+			drawn := map[string]int{}
+			for range 400 {
+				sample := read("SELECT id FROM orders ORDER BY " + random + " LIMIT 3")
+				if len(sample) != 3 || len(slices.Compact(slices.Sorted(slices.Values(sample)))) != 3 {
+					t.Fatalf("%q", sample)
+				}
+				for _, row := range sample {
+					drawn[row]++
+				}
+			}
+			for row, n := range drawn {
+				if len(drawn) != 60 || n > 60 {
+					t.Fatalf("%s is in %d samples, and %d rows are in any", row, n, len(drawn))
+				}
+			}
+			all := read("SELECT * FROM orders ORDER BY " + random + " DESC")
+			if again := read("SELECT * FROM orders ORDER BY " + random + " DESC"); len(all) != 60 || slices.Equal(all, again) {
+				t.Errorf("%d rows, twice in the order %q", len(all), all)
+			}
+			if by := read("SELECT status FROM orders ORDER BY status, (" + random + ")"); len(by) != 60 || !slices.IsSorted(by) {
+				t.Errorf("%q", by)
+			}
+		})
+	}
+}
+
 func show(t *testing.T, routed, whole *sql.DB, file string) {
 	t.Helper()
 	text, err := os.ReadFile(file)

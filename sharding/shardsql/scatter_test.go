@@ -576,3 +576,23 @@ func TestRowsAreOrderedByExpressionsOfAliasesAndOfSubqueries(t *testing.T) {
 		w.same(t, query)
 	}
 }
+
+func TestARandomOrderIsOneOfTheRowsOfAllShards(t *testing.T) {
+	w := newTwin(t, 40)
+	first := map[string]bool{}
+	for range 20 {
+		rows, err := answer(t.Context(), w.routed, "SELECT * FROM orders ORDER BY RANDOM()")
+		if err != nil {
+			t.Fatal(err)
+		}
+		first[rows[1]] = true
+		want, err := answer(t.Context(), w.one, "SELECT * FROM orders")
+		slices.Sort(rows)
+		if slices.Sort(want); err != nil || !slices.Equal(rows, want) {
+			t.Fatalf("%q, %v\nwant %q", rows, err, want)
+		}
+	}
+	if len(first) < 5 {
+		t.Errorf("the first row is always one of %v", first)
+	}
+}

@@ -89,7 +89,8 @@ SELECT status, COUNT(*) FROM orders GROUP BY status WITH ROLLUP
 SELECT CONCAT(ROUND(SUM(total), 1), ' EUR') AS t FROM orders
 SELECT JSON_OBJECT('n', COUNT(*)) AS j FROM orders
 SELECT STDDEV(total) FROM orders
-SELECT id FROM orders ORDER BY RAND() LIMIT 3
+SELECT status, COUNT(*) FROM orders GROUP BY status ORDER BY RAND()
+SELECT DISTINCT status FROM orders ORDER BY RAND()
 SELECT id FROM orders ORDER BY created_at DESC, id LIMIT 5 FOR UPDATE
 SELECT BIT_OR(id), BIT_AND(id) FROM orders
 SELECT DATEDIFF(NOW(), MAX(created_at)) > 100 FROM orders

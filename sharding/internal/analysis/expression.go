@@ -20,7 +20,9 @@ func (b *Analysis) expressions(list []sqlparse.Expr, s *Scope, seen *names) {
 // expression finds the subqueries of an expression, and the columns that are qualified with the
 // name of a table.
 func (b *Analysis) expression(e sqlparse.Expr, s *Scope, seen *names) {
-	b.VolatileReason = cmp.Or(b.VolatileReason, b.unsteady(e)) // the first function or variable whose value may differ between databases
+	if !Shuffles(b, e) {
+		b.VolatileReason = cmp.Or(b.VolatileReason, b.unsteady(e)) // the first function or variable whose value may differ between databases
+	}
 	b.instant(e)
 	call, ok := e.(*sqlparse.Call)
 	if ok && (call.Over || sqlfunc.Aggregates[call.Function()] == sqlfunc.OnlyShards) {

@@ -170,6 +170,19 @@ func (v *Variance) unsteady(e sqlparse.Expr) string {
 	return ""
 }
 
+// Shuffles reports whether an expression is the random number by which a query sorts its rows. Each row has its own,
+// whatever database it is in.
+func Shuffles(b *Analysis, e sqlparse.Expr) bool {
+	call, ok := e.(*sqlparse.Call)
+	if !ok || len(call.Args) > 0 || call.Function() != map[bool]string{true: "rand", false: "random"}[b.engine == merge.MySQL] || b.Statement.Verb != sqlparse.Select {
+		return false
+	}
+	q := b.Statement.Query
+	core := q.Parts[0].Select
+	return len(q.Parts) == 1 && core != nil && !core.Distinct && len(core.DistinctOn) == 0 && !IsGrouped(core) &&
+		slices.ContainsFunc(q.OrderBy, func(o sqlparse.Order) bool { return sqlparse.Bare(o.Expr) == e })
+}
+
 // readsClock reports whether a call of one of these functions reads the clock. For a parameter that
 // depends on the argument.
 func (v *Variance) readsClock(e *sqlparse.Call) bool {

@@ -430,6 +430,9 @@ func orders(q *sqlparse.Query) []sqlparse.Order {
 // each row of the result is a row of one SELECT.
 func (c *combiner) sort(by sqlparse.Expr) (v catalog.Value) {
 	c.enter(c.cores[0])
+	if analysis.Shuffles(c.Analysis, sqlparse.Bare(by)) {
+		return shuffled(c, by)
+	}
 	e := c.ordered(by)
 	switch at := c.place(e); {
 	case at >= 0:
@@ -447,6 +450,16 @@ func (c *combiner) sort(by sqlparse.Expr) (v catalog.Value) {
 		c.member(call)
 	}
 	return v
+}
+
+// shuffled sorts by a random number. It is selected, and sorted by its name, because another call would return another number.
+func shuffled(c *combiner, by sqlparse.Expr) catalog.Value {
+	at := c.hide(c.text(by), nil)
+	c.of.edits = append(c.of.edits, splice.Edit{Span: by.Bytes(), With: hiddenName(at)})
+	if c.SQLite {
+		return catalog.OfKind(merge.Integer)
+	}
+	return catalog.OfKind(merge.Float)
 }
 
 // place returns the index of the result column that ORDER BY names, by its number, its alias, its

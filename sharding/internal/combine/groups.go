@@ -211,7 +211,9 @@ func (c *combiner) hide(text string, of sqlparse.Expr) int {
 	return len(more.texts) - 1
 }
 
-func hiddenAs(text string, at int) string { return text + " AS shardid_" + strconv.Itoa(at+1) }
+func hiddenAs(text string, at int) string { return text + " AS " + hiddenName(at) }
+
+func hiddenName(at int) string { return "shardid_" + strconv.Itoa(at+1) }
 
 // groupItem records a selected column: an aggregate, or an expression of GROUP BY.
 func (c grouper) groupItem(e sqlparse.Expr, at int) {

@@ -51,17 +51,15 @@ func (s *Server) readFrom(ctx context.Context, db *sql.DB) (err error) {
 		s.Reads, s.Arithmetic = sqlparse.Dialect{Family: sqlparse.SQLite}, merge.Dialect{Engine: merge.SQLite}
 		return nil
 	case "postgres":
-		s.settings = ofPostgreSQL
-		if s.values, err = readSettings(ctx, db, s.settings); err != nil {
-			return err
-		}
 		var decimal any
 		if err := db.QueryRowContext(ctx, "SELECT 1.5").Scan(&decimal); err != nil {
 			return err
 		}
 		_, isBytes := decimal.([]byte)
 		s.Reads, s.Arithmetic = sqlparse.Dialect{Family: sqlparse.PostgreSQL}, merge.Dialect{Engine: merge.PostgreSQL, Bytes: isBytes}
-		return nil
+		s.settings = ofPostgreSQL
+		s.values, err = readSettings(ctx, db, s.settings)
+		return err
 	}
 	s.settings = ofMySQL
 	if s.values, err = readSettings(ctx, db, s.settings); err != nil {
