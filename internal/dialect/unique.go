@@ -10,24 +10,33 @@ import (
 )
 
 const (
-	mysqlUnique = `SELECT INDEX_NAME, CASE WHEN SUB_PART IS NULL THEN COLUMN_NAME END, INDEX_NAME = 'PRIMARY' FROM information_schema.STATISTICS
+	mysqlUnique = `SELECT INDEX_NAME, CASE WHEN SUB_PART IS NULL THEN COLUMN_NAME END, INDEX_NAME = 'PRIMARY', NULLABLE <> 'YES' FROM information_schema.STATISTICS
 		WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ? AND NON_UNIQUE = 0 ORDER BY INDEX_NAME <> 'PRIMARY', INDEX_NAME, SEQ_IN_INDEX`
-	postgresUnique = `SELECT i.relname::text, a.attname::text, x.indisprimary FROM pg_index x JOIN pg_class i ON i.oid = x.indexrelid
+	postgresUnique = `SELECT i.relname::text, a.attname::text, x.indisprimary,
+		x.indpred IS NULL AND x.indimmediate AND x.indisvalid AND COALESCE(a.attnotnull, FALSE) FROM pg_index x JOIN pg_class i ON i.oid = x.indexrelid
 		CROSS JOIN LATERAL generate_series(1, x.indnkeyatts::int) u (n)
 		LEFT JOIN pg_attribute a ON a.attrelid = x.indrelid AND a.attnum = x.indkey[u.n - 1] AND a.attnum <> 0
 		WHERE x.indrelid = to_regclass(quote_ident($1)) AND x.indisunique ORDER BY NOT x.indisprimary, i.relname, u.n`
 	// SQLite has no index for an INTEGER PRIMARY KEY. Other primary keys of it may be NULL.
-	sqliteUnique = `SELECT k, c, k = '' FROM (
-		SELECT i.name AS k, x.name AS c, i.origin <> 'pk' AS later, x.seqno AS n FROM pragma_index_list(?1) i JOIN pragma_index_xinfo(i.name) x
-		WHERE i."unique" AND x.key UNION ALL
-		SELECT '', name, 0, pk FROM pragma_table_info(?1) t WHERE pk > 0
+	sqliteUnique = `SELECT k, c, k = '', total FROM (
+		SELECT i.name AS k, x.name AS c, i.origin <> 'pk' AS later, x.seqno AS n,
+		NOT i.partial AND EXISTS (SELECT 1 FROM pragma_table_info(?1) t WHERE t.cid = x.cid AND t."notnull") AS total
+		FROM pragma_index_list(?1) i JOIN pragma_index_xinfo(i.name) x WHERE i."unique" AND x.key UNION ALL
+		SELECT '', name, 0, pk, 1 FROM pragma_table_info(?1) t WHERE pk > 0
 		AND NOT EXISTS (SELECT 1 FROM pragma_index_list(?1) p WHERE p.origin = 'pk')) ORDER BY later, k, n`
 )
 
-// UniqueKeys returns the columns of each unique key of a table in the present database, those of
-// the primary key first. A part of a key that is not a whole column, but an expression or a prefix
-// of a text, is "". primary reports whether the first key is a primary key whose columns are never NULL.
-func UniqueKeys(ctx context.Context, db Lister, d Dialect, table string) (keys [][]string, primary bool, err error) {
+// Key is a unique key of a table.
+type Key struct {
+	// Columns are its columns. A part that is not a whole column, but an expression or a prefix of a text, is "".
+	Columns []string
+	Primary bool // it is the primary key, and its columns are never NULL
+	// Total: no two rows are equal in its columns, because these are never NULL, and it is a key of all rows.
+	Total bool
+}
+
+// UniqueKeys returns the unique keys of a table in the present database, the primary key first.
+func UniqueKeys(ctx context.Context, db Lister, d Dialect, table string) (keys []Key, err error) {
 	query := mysqlUnique
 	switch d.Name() {
 	case "postgres":
@@ -35,28 +44,28 @@ func UniqueKeys(ctx context.Context, db Lister, d Dialect, table string) (keys [
 	case "sqlite":
 		query = sqliteUnique
 	}
-	if keys, primary, err = uniqueKeys(ctx, db, query, table); err == nil && len(keys) == 0 && d.Name() == "mysql" {
+	if keys, err = uniqueKeys(ctx, db, query, table); err == nil && len(keys) == 0 && d.Name() == "mysql" {
 		err = lacksUniqueKeys(ctx, db, d, table)
 	}
-	return keys, primary, err
+	return keys, err
 }
 
-func uniqueKeys(ctx context.Context, db Lister, query, table string) (keys [][]string, primary bool, err error) {
+func uniqueKeys(ctx context.Context, db Lister, query, table string) (keys []Key, err error) {
 	var last sql.NullString
 	err = Each(ctx, db, func(rows *sql.Rows) error {
-		var key, column sql.NullString
-		var never bool
-		if err := rows.Scan(&key, &column, &never); err != nil {
+		var name, column sql.NullString
+		var primary, total bool
+		if err := rows.Scan(&name, &column, &primary, &total); err != nil {
 			return err
 		}
-		primary = primary || never
-		if key != last || len(keys) == 0 {
-			keys, last = append(keys, nil), key
+		if name != last || len(keys) == 0 {
+			keys, last = append(keys, Key{Primary: primary, Total: true}), name
 		}
-		keys[len(keys)-1] = append(keys[len(keys)-1], column.String)
+		key := &keys[len(keys)-1]
+		key.Columns, key.Total = append(key.Columns, column.String), key.Total && total && column.Valid
 		return nil
 	}, query, table)
-	return keys, primary, err
+	return keys, err
 }
 
 var errInterrupted = errors.New("the query was interrupted")

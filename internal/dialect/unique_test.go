@@ -24,20 +24,23 @@ func TestUniqueKeysAreListedWithThePrimaryKey(t *testing.T) {
 		"CREATE TABLE b (p INT, q INT, PRIMARY KEY (p, q)) WITHOUT ROWID",
 		"CREATE TABLE c (x INT)",
 		"CREATE TABLE d (id TEXT NOT NULL, a INT UNIQUE, PRIMARY KEY (id))",
+		"CREATE TABLE e (id INTEGER PRIMARY KEY, a INT NOT NULL, b INT NOT NULL UNIQUE, c INT, UNIQUE (a, c))",
+		"CREATE UNIQUE INDEX e_some ON e (a) WHERE c > 1",
 	} {
 		if _, err := db.Exec(statement); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for table, want := range map[string][][]string{
-		"a": {{"id"}, {""}, {"y"}, {"x", "y"}},
-		"b": {{"p", "q"}},
+	for table, want := range map[string][]Key{
+		"a": {{[]string{"id"}, true, true}, {[]string{""}, false, false}, {[]string{"y"}, false, false}, {[]string{"x", "y"}, false, false}},
+		"b": {{[]string{"p", "q"}, false, true}},
 		"c": nil,
-		"d": {{"id"}, {"a"}},
+		"d": {{[]string{"id"}, false, true}, {[]string{"a"}, false, false}},
+		"e": {{[]string{"id"}, true, true}, {[]string{"a"}, false, false}, {[]string{"b"}, false, true}, {[]string{"a", "c"}, false, false}},
 	} {
-		keys, _, err := UniqueKeys(t.Context(), db, SQLite{}, table)
+		keys, err := UniqueKeys(t.Context(), db, SQLite{}, table)
 		if err != nil || !sameKeys(keys, want) || len(want) > 0 && !reflect.DeepEqual(keys[0], want[0]) {
-			t.Errorf("%s: %q, %v, want %q", table, keys, err, want)
+			t.Errorf("%s: %v, %v, want %v", table, keys, err, want)
 		}
 	}
 }
@@ -65,15 +68,15 @@ func TestAnEmptyListOfUniqueKeysIsConfirmed(t *testing.T) {
 		if confirmed.WillReturnError(c.fails); c.fails == nil {
 			confirmed.WillReturnRows(c.shown)
 		}
-		keys, _, err := UniqueKeys(t.Context(), db, MySQL{}, "a")
+		keys, err := UniqueKeys(t.Context(), db, MySQL{}, "a")
 		if Unavailable(err) != c.want || (err != nil) != c.want || len(keys) != 0 {
-			t.Errorf("%s: %q, %v", name, keys, err)
+			t.Errorf("%s: %v, %v", name, keys, err)
 		}
 	}
 }
 
 // sameKeys compares keys in any order. (That of the primary key is the first.)
-func sameKeys(a, b [][]string) bool {
+func sameKeys(a, b []Key) bool {
 	if len(a) != len(b) {
 		return false
 	}

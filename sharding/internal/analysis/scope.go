@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/shardid/shardid/internal/sqlparse"
+	"github.com/shardid/shardid/sharding/internal/catalog"
 	"github.com/shardid/shardid/sharding/internal/proof"
 	"github.com/shardid/shardid/sharding/internal/sqlfunc"
 )
@@ -187,7 +188,7 @@ func (s *Scope) Starred(i sqlparse.Item) []*Reference {
 
 // Single reports whether a condition names one row of the only table by a unique key.
 func (s *Scope) Single(where sqlparse.Expr) bool {
-	return len(s.Refs) == 1 && s.Refs[0].Schema.HasKey(func(name string) bool {
+	return len(s.Refs) == 1 && catalog.HasKey(s.Refs[0].Schema.Unique, func(name string) bool {
 		values, _ := listed(where, s, Column{s.Refs[0], name})
 		return len(values) == 1
 	})

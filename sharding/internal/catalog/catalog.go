@@ -18,14 +18,17 @@ type Table struct {
 	Unique [][]string
 	// Primary says that the first of them is the primary key, whose columns are never NULL.
 	Primary bool
+	// Total are those of them in whose columns no two rows are equal: two rows may be if they have NULL, or if the key is one of
+	// some rows only.
+	Total [][]string
 	// Namespace is the PostgreSQL schema in which the unqualified table name is found, "" on other
 	// databases.
 	Namespace string
 }
 
-// HasKey reports whether all columns of a unique key are of some sort.
-func (t Table) HasKey(of func(column string) bool) bool {
-	return slices.ContainsFunc(t.Unique, func(key []string) bool {
+// HasKey reports whether all columns of one of some keys are of some sort.
+func HasKey(keys [][]string, of func(column string) bool) bool {
+	return slices.ContainsFunc(keys, func(key []string) bool {
 		return !slices.ContainsFunc(key, func(column string) bool { return !of(column) })
 	})
 }

@@ -31,8 +31,15 @@ func ReadRouted(ctx context.Context, d dialect.Dialect, db dialect.Querier, tabl
 	if err != nil {
 		return found, err
 	}
-	if found.Unique, found.Primary, err = unique(ctx, d, db, table); err != nil {
+	keys, err := unique(ctx, d, db, table)
+	if err != nil {
 		return found, err
+	}
+	for _, key := range keys {
+		found.Primary = found.Primary || key.Primary
+		if found.Unique = append(found.Unique, key.Columns); key.Total {
+			found.Total = append(found.Total, key.Columns)
+		}
 	}
 	own, err := dialect.OwnValues(ctx, db, d, table)
 	switch {
@@ -116,20 +123,23 @@ func (s storage) Cuts(value any, ignoring bool) bool {
 const zonesApart = 27 * time.Hour
 
 // Unique reads the columns of a table's unique keys, in lower case.
-func Unique(ctx context.Context, d dialect.Dialect, db dialect.Querier, table string) ([][]string, error) {
-	keys, _, err := unique(ctx, d, db, table)
-	return keys, err
+func Unique(ctx context.Context, d dialect.Dialect, db dialect.Querier, table string) (all [][]string, err error) {
+	keys, err := unique(ctx, d, db, table)
+	for _, key := range keys {
+		all = append(all, key.Columns)
+	}
+	return all, err
 }
 
-// unique reports, in addition, whether the first key is the primary key.
-func unique(ctx context.Context, d dialect.Dialect, db dialect.Querier, table string) (keys [][]string, primary bool, err error) {
-	keys, primary, err = dialect.UniqueKeys(ctx, db, d, table)
+// unique reads a table's unique keys with their columns in lower case.
+func unique(ctx context.Context, d dialect.Dialect, db dialect.Querier, table string) ([]dialect.Key, error) {
+	keys, err := dialect.UniqueKeys(ctx, db, d, table)
 	for _, key := range keys {
-		for i := range key {
-			key[i] = strings.ToLower(key[i])
+		for i := range key.Columns {
+			key.Columns[i] = strings.ToLower(key.Columns[i])
 		}
 	}
-	return keys, primary, err
+	return keys, err
 }
 
 // columns reads the names and types of a table's columns, their collations and, if sorts is set, how their

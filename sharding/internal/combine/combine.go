@@ -237,7 +237,7 @@ func (c *combiner) expressions() {
 	}
 	for _, l := range c.Limits {
 		if l.Query != c.query && !slices.ContainsFunc(l.Refs, func(r *analysis.Reference) bool { return r.Role == analysis.Sharded }) && !c.total(l.Query) {
-			c.refuse("the rows of a broadcast table that LIMIT keeps may differ from database to database; order by a unique key of the table")
+			c.refuse("the rows of a broadcast table that LIMIT keeps may differ from database to database; order by a unique key of the table whose columns are NOT NULL")
 		}
 	}
 	all := c.Windows
@@ -253,16 +253,31 @@ func (c *combiner) expressions() {
 	c.Windows = all
 }
 
-// total reports whether a query of one table has an order in which no two rows are equal.
+// total reports whether a query has an order in which no two rows are equal.
 func (c *combiner) total(q *sqlparse.Query) bool {
 	s := c.Only(q)
-	if s == nil || len(s.Inside) == 0 {
-		return s != nil
+	return s != nil && (len(s.Inside) == 0 || differ(s, q.OrderBy))
+}
+
+// differ reports whether no two rows of the only table of a SELECT are equal in an order, because it has the columns of a
+// key. Rows of two shards may be equal in another key than that of their ids.
+func differ(s *analysis.Scope, order []sqlparse.Order) bool {
+	if len(s.Inside) != 1 || len(s.Refs) != 1 {
+		return false
 	}
-	return len(s.Inside) == 1 && len(s.Refs) == 1 && s.Refs[0].Schema.HasKey(func(name string) bool {
-		return slices.ContainsFunc(q.OrderBy, func(o sqlparse.Order) bool {
+	of := s.Refs[0]
+	keys := of.Schema.Total
+	switch {
+	case of.Role != analysis.Sharded:
+	case of.Schema.Primary:
+		keys = of.Schema.Unique[:1]
+	default:
+		keys = nil
+	}
+	return catalog.HasKey(keys, func(name string) bool {
+		return slices.ContainsFunc(order, func(o sqlparse.Order) bool {
 			by, ok := s.Column(o.Expr)
-			return ok && by == analysis.Column{Of: s.Refs[0], Name: name}
+			return ok && by == analysis.Column{Of: of, Name: name}
 		})
 	})
 }

@@ -34,7 +34,7 @@ func runningOf(c *combiner, e sqlparse.Expr) *sqlparse.Call {
 	}
 	order := orderIn(c, call)
 	all := ordersOfRows(c)
-	if order == nil || len(order) > len(all) || !ranks(call) && !(addsUp(call) && isOrderOfKey(c, order)) || call.Function() == "row_number" && len(order) < len(all) { // which row of two is the first one is unknown then
+	if order == nil || len(order) > len(all) || !ranks(call) && !(addsUp(call) && differ(c.scope, order)) || call.Function() == "row_number" && len(order) < len(all) { // which row of two is the first one is unknown then
 		return nil
 	}
 	for i, o := range order {
@@ -58,19 +58,6 @@ func ranks(call *sqlparse.Call) bool {
 // addsUp reports whether a window function is SUM(x), COUNT(x) or COUNT(*).
 func addsUp(call *sqlparse.Call) bool {
 	return windowFunctions[call.Function()] < merge.RowNumber && (call.Star || len(call.Args) == 1 && computed(call.Args[0]))
-}
-
-// isOrderOfKey reports whether no two rows of the only table are equal in an order, because it has the columns of the primary key.
-func isOrderOfKey(c *combiner, order []sqlparse.Order) bool {
-	if len(c.scope.Inside) != 1 || len(c.scope.Refs) != 1 || !c.scope.Refs[0].Schema.Primary {
-		return false
-	}
-	return !slices.ContainsFunc(c.scope.Refs[0].Schema.Unique[0], func(name string) bool {
-		return !slices.ContainsFunc(order, func(o sqlparse.Order) bool {
-			by, ok := c.scope.Column(o.Expr)
-			return ok && by == analysis.Column{Of: c.scope.Refs[0], Name: name}
-		})
-	})
 }
 
 // isSame reports whether two expressions are one column, or have one text.

@@ -212,7 +212,7 @@ var (
 
 // schema is the databases' description of the tables.
 var schema = catalog.Schema{
-	"countries": {Columns: map[string]catalog.Column{"code": {}, "name": {}, "used": whole}, Unique: [][]string{{"code"}}},
+	"countries": {Columns: map[string]catalog.Column{"code": {}, "name": {}, "used": whole}, Unique: [][]string{{"code"}, {"name"}}, Total: [][]string{{"code"}}},
 	"rates":     {Columns: map[string]catalog.Column{"id": {Numbered: true}, "rate": whole, "since": {Varies: true, Touched: true}}},
 	"orders": {
 		Namespace: "public",
@@ -220,7 +220,7 @@ var schema = catalog.Schema{
 			"id": whole, "user_id": whole, "paid": whole, "number": {},
 			"note": texts, "body": pages, "country": {}, "coupon": coupon, "state": members, "price": {Value: catalog.Value{Type: merge.Type{Kind: merge.Decimal}}}, "created_at": {Value: catalog.Value{Type: merge.Type{Kind: merge.Time}}},
 		},
-		Unique: [][]string{{"id"}, {"user_id", "number"}}, Primary: true,
+		Unique: [][]string{{"id"}, {"user_id", "number"}}, Primary: true, Total: [][]string{{"id"}, {"user_id", "number"}},
 	},
 	"members": {
 		Columns: map[string]catalog.Column{"id": whole, "user_id": whole, "email": texts, "paid": whole},

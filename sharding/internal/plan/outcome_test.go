@@ -137,11 +137,18 @@ func schemaOf(t *testing.T, db *sql.DB, f corpus.File) catalog.Schema {
 		if err := errors.Join(rows.Err(), rows.Close()); err != nil { //nolint:sqlclosecheck // of each table in turn
 			t.Fatal(err)
 		}
-		unique, primary, err := dialect.UniqueKeys(t.Context(), db, dialect.SQLite{}, table.Name)
+		keys, err := dialect.UniqueKeys(t.Context(), db, dialect.SQLite{}, table.Name)
 		if err != nil {
 			t.Fatal(err)
 		}
-		schema[table.Name] = catalog.Table{Columns: columns, Unique: unique, Primary: primary}
+		found := catalog.Table{Columns: columns}
+		for _, key := range keys {
+			found.Unique, found.Primary = append(found.Unique, key.Columns), found.Primary || key.Primary
+			if key.Total {
+				found.Total = append(found.Total, key.Columns)
+			}
+		}
+		schema[table.Name] = found
 	}
 	return schema
 }
