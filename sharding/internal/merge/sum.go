@@ -36,7 +36,7 @@ func (s *sum) add(v driver.Value, k Kind) error {
 	switch {
 	case x.form != isFloat:
 		s.exact = s.exact.plus(x.exact)
-	case first:
+	case first && k != Stored: // SQLite adds to 0
 		s.float = x.float // which may be -0
 	default:
 		s.addFloat(x.float)

@@ -5,6 +5,7 @@ package merge
 import (
 	"database/sql/driver"
 	"errors"
+	"math"
 	"reflect"
 	"strconv"
 	"testing"
@@ -49,6 +50,17 @@ func TestARunningSumOfWholeNumbersAndFloatsAddsEachOnce(t *testing.T) {
 	for i, want := range []float64{0.5, 2.5, 6.75, 6.75} {
 		if got[i][2] != want {
 			t.Errorf("row %d: %v, want %v", i, got[i][2], want)
+		}
+	}
+}
+
+// SQLite adds to 0.
+func TestARunningSumOfSQLiteIsNeverMinusZero(t *testing.T) {
+	rows := [][]driver.Value{{math.Copysign(0, -1), 0.0}, {math.Copysign(0, -1), 0.0}}
+	got := read(t, Running(Dialect{Engine: SQLite}, of(rows)[0], []Window{{Column: 1, Function: Sum, Of: 0, Kind: Stored}}))
+	for i, row := range got {
+		if f, isFloat := row[1].(float64); !isFloat || f != 0 || math.Signbit(f) {
+			t.Errorf("row %d: %v", i, row[1])
 		}
 	}
 }
