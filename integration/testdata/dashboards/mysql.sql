@@ -82,6 +82,7 @@ SELECT NULLIF(COUNT(*) / 7, 1.8571), NULLIF(COUNT(*) / 7, 1.857142857) FROM orde
 SELECT SUM(total) / 1e2, COUNT(*) * 1e2 / 7 FROM orders
 SELECT ROUND(SUM(CAST(total AS DOUBLE)), 2) * 2, ROUND(SUM(CAST(total AS DOUBLE)) / 7, 2) FROM orders
 SELECT id, total, SUM(total) OVER (ORDER BY id) AS running FROM orders ORDER BY id LIMIT 10
+SELECT status, NULLIF(COALESCE(SUM(total) / 7, 0.1234567), SUM(total) / 7) AS x, NULLIF(SUM(total) / 7, IFNULL(SUM(total) / 7, 0.1234567)) AS y FROM orders GROUP BY status ORDER BY status
 -- refused
 SELECT MIN(created_at), MAX(created_at), DATEDIFF(MAX(created_at), MIN(created_at)) AS days FROM orders
 SELECT coupon, GROUP_CONCAT(id ORDER BY id) FROM orders GROUP BY coupon

@@ -383,6 +383,9 @@ func (c calculator) oneOf(e *sqlparse.Call, name string) (merge.Expr, merge.Kind
 	c.givenWhole(e.Args)
 	for i, arg := range e.Args {
 		made, of := alternative(c, arg, e)
+		if name == "nullif" && c.MySQL && !c.Options.Merge.Division.Rounds && sqlparse.Any(arg, mayLackDigits) && sqlparse.Any(arg, isQuotient) {
+			made = c.withDigits(made, arg) // MariaDB compares the digits that it returns
+		}
 		parts[i], kind = made, c.wider(kind, of)
 	}
 	var unit merge.Expr // of the type of all values, whichever is returned
