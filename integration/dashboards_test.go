@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/shardid/shardid/integration/database"
+	"github.com/shardid/shardid/integration/server"
 	"github.com/shardid/shardid/internal/testkit/selects"
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sharding/shardsql"
@@ -32,6 +33,29 @@ func TestDashboardsOfAShopShowWhatOneTableShows(t *testing.T) {
 				show(t, routed, whole, filepath.Join("testdata", "dashboards", file))
 			}
 		})
+	}
+}
+
+// MariaDB sorts a group by a column that differs among its rows. It takes the value of one of them, and each shard does so.
+func TestGroupsOfMariaDBAreSortedByAColumnThatIsNotOfTheGroup(t *testing.T) {
+	routed, whole := shops(t, server.ShareMariaDB(t).Open)
+	for _, db := range []*sql.DB{routed, whole} { // the first items of these orders are not the least ones
+		database.Exec(t, db, "INSERT INTO items (id, user_id, order_id, sku, qty) SELECT id + 100, user_id, order_id, 'A', -qty FROM items WHERE user_id = 3")
+		database.Exec(t, db, "INSERT INTO items (id, user_id, order_id, sku, qty) SELECT id + 200, user_id, order_id, 'B', -qty FROM items WHERE user_id = 6")
+	}
+	const of = " FROM orders o JOIN items i ON i.user_id = o.user_id AND i.order_id = o.id GROUP BY o.id ORDER BY "
+	for _, query := range []string{
+		"SELECT o.id, COUNT(*) AS n" + of + "i.sku, o.id", "SELECT o.id, i.sku" + of + "i.sku DESC, o.id LIMIT 15", "SELECT o.id, LOWER(i.sku) AS l" + of + "LOWER(i.sku) DESC, o.id",
+		"SELECT o.id, COUNT(*) AS n" + of + "i.qty + 1, o.id", "SELECT user_id, COUNT(*) AS n FROM items GROUP BY user_id ORDER BY sku DESC, user_id",
+	} {
+		q := selects.Query{Text: query}
+		want, err := q.Answer(t.Context(), whole, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := q.Answer(t.Context(), routed, nil); err != nil || !slices.Equal(got, want) {
+			t.Errorf("%s: %q, %v\nwant %q", query, got, err, want)
+		}
 	}
 }
 

@@ -554,11 +554,12 @@ func (c *combiner) hideResult(at int, v catalog.Value) {
 	}
 }
 
-// hideCompared selects an expression once more, in the form in which it is compared.
+// hideCompared selects an expression once more, in the form in which it is compared. MySQL and MariaDB may sort a group by what
+// differs among its rows, and then it is the value of the same row.
 func (c *combiner) hideCompared(v catalog.Value, e sqlparse.Expr) {
 	text := v.Selected(c.text(e))
-	if len(c.core.GroupBy) > 0 {
-		text = c.key(v, e)
+	if len(c.core.GroupBy) > 0 && (grouper{c}).dependsOnGroup(e) {
+		text = grouper{c}.key(v, e)
 	}
 	c.hide(text, e)
 }

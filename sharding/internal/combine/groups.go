@@ -20,8 +20,7 @@ import (
 // it returns the keys of the groups and the aggregates of HAVING and ORDER BY.
 type grouping struct {
 	Group                     // without its Args; Keys are the first hidden columns
-	by        []sqlparse.Expr // GROUP BY
-	keys      []catalog.Value // how the expressions of by compare
+	keys      []catalog.Value // how the expressions of GROUP BY compare
 	values    []catalog.Value // how Columns compare
 	params    []int           // the arguments of Made and Having
 	kept      []string        // conditions of HAVING that a shard applies
@@ -53,7 +52,7 @@ func (c grouper) grouped() {
 		c.unambiguous(e)
 		by := c.ordered(e)
 		v := c.groupValue(by)
-		g.by, g.keys = append(g.by, by), append(g.keys, v)
+		g.keys = append(g.keys, v)
 		g.Keys = append(g.Keys, merge.Key{Column: g.Shown + c.hide(c.key(v, by), by), Type: v.Type})
 	}
 	for i, item := range c.core.Items {
@@ -285,7 +284,8 @@ func windowed(e sqlparse.Expr) bool {
 // none.
 func (c grouper) by(e sqlparse.Expr) int {
 	wanted, isColumn := c.scope.Column(e)
-	return slices.IndexFunc(c.of.group.by, func(by sqlparse.Expr) bool {
+	return slices.IndexFunc(c.core.GroupBy, func(by sqlparse.Expr) bool {
+		by = c.ordered(by)
 		found, ok := c.scope.Column(by)
 		return ok && isColumn && found == wanted || c.text(by) == c.text(e)
 	})
