@@ -45,6 +45,7 @@ SELECT COUNT(*) FROM (SELECT status, 1 / (COUNT(*) - COUNT(*)) AS x FROM orders 
 SELECT id, row_number() OVER (ORDER BY total DESC, id) FROM orders ORDER BY 2 LIMIT 5
 SELECT SUM(total) / 1e2, COUNT(*) * 1e2 / 7, SUM(id) * 1.5E1, COUNT(*) + 1e-3 FROM orders
 SELECT status, COUNT(*) FROM orders GROUP BY status HAVING COUNT(*) * 1e1 > 2.5e1 ORDER BY status
+SELECT CAST(SUM(CASE WHEN user_id % 2 = 0 THEN 100 ELSE -100 END) AS DECIMAL(5,2)) AS x, SUM(CASE WHEN user_id % 2 = 0 THEN 2000 ELSE -2000 END)::smallint FROM orders
 -- refused
 SELECT string_agg(coupon, ',') FROM orders WHERE id = 3
 SELECT array_agg(id ORDER BY id) FROM orders

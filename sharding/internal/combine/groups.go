@@ -147,14 +147,14 @@ func (c grouper) compute(at int, e sqlparse.Expr) {
 
 // typeOnly returns the expression that a shard computes only for the type of its values, because the
 // values are computed from other columns. On PostgreSQL the shard does not compute it at all,
-// because its own divisor may be 0 although the combined one is not.
+// because its own divisor may be 0 although the combined one is not, and its own sum too large for a type.
 func (c grouper) typeOnly(e sqlparse.Expr) string {
-	all := e.Bytes()
-	if !c.Postgres || !sqlparse.Any(e, func(e sqlparse.Expr) bool { return sqlparse.As(e, sqlparse.Div) != nil }) {
+	all, cast := e.Bytes(), sqlparse.As(e, sqlparse.Cast)
+	if !c.Postgres || cast == nil && !sqlparse.Any(e, func(e sqlparse.Expr) bool { return sqlparse.As(e, sqlparse.Div) != nil }) {
 		return all.Of(c.Statement.Text)
 	}
 	of := all
-	if cast := sqlparse.As(e, sqlparse.Cast); cast != nil { // which decides the digits
+	if cast != nil { // which decides the digits
 		of = cast.Operands[0].Bytes()
 	}
 	return c.Statement.Text[all.From:of.From] + "CASE WHEN FALSE THEN " + of.Of(c.Statement.Text) + " END" + c.Statement.Text[of.To:all.To]

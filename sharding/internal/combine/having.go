@@ -233,7 +233,7 @@ func (c calculator) toDecimal(of sqlparse.Expr, digits, after string) (merge.Exp
 	case digits == "":
 		return made, c.exact()
 	}
-	return merge.ToDecimal(made, all, scale), c.exact()
+	return merge.ToDecimal(c.Options.Merge, made, all, scale), c.exact()
 }
 
 // isQuotient reports whether an expression is an average or a quotient, whose digits depend on the server.
@@ -373,7 +373,7 @@ func (c calculator) minus(of sqlparse.Expr) (merge.Expr, merge.Kind) {
 	if c.SQLite {
 		return merge.Arithmetic(c.Options.Merge, '-', merge.Constant(int64(0), merge.Integer), made), kind
 	}
-	return merge.Arithmetic(c.Options.Merge, '*', merge.Constant(int64(-1), merge.Integer), made), kind
+	return merge.Negated(c.Options.Merge, made), kind
 }
 
 // oneOf returns COALESCE, IFNULL or NULLIF.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/big"
 	"slices"
 	"strconv"
 	"strings"
@@ -131,6 +132,14 @@ func Arithmetic(d Dialect, op byte, a, b Expr) Expr {
 	return strict(func(x, y number) (number, error) { return d.arithmetic(op, x, y) }, a, b)
 }
 
+// Negated returns -x. That of a BIGINT UNSIGNED of MySQL is a BIGINT.
+func Negated(d Dialect, x Expr) Expr {
+	return strict(func(x, _ number) (number, error) {
+		x.unsigned = false
+		return d.arithmetic('*', number{form: isInteger, exact: wholeDecimal(-1)}, x)
+	}, x)
+}
+
 // Round returns ROUND(x, digits); digits is not negative.
 func Round(d Dialect, x Expr, digits int) Expr {
 	return strict(func(x, _ number) (number, error) { return d.round(x, digits), nil }, x)
@@ -147,12 +156,19 @@ func ToInteger(d Dialect, x Expr, size int) Expr {
 	return strict(func(x, _ number) (number, error) { return d.toInteger(x, size) }, x)
 }
 
-// ToDecimal returns CAST(x AS DECIMAL(all, scale)) of a number that is not a float. A number that does not fit is an error.
-func ToDecimal(x Expr, all, scale int) Expr {
+// ToDecimal returns CAST(x AS DECIMAL(all, scale)) of a number that is not a float. A number that does not fit is an error;
+// MySQL and MariaDB return the one that is nearest to it.
+func ToDecimal(d Dialect, x Expr, all, scale int) Expr {
 	return strict(func(x, _ number) (number, error) {
 		x.form, x.exact = isDecimal, x.exact.rounded(scale)
-		if x.exact.digits.CmpAbs(power(all)) >= 0 {
+		switch most := power(all); {
+		case x.exact.digits.CmpAbs(most) < 0:
+		case d.Engine != MySQL:
 			return x, ErrOverflow
+		case x.exact.digits.Sign() < 0:
+			x.exact.digits = most.Sub(big.NewInt(1), most)
+		default:
+			x.exact.digits = most.Sub(most, big.NewInt(1))
 		}
 		return x, nil
 	}, x)
