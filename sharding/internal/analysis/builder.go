@@ -47,12 +47,11 @@ type Analysis struct {
 // Knowledge is what a statement's conditions say about the values of columns, those of its derived
 // tables included.
 type Knowledge struct {
-	Facts   []Fact
-	edges   []edge
-	carried []carried
-	Scopes  map[*sqlparse.Core]*Scope
-	// UniqueIDs: it is assumed that no two shards have rows with one value of a primary key; see combine.
-	UniqueIDs bool
+	Facts     []Fact
+	edges     []edge
+	carried   []carried
+	Scopes    map[*sqlparse.Core]*Scope
+	uniqueIDs bool // see WithUniqueIDs
 }
 
 // Walk returns what a statement names and says, without proofs.

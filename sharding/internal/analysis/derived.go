@@ -147,6 +147,13 @@ func IsGrouped(core *sqlparse.Core) bool {
 	return core.Having != nil || len(core.GroupBy) > 0 || slices.ContainsFunc(core.Items, func(i sqlparse.Item) bool { return sqlfunc.HasAggregate(i.Expr) })
 }
 
+// WithUniqueIDs returns the analysis under the assumption that no two shards have rows with one value of a primary key.
+func (b *Analysis) WithUniqueIDs() *Analysis {
+	assuming := *b
+	assuming.uniqueIDs = true
+	return &assuming
+}
+
 // Keyed reports whether an expression is a column of which no two shards have one value, and which is never NULL: a sharding
 // key, or a primary key that leads to the shard.
 func (k *Knowledge) Keyed(s *Scope, e sqlparse.Expr) bool {
@@ -163,5 +170,5 @@ func (k *Knowledge) Keyed(s *Scope, e sqlparse.Expr) bool {
 	case strings.EqualFold(col.Name, col.Of.Table.Key):
 		return col.IsApart()
 	}
-	return col.isPrimaryKey() && (col.IsApart() || k.UniqueIDs)
+	return col.isPrimaryKey() && (col.IsApart() || k.uniqueIDs)
 }

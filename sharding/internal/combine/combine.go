@@ -38,16 +38,13 @@ func Of(b *analysis.Analysis) (combined *Combination, untyped bool, refused *sha
 	if refused == nil {
 		return combined, false, nil
 	}
-	b.UniqueIDs = true
-	again, _, still := combineOnce(b)
-	b.UniqueIDs = false
-	if still == nil {
+	if again, _, still := combineOnce(b.WithUniqueIDs()); still == nil {
 		return again, false, nil
 	}
 	return nil, untyped, refused
 }
 
-// combineOnce is combine for one assumption about primary keys: see [analysis.Knowledge].
+// combineOnce is Of for one assumption about primary keys.
 func combineOnce(b *analysis.Analysis) (combined *Combination, untyped bool, refused *sharding.RouteError) {
 	c := &combiner{
 		comparer: comparer{Analysis: b}, query: b.Statement.Query,
@@ -240,17 +237,15 @@ func (c *combiner) expressions() {
 			c.refuse("the rows of a broadcast table that LIMIT keeps may differ from database to database; order by a unique key of the table whose columns are NOT NULL")
 		}
 	}
-	all := c.Windows
-	c.Windows = slices.DeleteFunc(slices.Clone(all), func(w analysis.Window) bool {
+	windows := slices.DeleteFunc(slices.Clone(c.Windows), func(w analysis.Window) bool {
 		return areOverGroups(c, w) || isTotal(c, w.Call) || runningOf(c, w.Call) != nil
 	})
-	if slices.ContainsFunc(c.Windows, func(w analysis.Window) bool {
+	if slices.ContainsFunc(windows, func(w analysis.Window) bool {
 		return ofAllRows(w.Call) && len(w.Call.Window) > 0 && w.Of == c.scope && !c.Partitioned(w)
 	}) {
 		c.refuse("a window function of the rows of all shards is computed in the order in which these are returned: select ROW_NUMBER, RANK or DENSE_RANK by itself, and give the query the ORDER BY of OVER (…), and no more for ROW_NUMBER; or SUM or COUNT of one table whose ORDER BY has the primary key" + AddKey)
 	}
-	c.refuse(c.Differs())
-	c.Windows = all
+	c.refuse(c.Differs(windows))
 }
 
 // total reports whether a query has an order in which no two rows are equal.

@@ -25,7 +25,7 @@ func copied(b *analysis.Analysis) (refused *sharding.RouteError, unknown bool) {
 		return nil, false
 	}
 	written := b.Refs[copied]
-	of, why := written, b.Differs()
+	of, why := written, b.Differs(b.Windows)
 	for _, r := range b.Refs {
 		if r.Role == analysis.Home {
 			of, why = r, "it is a table of the home database, and broadcast tables are written in every database; read it first"

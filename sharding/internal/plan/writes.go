@@ -47,7 +47,7 @@ func (b divider) divide() *sharding.RouteError {
 	if b.Statement.Limiting {
 		limiting = "a hint in a comment limits each shard; leave it out"
 	}
-	why := cmp.Or(b.dividesRows(b.Statement.Insert), b.dividesChange(b.Statement.Change), limiting, b.Differs())
+	why := cmp.Or(b.dividesRows(b.Statement.Insert), b.dividesChange(b.Statement.Change), limiting, b.Differs(b.Windows))
 	if why == "" {
 		return nil
 	}
