@@ -45,13 +45,9 @@ func (b *Analysis) expression(e sqlparse.Expr, s *Scope, seen *names) {
 	case *sqlparse.Subquery:
 		b.query(e.Query, s, seen)
 	default:
-		operands := sqlparse.Operands(e)
-		if ok && sqlfunc.UnitFirst[call.Function()] && len(operands) > 0 {
-			operands = operands[1:]
-		}
-		b.expressions(operands, s, seen)
-		if sqlparse.As(e, sqlparse.Exists) != nil { // any row suffices
-			of := sqlparse.Operands(e)[0].(*sqlparse.Subquery).Query //nolint:forcetypeassert // EXISTS has a query
+		b.expressions(sqlfunc.Operands(e), s, seen)
+		if exists := sqlparse.As(e, sqlparse.Exists); exists != nil { // any row suffices
+			of := exists.Operands[0].(*sqlparse.Subquery).Query //nolint:forcetypeassert // EXISTS has a query
 			b.Limits = slices.DeleteFunc(b.Limits, func(l Limit) bool { return l.Query == of })
 		}
 	}

@@ -179,11 +179,7 @@ func (x *extreme) visit(e sqlparse.Expr) {
 		}
 		x.use(e.Function(), !calculable[e.Function()])
 		x.other = x.other || e.Over
-		args := e.Args
-		if sqlfunc.UnitFirst[e.Function()] && len(args) > 0 {
-			args = args[1:]
-		}
-		for _, arg := range args {
+		for _, arg := range sqlfunc.Operands(e) {
 			x.visit(arg)
 		}
 	case *sqlparse.Operation:

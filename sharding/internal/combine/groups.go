@@ -334,11 +334,7 @@ func (c grouper) dependsOnGroup(e sqlparse.Expr) bool {
 	case *sqlparse.Column, *sqlparse.Subquery:
 		return c.by(e) >= 0
 	}
-	operands := sqlparse.Operands(e)
-	if call, isCall := e.(*sqlparse.Call); isCall && sqlfunc.UnitFirst[call.Function()] && len(operands) > 0 {
-		operands = operands[1:]
-	}
-	return c.by(e) >= 0 || !slices.ContainsFunc(operands, func(of sqlparse.Expr) bool { return !c.dependsOnGroup(of) })
+	return c.by(e) >= 0 || !slices.ContainsFunc(sqlfunc.Operands(e), func(of sqlparse.Expr) bool { return !c.dependsOnGroup(of) })
 }
 
 // isSelected reports whether an expression is in the select list, where a name denotes no alias.

@@ -285,10 +285,8 @@ func (c *comparer) namesStay(e sqlparse.Expr) {
 			c.refuse(c.text(e) + " is a column and the alias of something else; give it another alias")
 		}
 	}
-	for i, operand := range sqlparse.Operands(e) {
-		if call, isCall := e.(*sqlparse.Call); i > 0 || !isCall || !sqlfunc.UnitFirst[call.Function()] {
-			c.namesStay(operand)
-		}
+	for _, operand := range sqlfunc.Operands(e) {
+		c.namesStay(operand)
 	}
 }
 

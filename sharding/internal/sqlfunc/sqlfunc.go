@@ -84,8 +84,17 @@ var (
 	Integers = Words("length char_length character_length octet_length bit_length instr locate strpos ascii field find_in_set strcmp datediff to_days timestampdiff isnull width_bucket")
 )
 
-// UnitFirst lists the functions whose first argument is a word such as YEAR.
-var UnitFirst = Words("extract timestampdiff timestampadd")
+// unitFirst lists the functions whose first argument is a word such as YEAR.
+var unitFirst = Words("extract timestampdiff timestampadd")
+
+// Operands returns the expressions directly below an expression, without words such as YEAR.
+func Operands(e sqlparse.Expr) []sqlparse.Expr {
+	all := sqlparse.Operands(e)
+	if call, ok := e.(*sqlparse.Call); ok && unitFirst[call.Function()] && len(all) > 0 {
+		return all[1:]
+	}
+	return all
+}
 
 // searches lists the functions of PostgreSQL's text search whose first argument may be a configuration. Without one they use
 // that of the session.
