@@ -138,7 +138,7 @@ func (c *Combination) computable(args []any) error {
 			return fmt.Errorf("%w: argument %d: %w", sharding.ErrUnmergeable, i+1, err)
 		}
 		switch v.(type) {
-		case nil, int, int64:
+		case nil, int64:
 		default:
 			return fmt.Errorf("%w: how a result of argument %d compares depends on how its driver sends a %T; pass a whole number", sharding.ErrUnmergeable, i+1, v)
 		}
@@ -156,9 +156,7 @@ func (g *grouping) bind(args []any) (*Group, error) {
 		if err != nil {
 			return nil, err
 		}
-		switch n := v.(type) {
-		case int:
-			v = int64(n)
+		switch v.(type) {
 		case nil, int64, float64:
 		default:
 			return nil, fmt.Errorf("%w: HAVING compares with %T; only numbers are combined", sharding.ErrUnmergeable, v)
@@ -175,9 +173,6 @@ func (c *Combination) number(e sqlparse.Expr, args []any, none int64) (int64, er
 	}
 	is, _ := proof.Constant(e)
 	v, err := proof.Plain(is.Value(args))
-	if n, ok := v.(int); ok {
-		v = int64(n)
-	}
 	if n, ok := v.(int64); ok && err == nil && (n >= 0 || c.signed) {
 		return max(n, none), nil
 	}

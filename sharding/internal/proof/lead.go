@@ -110,7 +110,7 @@ func (l *Lead) comparesWith(v any) bool {
 		return l.Holds == catalog.Integers || l.Holds == catalog.Bytes || l.Holds == catalog.UUIDs
 	case time.Time:
 		return l.Holds == catalog.Times
-	case int, int64, uint64:
+	case int64, uint64:
 		return l.Holds == catalog.Integers
 	}
 	return false

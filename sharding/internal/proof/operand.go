@@ -71,8 +71,10 @@ func Constants(list []sqlparse.Expr) (all []Operand, ok bool) {
 
 // Plain returns an argument in the form in which a driver gets it, without the Go types around it.
 func Plain(v any) (any, error) {
-	switch v.(type) {
-	case nil, int64, int, uint64, string, []byte, time.Time, float64, bool:
+	switch v := v.(type) {
+	case int:
+		return int64(v), nil
+	case nil, int64, uint64, string, []byte, time.Time, float64, bool:
 		return v, nil
 	}
 	return driver.DefaultParameterConverter.ConvertValue(v)
