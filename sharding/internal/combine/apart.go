@@ -24,7 +24,8 @@ func (c *combiner) apart(s *analysis.Scope) string {
 	inner := slices.IndexFunc(s.Inside, func(r *analysis.Reference) bool { return r.Role == analysis.Sharded && !slices.Contains(s.Refs, r) })
 	switch {
 	case root != nil:
-		return c.astray(s, root, c.strays(root)[0])
+		stray := c.strays(root)[0]
+		return Away(root, stray, slices.Contains(s.Refs, stray), "or run it as a report (docs/reports.md), ")
 	case slices.ContainsFunc(s.Refs, func(r *analysis.Reference) bool { return r.Role == analysis.Derived }):
 		return "a subquery or CTE in FROM needs rows of several shards together" + readFirst + "or group it by the sharding key" + orReport
 	case outer != nil:
@@ -33,11 +34,6 @@ func (c *combiner) apart(s *analysis.Scope) string {
 		return "a subquery reads " + s.Inside[inner].Label() + ", and each shard has only its own rows" + readFirst + "in place of the subquery"
 	}
 	return "each shard would return the rows of tables that are not sharded; read them with a separate statement"
-}
-
-// astray is apart for a sharded table whose rows may be in another slot than the root's row.
-func (c *combiner) astray(s *analysis.Scope, root, r *analysis.Reference) string {
-	return Away(root, r, slices.Contains(s.Refs, r), "or run it as a report (docs/reports.md), ")
 }
 
 // Away says that rows of r, which is joined or in a subquery, may be in another slot than the root's row, and what to do

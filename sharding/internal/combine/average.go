@@ -67,18 +67,16 @@ func alternative(c calculator, e sqlparse.Expr, of *sqlparse.Call) (merge.Expr, 
 	made, kind := c.average(call, c.Options.Merge)
 	wide := func(other sqlparse.Expr) bool {
 		l, ok := sqlparse.Bare(other).(*sqlparse.Literal)
-		return other != e && (!ok || digitsOf(l) > c.Options.Merge.Division.More)
+		if !ok {
+			return other != e
+		}
+		_, digits, _ := strings.Cut(l.Value, ".")
+		return len(digits) > c.Options.Merge.Division.More
 	}
 	if kind != merge.Float && slices.ContainsFunc(of.Args, wide) {
 		c.refuse(unsteadyDigits)
 	}
 	return made, kind
-}
-
-// digitsOf returns the number of digits of a literal after its point, without an exponent.
-func digitsOf(l *sqlparse.Literal) int {
-	_, digits, _ := strings.Cut(l.Value, ".")
-	return len(digits)
 }
 
 // isLoose reports whether an expression computes on with the digits of an average that it does not show.

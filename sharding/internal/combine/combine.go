@@ -198,7 +198,7 @@ func (c *combiner) asks() bool {
 // in one slot: from one of its rows, or from a row of a derived table.
 func (c *combiner) rooted(s *analysis.Scope) bool {
 	return slices.ContainsFunc(s.Refs, func(r *analysis.Reference) bool {
-		return r.Nullable == 0 && (r.Role == analysis.Sharded && c.inRootsSlot(r) || r.Query != nil && c.derived(r.Query))
+		return r.Nullable == 0 && (r.Role == analysis.Sharded && len(c.strays(r)) == 0 || r.Query != nil && c.derived(r.Query))
 	})
 }
 
@@ -215,9 +215,6 @@ func (c *combiner) computedPerShard(core *sqlparse.Core, order []sqlparse.Order)
 	return c.rooted(s) && analysis.GroupedBy(keyed, core, order) &&
 		(!core.Distinct || len(core.DistinctOn) > 0 || slices.ContainsFunc(core.Items, func(i sqlparse.Item) bool { return showsKey(&c.Knowledge, s, i) }))
 }
-
-// inRootsSlot reports whether the rows of all other sharded tables are in the slot of the root's row.
-func (c *combiner) inRootsSlot(root *analysis.Reference) bool { return len(c.strays(root)) == 0 }
 
 // strays returns the sharded tables of the present SELECT whose rows may be in other slots than the root's row.
 func (c *combiner) strays(root *analysis.Reference) []*analysis.Reference {
@@ -478,7 +475,10 @@ func shuffled(c *combiner, by sqlparse.Expr) catalog.Value {
 func (c *combiner) place(by sqlparse.Expr) int {
 	for _, is := range []func(sqlparse.Item) bool{
 		func(i sqlparse.Item) bool { return i.Expr == by },
-		func(i sqlparse.Item) bool { return isCalled(i, by) },
+		func(i sqlparse.Item) bool {
+			column, isColumn := sqlparse.Bare(i.Expr).(*sqlparse.Column)
+			return isColumn && i.Alias.Name == "" && strings.EqualFold(column.Name.Last().Name, analysis.Unqualified(by))
+		},
 		func(i sqlparse.Item) bool { return !i.Star && c.text(i.Expr) == c.text(by) },
 	} {
 		if at := slices.IndexFunc(c.core.Items, is); at >= 0 {
@@ -486,12 +486,6 @@ func (c *combiner) place(by sqlparse.Expr) int {
 		}
 	}
 	return -1
-}
-
-// isCalled reports whether a name in ORDER BY is the name of a result column.
-func isCalled(i sqlparse.Item, by sqlparse.Expr) bool {
-	column, isColumn := sqlparse.Bare(i.Expr).(*sqlparse.Column)
-	return isColumn && i.Alias.Name == "" && strings.EqualFold(column.Name.Last().Name, analysis.Unqualified(by))
 }
 
 // result returns how the values of a result column compare, which must be the same in all branches

@@ -88,9 +88,6 @@ func (c grouper) ofNone() {
 		c.refuse("a literal, COALESCE, IFNULL or ROUND beside COUNT(DISTINCT) is not combined without GROUP BY; select only one of them")
 	}
 	at := slices.IndexFunc(c.of.edits, func(e splice.Edit) bool { return e.Split })
-	if at < 0 {
-		return // the query is refused
-	}
 	none, where := slices.Clone(c.of.edits), c.core.Where
 	if where == nil {
 		none[at] = splice.Insert(none[at].From, " WHERE FALSE")
