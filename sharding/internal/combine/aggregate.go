@@ -43,7 +43,7 @@ func (c aggregator) partial(e sqlparse.Expr, at int) (merge.Aggregate, catalog.V
 	case function == merge.Count:
 		return merge.Aggregate{Function: merge.Count, Column: c.shardColumn(e, at)}, whole
 	case function == merge.First:
-		return merge.Aggregate{Function: merge.First, Column: c.shardColumn(e, at)}, c.anyOf(call.Args[0])
+		return merge.Aggregate{Function: merge.First, Column: c.shardColumn(e, at)}, c.ofAny(call.Args[0], "it may be the value of any row")
 	case function == merge.Sum:
 		v := c.summand(call.Args[0])
 		return merge.Aggregate{Function: merge.Sum, Kind: v.Type.Kind, Column: c.shardColumn(e, at)}, v
@@ -51,14 +51,13 @@ func (c aggregator) partial(e sqlparse.Expr, at int) (merge.Aggregate, catalog.V
 	return c.extreme(call, function, at)
 }
 
-// anyOf returns how the values of ANY_VALUE compare.
-func (c aggregator) anyOf(e sqlparse.Expr) catalog.Value {
-	probe := c.comparer
-	probe.why = ""
-	if v := probe.typed(e); probe.why == "" && (v.Number() || v.Clock()) {
+// ofAny returns how the values of an expression compare of which one shard gives any, and why they are not sorted.
+func (c aggregator) ofAny(e sqlparse.Expr, why string) catalog.Value {
+	tried := probe(&c.comparer)
+	if v := tried.typed(e); tried.why == "" && (v.Number() || v.Clock()) {
 		return v
 	}
-	return catalog.Value{Unordered: "it may be the value of any row"}
+	return catalog.Value{Unordered: why}
 }
 
 // shardColumn returns the column of the shards' rows that has an expression: the selected one, or a
@@ -144,9 +143,7 @@ func (c aggregator) ofExtreme(e sqlparse.Expr) *sqlparse.Call {
 	if found.of == nil || found.other || sqlparse.Bare(e) == sqlparse.Expr(found.of) {
 		return nil
 	}
-	probe := c.comparer
-	probe.why = ""
-	switch v := probe.least(found.of.Args[0]); {
+	switch v := probe(&c.comparer).least(found.of.Args[0]); {
 	case !found.beyond && (v.Number() || v.Type.Kind == merge.Stored), found.toTime && c.Postgres && !v.Clock():
 		return nil
 	case v.As == catalog.Double: // MySQL writes it with more or fewer digits into a text
@@ -216,12 +213,7 @@ func (c aggregator) atExtreme(e sqlparse.Expr, at int) (merge.Aggregate, catalog
 	a, _ := c.extreme(of, sqlfunc.Aggregates[of.Function()], -1)
 	a.Column = at
 	c.of.group.zero = true
-	probe := c.comparer
-	probe.why, probe.derives = "", true
-	if v := probe.typed(e); probe.why == "" && (v.Number() || v.Clock()) {
-		return a, v
-	}
-	return a, catalog.Value{Unordered: "it is computed by one of the shards; order by " + c.text(of)}
+	return a, c.ofAny(e, "it is computed by one of the shards; order by "+c.text(of))
 }
 
 // distincts returns the number of aggregates with DISTINCT.

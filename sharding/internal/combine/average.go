@@ -59,8 +59,8 @@ func alternative(c calculator, e sqlparse.Expr, of *sqlparse.Call) (merge.Expr, 
 	if !c.MySQL || of.Function() == "nullif" || !isLoose(e) {
 		return c.number(e)
 	}
-	call, is := sqlparse.Bare(e).(*sqlparse.Call)
-	if is = is && sqlfunc.IsAverage(call); !is {
+	call, isCall := sqlparse.Bare(e).(*sqlparse.Call)
+	if !isCall || !sqlfunc.IsAverage(call) {
 		c.refuse(unsteadyDigits)
 		return c.number(e)
 	}

@@ -447,9 +447,9 @@ func (c calculator) toWhole(e *sqlparse.Call, up bool) (merge.Expr, merge.Kind) 
 
 // ofGroups returns a comparer of expressions over groups, which refuses nothing.
 func ofGroups(c calculator) *comparer {
-	of := c.comparer
-	of.derives, of.integers = true, new([]int)
-	return &of
+	of := probe(&c.comparer)
+	of.integers = new([]int)
+	return of
 }
 
 // kindOf returns the kind of an expression over groups, 0 if that is unknown.

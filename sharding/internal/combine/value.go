@@ -39,6 +39,13 @@ func (c *comparer) refuse(why string) {
 	}
 }
 
+// probe returns a comparer with which an expression is tried: its refusals do not count, and aggregates are ordinary values to it.
+func probe(c *comparer) *comparer {
+	of := *c
+	of.why, of.derives = "", true
+	return &of
+}
+
 // enter makes a SELECT the present one.
 func (c *comparer) enter(core *sqlparse.Core) { c.core, c.scope = core, c.Scopes[core] }
 
@@ -246,7 +253,7 @@ func (c functions) scalar(e *sqlparse.Subquery) catalog.Value {
 	if core == nil || len(core.Items) != 1 || analysis.HasStar(core) {
 		return c.unknown(e)
 	}
-	inner := &comparer{Analysis: c.Analysis, integers: c.integers, derives: true}
+	inner := probe(c.comparer)
 	inner.enter(core)
 	item := sqlparse.Bare(core.Items[0].Expr)
 	if call, isCall := item.(*sqlparse.Call); c.SQLite && !(isCall && slices.Contains(numbersOnly, call.Function())) {
@@ -489,11 +496,10 @@ func (c *comparer) columnOf(e sqlparse.Expr) (catalog.Column, bool) {
 	}
 	found, ok := col.Of.Schema.Columns[col.Name]
 	if q := col.Of.Query; q != nil && found.Value.Type.Kind == 0 {
-		inner := *c
+		inner := probe(c)
 		inner.enter(q.Parts[0].Select)
 		for _, item := range inner.core.Items {
 			if strings.EqualFold(item.Alias.Name, col.Name) {
-				inner.why, inner.derives = "", true
 				if found.Value = inner.selects(item.Expr); inner.why != "" {
 					found = catalog.Column{Unsorted: strings.TrimSuffix(inner.why, AddKey)}
 				}
