@@ -24,7 +24,6 @@ type Reading struct {
 	NamedRows *NamedRows           // the rows of an UPDATE or DELETE
 	Changed   []Changed            // the changed columns that have lookup tables
 	Refused   *sharding.RouteError // the first reason why no plan can be made
-	Clocks    []int                // parameters for which functions of SQLite may read the clock
 	Locks     bool                 // some query in it locks rows
 	CTEs      []string             // the names of all CTEs
 	Foreign   bool                 // a column is of no table in the statement
@@ -62,12 +61,7 @@ func Walk(st *sqlparse.Statement, s *sharding.Snapshot, options Options) *Analys
 		Reading: Reading{Statement: st, Snapshot: s, Options: options}, Knowledge: Knowledge{Scopes: map[*sqlparse.Core]*Scope{}},
 		Variance: Variance{text: st.Text, Rules: options.Reads.Rules(), engine: engine, Postgres: engine == merge.PostgreSQL}, MySQL: engine == merge.MySQL, SQLite: engine == merge.SQLite,
 	}
-	b.walk()
-	return b
-}
-
-func (b *Analysis) walk() {
-	switch st := b.Statement; st.Verb {
+	switch st.Verb {
 	case sqlparse.Select:
 		b.query(st.Query, nil, nil)
 	case sqlparse.Insert, sqlparse.Replace:
@@ -77,6 +71,7 @@ func (b *Analysis) walk() {
 	default:
 		b.unread(unreadHint(st))
 	}
+	return b
 }
 
 // Limit is a query with a LIMIT, and the references in it.

@@ -54,6 +54,7 @@ type Plan struct {
 	setsLastID  bool // see SetsLastID
 	labelled    bool // see Labels
 	instants    []analysis.Instant
+	clocks      []int  // parameters for which functions of SQLite may read the clock
 	lists       []list // long lists of values, which are divided among the shards
 	union       *union // for a query with a unique value that searches all tables in one text, or nil
 }
@@ -63,8 +64,7 @@ type Plan struct {
 func Of(statement *sqlparse.Statement, snapshot *sharding.Snapshot, options analysis.Options) *Plan {
 	b := analysis.Of(statement, snapshot, options)
 	stayAtHome(b)
-	b.Clocks = b.Times
-	p := &Plan{lists: lists(&b.Knowledge, splice.Parameters{Statement: statement}), instants: b.EveryInstant(statement), Reading: b.Reading, routes: &routes{}, afterSwitch: &switchedPlan{}, origin: movesFrom(&b.Reading), unread: unserved(&b.Reading), physical: physical(&b.Reading)}
+	p := &Plan{lists: lists(&b.Knowledge, splice.Parameters{Statement: statement}), instants: b.EveryInstant(statement), clocks: b.Times, Reading: b.Reading, routes: &routes{}, afterSwitch: &switchedPlan{}, origin: movesFrom(&b.Reading), unread: unserved(&b.Reading), physical: physical(&b.Reading)}
 	if statement.Verb == sqlparse.Select {
 		p.combination, p.untyped, p.unmerged = combine.Of(b)
 	} else {
@@ -497,7 +497,7 @@ func (p *Plan) place(name string) int {
 
 // timeless refuses an argument for which each of several databases would read its clock.
 func (p *binding) timeless(as error) error {
-	for _, i := range p.Clocks {
+	for _, i := range p.clocks {
 		v, err := proof.Plain(proof.Operand{Param: i}.Value(p.args))
 		if text, ok := v.(string); err == nil && ok && strings.EqualFold(text, "now") {
 			return p.Refusal(p.Refs[0].Label(), as, "each database would read its own clock for 'now'; pass the time as an argument")
