@@ -75,8 +75,15 @@ type Call struct {
 	Partition int
 }
 
-// Function returns the first part of the function's name in lower case: the whole name if it is unqualified.
-func (c *Call) Function() string { return strings.ToLower(c.Name.Parts[0].Name) }
+// Function returns the function's name in lower case, with its schema unless that is pg_catalog, which has PostgreSQL's own
+// functions.
+func (c *Call) Function() string {
+	name := strings.ToLower(c.Name.Parts[0].Name)
+	if len(c.Name.Parts) == 1 {
+		return name
+	}
+	return strings.TrimPrefix(name+"."+strings.ToLower(c.Name.Last().Name), "pg_catalog.")
+}
 
 // Operator is the operator of an [Operation].
 type Operator uint8

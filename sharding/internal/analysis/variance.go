@@ -81,7 +81,7 @@ func instantsOf(query string, written map[string]Instant) map[string]Instant {
 // instant records a function that reads the clock, if its value can be written as a literal.
 func (v *Variance) instant(e sqlparse.Expr) {
 	call, ok := e.(*sqlparse.Call)
-	if !ok || len(call.Name.Parts) > 1 {
+	if !ok {
 		return
 	}
 	name := call.Function()
@@ -143,16 +143,16 @@ func (v *Variance) EveryInstant(of *sqlparse.Statement) []Instant {
 func (v *Variance) unsteady(e sqlparse.Expr) string {
 	switch e := e.(type) {
 	case *sqlparse.Call:
-		name := strings.ToLower(e.Name.Last().Name)
-		if sqlfunc.Remaining[name] {
-			v.Remains = name
+		name, last := e.Function(), strings.ToLower(e.Name.Last().Name) // an extension may have any schema
+		if sqlfunc.Remaining[last] {
+			v.Remains = last
 		}
-		v.Changes = v.Changes || sqlfunc.Changing[name]
+		v.Changes = v.Changes || sqlfunc.Changing[last]
 		switch {
 		case e.Over && sqlfunc.Ranking[name], sqlfunc.Quantified(e), sqlfunc.Configured(e, name):
 		case sqlfunc.Quantifiers[name] && len(e.Args) == 1: // of an array
 		case name == "last_insert_id" && len(e.Args) == 1: // it stores its argument, and returns it
-		case !sqlfunc.Deterministic[name] && !sqlfunc.ClockNames[name] && !sqlfunc.TimeFunctions[name] && sqlfunc.Aggregates[name] == 0:
+		case !sqlfunc.Deterministic[last] && !sqlfunc.ClockNames[name] && !sqlfunc.TimeFunctions[name] && sqlfunc.Aggregates[name] == 0:
 			v.Ranks++
 			return name + " may be an aggregate, or have another value in each database; add a condition on the sharding key, or compute it first and pass it as an argument"
 		case sqlfunc.ClockNames[name], sqlfunc.TimeFunctions[name] && v.readsClock(e):
@@ -187,7 +187,7 @@ func Shuffles(b *Analysis, e sqlparse.Expr) bool {
 // depends on the argument.
 func (v *Variance) readsClock(e *sqlparse.Call) bool {
 	first := 0
-	if strings.EqualFold(e.Name.Parts[0].Name, "strftime") {
+	if e.Function() == "strftime" {
 		first = 1
 	}
 	for i, arg := range e.Args {
