@@ -147,7 +147,7 @@ func (c calculator) number(e sqlparse.Expr) (merge.Expr, merge.Kind) {
 		case c.by(e) >= 0:
 		case conditions[e.Op] != nil:
 			return c.condition(e), c.exact()
-		case e.Op >= sqlparse.Add && e.Op <= sqlparse.Mod:
+		case arithmetic[e.Op] != 0:
 			return c.operation(e)
 		case e.Op == sqlparse.Case:
 			return c.cases(e)
@@ -325,10 +325,7 @@ var arithmetic = map[sqlparse.Operator]byte{sqlparse.Add: '+', sqlparse.Sub: '-'
 
 func (c calculator) operation(e *sqlparse.Operation) (made merge.Expr, kind merge.Kind) {
 	op := arithmetic[e.Op]
-	switch op {
-	case 0:
-		return c.onlyNumbers()
-	case '/':
+	if op == '/' {
 		c.of.group.quotients++
 	}
 	if c.MySQL && sqlparse.Any(e, sqlfunc.IsAverage) {
