@@ -330,44 +330,25 @@ func between(e sqlparse.Expr, text string) string {
 // resultOf returns how the results of a function of one value compare, which may have more
 // arguments. It returns the zero Value if that is unknown.
 func resultOf(name string, v catalog.Value, more []sqlparse.Expr) catalog.Value {
+	n := len(more)
 	switch {
-	case sqlfunc.Parts[name] && v.IsText() && !slices.ContainsFunc(more, computed):
+	case sqlfunc.Parts[name] && v.IsText() && !slices.ContainsFunc(more, computed),
+		n == 0 && sqlfunc.Folds[name] && v.IsText(),
+		n == 0 && name == "abs" && v.Number():
 		return v
-	case v.Type.Kind == merge.Time:
-		return ofTime(name, v, more)
-	case len(more) == 0 && (sqlfunc.Folds[name] && v.IsText() || name == "abs" && v.Number()):
+	case v.Type.Kind != merge.Time:
+	case n == 0 && (name == "date" || name == "last_day"), n == 1 && (name == "date_trunc" || sqlfunc.Shifts[name]):
 		return v
-	}
-	return catalog.Value{}
-}
-
-// ofTime is resultOf for a time.
-func ofTime(name string, v catalog.Value, more []sqlparse.Expr) catalog.Value {
-	switch len(more) {
-	case 0:
-		switch {
-		case name == "date" || name == "last_day":
-			return v
-		case sqlfunc.Clocks[name]:
-			return whole
-		case name == "dayname" || name == "monthname":
-			return ofConnection
-		case name == "unix_timestamp":
-			return catalog.OfKind(merge.Decimal)
-		}
-	case 1:
-		switch {
-		case name == "date_trunc" || sqlfunc.Shifts[name]:
-			return v
-		case name == "date_part":
-			return catalog.OfKind(merge.Float)
-		case name == "yearweek" || name == "week":
-			return whole
-		case name == "date_format" && hasFormat(more[0], dateFormat):
-			return catalog.OfKind(merge.Bytes)
-		case name == "date_format" && hasFormat(more[0], nameFormat):
-			return ofConnection
-		}
+	case n == 0 && sqlfunc.Clocks[name], n == 1 && (name == "yearweek" || name == "week"):
+		return whole
+	case n == 0 && name == "unix_timestamp":
+		return catalog.OfKind(merge.Decimal)
+	case n == 1 && name == "date_part":
+		return catalog.OfKind(merge.Float)
+	case n == 1 && name == "date_format" && hasFormat(more[0], dateFormat):
+		return catalog.OfKind(merge.Bytes)
+	case n == 0 && (name == "dayname" || name == "monthname"), n == 1 && name == "date_format" && hasFormat(more[0], nameFormat):
+		return ofConnection
 	}
 	return catalog.Value{}
 }
