@@ -164,7 +164,7 @@ func (b *Analysis) query(q *sqlparse.Query, outer *Scope, seen *names) {
 	b.Locks = b.Locks || len(q.Locks) > 0
 	for _, l := range q.Locks {
 		for _, name := range l.Of {
-			inner.qualifier(name.Parts)
+			inner.qualifies(name.Parts, "")
 		}
 	}
 }
@@ -226,7 +226,7 @@ func (b *Analysis) items(list []sqlparse.Item, s *Scope, seen *names) {
 		before := len(b.instants)
 		b.expression(i.Expr, s, seen)
 		b.labels = b.labels || i.Alias.Name == "" && len(b.instants) > before
-		s.qualifier(i.Of.Parts)
+		s.qualifies(i.Of.Parts, "")
 	}
 }
 

@@ -73,10 +73,14 @@ type Setting struct {
 
 // settings returns the columns to which SET assigns. Of (a, b) = (…), the values are unknown.
 func (s *Scope) settings(list []sqlparse.Assignment) (all []Setting) {
+	to := s
+	if s.target != nil {
+		to = &Scope{Refs: []*Reference{s.target}}
+	}
 	for _, a := range list {
 		for _, name := range a.Columns {
 			set := Setting{name: name, Column: strings.ToLower(name.Last().Name)}
-			if c, ok := s.assigned(name); ok {
+			if c, ok := to.resolve(name); ok {
 				set.Of = c.Of
 			}
 			if len(a.Columns) == 1 {

@@ -28,14 +28,6 @@ type Scope struct {
 	target *Reference
 }
 
-// assigned returns the column that SET assigns, or false if that is uncertain.
-func (s *Scope) assigned(n sqlparse.Name) (Column, bool) {
-	if s.target != nil {
-		s = &Scope{Refs: []*Reference{s.target}}
-	}
-	return s.resolve(n)
-}
-
 // resolve returns the column that a name denotes, or false if that is uncertain. An unqualified
 // name belongs to the innermost scope that can have it.
 func (s *Scope) resolve(n sqlparse.Name) (Column, bool) {
@@ -118,15 +110,13 @@ func (s *Scope) Column(e sqlparse.Expr) (Column, bool) {
 	return s.resolve(c.Name)
 }
 
-// qualifier records a table's name that occurs elsewhere than in FROM.
-func (s *Scope) qualifier(parts []sqlparse.Ident) { s.qualifies(parts, "") }
-
 // qualified records a table's name before a column's name.
 // It returns false if no table has the name.
 func (s *Scope) qualified(n sqlparse.Name) bool {
 	return s.qualifies(n.Parts[:len(n.Parts)-1], strings.ToLower(n.Last().Name))
 }
 
+// qualifies records a table's name that occurs elsewhere than in FROM, before the column or "".
 func (s *Scope) qualifies(parts []sqlparse.Ident, column string) bool {
 	if len(parts) == 0 {
 		return true
