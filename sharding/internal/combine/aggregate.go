@@ -218,21 +218,11 @@ func (c aggregator) atExtreme(e sqlparse.Expr, at int) (merge.Aggregate, catalog
 
 // distincts returns the number of aggregates with DISTINCT.
 func (c aggregator) distincts() (n int) {
-	all := []sqlparse.Expr{c.core.Having}
-	for _, item := range c.core.Items {
-		all = append(all, item.Expr)
-	}
-	for _, o := range c.query.OrderBy {
-		all = append(all, o.Expr)
-	}
-	for _, e := range all {
-		sqlparse.Any(e, func(e sqlparse.Expr) bool {
-			if call, ok := e.(*sqlparse.Call); ok && call.Distinct {
-				n++
-			}
-			return false
-		})
-	}
+	eachExpression(c.query, []*sqlparse.Core{c.core}, func(e sqlparse.Expr) {
+		if call, ok := e.(*sqlparse.Call); ok && call.Distinct {
+			n++
+		}
+	})
 	return n
 }
 

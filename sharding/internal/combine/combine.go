@@ -92,26 +92,33 @@ func copiedSubqueries(c *combiner) (all []sqlparse.Span) {
 	if len(c.hidden) == 0 {
 		return nil
 	}
-	find := func(e sqlparse.Expr) bool {
+	eachExpression(c.query, c.cores, func(e sqlparse.Expr) {
 		if s, ok := e.(*sqlparse.Subquery); ok {
 			all = append(all, s.Span)
 		}
-		return false
-	}
-	for _, core := range c.cores {
-		exprs := append(slices.Clone(core.GroupBy), core.Having)
-		for _, i := range core.Items {
-			exprs = append(exprs, i.Expr)
-		}
-		for _, e := range exprs {
-			sqlparse.Any(e, find)
-		}
-	}
-	for _, o := range c.query.OrderBy {
-		sqlparse.Any(o.Expr, find)
-	}
+	})
 	slices.SortFunc(all, func(a, b sqlparse.Span) int { return (b.To - b.From) - (a.To - a.From) })
 	return all
+}
+
+// eachExpression visits what some SELECTs of a query and its ORDER BY compute of rows, and the expressions below.
+func eachExpression(q *sqlparse.Query, cores []*sqlparse.Core, visit func(sqlparse.Expr)) {
+	var all []sqlparse.Expr
+	for _, core := range cores {
+		all = append(append(all, core.GroupBy...), core.Having)
+		for _, i := range core.Items {
+			all = append(all, i.Expr)
+		}
+	}
+	for _, o := range q.OrderBy {
+		all = append(all, o.Expr)
+	}
+	for _, e := range all {
+		sqlparse.Any(e, func(e sqlparse.Expr) bool {
+			visit(e)
+			return false
+		})
+	}
 }
 
 // combiner creates a combination.
