@@ -180,12 +180,12 @@ func (x *extreme) visit(e sqlparse.Expr) {
 			x.visit(arg)
 		}
 	case *sqlparse.Operation:
-		typ := postgresType.FindStringSubmatch(x.Statement.Text[e.Operands[0].Bytes().To:e.To])
-		if e.Op != sqlparse.Cast || typ == nil {
+		if e.Op != sqlparse.Cast {
 			x.other = true
 			return
 		}
-		x.use(strings.ToLower(typ[1]), true)
+		name, _ := castType(e, x.Statement.Text)
+		x.use(name, true)
 		x.visit(e.Operands[0])
 	default:
 		x.other = true

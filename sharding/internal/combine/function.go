@@ -234,30 +234,27 @@ const mostConcatenated = 4096
 // castTo maps the names of types of MySQL and MariaDB to the kinds of their values.
 var castTo = map[string]merge.Kind{
 	"date": merge.Time, "datetime": merge.Time, "time": merge.Duration,
-	"signed": merge.Integer, "unsigned": merge.Integer, "decimal": merge.Decimal, "double": merge.Float,
+	"signed": merge.Integer, "signed integer": merge.Integer, "signed int": merge.Integer,
+	"unsigned": merge.Integer, "unsigned integer": merge.Integer, "unsigned int": merge.Integer,
+	"decimal": merge.Decimal, "double": merge.Float, "double precision": merge.Float,
 }
-
-var toType = regexp.MustCompile(`(?i)^\s*(?:,|as\s)\s*(date|datetime|time|signed|unsigned|decimal|double|char)(?:\s+integer|\s+int|\s+precision)?(?:\s*\([\d, ]+\))?\s*\)$`)
 
 // cast returns how values of MySQL and MariaDB compare that are cast to another type.
 func (c functions) cast(e *sqlparse.Operation) catalog.Value {
-	found := toType.FindStringSubmatch(c.Statement.Text[e.Operands[0].Bytes().To:e.To])
-	if found == nil {
-		return c.unknown(e)
-	}
-	to, v := strings.ToLower(found[1]), catalog.Value{}
-	if to == "char" {
-		v = c.concatenated(e, e.Operands)
-		if v.As != catalog.Plain || strings.Contains(found[0], "(") {
-			return c.unknown(e)
+	name, digits := castType(e, c.Statement.Text)
+	to := castTo[name]
+	switch {
+	case name == "char" && digits == "":
+		if v := c.concatenated(e, e.Operands); v.As == catalog.Plain {
+			return v
 		}
-		return v
+	case to != 0:
+		v := c.typed(e.Operands[0])
+		if today := v.Type.Kind == merge.Duration && to == merge.Time; !today && (v.Numeric() || v.Clock() || v.IsText()) {
+			return catalog.OfKind(to)
+		}
 	}
-	v = c.typed(e.Operands[0])
-	if today := v.Type.Kind == merge.Duration && castTo[to] == merge.Time; today || !v.Numeric() && !v.Clock() && !v.IsText() {
-		return c.unknown(e)
-	}
-	return catalog.OfKind(castTo[to])
+	return c.unknown(e)
 }
 
 // shifted reports whether a sum or difference consists of a time and intervals.
@@ -361,6 +358,9 @@ func odd(call *sqlparse.Call) bool {
 // results returns the possible results of CASE, none if that is uncertain.
 func (c functions) results(e *sqlparse.Operation) (all []sqlparse.Expr) {
 	branches := e.Operands
+	if len(branches) == 0 {
+		return nil
+	}
 	switch before := c.Statement.Text[e.From+len("case") : branches[0].Bytes().From]; {
 	case strings.TrimSpace(before) == "":
 		branches = branches[1:]

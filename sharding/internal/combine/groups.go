@@ -185,10 +185,11 @@ func (c grouper) columnName(e sqlparse.Expr) string {
 	case cast == nil:
 		return "?column?"
 	default:
-		if size := wholeTypes[calculator{c}.typeOf(cast)]; size > 0 {
+		name, _ := castType(cast, c.Statement.Text)
+		if size := wholeTypes[name]; size > 0 {
 			return "int" + strconv.Itoa(size/8)
 		}
-		if decimalType.MatchString(c.text(cast)) {
+		if isDecimalType(name) {
 			return "numeric"
 		}
 		return "float8"

@@ -4,7 +4,6 @@ package combine
 
 import (
 	"math/big"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -178,33 +177,22 @@ func (c calculator) isWhole(e *sqlparse.Operation) bool {
 	return ok && strings.Contains(strings.ToLower(c.Statement.Text[e.Operands[0].Bytes().To:e.To]), "int")
 }
 
-// castType matches the type behind an operand in x::type, CAST(x AS type) and CONVERT(x, type).
-var castType = regexp.MustCompile(`(?:::|\bas\b|,)\s*([a-z][a-z0-9 ]*?)\s*\)?$`)
-
-// typeOf returns the type of a cast in lower case, "" if it has more words than a name.
-func (c calculator) typeOf(e *sqlparse.Operation) string {
-	found := castType.FindStringSubmatch(strings.ToLower(c.Statement.Text[e.Operands[0].Bytes().To:e.To]))
-	if found == nil {
-		return ""
-	}
-	return found[1]
-}
-
 // wholeTypes are the types of whole numbers, and the numbers of their bits.
 var wholeTypes = map[string]int{"bigint": 64, "int8": 64, "integer": 32, "int": 32, "int4": 32, "smallint": 16, "int2": 16}
 
-// decimalType matches the type of a cast to decimals, and its numbers of digits.
-var decimalType = regexp.MustCompile(`(?i)(?:::|\bas|,)\s*(?:numeric|decimal)(?:\s*\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\))?\s*\)?$`)
+func isDecimalType(name string) bool { return name == "numeric" || name == "decimal" }
 
 // cast returns an aggregate as a whole number, as a decimal, or as a float of PostgreSQL.
 func (c calculator) cast(e *sqlparse.Operation) (merge.Expr, merge.Kind) {
-	of, name := e.Operands[0], c.typeOf(e)
+	of := e.Operands[0]
+	name, digits := castType(e, c.Statement.Text)
 	size := wholeTypes[name]
 	exact := c.kindOf(of) != merge.Float && (c.Postgres || !sqlparse.Any(of, isQuotient))
-	if digits := decimalType.FindStringSubmatch(c.Statement.Text[of.Bytes().To:e.To]); digits != nil && !c.SQLite && (exact || sqlfunc.IsAverage(sqlparse.Bare(of)) && c.kindOf(of) != merge.Float) {
-		return c.toDecimal(of, digits[1], digits[2])
-	}
 	switch {
+	case isDecimalType(name) && !c.SQLite && (exact || sqlfunc.IsAverage(sqlparse.Bare(of)) && c.kindOf(of) != merge.Float):
+		return c.toDecimal(of, digits)
+	case digits != "": // of a float(24)
+		return c.operand(e)
 	case c.MySQL && (name == "signed" || name == "signed integer") && exact:
 		size = 64
 	case !c.Postgres:
@@ -221,10 +209,11 @@ func (c calculator) cast(e *sqlparse.Operation) (merge.Expr, merge.Kind) {
 
 // toDecimal returns an aggregate as a decimal with so many digits, of which some are after its point. PostgreSQL keeps
 // all digits without these numbers.
-func (c calculator) toDecimal(of sqlparse.Expr, digits, after string) (merge.Expr, merge.Kind) {
+func (c calculator) toDecimal(of sqlparse.Expr, digits string) (merge.Expr, merge.Kind) {
 	made, _ := c.number(of)
-	all, _ := strconv.Atoi(digits)
-	scale, _ := strconv.Atoi(after)
+	before, after, _ := strings.Cut(digits, ",")
+	all, _ := strconv.Atoi(strings.TrimSpace(before))
+	scale, _ := strconv.Atoi(strings.TrimSpace(after))
 	switch {
 	case digits == "" && c.MySQL:
 		all = 10

@@ -217,7 +217,17 @@ func collated(e sqlparse.Expr, text string) (x sqlparse.Expr, name string) {
 	return o.Operands[0], strings.ToLower(found[1])
 }
 
-var postgresType = regexp.MustCompile(`(?i)^\s*(?:::|as\s)\s*([a-z][a-z0-9]*(?:\s+(?:precision|varying))?)(?:\s*\([\d, ]+\))?\s*\)?$`)
+var behindCast = regexp.MustCompile(`^\s*(?:::|as\s|,)\s*([a-z][a-z0-9\s]*?)\s*(?:\(([\d,\s]+)\))?\s*\)?$`)
+
+// castType returns the type in x::type, CAST(x AS type) or CONVERT(x, type) in lower case, and its numbers of digits. The type
+// is "" if there is more, such as a schema.
+func castType(cast *sqlparse.Operation, text string) (name, digits string) {
+	found := behindCast.FindStringSubmatch(strings.ToLower(text[cast.Operands[0].Bytes().To:cast.To]))
+	if found == nil {
+		return "", ""
+	}
+	return strings.Join(strings.Fields(found[1]), " "), found[2]
+}
 
 // postgresTypes maps the names of types of PostgreSQL to how their values compare.
 var postgresTypes = map[string]catalog.Value{
@@ -231,17 +241,12 @@ var postgresTypes = map[string]catalog.Value{
 // castOfPostgres returns how values of PostgreSQL compare that are cast to another type. The name of a type that is
 // not one of PostgreSQL's own does not determine it.
 func (c functions) castOfPostgres(e *sqlparse.Operation) catalog.Value {
-	found := postgresType.FindStringSubmatch(c.Statement.Text[e.Operands[0].Bytes().To:e.To])
-	if found == nil {
-		return c.unknown(e)
-	}
-	switch name := strings.ToLower(found[1]); name {
-	case "text", "varchar", "character varying":
+	name, _ := castType(e, c.Statement.Text)
+	if name == "text" || name == "varchar" || name == "character varying" {
 		return c.joined(e, e.Operands)
-	default:
-		if v, known := postgresTypes[name]; known {
-			return v
-		}
+	}
+	if v, known := postgresTypes[name]; known {
+		return v
 	}
 	return c.unknown(e)
 }
