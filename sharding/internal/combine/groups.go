@@ -220,7 +220,7 @@ func (c grouper) groupItem(e sqlparse.Expr, at int) {
 		a, v = aggregator{c}.partial(e, at)
 	case aggregator{c}.ofExtreme(e) != nil:
 		a, v = aggregator{c}.atExtreme(e, at)
-	case sqlfunc.HasAggregate(e) || windowed(e): // computed from aggregates
+	case ofRows(e): // computed from aggregates
 	case key >= 0:
 		v = c.of.group.keys[key]
 	case !computed(e): // the same on every shard
@@ -265,11 +265,14 @@ func (c *combiner) key(v catalog.Value, e sqlparse.Expr) string {
 	selected := v.Selected(c.text(e))
 	_, isColumn := c.scope.Column(e)
 	recognized := c.Postgres && (isColumn || v.As != catalog.Trimmed) // PostgreSQL recognises an expression of GROUP BY, but not x COLLATE "C" in a CAST
-	if isColumn && v.As == catalog.Plain || sqlfunc.HasAggregate(e) || windowed(e) || recognized || c.SQLite {
+	if isColumn && v.As == catalog.Plain || ofRows(e) || recognized || c.SQLite {
 		return selected
 	}
 	return "MIN(" + selected + ")"
 }
+
+// ofRows reports whether an expression has an aggregate or a window function.
+func ofRows(e sqlparse.Expr) bool { return sqlfunc.HasAggregate(e) || windowed(e) }
 
 func windowed(e sqlparse.Expr) bool {
 	return sqlparse.Any(e, func(e sqlparse.Expr) bool {
@@ -304,12 +307,12 @@ func (c grouper) column(e sqlparse.Expr) int {
 		}
 	}
 	switch key := c.by(e); {
-	case (sqlfunc.HasAggregate(e) || windowed(e)) && c.hasParams(e):
+	case ofRows(e) && c.hasParams(e):
 		c.refuse("parameters in " + c.text(e) + " are not combined; select it")
 	case combined(e) != 0:
 		c.member(e)
 		return g.add(aggregator{c}.partial(e, -1))
-	case sqlfunc.HasAggregate(e) || windowed(e):
+	case ofRows(e):
 		at := g.add(merge.Aggregate{Function: merge.First, Column: c.selectHidden(c.typeOnly(e))}, catalog.Value{})
 		c.compute(at, e)
 		return at

@@ -270,7 +270,7 @@ func (c calculator) wider(a, b merge.Kind) merge.Kind {
 
 // operand returns an aggregate, or an expression of GROUP BY.
 func (c calculator) operand(e sqlparse.Expr) (merge.Expr, merge.Kind) {
-	if sqlfunc.HasAggregate(e) && combined(e) == 0 {
+	if ofRows(e) && combined(e) == 0 {
 		c.refuse(c.text(e) + " is not combined: only + - * /, ROUND, CEIL, FLOOR, COALESCE, IFNULL, NULLIF, comparisons, CASE with whole numbers as results, and casts to whole numbers and decimals are, of COUNT, SUM, AVG, MIN and MAX" + AddKey)
 		return nil, 0
 	}
