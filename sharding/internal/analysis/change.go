@@ -270,7 +270,7 @@ func (b changer) name(c *sqlparse.Change, s *Scope) {
 		}
 		n.Values = append(n.Values, values)
 	}
-	n.Paired = rows != nil && rows == keysIn
+	n.Paired = rows == keysIn
 	b.NamedRows = n
 }
 
