@@ -22,6 +22,13 @@ import (
 // transaction's context has ended, because prepared branches must be ended.
 const endTimeout = 10 * time.Second
 
+// States with which PostgreSQL refuses PREPARE TRANSACTION after NOTIFY or the use of a temporary table, and an INSERT of a
+// transaction that is READ ONLY.
+const (
+	notSupported = "0A000"
+	readOnly     = "25006"
+)
+
 // deciders caches the deciders of atomic transactions by their pools.
 type deciders struct{ all sync.Map } // of *sql.DB to decider
 
@@ -42,13 +49,13 @@ func (d *database) decider(ctx context.Context, pool *sql.DB, on dialect.Querier
 		return found, err
 	}
 	if err := xa.Able(ctx, on, found.server); errors.Is(err, xa.ErrUnable) {
-		return found, d.unable(pool, err, "use one transaction for each database")
+		return found, d.unable("statement", pool, err, "use one transaction for each database")
 	} else if err != nil {
 		return found, err
 	}
 	found.identity, err = xa.Identity(ctx, on, found.server)
 	if errors.Is(err, xa.ErrNoTable) {
-		return found, d.unable(pool, err, "create it on every database with Create of package sharding/twophase")
+		return found, d.unable("statement", pool, err, "create it on every database with Create of package sharding/twophase")
 	}
 	if err == nil {
 		d.deciders.all.Store(pool, found)
@@ -56,8 +63,8 @@ func (d *database) decider(ctx context.Context, pool *sql.DB, on dialect.Querier
 	return found, err
 }
 
-func (d *database) unable(pool *sql.DB, err error, hint string) error {
-	return &sharding.RouteError{Op: "statement", Err: fmt.Errorf("%w: %s: %w", sharding.ErrCrossDatabase, d.nameOf(pool), err), Hint: hint}
+func (d *database) unable(op string, pool *sql.DB, err error, hint string) error {
+	return &sharding.RouteError{Op: op, Err: fmt.Errorf("%w: %s: %w", sharding.ErrCrossDatabase, d.nameOf(pool), err), Hint: hint}
 }
 
 // branch is the part of an atomic transaction on a database other than the deciding one.
@@ -87,7 +94,11 @@ func (t *transaction) beginBranch(ctx context.Context, b *begun) error {
 		t.gtid = xa.NewTransaction()
 	}
 	isolation := ""
-	if level := sql.IsolationLevel(t.options.Isolation); level != sql.LevelDefault {
+	switch level := sql.IsolationLevel(t.options.Isolation); level {
+	case sql.LevelDefault:
+	case sql.LevelSnapshot: // pgx, which has begun on the first database, calls it so, too
+		isolation = "REPEATABLE READ"
+	default:
 		isolation = strings.ToUpper(level.String())
 	}
 	of := &branch{begun: b, of: t, id: xa.ID{Transaction: t.gtid, Decider: first.identity, Branch: len(t.begun)}, server: own.server}
@@ -125,7 +136,12 @@ func (b *branch) send(ctx context.Context, texts ...string) error {
 // Prepare implements xa.Branch.
 func (b *branch) Prepare(ctx context.Context) error {
 	b.prepared = true // even after an error it may be prepared
-	return b.send(ctx, xa.Prepare(b.server, b.id)...)
+	err := b.send(ctx, xa.Prepare(b.server, b.id)...)
+	if dialect.SQLState(err) == notSupported {
+		err = b.of.session.database.unable("commit", b.begun.pool, err,
+			"do that outside of the transaction, or begin the transaction on this database with its first statement, because only the others prepare their parts")
+	}
+	return err
 }
 
 // Commit implements xa.Branch. When a server has noticed that the branch's connection is lost,
@@ -206,8 +222,12 @@ func (d *decision) Decide(ctx context.Context) error {
 	ctx, done := context.WithTimeout(ctx, endTimeout)
 	defer done()
 	_, err = d.first.inner.Exec(ctx, nil, text, list)
-	if dialect.IsDuplicate(err) {
+	switch {
+	case dialect.IsDuplicate(err):
 		return fmt.Errorf("%w: %w", sharding.ErrResolved, err)
+	case dialect.SQLState(err) == readOnly:
+		return d.of.session.database.unable("commit", d.first.pool, err,
+			"begin a transaction that only reads with sql.TxOptions{ReadOnly: true}, which stores no decision, and let the pool reach a server that accepts writes")
 	}
 	return lost(err)
 }

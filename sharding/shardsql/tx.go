@@ -387,17 +387,24 @@ func (t *transaction) checkAlive() error {
 	asks := t.session.database.server.Name() == "postgres"
 	for _, b := range t.begun {
 		if asks {
-			if err := b.inner.Run(t.ctx, "SET CONSTRAINTS ALL IMMEDIATE"); err != nil {
-				if dialect.SQLState(err) == inFailedTransaction || !t.session.database.answered(err) {
-					err = &abortedError{err}
-				}
+			switch err := b.inner.Run(t.ctx, "SET CONSTRAINTS ALL IMMEDIATE"); {
+			case dialect.SQLState(err) == inFailedTransaction:
+				return &abortedError{err}
+			case err != nil && !t.session.database.answered(err):
+				return t.lostOn(b, fmt.Errorf("%w: %w", errLost, lost(err)))
+			case err != nil:
 				return err
 			}
 		} else if !b.inner.Valid() {
-			return fmt.Errorf("shardsql: nothing is committed: on %s %w; begin a new transaction", t.session.database.nameOf(b.pool), errLost)
+			return t.lostOn(b, errLost)
 		}
 	}
 	return nil
+}
+
+// lostOn returns the error of a COMMIT that found the connection to a database lost.
+func (t *transaction) lostOn(b *begun, err error) error {
+	return fmt.Errorf("shardsql: nothing is committed: on %s %w; begin a new transaction", t.session.database.nameOf(b.pool), err)
 }
 
 // abortedError is the error of statements and of COMMIT after a statement that failed.

@@ -45,12 +45,12 @@ func Commit(ctx context.Context, first Decider, others []Branch) error {
 	for _, b := range others {
 		if err := b.Prepare(ctx); err != nil {
 			rollBack(ctx, first, others)
-			return err
+			return undone(err)
 		}
 	}
 	if err := first.Decide(ctx); err != nil {
 		rollBack(ctx, first, others)
-		return err
+		return undone(err)
 	}
 	if failed := first.Commit(); failed != nil {
 		committed, err := first.Committed(ctx)
@@ -64,7 +64,7 @@ func Commit(ctx context.Context, first Decider, others []Branch) error {
 			for _, b := range others {
 				b.Rollback(ctx)
 			}
-			return failed
+			return undone(failed)
 		}
 	}
 	left := false
@@ -79,6 +79,9 @@ func Commit(ctx context.Context, first Decider, others []Branch) error {
 	}
 	return nil
 }
+
+// undone says what a lost connection alone does not tell.
+func undone(err error) error { return fmt.Errorf("sharding: nothing is committed: %w", err) }
 
 func rollBack(ctx context.Context, first Decider, others []Branch) {
 	first.Rollback()
