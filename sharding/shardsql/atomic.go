@@ -54,10 +54,12 @@ func (d *database) decider(ctx context.Context, pool *sql.DB, on dialect.Querier
 		return found, err
 	}
 	found.identity, err = xa.Identity(ctx, on, found.server)
-	if errors.Is(err, xa.ErrNoTable) {
+	switch {
+	case errors.Is(err, xa.ErrNoTable):
 		return found, d.unable("statement", pool, err, "create it on every database with Create of package sharding/twophase")
-	}
-	if err == nil {
+	case err != nil && dialect.FaultOf(err) == dialect.NoRight:
+		return found, d.unable("statement", pool, err, "GRANT SELECT, INSERT, DELETE ON "+xa.Table+" to the user, on every database; Create of package sharding/twophase creates it")
+	case err == nil:
 		d.deciders.all.Store(pool, found)
 	}
 	return found, err

@@ -75,27 +75,25 @@ func insertNew(d dialect.Dialect) string {
 // on the same server included. Its query does not abort a transaction of PostgreSQL if the table is
 // missing.
 func Identity(ctx context.Context, on dialect.Querier, d dialect.Dialect) (string, error) {
-	schema := "DATABASE()"
+	name := "DATABASE()"
 	if d.Name() == "postgres" {
-		schema = "current_schema()"
-	}
-	var tables int
-	if err := on.QueryRowContext(ctx, "SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = "+schema+" AND table_name = '"+Table+"'").Scan(&tables); err != nil {
-		return "", err
-	}
-	if tables == 0 {
-		return "", ErrNoTable
-	}
-	name := schema
-	if d.Name() == "postgres" {
+		var missing bool // information_schema hides tables on which the user has no right
+		if err := on.QueryRowContext(ctx, "SELECT to_regclass(quote_ident(current_schema()) || '."+Table+"') IS NULL").Scan(&missing); err != nil {
+			return "", err
+		}
+		if missing {
+			return "", ErrNoTable
+		}
 		name = "current_database() || '.' || current_schema()"
 	}
 	var drawn, database string
 	err := on.QueryRowContext(ctx, dialect.Text(d, `SELECT "participants", `+name+` FROM "`+Table+`" WHERE "id" = '`+isIdentity+`'`)).Scan(&drawn, &database)
-	if errors.Is(err, sql.ErrNoRows) {
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
 		return "", fmt.Errorf("%w its row of identity: create it again", ErrNoTable)
-	}
-	if err != nil {
+	case err != nil && dialect.FaultOf(err) == dialect.NoTable:
+		return "", ErrNoTable
+	case err != nil:
 		return "", err
 	}
 	sum := sha256.Sum256([]byte(drawn + "\x00" + database))
