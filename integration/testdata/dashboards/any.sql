@@ -90,6 +90,18 @@ SELECT id, total, SUM(total) OVER (ORDER BY id) AS balance FROM orders ORDER BY 
 SELECT id, created_at, SUM(total) OVER (ORDER BY created_at, id) AS running, COUNT(coupon) OVER (ORDER BY created_at, id) AS coupons, COUNT(*) OVER (ORDER BY created_at, id) AS n, COUNT(*) OVER () AS all_rows FROM orders WHERE user_id <> 3 ORDER BY created_at, id
 SELECT *, SUM(user_id) OVER (ORDER BY id DESC) AS s, RANK() OVER (ORDER BY id DESC) AS r FROM orders ORDER BY id DESC LIMIT 7
 SELECT id, SUM(CASE WHEN coupon IS NULL THEN NULL ELSE total END) OVER (ORDER BY id) AS with_coupon FROM orders ORDER BY id
+SELECT * FROM (SELECT status, COUNT(*) AS n FROM orders GROUP BY status) AS t WHERE n > 1 ORDER BY n DESC, status LIMIT 10
+SELECT t.n AS how_many, status FROM (SELECT status, COUNT(*) AS n, MAX(total) AS m FROM orders WHERE id > 5 GROUP BY status HAVING COUNT(*) > 3) AS t WHERE t.m <> 7 AND t.status <> 'void' ORDER BY t.m, 2
+WITH days AS (SELECT DATE(created_at) AS day, SUM(total) AS revenue FROM orders GROUP BY DATE(created_at)) SELECT day, revenue, SUM(revenue) OVER (ORDER BY day) AS running FROM days ORDER BY day
+WITH days AS (SELECT DATE(created_at) AS day, SUM(total) AS revenue, COUNT(*) AS n FROM orders GROUP BY day) SELECT day AS on_day, revenue / n AS mean FROM days WHERE n >= 3 ORDER BY day DESC LIMIT 3 OFFSET 1
+SELECT status, RANK() OVER (ORDER BY n DESC, status) AS place FROM (SELECT status, COUNT(*) AS n FROM orders GROUP BY 1) AS t ORDER BY place
+SELECT coupon, s, ROW_NUMBER() OVER (ORDER BY s DESC, coupon) AS place FROM (SELECT coupon, SUM(total) AS s FROM orders GROUP BY coupon) AS t WHERE coupon IS NOT NULL ORDER BY place LIMIT 3
+SELECT c, status FROM (SELECT coupon AS c, status, MIN(id) AS first, MAX(id) AS last FROM orders GROUP BY coupon, status) AS t WHERE last - first > 20 ORDER BY first * 2 DESC, c
+SELECT status, a FROM (SELECT status, AVG(total) AS a, COUNT(*) AS n FROM orders GROUP BY status) AS t WHERE n > 2 ORDER BY n, status
+SELECT status, n * 100 / SUM(n) OVER () AS part FROM (SELECT status, COUNT(*) AS n FROM orders GROUP BY status) AS t ORDER BY status
+SELECT t.* FROM (SELECT sku, SUM(qty) AS q, COUNT(DISTINCT user_id) AS u FROM items GROUP BY sku) AS t WHERE t.q > 10 OR t.u < 3 ORDER BY t.sku
+SELECT s.sku FROM (SELECT i.sku, COUNT(*) AS n FROM orders AS o JOIN items AS i ON i.user_id = o.user_id AND i.order_id = o.id WHERE o.status = 'paid' GROUP BY i.sku) AS s WHERE s.n BETWEEN 1 AND 100 ORDER BY s.n DESC, s.sku
+SELECT n, status FROM (SELECT status, COUNT(*) AS n FROM orders GROUP BY status ORDER BY n) AS t WHERE status IN ('paid', 'open') ORDER BY status
 -- refused
 SELECT id, RANK() OVER (ORDER BY total DESC) AS place FROM orders ORDER BY id LIMIT 10
 SELECT id, ROW_NUMBER() OVER (ORDER BY total DESC) AS n FROM orders ORDER BY total DESC, id
@@ -102,3 +114,6 @@ SELECT id, SUM(total) OVER (ORDER BY created_at) AS running FROM orders ORDER BY
 SELECT o.id, SUM(i.qty) OVER (ORDER BY o.id) AS running FROM orders o JOIN items i ON i.user_id = o.user_id AND i.order_id = o.id ORDER BY o.id, i.id
 SELECT id, SUM(total) OVER (ORDER BY id ROWS BETWEEN 2 PRECEDING AND CURRENT ROW) AS three FROM orders ORDER BY id
 SELECT id, AVG(total) OVER (ORDER BY id) AS average FROM orders ORDER BY id
+SELECT UPPER(status) AS label, n FROM (SELECT status, COUNT(*) AS n FROM orders GROUP BY status) AS t ORDER BY n, label
+SELECT sku, q - LAG(q) OVER (ORDER BY sku) AS more FROM (SELECT sku, SUM(qty) AS q FROM items GROUP BY sku) AS t ORDER BY sku
+SELECT status, CASE WHEN n > 15 THEN 'many' ELSE 'few' END AS size FROM (SELECT status, COUNT(*) AS n FROM orders GROUP BY status) AS t ORDER BY size, status

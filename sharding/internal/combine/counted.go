@@ -103,6 +103,16 @@ func countedQuery(q *sqlparse.Query) (of *sqlparse.Query) {
 	if !ok || call.Function() != "count" || call.Over || call.Odd || !call.Star {
 		return nil
 	}
+	return derivedQuery(q)
+}
+
+// derivedQuery returns the query whose rows another one reads, and no other rows: that of its only derived table, or of its
+// only CTE. It returns nil if there is none.
+func derivedQuery(q *sqlparse.Query) (of *sqlparse.Query) {
+	core := analysis.CoreOf(q)
+	if core == nil || len(core.From) != 1 {
+		return nil
+	}
 	switch from, with := core.From[0], q.With; {
 	case from.Query != nil && with == nil && !from.Lateral && len(from.Columns) == 0:
 		of = from.Query

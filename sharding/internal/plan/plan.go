@@ -45,6 +45,7 @@ type Plan struct {
 	// they cannot be combined, or why a write cannot be divided.
 	combination *combine.Combination
 	unmerged    *sharding.RouteError
+	flat        *Plan                // of a query of groups that has the same rows, or nil
 	untyped     bool                 // unmerged only says that the type of a column is unknown
 	uncopied    *sharding.RouteError // why a write would not leave all copies equal, or nil
 	unknown     bool                 // uncopied only says that the columns of the table are unknown
@@ -66,7 +67,9 @@ func Of(statement *sqlparse.Statement, snapshot *sharding.Snapshot, options anal
 	stayAtHome(b)
 	p := &Plan{lists: lists(&b.Knowledge, splice.Parameters{Statement: statement}), instants: b.EveryInstant(statement), clocks: b.Times, Reading: b.Reading, routes: &routes{}, afterSwitch: &switchedPlan{}, origin: movesFrom(&b.Reading), unread: unserved(&b.Reading), physical: physical(&b.Reading)}
 	if statement.Verb == sqlparse.Select {
-		p.combination, p.untyped, p.unmerged = combine.Of(b)
+		if p.combination, p.untyped, p.unmerged = combine.Of(b); p.unmerged != nil && !p.untyped {
+			p.flat = flat(b)
+		}
 	} else {
 		p.unmerged = divider{b}.divide()
 		p.uncopied, p.unknown = copied(b)
@@ -98,6 +101,19 @@ func Of(statement *sqlparse.Statement, snapshot *sharding.Snapshot, options anal
 	}
 	p.leadingHome = len(p.sharded) > 0 && readsHomeFirst(p)
 	return p
+}
+
+// flat returns the plan of a query of groups that has the same rows as one that reads them from a derived table. It returns nil if
+// there is none, or if its results cannot be combined either.
+func flat(b *analysis.Analysis) *Plan {
+	text := combine.Flat(b)
+	if text == "" {
+		return nil
+	}
+	if p := Of(sqlparse.Parse(text, b.Options.Reads), b.Snapshot, b.Options); p.combination != nil {
+		return p
+	}
+	return nil
 }
 
 // Kind is the way in which a bound plan is executed.

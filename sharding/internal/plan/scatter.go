@@ -18,7 +18,10 @@ import (
 // scatter routes a statement to several targets.
 func (p *binding) scatter(set proof.Slots) (*Route, error) {
 	first := p.sharded[0].Table
-	if p.combination == nil && !p.untyped {
+	switch {
+	case p.flat != nil:
+		return p.flat.Bind(p.args, p.hint)
+	case p.combination == nil && !p.untyped:
 		return nil, p.unmerged
 	}
 	targets, err := targetsOf(first, set)

@@ -851,9 +851,8 @@ SELECT * FROM orders WHERE id > ? ORDER BY id LIMIT ?;
 -- name: revenue with a running total
 -- from: hand-written Go, a chart of the staff
 -- args: '2024-04-01 00:00:00'
--- with: refused
--- without: refused
--- because: window functions and WITH need all rows in one place; ask for revenue by day (as "sales by day" does) and add it up in the program
+-- with: scatter
+-- without: scatter
 WITH days AS (SELECT DATE(completed_at) AS day, SUM(total) AS revenue FROM orders WHERE completed_at >= ? GROUP BY DATE(completed_at))
 SELECT day, revenue, SUM(revenue) OVER (ORDER BY day) AS running FROM days ORDER BY day;
 
