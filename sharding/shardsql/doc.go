@@ -13,11 +13,12 @@
 //
 // # Queries on several shards
 //
-// Rows of several shards are read in parallel and merged: with ORDER BY columns, LIMIT and OFFSET,
+// Rows of several shards are read in parallel and merged: with ORDER BY columns or RAND(), LIMIT and OFFSET,
 // DISTINCT, DISTINCT ON, COUNT(*) OVER () beside the rows of a page, ROW_NUMBER, RANK, DENSE_RANK and
 // running SUM and COUNT in the order of the rows; and in groups with COUNT, SUM, AVG, MIN, MAX,
 // COUNT(DISTINCT), SUM(DISTINCT), BOOL_AND, BOOL_OR, FILTER, HAVING, and over these groups the window
-// functions SUM, COUNT, ROW_NUMBER, RANK and DENSE_RANK.
+// functions SUM, COUNT, ROW_NUMBER, RANK and DENSE_RANK. Groups may also be those of a derived table, or of the only
+// CTE, over which the query has WHERE, ORDER BY, LIMIT and these window functions.
 //
 // If GROUP BY contains the sharding key, each group is on one shard. That shard computes it, with any
 // aggregate, such as GROUP_CONCAT, and any HAVING. So it does if GROUP BY contains a primary key of one
@@ -215,7 +216,7 @@
 //
 //   - UNION of groups or of texts with several collations, INTERSECT, EXCEPT, and a CTE that is read twice;
 //     UNION ALL of aggregates without groups if a column has several aggregates;
-//   - a derived table that limits or ranks its rows, or groups them by something else than the
+//   - a derived table that limits or ranks its rows, and an aggregate of one that groups by something else than the
 //     sharding key, unless the statement only counts its rows: SELECT COUNT(*) FROM (SELECT …) AS t;
 //   - with neither the sharding key nor the primary key in GROUP BY: other aggregates,
 //     AVG(DISTINCT), expressions over aggregates other than + - * /, ROUND, CEIL, FLOOR, COALESCE,
