@@ -44,8 +44,9 @@ func Flat(b *analysis.Analysis) string {
 type flattener struct {
 	*analysis.Analysis
 	outer, inner *sqlparse.Core
-	label        string         // of the derived table, in lower case
-	columns      map[string]int // the items of the inner query, by their names in lower case
+	label        string          // of the derived table, in lower case
+	columns      map[string]int  // the items of the inner query, by their names in lower case
+	shown        []sqlparse.Expr // the expressions of the inner query that are selected, nil for one that is computed from them
 	failed       bool
 }
 
@@ -109,15 +110,16 @@ func (f *flattener) items() (all []string) {
 		switch {
 		case i.Star:
 			for _, of := range f.inner.Items {
-				all = append(all, of.Span.Of(f.Statement.Text))
+				all, f.shown = append(all, of.Span.Of(f.Statement.Text)), append(f.shown, of.Expr)
 			}
+			continue
 		case isColumn:
-			all = append(all, f.selected(at, i.Alias))
+			all, f.shown = append(all, f.selected(at, i.Alias)), append(f.shown, f.inner.Items[at].Expr)
+			continue
 		case i.Alias.Name == "" || !isPlain(i.Expr) || f.isTaken(i.Alias.Name):
 			f.failed = true
-		default:
-			all = append(all, f.replaced(i.Expr, i.Span))
 		}
+		all, f.shown = append(all, f.replaced(i.Expr, i.Span)), append(f.shown, nil)
 	}
 	return all
 }
@@ -178,11 +180,15 @@ func (f *flattener) computed(e sqlparse.Expr) string {
 		f.failed = true
 		return ""
 	}
-	of := f.inner.Items[at].Expr
-	if call, ok := of.(*sqlparse.Call); sqlfunc.HasAggregate(of) && (!ok || !slices.Contains([]string{"count", "sum", "min", "max"}, call.Function())) {
+	return f.exact(f.inner.Items[at].Expr)
+}
+
+// exact is operand for an expression that has no more digits than the column.
+func (f *flattener) exact(e sqlparse.Expr) string {
+	if call, ok := e.(*sqlparse.Call); sqlfunc.HasAggregate(e) && (!ok || !slices.Contains([]string{"count", "sum", "min", "max"}, call.Function())) {
 		f.failed = true
 	}
-	return f.operand(of)
+	return f.operand(e)
 }
 
 // operand returns the text of an expression in parentheses, if it needs them.
@@ -259,8 +265,14 @@ func (f *flattener) having() string {
 
 // sorted returns an expression of ORDER BY.
 func (f *flattener) sorted(e sqlparse.Expr) string {
-	if _, isNumber := e.(*sqlparse.Literal); isNumber {
-		return e.Bytes().Of(f.Statement.Text)
+	if l, isLiteral := e.(*sqlparse.Literal); isLiteral {
+		n, err := strconv.Atoi(l.Value)
+		if err != nil || n < 1 || n > len(f.shown) {
+			f.failed = true
+		} else if of := f.shown[n-1]; of != nil {
+			f.exact(of)
+		}
+		return l.Of(f.Statement.Text)
 	}
 	at := slices.IndexFunc(f.outer.Items, func(i sqlparse.Item) bool { return !i.Star && analysis.IsAlias(i, e) })
 	if at < 0 {
