@@ -36,6 +36,19 @@ func TestDashboardsOfAShopShowWhatOneTableShows(t *testing.T) {
 	}
 }
 
+// The merge computes HAVING, but PostgreSQL says which types its functions and operators take.
+func TestAConditionOfGroupsThatPostgreSQLRefusesIsRefused(t *testing.T) {
+	routed, whole := shops(t, server.SharePostgres(t).Open)
+	for _, condition := range []string{"ROUND(AVG(total::double precision), 2) > 3", "(MAX(id) < 30) > 1", "COUNT(*) > 3 AND (COUNT(*) > 4) = 1"} {
+		for _, db := range []*sql.DB{routed, whole} {
+			_, err := selects.Query{Text: "SELECT status, COUNT(*) FROM orders GROUP BY status HAVING " + condition}.Answer(t.Context(), db, nil)
+			if err == nil || !strings.Contains(err.Error(), "42883") {
+				t.Errorf("%s: %v", condition, err)
+			}
+		}
+	}
+}
+
 // MariaDB sorts a group by a column that differs among its rows. It takes the value of one of them, and each shard does so.
 func TestGroupsOfMariaDBAreSortedByAColumnThatIsNotOfTheGroup(t *testing.T) {
 	routed, whole := shops(t, server.ShareMariaDB(t).Open)

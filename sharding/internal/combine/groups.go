@@ -23,7 +23,7 @@ type grouping struct {
 	keys      []catalog.Value // how the expressions of GROUP BY compare
 	values    []catalog.Value // how Columns compare
 	params    []int           // the arguments of Made and Having
-	kept      []string        // conditions of HAVING that a shard applies
+	kept      []string        // conditions of HAVING that a shard applies or checks
 	split     []string        // what a shard also groups by, for COUNT(DISTINCT)
 	zero      bool            // what is selected has a value of its own for no rows: it has a literal, COALESCE, IFNULL or ROUND
 	digits    []string        // hidden expressions of which the digits after the point are needed, also of no rows

@@ -38,6 +38,9 @@ func (c grouper) having() {
 		} else {
 			steadyAverages(c, e)
 			rest = append(rest, calculator{c}.condition(e))
+			if c.Postgres && !c.hasParams(e) { // it refuses numbers of some types, and does not compute this
+				g.kept = append(g.kept, "(TRUE OR "+c.text(e)+")")
+			}
 		}
 	}
 	if len(rest) > 0 {
