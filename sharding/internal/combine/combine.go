@@ -173,7 +173,7 @@ func (c *combiner) branch() {
 	case c.core.Rollup:
 		c.refuse("WITH ROLLUP is not combined" + AddKey)
 	case len(c.core.Windows) > 0:
-		c.refuse("a WINDOW is not combined; write PARTITION BY with the sharding key into OVER (…)")
+		c.refuse("a WINDOW is not combined; write its PARTITION BY and ORDER BY into OVER (…)")
 	case len(c.core.Modifiers) > 0:
 		c.refuse(c.core.Modifiers[0] + " is not combined; leave it out")
 	case c.scope.Quantified && !c.rooted(c.scope) && !c.asks():
