@@ -74,7 +74,7 @@ func Walk(st *sqlparse.Statement, s *sharding.Snapshot, options Options) *Analys
 	return b
 }
 
-// Limit is a query with a LIMIT, and the references in it.
+// Limit is a query with a LIMIT or DISTINCT ON, and the references in it.
 type Limit struct {
 	Query *sqlparse.Query
 	Refs  []*Reference
@@ -158,7 +158,8 @@ func (b *Analysis) query(q *sqlparse.Query, outer *Scope, seen *names) {
 	for _, o := range q.OrderBy {
 		b.expression(o.Expr, inner, seen)
 	}
-	if b.limit(q.Limit, outer, seen); q.Limit != nil {
+	leads := func(p *sqlparse.Part) bool { return p.Select != nil && len(p.Select.DistinctOn) > 0 }
+	if b.limit(q.Limit, outer, seen); q.Limit != nil || slices.ContainsFunc(q.Parts, leads) {
 		b.Limits = append(b.Limits, Limit{q, b.Refs[first:len(b.Refs):len(b.Refs)]})
 	}
 	b.Locks = b.Locks || len(q.Locks) > 0

@@ -238,7 +238,7 @@ func (c *combiner) expressions() {
 	}
 	for _, l := range c.Limits {
 		if l.Query != c.query && !slices.ContainsFunc(l.Refs, func(r *analysis.Reference) bool { return r.Role == analysis.Sharded }) && !c.total(l.Query) {
-			c.refuse("the rows of a broadcast table that LIMIT keeps may differ from database to database; order by a unique key of the table whose columns are NOT NULL")
+			c.refuse("the rows of a broadcast table that LIMIT or DISTINCT ON keeps may differ from database to database; order by a unique key of the table whose columns are NOT NULL")
 		}
 	}
 	windows := slices.DeleteFunc(slices.Clone(c.Windows), func(w analysis.Window) bool {
