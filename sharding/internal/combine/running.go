@@ -91,7 +91,7 @@ func endOf(call *sqlparse.Call, i int) int {
 // are sorted by their ranks are sorted so on each shard, too. No two rows have one ROW_NUMBER.
 func ordersOfRows(c *combiner) (all []sqlparse.Order) {
 	for _, o := range orders(c.query) {
-		e := selectedAs(c, o.Expr)
+		e := c.ordered(o.Expr)
 		call, ok := sqlparse.Bare(e).(*sqlparse.Call)
 		if ok && ofAllRows(call) && ranks(call) && !o.Descending && o.Nulls == sqlparse.NullsDefault {
 			if order := orderIn(c, call); order != nil {
@@ -107,14 +107,6 @@ func ordersOfRows(c *combiner) (all []sqlparse.Order) {
 		}
 	}
 	return all
-}
-
-// selectedAs returns the expression that ORDER BY names by its alias or its number, or the expression itself.
-func selectedAs(c *combiner, e sqlparse.Expr) sqlparse.Expr {
-	if _, isNumber := sqlparse.Bare(e).(*sqlparse.Literal); isNumber && analysis.HasStar(c.core) {
-		return e
-	}
-	return c.ordered(e)
 }
 
 // takeRunning records the selected ranks and sums, and selects what is added.
