@@ -146,9 +146,9 @@ var grammar = map[string][]string{
 	"limit":  {"", "", "LIMIT 3", "LIMIT ? OFFSET 1"},
 
 	"leaf":      {"id", "user_id", "paid", "note", "state", "price", "created_at", "o.id", "i.sku", "n", "5", "?", "'a'", "'é'", "NULL", "1.5"},
-	"expr":      {"id", "<leaf>", "<leaf>", "<leaf>", "(<expr>)", "-<expr>", "<expr> + <expr>", "<expr> * <expr>", "<expr> / <expr>", "<expr> || <expr>", "<expr> COLLATE NOCASE", "<call>", "<call>", "<aggregate>", "<aggregate> OVER (PARTITION BY user_id)", "CAST(<expr> AS integer)", "EXISTS (<query>)", "(<query>)"},
-	"aggregate": {"COUNT(*)", "COUNT(<expr>)", "COUNT(DISTINCT <expr>)", "SUM(<expr>)", "AVG(<expr>)", "MIN(<expr>)", "MAX(<expr>)", "MAX(<expr>, <expr>)"},
-	"call":      {"lower(note)", "lower(<expr>)", "year(<expr>)", "round(<expr>, 2)", "coalesce(<expr>, <expr>)", "concat(<expr>, <expr>)", "mystery(<expr>)", "now()", "CASE WHEN <condition> THEN <expr> END", "CASE WHEN <condition> THEN <expr> ELSE <expr> END"},
+	"expr":      {"id", "<leaf>", "<leaf>", "<leaf>", "(<expr>)", "-<expr>", "<expr> + <expr>", "<expr> * <expr>", "<expr> / <expr>", "<expr> || <expr>", "<expr> COLLATE NOCASE", "<call>", "<call>", "<aggregate>", "<aggregate> OVER (PARTITION BY user_id)", "<aggregate> OVER (ORDER BY <expr>)", "ROW_NUMBER() OVER ()", "CAST(<expr> AS integer)", "EXISTS (<query>)", "(<query>)"},
+	"aggregate": {"COUNT(*)", "COUNT(<expr>)", "COUNT(DISTINCT <expr>)", "SUM(<expr>)", "AVG(<expr>)", "MIN(<expr>)", "MAX(<expr>)", "MAX(<expr>, <expr>)", "pg_catalog.max(<expr>)", "MIN()"},
+	"call":      {"lower(note)", "lower(<expr>)", "year(<expr>)", "round(<expr>, 2)", "coalesce(<expr>, <expr>)", "concat(<expr>, <expr>)", "mystery(<expr>)", "now()", "abs(<expr>)", "nullif(<expr>, <expr>)", "extract(YEAR FROM <expr>)", "coalesce(<aggregate>, ARRAY[])", "coalesce()", "CASE END", "CASE WHEN <condition> THEN <expr> END", "CASE WHEN <condition> THEN <expr> ELSE <expr> END"},
 	"condition": {"user_id IN (1, 2)", "id = 1007", "email = 'x'", "o.id = i.order_id", "paid > 3", "<expr> = <expr>", "<expr> < <expr>", "<expr> IS NULL", "<expr> BETWEEN 1 AND <expr>", "<expr> LIKE 'a%'", "NOT <condition>", "(<condition> AND <condition>)", "(<condition> OR <condition>)", "<leaf> IN (<query>)", "<leaf> NOT IN (<query>)"},
 
 	"table":    {"orders", "items", "people", "members", "seats", "countries", "invoices", "coupons"},
