@@ -67,10 +67,7 @@ func (r *Reference) Label() string { return r.At.Name.Last().Name }
 
 // FormedKey returns a sharding key in the form in which its column returns it, false if that is unknown.
 func (r *Reference) FormedKey(key any) (form any, known bool) {
-	if l := r.Lead(strings.ToLower(r.Table.Key)); l != nil {
-		return l.Formed(key)
-	}
-	return key, true
+	return r.Lead(strings.ToLower(r.Table.Key)).Formed(key)
 }
 
 // Lead returns the lead of a column, or nil.

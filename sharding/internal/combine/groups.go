@@ -46,7 +46,7 @@ func (c grouper) onShards() bool {
 
 // grouped records GROUP BY, HAVING, and the order of groups.
 func (c grouper) grouped() {
-	g := &grouping{Group: Group{Shown: len(c.core.Items), Made: map[int]merge.Expr{}, Dialect: c.Options.Merge}}
+	g := &grouping{Group: Group{Shown: len(c.core.Items), Made: map[int]merge.Expr{}}}
 	c.of.group = g
 	for _, e := range c.core.GroupBy {
 		c.unambiguous(e)
@@ -379,7 +379,7 @@ type totals struct{ grouper }
 
 // grouped records the SELECTs and their order.
 func (c totals) grouped() {
-	g := &grouping{Group: Group{Shown: len(c.cores[0].Items), Made: map[int]merge.Expr{}, Dialect: c.Options.Merge}}
+	g := &grouping{Group: Group{Shown: len(c.cores[0].Items), Made: map[int]merge.Expr{}}}
 	g.Keys = []merge.Key{{Column: g.Shown, Type: whole.Type}}
 	c.of.group = g
 	for n, core := range c.cores {

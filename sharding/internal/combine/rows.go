@@ -89,16 +89,16 @@ func groups(d merge.Dialect, sources []merge.Rows, s *Shards, memory *merge.Memo
 	}
 	var early, late map[int]merge.Expr
 	if early, late = chosenOf(g.Made, keysOf(g.Windows)); len(g.Windows) > 0 {
-		all = merge.Windowed(g.Dialect, compute(all, g, early), g.Windows, memory)
+		all = merge.Windowed(d, compute(d, all, g, early), g.Windows, memory)
 	}
 	early, late = chosenOf(late, g.Sort)
-	all = compute(all, g, early)
+	all = compute(d, all, g, early)
 	if len(g.Sort) > 0 {
 		all = merge.Sorted(all, g.Sort, memory)
 	}
 	all = limited(all, s)
 	if s.Counted == "" || d.Engine != merge.PostgreSQL { // PostgreSQL does not compute, or divide by 0 in, groups that LIMIT omits, and columns that nothing reads
-		all = compute(all, g, late)
+		all = compute(d, all, g, late)
 	}
 	return merge.Cut(all, len(g.Columns)-g.Shown)
 }
@@ -123,9 +123,9 @@ func chosenOf(made map[int]merge.Expr, among []merge.Key) (some, others map[int]
 	return some, others
 }
 
-func compute(all merge.Rows, g *Group, columns map[int]merge.Expr) merge.Rows {
+func compute(d merge.Dialect, all merge.Rows, g *Group, columns map[int]merge.Expr) merge.Rows {
 	if len(columns) == 0 {
 		return all
 	}
-	return merge.Computed(g.Dialect, all, columns, g.Args)
+	return merge.Computed(d, all, columns, g.Args)
 }

@@ -53,7 +53,6 @@ type Group struct {
 	Windows []merge.Window     // the window functions over combined groups
 	Args    []driver.Value     // of Made and Having
 	Sort    []merge.Key        // of combined groups
-	Dialect merge.Dialect      // of Made and Having
 }
 
 // Shard is the text for one target.
