@@ -29,10 +29,10 @@ type Combination struct {
 	integers []int     // arguments that must be whole numbers, because the type of a result depends on them
 }
 
-// Of returns how the results of several shards are combined, or why they cannot be. If groups cannot be combined, those
-// of a primary key need not be: ids are unique over all shards, so each group is on one shard. Otherwise they are combined,
-// because GROUP BY id HAVING COUNT(*) > 1 looks for ids that are not. untyped says that the only reason is the unknown type of
-// a column.
+// Of returns how the results of several shards are combined, or why they cannot be. It only reads the analysis. If groups
+// cannot be combined, those of a primary key need not be: ids are unique over all shards, so each group is on one shard.
+// Otherwise they are combined, because GROUP BY id HAVING COUNT(*) > 1 looks for ids that are not. untyped says that the only
+// reason is the unknown type of a column.
 func Of(b *analysis.Analysis) (combined *Combination, untyped bool, refused *sharding.RouteError) {
 	combined, untyped, refused = combineOnce(b)
 	if refused == nil {
