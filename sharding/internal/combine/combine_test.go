@@ -148,7 +148,7 @@ func TestWhatShardsCannotAnswerTogetherIsRefusedWithItsReason(t *testing.T) {
 		{mysql, "SELECT * FROM countries c LEFT JOIN orders o ON o.paid = c.code", "make the outer join an inner join"},
 		{mysql, "SELECT * FROM (SELECT paid FROM orders GROUP BY paid) AS t", "a subquery or CTE in FROM needs rows of several shards"},
 		{mysql, "SELECT * FROM orders WHERE paid > ALL (SELECT price FROM items)", "compare with rows of all shards"},
-		{mysql, "SELECT *, (SELECT name FROM countries ORDER BY name LIMIT 1) FROM orders", "order by the primary key"},
+		{mysql, "SELECT *, (SELECT name FROM countries ORDER BY name LIMIT 1) FROM orders", "order by a unique key of the table whose columns are NOT NULL"},
 		{mysql, "SELECT EXISTS (SELECT 1 FROM orders LIMIT 1 OFFSET 1)", "OFFSET in EXISTS"},
 		{mysql, "SELECT EXISTS (SELECT 1 FROM orders) LIMIT 0", "a subquery reads orders"},
 		{mysql, "SELECT id FROM orders LIMIT 1 FOR UPDATE", "each shard would lock"},
