@@ -44,6 +44,27 @@ func TestTheErrorOfAPartThatCannotBePreparedSaysWhatToDo(t *testing.T) {
 	})
 }
 
+// The text would prepare the part at home, where the program alone knows its name, and COMMIT would commit the others.
+func TestATextDoesNotPrepareOnePartOfATransaction(t *testing.T) {
+	families(t, []sharding.TxMode{sharding.BestEffort, sharding.Atomic}, func(t *testing.T, f family) {
+		for first := range 2 {
+			tx, err := f.routed.BeginTx(t.Context(), nil)
+			must(t, err)
+			database.Exec(t, tx, "INSERT INTO parents (user_id) VALUES ("+strconv.Itoa(first)+")")
+			database.Exec(t, tx, "INSERT INTO parents (user_id) VALUES ("+strconv.Itoa(1-first)+")")
+			_, err = tx.ExecContext(t.Context(), "/* mine */ prepare transaction 'mine'")
+			_ = tx.Rollback() // that of lib/pq fails after the text
+			if !errors.Is(err, sharding.ErrCrossDatabase) {
+				t.Error(err)
+				database.Exec(t, f.east, "ROLLBACK PREPARED 'mine'")
+			}
+			if n := f.rows(t, "parents") + database.MustNumber(t, f.east, "SELECT COUNT(*) FROM pg_prepared_xacts"); n != 0 {
+				t.Errorf("%d rows and prepared transactions", n)
+			}
+		}
+	})
+}
+
 // pgx begins a transaction of this level as REPEATABLE READ.
 func TestAllPartsOfATransactionHaveItsIsolation(t *testing.T) {
 	p := server.RunPostgres(t, "max_prepared_transactions=100")

@@ -111,6 +111,11 @@ func changed(query string, d sqlparse.Dialect) (of Change, local bool) {
 		return Begins, false
 	case word.Is(query, "commit"), word.Is(query, "rollback") && !toSavepoint.MatchString(query), word.Is(query, "end"), word.Is(query, "abort") && postgres:
 		return Ends, false
+	case word.Is(query, "prepare") && postgres:
+		if next, _ := scan.NextCode(); next.Is(query, "transaction") {
+			return Ends, false
+		}
+		return Nothing, false
 	case sqlite && word.Is(query, "savepoint"):
 		return Begins, false
 	case sqlite && word.Is(query, "release"):

@@ -49,6 +49,8 @@ func TestWhatAStatementChangesInItsSessionIsToldByItsText(t *testing.T) {
 		{postgres, "SELECT @ -5", effects.Nothing, false},
 		{postgres, "/* /* nested */ */ SET TimeZone TO 'UTC'", effects.Settings, false},
 		{postgres, "ABORT", effects.Ends, false},
+		{postgres, "PREPARE TRANSACTION 'mine'", effects.Ends, false},
+		{postgres, "PREPARE one AS SELECT 1", effects.Nothing, false},
 		{mysql, "ABORT", effects.Nothing, false},
 		{sqlite, "SAVEPOINT a", effects.Begins, false},
 		{sqlite, "RELEASE a", effects.Ends, false},
