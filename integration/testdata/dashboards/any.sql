@@ -102,6 +102,7 @@ SELECT status, n * 100 / SUM(n) OVER () AS part FROM (SELECT status, COUNT(*) AS
 SELECT t.* FROM (SELECT sku, SUM(qty) AS q, COUNT(DISTINCT user_id) AS u FROM items GROUP BY sku) AS t WHERE t.q > 10 OR t.u < 3 ORDER BY t.sku
 SELECT s.sku FROM (SELECT i.sku, COUNT(*) AS n FROM orders AS o JOIN items AS i ON i.user_id = o.user_id AND i.order_id = o.id WHERE o.status = 'paid' GROUP BY i.sku) AS s WHERE s.n BETWEEN 1 AND 100 ORDER BY s.n DESC, s.sku
 SELECT n, status FROM (SELECT status, COUNT(*) AS n FROM orders GROUP BY status ORDER BY n) AS t WHERE status IN ('paid', 'open') ORDER BY status
+SELECT qty, COUNT(*) AS n FROM items GROUP BY qty HAVING qty % 2 = 1 ORDER BY qty
 -- refused
 SELECT id, RANK() OVER (ORDER BY total DESC) AS place FROM orders ORDER BY id LIMIT 10
 SELECT id, ROW_NUMBER() OVER (ORDER BY total DESC) AS n FROM orders ORDER BY total DESC, id

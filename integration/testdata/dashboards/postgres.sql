@@ -46,6 +46,8 @@ SELECT id, row_number() OVER (ORDER BY total DESC, id) FROM orders ORDER BY 2 LI
 SELECT SUM(total) / 1e2, COUNT(*) * 1e2 / 7, SUM(id) * 1.5E1, COUNT(*) + 1e-3 FROM orders
 SELECT status, COUNT(*) FROM orders GROUP BY status HAVING COUNT(*) * 1e1 > 2.5e1 ORDER BY status
 SELECT CAST(SUM(CASE WHEN user_id % 2 = 0 THEN 100 ELSE -100 END) AS DECIMAL(5,2)) AS x, SUM(CASE WHEN user_id % 2 = 0 THEN 2000 ELSE -2000 END)::smallint FROM orders
+SELECT pg_catalog.count(*), pg_catalog.max(total) FROM orders WHERE created_at < pg_catalog.now()
+SELECT status, pg_catalog.avg(total)::numeric(10,2) FROM orders GROUP BY status ORDER BY pg_catalog.count(*), MIN(id)
 -- refused
 SELECT string_agg(coupon, ',') FROM orders WHERE id = 3
 SELECT array_agg(id ORDER BY id) FROM orders
@@ -55,3 +57,5 @@ SELECT g::date, COUNT(o.id) FROM generate_series('2024-01-01'::timestamp, '2024-
 SELECT SUM(total)::text FROM orders
 SELECT STDDEV(total), VARIANCE(total) FROM orders
 SELECT created_at::time AS t, COUNT(*) FROM orders GROUP BY t ORDER BY t
+SELECT COALESCE(MAX(user_id), ARRAY[]) FROM orders
+SELECT status FROM orders GROUP BY status ORDER BY ABS(SUM(COUNT(*)) OVER ())
