@@ -103,6 +103,8 @@ SELECT t.* FROM (SELECT sku, SUM(qty) AS q, COUNT(DISTINCT user_id) AS u FROM it
 SELECT s.sku FROM (SELECT i.sku, COUNT(*) AS n FROM orders AS o JOIN items AS i ON i.user_id = o.user_id AND i.order_id = o.id WHERE o.status = 'paid' GROUP BY i.sku) AS s WHERE s.n BETWEEN 1 AND 100 ORDER BY s.n DESC, s.sku
 SELECT n, status FROM (SELECT status, COUNT(*) AS n FROM orders GROUP BY status ORDER BY n) AS t WHERE status IN ('paid', 'open') ORDER BY status
 SELECT qty, COUNT(*) AS n FROM items GROUP BY qty HAVING qty % 2 = 1 ORDER BY qty
+WITH t AS (SELECT status, COUNT(*) AS n FROM orders WHERE created_at < NOW() GROUP BY status) SELECT * FROM t WHERE n > 1 ORDER BY status
+SELECT * FROM (SELECT status, COUNT(*) AS n FROM orders WHERE total > (SELECT AVG(total) FROM orders) GROUP BY status) AS t ORDER BY status
 -- refused
 SELECT id, RANK() OVER (ORDER BY total DESC) AS place FROM orders ORDER BY id LIMIT 10
 SELECT id, ROW_NUMBER() OVER (ORDER BY total DESC) AS n FROM orders ORDER BY total DESC, id
