@@ -12,7 +12,11 @@ import (
 // parser reads statements. Each reader embeds the one below it, whose rules it uses: tokens
 // (cursor), names, values, operands, expressions, sources, queries. operandReader.inner leads back
 // to the highest one.
-type parser struct{ queryReader }
+type parser struct {
+	queryReader
+
+	signals bool // it is NOTIFY, LISTEN or UNLISTEN, whose channel may have the name of a table
+}
 
 // Parse parses a statement. It never fails: a statement or expression that it cannot parse is
 // [Unknown] or [Opaque]. It is safe for concurrent use.
@@ -43,7 +47,9 @@ func (p *parser) parse() *Statement {
 	if p.failed {
 		out := p.out
 		p.out = &Statement{Text: p.text, Why: out.Why, Executable: out.Executable, Limiting: out.Limiting}
-		p.out.Names = p.identifiers()
+		if !p.signals {
+			p.out.Names = p.identifiers()
+		}
 	}
 	return p.out
 }
@@ -65,9 +71,27 @@ func (p *parser) statement() {
 		p.out.Change = p.delete(from, with)
 	case p.atQuery():
 		p.out.Verb, p.out.Query = Select, p.queryWith(from, with)
+	case p.d.Family == PostgreSQL && with == nil && (p.at("notify") || p.at("listen") || p.at("unlisten")):
+		p.channel()
 	default:
 		p.fail()
 	}
+}
+
+// channel reads NOTIFY, LISTEN or UNLISTEN with a channel and a payload, which are Unknown and name no table.
+func (p *parser) channel() {
+	verb := p.tok
+	p.next()
+	if !p.accept("*") {
+		p.ident()
+	}
+	if p.accept(",") {
+		p.inner.expr()
+	}
+	for p.accept(";") {
+	}
+	p.signals = !p.failed && p.tok.kind == 0 && !p.scanner.Unclosed()
+	p.failAt(verb)
 }
 
 // explain moves past EXPLAIN and its options.
