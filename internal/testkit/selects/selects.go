@@ -65,7 +65,7 @@ type Fold func(column, text string) string
 // the database for orders and groups.
 func Random(random *rand.Rand, also ...string) Query {
 	m := &maker{Rand: random, sorts: slices.Concat(Columns, expressions, also)}
-	switch m.IntN(15) {
+	switch m.IntN(16) {
 	case 0, 1:
 		return m.groups()
 	case 2, 3:
@@ -88,6 +88,8 @@ func Random(random *rand.Rand, also ...string) Query {
 		return m.totals()
 	case 12:
 		return m.counted()
+	case 13:
+		return m.derivedGroups()
 	}
 	return m.rows()
 }
@@ -419,6 +421,45 @@ func (m *maker) counted() Query {
 		}
 	}
 	return Query{Text: fmt.Sprintf(pick(m, []string{"SELECT COUNT(*) FROM (%s) AS t", "WITH t AS (%s) SELECT COUNT(*) AS n FROM t"}), of), Args: m.args}
+}
+
+// derivedGroups returns a query that reads groups from a derived table or a CTE. Each group has another first id.
+func (m *maker) derivedGroups() Query {
+	key := pick(m, m.sorts)
+	shown := pick(m, []string{m.aggregate(), m.sortable(), "MAX(paid)"})
+	inner := "SELECT " + key + " AS k, COUNT(*) AS n, SUM(paid) AS s, MIN(id) AS first, " + shown + " AS x FROM orders" + m.where() +
+		" GROUP BY " + pick(m, []string{key, "k", "1"})
+	if m.IntN(4) == 0 {
+		inner += " HAVING " + m.number() + " > " + m.value(m.Int64N(9))
+	}
+	items := pick(m, [][]string{{"*"}, {"t.*"}, {"k", "n", "first"}, {"t.first", "t.k AS label", "s", "x"}, {"x", "n AS many"}})
+	if m.IntN(2) == 0 {
+		items = append(slices.Clone(items), pick(m, []string{
+			"n * 2 AS twice", "s / n AS mean", "COALESCE(s, 0) - n AS less", "CASE WHEN n > 3 THEN 1 ELSE 0 END AS often",
+			"SUM(n) OVER (ORDER BY first) AS running", "RANK() OVER (ORDER BY n DESC) AS place", "ROW_NUMBER() OVER (ORDER BY t.s, first DESC) AS place", "SUM(s) OVER () AS total",
+		}))
+	}
+	text := fmt.Sprintf(pick(m, []string{"SELECT %s FROM (%s) AS t", "WITH t AS (%[2]s) SELECT %[1]s FROM t"}), strings.Join(items, ", "), inner)
+	text += pick(m, []string{"", " WHERE n > 2", " WHERE t.s IS NOT NULL AND n <> 3", " WHERE NOT (first < 9 OR n = 1)", " WHERE first BETWEEN 3 AND 40 AND s >= n"})
+	text += " ORDER BY " + pick(m, []string{"first", "n DESC, t.first", "s, first DESC", "n * 2 - first, first"})
+	of := make([]string, 0, len(items))
+	for _, item := range items {
+		of = append(of, folded(item, key, shown)...)
+	}
+	return Query{Text: text + m.limit(), Args: m.args, of: of}
+}
+
+// folded returns the text columns in a column of derivedGroups.
+func folded(item, key, shown string) []string {
+	switch item {
+	case "*", "t.*":
+		return about([]string{key, "n", "s", "first", shown})
+	case "k", "t.k AS label":
+		return about([]string{key})
+	case "x":
+		return about([]string{shown})
+	}
+	return []string{""}
 }
 
 // number returns an aggregate that compares with numbers.
