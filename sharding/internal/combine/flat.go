@@ -24,7 +24,7 @@ func Flat(b *analysis.Analysis) string {
 	q := b.Statement.Query
 	var text strings.Builder
 	text.WriteString("SELECT " + strings.Join(f.items(), ", "))
-	text.WriteString(f.grouped())
+	text.WriteString(strings.TrimRight(f.grouped(), " ")) // a line ends a comment
 	if having := f.having(); having != "" {
 		text.WriteString(" HAVING " + having)
 	}
@@ -109,6 +109,7 @@ func (f *flattener) items() (all []string) {
 		at, isColumn := f.column(i.Expr)
 		switch {
 		case i.Star:
+			f.failed = f.failed || len(i.Of.Parts) > 0 && !f.isLabel(i.Of.Parts)
 			for _, of := range f.inner.Items {
 				all, f.shown = append(all, of.Span.Of(f.Statement.Text)), append(f.shown, of.Expr)
 			}
@@ -153,11 +154,16 @@ func (f *flattener) mayBeColumn(name string) bool {
 // column returns the item of the inner query whose column an expression of the outer one is.
 func (f *flattener) column(e sqlparse.Expr) (at int, ok bool) {
 	c, ok := e.(*sqlparse.Column)
-	if !ok || len(c.Name.Parts) > 2 || len(c.Name.Parts) == 2 && strings.ToLower(c.Name.Parts[0].Name) != f.label {
+	if !ok || len(c.Name.Parts) > 1 && !f.isLabel(c.Name.Parts[:len(c.Name.Parts)-1]) {
 		return 0, false
 	}
 	at, ok = f.columns[strings.ToLower(c.Name.Last().Name)]
 	return at, ok && c.Name.Last().Name != ""
+}
+
+// isLabel reports whether a qualifier is the name of the derived table.
+func (f *flattener) isLabel(qualifier []sqlparse.Ident) bool {
+	return len(qualifier) == 1 && strings.ToLower(qualifier[0].Name) == f.label
 }
 
 // replaced returns a part of the outer query with an expression in which columns of the derived table are replaced.
@@ -221,7 +227,7 @@ func (f *flattener) grouped() string {
 			edits = append(edits, splice.Edit{Span: e.Bytes(), With: with})
 		}
 	}
-	return strings.TrimRight(splice.Replaced(f.Statement.Text, sqlparse.Span{From: f.inner.ItemsEnd, To: end}, edits), " \t\r\n")
+	return splice.Replaced(f.Statement.Text, sqlparse.Span{From: f.inner.ItemsEnd, To: end}, edits)
 }
 
 // aliased returns the expression whose alias in the inner query a name is, "" for a column.
