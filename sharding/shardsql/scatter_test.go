@@ -604,6 +604,8 @@ func TestGroupsAreReadFromADerivedTable(t *testing.T) {
 		"WITH t AS (SELECT paid, SUM(id) AS s FROM orders WHERE id < 50 GROUP BY paid HAVING s > 3) SELECT s AS total, paid FROM t WHERE paid IS NOT NULL ORDER BY paid",
 		"SELECT paid, SUM(n) OVER (ORDER BY paid) AS running FROM (SELECT paid, COUNT(*) AS n FROM orders GROUP BY paid) AS t ORDER BY paid",
 		"SELECT n * 2 AS twice, paid FROM (SELECT paid, COUNT(*) AS n FROM orders GROUP BY 1) ORDER BY twice, paid",
+		"SELECT * FROM (SELECT paid, COUNT(*) AS n FROM orders GROUP BY paid -- a comment\nHAVING COUNT(*) > 18) AS t",
+		"SELECT paid, n FROM (SELECT paid, COUNT(*) AS n FROM orders GROUP BY paid -- a comment\nHAVING COUNT(*) > 5) AS t WHERE n -- another\n > 6 ORDER BY n -- and one more\n DESC, paid",
 	} {
 		w.same(t, query)
 	}

@@ -3,6 +3,7 @@
 package combine
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -24,7 +25,7 @@ func Flat(b *analysis.Analysis) string {
 	q := b.Statement.Query
 	var text strings.Builder
 	text.WriteString("SELECT " + strings.Join(f.items(), ", "))
-	text.WriteString(strings.TrimRight(f.grouped(), " ")) // a line ends a comment
+	text.WriteString(f.grouped())
 	if having := f.having(); having != "" {
 		text.WriteString(" HAVING " + having)
 	}
@@ -34,7 +35,7 @@ func Flat(b *analysis.Analysis) string {
 	if q.Limit != nil {
 		text.WriteString(" " + q.Limit.Of(f.Statement.Text))
 	}
-	if f.failed {
+	if f.failed || f.loses() {
 		return ""
 	}
 	return text.String()
@@ -44,8 +45,9 @@ func Flat(b *analysis.Analysis) string {
 type flattener struct {
 	*analysis.Analysis
 	outer, inner *sqlparse.Core
-	label        string          // of the derived table, in lower case
-	columns      map[string]int  // the items of the inner query, by their names in lower case
+	label        string          // of the derived table
+	columns      map[string]int  // the named items of the inner query
+	used         map[int]bool    // the items of the inner query that the flat one has
 	shown        []sqlparse.Expr // the expressions of the inner query that are selected, nil for one that is computed from them
 	failed       bool
 }
@@ -56,31 +58,80 @@ func newFlattener(b *analysis.Analysis) (*flattener, bool) {
 	outer, of := analysis.CoreOf(q), derivedQuery(q)
 	inner := analysis.CoreOf(of)
 	switch {
-	case inner == nil, outer.Distinct, analysis.IsGrouped(outer), len(outer.DistinctOn)+len(outer.GroupBy)+len(outer.Modifiers)+len(outer.Windows)+len(q.Locks) > 0:
+	case inner == nil, outer.Distinct, analysis.IsGrouped(outer), ofRows(outer.Where), analysis.SortsGroups(q.OrderBy), len(outer.DistinctOn)+len(outer.GroupBy)+len(outer.Modifiers)+len(outer.Windows)+len(q.Locks) > 0:
 		return nil, false
 	case of.Limit != nil, inner.Distinct, inner.Rollup, len(inner.GroupBy) == 0, analysis.HasStar(inner), len(inner.DistinctOn)+len(inner.Modifiers)+len(inner.Windows) > 0:
+		return nil, false
+	case b.MySQL && q.With != nil && strings.Contains(strings.ToUpper(b.Statement.Text[q.With.Tables[0].Name.To:of.From]), "MATERIALIZED"): // an error there
 		return nil, false
 	case b.Statement.Executable, b.Statement.Limiting, strings.TrimSpace(b.Statement.Text[:q.From]) != "":
 		return nil, false
 	}
-	f := &flattener{Analysis: b, outer: outer, inner: inner, columns: map[string]int{}}
+	f := &flattener{Analysis: b, outer: outer, inner: inner, columns: map[string]int{}, used: map[int]bool{}}
 	from := outer.From[0]
 	switch {
 	case from.Table == nil:
-		f.label = strings.ToLower(from.Alias.Name)
+		f.label = from.Alias.Name
 	case from.Table.Alias.Name != "":
-		f.label = strings.ToLower(from.Table.Alias.Name)
+		f.label = from.Table.Alias.Name
 	default:
-		f.label = strings.ToLower(from.Table.Name.Last().Name)
+		f.label = from.Table.Name.Last().Name
 	}
-	for at, i := range inner.Items {
-		name := strings.ToLower(nameOf(i))
-		if _, twice := f.columns[name]; twice && name != "" || b.Postgres && name != nameOf(i) || windowed(i.Expr) || !isPlain(i.Expr) {
-			return nil, false
+	return f, f.names() && (f.label != "" || b.SQLite) && f.sortsAnew(of)
+}
+
+// sortsAnew reports whether the order of the inner query has no effect, and no parameter or error.
+func (f *flattener) sortsAnew(of *sqlparse.Query) bool {
+	return len(of.OrderBy) == 0 || len(f.Statement.Query.OrderBy) > 0 && !slices.ContainsFunc(of.OrderBy, func(o sqlparse.Order) bool {
+		_, shown := f.column(o.Expr)
+		return !shown
+	})
+}
+
+// loses reports whether the flat query lacks an expression of the inner one that a database may refuse.
+func (f *flattener) loses() bool {
+	for at, i := range f.inner.Items {
+		call, ok := i.Expr.(*sqlparse.Call)
+		if isCount := ok && call.Star && call.Function() == "count"; !f.used[at] && !isCount && !f.isKey(at) {
+			return true
 		}
-		f.columns[name] = at
 	}
-	return f, true
+	return false
+}
+
+// isKey reports whether an item of the inner query is in its GROUP BY.
+func (f *flattener) isKey(at int) bool {
+	i := f.inner.Items[at]
+	return slices.ContainsFunc(f.inner.GroupBy, func(e sqlparse.Expr) bool {
+		text := e.Bytes().Of(f.Statement.Text)
+		return text == strconv.Itoa(at+1) || text == i.Expr.Bytes().Of(f.Statement.Text) || analysis.IsAlias(i, e)
+	})
+}
+
+// names records the names of the inner query's columns. It returns false if two may have one name, or if the outer query may not
+// repeat one: a constant is the number of a column in GROUP BY and ORDER BY.
+func (f *flattener) names() bool {
+	seen := map[string]bool{}
+	for at, i := range f.inner.Items {
+		name := nameOf(i)
+		unique := strings.ToLower(cmp.Or(name, i.Span.Of(f.Statement.Text)))
+		if seen[unique] || f.Postgres && name != strings.ToLower(name) || windowed(i.Expr) || !isPlain(i.Expr) || isConstant(i.Expr) {
+			return false
+		}
+		seen[unique] = true
+		if name != "" {
+			f.columns[name] = at
+		}
+	}
+	return true
+}
+
+// isConstant reports whether an expression is the same for all rows.
+func isConstant(e sqlparse.Expr) bool {
+	return !sqlfunc.HasAggregate(e) && !sqlparse.Any(e, func(e sqlparse.Expr) bool {
+		_, isColumn := e.(*sqlparse.Column)
+		return isColumn
+	})
 }
 
 // nameOf returns the name of a selected column, "" for an expression without an alias.
@@ -109,15 +160,16 @@ func (f *flattener) items() (all []string) {
 		at, isColumn := f.column(i.Expr)
 		switch {
 		case i.Star:
-			f.failed = f.failed || len(i.Of.Parts) > 0 && !f.isLabel(i.Of.Parts)
-			for _, of := range f.inner.Items {
+			f.failed = f.failed || len(i.Of.Parts) > 1 || len(i.Of.Parts) == 1 && i.Of.Last().Name != f.label
+			for at, of := range f.inner.Items {
+				f.used[at] = true
 				all, f.shown = append(all, of.Span.Of(f.Statement.Text)), append(f.shown, of.Expr)
 			}
 			continue
 		case isColumn:
 			all, f.shown = append(all, f.selected(at, i.Alias)), append(f.shown, f.inner.Items[at].Expr)
 			continue
-		case i.Alias.Name == "" || !isPlain(i.Expr) || f.isTaken(i.Alias.Name):
+		case i.Alias.Name == "" || !isPlain(i.Expr) || f.isTaken(i.Alias.Name) || f.MySQL && f.embeds(i.Expr):
 			f.failed = true
 		}
 		all, f.shown = append(all, f.replaced(i.Expr, i.Span)), append(f.shown, nil)
@@ -125,10 +177,32 @@ func (f *flattener) items() (all []string) {
 	return all
 }
 
+// embeds reports whether an expression of the outer query would have an expression of GROUP BY as its part. MySQL recognises only
+// whole ones, selected or in OVER (…).
+func (f *flattener) embeds(e sqlparse.Expr) bool {
+	if at, ok := f.column(e); ok {
+		of := f.inner.Items[at].Expr
+		_, isColumn := of.(*sqlparse.Column)
+		return !isColumn && !sqlfunc.HasAggregate(of)
+	}
+	call, _ := e.(*sqlparse.Call)
+	return slices.ContainsFunc(sqlparse.Operands(e), func(of sqlparse.Expr) bool {
+		_, isWhole := f.column(of)
+		return f.embeds(of) && (!isWhole || call == nil || !slices.Contains(call.Window, of))
+	})
+}
+
+// isKeyed reports whether a group may be on one shard, which then applies HAVING. MySQL does not recognise an expression of GROUP BY there.
+func (f *flattener) isKeyed() bool {
+	keyed := func(e sqlparse.Expr) bool { return f.Keyed(f.Scopes[f.inner], e) }
+	return slices.ContainsFunc(f.inner.GroupBy, keyed) || slices.ContainsFunc(f.inner.Items, func(i sqlparse.Item) bool { return keyed(i.Expr) })
+}
+
 // selected returns a selected column of the derived table, which may have an alias.
 func (f *flattener) selected(at int, alias sqlparse.Ident) string {
 	of := f.inner.Items[at]
-	if alias.Name == "" || strings.EqualFold(alias.Name, nameOf(of)) {
+	f.used[at] = true
+	if alias.Name == "" || alias.Name == nameOf(of) {
 		return of.Span.Of(f.Statement.Text)
 	}
 	if f.isTaken(alias.Name) {
@@ -140,8 +214,7 @@ func (f *flattener) selected(at int, alias sqlparse.Ident) string {
 // isTaken reports whether an alias would hide something in the flat query: a column of a table, which may be grouped by, or of the
 // derived table.
 func (f *flattener) isTaken(alias string) bool {
-	_, taken := f.columns[strings.ToLower(alias)]
-	return taken || f.mayBeColumn(alias)
+	return f.mayBeColumn(alias) || slices.ContainsFunc(f.inner.Items, func(i sqlparse.Item) bool { return strings.EqualFold(nameOf(i), alias) })
 }
 
 func (f *flattener) mayBeColumn(name string) bool {
@@ -151,19 +224,15 @@ func (f *flattener) mayBeColumn(name string) bool {
 	})
 }
 
-// column returns the item of the inner query whose column an expression of the outer one is.
+// column returns the item of the inner query whose column an expression of the outer one is. A name in other letters may be
+// none, or be another name of the column that is returned.
 func (f *flattener) column(e sqlparse.Expr) (at int, ok bool) {
 	c, ok := e.(*sqlparse.Column)
-	if !ok || len(c.Name.Parts) > 1 && !f.isLabel(c.Name.Parts[:len(c.Name.Parts)-1]) {
+	if !ok || len(c.Name.Parts) > 2 || len(c.Name.Parts) == 2 && c.Name.Parts[0].Name != f.label {
 		return 0, false
 	}
-	at, ok = f.columns[strings.ToLower(c.Name.Last().Name)]
-	return at, ok && c.Name.Last().Name != ""
-}
-
-// isLabel reports whether a qualifier is the name of the derived table.
-func (f *flattener) isLabel(qualifier []sqlparse.Ident) bool {
-	return len(qualifier) == 1 && strings.ToLower(qualifier[0].Name) == f.label
+	at, ok = f.columns[c.Name.Last().Name]
+	return at, ok
 }
 
 // replaced returns a part of the outer query with an expression in which columns of the derived table are replaced.
@@ -186,6 +255,7 @@ func (f *flattener) computed(e sqlparse.Expr) string {
 		f.failed = true
 		return ""
 	}
+	f.used[at] = true
 	return f.exact(f.inner.Items[at].Expr)
 }
 
@@ -227,7 +297,7 @@ func (f *flattener) grouped() string {
 			edits = append(edits, splice.Edit{Span: e.Bytes(), With: with})
 		}
 	}
-	return splice.Replaced(f.Statement.Text, sqlparse.Span{From: f.inner.ItemsEnd, To: end}, edits)
+	return splice.Replaced(f.Statement.Text, sqlparse.Span{From: f.inner.ItemsEnd, To: end}, edits) // a comment may need its line break
 }
 
 // aliased returns the expression whose alias in the inner query a name is, "" for a column.
@@ -253,6 +323,7 @@ func (f *flattener) having() string {
 		var edits []splice.Edit
 		sqlparse.Any(e, func(e sqlparse.Expr) bool {
 			if with := f.aliased(e); with != "" {
+				f.failed = f.failed || f.Postgres // HAVING has no aliases there
 				edits = append(edits, splice.Edit{Span: e.Bytes(), With: with})
 			}
 			return false
@@ -260,7 +331,7 @@ func (f *flattener) having() string {
 		all = append(all, splice.Replaced(f.Statement.Text, e.Bytes(), edits))
 	}
 	if e := f.outer.Where; e != nil {
-		f.failed = f.failed || !namesColumns(e)
+		f.failed = f.failed || !namesColumns(e) || f.MySQL && f.embeds(e) && f.isKeyed()
 		all = append(all, f.replaced(e, e.Bytes()))
 	}
 	if len(all) < 2 {
@@ -280,7 +351,9 @@ func (f *flattener) sorted(e sqlparse.Expr) string {
 		}
 		return l.Of(f.Statement.Text)
 	}
-	at := slices.IndexFunc(f.outer.Items, func(i sqlparse.Item) bool { return !i.Star && analysis.IsAlias(i, e) })
+	named := func(i sqlparse.Item) bool { return !i.Star && analysis.IsAlias(i, e) }
+	at := slices.IndexFunc(f.outer.Items, named)
+	f.failed = f.failed || at >= 0 && slices.ContainsFunc(f.outer.Items[at+1:], named) // ambiguous
 	if at < 0 {
 		f.failed = f.failed || !isPlain(e)
 		return f.replaced(e, e.Bytes())
