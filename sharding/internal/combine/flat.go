@@ -156,11 +156,11 @@ func namesColumns(e sqlparse.Expr) bool {
 
 // items returns the selected columns.
 func (f *flattener) items() (all []string) {
-	for _, i := range f.outer.Items {
+	for n, i := range f.outer.Items {
 		at, isColumn := f.column(i.Expr)
 		switch {
 		case i.Star:
-			f.failed = f.failed || len(i.Of.Parts) > 1 || len(i.Of.Parts) == 1 && i.Of.Last().Name != f.label
+			f.failed = f.failed || !f.isItsStar(i) || f.MySQL && n > 0 && len(i.Of.Parts) == 0 // an error there
 			for at, of := range f.inner.Items {
 				f.used[at] = true
 				all, f.shown = append(all, of.Span.Of(f.Statement.Text)), append(f.shown, of.Expr)
@@ -175,6 +175,11 @@ func (f *flattener) items() (all []string) {
 		all, f.shown = append(all, f.replaced(i.Expr, i.Span)), append(f.shown, nil)
 	}
 	return all
+}
+
+// isItsStar reports whether a star is that of the derived table.
+func (f *flattener) isItsStar(i sqlparse.Item) bool {
+	return len(i.Of.Parts) == 0 || len(i.Of.Parts) == 1 && i.Of.Last().Name == f.label
 }
 
 // embeds reports whether an expression of the outer query would have an expression of GROUP BY as its part. MySQL recognises only
