@@ -28,6 +28,10 @@ func (c grouper) having() {
 		c.refuse("HAVING without GROUP BY and aggregates is not combined; write WHERE")
 	case splice.Parameters{Statement: c.Statement}.Named() && c.hasParams(having):
 		c.refuse("named parameters are not combined with HAVING; write ? for each")
+	case windowed(having) || slices.ContainsFunc(c.core.Items, func(i sqlparse.Item) bool {
+		return windowed(i.Expr) && sqlparse.Any(having, func(e sqlparse.Expr) bool { return analysis.IsAlias(i, e) })
+	}):
+		c.refuse("window functions are computed after HAVING, which no database lets read them; select it, and leave groups out in the program")
 	case c.Postgres && sqlparse.Any(having, c.isOnlyAlias):
 		c.refuse("HAVING of PostgreSQL accepts no alias; write the expression")
 	}
