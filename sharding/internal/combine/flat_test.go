@@ -14,7 +14,7 @@ func TestAQueryOfADerivedTableOfGroupsIsAQueryOfGroups(t *testing.T) {
 		"SELECT * FROM (SELECT paid, COUNT(*) AS n FROM orders GROUP BY paid) AS t":                                                 "SELECT paid, COUNT(*) AS n FROM orders GROUP BY paid",
 		"SELECT t.n AS m FROM (SELECT paid, COUNT(*) AS n FROM orders GROUP BY paid) AS t":                                          "SELECT COUNT(*) AS m FROM orders GROUP BY paid",
 		"WITH t AS (SELECT paid + 1 AS p, COUNT(*) AS n FROM orders GROUP BY p) SELECT n FROM t AS x WHERE x.p > 1":                 "SELECT COUNT(*) AS n FROM orders GROUP BY (paid + 1) HAVING (paid + 1) > 1",
-		"SELECT n FROM (SELECT paid, COUNT(*) AS n FROM orders GROUP BY 1 HAVING n > 2) AS t WHERE n < 5 OR paid = 7":               "SELECT COUNT(*) AS n FROM orders GROUP BY paid HAVING (COUNT(*) > 2) AND (COUNT(*) < 5 OR paid = 7)",
+		"SELECT n FROM (SELECT paid, COUNT(*) AS n FROM orders GROUP BY 1 HAVING n > 2) AS t WHERE n < 5 OR paid = 7":               "SELECT COUNT(*) AS n FROM orders GROUP BY paid  HAVING (COUNT(*) > 2) AND (COUNT(*) < 5 OR paid = 7)",
 		"SELECT paid, n - 1 AS less FROM (SELECT paid, COUNT(*) AS n FROM orders GROUP BY paid) AS t ORDER BY less, n DESC":         "SELECT paid, COUNT(*) - 1 AS less FROM orders GROUP BY paid ORDER BY less, COUNT(*) DESC",
 		"SELECT paid, SUM(n) OVER (ORDER BY t.paid) AS r FROM (SELECT paid, COUNT(*) AS n FROM orders GROUP BY paid) AS t":          "SELECT paid, SUM(COUNT(*)) OVER (ORDER BY paid) AS r FROM orders GROUP BY paid",
 		"SELECT paid FROM (SELECT paid, COUNT(*) AS n FROM orders WHERE id > ? GROUP BY paid) AS t WHERE n > ? LIMIT ?":             "SELECT paid FROM orders WHERE id > ? GROUP BY paid HAVING COUNT(*) > ? LIMIT ?",
