@@ -425,14 +425,20 @@ func (m *maker) counted() Query {
 
 // derivedGroups returns a query that reads groups from a derived table or a CTE. Each group has another first id.
 func (m *maker) derivedGroups() Query {
-	key := pick(m, m.sorts)
+	key := pick(m, Columns)
+	if m.IntN(4) == 0 {
+		key = pick(m, m.sorts)
+	}
+	items := pick(m, [][]string{{"*"}, {"t.*"}, {"k", "n", "first"}, {"t.first", "t.k AS label", "s", "x"}, {"x", "n AS many"}})
 	shown := pick(m, []string{m.aggregate(), m.sortable(), "MAX(paid)"})
+	if items[0] == "k" { // what is not read is not left out, if a database may refuse it
+		shown = pick(m, []string{"MAX(paid)", "COUNT(*)", "SUM(user_id)"})
+	}
 	inner := "SELECT " + key + " AS k, COUNT(*) AS n, SUM(paid) AS s, MIN(id) AS first, " + shown + " AS x FROM orders" + m.where() +
 		" GROUP BY " + pick(m, []string{key, "k", "1"})
 	if m.IntN(4) == 0 {
 		inner += " HAVING " + m.number() + " > " + m.value(m.Int64N(9))
 	}
-	items := pick(m, [][]string{{"*"}, {"t.*"}, {"k", "n", "first"}, {"t.first", "t.k AS label", "s", "x"}, {"x", "n AS many"}})
 	if m.IntN(2) == 0 {
 		items = append(slices.Clone(items), pick(m, []string{
 			"n * 2 AS twice", "s / n AS mean", "COALESCE(s, 0) - n AS less", "CASE WHEN n > 3 THEN 1 ELSE 0 END AS often",

@@ -91,13 +91,28 @@ func (f *flattener) sortsAnew(of *sqlparse.Query) bool {
 // loses reports whether the flat query lacks an expression of the inner one that a database may refuse.
 func (f *flattener) loses() bool {
 	for at, i := range f.inner.Items {
-		call, ok := i.Expr.(*sqlparse.Call)
-		if isCount := ok && call.Star && call.Function() == "count"; !f.used[at] && !isCount && !f.isKey(at) {
+		if !f.used[at] && !f.isKey(at) && !f.isOfNumber(i.Expr) {
 			return true
 		}
 	}
 	return false
 }
+
+// isOfNumber reports whether an expression is COUNT(*), or COUNT, SUM, MIN or MAX of a column of numbers, which no database refuses.
+func (f *flattener) isOfNumber(e sqlparse.Expr) bool {
+	call, ok := e.(*sqlparse.Call)
+	switch {
+	case !ok || !exactAggregates[call.Function()]:
+		return false
+	case call.Star:
+		return call.Function() == "count"
+	}
+	c, known := f.Scopes[f.inner].Column(call.Args[0])
+	return known && len(call.Args) == 1 && c.Of.Schema.Columns[c.Name].Value.Number()
+}
+
+// exactAggregates have no more digits than a column in which they are stored.
+var exactAggregates = sqlfunc.Words("count sum min max")
 
 // isKey reports whether an item of the inner query is in its GROUP BY.
 func (f *flattener) isKey(at int) bool {
@@ -266,7 +281,7 @@ func (f *flattener) computed(e sqlparse.Expr) string {
 
 // exact is operand for an expression that has no more digits than the column.
 func (f *flattener) exact(e sqlparse.Expr) string {
-	if call, ok := e.(*sqlparse.Call); sqlfunc.HasAggregate(e) && (!ok || !slices.Contains([]string{"count", "sum", "min", "max"}, call.Function())) {
+	if call, ok := e.(*sqlparse.Call); sqlfunc.HasAggregate(e) && (!ok || !exactAggregates[call.Function()]) {
 		f.failed = true
 	}
 	return f.operand(e)
