@@ -3,6 +3,7 @@
 package migrate_test
 
 import (
+	"database/sql"
 	"errors"
 	"os"
 	"strings"
@@ -10,32 +11,96 @@ import (
 	"time"
 
 	"github.com/shardid/shardid/integration/database"
+	"github.com/shardid/shardid/integration/server"
 	"github.com/shardid/shardid/keygen"
 	"github.com/shardid/shardid/keygen/segment"
+	"github.com/shardid/shardid/keygen/snowflake"
 	"github.com/shardid/shardid/keygen/sqlstore"
+	"github.com/shardid/shardid/keygen/workerid"
 	"github.com/shardid/shardid/schema"
 	"github.com/shardid/shardid/schema/preview"
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sqlxhook"
 )
 
-// appGrants are those of docs/runbook.md for the application, in its order.
-func appGrants(t *testing.T) []string {
+// appGrants are those of docs/runbook.md for the application, in its order: of MySQL and MariaDB, and of PostgreSQL.
+func appGrants(t *testing.T) (mysql, postgres []string) {
 	t.Helper()
 	text, err := os.ReadFile("../../docs/runbook.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	var grants []string
+	into := &mysql
 	for line := range strings.Lines(string(text)) {
+		if strings.HasPrefix(line, "On PostgreSQL ") {
+			into = &postgres
+		}
 		if strings.HasPrefix(line, "GRANT ") && strings.Contains(line, " TO app;") {
-			grants = append(grants, strings.TrimSuffix(strings.TrimSpace(line), ";"))
+			*into = append(*into, strings.TrimSuffix(strings.TrimSpace(line), ";"))
 		}
 	}
-	if len(grants) < 3 {
-		t.Fatalf("%q", grants)
+	if len(mysql) < 3 || len(postgres) < 1 {
+		t.Fatalf("%q, %q", mysql, postgres)
 	}
-	return grants
+	return mysql, postgres
+}
+
+// With the documented rights the generators of an application take ids and worker ids, and its recorder stores what it finds.
+func TestAnApplicationOfPostgresHasItsGeneratorsAndItsRecorderWithTheDocumentedGrants(t *testing.T) {
+	ctx, p := t.Context(), server.RunPostgres(t)
+	admin := p.Open(t, "shop")
+	if err := errors.Join(schema.Apply(ctx, admin), preview.Create(ctx, admin)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := schema.Seed(ctx, admin, "orders", 1000, 10); err != nil {
+		t.Fatal(err)
+	}
+	database.Exec(t, admin, "CREATE USER app")
+	_, grants := appGrants(t)
+	for _, grant := range grants {
+		database.Exec(t, admin, grant)
+	}
+	app, err := sql.Open("pgx", strings.Replace(p.DSN("shop"), "postgres@", "app@", 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = app.Close() })
+	store, err := sqlstore.New(ctx, app)
+	if err != nil {
+		t.Fatal(err)
+	}
+	counter, err := segment.New(ctx, segment.Config{Source: store.Tag("orders")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = counter.Close() }()
+	if id, err := counter.Next(ctx); err != nil || id != 1000 {
+		t.Errorf("%d, %v", id, err)
+	}
+	leased, err := workerid.NewLeased(workerid.LeasedConfig{Ledger: store.Leases(), Namespace: "orders", Instance: "pod-0", Term: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, worker := range map[string]keygen.Assigner{"WORKER_NODE": store.WorkerNode("pod-0", "1"), "a lease": leased} {
+		g, err := snowflake.New(ctx, snowflake.Config{Worker: worker})
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if _, err := g.Next(ctx); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err := g.Close(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	recorder, err := preview.Start(ctx, preview.Config{Source: app, Preview: new(sharding.Preview)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := recorder.Close(ctx); err != nil {
+		t.Error(err)
+	}
 }
 
 // The application has only the documented rights. It runs from before the first row
@@ -49,7 +114,8 @@ func TestAnApplicationWithTheDocumentedGrantsLivesThroughAMigration(t *testing.T
 		if err := errors.Join(schema.Apply(ctx, m.cfg.Source), preview.Create(ctx, m.cfg.Source)); err != nil {
 			t.Fatal(err)
 		}
-		for _, grant := range appGrants(t) {
+		documented, _ := appGrants(t)
+		for _, grant := range documented {
 			database.Exec(t, m.admin, grant)
 			if strings.Contains(grant, "shop_east") {
 				database.Exec(t, m.admin, strings.ReplaceAll(grant, "shop_east", "shop_west"))
