@@ -46,6 +46,23 @@ func TestListsOfEveryLengthDoNotDisplaceFrequentTexts(t *testing.T) {
 	}
 }
 
+// All processors look up the texts that a program sends often. With a lock for readers they would wait for each other.
+func BenchmarkFindingAPlan(b *testing.B) {
+	var p plans
+	s := &sharding.Snapshot{}
+	const often = "SELECT id, user_id, note FROM orders WHERE user_id = ? AND id = ?"
+	p.keep(s, often, &planned{Plan: &plan.Plan{}})
+	b.ReportAllocs()
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			if p.find(s, often) == nil {
+				b.Error("its plan is not kept")
+				return
+			}
+		}
+	})
+}
+
 func textsOf(of *sync.Map) (bytes int) {
 	for text := range of.Range {
 		bytes += len(text.(string))
