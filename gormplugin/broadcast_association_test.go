@@ -56,7 +56,7 @@ func newBaskets(t *testing.T) *gorm.DB {
 	if err := db.Use(gormplugin.New(gormplugin.Config{Router: router})); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := gormplugin.Migrate(t.Context(), db, &Shop{}, &Label{}, &Basket{}, &BasketLabel{}); err != nil {
+	if err := gormplugin.Migrate(t.Context(), db, &Shop{}, &Label{}, &Basket{}, &BasketLabel{}); err != nil {
 		t.Fatal(err)
 	}
 	return db

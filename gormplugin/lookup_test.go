@@ -49,7 +49,7 @@ func newBadges(t *testing.T, copied bool) *gorm.DB {
 	if err := db.Use(gormplugin.New(gormplugin.Config{Generators: keygen.Set{Default: keygen.Counting(100, 1)}, Router: router})); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := gormplugin.Migrate(t.Context(), db, &Badge{}); err != nil {
+	if err := gormplugin.Migrate(t.Context(), db, &Badge{}); err != nil {
 		t.Fatal(err)
 	}
 	return db
@@ -110,7 +110,7 @@ func newAccounts(t *testing.T) *gorm.DB {
 		t.Fatal(err)
 	}
 	for range 2 { // the second one finds everything
-		if _, err := gormplugin.Migrate(t.Context(), db, &Account{}); err != nil {
+		if err := gormplugin.Migrate(t.Context(), db, &Account{}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -44,7 +44,7 @@ func sightings(t *testing.T) (routed, whole *gorm.DB) {
 		if err := db.Use(gormplugin.New(c)); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := gormplugin.Migrate(t.Context(), db, &Sighting{}); err != nil {
+		if err := gormplugin.Migrate(t.Context(), db, &Sighting{}); err != nil {
 			t.Fatal(err)
 		}
 	}

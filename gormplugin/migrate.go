@@ -3,7 +3,6 @@
 package gormplugin
 
 import (
-	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -24,21 +23,6 @@ import (
 	"github.com/shardid/shardid/sharding/lookups"
 )
 
-// Drift is a difference between the physical tables of one sharded table. gorm's AutoMigrate does
-// not remove it: AutoMigrate drops nothing and changes few types.
-type Drift struct {
-	Target sharding.Target
-	Object string // "column note" or "index (user_id)"
-	Found  string // its definition on Target; "" when it is missing there
-	Usual  string // its definition on most targets; "" when most have none
-}
-
-// String describes the drift in one sentence.
-func (d Drift) String() string {
-	const none = "missing"
-	return fmt.Sprintf("%s: %s is %s, and %s on most other targets", d.Target, d.Object, cmp.Or(d.Found, none), cmp.Or(d.Usual, none))
-}
-
 // Migrate runs gorm's AutoMigrate for each model in every database that has the model's table: for
 // a sharded table on every target, for a broadcast table in every database of the router and in the
 // home database, which db was opened with, and for any other table in the home database. It
@@ -58,10 +42,10 @@ func (d Drift) String() string {
 // length. Migrate creates the lookup tables of a table after it, with the types that the columns
 // have on the shards. [Check] finds columns whose collation treats texts of different shards as
 // equal.
-func Migrate(ctx context.Context, db *gorm.DB, models ...any) (drifts []Drift, err error) {
+func Migrate(ctx context.Context, db *gorm.DB, models ...any) (err error) {
 	p, ok := db.Config.Plugins[pluginName].(*Plugin)
 	if !ok {
-		return nil, ErrNotLoaded
+		return ErrNotLoaded
 	}
 	defer func() {
 		if err != nil {
@@ -69,20 +53,19 @@ func Migrate(ctx context.Context, db *gorm.DB, models ...any) (drifts []Drift, e
 		}
 	}()
 	if p.config.Router == nil {
-		return nil, db.WithContext(ctx).AutoMigrate(models...)
+		return db.WithContext(ctx).AutoMigrate(models...)
 	}
 	m := newMigration(db)
 	for _, model := range models {
 		if err := m.plan(model); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	err = errors.Join(m.run(ctx), m.lookups(ctx))
 	for _, model := range m.unplaced { // last, because they may refer to broadcast tables
 		err = errors.Join(err, m.unrouted(ctx, model))
 	}
-	drifts, look := m.drifts(ctx)
-	return drifts, errors.Join(err, look)
+	return err
 }
 
 // migration is one call of Migrate.
@@ -92,7 +75,6 @@ type migration struct {
 	db     *gorm.DB
 	pools  map[string]*sql.DB        // of the router and of the home database
 	jobs   map[string][]migrationJob // by database
-	placed [][]sharding.Target       // of each model whose table is not only in the home database
 	shards map[string]*gorm.DB       // by database
 
 	unplaced []any    // models whose tables are only in the home database
@@ -147,7 +129,6 @@ func (m *migration) plan(model any) error {
 		}
 		m.jobs[target.DB] = append(m.jobs[target.DB], migrationJob{model, target})
 	}
-	m.placed = append(m.placed, targets)
 	return nil
 }
 
@@ -293,92 +274,4 @@ func (l keptLevel) LogMode(logger.LogLevel) logger.Interface { return l }
 // at returns a *gorm.DB for the physical table.
 func (m *migration) at(ctx context.Context, target sharding.Target) *gorm.DB {
 	return m.shards[target.DB].WithContext(ctx).Table(target.Table)
-}
-
-// drifts compares the tables of each model.
-func (m *migration) drifts(ctx context.Context) (all []Drift, err error) {
-	for _, targets := range m.placed {
-		found := map[sharding.Target]map[string]string{}
-		for _, target := range targets {
-			if objects, lookErr := m.objects(ctx, target); lookErr != nil {
-				err = errors.Join(err, fmt.Errorf("%s: %w", target, lookErr))
-			} else {
-				found[target] = objects
-			}
-		}
-		all = append(all, compare(targets, found)...)
-	}
-	return all, err
-}
-
-// objects describes the columns and indexes of a physical table.
-func (m *migration) objects(ctx context.Context, target sharding.Target) (map[string]string, error) {
-	migrator := m.at(ctx, target).Migrator()
-	columns, err := migrator.ColumnTypes(target.Table)
-	if err != nil {
-		return nil, err
-	}
-	objects := map[string]string{}
-	for _, c := range columns {
-		objects["column "+c.Name()] = describe(c)
-	}
-	indexes, err := migrator.GetIndexes(target.Table)
-	if err != nil {
-		return nil, err
-	}
-	for _, i := range indexes {
-		what := "an index"
-		if unique, _ := i.Unique(); unique {
-			what = "a unique index"
-		}
-		objects["index ("+strings.Join(i.Columns(), ", ")+")"] = what
-	}
-	return objects, nil
-}
-
-func describe(c gorm.ColumnType) string {
-	text, known := c.ColumnType()
-	if !known {
-		text = c.DatabaseTypeName()
-	}
-	if nullable, known := c.Nullable(); known && !nullable {
-		text += " not null"
-	}
-	if numbered, _ := c.AutoIncrement(); numbered {
-		text += " auto_increment"
-	}
-	return strings.ToLower(text)
-}
-
-// compare returns the differences between the tables and the majority of them.
-func compare(targets []sharding.Target, found map[sharding.Target]map[string]string) (drifts []Drift) {
-	usual := map[string]string{} // definition by object
-	for _, objects := range found {
-		for object := range objects {
-			usual[object] = mostCommon(found, object)
-		}
-	}
-	for _, target := range targets {
-		objects, looked := found[target]
-		for _, object := range slices.Sorted(maps.Keys(usual)) {
-			if looked && objects[object] != usual[object] {
-				drifts = append(drifts, Drift{target, object, objects[object], usual[object]})
-			}
-		}
-	}
-	return drifts
-}
-
-// mostCommon returns an object's definition on most targets; of several such definitions, the
-// alphabetically first that is not "".
-func mostCommon(found map[sharding.Target]map[string]string, object string) string {
-	votes := map[string]int{}
-	for _, objects := range found {
-		votes[objects[object]]++
-	}
-	values := slices.Sorted(maps.Keys(votes))
-	if values[0] == "" {
-		values = append(values[1:], "")
-	}
-	return slices.MaxFunc(values, func(a, b string) int { return votes[a] - votes[b] })
 }

@@ -38,7 +38,7 @@ func newGauges(t *testing.T, values ...float64) (sharded, whole *gorm.DB) {
 	if err := sharded.Use(gormplugin.New(gormplugin.Config{Router: router})); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := gormplugin.Migrate(t.Context(), sharded, &Gauge{}); err != nil {
+	if err := gormplugin.Migrate(t.Context(), sharded, &Gauge{}); err != nil {
 		t.Fatal(err)
 	}
 	if err := whole.AutoMigrate(&Gauge{}); err != nil {

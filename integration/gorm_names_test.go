@@ -39,8 +39,8 @@ func TestGORMMakesAndUsesTablesOfOneName(t *testing.T) {
 			t.Fatal(err)
 		}
 		for range 2 {
-			if drift, err := gormplugin.Migrate(t.Context(), db, &namedOrder{}); err != nil || len(drift) > 0 {
-				t.Fatal(drift, err)
+			if err := gormplugin.Migrate(t.Context(), db, &namedOrder{}); err != nil {
+				t.Fatal(err)
 			}
 		}
 		for user := int64(1); user <= 4; user++ {

@@ -479,7 +479,7 @@ func TestASecondOwnerIsADuplicatedKeyOfGORM(t *testing.T) {
 	if err := db.Use(gormplugin.New(gormplugin.Config{Router: d.router})); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := gormplugin.Migrate(t.Context(), db, &lookedUp{}); err != nil {
+	if err := gormplugin.Migrate(t.Context(), db, &lookedUp{}); err != nil {
 		t.Fatal(err)
 	}
 	email := func(text string) *string { return &text }

@@ -68,7 +68,7 @@ func open(ctx context.Context, s *setup.Shop) (web.Shop, error) {
 	if err := db.Use(gormplugin.New(gormplugin.Config{Generators: keygen.Set{Default: s.IDs}, Router: s.Router})); err != nil {
 		return nil, err
 	}
-	if _, err := gormplugin.Migrate(ctx, db, &User{}, &Order{}, &Item{}, &Product{}); err != nil {
+	if err := gormplugin.Migrate(ctx, db, &User{}, &Order{}, &Item{}, &Product{}); err != nil {
 		return nil, err
 	}
 	if err := gormplugin.Check(db, &User{}, &Order{}, &Item{}); err != nil { // finds what would fail at the first insert

@@ -81,7 +81,7 @@ func tallies(t *testing.T, first, second *server.MariaDB, options ...sharding.Op
 	if err := sharded.Use(gormplugin.New(gormplugin.Config{Router: router})); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := gormplugin.Migrate(t.Context(), sharded, &gormTally{}); err != nil {
+	if err := gormplugin.Migrate(t.Context(), sharded, &gormTally{}); err != nil {
 		t.Fatal(err)
 	}
 	if err := whole.AutoMigrate(&gormTally{}); err != nil {

@@ -64,8 +64,8 @@ func TestKeysOfTextAreComparedByTheirBytes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			db, router := accounts(t, open)
 			for range 2 { // the second time, there is nothing to change
-				if drifts, err := gormplugin.Migrate(t.Context(), db, &account{}); err != nil || len(drifts) > 0 {
-					t.Fatal(drifts, err)
+				if err := gormplugin.Migrate(t.Context(), db, &account{}); err != nil {
+					t.Fatal(err)
 				}
 				want := []string{"code longtext utf8mb4_bin", "tenant varchar(64) utf8mb4_bin"}
 				if got := collationsOf(t, router); !slices.Equal(got, want) {
@@ -79,7 +79,7 @@ func TestKeysOfTextAreComparedByTheirBytes(t *testing.T) {
 			}
 			database.Exec(t, router.DB(target.DB), "ALTER TABLE "+target.Table+" MODIFY tenant VARCHAR(64) CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci NOT NULL DEFAULT 'nobody'")
 			expectDiagnosis(t, router, "warning collation "+target.String())
-			if _, err := gormplugin.Migrate(t.Context(), db, &account{}); err != nil { // lets a table be that is there
+			if err := gormplugin.Migrate(t.Context(), db, &account{}); err != nil { // lets a table be that is there
 				t.Error(err)
 			}
 			expectDiagnosis(t, router, "warning collation "+target.String())

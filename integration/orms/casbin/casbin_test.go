@@ -99,7 +99,7 @@ func route(t *testing.T, db *gorm.DB) {
 	if err := db.Use(gormplugin.New(gormplugin.Config{Generators: keygen.Set{Default: keygen.Counting(1, 1)}, Router: router})); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := gormplugin.Migrate(t.Context(), db, &order{}); err != nil {
+	if err := gormplugin.Migrate(t.Context(), db, &order{}); err != nil {
 		t.Fatal(err)
 	}
 	if err := db.Create(&[]order{{UserID: 1}, {UserID: 2}}).Error; err != nil {
