@@ -24,8 +24,8 @@ import (
 type Config struct {
 	// Router knows the sharded tables and their databases. It is required.
 	Router *sharding.Router
-	// Home is the pool of all tables that the router does not know. It is required. It may be one
-	// of the router's databases.
+	// Home is the pool of all tables that the router does not know. It is required. If its database is one
+	// of the router's, it must be the same *sql.DB: see [sharding.ErrSameDatabase].
 	Home *sql.DB
 	// Replicas are read-only copies of the router's databases, by the router's names of the
 	// databases. Queries of sharded tables use the copies in turn, whether they read one shard or
@@ -80,6 +80,7 @@ type database struct {
 	schemas   schemas
 	poolLocks poolLocks
 	agreeing  sync.Map // pools whose settings are those of the home database; a sync.Map, because each statement reads it
+	places    places
 	lookups   lookups
 	deciders  deciders
 	observer  Observer

@@ -7,6 +7,7 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"fmt"
+	"sync"
 
 	"github.com/shardid/shardid/internal/dialect"
 	"github.com/shardid/shardid/sharding"
@@ -28,19 +29,20 @@ func (d *database) ask(ctx context.Context) (*server.Server, error) {
 		return nil, fmt.Errorf("shardsql: the home database: %w", err)
 	}
 	d.server = found
+	d.places.pools.Store(found.Place(), d.home)
 	return found, nil
 }
 
-// checkSettings refuses a database whose settings differ from those of the home database. It checks a pool
-// when a connection of it is first used.
+// checkSettings refuses a database whose settings differ from those of the home database, and a second pool of one
+// database. It checks a pool when a connection of it is first used.
 func (d *database) checkSettings(ctx context.Context, pool *sql.DB, on dialect.Querier) error {
-	if pool == d.home || d.server.Name() == "sqlite" {
+	if pool == d.home {
 		return nil
 	}
 	if _, agrees := d.agreeing.Load(pool); agrees {
 		return nil
 	}
-	differs, err := d.server.Compare(ctx, on)
+	differs, place, err := d.server.Compare(ctx, on)
 	if err != nil {
 		return fmt.Errorf("shardsql: settings of %s: %w", d.nameOf(pool), err)
 	}
@@ -48,7 +50,27 @@ func (d *database) checkSettings(ctx context.Context, pool *sql.DB, on dialect.Q
 		return &sharding.RouteError{Op: "statement", Err: fmt.Errorf("%w: %s is %q in %s, and %q in the home database", sharding.ErrSettings, differs.Setting, differs.There, d.nameOf(pool), differs.Here),
 			Hint: "set it to the same value in all data source names, or on all servers"}
 	}
+	if err := d.places.check(ctx, d, pool, on, place); err != nil {
+		return err
+	}
 	d.agreeing.Store(pool, true)
+	return nil
+}
+
+// places has a pool of each place: see [server.Server.Place].
+type places struct{ pools sync.Map }
+
+// check refuses a second pool of one database. A write of all copies of a broadcast table would be executed twice there,
+// and a transaction over both pools could wait for itself. A copy for reading may be anywhere.
+func (p *places) check(ctx context.Context, d *database, pool *sql.DB, on dialect.Querier, place string) error {
+	if place == "" || routerName(d.router, pool) == "" {
+		return nil
+	}
+	known, there := p.pools.LoadOrStore(place, pool)
+	if other := known.(*sql.DB); there && other != pool && d.server.Shares(ctx, on, other) {
+		return &sharding.RouteError{Op: "statement", Err: fmt.Errorf("%w: %s and %s", sharding.ErrSameDatabase, d.nameOf(pool), d.nameOf(other)),
+			Hint: "open it once, and give the same *sql.DB for both"}
+	}
 	return nil
 }
 

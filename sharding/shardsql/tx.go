@@ -179,7 +179,7 @@ func admitEnd(t *transaction, e *effects.Effects, query string) error {
 // spanning returns the refusal of a statement that needs two databases.
 func spanning(op, does, in, first, other string) error {
 	return &sharding.RouteError{Op: op, Err: fmt.Errorf("%w: this statement %s %s %s and %[3]s %[5]s", sharding.ErrCrossDatabase, does, in, first, other),
-		Hint: "send one statement for each database, with the keys grouped by Router.Target, or let transactions span databases with sharding.Transactions, Atomic or BestEffort"}
+		Hint: "add a condition on the sharding key that leads to one database, or send one statement for each database, with the keys grouped by Router.Target, or let transactions span databases with sharding.Transactions, Atomic or BestEffort"}
 }
 
 // begin begins on a database, and sets the transaction's savepoints there. After a restart of the server all idle

@@ -37,8 +37,28 @@ func (b *Analysis) prove() {
 		for _, near := range b.neighbours(r) {
 			all = append(all, own[near])
 		}
-		r.Proof = proof.Together(all)
+		if r.Proof = proof.Together(all); r.Proof == nil {
+			r.Vague = b.vague(r)
+		}
 	}
+}
+
+// vague returns Vague of a reference.
+func (k *Knowledge) vague(r *Reference) (column string) {
+	p := prover{of: k.sources(r)}
+	for _, f := range k.Facts {
+		p.scope, p.holds = f.Scope, f.holds
+		if sqlparse.Any(f.Expr, func(e sqlparse.Expr) bool {
+			l := p.lead(e)
+			if l != nil {
+				column = l.Column
+			}
+			return l != nil
+		}) {
+			break
+		}
+	}
+	return column
 }
 
 // proved returns the proof of the conditions on one reference, or nil.

@@ -46,6 +46,8 @@ type Reference struct {
 	led      *Reference    // for a derived table: the table whose columns its leads are
 	given    []proof.Proof // proofs of inserted rows
 	Proof    proof.Proof   // nil if nothing is proved
+	// Vague is a column that leads to shards, and that a condition which proves nothing names; "" if there is none.
+	Vague string
 }
 
 // Column is a column of a reference, its name in lower case.

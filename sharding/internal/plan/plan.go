@@ -383,6 +383,8 @@ func missing(p *binding) error {
 	err := sharding.ErrMissingKey
 	if why := proof.WhyNoSlot(r.Proof, p.args); why != "" {
 		err = fmt.Errorf("%w: %s", err, why)
+	} else if r.Vague != "" {
+		err = fmt.Errorf("%w: the condition on %[2]s leads to no single shard; %[2]s = … or %[2]s IN (…) does, beside other conditions with AND", err, r.Vague)
 	}
 	return p.Refusal(r.Table.Name, err, p.remedy(r.Table))
 }

@@ -110,7 +110,7 @@ func refusal(r *sharding.Router, s corpus.Statement, options analysis.Options) e
 	}
 	if spans(route) {
 		return &sharding.RouteError{Op: "statement", Err: sharding.ErrCrossDatabase, // as shardsql does
-			Hint: "send one statement for each database, with the keys grouped by Router.Target, or let transactions span databases with sharding.Transactions, Atomic or BestEffort"}
+			Hint: "add a condition on the sharding key that leads to one database, or send one statement for each database, with the keys grouped by Router.Target, or let transactions span databases with sharding.Transactions, Atomic or BestEffort"}
 	}
 	return nil
 }

@@ -49,7 +49,7 @@ func (s *Server) readFrom(ctx context.Context, db *sql.DB) (err error) {
 	switch s.Name() {
 	case "sqlite":
 		s.Reads, s.Arithmetic = sqlparse.Dialect{Family: sqlparse.SQLite}, merge.Dialect{Engine: merge.SQLite}
-		return nil
+		s.settings = ofSQLite
 	case "postgres":
 		var decimal any
 		if err := db.QueryRowContext(ctx, "SELECT 1.5").Scan(&decimal); err != nil {
@@ -58,11 +58,10 @@ func (s *Server) readFrom(ctx context.Context, db *sql.DB) (err error) {
 		_, isBytes := decimal.([]byte)
 		s.Reads, s.Arithmetic = sqlparse.Dialect{Family: sqlparse.PostgreSQL}, merge.Dialect{Engine: merge.PostgreSQL, Bytes: isBytes}
 		s.settings = ofPostgreSQL
-		s.values, err = readSettings(ctx, db, s.settings)
-		return err
+	default:
+		s.settings = ofMySQL
 	}
-	s.settings = ofMySQL
-	if s.values, err = readSettings(ctx, db, s.settings); err != nil {
+	if s.values, err = readSettings(ctx, db, s.settings); err != nil || s.Name() != "mysql" {
 		return err
 	}
 	s.Reads = s.parsing(s.values[sqlMode])

@@ -52,8 +52,8 @@ func TestSQLiteHasNoSettings(t *testing.T) {
 	if err != nil || s.Reads.Family != sqlparse.SQLite || s.Arithmetic.Engine != merge.SQLite {
 		t.Fatalf("%+v, %v", s, err)
 	}
-	if d, err := s.Compare(t.Context(), nil); d != nil || err != nil {
-		t.Errorf("%v, %v", d, err)
+	if d, at, err := s.Compare(t.Context(), db); d != nil || at != s.Place() || at != "" || err != nil {
+		t.Errorf("%v, %q, %v", d, at, err)
 	}
 }
 
@@ -88,15 +88,16 @@ func TestTheFirstSettingThatDiffersIsNamed(t *testing.T) {
 		{"the driver's decimals", []byte("1"), ""}, // which is a text for this purpose
 		{"the driver's decimals", 1.5, "the driver's decimals"},
 		{"TimeZone", "Asia/Tokyo", "TimeZone"},
+		{place, "elsewhere", ""},
 	} {
 		session(c.change, c.to)
-		d, err := s.Compare(t.Context(), db)
+		d, _, err := s.Compare(t.Context(), db)
 		if err != nil || (d == nil) != (c.differ == "") || d != nil && d.Setting != c.differ {
 			t.Errorf("%s is %v: %v, %v", c.change, c.to, d, err)
 		}
 	}
 	mock.ExpectQuery(".").WillReturnError(sql.ErrConnDone)
-	if _, err := s.Compare(t.Context(), db); err == nil || !strings.Contains(err.Error(), "closed") {
+	if _, _, err := s.Compare(t.Context(), db); err == nil || !strings.Contains(err.Error(), "closed") {
 		t.Errorf("%v", err)
 	}
 }

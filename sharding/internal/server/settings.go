@@ -30,6 +30,7 @@ var ofMySQL = []setting{
 	{"default_week_format", "@@SESSION.default_week_format", false},
 	{"group_concat_max_len", "@@SESSION.group_concat_max_len", false},
 	{"parseTime of the driver", "CAST('2001-02-03 04:05:06' AS DATETIME)", true},
+	{place, "CONCAT(@@hostname, ':', @@port, '/', DATABASE())", false},
 }
 
 // PostgreSQL 15 moved the provider of a database's collation to a column of its own.
@@ -41,7 +42,11 @@ var ofPostgreSQL = []setting{
 	{"IntervalStyle", "current_setting('IntervalStyle')", false},
 	{"standard_conforming_strings", "current_setting('standard_conforming_strings')", false},
 	{"the driver's decimals", "1.5", true},
+	{place, "CONCAT(pg_postmaster_start_time(), '/', current_database())", false},
 }
+
+// SQLite has no settings that matter. The file of a database in memory is empty.
+var ofSQLite = []setting{{place, "(SELECT file FROM pragma_database_list WHERE name = 'main')", false}}
 
 // Indexes in ofMySQL of the settings that decide how SQL is parsed.
 const (
@@ -53,21 +58,18 @@ const (
 type Difference struct{ Setting, There, Here string }
 
 // Compare returns the first setting whose value in a session, There, is not that of the server, Here. It returns nil
-// if all are the same.
-func (s *Server) Compare(ctx context.Context, there dialect.Querier) (*Difference, error) {
-	if s.settings == nil {
-		return nil, nil //nolint:nilnil // said above
-	}
+// if all are the same. It also returns the place of the session's database: see [Server.Place].
+func (s *Server) Compare(ctx context.Context, there dialect.Querier) (differs *Difference, at string, err error) {
 	found, err := readSettings(ctx, there, s.settings)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	for i, of := range s.settings {
-		if found[i] != s.values[i] {
-			return &Difference{Setting: of.name, There: found[i], Here: s.values[i]}, nil
+		if of.name != place && found[i] != s.values[i] {
+			return &Difference{Setting: of.name, There: found[i], Here: s.values[i]}, "", nil
 		}
 	}
-	return nil, nil //nolint:nilnil // said above
+	return nil, found[len(found)-1], nil
 }
 
 // readSettings returns the values of settings in a session, by their indexes.
@@ -88,6 +90,9 @@ func readSettings(ctx context.Context, on dialect.Querier, settings []setting) (
 	for i, v := range values {
 		if text, ok := v.([]byte); ok {
 			v = string(text)
+		}
+		if v == nil {
+			continue
 		}
 		found[i] = fmt.Sprint(v)
 		if settings[i].typed {
