@@ -24,6 +24,7 @@ import (
 //     broadcast table may get their keys from the application, unless a database numbers the
 //     primary key;
 //   - a tag names an unknown generator;
+//   - a table does not exist;
 //   - a field or a column is too narrow for ids;
 //   - the database still numbers a column (on SQLite, with AUTOINCREMENT);
 //   - a model lacks its table's sharding key, or the key's column does not store and
@@ -149,11 +150,14 @@ func (c *check) checkTables(db *gorm.DB, made *plan, table *sharding.Table) erro
 	return nil
 }
 
-// checkColumns checks the columns of these fields, if the table exists.
+// checkColumns checks the columns of these fields.
 func (p *plan) checkColumns(db *gorm.DB, table string, fields []*managed) error {
 	migrator := db.Migrator()
-	if len(fields) == 0 || !migrator.HasTable(table) {
+	switch {
+	case len(fields) == 0:
 		return nil
+	case !migrator.HasTable(table):
+		return fmt.Errorf("gormplugin: %s: table %s: %w", p.schema.Name, table, ErrNoTable)
 	}
 	columns, err := migrator.ColumnTypes(table)
 	var numbers bool

@@ -39,9 +39,21 @@ func newLeases(t *testing.T, rule sharding.Rule) (*gorm.DB, *sharding.Router) {
 	return db, router
 }
 
+// createLeases creates the four tables; definition is that of the tenant, except in the one table that differs.
+func createLeases(t *testing.T, router *sharding.Router, definition, table, differs string) {
+	t.Helper()
+	for _, at := range router.Targets("leases") {
+		columns := "(id INTEGER PRIMARY KEY, tenant " + definition + ")"
+		if at.Table == table {
+			columns = differs
+		}
+		must(t, router.DB(at.DB), "CREATE TABLE "+at.Table+" "+columns)
+	}
+}
+
 func TestCheckFindsATextKeyThatIsNotComparedByItsBytes(t *testing.T) {
 	db, router := newLeases(t, sharding.HashText(4))
-	if err := gormplugin.Check(db, &Lease{}); err != nil {
+	if err := gormplugin.Check(db, &Lease{}); !errors.Is(err, gormplugin.ErrNoTable) || !strings.Contains(err.Error(), "db0/leases_0") {
 		t.Errorf("without tables: %v", err)
 	}
 	if err := gormplugin.Migrate(t.Context(), db, &Lease{}); err != nil {
@@ -56,7 +68,7 @@ func TestCheckFindsATextKeyThatIsNotComparedByItsBytes(t *testing.T) {
 		t.Errorf("of one shard: %v", err)
 	}
 	integers, router := newLeases(t, sharding.Low(2))
-	must(t, router.DB("db0"), "CREATE TABLE leases_0 (id INTEGER PRIMARY KEY, tenant TEXT COLLATE NOCASE)")
+	createLeases(t, router, "TEXT COLLATE NOCASE", "", "")
 	if err := gormplugin.Check(integers, &Lease{}); err != nil {
 		t.Errorf("of texts with integers: %v", err)
 	}
@@ -80,12 +92,7 @@ func (Broken) TableName() string { return "leases" }
 
 func TestCheckReadsTheColumnsOfAModelWhoseKeysItDoesNotFill(t *testing.T) {
 	db, router := newLeases(t, sharding.HashText(4))
-	for model, also := range map[any]error{&Visit{}: nil, &Broken{}: gormplugin.ErrUnknownSource} {
-		if err := gormplugin.Check(db, model); !errors.Is(err, also) || errors.Is(err, gormplugin.ErrCollation) {
-			t.Errorf("%T without tables: %v", model, err)
-		}
-	}
-	must(t, router.DB("db0"), "CREATE TABLE leases_0 (id INTEGER PRIMARY KEY, tenant TEXT COLLATE NOCASE)")
+	createLeases(t, router, "TEXT COLLATE NOCASE", "", "")
 	for model, also := range map[any]error{&Visit{}: nil, &Broken{}: gormplugin.ErrUnknownSource} {
 		if err := gormplugin.Check(db, model); also != nil && !errors.Is(err, also) || !errors.Is(err, gormplugin.ErrCollation) {
 			t.Errorf("%T: %v", model, err)
@@ -95,13 +102,14 @@ func TestCheckReadsTheColumnsOfAModelWhoseKeysItDoesNotFill(t *testing.T) {
 
 func TestCheckAcceptsARoutedModelWithoutAGeneratorUnlessAShardNumbersItsKey(t *testing.T) {
 	db, router := newLeases(t, sharding.HashText(4))
-	must(t, router.DB("db0"), "CREATE TABLE leases_0 (id INTEGER PRIMARY KEY, tenant TEXT)")
+	createLeases(t, router, "TEXT", "", "")
 	if err := gormplugin.Check(db, &Visit{}); err != nil {
 		t.Error(err)
 	}
 	if err := gormplugin.Check(db, &User{}); !errors.Is(err, gormplugin.ErrUnmanaged) || !strings.Contains(err.Error(), "Config.Models") {
 		t.Errorf("of a table that is not routed: %v", err)
 	}
+	must(t, router.DB("db1"), "DROP TABLE leases_3")
 	must(t, router.DB("db1"), "CREATE TABLE leases_3 (id INTEGER PRIMARY KEY AUTOINCREMENT, tenant TEXT)")
 	var field *gormplugin.FieldError
 	if err := gormplugin.Check(db, &Visit{}); !errors.Is(err, gormplugin.ErrAutoIncrement) || !errors.As(err, &field) || field.Field != "ID" || !strings.Contains(err.Error(), "db1/leases_3") {
@@ -130,9 +138,12 @@ func TestCheckAcceptsAModelOfABroadcastTableWithoutAGenerator(t *testing.T) {
 }
 
 func TestCheckFindsAKeyColumnThatDoesNotFitItsRule(t *testing.T) {
-	for typ, rule := range map[string]sharding.Rule{"INTEGER": sharding.HashText(4), "REAL": sharding.Low(2), "STRING": sharding.CompatText(4)} {
-		db, router := newLeases(t, rule)
-		must(t, router.DB("db1"), "CREATE TABLE leases_3 (id INTEGER PRIMARY KEY, tenant "+typ+")")
+	for typ, of := range map[string]struct {
+		rule sharding.Rule
+		fits string
+	}{"INTEGER": {sharding.HashText(4), "TEXT"}, "REAL": {sharding.Low(2), "INTEGER"}, "STRING": {sharding.CompatText(4), "TEXT"}} {
+		db, router := newLeases(t, of.rule)
+		createLeases(t, router, of.fits, "leases_3", "(id INTEGER PRIMARY KEY, tenant "+typ+")")
 		if err := gormplugin.Check(db, &Lease{}); !errors.Is(err, gormplugin.ErrKeyColumn) || errors.Is(err, gormplugin.ErrCollation) || !strings.Contains(err.Error(), "db1/leases_3: column tenant: ") {
 			t.Errorf("%s: %v", typ, err)
 		}

@@ -42,8 +42,12 @@ var (
 	ErrInTransaction = errors.New("the generator gave no key in time inside the transaction; give a database-backed generator a *sql.DB of its own, or create before the transaction begins")
 
 	// ErrAutoIncrement: Check found that the database numbers a column that a generator fills, or a
-	// shard the primary key of a model without one. The numbers collide sooner or later.
-	ErrAutoIncrement = errors.New("the column is still numbered by the database; change it to a plain BIGINT, or one INSERT without the key will collide")
+	// shard the primary key of a model without one. The numbers collide sooner or later. gorm's
+	// AutoMigrate makes such a column of an int64 that is the primary key.
+	ErrAutoIncrement = errors.New("the column is still numbered by the database, and one INSERT without the key will collide; change it to a plain BIGINT, and for AutoMigrate the field to keygen.ID, or give it the tag gorm:\"autoIncrement:false\"")
+
+	// ErrNoTable: Check found no table of the model.
+	ErrNoTable = errors.New("it does not exist; create it before Check, for example with Migrate")
 
 	// ErrCollation: Check found that the collation of the sharding key's column treats texts as
 	// equal that the table's rule distinguishes. A statement would find fewer rows than in an

@@ -46,7 +46,7 @@ func Example_errorsOfCheck() {
 	// true gormplugin: Item.ID: keygen: unknown generator "item"; the set names no generators; add it before the set is used
 	// true gormplugin: Tag.ID: bool: type cannot hold a key of this generator; integers take int64 ids, strings texts or encoded ids, [16]byte takes binary keys, and types with Scan what they scan
 	// true gormplugin: github.com/shardid/shardid/gormplugin_test.Note: no field is filled by a generator; tag one with `keygen:""`, or name the field in Config.Models
-	// true gormplugin: Order.ID: the column is still numbered by the database; change it to a plain BIGINT, or one INSERT without the key will collide
+	// true gormplugin: Order.ID: the column is still numbered by the database, and one INSERT without the key will collide; change it to a plain BIGINT, and for AutoMigrate the field to keygen.ID, or give it the tag gorm:"autoIncrement:false"
 }
 
 // Create refuses rows that it cannot number. Nothing has been sent.

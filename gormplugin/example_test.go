@@ -149,7 +149,7 @@ func readmeShards(ctx context.Context, db *gorm.DB, worker keygen.Assigner, east
 	check(db.Where("user_id = ?", 10).Find(&orders).Error)         // reads orders_2 alone
 	check(db.Find(&orders, "user_id IN ?", []int64{10, 13}).Error) // reads two shards and merges
 	check(db.Order("id DESC").Limit(20).Find(&orders).Error)       // reads all shards and merges
-	refused := db.Where("user_id > 0").Delete(&Order{}).Error      // the error says which condition is missing
+	refused := db.Where("user_id > 0").Delete(&Order{}).Error      // the error says why, and what helps
 	return refused
 }
 
@@ -172,7 +172,7 @@ func Example_shards() {
 	check(east.QueryRow("SELECT COUNT(*) FROM orders_2").Scan(&here))
 	fmt.Println(here, "orders in orders_2")
 	// Output:
-	// sharding: delete orders refused: no sharding key; add a condition on user_id or id, choose the shard with sharding.OnKey or sharding.On, or let it go to every shard with sharding.AllShards, which needs sharding.Transactions(sharding.Atomic) or BestEffort, because the shards are in several databases
+	// sharding: delete orders refused: no sharding key: the condition on user_id leads to no single shard; user_id = … or user_id IN (…) does, beside other conditions with AND; add a condition on user_id or id, choose the shard with sharding.OnKey or sharding.On, or let it go to every shard with sharding.AllShards, which needs sharding.Transactions(sharding.Atomic) or BestEffort, because the shards are in several databases
 	// 2 orders in orders_2
 }
 

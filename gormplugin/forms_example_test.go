@@ -242,5 +242,6 @@ func ExampleCheck() {
 	fmt.Println(errors.Is(gormplugin.Check(db, &LegacyInvoice{}), gormplugin.ErrUnmanaged))
 	// Output:
 	// gormplugin: Label.ID: int8: id does not fit the field; widen the field and its column to 64 bits
+	// gormplugin: Label: table labels: it does not exist; create it before Check, for example with Migrate
 	// true
 }

@@ -42,7 +42,7 @@ var ofPostgreSQL = []setting{
 	{"IntervalStyle", "current_setting('IntervalStyle')", false},
 	{"standard_conforming_strings", "current_setting('standard_conforming_strings')", false},
 	{"the driver's decimals", "1.5", true},
-	{place, "CONCAT(pg_postmaster_start_time(), '/', current_database())", false},
+	{place, "pg_postmaster_start_time() || '/' || current_database() || '.' || current_schema()", false},
 }
 
 // SQLite has no settings that matter. The file of a database in memory is empty.
