@@ -172,3 +172,22 @@ func (k *Knowledge) Keyed(s *Scope, e sqlparse.Expr) bool {
 	}
 	return col.isPrimaryKey() && (col.IsApart() || k.uniqueIDs)
 }
+
+// DerivedQuery returns the query whose rows another one reads, and no other rows: that of its only derived table, or of its
+// only CTE. It returns nil if there is none.
+func DerivedQuery(q *sqlparse.Query) (of *sqlparse.Query) {
+	core := CoreOf(q)
+	if core == nil || len(core.From) != 1 {
+		return nil
+	}
+	switch from, with := core.From[0], q.With; {
+	case from.Query != nil && with == nil && !from.Lateral && len(from.Columns) == 0:
+		of = from.Query
+	case from.Table != nil && with != nil && !with.Recursive && len(with.Tables) == 1 && len(with.Tables[0].Columns) == 0 && len(from.Table.Name.Parts) == 1 && from.Table.Name.Last().Name == with.Tables[0].Name.Name:
+		of = with.Tables[0].Query
+	}
+	if of != nil && of.With == nil && len(of.Locks) == 0 {
+		return of
+	}
+	return nil
+}

@@ -94,6 +94,14 @@ func IsAlias(i sqlparse.Item, e sqlparse.Expr) bool {
 	return i.Alias.Name != "" && strings.EqualFold(i.Alias.Name, Unqualified(e))
 }
 
+// ItemName returns the name of a selected column, "" for an expression without an alias.
+func ItemName(i sqlparse.Item) string {
+	if column, ok := i.Expr.(*sqlparse.Column); ok && i.Alias.Name == "" {
+		return column.Name.Last().Name
+	}
+	return i.Alias.Name
+}
+
 // HasStar reports whether a SELECT selects all columns of a table.
 func HasStar(c *sqlparse.Core) bool {
 	return slices.ContainsFunc(c.Items, func(i sqlparse.Item) bool { return i.Star })

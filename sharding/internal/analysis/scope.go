@@ -164,6 +164,14 @@ func (s *Scope) isOuters(call *sqlparse.Call) bool {
 	}) && hasColumns
 }
 
+// MayHave reports whether one of the tables has a column, or may have it.
+func (s *Scope) MayHave(name string) bool {
+	return slices.ContainsFunc(s.Refs, func(r *Reference) bool {
+		has, certain := r.Has(strings.ToLower(name))
+		return has || !certain
+	})
+}
+
 // Starred returns the tables whose columns * or name.* selects.
 func (s *Scope) Starred(i sqlparse.Item) []*Reference {
 	switch {

@@ -23,7 +23,7 @@ func steadyAverages(c grouper, e sqlparse.Expr) {
 	for i, o := range orders {
 		sorts = sorts || c.by(c.ordered(o.Expr)) != i
 	}
-	if sorts && (aggregator{c}).distincts() > 0 || slices.ContainsFunc(c.core.Items, func(i sqlparse.Item) bool { return windowed(i.Expr) }) {
+	if sorts && (aggregator{c}).distincts() > 0 || slices.ContainsFunc(c.core.Items, func(i sqlparse.Item) bool { return sqlfunc.HasWindow(i.Expr) }) {
 		c.refuse(unsteadyDigits)
 	}
 }

@@ -3,6 +3,7 @@
 package combine
 
 import (
+	"cmp"
 	"maps"
 	"regexp"
 	"slices"
@@ -84,13 +85,7 @@ func namesOf(c *combiner, core *sqlparse.Core, item sqlparse.Item) (names []stri
 		}
 		return names
 	}
-	if column, ok := item.Expr.(*sqlparse.Column); ok && item.Alias.Name == "" {
-		return []string{column.Name.Last().Name}
-	}
-	if item.Alias.Name == "" {
-		return []string{item.Expr.Bytes().Of(c.Statement.Text)}
-	}
-	return []string{item.Alias.Name}
+	return []string{cmp.Or(analysis.ItemName(item), item.Expr.Bytes().Of(c.Statement.Text))}
 }
 
 // countedQuery returns the query whose rows another one counts, and does nothing else with them, or nil.
@@ -103,24 +98,5 @@ func countedQuery(q *sqlparse.Query) (of *sqlparse.Query) {
 	if !ok || call.Function() != "count" || call.Over || call.Odd || !call.Star {
 		return nil
 	}
-	return derivedQuery(q)
-}
-
-// derivedQuery returns the query whose rows another one reads, and no other rows: that of its only derived table, or of its
-// only CTE. It returns nil if there is none.
-func derivedQuery(q *sqlparse.Query) (of *sqlparse.Query) {
-	core := analysis.CoreOf(q)
-	if core == nil || len(core.From) != 1 {
-		return nil
-	}
-	switch from, with := core.From[0], q.With; {
-	case from.Query != nil && with == nil && !from.Lateral && len(from.Columns) == 0:
-		of = from.Query
-	case from.Table != nil && with != nil && !with.Recursive && len(with.Tables) == 1 && len(with.Tables[0].Columns) == 0 && len(from.Table.Name.Parts) == 1 && from.Table.Name.Last().Name == with.Tables[0].Name.Name:
-		of = with.Tables[0].Query
-	}
-	if of != nil && of.With == nil && len(of.Locks) == 0 {
-		return of
-	}
-	return nil
+	return analysis.DerivedQuery(q)
 }

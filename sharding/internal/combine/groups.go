@@ -79,7 +79,7 @@ func (c grouper) computeAll() {
 
 // isComputed reports whether an expression is computed from combined aggregates.
 func (c grouper) isComputed(e sqlparse.Expr) bool {
-	return windowed(e) || sqlfunc.HasAggregate(e) && combined(e) == 0 && aggregator{c}.ofExtreme(e) == nil
+	return sqlfunc.HasWindow(e) || sqlfunc.HasAggregate(e) && combined(e) == 0 && aggregator{c}.ofExtreme(e) == nil
 }
 
 // ofNone makes each shard also return the aggregates of no rows, which have the form of their values.
@@ -220,7 +220,7 @@ func (c grouper) groupItem(e sqlparse.Expr, at int) {
 		a, v = aggregator{c}.partial(e, at)
 	case aggregator{c}.ofExtreme(e) != nil:
 		a, v = aggregator{c}.atExtreme(e, at)
-	case ofRows(e): // computed from aggregates
+	case sqlfunc.OfRows(e): // computed from aggregates
 	case key >= 0:
 		v = c.of.group.keys[key]
 	case !computed(e): // the same on every shard
@@ -265,20 +265,10 @@ func (c *combiner) key(v catalog.Value, e sqlparse.Expr) string {
 	selected := v.Selected(c.text(e))
 	_, isColumn := c.scope.Column(e)
 	recognized := c.Postgres && (isColumn || v.As != catalog.Trimmed) // PostgreSQL recognises an expression of GROUP BY, but not x COLLATE "C" in a CAST
-	if isColumn && v.As == catalog.Plain || ofRows(e) || recognized || c.SQLite {
+	if isColumn && v.As == catalog.Plain || sqlfunc.OfRows(e) || recognized || c.SQLite {
 		return selected
 	}
 	return "MIN(" + selected + ")"
-}
-
-// ofRows reports whether an expression has an aggregate or a window function.
-func ofRows(e sqlparse.Expr) bool { return sqlfunc.HasAggregate(e) || windowed(e) }
-
-func windowed(e sqlparse.Expr) bool {
-	return sqlparse.Any(e, func(e sqlparse.Expr) bool {
-		call, ok := e.(*sqlparse.Call)
-		return ok && call.Over
-	})
 }
 
 // by returns the index in GROUP BY of an expression, by the same column or the same text, -1 for
@@ -307,12 +297,12 @@ func (c grouper) column(e sqlparse.Expr) int {
 		}
 	}
 	switch key := c.by(e); {
-	case ofRows(e) && c.hasParams(e):
+	case sqlfunc.OfRows(e) && c.hasParams(e):
 		c.refuse("parameters in " + c.text(e) + " are not combined; select it")
 	case combined(e) != 0:
 		c.member(e)
 		return g.add(aggregator{c}.partial(e, -1))
-	case ofRows(e):
+	case sqlfunc.OfRows(e):
 		at := g.add(merge.Aggregate{Function: merge.First, Column: c.selectHidden(c.typeOnly(e))}, catalog.Value{})
 		c.compute(at, e)
 		return at

@@ -28,8 +28,8 @@ func (c grouper) having() {
 		c.refuse("HAVING without GROUP BY and aggregates is not combined; write WHERE")
 	case splice.Parameters{Statement: c.Statement}.Named() && c.hasParams(having):
 		c.refuse("named parameters are not combined with HAVING; write ? for each")
-	case windowed(having) || slices.ContainsFunc(c.core.Items, func(i sqlparse.Item) bool {
-		return windowed(i.Expr) && sqlparse.Any(having, func(e sqlparse.Expr) bool { return analysis.IsAlias(i, e) })
+	case sqlfunc.HasWindow(having) || slices.ContainsFunc(c.core.Items, func(i sqlparse.Item) bool {
+		return sqlfunc.HasWindow(i.Expr) && sqlparse.Any(having, func(e sqlparse.Expr) bool { return analysis.IsAlias(i, e) })
 	}):
 		c.refuse("window functions are computed after HAVING, which no database lets read them; select it, and leave groups out in the program")
 	case c.Postgres && sqlparse.Any(having, c.isOnlyAlias):
@@ -277,7 +277,7 @@ func (c calculator) wider(a, b merge.Kind) merge.Kind {
 
 // operand returns an aggregate, or an expression of GROUP BY.
 func (c calculator) operand(e sqlparse.Expr) (merge.Expr, merge.Kind) {
-	if ofRows(e) && combined(e) == 0 {
+	if sqlfunc.OfRows(e) && combined(e) == 0 {
 		c.refuse(c.text(e) + " is not combined: only + - * /, ROUND, CEIL, FLOOR, COALESCE, IFNULL, NULLIF, comparisons, CASE with whole numbers as results, and casts to whole numbers and decimals are, of COUNT, SUM, AVG, MIN and MAX" + AddKey)
 		return nil, 0
 	}

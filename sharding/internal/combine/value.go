@@ -102,10 +102,7 @@ func aliased(c *comparer, e *sqlparse.Column) *sqlparse.Item {
 		return nil
 	}
 	at := slices.IndexFunc(c.core.Items, func(i sqlparse.Item) bool { return analysis.IsAlias(i, e) && !analysis.Parametrized(i.Expr) })
-	if at < 0 || slices.ContainsFunc(c.scope.Refs, func(r *analysis.Reference) bool {
-		has, sure := r.Has(strings.ToLower(analysis.Unqualified(e)))
-		return has || !sure
-	}) {
+	if at < 0 || c.scope.MayHave(analysis.Unqualified(e)) {
 		return nil
 	}
 	return &c.core.Items[at]

@@ -16,6 +16,7 @@ import (
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sharding/internal/analysis"
 	"github.com/shardid/shardid/sharding/internal/combine"
+	"github.com/shardid/shardid/sharding/internal/flat"
 	"github.com/shardid/shardid/sharding/internal/proof"
 	"github.com/shardid/shardid/sharding/internal/splice"
 )
@@ -68,7 +69,7 @@ func Of(statement *sqlparse.Statement, snapshot *sharding.Snapshot, options anal
 	p := &Plan{lists: lists(&b.Knowledge, splice.Parameters{Statement: statement}), instants: b.EveryInstant(statement), clocks: b.Times, Reading: b.Reading, routes: &routes{}, afterSwitch: &switchedPlan{}, origin: movesFrom(&b.Reading), unread: unserved(&b.Reading), physical: physical(&b.Reading)}
 	if statement.Verb == sqlparse.Select {
 		if p.combination, p.untyped, p.unmerged = combine.Of(b); p.unmerged != nil && !p.untyped {
-			p.flat = flat(b)
+			p.flat = flattened(b)
 		}
 	} else {
 		p.unmerged = divider{b}.divide()
@@ -103,10 +104,10 @@ func Of(statement *sqlparse.Statement, snapshot *sharding.Snapshot, options anal
 	return p
 }
 
-// flat returns the plan of a query of groups that has the same rows as one that reads them from a derived table. It returns nil if
+// flattened returns the plan of a query of groups that has the same rows as one that reads them from a derived table. It returns nil if
 // there is none, or if its results cannot be combined either.
-func flat(b *analysis.Analysis) *Plan {
-	text := combine.Flat(b)
+func flattened(b *analysis.Analysis) *Plan {
+	text := flat.Of(b)
 	if text == "" {
 		return nil
 	}

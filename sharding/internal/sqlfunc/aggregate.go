@@ -39,6 +39,17 @@ func IsAverage(e sqlparse.Expr) bool {
 // count.
 func HasAggregate(e sqlparse.Expr) bool { return sqlparse.Any(e, IsAggregate) }
 
+// HasWindow reports whether an expression contains a window function.
+func HasWindow(e sqlparse.Expr) bool {
+	return sqlparse.Any(e, func(e sqlparse.Expr) bool {
+		call, ok := e.(*sqlparse.Call)
+		return ok && call.Over
+	})
+}
+
+// OfRows reports whether an expression contains an aggregate or a window function.
+func OfRows(e sqlparse.Expr) bool { return HasAggregate(e) || HasWindow(e) }
+
 // IsAggregate reports whether an expression is an aggregate, and not a window function.
 func IsAggregate(e sqlparse.Expr) bool {
 	call, ok := e.(*sqlparse.Call)

@@ -1,13 +1,54 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package combine_test
+package flat_test
 
 import (
+	"database/sql"
 	"strings"
 	"testing"
 
-	"github.com/shardid/shardid/sharding/internal/combine"
+	_ "modernc.org/sqlite" // the driver "sqlite"; nothing is opened
+
+	"github.com/shardid/shardid/internal/sqlparse"
+	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/internal/analysis"
+	"github.com/shardid/shardid/sharding/internal/catalog"
+	"github.com/shardid/shardid/sharding/internal/flat"
+	"github.com/shardid/shardid/sharding/internal/merge"
 )
+
+// whole is a column that leads to slots, or a number beside it.
+var whole = catalog.Column{Holds: catalog.Integers, Value: catalog.OfKind(merge.Integer)}
+
+var schema = catalog.Schema{
+	"orders":    {Columns: map[string]catalog.Column{"id": whole, "user_id": whole, "paid": whole}, Unique: [][]string{{"id"}}, Primary: true},
+	"items":     {Columns: map[string]catalog.Column{"id": whole, "user_id": whole, "price": whole}, Unique: [][]string{{"id"}}, Primary: true},
+	"countries": {Columns: map[string]catalog.Column{"code": whole}, Unique: [][]string{{"code"}}, Primary: true},
+}
+
+func analyzed(t *testing.T, family sqlparse.Family, text string) *analysis.Analysis {
+	t.Helper()
+	db, err := sql.Open("sqlite", "file::memory:")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	table := func(name string) sharding.Table {
+		m, err := sharding.Spread([]string{"a"}, 4, name+"_%d")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return sharding.Table{Name: name, Key: "user_id", Rule: sharding.Mod(4), Map: m}
+	}
+	router, err := sharding.New(sharding.DBs{"a": db}, table("orders"), table("items"), sharding.Broadcast("countries"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	engine := map[sqlparse.Family]merge.Engine{sqlparse.MySQL: merge.MySQL, sqlparse.PostgreSQL: merge.PostgreSQL}[family]
+	reads := sqlparse.Dialect{Family: family}
+	o := analysis.Options{Schema: schema, Reads: reads, Merge: merge.Dialect{Engine: engine}}
+	return analysis.Of(sqlparse.Parse(text, reads), router.Snapshot(), o)
+}
 
 func TestAQueryOfADerivedTableOfGroupsIsAQueryOfGroups(t *testing.T) {
 	for text, want := range map[string]string{
@@ -21,7 +62,7 @@ func TestAQueryOfADerivedTableOfGroupsIsAQueryOfGroups(t *testing.T) {
 		"SELECT paid, a FROM (SELECT paid, AVG(id) AS a FROM orders GROUP BY paid) AS t ORDER BY 1":                                 "SELECT paid, AVG(id) AS a FROM orders GROUP BY paid ORDER BY 1",
 		"SELECT n FROM (SELECT paid, COUNT(*) AS n -- all\nFROM orders GROUP BY paid -- each\nHAVING n > 1) AS t -- t\nWHERE n < 5": "SELECT COUNT(*) AS n -- all\nFROM orders GROUP BY paid -- each\n HAVING (COUNT(*) > 1) AND (COUNT(*) < 5)",
 	} {
-		if got := combine.Flat(analyzed(t, mysql, text)); got != want {
+		if got := flat.Of(analyzed(t, sqlparse.MySQL, text)); got != want {
 			t.Errorf("%s:\n got %q\nwant %q", text, got, want)
 		}
 	}
@@ -56,12 +97,12 @@ func TestAQueryThatAnotherNameOrValueWouldChangeStaysAsItIs(t *testing.T) {
 		"SELECT n FROM (SELECT COUNT(*) AS n FROM orders) AS t",
 		"WITH t AS (SELECT paid, COUNT(*) AS n FROM orders GROUP BY paid), u AS (SELECT 1) SELECT n FROM t",
 	} {
-		if got := combine.Flat(analyzed(t, mysql, text)); got != "" {
+		if got := flat.Of(analyzed(t, sqlparse.MySQL, text)); got != "" {
 			t.Errorf("%s becomes %s", text, got)
 		}
 	}
 	quoted := `SELECT n FROM (SELECT paid, COUNT(*) AS "N" FROM orders GROUP BY paid) AS t`
-	if got := combine.Flat(analyzed(t, postgres, quoted)); got != "" {
+	if got := flat.Of(analyzed(t, sqlparse.PostgreSQL, quoted)); got != "" {
 		t.Errorf("%s becomes %s", quoted, got)
 	}
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package combine
+package flat
 
 import (
 	"cmp"
@@ -14,10 +14,8 @@ import (
 	"github.com/shardid/shardid/sharding/internal/sqlfunc"
 )
 
-// Flat returns the text of a query of groups that has the same rows as one that reads groups from a derived table, or
-// from the only CTE: its WHERE becomes HAVING, and a column of the derived table becomes the expression that is selected
-// there. It returns "" for any other query.
-func Flat(b *analysis.Analysis) string {
+// Of returns the flat text of a query, "" if it has none.
+func Of(b *analysis.Analysis) string {
 	f, ok := newFlattener(b)
 	if !ok {
 		return ""
@@ -55,10 +53,10 @@ type flattener struct {
 // newFlattener returns false for a query of another form. Parameters in a select list would be repeated, or get another order.
 func newFlattener(b *analysis.Analysis) (*flattener, bool) {
 	q := b.Statement.Query
-	outer, of := analysis.CoreOf(q), derivedQuery(q)
+	outer, of := analysis.CoreOf(q), analysis.DerivedQuery(q)
 	inner := analysis.CoreOf(of)
 	switch {
-	case inner == nil, outer.Distinct, analysis.IsGrouped(outer), ofRows(outer.Where), analysis.SortsGroups(q.OrderBy), len(outer.DistinctOn)+len(outer.GroupBy)+len(outer.Modifiers)+len(outer.Windows)+len(q.Locks) > 0:
+	case inner == nil, outer.Distinct, analysis.IsGrouped(outer), sqlfunc.OfRows(outer.Where), analysis.SortsGroups(q.OrderBy), len(outer.DistinctOn)+len(outer.GroupBy)+len(outer.Modifiers)+len(outer.Windows)+len(q.Locks) > 0:
 		return nil, false
 	case of.Limit != nil, inner.Distinct, inner.Rollup, len(inner.GroupBy) == 0, analysis.HasStar(inner), len(inner.DistinctOn)+len(inner.Modifiers)+len(inner.Windows) > 0:
 		return nil, false
@@ -128,9 +126,9 @@ func (f *flattener) isKey(at int) bool {
 func (f *flattener) names() bool {
 	seen := map[string]bool{}
 	for at, i := range f.inner.Items {
-		name := nameOf(i)
+		name := analysis.ItemName(i)
 		unique := strings.ToLower(cmp.Or(name, i.Span.Of(f.Statement.Text)))
-		if seen[unique] || f.Postgres && name != strings.ToLower(name) || windowed(i.Expr) || !isPlain(i.Expr) || isConstant(i.Expr) {
+		if seen[unique] || f.Postgres && name != strings.ToLower(name) || sqlfunc.HasWindow(i.Expr) || !isPlain(i.Expr) || isConstant(i.Expr) {
 			return false
 		}
 		seen[unique] = true
@@ -147,14 +145,6 @@ func isConstant(e sqlparse.Expr) bool {
 		_, isColumn := e.(*sqlparse.Column)
 		return isColumn
 	})
-}
-
-// nameOf returns the name of a selected column, "" for an expression without an alias.
-func nameOf(i sqlparse.Item) string {
-	if column, ok := i.Expr.(*sqlparse.Column); ok && i.Alias.Name == "" {
-		return column.Name.Last().Name
-	}
-	return i.Alias.Name
 }
 
 // isPlain reports whether an expression has no parameters, and all of its names are columns of its query.
@@ -222,7 +212,7 @@ func (f *flattener) isKeyed() bool {
 func (f *flattener) selected(at int, alias sqlparse.Ident) string {
 	of := f.inner.Items[at]
 	f.used[at] = true
-	if alias.Name == "" || alias.Name == nameOf(of) {
+	if alias.Name == "" || alias.Name == analysis.ItemName(of) {
 		return of.Span.Of(f.Statement.Text)
 	}
 	if f.isTaken(alias.Name) {
@@ -234,14 +224,7 @@ func (f *flattener) selected(at int, alias sqlparse.Ident) string {
 // isTaken reports whether an alias would hide something in the flat query: a column of a table, which may be grouped by, or of the
 // derived table.
 func (f *flattener) isTaken(alias string) bool {
-	return f.mayBeColumn(alias) || slices.ContainsFunc(f.inner.Items, func(i sqlparse.Item) bool { return strings.EqualFold(nameOf(i), alias) })
-}
-
-func (f *flattener) mayBeColumn(name string) bool {
-	return slices.ContainsFunc(f.Scopes[f.inner].Refs, func(r *analysis.Reference) bool {
-		has, certain := r.Has(strings.ToLower(name))
-		return has || !certain
-	})
+	return f.Scopes[f.inner].MayHave(alias) || slices.ContainsFunc(f.inner.Items, func(i sqlparse.Item) bool { return strings.EqualFold(analysis.ItemName(i), alias) })
 }
 
 // column returns the item of the inner query whose column an expression of the outer one is. A name in other letters may be
@@ -330,7 +313,7 @@ func (f *flattener) aliased(e sqlparse.Expr) string {
 	switch {
 	case strings.EqualFold(analysis.Unqualified(of), analysis.Unqualified(e)):
 		return ""
-	case f.mayBeColumn(analysis.Unqualified(e)):
+	case f.Scopes[f.inner].MayHave(analysis.Unqualified(e)):
 		f.failed = true
 	}
 	return f.operand(of)
