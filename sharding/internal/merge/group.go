@@ -227,16 +227,17 @@ func (g *grouped) emit(dest []driver.Value) error {
 }
 
 func (s *state) result(a *Aggregate) (driver.Value, error) {
-	switch a.Function {
-	case Count:
-		if s.sum.form == isNull {
-			return s.count, nil
-		}
-		return s.sum.result(Integer)
-	case Sum:
-		return s.sum.result(a.Kind)
+	kind := a.Kind
+	switch {
+	case a.Function == Count && s.sum.form == isNull:
+		return s.count, nil
+	case a.Function == Count:
+		kind = Integer
+	case a.Function != Sum:
+		return s.value, nil
 	}
-	return s.value, nil
+	x, err := s.sum.total(kind)
+	return x.result(), err
 }
 
 // Distinct returns the first of the rows whose keys are equal. It holds the keys of all returned

@@ -127,34 +127,31 @@ func (t *tournament) read(i int) error {
 
 // Sorted sorts rows in memory. Rows with equal keys keep their order.
 func Sorted(rows Rows, keys []Key, memory *Memory) Rows {
-	type sortable struct {
-		key []byte
-		row []driver.Value
-	}
-	var all []sortable
+	var all []placed
 	take := func(row []driver.Value) error {
 		key, err := appendKeys(nil, keys, row)
 		if err != nil {
 			return err
 		}
-		held := make([]driver.Value, len(row))
-		for i, v := range row {
-			held[i] = keep(v)
-		}
-		all = append(all, sortable{key, held})
+		all = append(all, placed{row: kept(row), key: key})
 		return memory.take(2*sizeOfEntry + cap(key) + sizeOf(row...))
 	}
-	emit := func(dest []driver.Value) error {
-		if len(all) == 0 {
-			return io.EOF
-		}
-		copy(dest, all[0].row)
-		all[0] = sortable{}
-		all = all[1:]
-		return nil
-	}
 	return gather(rows, take, func() func([]driver.Value) error {
-		slices.SortStableFunc(all, func(a, b sortable) int { return bytes.Compare(a.key, b.key) })
-		return emit
+		slices.SortStableFunc(all, placed.compare)
+		sorted := make([][]driver.Value, len(all))
+		for i, p := range all {
+			sorted[i] = p.row
+		}
+		all = nil
+		return each(sorted)
 	})
 }
+
+// placed is a row with its key.
+type placed struct {
+	row       []driver.Value
+	key       []byte
+	partition int // the length of the first part of the key, that of the partition of a window
+}
+
+func (p placed) compare(q placed) int { return bytes.Compare(p.key, q.key) }

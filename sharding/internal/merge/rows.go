@@ -208,14 +208,7 @@ func Limited(rows Rows, offset, count int64) Rows {
 func Counted(rows Rows, name string) Rows {
 	n := int64(0)
 	s := gather(rows, func([]driver.Value) error { n++; return nil }, func() func([]driver.Value) error {
-		returned := false
-		return func(dest []driver.Value) error {
-			if returned {
-				return io.EOF
-			}
-			dest[0], returned = n, true
-			return nil
-		}
+		return each([][]driver.Value{{n}})
 	})
 	s.columns = []string{name}
 	return s
@@ -235,6 +228,28 @@ func Cut(rows Rows, hidden int) Rows {
 		return err
 	}
 	return s
+}
+
+// each returns rows one after another, and forgets those that it has returned.
+func each(rows [][]driver.Value) func(dest []driver.Value) error {
+	return func(dest []driver.Value) error {
+		if len(rows) == 0 {
+			return io.EOF
+		}
+		copy(dest, rows[0])
+		rows[0] = nil
+		rows = rows[1:]
+		return nil
+	}
+}
+
+// kept returns a row that remains valid when the source reads its next row.
+func kept(row []driver.Value) []driver.Value {
+	held := slices.Clone(row)
+	for i, v := range held {
+		held[i] = keep(v)
+	}
+	return held
 }
 
 // keep returns a value that remains valid when the source reads its next row.

@@ -54,22 +54,22 @@ func (s *sum) addFloat(f float64) {
 	s.float = total
 }
 
-// result returns the sum in the database's form: NULL for no values, an integer, a decimal, or a
-// float. SQLite returns NULL if the sum is not a number.
-func (s *sum) result(k Kind) (driver.Value, error) {
+// total returns the sum: NULL for no values, an integer, a decimal, or a float. SQLite returns NULL if the sum is not a
+// number.
+func (s *sum) total(k Kind) (number, error) {
 	x := number{form: s.form, text: s.text, exact: s.exact.plus(wholeDecimal(s.small))}
 	switch {
 	case x.form == isFloat:
 		x.float = s.floats(x.exact.float())
 		if k == Stored && math.IsNaN(x.float) {
-			return nil, nil
+			return number{}, nil
 		}
 	case x.form != isNull && k == Decimal:
 		x.form = isDecimal
 	case x.form == isInteger && !x.exact.digits.IsInt64():
-		return nil, ErrOverflow
+		return x, ErrOverflow
 	}
-	return x.result(), nil
+	return x, nil
 }
 
 // floats returns the sum of all values as a float; whole is the sum of those that are not floats. It does not change s, to

@@ -36,21 +36,8 @@ type Window struct {
 func Windowed(d Dialect, rows Rows, windows []Window, memory *Memory) Rows {
 	var all [][]driver.Value
 	take := func(row []driver.Value) error {
-		held := make([]driver.Value, len(row))
-		for i, v := range row {
-			held[i] = keep(v)
-		}
-		all = append(all, held)
+		all = append(all, kept(row))
 		return memory.take(2*sizeOfEntry + sizeOf(row...))
-	}
-	emit := func(dest []driver.Value) error {
-		if len(all) == 0 {
-			return io.EOF
-		}
-		copy(dest, all[0])
-		all[0] = nil
-		all = all[1:]
-		return nil
 	}
 	return gather(rows, take, func() func([]driver.Value) error {
 		for i := range windows {
@@ -58,7 +45,7 @@ func Windowed(d Dialect, rows Rows, windows []Window, memory *Memory) Rows {
 				return func([]driver.Value) error { return err }
 			}
 		}
-		return emit
+		return each(all)
 	})
 }
 
@@ -112,10 +99,7 @@ func (t *totals) begin() error {
 				return err
 			}
 		}
-		for at, v := range row {
-			row[at] = keep(v)
-		}
-		s.first = row
+		s.first = kept(row)
 	}
 	t.read = true
 	return nil
@@ -141,9 +125,9 @@ func (t *totals) next(source int, dest []driver.Value) error {
 		}
 	}
 	for at, column := range t.columns {
-		total, err := t.sums[at].result(Integer)
+		total, err := t.sums[at].total(Integer)
 		if err == nil {
-			dest[column], err = inFormOf(t.dialect, total, dest[column])
+			dest[column], err = t.dialect.like(total, dest[column])
 		}
 		if err != nil {
 			return err
@@ -152,47 +136,29 @@ func (t *totals) next(source int, dest []driver.Value) error {
 	return nil
 }
 
-// inFormOf returns a number in the form of another one.
-func inFormOf(d Dialect, n, like driver.Value) (driver.Value, error) {
-	x, err := numberOf(n, Integer)
-	if err != nil {
-		return nil, err
-	}
-	return d.like(x, like)
-}
-
-// placed is a row with the keys of its partition and of its order.
-type placed struct {
-	row              []driver.Value
-	partition, order []byte
-}
-
 // compute sets the column of all rows.
 func (w *Window) compute(d Dialect, rows [][]driver.Value) (err error) {
 	all := make([]placed, len(rows))
 	for i, row := range rows {
-		all[i].row = row
-		if all[i].partition, err = appendKeys(nil, w.Partition, row); err == nil {
-			all[i].order, err = appendKeys(nil, w.Order, row)
+		p := &all[i]
+		p.row = row
+		if p.key, err = appendKeys(nil, w.Partition, row); err != nil {
+			return err
 		}
-		if err != nil {
+		p.partition = len(p.key)
+		if p.key, err = appendKeys(p.key, w.Order, row); err != nil {
 			return err
 		}
 	}
-	slices.SortStableFunc(all, func(a, b placed) int {
-		if c := bytes.Compare(a.partition, b.partition); c != 0 {
-			return c
-		}
-		return bytes.Compare(a.order, b.order)
-	})
+	slices.SortStableFunc(all, placed.compare)
 	var state running
 	for from := 0; from < len(all); {
 		first := all[from]
-		if from == 0 || !bytes.Equal(first.partition, all[from-1].partition) {
+		if from == 0 || !bytes.HasPrefix(all[from-1].key, first.key[:first.partition]) {
 			state = running{}
 		}
 		to := from + 1
-		for to < len(all) && bytes.Equal(first.partition, all[to].partition) && bytes.Equal(first.order, all[to].order) {
+		for to < len(all) && first.compare(all[to]) == 0 {
 			to++
 		}
 		if err := state.peers(w, d, all[from:to]); err != nil {
@@ -244,21 +210,19 @@ func (r *running) add(w *Window, row []driver.Value) error {
 
 // value returns the value of the i-th of the present peers.
 func (r *running) value(w *Window, i int) (number, error) {
+	n := r.rows + 1
 	switch w.Function {
 	case Count:
-		return numberOf(r.count, Integer)
+		n = r.count
 	case RowNumber:
-		return numberOf(r.rows+int64(i)+1, Integer)
+		n += int64(i)
 	case Rank:
-		return numberOf(r.rows+1, Integer)
 	case DenseRank:
-		return numberOf(r.groups+1, Integer)
+		n = r.groups + 1
 	case Sum:
-		v, err := r.sum.result(w.Kind)
-		if err != nil {
-			return number{}, err
-		}
-		return numberOf(v, w.Kind)
+		return r.sum.total(w.Kind)
+	default:
+		return number{}, unsupported(fmt.Sprintf("window function %d", w.Function))
 	}
-	return number{}, unsupported(fmt.Sprintf("window function %d", w.Function))
+	return numberOf(n, Integer)
 }
