@@ -11,6 +11,7 @@ import (
 	"slices"
 
 	"github.com/shardid/shardid/sharding/internal/literal"
+	"github.com/shardid/shardid/sharding/internal/merge"
 
 	"github.com/shardid/shardid/internal/dialect"
 	"github.com/shardid/shardid/internal/sqlparse"
@@ -259,7 +260,7 @@ func (s subqueries) average(ctx context.Context, sub plan.Subquery, text string,
 	if err != nil || len(sums) != 1 {
 		return "", err
 	}
-	result := literal.Quotient(sums[0][0], sums[0][1])
+	result := merge.Quotient(sums[0][0], sums[0][1], s.database.server.Arithmetic.Division)
 	if result == "" {
 		return "", nil
 	}

@@ -84,6 +84,24 @@ func (d decimal) over(e decimal, by Division) decimal {
 	return decimal{quotient, kept, min(d.shown+by.More, by.Most)}
 }
 
+// mostInLiteral is how many digits after its point a decimal literal of MySQL has at most.
+const mostInLiteral = 30
+
+// Quotient returns a sum divided by a count as a literal with all digits that MySQL computes: NULL if there are no numbers, and ""
+// for more digits than a literal keeps.
+func Quotient(sum, count driver.Value, by Division) string {
+	dividend, isSum := decimalOf(sum)
+	divisor, isCount := decimalOf(count)
+	if !isSum || !isCount || divisor.digits.Sign() == 0 {
+		return "NULL"
+	}
+	exact := dividend.over(divisor, by)
+	if exact.shown = exact.scale; exact.shown > mostInLiteral {
+		return ""
+	}
+	return exact.text()
+}
+
 // quotient divides as PostgreSQL does; e is not 0. The result has at least 16 significant digits,
 // and at least as many after the point as an operand shows (select_div_scale in its numeric.c).
 func (d decimal) quotient(e decimal) decimal {
@@ -104,14 +122,11 @@ func (d decimal) leading() (exponent int, digit int64) {
 	if d.digits == nil || d.digits.Sign() == 0 {
 		return 0, 0
 	}
-	whole, fraction, _ := strings.Cut(new(big.Rat).SetFrac(new(big.Int).Abs(d.digits), power(d.scale)).FloatString(d.scale), ".")
-	text := strings.Repeat("0", (4-len(whole)%4)%4) + whole
-	exponent = len(text)/4 - 1
-	text += fraction + strings.Repeat("0", (4-len(fraction)%4)%4)
-	for ; digit == 0; exponent, text = exponent-1, text[4:] {
-		digit, _ = strconv.ParseInt(text[:4], 10, 64)
-	}
-	return exponent + 1, digit
+	text := new(big.Int).Abs(d.digits).String()
+	before := len(text) - d.scale // how many digits are before the point; zeros behind it count as less than 0
+	exponent = (before - 1) >> 2
+	digit, _ = strconv.ParseInt((text + "000")[:before-4*exponent], 10, 64)
+	return exponent, digit
 }
 
 // rounded returns the number with this many digits after its point. Halves are rounded away from

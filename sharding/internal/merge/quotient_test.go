@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package literal
+package merge
 
 import (
 	"fmt"
@@ -10,6 +10,7 @@ import (
 
 // MySQL computes a quotient in words of nine digits, with at least four digits more than the dividend has.
 func TestAnAverageHasTheDigitsThatMySQLCompares(t *testing.T) {
+	by := Division{More: 4, Most: 30, Rounds: true}
 	for _, c := range []struct {
 		sum         any
 		count, want string
@@ -22,12 +23,12 @@ func TestAnAverageHasTheDigitsThatMySQLCompares(t *testing.T) {
 		{nil, "0", "NULL"},
 		{"1." + strings.Repeat("0", 24), "3", ""}, // a literal has 30 digits, and the average 36
 	} {
-		if got := Quotient(c.sum, c.count); got != c.want {
+		if got := Quotient(c.sum, c.count, by); got != c.want {
 			t.Errorf("%v / %s: %q, want %q", c.sum, c.count, got, c.want)
 		}
 	}
 	for scale := range 24 {
-		if got := Quotient("1."+fmt.Sprintf("%0*d", scale, 0), "3"); got == "" {
+		if got := Quotient("1."+fmt.Sprintf("%0*d", scale, 0), "3", by); got == "" {
 			t.Errorf("an average of %d digits is not computed", scale)
 		}
 	}
