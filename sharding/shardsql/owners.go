@@ -16,6 +16,7 @@ import (
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sharding/internal/columns"
 	"github.com/shardid/shardid/sharding/internal/inner"
+	"github.com/shardid/shardid/sharding/internal/merge"
 	"github.com/shardid/shardid/sharding/internal/owner"
 	"github.com/shardid/shardid/sharding/internal/plan"
 	"github.com/shardid/shardid/sharding/internal/resultset"
@@ -250,8 +251,7 @@ func (b lookupRunner) Query(ctx context.Context, text string, args ...any) (all 
 		if err != nil {
 			return err
 		}
-		memory := resultset.MostMemory
-		kept, err := resultset.Hold(rows, &memory)
+		kept, err := resultset.Hold(rows, merge.NewMemory(resultset.MostMemory))
 		if err == nil {
 			all = kept.Rows
 		}

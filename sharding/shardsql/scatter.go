@@ -329,7 +329,7 @@ func (d *database) concurrency(s *combine.Shards) int {
 // ask reads the rows of all targets but the last into memory, because the next target needs the
 // connection. The rows of the last target hold the connection until they are closed.
 func (l lane) ask(ctx context.Context, s *combine.Shards, of reading, sources []merge.Rows, types *resultset.Types) error {
-	memory := resultset.MostMemory
+	memory := merge.NewMemory(resultset.MostMemory)
 	for i, place := range l.targets {
 		last := i == len(l.targets)-1
 		in := l.inner
@@ -352,7 +352,7 @@ func (l lane) ask(ctx context.Context, s *combine.Shards, of reading, sources []
 		types.Read(place, rows)
 		var source merge.Rows = &shardRows{Rows: rows, of: to.Target, binary: binary}
 		if !last || l.inner.Kept != nil {
-			if source, err = resultset.Hold(source, &memory); err != nil {
+			if source, err = resultset.Hold(source, memory); err != nil {
 				if !last {
 					err = dialect.JoinErrors(err, l.inner.Release())
 				}

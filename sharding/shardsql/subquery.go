@@ -3,7 +3,6 @@
 package shardsql
 
 import (
-	"bytes"
 	"context"
 	"database/sql/driver"
 	"errors"
@@ -288,20 +287,15 @@ func (s subqueries) read(of driver.Rows, sub plan.Subquery) (w *literal.Writer, 
 // firstRows returns the rows of a result, at most one more than there may be, and closes it.
 func firstRows(of driver.Rows, most int) (all [][]driver.Value, err error) {
 	defer func() { err = dialect.JoinErrors(err, of.Close()) }()
+	row := make([]driver.Value, len(of.Columns()))
 	for len(all) <= most {
-		row := make([]driver.Value, len(of.Columns()))
 		switch err := of.Next(row); {
 		case resultset.IsEOF(err):
 			return all, nil
 		case err != nil:
 			return nil, err
 		}
-		for i, v := range row {
-			if b, ok := v.([]byte); ok {
-				row[i] = bytes.Clone(b) // the driver reuses it
-			}
-		}
-		all = append(all, row)
+		all = append(all, merge.Kept(row))
 	}
 	return all, nil
 }

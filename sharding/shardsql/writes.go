@@ -186,13 +186,13 @@ func affected(ctx context.Context, i inner.Conn, l participant) (driver.Result, 
 // returning returns the function that executes a participant with RETURNING. It reads the rows into
 // memory, because the transaction ends before the caller reads them.
 func returning() func(context.Context, inner.Conn, participant) (*resultset.Held, error) {
-	memory := resultset.MostMemory
+	memory := merge.NewMemory(resultset.MostMemory)
 	return func(ctx context.Context, i inner.Conn, l participant) (*resultset.Held, error) {
 		rows, err := i.Query(ctx, l.of.sent(), l.text, slices.Clone(l.args))
 		if err != nil {
 			return nil, err
 		}
-		return resultset.HoldWithTypes(rows, &memory)
+		return resultset.HoldWithTypes(rows, memory)
 	}
 }
 

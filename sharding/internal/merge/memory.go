@@ -24,6 +24,9 @@ func (e *MemoryError) Error() string {
 	return fmt.Sprintf("merge: the rows of several shards need more than the %d bytes allowed; narrow the statement", e.Limit)
 }
 
+// Take counts a row as held.
+func (m *Memory) Take(row []driver.Value) error { return m.take(sizeOf(row...)) }
+
 // take counts n more bytes as held.
 func (m *Memory) take(n int) error {
 	if m.used += int64(n); m.used > m.limit {

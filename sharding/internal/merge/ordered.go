@@ -133,7 +133,7 @@ func Sorted(rows Rows, keys []Key, memory *Memory) Rows {
 		if err != nil {
 			return err
 		}
-		all = append(all, placed{row: kept(row), key: key})
+		all = append(all, placed{row: Kept(row), key: key})
 		return memory.take(2*sizeOfEntry + cap(key) + sizeOf(row...))
 	}
 	return gather(rows, take, func() func([]driver.Value) error {

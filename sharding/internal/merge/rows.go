@@ -243,8 +243,8 @@ func each(rows [][]driver.Value) func(dest []driver.Value) error {
 	}
 }
 
-// kept returns a row that remains valid when the source reads its next row.
-func kept(row []driver.Value) []driver.Value {
+// Kept returns a row that remains valid when the source reads its next row.
+func Kept(row []driver.Value) []driver.Value {
 	held := slices.Clone(row)
 	for i, v := range held {
 		held[i] = keep(v)

@@ -36,7 +36,7 @@ type Window struct {
 func Windowed(d Dialect, rows Rows, windows []Window, memory *Memory) Rows {
 	var all [][]driver.Value
 	take := func(row []driver.Value) error {
-		all = append(all, kept(row))
+		all = append(all, Kept(row))
 		return memory.take(2*sizeOfEntry + sizeOf(row...))
 	}
 	return gather(rows, take, func() func([]driver.Value) error {
@@ -99,7 +99,7 @@ func (t *totals) begin() error {
 				return err
 			}
 		}
-		s.first = kept(row)
+		s.first = Kept(row)
 	}
 	t.read = true
 	return nil

@@ -3,7 +3,6 @@
 package resultset
 
 import (
-	"bytes"
 	"database/sql/driver"
 	"errors"
 	"io"
@@ -32,37 +31,28 @@ func (h *Held) ColumnTypeScanType(i int) reflect.Type {
 	return h.scan(i, h.Rows[0][i])
 }
 
-// Hold reads rows into memory and closes them. memory is the number of bytes left.
-func Hold(from merge.Rows, memory *int) (_ *Held, err error) {
+// Hold reads rows into memory and closes them.
+func Hold(from merge.Rows, memory *merge.Memory) (_ *Held, err error) {
 	defer func() { err = dialect.JoinErrors(err, from.Close()) }()
 	h := &Held{Names: from.Columns()}
+	row := make([]driver.Value, len(h.Names))
 	for {
-		row := make([]driver.Value, len(h.Names))
-		switch err := from.Next(row); {
-		case IsEOF(err):
+		err := from.Next(row)
+		if IsEOF(err) {
 			return h, nil
-		case err != nil:
+		}
+		if err == nil {
+			h.Rows = append(h.Rows, merge.Kept(row))
+			err = memory.Take(row)
+		}
+		if err != nil {
 			return nil, err
 		}
-		for i, v := range row {
-			*memory -= valueSize
-			switch v := v.(type) {
-			case []byte: // the driver reuses it
-				row[i] = bytes.Clone(v)
-				*memory -= len(v)
-			case string:
-				*memory -= len(v)
-			}
-		}
-		if *memory < 0 {
-			return nil, &merge.MemoryError{Limit: MostMemory}
-		}
-		h.Rows = append(h.Rows, row)
 	}
 }
 
 // HoldWithTypes is held for rows of a driver, which are returned to the program with the types of their columns.
-func HoldWithTypes(from driver.Rows, memory *int) (*Held, error) {
+func HoldWithTypes(from driver.Rows, memory *merge.Memory) (*Held, error) {
 	types := NewTypes(1, true)
 	types.Read(0, from)
 	h, err := Hold(from, memory)
@@ -75,9 +65,6 @@ func HoldWithTypes(from driver.Rows, memory *int) (*Held, error) {
 
 // AddTypes adds the types of the rows of another shard.
 func (h *Held) AddTypes(of *Held) { h.scans = append(h.scans, of.scans...) }
-
-// valueSize is the size of a value without its bytes.
-const valueSize = 32
 
 // IsEOF reports whether an error of Next says that there is no other row.
 func IsEOF(err error) bool { return errors.Is(err, io.EOF) }

@@ -36,10 +36,10 @@ func (r *reused) Close() error {
 
 func TestRowsAreHeldWithinTheirMemory(t *testing.T) {
 	from := &reused{left: 3, buffer: make([]byte, 100)}
-	memory := 3 * (100 + valueSize)
-	rows, err := Hold(from, &memory)
-	if err != nil || memory != 0 || from.closed != 1 {
-		t.Fatalf("%v, %d bytes are left, closed %d times", err, memory, from.closed)
+	const size = 3 * (100 + 32) // bytes of texts and of values
+	rows, err := Hold(from, merge.NewMemory(size))
+	if err != nil || from.closed != 1 {
+		t.Fatalf("%v, closed %d times", err, from.closed)
 	}
 	row := make([]driver.Value, 1)
 	for want := 2; want >= 0; want-- {
@@ -52,9 +52,8 @@ func TestRowsAreHeldWithinTheirMemory(t *testing.T) {
 	}
 
 	from = &reused{left: 3, buffer: make([]byte, 100)}
-	memory = 3*(100+valueSize) - 1
 	var over *merge.MemoryError
-	if _, err := Hold(from, &memory); !errors.As(err, &over) || from.closed != 1 {
+	if _, err := Hold(from, merge.NewMemory(size-1)); !errors.As(err, &over) || from.closed != 1 {
 		t.Errorf("%v, closed %d times", err, from.closed)
 	}
 }

@@ -135,12 +135,12 @@ func TestErrorsOfTheMergeAreRefusalsAndOthersAreTheDrivers(t *testing.T) {
 }
 
 func TestRowsOfAWriteHaveTheTypesOfTheirDriver(t *testing.T) {
-	memory := resultset.MostMemory
-	one, err := resultset.HoldWithTypes(&rows{names: []string{"n"}, values: [][]driver.Value{{int64(1)}}, typed: "INT"}, &memory)
+	memory := merge.NewMemory(resultset.MostMemory)
+	one, err := resultset.HoldWithTypes(&rows{names: []string{"n"}, values: [][]driver.Value{{int64(1)}}, typed: "INT"}, memory)
 	if err != nil {
 		t.Fatal(err)
 	}
-	other, err := resultset.HoldWithTypes(&rows{names: []string{"n"}, values: [][]driver.Value{{"x"}}}, &memory)
+	other, err := resultset.HoldWithTypes(&rows{names: []string{"n"}, values: [][]driver.Value{{"x"}}}, memory)
 	if err != nil {
 		t.Fatal(err)
 	}
