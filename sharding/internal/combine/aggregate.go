@@ -291,9 +291,6 @@ func sortsTotal(c *combiner, by sqlparse.Expr) bool {
 	return false
 }
 
-// behindOrder matches what follows an expression of ORDER BY in OVER (…).
-var behindOrder = regexp.MustCompile(`(?i)^\s*(asc|desc)?\s*[,)]$`)
-
 // window returns the value of a window function over combined groups.
 func (c calculator) window(e *sqlparse.Call) (merge.Expr, merge.Kind) {
 	g, w, kind := c.of.group, merge.Window{Function: windowFunctions[e.Function()], Of: -1}, merge.Integer
@@ -317,24 +314,16 @@ func (c calculator) window(e *sqlparse.Call) (merge.Expr, merge.Kind) {
 		}
 		kind = w.Kind
 	}
-	for i, by := range e.Window {
-		if !computed(by) || c.isOnlyAlias(by) || c.ambiguous(by) {
-			c.refuse(c.text(by) + " in OVER (…) must be an aggregate or in GROUP BY")
-			return nil, 0
-		}
-		key := c.sortKey(by)
-		if i < e.Partition {
-			w.Partition = append(w.Partition, key)
-			continue
-		}
-		behind := behindOrder.FindStringSubmatch(strings.TrimSpace(c.Statement.Text[by.Bytes().To:endOf(e, i)]))
-		if behind == nil {
-			c.refuse("ORDER BY in OVER (…) is combined without NULLS FIRST, NULLS LAST and a frame" + AddKey)
-			return nil, 0
-		}
-		key.Desc = strings.EqualFold(behind[1], "desc")
-		key.NullsFirst = c.nullsFirst(sqlparse.Order{Descending: key.Desc})
-		w.Order = append(w.Order, key)
+	order, isCombined := orderIn(c.combiner, e)
+	if !isCombined {
+		c.refuse("OVER (…) of groups is combined if it has only aggregates and expressions of GROUP BY, which are no aliases, without NULLS FIRST, NULLS LAST and a frame" + AddKey)
+		return nil, 0
+	}
+	for _, by := range e.Window[:e.Partition] {
+		w.Partition = append(w.Partition, c.sortKey(sqlparse.Order{Expr: by}))
+	}
+	for _, by := range order {
+		w.Order = append(w.Order, c.sortKey(by))
 	}
 	w.Column = g.add(merge.Aggregate{Function: merge.First, Column: c.selectHidden(c.typeOnly(e))}, catalog.Value{Type: merge.Type{Kind: kind}})
 	g.Windows = append(g.Windows, w)

@@ -337,21 +337,21 @@ func (c grouper) isSelected(e sqlparse.Expr) bool {
 func (c grouper) sortGroups() {
 	c.countable()
 	for _, o := range orders(c.query) {
-		by := c.sortKey(c.ordered(o.Expr))
-		by.Desc, by.NullsFirst = o.Descending, c.nullsFirst(o)
-		c.of.group.Sort = append(c.of.group.Sort, by)
+		o.Expr = c.ordered(o.Expr)
+		c.of.group.Sort = append(c.of.group.Sort, c.sortKey(o))
 	}
 }
 
 // sortKey returns the column of combined groups by which an expression sorts them.
-func (c grouper) sortKey(by sqlparse.Expr) merge.Key {
+func (c grouper) sortKey(o sqlparse.Order) merge.Key {
+	by := o.Expr
 	g, at := c.of.group, c.column(by)
 	v := c.inOrder(by, g.values[at])
 	if v.As == catalog.Weight && g.values[at].As == catalog.Plain { // the weights are not selected yet
 		c.value(by)
 		at = g.add(merge.Aggregate{Function: merge.First, Column: c.selectHidden("MIN(" + v.Selected(c.text(by)) + ")")}, v)
 	}
-	return merge.Key{Column: at, Type: v.Type}
+	return merge.Key{Column: at, Type: v.Type, Desc: o.Descending, NullsFirst: c.nullsFirst(o)}
 }
 
 // nullsFirst reports whether NULLs sort before all other values: they are the least on MySQL,

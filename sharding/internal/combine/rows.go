@@ -34,9 +34,10 @@ func (s *Shards) Rows(d merge.Dialect, sources []merge.Rows, memory *merge.Memor
 // running returns the window functions of ordered rows. first is the first of the hidden columns behind those of Summed.
 func running(first int, s *Shards) (all []merge.Window) {
 	for _, r := range s.Running {
-		w := merge.Window{Column: shown(first-s.Summed, []int{r.At})[0], Function: r.Function, Of: -1, Kind: r.Kind, Order: behind(first, s.Order[:r.Keys])}
-		if r.Of >= 0 {
-			w.Of = first - s.Summed + r.Of
+		w := r.Window
+		w.Column, w.Order = shown(first-s.Summed, []int{w.Column})[0], behind(first, s.Order[:r.Keys])
+		if w.Of >= 0 {
+			w.Of += first - s.Summed
 		}
 		all = append(all, w)
 	}

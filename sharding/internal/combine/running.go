@@ -3,6 +3,7 @@
 package combine
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 
@@ -13,11 +14,8 @@ import (
 
 // Running is the column of a window function over the rows of all shards, in the order in which they are returned.
 type Running struct {
-	At       int            // its place, as those of Totals
-	Function merge.Function // RowNumber, Rank, DenseRank, Sum or Count
-	Keys     int            // the number of keys of Order that are its order: the first ones
-	Of       int            // the index of Summed that Sum adds or whose values Count counts, -1 for none
-	Kind     merge.Kind     // of a Sum
+	merge.Window     // its Column is a place, as those of Totals; Of is the index of Summed; the Order is set when rows are combined
+	Keys         int // the number of keys of Order that are its order: the first ones
 }
 
 // Queries of the best rows of all select their ranks, RANK() OVER (ORDER BY score DESC), and those of an account
@@ -32,9 +30,9 @@ func runningOf(c *combiner, e sqlparse.Expr) *sqlparse.Call {
 		!slices.ContainsFunc(c.core.Items, func(i sqlparse.Item) bool { return sqlparse.Bare(i.Expr) == call }) {
 		return nil
 	}
-	order := orderIn(c, call)
+	order, isCombined := orderIn(c, call)
 	all := ordersOfRows(c)
-	if order == nil || len(order) > len(all) || !ranks(call) && !(addsUp(call) && differ(c.scope, order)) || call.Function() == "row_number" && len(order) < len(all) { // which row of two is the first one is unknown then
+	if !isCombined || len(order) > len(all) || !ranks(call) && !(addsUp(call) && differ(c.scope, order)) || call.Function() == "row_number" && len(order) < len(all) { // which row of two is the first one is unknown then
 		return nil
 	}
 	for i, o := range order {
@@ -67,24 +65,28 @@ func isSame(c *combiner, a, b sqlparse.Expr) bool {
 	return isColumn && both && x == y || c.text(a) == c.text(b)
 }
 
-// orderIn returns the order of a window function, nil if it is not combined. A name in it is no alias.
-func orderIn(c *combiner, call *sqlparse.Call) (all []sqlparse.Order) {
-	for i, by := range call.Window {
-		behind := behindOrder.FindStringSubmatch(strings.TrimSpace(c.Statement.Text[by.Bytes().To:endOf(call, i)]))
-		if behind == nil || !computed(by) || c.isOnlyAlias(by) || c.ambiguous(by) {
-			return nil
-		}
-		all = append(all, sqlparse.Order{Expr: by, Descending: strings.EqualFold(behind[1], "desc")})
-	}
-	return all
-}
+// behindOrder matches what follows an expression of ORDER BY in OVER (…).
+var behindOrder = regexp.MustCompile(`(?i)^\s*(asc|desc)?\s*[,)]$`)
 
-// endOf returns where the text behind an expression in OVER (…) ends.
-func endOf(call *sqlparse.Call, i int) int {
-	if i+1 < len(call.Window) {
-		return call.Window[i+1].Bytes().From
+// orderIn returns the order of a window function. ok is false if it, or the partition, is not combined. A name in them is no
+// alias.
+func orderIn(c *combiner, call *sqlparse.Call) (all []sqlparse.Order, ok bool) {
+	end := call.To
+	for i, by := range slices.Backward(call.Window) {
+		behind := behindOrder.FindStringSubmatch(strings.TrimSpace(c.Statement.Text[by.Bytes().To:end]))
+		end = by.Bytes().From
+		switch {
+		case !computed(by) || c.isOnlyAlias(by) || c.ambiguous(by):
+			return nil, false
+		case i < call.Partition:
+		case behind == nil:
+			return nil, false
+		default:
+			all = append(all, sqlparse.Order{Expr: by, Descending: strings.EqualFold(behind[1], "desc")})
+		}
 	}
-	return call.To
+	slices.Reverse(all)
+	return all, true
 }
 
 // ordersOfRows returns ORDER BY without counts of all rows, and with the order of a rank in the place of the rank: rows that
@@ -94,7 +96,7 @@ func ordersOfRows(c *combiner) (all []sqlparse.Order) {
 		e := c.ordered(o.Expr)
 		call, ok := sqlparse.Bare(e).(*sqlparse.Call)
 		if ok && ofAllRows(call) && ranks(call) && !o.Descending && o.Nulls == sqlparse.NullsDefault {
-			if order := orderIn(c, call); order != nil {
+			if order, isCombined := orderIn(c, call); isCombined && len(order) > 0 {
 				all = append(all, order...)
 				if call.Function() == "row_number" {
 					return all
@@ -116,7 +118,7 @@ func takeRunning(c *combiner) {
 		if call == nil {
 			continue
 		}
-		r := Running{At: placeOf(c, i), Function: windowFunctions[call.Function()], Keys: len(call.Window), Of: -1}
+		r := Running{Window: merge.Window{Column: placeOf(c, i), Function: windowFunctions[call.Function()], Of: -1}, Keys: len(call.Window)}
 		if len(call.Args) == 1 {
 			r.Of = c.of.Summed
 			c.of.Summed++
