@@ -7,6 +7,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"strings"
 )
 
 const (
@@ -28,7 +29,7 @@ const (
 
 // Key is a unique key of a table.
 type Key struct {
-	// Columns are its columns. A part that is not a whole column, but an expression or a prefix of a text, is "".
+	// Columns are its columns in lower case. A part that is not a whole column, but an expression or a prefix of a text, is "".
 	Columns []string
 	Primary bool // it is the primary key, and its columns are never NULL
 	// Total: no two rows are equal in its columns, because these are never NULL, and it is a key of all rows.
@@ -62,7 +63,7 @@ func uniqueKeys(ctx context.Context, db Lister, query, table string) (keys []Key
 			keys, last = append(keys, Key{Primary: primary, Total: true}), name
 		}
 		key := &keys[len(keys)-1]
-		key.Columns, key.Total = append(key.Columns, column.String), key.Total && total && column.Valid
+		key.Columns, key.Total = append(key.Columns, strings.ToLower(column.String)), key.Total && total && column.Valid
 		return nil
 	}, query, table)
 	return keys, err

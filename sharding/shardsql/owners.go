@@ -373,21 +373,21 @@ func orMissing(err error, at sharding.Target, column string) error {
 func (d *database) missingUniqueKey(ctx context.Context, row, entry dialect.Querier, of, first sharding.Target, t *sharding.Table, l *sharding.Lookup) (fault error, remedy string, err error) {
 	want := []string{strings.ToLower(l.Column)}
 	if l.Unique {
-		keys, err := columns.Unique(ctx, d.server, row, of.Table)
+		keys, err := dialect.UniqueKeys(ctx, row, d.server, of.Table)
 		if err != nil {
 			return nil, "", err
 		}
-		if !slices.ContainsFunc(keys, func(key []string) bool { return slices.Equal(key, want) }) {
+		if !slices.ContainsFunc(keys, func(key dialect.Key) bool { return slices.Equal(key.Columns, want) }) {
 			return fmt.Errorf("column %s has no unique index on the shards", l.Column), "create one on each of them", nil
 		}
 	} else {
 		want = append(want, strings.ToLower(t.Key))
 	}
-	keys, err := columns.Unique(ctx, d.server, entry, first.Table)
+	keys, err := dialect.UniqueKeys(ctx, entry, d.server, first.Table)
 	if err != nil {
 		return nil, "", err
 	}
-	if !slices.ContainsFunc(keys, func(key []string) bool { return slices.Equal(key, want) }) {
+	if !slices.ContainsFunc(keys, func(key dialect.Key) bool { return slices.Equal(key.Columns, want) }) {
 		return fmt.Errorf("%s has no unique key (%s)", l.Table, strings.Join(want, ", ")), createIt, nil
 	}
 	return nil, "", nil

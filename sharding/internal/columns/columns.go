@@ -31,7 +31,7 @@ func ReadRouted(ctx context.Context, d dialect.Dialect, db dialect.Querier, tabl
 	if err != nil {
 		return found, err
 	}
-	keys, err := unique(ctx, d, db, table)
+	keys, err := dialect.UniqueKeys(ctx, db, d, table)
 	if err != nil {
 		return found, err
 	}
@@ -121,26 +121,6 @@ func (s storage) Cuts(value any, ignoring bool) bool {
 // zonesApart is more than the distance of any two zones. SQLite keeps the zone of a time, and compares the texts of
 // times, in which the clock time comes before the zone.
 const zonesApart = 27 * time.Hour
-
-// Unique reads the columns of a table's unique keys, in lower case.
-func Unique(ctx context.Context, d dialect.Dialect, db dialect.Querier, table string) (all [][]string, err error) {
-	keys, err := unique(ctx, d, db, table)
-	for _, key := range keys {
-		all = append(all, key.Columns)
-	}
-	return all, err
-}
-
-// unique reads a table's unique keys with their columns in lower case.
-func unique(ctx context.Context, d dialect.Dialect, db dialect.Querier, table string) ([]dialect.Key, error) {
-	keys, err := dialect.UniqueKeys(ctx, db, d, table)
-	for _, key := range keys {
-		for i := range key.Columns {
-			key.Columns[i] = strings.ToLower(key.Columns[i])
-		}
-	}
-	return keys, err
-}
 
 // columns reads the names and types of a table's columns, their collations and, if sorts is set, how their
 // values compare.
