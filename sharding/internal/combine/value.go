@@ -32,6 +32,24 @@ type comparer struct {
 	aliases  []splice.Edit   // names of ORDER BY that are aliases
 }
 
+// MayBeNumber returns false if the result of the query is known not to consist of single numbers.
+func MayBeNumber(b *analysis.Analysis) bool {
+	core := analysis.CoreOf(b.Statement.Query)
+	if core == nil {
+		return b.Statement.Query != nil
+	}
+	if len(core.Items) != 1 || sqlfunc.HasAggregate(core.Where) { // an aggregate in WHERE belongs to the query around it
+		return false
+	}
+	if core.Items[0].Star {
+		return true
+	}
+	c := &comparer{Analysis: b, integers: new([]int), derives: true}
+	c.enter(core)
+	v := c.typed(core.Items[0].Expr)
+	return c.why != "" || v.Numeric() || v.Type.Kind == merge.Stored
+}
+
 // refuse records why results are not combined.
 func (c *comparer) refuse(why string) {
 	if c.why == "" {

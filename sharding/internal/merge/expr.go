@@ -89,23 +89,18 @@ func Filtered(rows Rows, condition Expr, args []driver.Value) Rows {
 // of such a column is NULL, or a value that the database has computed by the same expression, whose
 // form the new value gets.
 func Computed(d Dialect, rows Rows, columns map[int]Expr, args []driver.Value) Rows {
-	s := over(rows)
-	s.step = func(dest []driver.Value) error {
-		if err := rows.Next(dest); err != nil {
-			return err
-		}
+	return where(rows, func(row []driver.Value) (bool, error) {
 		for i, e := range columns {
-			o, err := e(dest, args)
+			o, err := e(row, args)
 			if err == nil {
-				dest[i], err = d.like(o, dest[i])
+				row[i], err = d.like(o, row[i])
 			}
 			if err != nil {
-				return fmt.Errorf("%w (%s)", err, s.Columns()[i])
+				return false, fmt.Errorf("%w (%s)", err, rows.Columns()[i])
 			}
 		}
-		return nil
-	}
-	return s
+		return true, nil
+	})
 }
 
 // strict evaluates one or two operands, and returns NULL if one of them is NULL.

@@ -119,7 +119,7 @@ func (s *stage) fit() error {
 	return nil
 }
 
-// where returns the rows for which keep returns true.
+// where returns the rows for which keep returns true. It may change them.
 func where(rows Rows, keep func(row []driver.Value) (bool, error)) Rows {
 	s := over(rows)
 	s.step = func(dest []driver.Value) error {
