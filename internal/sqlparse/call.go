@@ -120,13 +120,15 @@ func (p *operandReader) afterCall(c *Call) {
 				c.Partition = len(c.Window)
 			}
 			if p.at("order") {
-				for _, o := range p.inner.orderBy() {
+				c.Order = p.inner.orderBy()
+				for _, o := range c.Order {
 					c.Window = append(c.Window, o.Expr)
 				}
 			}
+			c.Framed = !p.at(")")
 			c.Window = p.operandsUntil(c.Window, ")") // of its frame
 		case p.at("over") && (p.peek().kind == sqltext.QuotedIdent || p.peek().kind == sqltext.Word && !p.peek().class().is(reserved)):
-			c.Over = true
+			c.Over, c.Framed = true, true
 			p.next()
 			p.ident()
 		default:

@@ -73,6 +73,8 @@ type Call struct {
 	// frame.
 	Window    []Expr
 	Partition int
+	Order     []Order // ORDER BY in OVER (…)
+	Framed    bool    // OVER has more, such as a frame, or the name of a window
 }
 
 // Function returns the function's name in lower case, with its schema unless that is pg_catalog, which has PostgreSQL's own

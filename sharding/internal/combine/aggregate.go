@@ -3,7 +3,6 @@
 package combine
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
@@ -237,14 +236,11 @@ func areOverGroups(c *combiner, w analysis.Window) bool {
 	return has && call.Over && !call.Odd && !call.Distinct && len(call.Args) <= 1 && len(c.cores) == 1 && len(c.core.GroupBy) > 0 && w.Of == c.scope && !c.Partitioned(w)
 }
 
-// overAll matches the end of a window function over all rows.
-var overAll = regexp.MustCompile(`(?i)\bover\s*\(\s*\)$`)
-
 // isTotal reports whether an expression counts the rows of a SELECT and is selected with each of them: COUNT(*) OVER ().
 // Each shard counts its own rows, before LIMIT.
 func isTotal(c *combiner, e sqlparse.Expr) bool {
 	call, ok := sqlparse.Bare(e).(*sqlparse.Call)
-	return ok && call.Over && call.Function() == "count" && (!call.Odd || call.Filtered) && !call.Distinct && overAll.MatchString(c.text(call)) &&
+	return ok && call.Over && call.Function() == "count" && (!call.Odd || call.Filtered) && !call.Distinct && len(call.Window) == 0 && !call.Framed &&
 		len(c.cores) == 1 && !c.core.Distinct && len(c.core.DistinctOn) == 0 && !analysis.IsGrouped(c.core) &&
 		slices.ContainsFunc(c.core.Items, func(i sqlparse.Item) bool { return sqlparse.Bare(i.Expr) == call })
 }

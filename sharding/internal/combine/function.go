@@ -88,13 +88,8 @@ func (c functions) extracted(call *sqlparse.Call) catalog.Value {
 func (c functions) rounded(call *sqlparse.Call) catalog.Value {
 	v := c.typed(call.Args[0])
 	digits := len(call.Args) > 1
-	if digits {
-		if _, whole := analysis.Literal(call.Args[1], sqlparse.Integer); !whole || len(call.Args) > 2 {
-			return c.unknown(call)
-		}
-	}
 	switch {
-	case !v.Number():
+	case !v.Number(), digits && !isInteger(call.Args[1]), len(call.Args) > 2:
 		return c.unknown(call)
 	case !c.Postgres || v.Type.Kind != merge.Integer:
 		v.Unordered = "" // all digits are returned

@@ -157,9 +157,7 @@ func (c calculator) number(e sqlparse.Expr) (merge.Expr, merge.Kind) {
 			return c.operation(e)
 		case e.Op == sqlparse.Case:
 			return c.cases(e)
-		case c.isWhole(e):
-			return c.number(e.Operands[0])
-		case e.Op == sqlparse.Cast && sqlfunc.HasAggregate(e):
+		case e.Op == sqlparse.Cast && (sqlfunc.HasAggregate(e) || e.Keeps && isInteger(e.Operands[0])):
 			return c.cast(e)
 		}
 		if of := Negated(e, c.Statement.Text); of != nil {
@@ -173,15 +171,6 @@ func (c calculator) number(e sqlparse.Expr) (merge.Expr, merge.Kind) {
 		}
 	}
 	return c.operand(e)
-}
-
-// isWhole reports whether an expression is a cast of a whole number to a type of whole numbers.
-func (c calculator) isWhole(e *sqlparse.Operation) bool {
-	if e.Op != sqlparse.Cast || !e.Keeps {
-		return false
-	}
-	_, ok := analysis.Literal(e.Operands[0], sqlparse.Integer)
-	return ok && strings.Contains(strings.ToLower(c.Statement.Text[e.Operands[0].Bytes().To:e.To]), "int")
 }
 
 // wholeTypes are the types of whole numbers, and the numbers of their bits.
@@ -420,7 +409,7 @@ func (c calculator) choice(e sqlparse.Expr, conditions, results []sqlparse.Expr)
 		when = append(when, c.condition(condition))
 	}
 	for _, result := range results {
-		if _, isInteger := analysis.Literal(result, sqlparse.Integer); !isInteger && !isNull(result) {
+		if !isInteger(result) && !isNull(result) {
 			return c.operand(e)
 		}
 		made, _ := c.number(result)

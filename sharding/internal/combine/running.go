@@ -3,9 +3,7 @@
 package combine
 
 import (
-	"regexp"
 	"slices"
-	"strings"
 
 	"github.com/shardid/shardid/internal/sqlparse"
 	"github.com/shardid/shardid/sharding/internal/analysis"
@@ -65,28 +63,11 @@ func isSame(c *combiner, a, b sqlparse.Expr) bool {
 	return isColumn && both && x == y || c.text(a) == c.text(b)
 }
 
-// behindOrder matches what follows an expression of ORDER BY in OVER (…).
-var behindOrder = regexp.MustCompile(`(?i)^\s*(asc|desc)?\s*[,)]$`)
-
-// orderIn returns the order of a window function. ok is false if it, or the partition, is not combined. A name in them is no
-// alias.
-func orderIn(c *combiner, call *sqlparse.Call) (all []sqlparse.Order, ok bool) {
-	end := call.To
-	for i, by := range slices.Backward(call.Window) {
-		behind := behindOrder.FindStringSubmatch(strings.TrimSpace(c.Statement.Text[by.Bytes().To:end]))
-		end = by.Bytes().From
-		switch {
-		case !computed(by) || c.isOnlyAlias(by) || c.ambiguous(by):
-			return nil, false
-		case i < call.Partition:
-		case behind == nil:
-			return nil, false
-		default:
-			all = append(all, sqlparse.Order{Expr: by, Descending: strings.EqualFold(behind[1], "desc")})
-		}
-	}
-	slices.Reverse(all)
-	return all, true
+// orderIn returns the order of a window function, and whether it and the partition are combined. A name in them is no alias.
+func orderIn(c *combiner, call *sqlparse.Call) ([]sqlparse.Order, bool) {
+	isNamed := func(by sqlparse.Expr) bool { return !computed(by) || c.isOnlyAlias(by) || c.ambiguous(by) }
+	hasNulls := func(o sqlparse.Order) bool { return o.Nulls != sqlparse.NullsDefault }
+	return call.Order, !call.Framed && !slices.ContainsFunc(call.Window, isNamed) && !slices.ContainsFunc(call.Order, hasNulls)
 }
 
 // ordersOfRows returns ORDER BY without counts of all rows, and with the order of a rank in the place of the rank: rows that

@@ -389,6 +389,11 @@ func written(branches []*sqlparse.Core, at int) int {
 	return labels(column)
 }
 
+func isInteger(e sqlparse.Expr) bool {
+	_, is := analysis.Literal(e, sqlparse.Integer)
+	return is
+}
+
 func isNull(e sqlparse.Expr) bool {
 	_, is := analysis.Literal(e, sqlparse.Null)
 	return is
