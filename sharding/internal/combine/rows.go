@@ -28,7 +28,7 @@ func (s *Shards) Rows(d merge.Dialect, sources []merge.Rows, memory *merge.Memor
 	if len(s.Distinct) > 0 {
 		all = merge.Distinct(all, behind(first, s.Distinct), memory)
 	}
-	return countedRows(merge.Cut(limited(all, s), hidden), s)
+	return countedRows(merge.Cut(merge.Limited(all, s.Offset, s.Count), hidden), s)
 }
 
 // running returns the window functions of ordered rows. first is the first of the hidden columns behind those of Summed.
@@ -72,13 +72,6 @@ func behind(first int, hidden []merge.Key) []merge.Key {
 	return keys
 }
 
-func limited(all merge.Rows, s *Shards) merge.Rows {
-	if s.Count >= 0 || s.Offset > 0 {
-		return merge.Limited(all, s.Offset, s.Count)
-	}
-	return all
-}
-
 // groups combines the groups of shards.
 func groups(d merge.Dialect, sources []merge.Rows, s *Shards, memory *merge.Memory) merge.Rows {
 	g := s.Group
@@ -88,18 +81,13 @@ func groups(d merge.Dialect, sources []merge.Rows, s *Shards, memory *merge.Memo
 	if g.Having != nil {
 		all = merge.Filtered(all, g.Having, g.Args)
 	}
-	var early, late map[int]merge.Expr
-	if early, late = chosenOf(g.Made, keysOf(g.Windows)); len(g.Windows) > 0 {
-		all = merge.Windowed(d, compute(d, all, g, early), g.Windows, memory)
-	}
+	early, late := chosenOf(g.Made, keysOf(g.Windows))
+	all = merge.Windowed(d, merge.Computed(d, all, early, g.Args), g.Windows, memory)
 	early, late = chosenOf(late, g.Sort)
-	all = compute(d, all, g, early)
-	if len(g.Sort) > 0 {
-		all = merge.Sorted(all, g.Sort, memory)
-	}
-	all = limited(all, s)
+	all = merge.Sorted(merge.Computed(d, all, early, g.Args), g.Sort, memory)
+	all = merge.Limited(all, s.Offset, s.Count)
 	if s.Counted == "" || d.Engine != merge.PostgreSQL { // PostgreSQL does not compute, or divide by 0 in, groups that LIMIT omits, and columns that nothing reads
-		all = compute(d, all, g, late)
+		all = merge.Computed(d, all, late, g.Args)
 	}
 	return merge.Cut(all, len(g.Columns)-g.Shown)
 }
@@ -122,11 +110,4 @@ func chosenOf(made map[int]merge.Expr, among []merge.Key) (some, others map[int]
 		}
 	}
 	return some, others
-}
-
-func compute(d merge.Dialect, all merge.Rows, g *Group, columns map[int]merge.Expr) merge.Rows {
-	if len(columns) == 0 {
-		return all
-	}
-	return merge.Computed(d, all, columns, g.Args)
 }

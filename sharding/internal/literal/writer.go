@@ -38,17 +38,16 @@ func NewWriter(engine string, column resultset.DescribedRows, of plan.Subquery) 
 // Literals returns "" if a value cannot be written. Several rows of a scalar are an error of the database,
 // except on SQLite, which takes one of them.
 func (w *Writer) Literals(values []driver.Value) string {
-	if w.of.List && len(values) == 0 {
-		return w.none()
-	}
-	if !w.of.List {
-		switch len(values) {
-		case 0:
-			values = []driver.Value{nil}
-		case 1:
-		default:
+	switch {
+	case w.of.List && len(values) == 0:
+		if !w.isNumber() {
 			return ""
 		}
+		return w.empty()
+	case !w.of.List && len(values) > 1:
+		return ""
+	case len(values) == 0:
+		values = []driver.Value{nil}
 	}
 	texts := make([]string, len(values))
 	for i, v := range values {
@@ -77,7 +76,7 @@ func (w *Writer) Literals(values []driver.Value) string {
 func (w *Writer) Arguments(values []driver.Value) (text string, args []driver.Value) {
 	switch {
 	case w.of.List && len(values) == 0:
-		return w.empty(w.textNull()), nil
+		return w.empty(), nil
 	case len(values) == 0:
 		return "NULL", nil
 	case !w.of.List && len(values) > 1:
@@ -234,28 +233,12 @@ func (w *Writer) isNumber() bool {
 	return w.engine == "sqlite" || exactNumbers[strings.TrimPrefix(w.typeName, "UNSIGNED ")] && !fixed
 }
 
-// none returns an empty list of numbers.
-func (w *Writer) none() string {
-	if !w.isNumber() {
-		return ""
-	}
-	return w.empty(w.typed("NULL"))
-}
-
-// textNull is a NULL with the type of a text, of bytes or of a UUID.
-func (w *Writer) textNull() string {
-	if w.engine == "postgres" {
-		return "CAST(NULL AS " + w.typeName + ")"
-	}
-	return "NULL"
-}
-
-// empty returns an empty list of values with the type of NULL, which SQL cannot write as a list.
-func (w *Writer) empty(null string) string {
+// empty returns an empty list of values with the type of the column, which SQL cannot write as a list.
+func (w *Writer) empty() string {
 	if w.engine == "mysql" {
 		return "SELECT NULL HAVING FALSE" // MariaDB has no WHERE without FROM
 	}
-	return "SELECT " + null + " WHERE FALSE"
+	return "SELECT " + w.typed("NULL") + " WHERE FALSE"
 }
 
 // numeric is the name of a type of SQLite's columns of numbers.

@@ -89,6 +89,9 @@ func Filtered(rows Rows, condition Expr, args []driver.Value) Rows {
 // of such a column is NULL, or a value that the database has computed by the same expression, whose
 // form the new value gets.
 func Computed(d Dialect, rows Rows, columns map[int]Expr, args []driver.Value) Rows {
+	if len(columns) == 0 {
+		return rows
+	}
 	return where(rows, func(row []driver.Value) (bool, error) {
 		for i, e := range columns {
 			o, err := e(row, args)

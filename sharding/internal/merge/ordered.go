@@ -127,6 +127,9 @@ func (t *tournament) read(i int) error {
 
 // Sorted sorts rows in memory. Rows with equal keys keep their order.
 func Sorted(rows Rows, keys []Key, memory *Memory) Rows {
+	if len(keys) == 0 {
+		return rows
+	}
 	var all []placed
 	take := func(row []driver.Value) error {
 		key, err := appendKeys(nil, keys, row)

@@ -184,6 +184,9 @@ func Concat(sources []Rows) Rows {
 
 // Limited returns count rows after the first offset rows; all of them if count is negative.
 func Limited(rows Rows, offset, count int64) Rows {
+	if offset <= 0 && count < 0 {
+		return rows
+	}
 	s := over(rows)
 	s.step = func(dest []driver.Value) error {
 		if count == 0 {

@@ -34,6 +34,9 @@ type Window struct {
 
 // Windowed computes window functions. It holds all rows, and returns them in their order.
 func Windowed(d Dialect, rows Rows, windows []Window, memory *Memory) Rows {
+	if len(windows) == 0 {
+		return rows
+	}
 	var all [][]driver.Value
 	take := func(row []driver.Value) error {
 		all = append(all, Kept(row))
