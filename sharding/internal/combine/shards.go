@@ -99,11 +99,13 @@ func (c *Combination) Bind(args []any) (all *Shards, edits, others []splice.Edit
 	bound := c.Shards
 	all = &bound
 	if c.group != nil {
-		if all.Group, err = c.group.bind(args); err != nil {
+		group := c.group.Group
+		all.Group = &group
+		if group.Args, err = numbers(c.group.params, args, true); err != nil {
 			return nil, nil, nil, err
 		}
 	}
-	if err := c.computable(args); err != nil {
+	if _, err := numbers(c.integers, args, false); err != nil {
 		return nil, nil, nil, err
 	}
 	if c.limit == nil {
@@ -129,40 +131,26 @@ func (c *Combination) Bind(args []any) (all *Shards, edits, others []splice.Edit
 	return all, append(slices.Clip(c.edits), limit), c.none, nil
 }
 
-// computable refuses arguments for which the kind of a result is unknown.
-func (c *Combination) computable(args []any) error {
-	for _, i := range c.integers {
+// numbers returns some arguments, which must be whole numbers or, in a group, numbers: only the database knows how texts and
+// times compare with them, and a driver may cut a float beside an integer.
+func numbers(of []int, args []any, inGroup bool) ([]driver.Value, error) {
+	all := make([]driver.Value, len(args))
+	for _, i := range of {
 		v, err := proof.Plain(proof.Operand{Param: i}.Value(args))
-		if err != nil {
-			return fmt.Errorf("%w: argument %d: %w", sharding.ErrUnmergeable, i+1, err)
-		}
-		switch v.(type) {
-		case nil, int64:
-		default:
-			return fmt.Errorf("%w: how a result of argument %d compares depends on how its driver sends a %T; pass a whole number", sharding.ErrUnmergeable, i+1, v)
-		}
-	}
-	return nil
-}
-
-// bind returns the grouping with the arguments of its expressions. They must be numbers, because
-// only the database knows how texts and times compare with them.
-func (g *grouping) bind(args []any) (*Group, error) {
-	bound := g.Group
-	bound.Args = make([]driver.Value, len(args))
-	for _, i := range g.params {
-		v, err := proof.Plain(proof.Operand{Param: i}.Value(args))
-		if err != nil {
-			return nil, err
-		}
-		switch v.(type) {
-		case nil, int64, float64:
-		default:
+		_, isInteger := v.(int64)
+		_, isFloat := v.(float64)
+		switch {
+		case err != nil:
+			return nil, fmt.Errorf("%w: argument %d: %w", sharding.ErrUnmergeable, i+1, err)
+		case v == nil, isInteger, isFloat && inGroup:
+			all[i] = v
+		case inGroup:
 			return nil, fmt.Errorf("%w: HAVING compares with %T; only numbers are combined", sharding.ErrUnmergeable, v)
+		default:
+			return nil, fmt.Errorf("%w: how a result of argument %d compares depends on how its driver sends a %T; pass a whole number", sharding.ErrUnmergeable, i+1, v)
 		}
-		bound.Args[i] = v
 	}
-	return &bound, nil
+	return all, nil
 }
 
 // number returns the number of LIMIT or OFFSET, which is none if it is missing or negative.
