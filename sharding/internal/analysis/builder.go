@@ -372,7 +372,7 @@ func (k *Knowledge) equations(e sqlparse.Expr, s *Scope, holds []*Reference) {
 		}
 	}
 	if o := sqlparse.As(e, sqlparse.Exists); o != nil && !o.Not {
-		k.exists(o.Operands[0].(*sqlparse.Subquery).Query, holds) //nolint:forcetypeassert // the parser allows nothing else there
+		k.exists(o.Operands[0].(*sqlparse.Subquery).Query, holds) // the parser allows nothing else there
 	}
 }
 

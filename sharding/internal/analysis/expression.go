@@ -47,7 +47,7 @@ func (b *Analysis) expression(e sqlparse.Expr, s *Scope, seen *names) {
 	default:
 		b.expressions(sqlfunc.Operands(e), s, seen)
 		if exists := sqlparse.As(e, sqlparse.Exists); exists != nil { // any row suffices
-			of := exists.Operands[0].(*sqlparse.Subquery).Query //nolint:forcetypeassert // EXISTS has a query
+			of := exists.Operands[0].(*sqlparse.Subquery).Query // EXISTS has a query
 			b.Limits = slices.DeleteFunc(b.Limits, func(l Limit) bool { return l.Query == of })
 		}
 	}

@@ -19,7 +19,7 @@ func combined(e sqlparse.Expr) merge.Function {
 	if e = sqlparse.Bare(e); !sqlfunc.IsAggregate(e) || sqlfunc.IsAverage(e) {
 		return 0
 	}
-	return sqlfunc.Aggregates[e.(*sqlparse.Call).Function()] //nolint:forcetypeassert // it is an aggregate
+	return sqlfunc.Aggregates[e.(*sqlparse.Call).Function()] // it is an aggregate
 }
 
 // aggregator determines how the results of aggregates are combined.
@@ -29,7 +29,7 @@ type aggregator struct{ grouper }
 // compare. at is its index among the selected columns, or -1. Further values that it needs are in
 // hidden columns.
 func (c aggregator) partial(e sqlparse.Expr, at int) (merge.Aggregate, catalog.Value) {
-	call := sqlparse.Bare(e).(*sqlparse.Call) //nolint:forcetypeassert // it is an aggregate
+	call := sqlparse.Bare(e).(*sqlparse.Call) // it is an aggregate
 	function, args := sqlfunc.Aggregates[call.Function()], sqlfunc.AggregatedBy(call)
 	switch {
 	case call.Odd && (!call.Filtered || call.Distinct), call.Distinct && function != merge.Count && function != merge.Sum, len(args) > 1 && !c.MySQL, len(args) == 0 && (call.Distinct || function != merge.Count):

@@ -194,7 +194,7 @@ func (c *combiner) asks() bool {
 	if exists == nil {
 		return false
 	}
-	q := exists.Operands[0].(*sqlparse.Subquery).Query //nolint:forcetypeassert // the parser allows nothing else there
+	q := exists.Operands[0].(*sqlparse.Subquery).Query // the parser allows nothing else there
 	if q.Limit != nil && q.Limit.Offset != nil {       // LIMIT keeps a row of a shard if it keeps one of all
 		c.refuse("OFFSET in EXISTS skips rows of all shards together, not of each shard" + AddKey)
 	}

@@ -274,12 +274,7 @@ func (c *combiner) key(v catalog.Value, e sqlparse.Expr) string {
 // by returns the index in GROUP BY of an expression, by the same column or the same text, -1 for
 // none.
 func (c grouper) by(e sqlparse.Expr) int {
-	wanted, isColumn := c.scope.Column(e)
-	return slices.IndexFunc(c.core.GroupBy, func(by sqlparse.Expr) bool {
-		by = c.ordered(by)
-		found, ok := c.scope.Column(by)
-		return ok && isColumn && found == wanted || c.text(by) == c.text(e)
-	})
+	return slices.IndexFunc(c.core.GroupBy, func(by sqlparse.Expr) bool { return isSame(c.combiner, c.ordered(by), e) })
 }
 
 // column returns the index of an expression among the columns of a combined group: of a selected

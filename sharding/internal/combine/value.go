@@ -354,7 +354,7 @@ func (c *comparer) stored(e sqlparse.Expr) catalog.Value {
 // texts of SQLite, or an aggregate of groups that are not computed by one shard.
 func (c *comparer) anyOfEqual(e sqlparse.Expr) bool {
 	return sqlparse.Any(e, func(e sqlparse.Expr) bool {
-		return sqlfunc.IsAggregate(e) && (!c.derives || slices.ContainsFunc(e.(*sqlparse.Call).Args, func(arg sqlparse.Expr) bool { //nolint:forcetypeassert // it is an aggregate
+		return sqlfunc.IsAggregate(e) && (!c.derives || slices.ContainsFunc(e.(*sqlparse.Call).Args, func(arg sqlparse.Expr) bool { // it is an aggregate
 			return c.typed(arg).Type.Collation != merge.Binary
 		}))
 	})
@@ -485,7 +485,7 @@ func (c *comparer) least(e sqlparse.Expr) catalog.Value {
 // member refuses to sort by an aggregate that is the least or the greatest member of ENUM or SET,
 // or one of several texts that NOCASE or RTRIM treats as equal.
 func (c *comparer) member(e sqlparse.Expr) {
-	call := e.(*sqlparse.Call) //nolint:forcetypeassert // it is an aggregate
+	call := e.(*sqlparse.Call) // it is an aggregate
 	if len(sqlfunc.AggregatedBy(call)) != 1 || sqlfunc.Aggregates[call.Function()] == merge.Count {
 		return
 	}

@@ -65,15 +65,10 @@ func newFlattener(b *analysis.Analysis) (*flattener, bool) {
 	case b.Statement.Executable, b.Statement.Limiting, strings.TrimSpace(b.Statement.Text[:q.From]) != "":
 		return nil, false
 	}
-	f := &flattener{Analysis: b, outer: outer, inner: inner, columns: map[string]int{}, used: map[int]bool{}}
 	from := outer.From[0]
-	switch {
-	case from.Table == nil:
-		f.label = from.Alias.Name
-	case from.Table.Alias.Name != "":
-		f.label = from.Table.Alias.Name
-	default:
-		f.label = from.Table.Name.Last().Name
+	f := &flattener{Analysis: b, outer: outer, inner: inner, label: from.Alias.Name, columns: map[string]int{}, used: map[int]bool{}}
+	if t := from.Table; t != nil {
+		f.label = cmp.Or(t.Alias.Name, t.Name.Last().Name)
 	}
 	return f, f.names() && (f.label != "" || b.SQLite) && f.sortsAnew(of)
 }

@@ -227,7 +227,7 @@ func textOf(in *analysis.Insertion, rows []int, params splice.Parameters, with s
 // renumber writes a row that shares the numbered parameters of an earlier one: it has nothing else.
 func renumber(out *strings.Builder, text string, row sqlparse.Row, with splice.Renumbering) {
 	for i, v := range row.Values {
-		q := v.(*sqlparse.Param) //nolint:forcetypeassert // see sqlparse.Row
+		q := v.(*sqlparse.Param) // see sqlparse.Row
 		out.WriteString([]string{"(", ", "}[min(i, 1)])
 		out.WriteByte(text[q.From])
 		out.WriteString(strconv.Itoa(with[q.Index+row.FirstParam]))

@@ -5,7 +5,6 @@ package resultset
 import (
 	"cmp"
 	"database/sql/driver"
-	"io"
 	"reflect"
 	"slices"
 )
@@ -108,70 +107,3 @@ func TypesOfCount(dialect string) Types {
 
 // computable are the types of SQLite's numbers.
 var computable = []reflect.Type{reflect.TypeFor[int64](), reflect.TypeFor[float64]()}
-
-// Described are rows of a driver. For optional methods that the driver lacks, they return what
-// database/sql returns without them.
-type Described struct{ driver.Rows }
-
-// HasNextResultSet implements [driver.RowsNextResultSet].
-func (r Described) HasNextResultSet() bool {
-	n, ok := r.Rows.(driver.RowsNextResultSet)
-	return ok && n.HasNextResultSet()
-}
-
-// NextResultSet implements [driver.RowsNextResultSet].
-func (r Described) NextResultSet() error {
-	if n, ok := r.Rows.(driver.RowsNextResultSet); ok {
-		return n.NextResultSet()
-	}
-	return io.EOF
-}
-
-// ColumnTypeScanType implements [driver.RowsColumnTypeScanType].
-func (r Described) ColumnTypeScanType(i int) reflect.Type {
-	if c, ok := r.Rows.(driver.RowsColumnTypeScanType); ok {
-		return c.ColumnTypeScanType(i)
-	}
-	return reflect.TypeFor[any]()
-}
-
-// ColumnTypeDatabaseTypeName implements [driver.RowsColumnTypeDatabaseTypeName].
-func (r Described) ColumnTypeDatabaseTypeName(i int) string {
-	if c, ok := r.Rows.(driver.RowsColumnTypeDatabaseTypeName); ok {
-		return c.ColumnTypeDatabaseTypeName(i)
-	}
-	return ""
-}
-
-// ColumnTypeLength implements [driver.RowsColumnTypeLength].
-func (r Described) ColumnTypeLength(i int) (length int64, ok bool) {
-	if c, is := r.Rows.(driver.RowsColumnTypeLength); is {
-		return c.ColumnTypeLength(i)
-	}
-	return 0, false
-}
-
-// ColumnTypeNullable implements [driver.RowsColumnTypeNullable].
-func (r Described) ColumnTypeNullable(i int) (nullable, ok bool) {
-	if c, is := r.Rows.(driver.RowsColumnTypeNullable); is {
-		return c.ColumnTypeNullable(i)
-	}
-	return false, false
-}
-
-// ColumnTypePrecisionScale implements [driver.RowsColumnTypePrecisionScale].
-func (r Described) ColumnTypePrecisionScale(i int) (precision, scale int64, ok bool) {
-	if c, is := r.Rows.(driver.RowsColumnTypePrecisionScale); is {
-		return c.ColumnTypePrecisionScale(i)
-	}
-	return 0, 0, false
-}
-
-// DescribedRows are rows with the optional methods about columns.
-type DescribedRows interface {
-	driver.RowsColumnTypeScanType
-	driver.RowsColumnTypeDatabaseTypeName
-	driver.RowsColumnTypeLength
-	driver.RowsColumnTypeNullable
-	driver.RowsColumnTypePrecisionScale
-}
