@@ -56,7 +56,6 @@ func ReadRouted(ctx context.Context, d dialect.Dialect, db dialect.Querier, tabl
 	return found, nil
 }
 
-// reader reads a table of a database.
 type reader struct {
 	dialect.Dialect
 

@@ -245,7 +245,6 @@ func isTotal(c *combiner, e sqlparse.Expr) bool {
 		slices.ContainsFunc(c.core.Items, func(i sqlparse.Item) bool { return sqlparse.Bare(i.Expr) == call })
 }
 
-// takeTotals records the selected counts of all rows.
 func takeTotals(c *combiner) {
 	for i, item := range c.core.Items {
 		if isTotal(c, item.Expr) {

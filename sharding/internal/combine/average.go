@@ -28,7 +28,6 @@ func steadyAverages(c grouper, e sqlparse.Expr) {
 	}
 }
 
-// unsteadyDigits is the reason, and the remedy.
 const unsteadyDigits = "the digits of an AVG in an expression depend on how a server sorts; write SUM(x) / COUNT(x)" + AddKey
 
 // average returns the sum of all shards divided by their count, with the digits of a division by some rules.

@@ -121,7 +121,6 @@ func eachExpression(q *sqlparse.Query, cores []*sqlparse.Core, visit func(sqlpar
 	}
 }
 
-// combiner creates a combination.
 type combiner struct {
 	comparer
 	query  *sqlparse.Query

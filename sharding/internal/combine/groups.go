@@ -30,7 +30,6 @@ type grouping struct {
 	quotients int             // the number of computed divisions
 }
 
-// grouper creates a grouping.
 type grouper struct{ *combiner }
 
 // onShards reports whether each group is on one shard, which returns it as one table would.
@@ -406,7 +405,6 @@ func (c totals) sort() {
 
 const differentTotals = "a UNION ALL of aggregates is combined if its columns have the same aggregate in each SELECT, and none with DISTINCT; send its SELECTs one by one"
 
-// column records a column of a SELECT.
 func (c totals) column(e sqlparse.Expr, at int) {
 	if first := c.cores[0].Items; c.isComputed(e) && (at >= len(first) || c.text(first[at].Expr) != c.text(e)) {
 		c.refuse(differentTotals)

@@ -46,7 +46,6 @@ func ofAllRows(call *sqlparse.Call) bool {
 	return call.Over && windowFunctions[call.Function()] != 0 && call.Partition == 0
 }
 
-// ranks reports whether a window function is a rank.
 func ranks(call *sqlparse.Call) bool {
 	return windowFunctions[call.Function()] >= merge.RowNumber && len(call.Args) == 0
 }

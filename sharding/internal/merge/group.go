@@ -100,14 +100,12 @@ type state struct {
 	count int64 // of tuples of DISTINCT
 }
 
-// group creates the group of a key.
 func (g *grouped) group(key []byte) *group {
 	made := &group{states: make([]state, len(g.Aggregates))}
 	g.index[string(key)], g.groups = made, append(g.groups, made)
 	return made
 }
 
-// take adds a row to its group.
 func (g *grouped) take(row []driver.Value) (err error) {
 	g.row = row
 	if g.key, err = appendKeys(g.key[:0], g.Keys, row); err != nil {
@@ -131,7 +129,6 @@ func (g *grouped) hold(of *group, n int) error {
 	return g.memory.take(n)
 }
 
-// add adds the present row to an aggregate.
 func (g *grouped) add(to *group, i int) error {
 	a, s := &g.Aggregates[i], &to.states[i]
 	if a.Distinct != nil {
@@ -200,7 +197,6 @@ func (g *grouped) extreme(to *group, s *state, a *Aggregate) error {
 	return g.set(to, s, g.row[a.Column])
 }
 
-// set sets the value of an aggregate.
 func (g *grouped) set(to *group, s *state, v driver.Value) error {
 	before := sizeOf(s.value)
 	s.value = keep(v)

@@ -84,7 +84,6 @@ const (
 	nullLast
 )
 
-// appendKeys appends the key of a row.
 func appendKeys(b []byte, keys []Key, row []driver.Value) ([]byte, error) {
 	for i := range keys {
 		k := &keys[i]

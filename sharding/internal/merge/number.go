@@ -139,7 +139,6 @@ func (d Dialect) like(x number, v driver.Value) (driver.Value, error) {
 	return x.result(), nil
 }
 
-// fits reports whether an integer has 64 bits.
 func (x number) fits() bool {
 	return x.exact.digits.IsInt64() && !x.unsigned || x.exact.digits.IsUint64() && x.unsigned
 }
@@ -228,7 +227,6 @@ func (d Dialect) exact(op byte, x, y decimal, result form) decimal {
 	return decimal{digits: new(big.Int).Quo(x.digits, y.digits)}
 }
 
-// round returns ROUND(x, digits).
 func (d Dialect) round(x number, digits int) number {
 	switch {
 	case d.Engine == PostgreSQL && x.form != isFloat: // it has these digits, also of a whole number

@@ -37,7 +37,6 @@ type player struct {
 	done     bool
 }
 
-// first reads a row of each source.
 func (t *tournament) first(dest []driver.Value) error {
 	if err := t.fit(); err != nil {
 		return err
@@ -103,7 +102,6 @@ func (t *tournament) beats(a, b int) bool {
 	return c < 0 || c == 0 && a < b
 }
 
-// read reads the next row of a source.
 func (t *tournament) read(i int) error {
 	p := &t.players[i]
 	err := t.sources[i].Next(p.row)

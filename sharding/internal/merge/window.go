@@ -85,7 +85,6 @@ type totalled struct {
 	ended bool
 }
 
-// begin reads the first rows.
 func (t *totals) begin() error {
 	for i := range t.sources {
 		s := &t.sources[i]
@@ -108,7 +107,6 @@ func (t *totals) begin() error {
 	return nil
 }
 
-// next returns a row of a source.
 func (t *totals) next(source int, dest []driver.Value) error {
 	if !t.read {
 		if err := t.begin(); err != nil {
@@ -139,7 +137,6 @@ func (t *totals) next(source int, dest []driver.Value) error {
 	return nil
 }
 
-// compute sets the column of all rows.
 func (w *Window) compute(d Dialect, rows [][]driver.Value) (err error) {
 	all := make([]placed, len(rows))
 	for i, row := range rows {
@@ -179,7 +176,6 @@ type running struct {
 	sum          sum
 }
 
-// peers sets the column of rows with equal keys.
 func (r *running) peers(w *Window, d Dialect, rows []placed) error {
 	for _, p := range rows {
 		if err := r.add(w, p.row); err != nil {
@@ -200,7 +196,6 @@ func (r *running) peers(w *Window, d Dialect, rows []placed) error {
 	return nil
 }
 
-// add adds a row to a sum or a count.
 func (r *running) add(w *Window, row []driver.Value) error {
 	if w.Of >= 0 && row[w.Of] == nil {
 		return nil
@@ -256,7 +251,6 @@ type place struct {
 	last, present []byte // the keys of two rows
 }
 
-// next sets the column of the next row.
 func (p *place) next(w *Window, d Dialect, row []driver.Value) (err error) {
 	if p.present, err = appendKeys(p.present[:0], w.Order, row); err != nil {
 		return err
