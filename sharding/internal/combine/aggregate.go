@@ -97,13 +97,10 @@ func (c aggregator) extreme(call *sqlparse.Call, function merge.Function, at int
 // two shards have the same value. Of other columns each shard returns each value once, by grouping
 // by it as well.
 func (c aggregator) counted(call *sqlparse.Call, at int) (merge.Aggregate, catalog.Value) {
-	a := merge.Aggregate{Function: merge.Count}
 	if col, ok := c.scope.Column(call.Args[0]); ok && len(call.Args) == 1 && col.IsApart() && c.distincts() == 1 {
-		a.Column = c.shardColumn(call, at)
-		return a, whole
+		return merge.Aggregate{Function: merge.Count, Column: c.shardColumn(call, at)}, whole
 	}
-	a.Distinct = c.distinct(call.Args)
-	return a, whole
+	return merge.Aggregate{Function: merge.Count, Distinct: c.distinct(call.Args)}, whole
 }
 
 // distinct makes each shard return each value of the arguments of a DISTINCT once, and returns the columns by which they

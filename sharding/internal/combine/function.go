@@ -18,12 +18,10 @@ import (
 // functions determines how the results of functions and operators compare.
 type functions struct{ *comparer }
 
-// call returns how the results of a function compare that is no window function.
+// call returns how the results of a function compare that is neither a window function nor an aggregate.
 func (c functions) call(call *sqlparse.Call) catalog.Value {
 	name := call.Function()
 	switch {
-	case c.derives && sqlfunc.IsAggregate(call):
-		return c.aggregate(call)
 	case name == "extract":
 		return c.extracted(call)
 	case odd(call) || sqlfunc.Aggregates[name] != 0:

@@ -177,8 +177,11 @@ func (c *comparer) typed(e sqlparse.Expr) catalog.Value {
 			return c.typed(i.Expr)
 		}
 	case *sqlparse.Call:
-		if e.Over {
+		switch {
+		case e.Over:
 			return functions{c}.window(e)
+		case c.derives && sqlfunc.IsAggregate(e):
+			return c.aggregate(e)
 		}
 	case *sqlparse.Subquery:
 		return functions{c}.scalar(e)
@@ -332,9 +335,6 @@ func (c *comparer) aliasesStay(e *sqlparse.Subquery) {
 // stored returns how results of SQLite compare: by their bytes, if no column or COLLATE clause sets
 // a collation.
 func (c *comparer) stored(e sqlparse.Expr) catalog.Value {
-	if call, ok := e.(*sqlparse.Call); ok && c.derives && sqlfunc.IsAggregate(call) {
-		return c.aggregate(call)
-	}
 	if cast := sqlparse.As(e, sqlparse.Cast); cast != nil { // CAST keeps the collation of its operand
 		return c.typed(cast.Operands[0])
 	}
