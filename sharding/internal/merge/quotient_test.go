@@ -27,6 +27,9 @@ func TestAnAverageHasTheDigitsThatMySQLCompares(t *testing.T) {
 			t.Errorf("%v / %s: %q, want %q", c.sum, c.count, got, c.want)
 		}
 	}
+	if got := Quotient("1", "3", Division{More: 10}); got != "0.333333333333333333" {
+		t.Errorf("with ten digits more: %q", got)
+	}
 	for scale := range 24 {
 		if got := Quotient("1."+fmt.Sprintf("%0*d", scale, 0), "3", by); got == "" {
 			t.Errorf("an average of %d digits is not computed", scale)
