@@ -3,6 +3,7 @@
 package sqlparse
 
 import (
+	"strconv"
 	"strings"
 
 	"github.com/shardid/shardid/internal/sqltext"
@@ -47,8 +48,15 @@ func (p *valueReader) number(t token) *Literal {
 		if p.tok.start == p.last.end && (p.tok.kind == sqltext.Word || p.tok.kind == sqltext.Number) {
 			p.fail() // 1.e5
 		}
+	case p.d.Family == SQLite && len(text) >= len("9223372036854775808") && !isInt64(text):
+		kind = Decimal // SQLite reads it as a float
 	}
 	return p.written(t.start, kind)
+}
+
+func isInt64(digits string) bool {
+	_, err := strconv.ParseInt(digits, 10, 64)
+	return err == nil
 }
 
 // constant reads a word that is a value.

@@ -19,6 +19,7 @@ import (
 	"github.com/shardid/shardid/sharding/internal/merge"
 	"github.com/shardid/shardid/sharding/internal/owner"
 	"github.com/shardid/shardid/sharding/internal/plan"
+	"github.com/shardid/shardid/sharding/internal/proof"
 	"github.com/shardid/shardid/sharding/internal/resultset"
 )
 
@@ -276,7 +277,7 @@ type checkedLookup struct {
 // formed returns a value in the form in which its column in a lookup table returns it.
 func (c *lookups) formed(l *sharding.Lookup, v any) any {
 	as, ok := c.columns.Load(l.Table)
-	plain, err := driver.DefaultParameterConverter.ConvertValue(v)
+	plain, err := proof.Plain(v)
 	if !ok || err != nil || plain == nil {
 		return v
 	}

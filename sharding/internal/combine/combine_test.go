@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"strings"
 	"sync"
 	"testing"
@@ -123,6 +124,31 @@ func TestAQueryGetsTheCombinationOfItsKind(t *testing.T) {
 		} else if got := s.String(); got != want {
 			t.Errorf("%s: %q, not %q", text, got, want)
 		}
+	}
+}
+
+func TestLimitsMayBeUnsigned(t *testing.T) {
+	for _, c := range []struct {
+		text string
+		args []any
+		want string
+	}{
+		{"SELECT id FROM orders LIMIT ?", []any{uint64(5)}, "5 rows after the first 0"},
+		{"SELECT id FROM orders LIMIT ? OFFSET ?", []any{uint(5), uint32(2)}, "5 rows after the first 2"},
+		{"SELECT id FROM orders LIMIT 3, 18446744073709551615", nil, "9223372036854775807 rows after the first 3"}, // MySQL's manual writes it for all rows
+		{"SELECT id FROM orders LIMIT ?", []any{uint64(math.MaxUint64)}, "9223372036854775807 rows after the first 0"},
+		{"SELECT paid, COUNT(*) FROM orders GROUP BY paid HAVING COUNT(*) > ?", []any{uint64(5)}, "groups are combined; HAVING is applied to them"},
+		{"SELECT id FROM orders ORDER BY paid + ?", []any{uint64(5)}, "rows are merged in their order"},
+	} {
+		s, err := bound(t, mysql, c.text, c.args...)
+		if err != nil {
+			t.Errorf("%s with %v: %v", c.text, c.args, err)
+		} else if got := s.String(); got != c.want {
+			t.Errorf("%s with %v: %q, not %q", c.text, c.args, got, c.want)
+		}
+	}
+	if _, err := bound(t, postgres, "SELECT id FROM orders LIMIT 18446744073709551615"); err == nil {
+		t.Error("PostgreSQL does not accept such a LIMIT")
 	}
 }
 

@@ -137,12 +137,14 @@ func numbers(of []int, args []any, inGroup bool) ([]driver.Value, error) {
 	all := make([]driver.Value, len(args))
 	for _, i := range of {
 		v, err := proof.Plain(proof.Operand{Param: i}.Value(args))
-		_, isInteger := v.(int64)
-		_, isFloat := v.(float64)
-		switch {
-		case err != nil:
+		if err != nil {
 			return nil, fmt.Errorf("%w: argument %d: %w", sharding.ErrUnmergeable, i+1, err)
-		case v == nil, isInteger, isFloat && inGroup:
+		}
+		_, isFloat := v.(float64)
+		_, isUnsigned := v.(uint64)
+		_, isInteger := v.(int64)
+		switch {
+		case v == nil, isInteger, isUnsigned, isFloat && inGroup:
 			all[i] = v
 		case inGroup:
 			return nil, fmt.Errorf("%w: HAVING compares with %T; only numbers are combined", sharding.ErrUnmergeable, v)
@@ -153,13 +155,17 @@ func numbers(of []int, args []any, inGroup bool) ([]driver.Value, error) {
 	return all, nil
 }
 
-// number returns the number of LIMIT or OFFSET, which is none if it is missing or negative.
+// number returns the number of LIMIT or OFFSET, which is none if it is missing or negative. No table has as many rows as
+// the numbers above int64 that MySQL accepts.
 func (c *Combination) number(e sqlparse.Expr, args []any, none int64) (int64, error) {
 	if e == nil {
 		return none, nil
 	}
 	is, _ := proof.Constant(e)
 	v, err := proof.Plain(is.Value(args))
+	if n, ok := v.(uint64); ok && (c.huge || n <= math.MaxInt64) {
+		v = int64(min(n, math.MaxInt64))
+	}
 	if n, ok := v.(int64); ok && err == nil && (n >= 0 || c.signed) {
 		return max(n, none), nil
 	}

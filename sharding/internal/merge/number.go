@@ -43,7 +43,7 @@ func numberOf(v driver.Value, k Kind) (x number, err error) {
 	}
 	if k == Stored {
 		switch v.(type) {
-		case int64, bool:
+		case int64, uint64, bool:
 			k = Integer
 		case float64:
 			k = Float

@@ -5,6 +5,7 @@ package proof
 import (
 	"database/sql/driver"
 	"fmt"
+	"reflect"
 	"strconv"
 	"strings"
 	"time"
@@ -42,7 +43,10 @@ func Constant(e sqlparse.Expr) (Operand, bool) {
 	case *sqlparse.Literal:
 		switch e.Kind {
 		case sqlparse.Integer:
-			n, err := strconv.ParseInt(e.Value, 10, 64)
+			if n, err := strconv.ParseInt(e.Value, 10, 64); err == nil {
+				return Operand{Param: -1, Literal: n}, true
+			}
+			n, err := strconv.ParseUint(e.Value, 10, 64)
 			return Operand{Param: -1, Literal: n}, err == nil
 		case sqlparse.Text:
 			return Operand{Param: -1, Literal: e.Value}, true
@@ -69,7 +73,8 @@ func Constants(list []sqlparse.Expr) (all []Operand, ok bool) {
 	return all, len(all) > 0
 }
 
-// Plain returns an argument in the form in which a driver gets it, without the Go types around it.
+// Plain returns an argument in the form in which a driver gets it, without the Go types around it. An unsigned number of
+// any Go type is a uint64, as MySQL's drivers send it: database/sql's own conversion makes a negative number of a large uint.
 func Plain(v any) (any, error) {
 	switch v := v.(type) {
 	case int:
@@ -77,7 +82,21 @@ func Plain(v any) (any, error) {
 	case nil, int64, uint64, string, []byte, time.Time, float64, bool:
 		return v, nil
 	}
-	return driver.DefaultParameterConverter.ConvertValue(v)
+	valuer, isValuer := v.(driver.Valuer)
+	if of := reflect.ValueOf(v); !isValuer && of.CanUint() {
+		return of.Uint(), nil
+	} else if !isValuer && of.Kind() == reflect.Pointer && !of.IsNil() {
+		return Plain(of.Elem().Interface())
+	}
+	plain, err := driver.DefaultParameterConverter.ConvertValue(v)
+	if err != nil && isValuer {
+		if n, again := valuer.Value(); again == nil {
+			if n, ok := n.(uint64); ok {
+				return n, nil
+			}
+		}
+	}
+	return plain, err
 }
 
 // Keeps returns an error for a value that a column would not store unchanged.

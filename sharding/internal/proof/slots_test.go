@@ -4,10 +4,14 @@ package proof_test
 
 import (
 	"database/sql"
+	"database/sql/driver"
+	"math"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"testing"
 
+	"github.com/shardid/shardid/internal/sqlparse"
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sharding/internal/catalog"
 	"github.com/shardid/shardid/sharding/internal/proof"
@@ -133,6 +137,31 @@ func TestAValueThatTheDatabaseMayReadInAnotherWayProvesNothing(t *testing.T) {
 		why := proof.WhyNoSlot(&proof.Equals{Lead: lead, Values: []proof.Operand{{Param: -1, Literal: c.value}}}, nil)
 		if (why == "") != c.known {
 			t.Errorf("a column of sort %d = %v: %q; is it known? %v", c.holds, c.value, why, c.known)
+		}
+	}
+}
+
+// uid is a type of ids that large databases give to unsigned numbers.
+type uid uint64
+
+// valued is an id that gives drivers an unsigned number, which those of MySQL take.
+type valued uint64
+
+func (v valued) Value() (driver.Value, error) { return uint64(v), nil }
+
+func TestAnUnsignedNumberLeadsToItsSlotInEveryGoType(t *testing.T) {
+	table := described(t, sharding.Mod(3))
+	lead := &proof.Lead{Table: table, Column: "id", Rule: table.Rule, Always: true, Holds: catalog.Integers}
+	for _, n := range []uint64{5, 1<<63 + 7, math.MaxUint64} {
+		want, id := int(n%3), uid(n)
+		for _, value := range []any{n, uint(n), uid(n), &n, &id, valued(n), strconv.FormatUint(n, 10)} {
+			if s := lead.SlotOf(value); !s.One || int(s.Only) != want {
+				t.Errorf("%d as a %T is in %+v, not in slot %d", n, value, s, want)
+			}
+		}
+		literal, ok := proof.Constant(&sqlparse.Literal{Kind: sqlparse.Integer, Value: strconv.FormatUint(n, 10)})
+		if s := lead.SlotOf(literal.Value(nil)); !ok || !s.One || int(s.Only) != want {
+			t.Errorf("the literal %d is in %+v, not in slot %d", n, s, want)
 		}
 	}
 }
