@@ -6,6 +6,8 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -315,5 +317,53 @@ func queried(t *testing.T, on interface {
 	var n int
 	if err := on.QueryRowContext(t.Context(), query).Scan(&n); !errors.Is(err, want) {
 		t.Errorf("%s: %d, %v, want %v", query, n, err, want)
+	}
+}
+
+// With columnsWithAlias the driver names a column after its table, too.
+func TestColumnsMayBeNamedWithTheirTables(t *testing.T) {
+	for name, s := range map[string]database.Server{"MariaDB": server.ShareMariaDB(t), "MySQL": server.ShareMySQL(t)} {
+		t.Run(name, func(t *testing.T) {
+			dbs := sharding.DBs{}
+			m, err := sharding.Spread([]string{"a", "b"}, 2, "orders_%d")
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i, at := range m.Targets() {
+				db := s.Open(t, "named_"+at.DB)
+				database.Exec(t, db, "CREATE TABLE "+at.Table+" (id BIGINT PRIMARY KEY, note VARCHAR(20))")
+				database.Exec(t, db, fmt.Sprintf("INSERT INTO %s VALUES (%d, 'x'), (%d, 'y')", at.Table, i, i+2))
+				if dbs[at.DB], err = sql.Open("mysql", s.DSN("named_"+at.DB)+"?columnsWithAlias=true"); err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(func() { _ = dbs[at.DB].Close() })
+			}
+			router, err := sharding.New(dbs, sharding.Table{Name: "orders", Key: "id", Rule: sharding.Mod(2), Map: m})
+			if err != nil {
+				t.Fatal(err)
+			}
+			routed := shardsql.OpenDB(shardsql.Config{Router: router, Home: dbs["a"]})
+			t.Cleanup(func() { _ = routed.Close() })
+			rows, err := routed.Query("SELECT id, note FROM orders ORDER BY note DESC, id")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = rows.Close() }()
+			columns, err := rows.Columns()
+			if err != nil || !slices.Equal(columns, []string{"orders.id", "orders.note"}) {
+				t.Errorf("columns %q, %v", columns, err)
+			}
+			var ids []int64
+			for rows.Next() {
+				var id int64
+				if err := rows.Scan(&id, new(string)); err != nil {
+					t.Fatal(err)
+				}
+				ids = append(ids, id)
+			}
+			if !slices.Equal(ids, []int64{2, 3, 0, 1}) || rows.Err() != nil {
+				t.Errorf("ids %d, %v", ids, rows.Err())
+			}
+		})
 	}
 }

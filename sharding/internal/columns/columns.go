@@ -145,7 +145,8 @@ func (r reader) columns(ctx context.Context, sorts bool) (catalog.Table, error) 
 		if err != nil {
 			return catalog.Table{}, err
 		}
-		t.Columns[strings.ToLower(c.Name())] = kept
+		name := strings.TrimPrefix(c.Name(), r.table+".") // with columnsWithAlias, MySQL's driver adds the table
+		t.Columns[strings.ToLower(name)] = kept
 	}
 	if r.Name() == "mysql" {
 		err = r.texts(ctx, sorts, t.Columns)
