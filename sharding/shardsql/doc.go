@@ -237,6 +237,9 @@
 //   - texts of more than max_sort_length (1,024 bytes) in groups, or of more than 4,096 bytes with
 //     a collation of MySQL that does not pad; this is found while the query runs.
 //
+// On MySQL and MariaDB, a difference of whole numbers of which one is UNSIGNED, such as MAX(x) - 100, ends with error 1690 if it is
+// negative for the rows of one shard, although it is not for all rows: write CAST(MAX(x) AS SIGNED) - 100.
+//
 // # Ownership
 //
 // Queries outside of transactions may go to read-only copies of the databases: see
