@@ -3,8 +3,10 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"strings"
 	"testing"
@@ -50,6 +52,35 @@ func TestAStatusSaysWhoLedLastAndWhatToGiveNext(t *testing.T) {
 	if o := m.must(t, 0, "status", "--check"); strings.Contains(o.stdout, "runner") || strings.Contains(o.stdout, "next") {
 		t.Errorf("of a job that is over: %s", o.stdout)
 	}
+}
+
+// Whoever pastes what is printed as next neither switches nor ends the possibility of a rollback.
+func TestAStatusNamesOneCommandThatDecidesNothing(t *testing.T) {
+	m := newMovable(t, 50)
+	m.must(t, 0, "install")
+	m.must(t, 0, "seed", "--margin", "100")
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		(&program{}).run(ctx, m.args("run"), io.Discard, io.Discard)
+	}()
+	defer func() { stop(); <-ended }()
+	says := func(phase, then string) {
+		t.Helper()
+		want := "next: shardid migrate verify --config " + m.file("shards.json") + "\nthen: " + then + "\n"
+		var said string
+		testwait.Until(t, "a runner is at work on a job that is "+phase, func() bool {
+			said = m.must(t, 0, "status").stdout
+			return strings.Contains(said, "is "+phase) && strings.Contains(said, "\nrunner: ")
+		})
+		if !strings.Contains(said, want) {
+			t.Errorf("no %q in\n%s", want, said)
+		}
+	}
+	says("following", "preview --check, and cutover when both have exited with 0")
+	m.must(t, 0, "cutover", "--max-pause", "10m")
+	says("switched", "finalize, which ends the possibility of a rollback, when you are certain")
 }
 
 func TestAStatusSaysByWhatTheCopyIsHeldBack(t *testing.T) {
