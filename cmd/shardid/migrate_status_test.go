@@ -83,6 +83,20 @@ func TestAStatusNamesOneCommandThatDecidesNothing(t *testing.T) {
 	says("switched", "finalize, which ends the possibility of a rollback, when you are certain")
 }
 
+func TestAStatusKnowsAtOnceThatARunnerHasEnded(t *testing.T) {
+	m := newMovable(t, 50)
+	m.must(t, 0, "install")
+	m.must(t, 0, "seed", "--margin", "100")
+	next := "next: shardid migrate run --config " + m.file("shards.json") + "\n"
+	for _, verb := range [][]string{{"run", "--once"}, {"cutover", "--max-pause", "10m"}} {
+		m.must(t, 0, verb[0], verb[1:]...)
+		o := m.must(t, command.MigrateNotReady, "status", "--check")
+		if !strings.Contains(o.stdout, fmt.Sprintf("pid %d, ", os.Getpid())) || !strings.Contains(o.stdout, "no runner: last heard from ") || !strings.Contains(o.stdout, next) {
+			t.Errorf("after %s:\n%s", verb[0], o.stdout)
+		}
+	}
+}
+
 func TestAStatusSaysByWhatTheCopyIsHeldBack(t *testing.T) {
 	m := newMovable(t, 50)
 	if err := os.WriteFile(m.file("stop"), nil, 0o600); err != nil {

@@ -90,7 +90,7 @@ func TestAStatusSaysWhoLeadsAndThatNobodyDoesWhenAllWereKilled(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, said)
 		}
 		o.must(t, 0, "run", "--once")
-		o.waitStatus(t, func(s fullStatus) bool { return s.Backlog == 0 && s.Runner.Leads })
+		o.waitStatus(t, func(s fullStatus) bool { return s.Backlog == 0 && !s.Runner.Leads })
 
 		third := o.start(t, "run")
 		o.waitStatus(t, ledBy(third))

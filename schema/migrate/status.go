@@ -47,10 +47,10 @@ type Runner struct {
 	Host     string `json:"host"`
 	PID      int64  `json:"pid"`
 	Epoch    int64  `json:"epoch"`
-	Leads    bool   `json:"leads"`     // heard within SilentAfter
+	Leads    bool   `json:"leads"`     // heard within SilentAfter, and has not ended
 	Silent   int64  `json:"silent"`    // seconds since its last write
 	Leading  int64  `json:"leading"`   // seconds from when it began to lead until its last write
-	Does     string `json:"does"`      // what it did at its last write
+	Does     string `json:"does"`      // what it did at its last write, "" when it has ended
 	Cause    string `json:"throttled"` // the last answer of Config.Cause, "" when not throttled
 	Copied   int64  `json:"rows_per_second"`
 	Followed int64  `json:"changes_per_second"`
@@ -142,7 +142,7 @@ func runner(ctx context.Context, s *backend.Session, job string) (*Runner, error
 		return nil, fmt.Errorf("read %s: %w", lead.RunnerTable, err)
 	}
 	r.Host, r.Does, r.Cause = host.String, does.String, cause.String
-	r.Leads = r.Silent <= int64(SilentAfter.Seconds())
+	r.Leads = does.Valid && r.Silent <= int64(SilentAfter.Seconds())
 	return &r, nil
 }
 

@@ -69,11 +69,12 @@ func Take(ctx context.Context, of *State, cause func() string) (*Leader, error) 
 	return l, nil
 }
 
-// Release releases the lock on the job.
+// Release releases the lock on the job, and stores that this runner has ended.
 func (l *Leader) Release() {
 	l.stop()
 	l.beats.Wait()
 	l.holder.Close()
+	l.end()
 }
 
 // Epoch is the epoch of this runner.

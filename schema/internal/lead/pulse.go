@@ -14,7 +14,7 @@ import (
 )
 
 // RunnerTable is where the leading runner of each job stores, on the source, who it is and
-// what it does. The first runner creates it.
+// what it does; doing is NULL when it has ended. The first runner creates it.
 const RunnerTable = "shardid_runner"
 
 const (
@@ -107,6 +107,15 @@ func (p *Pulse) note(ctx context.Context, s *backend.Session, lag bool) error {
 	return s.Exec(ctx, "UPDATE "+RunnerTable+" SET caught = CASE WHEN ? = 0 THEN caught ELSE ? END, epoch = ?, host = ?, pid = ?, doing = ?, cause = ?,"+
 		" began = "+p.began+", heard = "+s.Database.Clock()+", copied = ?, followed = ? WHERE job = ? AND epoch <= ?",
 		caught, caught, p.term.epoch, []byte(p.host), os.Getpid(), []byte(*p.does.Load()), []byte(p.cause()), copied, followed, p.job.Name, p.term.epoch)
+}
+
+// end stores that this runner leads no longer. The cause of a throttle ends with it.
+func (p *Pulse) end() {
+	ctx, done := context.WithTimeout(context.Background(), noteWithin)
+	defer done()
+	_ = p.job.Source.Once(ctx, func(s *backend.Session) error {
+		return s.Exec(ctx, "UPDATE "+RunnerTable+" SET doing = NULL, cause = NULL, heard = "+s.Database.Clock()+" WHERE job = ? AND epoch = ?", p.job.Name, p.term.epoch)
+	})
 }
 
 // rates are how many rows were copied per second, and how many changes applied, over the

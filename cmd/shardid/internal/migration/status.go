@@ -24,10 +24,15 @@ func (m *Migration) newStatus() *cobra.Command {
 last heard, what it does and how fast, how far the shards are behind, why the copy is
 throttled, the longest open transaction on the source, how long writers waited in the
 last switches, and the next command. A runner
-writes every two seconds; after 15 seconds of silence it counts as dead. With --check it exits
+writes every two seconds, and when it ends; after 15 seconds of silence it counts as dead. With --check it exits
 with 6 when the job needs a runner and none is running, for monitoring.`,
 		func(ctx context.Context, o *Operation) error {
 			s, err := o.job.Status(ctx)
+			if err == nil && check && s.NeedsRunner() { // another one may be about to lead, or the same after a cutover
+				if err = PauseFor(ctx, 4*LookEvery); err == nil {
+					s, err = o.job.Status(ctx)
+				}
+			}
 			if err != nil {
 				return err
 			}
