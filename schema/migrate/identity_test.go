@@ -3,6 +3,7 @@
 package migrate_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -266,5 +267,20 @@ func TestATableThatSomebodyRenamedIsRenamedBack(t *testing.T) {
 	}
 	if err := rollback(job); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// ended is a context whose end no statement notices.
+type ended struct{ context.Context }
+
+func (ended) Err() error { return context.Canceled }
+
+// Whoever stops Follow has to know when a table is not what it was: nobody else says so.
+func TestFollowReportsWhatItHasFoundWhenItIsStopped(t *testing.T) {
+	t.Parallel()
+	s, job := copied(t, 10)
+	exec(t, s.source, "ALTER TABLE orders ADD COLUMN more TEXT")
+	if err := job.Follow(ended{context.WithoutCancel(t.Context())}); !errors.Is(err, migrate.ErrChanged) {
+		t.Errorf("Follow ended with %v", err)
 	}
 }

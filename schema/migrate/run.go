@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/shardid/shardid/internal/dialect"
 	"github.com/shardid/shardid/schema/internal/backend"
 	"github.com/shardid/shardid/schema/internal/follow"
 	"github.com/shardid/shardid/schema/internal/lead"
@@ -60,7 +61,8 @@ func (j *Job) Run(ctx context.Context) error {
 	})
 }
 
-// Follow applies changes to the other side until ctx ends, and then returns nil: from the
+// Follow applies changes to the other side until ctx ends, and then returns nil unless it has found
+// something that its caller has to know, such as ErrChanged: from the
 // source to the shards, and after the switch from the shards to the retired tables of the
 // source. It ends with ErrChanged within seconds after a TRUNCATE of a table, or an ALTER
 // of a source table while the source serves.
@@ -87,8 +89,8 @@ func (j *Job) Follow(ctx context.Context) error {
 		}
 		return f.KeepUp(ctx)
 	})
-	if ctx.Err() != nil {
-		err = nil // ctx ended, which is how Follow is stopped
+	if cause := ctx.Err(); cause != nil && errors.Is(err, cause) {
+		return nil // which is how Follow is stopped
 	}
 	return err
 }
@@ -131,7 +133,7 @@ func (j *Job) opened(ctx context.Context, f func(*openJob) error) error {
 		defer w.Close()
 		err = f(w)
 	}
-	if cause := ctx.Err(); err != nil && cause != nil && !errors.Is(err, cause) {
+	if cause := ctx.Err(); cause != nil && !errors.Is(err, cause) && (dialect.Unavailable(err) || Transient(err)) {
 		err = fmt.Errorf("%w: %w", cause, err) // a driver may only say that the connection is gone
 	}
 	if err != nil {
