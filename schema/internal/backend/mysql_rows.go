@@ -4,7 +4,6 @@ package backend
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"strings"
 )
@@ -13,15 +12,17 @@ import (
 // which it must parse. Each statement has a fixed number of rows; a connection keeps the
 // statements that it has used.
 const (
-	preparedRows       = 256 // and its halves; more rows gain little
-	preparedValues     = 2048
-	preparedBytes      = 240_000 // of the values and the driver's overhead for them
-	preparedStatements = 128     // of one connection, as the server keeps memory for each
+	preparedRows   = 256 // and its halves; more rows gain little
+	preparedValues = 2048
+	preparedBytes  = 240_000 // of the values and the driver's overhead for them
 )
 
 // Batch is the largest number of rows for which there is a statement, and that rows provide
 // and the size limit allows.
 func (mysqlWriting) Batch(rows []Row) int {
+	if len(rows) == 0 {
+		return 0
+	}
 	rows = rows[:min(len(rows), preparedRows)]
 	most := min(fitting(rows, preparedBytes), preparedValues/len(rows[0].Ends))
 	n := preparedRows
@@ -94,25 +95,6 @@ func (r *Row) appendTo(values []any) []any {
 	return values
 }
 
-// prepare returns a statement that the connection keeps until it ends.
-func (c *Session) prepare(ctx context.Context, query string) (*sql.Stmt, error) {
-	if stmt := c.prepared[query]; stmt != nil {
-		return stmt, nil
-	}
-	if len(c.prepared) == preparedStatements {
-		c.forget()
-	}
-	stmt, err := c.PrepareContext(ctx, query)
-	if err != nil {
-		return nil, err
-	}
-	if c.prepared == nil {
-		c.prepared = map[string]*sql.Stmt{}
-	}
-	c.prepared[query] = stmt
-	return stmt, nil
-}
-
 // GrowBuffers makes the driver allocate a large buffer. For values it would grow its buffer
 // step by step, and discard several times their size with each statement. With a large
 // buffer it also reads rows with fewer system calls. The driver allocates the buffer of an
@@ -126,12 +108,4 @@ func (mysqlWriting) GrowBuffers(ctx context.Context, s *Session) error {
 		}
 	}
 	return nil
-}
-
-// forget closes the statements.
-func (c *Session) forget() {
-	for _, stmt := range c.prepared {
-		_ = stmt.Close()
-	}
-	clear(c.prepared)
 }

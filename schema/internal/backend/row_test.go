@@ -24,7 +24,7 @@ func TestABatchHasANumberOfRowsForWhichThereIsAStatement(t *testing.T) {
 		row        Row
 		rows, want int
 	}{
-		"one": {narrow, 1, 1}, "three": {narrow, 3, 2}, "some": {narrow, 255, 128}, "all": {narrow, 256, 256}, "more": {narrow, 4000, 256},
+		"none": {narrow, 0, 0}, "one": {narrow, 1, 1}, "three": {narrow, 3, 2}, "some": {narrow, 255, 128}, "all": {narrow, 256, 256}, "more": {narrow, 4000, 256},
 		"of many bytes": {wide, 100, 2}, "of many values": {many, 100, 4},
 	} {
 		if got := (mySQL{}).Batch(slices.Repeat([]Row{is.row}, is.rows)); got != is.want {

@@ -158,6 +158,36 @@ func watch(ctx context.Context, c *Session, cancel string, began <-chan struct{}
 	return err
 }
 
+// preparedStatements is how many statements a connection keeps, as the server keeps memory for each.
+const preparedStatements = 128
+
+// prepare returns a statement that the connection keeps until it ends.
+func (c *Session) prepare(ctx context.Context, query string) (*sql.Stmt, error) {
+	if stmt := c.prepared[query]; stmt != nil {
+		return stmt, nil
+	}
+	if len(c.prepared) == preparedStatements {
+		c.forget()
+	}
+	stmt, err := c.PrepareContext(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	if c.prepared == nil {
+		c.prepared = map[string]*sql.Stmt{}
+	}
+	c.prepared[query] = stmt
+	return stmt, nil
+}
+
+// forget closes the statements.
+func (c *Session) forget() {
+	for _, stmt := range c.prepared {
+		_ = stmt.Close()
+	}
+	clear(c.prepared)
+}
+
 // Exec executes one statement.
 func (c *Session) Exec(ctx context.Context, query string, args ...any) error {
 	_, err := c.ExecContext(ctx, query, args...)
