@@ -90,8 +90,11 @@ func (l *lookup) run(ctx context.Context, do func(context.Context, lookups.Confi
 		return err
 	}
 	c := lookups.Config{Router: r, Home: home, Table: l.table, Column: l.column}
-	if err := c.Check(); err != nil {
+	switch err := c.Check(); {
+	case errors.Is(err, sharding.ErrUnknownTable), errors.Is(err, lookups.ErrNotALookup):
 		return l.unknown(r)
+	case err != nil:
+		return err
 	}
 	s, err := layout.OpenToWrite(ctx)
 	if err != nil {
@@ -150,7 +153,7 @@ func (l *lookup) create(ctx context.Context, cmd *cobra.Command, c lookups.Confi
 
 func (l *lookup) build(ctx context.Context, cmd *cobra.Command, c lookups.Config) error {
 	r, err := watchedLookup(ctx, term.NewProgress(cmd.ErrOrStderr()), c, lookups.Build)
-	return errors.Join(l.show(cmd.OutOrStdout(), r, err), unsound(err))
+	return errors.Join(l.show(cmd.OutOrStdout(), r, err), coded(err))
 }
 
 func (l *lookup) verify(ctx context.Context, cmd *cobra.Command, c lookups.Config) error {
@@ -159,12 +162,17 @@ func (l *lookup) verify(ctx context.Context, cmd *cobra.Command, c lookups.Confi
 		look = lookups.Tidy
 	}
 	r, err := watchedLookup(ctx, term.NewProgress(cmd.ErrOrStderr()), c, look)
-	return errors.Join(l.show(cmd.OutOrStdout(), r, err), unsound(err))
+	return errors.Join(l.show(cmd.OutOrStdout(), r, err), coded(err))
 }
 
-// unsound gives a failed comparison its exit code.
-func unsound(err error) error {
-	if errors.Is(err, lookups.ErrMissing) || errors.Is(err, lookups.ErrDuplicates) {
+// unsound reports whether a comparison has been completed and has found what must not be.
+func unsound(err error) bool {
+	return errors.Is(err, lookups.ErrMissing) || errors.Is(err, lookups.ErrDuplicates)
+}
+
+// coded gives the error of a comparison its exit code.
+func coded(err error) error {
+	if unsound(err) {
 		return command.WithCode(err, command.ExitUnclean)
 	}
 	return err
@@ -172,7 +180,7 @@ func unsound(err error) error {
 
 func (l *lookup) show(w io.Writer, r lookups.Report, failed error) error {
 	switch {
-	case failed != nil && unsound(failed) == failed: //nolint:errorlint // the same error, or one with a code around it
+	case failed != nil && !unsound(failed):
 		return nil // the comparison was interrupted
 	case l.asJSON:
 		return command.WriteJSON(w, r)
