@@ -62,9 +62,9 @@ func (m Map) Rebalance(slots int, targets ...Target) (Map, error) {
 
 // balance is an assignment of slots that is being computed.
 type balance struct {
-	place    []Target          // of each slot
-	has      map[Target][]Slot // the slots of each target
-	homeless []Slot
+	place      []Target          // of each slot
+	has        map[Target][]Slot // the slots of each target
+	unassigned []Slot
 }
 
 // keep leaves slots on their targets if those remain.
@@ -72,7 +72,7 @@ func (b *balance) keep(m *Map) {
 	for s := range Slot(len(b.place)) {
 		t := m.targets[m.index(s)]
 		if _, stays := b.has[t]; !stays {
-			b.homeless = append(b.homeless, s)
+			b.unassigned = append(b.unassigned, s)
 			continue
 		}
 		b.has[t] = append(b.has[t], s)
@@ -92,15 +92,15 @@ func (b *balance) spread(targets []Target) {
 			shares[i]++
 		}
 		if extra := len(b.has[t]) - shares[i]; extra > 0 {
-			b.homeless = append(b.homeless, b.has[t][shares[i]:]...)
+			b.unassigned = append(b.unassigned, b.has[t][shares[i]:]...)
 			b.has[t] = b.has[t][:shares[i]]
 		}
 	}
-	slices.Sort(b.homeless)
+	slices.Sort(b.unassigned)
 	for i, t := range targets {
 		n := shares[i] - len(b.has[t])
-		b.has[t] = append(b.has[t], b.homeless[:n]...)
-		b.homeless = b.homeless[n:]
+		b.has[t] = append(b.has[t], b.unassigned[:n]...)
+		b.unassigned = b.unassigned[n:]
 		for _, s := range b.has[t] {
 			b.place[s] = t
 		}

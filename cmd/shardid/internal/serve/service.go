@@ -47,7 +47,7 @@ type Service struct {
 	segments  *pool
 	snowflake *pool
 
-	turn    sync.Mutex
+	mu      sync.Mutex
 	view    http.Handler // of metrics and the page
 	watched *observe.Service
 	version [2]int // of the pools shown by view
@@ -179,8 +179,8 @@ func (a api) take(r *http.Request, n int) ([]int64, error) {
 
 // observer returns a service of the open generators, and its handlers.
 func (s *Service) observer() (*observe.Service, http.Handler, error) {
-	s.turn.Lock()
-	defer s.turn.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	named, of := s.segments.snapshot()
 	leased, and := s.snowflake.snapshot()
 	if s.version == [2]int{of, and} {

@@ -38,7 +38,7 @@ type pool struct {
 	stop context.CancelFunc
 	work sync.WaitGroup
 
-	turn    sync.Mutex
+	mu      sync.Mutex
 	all     map[string]*opening
 	version int // how often a generator was added
 }
@@ -65,8 +65,8 @@ func (p *pool) get(ctx context.Context, name string) (generator, error) {
 }
 
 func (p *pool) begun(name string) (*opening, error) {
-	p.turn.Lock()
-	defer p.turn.Unlock()
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	if p.ctx.Err() != nil {
 		return nil, keygen.ErrClosed
 	}
@@ -87,8 +87,8 @@ func (p *pool) finish(name string, o *opening) {
 	ctx, cancel := context.WithTimeout(p.ctx, openTimeout)
 	defer cancel()
 	of, err := p.open(ctx, name)
-	p.turn.Lock()
-	defer p.turn.Unlock()
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	o.of, o.err = of, err
 	if o.err != nil {
 		delete(p.all, name)
@@ -99,8 +99,8 @@ func (p *pool) finish(name string, o *opening) {
 
 // snapshot returns the open generators, and a number that changes when one is added.
 func (p *pool) snapshot() (map[string]keygen.Generator[int64], int) {
-	p.turn.Lock()
-	defer p.turn.Unlock()
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	open := map[string]keygen.Generator[int64]{}
 	for name, o := range p.all {
 		if o.of != nil {
@@ -112,9 +112,9 @@ func (p *pool) snapshot() (map[string]keygen.Generator[int64], int) {
 
 // close stops openings, and closes all generators.
 func (p *pool) close() error {
-	p.turn.Lock()
+	p.mu.Lock()
 	p.stop()
-	p.turn.Unlock()
+	p.mu.Unlock()
 	p.work.Wait()
 	var errs []error
 	for _, o := range p.all {

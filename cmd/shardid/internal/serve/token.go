@@ -20,7 +20,7 @@ type Token struct {
 	path string
 	log  *slog.Logger
 
-	turn sync.Mutex
+	mu   sync.Mutex
 	read os.FileInfo // state of the file when sum was read
 	sum  [sha256.Size]byte
 	err  error
@@ -34,8 +34,8 @@ func OpenToken(path string, log *slog.Logger) (*Token, error) {
 
 // Reload reads the file. Requests are refused until it succeeds.
 func (t *Token) Reload() error {
-	t.turn.Lock()
-	defer t.turn.Unlock()
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	return t.reload()
 }
 
@@ -74,8 +74,8 @@ func (t *Token) changed() bool {
 func (t *Token) allows(r *http.Request) bool {
 	scheme, given, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	sum := sha256.Sum256([]byte(strings.TrimSpace(given)))
-	t.turn.Lock()
-	defer t.turn.Unlock()
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	if t.changed() {
 		before := t.err
 		if err := t.reload(); err != nil && before == nil {
