@@ -7,8 +7,8 @@
 // # Promise
 //
 // [DDL] is the text for a DBA to read and run. [Apply] runs it where it has not been run.
-// UidGenerator, and worker_lease with worker_namespace. Tables made by those systems can
-// be used.
+// It creates leaf_alloc of Leaf, WORKER_NODE of UidGenerator, and worker_lease with
+// worker_namespace. Tables made by Leaf and UidGenerator can be used.
 // [Inspect] reads and never writes. [Seed] raises a counter and never lowers
 // it. Every function is safe for concurrent use, by several processes too, and
 // uses one connection of the pool at a time, with its own transactions.

@@ -35,7 +35,8 @@ CREATE TABLE IF NOT EXISTS `WORKER_NODE` (
 -- Leased worker ids, one row per worker id of a namespace: until which tick its
 -- owner may make ids with it. Owner is a random word of one lease, holder says
 -- who that is; generation counts how often the worker id was taken, 0 means
--- never. Deleting rows while their processes run makes ids repeat.
+-- never. Do not delete rows: deleted ones are missed, because worker_namespace
+-- has their number, and their worker ids are given again only after a term.
 -- A process that leases a worker id needs no more than
 --   GRANT SELECT, INSERT, UPDATE ON worker_lease TO …
 CREATE TABLE IF NOT EXISTS `worker_lease` (

@@ -26,7 +26,8 @@ CREATE TABLE IF NOT EXISTS "WORKER_NODE" (
 -- Leased worker ids, one row per worker id of a namespace: until which tick its
 -- owner may make ids with it. Owner is a random word of one lease, holder says
 -- who that is; generation counts how often the worker id was taken, 0 means
--- never. Deleting rows while their processes run makes ids repeat.
+-- never. Do not delete rows: deleted ones are missed, because worker_namespace
+-- has their number, and their worker ids are given again only after a term.
 CREATE TABLE IF NOT EXISTS "worker_lease" (
   "namespace"  VARCHAR(64)  NOT NULL,
   "worker_id"  BIGINT       NOT NULL,
