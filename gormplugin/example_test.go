@@ -5,7 +5,6 @@ package gormplugin_test
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -123,25 +122,31 @@ func Example_sharding() {
 }
 
 // readmeShards is the second example of the README, without the last line.
-func readmeShards(ctx context.Context, db *gorm.DB, worker keygen.Assigner, east, west *sql.DB) error {
+func readmeShards(ctx context.Context) error {
 	type Order struct {
 		ID     keygen.ID `keygen:""` // its last bits are the user's slot, so the id alone finds the shard
 		UserID int64
 	}
 
+	east, err := sql.Open("sqlite", "east.db") // or "mysql" or "pgx", with the data source name of a server
+	check(err)
+	west, err := sql.Open("sqlite", "west.db")
+	check(err)
+	db, err := gorm.Open(sqlite.Dialector{DriverName: "sqlite", Conn: east}, &gorm.Config{})
+	check(err)
+	worker := workerid.Static(1) // for a test: processes of a service lease worker ids by workerid.NewLeased
 	ids, err := snowflake.New(ctx, snowflake.Config{Worker: worker, Layout: keygen.Twitter().WithBucket(3)})
 	check(err)
 	defer func() { check(ids.Close()) }()
 	tables, err := sharding.Spread([]string{"east", "west"}, 8, "orders_%d")
 	check(err)
-	// db is opened on one of the two databases.
 	router, err := sharding.New(sharding.DBs{"east": east, "west": west},
 		sharding.Table{Name: "orders", Key: "user_id", Rule: sharding.Low(3), Map: tables,
 			Also: []sharding.Alt{{Column: "id", Rule: sharding.Low(3)}}})
 	check(err)
 	check(db.Use(gormplugin.New(gormplugin.Config{Generators: keygen.Set{Default: ids}, Router: router})))
-	err = gormplugin.Migrate(ctx, db, &Order{}) // orders_0, …, orders_7
-	check(err)
+	check(gormplugin.Migrate(ctx, db, &Order{})) // orders_0, …, orders_7
+	check(gormplugin.Check(db, &Order{}))
 
 	orders := []Order{{UserID: 10}, {UserID: 18}}
 	check(db.Create(&orders).Error)                                // both go to orders_2 in east
@@ -157,17 +162,15 @@ func Example_shards() {
 	dir, err := os.MkdirTemp("", "shards")
 	check(err)
 	defer func() { check(os.RemoveAll(dir)) }()
-	open := func(name string) *sql.DB {
-		db, err := sql.Open("sqlite", filepath.Join(dir, name))
-		check(err)
-		return db
-	}
-	east, west := open("east.db"), open("west.db")
-	defer func() { check(errors.Join(east.Close(), west.Close())) }()
-	db, err := gorm.Open(sqlite.Dialector{DriverName: "sqlite", Conn: east}, &gorm.Config{Logger: logger.Discard})
+	before, err := os.Getwd()
 	check(err)
+	check(os.Chdir(dir))
+	defer func() { check(os.Chdir(before)) }()
 
-	fmt.Println(readmeShards(context.Background(), db, workerid.Static(1), east, west))
+	fmt.Println(readmeShards(context.Background()))
+	east, err := sql.Open("sqlite", "east.db")
+	check(err)
+	defer func() { check(east.Close()) }()
 	var here int
 	check(east.QueryRow("SELECT COUNT(*) FROM orders_2").Scan(&here))
 	fmt.Println(here, "orders in orders_2")

@@ -52,8 +52,8 @@ type Item struct {
 }
 
 // runbookRouter is what a program begins with.
-func runbookRouter(ctx context.Context, legacy, east, west *sql.DB) (keygen.Set, *sharding.Router, *sharding.Preview) {
-	store, err := sqlstore.New(ctx, legacy)
+func runbookRouter(ctx context.Context, legacy, idDB, east, west *sql.DB) (keygen.Set, *sharding.Router, *sharding.Preview) {
+	store, err := sqlstore.New(ctx, idDB) // a second pool of the source
 	check(err)
 	orders, err := segment.New(ctx, segment.Config{Source: store.Tag("orders")}) // that seed has raised
 	check(err)
@@ -65,14 +65,14 @@ func runbookRouter(ctx context.Context, legacy, east, west *sql.DB) (keygen.Set,
 	check(err)
 	itemTables, err := sharding.Spread([]string{"east", "west"}, 4, "items_%d")
 	check(err)
-	found := new(sharding.Preview)
+	collected := new(sharding.Preview)
 	router, err := sharding.New(sharding.DBs{"legacy": legacy, "east": east, "west": west},
 		sharding.Table{Name: "orders", Key: "user_id", Rule: sharding.Low(2), Map: orderTables, Group: "orders"},
 		sharding.Table{Name: "items", Key: "user_id", Rule: sharding.Low(2), Map: itemTables, Group: "orders"},
-		sharding.Migration{Source: "legacy", Tables: map[string]string{"orders": "id", "items": "id"}, Patience: 10 * time.Second, Preview: found})
+		sharding.Migration{Source: "legacy", Tables: map[string]string{"orders": "id", "items": "id"}, Patience: 10 * time.Second, Preview: collected})
 	check(err)
 	check(router.Load(ctx)) // who serves now?
-	return ids, router, found
+	return ids, router, collected
 }
 
 func runbookGORM(ctx context.Context, db *gorm.DB, ids keygen.Set, router *sharding.Router) error {
@@ -104,8 +104,8 @@ func runbookSQLX(ctx context.Context, driverName string, home *sql.DB, ids keyge
 	return found
 }
 
-func runbookPreview(ctx context.Context, legacy *sql.DB, found *sharding.Preview) bool {
-	recorder, err := preview.Start(ctx, preview.Config{Source: legacy, Preview: found})
+func runbookPreview(ctx context.Context, legacy *sql.DB, collected *sharding.Preview) bool {
+	recorder, err := preview.Start(ctx, preview.Config{Source: legacy, Preview: collected})
 	check(err)
 	defer func() { check(recorder.Close(ctx)) }() // when the program ends
 	return true
@@ -124,7 +124,7 @@ func TestTheRunbooksProgramIsTheSameBeforeAndAfterTheSwitch(t *testing.T) {
 	m := newRunbookShop(t)
 	m.must(t, 0, "install")
 	m.must(t, 0, "seed", "--margin", "10000")
-	ids, router, found := runbookRouter(ctx, m.source, openFile(t, m.file("east.db")), openFile(t, m.file("west.db")))
+	ids, router, collected := runbookRouter(ctx, m.source, openFile(t, m.file("shop.db")), openFile(t, m.file("east.db")), openFile(t, m.file("west.db")))
 	for name, counter := range ids.Named {
 		closer, is := counter.(*segment.Generator)
 		if !is {
@@ -143,7 +143,7 @@ func TestTheRunbooksProgramIsTheSameBeforeAndAfterTheSwitch(t *testing.T) {
 	}
 	m.must(t, 0, "run", "--once")
 	m.must(t, 6, "preview", "--check")
-	runbookPreview(ctx, m.source, found)
+	runbookPreview(ctx, m.source, collected)
 	if said := m.must(t, 0, "preview", "--check"); !strings.Contains(said.stdout, ": 0 will be refused, 0 will be executed differently") {
 		t.Errorf("the shards will do otherwise:\n%s", said.stdout)
 	}
@@ -169,13 +169,19 @@ func TestTheReadmesMigrationIsCarriedOut(t *testing.T) {
 	m := newMovable(t, 50)
 	readme := readFile(t, "../../README.md")
 	m.writeLayout(t, codeBlock(t, readme, "json"), `"env": "SHOP_EAST"`, `"env": "SHOP_WEST"`)
+	check(os.WriteFile(m.file("queries"), []byte("SELECT * FROM orders WHERE user_id = 5\n"), 0o600))
 	_, block, _ := strings.Cut(readme, "alias migrate='shardid migrate --config shards.json --tables orders'\n")
 	block, _, _ = strings.Cut(block, "```\n")
 	carriedOut := 0
 	for line := range strings.Lines(block) {
 		command, _, _ := strings.Cut(line, "#")
+		if command == "" { // what no command does
+			continue
+		}
 		words := strings.Fields(command)[1:]
 		switch words[0] {
+		case "preview": // no program has a recorder
+			words = append(words, "--log", m.file("queries"))
 		case "run":
 			words = append(words, "--once")
 		case "cutover", "rollback":
@@ -188,7 +194,7 @@ func TestTheReadmesMigrationIsCarriedOut(t *testing.T) {
 		}
 		carriedOut++
 	}
-	if carriedOut != 9 {
+	if carriedOut != 11 {
 		t.Errorf("%d commands", carriedOut)
 	}
 	var rows int
