@@ -36,10 +36,11 @@ func Example() {
 	check(err)
 	router, err := sharding.New(sharding.DBs{"shop": shop}, sharding.Table{Name: "orders", Key: "user_id", Rule: sharding.Low(2), Map: orders})
 	check(err)
+	ids := keygen.Counting(1, 1) // of one process that ends; a program takes those of docs/which-generator.md
 	rules, err := model.NewModelFromString(rbac)
 	check(err)
 
-	check(db.Use(gormplugin.New(gormplugin.Config{Generators: keygen.Set{Default: keygen.Counting(1, 1)}, Router: router})))
+	check(db.Use(gormplugin.New(gormplugin.Config{Generators: keygen.Set{Default: ids}, Router: router})))
 	adapter, err := gormadapter.NewAdapterByDB(db) // casbin_rule is at home
 	check(err)
 	enforcer, err := casbin.NewEnforcer(rules, adapter)
