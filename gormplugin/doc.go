@@ -7,8 +7,8 @@
 // # Filling keys
 //
 // The default generator fills a field with the tag `keygen:""`; the generator called name fills
-// one with `keygen:"name"`. This happens in every form of create that takes structs or a single
-// map: pointers, slices, arrays, CreateInBatches, Save, FirstOrCreate and associations, each by
+// one with `keygen:"name"`. This happens in every form of create that takes structs, or maps
+// of a model: pointers, slices, arrays, CreateInBatches, Save, FirstOrCreate and associations, each by
 // its own model's tag. A field that already has a value keeps it. Unlike a BeforeCreate hook, the
 // plugin also works where hooks are skipped. A model's own BeforeCreate runs earlier, and may set
 // the field itself.
@@ -20,12 +20,13 @@
 // `gorm:"primaryKey;keygen:order"`.
 //
 // The plugin draws ids once per statement, before GORM begins its default transaction. It fills
-// associations, and rows that hooks add, inside the transaction. There a generator that needs a
-// connection of the same pool may wait for itself until the context ends. Give database-backed
-// generators a *sql.DB of their own.
+// associations, and rows that hooks add, inside the transaction. There the wait for an id ends
+// after five seconds with [ErrInTransaction], because a generator that needs a connection of the same
+// pool would wait for itself. Give database-backed generators a *sql.DB of their own.
 //
 // Never mix generated ids with the database's own on one table. That happens through raw
-// INSERTs, through Table("…").Create of maps without a model, and through Omit of the key.
+// INSERTs, through Table("…").Create of maps without a model unless Config.Models registers the table, and through
+// Omit of the key. If the column has no default that numbers rows, SQLite stores NULL as such an id, without an error.
 //
 // # Routing
 //
