@@ -23,10 +23,10 @@ func TestAllHelpListsTheSameExitCodes(t *testing.T) {
 	}
 }
 
-func TestTheRunbookListsTheExitCodesOfMigrate(t *testing.T) {
+func TestTheRunbookListsTheExitCodes(t *testing.T) {
 	var table strings.Builder
 	table.WriteString("| code | meaning | what to do |\n|---|---|---|\n")
-	for _, c := range command.MigrateCodes {
+	for _, c := range command.ExitCodes {
 		fmt.Fprintf(&table, "| %d | %s | %s |\n", c.Code, c.Meaning, c.Do)
 	}
 	if !strings.Contains(readFile(t, "../../docs/runbook.md"), table.String()+"\n") {

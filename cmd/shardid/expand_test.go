@@ -34,7 +34,7 @@ func TestMistakesInExpandEndWithOne(t *testing.T) {
 		"does not exist; name the file": {"--config", file + "x"},
 	} {
 		o := execute(t, append([]string{"migrate", "expand", "--config", file}, args...)...)
-		if o.code != command.MigrateUsage || !strings.Contains(o.stderr, want) || o.stdout != "" {
+		if o.code != command.ExitInput || !strings.Contains(o.stderr, want) || o.stdout != "" {
 			t.Errorf("%v: exit code %d, %s", args, o.code, o.stderr)
 		}
 	}

@@ -91,7 +91,7 @@ func TestMistakesInIDsAreOneClearSentence(t *testing.T) {
 		"affine":        "write it as kept, affine(10, 3)",
 	} {
 		m := newSales(t, ids)
-		o := m.must(t, command.MigrateUsage, "plan")
+		o := m.must(t, command.ExitInput, "plan")
 		if !strings.Contains(o.stderr, says) || !oneSentence(o.stderr) || strings.Contains(o.stderr, "s3cret") {
 			t.Errorf("%s: %s", ids, o.stderr)
 		}

@@ -22,7 +22,7 @@ func TestAServerThatIsAwayEndsMigrateWithTen(t *testing.T) {
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
-	for dsn, want := range map[string]int{"u:p@tcp(" + l.Addr().String() + ")/shop": command.MigrateInterrupted, "u:p@tcp(" + l.Addr().String() + ")/": command.MigrateUsage} {
+	for dsn, want := range map[string]int{"u:p@tcp(" + l.Addr().String() + ")/shop": command.ExitFailure, "u:p@tcp(" + l.Addr().String() + ")/": command.ExitInput} {
 		if o := execute(t, "migrate", "run", "--config", m.file("shards.json"), "--source", dsn); o.code != want || strings.Contains(o.stderr, "u:p") {
 			t.Errorf("%s: exit code %d, want %d: %s", dsn, o.code, want, o.stderr)
 		}
@@ -32,7 +32,7 @@ func TestAServerThatIsAwayEndsMigrateWithTen(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv("WEST_OF_THE_TEST", "u:p@tcp("+l.Addr().String()+")/shop")
-	if o := execute(t, m.args("run")...); o.code != command.MigrateInterrupted || !strings.Contains(o.stderr, `database "west"`) {
+	if o := execute(t, m.args("run")...); o.code != command.ExitFailure || !strings.Contains(o.stderr, `database "west"`) {
 		t.Errorf("a shard that is away: %d, %s", o.code, o.stderr)
 	}
 }
@@ -58,7 +58,7 @@ func TestMistakesInMigrateEndWithOne(t *testing.T) {
 		`Name: "not a name"`:                                        m.args("status", "--name", "not a name"),
 	} {
 		o := execute(t, args...)
-		if o.code != command.MigrateUsage || !strings.Contains(o.stderr, says) || o.stdout != "" {
+		if o.code != command.ExitInput || !strings.Contains(o.stderr, says) || o.stdout != "" {
 			t.Errorf("%v: exit code %d, %s%s", args, o.code, o.stdout, o.stderr)
 		}
 	}
@@ -67,7 +67,7 @@ func TestMistakesInMigrateEndWithOne(t *testing.T) {
 func TestABlockingFindingEndsWithTwo(t *testing.T) {
 	m := newMovable(t, 5)
 	m.exec(t, "CREATE TABLE items (id INTEGER PRIMARY KEY, order_id INTEGER REFERENCES orders (id))")
-	if o := m.must(t, command.MigratePreflight, "inspect"); !strings.Contains(o.stdout, "block source/orders: the table items") {
+	if o := m.must(t, command.ExitUnclean, "inspect"); !strings.Contains(o.stdout, "block source/orders: the table items") {
 		t.Errorf("%s", o.stdout)
 	}
 }
@@ -79,8 +79,8 @@ func TestARowWithoutAShardingKeyEndsWithTwo(t *testing.T) {
 	if err := os.WriteFile(m.file("shards.json"), []byte(layout), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	m.must(t, command.MigratePreflight, "inspect")
-	if o := m.must(t, command.MigratePreflight, "run", "--once"); !strings.Contains(o.stderr, "owner is NULL in 1 row, the first of which is row 3") {
+	m.must(t, command.ExitUnclean, "inspect")
+	if o := m.must(t, command.ExitUnclean, "run", "--once"); !strings.Contains(o.stderr, "owner is NULL in 1 row, the first of which is row 3") {
 		t.Errorf("%s", o.stderr)
 	}
 }
@@ -92,7 +92,7 @@ func TestRowsThatDifferEndWithThree(t *testing.T) {
 	if _, err := east.ExecContext(t.Context(), "DELETE FROM orders_0 WHERE id = 4"); err != nil {
 		t.Fatal(err)
 	}
-	if o := m.must(t, command.MigrateDivergence, "verify"); !strings.Contains(o.stdout, "orders 4: missing on east/orders_0") {
+	if o := m.must(t, command.ExitUnclean, "verify"); !strings.Contains(o.stdout, "orders 4: missing on east/orders_0") {
 		t.Errorf("%s", o.stdout)
 	}
 	m.must(t, 0, "run", "--once")
@@ -107,7 +107,7 @@ func TestOfManyRowsThatDifferSomeAreShown(t *testing.T) {
 		if _, err := east.ExecContext(t.Context(), "DELETE FROM orders_0"); err != nil {
 			t.Fatal(err)
 		}
-		return m.must(t, command.MigrateDivergence, "verify", more...).stdout
+		return m.must(t, command.ExitUnclean, "verify", more...).stdout
 	}
 	if said := verify(); strings.Count(said, "missing on east/orders_0") != 20 || !strings.Contains(said, "… of 120 rows that differ; --json lists the first 120\n") {
 		t.Errorf("%s", said)

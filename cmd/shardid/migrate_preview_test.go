@@ -94,7 +94,7 @@ func TestAPreviewPlansTheStatementsOfALog(t *testing.T) {
 	if o := m.must(t, 0, "cutover", "--max-pause", "10m"); strings.Contains(o.stderr, "warning") {
 		t.Errorf("somebody has looked: %s", o.stderr)
 	}
-	if o := execute(t, m.args("preview", "--log", m.file("nothing.log"))...); o.code != 1 || !strings.Contains(o.stderr, "does not exist; name a file with statements") {
+	if o := execute(t, m.args("preview", "--log", m.file("nothing.log"))...); o.code != 2 || !strings.Contains(o.stderr, "does not exist; name a file with statements") {
 		t.Errorf("%+v", o)
 	}
 }

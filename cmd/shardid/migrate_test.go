@@ -104,7 +104,7 @@ func TestMigrateGoesThroughTheRunbook(t *testing.T) {
 		t.Errorf("the rollback brought %q (%v)", note, err)
 	}
 	m.must(t, 0, "cutover", "--max-pause", "10m") // generators went on making the ids
-	m.must(t, command.MigrateUsage, "finalize")
+	m.must(t, command.ExitInput, "finalize")
 	m.must(t, 0, "finalize", "--yes")
 	if o := m.must(t, 0, "run"); !strings.Contains(o.stderr, "nothing left to do") {
 		t.Errorf("run after the end: %s", o.stderr)
@@ -138,7 +138,7 @@ func TestATableThatTheSourceDoesNotHaveIsAMistakeInTheName(t *testing.T) {
 	m := newMovable(t, 5)
 	m.exec(t, "ALTER TABLE orders RENAME TO order_s")
 	for _, args := range [][]string{{"inspect"}, {"plan"}, {"seed", "--margin", "10"}, {"run", "--once"}, {"status"}, {"verify"}} {
-		if o := m.must(t, command.MigrateUsage, args[0], args[1:]...); !strings.Contains(o.stderr, "no table orders") {
+		if o := m.must(t, command.ExitInput, args[0], args[1:]...); !strings.Contains(o.stderr, "no table orders") {
 			t.Errorf("%v: %s", args, o.stderr)
 		}
 	}
@@ -148,7 +148,7 @@ func TestAMarginBeyondTheLargestIDIsRefused(t *testing.T) {
 	m := newMovable(t, 5)
 	m.must(t, 0, "install")
 	for _, more := range [][]string{{}, {"--dry-run"}} {
-		o := m.must(t, command.MigrateUsage, "seed", append([]string{"--margin", "9223372036854775807"}, more...)...)
+		o := m.must(t, command.ExitInput, "seed", append([]string{"--margin", "9223372036854775807"}, more...)...)
 		if !strings.Contains(o.stderr, "give a smaller margin") {
 			t.Errorf("%s", o.stderr)
 		}
@@ -441,13 +441,13 @@ func TestAPausedJobCopiesNothingUntilItIsResumed(t *testing.T) {
 	}
 }
 
-func TestAnInterruptedRunEndsWithTenAndCanGoOn(t *testing.T) {
+func TestAnInterruptedRunCanGoOn(t *testing.T) {
 	m := newMovable(t, 500)
 	runner := m.background(t, "--json")
 	m.until(t, migrate.PhaseFollowing)
 	runner.stop()
 	o := <-runner.done
-	if o.code != command.MigrateInterrupted || !strings.Contains(o.stderr, "resumes the work") {
+	if o.code != command.ExitInterrupted || !strings.Contains(o.stderr, "resumes the work") {
 		t.Errorf("exit code %d, %s", o.code, o.stderr)
 	}
 	first, _, _ := strings.Cut(o.stdout, "\n")

@@ -73,8 +73,9 @@ func (p *program) exitCode(ctx context.Context, err error) int {
 func (p *program) message(err error, code int) string {
 	text := strings.NewReplacer(":\n\t", ": ", "\n\t", "; ", "\n", "; ").Replace(err.Error())
 	text = strings.ReplaceAll(text, ": migrate: ", ": ") // causes repeat this
+	_, given := command.CodeOf(err)
 	switch {
-	case code == command.ExitInterrupted:
+	case code == command.ExitInterrupted && !given:
 		return "interrupted"
 	case !p.parsed && !input.Caused(err):
 		return text + "; see shardid --help"

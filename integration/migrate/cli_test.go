@@ -315,7 +315,7 @@ func (o *operator) prepare(t *testing.T) {
 		t.Errorf("%+v (%v)", seeds, err)
 	}
 	o.must(t, 6, "cutover")
-	o.must(t, 1, "finalize")
+	o.must(t, 2, "finalize")
 }
 
 // copyWithTwoRunners starts them while the job is paused, and returns the one

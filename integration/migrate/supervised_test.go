@@ -197,7 +197,7 @@ func TestASupervisedRunGoesOnAfterEachKillUntilTheJobEnds(t *testing.T) {
 		if err := os.Remove(o.dir + "/shards.json"); err != nil {
 			t.Fatal(err)
 		}
-		if code := o.keep(t, unit, make(chan *command, 1)); code != 1 {
+		if code := o.keep(t, unit, make(chan *command, 1)); code != 2 {
 			t.Errorf("without a file the run ended with %d", code)
 		}
 	})

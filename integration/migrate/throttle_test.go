@@ -86,7 +86,7 @@ func TestACopyWaitsForAReplicaThatIsBehind(t *testing.T) {
 				t.Fatal(err)
 			}
 			o.configure(t)
-			o.must(t, 1, "run", "--max-lag", "1s")
+			o.must(t, 2, "run", "--max-lag", "1s")
 			o.must(t, 0, "run", "--once", "--max-commit-latency", "1h")
 			o.must(t, 0, "abort", "--yes")
 			if n := database.MustNumber(t, shop.source, "SELECT COUNT(*) FROM shardid_beat"); n != 0 {

@@ -19,18 +19,14 @@ const (
 	ExitInterrupted = 130
 )
 
-// Exit codes of the verbs of migrate.
+// Exit codes that only verbs of migrate have.
 const (
-	MigrateUsage       = 1
-	MigratePreflight   = 2
-	MigrateDivergence  = 3
-	MigrateLocked      = 4
-	MigrateFenced      = 5
-	MigrateNotReady    = 6
-	MigrateThrottled   = 7
-	MigrateChanged     = 8
-	MigrateUnclear     = 9
-	MigrateInterrupted = 10
+	MigrateLocked    = 4
+	MigrateFenced    = 5
+	MigrateNotReady  = 6
+	MigrateThrottled = 7
+	MigrateChanged   = 8
+	MigrateUnclear   = 9
 )
 
 // exitCode is a code, its meaning, and what to do then.
@@ -39,35 +35,27 @@ type exitCode struct {
 	Meaning, Do string
 }
 
-// exitCodes are the codes of all commands except the verbs of migrate. MigrateCodes are
-// those of the verbs; the runbook has them, too.
-var (
-	exitCodes = []exitCode{
-		{ExitOK, "done", ""},
-		{ExitUnclean, "demo found rows that are lost, duplicated or misrouted; doctor or inspect found errors; audit found uneven ids; route found refused statements; ddl status or drift found shards that lack a version or differ; rebalance status found moving slots", ""},
-		{ExitInput, "the input is wrong: a flag, an id, a file, a server; nothing was written", ""},
-		{ExitFailure, "something failed while the command was running", ""},
-		{ExitInterrupted, "interrupted", ""},
-	}
-	MigrateCodes = []exitCode{
-		{ExitOK, "done", "the next step"},
-		{MigrateUsage, "a flag, a file or a name is wrong, or a database does not let you in", "read the message"},
-		{MigratePreflight, "a finding blocks the job", "`inspect`, and its fixes"},
-		{MigrateDivergence, "rows differ", "let the runner write them again, verify"},
-		{MigrateLocked, "another runner leads the job", "leave it alone, or end it"},
-		{MigrateFenced, "a newer runner has taken the job over", "leave it to that one"},
-		{MigrateNotReady, "a precondition is not met", "wait, or do the step before; try again"},
-		{MigrateThrottled, "throttled for longer than `--max-throttle`", "find out why"},
-		{MigrateChanged, "the tables or the plan have changed", "read the message: plan again, abort and begin again, or put a shard's rows back"},
-		{MigrateUnclear, "tables exist under both names, or under neither", "correct the names by hand: somebody else renamed or created one"},
-		{MigrateInterrupted, "interrupted, or a database failed", "the same command again"},
-	}
-)
+// ExitCodes are those of all commands; the runbook has them, too.
+var ExitCodes = []exitCode{
+	{ExitOK, "done", "the next step"},
+	{ExitUnclean, "something was found: `migrate inspect` or `run` a finding that blocks the job, `migrate verify` rows that differ; " +
+		"`demo` rows that are lost, duplicated or misrouted; `doctor` or `inspect` errors; `audit` uneven ids; `route` refused statements; " +
+		"`lookup build` or `verify` values with two rows or without an entry; " +
+		"`ddl status` or `drift` shards that lack a version or differ; `rebalance status` moving slots",
+		"read what is printed. `migrate inspect` has fixes; after `migrate verify` let the runner write the rows again, verify"},
+	{ExitInput, "the input is wrong: a flag, an id, a file, a name, or a database that does not let you in; nothing was written", "read the message"},
+	{ExitFailure, "something failed while the command was running, such as a database", "the same command again"},
+	{MigrateLocked, "`migrate`: another runner leads the job", "leave it alone, or end it"},
+	{MigrateFenced, "`migrate`: a newer runner has taken the job over", "leave it to that one"},
+	{MigrateNotReady, "`migrate`: a precondition is not met", "wait, or do the step before; try again"},
+	{MigrateThrottled, "`migrate`: throttled for longer than `--max-throttle`", "find out why"},
+	{MigrateChanged, "`migrate`: the tables or the plan have changed", "read the message: plan again, abort and begin again, or put a shard's rows back"},
+	{MigrateUnclear, "`migrate`: tables exist under both names, or under neither", "correct the names by hand: somebody else renamed or created one"},
+	{ExitInterrupted, "interrupted", "the same command again"},
+}
 
 // ExitHelp is the text about exit codes in the help of every command with subcommands.
-func ExitHelp() string {
-	return "Exit codes of the verbs of migrate:\n" + exitTable(MigrateCodes) + "\nExit codes of all other commands:\n" + exitTable(exitCodes)
-}
+func ExitHelp() string { return "Exit codes of all commands:\n" + exitTable(ExitCodes) }
 
 func exitTable(codes []exitCode) string {
 	var b strings.Builder

@@ -51,9 +51,7 @@ func (m *Migration) newExpand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "expand", Short: "Add servers to a table numbered by offset and step", Long: expandLong,
 		Example: "  shardid migrate expand --config shards.json --tables orders --add two/orders_1 --margin 100000 --dry-run\n  shardid migrate expand --config shards.json --tables orders",
-		Args: func(cmd *cobra.Command, args []string) error {
-			return usage(command.NoArgs("name tables with --tables")(cmd, args))
-		},
+		Args:    command.NoArgs("name tables with --tables"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			m.Cmd = cmd
 			return migrateCode(cmd.Context(), e.run(cmd.Context()))

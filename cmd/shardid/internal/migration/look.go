@@ -21,7 +21,7 @@ import (
 
 func (m *Migration) newInspect() *cobra.Command {
 	return m.verb("inspect", "Print what blocks the job", `Inspect checks the tables, their foreign keys, the servers' settings and the
-user's rights, and writes nothing. It exits with 2 when something blocks the job.`,
+user's rights, and writes nothing. It exits with 1 when something blocks the job.`,
 		func(ctx context.Context, o *Operation) error {
 			found, err := o.watchedInspect(ctx)
 			if err != nil {
@@ -31,7 +31,7 @@ user's rights, and writes nothing. It exits with 2 when something blocks the job
 				return err
 			}
 			if migrate.Blocked(found) {
-				return command.WithCode(errors.New("the findings marked block prevent the migration"), command.MigratePreflight)
+				return command.WithCode(errors.New("the findings marked block prevent the migration"), command.ExitUnclean)
 			}
 			return nil
 		})
@@ -197,7 +197,7 @@ func waiting(p migrate.Progress) string {
 
 func (m *Migration) newVerify() *cobra.Command {
 	return m.verb("verify", "Compare every row with the shards", `Verify reads every row once, without a lock and while writers and the runner
-continue. It exits with 3 when rows differ although no change of them is pending: they
+continue. It exits with 1 when rows differ although no change of them is pending: they
 are noted, and the runner writes them again; verify once more. It exits with 6 when
 rows could not be compared yet. Only 0 says that all rows are equal.`,
 		func(ctx context.Context, o *Operation) error {
@@ -239,7 +239,7 @@ func (o *Operation) watchedVerify(ctx context.Context) (v migrate.Verification, 
 func verdict(v migrate.Verification) error {
 	switch {
 	case v.Requeued > 0:
-		return command.WithCode(fmt.Errorf("%s differ; the runner will write them again; verify once more", term.Count(v.Requeued, "row")), command.MigrateDivergence)
+		return command.WithCode(fmt.Errorf("%s differ; the runner will write them again; verify once more", term.Count(v.Requeued, "row")), command.ExitUnclean)
 	case !v.Complete:
 		return command.WithCode(errors.New("all rows copied so far are equal; verify again when the copy is complete"), command.MigrateNotReady)
 	case v.Unsettled > 0:

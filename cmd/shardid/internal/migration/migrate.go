@@ -52,10 +52,9 @@ func New() *cobra.Command {
 		Use:   "migrate",
 		Short: "Move live tables into shards, step by step",
 		Long:  migrateLong + "\n" + layoutfile.Help + "\n\n" + command.ExitHelp(),
-		Args:  func(cmd *cobra.Command, args []string) error { return usage(command.Known(cmd, args)) },
+		Args:  command.Known,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return usage(command.FlagError(c, err)) })
 	flags := cmd.PersistentFlags()
 	flags.StringVar(&m.Config, "config", "", "the file that says where rows lie")
 	flags.StringVar(&m.Source, "source", "", "the database with the tables (default $"+command.SourceVariable+")")
@@ -82,21 +81,11 @@ func (m *Migration) reading(cmd *cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// usage gives mistakes in a command line their exit code.
-func usage(err error) error {
-	if err == nil {
-		return nil
-	}
-	return command.WithCode(err, command.MigrateUsage)
-}
-
 // verb is a command that works with the job.
 func (m *Migration) verb(use, short, long string, do func(context.Context, *Operation) error) *cobra.Command {
 	return &cobra.Command{
 		Use: use, Short: short, Long: long,
-		Args: func(cmd *cobra.Command, args []string) error {
-			return usage(command.NoArgs("name tables with --tables")(cmd, args))
-		},
+		Args: command.NoArgs("name tables with --tables"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			m.Cmd = cmd
 			return migrateCode(cmd.Context(), m.With(cmd.Context(), do))
@@ -111,19 +100,19 @@ func migrateCode(ctx context.Context, err error) error {
 	case err == nil || given:
 		return err
 	case ctx.Err() != nil:
-		return command.WithCode(errors.New("interrupted; the same command resumes the work"), command.MigrateInterrupted)
+		return command.WithCode(errors.New("interrupted; the same command resumes the work"), command.ExitInterrupted)
 	case errors.As(err, new(*migrate.BlockedError)):
-		return command.WithCode(err, command.MigratePreflight)
+		return command.WithCode(err, command.ExitUnclean)
 	case away(err):
-		return command.WithCode(err, command.MigrateInterrupted)
+		return command.WithCode(err, command.ExitFailure)
 	case input.Caused(err), errors.Is(err, migrate.ErrConfig), dialect.FaultOf(err) == dialect.NoRight:
-		return command.WithCode(err, command.MigrateUsage)
+		return command.WithCode(err, command.ExitInput)
 	}
 	for _, known := range []struct {
 		err  error
 		code int
 	}{
-		{migrate.ErrUnsupported, command.MigratePreflight}, {migrate.ErrSession, command.MigratePreflight}, {sharding.ErrKeyType, command.MigratePreflight},
+		{migrate.ErrUnsupported, command.ExitUnclean}, {migrate.ErrSession, command.ExitUnclean}, {sharding.ErrKeyType, command.ExitUnclean},
 		{migrate.ErrLocked, command.MigrateLocked}, {migrate.ErrFenced, command.MigrateFenced},
 		{migrate.ErrNotReady, command.MigrateNotReady}, {migrate.ErrPhase, command.MigrateNotReady},
 		{migrate.ErrChanged, command.MigrateChanged}, {migrate.ErrUnclear, command.MigrateUnclear},
@@ -132,7 +121,7 @@ func migrateCode(ctx context.Context, err error) error {
 			return command.WithCode(err, known.code)
 		}
 	}
-	return command.WithCode(err, command.MigrateInterrupted)
+	return command.WithCode(err, command.ExitFailure)
 }
 
 // away reports whether a server could not be reached, which may pass: a supervisor should

@@ -33,7 +33,10 @@ func (r *Runner) newThrottle() (err error) {
 			}
 		},
 	})
-	return usage(err)
+	if err != nil {
+		return command.WithCode(err, command.ExitInput)
+	}
+	return nil
 }
 
 // rest waits before a chunk is copied.
@@ -68,7 +71,7 @@ func openReplicas(ctx context.Context, l layoutfile.File) (replicas []throttle.R
 		}
 		db, err := database.Open(ctx, dsn)
 		if err != nil { // it may be unreachable for a while
-			return replicas, command.WithCode(fmt.Errorf("--config: replica %q: %w", name, err), command.MigrateInterrupted)
+			return replicas, command.WithCode(fmt.Errorf("--config: replica %q: %w", name, err), command.ExitFailure)
 		}
 		replicas = append(replicas, throttle.Replica{Name: name, DB: db})
 	}
