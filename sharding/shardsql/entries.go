@@ -82,24 +82,25 @@ func (k *lookupWrite) recordOldValues(ctx context.Context, in inner.Conn, l part
 
 // enter inserts the entries of the new values, before the transaction commits. affected is the number of rows that the write
 // has affected.
-func (k *lookupWrite) enter(ctx context.Context, t *transaction, participants []participant, affected int64) error {
+func (k *lookupWrite) enter(ctx context.Context, participants []participant, affected int64) error {
 	if k == nil {
 		return nil
 	}
-	if err := k.free(t, participants); err != nil {
+	if err := k.free(participants); err != nil {
 		return err
 	}
+	owners := &k.session.tx.owners
 	for i, kept := range k.of.Changes {
-		entries, err := k.entries(ctx, t, i, participants, affected)
+		entries, err := k.entries(ctx, i, participants, affected)
 		if err != nil {
 			return err
 		}
-		if err := k.reserve(ctx, t, kept.Lookup, entries); err != nil {
+		if err := k.reserve(ctx, kept.Lookup, entries); err != nil {
 			return err
 		}
 		for _, e := range k.had[i] {
 			if !kept.Sets || !k.keeps(e, kept.Set) {
-				t.owners.lost = append(t.owners.lost, staleEntry{k.of.Table, kept.Lookup, e})
+				owners.lost = append(owners.lost, staleEntry{k.of.Table, kept.Lookup, e})
 			}
 		}
 	}
@@ -107,13 +108,14 @@ func (k *lookupWrite) enter(ctx context.Context, t *transaction, participants []
 }
 
 // free records the slots whose rows may have lost values.
-func (k *lookupWrite) free(t *transaction, participants []participant) error {
+func (k *lookupWrite) free(participants []participant) error {
 	if !k.of.Frees {
 		return nil
 	}
+	owners := &k.session.tx.owners
 	for _, l := range participants {
 		if !k.known {
-			t.owners.freed = append(t.owners.freed, freed{pool: l.pool, table: k.of.Table.Name, all: true})
+			owners.freed = append(owners.freed, freed{pool: l.pool, table: k.of.Table.Name, all: true})
 		}
 	}
 	for _, had := range k.had {
@@ -126,7 +128,7 @@ func (k *lookupWrite) free(t *transaction, participants []participant) error {
 			if err != nil {
 				return err
 			}
-			t.owners.freed = append(t.owners.freed, freed{pool: k.session.database.poolOrHome(at.DB), table: k.of.Table.Name, slot: slot})
+			owners.freed = append(owners.freed, freed{pool: k.session.database.poolOrHome(at.DB), table: k.of.Table.Name, slot: slot})
 		}
 	}
 	return nil
@@ -141,7 +143,7 @@ func (k *lookupWrite) keeps(e owner.Entry, set any) bool {
 }
 
 // entries returns the entries that the rows need, without duplicates.
-func (k *lookupWrite) entries(ctx context.Context, t *transaction, i int, participants []participant, affected int64) (all []owner.Entry, err error) {
+func (k *lookupWrite) entries(ctx context.Context, i int, participants []participant, affected int64) (all []owner.Entry, err error) {
 	kept := k.of.Changes[i]
 	seen := map[string]bool{}
 	add := func(value, key any) {
@@ -163,7 +165,7 @@ func (k *lookupWrite) entries(ctx context.Context, t *transaction, i int, partic
 	}
 	found := false
 	for _, l := range participants {
-		keys, err := (lookupAccess{k.session, t}).table(k.of.Table, kept.Lookup, l.pool).Keys(ctx, shardConn{t.has(l.pool).inner, true}, l.target, kept.Set, mostRows+1)
+		keys, err := (lookupAccess{k.session}).table(k.of.Table, kept.Lookup, l.pool).Keys(ctx, shardConn{k.session.tx.has(l.pool).inner, true}, l.target, kept.Set, mostRows+1)
 		if err != nil {
 			return nil, err
 		}
@@ -188,7 +190,7 @@ func (k *lookupWrite) rounded(l *sharding.Lookup) error {
 }
 
 // reserve inserts entries into the databases that have the lookup table.
-func (k *lookupWrite) reserve(ctx context.Context, t *transaction, l *sharding.Lookup, entries []owner.Entry) error {
+func (k *lookupWrite) reserve(ctx context.Context, l *sharding.Lookup, entries []owner.Entry) error {
 	pools, err := byPool(k.session.database, l, entries, func(e owner.Entry) any { return e.Value })
 	if errors.Is(err, sharding.ErrKeyType) || errors.Is(err, sharding.ErrNoSlot) {
 		return &sharding.RouteError{Op: "write", Table: k.of.Table.Name, Column: l.Column, Err: err, Hint: "give it a value that leads to a shard of " + l.Table}
@@ -196,18 +198,19 @@ func (k *lookupWrite) reserve(ctx context.Context, t *transaction, l *sharding.L
 		return err
 	}
 	for _, of := range pools {
-		table := lookupAccess{k.session, t}.table(k.of.Table, l, of.pool)
-		if err := k.hold(ctx, t, table, of); err != nil {
+		table := lookupAccess{k.session}.table(k.of.Table, l, of.pool)
+		if err := k.hold(ctx, table, of); err != nil {
 			return err
 		}
 		if !table.Locks { // otherwise a rollback undoes it
+			owners := &k.session.tx.owners
 			for _, e := range of.items {
-				t.owners.got = append(t.owners.got, staleEntry{k.of.Table, l, e})
+				owners.got = append(owners.got, staleEntry{k.of.Table, l, e})
 			}
 		}
 		var stored func(owner.Entry) (bool, error)
 		if k.of.Upserts {
-			stored = func(e owner.Entry) (bool, error) { return k.isStored(ctx, t, table, e) }
+			stored = func(e owner.Entry) (bool, error) { return k.isStored(ctx, table, e) }
 		}
 		if err := owner.Reserve(ctx, table, of.items, stored); errors.Is(err, owner.ErrRounded) {
 			return k.rounded(l)
@@ -219,18 +222,19 @@ func (k *lookupWrite) reserve(ctx context.Context, t *transaction, l *sharding.L
 }
 
 // isStored reports whether a row of the transaction has the value of an entry.
-func (k *lookupWrite) isStored(ctx context.Context, t *transaction, table *owner.SQL, e owner.Entry) (bool, error) {
+func (k *lookupWrite) isStored(ctx context.Context, table *owner.SQL, e owner.Entry) (bool, error) {
 	at, err := k.of.Table.Target(e.Key)
 	if err != nil {
 		return false, err
 	}
-	keys, err := table.Keys(ctx, shardConn{t.has(k.session.database.poolOrHome(at.DB)).inner, true}, at, e.Value, 1)
+	keys, err := table.Keys(ctx, shardConn{k.session.tx.has(k.session.database.poolOrHome(at.DB)).inner, true}, at, e.Value, 1)
 	return len(keys) > 0, err
 }
 
 // hold makes other sessions that search for the rows of these entries wait for the transaction. It records which parts of
 // the transaction have the entries of which others.
-func (k *lookupWrite) hold(ctx context.Context, t *transaction, table *owner.SQL, entries poolItems[owner.Entry]) error {
+func (k *lookupWrite) hold(ctx context.Context, table *owner.SQL, entries poolItems[owner.Entry]) error {
+	t := k.session.tx
 	keys, entered := map[*begun][]any{}, t.has(entries.pool)
 	for _, e := range entries.items {
 		at, err := k.of.Table.Target(e.Key)
@@ -288,7 +292,7 @@ func (t *transaction) deleteStaleEntries(committed bool) {
 	for _, l := range all {
 		pools, err := byPool(t.session.database, l.lookup, []owner.Entry{l.entry}, func(e owner.Entry) any { return e.Value })
 		if err == nil {
-			_, err = owner.Release(ctx, lookupAccess{session: t.session}.table(l.table, l.lookup, pools[0].pool), l.entry)
+			_, err = owner.Release(ctx, lookupAccess{t.session}.table(l.table, l.lookup, pools[0].pool), l.entry)
 		}
 		if err != nil && ctx.Err() != nil {
 			return

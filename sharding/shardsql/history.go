@@ -121,7 +121,7 @@ const elsewhere = "give the setting in the data source names of all databases, o
 func (h *history) depends(s *session, to *plan.Route, query string, e *effects.Effects) error {
 	for _, pool := range s.database.pools(to) {
 		var on *sql.Conn
-		if in, ok := s.held(s.tx, pool); ok {
+		if in, ok := s.held(pool); ok {
 			on = in.SQL
 		}
 		switch {
@@ -199,7 +199,7 @@ func onlyHeld(s *session, to *plan.Route) (in inner.Conn, ok bool) {
 	if pool == nil {
 		return inner.Conn{}, false
 	}
-	if in, ok = s.held(s.tx, pool); !ok {
+	if in, ok = s.held(pool); !ok {
 		return inner.Conn{}, false
 	}
 	return in, true

@@ -30,7 +30,7 @@ func (s *session) lookUp(ctx context.Context, p *plan.Plan, to *plan.Route, args
 		return err
 	}
 	for _, l := range all {
-		if err := (search{s, s.tx}).seek(ctx, l); err != nil {
+		if err := (search{s}).seek(ctx, l); err != nil {
 			return err
 		}
 	}
@@ -55,11 +55,8 @@ func (s *session) models(ctx context.Context, p *plan.Plan, to *plan.Route, args
 	return p.Named(unwrapped(args), to)
 }
 
-// search searches shards for rows. It sees the rows of its transaction, if it has one.
-type search struct {
-	session *session
-	tx      *transaction
-}
+// search searches shards for rows. It sees the rows of the session's transaction, if there is one.
+type search struct{ *session }
 
 // missed searches for the named rows if a statement affected fewer rows than it names.
 func (s search) missed(ctx context.Context, l *plan.Lookup, touched int64) error {
@@ -77,7 +74,7 @@ func (s search) seek(ctx context.Context, l *plan.Lookup) error {
 		for _, q := range questions {
 			shards += q.Shards
 		}
-		if err := s.session.database.router.Limits().Check(min(shards, len(l.Table.Map.Targets()))); elsewhere && err != nil {
+		if err := s.database.router.Limits().Check(min(shards, len(l.Table.Map.Targets()))); elsewhere && err != nil {
 			return &sharding.RouteError{Op: "look-up", Table: l.Table.Name, Err: err,
 				Hint: "the row may be on any shard; put " + l.Table.Key + " into the unique key, or raise the limit with sharding.FanOut"}
 		}
@@ -99,10 +96,10 @@ func (s search) answers(ctx context.Context, questions []plan.Question) ([][][]d
 	answers, errs := make([][][]driver.Value, len(questions)), make([]error, len(questions))
 	pools := map[*sql.DB][]int{}
 	for i, q := range questions {
-		pool := s.session.database.poolOrHome(q.Target.DB)
+		pool := s.database.poolOrHome(q.Target.DB)
 		pools[pool] = append(pools[pool], i)
 	}
-	sideBySide(s.session.database.router.Limits().Concurrency, slices.Collect(maps.Keys(pools)), func(pool *sql.DB) {
+	sideBySide(s.database.router.Limits().Concurrency, slices.Collect(maps.Keys(pools)), func(pool *sql.DB) {
 		for _, i := range pools[pool] {
 			if answers[i], errs[i] = s.answer(ctx, pool, questions[i]); errs[i] != nil {
 				return
@@ -116,7 +113,7 @@ func (s search) answers(ctx context.Context, questions []plan.Question) ([][][]d
 // database where the transaction has not begun, it uses a connection of the pool: if the
 // transaction began with a read there, some databases would refuse its writes.
 func (s search) answer(ctx context.Context, pool *sql.DB, q plan.Question) ([][]driver.Value, error) {
-	in, err := s.session.heldOrNew(ctx, s.tx, pool)
+	in, err := s.heldOrNew(ctx, pool)
 	var rows *resultset.Held
 	if err == nil {
 		rows, err = returning()(ctx, in, participant{text: q.Text, args: named(q.Args)})

@@ -39,7 +39,7 @@ func (s *session) withLookups(ctx context.Context, p *plan.Plan, args []driver.N
 	if o == nil {
 		return p, nil
 	}
-	k := lookupAccess{s, s.tx}
+	k := lookupAccess{s}
 	for i, q := range o.Queries {
 		if err := s.database.lookups.check(ctx, s, q.Table, q.Lookup); err != nil {
 			return p, err
@@ -56,15 +56,12 @@ func (s *session) withLookups(ctx context.Context, p *plan.Plan, args []driver.N
 }
 
 // lookupAccess reads and writes lookup tables for a session, inside a transaction or without one.
-type lookupAccess struct {
-	session *session
-	tx      *transaction
-}
+type lookupAccess struct{ *session }
 
 // owners returns the sharding keys of the rows with these values. known is false if there are too
 // many, or if the values lead to no table.
 func (k lookupAccess) owners(ctx context.Context, q plan.LookupQuery) (keys []any, known bool, err error) {
-	pools, err := byPool(k.session.database, q.Lookup, q.Values, func(v any) any { return v })
+	pools, err := byPool(k.database, q.Lookup, q.Values, func(v any) any { return v })
 	if err != nil {
 		return nil, false, nil //nolint:nilerr // all shards are queried for such a value
 	}
@@ -108,14 +105,14 @@ func byPool[T any](d *database, l *sharding.Lookup, items []T, value func(T) any
 
 // table returns the part of a lookup table that one database has.
 func (k lookupAccess) table(of *sharding.Table, l *sharding.Lookup, pool *sql.DB) *owner.SQL {
-	b := lookupRunner{database: k.session.database, home: k.session.home, lookupConns: k.session.lookupConns}
+	b := lookupRunner{of: k.session}
 	if k.tx.has(pool) != nil {
 		b.tx = k.tx
 	}
 	return &owner.SQL{
-		Of: of, Now: k.session.database.router.Snapshot, Lookup: l, Dialect: k.session.database.server.Dialect, Entries: b, Locks: b.tx != nil,
+		Of: of, Now: k.database.router.Snapshot, Lookup: l, Dialect: k.database.server.Dialect, Entries: b, Locks: b.tx != nil,
 		On: func(ctx context.Context, at sharding.Target, key any, f func(owner.Shard) error) error {
-			if joint := b.tx != nil && k.session.database.poolOrHome(at.DB) == pool; !joint {
+			if joint := b.tx != nil && k.database.poolOrHome(at.DB) == pool; !joint {
 				if err := k.checkFreed(of, at, key); err != nil {
 					return err
 				}
@@ -127,12 +124,7 @@ func (k lookupAccess) table(of *sharding.Table, l *sharding.Lookup, pool *sql.DB
 			if err != nil {
 				return err
 			}
-			conn, err := k.session.database.connect(ctx, k.session.database.poolOrHome(at.DB))
-			if err != nil {
-				return err
-			}
-			in := inner.Conn{SQL: conn, Kept: &inner.Kept{}}
-			return dialect.JoinErrors(f(shardConn{in, false}, freed), in.Leave())
+			return k.onOther(ctx, k.database.poolOrHome(at.DB), func(c shardConn) error { return f(c, freed) })
 		},
 	}
 }
@@ -151,7 +143,7 @@ func (k lookupAccess) checkFreed(of *sharding.Table, at sharding.Target, key any
 // hasFreed reports whether the transaction may have taken a value from the row with a key.
 func (k lookupAccess) hasFreed(of *sharding.Table, at sharding.Target, key any) (bool, error) {
 	slot, err := of.Slot(key)
-	pool := k.session.database.poolOrHome(at.DB)
+	pool := k.database.poolOrHome(at.DB)
 	if err != nil || k.tx.has(pool) == nil {
 		return false, err
 	}
@@ -161,20 +153,21 @@ func (k lookupAccess) hasFreed(of *sharding.Table, at sharding.Target, key any) 
 // on calls f with a connection to the target's database. It uses the transaction's connection if
 // there is one, which sees the transaction's own rows and does not wait for their locks.
 func (k lookupAccess) on(ctx context.Context, at sharding.Target, f func(owner.Shard) error) error {
-	pool := k.session.database.poolOrHome(at.DB)
-	if b := k.tx.has(pool); b != nil {
-		return f(shardConn{b.inner, true})
+	pool := k.database.poolOrHome(at.DB)
+	if in, ok := k.held(pool); ok {
+		return f(shardConn{in, k.tx.has(pool) != nil})
 	}
-	in, err := k.session.heldOrNew(ctx, nil, pool)
+	return k.onOther(ctx, pool, func(c shardConn) error { return f(c) })
+}
+
+// onOther calls f with another connection than those of the session.
+func (k lookupAccess) onOther(ctx context.Context, pool *sql.DB, f func(shardConn) error) error {
+	conn, err := k.database.connect(ctx, pool)
 	if err != nil {
 		return err
 	}
-	if in.Kept != nil {
-		return f(shardConn{in, false})
-	}
-	in.Kept = &inner.Kept{}
-	err = f(shardConn{in, false})
-	return dialect.JoinErrors(err, in.Leave())
+	in := inner.Conn{SQL: conn, Kept: &inner.Kept{}}
+	return dialect.JoinErrors(f(shardConn{in, false}), in.Leave())
 }
 
 // shardConn is a connection to a database with shards. It is not closed.
@@ -216,17 +209,15 @@ func valued(args []any) []driver.NamedValue {
 // lookupRunner executes statements on a lookup table: in the transaction if that has begun on the
 // table's database, and separately otherwise.
 type lookupRunner struct {
-	database    *database
-	tx          *transaction
-	home        inner.Conn // of the session
-	lookupConns map[*sql.DB]inner.Conn
+	of *session
+	tx *transaction
 }
 
 // session calls f with an outer connection that uses the caller's connections.
 func (b lookupRunner) session(ctx context.Context, f func(context.Context, *conn) error) error {
-	c := &conn{session{database: b.database, tx: b.tx, home: b.home, lookupConns: b.lookupConns}}
+	c := &conn{session{database: b.of.database, tx: b.tx, home: b.of.home, lookupConns: b.of.lookupConns}}
 	err := f(sharding.Primary(sharding.AllShards(ctx)), c) // the context's hints concern the caller's statement
-	if b.home.SQL == nil {
+	if b.of.home.SQL == nil {
 		err = dialect.JoinErrors(err, c.releaseHome())
 	}
 	return err

@@ -117,12 +117,12 @@ func (d *database) comparePools(a, b *sql.DB) int {
 
 // reserveLookupConns reserves, until releaseLookupConns, a connection to each of the databases that precede the one
 // that the statement is about to acquire.
-func (s *session) reserveLookupConns(ctx context.Context, t *transaction, pools []*sql.DB, before *sql.DB) error {
+func (s *session) reserveLookupConns(ctx context.Context, pools []*sql.DB, before *sql.DB) error {
 	for _, pool := range pools {
-		if _, held := s.held(t, pool); held || s.database.comparePools(pool, before) >= 0 {
+		if _, held := s.held(pool); held || s.database.comparePools(pool, before) >= 0 {
 			continue
 		}
-		in, err := s.heldOrNew(ctx, t, pool)
+		in, err := s.heldOrNew(ctx, pool)
 		if err != nil {
 			return err
 		}

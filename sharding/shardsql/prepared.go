@@ -161,7 +161,7 @@ func (s *statement) in(ctx context.Context, pool *sql.DB, to *plan.Route) (*sql.
 		return nil, nil //nolint:nilnil // said above
 	}
 	c := s.conn
-	if _, holds := c.held(nil, pool); holds || c.tx != nil || pool == c.database.home && !to.Pooled {
+	if _, holds := c.held(pool); holds || c.tx != nil || pool == c.database.home && !to.Pooled {
 		return nil, nil //nolint:nilnil // said above
 	}
 	key := preparedAs{pool, to.Text}

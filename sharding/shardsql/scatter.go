@@ -254,7 +254,7 @@ func releaseAll(all []lane) error {
 // target returns few rows.
 func (r reading) reserve(ctx context.Context, pool string, places []int, few bool) (all []lane, err error) {
 	db := r.pool(pool)
-	if _, holds := r.session.held(nil, db); holds || r.session.tx != nil { // the pool may have no other connection
+	if _, holds := r.session.held(db); holds || r.session.tx != nil { // the pool may have no other connection
 		in, err := r.session.inner(ctx, db)
 		if err != nil {
 			return nil, err

@@ -15,7 +15,7 @@ import (
 // connections that they hold. While the outer connection is in its pool, it holds none.
 type session struct {
 	database *database
-	tx       *transaction // nil outside of a transaction
+	tx       *transaction // of the program, or of the present write; otherwise nil
 	home     inner.Conn   // empty before the first statement there
 	atHome   inner.Kept   // of home
 	// lookupConns holds connections that a statement has reserved for lookup tables: see lookupWrite.pools.
@@ -33,10 +33,10 @@ func (s *session) Ping(ctx context.Context) error {
 	return s.database.home.PingContext(ctx)
 }
 
-// held returns the connection that s holds to a database: that of a transaction, one reserved for
+// held returns the connection that s holds to a database: that of its transaction, one reserved for
 // lookup tables, or the one at home.
-func (s *session) held(t *transaction, pool *sql.DB) (in inner.Conn, ok bool) {
-	if b := t.has(pool); b != nil {
+func (s *session) held(pool *sql.DB) (in inner.Conn, ok bool) {
+	if b := s.tx.has(pool); b != nil {
 		return b.inner, true
 	}
 	if in, ok := s.lookupConns[pool]; ok {
@@ -47,8 +47,8 @@ func (s *session) held(t *transaction, pool *sql.DB) (in inner.Conn, ok bool) {
 
 // heldOrNew returns the connection that s holds to a database, or one of its pool. It begins no
 // transaction there.
-func (s *session) heldOrNew(ctx context.Context, t *transaction, pool *sql.DB) (inner.Conn, error) {
-	if in, ok := s.held(t, pool); ok {
+func (s *session) heldOrNew(ctx context.Context, pool *sql.DB) (inner.Conn, error) {
+	if in, ok := s.held(pool); ok {
 		return in, nil
 	}
 	conn, err := s.database.connect(ctx, pool)
@@ -67,7 +67,7 @@ func (s *session) inner(ctx context.Context, pool *sql.DB) (inner.Conn, error) {
 		}
 		return b.inner, nil
 	}
-	in, err := s.heldOrNew(ctx, nil, pool)
+	in, err := s.heldOrNew(ctx, pool)
 	if err == nil && pool == s.database.home && in.Kept == nil {
 		in.Kept = &s.atHome
 		s.home = in
@@ -80,7 +80,7 @@ func (s *session) inner(ctx context.Context, pool *sql.DB) (inner.Conn, error) {
 // database nor is refused because the transaction is on another one.
 func (s *session) connFor(ctx context.Context, to *plan.Route, pool *sql.DB) (in inner.Conn, err error) {
 	if to.Nowhere && s.tx != nil && s.tx.ended() == nil {
-		in, err = s.heldOrNew(ctx, s.tx, pool)
+		in, err = s.heldOrNew(ctx, pool)
 	} else {
 		copies := s.tx != nil && to.Anywhere && (s.tx.copies || len(s.tx.begun) == 0)
 		if in, err = s.inner(ctx, pool); copies {
@@ -93,7 +93,7 @@ func (s *session) connFor(ctx context.Context, to *plan.Route, pool *sql.DB) (in
 
 // on returns the connection for an auxiliary query.
 func (s *session) on(pool *sql.DB) dialect.Querier {
-	if in, ok := s.held(s.tx, pool); ok {
+	if in, ok := s.held(pool); ok {
 		return in.SQL
 	}
 	return pool

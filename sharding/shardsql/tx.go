@@ -202,13 +202,13 @@ func (t *transaction) begin(ctx context.Context, pool *sql.DB) (*begun, error) {
 
 // mayBegin reports whether another connection may begin after an error of BEGIN.
 func mayBegin(ctx context.Context, t *transaction, pool *sql.DB, err error) bool {
-	_, holds := t.session.held(nil, pool)
+	_, holds := t.session.held(pool)
 	return !holds && ctx.Err() == nil && t.ctx.Err() == nil && !isUnreachable(err) && !isRefusal(err) && !t.session.database.answered(err)
 }
 
 // beginOn begins on a connection to a database.
 func beginOn(ctx context.Context, t *transaction, pool *sql.DB) (*begun, error) {
-	in, err := t.session.heldOrNew(ctx, nil, pool)
+	in, err := t.session.heldOrNew(ctx, pool)
 	if err != nil {
 		return nil, err
 	}

@@ -67,12 +67,12 @@ func (w writing) executed(ctx context.Context, parts *plan.Writes) (driver.Resul
 		return nil, err
 	}
 	var all sum
-	_, err = together(ctx, w.session, participants, false, w.kept, affected, func(t *transaction, results []driver.Result) error {
+	_, err = together(ctx, w.session, participants, false, w.kept, affected, func(results []driver.Result) error {
 		all = summed(parts, results)
-		if err := (search{w.session, t}).missed(ctx, w.models, all.rows); err != nil {
+		if err := (search{w.session}).missed(ctx, w.models, all.rows); err != nil {
 			return err
 		}
-		return w.kept.enter(ctx, t, participants, all.rows)
+		return w.kept.enter(ctx, participants, all.rows)
 	})
 	if err != nil {
 		return nil, err
@@ -94,7 +94,7 @@ func (w writing) one(ctx context.Context, to *plan.Route) (driver.Result, error)
 	if err != nil {
 		return nil, err
 	}
-	return r, search{w.session, w.session.tx}.missed(ctx, w.models, touched)
+	return r, search{w.session}.missed(ctx, w.models, touched)
 }
 
 func (w writing) sent(ctx context.Context, to *plan.Route) (driver.Result, error) {
@@ -162,15 +162,15 @@ func (w writing) returned(ctx context.Context, parts *plan.Writes) (driver.Rows,
 	if err := w.inBinary(ctx, participants); err != nil {
 		return nil, err
 	}
-	all, err := together(ctx, w.session, participants, false, w.kept, returning(), func(t *transaction, returned []*resultset.Held) error {
+	all, err := together(ctx, w.session, participants, false, w.kept, returning(), func(returned []*resultset.Held) error {
 		if err := inOrder(parts, returned); err != nil {
 			return err
 		}
 		affected := int64(len(returned[0].Rows))
-		if err := (search{w.session, t}).missed(ctx, w.models, affected); err != nil {
+		if err := (search{w.session}).missed(ctx, w.models, affected); err != nil {
 			return err
 		}
-		return w.kept.enter(ctx, t, participants, affected)
+		return w.kept.enter(ctx, participants, affected)
 	})
 	if err != nil {
 		return nil, err
@@ -287,7 +287,7 @@ func (w writing) inBinary(ctx context.Context, participants []participant) error
 // In parallel, two writers of the same rows on two databases could each lock one row and wait for
 // the other, a deadlock that no database detects. In order, the second writer waits on the first
 // database. (Four such writers on MariaDB: 0.05 s in order; in parallel they stood still.)
-func together[T any](ctx context.Context, s *session, participants []participant, spans bool, kept *lookupWrite, do func(context.Context, inner.Conn, participant) (T, error), then func(*transaction, []T) error) ([]T, error) {
+func together[T any](ctx context.Context, s *session, participants []participant, spans bool, kept *lookupWrite, do func(context.Context, inner.Conn, participant) (T, error), then func([]T) error) ([]T, error) {
 	// All statements acquire their databases in one order: see compare.
 	slices.SortStableFunc(participants, func(a, b participant) int {
 		return cmp.Or(s.database.compare(a.target.DB, b.target.DB), cmp.Compare(a.target.Table, b.target.Table))
@@ -301,6 +301,7 @@ func together[T any](ctx context.Context, s *session, participants []participant
 		return nil, err
 	}
 	guarded := s.tx != nil
+	s.tx = t // also for the searches and the entries of the write
 	answers := make([]T, len(participants))
 	do = recordingOldValues(kept, do)
 	err := t.execute(ctx, participants, kept.pools(), guarded, func(l participant, in inner.Conn) (err error) {
@@ -308,25 +309,25 @@ func together[T any](ctx context.Context, s *session, participants []participant
 		return err
 	})
 	if err == nil {
-		err = then(t, answers)
+		err = then(answers)
 	}
 	s.releaseLookupConns()
-	switch {
-	case guarded:
-		err = t.settle(ctx, err)
-	case err != nil:
-		_ = t.Rollback() // the participant's error is returned
-	default:
-		err = lost(t.Commit())
+	if guarded {
+		return answers, t.settle(ctx, err)
 	}
-	return answers, err
+	s.tx = nil
+	if err != nil {
+		_ = t.Rollback() // the participant's error is returned
+		return nil, err
+	}
+	return answers, lost(t.Commit())
 }
 
 // execute executes the participants, on each database after a savepoint if guarded. Before it
 // acquires a database, it reserves connections to those of others that precede it.
 func (t *transaction) execute(ctx context.Context, participants []participant, others []*sql.DB, guarded bool, do func(participant, inner.Conn) error) error {
 	for _, l := range participants {
-		if err := t.session.reserveLookupConns(ctx, t, others, l.pool); err != nil {
+		if err := t.session.reserveLookupConns(ctx, others, l.pool); err != nil {
 			return err
 		}
 		b, err := t.join(ctx, l.pool)
@@ -438,7 +439,7 @@ func copies[T any](ctx context.Context, w writing, participants []participant, t
 	if err != nil {
 		return home, err
 	}
-	all, err := together(ctx, w.session, participants, alone, nil, do, func(*transaction, []T) error { return nil })
+	all, err := together(ctx, w.session, participants, alone, nil, do, func([]T) error { return nil })
 	if err != nil {
 		return home, err
 	}
