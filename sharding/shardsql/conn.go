@@ -86,12 +86,12 @@ func (c *conn) read(ctx context.Context, st *statement, o *observation, query st
 // ask sends a query.
 func (c *conn) ask(ctx context.Context, st *statement, o *observation, query string, args []driver.NamedValue) (driver.Rows, error) {
 	return follow(ctx, &c.session, o, query, args, func(p *plan.Plan, to *plan.Route) (driver.Rows, error) {
-		if plan.Verb(p) != sqlparse.Select {
+		if p.Statement.Verb != sqlparse.Select {
 			if rows, done, err := c.returned(ctx, st, p, to, args); done {
 				return rows, err
 			}
 		}
-		r := reading{session: &c.session, of: st, args: args, from: c.replicas(ctx, p), singles: plan.HasSingles(p)}
+		r := reading{session: &c.session, of: st, args: args, from: c.replicas(ctx, p), singles: p.Singles}
 		if st == once {
 			r.of, r.each = nil, once
 		}

@@ -91,7 +91,7 @@ func Explain(ctx context.Context, db *sql.DB, text string, args ...any) (e Expla
 		hint := sharding.HintOf(ctx)
 		sampled, left := plan.Sampled(p.Plan, args, hint)
 		e = explained(own.database.router, sampled, hint, text, left)
-		e.Fingerprint, e.Parameters = p.Fingerprint(), plan.Parameters(p.Plan)
+		e.Fingerprint, e.Parameters = p.Fingerprint(), p.Statement.Args
 		return nil
 	})
 	return e, err
@@ -117,7 +117,7 @@ func Plan(router *sharding.Router, dialectName, text string, args ...any) (Expla
 	if e.Kind == Refused && sampled.IsUntyped(e.Err) {
 		e.Kind = Undecided
 	}
-	e.Fingerprint, e.Parameters = p.Fingerprint(), plan.Parameters(p)
+	e.Fingerprint, e.Parameters = p.Fingerprint(), p.Statement.Args
 	return e, nil
 }
 

@@ -59,7 +59,7 @@ func follow[T any](ctx context.Context, on *session, o *observation, query strin
 		if p.Single() && isRefusal(err) && on.reconsiders(ctx, made, s) {
 			continue
 		}
-		if !p.Routed() || !p.Single() {
+		if !p.Routed || !p.Single() {
 			return none, err
 		}
 		if err := on.awaitMove(ctx, s, sharding.SlotMoving(err)); err != nil {
@@ -77,7 +77,7 @@ func (s *session) planned(ctx context.Context, query string) (*planned, *shardin
 	if err == nil && s.tx != nil {
 		s.tx.planned = true
 	}
-	if err != nil || !p.Routed() || s.tx.began() {
+	if err != nil || !p.Routed || s.tx.began() {
 		return p, of, err
 	}
 	if err := router.Load(ctx); err != nil {
@@ -108,7 +108,7 @@ func (s *session) reconsiders(ctx context.Context, p *planned, of *sharding.Snap
 	if (schemaReader{s, of}).altered(ctx, p.tables, refusedAge) {
 		return true
 	}
-	if !p.Routed() {
+	if !p.Routed {
 		return false
 	}
 	changed, err := s.database.router.Refresh(ctx, of)
@@ -178,7 +178,7 @@ func (s *session) bound(ctx context.Context, p *plan.Plan, args []driver.NamedVa
 			return p, nil, err
 		}
 		to, err := s.route(ctx, found, args)
-		if err == nil || timed || len(plan.Instants(p)) == 0 || !isRefusal(err) {
+		if err == nil || timed || len(p.Instants) == 0 || !isRefusal(err) {
 			return found, to, err
 		}
 		if p, err = (clock{s}).inText(ctx, p); err != nil {
@@ -200,7 +200,7 @@ func (s clock) inText(ctx context.Context, p *plan.Plan) (*plan.Plan, error) {
 	if s.tx.began() {
 		pool = s.tx.begun[0].pool
 	}
-	instants := plan.Instants(p)
+	instants := p.Instants
 	var queries []string
 	for _, one := range instants {
 		if !slices.Contains(queries, one.Query) {

@@ -69,7 +69,7 @@ func (h *history) fail(s *session, to *plan.Route, err error) {
 // note records where a statement was executed.
 func (h *history) note(p *plan.Plan, at origin) {
 	h.last = at
-	switch plan.Verb(p) {
+	switch p.Statement.Verb {
 	case sqlparse.Select:
 		h.query = at
 	case sqlparse.Insert, sqlparse.Replace:
@@ -78,7 +78,7 @@ func (h *history) note(p *plan.Plan, at origin) {
 	case sqlparse.Update, sqlparse.Delete:
 		h.write = at
 	}
-	if plan.SetsLastID(p) {
+	if p.SetsLastID {
 		h.insert = at
 	}
 }

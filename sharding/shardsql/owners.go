@@ -32,7 +32,7 @@ const mostOwners = 1000
 
 // withLookups returns the plan with the results of lookup tables for the values in its conditions.
 func (s *session) withLookups(ctx context.Context, p *plan.Plan, args []driver.NamedValue) (*plan.Plan, error) {
-	if !plan.Owned(p) {
+	if !p.Owned {
 		return p, nil
 	}
 	o := plan.OwnersOf(p, unwrapped(args), sharding.HintOf(ctx))

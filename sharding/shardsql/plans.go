@@ -109,7 +109,7 @@ func (c schemaReader) plan(ctx context.Context, text string) (*planned, error) {
 		}
 	}
 	p.Plan = plan.Of(st, c.of, options)
-	p.effects = effects.Of(text, srv.Reads, p.Stateless())
+	p.effects = effects.Of(text, srv.Reads, p.Stateless)
 	if p.omitted == nil {
 		d.plans.keep(c.of, text, p)
 	}

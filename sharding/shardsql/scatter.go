@@ -29,7 +29,7 @@ type reading struct {
 	args    []driver.NamedValue
 	from    replicas   // queried instead of the databases that they copy; nil for none
 	each    *statement // once if every text must be prepared
-	singles bool       // see plan.HasSingles
+	singles bool       // see plan.Plan
 }
 
 // rows sends the query to its databases, or to their copies. If a copy is down, does not have a table yet

@@ -122,7 +122,7 @@ func (s subqueries) guard(ctx context.Context, verb effects.Savepoint, text stri
 // arguments, and once if it must be prepared. The text is "" if no subquery can be executed. One that depends
 // on the query around it fails, because a column is missing, and stays.
 func (s subqueries) executed(ctx context.Context, st *statement, p *plan.Plan, args []driver.NamedValue) (text string, left []driver.NamedValue, as *statement, err error) {
-	if len(args) != plan.Parameters(p) {
+	if len(args) != p.Statement.Args {
 		return "", nil, nil, nil
 	}
 	if s.home.SQL == nil { // the query may have to wait for another statement, which waits for the connection
@@ -168,7 +168,7 @@ func (s subqueries) executed(ctx context.Context, st *statement, p *plan.Plan, a
 // excludes reports whether the result of a subquery must not become arguments: a text without arguments would be
 // prepared then, and its values would have other digits.
 func (s subqueries) excludes(ctx context.Context, p *plan.Plan, sub plan.Subquery, st *statement, args []driver.NamedValue) (bool, error) {
-	if sub.Collation == "" || !plan.HasSingles(p) {
+	if sub.Collation == "" || !p.Singles {
 		return false, nil
 	}
 	return isUnprepared(ctx, s.database.server, s.on(s.database.home), st, args)

@@ -121,7 +121,7 @@ func (p *binding) copies() (*Route, error) {
 			return nil, p.Refusal(written.Label(), sharding.ErrCopies, "each database would number "+column+" itself; give it a generator, or a value that is not 0")
 		}
 	}
-	return &Route{Kind: Copies, Target: sharding.Target{Table: written.Label()}, Text: p.Statement.Text, Pooled: p.stateless}, nil
+	return &Route{Kind: Copies, Target: sharding.Target{Table: written.Label()}, Text: p.Statement.Text, Pooled: p.Stateless}, nil
 }
 
 // numbered returns a column that each database would number itself, because a row gives it 0 or no

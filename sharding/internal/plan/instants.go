@@ -8,18 +8,13 @@ import (
 
 	"github.com/shardid/shardid/internal/sqlparse"
 	"github.com/shardid/shardid/sharding"
-	"github.com/shardid/shardid/sharding/internal/analysis"
 	"github.com/shardid/shardid/sharding/internal/splice"
 )
-
-// Instants returns the functions of a plan's statement that read the clock, if their values can be
-// written into it.
-func Instants(p *Plan) []analysis.Instant { return p.instants }
 
 // At returns the plan of the statement that has these times in place of its instants.
 func At(p *Plan, times []string) *Plan {
 	edits := make([]splice.Edit, len(times))
-	for i, one := range p.instants {
+	for i, one := range p.Instants {
 		edits[i] = splice.Edit{Span: one.Span, With: strings.Replace(one.Written, "%", times[i], 1)}
 	}
 	return Of(sqlparse.Parse(splice.Parameters{Statement: p.Statement}.Written(edits, nil, p.Options.Reads.Rules()), p.Options.Reads), p.Snapshot, p.Options)
@@ -35,11 +30,11 @@ func Sampled(p *Plan, args []any, hint sharding.Hint) (*Plan, []any) {
 	if made, values, ok := sampledSubqueries(p, args, hint); ok {
 		return made, values
 	}
-	if len(p.instants) == 0 {
+	if len(p.Instants) == 0 {
 		return p, args
 	}
-	times := make([]string, len(p.instants))
-	for i, one := range p.instants {
+	times := make([]string, len(p.Instants))
+	for i, one := range p.Instants {
 		times[i] = one.Sample
 	}
 	return At(p, times), args

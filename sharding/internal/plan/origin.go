@@ -126,9 +126,6 @@ func (p *Plan) Table() string {
 	return ""
 }
 
-// Routed reports whether the statement names a table of the router.
-func (p *Plan) Routed() bool { return p.routed }
-
 // given refuses an INSERT that leaves a column to the database which the source of a migration
 // numbered until its first switch. Statements that were written before the switch do that.
 func (p *binding) given() error {

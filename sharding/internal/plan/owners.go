@@ -23,14 +23,11 @@ type LookupQuery struct {
 	Values []any
 }
 
-// Owned reports whether a plan may have to read lookup tables.
-func Owned(p *Plan) bool { return p.owned }
-
 // OwnersOf returns the queries of lookup tables before a plan is bound. It returns nil if its own
 // conditions lead to one target, if one text searches all tables, or if the result would be of no
 // use.
 func OwnersOf(p *Plan, args []any, hint sharding.Hint) *Owners {
-	if !p.owned || hint.Unsharded || hint.Placed() || p.Refused != nil || p.physical != nil || p.unread != "" || p.origin != nil {
+	if !p.Owned || hint.Unsharded || hint.Placed() || p.Refused != nil || p.physical != nil || p.unread != "" || p.origin != nil {
 		return nil
 	}
 	all := proof.Slots{}
@@ -77,7 +74,7 @@ func (o *Owners) SetKeys(question int, keys []any) {
 func (o *Owners) Plan() *Plan {
 	p := o.plan
 	found := *p
-	found.sharded, found.owned, found.union = nil, false, nil
+	found.sharded, found.Owned, found.union = nil, false, nil
 	for _, r := range p.sharded {
 		as := *r
 		as.Proof = proof.Exchanged(r.Proof, func(q *proof.Owned) proof.Proof { return proof.Resolved{In: o.by[q]} })

@@ -25,10 +25,17 @@ import (
 // that it was made for, and is safe for concurrent use.
 type Plan struct {
 	analysis.Reading
+	// Stateless: it is a query that leaves no state in its session: no variable, lock, temporary table or generated
+	// number.
+	Stateless  bool
+	Routed     bool // it names a table of the router
+	Owned      bool // a lookup table may lead to its rows
+	Singles    bool // a table has a column that is Single, or the statement may return a value of that kind
+	SetsLastID bool // it is no INSERT, and may set what last_insert_id() or lastval() returns
+	// Instants are its functions that read the clock, if their values can be written into it.
+	Instants  []analysis.Instant
 	sharded   []*analysis.Reference
 	broadcast []*analysis.Reference
-	routed    bool // it names a table of the router
-	stateless bool // it leaves nothing in its session
 	changes   bool // it calls a function that is known to change something
 	// anywhere: it names no table, and each database would return the same but for the clock and random
 	// values. timeless: PostgreSQL would return the same in another transaction, too.
@@ -51,11 +58,7 @@ type Plan struct {
 	uncopied    *sharding.RouteError // why a write would not leave all copies equal, or nil
 	unknown     bool                 // uncopied only says that the columns of the table are unknown
 	afterSwitch *switchedPlan
-	owned       bool // a lookup table may lead to its rows
-	singles     bool // see HasSingles
-	setsLastID  bool // see SetsLastID
-	labelled    bool // see Labels
-	instants    []analysis.Instant
+	labelled    bool   // see Labels
 	clocks      []int  // parameters for which functions of SQLite may read the clock
 	lists       []list // long lists of values, which are divided among the shards
 	union       *union // for a query with a unique value that searches all tables in one text, or nil
@@ -66,7 +69,7 @@ type Plan struct {
 func Of(statement *sqlparse.Statement, snapshot *sharding.Snapshot, options analysis.Options) *Plan {
 	b := analysis.Of(statement, snapshot, options)
 	stayAtHome(b)
-	p := &Plan{lists: lists(&b.Knowledge, splice.Parameters{Statement: statement}), instants: b.EveryInstant(statement), clocks: b.Times, Reading: b.Reading, routes: &routes{}, afterSwitch: &switchedPlan{}, origin: movesFrom(&b.Reading), unread: unserved(&b.Reading), physical: physical(&b.Reading)}
+	p := &Plan{lists: lists(&b.Knowledge, splice.Parameters{Statement: statement}), Instants: b.EveryInstant(statement), clocks: b.Times, Reading: b.Reading, routes: &routes{}, afterSwitch: &switchedPlan{}, origin: movesFrom(&b.Reading), unread: unserved(&b.Reading), physical: physical(&b.Reading)}
 	if statement.Verb == sqlparse.Select {
 		if p.combination, p.untyped, p.unmerged = combine.Of(b); p.unmerged != nil && !p.untyped {
 			p.flat = flattened(b)
@@ -79,25 +82,25 @@ func Of(statement *sqlparse.Statement, snapshot *sharding.Snapshot, options anal
 		switch r.Role {
 		case analysis.Sharded:
 			p.sharded = append(p.sharded, r)
-			proof.EachOwned(r.Proof, func(*proof.Owned) { p.owned = b.Insert == nil })
+			proof.EachOwned(r.Proof, func(*proof.Owned) { p.Owned = b.Insert == nil })
 		case analysis.Broadcast:
 			p.broadcast = append(p.broadcast, r)
 		}
 	}
 	p.ungrouped = ungrouped(p)
-	p.routed = len(p.sharded) > 0 || slices.ContainsFunc(statement.Names, func(name string) bool {
+	p.Routed = len(p.sharded) > 0 || slices.ContainsFunc(statement.Names, func(name string) bool {
 		_, ok := snapshot.Lookup(name)
 		return ok
 	})
 	p.changes = b.Changes
-	p.stateless = b.VolatileReason == "" && leavesNoState(statement, options.Reads)
+	p.Stateless = b.VolatileReason == "" && leavesNoState(statement, options.Reads)
 	p.anywhere = statement.Verb == sqlparse.Select && len(b.Refs) == 0 && !b.Foreign && b.Ranks == 0 && leavesNoState(statement, options.Reads) && !mayNameTable(b)
 	p.timeless = p.anywhere && (b.VolatileReason == "" || !b.Postgres)
-	p.singles, p.setsLastID = hasSingles(b.Refs) || b.MySQL && deviates(statement), !p.stateless && setsLastID(statement)
-	p.standsAlone, p.mayBeNumber = p.stateless && !b.Foreign, combine.MayBeNumber(b)
+	p.Singles, p.SetsLastID = hasSingles(b.Refs) || b.MySQL && deviates(statement), !p.Stateless && setsLastID(statement)
+	p.standsAlone, p.mayBeNumber = p.Stateless && !b.Foreign, combine.MayBeNumber(b)
 	p.labelled = isLabelled(p, b)
 	p.home = p.atHome(p.anywhere || readsCopies(p), p.timeless)
-	if p.owned {
+	if p.Owned {
 		p.union = p.unite()
 	}
 	p.leadingHome = len(p.sharded) > 0 && readsHomeFirst(p)
@@ -400,7 +403,7 @@ func (p *binding) one(target sharding.Target) (*Route, error) {
 
 // atHome returns the route of the unchanged statement to the home database.
 func (p *Plan) atHome(anywhere, nowhere bool) *Route {
-	return &Route{Kind: Home, Anywhere: anywhere, Nowhere: nowhere, Text: p.Statement.Text, Pooled: p.stateless}
+	return &Route{Kind: Home, Anywhere: anywhere, Nowhere: nowhere, Text: p.Statement.Text, Pooled: p.Stateless}
 }
 
 // together refuses tables that are not in the database of the rows; db is "" if the rows are in
@@ -422,11 +425,7 @@ func (p *binding) together(db string) error {
 	return nil
 }
 
-// Stateless reports whether the statement is a query that leaves no state in its session: no variable,
-// lock, temporary table or generated number.
-func (p *Plan) Stateless() bool { return p.stateless }
-
-// leavesNoState is Stateless without a check of functions, of which deterministic ones leave no state.
+// leavesNoState is Plan.Stateless without a check of functions, of which deterministic ones leave no state.
 func leavesNoState(st *sqlparse.Statement, reads sqlparse.Dialect) bool {
 	return st.Verb == sqlparse.Select && !st.Executable && !sqltext.WordsMention(st.Text, reads.Rules(), "@", "into", "found_rows", "last_insert_id")
 }
@@ -450,12 +449,6 @@ func (p *Plan) Copied() bool {
 		!slices.ContainsFunc(p.sharded, func(r *analysis.Reference) bool { return r.Table.Origin() != nil })
 }
 
-// Verb returns the kind of the statement of a plan.
-func Verb(p *Plan) sqlparse.Verb { return p.Statement.Verb }
-
-// SetsLastID reports whether a statement other than an INSERT may set what last_insert_id() or lastval() returns.
-func SetsLastID(p *Plan) bool { return p.setsLastID }
-
 // setsLastID searches for the words first: a regular expression is slow on a long text.
 func setsLastID(st *sqlparse.Statement) bool {
 	if st.Verb == sqlparse.Insert || st.Verb == sqlparse.Replace {
@@ -466,10 +459,6 @@ func setsLastID(st *sqlparse.Statement) bool {
 
 // lastIDs matches a statement that sets it.
 var lastIDs = regexp.MustCompile(`(?i)^\s*call\b|\b(nextval|setval|last_insert_id)\s*\(\s*[^)\s]`)
-
-// HasSingles reports whether a table of the statement has a column that is Single, or the statement may return a
-// value of that kind.
-func HasSingles(p *Plan) bool { return p.singles }
 
 // deviates reports whether a query may return a standard deviation or a variance, of which MariaDB prints four digits
 // more than the column has.

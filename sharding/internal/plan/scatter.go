@@ -47,7 +47,7 @@ func (p *binding) scatter(set proof.Slots) (*Route, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Route{Kind: Scatter, Pooled: p.stateless, Shards: all}, nil
+	return &Route{Kind: Scatter, Pooled: p.Stateless, Shards: all}, nil
 }
 
 // shared returns the database of all targets, whose other tables each part of a query may join. It is "" if there
@@ -89,7 +89,7 @@ type union struct {
 func (p *Plan) unite() *union {
 	q := p.Statement.Query
 	switch {
-	case p.Statement.Verb != sqlparse.Select, p.Options.Merge.Engine == merge.SQLite, len(p.Refs) != 1, p.Refused != nil, p.origin != nil, p.Locks, !p.stateless:
+	case p.Statement.Verb != sqlparse.Select, p.Options.Merge.Engine == merge.SQLite, len(p.Refs) != 1, p.Refused != nil, p.origin != nil, p.Locks, !p.Stateless:
 		return nil
 	case q.With != nil, !ofOneTable(analysis.CoreOf(q)), analysis.HasStar(analysis.CoreOf(q)), p.combination == nil, p.combination.IsGrouped(), !proof.IsUnique(p.sharded[0].Proof):
 		return nil

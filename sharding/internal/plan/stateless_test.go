@@ -39,8 +39,8 @@ func TestOnlyAQueryThatLeavesNoStateInItsSessionIsStateless(t *testing.T) {
 		"CALL something()":                     false,
 	} {
 		p := plan.Of(sqlparse.Parse(text, dialects["mysql"]), w.router.Snapshot(), analysis.Options{Reads: dialects["mysql"], Quote: func(name string) string { return name }})
-		if p.Stateless() != want {
-			t.Errorf("%s: stateless is %v", text, p.Stateless())
+		if p.Stateless != want {
+			t.Errorf("%s: stateless is %v", text, p.Stateless)
 		}
 	}
 }
@@ -52,8 +52,8 @@ func TestAnOperatorOfPostgreSQLIsNoVariable(t *testing.T) {
 		"SELECT code INTO copied FROM coupons WHERE tags @> ARRAY['a']":      false,
 	} {
 		p := plan.Of(sqlparse.Parse(text, dialects["postgres"]), w.router.Snapshot(), analysis.Options{Reads: dialects["postgres"], Merge: merge.Dialect{Engine: merge.PostgreSQL}, Quote: func(name string) string { return name }})
-		if p.Stateless() != want {
-			t.Errorf("%s: stateless is %v", text, p.Stateless())
+		if p.Stateless != want {
+			t.Errorf("%s: stateless is %v", text, p.Stateless)
 		}
 	}
 }

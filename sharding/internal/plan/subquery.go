@@ -89,17 +89,14 @@ func readsHomeFirst(p *Plan) bool {
 	})
 }
 
-// Parameters returns the number of arguments that the statement of a plan takes.
-func Parameters(p *Plan) int { return p.Statement.Args }
-
 // Surplus refuses a statement of PostgreSQL on routed tables that has more arguments than parameters, because
 // its values are then other arguments: pgx accepts arguments for itself before them.
 func Surplus(p *Plan, args int) error {
-	if !p.Routed() || !p.Single() || args <= Parameters(p) {
+	if !p.Routed || !p.Single() || args <= p.Statement.Args {
 		return nil
 	}
 	return p.Refusal(p.Table(), sharding.ErrMissingKey, fmt.Sprintf("it has %d parameters and %d arguments, so the arguments are not known to be the parameters' values; "+
-		"write $1, $2 for them, and set options of pgx in the connection string, such as default_query_exec_mode", Parameters(p), args))
+		"write $1, $2 for them, and set options of pgx in the connection string, such as default_query_exec_mode", p.Statement.Args, args))
 }
 
 // Executed returns the text of a subquery and its arguments among those of the statement.
