@@ -148,7 +148,7 @@ func (c *conn) send(ctx context.Context, st *statement, o *observation, query st
 		case err != nil:
 			return nil, err
 		case to.Kind == plan.Scatter:
-			return reading{session: &c.session, args: args}.drain(ctx, to.Shards)
+			return reading{session: &c.session, args: args}.drain(ctx, to)
 		case to.Kind == plan.Several:
 			return w.executed(ctx, to.Writes)
 		case to.Kind == plan.Copies:

@@ -5,11 +5,11 @@ package shardsql
 import (
 	"database/sql"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/shardid/shardid/internal/sqlparse"
 	"github.com/shardid/shardid/sharding"
-	"github.com/shardid/shardid/sharding/internal/combine"
 	"github.com/shardid/shardid/sharding/internal/effects"
 	"github.com/shardid/shardid/sharding/internal/inner"
 	"github.com/shardid/shardid/sharding/internal/plan"
@@ -120,10 +120,8 @@ const elsewhere = "give the setting in the data source names of all databases, o
 // another connection.
 func (h *history) depends(s *session, to *plan.Route, query string, e *effects.Effects) error {
 	for _, pool := range s.database.pools(to) {
-		var on *sql.Conn
-		if in, ok := s.held(pool); ok {
-			on = in.SQL
-		}
+		in, _ := s.held(pool)
+		on := in.SQL
 		switch {
 		case h.set.on != nil && on != h.set.on:
 			hint := elsewhere
@@ -195,14 +193,7 @@ func onlyHeld(s *session, to *plan.Route) (in inner.Conn, ok bool) {
 	if s.tx == nil && s.home.SQL == nil {
 		return inner.Conn{}, false
 	}
-	pool := s.database.only(to)
-	if pool == nil {
-		return inner.Conn{}, false
-	}
-	if in, ok = s.held(pool); !ok {
-		return inner.Conn{}, false
-	}
-	return in, true
+	return s.held(s.database.only(to))
 }
 
 // endTransaction forgets what ends with a transaction: what was left on its connections, of which
@@ -224,39 +215,30 @@ func (h *history) endTransaction(home *sql.Conn) {
 	}
 }
 
-// pools returns the databases of a route.
-func (d *database) pools(to *plan.Route) []*sql.DB {
+// pools returns the databases of a route, without duplicates, in the order of its targets.
+func (d *database) pools(to *plan.Route) (all []*sql.DB) {
 	switch to.Kind {
-	case plan.Scatter:
-		return distinct(to.Shards.Targets, func(t combine.Shard) *sql.DB { return d.poolOrHome(t.Target.DB) })
-	case plan.Several:
-		return distinct(to.Writes.Parts, func(p plan.Part) *sql.DB { return d.poolOrHome(p.Target.DB) })
+	case plan.Home, plan.One:
+		return []*sql.DB{d.poolOrHome(to.Target.DB)}
 	case plan.Copies:
-		return append(distinct(d.router.Databases(), d.router.DB), d.home)
+		return d.copies()
 	}
-	return []*sql.DB{d.poolOrHome(to.Target.DB)}
+	for _, at := range d.targets(to) {
+		if pool := d.poolOrHome(at.DB); !slices.Contains(all, pool) {
+			all = append(all, pool)
+		}
+	}
+	return all
 }
 
 // only returns the database of a route, nil if there are several. It allocates nothing for one
 // target.
 func (d *database) only(to *plan.Route) *sql.DB {
-	switch to.Kind {
-	case plan.Scatter, plan.Several, plan.Copies:
-		if pools := d.pools(to); len(pools) == 1 {
-			return pools[0]
-		}
-		return nil
+	if to.Kind == plan.Home || to.Kind == plan.One {
+		return d.poolOrHome(to.Target.DB)
 	}
-	return d.poolOrHome(to.Target.DB)
-}
-
-func distinct[T any](list []T, pool func(T) *sql.DB) (all []*sql.DB) {
-	seen := map[*sql.DB]bool{}
-	for _, one := range list {
-		if db := pool(one); !seen[db] {
-			seen[db] = true
-			all = append(all, db)
-		}
+	if pools := d.pools(to); len(pools) == 1 {
+		return pools[0]
 	}
-	return all
+	return nil
 }

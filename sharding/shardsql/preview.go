@@ -124,15 +124,11 @@ func (s *session) checkTargets(ctx context.Context, to *plan.Route) error {
 	if to.Kind != plan.Scatter && to.Kind != plan.Several {
 		return s.tx.admitAfterSwitch(s.database.poolOrHome(to.Target.DB))
 	}
-	var participants []participant
-	for _, at := range s.database.targets(to) {
-		participants = append(participants, participant{pool: s.database.poolOrHome(at.DB)})
-	}
-	if err := s.database.router.Limits().Check(len(participants)); err != nil {
+	if err := s.database.router.Limits().Check(len(s.database.targets(to))); err != nil {
 		return &sharding.RouteError{Op: "statement", Err: err, Hint: "add a condition on the sharding key, or raise the limit with sharding.FanOut"}
 	}
 	if to.Kind == plan.Scatter {
-		if err := s.database.locks(to.Shards); err != nil || s.tx == nil {
+		if err := s.database.locks(to); err != nil || s.tx == nil {
 			return err
 		}
 	}
@@ -140,13 +136,11 @@ func (s *session) checkTargets(ctx context.Context, to *plan.Route) error {
 	if t == nil {
 		t = s.newTransaction(ctx, driver.TxOptions{})
 	}
-	for _, l := range participants[1:] {
-		if !t.spans && l.pool != participants[0].pool {
-			d := s.database
-			return spanning("write", "writes", "to", d.nameOf(participants[0].pool), d.nameOf(l.pool))
-		}
+	pools := s.database.pools(to)
+	if !t.spans && len(pools) > 1 {
+		return spanning("write", "writes", "to", s.database.nameOf(pools[0]), s.database.nameOf(pools[1]))
 	}
-	return t.admitAfterSwitch(participants[0].pool)
+	return t.admitAfterSwitch(pools[0])
 }
 
 // begins reports whether a statement begins a transaction on a database and so excludes all others.

@@ -49,7 +49,7 @@ func (r reading) rows(ctx context.Context, to *plan.Route) (driver.Rows, error) 
 
 func (r reading) sent(ctx context.Context, to *plan.Route) (driver.Rows, error) {
 	if to.Kind == plan.Scatter {
-		return r.scatter(ctx, to.Shards)
+		return r.scatter(ctx, to)
 	}
 	pool, args := r.pool(to.Target.DB), textArgs(to, r.args)
 	switch st, err := r.of.in(ctx, pool, to); {
@@ -107,8 +107,8 @@ func (r reading) pool(name string) *sql.DB {
 }
 
 // drain executes a query and discards its rows.
-func (r reading) drain(ctx context.Context, s *combine.Shards) (driver.Result, error) {
-	rows, err := r.scatter(ctx, s)
+func (r reading) drain(ctx context.Context, to *plan.Route) (driver.Result, error) {
+	rows, err := r.scatter(ctx, to)
 	if err != nil {
 		return nil, err
 	}
@@ -119,14 +119,15 @@ func (r reading) drain(ctx context.Context, s *combine.Shards) (driver.Result, e
 }
 
 // scatter queries several shards and returns the rows that one table would have returned.
-func (r reading) scatter(ctx context.Context, s *combine.Shards) (driver.Rows, error) {
+func (r reading) scatter(ctx context.Context, to *plan.Route) (driver.Rows, error) {
+	s := to.Shards
 	if err := r.session.database.router.Limits().Check(len(s.Targets)); err != nil {
 		return nil, &sharding.RouteError{Op: "query", Err: err, Hint: "add a condition on the sharding key, or raise the limit with sharding.FanOut"}
 	}
-	if err := r.session.database.locks(s); err != nil {
+	if err := r.session.database.locks(to); err != nil {
 		return nil, err
 	}
-	if err := r.admit(s); err != nil {
+	if err := r.admit(to); err != nil {
 		return nil, err
 	}
 	lanes, err := r.lanes(ctx, s)
@@ -145,29 +146,18 @@ func (r reading) scatter(ctx context.Context, s *combine.Shards) (driver.Rows, e
 }
 
 // locks refuses a query that locks rows in several databases unless one transaction may span them.
-func (d *database) locks(s *combine.Shards) error {
-	if !s.Locks || d.router.TxMode() != sharding.SingleShard {
+func (d *database) locks(to *plan.Route) error {
+	if !to.Shards.Locks || d.router.TxMode() != sharding.SingleShard {
 		return nil
 	}
-	if first, other := d.twoOf(s); other != nil {
-		return spanning("query", "locks rows", "in", d.nameOf(first), d.nameOf(other))
+	if pools := d.pools(to); len(pools) > 1 {
+		return spanning("query", "locks rows", "in", d.nameOf(pools[0]), d.nameOf(pools[1]))
 	}
 	return nil
 }
 
-// twoOf returns the first database of the shards, and another one of them, nil if there is none.
-func (d *database) twoOf(s *combine.Shards) (first, other *sql.DB) {
-	first = d.poolOrHome(s.Targets[0].Target.DB)
-	for _, to := range s.Targets[1:] {
-		if pool := d.poolOrHome(to.Target.DB); pool != first {
-			return first, pool
-		}
-	}
-	return first, nil
-}
-
 // admit refuses, before anything is sent, a query for several databases in a transaction that may not span them.
-func (r reading) admit(s *combine.Shards) error {
+func (r reading) admit(to *plan.Route) error {
 	t := r.session.tx
 	if t == nil || t.spans {
 		return nil
@@ -176,13 +166,12 @@ func (r reading) admit(s *combine.Shards) error {
 		return err
 	}
 	d := t.session.database
-	first, other := d.twoOf(s)
-	switch {
-	case other != nil:
-		return &sharding.RouteError{Op: "query", Err: fmt.Errorf("%w: this query reads rows in %s and in %s", sharding.ErrCrossDatabase, d.nameOf(first), d.nameOf(other)),
+	switch pools := d.pools(to); {
+	case len(pools) > 1:
+		return &sharding.RouteError{Op: "query", Err: fmt.Errorf("%w: this query reads rows in %s and in %s", sharding.ErrCrossDatabase, d.nameOf(pools[0]), d.nameOf(pools[1])),
 			Hint: "add a condition on the sharding key, send the query outside of the transaction, or let transactions span databases with sharding.Transactions, Atomic or BestEffort"}
-	case len(t.begun) > 0 && t.begun[0].pool != first:
-		return t.crossing(t.begun[0].pool, first)
+	case len(t.begun) > 0 && t.begun[0].pool != pools[0]:
+		return t.crossing(t.begun[0].pool, pools[0])
 	}
 	return nil
 }

@@ -42,7 +42,10 @@ func (s *session) held(pool *sql.DB) (in inner.Conn, ok bool) {
 	if in, ok := s.lookupConns[pool]; ok {
 		return in, true
 	}
-	return s.home, s.home.SQL != nil && pool == s.database.home
+	if s.home.SQL != nil && pool == s.database.home {
+		return s.home, true
+	}
+	return inner.Conn{}, false
 }
 
 // heldOrNew returns the connection that s holds to a database, or one of its pool. It begins no
