@@ -217,13 +217,9 @@ func (d *decision) Decide(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	list := make([]driver.NamedValue, len(args))
-	for i, a := range args {
-		list[i] = driver.NamedValue{Ordinal: i + 1, Value: a}
-	}
 	ctx, done := context.WithTimeout(ctx, endTimeout)
 	defer done()
-	_, err = d.first.inner.Exec(ctx, nil, text, list)
+	_, err = d.first.inner.Exec(ctx, nil, text, named(args))
 	switch {
 	case dialect.IsDuplicate(err):
 		return fmt.Errorf("%w: %w", sharding.ErrResolved, err)

@@ -15,7 +15,6 @@ import (
 	"github.com/shardid/shardid/internal/writehint"
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sharding/internal/analysis"
-	"github.com/shardid/shardid/sharding/internal/combine"
 	"github.com/shardid/shardid/sharding/internal/merge"
 	"github.com/shardid/shardid/sharding/internal/plan"
 )
@@ -167,47 +166,31 @@ func indirect(router *sharding.Router, o *plan.Owners) Explanation {
 }
 
 func routed(router *sharding.Router, r *plan.Route, text string, args []any) Explanation {
+	e := Explanation{Kind: kinds[r.Kind]}
+	add := func(at sharding.Target, text string, which []int) {
+		e.Shards = append(e.Shards, Shard{at, text, plan.Selected(args, which)})
+	}
 	switch r.Kind {
+	case plan.Home:
+		e.Shards = []Shard{{Text: text, Args: args}}
 	case plan.One:
 		if r.Args != nil {
-			args = some(args, r.Args)
+			args = plan.Selected(args, r.Args)
 		}
-		return Explanation{Kind: One, Shards: []Shard{{r.Target, r.Text, args}}}
+		e.Shards = []Shard{{r.Target, r.Text, args}}
 	case plan.Scatter:
-		return scattered(r.Shards, args)
-	case plan.Several:
-		return divided(router, r.Writes, args)
-	case plan.Copies:
-		return Explanation{Kind: Copies}
-	}
-	return Explanation{Kind: Home, Shards: []Shard{{Text: text, Args: args}}}
-}
-
-func scattered(s *combine.Shards, args []any) Explanation {
-	e := Explanation{Kind: Scatter, Merge: s.String()}
-	for _, shard := range s.Targets {
-		e.Shards = append(e.Shards, Shard{shard.Target, shard.Text, some(args, shard.Args)})
-	}
-	return e
-}
-
-func some(args []any, which []int) []any {
-	few := make([]any, len(which))
-	for i, at := range which {
-		few[i] = args[at]
-	}
-	return few
-}
-
-// divided describes a write to several shards outside of a transaction.
-func divided(router *sharding.Router, w *plan.Writes, args []any) Explanation {
-	e := Explanation{Kind: Several}
-	first := w.Parts[0].Target.DB
-	for _, part := range w.Parts {
-		if part.Target.DB != first && router.TxMode() == sharding.SingleShard {
-			return Explanation{Kind: Refused, Err: spanning("write", "writes", "to", "database "+first, "database "+part.Target.DB)}
+		e.Merge = r.Shards.String()
+		for _, s := range r.Shards.Targets {
+			add(s.Target, s.Text, s.Args)
 		}
-		e.Shards = append(e.Shards, Shard{part.Target, part.Text, some(args, part.Args)})
+	case plan.Several: // outside of a transaction
+		first := r.Writes.Parts[0].Target.DB
+		for _, part := range r.Writes.Parts {
+			if part.Target.DB != first && router.TxMode() == sharding.SingleShard {
+				return Explanation{Kind: Refused, Err: spanning("write", "writes", "to", "database "+first, "database "+part.Target.DB)}
+			}
+			add(part.Target, part.Text, part.Args)
+		}
 	}
 	return e
 }

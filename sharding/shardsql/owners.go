@@ -182,7 +182,7 @@ func (c shardConn) Own() bool { return c.own }
 
 // Exec executes a text with physical names.
 func (c shardConn) Exec(ctx context.Context, text string, args ...any) (int64, error) {
-	r, err := c.Conn.Exec(ctx, nil, text, valued(args))
+	r, err := c.Conn.Exec(ctx, nil, text, named(args))
 	if err != nil {
 		return 0, err
 	}
@@ -191,19 +191,11 @@ func (c shardConn) Exec(ctx context.Context, text string, args ...any) (int64, e
 
 // Query returns the rows of a text with physical names.
 func (c shardConn) Query(ctx context.Context, text string, args ...any) ([][]driver.Value, error) {
-	rows, err := returning()(ctx, c.Conn, participant{text: text, args: valued(args)})
+	rows, err := returning()(ctx, c.Conn, participant{text: text, args: named(args)})
 	if err != nil {
 		return nil, err
 	}
 	return rows.Rows, nil
-}
-
-func valued(args []any) []driver.NamedValue {
-	all := make([]driver.NamedValue, len(args))
-	for i, v := range args {
-		all[i] = driver.NamedValue{Ordinal: i + 1, Value: v}
-	}
-	return all
 }
 
 // lookupRunner executes statements on a lookup table: in the transaction if that has begun on the
@@ -226,7 +218,7 @@ func (b lookupRunner) session(ctx context.Context, f func(context.Context, *conn
 // Exec executes a text with the logical name of the table.
 func (b lookupRunner) Exec(ctx context.Context, text string, args ...any) (n int64, err error) {
 	err = b.session(ctx, func(ctx context.Context, c *conn) error {
-		r, err := c.exec(ctx, nil, text, valued(args))
+		r, err := c.exec(ctx, nil, text, named(args))
 		if err != nil {
 			return err
 		}
@@ -239,7 +231,7 @@ func (b lookupRunner) Exec(ctx context.Context, text string, args ...any) (n int
 // Query returns the rows of a text with the logical name of the table.
 func (b lookupRunner) Query(ctx context.Context, text string, args ...any) (all [][]driver.Value, err error) {
 	err = b.session(ctx, func(ctx context.Context, c *conn) error {
-		rows, err := c.query(ctx, nil, text, valued(args))
+		rows, err := c.query(ctx, nil, text, named(args))
 		if err != nil {
 			return err
 		}

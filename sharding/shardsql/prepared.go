@@ -70,7 +70,7 @@ func (s *statement) Exec(args []driver.Value) (driver.Result, error) {
 	return s.ExecContext(context.Background(), named(args))
 }
 
-func named(args []driver.Value) []driver.NamedValue {
+func named[T any](args []T) []driver.NamedValue {
 	all := make([]driver.NamedValue, len(args))
 	for i, v := range args {
 		all[i] = driver.NamedValue{Ordinal: i + 1, Value: v}

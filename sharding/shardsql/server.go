@@ -97,9 +97,8 @@ func asPart(s *server.Server, of *statement, args []driver.NamedValue) *statemen
 // isUnprepared reports whether MySQL or MariaDB would prepare a text without arguments if it got some: the other case
 // of isBinary.
 func isUnprepared(ctx context.Context, s *server.Server, on dialect.Querier, of *statement, args []driver.NamedValue) (bool, error) {
-	if s.Name() != "mysql" || of != nil || len(args) > 0 {
+	if of != nil || len(args) > 0 {
 		return false, nil
 	}
-	writes, err := s.Interpolates(ctx, on)
-	return err == nil && !writes, err
+	return isBinary(ctx, s, on, nil, make([]driver.NamedValue, 1))
 }

@@ -51,7 +51,7 @@ func sampledSubqueries(p *Plan, args []any, hint sharding.Hint) (*Plan, []any, b
 	var samples []Result
 	all := slices.DeleteFunc(Subqueries(p), func(s Subquery) bool {
 		text, own := Executed(p, s)
-		sub, _, ok := of(text, selected(args, own))
+		sub, _, ok := of(text, Selected(args, own))
 		return !ok || !StandsAlone(sub, s)
 	})
 	if len(all) == 0 {
@@ -61,14 +61,15 @@ func sampledSubqueries(p *Plan, args []any, hint sharding.Hint) (*Plan, []any, b
 		samples = append(samples, Result{Text: sampleNumber})
 	}
 	text, left := Substituted(p, all, samples)
-	return of(text, selected(args, left))
+	return of(text, Selected(args, left))
 }
 
 // sampleNumber stands for the result of a subquery in a text that is not executed. It is not written as a
 // constant, because a constant would lead to one shard.
 const sampleNumber = "0 + 0"
 
-func selected(args []any, which []int) []any {
+// Selected returns the arguments at some indexes, without those that are missing.
+func Selected(args []any, which []int) []any {
 	few := make([]any, 0, len(which))
 	for _, i := range which {
 		if i < len(args) {
