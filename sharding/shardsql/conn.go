@@ -65,13 +65,7 @@ func (c *conn) query(ctx context.Context, st *statement, query string, args []dr
 	if done, _, err := c.savepoint(ctx, o, query, args); done {
 		return o.answered(&resultset.Held{}, err)
 	}
-	held := c.home.SQL
-	rows, err := c.read(ctx, st, o, query, args)
-	for left := c.replaceable(err); left > 0 && c.isReplaced(held, err); left-- {
-		rows, err = c.read(ctx, st, o, query, args)
-	}
-	c.tx.RecordError(err)
-	return o.answered(rows, dialect.Advised(err))
+	return o.answered(replacing(c, func() (driver.Rows, error) { return c.read(ctx, st, o, query, args) }))
 }
 
 // read sends a query, with the results of its subqueries if necessary.
@@ -131,13 +125,7 @@ func (c *conn) exec(ctx context.Context, st *statement, query string, args []dri
 	if done, result, err := c.savepoint(ctx, o, query, args); done {
 		return o.executed(result, err)
 	}
-	held := c.home.SQL
-	result, err := c.send(ctx, st, o, query, args)
-	for left := c.replaceable(err); left > 0 && c.isReplaced(held, err); left-- {
-		result, err = c.send(ctx, st, o, query, args)
-	}
-	c.tx.RecordError(err)
-	return o.executed(result, dialect.Advised(err))
+	return o.executed(replacing(c, func() (driver.Result, error) { return c.send(ctx, st, o, query, args) }))
 }
 
 // send sends a statement.
@@ -164,6 +152,17 @@ func (c *conn) send(ctx context.Context, st *statement, o *observation, query st
 
 // A server that restarts breaks all connections of its pool. database/sql sends a statement on two of one table's
 // pool, and then on a new connection. It cannot know that of the pools behind an outer connection.
+
+// replacing sends a statement, and again while its connections were broken before it. It returns the error with advice.
+func replacing[T any](c *conn, send func() (T, error)) (T, error) {
+	held := c.home.SQL
+	answer, err := send()
+	for left := c.replaceable(err); left > 0 && c.isReplaced(held, err); left-- {
+		answer, err = send()
+	}
+	c.tx.RecordError(err)
+	return answer, dialect.Advised(err)
+}
 
 // replaceable returns how often a statement may be sent again whose connection was broken before it.
 func (c *conn) replaceable(err error) int {

@@ -38,21 +38,11 @@ type lookupWrite struct {
 	known   bool            // had is complete
 }
 
-// recordingOldValues returns a function that records the present values of the rows, and then calls do.
-func recordingOldValues[T any](k *lookupWrite, do func(context.Context, inner.Conn, participant) (T, error)) func(context.Context, inner.Conn, participant) (T, error) {
-	if k == nil {
-		return do
-	}
-	return func(ctx context.Context, in inner.Conn, l participant) (none T, err error) {
-		if err := k.recordOldValues(ctx, in, l); err != nil {
-			return none, err
-		}
-		return do(ctx, in, l)
-	}
-}
-
 // recordOldValues records the values of the rows that an UPDATE or DELETE changes.
 func (k *lookupWrite) recordOldValues(ctx context.Context, in inner.Conn, l participant) error {
+	if k == nil {
+		return nil
+	}
 	text, args, ok := k.of.Before(l.target, mostRows+1)
 	if k.known = ok; !ok {
 		return nil

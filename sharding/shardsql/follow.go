@@ -51,7 +51,9 @@ func follow[T any](ctx context.Context, on *session, o *observation, query strin
 			done, err = send(p, to)
 		}
 		if err == nil {
-			on.tx.markUsed()
+			if on.tx != nil {
+				on.tx.done = true
+			}
 			on.history.remember(on, p, to, query, made.effects)
 			return done, nil
 		}
@@ -129,7 +131,9 @@ func (s *session) awaitMove(ctx context.Context, sent *sharding.Snapshot, failed
 		if s.tx.done {
 			return s.database.router.Closed(sent, failed)
 		}
-		if err := s.tx.restart(); err != nil {
+		begun := s.tx.begun
+		s.tx.begun = nil
+		if err := rollBack(begun); err != nil {
 			return errors.Join(failed, err)
 		}
 	}
@@ -147,21 +151,6 @@ func (t *transaction) begunOn() string {
 		return ""
 	}
 	return routerName(t.session.database.router, t.begun[0].pool)
-}
-
-// markUsed records that a statement of the transaction was executed.
-func (t *transaction) markUsed() {
-	if t != nil {
-		t.done = true
-	}
-}
-
-// restart ends a transaction that has executed nothing on its database. It begins again with its
-// next statement.
-func (t *transaction) restart() error {
-	begun := t.begun
-	t.begun = nil
-	return rollBack(begun)
 }
 
 // bound returns the plan with the results of lookup tables, and its route. A statement for several

@@ -126,8 +126,8 @@ func (d *database) targets(to *plan.Route) (all []sharding.Target) {
 			all = append(all, part.Target)
 		}
 	case plan.Copies:
-		for _, l := range d.copied(participant{}, to.Target.Table) {
-			all = append(all, l.target)
+		for _, pool := range d.copies() {
+			all = append(all, sharding.Target{DB: d.shortNameOf(pool), Table: to.Target.Table})
 		}
 	}
 	return all

@@ -30,7 +30,9 @@ const maxList = 10_000
 // ask sends a refused query with the results of its subqueries in their place; st is the prepared statement, or
 // nil. It returns the refusal if no subquery can be executed before the query.
 func (s subqueries) ask(ctx context.Context, st *statement, o *observation, query string, args []driver.NamedValue, refusal error) (driver.Rows, error) {
-	if !s.admits(s.tx) || len(args) > 0 && args[0].Name != "" {
+	// In a transaction that may not span databases a subquery must not choose the first one.
+	isFirst := s.tx != nil && !s.tx.spans && !s.tx.began()
+	if isFirst || len(args) > 0 && args[0].Name != "" {
 		return nil, refusal
 	}
 	made, _, err := s.planned(ctx, query)
@@ -172,12 +174,6 @@ func (s subqueries) excludes(ctx context.Context, p *plan.Plan, sub plan.Subquer
 		return false, nil
 	}
 	return isUnprepared(ctx, s.database.server, s.on(s.database.home), st, args)
-}
-
-// admits reports whether subqueries may be executed in a transaction. One that may not span databases must have
-// begun: a subquery must not choose its database.
-func (s subqueries) admits(t *transaction) bool {
-	return t == nil || t.spans || t.began()
 }
 
 // result executes a subquery, and returns its result as it is written in the text, and the arguments of that.

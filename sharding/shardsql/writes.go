@@ -303,9 +303,11 @@ func together[T any](ctx context.Context, s *session, participants []participant
 	guarded := s.tx != nil
 	s.tx = t // also for the searches and the entries of the write
 	answers := make([]T, len(participants))
-	do = recordingOldValues(kept, do)
-	err := t.execute(ctx, participants, kept.pools(), guarded, func(l participant, in inner.Conn) (err error) {
-		answers[l.place], err = do(ctx, in, l)
+	err := t.execute(ctx, participants, kept.pools(), guarded, func(l participant, in inner.Conn) error {
+		err := kept.recordOldValues(ctx, in, l)
+		if err == nil {
+			answers[l.place], err = do(ctx, in, l)
+		}
 		return err
 	})
 	if err == nil {
@@ -428,10 +430,16 @@ func (w writing) copiesReturned(ctx context.Context, text, table string) (driver
 	return rows, nil
 }
 
-// copied returns the participants of a write of a broadcast table.
+// copied returns the participants of a write of a broadcast table, which each copy executes alike.
 func (w writing) copied(text, table string) []participant {
 	d := w.session.database
-	return d.copied(participant{text: text, args: w.args, of: asPart(d.server, w.of, w.args)}, table)
+	pools := d.copies()
+	participants := make([]participant, len(pools))
+	for i, pool := range pools {
+		at := sharding.Target{DB: d.shortNameOf(pool), Table: table}
+		participants[i] = participant{place: i, pool: pool, target: at, text: text, args: w.args, of: asPart(d.server, w.of, w.args)}
+	}
+	return participants
 }
 
 func copies[T any](ctx context.Context, w writing, participants []participant, table string, do func(context.Context, inner.Conn, participant) (T, error)) (home T, err error) {
@@ -457,15 +465,4 @@ func (s *session) admitCopies(ctx context.Context, table string) (alone bool, er
 			Hint: "it is written in every database; write it outside of the transaction (with gorm, Omit leaves a row of an association out), or let transactions span databases with sharding.Transactions, Atomic or BestEffort"}
 	}
 	return alone, nil
-}
-
-// copied returns the participants of a write to every copy, which each copy executes alike.
-func (d *database) copied(each participant, table string) []participant {
-	pools := d.copies()
-	participants := make([]participant, len(pools))
-	for i, pool := range pools {
-		each.place, each.pool, each.target = i, pool, sharding.Target{DB: d.shortNameOf(pool), Table: table}
-		participants[i] = each
-	}
-	return participants
 }
