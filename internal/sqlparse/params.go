@@ -25,7 +25,6 @@ const (
 	name                          // :name, @name, $name
 )
 
-// param reads the parameter at tok.
 func (p *valueReader) param() *Param {
 	t := p.tok
 	p.next()

@@ -135,7 +135,6 @@ func (b *branch) send(ctx context.Context, texts ...string) error {
 	return nil
 }
 
-// Prepare implements xa.Branch.
 func (b *branch) Prepare(ctx context.Context) error {
 	b.prepared = true // even after an error it may be prepared
 	err := b.send(ctx, xa.Prepare(b.server, b.id)...)
@@ -171,7 +170,6 @@ func (b *branch) Commit(ctx context.Context) error {
 	return err
 }
 
-// Rollback implements xa.Branch.
 func (b *branch) Rollback(context.Context) { _ = b.rollback() }
 
 // Leave implements xa.Branch. A prepared branch survives the release of its connection.
@@ -207,7 +205,6 @@ type decision struct {
 
 var _ xa.Decider = (*decision)(nil)
 
-// Decide implements xa.Decider.
 func (d *decision) Decide(ctx context.Context) error {
 	var names []string
 	for _, b := range d.of.begun[1:] {
@@ -230,13 +227,10 @@ func (d *decision) Decide(ctx context.Context) error {
 	return lost(err)
 }
 
-// Commit implements xa.Decider.
 func (d *decision) Commit() error { return lost(d.first.end(d.first.tx.Commit)) }
 
-// Rollback implements xa.Decider.
 func (d *decision) Rollback() { _ = d.first.rollback() }
 
-// Committed implements xa.Decider.
 func (d *decision) Committed(ctx context.Context) (bool, error) {
 	ctx, done := context.WithTimeout(ctx, endTimeout)
 	defer done()
@@ -244,7 +238,6 @@ func (d *decision) Committed(ctx context.Context) (bool, error) {
 	return is, lost(err)
 }
 
-// Forget implements xa.Decider.
 func (d *decision) Forget(ctx context.Context) {
 	ctx, done := context.WithTimeout(ctx, endTimeout)
 	defer done()

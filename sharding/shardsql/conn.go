@@ -43,7 +43,6 @@ func (c *conn) Close() error { return c.releaseHome() }
 // connection.
 func (c *conn) IsValid() bool { return c.releaseHome() == nil }
 
-// Prepare is PrepareContext without a context.
 func (c *conn) Prepare(query string) (driver.Stmt, error) {
 	return c.PrepareContext(context.Background(), query)
 }
@@ -77,7 +76,6 @@ func (c *conn) read(ctx context.Context, st *statement, o *observation, query st
 	return rows, err
 }
 
-// ask sends a query.
 func (c *conn) ask(ctx context.Context, st *statement, o *observation, query string, args []driver.NamedValue) (driver.Rows, error) {
 	return follow(ctx, &c.session, o, query, args, func(p *plan.Plan, to *plan.Route) (driver.Rows, error) {
 		if p.Statement.Verb != sqlparse.Select {
@@ -128,7 +126,6 @@ func (c *conn) exec(ctx context.Context, st *statement, query string, args []dri
 	return o.executed(replacing(c, func() (driver.Result, error) { return c.send(ctx, st, o, query, args) }))
 }
 
-// send sends a statement.
 func (c *conn) send(ctx context.Context, st *statement, o *observation, query string, args []driver.NamedValue) (driver.Result, error) {
 	result, err := follow(ctx, &c.session, o, query, args, func(p *plan.Plan, to *plan.Route) (driver.Result, error) {
 		w, err := c.writing(ctx, st, p, to, args)
@@ -185,7 +182,6 @@ func (c *conn) isReplaced(held *sql.Conn, err error) bool {
 	return c.home.Valid()
 }
 
-// route binds a plan.
 func (s *session) route(ctx context.Context, p *plan.Plan, args []driver.NamedValue) (*plan.Route, error) {
 	list := s.memory.TakeValues(len(args))
 	for _, a := range args {

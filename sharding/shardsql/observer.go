@@ -142,7 +142,6 @@ func (o *observation) refused(err error) {
 	}
 }
 
-// end calls the observer.
 func (o *observation) end(err error) {
 	o.of.Took, o.of.Err = time.Since(o.begin), err
 	o.tell(o.ctx, o.of)

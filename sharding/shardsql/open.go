@@ -131,7 +131,6 @@ type connector struct{ database *database }
 
 var _ driver.Connector = (*connector)(nil)
 
-// Connect returns a connection.
 func (c *connector) Connect(context.Context) (driver.Conn, error) {
 	return &conn{session{database: c.database}}, nil
 }
@@ -142,13 +141,10 @@ func (c *connector) Driver() driver.Driver { return c.database.home.Driver() }
 // unusable replaces a database whose Config is invalid.
 type unusable struct{ err error }
 
-// Connect returns the error of the Config.
 func (u unusable) Connect(context.Context) (driver.Conn, error) { return nil, u.err }
 
-// Driver returns u.
 func (u unusable) Driver() driver.Driver { return u }
 
-// Open returns the error of the Config.
 func (u unusable) Open(string) (driver.Conn, error) { return nil, u.err }
 
 // replicas are the read-only copies of the router's databases, by the databases' names. They are

@@ -88,7 +88,6 @@ func (p *plans) keep(s *sharding.Snapshot, text string, made *planned) {
 	p.cached.Store(g)
 }
 
-// plan returns the plan of a text.
 func (c schemaReader) plan(ctx context.Context, text string) (*planned, error) {
 	d := c.database
 	if p := d.plans.find(c.of, text); p != nil && !c.altered(ctx, p.tables, maxAge) {

@@ -50,22 +50,18 @@ func (s *statement) NumInput() int { return -1 }
 // CheckNamedValue leaves the conversion to the inner driver.
 func (s *statement) CheckNamedValue(a *driver.NamedValue) error { return inner.CallValuer(a) }
 
-// QueryContext sends the query to the databases that have its rows.
 func (s *statement) QueryContext(ctx context.Context, args []driver.NamedValue) (driver.Rows, error) {
 	return s.conn.query(ctx, s, s.text, args)
 }
 
-// ExecContext sends the statement to the databases that have its rows.
 func (s *statement) ExecContext(ctx context.Context, args []driver.NamedValue) (driver.Result, error) {
 	return s.conn.exec(ctx, s, s.text, args)
 }
 
-// Query is QueryContext without a context.
 func (s *statement) Query(args []driver.Value) (driver.Rows, error) {
 	return s.QueryContext(context.Background(), named(args))
 }
 
-// Exec is ExecContext without a context.
 func (s *statement) Exec(args []driver.Value) (driver.Result, error) {
 	return s.ExecContext(context.Background(), named(args))
 }

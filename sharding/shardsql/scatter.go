@@ -106,7 +106,6 @@ func (r reading) pool(name string) *sql.DB {
 	return cmp.Or(r.from.pick(name), own)
 }
 
-// drain executes a query and discards its rows.
 func (r reading) drain(ctx context.Context, to *plan.Route) (driver.Result, error) {
 	rows, err := r.scatter(ctx, to)
 	if err != nil {

@@ -167,7 +167,6 @@ func (c schemaReader) lookAnywhere(ctx context.Context, name string, place shard
 	return nil, err
 }
 
-// look reads the columns of a table.
 func (c schemaReader) look(ctx context.Context, name string, at sharding.Target) (d *description, err error) {
 	if at == (sharding.Target{}) {
 		return nil, sharding.ErrRouteUnread

@@ -79,7 +79,6 @@ func (s *session) newTransaction(ctx context.Context, options driver.TxOptions) 
 	return &transaction{session: s, ctx: ctx, options: options, spans: mode != sharding.SingleShard, atomic: mode == sharding.Atomic && !options.ReadOnly}
 }
 
-// Begin is BeginTx without a context.
 func (c *conn) Begin() (driver.Tx, error) {
 	return c.BeginTx(context.Background(), driver.TxOptions{})
 }
@@ -460,7 +459,6 @@ func lost(err error) error {
 	return err
 }
 
-// Rollback ends the transaction.
 func (t *transaction) Rollback() error {
 	t.leave()
 	defer t.deleteStaleEntries(false)

@@ -112,7 +112,6 @@ func (w writing) sent(ctx context.Context, to *plan.Route) (driver.Result, error
 	return in.Exec(ctx, w.of.sent(), to.Text, args)
 }
 
-// parts returns the part of each shard.
 func (w writing) parts(to *plan.Route) *plan.Writes {
 	if to.Kind == plan.One {
 		return whole(to, w.args)
@@ -250,7 +249,6 @@ func place(placed [][]driver.Value, w *plan.Writes, own []int, rows [][]driver.V
 	return true
 }
 
-// participants returns the participants of a write.
 func (w writing) participants(parts *plan.Writes) ([]participant, error) {
 	d := w.session.database
 	if err := d.router.Limits().Check(len(parts.Parts)); err != nil {

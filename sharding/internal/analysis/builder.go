@@ -305,7 +305,6 @@ func (k *Knowledge) using(j *sqlparse.Join, from, to []*Reference) {
 	}
 }
 
-// condition records a condition for the references for which it holds.
 func (b *Analysis) condition(e sqlparse.Expr, s *Scope, holds []*Reference, seen *names) {
 	b.expression(e, s, seen)
 	b.satisfied(e, s, holds)
@@ -466,7 +465,6 @@ func pairs(left sqlparse.Expr, right []sqlparse.Expr, in bool) (all []equality) 
 	return all
 }
 
-// reference returns the reference for a table that a statement names.
 func (b *Analysis) reference(t *sqlparse.Table, seen *names) *Reference {
 	name := strings.ToLower(t.Name.Last().Name)
 	r := &Reference{Name: name, At: t}

@@ -15,7 +15,6 @@ import (
 // changer records the changes of an UPDATE or DELETE.
 type changer struct{ *Analysis }
 
-// change walks over an UPDATE or DELETE.
 func (b *Analysis) change(c *sqlparse.Change) {
 	s, to := &Scope{}, changer{b}
 	seen := b.with(c.With, nil, nil)
@@ -97,7 +96,6 @@ func (r *Reference) Settings(list []sqlparse.Assignment) []Setting {
 	return (&Scope{Refs: []*Reference{r}}).settings(list)
 }
 
-// take records the value that an expression assigns.
 func (set *Setting) take(value sqlparse.Expr, s *Scope) {
 	isText := set.Of != nil && set.Of.Schema.Columns[set.Column].HoldsTexts()
 	if v, ok := proof.Constant(value); ok && !(isText && respells(value)) {

@@ -47,7 +47,6 @@ func (in *Insertion) Place(column string) int {
 // inserter records an INSERT into a sharded table.
 type inserter struct{ *Analysis }
 
-// input walks over an INSERT or REPLACE.
 func (b *Analysis) input(in *sqlparse.Input) {
 	seen := b.with(in.With, nil, nil)
 	r := b.reference(&in.Table, nil) // a CTE cannot be written

@@ -61,7 +61,6 @@ type call[T any] struct {
 	raw       func(any) error // run, as a function that is made once
 }
 
-// send executes a text on a connection.
 func (c *call[T]) send(ctx context.Context, on Conn, of *Statement, text string, args []driver.NamedValue) (T, error) {
 	if c.raw == nil {
 		c.raw = c.run
@@ -106,7 +105,6 @@ func (c *call[T]) run(raw any) (err error) {
 	return nil
 }
 
-// with executes a prepared statement.
 func (c *call[T]) with(on driver.Conn, st driver.Stmt) error {
 	checked, err := c.arguments.checked(on, st, c.args)
 	if err != nil {

@@ -77,7 +77,6 @@ func (p *binding) rows(hinted sharding.Target, byHint bool) (*Route, error) {
 	return to, err
 }
 
-// row returns the slot of a row of an INSERT.
 func (p *binding) row(row *sqlparse.Row) (sharding.Slot, error) {
 	in := p.Insert
 	if l := in.Empty(row, p.args); l != nil {
@@ -206,7 +205,6 @@ func appendArgs(args []int, params []*sqlparse.Param, shift int) []int {
 	return args
 }
 
-// textOf returns the text of some rows.
 func textOf(in *analysis.Insertion, rows []int, params splice.Parameters, with splice.Renumbering) string {
 	var text strings.Builder
 	all := in.Input.Rows

@@ -15,7 +15,6 @@ import (
 	"github.com/shardid/shardid/sharding/internal/splice"
 )
 
-// scatter routes a statement to several targets.
 func (p *binding) scatter(set proof.Slots) (*Route, error) {
 	first := p.sharded[0].Table
 	switch {

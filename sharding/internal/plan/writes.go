@@ -112,7 +112,6 @@ func (b divider) dividesChange(c *sqlparse.Change) string {
 	return why
 }
 
-// changes routes an UPDATE or DELETE to several targets.
 func (p *binding) changes(set proof.Slots) (*Route, error) {
 	first := p.sharded[0].Table
 	if set.All && !p.hint.All {
