@@ -97,19 +97,15 @@ func (o *observation) planned(p *plan.Plan, to *plan.Route, d *database) {
 	}
 }
 
-// described returns the description of the statement so far.
-func (o *observation) described() (of Statement) {
-	if o != nil {
-		of = o.of
+// whileOther calls do, which executes another text for the statement, and describes the statement by its own text again.
+func (o *observation) whileOther(do func()) {
+	if o == nil {
+		do()
+		return
 	}
-	return of
-}
-
-// restore describes the statement by its own text again, after another text was executed for it.
-func (o *observation) restore(own Statement) {
-	if o != nil {
-		o.of.Fingerprint, o.of.Table, o.of.Retries = own.Fingerprint, own.Table, own.Retries
-	}
+	own := o.of
+	do()
+	o.of.Fingerprint, o.of.Table, o.of.Retries = own.Fingerprint, own.Table, own.Retries
 }
 
 // targets returns the targets of a statement, nil at home.

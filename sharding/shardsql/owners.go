@@ -324,8 +324,11 @@ func (d *database) lookupFault(ctx context.Context, s *session, t *sharding.Tabl
 	unsharded := "declare no sharded table " + l.Table + ", so that it is in the home database"
 	for _, column := range []string{l.Column, t.Key} {
 		is, found, err := dialect.ReadColumn(ctx, row, d.server, of.Table, column)
-		if err != nil || !found {
-			return nil, "", orMissing(err, of, column)
+		if err == nil && !found {
+			err = fmt.Errorf("shardsql: %s has no column %s, or does not exist; create it with gormplugin.Migrate or shardid ddl", of, column)
+		}
+		if err != nil {
+			return nil, "", err
 		}
 		as, found, err := dialect.ReadColumn(ctx, entry, d.server, first.Table, column)
 		switch {
@@ -346,33 +349,23 @@ func (d *database) lookupFault(ctx context.Context, s *session, t *sharding.Tabl
 	return d.missingUniqueKey(ctx, row, entry, of, first, t, l)
 }
 
-func orMissing(err error, at sharding.Target, column string) error {
-	if err != nil {
-		return err
-	}
-	return fmt.Errorf("shardsql: %s has no column %s, or does not exist; create it with gormplugin.Migrate or shardid ddl", at, column)
-}
-
 // missingUniqueKey returns the missing unique key and the remedy, or nil.
 func (d *database) missingUniqueKey(ctx context.Context, row, entry dialect.Querier, of, first sharding.Target, t *sharding.Table, l *sharding.Lookup) (fault error, remedy string, err error) {
 	want := []string{strings.ToLower(l.Column)}
-	if l.Unique {
-		keys, err := dialect.UniqueKeys(ctx, row, d.server, of.Table)
-		if err != nil {
-			return nil, "", err
-		}
-		if !slices.ContainsFunc(keys, func(key dialect.Key) bool { return slices.Equal(key.Columns, want) }) {
-			return fmt.Errorf("column %s has no unique index on the shards", l.Column), "create one on each of them", nil
-		}
-	} else {
-		want = append(want, strings.ToLower(t.Key))
+	lacks := func(on dialect.Querier, table string) (bool, error) {
+		keys, err := dialect.UniqueKeys(ctx, on, d.server, table)
+		return err == nil && !slices.ContainsFunc(keys, func(key dialect.Key) bool { return slices.Equal(key.Columns, want) }), err
 	}
-	keys, err := dialect.UniqueKeys(ctx, entry, d.server, first.Table)
-	if err != nil {
+	if !l.Unique {
+		want = append(want, strings.ToLower(t.Key))
+	} else if is, err := lacks(row, of.Table); is {
+		return fmt.Errorf("column %s has no unique index on the shards", l.Column), "create one on each of them", nil
+	} else if err != nil {
 		return nil, "", err
 	}
-	if !slices.ContainsFunc(keys, func(key dialect.Key) bool { return slices.Equal(key.Columns, want) }) {
-		return fmt.Errorf("%s has no unique key (%s)", l.Table, strings.Join(want, ", ")), createIt, nil
+	is, err := lacks(entry, first.Table)
+	if is {
+		fault, remedy = fmt.Errorf("%s has no unique key (%s)", l.Table, strings.Join(want, ", ")), createIt
 	}
-	return nil, "", nil
+	return fault, remedy, err
 }

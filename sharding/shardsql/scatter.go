@@ -283,7 +283,11 @@ func (r reading) ask(ctx context.Context, lanes []lane, s *combine.Shards) (_ []
 	sources := make([]merge.Rows, len(s.Targets))
 	var first error
 	var once sync.Once
-	sideBySide(r.session.database.concurrency(s), lanes, func(l lane) {
+	atOnce := r.session.database.router.Limits().Concurrency
+	if s.Locks {
+		atOnce = 1
+	}
+	sideBySide(atOnce, lanes, func(l lane) {
 		on := stoppable
 		if l.inner.Kept != nil { // the end of the context would close a connection that is held
 			if on = ctx; stoppable.Err() != nil && ctx.Err() == nil {
@@ -304,14 +308,6 @@ func (r reading) ask(ctx context.Context, lanes []lane, s *combine.Shards) (_ []
 		}
 	}
 	return nil, types, stop, first
-}
-
-// concurrency returns the number of databases that are queried at the same time.
-func (d *database) concurrency(s *combine.Shards) int {
-	if s.Locks {
-		return 1
-	}
-	return d.router.Limits().Concurrency
 }
 
 // ask reads the rows of all targets but the last into memory, because the next target needs the

@@ -61,9 +61,8 @@ func (s subqueries) ask(ctx context.Context, st *statement, o *observation, quer
 			return nil, err
 		}
 	}
-	own := o.described()
-	rows, err := s.conn.ask(ctx, as, o, text, left)
-	o.restore(own)
+	var rows driver.Rows
+	o.whileOther(func() { rows, err = s.conn.ask(ctx, as, o, text, left) })
 	if err == nil && asText {
 		rows = resultset.AsText(rows)
 	}

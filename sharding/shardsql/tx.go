@@ -277,16 +277,13 @@ func beginRaw(ctx context.Context, on driver.Conn, options driver.TxOptions) (dr
 func (t *transaction) Commit() (err error) {
 	t.leave()
 	defer func() { t.deleteStaleEntries(err == nil) }()
-	switch {
-	case t.ended() != nil:
-		return dialect.JoinErrors(t.ended(), rollBack(t.begun))
-	case len(t.begun) == 0:
-		return t.session.Ping(t.ctx)
-	}
 	if err := t.checkAlive(); err != nil {
 		return dialect.JoinErrors(err, rollBack(t.begun))
 	}
-	if t.atomic && len(t.begun) > 1 {
+	switch {
+	case len(t.begun) == 0:
+		return t.session.Ping(t.ctx)
+	case t.atomic && len(t.begun) > 1:
 		return t.commitAtomically()
 	}
 	attach, err := detach(t.ctx, t.begun)
@@ -375,13 +372,13 @@ func (t *transaction) ended() error {
 	return t.broken
 }
 
-// checkAlive finds, before the first of several databases commits, a database that can no longer
-// commit: MySQL's and MariaDB's drivers close the connection of a statement whose context ends.
+// checkAlive returns why the transaction cannot commit. Before the first of several databases commits, it
+// finds one that can no longer commit: MySQL's and MariaDB's drivers close the connection of a statement whose context ends.
 // PostgreSQL answers COMMIT with a rollback if a statement failed while its rows were read, and with an error if a
 // deferred constraint is violated, which it checks now.
 func (t *transaction) checkAlive() error {
-	if len(t.begun) < 2 {
-		return nil
+	if err := t.ended(); err != nil || len(t.begun) < 2 {
+		return err
 	}
 	asks := t.session.database.server.Name() == "postgres"
 	for _, b := range t.begun {
