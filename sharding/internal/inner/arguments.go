@@ -57,18 +57,22 @@ func (m *arguments) checked(on driver.Conn, st driver.Stmt, args []driver.NamedV
 		if !same {
 			number = len(list) + 1
 		}
-		done, err := m.convert(checker, columns, arg, number, same && m.own)
-		if done {
-			continue
-		}
+		m.one = *arg
+		m.one.Ordinal = number
+		err := convert(checker, columns, &m.one)
 		removed := err != nil && errors.Is(err, driver.ErrRemoveArgument)
-		if err != nil && !removed {
+		switch {
+		case err != nil && !removed:
 			return nil, err
-		}
-		if same && (removed || !sameArgument(&m.one, arg)) {
+		case same && !removed && sameArgument(&m.one, arg):
+			continue
+		case same && !removed && m.own && widened(arg, &m.one):
+			arg.Value = m.one.Value
+			continue
+		case same:
 			same, list = false, append(make([]driver.NamedValue, 0, len(args)), args[:i]...)
 		}
-		if !same && !removed {
+		if !removed {
 			list = append(list, m.one)
 		}
 	}
@@ -86,25 +90,6 @@ func (m *arguments) isValue(arg *driver.NamedValue) bool {
 		return true
 	}
 	return driver.IsValue(arg.Value)
-}
-
-// convert converts an argument into m.one. If that is allowed, it converts it in its list instead, and is done
-// if it is the same argument or has become an int64 of the same value. Otherwise the list keeps it.
-func (m *arguments) convert(checker driver.NamedValueChecker, columns driver.ColumnConverter, arg *driver.NamedValue, number int, inList bool) (done bool, err error) { //nolint:staticcheck // as above
-	given, to := *arg, arg
-	if inList = inList && arg.Ordinal == number; !inList {
-		m.one, to = given, &m.one
-		to.Ordinal = number
-	}
-	err = convert(checker, columns, to)
-	if !inList {
-		return false, err
-	}
-	if err == nil && (sameArgument(&given, arg) || widened(&given, arg)) {
-		return true, nil
-	}
-	m.one, *arg = *arg, given
-	return false, err
 }
 
 func convert(checker driver.NamedValueChecker, columns driver.ColumnConverter, a *driver.NamedValue) (err error) { //nolint:staticcheck // as above
