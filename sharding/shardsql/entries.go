@@ -105,7 +105,7 @@ func (k *lookupWrite) free(participants []participant) error {
 	owners := &k.session.tx.owners
 	for _, l := range participants {
 		if !k.known {
-			owners.freed = append(owners.freed, freed{pool: l.pool, table: k.of.Table.Name, all: true})
+			owners.freed = append(owners.freed, freed{table: k.of.Table.Name, pool: l.pool})
 		}
 	}
 	for _, had := range k.had {
@@ -114,11 +114,7 @@ func (k *lookupWrite) free(participants []participant) error {
 			if err != nil {
 				return err
 			}
-			at, err := k.of.Table.On(slot)
-			if err != nil {
-				return err
-			}
-			owners.freed = append(owners.freed, freed{pool: k.session.database.poolOrHome(at.DB), table: k.of.Table.Name, slot: slot})
+			owners.freed = append(owners.freed, freed{table: k.of.Table.Name, slot: slot})
 		}
 	}
 	return nil
@@ -260,10 +256,9 @@ type staleEntry struct {
 
 // freed is a slot of a table, or all slots of a database, whose rows may have lost values.
 type freed struct {
-	pool  *sql.DB
 	table string
+	pool  *sql.DB // nil for one slot
 	slot  sharding.Slot
-	all   bool
 }
 
 // deleteStaleEntries deletes stale entries after the end of the transaction. Entries that it cannot delete in

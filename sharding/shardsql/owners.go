@@ -147,7 +147,7 @@ func (k lookupAccess) hasFreed(of *sharding.Table, at sharding.Target, key any) 
 	if err != nil || k.tx.has(pool) == nil {
 		return false, err
 	}
-	return slices.ContainsFunc(k.tx.owners.freed, func(f freed) bool { return f.pool == pool && f.table == of.Name && (f.all || f.slot == slot) }), nil
+	return slices.ContainsFunc(k.tx.owners.freed, func(f freed) bool { return f.table == of.Name && (f.pool == pool || f.pool == nil && f.slot == slot) }), nil
 }
 
 // on calls f with a connection to the target's database. It uses the transaction's connection if

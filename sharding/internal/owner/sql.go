@@ -350,16 +350,16 @@ func forms(key any) []any {
 // Owners returns the keys that own one of the values, compared in the column's collation. more
 // says that there are more keys than wanted; keys then has one more than wanted.
 func (t *SQL) Owners(ctx context.Context, values []any, wanted int) (keys []any, more bool, err error) {
-	rows, err := t.Entries.Query(ctx, t.text(`SELECT "k" FROM "l" WHERE "v" IN (?`+strings.Repeat(", ?", len(values)-1)+`) LIMIT `+strconv.Itoa(wanted+1)), values...)
-	for _, row := range rows {
-		keys = append(keys, row[0])
-	}
+	keys, err = keysOf(t.Entries.Query(ctx, t.text(`SELECT "k" FROM "l" WHERE "v" IN (?`+strings.Repeat(", ?", len(values)-1)+`) LIMIT `+strconv.Itoa(wanted+1)), values...))
 	return keys, len(keys) > wanted, err
 }
 
 // Keys returns the sharding keys of the rows of a target that have a value, at most that many.
 func (t *SQL) Keys(ctx context.Context, on Runner, at sharding.Target, value any, most int) (keys []any, err error) {
-	rows, err := on.Query(ctx, t.text(`SELECT DISTINCT "k" FROM "`+at.Table+`" WHERE "v" = ? LIMIT `+strconv.Itoa(most)), value)
+	return keysOf(on.Query(ctx, t.text(`SELECT DISTINCT "k" FROM "`+at.Table+`" WHERE "v" = ? LIMIT `+strconv.Itoa(most)), value))
+}
+
+func keysOf(rows [][]driver.Value, err error) (keys []any, _ error) {
 	for _, row := range rows {
 		keys = append(keys, row[0])
 	}

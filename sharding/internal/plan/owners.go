@@ -77,7 +77,7 @@ func (o *Owners) Plan() *Plan {
 	found.sharded, found.Owned, found.union = nil, false, nil
 	for _, r := range p.sharded {
 		as := *r
-		as.Proof = proof.Exchanged(r.Proof, func(q *proof.Owned) proof.Proof { return proof.Resolved{In: o.by[q]} })
+		as.Proof = proof.Exchanged(r.Proof, func(q *proof.Owned) proof.Proof { return o.by[q] })
 		found.sharded = append(found.sharded, &as)
 	}
 	return &found

@@ -86,11 +86,11 @@ type union struct {
 // may have another order in each table, and another number while the tables are altered one after
 // another. SQLite runs in the process and has no round trip to save.
 func (p *Plan) unite() *union {
-	q := p.Statement.Query
+	q, core := p.Statement.Query, analysis.CoreOf(p.Statement.Query)
 	switch {
 	case p.Statement.Verb != sqlparse.Select, p.Options.Merge.Engine == merge.SQLite, len(p.Refs) != 1, p.Refused != nil, p.origin != nil, p.Locks, !p.Stateless:
 		return nil
-	case q.With != nil, !ofOneTable(analysis.CoreOf(q)), analysis.HasStar(analysis.CoreOf(q)), p.combination == nil, p.combination.IsGrouped(), !proof.IsUnique(p.sharded[0].Proof):
+	case q.With != nil, core == nil || len(core.From) != 1 || core.From[0].Table == nil, analysis.HasStar(core), p.combination == nil, p.combination.IsGrouped(), !proof.IsUnique(p.sharded[0].Proof):
 		return nil
 	}
 	targets, err := p.sharded[0].Table.Everywhere()
@@ -114,5 +114,3 @@ func (p *Plan) unite() *union {
 	}
 	return u
 }
-
-func ofOneTable(c *sqlparse.Core) bool { return c != nil && len(c.From) == 1 && c.From[0].Table != nil }

@@ -213,7 +213,10 @@ func (p *binding) split(targets []sharding.Target, edits []splice.Edit) ([]combi
 	})
 	values := make([][]proof.Slots, len(lists))
 	for i, l := range lists {
-		values[i] = l.slots(p.args)
+		values[i] = make([]proof.Slots, len(l.values))
+		for n, v := range l.values {
+			values[i][n] = l.lead.SlotOf(v.Value(p.args))
+		}
 	}
 	args, with := params.Around(edits)
 	args = p.sent(args)
@@ -249,15 +252,6 @@ func (p *binding) spliced(target sharding.Target, with splice.Renumbering, edits
 		return to.Text, nil
 	}
 	return p.edited(target, with, edits...)
-}
-
-// slots returns the slots of the rows that equal each value.
-func (l *list) slots(args []any) []proof.Slots {
-	all := make([]proof.Slots, len(l.values))
-	for i, v := range l.values {
-		all[i] = l.lead.SlotOf(v.Value(args))
-	}
-	return all
 }
 
 // on returns the list of a target. It keeps NULL, and values that may lead to any shard. If no value

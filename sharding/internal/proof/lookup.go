@@ -14,12 +14,6 @@ type Owned struct {
 // Slots returns every slot.
 func (*Owned) Slots([]any) Slots { return EverySlot }
 
-// Resolved is the proof after the lookup table was read.
-type Resolved struct{ In Slots }
-
-// Slots returns the slots that the lookup table has led to.
-func (p Resolved) Slots([]any) Slots { return p.In }
-
 // EachOwned calls f for each owned in a proof.
 func EachOwned(p Proof, f func(*Owned)) {
 	Exchanged(p, func(q *Owned) Proof {

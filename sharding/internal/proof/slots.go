@@ -16,6 +16,9 @@ type Slots struct {
 	many []sharding.Slot // sorted, without duplicates; at least two
 }
 
+// Slots implements [Proof], for what a lookup table has proved.
+func (s Slots) Slots([]any) Slots { return s }
+
 // EverySlot is the set of all slots.
 var EverySlot = Slots{All: true}
 

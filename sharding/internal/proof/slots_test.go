@@ -60,7 +60,7 @@ func TestUnionsOfSlotsAreThoseOfSets(t *testing.T) {
 }
 
 // fixed is a proof of some slots, whatever the arguments are.
-func fixed(m model) proof.Proof { return proof.Resolved{In: m.slots()} }
+func fixed(m model) proof.Proof { return m.slots() }
 
 func TestConditionsTogetherHaveTheSlotsOfAll(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
