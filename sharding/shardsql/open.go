@@ -107,6 +107,13 @@ func routerName(r *sharding.Router, pool *sql.DB) string {
 	return ""
 }
 
+func (d *database) poolOrHome(name string) *sql.DB {
+	if name == "" {
+		return d.home
+	}
+	return d.router.DB(name)
+}
+
 // nameOf returns the name of a pool, for messages.
 func (d *database) nameOf(pool *sql.DB) string {
 	if name := routerName(d.router, pool); name != "" {

@@ -175,6 +175,14 @@ func (r reading) admit(to *plan.Route) error {
 	return nil
 }
 
+// textArgs returns the arguments of a text that goes to one database.
+func textArgs(to *plan.Route, args []driver.NamedValue) []driver.NamedValue {
+	if to.Args == nil {
+		return args
+	}
+	return chosen(args, to.Args)
+}
+
 // chosen returns the arguments that a shard gets: a selection of the statement's arguments,
 // some of which may be repeated.
 func chosen(args []driver.NamedValue, which []int) []driver.NamedValue {
