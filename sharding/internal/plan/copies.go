@@ -17,14 +17,10 @@ import (
 // values that each database would compute itself are refused: numbers, times, and the choice of
 // rows by LIMIT.
 
-// copied returns why a write would not leave all copies equal, nil if it would, and whether the only reason is that
-// the columns of the table are unknown.
-func copied(b *analysis.Analysis) (refused *sharding.RouteError, unknown bool) {
-	st, copied := b.Statement, slices.IndexFunc(b.Refs, func(r *analysis.Reference) bool { return r.Role == analysis.Broadcast && r.Written })
-	if copied < 0 {
-		return nil, false
-	}
-	written := b.Refs[copied]
+// uncopied returns why a write of a broadcast table would not leave all copies equal, nil if it would, and whether the
+// only reason is that the columns of the table are unknown.
+func uncopied(b *analysis.Analysis, written *analysis.Reference) (refused *sharding.RouteError, unknown bool) {
+	st := b.Statement
 	of, why := written, b.Differs(b.Windows)
 	for _, r := range b.Refs {
 		if r.Role == analysis.Home {
@@ -98,16 +94,11 @@ func touched(r *analysis.Reference, set []sqlparse.Assignment) string {
 	return ""
 }
 
-// readsCopies reports whether a statement names only broadcast tables, and only reads them.
-func readsCopies(p *Plan) bool {
-	return len(p.broadcast) > 0 && len(p.broadcast) == len(p.Refs) && !slices.ContainsFunc(p.broadcast, func(r *analysis.Reference) bool { return r.Written })
-}
-
 // copies routes a statement that names only broadcast tables and tables of the home database.
 func (p *binding) copies() (*Route, error) {
-	i := slices.IndexFunc(p.broadcast, func(r *analysis.Reference) bool { return r.Written })
+	written := p.written
 	switch {
-	case i < 0 || p.Options.Alone:
+	case written == nil || p.Options.Alone:
 		return p.home, nil
 	case p.uncopied != nil:
 		return nil, p.uncopied
@@ -115,7 +106,6 @@ func (p *binding) copies() (*Route, error) {
 	if err := p.timeless(sharding.ErrCopies); err != nil {
 		return nil, err
 	}
-	written := p.broadcast[i]
 	if in := p.Statement.Insert; in != nil {
 		if column := numbered(in, written, p.args); column != "" {
 			return nil, p.Refusal(written.Label(), sharding.ErrCopies, "each database would number "+column+" itself; give it a generator, or a value that is not 0")

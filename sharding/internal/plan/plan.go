@@ -36,7 +36,8 @@ type Plan struct {
 	Instants  []analysis.Instant
 	sharded   []*analysis.Reference
 	broadcast []*analysis.Reference
-	changes   bool // it calls a function that is known to change something
+	written   *analysis.Reference // the broadcast table that it writes, or nil
+	changes   bool                // it calls a function that is known to change something
 	// anywhere: it names no table, and each database would return the same but for the clock and random
 	// values. timeless: PostgreSQL would return the same in another transaction, too.
 	anywhere, timeless bool
@@ -76,7 +77,6 @@ func Of(statement *sqlparse.Statement, snapshot *sharding.Snapshot, options anal
 		}
 	} else {
 		p.unmerged = divider{b}.divide()
-		p.uncopied, p.unknown = copied(b)
 	}
 	for _, r := range b.Refs {
 		switch r.Role {
@@ -85,7 +85,13 @@ func Of(statement *sqlparse.Statement, snapshot *sharding.Snapshot, options anal
 			proof.EachOwned(r.Proof, func(*proof.Owned) { p.Owned = b.Insert == nil })
 		case analysis.Broadcast:
 			p.broadcast = append(p.broadcast, r)
+			if r.Written && p.written == nil {
+				p.written = r
+			}
 		}
+	}
+	if p.written != nil {
+		p.uncopied, p.unknown = uncopied(b, p.written)
 	}
 	p.ungrouped = ungrouped(p)
 	p.Routed = len(p.sharded) > 0 || slices.ContainsFunc(statement.Names, func(name string) bool {
@@ -99,7 +105,7 @@ func Of(statement *sqlparse.Statement, snapshot *sharding.Snapshot, options anal
 	p.Singles, p.SetsLastID = hasSingles(b.Refs) || b.MySQL && deviates(statement), !p.Stateless && setsLastID(statement)
 	p.standsAlone, p.mayBeNumber = p.Stateless && !b.Foreign, combine.MayBeNumber(b)
 	p.labelled = isLabelled(p, b)
-	p.home = p.atHome(p.anywhere || readsCopies(p), p.timeless)
+	p.home = p.atHome(p.anywhere || p.written == nil && len(p.broadcast) > 0 && len(p.broadcast) == len(p.Refs), p.timeless)
 	if p.Owned {
 		p.union = p.unite()
 	}
