@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/shardid/shardid/internal/dialect"
@@ -29,9 +28,6 @@ const (
 	readOnly     = "25006"
 )
 
-// deciders caches the deciders of atomic transactions by their pools.
-type deciders struct{ all sync.Map } // of *sql.DB to decider
-
 // decider is a database that can take part in an atomic transaction.
 type decider struct {
 	server   dialect.Server
@@ -39,28 +35,28 @@ type decider struct {
 }
 
 // decider checks, once for each pool, whether a database can take part.
-func (d *database) decider(ctx context.Context, pool *sql.DB, on dialect.Querier) (decider, error) {
-	if known, ok := d.deciders.all.Load(pool); ok {
-		return known.(decider), nil
+func (d *database) decider(ctx context.Context, pool *sql.DB, on dialect.Querier) (_ *decider, err error) {
+	state := d.stateOf(pool)
+	if known := state.decider.Load(); known != nil {
+		return known, nil
 	}
-	var found decider
-	var err error
+	found := &decider{}
 	if found.server, err = dialect.Identify(ctx, on); err != nil {
-		return found, err
+		return nil, err
 	}
 	if err := xa.Able(ctx, on, found.server); errors.Is(err, xa.ErrUnable) {
-		return found, d.unable("statement", pool, err, "use one transaction for each database")
+		return nil, d.unable("statement", pool, err, "use one transaction for each database")
 	} else if err != nil {
-		return found, err
+		return nil, err
 	}
 	found.identity, err = xa.Identity(ctx, on, found.server)
 	switch {
 	case errors.Is(err, xa.ErrNoTable):
-		return found, d.unable("statement", pool, err, "create it on every database with Create of package sharding/twophase")
+		return nil, d.unable("statement", pool, err, "create it on every database with Create of package sharding/twophase")
 	case err != nil && dialect.FaultOf(err) == dialect.NoRight:
-		return found, d.unable("statement", pool, err, "GRANT SELECT, INSERT, DELETE ON "+xa.Table+" to the user, on every database; Create of package sharding/twophase creates it")
+		return nil, d.unable("statement", pool, err, "GRANT SELECT, INSERT, DELETE ON "+xa.Table+" to the user, on every database; Create of package sharding/twophase creates it")
 	case err == nil:
-		d.deciders.all.Store(pool, found)
+		state.decider.Store(found)
 	}
 	return found, err
 }
@@ -119,8 +115,8 @@ func (t *transaction) commitAtomically() error {
 	for i, b := range t.begun[1:] {
 		branches[i] = b.branch
 	}
-	known, _ := t.session.database.deciders.all.Load(t.begun[0].pool) // stored by beginBranch
-	return xa.Commit(context.WithoutCancel(t.ctx), &decision{t, t.begun[0], known.(decider).server}, branches)
+	known := t.session.database.stateOf(t.begun[0].pool).decider.Load() // stored by beginBranch
+	return xa.Commit(context.WithoutCancel(t.ctx), &decision{t, t.begun[0], known.server}, branches)
 }
 
 // send executes texts on the branch's own connection.

@@ -71,19 +71,17 @@ func OpenDB(c Config) *sql.DB {
 
 // database is the state that all connections share.
 type database struct {
-	router    *sharding.Router
-	home      *sql.DB
-	homeName  string // the router's name of the home pool, or ""
-	replicas  replicas
-	prepared  prepared
-	plans     plans
-	schemas   schemas
-	poolLocks poolLocks
-	agreeing  sync.Map // pools whose settings are those of the home database; a sync.Map, because each statement reads it
-	places    places
-	lookups   lookups
-	deciders  deciders
-	observer  Observer
+	router   *sharding.Router
+	home     *sql.DB
+	homeName string // the router's name of the home pool, or ""
+	replicas replicas
+	prepared prepared
+	plans    plans
+	schemas  schemas
+	pooled   sync.Map // of *sql.DB to *poolState; a sync.Map, because each statement reads it
+	places   places
+	lookups  lookups
+	observer Observer
 	// migration is the migration whose statements are previewed, or nil.
 	migration *sharding.Migration
 

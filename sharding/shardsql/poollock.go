@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/shardid/shardid/sharding/internal/inner"
 )
@@ -29,21 +30,28 @@ func (t ctxMutex) lock(ctx context.Context) error {
 
 func (t ctxMutex) unlock() { <-t }
 
-// poolLocks holds a lock for each pool, so that one query at a time reserves its connections.
-type poolLocks struct{ all sync.Map } // of *sql.DB to *poolLock
-
-// poolLock is the lock of a pool. The holder of the lock may use its fields.
-type poolLock struct {
+// poolState is what is known of a pool. One query at a time holds its lock and reserves connections.
+type poolState struct {
 	ctxMutex
 
-	surplus int64 // MaxIdleClosed of the pool's last statistics
-	idle    int   // the largest number of idle connections since then
+	surplus int64                   // for the holder: MaxIdleClosed of the pool's last statistics
+	idle    int                     // for the holder: the largest number of idle connections since then
+	agrees  atomic.Bool             // its settings are those of the home database
+	decider atomic.Pointer[decider] // nil before an atomic transaction began there
+}
+
+func (d *database) stateOf(pool *sql.DB) *poolState {
+	t, ok := d.pooled.Load(pool)
+	if !ok {
+		t, _ = d.pooled.LoadOrStore(pool, &poolState{ctxMutex: newCtxMutex()})
+	}
+	return t.(*poolState)
 }
 
 // keeps returns how many of the wanted connections to reserve so that the pool closes none of them
 // when they return. database/sql reports how many connections a pool has closed, but not how many
 // it keeps.
-func (p *poolLock) keeps(of sql.DBStats, wanted int) int {
+func (p *poolState) keeps(of sql.DBStats, wanted int) int {
 	if of.MaxIdleClosed > p.surplus {
 		p.surplus, p.idle = of.MaxIdleClosed, 0
 	}
@@ -140,14 +148,6 @@ func (s *session) releaseLookupConns() {
 		_ = in.Leave() // the error of a broken connection does not matter
 	}
 	s.lookupConns = nil
-}
-
-func (d *database) poolLock(db *sql.DB) *poolLock {
-	t, ok := d.poolLocks.all.Load(db)
-	if !ok {
-		t, _ = d.poolLocks.all.LoadOrStore(db, &poolLock{ctxMutex: newCtxMutex()})
-	}
-	return t.(*poolLock)
 }
 
 // sideBySide calls do for some items at a time, and returns when all calls have ended.

@@ -257,7 +257,7 @@ func (r reading) reserve(ctx context.Context, pool string, places []int, few boo
 		}
 		return []lane{{in, places}}, nil
 	}
-	turn := r.session.database.poolLock(db)
+	turn := r.session.database.stateOf(db)
 	if err := turn.lock(ctx); err != nil {
 		return nil, err
 	}

@@ -40,7 +40,8 @@ func (d *database) checkSettings(ctx context.Context, pool *sql.DB, on dialect.Q
 	if pool == d.home {
 		return nil
 	}
-	if _, agrees := d.agreeing.Load(pool); agrees {
+	state := d.stateOf(pool)
+	if state.agrees.Load() {
 		return nil
 	}
 	differs, place, err := d.server.Compare(ctx, on)
@@ -54,7 +55,7 @@ func (d *database) checkSettings(ctx context.Context, pool *sql.DB, on dialect.Q
 	if err := d.places.check(ctx, d, pool, on, place); err != nil {
 		return err
 	}
-	d.agreeing.Store(pool, true)
+	state.agrees.Store(true)
 	return nil
 }
 
