@@ -166,7 +166,7 @@ func indirect(router *sharding.Router, o *plan.Owners) Explanation {
 }
 
 func routed(router *sharding.Router, r *plan.Route, text string, args []any) Explanation {
-	e := Explanation{Kind: kinds[r.Kind]}
+	e := Explanation{Kind: Kind(r.Kind.String())}
 	add := func(at sharding.Target, text string, which []int) {
 		e.Shards = append(e.Shards, Shard{at, text, plan.Selected(args, which)})
 	}

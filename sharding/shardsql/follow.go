@@ -13,6 +13,7 @@ import (
 
 	"github.com/shardid/shardid/internal/dialect"
 	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/internal/analysis"
 	"github.com/shardid/shardid/sharding/internal/plan"
 )
 
@@ -189,27 +190,20 @@ func (s clock) inText(ctx context.Context, p *plan.Plan) (*plan.Plan, error) {
 	if s.tx.began() {
 		pool = s.tx.begun[0].pool
 	}
-	instants := p.Instants
-	var queries []string
-	for _, one := range instants {
-		if !slices.Contains(queries, one.Query) {
-			queries = append(queries, one.Query)
-		}
-	}
-	times, err := s.times(ctx, pool, queries)
+	times, err := s.times(ctx, pool, p.Instants)
 	if err != nil {
 		return nil, fmt.Errorf("shardsql: the time of %s: %w", s.database.nameOf(pool), err)
 	}
-	all := make([]string, len(instants))
-	for i, one := range instants {
+	all := make([]string, len(p.Instants))
+	for i, one := range p.Instants {
 		all[i] = times[one.Query]
 	}
 	return plan.At(p, all), nil
 }
 
-// times returns the values of expressions that read the clock. On PostgreSQL each of them stays the
+// times returns the values of expressions that read the clock, by their queries. On PostgreSQL each of them stays the
 // same in a transaction.
-func (s clock) times(ctx context.Context, pool *sql.DB, queries []string) (map[string]string, error) {
+func (s clock) times(ctx context.Context, pool *sql.DB, instants []analysis.Instant) (map[string]string, error) {
 	known := map[string]string{}
 	if s.tx != nil && s.database.server.Name() == "postgres" {
 		if s.tx.times == nil {
@@ -217,7 +211,12 @@ func (s clock) times(ctx context.Context, pool *sql.DB, queries []string) (map[s
 		}
 		known = s.tx.times
 	}
-	queries = slices.DeleteFunc(queries, func(q string) bool { return known[q] != "" })
+	var queries []string
+	for _, one := range instants {
+		if known[one.Query] == "" && !slices.Contains(queries, one.Query) {
+			queries = append(queries, one.Query)
+		}
+	}
 	if len(queries) == 0 {
 		return known, nil
 	}

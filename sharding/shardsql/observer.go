@@ -93,7 +93,7 @@ func (o *observation) planned(p *plan.Plan, to *plan.Route, d *database) {
 	o.of.Fingerprint, o.of.Table = p.Fingerprint(), p.Table()
 	o.of.Kind, o.of.Targets = "", nil
 	if to != nil {
-		o.of.Kind, o.of.Targets = kinds[to.Kind], d.targets(to)
+		o.of.Kind, o.of.Targets = Kind(to.Kind.String()), d.targets(to)
 	}
 }
 
@@ -128,8 +128,6 @@ func (d *database) targets(to *plan.Route) (all []sharding.Target) {
 	}
 	return all
 }
-
-var kinds = map[plan.Kind]Kind{plan.Home: Home, plan.One: One, plan.Scatter: Scatter, plan.Several: Several, plan.Copies: Copies}
 
 // refused sets the kind Refused if err is a refusal.
 func (o *observation) refused(err error) {

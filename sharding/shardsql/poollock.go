@@ -3,6 +3,7 @@
 package shardsql
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"slices"
@@ -79,13 +80,12 @@ func (d *database) idle() (n int) {
 // acquires its databases in this order. Otherwise two statements that each hold a database which
 // the other one needs would wait for ever.
 func (d *database) compare(a, b string) int {
-	first := func(name string) bool { return name == d.homeName || d.homeName == "" && name == "home" }
-	switch {
+	switch home := cmp.Or(d.homeName, "home"); {
 	case a == b:
 		return 0
-	case first(a):
+	case a == home:
 		return -1
-	case first(b):
+	case b == home:
 		return 1
 	}
 	return strings.Compare(a, b)

@@ -138,7 +138,7 @@ const (
 	Copies                  // the unchanged text goes to every database
 )
 
-// String returns the word that Explain shows.
+// String returns the word that Explain and observers show.
 func (k Kind) String() string {
 	return [...]string{"?", "home", "one", "scatter", "several", "copies"}[k]
 }
