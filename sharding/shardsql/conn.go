@@ -100,15 +100,14 @@ func (c *conn) returned(ctx context.Context, st *statement, p *plan.Plan, to *pl
 	w, err := c.writing(ctx, st, p, to, args)
 	switch {
 	case err != nil:
-		return nil, true, err
 	case to.Kind == plan.Several || w.models != nil || w.kept != nil:
 		rows, err = w.returned(ctx, w.parts(to))
-		return rows, true, err
 	case to.Kind == plan.Copies:
 		rows, err = w.copiesReturned(ctx, to.Text, to.Target.Table)
-		return rows, true, err
+	default:
+		return nil, false, nil
 	}
-	return nil, false, nil
+	return rows, true, err
 }
 
 // ExecContext sends the statement to the databases that have its rows. A query whose rows are not

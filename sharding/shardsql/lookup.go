@@ -16,8 +16,7 @@ import (
 	"github.com/shardid/shardid/sharding/internal/resultset"
 )
 
-// A unique key that does not lead to the shard is unique on each shard only. Before a statement
-// that depends on it, its rows are searched for: see plan.Lookup. The search takes no locks.
+// Rows are searched for by unique keys that do not lead to their shards: see plan.Lookup. The search takes no locks.
 
 // lookUp refuses a write if a row on which it depends is on another shard.
 func (s *session) lookUp(ctx context.Context, p *plan.Plan, to *plan.Route, args []driver.NamedValue) error {

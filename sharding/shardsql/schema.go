@@ -21,10 +21,7 @@ import (
 // schemas caches the columns of tables, by logical names in lower case. Each statement that names an
 // unknown table reads its columns itself. A statement that waits for a connection to read them must
 // not block a transaction that holds the connection.
-type schemas struct {
-	mu     sync.Mutex
-	tables map[string]*description
-}
+type schemas struct{ tables sync.Map } // of *description
 
 // description is what was read about the columns of a table. Tables are altered while programs run,
 // so it is read again when it is older than maxAge. If it then differs, a new description replaces it,
@@ -130,20 +127,14 @@ func schemaOf(tables []*description) catalog.Schema {
 	return s
 }
 
+// of returns the description of a table, nil if there is none.
 func (s *schemas) of(table string) *description {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.tables[table]
+	known, _ := s.tables.Load(table)
+	t, _ := known.(*description)
+	return t
 }
 
-func (s *schemas) keep(t *description) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.tables == nil {
-		s.tables = map[string]*description{}
-	}
-	s.tables[t.name] = t
-}
+func (s *schemas) keep(t *description) { s.tables.Store(t.name, t) }
 
 // lookAnywhere is look, but while the database of the place does not answer it reads the columns in another database:
 // an outage of one does not prevent statements for the others.
