@@ -7,8 +7,32 @@ import (
 	"strings"
 )
 
-func (p *parser) update(from int, with *With) *Change {
+// change reads an UPDATE or DELETE after its WITH.
+func (p *parser) change(from int, with *With) {
 	c := &Change{With: with}
+	p.out.Change, p.out.Verb = c, Update
+	if p.accept("update") {
+		p.update(c)
+	} else {
+		p.expect("delete")
+		p.out.Verb = Delete
+		p.delete(c)
+	}
+	c.Where = p.optional("where")
+	c.Returning = p.returning() // in SQLite it is before ORDER BY, elsewhere at the end
+	if p.d.Family != PostgreSQL {
+		c.OrderBy = p.orderBy()
+		if p.at("limit") {
+			c.Limit = p.limit()
+		}
+	}
+	if c.Returning == nil {
+		c.Returning = p.returning()
+	}
+	c.Span = p.since(from)
+}
+
+func (p *parser) update(c *Change) {
 	c.Ignore, c.Or = p.writeWords()
 	if p.mysql {
 		c.From = p.sources()
@@ -23,9 +47,6 @@ func (p *parser) update(from int, with *With) *Change {
 	if !p.mysql && p.accept("from") {
 		c.From = p.sources()
 	}
-	p.changeTail(c)
-	c.Span = p.since(from)
-	return c
 }
 
 // writeWords reads the words between INSERT, UPDATE or DELETE and the table: MySQL's IGNORE, and
@@ -48,8 +69,7 @@ func (p *parser) writeWords() (ignore bool, or string) {
 	return p.mysql && p.accept("ignore"), ""
 }
 
-func (p *parser) delete(from int, with *With) *Change {
-	c := &Change{With: with}
+func (p *parser) delete(c *Change) {
 	p.writeWords()
 	switch {
 	case p.mysql && p.atBoth("history", "from"):
@@ -63,9 +83,6 @@ func (p *parser) delete(from int, with *With) *Change {
 			c.From = p.sources()
 		}
 	}
-	p.changeTail(c)
-	c.Span = p.since(from)
-	return c
 }
 
 // deleted reads MySQL's FROM a, FROM a, b USING … and a, b FROM ….
@@ -92,22 +109,6 @@ func (p *parser) target() Table {
 	name, _ := p.nameOrStar()
 	p.noteTable(name.Last().Name)
 	return Table{Span: name.Span, Name: name}
-}
-
-// changeTail reads the clauses after the tables and the assignments. In SQLite RETURNING is before
-// ORDER BY, elsewhere at the end.
-func (p *parser) changeTail(c *Change) {
-	c.Where = p.optional("where")
-	c.Returning = p.returning()
-	if p.d.Family != PostgreSQL {
-		c.OrderBy = p.orderBy()
-		if p.at("limit") {
-			c.Limit = p.limit()
-		}
-	}
-	if c.Returning == nil {
-		c.Returning = p.returning()
-	}
 }
 
 func (p *parser) returning() []Item {

@@ -63,12 +63,8 @@ func (p *parser) statement() {
 		p.fail()
 	case p.at("insert"), p.at("replace"):
 		p.input(from, with)
-	case p.accept("update"):
-		p.out.Verb = Update
-		p.out.Change = p.update(from, with)
-	case p.accept("delete"):
-		p.out.Verb = Delete
-		p.out.Change = p.delete(from, with)
+	case p.at("update"), p.at("delete"):
+		p.change(from, with)
 	case p.atQuery():
 		p.out.Verb, p.out.Query = Select, p.queryWith(from, with)
 	case p.d.Family == PostgreSQL && with == nil && (p.at("notify") || p.at("listen") || p.at("unlisten")):
