@@ -103,7 +103,7 @@ func (c *conn) returned(ctx context.Context, st *statement, p *plan.Plan, to *pl
 	case to.Kind == plan.Several || w.models != nil || w.kept != nil:
 		rows, err = w.returned(ctx, w.parts(to))
 	case to.Kind == plan.Copies:
-		rows, err = w.copiesReturned(ctx, to.Text, to.Target.Table)
+		rows, err = w.copiesReturned(ctx, to)
 	default:
 		return nil, false, nil
 	}
@@ -136,7 +136,7 @@ func (c *conn) send(ctx context.Context, st *statement, o *observation, query st
 		case to.Kind == plan.Several:
 			return w.executed(ctx, to.Writes)
 		case to.Kind == plan.Copies:
-			return w.copies(ctx, to.Text, to.Target.Table)
+			return copies(ctx, w, w.copied(to), to.Target.Table, affected)
 		}
 		return w.one(ctx, to)
 	})

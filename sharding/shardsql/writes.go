@@ -410,18 +410,13 @@ func (d *database) copies() []*sql.DB {
 	return all
 }
 
-// copies writes every copy of a broadcast table, and returns the result of the home database.
-func (w writing) copies(ctx context.Context, text, table string) (driver.Result, error) {
-	return copies(ctx, w, w.copied(text, table), table, affected)
-}
-
 // copiesReturned is copies for a statement that returns rows.
-func (w writing) copiesReturned(ctx context.Context, text, table string) (driver.Rows, error) {
-	participants := w.copied(text, table)
+func (w writing) copiesReturned(ctx context.Context, to *plan.Route) (driver.Rows, error) {
+	participants := w.copied(to)
 	if err := w.inBinary(ctx, participants); err != nil {
 		return nil, err
 	}
-	rows, err := copies(ctx, w, participants, table, returning())
+	rows, err := copies(ctx, w, participants, to.Target.Table, returning())
 	if err != nil {
 		return nil, err
 	}
@@ -429,17 +424,18 @@ func (w writing) copiesReturned(ctx context.Context, text, table string) (driver
 }
 
 // copied returns the participants of a write of a broadcast table, which each copy executes alike.
-func (w writing) copied(text, table string) []participant {
+func (w writing) copied(to *plan.Route) []participant {
 	d := w.session.database
 	pools := d.copies()
 	participants := make([]participant, len(pools))
 	for i, pool := range pools {
-		at := sharding.Target{DB: d.shortNameOf(pool), Table: table}
-		participants[i] = participant{place: i, pool: pool, target: at, text: text, args: w.args, of: asPart(d.server, w.of, w.args)}
+		at := sharding.Target{DB: d.shortNameOf(pool), Table: to.Target.Table}
+		participants[i] = participant{place: i, pool: pool, target: at, text: to.Text, args: w.args, of: asPart(d.server, w.of, w.args)}
 	}
 	return participants
 }
 
+// copies writes every copy of a broadcast table, and returns the answer of the home database.
 func copies[T any](ctx context.Context, w writing, participants []participant, table string, do func(context.Context, inner.Conn, participant) (T, error)) (home T, err error) {
 	alone, err := w.session.admitCopies(ctx, table)
 	if err != nil {
