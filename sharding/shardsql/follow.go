@@ -52,9 +52,7 @@ func follow[T any](ctx context.Context, on *session, o *observation, query strin
 			done, err = send(p, to)
 		}
 		if err == nil {
-			if on.tx != nil {
-				on.tx.done = true
-			}
+			on.tx.markUsed()
 			on.history.remember(on, p, to, query, made.effects)
 			return done, nil
 		}
@@ -152,6 +150,13 @@ func (t *transaction) begunOn() string {
 		return ""
 	}
 	return routerName(t.session.database.router, t.begun[0].pool)
+}
+
+// markUsed records that a statement of the transaction was executed.
+func (t *transaction) markUsed() {
+	if t != nil {
+		t.done = true
+	}
 }
 
 // bound returns the plan with the results of lookup tables, and its route. A statement for several

@@ -133,12 +133,13 @@ func (s subqueries) executed(ctx context.Context, st *statement, p *plan.Plan, a
 	var results []plan.Result
 	left = slices.Clone(args)
 	for _, sub := range plan.Subqueries(p) {
-		excluded, err := s.excludes(ctx, p, sub, st, args)
-		if err != nil {
-			return "", nil, nil, err
-		}
-		if excluded {
-			continue
+		// With arguments, a text without any would be prepared, and its values would have other digits.
+		if sub.Collation != "" && p.Singles {
+			if is, err := isUnprepared(ctx, s.database.server, s.on(s.database.home), st, args); err != nil {
+				return "", nil, nil, err
+			} else if is {
+				continue
+			}
 		}
 		result, values, err := s.result(ctx, p, sub, args)
 		if err != nil {
@@ -164,15 +165,6 @@ func (s subqueries) executed(ctx context.Context, st *statement, p *plan.Plan, a
 	}
 	text, which := plan.Substituted(p, done, results)
 	return text, chosen(left, which), as, nil
-}
-
-// excludes reports whether the result of a subquery must not become arguments: a text without arguments would be
-// prepared then, and its values would have other digits.
-func (s subqueries) excludes(ctx context.Context, p *plan.Plan, sub plan.Subquery, st *statement, args []driver.NamedValue) (bool, error) {
-	if sub.Collation == "" || !p.Singles {
-		return false, nil
-	}
-	return isUnprepared(ctx, s.database.server, s.on(s.database.home), st, args)
 }
 
 // result executes a subquery, and returns its result as it is written in the text, and the arguments of that.

@@ -85,12 +85,10 @@ func Of(statement *sqlparse.Statement, snapshot *sharding.Snapshot, options anal
 			proof.EachOwned(r.Proof, func(*proof.Owned) { p.Owned = b.Insert == nil })
 		case analysis.Broadcast:
 			p.broadcast = append(p.broadcast, r)
-			if r.Written && p.written == nil {
-				p.written = r
-			}
 		}
 	}
-	if p.written != nil {
+	if at := slices.IndexFunc(p.broadcast, func(r *analysis.Reference) bool { return r.Written }); at >= 0 {
+		p.written = p.broadcast[at]
 		p.uncopied, p.unknown = uncopied(b, p.written)
 	}
 	p.ungrouped = ungrouped(p)
