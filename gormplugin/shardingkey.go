@@ -187,6 +187,9 @@ func bound(v any) bool {
 	case nil, gorm.Valuer, clause.Expression, clause.Column, clause.Table:
 		return false
 	}
+	if dereference(v).CanUint() {
+		return true // above int64, too, where the default converter returns an error
+	}
 	_, err := driver.DefaultParameterConverter.ConvertValue(v)
 	return err == nil
 }

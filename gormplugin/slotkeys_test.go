@@ -443,3 +443,12 @@ func reopened(t *testing.T, db *gorm.DB, router *sharding.Router) *gorm.DB {
 	}
 	return again
 }
+
+// SQLite stores no such number, which is not to say that the key is missing.
+func TestAShardingKeyOfAMapAboveInt64IsNotMissing(t *testing.T) {
+	db, _ := newShop(t, bucketed(t, 3))
+	err := db.Model(&Sale{}).Create(map[string]any{"UserID": uint64(1)<<63 + 4}).Error
+	if err == nil || errors.Is(err, sharding.ErrMissingKey) {
+		t.Error(err)
+	}
+}

@@ -64,7 +64,7 @@ var (
 
 	// ErrRawTable: SQL text names a sharded table, but nothing determines the shard. Returned by
 	// the adapters before anything is sent.
-	ErrRawTable = errors.New("SQL text names a sharded table")
+	ErrRawTable = errors.New("its text leads to no shard")
 
 	// ErrSettings: the sessions of two databases differ in a setting on which the meaning of
 	// statements or the form of rows depends, such as the time zone. Returned by package shardsql,
