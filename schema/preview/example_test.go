@@ -72,10 +72,16 @@ func ExampleCreate() {
 // The statements go into the migrations of the application, for databases to which the
 // program has no right to CREATE.
 func ExampleDDL() {
-	fmt.Println(preview.DDL("sqlite"))
+	text, err := preview.DDL("sqlite")
+	check(err)
+	fmt.Println(text)
+	_, err = preview.DDL("oracle")
+	fmt.Println(err)
 	// Output:
 	// CREATE TABLE IF NOT EXISTS shardid_preview (id VARCHAR(64) NOT NULL PRIMARY KEY, outcome INTEGER NOT NULL DEFAULT 0, times BIGINT NOT NULL DEFAULT 0, found BIGINT NOT NULL, seen BIGINT NOT NULL, statement BLOB, reason BLOB);
 	// CREATE TABLE IF NOT EXISTS shardid_preview_look (job VARCHAR(64) NOT NULL PRIMARY KEY, looked BIGINT NOT NULL DEFAULT 0, refused BIGINT NOT NULL DEFAULT 0);
+	//
+	// preview: unknown database; supported are MySQL, MariaDB, PostgreSQL and SQLite, not "oracle"
 }
 
 // check keeps the examples short; a program returns its errors.

@@ -61,9 +61,15 @@ func (t table) clock() string {
 	return "UNIX_TIMESTAMP()"
 }
 
-// DDL returns the statements that Create runs on a database of the dialect: "mysql",
-// which includes MariaDB, "postgres" or "sqlite".
-func DDL(dialectName string) string { return strings.Join(definitions(dialectName), ";\n") + ";\n" }
+// DDL returns the statements that Create runs. The name is "mysql", "postgres" or "sqlite"; "mariadb" means "mysql".
+// For another name the error says which there are.
+func DDL(name string) (string, error) {
+	d, err := dialect.Named(name)
+	if err != nil {
+		return "", fmt.Errorf("preview: %w", err)
+	}
+	return strings.Join(definitions(d.Name()), ";\n") + ";\n", nil
+}
 
 // definitions create the tables. Texts are stored as bytes, independent of the database's
 // character set.

@@ -21,15 +21,14 @@ import (
 // Table is the name of the table with the decisions of a database.
 const Table = xa.Table
 
-// DDL returns the statement that creates the table, for "mysql" (also for MariaDB) or "postgres".
+// DDL returns the statement that creates the table. The name is "mysql" or "postgres"; "mariadb" means "mysql".
 // [Create] also gives the database its identity.
-func DDL(kind string) (string, error) {
-	for _, d := range []dialect.Dialect{dialect.MySQL{}, dialect.Postgres{}} {
-		if d.Name() == kind {
-			return xa.DDL(d) + ";\n", nil
-		}
+func DDL(name string) (string, error) {
+	d, err := dialect.Named(name)
+	if err != nil || d.Name() == "sqlite" {
+		return "", fmt.Errorf("twophase: no two-phase commit on %q; pass mysql or postgres", name)
 	}
-	return "", fmt.Errorf("twophase: no two-phase commit on %q; pass mysql or postgres", kind)
+	return xa.DDL(d) + ";\n", nil
 }
 
 // Create creates the table on every database of the router, and on home, if that is not nil. An

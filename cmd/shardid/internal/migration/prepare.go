@@ -38,9 +38,13 @@ tables and triggers are created by run.`,
 			if err != nil {
 				return err
 			}
-			ddl, err := schema.DDL(server.Name())
+			ids, err := schema.DDL(server.Name())
+			if err != nil {
+				return err
+			}
+			statements, err := preview.DDL(server.Name())
 			if err == nil {
-				_, err = io.WriteString(o.Cmd.OutOrStdout(), ddl+"\n"+preview.DDL(server.Name()))
+				_, err = io.WriteString(o.Cmd.OutOrStdout(), ids+"\n"+statements)
 			}
 			return err
 		})
