@@ -42,6 +42,9 @@ func TestASecondPoolOfOneDatabaseIsRefused(t *testing.T) {
 					}
 				}
 			}
+			if name != "PostgreSQL" {
+				refusedWhenNotBusy(t, router, west, m.Open(t, "places_west"))
+			}
 			for _, db := range []*sql.DB{east, west} {
 				var n int
 				if err := db.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM tags").Scan(&n); err != nil || n != 1 {
@@ -49,5 +52,30 @@ func TestASecondPoolOfOneDatabaseIsRefused(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// refusedWhenNotBusy asks a home pool whose only connection is in a transaction: the transaction is not refused, and the
+// next statement is.
+func refusedWhenNotBusy(t *testing.T, router *sharding.Router, west, home *sql.DB) {
+	t.Helper()
+	database.Exec(t, west, "CREATE TABLE alone (id BIGINT PRIMARY KEY)")
+	home.SetMaxOpenConns(1)
+	routed := shardsql.OpenDB(shardsql.Config{Router: router, Home: home})
+	t.Cleanup(func() { _ = routed.Close() })
+	tx, err := routed.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{"INSERT INTO alone (id) VALUES (1)", "INSERT INTO notes (id) VALUES (1)"} {
+		if _, err := tx.ExecContext(t.Context(), text); err != nil {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+	if err := tx.Commit(); err != nil {
+		t.Error(err)
+	}
+	if _, err := routed.ExecContext(t.Context(), "DELETE FROM notes WHERE id = 1"); !errors.Is(err, sharding.ErrSameDatabase) {
+		t.Error(err)
 	}
 }

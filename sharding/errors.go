@@ -71,10 +71,10 @@ var (
 	// which names the setting, before any other statement is sent there.
 	ErrSettings = errors.New("databases are set up differently")
 
-	// ErrSameDatabase: two pools, of the router's databases or the home database, are of one database.
-	// Its copy of a broadcast table would be written twice, and a transaction over both pools would be
-	// one over two databases. Returned by package shardsql, which names both, before any other
-	// statement is sent over the second pool. Open the database once, and pass the same *sql.DB twice.
+	// ErrSameDatabase: two pools, of the router's databases or the home database, are of one database,
+	// and there are broadcast tables, whose copy there would be written twice. Returned by package
+	// shardsql, which names both, before any other statement is sent over the second pool. Open the
+	// database once, and pass the same *sql.DB twice.
 	ErrSameDatabase = errors.New("two pools are of one database")
 
 	// ErrSlotMoving: the key's slot is moving to another shard. Nothing was done; the same

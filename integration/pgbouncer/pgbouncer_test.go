@@ -64,7 +64,7 @@ func pool(t *testing.T, host, port string) (address string) {
 	dir, own := t.TempDir(), freePort(t)
 	config := filepath.Join(dir, "pgbouncer.ini")
 	text := fmt.Sprintf(`[databases]
-* = host=%s port=%s user=postgres
+ids = host=%s port=%s user=postgres
 [pgbouncer]
 listen_addr = 127.0.0.1
 listen_port = %d
@@ -191,7 +191,7 @@ func TestAProgramThatPreparesThroughPgBouncerIsToldWhatToSet(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		routed := database.RoutedOrders(t, twoThrough(t, p, dsn), m, p.Open(t, "whole"))
+		routed := database.RoutedOrders(t, sharding.DBs{"a": through(t, dsn), "b": through(t, dsn)}, m, p.Open(t, "whole"))
 		tellsWhatToSet(t, func(id int) error {
 			if id%2 == 0 {
 				_, err := routed.ExecContext(t.Context(), "INSERT INTO orders (id, user_id, paid) VALUES ($1, $1, 0)", id)
@@ -201,13 +201,6 @@ func TestAProgramThatPreparesThroughPgBouncerIsToldWhatToSet(t *testing.T) {
 			return routed.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM orders WHERE paid = $1", id).Scan(&n)
 		})
 	})
-}
-
-// twoThrough opens two databases behind PgBouncer: that of the data source name, and one more.
-func twoThrough(t *testing.T, p *server.Postgres, dsn string) sharding.DBs {
-	t.Helper()
-	_ = p.Open(t, "more") // creates it
-	return sharding.DBs{"a": through(t, dsn), "b": through(t, strings.Replace(dsn, "/ids?", "/more?", 1))}
 }
 
 // through opens the database behind PgBouncer.
@@ -258,7 +251,10 @@ func tellsWhatToSet(t *testing.T, f func(n int) error) {
 func TestStatementsAreRoutedThroughPgBouncer(t *testing.T) {
 	p := server.RunPostgres(t)
 	dsn := bounce(t, p) + "&default_query_exec_mode=exec"
-	dbs := twoThrough(t, p, dsn)
+	dbs := sharding.DBs{}
+	for _, name := range []string{"a", "b"} {
+		dbs[name] = through(t, dsn)
+	}
 	m, err := sharding.Spread([]string{"a", "b"}, 4, "orders_%d")
 	if err != nil {
 		t.Fatal(err)

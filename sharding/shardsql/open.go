@@ -24,8 +24,9 @@ import (
 type Config struct {
 	// Router knows the sharded tables and their databases. It is required.
 	Router *sharding.Router
-	// Home is the pool of all tables that the router does not know. It is required. If its database is one
-	// of the router's, it must be the same *sql.DB: see [sharding.ErrSameDatabase].
+	// Home is the pool of all tables that the router does not know. It is required. If its database is one of
+	// the router's, pass the same *sql.DB: two pools count as two databases, which transactions and joins must not
+	// span, and if there are broadcast tables, they are refused with [sharding.ErrSameDatabase].
 	Home *sql.DB
 	// Replicas are read-only copies of the router's databases, by the router's names of the
 	// databases. Queries of sharded tables use the copies in turn, whether they read one shard or

@@ -34,8 +34,8 @@ func (d *database) ask(ctx context.Context) (*server.Server, error) {
 	return found, nil
 }
 
-// checkSettings refuses a database whose settings differ from those of the home database, and a second pool of one
-// database. It checks a pool when a connection of it is first used.
+// checkSettings refuses a database whose settings differ from those of the home database, and a pool that
+// [places.check] refuses. It checks a pool when a connection of it is first used.
 func (d *database) checkSettings(ctx context.Context, pool *sql.DB, on dialect.Querier) error {
 	if pool == d.home {
 		return nil
@@ -52,28 +52,32 @@ func (d *database) checkSettings(ctx context.Context, pool *sql.DB, on dialect.Q
 		return &sharding.RouteError{Op: "statement", Err: fmt.Errorf("%w: %s is %q in %s, and %q in the home database", sharding.ErrSettings, differs.Setting, differs.There, d.nameOf(pool), differs.Here),
 			Hint: "set it to the same value in all data source names, or on all servers"}
 	}
-	if err := d.places.check(ctx, d, pool, on, place); err != nil {
-		return err
-	}
-	state.agrees.Store(true)
-	return nil
+	settled, err := d.places.check(ctx, d, pool, on, place)
+	state.agrees.Store(settled)
+	return err
 }
 
 // places has a pool of each place: see [server.Server.Place].
 type places struct{ pools sync.Map }
 
-// check refuses a second pool of one database. A write of all copies of a broadcast table would be executed twice there,
-// and a transaction over both pools could wait for itself. A copy for reading may be anywhere.
-func (p *places) check(ctx context.Context, d *database, pool *sql.DB, on dialect.Querier, place string) error {
-	if place == "" || routerName(d.router, pool) == "" {
-		return nil
+// check refuses a second pool of one database if there are broadcast tables: a write of all of their copies would be
+// executed twice there, or wait for itself. A copy for reading may be anywhere. If the other pool is busy, it is asked at
+// the next statement.
+func (p *places) check(ctx context.Context, d *database, pool *sql.DB, on dialect.Querier, place string) (settled bool, err error) {
+	if place == "" || routerName(d.router, pool) == "" || len(d.router.Broadcasts()) == 0 {
+		return true, nil
 	}
 	known, there := p.pools.LoadOrStore(place, pool)
-	if other := known.(*sql.DB); there && other != pool && d.server.Shares(ctx, on, other) {
-		return &sharding.RouteError{Op: "statement", Err: fmt.Errorf("%w: %s and %s", sharding.ErrSameDatabase, d.nameOf(pool), d.nameOf(other)),
-			Hint: "open it once, and give the same *sql.DB for both"}
+	other := known.(*sql.DB)
+	if !there || other == pool {
+		return true, nil
 	}
-	return nil
+	shared, busy := d.server.Shares(ctx, on, other)
+	if !shared {
+		return busy == nil, nil
+	}
+	return false, &sharding.RouteError{Op: "statement", Err: fmt.Errorf("%w: %s and %s", sharding.ErrSameDatabase, d.nameOf(pool), d.nameOf(other)),
+		Hint: "open it once, and give the same *sql.DB for both"}
 }
 
 // isBinary reports whether one table would have returned values in the binary protocol of MySQL and MariaDB, which is

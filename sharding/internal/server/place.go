@@ -19,22 +19,23 @@ const place = "the place"
 func (s *Server) Place() string { return s.values[len(s.values)-1] }
 
 // Shares reports whether a session and a pool whose places are the same have one database. On MySQL and MariaDB the
-// session takes a lock of a random name, and the pool is asked who has it. If that cannot be found out within a second,
-// the answer is false.
-func (s *Server) Shares(ctx context.Context, one dialect.Querier, other *sql.DB) bool {
+// session takes a lock of a random name, and the pool is asked who has it. A server that has no such locks counts as
+// another one. The error is that of a pool that has no connection for a second.
+func (s *Server) Shares(ctx context.Context, one dialect.Querier, other *sql.DB) (shared bool, err error) {
 	if s.Name() != "mysql" {
-		return true
+		return true, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, time.Second)
-	defer cancel()
 	lock := "'shardid:" + rand.Text() + "'"
 	var got sql.NullBool
 	var own, holder sql.NullInt64
-	err := one.QueryRowContext(ctx, "SELECT GET_LOCK("+lock+", 0), CONNECTION_ID()").Scan(&got, &own)
-	if err != nil || !got.Bool {
-		return false
+	if one.QueryRowContext(ctx, "SELECT GET_LOCK("+lock+", 0), CONNECTION_ID()").Scan(&got, &own) != nil {
+		return false, nil
 	}
-	err = other.QueryRowContext(ctx, "SELECT IS_USED_LOCK("+lock+")").Scan(&holder)
-	released := one.QueryRowContext(context.WithoutCancel(ctx), "SELECT RELEASE_LOCK("+lock+")").Scan(&got)
-	return err == nil && released == nil && holder.Valid && holder == own
+	limited, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	if asked := other.QueryRowContext(limited, "SELECT IS_USED_LOCK("+lock+")").Scan(&holder); limited.Err() != nil {
+		err = asked
+	}
+	_ = one.QueryRowContext(context.WithoutCancel(ctx), "SELECT RELEASE_LOCK("+lock+")").Scan(&got) // it ends with its session otherwise
+	return holder.Valid && holder == own, err
 }
