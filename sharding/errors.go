@@ -74,7 +74,7 @@ var (
 	// ErrSameDatabase: two pools, of the router's databases or the home database, are of one database,
 	// and there are broadcast tables, whose copy there would be written twice. Returned by package
 	// shardsql, which names both, before any other statement is sent over the second pool. Open the
-	// database once, and pass the same *sql.DB twice.
+	// database once, give it one name in the router, and pass the same *sql.DB as the home database.
 	ErrSameDatabase = errors.New("two pools are of one database")
 
 	// ErrSlotMoving: the key's slot is moving to another shard. Nothing was done; the same

@@ -67,7 +67,8 @@ const (
 type shop struct {
 	*setup.Databases
 
-	legacy *sql.DB      // has all tables when the program begins; on MySQL it is on the server of east
+	legacy *sql.DB      // has all tables when the program begins; on MySQL it is the pool of east
+	source string       // the router's name of legacy
 	shards sharding.DBs // east and west
 	forIDs *sql.DB      // a pool of its own, because a pool whose connections are all in transactions cannot fetch a segment
 
@@ -92,8 +93,14 @@ func openShop(ctx context.Context, f setup.Flags, orders int) (s *shop, err erro
 	if s.shards, err = s.Shards(); err != nil {
 		return s, err
 	}
-	for name, db := range map[string]**sql.DB{"legacy": &s.legacy, "ids": &s.forIDs} {
-		if *db, err = s.Open(name); err != nil {
+	if s.forIDs, err = s.Open("ids"); err != nil {
+		return s, err
+	}
+	if s.source = "east"; s.Driver == "sqlite" {
+		s.source = "legacy"
+	}
+	if s.legacy = s.shards[s.source]; s.legacy == nil {
+		if s.legacy, err = s.Open(s.source); err != nil {
 			return s, err
 		}
 	}
@@ -157,9 +164,9 @@ func (s *shop) route() (*sharding.Router, error) {
 		return nil, err
 	}
 	dbs := maps.Clone(s.shards)
-	dbs["legacy"] = s.legacy
+	dbs[s.source] = s.legacy
 	return sharding.New(dbs, sharding.Tables(all...), sharding.Broadcast("products"),
-		sharding.Migration{Source: "legacy", Tables: numberedTables, Patience: 30 * time.Second})
+		sharding.Migration{Source: s.source, Tables: numberedTables, Patience: 30 * time.Second})
 }
 
 // job migrates the tables. In production a program of its own does this: shardid migrate.

@@ -76,8 +76,11 @@ func (p *places) check(ctx context.Context, d *database, pool *sql.DB, on dialec
 	if !shared {
 		return busy == nil, nil
 	}
-	return false, &sharding.RouteError{Op: "statement", Err: fmt.Errorf("%w: %s and %s", sharding.ErrSameDatabase, d.nameOf(pool), d.nameOf(other)),
-		Hint: "open it once, and give the same *sql.DB for both"}
+	hint := "give it one name in the router"
+	if routerName(d.router, other) == "" {
+		hint = "open it once, and give the same *sql.DB to the router and as the home database"
+	}
+	return false, &sharding.RouteError{Op: "statement", Err: fmt.Errorf("%w: %s and %s", sharding.ErrSameDatabase, d.nameOf(pool), d.nameOf(other)), Hint: hint}
 }
 
 // isBinary reports whether one table would have returned values in the binary protocol of MySQL and MariaDB, which is
