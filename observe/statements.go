@@ -136,6 +136,7 @@ var reasons = []struct {
 	{sharding.ErrMisplaced, "misplaced"},
 	{sharding.ErrRawTable, "raw_table"},
 	{sharding.ErrSettings, "settings"},
+	{sharding.ErrSameDatabase, "same_database"},
 	{sharding.ErrSlotMoving, "slot_moving"},
 	{sharding.ErrStaleMap, "stale_map"},
 	{sharding.ErrRouteMoved, "route_moved"},

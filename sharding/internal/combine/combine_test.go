@@ -3,7 +3,6 @@
 package combine_test
 
 import (
-	"database/sql"
 	"database/sql/driver"
 	"errors"
 	"fmt"
@@ -16,6 +15,7 @@ import (
 	_ "modernc.org/sqlite" // the driver "sqlite"; nothing is opened
 
 	"github.com/shardid/shardid/internal/sqlparse"
+	"github.com/shardid/shardid/internal/testkit/testshards"
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sharding/internal/analysis"
 	"github.com/shardid/shardid/sharding/internal/catalog"
@@ -60,24 +60,8 @@ var schema = catalog.Schema{
 
 func analyzed(t *testing.T, o analysis.Options, text string) *analysis.Analysis {
 	t.Helper()
-	db, err := sql.Open("sqlite", "file::memory:")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = db.Close() })
-	table := func(name string) sharding.Table {
-		m, err := sharding.Spread([]string{"a"}, 4, name+"_%d")
-		if err != nil {
-			t.Fatal(err)
-		}
-		return sharding.Table{Name: name, Key: "user_id", Rule: sharding.Mod(4), Map: m}
-	}
-	router, err := sharding.New(sharding.DBs{"a": db}, table("orders"), table("items"), table("logs"), table("tags"), sharding.Broadcast("countries"))
-	if err != nil {
-		t.Fatal(err)
-	}
 	o.Schema = schema
-	return analysis.Of(sqlparse.Parse(text, o.Reads), router.Snapshot(), o)
+	return analysis.Of(sqlparse.Parse(text, o.Reads), testshards.ByUser(t, "countries", "orders", "items", "logs", "tags"), o)
 }
 
 // bound returns how the results of a query are combined for some arguments.

@@ -3,14 +3,13 @@
 package flat_test
 
 import (
-	"database/sql"
 	"strings"
 	"testing"
 
 	_ "modernc.org/sqlite" // the driver "sqlite"; nothing is opened
 
 	"github.com/shardid/shardid/internal/sqlparse"
-	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/internal/testkit/testshards"
 	"github.com/shardid/shardid/sharding/internal/analysis"
 	"github.com/shardid/shardid/sharding/internal/catalog"
 	"github.com/shardid/shardid/sharding/internal/flat"
@@ -28,26 +27,10 @@ var schema = catalog.Schema{
 
 func analyzed(t *testing.T, family sqlparse.Family, text string) *analysis.Analysis {
 	t.Helper()
-	db, err := sql.Open("sqlite", "file::memory:")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = db.Close() })
-	table := func(name string) sharding.Table {
-		m, err := sharding.Spread([]string{"a"}, 4, name+"_%d")
-		if err != nil {
-			t.Fatal(err)
-		}
-		return sharding.Table{Name: name, Key: "user_id", Rule: sharding.Mod(4), Map: m}
-	}
-	router, err := sharding.New(sharding.DBs{"a": db}, table("orders"), table("items"), sharding.Broadcast("countries"))
-	if err != nil {
-		t.Fatal(err)
-	}
 	engine := map[sqlparse.Family]merge.Engine{sqlparse.MySQL: merge.MySQL, sqlparse.PostgreSQL: merge.PostgreSQL}[family]
 	reads := sqlparse.Dialect{Family: family}
 	o := analysis.Options{Schema: schema, Reads: reads, Merge: merge.Dialect{Engine: engine}}
-	return analysis.Of(sqlparse.Parse(text, reads), router.Snapshot(), o)
+	return analysis.Of(sqlparse.Parse(text, reads), testshards.ByUser(t, "countries", "orders", "items"), o)
 }
 
 func TestAQueryOfADerivedTableOfGroupsIsAQueryOfGroups(t *testing.T) {
