@@ -64,7 +64,12 @@ func (c *conn) query(ctx context.Context, st *statement, query string, args []dr
 	if done, _, err := c.savepoint(ctx, o, query, args); done {
 		return o.answered(&resultset.Held{}, err)
 	}
-	return o.answered(replacing(c, func() (driver.Rows, error) { return c.read(ctx, st, o, query, args) }))
+	held := c.home.SQL
+	rows, err := c.read(ctx, st, o, query, args)
+	if err != nil {
+		rows, err = replacing(c, held, err, func() (driver.Rows, error) { return c.read(ctx, st, o, query, args) })
+	}
+	return o.answered(rows, err)
 }
 
 // read sends a query, with the results of its subqueries if necessary.
@@ -122,7 +127,12 @@ func (c *conn) exec(ctx context.Context, st *statement, query string, args []dri
 	if done, result, err := c.savepoint(ctx, o, query, args); done {
 		return o.executed(result, err)
 	}
-	return o.executed(replacing(c, func() (driver.Result, error) { return c.send(ctx, st, o, query, args) }))
+	held := c.home.SQL
+	result, err := c.send(ctx, st, o, query, args)
+	if err != nil {
+		result, err = replacing(c, held, err, func() (driver.Result, error) { return c.send(ctx, st, o, query, args) })
+	}
+	return o.executed(result, err)
 }
 
 func (c *conn) send(ctx context.Context, st *statement, o *observation, query string, args []driver.NamedValue) (driver.Result, error) {
@@ -149,10 +159,9 @@ func (c *conn) send(ctx context.Context, st *statement, o *observation, query st
 // A server that restarts breaks all connections of its pool. database/sql sends a statement on two of one table's
 // pool, and then on a new connection. It cannot know that of the pools behind an outer connection.
 
-// replacing sends a statement, and again while its connections were broken before it. It returns the error with advice.
-func replacing[T any](c *conn, send func() (T, error)) (T, error) {
-	held := c.home.SQL
-	answer, err := send()
+// replacing sends a statement that has failed again while its connections were broken before it. held is the connection at
+// home that the session had before it. It returns the last error with advice.
+func replacing[T any](c *conn, held *sql.Conn, err error, send func() (T, error)) (answer T, _ error) {
 	for left := c.replaceable(err); left > 0 && c.isReplaced(held, err); left-- {
 		answer, err = send()
 	}
