@@ -75,7 +75,8 @@
 //
 // # Finding a row by its id alone
 //
-// When orders are sharded by their user, First(&o, id) asks all shards. To avoid that, name the id
+// When orders are sharded by their user, First(&o, id) asks all shards, and Delete(&Order{}, id) searches all
+// of them for the row before it deletes it. To avoid that, name the id
 // in sharding.Table.Also, and give it a keygen.Bucketed, such as a snowflake generator whose layout
 // has a bucket field where the rule of Also expects it. Each new row's id then contains the slot of
 // its user (基因法). A generator that cannot do that is refused ([ErrNoBuckets]), and so is a row

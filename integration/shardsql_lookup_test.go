@@ -58,7 +58,7 @@ func TestRandomUpsertsFindTheRowsOfAllShards(t *testing.T) {
 			}}
 			for seed := range uint64(programs) {
 				m.Rand = rand.New(rand.NewPCG(seed, 8))
-				n, err := m.Program(sharding.AllShards(t.Context()), routed, whole)
+				n, err := m.Program(t.Context(), routed, whole)
 				if done += n; err != nil {
 					t.Fatalf("seed %d: %v", seed, err)
 				}

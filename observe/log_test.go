@@ -34,7 +34,7 @@ func TestARefusedStatementIsLoggedOnceAMinuteWithHowOften(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		logger, read := lines()
 		log := observe.NewLog(logger)
-		refused := shardsql.Statement{Kind: shardsql.Refused, Table: "orders", Fingerprint: "DELETE FROM orders WHERE id = ?", Err: &sharding.RouteError{Op: "delete", Table: "orders", Err: sharding.ErrMissingKey}}
+		refused := shardsql.Statement{Kind: shardsql.Refused, Table: "orders", Fingerprint: "DELETE FROM orders WHERE id < ?", Err: &sharding.RouteError{Op: "delete", Table: "orders", Err: sharding.ErrMissingKey}}
 		for range 5 {
 			log.Statement(t.Context(), refused)
 		}
@@ -86,13 +86,13 @@ func ExampleLog() {
 
 	source.Outage(errors.New("connection refused"))
 	source.Recovery(3 * time.Second)
-	statements.Statement(context.Background(), shardsql.Statement{Kind: shardsql.Refused, Table: "orders", Fingerprint: "DELETE FROM orders WHERE id = ?", Err: sharding.ErrMissingKey})
+	statements.Statement(context.Background(), shardsql.Statement{Kind: shardsql.Refused, Table: "orders", Fingerprint: "DELETE FROM orders WHERE id < ?", Err: sharding.ErrMissingKey})
 	for range 2 {
 		statements.ReplicaDown(context.Background(), "shop_0", 1, errors.New("connection refused"))
 	}
 	// Output:
 	// level=WARN msg="the source of a generator fails; the generator continues with the keys in its memory" generator=order error="connection refused"
 	// level=INFO msg="the source of a generator answers again" generator=order lasted=3s
-	// level=WARN msg="a statement was refused" outcome=missing_key table=orders statement="DELETE FROM orders WHERE id = ?" error="no sharding key"
+	// level=WARN msg="a statement was refused" outcome=missing_key table=orders statement="DELETE FROM orders WHERE id < ?" error="no sharding key"
 	// level=WARN msg="a replica cannot be reached; reads go to the others, or to the database" database=shop_0 replica=1 error="connection refused"
 }

@@ -300,7 +300,7 @@ func TestStatementsAreCountedByTableKindAndOutcome(t *testing.T) {
 	if err := db.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM orders").Scan(&n); err != nil || n != 3 {
 		t.Fatal(n, err)
 	}
-	if _, err := db.ExecContext(t.Context(), "DELETE FROM orders WHERE id = 1"); err == nil {
+	if _, err := db.ExecContext(t.Context(), "DELETE FROM orders WHERE id < 2"); err == nil {
 		t.Fatal("a DELETE without a key")
 	}
 	if _, err := db.ExecContext(t.Context(), "INSERT INTO orders (id, user_id) VALUES (1, 0)"); err == nil {

@@ -85,6 +85,9 @@
 //	INSERT batch     one              grouped **               ErrMissingKey      all databases
 //	upsert           one              grouped **               ErrMissingKey      all databases
 //	UPDATE, DELETE   one              per shard **             ErrMissingKey ***  all databases
+//	the same, and                                              a search, then
+//	FOR UPDATE, by a                                           the row's shard *
+//	unique value
 //	key changed      ErrKeyChange, unless it can be proven that it keeps its slot
 //
 // * within [FanOut]'s limits ([ErrTooManyShards]); [ErrMissingKey] if [Table].OnMissing is [Refuse]
@@ -97,7 +100,7 @@
 // [ErrLookup].
 //
 // An UPDATE may set the sharding key, or a column of Also, only to a value of the same slot, and
-// its condition must prove that.
+// its condition, or the search for its row, must prove that.
 //
 // Joins with tables of other groups are refused with [ErrCrossShard]. DDL, TRUNCATE and statements
 // that cannot be parsed are refused with [ErrRawTable] if they name a sharded table.

@@ -95,10 +95,11 @@ type Policy int
 const (
 	// Default is FanOutReads.
 	Default Policy = iota
-	// Refuse refuses it with [ErrMissingKey].
+	// Refuse refuses it with [ErrMissingKey], and also a write that would need a search.
 	Refuse
-	// FanOutReads sends it to every target, within the limits of [FanOut]. Writes are refused;
-	// [AllShards] allows them.
+	// FanOutReads sends it to every target, within the limits of [FanOut]. A write that names its rows by values of a
+	// primary or unique key of one column is sent to the shards that have them, after a search of all. Other writes
+	// are refused; [AllShards] allows them.
 	FanOutReads
 )
 

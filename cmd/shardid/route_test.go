@@ -70,7 +70,7 @@ func TestRouteEndsWithCode1IfAStatementIsRefused(t *testing.T) {
 
 func TestRouteDoesNotCallRefusedWhatTheTypesOfColumnsDecide(t *testing.T) {
 	config := newConfig(t, shardsJSON)
-	const verdict = "needs the types of the columns, which the router reads from the databases"
+	const verdict = "needs the types and the unique keys of the columns, which the router reads from the databases"
 	for _, statement := range []string{"SELECT * FROM orders ORDER BY id LIMIT 3", "SELECT DISTINCT note FROM orders", "SELECT MAX(note) FROM orders", "SELECT note, COUNT(*) FROM orders GROUP BY note",
 		"INSERT INTO regions (id, name) VALUES (1, 'x')", "UPDATE regions SET name = 'x' WHERE id = 1"} {
 		if o := succeed(t, "route", "--config", config, statement); o.stdout != verdict+"\n" {
@@ -109,16 +109,16 @@ func TestRouteNamesTheLookupTableThatIsAsked(t *testing.T) {
 func TestRouteCountsTheStatementsOfALog(t *testing.T) {
 	config := newConfig(t, shardsJSON)
 	for name, log := range map[string]string{
-		"a statement per line": "-- a comment\nSELECT * FROM orders WHERE user_id = 7;\n\nSELECT 1\nUPDATE orders SET note = 'x' WHERE id = 3\nUPDATE orders SET note = 'y'\nSELECT COUNT(*) FROM orders\n",
+		"a statement per line": "-- a comment\nSELECT * FROM orders WHERE user_id = 7;\n\nSELECT 1\nUPDATE orders SET note = 'x' WHERE id > 3\nUPDATE orders SET note = 'y'\nSELECT COUNT(*) FROM orders\n",
 		"MySQL's general log": "/usr/sbin/mysqld, Version: 9.7.4-2 ((Debian)). started with:\nTcp port: 3306  Unix socket: /run/s.sock\nTime                 Id Command    Argument\n" +
 			"2026-11-22T18:00:00.123456Z\t    8 Connect\troot@localhost on shop using Socket\n" +
 			"2026-11-22T18:00:00.123456Z\t    8 Query\tSELECT * FROM orders\nWHERE user_id = 7\n2026-11-22T18:00:00.223456Z\t    8 Query\tSELECT 1\n" +
-			"2026-11-22T18:00:00.223456Z\t    8 Prepare\tUPDATE orders SET note = ? WHERE id = ?\n2026-11-22T18:00:00.323456Z\t    8 Execute\tUPDATE orders SET note = 'x' WHERE id = 3\n" +
+			"2026-11-22T18:00:00.223456Z\t    8 Prepare\tUPDATE orders SET note = ? WHERE id > ?\n2026-11-22T18:00:00.323456Z\t    8 Execute\tUPDATE orders SET note = 'x' WHERE id > 3\n" +
 			"2026-11-22T18:00:00.423456Z\t   18 Query\tUPDATE orders SET note = 'y'\n2026-11-22T18:00:01.423456Z\t   18 Query\tSELECT COUNT(*) FROM orders\n2026-11-22T18:00:02.423456Z\t   18 Quit\t\n",
 		"MariaDB's general log": "/usr/sbin/mariadbd, Version: 10.11.19-MariaDB (Debian 12). started with:\nTcp port: 3306  Unix socket: /run/s.sock\nTime\t\t    Id Command\tArgument\n" +
 			"261122 18:00:00\t     8 Connect\troot@localhost on shop using Socket\n" +
-			"\t\t     8 Query\tSELECT * FROM orders\nWHERE user_id = 7\n261122 18:00:01\t     8 Query\tSELECT 1\n\t\t     8 Prepare\tUPDATE orders SET note = ? WHERE id = ?\n" +
-			"\t\t     8 Execute\tUPDATE orders SET note = 'x' WHERE id = 3\n\t\t    18 Query\tUPDATE orders SET note = 'y'\n\t\t    18 Query\tSELECT COUNT(*) FROM orders\n\t\t    18 Quit\t\n",
+			"\t\t     8 Query\tSELECT * FROM orders\nWHERE user_id = 7\n261122 18:00:01\t     8 Query\tSELECT 1\n\t\t     8 Prepare\tUPDATE orders SET note = ? WHERE id > ?\n" +
+			"\t\t     8 Execute\tUPDATE orders SET note = 'x' WHERE id > 3\n\t\t    18 Query\tUPDATE orders SET note = 'y'\n\t\t    18 Query\tSELECT COUNT(*) FROM orders\n\t\t    18 Quit\t\n",
 	} {
 		file := filepath.Join(t.TempDir(), "log")
 		if err := os.WriteFile(file, []byte(log), 0o600); err != nil {
@@ -126,7 +126,7 @@ func TestRouteCountsTheStatementsOfALog(t *testing.T) {
 		}
 		o := execute(t, "route", "--config", config, "--log", file)
 		const want = "5 statements\n      1   20.0 %  one shard\n      1   20.0 %  several shards\n      1   20.0 %  home: unchanged, to the home database\n      2   40.0 %  refused\n\n      2  "
-		if o.code != command.ExitUnclean || o.stderr != "shardid: 2 of 5 statements are refused\n" || !strings.HasPrefix(o.stdout, want) || !strings.Contains(o.stdout, "\n         UPDATE orders SET note = ? WHERE id = ?\n") {
+		if o.code != command.ExitUnclean || o.stderr != "shardid: 2 of 5 statements are refused\n" || !strings.HasPrefix(o.stdout, want) || !strings.Contains(o.stdout, "\n         UPDATE orders SET note = ? WHERE id > ?\n") {
 			t.Errorf("%s:\n%s", name, o.stdout)
 		}
 		var report route.Report

@@ -92,6 +92,21 @@
 // (AUTO_INCREMENT, identity, INTEGER PRIMARY KEY) is refused with [sharding.ErrMissingKey], because
 // the number would not lead to the row's shard.
 //
+// # Statements by an id alone
+//
+// UPDATE orders SET note = 'x' WHERE id = 5 says nothing of the sharding key. If id is a primary or
+// unique key, a query of each database finds the shard that has the row, and the statement is sent
+// to that shard alone. That is done for an UPDATE or DELETE of one table, for a query that locks its
+// rows, and for every query of it in a transaction that may not span databases; with = or IN, and
+// not if [sharding.Table].OnMissing is [sharding.Refuse] or the context has [sharding.AllShards]. If
+// no shard has the row, the statement affects none. If two shards have a row with the value, it is
+// refused with [sharding.ErrCrossShard]. An id that carries the slot ([sharding.Table].Also) needs
+// no search.
+//
+// A row may be newer than the first read of a transaction. MySQL and MariaDB write such a row, but
+// show it only to a read that locks it. So if the transaction sees no row to write, the search is
+// repeated on the transaction's own databases, and locks there what the write would lock.
+//
 // # Unique keys
 //
 // A unique key that does not lead to the shard is unique on each shard only. Before a write that

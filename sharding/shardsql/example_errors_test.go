@@ -45,7 +45,7 @@ func Example_refusedStatements() {
 		}
 	}
 	for _, statement := range []string{
-		"UPDATE orders SET first = 1 WHERE id = 7",                                       // which shard? all: sharding.AllShards
+		"UPDATE orders SET first = 1 WHERE first = 7",                                    // which shard? all: sharding.AllShards
 		"UPDATE orders SET user_id = 5 WHERE user_id = 4",                                // the row would have to move
 		"SELECT COUNT(*) FROM orders_0 WHERE user_id = 4",                                // the physical table
 		"SELECT a.id FROM orders a JOIN orders b ON b.id = a.first WHERE a.user_id <> 4", // rows of different shards

@@ -40,14 +40,14 @@ func Example_preview() {
 	for user := range 3 {
 		_, err = db.Exec("UPDATE orders SET note = 'seen' WHERE user_id = ?", user)
 		check(err)
-		_, err = db.Exec("UPDATE orders SET note = 'late' WHERE id = ?", user)
+		_, err = db.Exec("UPDATE orders SET note = 'late' WHERE note <> ?", user)
 		check(err)
 	}
 	for _, s := range preview.Statements() {
 		fmt.Printf("%s, %d times: %s\n%v\n", s.Change, s.Times, s.Text, s.Err)
 	}
 	// Output:
-	// refused, 3 times: UPDATE orders SET note = ? WHERE id = ?
+	// refused, 3 times: UPDATE orders SET note = ? WHERE note <> ?
 	// sharding: update orders refused: no sharding key; add a condition on user_id, choose the shard with sharding.OnKey or sharding.On, or let it go to every shard with sharding.AllShards
 }
 
@@ -115,7 +115,7 @@ func ExamplePlan() {
 	for _, shard := range plan.Shards {
 		fmt.Println(plan.Kind, shard.Target, shard.Text)
 	}
-	plan, err = shardsql.Plan(router, "mysql", "DELETE FROM orders WHERE id = 7")
+	plan, err = shardsql.Plan(router, "mysql", "DELETE FROM orders WHERE id < 7")
 	fmt.Println(plan.Kind, errors.Is(plan.Err, sharding.ErrMissingKey), err)
 	// Output:
 	// one east/orders_2 SELECT id FROM `orders_2` AS orders WHERE user_id = ?
@@ -147,7 +147,10 @@ func ExampleExplain() {
 		fmt.Println(shard.Target, shard.Text)
 	}
 	fmt.Println(e.Merge)
-	e, err = shardsql.Explain(ctx, db, "UPDATE orders SET user_id = 8 WHERE id = 1")
+	e, err = shardsql.Explain(ctx, db, "DELETE FROM orders WHERE id = ?", 1) // the row may be on any shard
+	check(err)
+	fmt.Println(e.Kind, e.Lookups[0].Text)
+	e, err = shardsql.Explain(ctx, db, "UPDATE orders SET user_id = 8 WHERE user_id = 1")
 	check(err)
 	fmt.Println(e.Kind, errors.Is(e.Err, sharding.ErrMissingKey), errors.Is(e.Err, sharding.ErrKeyChange))
 	// Output:
@@ -155,5 +158,6 @@ func ExampleExplain() {
 	// east/orders_0 SELECT user_id, +id AS shardid_1 FROM "orders_0" AS orders ORDER BY id LIMIT 5
 	// east/orders_1 SELECT user_id, +id AS shardid_1 FROM "orders_1" AS orders ORDER BY id LIMIT 5
 	// rows are merged in their order; 5 rows after the first 0
-	// refused true false
+	// lookup SELECT 0, "id", "user_id" FROM "orders_0" WHERE "id" IN (?) UNION ALL SELECT 1, "id", "user_id" FROM "orders_1" WHERE "id" IN (?)
+	// refused false true
 }

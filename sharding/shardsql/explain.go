@@ -7,7 +7,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/shardid/shardid/internal/dialect"
@@ -29,10 +28,10 @@ const (
 	Scatter Kind = "scatter" // several shards are queried, and their results combined
 	Several Kind = "several" // each of several shards gets its part of a write
 	Copies  Kind = "copies"  // the copy of a broadcast table in every database is written
-	Lookup  Kind = "lookup"  // a lookup table is read first, and determines the shards; see sharding.Lookup
+	Lookup  Kind = "lookup"  // a lookup table is read first, or all shards are searched, and that determines the shards; see sharding.Lookup
 	Refused Kind = "refused" // nothing is sent
 
-	// Undecided: columns and their types decide whether the statement is executed on several databases or
+	// Undecided: columns, their types or unique keys decide whether the statement is executed or
 	// refused. Only [Plan] returns it, because it does not know them.
 	Undecided Kind = "undecided"
 )
@@ -45,7 +44,7 @@ type Explanation struct {
 	// statement depends and which another shard may have: first on the shards where the rows
 	// belong, and then, for rows not found, on all others; so some of them may not be sent. One
 	// query may cover all shards of a database, of which Target is the first. For Lookup they are
-	// the queries of lookup tables.
+	// the queries of lookup tables, or those that search all shards for the rows of a write.
 	Lookups []Shard
 	// Merge says how the results of several shards are combined.
 	Merge string
@@ -98,7 +97,7 @@ func Explain(ctx context.Context, db *sql.DB, text string, args ...any) (e Expla
 
 // Plan says how a statement would be executed, without a database. It assumes that the columns that
 // lead to shards have the types that their rules need, and knows no other columns. A statement that
-// depends on other columns, such as an order over several shards or a write of a broadcast table, is [Undecided]. A
+// depends on other columns, such as an order over several shards, a write of a broadcast table or one by an id alone, is [Undecided]. A
 // statement that depends on unique keys may be refused although Explain does not refuse it. The dialect is "mysql", "mariadb", "sqlite" or "postgres".
 func Plan(router *sharding.Router, dialectName, text string, args ...any) (Explanation, error) {
 	d, err := dialect.Named(dialectName)
@@ -121,7 +120,10 @@ func Plan(router *sharding.Router, dialectName, text string, args ...any) (Expla
 }
 
 func explained(router *sharding.Router, p *plan.Plan, hint sharding.Hint, text string, args []any) Explanation {
-	if o := plan.OwnersOf(p, args, hint); o != nil {
+	if o := plan.OwnersOf(p, args, hint, false); o != nil {
+		if _, err := o.Assumed().Bind(args, hint); err != nil {
+			return Explanation{Kind: Refused, Err: err}
+		}
 		return indirect(router, o)
 	}
 	r, err := p.Bind(args, hint)
@@ -137,21 +139,32 @@ func explained(router *sharding.Router, p *plan.Plan, hint sharding.Hint, text s
 	}
 	e := routed(router, r, text, args)
 	for _, l := range lookups {
-		for _, q := range slices.Concat(l.Questions(false), l.Questions(true)) {
-			asked := Shard{q.Target, q.Text, make([]any, len(q.Args))}
-			for i, v := range q.Args {
-				asked.Args[i] = v
-			}
-			e.Lookups = append(e.Lookups, asked)
-		}
+		e.Lookups = append(e.Lookups, searches(l.Questions(false))...)
+		e.Lookups = append(e.Lookups, searches(l.Questions(true))...)
 	}
 	return e
 }
 
-// indirect describes the queries of lookup tables.
+// searches describes the queries of a search.
+func searches(questions []plan.Question) []Shard {
+	all := make([]Shard, len(questions))
+	for i, q := range questions {
+		all[i] = Shard{q.Target, q.Text, make([]any, len(q.Args))}
+		for n, v := range q.Args {
+			all[i].Args[n] = v
+		}
+	}
+	return all
+}
+
+// indirect describes the queries of lookup tables and the searches.
 func indirect(router *sharding.Router, o *plan.Owners) Explanation {
 	e := Explanation{Kind: Lookup}
 	for _, q := range o.Queries {
+		if q.Search != nil {
+			e.Lookups = append(e.Lookups, searches(q.Search.Questions(true))...)
+			continue
+		}
 		asked := Shard{Target: sharding.Target{Table: q.Lookup.Table}, Args: q.Values}
 		if t, ok := router.Table(q.Lookup.Table); ok {
 			asked.Target = t.Map.Targets()[0]

@@ -65,6 +65,32 @@ func (s search) missed(ctx context.Context, l *plan.Lookup, touched int64) error
 	return s.seek(ctx, l)
 }
 
+// owners searches all shards for the rows with the values of a condition. A transaction of MySQL or MariaDB changes also rows
+// that were committed after its first read, and only a read that locks them shows them.
+func (s search) owners(ctx context.Context, o *plan.Owners, question int) error {
+	l := o.Queries[question].Search
+	if err := s.database.router.Limits().Check(len(l.Table.Map.Targets())); err != nil {
+		return &sharding.RouteError{Op: "look-up", Table: l.Table.Name, Err: err, Hint: "add a condition on " + l.Table.Key + ", or raise the limit with sharding.FanOut"}
+	}
+	answers, err := s.answers(ctx, l.Questions(true))
+	if err != nil {
+		return err
+	}
+	keys, err := l.Keys(answers)
+	if err == nil && len(keys) < l.Len() && o.Write() && s.tx.began() && s.database.server.Name() == "mysql" {
+		own := slices.DeleteFunc(l.Locking().Questions(true), func(q plan.Question) bool { return s.tx.has(s.database.poolOrHome(q.Target.DB)) == nil })
+		locked, failed := s.answers(ctx, own)
+		if failed != nil {
+			return failed
+		}
+		keys, err = l.Keys(append(answers, locked...))
+	}
+	if err == nil {
+		o.SetKeys(question, keys)
+	}
+	return err
+}
+
 // seek queries the shards where the rows should be, and then all others for the rows not found.
 func (s search) seek(ctx context.Context, l *plan.Lookup) error {
 	shards := 0 // that are queried

@@ -30,17 +30,24 @@ import (
 // mostOwners is the largest number of sharding keys of the values of a query; a query with more goes to all shards.
 const mostOwners = 1000
 
-// withLookups returns the plan with the results of lookup tables for the values in its conditions.
+// withLookups returns the plan with the results of lookup tables, or of searches, for the values in its conditions.
 func (s *session) withLookups(ctx context.Context, p *plan.Plan, args []driver.NamedValue) (*plan.Plan, error) {
-	if !p.Owned {
+	inOne := s.tx != nil && !s.tx.spans
+	if !p.Owned && !(inOne && p.Sought) {
 		return p, nil
 	}
-	o := plan.OwnersOf(p, unwrapped(args), sharding.HintOf(ctx))
+	o := plan.OwnersOf(p, unwrapped(args), sharding.HintOf(ctx), inOne)
 	if o == nil {
 		return p, nil
 	}
 	k := lookupAccess{s}
 	for i, q := range o.Queries {
+		if q.Search != nil {
+			if err := (search{s}).owners(ctx, o, i); err != nil {
+				return p, err
+			}
+			continue
+		}
 		if err := s.database.lookups.check(ctx, s, q.Table, q.Lookup); err != nil {
 			return p, err
 		}

@@ -77,6 +77,15 @@ func (s *session) afterSwitch(ctx context.Context, next *plan.Plan, to *plan.Rou
 	}
 	original := args
 	next, args = plan.Sampled(next, original, hint)
+	searched := plan.OwnersOf(next, args, hint, s.tx != nil && !s.tx.spans)
+	if searched != nil {
+		if told.Completes {
+			return sharding.Unchanged, nil
+		}
+		if next = (search{s}).foundAt(ctx, to.Target, searched); next == nil {
+			return sharding.LooksFirst, nil
+		}
+	}
 	to, err := next.Bind(args, hint)
 	// An INSERT that leaves the ids to the source is checked with ids. Without an adapter that fills
 	// them it is refused in any case, but perhaps for a reason that remains when it has ids.
@@ -99,10 +108,21 @@ func (s *session) afterSwitch(ctx context.Context, next *plan.Plan, to *plan.Rou
 	if err == nil {
 		lookups, err = next.Lookups(args, to, writehint.Of(ctx, next.Seeks()))
 	}
-	if err = cmp.Or(err, unfilled); err == nil && len(lookups) > 0 {
+	if err = cmp.Or(err, unfilled); err == nil && (len(lookups) > 0 || searched != nil) {
 		return sharding.LooksFirst, nil
 	}
 	return changeTo(to, err)
+}
+
+// foundAt returns a plan with the rows that the source has now and that the shards will be searched for. It returns nil if the
+// source does not answer; the statement will not be answered, either.
+func (s search) foundAt(ctx context.Context, source sharding.Target, o *plan.Owners) *plan.Plan {
+	for i := range o.Queries {
+		if q := &o.Queries[i]; q.Search == nil || q.Search.SearchAt(source) != nil || s.owners(ctx, o, i) != nil {
+			return nil
+		}
+	}
+	return o.Plan()
 }
 
 // changeTo returns the change of a statement with a route or a refusal after the switch.

@@ -40,7 +40,7 @@ func (m *Members) Statement() Statement {
 }
 
 func (m *Members) text() string {
-	switch m.IntN(12) {
+	switch m.IntN(16) {
 	case 0, 1:
 		return "INSERT INTO members" + m.values(m.made)
 	case 2, 3:
@@ -75,6 +75,16 @@ func (m *Members) text() string {
 		row := m.byEmail()
 		m.rows = []member{row}
 		return "UPDATE members SET email = " + m.email(row.email) + " WHERE id = " + m.value(m.Int64N(40)) + " AND user_id = " + m.value(row.user)
+	case 11:
+		return "UPDATE members SET paid = paid + 1 WHERE id = " + m.id(m.Int64N(40))
+	case 12:
+		return "DELETE FROM members WHERE id IN (" + m.id(m.Int64N(40)) + ", " + m.id(m.Int64N(40)) + ") AND paid > " + m.value(m.Int64N(2))
+	case 13:
+		return "UPDATE members SET paid = paid + 2 WHERE email = " + m.email(m.byEmail().email)
+	case 14:
+		row := m.byID()
+		m.rows = []member{row}
+		return "UPDATE members SET user_id = " + m.value(row.user) + ", paid = 0 WHERE id = " + m.id(row.id)
 	}
 	return "UPDATE members SET paid = paid + 1 WHERE user_id = " + m.value(m.Int64N(20))
 }

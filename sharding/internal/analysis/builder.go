@@ -25,6 +25,7 @@ type Reading struct {
 	Changed   []Changed            // the changed columns that have lookup tables
 	Refused   *sharding.RouteError // the first reason why no plan can be made
 	Locks     bool                 // some query in it locks rows
+	Unsought  bool                 // unique columns are unknown by which its rows would be searched for
 	CTEs      []string             // the names of all CTEs
 	Foreign   bool                 // a column is of no table in the statement
 }

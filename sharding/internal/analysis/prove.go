@@ -26,6 +26,7 @@ func Of(st *sqlparse.Statement, s *sharding.Snapshot, options Options) *Analysis
 }
 
 func (b *Analysis) prove() {
+	b.seek()
 	own := map[*Reference]proof.Proof{}
 	for _, r := range b.Refs {
 		if r.Role == Sharded {
@@ -59,6 +60,33 @@ func (k *Knowledge) vague(r *Reference) (column string) {
 		}
 	}
 	return column
+}
+
+// seek marks the unique columns by which rows are searched for, if the statement reads or writes rows of one sharded table.
+func (b *Analysis) seek() {
+	var only *Reference
+	for _, r := range b.Refs {
+		switch {
+		case r.Role != Sharded:
+		case only != nil:
+			return
+		default:
+			only = r
+		}
+	}
+	if only == nil || b.Statement.Change != nil && !only.Written || only.Table.OnMissing == sharding.Refuse {
+		return
+	}
+	b.Unsought = b.Statement.Change != nil && !only.Known && slices.ContainsFunc(b.Facts, func(f Fact) bool { return len(equalities(f.Expr)) > 0 })
+	for _, key := range only.Schema.Unique {
+		if l := only.Lead(key[0]); len(key) > 1 || l != nil && l.Always {
+			continue
+		} else if l != nil {
+			l.Sought = true
+		} else {
+			only.indirect = append(only.indirect, &proof.Lead{Table: only.Table, Column: key[0], Sought: true})
+		}
+	}
 }
 
 // proved returns the proof of the conditions on one reference, or nil.
@@ -177,17 +205,21 @@ func (p *prover) equal(q equality) proof.Proof {
 	if l == nil {
 		return nil
 	}
-	if array, ok := anyOfArray(q); ok && l.Lookup == nil {
+	if array, ok := anyOfArray(q); ok && l.Rule != nil {
 		return &proof.Member{Lead: l, Array: array}
 	}
 	values, ok := proof.Constants(q.right)
-	switch {
-	case !ok:
+	if !ok {
 		return nil
-	case l.Lookup != nil:
-		return &proof.Owned{Lead: l, Values: values}
 	}
-	return &proof.Equals{Lead: l, Values: values}
+	var all []proof.Proof
+	if l.Rule != nil {
+		all = append(all, &proof.Equals{Lead: l, Values: values})
+	}
+	if l.Lookup != nil || l.Sought {
+		all = append(all, &proof.Owned{Lead: l, Values: values})
+	}
+	return proof.Together(all)
 }
 
 // anyOfArray returns the parameter of PostgreSQL's = ANY ($1), which may have a cast.

@@ -42,7 +42,7 @@ type Reference struct {
 	Columns []sqlparse.Ident // the qualifiers of its columns
 
 	leads    []*proof.Lead
-	indirect []*proof.Lead // columns whose values lead to slots through a lookup table
+	indirect []*proof.Lead // columns whose values lead to slots through a lookup table or a search
 	led      *Reference    // for a derived table: the table whose columns its leads are
 	given    []proof.Proof // proofs of inserted rows
 	Proof    proof.Proof   // nil if nothing is proved
@@ -125,7 +125,7 @@ func (r *Reference) takeLeads() {
 
 // isKept reports whether a unique key is one column whose values a lookup table keeps unique.
 func (r *Reference) isKept(key []string) bool {
-	return len(key) == 1 && slices.ContainsFunc(r.indirect, func(l *proof.Lead) bool { return l.Lookup.Unique && l.Column == key[0] })
+	return len(key) == 1 && slices.ContainsFunc(r.indirect, func(l *proof.Lead) bool { return l.Lookup != nil && l.Lookup.Unique && l.Column == key[0] })
 }
 
 func (r *Reference) takeLead(name string, rule sharding.Rule, always bool) {

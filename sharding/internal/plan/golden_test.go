@@ -259,7 +259,7 @@ func (w *world) plan(dialect, text string) *plan.Plan {
 // explain returns the lines of a plan.
 func (w *world) explain(dialect, text string, args []any) []string {
 	p, args := plan.Sampled(w.plan(dialect, text), args, sharding.Hint{})
-	if o := plan.OwnersOf(p, args, sharding.Hint{}); o != nil {
+	if o := plan.OwnersOf(p, args, sharding.Hint{}, false); o != nil {
 		return owned(text, args, o)
 	}
 	r, err := p.Bind(args, sharding.Hint{})
@@ -281,11 +281,17 @@ func (w *world) explain(dialect, text string, args []any) []string {
 	return append(append(sent(text, r), asked(lookups)...), kept(keeping, r)...)
 }
 
-// owned returns the lines of the queries of lookup tables, and of the plan if they return the keys
+// owned returns the lines of the queries of lookup tables or of a search, and of the plan if they return the keys
 // 5 and 9, whose rows are on one shard.
 func owned(text string, args []any, o *plan.Owners) (lines []string) {
 	for i, q := range o.Queries {
-		lines = append(lines, fmt.Sprintf("→ lookup in %s: %v", q.Lookup.Table, q.Values))
+		if q.Search != nil {
+			for _, asked := range q.Search.Questions(true) {
+				lines = append(lines, fmt.Sprintf("→ searched for: %s %s %v", asked.Target.DB, asked.Text, asked.Args))
+			}
+		} else {
+			lines = append(lines, fmt.Sprintf("→ lookup in %s: %v", q.Lookup.Table, q.Values))
+		}
 		o.SetKeys(i, []any{int64(5), int64(9)})
 	}
 	p := o.Plan()

@@ -4,6 +4,7 @@ package plan
 
 import (
 	"database/sql/driver"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -28,6 +29,7 @@ type Lookup struct {
 	// taken: the key will be assigned to a row, so no other shard may have it. The row's own shard
 	// checks the key itself.
 	taken  bool
+	locks  bool                 // see Locking
 	byText map[string][]*sought // the rows by their keys
 	alike  *alike               // for inserted rows of several slots
 }
@@ -214,6 +216,21 @@ func (l *Lookup) Questions(elsewhere bool) (all []Question) {
 	return all
 }
 
+// SearchAt searches one table that has the rows of all slots.
+func (l *Lookup) SearchAt(at sharding.Target) (err error) {
+	whole := *l.Table
+	whole.Map, err = sharding.Spread([]string{at.DB}, 1, at.Table)
+	l.Table = &whole
+	return err
+}
+
+// Locking returns a search for the same rows that locks them and that sees all committed rows, for MySQL and MariaDB.
+func (l *Lookup) Locking() *Lookup {
+	locking := *l
+	locking.locks = true
+	return &locking
+}
+
 // ask adds a shard to the query for its database, or to a new one if that query is full.
 func (l *Lookup) ask(all []Question, number int, target sharding.Target, keys [][]driver.Value) []Question {
 	i := len(all) - 1
@@ -260,34 +277,66 @@ func (l *Lookup) text(number int, at sharding.Target, rows, params int) string {
 	if len(list) == 1 {
 		where = list[0] + " IN (" + strings.Join(some, ", ") + ")"
 	}
-	return "SELECT " + strconv.Itoa(number) + ", " + strings.Join(list, ", ") + ", " + quote(l.Table.Key) + " FROM " + quote(at.Table) + " WHERE " + where
+	text := "SELECT " + strconv.Itoa(number) + ", " + strings.Join(list, ", ") + ", " + quote(l.Table.Key) + " FROM " + quote(at.Table) + " WHERE " + where
+	if l.locks {
+		return "(" + text + " FOR UPDATE)"
+	}
+	return text
 }
 
 // Found records the rows that a query has returned, and refuses the statement if one of them has a
 // sharding key of another slot.
 func (l *Lookup) Found(elsewhere bool, rows [][]driver.Value) error {
+	return l.each(rows, func(at sharding.Target, row []driver.Value) error {
+		if elsewhere {
+			return l.refusal(at, nil)
+		}
+		return l.found(at, row)
+	})
+}
+
+// Keys returns the sharding keys of the rows that the queries for all shards have returned, and refuses the statement if two
+// shards have rows with one value: without the sharding key it is not known which of them is meant.
+func (l *Lookup) Keys(answers [][][]driver.Value) (keys []any, err error) {
+	known := map[string]sharding.Target{}
+	for _, rows := range answers {
+		err = errors.Join(err, l.each(rows, func(at sharding.Target, row []driver.Value) error {
+			value := proof.Text(row[:1])
+			if other, is := known[value]; is && other != at {
+				return l.plan.Refusal(l.Table.Name, sharding.ErrCrossShard,
+					fmt.Sprintf("%s and %s have rows with one %s; add a condition on %s", other, at, l.columns[0], l.Table.Key))
+			}
+			known[value] = at
+			keys = append(keys, row[1])
+			return nil
+		}))
+	}
+	return keys, err
+}
+
+// each calls f for the rows of a search, except for the copies that a move of their slot has left behind.
+func (l *Lookup) each(rows [][]driver.Value, f func(at sharding.Target, row []driver.Value) error) error {
 	targets := l.Table.Map.Targets()
 	for _, row := range rows {
 		number, err := strconv.Atoi(proof.Text(row[:1]))
 		if err != nil || number >= len(targets) {
 			return fmt.Errorf("plan: a search has returned the unknown target %v", row[0])
 		}
-		if err := l.found(targets[number], elsewhere, row[1:]); err != nil {
+		at, row := targets[number], row[1:]
+		slot, err := l.Table.Slot(row[len(l.columns)])
+		if on, moving := l.Table.On(slot); err == nil && moving == nil && on != at {
+			continue
+		}
+		if err := f(at, row); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (l *Lookup) found(at sharding.Target, elsewhere bool, row []driver.Value) error {
+func (l *Lookup) found(at sharding.Target, row []driver.Value) error {
 	key := row[len(l.columns)]
 	slot, err := l.Table.Slot(key)
-	if on, moving := l.Table.On(slot); err == nil && moving == nil && on != at {
-		return nil // a move of its slot has left this copy behind
-	}
-	if elsewhere {
-		return l.refusal(at, nil)
-	}
 	same := l.byText[proof.Text(row[:len(l.columns)])]
 	for _, r := range same {
 		if !l.belongs(r, key, slot, err == nil) {

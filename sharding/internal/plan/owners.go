@@ -3,11 +3,15 @@
 package plan
 
 import (
+	"database/sql/driver"
+	"slices"
+
 	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/internal/analysis"
 	"github.com/shardid/shardid/sharding/internal/proof"
 )
 
-// Owners are the queries of lookup tables with which a statement finds its shards.
+// Owners are the queries of lookup tables, and the searches, with which a statement finds its shards.
 type Owners struct {
 	Queries []LookupQuery
 	plan    *Plan
@@ -15,19 +19,39 @@ type Owners struct {
 	of      []*proof.Owned // for each query
 }
 
-// LookupQuery is a query of a lookup table: which sharding keys do the rows have that have one of some
-// values in the lookup's column?
+// LookupQuery is a question: which sharding keys do the rows have that have one of some values in a column? A lookup table
+// answers it, or all shards do.
 type LookupQuery struct {
 	Table  *sharding.Table
 	Lookup *sharding.Lookup
 	Values []any
+	Search *Lookup // nil if there is a lookup table
 }
 
-// OwnersOf returns the queries of lookup tables before a plan is bound. It returns nil if its own
+// takeOwned records how the rows of a reference may be found.
+func (p *Plan) takeOwned(r *analysis.Reference) {
+	proof.EachOwned(r.Proof, func(q *proof.Owned) {
+		switch {
+		case p.Statement.Insert != nil:
+		case q.Lead.Lookup != nil:
+			p.Owned = true
+		case !proof.Leads(r.Proof):
+			p.Owned, p.Sought = p.Owned || p.writes(), true
+		}
+	})
+}
+
+// writes reports whether a statement that is no INSERT changes or locks rows.
+func (p *Plan) writes() bool { return p.Locks || p.Statement.Change != nil }
+
+// Write reports whether the statement changes or locks the rows.
+func (o *Owners) Write() bool { return o.plan.writes() }
+
+// OwnersOf returns the questions before a plan is bound. It returns nil if its own
 // conditions lead to one target, if one text searches all tables, or if the result would be of no
-// use.
-func OwnersOf(p *Plan, args []any, hint sharding.Hint) *Owners {
-	if !p.Owned || hint.Unsharded || hint.Placed() || p.Refused != nil || p.physical != nil || p.unread != "" || p.origin != nil {
+// use. A query that locks no row is sent to all shards without a search, unless it is in a transaction of one database.
+func OwnersOf(p *Plan, args []any, hint sharding.Hint, inOne bool) *Owners {
+	if !p.Owned && !(inOne && p.Sought) || hint.Unsharded || hint.Placed() || p.Refused != nil || p.physical != nil || p.unread != "" || p.origin != nil {
 		return nil
 	}
 	all := proof.Slots{}
@@ -37,6 +61,7 @@ func OwnersOf(p *Plan, args []any, hint sharding.Hint) *Owners {
 	if _, single, err := targetOf(p.sharded[0].Table, all); single || err != nil || p.union != nil {
 		return nil
 	}
+	searches := all.All && !hint.All && (inOne || p.writes())
 	o := &Owners{plan: p, by: map[*proof.Owned]proof.Slots{}}
 	for _, r := range p.sharded {
 		proof.EachOwned(r.Proof, func(q *proof.Owned) {
@@ -44,17 +69,41 @@ func OwnersOf(p *Plan, args []any, hint sharding.Hint) *Owners {
 				return
 			}
 			o.by[q] = proof.EverySlot
-			values := make([]any, len(q.Values))
-			for i, v := range q.Values {
-				values[i] = v.Value(args)
-				if _, missing := values[i].(proof.Unbound); missing { // the database returns the error
-					return
-				}
+			if query, ok := queryOf(p, q, args); ok && (searches || q.Lead.Lookup != nil) {
+				o.of, o.Queries = append(o.of, q), append(o.Queries, query)
 			}
-			o.of, o.Queries = append(o.of, q), append(o.Queries, LookupQuery{q.Lead.Table, q.Lead.Lookup, values})
 		})
 	}
+	if len(o.Queries) == 0 {
+		return nil
+	}
 	return o
+}
+
+// queryOf returns false if an argument is missing: the database returns the error.
+func queryOf(p *Plan, q *proof.Owned, args []any) (of LookupQuery, ok bool) {
+	of = LookupQuery{Table: q.Lead.Table, Lookup: q.Lead.Lookup, Values: make([]any, len(q.Values))}
+	for i, v := range q.Values {
+		of.Values[i] = v.Value(args)
+		if _, missing := of.Values[i].(proof.Unbound); missing {
+			return of, false
+		}
+	}
+	if of.Lookup == nil {
+		of.Search = &Lookup{Table: of.Table, plan: p, columns: []string{q.Lead.Column}}
+		for _, v := range of.Values {
+			of.Search.add(&sought{key: []driver.Value{v}})
+		}
+	}
+	return of, true
+}
+
+// Assumed returns the plan as if the first slot had all rows.
+func (o *Owners) Assumed() *Plan {
+	for i := range o.Queries {
+		o.by[o.of[i]] = proof.SetOf([]sharding.Slot{0})
+	}
+	return o.Plan()
 }
 
 // SetKeys records the keys that a query has returned. A key without a slot may be on any shard.
@@ -74,11 +123,16 @@ func (o *Owners) SetKeys(question int, keys []any) {
 func (o *Owners) Plan() *Plan {
 	p := o.plan
 	found := *p
-	found.sharded, found.Owned, found.union = nil, false, nil
+	found.sharded, found.Owned, found.Sought, found.union, found.Assigned = nil, false, false, nil, slices.Clone(p.Assigned)
 	for _, r := range p.sharded {
 		as := *r
 		as.Proof = proof.Exchanged(r.Proof, func(q *proof.Owned) proof.Proof { return o.by[q] })
 		found.sharded = append(found.sharded, &as)
+		for i := range found.Assigned {
+			if found.Assigned[i].Of == r {
+				found.Assigned[i].Of = &as
+			}
+		}
 	}
 	return &found
 }

@@ -29,7 +29,8 @@ type Plan struct {
 	// number.
 	Stateless  bool
 	Routed     bool // it names a table of the router
-	Owned      bool // a lookup table may lead to its rows
+	Owned      bool // a lookup table or a search may lead to its rows
+	Sought     bool // a search may, if the statement is in a transaction of one database
 	Singles    bool // a table has a column that is Single, or the statement may return a value of that kind
 	SetsLastID bool // it is no INSERT, and may set what last_insert_id() or lastval() returns
 	// Instants are its functions that read the clock, if their values can be written into it.
@@ -82,7 +83,7 @@ func Of(statement *sqlparse.Statement, snapshot *sharding.Snapshot, options anal
 		switch r.Role {
 		case analysis.Sharded:
 			p.sharded = append(p.sharded, r)
-			proof.EachOwned(r.Proof, func(*proof.Owned) { p.Owned = b.Insert == nil })
+			p.takeOwned(r)
 		case analysis.Broadcast:
 			p.broadcast = append(p.broadcast, r)
 		}
@@ -443,7 +444,7 @@ func mayNameTable(b *analysis.Analysis) bool {
 // IsUntyped reports whether an error of Bind only says that a column or its type is unknown, so that
 // the statement may be accepted once it is known.
 func (p *Plan) IsUntyped(err error) bool {
-	return p.untyped && errors.Is(err, p.unmerged) || p.unknown && errors.Is(err, p.uncopied)
+	return p.untyped && errors.Is(err, p.unmerged) || p.unknown && errors.Is(err, p.uncopied) || p.Unsought && errors.Is(err, sharding.ErrMissingKey)
 }
 
 // Copied reports whether a copy of its databases may answer: it is a query of rows of shards, locks

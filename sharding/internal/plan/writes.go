@@ -287,7 +287,7 @@ func (p *binding) keyStays() error {
 		case value == nil:
 			return p.Refusal(l.Table.Name, sharding.ErrKeyChange,
 				"a row without "+a.Column+" belongs to no shard; delete it instead, as gorm's Association does after Unscoped")
-		case !have.One || !next.One || have.Only != next.Only:
+		case !have.Empty() && (!have.One || !next.One || have.Only != next.Only):
 			return p.Refusal(l.Table.Name, sharding.ErrKeyChange,
 				"the row would belong to another shard; insert a new row and delete the old one, or leave "+a.Column+" out")
 		}

@@ -165,8 +165,8 @@ func Together(all []Proof) Proof {
 	return allOf(all)
 }
 
-// Owned is the proof of a column that has one of some values whose keys a lookup table knows.
-// Before the lookup table is read, the rows may be on any shard.
+// Owned is the proof of a column that has one of some values. A lookup table knows the sharding keys of their rows, or the
+// rows are searched for. Before that, they may be on any shard.
 type Owned struct {
 	Lead   *Lead
 	Values []Operand
@@ -174,6 +174,19 @@ type Owned struct {
 
 // Slots returns every slot.
 func (*Owned) Slots([]any) Slots { return EverySlot }
+
+// Leads reports whether a proof always leads to slots.
+func Leads(p Proof) bool {
+	switch p := p.(type) {
+	case allOf:
+		return slices.ContainsFunc(p, Leads)
+	case AnyOf:
+		return !slices.ContainsFunc(p, func(one Proof) bool { return !Leads(one) })
+	case *Equals:
+		return p.Lead.Always
+	}
+	return false
+}
 
 // EachOwned calls f for each owned in a proof.
 func EachOwned(p Proof, f func(*Owned)) {
@@ -210,7 +223,7 @@ func IsUnique(p Proof) bool {
 	case allOf:
 		return slices.ContainsFunc(p, IsUnique)
 	case *Owned:
-		return p.Lead.Lookup.Unique && len(p.Values) == 1
+		return p.Lead.Lookup != nil && p.Lead.Lookup.Unique && len(p.Values) == 1
 	}
 	return false
 }

@@ -223,7 +223,7 @@ var routeWords = map[shardsql.Kind]string{
 	shardsql.Lookup:  "by a lookup table, which tells the shards",
 	shardsql.Refused: "refused",
 
-	shardsql.Undecided: "needs the types of the columns, which the router reads from the databases",
+	shardsql.Undecided: "needs the types and the unique keys of the columns, which the router reads from the databases",
 }
 
 // Report counts the plans of the statements of a log.

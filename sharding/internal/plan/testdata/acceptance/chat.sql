@@ -529,16 +529,14 @@ SELECT root_id, COUNT(id) AS answers FROM posts WHERE root_id IN (?, ?) AND dele
 -- from: mattermost, post_store.go, Update, by Id alone
 -- args: 'Hello!', 1714550000200, 1714550000200, 1033
 -- with: one
--- without: refused
--- because: the write names no shard; add AND channel_id = ?
+-- without: scatter
 UPDATE posts SET message = ?, edit_at = ?, update_at = ? WHERE id = ?;
 
 -- name: touch the root of a thread
 -- from: mattermost, post_store.go, SaveMultiple, by Id alone
 -- args: 1714550000100, 1033, 1714550000100
 -- with: one
--- without: refused
--- because: the write names no shard; add AND channel_id = ?
+-- without: scatter
 UPDATE posts SET update_at = ? WHERE id = ? AND update_at < ?;
 
 -- name: delete a post and its answers
@@ -687,8 +685,7 @@ SELECT emoji_name, COUNT(*) AS used FROM reactions WHERE create_at >= ? GROUP BY
 -- from: mattermost, post_store.go, updateThreadsFromPosts
 -- args: 1714550000100, 1033
 -- with: one
--- without: refused
--- because: the write names no shard; add AND channel_id = ?
+-- without: scatter
 UPDATE threads SET reply_count = reply_count + 1, last_reply_at = ? WHERE post_id = ?;
 
 -- name: a thread begins

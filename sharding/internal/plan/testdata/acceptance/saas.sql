@@ -405,8 +405,7 @@ UPDATE `conversations` SET `status`=?,`updated_at`=? WHERE `id` = ? AND `account
 -- from: chatwoot, app/models/conversation.rb, update_column(:waiting_since, nil)
 -- args: 6151
 -- with: one
--- without: refused
--- because: the write names no shard; add AND account_id = ?
+-- without: scatter
 UPDATE conversations SET waiting_since = NULL WHERE id = ?;
 
 -- name: assign several conversations
@@ -503,8 +502,7 @@ SELECT id, account_id, status FROM messages WHERE inbox_id = ? AND source_id = ?
 -- from: chatwoot, delivery status, update by id
 -- args: 2, 8199
 -- with: one
--- without: refused
--- because: the write names no shard; add AND account_id = ?
+-- without: scatter
 UPDATE messages SET status = ? WHERE id = ?;
 
 -- name: the conversation has a new message
@@ -664,8 +662,7 @@ SELECT id, name, path, star_count FROM projects WHERE visibility = 20 AND archiv
 -- from: gitlab, users star projects
 -- args: 2055
 -- with: one
--- without: refused
--- because: the write names no shard; add AND account_id = ?
+-- without: scatter
 UPDATE projects SET star_count = star_count + 1 WHERE id = ?;
 
 -- name: the open issues of a project, a page
@@ -775,8 +772,7 @@ ORDER BY b.start_time LIMIT 10;
 -- from: cal.com, handleCancelBooking, by id
 -- args: 12295
 -- with: one
--- without: refused
--- because: the write names no shard; add AND account_id = ?
+-- without: scatter
 UPDATE bookings SET status = 'cancelled' WHERE id = ?;
 
 -- name: the price list

@@ -236,8 +236,7 @@ UPDATE addresses SET is_default = 0 WHERE user_id = ? AND id <> ?;
 -- from: spree, address destroy
 -- args: '2024-05-01 10:00:00', 4101
 -- with: one
--- without: refused
--- because: the write names no shard; add AND user_id = ?
+-- without: scatter
 UPDATE addresses SET deleted_at = ? WHERE id = ?;
 
 -- name: add to the wish list once, MySQL
@@ -413,8 +412,7 @@ UPDATE cart_items SET quantity = ? WHERE cart_id = ? AND variant_id = ?;
 -- from: medusa, update line item
 -- args: 2, 6149
 -- with: one
--- without: refused
--- because: the write names no shard; add AND cart_id = ?
+-- without: scatter
 UPDATE cart_items SET quantity = ? WHERE id = ?;
 
 -- name: remove a line of the cart
@@ -553,16 +551,14 @@ UPDATE `orders` SET `state`=?,`updated_at`=? WHERE `orders`.`deleted_at` IS NULL
 -- args: 1029
 -- dialect: mysql
 -- with: one
--- without: refused
--- because: a locking read would lock in every shard; add AND user_id = ?
+-- without: scatter
 SELECT * FROM orders WHERE id = ? FOR UPDATE;
 
 -- name: change an order if nobody else has
 -- from: hand-written Go, a version column
 -- args: 'complete', '2024-05-01 10:00:00', 1029, 3
 -- with: one
--- without: refused
--- because: the write names no shard; add AND user_id = ?
+-- without: scatter
 UPDATE orders SET state = ?, version = version + 1, updated_at = ? WHERE id = ? AND version = ?;
 
 -- name: recompute the totals of an order
@@ -739,16 +735,14 @@ INSERT INTO `reviews` (`id`,`user_id`,`product_id`,`rating`,`title`,`body`,`stat
 -- from: spree_reviews, admin
 -- args: 13317
 -- with: one
--- without: refused
--- because: the write names no shard; add AND user_id = ?
+-- without: scatter
 UPDATE reviews SET status = 'approved' WHERE id = ?;
 
 -- name: find a review helpful
 -- from: magento, review votes
 -- args: 13317
 -- with: one
--- without: refused
--- because: the write names no shard; add AND user_id = ?
+-- without: scatter
 UPDATE reviews SET helpful = helpful + 1 WHERE id = ?;
 
 -- name: orders for the staff, a page
@@ -860,8 +854,7 @@ SELECT day, revenue, SUM(revenue) OVER (ORDER BY day) AS running FROM days ORDER
 -- from: spree, core/app/models/spree/shipment.rb, ship
 -- args: 'shipped', 'DHL1', '2024-05-02 10:00:00', 8197
 -- with: one
--- without: refused
--- because: the write names no shard; add AND order_id = ?
+-- without: scatter
 UPDATE shipments SET state = ?, tracking = ?, shipped_at = ? WHERE id = ?;
 
 -- name: cancel the shipments of an order

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package integration_test
+
+import (
+	"database/sql"
+	"testing"
+
+	"github.com/shardid/shardid/integration/database"
+	"github.com/shardid/shardid/integration/server"
+	"github.com/shardid/shardid/sharding"
+)
+
+// onThreeAndTexts are the databases of onThree, and MySQL with a driver that writes arguments into texts, whose results are texts.
+func onThreeAndTexts(t *testing.T) map[string]namedDatabase {
+	t.Helper()
+	all, of := onThree(t), server.ShareMySQL(t)
+	all["MySQL, texts"] = writingArguments(of.Open, of.DSN)
+	return all
+}
+
+func TestALockOfARowByItsIDIsTakenOnTheShardThatHasIt(t *testing.T) {
+	for name, open := range onThreeAndTexts(t) {
+		t.Run(name, func(t *testing.T) {
+			routed, _ := memberTwins(t, open, sharding.SingleShard)
+			database.Exec(t, routed, "INSERT INTO members (id, user_id, paid) VALUES (7, 1, 3)")
+			database.Exec(t, routed, "INSERT INTO members (id, user_id, paid) VALUES (8, 2, 4)")
+			tx, err := routed.BeginTx(t.Context(), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var paid int
+			if err := tx.QueryRow("SELECT paid FROM members WHERE id = 7 FOR UPDATE").Scan(&paid); err != nil || paid != 3 {
+				t.Fatal(paid, err)
+			}
+			if err := routed.QueryRow("SELECT paid FROM members WHERE id = 7 AND user_id = 1 FOR UPDATE NOWAIT").Scan(&paid); err == nil {
+				t.Error("the row is not locked")
+			}
+			if err := routed.QueryRow("SELECT paid FROM members WHERE id = 8 FOR UPDATE NOWAIT").Scan(&paid); err != nil || paid != 4 {
+				t.Error(paid, err)
+			}
+			if _, err := tx.Exec("UPDATE members SET paid = 5 WHERE id = 7"); err != nil {
+				t.Error(err)
+			}
+			if err := tx.Commit(); err != nil {
+				t.Fatal(err)
+			}
+			if err := routed.QueryRow("SELECT paid FROM members WHERE id = 7").Scan(&paid); err != nil || paid != 5 {
+				t.Error(paid, err)
+			}
+		})
+	}
+}
+
+// A transaction of MySQL or MariaDB reads what was committed before its first read, and writes later rows, too.
+func TestATransactionWritesByItsIDARowThatIsNewerThanItsFirstRead(t *testing.T) {
+	for name, open := range onThreeAndTexts(t) {
+		t.Run(name, func(t *testing.T) {
+			routed, whole := memberTwins(t, open, sharding.SingleShard)
+			write := func(on *sql.DB, text string) (affected int64) {
+				tx, err := on.BeginTx(t.Context(), nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer func() { _ = tx.Rollback() }()
+				var n int
+				if err := tx.QueryRow("SELECT COUNT(*) FROM members WHERE user_id = 1").Scan(&n); err != nil || n != 0 {
+					t.Fatal(n, err)
+				}
+				database.Exec(t, on, "INSERT INTO members (id, user_id, paid) VALUES (7, 1, 0)")
+				database.Exec(t, on, "INSERT INTO members (id, user_id, paid) VALUES (9, 3, 0)") // another shard of the database
+				for _, id := range []string{"7", "9", "11", "7, 9"} {
+					result, err := tx.Exec(text + " WHERE id IN (" + id + ")")
+					if err != nil {
+						t.Errorf("%s, %s: %v", text, id, err)
+						return -1
+					}
+					some, err := result.RowsAffected()
+					if err != nil {
+						t.Error(err)
+					}
+					affected = affected*10 + some
+				}
+				return affected
+			}
+			for _, text := range []string{"UPDATE members SET paid = paid + 1", "DELETE FROM members"} {
+				got, want := write(routed, text), write(whole, text)
+				if got != want {
+					t.Errorf("%s: %d rows, and %d of one table", text, got, want)
+				}
+				for _, on := range []*sql.DB{routed, whole} {
+					database.Exec(t, on, "DELETE FROM members WHERE id IN (7)")
+					database.Exec(t, on, "DELETE FROM members WHERE id IN (9)")
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package shardsql_test
+
+import (
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/shardid/shardid/sharding"
+)
+
+// sought is membered, with a row of each user from 1 to 4, on one shard each. The ids and emails of the rows
+// lead to no shard.
+func sought(t testing.TB, options ...sharding.Option) *twin {
+	t.Helper()
+	w := membered(t, options...)
+	for user, email := range []string{"", "a@x", "b@x", "c@x", "d@x"} {
+		if user > 0 {
+			exec(t, w.routed, "INSERT INTO members (id, user_id, paid, email) VALUES (?, ?, 0, ?)", 10*user, user, email)
+		}
+	}
+	return w
+}
+
+// paid returns the ids of the rows that were changed, in order.
+func paid(t testing.TB, on *sql.DB) string {
+	t.Helper()
+	rows, err := on.QueryContext(t.Context(), "SELECT id, paid FROM members WHERE paid <> 0 ORDER BY id")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = rows.Close() }()
+	var all []string
+	for rows.Next() {
+		var id, paid int64
+		if err := rows.Scan(&id, &paid); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, fmt.Sprintf("%d=%d", id, paid))
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return strings.Join(all, ",")
+}
+
+func TestAWriteByAUniqueValueGoesToTheShardThatHasItsRow(t *testing.T) {
+	for text, c := range map[string]struct {
+		rows int64
+		args []any
+	}{
+		"UPDATE members SET paid = 5 WHERE id = ?":                                  {1, []any{20}},
+		"UPDATE members SET paid = 5 WHERE id = 20 AND paid < 3":                    {1, nil},
+		"UPDATE members SET paid = 5 WHERE id = 20 AND paid > 3":                    {0, nil},
+		"UPDATE members AS m SET paid = 5 WHERE m.email = ?":                        {1, []any{"b@x"}},
+		"UPDATE members SET paid = 5 WHERE id IN (?, ?, NULL)":                      {1, []any{20, 77}},
+		"UPDATE members SET paid = 5 WHERE id = 77":                                 {0, nil},
+		"UPDATE members SET paid = 5 WHERE id = NULL":                               {0, nil},
+		"UPDATE members SET paid = 5, user_id = 2 WHERE id = 20":                    {1, nil},
+		"UPDATE members SET paid = 5, user_id = 6 WHERE id = 20":                    {1, nil}, // of the same slot
+		"UPDATE members SET paid = 5, user_id = 3 WHERE id = 77":                    {0, nil},
+		"DELETE FROM members WHERE id = 20":                                         {1, nil},
+		"DELETE FROM members WHERE email = 'b@x' AND id IN (20, 30)":                {1, nil},
+		"UPDATE members SET paid = 5 WHERE (id = 20 OR email = 'b@x') AND paid = 0": {1, nil},
+	} {
+		w := sought(t)
+		result, err := w.routed.ExecContext(within(t), text, c.args...)
+		if err != nil {
+			t.Errorf("%s: %v", text, err)
+			continue
+		}
+		n, err := result.RowsAffected()
+		if err != nil || n != c.rows {
+			t.Errorf("%s: %d rows, %v, want %d", text, n, err, c.rows)
+		}
+		want := ""
+		if strings.HasPrefix(text, "UPDATE") && c.rows == 1 {
+			want = "20=5"
+		}
+		left := one[int64](t, w.routed, "SELECT COUNT(*) FROM members")
+		if got := paid(t, w.routed); got != want || strings.HasPrefix(text, "DELETE") != (left == 3) {
+			t.Errorf("%s: %q of %d rows, want %q", text, got, left, want)
+		}
+	}
+	w := sought(t)
+	if id := one[int64](t, w.routed, "UPDATE members SET paid = 5 WHERE email = 'c@x' RETURNING id"); id != 30 {
+		t.Errorf("RETURNING: %d", id)
+	}
+}
+
+// No error of a database would notice that the wrong row of two was written.
+func TestAWriteByAValueThatTwoShardsHaveIsRefused(t *testing.T) {
+	w := sought(t, sharding.Transactions(sharding.BestEffort))
+	exec(t, w.dbs["b"], "INSERT INTO members_1 (id, user_id, paid) VALUES (20, 1, 0)")
+	for _, text := range []string{"UPDATE members SET paid = 5 WHERE id = 20", "DELETE FROM members WHERE id IN (20, 30)"} {
+		_, err := w.routed.ExecContext(within(t), text)
+		if !errors.Is(err, sharding.ErrCrossShard) || !strings.Contains(err.Error(), "add a condition on user_id") {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+	if n := one[int64](t, w.routed, "SELECT COUNT(*) FROM members WHERE paid = 0"); n != 5 {
+		t.Errorf("%d rows are as they were", n)
+	}
+	exec(t, w.routed, "UPDATE members SET paid = 5 WHERE id = 20 AND user_id = 2")
+	// A move has left this row behind: user 3 is not on this shard.
+	exec(t, w.dbs["a"], "INSERT INTO members_0 (id, user_id, paid) VALUES (30, 3, 0)")
+	exec(t, w.routed, "UPDATE members SET paid = 6 WHERE id = 30")
+	if n := one[int64](t, w.dbs["a"], "SELECT paid FROM members_0 WHERE id = 30"); n != 0 {
+		t.Error("the copy that a move has left behind was written")
+	}
+}
+
+func TestAWriteByIDsOfTwoDatabasesNeedsATransactionOverThem(t *testing.T) {
+	const text = "UPDATE members SET paid = 5 WHERE id IN (10, 20)"
+	single, both := sought(t), sought(t, sharding.Transactions(sharding.BestEffort))
+	if _, err := single.routed.ExecContext(within(t), text); !errors.Is(err, sharding.ErrCrossDatabase) || paid(t, single.routed) != "" {
+		t.Errorf("%v, and %s", err, paid(t, single.routed))
+	}
+	exec(t, single.routed, "UPDATE members SET paid = 5 WHERE id IN (20, 40)") // two shards of one database
+	if exec(t, both.routed, text); paid(t, both.routed) != "10=5,20=5" || paid(t, single.routed) != "20=5,40=5" {
+		t.Errorf("%s and %s", paid(t, both.routed), paid(t, single.routed))
+	}
+	ctx := sharding.AllShards(within(t)) // each shard is written, whether it has the row or not
+	if _, err := single.routed.ExecContext(ctx, "UPDATE members SET paid = 7 WHERE id = 20"); !errors.Is(err, sharding.ErrCrossDatabase) {
+		t.Error(err)
+	}
+}
+
+func TestAWriteByAnIDInATransactionFindsItsOwnRows(t *testing.T) {
+	w := sought(t)
+	tx, err := w.routed.BeginTx(within(t), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	exec(t, tx, "INSERT INTO members (id, user_id, paid) VALUES (60, 6, 0)")
+	exec(t, tx, "UPDATE members SET paid = paid + 1 WHERE id = 60")
+	exec(t, tx, "UPDATE members SET paid = paid + 1 WHERE id = 40") // another shard of its database
+	exec(t, tx, "UPDATE members SET paid = paid + 1 WHERE id = 77") // no row
+	if _, err := tx.Exec("UPDATE members SET paid = paid + 1 WHERE id = 10"); !errors.Is(err, sharding.ErrCrossDatabase) {
+		t.Errorf("a row of another database: %v", err)
+	}
+	if n := one[int64](t, tx, "SELECT paid FROM members WHERE id = 60"); n != 1 {
+		t.Errorf("a read by its id: %d", n)
+	}
+	var n int64
+	if err := tx.QueryRow("SELECT paid FROM members WHERE email = 'a@x'").Scan(&n); !errors.Is(err, sharding.ErrCrossDatabase) {
+		t.Errorf("a read of another database: %v", err)
+	}
+	if err := tx.QueryRow("SELECT paid FROM members WHERE id = 77").Scan(&n); !errors.Is(err, sql.ErrNoRows) {
+		t.Errorf("a read of no row: %v", err)
+	}
+	exec(t, tx, "DELETE FROM members WHERE id = 20")
+	exec(t, tx, "UPDATE members SET paid = 9 WHERE id = 20")
+	if err := tx.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	if got := paid(t, w.routed); got != "40=1,60=1" {
+		t.Error(got)
+	}
+}
+
+func TestNoShardIsSearchedIfTheTableRefusesStatementsWithoutKeyOrTheLimitIsLower(t *testing.T) {
+	const text = "UPDATE members SET paid = 5 WHERE id = 20"
+	limited := sought(t, sharding.FanOut(3, 1))
+	if _, err := limited.routed.ExecContext(within(t), text); !errors.Is(err, sharding.ErrTooManyShards) || !strings.Contains(err.Error(), "add a condition on user_id") {
+		t.Error(err)
+	}
+	refusing := twinOf(t, sharding.Table{Name: "members", Key: "user_id", Rule: sharding.Mod(4), Map: spread(t, 4, "members_%d"), OnMissing: sharding.Refuse},
+		" (id BIGINT PRIMARY KEY, user_id BIGINT NOT NULL, paid INT)")
+	if _, err := refusing.routed.ExecContext(within(t), text); !errors.Is(err, sharding.ErrMissingKey) {
+		t.Error(err)
+	}
+}
