@@ -34,8 +34,8 @@ import (
 //     test that.
 //
 // Check continues after the first mistake. It reads a sharded table on every target up to the
-// first error, unless its migration has not reached the switch. It skips tables that do not
-// exist. The errors are joined; those about a field are [FieldError]s.
+// first error, unless its migration has not reached the switch. The errors are joined; those about
+// a field are [FieldError]s.
 func Check(db *gorm.DB, models ...any) error {
 	p, ok := db.Config.Plugins[pluginName].(*Plugin)
 	if !ok {

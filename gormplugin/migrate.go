@@ -27,9 +27,9 @@ import (
 // a sharded table on every target, for a broadcast table in every database of the router and in the
 // home database, which db was opened with, and for any other table in the home database. It
 // migrates all databases at once, and the tables of one database one after another. It may be
-// called again after an error and then continues. It returns the differences that remain among the
-// targets of a table, and all errors joined. A model without the column of its table's sharding key
-// is an error. As in gorm, db.Table("orders") names the table of the models.
+// called again after an error and then continues. It returns all errors joined. A model without the
+// column of its table's sharding key is an error. As in gorm, db.Table("orders") names the table of
+// the models. schema.Doctor finds differences among the targets of a table.
 //
 // gorm's own Migrator queries the home database only: its HasTable, HasColumn and HasIndex do not
 // see the tables of shards. Its AutoMigrate and CreateTable of a sharded table are refused.

@@ -62,7 +62,7 @@
 // of the row's sharding key, which must be a field of the struct. The number of shards does not
 // cut a batch into several calls; only its size does. The shards of one database are written in
 // one transaction. Rows for several databases are accepted only if the router allows
-// [sharding.BestEffort].
+// [sharding.Atomic] or [sharding.BestEffort].
 //
 // # While a table is migrated
 //
