@@ -261,27 +261,33 @@ func (p *queryReader) order() Order {
 	return o
 }
 
-// limit reads adjacent LIMIT, OFFSET and FETCH clauses.
+// limit reads adjacent LIMIT, OFFSET and FETCH clauses. PostgreSQL takes them in any order. MySQL and SQLite know no FETCH
+// and no OFFSET without a LIMIT before it, MariaDB none without LIMIT or FETCH.
 func (p *queryReader) limit() *Limit {
 	l := &Limit{}
 	from := p.tok.start
+	free := p.d.Family == PostgreSQL
+	fetches := free || p.d.Family == MariaDB
 	for limited := false; ; {
 		switch {
-		case l.Offset == nil && p.accept("offset"):
+		case l.Offset == nil && (limited || fetches) && p.accept("offset"):
 			l.Offset = p.expr()
-			p.acceptRows()
-		case !limited && p.accept("fetch"):
+			_ = fetches && p.acceptRows()
+		case !limited && fetches && p.accept("fetch"):
 			limited = true
 			p.fetch(l)
-		case !limited && p.accept("limit", "all"):
+		case free && !limited && p.accept("limit", "all"):
 			limited = true
-		case !limited && p.accept("limit"):
+		case !limited && (free || l.Offset == nil) && p.accept("limit"):
 			limited = true
 			l.Count = p.expr()
 			if p.d.Family != PostgreSQL && p.accept(",") {
 				l.Offset, l.Count = l.Count, p.expr()
 			}
 		default:
+			if !limited && !free {
+				p.fail()
+			}
 			l.Span = p.since(from)
 			return l
 		}
