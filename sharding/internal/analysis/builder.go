@@ -42,6 +42,7 @@ type Analysis struct {
 	Limits  []Limit         // of its subqueries
 	Twice   bool            // a CTE in it is read twice
 	aliases map[string]bool // of the columns of its SELECTs
+	listed  []Fact          // what its SELECTs list, which is no condition
 }
 
 // Knowledge is what a statement's conditions say about the values of columns, those of its derived
@@ -184,6 +185,7 @@ func (b *Analysis) core(c *sqlparse.Core, outer *Scope, seen *names) *Scope {
 	b.Scopes[c] = s
 	for _, item := range c.Items {
 		b.aliases[strings.ToLower(item.Alias.Name)] = true
+		b.listed = append(b.listed, Fact{Expr: item.Expr, Scope: s})
 	}
 	if !c.Rollup {
 		s.groupBy = c.GroupBy

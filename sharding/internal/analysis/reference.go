@@ -84,8 +84,13 @@ func (r *Reference) Lead(name string) *proof.Lead {
 
 // Has reports whether the reference has a column, and whether that is certain.
 func (r *Reference) Has(name string) (has, certain bool) {
-	_, has = r.Schema.Columns[name]
+	has = r.has(name)
 	return has, has || r.Known
+}
+
+func (r *Reference) has(name string) bool {
+	_, has := r.Schema.Columns[name]
+	return has
 }
 
 // isKey reports whether the column is the sharding key, and its value in a row of the result is that of a row of the table.

@@ -147,6 +147,64 @@ func (s *Scope) lacks(n sqlparse.Name) bool {
 	return true
 }
 
+// Unresolved says that an expression is written like a column, but certainly of no table, or maybe of one of several, and
+// what to do. It returns "" for other expressions.
+func (b *Analysis) Unresolved(s *Scope, e sqlparse.Expr) string {
+	c, ok := sqlparse.Bare(e).(*sqlparse.Column)
+	if ok && len(c.Name.Parts) == 1 && s.several(strings.ToLower(c.Name.Last().Name)) {
+		return "several tables of the statement have a column " + c.Name.Last().Name + "; write the name of its table before it"
+	}
+	return misspelt(b, s, e)
+}
+
+func misspelt(b *Analysis, s *Scope, e sqlparse.Expr) string {
+	c, ok := sqlparse.Bare(e).(*sqlparse.Column)
+	if !ok || b.SQLite && b.Statement.Text[c.From] == '"' { // SQLite's "x" is a text if no column has that name
+		return ""
+	}
+	name := strings.ToLower(c.Name.Last().Name)
+	missing := !b.aliases[name] && s.lacks(c.Name)
+	if len(c.Name.Parts) > 1 {
+		found, _ := s.resolve(c.Name)
+		missing = found.Of == nil || found.Of.Known && !found.Of.has(name) && !everywhere[name]
+	}
+	if !missing {
+		return ""
+	}
+	return "no table of the statement is known to have a column " + c.Of(b.Statement.Text) + "; correct the name"
+}
+
+// Misspelt says that a column that is compared, selected or aggregated is of no table. It returns "" if none is known to be.
+func (b *Analysis) Misspelt() string {
+	for _, f := range b.Facts {
+		for _, q := range equalities(f.Expr) {
+			if why := misspelt(b, f.Scope, q.left); why != "" {
+				return why
+			}
+		}
+	}
+	for _, f := range b.listed {
+		e := f.Expr
+		if call, ok := sqlparse.Bare(e).(*sqlparse.Call); ok && sqlfunc.IsAggregate(call) && len(call.Args) == 1 {
+			e = call.Args[0]
+		}
+		if why := misspelt(b, f.Scope, e); why != "" {
+			return why
+		}
+	}
+	return ""
+}
+
+// several reports whether the innermost tables that have a column are several.
+func (s *Scope) several(name string) bool {
+	for ; s != nil; s = s.outer {
+		if of := slices.DeleteFunc(slices.Clone(s.Refs), func(r *Reference) bool { return !r.has(name) }); len(of) > 0 {
+			return len(of) > 1
+		}
+	}
+	return false
+}
+
 // everywhere lists the columns that each table of SQLite or PostgreSQL has.
 var everywhere = sqlfunc.Words("rowid _rowid_ oid ctid tableoid xmin xmax cmin cmax")
 

@@ -3,6 +3,7 @@
 package combine
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -179,7 +180,7 @@ func (c *combiner) branch() {
 	case c.scope.Quantified && !c.rooted(c.scope) && !c.asks():
 		c.refuse("ALL (SELECT …) and ANY (SELECT …) compare with rows of all shards, but each shard has only its own; read the least or the greatest row first, and pass it as an argument; = ANY is IN, which is combined if both columns lead to the shard")
 	case !c.rooted(c.scope) && !c.asks():
-		c.refuse(c.apart(c.scope))
+		c.refuse(cmp.Or(c.Misspelt(), c.apart(c.scope)))
 	}
 	c.expressions()
 }
@@ -455,7 +456,7 @@ func (c *combiner) sort(by sqlparse.Expr) (v catalog.Value) {
 		}
 		c.hideResult(at, v)
 	case len(c.core.DistinctOn) == 0 && (c.core.Distinct && !isStarred(c, e) || len(c.of.Distinct) > 0) || len(c.cores) > 1:
-		c.refuse("DISTINCT and UNION are ordered by selected columns only; select " + c.text(e))
+		c.refuse(cmp.Or(c.Unresolved(c.scope, e), "DISTINCT and UNION are ordered by selected columns only; select "+c.text(e)))
 	default:
 		v = c.inOrder(e, c.typed(e))
 		c.hideCompared(v, e)

@@ -3,6 +3,7 @@
 package combine
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -226,7 +227,7 @@ func (c grouper) groupItem(e sqlparse.Expr, at int) {
 		c.of.group.zero = c.of.group.zero || !isNull(e)
 		v = c.literalValue(e)
 	default:
-		c.refuse(c.text(e) + " is neither an aggregate nor in GROUP BY")
+		c.refuse(cmp.Or(c.Unresolved(c.scope, e), c.text(e)+" is neither an aggregate nor in GROUP BY"))
 	}
 	c.of.group.add(a, v)
 }
@@ -306,7 +307,7 @@ func (c grouper) column(e sqlparse.Expr) int {
 		v := c.value(e)
 		return g.add(merge.Aggregate{Function: merge.First, Column: c.selectHidden(c.key(v, e))}, v)
 	default:
-		c.refuse(c.text(e) + " is neither selected nor an aggregate nor in GROUP BY")
+		c.refuse(cmp.Or(c.Unresolved(c.scope, e), c.text(e)+" is neither selected nor an aggregate nor in GROUP BY"))
 	}
 	return 0
 }

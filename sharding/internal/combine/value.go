@@ -508,7 +508,7 @@ func (c *comparer) unsorted(e sqlparse.Expr, found catalog.Column) catalog.Value
 	if _, isColumn := sqlparse.Bare(e).(*sqlparse.Column); isColumn && c.why == "" {
 		c.untyped = true
 	}
-	c.refuse("it is not known how " + c.text(e) + " compares" + AddKey)
+	c.refuse(cmp.Or(c.Unresolved(c.scope, e), "it is not known how "+c.text(e)+" compares"+AddKey))
 	return catalog.Value{}
 }
 

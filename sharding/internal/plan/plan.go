@@ -47,6 +47,7 @@ type Plan struct {
 	leadingHome              bool                 // a subquery that may be executed first reads a table of the home database
 	physical                 *sharding.RouteError // it names a physical table
 	ungrouped                *sharding.RouteError // its sharded tables are in several groups
+	misspelt                 string               // see analysis.Analysis.Misspelt
 	routes                   *routes
 	home                     *Route           // of a statement without a sharded table
 	origin                   *sharding.Target // nil unless the source of a migration serves the tables
@@ -97,7 +98,7 @@ func Of(statement *sqlparse.Statement, snapshot *sharding.Snapshot, options anal
 		_, ok := snapshot.Lookup(name)
 		return ok
 	})
-	p.changes = b.Changes
+	p.changes, p.misspelt = b.Changes, b.Misspelt()
 	p.Stateless = b.VolatileReason == "" && leavesNoState(statement, options.Reads)
 	p.anywhere = statement.Verb == sqlparse.Select && len(b.Refs) == 0 && !b.Foreign && b.Ranks == 0 && leavesNoState(statement, options.Reads) && !mayNameTable(b)
 	p.timeless = p.anywhere && (b.VolatileReason == "" || !b.Postgres)
@@ -392,10 +393,10 @@ func missing(p *binding) error {
 	err := sharding.ErrMissingKey
 	if why := proof.WhyNoSlot(r.Proof, p.args); why != "" {
 		err = fmt.Errorf("%w: %s", err, why)
-	} else if r.Vague != "" {
+	} else if r.Vague != "" && p.misspelt == "" {
 		err = fmt.Errorf("%w: the condition on %[2]s leads to no single shard; %[2]s = … or %[2]s IN (…) does, beside other conditions with AND", err, r.Vague)
 	}
-	return p.Refusal(r.Table.Name, err, p.remedy(r.Table))
+	return p.Refusal(r.Table.Name, err, cmp.Or(p.misspelt, p.remedy(r.Table)))
 }
 
 // one returns the statement with the names of one target.

@@ -107,7 +107,7 @@ func (b divider) dividesChange(c *sqlparse.Change) string {
 			return ""
 		}
 		joined := slices.ContainsFunc(combine.SourcesIn(c.From), func(s sqlparse.Source) bool { return s.Table == strays[0].At })
-		why = combine.Away(r, strays[0], joined, "")
+		why = cmp.Or(b.Misspelt(), combine.Away(r, strays[0], joined, ""))
 	}
 	return why
 }
