@@ -41,7 +41,7 @@ func follow[T any](ctx context.Context, on *session, o *observation, query strin
 			if on.reconsiders(ctx, made, s) {
 				continue
 			}
-			return none, made.orOutage(err)
+			return none, made.orCause(err, len(args))
 		}
 		to, err = on.history.admit(on, to, query, made.effects)
 		if err != nil {

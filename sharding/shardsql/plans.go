@@ -4,6 +4,7 @@ package shardsql
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -123,13 +124,34 @@ func (p *planned) outage() error {
 	return fmt.Errorf("shardsql: columns cannot be read: %w", p.omitted)
 }
 
-// orOutage returns the outage instead of a refusal for which it may be the reason: a refusal tells the program to
-// change its statement.
-func (p *planned) orOutage(err error) error {
-	if now := p.outage(); now != nil && isRefusal(err) {
+// orCause returns an outage instead of a refusal for which it may be the reason, because a refusal tells the program to
+// change its statement. The refusal of a statement with fewer arguments than parameters, or with a table that the home
+// database does not have, says that instead.
+func (p *planned) orCause(err error, args int) error {
+	var refusal *sharding.RouteError
+	now := p.outage()
+	absent := func(r *analysis.Reference) bool {
+		return r.Role == analysis.Home && !r.Known && len(r.At.Name.Parts) == 1
+	}
+	switch {
+	case !errors.As(err, &refusal):
+	case now != nil:
 		return now
+	case args < p.Statement.Args:
+		return because(refusal, fmt.Errorf("the statement has %d parameters and %d arguments", p.Statement.Args, args), "pass the others")
+	case dialect.FaultOf(p.omitted) == dialect.NoTable && slices.ContainsFunc(p.Refs, absent):
+		return because(refusal, p.omitted, "correct the name of the table, or declare it to the router if the shards have it")
 	}
 	return err
+}
+
+// because returns a refusal with another reason and remedy.
+func because(refusal *sharding.RouteError, why error, hint string) error {
+	sentinel := refusal.Err
+	for next := sentinel; next != nil; next = errors.Unwrap(next) {
+		sentinel = next
+	}
+	return &sharding.RouteError{Op: refusal.Op, Table: refusal.Table, Err: fmt.Errorf("%w: %w", sentinel, why), Hint: hint}
 }
 
 // concerns reports whether one of the tables is sharded, or is a broadcast table.

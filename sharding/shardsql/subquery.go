@@ -46,10 +46,7 @@ func (s subqueries) ask(ctx context.Context, st *statement, o *observation, quer
 		ctx = sharding.Primary(ctx)
 	}
 	text, left, as, err := s.guarded(ctx, st, made.Plan, args)
-	var absent *absentTableError
 	switch {
-	case errors.As(err, &absent):
-		return nil, absent.beside(refusal)
 	case err != nil:
 		return nil, err
 	case text == "":
@@ -76,21 +73,6 @@ func (s subqueries) drain(ctx context.Context, o *observation, query string, arg
 		return nil, err
 	}
 	return driver.ResultNoRows, rows.Close()
-}
-
-// absentTableError is that of a subquery that names a table which the home database does not have. The name
-// may be misspelt.
-type absentTableError struct{ error }
-
-// beside returns a refusal that also says which table is missing.
-func (a *absentTableError) beside(refusal error) error {
-	var r *sharding.RouteError
-	if !errors.As(refusal, &r) {
-		return refusal
-	}
-	both := *r
-	both.Err = fmt.Errorf("%w, and a subquery cannot be executed before it: %w", r.Err, a.error)
-	return &both
 }
 
 // guarded is executed with a savepoint in a transaction of PostgreSQL, which an error would abort: that a subquery
@@ -224,11 +206,9 @@ func (s subqueries) rows(ctx context.Context, text string, args []driver.NamedVa
 	switch {
 	case errors.As(err, &moved), errors.Is(err, sharding.ErrSlotMoving), errors.Is(err, sharding.ErrStaleMap): // it can be executed later
 		return nil, err
-	case dialect.FaultOf(err) == dialect.NoTable && !isRefusal(err):
-		return nil, &absentTableError{err}
 	case isRefusal(err):
 		return nil, nil //nolint:nilnil // it is no error of the query
-	case dialect.FaultOf(err) == dialect.NoColumn: // neither
+	case dialect.FaultOf(err) == dialect.NoColumn, dialect.FaultOf(err) == dialect.NoTable: // neither
 		return nil, s.guard(ctx, effects.RollbackTo, "ROLLBACK TO SAVEPOINT ")
 	case err != nil:
 		return nil, err

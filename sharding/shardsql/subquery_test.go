@@ -327,10 +327,30 @@ func TestASubqueryOfASlotThatMovesIsRefusedAsItsQueryWouldBe(t *testing.T) {
 	}
 }
 
-func TestARefusalNamesATableThatASubqueryMisses(t *testing.T) {
+// The refusals told to give a row a value that leads to its shard, and named a type of this module in place of the value.
+func TestARefusalSaysThatArgumentsAreMissing(t *testing.T) {
 	w, _ := priced(t)
-	_, err := w.routed.Query("SELECT id FROM orders WHERE user_id IN (SELECT id FROM usres)") //nolint:rowserrcheck,sqlclosecheck // there are none
-	if !errors.Is(err, sharding.ErrCrossShard) || dialect.FaultOf(err) != dialect.NoTable || !strings.Contains(err.Error(), "no such table: usres") {
-		t.Errorf("a name that is misspelt: %v", err)
+	for query, want := range map[string]error{
+		"INSERT INTO orders (id, user_id, total) VALUES (?, ?, ?)": sharding.ErrKeyType,
+		"DELETE FROM orders WHERE total = ? AND user_id = ?":       sharding.ErrMissingKey,
+		"SELECT id FROM orders ORDER BY id LIMIT ? OFFSET ?":       sharding.ErrUnmergeable,
+	} {
+		_, err := w.routed.Exec(query, 1)
+		if query[0] == 'I' {
+			_, err = w.routed.Exec(query)
+		}
+		if !errors.Is(err, want) || !strings.HasSuffix(err.Error(), " arguments; pass the others") {
+			t.Errorf("%s: %v", query, err)
+		}
+	}
+}
+
+func TestARefusalNamesATableThatTheStatementMisses(t *testing.T) {
+	w, _ := priced(t)
+	for _, query := range []string{"SELECT id FROM orders WHERE user_id IN (SELECT id FROM usres)", "SELECT orders.id FROM orders JOIN usres ON usres.id = orders.user_id"} {
+		_, err := w.routed.Query(query) //nolint:rowserrcheck,sqlclosecheck // there are none
+		if !errors.Is(err, sharding.ErrCrossShard) || dialect.FaultOf(err) != dialect.NoTable || !strings.Contains(err.Error(), "no such table: usres") || strings.Contains(err.Error(), "of the home database") {
+			t.Errorf("%s: %v", query, err)
+		}
 	}
 }

@@ -95,8 +95,8 @@ func Surplus(p *Plan, args int) error {
 	if !p.Routed || !p.Single() || args <= p.Statement.Args {
 		return nil
 	}
-	return p.Refusal(p.Table(), sharding.ErrMissingKey, fmt.Sprintf("it has %d parameters and %d arguments, so the arguments are not known to be the parameters' values; "+
-		"write $1, $2 for them, and set options of pgx in the connection string, such as default_query_exec_mode", p.Statement.Args, args))
+	return p.Refusal(p.Table(), sharding.ErrMissingKey, fmt.Sprintf("it has %d parameters and %d arguments; leave the others out; "+
+		"write $1, $2 for those of pgx.NamedArgs, and set options of pgx in the connection string, such as default_query_exec_mode", p.Statement.Args, args))
 }
 
 // Executed returns the text of a subquery and its arguments among those of the statement.
