@@ -281,7 +281,7 @@ func (b inserter) lookups(r *Reference) {
 		case b.Insert.Input.Query != nil:
 			b.RecordRefusal(r.Table.Name, sharding.ErrLookup, "insert VALUES; the selected values of "+l.Column+" are not known beforehand")
 		case len(b.Insert.Input.Columns) > 0 && b.Insert.Place(l.Column) < 0 && !r.Schema.Columns[strings.ToLower(l.Column)].Empty:
-			b.RecordRefusal(r.Table.Name, sharding.ErrLookup, "name the column "+l.Column+"; its value may be NULL")
+			b.RecordRefusal(r.Table.Name, sharding.ErrLookup, "name the column "+l.Column+"; a value that the database gives it is not known beforehand")
 		}
 		for _, c := range b.Insert.Input.Conflicts {
 			switch sets := r.Settings(c.Set); {
