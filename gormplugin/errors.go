@@ -77,6 +77,12 @@ var (
 
 var errNoValuer = fmt.Errorf("a [16]byte without the method driver.Valuer cannot be sent to a database: %w", keyfield.ErrType)
 
+// fail stores an error in db before a text is made, and logs it: gorm logs the errors of texts only.
+func fail(db *gorm.DB, err error) {
+	_ = db.AddError(err)
+	db.Logger.Error(db.Statement.Context, "%v", err)
+}
+
 // FieldError names the model's field that could not be filled.
 type FieldError struct {
 	Model string // the struct's name

@@ -8,12 +8,14 @@ import (
 	"database/sql/driver"
 	"errors"
 	"io"
+	"log"
 	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
 
 	"gorm.io/gorm"
+	"gorm.io/gorm/logger"
 	"modernc.org/sqlite"
 
 	"github.com/shardid/shardid/gormplugin"
@@ -293,4 +295,16 @@ func TestAReadEndsWithItsContextThoughAShardDoesNotAnswer(t *testing.T) {
 		}
 	}
 	settled(t, dbs, goroutines)
+}
+
+// gorm logs the errors of texts, and a create that is refused has none yet.
+func TestGORMLogsACreateThatIsRefusedBeforeItsTextIsMade(t *testing.T) {
+	db, _ := newShop(t, bucketed(t, 4))
+	for name, row := range map[string]*Sale{"the sharding key is missing": {Note: "a"}, "the id is that of another slot": {ID: 1000 + 16 + 3, UserID: 5}} {
+		var out strings.Builder
+		logged := db.Session(&gorm.Session{Logger: logger.New(log.New(&out, "", 0), logger.Config{LogLevel: logger.Error})})
+		if err := logged.Create(row).Error; err == nil || strings.Count(out.String(), err.Error()) != 1 {
+			t.Errorf("%s: %v is logged as %q", name, err, out.String())
+		}
+	}
 }

@@ -73,7 +73,7 @@ func (f *fill) reserve(db *gorm.DB) {
 		return
 	}
 	if err := f.begin(db, p, c != nil); err != nil {
-		_ = db.AddError(err)
+		fail(db, err)
 	}
 }
 
@@ -167,7 +167,7 @@ func (f *fill) assign(db *gorm.DB, fl *filling) {
 	}
 	fl.followMove(stmt)
 	if err := f.give(db, fl); err != nil {
-		_ = db.AddError(err)
+		fail(db, err)
 	}
 }
 

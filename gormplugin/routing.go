@@ -97,7 +97,7 @@ func (r *routing) hintCreate(db *gorm.DB) {
 	}
 	t, refusal := r.keyed(stmt)
 	if refusal != nil && t.Origin() == nil {
-		_ = db.AddError(refusal) // AddError stores it in db
+		fail(db, refusal)
 		return
 	}
 	h := writehint.Hint{Refusal: refusal}
