@@ -35,9 +35,14 @@ var (
 // statement converts them once the database is known.
 func (c *conn) CheckNamedValue(a *driver.NamedValue) error { return inner.CallValuer(a) }
 
-// Close releases the connections that the session holds. database/sql has ended its transaction
-// before.
-func (c *conn) Close() error { return c.releaseHome() }
+// Close closes the connection at home that the session still holds: database/sql does not return this one to its pool, for example
+// because a program discards the state of its session, which no other session may get. It has ended its transaction before.
+func (c *conn) Close() error {
+	if c.home.SQL != nil {
+		_ = c.home.SQL.Raw(func(any) error { return driver.ErrBadConn })
+	}
+	return c.releaseHome()
+}
 
 // IsValid is called before the connection returns to its pool, where it must hold no other
 // connection.

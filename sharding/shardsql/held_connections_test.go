@@ -445,3 +445,24 @@ func TestAValuerThatPanicsLeavesNoConnectionInUse(t *testing.T) {
 		s.idle(t)
 	}
 }
+
+// The connection went back to the home database's pool, and a later statement was executed in the transaction and lost with it.
+func TestADiscardedConnectionEndsTheTransactionThatATextBegan(t *testing.T) {
+	s := newShop(t).narrow()
+	c, err := s.routed.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	exec(t, c, "BEGIN")
+	exec(t, c, "INSERT INTO coupons (code) VALUES ('lost')")
+	if err := c.Raw(func(any) error { return driver.ErrBadConn }); !errors.Is(err, driver.ErrBadConn) {
+		t.Error(err)
+	}
+	if n := one[int](t, s.routed, "SELECT COUNT(*) FROM coupons WHERE code = 'lost'"); n != 0 {
+		t.Errorf("%d rows of the transaction are read", n)
+	}
+	if _, err := s.routed.Exec("COMMIT"); err == nil {
+		t.Error("the transaction goes on")
+	}
+	s.idle(t)
+}
