@@ -26,7 +26,7 @@ func Of(st *sqlparse.Statement, s *sharding.Snapshot, options Options) *Analysis
 }
 
 func (b *Analysis) prove() {
-	b.seek()
+	seek(b)
 	own := map[*Reference]proof.Proof{}
 	for _, r := range b.Refs {
 		if r.Role == Sharded {
@@ -63,7 +63,7 @@ func (k *Knowledge) vague(r *Reference) (column string) {
 }
 
 // seek marks the unique columns by which rows are searched for, if the statement reads or writes rows of one sharded table.
-func (b *Analysis) seek() {
+func seek(b *Analysis) {
 	var only *Reference
 	for _, r := range b.Refs {
 		switch {
