@@ -7,6 +7,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"reflect"
+	"strconv"
 	"testing"
 
 	"github.com/shardid/shardid/integration/database"
@@ -117,6 +118,41 @@ func broadcasting(t *testing.T, dbs sharding.DBs, home *sql.DB) *sql.DB {
 	routed := shardsql.OpenDB(shardsql.Config{Router: router, Home: home})
 	t.Cleanup(func() { _ = routed.Close() })
 	return routed
+}
+
+// MySQL and MariaDB return the first number of a statement, from which libraries compute the others. Several
+// shards number their rows separately.
+func TestAnInsertOfRowsThatSeveralShardsNumberHasNoLastInsertID(t *testing.T) {
+	for name, open := range writing(t) {
+		t.Run(name, func(t *testing.T) {
+			dbs, home := sharding.DBs{"a": open(t, "numbered_a"), "b": open(t, "numbered_b")}, open(t, "numbered_home")
+			for slot, db := range []*sql.DB{dbs["a"], dbs["b"]} {
+				database.Exec(t, db, "CREATE TABLE written_users_"+strconv.Itoa(slot)+" (n BIGINT AUTO_INCREMENT PRIMARY KEY, id BIGINT NOT NULL)")
+			}
+			routed := broadcasting(t, dbs, home)
+			for text, want := range map[string]int64{
+				"INSERT INTO written_users (id) VALUES (2), (4)":                         1,
+				"INSERT INTO written_users (id, n) VALUES (3, 20), (5, 21)":              21,
+				"INSERT INTO written_users (n, id) VALUES (30, 2), (31, 3), (32, 4)":     32,
+				"INSERT INTO written_users (id) VALUES (6), (7)":                         -1,
+				"INSERT INTO written_users (n, id) VALUES (40, 6), (NULL, 7)":            -1,
+				"INSERT INTO written_users (n, id) VALUES (0, 8), (DEFAULT, 9), (50, 9)": -1,
+			} {
+				database.Exec(t, dbs["a"], "TRUNCATE TABLE written_users_0")
+				database.Exec(t, dbs["b"], "TRUNCATE TABLE written_users_1")
+				done, err := routed.ExecContext(t.Context(), text)
+				if err != nil {
+					t.Fatal(err)
+				}
+				switch id, err := done.LastInsertId(); {
+				case want < 0 && !errors.Is(err, sharding.ErrUnmergeable):
+					t.Errorf("%s: %d, %v", text, id, err)
+				case want >= 0 && (id != want || err != nil):
+					t.Errorf("%s: %d, %v, want %d", text, id, err, want)
+				}
+			}
+		})
+	}
 }
 
 func TestTheColumnsForWhichPostgreSQLMakesValuesAreKnown(t *testing.T) {

@@ -90,7 +90,8 @@
 //
 // An INSERT that leaves a column of [sharding.Table].Also to a database that numbers it
 // (AUTO_INCREMENT, identity, INTEGER PRIMARY KEY) is refused with [sharding.ErrMissingKey], because
-// the number would not lead to the row's shard.
+// the number would not lead to the row's shard. If MySQL or MariaDB number rows of several shards in one
+// INSERT, LastInsertId returns an error: libraries compute the numbers of all rows from the first one.
 //
 // # Statements by an id alone
 //

@@ -126,7 +126,7 @@ func whole(to *plan.Route, args []driver.NamedValue) *plan.Writes {
 }
 
 func summed(w *plan.Writes, results []driver.Result) sum {
-	all := sum{last: results[len(results)-1]}
+	all := sum{last: results[len(results)-1], numbered: w.Numbered}
 	for i, r := range results {
 		n, err := r.RowsAffected()
 		all.rows, all.err = all.rows+n, errors.Join(all.err, err)
@@ -142,11 +142,19 @@ type sum struct {
 	rows int64
 	err  error
 	last driver.Result // of the shard of the last row
+	// numbered: several shards numbered the rows. One number tells nothing about those of the others.
+	numbered bool
 }
 
 func (s sum) RowsAffected() (int64, error) { return s.rows, s.err }
 
-func (s sum) LastInsertId() (int64, error) { return s.last.LastInsertId() }
+func (s sum) LastInsertId() (int64, error) {
+	if s.numbered {
+		return 0, fmt.Errorf("shardsql: LastInsertId: %w: the INSERT succeeded, and several shards have numbered its rows separately; "+
+			"insert the rows of one shard at a time, or give them ids of a generator of package keygen", sharding.ErrUnmergeable)
+	}
+	return s.last.LastInsertId()
+}
 
 // returned writes to several shards and returns the rows of RETURNING; for an INSERT in the order
 // of VALUES.

@@ -148,6 +148,20 @@ func (in *Insertion) Empty(row *sqlparse.Row, args []any) *proof.Lead {
 	return nil
 }
 
+// Numbers reports whether MySQL or MariaDB numbers rows.
+func (in *Insertion) Numbers(args []any) bool {
+	for name := range in.Of.Schema.Columns {
+		if !in.Zeros || !in.Of.Schema.Columns[name].Numbered || name == in.Filled {
+			continue
+		}
+		at := in.Place(name)
+		if at < 0 || slices.ContainsFunc(in.Input.Rows, func(row sqlparse.Row) bool { return Leaves(&row, at, args, true) }) {
+			return true
+		}
+	}
+	return false
+}
+
 // LeavesFilled reports whether an adapter fills the column of the planner's Plan.Filled in a row.
 func (in *Insertion) LeavesFilled(row *sqlparse.Row, args []any) bool {
 	return in.Filled != "" && (in.filledAt < 0 || Leaves(row, in.filledAt, args, in.Zeros))

@@ -51,7 +51,7 @@ type Column struct {
 	// digits than the result of a prepared statement.
 	Single bool
 	// Numbered: the database assigns a number if there is no value or, on MySQL and MariaDB, if the
-	// value is 0. It is known for broadcast tables, and for columns that lead to slots or to lookup tables.
+	// value is 0. It is known for sharded and broadcast tables.
 	Numbered bool
 	// Varies: without a value the database computes one, such as the time. Touched: it does so at
 	// every change of a row. Both are known for broadcast tables.

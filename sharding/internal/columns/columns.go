@@ -65,6 +65,11 @@ type reader struct {
 
 // leads sets what the columns hold that lead to slots, directly or through a lookup table.
 func (r reader) leads(ctx context.Context, t *sharding.Table, own map[string]dialect.Own, to map[string]catalog.Column) error {
+	for column, of := range own {
+		kept := to[column]
+		kept.Numbered = of.Numbered
+		to[column] = kept
+	}
 	rules := map[string]sharding.Rule{t.Key: t.Rule}
 	for _, alt := range t.Also {
 		rules[alt.Column] = alt.Rule
@@ -89,7 +94,7 @@ func (r reader) leads(ctx context.Context, t *sharding.Table, own map[string]dia
 		column = strings.ToLower(column)
 		kept := to[column]
 		kept.Storage, kept.Type, kept.Empty = storage{c, rule == nil}, c.Type, slices.Contains(empty, column)
-		kept.Numbered, kept.Computed = own[column].Numbered, own[column].Computed
+		kept.Computed = own[column].Computed
 		if rule != nil {
 			kept.Holds = holds(c, rule)
 			switch c.Holds {

@@ -126,7 +126,7 @@ func (p *binding) divided(parts []Part) (*Route, error) {
 		return nil, err
 	}
 	rows := p.Insert.Input.Rows
-	w := &Writes{Parts: parts, Rows: len(rows)}
+	w := &Writes{Parts: parts, Rows: len(rows), Numbered: p.Insert.Numbers(p.args)}
 	recognised, err := p.recognised(w)
 	if err != nil {
 		return nil, err

@@ -28,6 +28,8 @@ type Writes struct {
 	// columns of its returned row contain the key, too.
 	Keys   []string
 	Hidden int // the number of these columns
+	// Numbered: MySQL or MariaDB numbers rows, on each target separately.
+	Numbered bool
 }
 
 // Part is the part of one target.
