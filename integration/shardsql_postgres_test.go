@@ -345,6 +345,44 @@ func TestAnArrayOfKeysGoesToTheShardsOfItsElements(t *testing.T) {
 	}
 }
 
+// lib/pq copies rows by executing a prepared COPY with each row, and at last without arguments.
+func TestARoutedTransactionCopiesRowsIntoATableAtHomeByLibPQ(t *testing.T) {
+	routed, _ := writtenTwins(t, postgresDrivers(t)["pq"].of("copying"), layouts(t)["named"])
+	database.Exec(t, routed, "CREATE TABLE imported (id BIGINT, note TEXT)") // at home
+	for table, want := range map[string]error{"imported": nil, "orders": sharding.ErrRawTable} {
+		tx, err := routed.BeginTx(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := copied(t, tx, table); !errors.Is(err, want) || want == nil && err != nil {
+			t.Errorf("%s: %v, want %v", table, err, want)
+		}
+		if err := tx.Commit(); err != nil {
+			t.Error(err)
+		}
+	}
+	var n, sum int
+	if err := routed.QueryRowContext(t.Context(), "SELECT COUNT(*), SUM(id) FROM imported WHERE note = 'a' || chr(9) || 'b'").Scan(&n, &sum); err != nil || n != 3 || sum != 6 {
+		t.Errorf("%d rows with the sum %d, %v", n, sum, err)
+	}
+}
+
+func copied(t *testing.T, tx *sql.Tx, table string) error {
+	t.Helper()
+	st, err := tx.PrepareContext(t.Context(), "COPY "+table+" (id, note) FROM STDIN")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = st.Close() }()
+	for id := 1; id <= 3; id++ {
+		if _, err := st.ExecContext(t.Context(), id, "a\tb"); err != nil {
+			return err
+		}
+	}
+	_, err = st.ExecContext(t.Context())
+	return err
+}
+
 // pgx accepts such arguments before those of the parameters.
 func TestAnArgumentForPgxIsNotTheFirstParametersValue(t *testing.T) {
 	routed, _ := writtenTwins(t, namedDatabase(server.SharePostgres(t).Open).of("options"), layouts(t)["numbered"])

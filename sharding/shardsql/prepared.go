@@ -7,6 +7,7 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"errors"
+	"strings"
 	"sync"
 
 	"github.com/shardid/shardid/internal/dialect"
@@ -33,9 +34,14 @@ func (s *statement) sent() *inner.Statement {
 		return nil
 	}
 	if s != once {
-		s.Prepares = s.conn.database.server.Name() == "mysql"
+		s.Prepares = s.conn.database.server.Name() == "mysql" || isCopy(s.text)
 	}
 	return &s.Statement
+}
+
+// isCopy reports whether the arguments of a text are rows for COPY … FROM STDIN, as lib/pq takes them.
+func isCopy(text string) bool {
+	return len(text) > 5 && strings.EqualFold(text[:5], "COPY ")
 }
 
 var (
