@@ -136,6 +136,9 @@ func TestFormsOfXormAnswerAsOnOneTable(t *testing.T) {
 				return fmt.Sprint(n, rows), err
 			},
 			func(ctx context.Context) (any, error) { return s.session(ctx).GroupBy("amount").Count(new(xormOrder)) },
+			func(ctx context.Context) (any, error) { // SELECT DISTINCT count(DISTINCT `created_at`)
+				return s.session(ctx).Distinct("created_at").Count(new(xormOrder))
+			},
 			func(ctx context.Context) (any, error) {
 				return s.session(ctx).Where("amount > ?", 0).Sum(new(xormOrder), "amount")
 			},

@@ -307,7 +307,7 @@ func (c *combiner) answer() {
 		return
 	}
 	leading := !several && len(c.core.DistinctOn) > 0
-	once := !several && !leading && c.core.Distinct && !apartRows(c) || c.query.Parts[len(c.query.Parts)-1].Op == sqlparse.Union
+	once := !several && !leading && distinct(c.core) && !apartRows(c) || c.query.Parts[len(c.query.Parts)-1].Op == sqlparse.Union
 	for _, core := range c.cores {
 		c.enter(core)
 		if !rowsOf(c, once) {
@@ -325,6 +325,11 @@ func (c *combiner) answer() {
 	c.sorted()
 }
 
+// distinct reports whether a SELECT returns equal rows once. Aggregates without GROUP BY are one row.
+func distinct(core *sqlparse.Core) bool {
+	return core.Distinct && (len(core.GroupBy) > 0 || !analysis.IsGrouped(core))
+}
+
 // rowsOf returns true if each row of a SELECT is one of a shard. Otherwise it records the groups of the SELECT, or refuses
 // it. once says that equal rows are returned once.
 func rowsOf(c *combiner, once bool) bool {
@@ -340,7 +345,7 @@ func rowsOf(c *combiner, once bool) bool {
 	case groups && several || whole:
 		c.derives = true
 		return true
-	case c.core.Distinct && groups:
+	case distinct(c.core) && groups:
 		c.refuse("DISTINCT of groups is not combined" + AddKey)
 	case groups:
 		grouper{c}.grouped()

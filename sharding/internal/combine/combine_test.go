@@ -84,6 +84,7 @@ func TestAQueryGetsTheCombinationOfItsKind(t *testing.T) {
 		"SELECT DISTINCT user_id FROM orders":                                                            "", // no two shards have one
 		"SELECT paid FROM orders UNION SELECT price FROM items":                                          "each row is returned once",
 		"SELECT paid FROM orders UNION ALL SELECT price FROM items":                                      "",
+		"SELECT DISTINCT COUNT(DISTINCT paid) FROM orders":                                               "groups are combined", // one row
 		"SELECT paid, COUNT(*) FROM orders GROUP BY paid":                                                "groups are combined",
 		"SELECT user_id, COUNT(*) FROM orders GROUP BY user_id":                                          "",                    // nor a group of it
 		"SELECT id, SUM(paid) FROM orders GROUP BY id":                                                   "groups are combined", // an id may be on two shards, if nothing needs that it is not
