@@ -24,7 +24,7 @@
 // aggregate, such as GROUP_CONCAT, and any HAVING. So it does if GROUP BY contains a primary key of one
 // column and the groups could not be combined otherwise: ids are unique over all shards.
 //
-// A query needs one connection for each shard at a time. If a pool has fewer, results are kept in
+// A query needs one connection for each shard at a time. If a pool has fewer, or none is free for a second, results are kept in
 // memory, up to 64 MB for each connection. Groups, distinct rows and sorting may use another 64 MB;
 // more is an error. COUNT(DISTINCT) uses memory for each value, unless it counts the sharding key.
 //

@@ -56,6 +56,34 @@ func TestASessionAsksHomeOnTheConnectionThatItHolds(t *testing.T) {
 	s.idle(t)
 }
 
+// The transaction may itself wait for a connection of the query.
+func TestAQueryOfSeveralShardsDoesNotNeedAConnectionThatATransactionHolds(t *testing.T) {
+	s := newShop(t)
+	exec(t, s.routed, fewOrders)
+	for _, db := range s.dbs {
+		db.SetMaxOpenConns(2)
+	}
+	tx, err := s.routed.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	exec(t, tx, "UPDATE orders SET note = 'w' WHERE user_id = 5")
+	var n int
+	ctx := within(t)
+	rows, err := s.routed.QueryContext(ctx, "SELECT id FROM orders")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = rows.Close() }()
+	for rows.Next() {
+		n++
+	}
+	if err := errors.Join(rows.Err(), tx.Rollback()); err != nil || n != 3 {
+		t.Errorf("%d rows, %v", n, err)
+	}
+	s.idle(t)
+}
+
 // Another statement may wait for the connection while the rows of the query are read.
 func TestASubqueryAtHomeLeavesItsConnectionBeforeItsQueryIsSent(t *testing.T) {
 	s := newShop(t).narrow()

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/shardid/shardid/internal/dialect"
 	"github.com/shardid/shardid/sharding/internal/inner"
@@ -66,6 +67,24 @@ func (d *database) connect(ctx context.Context, pool *sql.DB) (*sql.Conn, error)
 		return nil, dialect.JoinErrors(err, conn.Close())
 	}
 	return conn, nil
+}
+
+// longestWait is how long a query waits for a connection that it can do without. The one that has the connection may
+// wait for one of this query: a transaction for its second database.
+const longestWait = time.Second
+
+// connectOr is connect. If the query can do without the connection, it returns nil when none became free soon.
+func (d *database) connectOr(ctx context.Context, pool *sql.DB, without bool) (*sql.Conn, error) {
+	if !without {
+		return d.connect(ctx, pool)
+	}
+	soon, cancel := context.WithTimeout(ctx, longestWait)
+	defer cancel()
+	conn, err := d.connect(soon, pool)
+	if err != nil && soon.Err() != nil && ctx.Err() == nil {
+		return nil, nil //nolint:nilnil // said above
+	}
+	return conn, err
 }
 
 // unreachableError is that of a pool that returned no connection.

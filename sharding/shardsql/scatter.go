@@ -269,15 +269,19 @@ func (r reading) reserve(ctx context.Context, pool string, places []int, few boo
 	if few {
 		n = turn.keeps(stats, n)
 	}
-	for i := range n {
-		conn, err := r.session.database.connect(ctx, db)
+	for len(all) < n {
+		conn, err := r.session.database.connectOr(ctx, db, len(all) > 0)
 		if err != nil {
 			return all, err
 		}
-		all = append(all, lane{inner: inner.Conn{SQL: conn}})
-		for at := i; at < len(places); at += n {
-			all[i].targets = append(all[i].targets, places[at])
+		if conn == nil {
+			break
 		}
+		all = append(all, lane{inner: inner.Conn{SQL: conn}})
+	}
+	for i, place := range places {
+		l := &all[i%len(all)]
+		l.targets = append(l.targets, place)
 	}
 	return all, nil
 }
