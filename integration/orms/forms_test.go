@@ -119,6 +119,12 @@ func TestFormsOfBunAnswerAsOnOneTable(t *testing.T) {
 				return affected(s.in.NewUpdate().Model(row).WherePK().Exec(ctx))
 			},
 			func(ctx context.Context) (any, error) {
+				if on.driver == "mysql" {
+					return nil, nil // MariaDB refuses the text
+				}
+				return affected(s.in.NewUpdate().Model(&[]*bunOrder{row}).Column("amount").Bulk().Where("o.user_id = ?", 2).Exec(ctx))
+			},
+			func(ctx context.Context) (any, error) {
 				return affected(s.in.NewDelete().Model(row).WherePK().Exec(ctx))
 			},
 		}
