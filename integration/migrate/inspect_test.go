@@ -108,7 +108,7 @@ func TestInspectSaysInCodesWhatServersAndTablesAreLike(t *testing.T) {
 		} {
 			database.Exec(t, s.source, change)
 		}
-		database.Exec(t, s.shards["b"], "SET GLOBAL max_allowed_packet = 1048576")
+		database.Exec(t, s.shards["b"], "SET GLOBAL max_allowed_packet = 1048576, GLOBAL group_concat_max_len = 4321")
 		tx, err := s.source.BeginTx(t.Context(), nil)
 		if err != nil {
 			t.Fatal(err)
@@ -132,6 +132,7 @@ func TestInspectSaysInCodesWhatServersAndTablesAreLike(t *testing.T) {
 			`"code":"partitions","severity":"warn","database":"source","table":"orders","message":"it is partitioned (3)`,
 			`"code":"long_transactions","severity":"warn","database":"source","message":"a transaction has been open for 36`,
 			`"code":"packet_size","severity":"warn","database":"b","message":"max_allowed_packet is 1048576, that of the source`,
+			`"code":"settings","severity":"warn","database":"b","message":"group_concat_max_len is \"4321\", that of the source \"`,
 		} {
 			if !strings.Contains(string(text), want) {
 				t.Errorf("%s is not in %s", want, text)

@@ -3,6 +3,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -172,9 +173,15 @@ func (i *instance) launch() (*process, error) {
 	return startProcess(cmd)
 }
 
+// ZoneVar names the environment variable with the time zone of the machine that servers
+// which start from now on believe to be on.
+const ZoneVar = "SHARDID_TEST_ZONE"
+
 // plainEnviron makes servers log in English, because tests search their logs, and use
-// the same time zone everywhere.
-func plainEnviron() []string { return append(os.Environ(), "LC_ALL=C", "TZ=UTC") }
+// UTC unless a test sets ZoneVar.
+func plainEnviron() []string {
+	return append(os.Environ(), "LC_ALL=C", "TZ="+cmp.Or(os.Getenv(ZoneVar), "UTC"))
+}
 
 func (i *instance) waitReady(ctx context.Context) error {
 	server, err := i.kind.asker(i.port)

@@ -65,6 +65,7 @@ const (
 	Prepared         Code = preflight.Prepared         // "prepared": XA transactions that may commit at any time
 	LaxMode          Code = preflight.LaxMode          // "sql_mode": the application's sql_mode accepts wrong values
 	Durability       Code = preflight.Durability       // "durability": a crash can lose commits
+	Settings         Code = preflight.Settings         // "settings": connections to a shard begin with other settings than those to the source
 	PacketSize       Code = preflight.PacketSize       // "packet_size": a shard accepts shorter statements than the source
 	Journal          Code = preflight.Journal          // "journal": a SQLite file whose readers and writers wait for each other
 	Size             Code = preflight.Size             // "size": the disk space that the shards need

@@ -12,6 +12,7 @@ import (
 	"github.com/shardid/shardid/internal/dialect"
 	"github.com/shardid/shardid/schema/internal/backend"
 	"github.com/shardid/shardid/schema/internal/lead"
+	"github.com/shardid/shardid/schema/internal/preflight"
 )
 
 // SilentAfter is how long the leading runner may write nothing until it counts as dead. It
@@ -34,10 +35,10 @@ type Status struct {
 	// when nothing is copied, or the speed is unknown.
 	Left *int64 `json:"eta_seconds"`
 	// Oldest is the longest open transaction of others on the source. It is nil when there is
-	// none, when OldestHidden is true, and on SQLite, which does not show transactions.
+	// none, when OldestUnknown has a reason, and on SQLite, which does not show transactions.
 	Oldest *Transaction `json:"oldest_transaction"`
-	// OldestHidden is true when the user lacks the right to see transactions: PROCESS.
-	OldestHidden bool `json:"oldest_transaction_hidden,omitempty"`
+	// OldestUnknown says why the server does not show transactions, and what to do.
+	OldestUnknown string `json:"oldest_transaction_unknown,omitempty"`
 	// Switches are the last twenty switches in which writers waited, the newest first.
 	Switches []PastSwitch `json:"switches,omitempty"`
 }
@@ -88,10 +89,7 @@ func (j *Job) Status(ctx context.Context) (Status, error) {
 		if st.Switches, err = pastSwitches(ctx, s, j.cfg.Name); err != nil {
 			return err
 		}
-		st.Oldest, err = oldestTransaction(ctx, s)
-		if st.OldestHidden = dialect.FaultOf(err) == dialect.NoRight; st.OldestHidden {
-			return nil
-		}
+		st.Oldest, st.OldestUnknown, err = oldestTransaction(ctx, s)
 		return err
 	})
 	if err != nil {
@@ -147,24 +145,16 @@ func runner(ctx context.Context, s *backend.Session, job string) (*Runner, error
 }
 
 // oldestTransaction finds the longest open transaction of the server, except that of its
-// own connection.
-func oldestTransaction(ctx context.Context, s *backend.Session) (*Transaction, error) {
-	if s.Database.Name() == "sqlite" {
-		return nil, nil //nolint:nilnil // SQLite does not show transactions
+// own connection, or says why it is unknown.
+func oldestTransaction(ctx context.Context, s *backend.Session) (t *Transaction, unknown string, err error) {
+	found, err := preflight.Oldest(ctx, s)
+	switch {
+	case dialect.FaultOf(err) == dialect.NoRight:
+		return nil, "not shown to this user; GRANT PROCESS ON *.* to it", nil
+	case errors.Is(err, preflight.ErrNotListed):
+		return nil, err.Error(), nil
+	case err != nil || found == nil:
+		return nil, "", err
 	}
-	query := "SELECT trx_mysql_thread_id, TIMESTAMPDIFF(SECOND, trx_started, NOW()) FROM information_schema.INNODB_TRX" +
-		" WHERE trx_mysql_thread_id NOT IN (0, CONNECTION_ID()) ORDER BY trx_started LIMIT 1"
-	if s.Database.Name() == "postgres" {
-		query = "SELECT pid, EXTRACT(EPOCH FROM clock_timestamp() - xact_start)::bigint FROM pg_stat_activity" +
-			" WHERE xact_start IS NOT NULL AND datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid() ORDER BY xact_start LIMIT 1"
-	}
-	var t Transaction
-	err := s.QueryRowContext(ctx, query).Scan(&t.Connection, &t.Seconds)
-	if errors.Is(err, sql.ErrNoRows) {
-		return nil, nil //nolint:nilnil // there is none
-	}
-	if err != nil {
-		return nil, err
-	}
-	return &t, nil
+	return &Transaction{Connection: found.Connection, Seconds: found.Seconds}, "", nil
 }

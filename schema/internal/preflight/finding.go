@@ -47,6 +47,7 @@ const (
 	LaxMode          = "sql_mode"
 	Durability       = "durability"
 	PacketSize       = "packet_size"
+	Settings         = "settings"
 	Journal          = "journal"
 	Size             = "size"
 	Unreachable      = "unreachable"

@@ -45,9 +45,10 @@ type inspection struct {
 	cfg    openjob.Config
 	from   *backend.Database // the source
 	found  []Finding
-	packet int64  // max_allowed_packet of the source
-	mark   string // of the job, "" before its first run
-	home   string // the place of the source
+	packet int64             // max_allowed_packet of the source
+	preset map[string]string // settings of new connections to the source
+	mark   string            // of the job, "" before its first run
+	home   string            // the place of the source
 	work   work
 	tell   func(table string, rows, of int64)
 

@@ -91,7 +91,7 @@ func (p serverProbe) variables(ctx context.Context, names ...string) (map[string
 
 // mysqlSource checks the server of the source.
 func (p serverProbe) mysqlSource(ctx context.Context) error {
-	for _, look := range []func(context.Context) error{p.mysqlServer, p.mysqlNumbers, p.otherWriters, p.mysqlTransactions, p.mysqlPrepared, p.mysqlReaders, p.mysqlSize} {
+	for _, look := range []func(context.Context) error{p.mysqlServer, p.mysqlNumbers, p.otherWriters, p.transactions, p.settings, p.mysqlPrepared, p.mysqlReaders, p.mysqlSize} {
 		if err := look(ctx); err != nil {
 			return err
 		}
@@ -120,7 +120,7 @@ func (p serverProbe) mysqlShard(ctx context.Context) error {
 	if packet, _ := strconv.ParseInt(v["max_allowed_packet"], 10, 64); packet < p.inspection.packet {
 		p.add(PacketSize, Warn, fmt.Sprintf("max_allowed_packet is %d, that of the source %d", packet, p.inspection.packet), "raise it: a long row would not fit into a statement")
 	}
-	for _, look := range []func(context.Context) error{p.mysqlNumbers, p.otherWriters} {
+	for _, look := range []func(context.Context) error{p.mysqlNumbers, p.settings, p.otherWriters} {
 		if err := look(ctx); err != nil {
 			return err
 		}
@@ -156,18 +156,6 @@ func (p serverProbe) mysqlLogs(ctx context.Context) (map[string]string, error) {
 		p.add(BinlogFormat, Block, "binlog_format is STATEMENT, which refuses writes under READ COMMITTED", "SET GLOBAL binlog_format = 'ROW', also in the server's configuration, and reconnect")
 	}
 	return v, err
-}
-
-func (p serverProbe) mysqlTransactions(ctx context.Context) error {
-	const limit = 60
-	age, err := p.Number(ctx, "SELECT MAX(TIMESTAMPDIFF(SECOND, trx_started, CONVERT_TZ(NOW(), @@session.time_zone, 'SYSTEM'))) FROM information_schema.INNODB_TRX")
-	switch {
-	case backend.IsMySQL(err, "1227"):
-		return nil // the missing privilege is a finding of its own
-	case err == nil && age > limit:
-		p.add(LongTransactions, Warn, fmt.Sprintf("a transaction has been open for %d seconds", age), "end it before the switch, which waits for all transactions that have used the tables")
-	}
-	return err
 }
 
 func (p serverProbe) mysqlPrepared(ctx context.Context) error {

@@ -5,7 +5,6 @@ package preflight
 import (
 	"cmp"
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"math"
@@ -125,7 +124,7 @@ func (p shardProbe) postgresMakes(ctx context.Context, t openjob.TableConfig) er
 
 // postgresSource checks the database of the source.
 func (p serverProbe) postgresSource(ctx context.Context) error {
-	for _, look := range []func(context.Context) error{p.postgresDatabase, p.otherWriters, p.postgresTransactions, p.postgresSize} {
+	for _, look := range []func(context.Context) error{p.postgresDatabase, p.otherWriters, p.transactions, p.postgresPrepared, p.settings, p.postgresSize} {
 		if err := look(ctx); err != nil {
 			return err
 		}
@@ -136,6 +135,9 @@ func (p serverProbe) postgresSource(ctx context.Context) error {
 // postgresShard checks a database with shards.
 func (p serverProbe) postgresShard(ctx context.Context) error {
 	if err := p.postgresDatabase(ctx); err != nil {
+		return err
+	}
+	if err := p.settings(ctx); err != nil {
 		return err
 	}
 	return p.otherWriters(ctx)
@@ -159,18 +161,8 @@ func (p serverProbe) postgresDatabase(ctx context.Context) error {
 	return nil
 }
 
-// postgresTransactions finds transactions for which the lock of a switch would wait.
-// Prepared transactions keep their locks without a connection.
-func (p serverProbe) postgresTransactions(ctx context.Context) error {
-	const limit = 60
-	var age sql.NullFloat64
-	err := p.QueryRowContext(ctx, "SELECT MAX(EXTRACT(EPOCH FROM clock_timestamp() - xact_start))::float8 FROM pg_stat_activity WHERE datname = current_database() AND backend_type = 'client backend'").Scan(&age)
-	if err == nil && age.Float64 > limit {
-		p.add(LongTransactions, Warn, fmt.Sprintf("a transaction has been open for %.0f seconds", age.Float64), "end it before the switch, which waits for all transactions that have used the tables")
-	}
-	if err != nil {
-		return err
-	}
+// postgresPrepared finds prepared transactions, which keep their locks without a connection.
+func (p serverProbe) postgresPrepared(ctx context.Context) error {
 	prepared, err := p.Number(ctx, "SELECT COUNT(*) FROM pg_prepared_xacts WHERE database = current_database()")
 	if err == nil && prepared > 0 {
 		p.add(Prepared, Warn, fmt.Sprintf("pg_prepared_xacts lists %d prepared transactions, whose locks would keep the switch waiting", prepared), "COMMIT PREPARED or ROLLBACK PREPARED each")

@@ -136,8 +136,8 @@ func (s StatusShown) details(style term.Style) string {
 	switch {
 	case s.Oldest != nil:
 		fmt.Fprintf(&b, "longest open transaction on the source: connection %d, for %s\n", s.Oldest.Connection, seconds(s.Oldest.Seconds))
-	case s.OldestHidden:
-		b.WriteString("longest open transaction on the source: not shown to this user; GRANT PROCESS ON *.* to it\n")
+	case s.OldestUnknown != "":
+		b.WriteString("longest open transaction on the source: " + s.OldestUnknown + "\n")
 	}
 	for _, p := range s.Switches[:min(len(s.Switches), shownSwitches)] {
 		b.WriteString(pastSwitch(p) + "\n")
