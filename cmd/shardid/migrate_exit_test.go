@@ -64,6 +64,15 @@ func TestMistakesInMigrateEndWithOne(t *testing.T) {
 	}
 }
 
+func TestASeedBeforeInstallSaysThatInstallIsMissing(t *testing.T) {
+	m := newMovable(t, 5)
+	if o := m.must(t, command.MigrateNotReady, "seed", "--margin", "1000"); !strings.Contains(o.stderr, "run shardid migrate install first") {
+		t.Errorf("%s", o.stderr)
+	}
+	m.must(t, 0, "install")
+	m.must(t, 0, "seed", "--margin", "1000")
+}
+
 func TestABlockingFindingEndsWithTwo(t *testing.T) {
 	m := newMovable(t, 5)
 	m.exec(t, "CREATE TABLE items (id INTEGER PRIMARY KEY, order_id INTEGER REFERENCES orders (id))")

@@ -117,7 +117,11 @@ func (o *Operation) seed(ctx context.Context, margin, step int64, dry bool) ([]s
 		}
 		next += margin
 		if !dry {
-			if next, err = schema.Seed(ctx, o.cfg.Source, t.Name, next, step); err != nil {
+			next, err = schema.Seed(ctx, o.cfg.Source, t.Name, next, step)
+			if dialect.FaultOf(err) == dialect.NoTable {
+				return nil, command.WithCode(fmt.Errorf("the tables of generators do not exist; run shardid migrate install first: %w", err), command.MigrateNotReady)
+			}
+			if err != nil {
 				return nil, err
 			}
 			if err := noteBegin(ctx, o.cfg.Source, t.Name, next); err != nil {
