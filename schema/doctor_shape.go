@@ -8,6 +8,7 @@ import (
 	"database/sql"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -18,6 +19,10 @@ type shape struct {
 	indexes map[string]string // by their columns: one of their names
 }
 
+// displayWidth is the width of a whole number, which MySQL 8 does not show, in contrast to MySQL 5.7 and MariaDB. It has
+// no effect without ZEROFILL, except that drivers take tinyint(1) for a boolean, which all of them show.
+var displayWidth = regexp.MustCompile(`^(tinyint|smallint|mediumint|int|bigint|year)\(\d+\)`)
+
 func readShape(ctx context.Context, s session, t table) (shape, error) {
 	out := shape{columns: map[string]string{}, indexes: map[string]string{}}
 	columns, indexes := shapeQueries(s)
@@ -25,6 +30,9 @@ func readShape(ctx context.Context, s session, t table) (shape, error) {
 		var name, typ string
 		err := rows.Scan(&name, &typ)
 		out.columns[name] = typ
+		if s.Name() == "mysql" && !strings.Contains(typ, "zerofill") && !strings.HasPrefix(typ, "tinyint(1)") {
+			out.columns[name] = displayWidth.ReplaceAllString(typ, "$1")
+		}
 		return err
 	}, columns, t.name)
 	if err != nil {

@@ -156,6 +156,15 @@ func TestDoctorFindsDriftGenesAndRowsWithoutAKey(t *testing.T) {
 	}
 }
 
+// MySQL 8 shows no widths of whole numbers, which have no effect without ZEROFILL, and MariaDB and MySQL 5.7 do.
+func TestDoctorIgnoresTheDisplayWidthsOfServers(t *testing.T) {
+	r := shardedOrders(t, sharding.DBs{"a": server.ShareMariaDB(t).Open(t, "a"), "b": server.ShareMySQL(t).Open(t, "b")}, sharding.Low(2),
+		"id bigint unsigned PRIMARY KEY, user_id bigint, qty smallint(4) NOT NULL, yes tinyint(1), y year, d decimal(10,2), z int(6) zerofill, note varchar(20) COLLATE utf8mb4_bin, made datetime(3)")
+	expectDiagnosis(t, r)
+	database.Exec(t, r.DB("a"), "ALTER TABLE orders_0 MODIFY z int(7) zerofill")
+	expectDiagnosis(t, r, "error column_differs a/orders_0")
+}
+
 // A server must number rows as the rule says. The test uses real
 // counters, because only they show it.
 func TestDoctorComparesTheStepsOfServersWithTheRule(t *testing.T) {
