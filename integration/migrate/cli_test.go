@@ -303,6 +303,9 @@ func (o *operator) prepare(t *testing.T) {
 		}
 	}
 	o.must(t, 0, "seed", "--margin", "100", "--dry-run", "--json")
+	if c := o.start(t, "seed", "--margin", "3000000000", "--dry-run"); c.code(t) != 0 || !strings.Contains(c.stderr.String(), "warning: id of orders holds ids up to 2,147,483,647") {
+		t.Errorf("ids that the source cannot hold: %s", c.stderr.String())
+	}
 	if n := o.tables(t, "shardid%") + o.tables(t, "leaf_alloc") + o.tables(t, "orders\\___"); n != 0 {
 		t.Errorf("%d tables were made by dry runs", n)
 	}

@@ -104,6 +104,39 @@ func TestExpressionsOverIDsOfPostgresAreTried(t *testing.T) {
 	})
 }
 
+// Generated ids begin above those of the table, and may be too large for its column.
+func TestAnIDThatIsTooLargeForTheSourceIsBroughtBackWhenTheColumnWasWidened(t *testing.T) {
+	onServers(t, func(t *testing.T, s database.DSNOpener) {
+		o := newOdd(t, s, "odd", "odd", sharding.Low(1), "CREATE TABLE odd (id SMALLINT PRIMARY KEY, u INT NOT NULL)", "INSERT INTO odd VALUES (1, 1), (2, 2)")
+		found, err := o.Inspect(t.Context())
+		if err != nil || !slices.ContainsFunc(found, func(f migrate.Finding) bool {
+			return f.Code == migrate.NarrowKey && strings.Contains(f.Message, "too large for the source")
+		}) {
+			t.Errorf("%v, %v", found, err)
+		}
+		o.run(t)
+		if _, err := o.Cutover(t.Context(), longPause); err != nil {
+			t.Fatal(err)
+		}
+		database.Exec(t, o.shards["b"], "INSERT INTO odd_1 VALUES (32768, 1)")
+		if _, err := o.Rollback(t.Context(), longPause); !errors.Is(err, migrate.ErrUnsupported) || !strings.Contains(err.Error(), "widen") {
+			t.Errorf("a rollback with an id that is too large: %v", err)
+		}
+		widen := "ALTER TABLE odd_old MODIFY id INT NOT NULL"
+		if isPostgres(s) {
+			widen = "ALTER TABLE odd_old ALTER id TYPE integer"
+		}
+		database.Exec(t, o.source, widen)
+		if _, err := o.Rollback(t.Context(), longPause); err != nil {
+			t.Fatal(err)
+		}
+		var n int
+		if err := o.source.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM odd WHERE id IN (1, 2, 32768)").Scan(&n); err != nil || n != 3 {
+			t.Errorf("%d rows, %v", n, err)
+		}
+	})
+}
+
 // A session without a strict sql_mode stored a value that strict ones refuse, or the row came after the inspection.
 func TestARowThatAShardRefusesEndsARunWithAdvice(t *testing.T) {
 	onServers(t, func(t *testing.T, s database.DSNOpener) {

@@ -71,6 +71,7 @@ const (
 	Size             Code = preflight.Size             // "size": the disk space that the shards need
 	Unreachable      Code = preflight.Unreachable      // "unreachable": a database does not answer
 	SameTable        Code = preflight.SameTable        // "same_table": a table of a shard is the source's table
+	NameTaken        Code = preflight.NameTaken        // "name_taken": another table has the name that the switch gives to a table
 	NotEmpty         Code = preflight.NotEmpty         // "not_empty": a table of a shard has rows that no job wrote
 	OtherJob         Code = preflight.OtherJob         // "other_job": a table of the source or of a shard belongs to another job
 	Replica          Code = preflight.Replica          // "replica": rows may come from another server, which runs no triggers

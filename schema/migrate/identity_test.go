@@ -237,6 +237,17 @@ func TestATableThatIsCreatedInPlaceOfTheRetiredOneGetsNoRowsAndStopsARollback(t 
 	}
 }
 
+func TestATableThatSomebodyCreatedBesideTheServingOneIsNamed(t *testing.T) {
+	t.Parallel()
+	s, job := copied(t, 50)
+	exec(t, s.source, "CREATE TABLE orders_old (x)")
+	if err := job.Run(t.Context()); !errors.Is(err, migrate.ErrUnclear) || !strings.Contains(err.Error(), "both orders and orders_old exist") {
+		t.Errorf("%v", err)
+	}
+	exec(t, s.source, "DROP TABLE orders_old")
+	mustRun(t, job)
+}
+
 func TestATableThatSomebodyRenamedIsRenamedBack(t *testing.T) {
 	t.Parallel()
 	refused := func(t *testing.T, job *migrate.Job, calls ...func(*migrate.Job) error) {

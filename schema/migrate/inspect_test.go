@@ -76,7 +76,8 @@ func TestInspectNamesBlockingFindings(t *testing.T) {
 			"CREATE TABLE orders (id INTEGER PRIMARY KEY, user_id INTEGER NOT NULL REFERENCES users (id) ON DELETE CASCADE)"}, migrate.OutsideJob, "users, which is not in the job and changes rows"},
 		"a missing value": {[]string{"DROP TABLE orders", "CREATE TABLE orders (id INTEGER PRIMARY KEY, user_id INTEGER)", "INSERT INTO orders VALUES (0, NULL), (7, NULL)"}, migrate.NoShardingKey, "user_id is NULL in 2 rows, the first of which is row 0"},
 		"a missing key":   {[]string{"DROP TABLE orders", "CREATE TABLE orders (id INTEGER PRIMARY KEY)"}, migrate.NoShardingKey, "user_id"},
-		"a composite key": {[]string{"DROP TABLE orders", "CREATE TABLE orders (a INTEGER, b INTEGER, user_id INTEGER, PRIMARY KEY (a, b))"}, migrate.Unsupported, "(a, b)"},
+		"a table with the name of the retired one": {[]string{"CREATE TABLE orders_old (x)"}, migrate.NameTaken, "orders_old exists"},
+		"a composite key":                          {[]string{"DROP TABLE orders", "CREATE TABLE orders (a INTEGER, b INTEGER, user_id INTEGER, PRIMARY KEY (a, b))"}, migrate.Unsupported, "(a, b)"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newShop(t, 5)

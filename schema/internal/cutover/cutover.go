@@ -66,22 +66,43 @@ func (l *Stage) Repair(ctx context.Context) (repair proto.Repair, err error) {
 		if err := s.Database.Settle(ctx, s, l.Tables.Names()); err != nil {
 			return err
 		}
-		repair, err = diagnose(ctx, l.Tables.Names(), s)
+		if repair, err = diagnose(ctx, l.Tables.Names(), s); err == nil && repair == proto.Unclear {
+			return unclear(ctx, l.Tables.Names(), s)
+		}
 		return err
 	})
 	if err != nil {
 		return repair, err
 	}
-	switch repair {
-	case proto.Unclear:
-		return repair, fmt.Errorf("%w: see which of the tables and their _old ones exist; rename back what somebody has renamed, or drop what somebody has created", openjob.ErrUnclear)
-	case proto.Flip:
+	if repair == proto.Flip {
 		if err := l.open(ctx); err != nil {
 			return repair, err
 		}
 		return repair, l.CloseRetired(ctx)
 	}
 	return repair, nil
+}
+
+// unclear names the tables for which diagnose returned proto.Unclear.
+func unclear(ctx context.Context, tables []string, s *backend.Session) error {
+	var found []string
+	for _, name := range tables {
+		current, err := s.Database.Exists(ctx, s, name)
+		if err != nil {
+			return err
+		}
+		retired, err := s.Database.Exists(ctx, s, backend.Retired(name))
+		if err != nil {
+			return err
+		}
+		switch {
+		case current && retired:
+			found = append(found, fmt.Sprintf("both %s and %s exist", name, backend.Retired(name)))
+		case !current && !retired:
+			found = append(found, fmt.Sprintf("neither %s nor %s exists", name, backend.Retired(name)))
+		}
+	}
+	return fmt.Errorf("%w: %s; rename back what somebody has renamed, or drop what somebody has created", openjob.ErrUnclear, strings.Join(found, ", "))
 }
 
 // ready makes the checks that need no lock.

@@ -52,6 +52,7 @@ const (
 	Size             = "size"
 	Unreachable      = "unreachable"
 	SameTable        = "same_table"
+	NameTaken        = "name_taken"
 	NotEmpty         = "not_empty"
 	OtherJob         = "other_job"
 	Replica          = "replica"

@@ -114,6 +114,9 @@ func (i *inspection) source(ctx context.Context, source *backend.Database) error
 		if err := i.jobs(ctx, s); err != nil {
 			return err
 		}
+		if err := i.retired(ctx, s); err != nil {
+			return err
+		}
 		return serverProbe{probe{i, s, backend.Table{}}}.database(ctx)
 	})
 }
@@ -162,6 +165,25 @@ func (i *inspection) jobs(ctx context.Context, s *backend.Session) error {
 	marks, err := s.List(ctx, "SELECT owner FROM "+backend.FenceTable+" WHERE job = ?", i.cfg.Name)
 	i.mark = strings.Join(marks, "")
 	return err
+}
+
+// retired finds tables that have the names of those that the switch retires. While a job is
+// under way, its commands find them.
+func (i *inspection) retired(ctx context.Context, s *backend.Session) error {
+	for _, t := range i.cfg.Tables {
+		name := backend.Retired(t.Name)
+		there, err := s.Database.Exists(ctx, s, name)
+		if err == nil && there && i.mark == "" {
+			there, err = s.Database.Exists(ctx, s, t.Name)
+		}
+		if err != nil {
+			return err
+		}
+		if there && i.mark == "" {
+			probe{i, s, backend.Table{Name: t.Name}}.add(NameTaken, Block, "the table "+name+" exists, and the switch gives "+t.Name+" this name", "rename it, or drop it if nobody needs its rows")
+		}
+	}
+	return nil
 }
 
 // relations checks the relations between the tables, and whether ids can get new ones.

@@ -90,3 +90,10 @@ func (p tableProbe) keyless(t *openjob.Table) {
 		fmt.Sprintf("add such a column, fill it, and shard this table by it without a Via; or place %s by its %s, and this table by %s without a Via",
 			parent.Conf.Name, parent.Key, t.Conf.Via))
 }
+
+// narrowFix is for the finding that narrowKey describes.
+const narrowFix = "widen columns of other tables and types in programs that hold such ids, and this one before the run if generated ids may be too large for it"
+
+func narrowKey(key, typ string) string {
+	return fmt.Sprintf("%s is %s; the shards' tables get BIGINT, and a rollback fails on a row with an id that is too large for the source", key, typ)
+}

@@ -42,7 +42,7 @@ func (p tableProbe) mysqlCounter(ctx context.Context) error {
 	}
 	typ, most := column.Type, cmp.Or(column.Most, math.MaxInt64)
 	if most != math.MaxInt64 {
-		p.add(NarrowKey, Info, fmt.Sprintf("%s is %s; the shards' tables get BIGINT", p.shape.Key, typ), "widen columns of other tables and types in programs that hold such ids")
+		p.add(NarrowKey, Info, narrowKey(p.shape.Key, typ), narrowFix)
 	}
 	highest, err := p.Number(ctx, fmt.Sprintf("SELECT MAX(%s) FROM %s", p.Database.Quote(p.shape.Key), p.Database.Quote(p.shape.Name)))
 	if used := float64(highest) / float64(most); err == nil && used >= 0.5 {

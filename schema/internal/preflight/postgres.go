@@ -62,8 +62,7 @@ func (p postgresTable) counter(ctx context.Context) error {
 	}
 	most := cmp.Or(column.Most, math.MaxInt64)
 	if most != math.MaxInt64 {
-		p.add(NarrowKey, Info, fmt.Sprintf("%s is %s; the shards' tables get bigint, and a rollback fails on a row with an id that is too large for the source", p.shape.Key, column.Type),
-			"widen columns of other tables and types in programs that hold such ids")
+		p.add(NarrowKey, Info, narrowKey(p.shape.Key, column.Type), narrowFix)
 	}
 	highest, err := p.Number(ctx, fmt.Sprintf("SELECT MAX(%s) FROM %s", p.Database.Quote(p.shape.Key), p.Database.Quote(p.shape.Name)))
 	if used := float64(highest) / float64(most); err == nil && used >= 0.5 {

@@ -51,7 +51,11 @@ func storeApart(ctx context.Context, c *backend.Session, t *openjob.Table, name 
 		}
 		if err != nil && !c.Database.Duplicate(err) {
 			if backend.RefusesValue(err) {
-				err = fmt.Errorf("%w: %s on %s refuses the row: %w; change the row, or what computes or checks it in that table", backend.ErrUnsupported, name, c.Database.Label, err)
+				advice := "change the row, or what computes or checks it in that table"
+				if c.Database.Label == "source" {
+					advice += ", or widen a column there that is too narrow"
+				}
+				err = fmt.Errorf("%w: %s on %s refuses the row: %w; %s", backend.ErrUnsupported, name, c.Database.Label, err, advice)
 			}
 			return nil, t.RowError(rows[i].ID, err)
 		}

@@ -94,6 +94,20 @@ many as it gives during the planned days of the migration is a good margin.`,
 	return cmd
 }
 
+// warnOfNarrow warns if the source cannot hold an id that begins the generated ones.
+func (o *Operation) warnOfNarrow(ctx context.Context, t migrate.PlannedTable, next int64) error {
+	server, err := dialect.Detect(ctx, o.cfg.Source)
+	if err != nil {
+		return err
+	}
+	column, err := dialect.WholeNumbers(ctx, o.cfg.Source, server, t.Name, t.Key)
+	if err == nil && column.Most != 0 && column.Most < next {
+		o.sayf("warning: %s of %s holds ids up to %s, and generated ones begin at %s: no row with such an id can be brought back from the shards, so a rollback will be refused; make the column BIGINT before run",
+			t.Key, t.Name, term.Number(column.Most), term.Number(next))
+	}
+	return err
+}
+
 func (o *Operation) seed(ctx context.Context, margin, step int64, dry bool) ([]seeded, error) {
 	p, err := o.job.Progress(ctx)
 	if err != nil {
@@ -127,6 +141,9 @@ func (o *Operation) seed(ctx context.Context, margin, step int64, dry bool) ([]s
 			if err := noteBegin(ctx, o.cfg.Source, t.Name, next); err != nil {
 				return nil, err
 			}
+		}
+		if err := o.warnOfNarrow(ctx, t, next); err != nil {
+			return nil, err
 		}
 		all = append(all, seeded{t.Name, t.Name, next})
 	}
