@@ -101,9 +101,11 @@ func NewMover(cfg MoverConfig) (*Mover, error) {
 
 // Moved is the result of a [Mover.Run].
 type Moved struct {
-	Slots int           // slots that this call moved to their new shards
-	Rows  int64         // rows that this call copied; changes of them are not counted
-	Pause time.Duration // the longest time for which keys of slots were refused
+	Slots int   // slots that this call moved to their new shards
+	Rows  int64 // rows that this call copied; changes of them are not counted
+	// Pause is the longest time for which the map kept slots closed. Programs refuse their keys for up to a
+	// third of a lease's term longer, until they read the new map.
+	Pause time.Duration
 }
 
 func (m *Moved) add(other Moved) {
