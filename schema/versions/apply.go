@@ -235,8 +235,8 @@ func (c *execution) runStep(ctx context.Context, step *Step, inFlight *note) err
 	case step.drops && now == nothing(step), c.known.has(step.Statement, now):
 		return c.replace(ctx, c.note(step, done, inFlight.before, now))
 	default:
-		return fmt.Errorf("%w: statement %d on %s; before it the table was\n%s\nand now it is\n%s\ncompare them, and resolve the statement as done or as not done: %s",
-			ErrUnclear, step.Statement, step.Target, inFlight.before, now, shortened(step.SQL))
+		return fmt.Errorf("%w: statement %d on %s; before it the table was\n%s\nand now it is\n%s\ncompare them, and run shardid ddl resolve --version %d --table %s with --done or --not-done (Runner.Resolve): %s",
+			ErrUnclear, step.Statement, step.Target, inFlight.before, now, step.Version, step.Target, shortened(step.SQL))
 	}
 	if _, err := c.ExecContext(ctx, step.SQL); err != nil {
 		return fmt.Errorf("%s: %w: %s", step.Target, err, c.withdraw(ctx, step, now))
