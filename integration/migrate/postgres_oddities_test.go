@@ -4,11 +4,13 @@ package migrate_test
 
 import (
 	"database/sql"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/shardid/shardid/integration/database"
 	"github.com/shardid/shardid/integration/server"
+	"github.com/shardid/shardid/schema/migrate"
 	"github.com/shardid/shardid/sharding"
 )
 
@@ -104,5 +106,33 @@ func TestATextKeyOfPostgresIsInspectedAndMigrated(t *testing.T) {
 			t.Errorf("%s: %s", typ, found)
 		}
 		o.run(t)
+	}
+}
+
+// A runner owns the shards' tables on PostgreSQL, and others need rights there before the switch.
+func TestInspectNamesUsersWithoutRightsOnTheShards(t *testing.T) {
+	t.Parallel()
+	o := newOdd(t, server.RunPostgres(t), "odd", "odd", sharding.Low(1), "CREATE TABLE odd (id BIGINT PRIMARY KEY, u INT NOT NULL)",
+		"CREATE ROLE app", "CREATE ROLE report", "GRANT SELECT, INSERT ON odd TO app, report")
+	o.run(t)
+	lack := func() (places []string) {
+		found, err := o.Inspect(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range found {
+			if f.Code == migrate.Privileges && f.Database != "source" {
+				places = append(places, f.Database+": "+f.Message)
+			}
+		}
+		return places
+	}
+	if got := strings.Join(lack(), ", "); !strings.Contains(got, "a: some have rights on odd of the source, and none here: app, report") || !strings.Contains(got, "b: ") {
+		t.Error(got)
+	}
+	database.Exec(t, o.shards["a"], "GRANT SELECT ON odd_0 TO app, report")
+	database.Exec(t, o.shards["b"], "GRANT SELECT ON odd_1 TO app")
+	if got := lack(); len(got) != 1 || !strings.HasSuffix(got[0], "none here: report") {
+		t.Error(got)
 	}
 }

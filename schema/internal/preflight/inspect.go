@@ -56,6 +56,7 @@ type inspection struct {
 	needed map[string][]string // collations
 	bare   map[string][]string // columns of TIMESTAMP NOT NULL without a default
 
+	others    map[string][]string  // users with rights on it on PostgreSQL, except its owner and the job's
 	sequences map[string][]string  // columns whose default uses a sequence
 	drafts    map[string]draft     // of the shards' tables
 	computed  map[string][]Finding // of expressions that shards would evaluate otherwise
@@ -86,6 +87,7 @@ func (p probe) add(code, severity string, message, fix string) {
 func (i *inspection) source(ctx context.Context, source *backend.Database) error {
 	return source.Do(ctx, func(s *backend.Session) error {
 		i.found, i.needed, i.bare, i.sequences = []Finding{}, map[string][]string{}, map[string][]string{}, map[string][]string{}
+		i.others = map[string][]string{}
 		i.drafts, i.computed = map[string]draft{}, map[string][]Finding{}
 		i.work = work{rows: map[string]int64{}}
 		var err error
@@ -511,7 +513,11 @@ func (p shardProbe) target(ctx context.Context, t openjob.TableConfig, name stri
 			return true, err
 		}
 	}
-	if ours, err := p.owned(ctx, name); err != nil || ours {
+	ours, err := p.owned(ctx, name)
+	if err == nil && ours {
+		err = p.grants(ctx, t.Name, name)
+	}
+	if err != nil || ours {
 		return true, err
 	}
 	exists, err = p.Database.Exists(ctx, p.Session, name)

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/shardid/shardid/internal/dialect"
@@ -77,8 +78,24 @@ func (p postgresTable) rights(ctx context.Context) error {
 	others, err := p.List(ctx, "SELECT DISTINCT CASE g.grantee WHEN 0 THEN 'PUBLIC' ELSE pg_get_userbyid(g.grantee) END"+ofTable+
 		"CROSS JOIN LATERAL aclexplode(c.relacl) g WHERE c.relname = ? AND g.grantee NOT IN (c.relowner, (SELECT oid FROM pg_roles WHERE rolname = current_user)) ORDER BY 1", p.shape.Name)
 	if err == nil && len(others) > 0 {
-		p.add(Privileges, Warn, "others have rights on it ("+strings.Join(others, ", ")+"), and have none on the shards' tables, which belong to the user of the job",
+		p.add(Privileges, Warn, "others have rights on it ("+strings.Join(others, ", ")+"); run gives them none on the shards' tables, which belong to the user of the job",
 			"after the run and before the switch, GRANT them the same on the shards' tables")
+	}
+	p.others[p.shape.Name] = others
+	return err
+}
+
+// grants finds users of the source's table who have no rights on a shard's table, which may be sealed.
+func (p shardProbe) grants(ctx context.Context, table, name string) error {
+	others := p.others[table]
+	if len(others) == 0 {
+		return nil
+	}
+	have, err := p.List(ctx, "SELECT CASE g.grantee WHEN 0 THEN 'PUBLIC' ELSE pg_get_userbyid(g.grantee) END"+ofTable+
+		"CROSS JOIN LATERAL aclexplode(c.relacl) g WHERE c.relname IN (?, ?)", name, backend.Sealed(name))
+	missing := slices.DeleteFunc(slices.Clone(others), func(user string) bool { return slices.Contains(have, user) })
+	if err == nil && len(missing) > 0 {
+		p.add(Privileges, Warn, "some have rights on "+table+" of the source, and none here: "+strings.Join(missing, ", "), "GRANT them the same here before the switch")
 	}
 	return err
 }
