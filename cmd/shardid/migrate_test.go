@@ -479,7 +479,7 @@ func TestTablesUnderBothNamesEndWithNine(t *testing.T) {
 	m.must(t, 0, "run", "--once")
 	m.exec(t, "CREATE TABLE orders_old AS SELECT * FROM orders")
 	for _, args := range [][]string{{"cutover"}, {"run", "--once"}} {
-		if o := m.must(t, command.MigrateUnclear, args[0], args[1:]...); !strings.Contains(o.stderr, "see which of the tables and their _old ones exist") {
+		if o := m.must(t, command.MigrateUnclear, args[0], args[1:]...); !strings.Contains(o.stderr, "both orders and orders_old exist") {
 			t.Errorf("%v: %s", args, o.stderr)
 		}
 	}
