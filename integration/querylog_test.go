@@ -33,7 +33,7 @@ func TestRoutePlansTheGeneralLogsOfServers(t *testing.T) {
 				{"CREATE TABLE orders (id BIGINT PRIMARY KEY, user_id BIGINT, note TEXT)", nil},
 				{"INSERT INTO orders (id, user_id, note)\nVALUES (?, ?, ?)", []any{1, 7, "two\nlines"}},
 				{"UPDATE orders SET note = 'x' WHERE user_id = 7 AND id = 1", nil},
-				{"UPDATE orders SET note = ? WHERE id = ?", []any{"y", 1}},
+				{"UPDATE orders SET note = ? WHERE id < ?", []any{"y", 2}},
 				{"DELETE FROM orders WHERE user_id IN (?, ?)", []any{7, 7}},
 			} {
 				if _, err := db.ExecContext(t.Context(), q.text, q.args...); err != nil {
