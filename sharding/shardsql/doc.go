@@ -100,9 +100,9 @@
 // to that shard alone. That is done for an UPDATE or DELETE of one table, for a query that locks its
 // rows, and for every query of it in a transaction that may not span databases; with = or IN, and
 // not if [sharding.Table].OnMissing is [sharding.Refuse] or the context has [sharding.AllShards]. If
-// no shard has the row, the statement affects none. If two shards have a row with the value, it is
-// refused with [sharding.ErrCrossShard]. An id that carries the slot ([sharding.Table].Also) needs
-// no search.
+// no shard has the row, the statement affects none. If two shards have a row with the value, or with
+// one that the column treats as equal, a write is refused with [sharding.ErrCrossShard], and a query
+// returns both rows. An id that carries the slot ([sharding.Table].Also) needs no search.
 //
 // A row may be newer than the first read of a transaction. MySQL and MariaDB write such a row, but
 // show it only to a read that locks it. So if the transaction sees no row to write, the search is

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/shardsql"
 )
 
 // sought is membered, with a row of each user from 1 to 4, on one shard each. The ids and emails of the rows
@@ -171,6 +172,77 @@ func TestNoShardIsSearchedIfTheTableRefusesStatementsWithoutKeyOrTheLimitIsLower
 	refusing := twinOf(t, sharding.Table{Name: "members", Key: "user_id", Rule: sharding.Mod(4), Map: spread(t, 4, "members_%d"), OnMissing: sharding.Refuse},
 		" (id BIGINT PRIMARY KEY, user_id BIGINT NOT NULL, paid INT)")
 	if _, err := refusing.routed.ExecContext(within(t), text); !errors.Is(err, sharding.ErrMissingKey) {
+		t.Error(err)
+	}
+}
+
+// A case-insensitive column of one table could not have both rows, and the statement may mean either.
+func TestAWriteIsRefusedIfTwoShardsHaveRowsWithValuesThatTheColumnTreatsAsEqual(t *testing.T) {
+	w := twinOf(t, sharding.Table{Name: "users", Key: "id", Rule: sharding.Mod(4), Map: spread(t, 4, "users_%d")},
+		" (id BIGINT PRIMARY KEY, email TEXT COLLATE NOCASE UNIQUE, code TEXT UNIQUE, paid INT DEFAULT 0)", sharding.Transactions(sharding.BestEffort))
+	for id, email := range []string{"a@x", "b@x", "c@x", "A@X"} {
+		exec(t, w.routed, "INSERT INTO users (id, email, code) VALUES (?, ?, ?)", id, email, email)
+	}
+	for _, text := range []string{"UPDATE users SET paid = 5 WHERE email = 'a@x'", "DELETE FROM users WHERE email IN ('B@X', 'A@x', 'z')", "DELETE FROM users WHERE email IN ('a@x', 'c@x')"} {
+		if _, err := w.routed.ExecContext(within(t), text); !errors.Is(err, sharding.ErrCrossShard) {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+	if n := one[int64](t, w.routed, "SELECT COUNT(*) FROM users WHERE paid = 0"); n != 4 {
+		t.Errorf("%d rows are as they were", n)
+	}
+	for text, want := range map[string]int64{
+		"UPDATE users SET paid = 1 WHERE email IN ('B@X', 'C@X')": 2,
+		"UPDATE users SET paid = 1 WHERE email IN ('a@x', 'A@X')": 2, // it names both
+		"UPDATE users SET paid = 1 WHERE code = 'a@x'":            1, // the case counts
+		"UPDATE users SET paid = 1 WHERE code IN ('a@x', 'A@X')":  2,
+	} {
+		result, err := w.routed.ExecContext(within(t), text)
+		if err != nil {
+			t.Errorf("%s: %v", text, err)
+			continue
+		}
+		if n, err := result.RowsAffected(); n != want || err != nil {
+			t.Errorf("%s: %d rows, %v", text, n, err)
+		}
+	}
+}
+
+// Nothing is ambiguous for a query: it returns all rows, as it does outside of a transaction.
+func TestAQueryInATransactionReturnsTheRowsOfBothShardsThatHaveAValue(t *testing.T) {
+	m, err := sharding.Spread([]string{"a"}, 4, "members_%d")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := twinOf(t, sharding.Table{Name: "members", Key: "user_id", Rule: sharding.Mod(4), Map: m}, " (id BIGINT PRIMARY KEY, user_id BIGINT NOT NULL)")
+	exec(t, w.routed, "INSERT INTO members (id, user_id) VALUES (7, 1)")
+	exec(t, w.routed, "INSERT INTO members (id, user_id) VALUES (7, 2)")
+	tx, err := w.routed.BeginTx(within(t), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback() }()
+	if n := one[int64](t, tx, "SELECT COUNT(*) FROM members WHERE id = 7"); n != 2 {
+		t.Errorf("%d rows", n)
+	}
+}
+
+// While the last rows of a slot are copied, both shards have them, and the caller is told to try again.
+func TestAStatementByTheIDOfARowWhoseSlotIsHeldIsRefusedBecauseTheSlotMoves(t *testing.T) {
+	open, m := files(t), spread(t, 4, "members_%d")
+	dbs := sharding.DBs{"a": open("a.db"), "b": open("b.db")}
+	for _, at := range m.Targets() {
+		exec(t, dbs[at.DB], "CREATE TABLE "+at.Table+" (id BIGINT PRIMARY KEY, user_id BIGINT NOT NULL, paid INT)")
+		exec(t, dbs[at.DB], "INSERT INTO "+at.Table+" VALUES (7, 1, 0)")
+	}
+	router, err := sharding.New(dbs, sharding.Table{Name: "members", Key: "user_id", Rule: sharding.Mod(4), Map: m.Holding(1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	routed := shardsql.OpenDB(shardsql.Config{Router: router, Home: dbs["a"]})
+	defer func() { _ = routed.Close() }()
+	_, err = routed.ExecContext(within(t), "UPDATE members SET paid = 1 WHERE id = 7")
+	if !errors.Is(err, sharding.ErrSlotMoving) || strings.Count(err.Error(), "moving") != 1 {
 		t.Error(err)
 	}
 }

@@ -295,23 +295,52 @@ func (l *Lookup) Found(elsewhere bool, rows [][]driver.Value) error {
 	})
 }
 
-// Keys returns the sharding keys of the rows that the queries for all shards have returned, and refuses the statement if two
-// shards have rows with one value: without the sharding key it is not known which of them is meant.
+// Keys returns the sharding keys of the rows that the queries for all shards have returned. It refuses a write if two shards
+// have rows with one value: without the sharding key it is not known which of them is meant.
 func (l *Lookup) Keys(answers [][][]driver.Value) (keys []any, err error) {
-	known := map[string]sharding.Target{}
+	known := map[string]holder{}
 	for _, rows := range answers {
-		err = errors.Join(err, l.each(rows, func(at sharding.Target, row []driver.Value) error {
-			value := proof.Text(row[:1])
-			if other, is := known[value]; is && other != at {
-				return l.plan.Refusal(l.Table.Name, sharding.ErrCrossShard,
-					fmt.Sprintf("%s and %s have rows with one %s; add a condition on %s", other, at, l.columns[0], l.Table.Key))
+		err := l.each(rows, func(at sharding.Target, row []driver.Value) error {
+			if _, moving := l.Table.Target(row[1]); errors.Is(moving, sharding.ErrSlotMoving) {
+				return l.plan.Refusal(l.Table.Name, moving, "") // both shards may have the row
 			}
-			known[value] = at
+			this, value := holder{at, proof.Text(row[:1])}, l.valueOf(row)
+			if other, is := known[value]; l.plan.Statement.Change != nil && is && other.at != at && !l.names(this, other) {
+				return l.plan.Refusal(l.Table.Name, sharding.ErrCrossShard,
+					fmt.Sprintf("%s and %s have rows with one %s; add a condition on %s", other.at, at, l.columns[0], l.Table.Key))
+			}
+			known[value] = this
 			keys = append(keys, row[1])
 			return nil
-		}))
+		})
+		if err != nil {
+			return nil, err
+		}
 	}
-	return keys, err
+	return keys, nil
+}
+
+// holder is a row that was found: its target, and the text of its value.
+type holder struct {
+	at   sharding.Target
+	text string
+}
+
+// names reports whether the statement has the values of two rows, each as its row has it.
+func (l *Lookup) names(a, b holder) bool {
+	return a.text != b.text && l.byText[a.text] != nil && l.byText[b.text] != nil
+}
+
+// valueOf returns a text that is the same for rows that may be found by one value of the statement: 'a' finds 'A', too, if the
+// column ignores case.
+func (l *Lookup) valueOf(row []driver.Value) string {
+	if len(l.byText) == 1 {
+		return ""
+	}
+	if text, ok := likeness(l.plan.sharded[0].Schema.Columns[l.columns[0]], row[0]); ok {
+		return text
+	}
+	return proof.Text(row[:1])
 }
 
 // each calls f for the rows of a search, except for the copies that a move of their slot has left behind.
