@@ -4,7 +4,10 @@ package integration_test
 
 import (
 	"database/sql"
+	"errors"
+	"fmt"
 	"testing"
+	"time"
 
 	"github.com/shardid/shardid/integration/database"
 	"github.com/shardid/shardid/integration/server"
@@ -91,6 +94,42 @@ func TestATransactionWritesByItsIDARowThatIsNewerThanItsFirstRead(t *testing.T) 
 				for _, on := range []*sql.DB{routed, whole} {
 					database.Exec(t, on, "DELETE FROM members WHERE id IN (7)")
 					database.Exec(t, on, "DELETE FROM members WHERE id IN (9)")
+				}
+			}
+		})
+	}
+}
+
+// MySQL and MariaDB let a DELETE wait for a row that another transaction has inserted, and then delete it.
+func TestAWriteByAnIDIsUndoneWithItsTransactionEvenIfItsRowAppearsMeanwhile(t *testing.T) {
+	for name, open := range onThreeAndTexts(t) {
+		t.Run(name, func(t *testing.T) {
+			routed, _ := memberTwins(t, open, sharding.SingleShard)
+			for id, first := range []string{"", "UPDATE members SET paid = 1 WHERE user_id = 1"} { // of the other database
+				insert, err := routed.BeginTx(t.Context(), nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				database.Exec(t, insert, fmt.Sprintf("INSERT INTO members (id, user_id, paid) VALUES (%d, 4, 0)", id))
+				undone, err := routed.BeginTx(t.Context(), nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if first != "" {
+					database.Exec(t, undone, first)
+				}
+				ended := make(chan error)
+				go func() {
+					_, err := undone.ExecContext(t.Context(), fmt.Sprintf("DELETE FROM members WHERE id = %d", id))
+					ended <- err
+				}()
+				time.Sleep(100 * time.Millisecond) // for the DELETE to wait
+				if err := errors.Join(insert.Commit(), <-ended, undone.Rollback()); err != nil {
+					t.Error(err)
+				}
+				var n int
+				if err := routed.QueryRow(fmt.Sprintf("SELECT COUNT(*) FROM members WHERE id = %d", id)).Scan(&n); err != nil || n != 1 {
+					t.Errorf("after %q: %d rows, %v", first, n, err)
 				}
 			}
 		})

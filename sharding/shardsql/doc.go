@@ -100,7 +100,8 @@
 // to that shard alone. That is done for an UPDATE or DELETE of one table, for a query that locks its
 // rows, and for every query of it in a transaction that may not span databases; with = or IN, and
 // not if [sharding.Table].OnMissing is [sharding.Refuse] or the context has [sharding.AllShards]. If
-// no shard has the row, the statement affects none. If two shards have a row with the value, or with
+// no shard has the row, the statement affects none; a write is still part of its transaction, and begins it
+// on a database with shards if it has not begun on one. If two shards have a row with the value, or with
 // one that the column treats as equal, a write is refused with [sharding.ErrCrossShard], and a query
 // returns both rows. An id that carries the slot ([sharding.Table].Also) needs no search.
 //

@@ -85,10 +85,26 @@ func (s search) owners(ctx context.Context, o *plan.Owners, question int) error 
 		}
 		keys, err = l.Keys(append(answers, locked...))
 	}
-	if err == nil {
-		o.SetKeys(question, keys)
+	if err != nil {
+		return err
 	}
-	return err
+	if o.SetKeys(question, keys); s.tx != nil {
+		o.Otherwise = s.unfound(o)
+	}
+	return nil
+}
+
+// unfound returns the target for a statement of a transaction if no shard has its rows: one on a database of the transaction.
+// A query for no rows need not bind a transaction that has not begun to a database.
+func (s search) unfound(o *plan.Owners) *sharding.Target {
+	all := o.Targets()
+	if at := slices.IndexFunc(all, func(at sharding.Target) bool { return s.tx.has(s.database.poolOrHome(at.DB)) != nil }); at >= 0 {
+		return &all[at]
+	}
+	if o.Write() {
+		return &all[0]
+	}
+	return nil
 }
 
 // seek queries the shards where the rows should be, and then all others for the rows not found.

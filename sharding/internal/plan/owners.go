@@ -14,9 +14,12 @@ import (
 // Owners are the queries of lookup tables, and the searches, with which a statement finds its shards.
 type Owners struct {
 	Queries []LookupQuery
-	plan    *Plan
-	by      map[*proof.Owned]proof.Slots
-	of      []*proof.Owned // for each query
+	// Otherwise is the target for a statement whose rows no shard has, or nil. A shard may get such a row after the search,
+	// so a write must not be sent outside of its transaction.
+	Otherwise *sharding.Target
+	plan      *Plan
+	by        map[*proof.Owned]proof.Slots
+	of        []*proof.Owned // for each query
 }
 
 // LookupQuery is a question: which sharding keys do the rows have that have one of some values in a column? A lookup table
@@ -46,6 +49,9 @@ func (p *Plan) writes() bool { return p.Locks || p.Statement.Change != nil }
 
 // Write reports whether the statement changes or locks the rows.
 func (o *Owners) Write() bool { return o.plan.writes() }
+
+// Targets returns the targets of the table whose rows are searched for.
+func (o *Owners) Targets() []sharding.Target { return o.plan.sharded[0].Table.Map.Targets() }
 
 // OwnersOf returns the questions before a plan is bound. It returns nil if its own
 // conditions lead to one target, if one text searches all tables, or if the result would be of no
@@ -123,6 +129,7 @@ func (o *Owners) SetKeys(question int, keys []any) {
 func (o *Owners) Plan() *Plan {
 	p := o.plan
 	found := *p
+	found.otherwise = o.Otherwise
 	found.sharded, found.Owned, found.Sought, found.union, found.Assigned = nil, false, false, nil, slices.Clone(p.Assigned)
 	for _, r := range p.sharded {
 		as := *r

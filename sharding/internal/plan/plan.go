@@ -61,10 +61,11 @@ type Plan struct {
 	uncopied    *sharding.RouteError // why a write would not leave all copies equal, or nil
 	unknown     bool                 // uncopied only says that the columns of the table are unknown
 	afterSwitch *switchedPlan
-	labelled    bool   // see Labels
-	clocks      []int  // parameters for which functions of SQLite may read the clock
-	lists       []list // long lists of values, which are divided among the shards
-	union       *union // for a query with a unique value that searches all tables in one text, or nil
+	labelled    bool             // see Labels
+	clocks      []int            // parameters for which functions of SQLite may read the clock
+	lists       []list           // long lists of values, which are divided among the shards
+	union       *union           // for a query with a unique value that searches all tables in one text, or nil
+	otherwise   *sharding.Target // see Owners
 }
 
 // Of returns the plan of a statement. It always returns one; [Plan.Bind] refuses a statement that
@@ -271,6 +272,8 @@ func (p *binding) shards() (*Route, error) {
 	}
 	target, single, err := targetOf(first.Table, all)
 	switch {
+	case all.Empty() && p.otherwise != nil:
+		return p.one(*p.otherwise)
 	case err != nil:
 		return nil, p.Refusal(first.Table.Name, err, "")
 	case !single:
