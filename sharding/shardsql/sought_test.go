@@ -246,3 +246,13 @@ func TestAStatementByTheIDOfARowWhoseSlotIsHeldIsRefusedBecauseTheSlotMoves(t *t
 		t.Error(err)
 	}
 }
+
+// The driver may return a key in another form than the rule accepts, such as a time without parseTime.
+func TestAWriteByTheIDOfARowWhoseKeyLeadsToNoSlotIsRefusedWithItsKey(t *testing.T) {
+	w := sought(t)
+	exec(t, w.dbs["b"], "INSERT INTO members_1 (id, user_id, paid) VALUES (70, 'seven', 0)")
+	_, err := w.routed.ExecContext(within(t), "UPDATE members SET paid = 5 WHERE id = 70")
+	if !errors.Is(err, sharding.ErrKeyType) || !strings.Contains(err.Error(), "seven") || !strings.Contains(err.Error(), "add a condition on user_id") {
+		t.Error(err)
+	}
+}

@@ -301,8 +301,11 @@ func (l *Lookup) Keys(answers [][][]driver.Value) (keys []any, err error) {
 	known := map[string]holder{}
 	for _, rows := range answers {
 		err := l.each(rows, func(at sharding.Target, row []driver.Value) error {
-			if _, moving := l.Table.Target(row[1]); errors.Is(moving, sharding.ErrSlotMoving) {
-				return l.plan.Refusal(l.Table.Name, moving, "") // both shards may have the row
+			switch _, failed := l.Table.Target(row[1]); {
+			case errors.Is(failed, sharding.ErrSlotMoving): // both shards may have the row
+				return l.plan.Refusal(l.Table.Name, failed, "")
+			case failed != nil && l.plan.writes():
+				return l.plan.Refusal(l.Table.Name, failed, "the row in "+at.String()+" has this key, as the driver returns it; add a condition on "+l.Table.Key)
 			}
 			this, value := holder{at, proof.Text(row[:1])}, l.valueOf(row)
 			if other, is := known[value]; l.plan.Statement.Change != nil && is && other.at != at && !l.names(this, other) {
