@@ -95,6 +95,12 @@ func slotShopOf(home, a, b *sql.DB) *slotShop {
 // process has the pools and the router of one process of the application.
 func (s *slotShop) process(t *testing.T) (*sharding.Router, *slotstore.Store) {
 	t.Helper()
+	return s.processBy(t, sharding.Alt{Column: "id", Rule: sharding.Low(3)})
+}
+
+// processBy is process; the columns of also lead to shards, too.
+func (s *slotShop) processBy(t *testing.T, also ...sharding.Alt) (*sharding.Router, *slotstore.Store) {
+	t.Helper()
 	place := make([]sharding.Target, slotCount)
 	for i := range place {
 		place[i] = s.shards[0]
@@ -103,7 +109,7 @@ func (s *slotShop) process(t *testing.T) (*sharding.Router, *slotstore.Store) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := sharding.New(s.dbs, sharding.Table{Name: "orders", Key: "user_id", Rule: sharding.Low(3), Map: m, Also: []sharding.Alt{{Column: "id", Rule: sharding.Low(3)}}, Lookups: s.lookups})
+	r, err := sharding.New(s.dbs, sharding.Table{Name: "orders", Key: "user_id", Rule: sharding.Low(3), Map: m, Also: also, Lookups: s.lookups})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -181,6 +187,17 @@ func (a sqlxSlotApp) remove(ctx context.Context, o slotOrder) (int64, error) {
 	return a.do(ctx, "DELETE FROM orders WHERE user_id = ? AND id = ?", o.UserID, o.ID)
 }
 
+// idSlotApp writes by ids alone, so that all shards are searched for a row before each write.
+type idSlotApp struct{ sqlxSlotApp }
+
+func (a idSlotApp) update(ctx context.Context, o slotOrder) (int64, error) {
+	return a.do(ctx, "UPDATE orders SET note = ? WHERE id = ?", o.Note, o.ID)
+}
+
+func (a idSlotApp) remove(ctx context.Context, o slotOrder) (int64, error) {
+	return a.do(ctx, "DELETE FROM orders WHERE id = ?", o.ID)
+}
+
 // plainSlotApp asks the router and writes what it wants by itself.
 type plainSlotApp struct{ router *sharding.Router }
 
@@ -213,8 +230,11 @@ func (a plainSlotApp) remove(ctx context.Context, o slotOrder) (int64, error) {
 func (s *slotShop) apps(t *testing.T) (all []slotApp, routers []*sharding.Router, stop func()) {
 	t.Helper()
 	var followers []*slotstore.Follower
-	for range 3 {
+	for i := range 4 {
 		r, store := s.process(t)
+		if i == 2 { // for idSlotApp
+			r, store = s.processBy(t)
+		}
 		f, err := store.Follow(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -229,9 +249,11 @@ func (s *slotShop) apps(t *testing.T) (all []slotApp, routers []*sharding.Router
 	if err != nil {
 		t.Fatal(err)
 	}
-	all = []slotApp{gormSlotApp{db}, sqlxSlotApp{hook, database.RoutedSqlx(t, routers[1], s.home)}}
+	all = []slotApp{
+		gormSlotApp{db}, sqlxSlotApp{hook, database.RoutedSqlx(t, routers[1], s.home)}, idSlotApp{sqlxSlotApp{hook, database.RoutedSqlx(t, routers[2], s.home)}},
+	}
 	if s.lookups == nil {
-		all = append(all, plainSlotApp{routers[2]})
+		all = append(all, plainSlotApp{routers[3]})
 	}
 	return all, routers, func() {
 		for _, f := range followers {
