@@ -38,7 +38,7 @@ func (b *Analysis) prove() {
 		for _, near := range b.neighbours(r) {
 			all = append(all, own[near])
 		}
-		if r.Proof = proof.Together(all); r.Proof == nil {
+		if r.Proof = proof.WithoutSearches(proof.Together(all)); r.Proof == nil {
 			r.Vague = b.vague(r)
 		}
 	}

@@ -188,6 +188,18 @@ func Leads(p Proof) bool {
 	return false
 }
 
+// WithoutSearches returns a proof without the searches beside conditions that always lead to slots.
+func WithoutSearches(p Proof) Proof {
+	all, ok := p.(allOf)
+	if !ok || !Leads(all) {
+		return p
+	}
+	return Together(slices.DeleteFunc(slices.Clone(all), func(p Proof) bool {
+		q, ok := p.(*Owned)
+		return ok && q.Lead.Lookup == nil
+	}))
+}
+
 // EachOwned calls f for each owned in a proof.
 func EachOwned(p Proof, f func(*Owned)) {
 	Exchanged(p, func(q *Owned) Proof {
