@@ -109,14 +109,7 @@ func TestInspectSaysInCodesWhatServersAndTablesAreLike(t *testing.T) {
 			database.Exec(t, s.source, change)
 		}
 		database.Exec(t, s.shards["b"], "SET GLOBAL max_allowed_packet = 1048576, GLOBAL group_concat_max_len = 4321")
-		tx, err := s.source.BeginTx(t.Context(), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer func() { _ = tx.Rollback() }()
-		if _, err := tx.ExecContext(t.Context(), "UPDATE orders SET note = 'open' WHERE id = 1"); err != nil {
-			t.Fatal(err)
-		}
+		begins(t, s.source)
 		inAnHour := sql.OpenDB(settingConnector{s.source.Driver(), s.servers[0].DSN("shop"), []string{"SET timestamp = UNIX_TIMESTAMP() + 3600"}})
 		defer func() { _ = inAnHour.Close() }()
 		found, err := s.job(t, "id", func(c *migrate.Config) { c.Source = inAnHour }).Inspect(t.Context())

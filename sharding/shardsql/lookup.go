@@ -16,7 +16,8 @@ import (
 	"github.com/shardid/shardid/sharding/internal/resultset"
 )
 
-// Rows are searched for by unique keys that do not lead to their shards: see plan.Lookup. The search takes no locks.
+// Rows are searched for by unique keys that do not lead to their shards: see plan.Lookup. The search takes no locks, except for
+// newer rows that a transaction is about to write: see owners.
 
 // lookUp refuses a write if a row on which it depends is on another shard.
 func (s *session) lookUp(ctx context.Context, p *plan.Plan, to *plan.Route, args []driver.NamedValue) error {
