@@ -385,14 +385,11 @@ func isStarred(c *combiner, e sqlparse.Expr) bool {
 	return ok && slices.ContainsFunc(c.core.Items, func(i sqlparse.Item) bool { return slices.Contains(c.scope.Starred(i), col.Of) })
 }
 
-// showsKey reports whether a selected item is, or contains, a column whose values are on one shard each.
+// showsKey reports whether a selected item is, or contains, a column of which no two shards have one value. NULL is a value
+// here, so another column that leads to the shard does not suffice.
 func showsKey(k *analysis.Knowledge, s *analysis.Scope, i sqlparse.Item) bool {
-	leads := func(col analysis.Column) bool {
-		return col.Of.Role == analysis.Sharded && col.Of.Nullable == 0 && col.IsApart()
-	}
-	col, ok := s.Column(i.Expr)
-	return k.Keyed(s, i.Expr) || ok && leads(col) || slices.ContainsFunc(s.Starred(i), func(r *analysis.Reference) bool {
-		return r != nil && r.Role == analysis.Sharded && leads(analysis.Column{Of: r, Name: strings.ToLower(r.Table.Key)})
+	return k.Keyed(s, i.Expr) || slices.ContainsFunc(s.Starred(i), func(r *analysis.Reference) bool {
+		return r != nil && r.Role == analysis.Sharded && r.Nullable == 0 && analysis.Column{Of: r, Name: strings.ToLower(r.Table.Key)}.IsApart()
 	})
 }
 
