@@ -84,7 +84,7 @@ type ShardFinding struct {
 	Examples []Example `json:"examples,omitempty"` // a few of the rows, if it is about rows
 }
 
-// Example is a row by its sharding key, and the place where it belongs.
+// Example is a row by its sharding key, and the place where it belongs; or by its value of the column that the finding names.
 type Example struct {
 	Key     string `json:"key"`
 	Belongs string `json:"belongs,omitempty"` // "database/table"; empty when the rule gives none
@@ -105,6 +105,7 @@ const (
 	UnplaceableRows  Code = "unplaceable_rows"   // rows whose key is NULL or no key of the rule
 	Collation        Code = "collation"          // the key's collation treats texts as equal that the rule distinguishes
 	KeyColumn        Code = "key_column"         // type, precision or time zone of the key's column do not fit the rule
+	MissingParent    Code = "missing_parent"     // rows that refer, by one of Table.Parents, to a row that is not on their shard
 	GeneDiffers      Code = "gene_differs"       // another column leads to another slot than the key
 	ShardNumbersRows Code = "shard_numbers_rows" // AUTO_INCREMENT in a shard, beside the rule
 	WrongNumbering   Code = "wrong_numbering"    // step or offset are not those of the rule
@@ -123,7 +124,7 @@ const (
 )
 
 // Doctor checks every database and physical table of the router. It reports misplaced rows,
-// differences between the shards of a table, missing and surplus tables, tables that do not
+// rows whose parents are not on their shard, differences between the shards of a table, missing and surplus tables, tables that do not
 // number their rows as the rule requires, key columns that do not keep or compare values as
 // the rule does, and databases that do not answer. Where a database holds a WORKER_NODE,
 // leaf_alloc, tiny_id_info or cosid in use, it reports whether its ids are guarded against

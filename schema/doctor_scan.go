@@ -96,6 +96,9 @@ func (d *databaseScan) examine(ctx context.Context, scan *tableScan) {
 		if err := scan.checkKeys(ctx, s); err != nil {
 			return err
 		}
+		if err := d.parents(ctx, s, scan); err != nil {
+			return err
+		}
 		if d.isChild(scan) {
 			scan.keyColumns()
 			return nil

@@ -351,3 +351,45 @@ func TestDoctorFindsTheRowsThatGoGormShardingMisplaces(t *testing.T) {
 		"error misplaced_rows b/orders_3 8>a/orders_0", "error stray_table a/orders_-1", "error logical_table a/orders",
 		"warning stray_table b/orders_7", "error unplaceable_rows a/orders_0 -3")
 }
+
+func TestDoctorFindsRowsWhoseParentsAreElsewhere(t *testing.T) {
+	parents := orders(t, sharding.Mod(4))
+	layout, err := sharding.Spread([]string{"a", "b"}, 4, "items_%d")
+	if err != nil {
+		t.Fatal(err)
+	}
+	parents.Group = "shop"
+	w := newTestRouter(t, parents, sharding.Table{
+		Name: "items", Key: "user_id", Rule: sharding.Mod(4), Map: layout, Group: "shop",
+		Parents: []sharding.Parent{{Column: "order_id", Table: "orders"}, {Column: "gone", Table: "orders"}},
+	})
+	w.create(t, "id INTEGER PRIMARY KEY, user_id INTEGER NOT NULL")
+	for user := range 8 {
+		w.insert(t, 10+user, user)
+	}
+	for _, at := range layout.Targets() {
+		exec(t, w.dbs[at.DB], "CREATE TABLE "+at.Table+" (id INTEGER PRIMARY KEY, user_id INTEGER NOT NULL, order_id INTEGER)")
+	}
+	for id, order := range map[int]any{1: 11, 5: 15, 9: nil, 13: 12, 17: 0, 21: 0} { // of users of the slot 1
+		if _, err := w.dbs["b"].ExecContext(t.Context(), "INSERT INTO items_1 (id, user_id, order_id) VALUES (?, ?, ?)", id, id, order); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d := w.doctor(t, schema.DoctorConfig{})
+	want := []string{
+		"missing_column a/items_0", "missing_column a/items_2", "missing_column b/items_1", "missing_column b/items_3",
+		"missing_parent b/items_1",
+	}
+	var got []string
+	for _, f := range d.Findings {
+		got = append(got, string(f.Code)+" "+f.Place.String())
+		if f.Code == schema.MissingParent && (f.Severity != schema.Warning || !slices.Equal(f.Examples, []schema.Example{{Key: "0"}, {Key: "12"}}) ||
+			!strings.HasPrefix(f.Message, "3 rows are here whose order_id is no id of orders_1; ")) {
+			t.Errorf("%+v", f)
+		}
+	}
+	slices.Sort(got)
+	if !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}

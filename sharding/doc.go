@@ -87,7 +87,8 @@
 //	UPDATE, DELETE   one              per shard **             ErrMissingKey ***  all databases
 //	the same, and                                              a search, then
 //	FOR UPDATE, by a                                           the row's shard *
-//	unique value
+//	unique value or
+//	a parent's id
 //	key changed      ErrKeyChange, unless it can be proven that it keeps its slot
 //
 // * within [FanOut]'s limits ([ErrTooManyShards]); [ErrMissingKey] if [Table].OnMissing is [Refuse]
@@ -102,7 +103,8 @@
 // An UPDATE may set the sharding key, or a column of Also, only to a value of the same slot, and
 // its condition, or the search for its row, must prove that.
 //
-// Joins with tables of other groups are refused with [ErrCrossShard]. DDL, TRUNCATE and statements
+// Tables of one group are joined by their keys, by columns of Also that lead to slots in all rows, or by columns of
+// [Table].Parents. Joins with tables of other groups are refused with [ErrCrossShard]. DDL, TRUNCATE and statements
 // that cannot be parsed are refused with [ErrRawTable] if they name a sharded table.
 //
 // Not supported: joins of rows in different slots, and moving rows without the knowledge of the

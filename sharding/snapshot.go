@@ -38,10 +38,11 @@ func newSnapshot(tables []Table, broadcast []string, dbs map[string]bool) (*Snap
 	var errs []error
 	for i := range s.tables {
 		t := &s.tables[i]
-		t.Also, t.Lookups = slices.Clone(t.Also), slices.Clone(t.Lookups)
+		t.Also, t.Parents, t.Lookups = slices.Clone(t.Also), slices.Clone(t.Parents), slices.Clone(t.Lookups)
+		t.kin = map[string]string{}
 		errs = append(errs, t.validate(dbs), s.add(t))
 	}
-	errs = append(errs, s.checkNames(), checkLookups(s))
+	errs = append(errs, s.checkNames(), checkLookups(s), takeParents(s))
 	if errors.Join(errs...) == nil { // otherwise the same mistake would be reported twice
 		errs = append(errs, s.checkGroups())
 	}
@@ -127,6 +128,55 @@ func checkLookups(s *Snapshot) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// columnOf is a column, its name folded.
+type columnOf struct {
+	table *Table
+	name  string
+}
+
+func (c columnOf) String() string { return fold(c.table.Name) + "." + c.name }
+
+// takeParents sets the kin of the tables.
+func takeParents(s *Snapshot) error {
+	var errs []error
+	refers := map[columnOf]columnOf{}
+	for i := range s.tables {
+		t := &s.tables[i]
+		for _, p := range t.Parents {
+			switch parent, ok := s.byName[fold(p.Table)]; {
+			case !ok:
+				errs = append(errs, fmt.Errorf("table %q: Parents: %q: %w; declare it, too", t.Name, p.Table, ErrUnknownTable))
+			case parent != t && (t.Group == "" || fold(t.Group) != fold(parent.Group)):
+				errs = append(errs, fmt.Errorf("table %q: Parents: %q is not in its Group, so their rows may be in different databases; give both the same Group", t.Name, parent.Name))
+			case fold(p.ParentID()) == fold(parent.Key):
+				errs = append(errs, fmt.Errorf("table %q: Parents: %q is the Key of %q, whose Rule leads to the shard; make %q the Key, or declare it in Also with that Rule", t.Name, p.ParentID(), parent.Name, p.Column))
+			default:
+				refers[columnOf{t, fold(p.Column)}] = columnOf{parent, fold(p.ParentID())}
+			}
+		}
+	}
+	for from, to := range refers {
+		first, ok := ancestor(to, refers)
+		if !ok {
+			errs = append(errs, fmt.Errorf("table %q: Parents: %q leads round in a circle; leave one of its references out", from.table.Name, from.name))
+		}
+		from.table.kin[from.name], to.table.kin[to.name] = first.String(), first.String()
+	}
+	return errors.Join(errs...)
+}
+
+// ancestor follows references until a column that refers to none. It returns false if there is no such column.
+func ancestor(c columnOf, refers map[columnOf]columnOf) (columnOf, bool) {
+	for range len(refers) + 1 {
+		next, more := refers[c]
+		if !more {
+			return c, true
+		}
+		c = next
+	}
+	return c, false
 }
 
 // checkGroups compares each table with the first of its group.

@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"sync"
 	"testing"
@@ -432,5 +433,55 @@ func TestLookupsAreChecked(t *testing.T) {
 	}
 	if _, err := sharding.New(sharding.DBs{"a": new(sql.DB)}, users(sharding.Lookup{Column: "email", Table: "l", Unique: true})); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestParentsAreChecked(t *testing.T) {
+	tables := func(group string, all ...sharding.Parent) []sharding.Option {
+		var options []sharding.Option
+		for _, name := range []string{"orders", "items", "notes"} {
+			m, err := sharding.Spread([]string{"a"}, 2, name+"_%d")
+			if err != nil {
+				t.Fatal(err)
+			}
+			of := sharding.Table{Name: name, Key: "user_id", Rule: sharding.Mod(2), Map: m, Group: "shop"}
+			if name == "items" {
+				of.Group, of.Parents = group, all
+			}
+			if name == "notes" {
+				of.Parents = []sharding.Parent{{Column: "Item_id", Table: "ITEMS"}, {Column: "other", Table: "notes", ID: "number"}}
+			}
+			options = append(options, of)
+		}
+		return options
+	}
+	ofOrders := sharding.Parent{Column: "order_id", Table: "Orders"}
+	for want, options := range map[string][]sharding.Option{
+		`"USER_ID" is the Key, which leads`:           tables("shop", sharding.Parent{Column: "USER_ID", Table: "orders"}),
+		`column "order_id" occurs twice`:              tables("shop", ofOrders, ofOrders),
+		`"baskets": not a sharded table; declare it`:  tables("shop", sharding.Parent{Column: "basket_id", Table: "baskets"}),
+		`"orders" is not in its Group`:                tables("", ofOrders),
+		`"User_ID" is the Key of "orders"`:            tables("shop", sharding.Parent{Column: "owner", Table: "orders", ID: "User_ID"}),
+		`"id" leads round in a circle`:                tables("shop", sharding.Parent{Column: "id", Table: "notes", ID: "item_id"}),
+		`"": not a plain SQL name`:                    tables("shop", sharding.Parent{Table: "orders"}),
+		`"self" leads round in a circle; leave one o`: tables("shop", sharding.Parent{Column: "self", Table: "items", ID: "self"}),
+	} {
+		if _, err := sharding.New(sharding.DBs{"a": new(sql.DB)}, options...); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+	r, err := sharding.New(sharding.DBs{"a": new(sql.DB)}, tables("shop", ofOrders, sharding.Parent{Column: "Id", Table: "orders", ID: "first"})...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]map[string]string{
+		"orders": {"id": "orders.id", "first": "orders.first"},
+		"items":  {"order_id": "orders.id", "id": "orders.first"}, // a reference of a reference
+		"notes":  {"item_id": "orders.first", "other": "notes.number", "number": "notes.number"},
+	} {
+		table, _ := r.Table(name)
+		if got := table.Kin(); !maps.Equal(got, want) {
+			t.Errorf("%s: %v, want %v", name, got, want)
+		}
 	}
 }

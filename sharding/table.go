@@ -3,8 +3,10 @@
 package sharding
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/shardid/shardid/internal/dialect"
@@ -28,6 +30,10 @@ type Table struct {
 	// Also are other columns that lead to the same slot as Key: for example, the id of an order
 	// that contains the slot of its user (gene ids, 基因法). Defaults to none.
 	Also []Alt
+	// Parents are columns that hold ids of rows in whose slots this table's rows are, such as order_id
+	// in an order's items. A join or a subquery by such a column stays on one shard, as one by Key does,
+	// also while the ids do not carry the slot. Defaults to none.
+	Parents []Parent
 	// Lookups are columns that do not lead to the slot, but by which rows are found through a
 	// lookup table. It maps a value, such as a user's e-mail address, to the sharding keys of its
 	// rows. Package shardsql maintains and reads it. Defaults to none.
@@ -40,8 +46,9 @@ type Table struct {
 	// OnMissing says how a read without a sharding key is executed. The zero value is [Default].
 	OnMissing Policy
 
-	origin     *Origin // while the source of a Migration serves the table
-	unnumbered string  // see Unnumbered
+	origin     *Origin           // while the source of a Migration serves the table
+	unnumbered string            // see Unnumbered
+	kin        map[string]string // see Kin
 }
 
 // Origin returns the location of a table that a [Migration] is still moving, nil when its shards
@@ -65,6 +72,23 @@ type Alt struct {
 	// carried slots, do not lead to a slot. Defaults to 0, so negative integers never lead to one.
 	From int64
 }
+
+// Parent is a column that refers to rows of a table: its own, or one of its Group. It is a promise about the data, on which
+// the router relies: all rows with one value of the column are in one slot, that of the parent's row with this ID. A foreign
+// key from Column to ID on each shard keeps the promise, if no two shards have one ID. Rows without a parent must have
+// NULL, not 0. The router does not check it; schema.Doctor reports the rows whose parents are not on their shard.
+type Parent struct {
+	// Column is the referring column. It holds integers, bytes, UUIDs, or texts that are compared by their bytes;
+	// for other columns nothing is promised.
+	Column string
+	// Table is the logical name of the parent.
+	Table string
+	// ID is the column of the parent whose value Column has. Defaults to "id".
+	ID string
+}
+
+// ParentID returns ID, or its default.
+func (p Parent) ParentID() string { return cmp.Or(p.ID, "id") }
 
 // Lookup is a column whose values lead to the shard through a lookup table (Vitess: a consistent
 // lookup vindex). A row of the lookup table has a value of the column, the sharding key of the rows
@@ -98,8 +122,8 @@ const (
 	// Refuse refuses it with [ErrMissingKey], and also a write that would need a search.
 	Refuse
 	// FanOutReads sends it to every target, within the limits of [FanOut]. A write that names its rows by values of a
-	// primary or unique key of one column is sent to the shards that have them, after a search of all. Other writes
-	// are refused; [AllShards] allows them.
+	// primary or unique key of one column, or of a column of Parents, is sent to the shards that have them, after a
+	// search of all. Other writes are refused; [AllShards] allows them.
 	FanOutReads
 )
 
@@ -119,6 +143,7 @@ func (t *Table) validate(dbs map[string]bool) error {
 	}
 	add("Map", t.checkDatabases(dbs))
 	add("Also", t.checkAlso())
+	add("Parents", t.checkParents())
 	add("Lookups", t.checkLookups())
 	if t.OnMissing < Default || t.OnMissing > FanOutReads {
 		add("OnMissing", fmt.Errorf("is %d; leave it out, or set Refuse or FanOutReads", t.OnMissing))
@@ -155,6 +180,25 @@ func (t *Table) checkAlso() error {
 	}
 	return errors.Join(errs...)
 }
+
+func (t *Table) checkParents() error {
+	var errs []error
+	for i, p := range t.Parents {
+		errs = append(errs, dialect.CheckIdent(p.Column), dialect.CheckIdent(p.ParentID()))
+		switch {
+		case fold(p.Column) == fold(t.Key):
+			errs = append(errs, fmt.Errorf("column %q is the Key, which leads to the shard by itself; remove it from Parents", p.Column))
+		case slices.ContainsFunc(t.Parents[:i], func(other Parent) bool { return fold(other.Column) == fold(p.Column) }):
+			errs = append(errs, fmt.Errorf("column %q occurs twice", p.Column))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Kin returns the columns, in lower case, by whose values the rows of t share their slots with other rows: those that refer to
+// parents by Parents, and those to which the Parents of tables refer. Columns with one name in the map have ids of one parent.
+// Do not modify it.
+func (t *Table) Kin() map[string]string { return t.kin }
 
 func (t *Table) checkLookups() error {
 	var errs []error

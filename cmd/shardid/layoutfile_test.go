@@ -62,6 +62,7 @@ func TestMistakesInTheConfigurationAreOneClearSentence(t *testing.T) {
 		"rule of two":        {table(`"rule": "low(1, 2)", ` + spread), `write one number, as in low(8)`},
 		"rule out of range":  {table(`"rule": "low(99)", ` + spread), `bits must be from 1 to 16`},
 		"rule of Also":       {table(`"rule": "low(1)", "also": [{"column": "id", "rule": "x"}], ` + spread), `rule "x"`},
+		"parent of nothing":  {table(`"rule": "low(1)", "parents": [{"column": "p", "table": "u"}], ` + spread), `"u": not a sharded table; declare it, too`},
 		"no map":             {table(`"rule": "low(1)"`), `give either "spread" or "targets"`},
 		"two maps":           {table(`"rule": "low(1)", "targets": ["a/b"], ` + spread), `give either "spread" or "targets"`},
 		"target of nothing":  {table(`"rule": "low(1)", "targets": ["a", "b"]`), `write each as "database/table"`},

@@ -105,6 +105,8 @@
 // one that the column treats as equal, a write is refused with [sharding.ErrCrossShard], and a query
 // returns both rows. An id that carries the slot ([sharding.Table].Also) needs no search.
 //
+// A column of [sharding.Table].Parents finds the shard in the same way: DELETE FROM items WHERE order_id = 5.
+//
 // A row may be newer than the first read of a transaction. MySQL and MariaDB write such a row, but
 // show it only to a read that locks it. So if the transaction sees no row to write, the search is
 // repeated on the transaction's own databases, and locks there what the write would lock. It is not

@@ -77,14 +77,14 @@ func (s search) owners(ctx context.Context, o *plan.Owners, question int) error 
 	if err != nil {
 		return err
 	}
-	keys, err := l.Keys(answers)
-	if err == nil && len(keys) < l.Len() && o.Write() && s.tx.began() && s.database.server.Name() == "mysql" {
+	keys, values, err := l.Keys(answers)
+	if err == nil && values < l.Len() && o.Write() && s.tx.began() && s.database.server.Name() == "mysql" {
 		own := slices.DeleteFunc(l.Locking().Questions(true), func(q plan.Question) bool { return s.tx.has(s.database.poolOrHome(q.Target.DB)) == nil })
 		locked, failed := s.answers(ctx, own)
 		if failed != nil {
 			return failed
 		}
-		keys, err = l.Keys(append(answers, locked...))
+		keys, _, err = l.Keys(append(answers, locked...))
 	}
 	if err != nil {
 		return err

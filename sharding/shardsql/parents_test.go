@@ -4,6 +4,7 @@ package shardsql_test
 
 import (
 	"database/sql"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -94,5 +95,100 @@ func TestNULLsOfAColumnThatLeadsToTheShardAreOneValue(t *testing.T) {
 		"SELECT COUNT(*) FROM (SELECT order_id, COUNT(*) AS n FROM notes GROUP BY order_id) AS g",
 	} {
 		f.compare(t, text)
+	}
+}
+
+// bought is orders of users and their items and payments, which refer to orders by ids that lead to no shard.
+func bought(t testing.TB) families {
+	t.Helper()
+	const item = "CREATE TABLE %s (id INTEGER PRIMARY KEY, user_id BIGINT NOT NULL, order_id BIGINT, amount BIGINT NOT NULL, UNIQUE (order_id, amount))"
+	ofOrders := []sharding.Parent{{Column: "order_id", Table: "orders"}}
+	f := openFamilies(t, map[string]string{
+		"orders":   "CREATE TABLE %s (id INTEGER PRIMARY KEY, user_id BIGINT NOT NULL, state TEXT, total BIGINT NOT NULL DEFAULT 0)",
+		"items":    item,
+		"payments": item,
+	},
+		sharding.Table{Name: "orders", Key: "user_id", Group: "shop"},
+		sharding.Table{Name: "items", Key: "user_id", Group: "shop", Parents: ofOrders},
+		sharding.Table{Name: "payments", Key: "user_id", Group: "shop", Parents: ofOrders})
+	for order := range 12 {
+		user := order * 7 % 5
+		f.exec(t, "INSERT INTO orders (id, user_id, state) VALUES (?, ?, ?)", order, user, []string{"new", "paid"}[order%2])
+		for i := range order % 4 {
+			f.exec(t, "INSERT INTO items (id, user_id, order_id, amount) VALUES (?, ?, ?, ?)", 10*order+i, user, order, i)
+		}
+		if order%3 > 0 {
+			f.exec(t, "INSERT INTO payments (id, user_id, order_id, amount) VALUES (?, ?, ?, ?)", order, user, order, order%3)
+		}
+		f.exec(t, "INSERT INTO payments (id, user_id, order_id, amount) VALUES (?, ?, NULL, 1)", 100+order, order)
+	}
+	return f
+}
+
+func TestRowsAreJoinedWithTheirParents(t *testing.T) {
+	f := bought(t)
+	for _, text := range []string{
+		"SELECT o.id, i.id, i.amount FROM orders o JOIN items i ON i.order_id = o.id WHERE o.user_id = 4",
+		"SELECT o.id, i.id FROM orders o LEFT JOIN items i ON i.order_id = o.id ORDER BY o.id, i.id LIMIT 10 OFFSET 3",
+		"SELECT o.id, p.id FROM payments p LEFT JOIN orders o ON o.id = p.order_id ORDER BY p.id",
+		"SELECT i.id, p.id FROM items i JOIN payments p ON p.order_id = i.order_id",
+		"SELECT o.state, COUNT(*), SUM(i.amount) FROM orders o JOIN items i ON o.id = i.order_id JOIN payments p USING (order_id) GROUP BY o.state",
+		"SELECT id FROM orders o WHERE NOT EXISTS (SELECT 1 FROM payments p WHERE p.order_id = o.id)",
+		"SELECT id FROM orders WHERE id IN (SELECT order_id FROM items WHERE amount > 1) ORDER BY id",
+		"SELECT o.id, (SELECT COALESCE(SUM(amount), 0) FROM items WHERE order_id = o.id) FROM orders o ORDER BY o.id DESC LIMIT 5",
+		"SELECT o.id, t.n FROM orders o LEFT JOIN (SELECT order_id, COUNT(*) AS n FROM items GROUP BY order_id) AS t ON t.order_id = o.id WHERE o.state = 'paid'",
+		"WITH big AS (SELECT order_id FROM items WHERE amount > 0) SELECT DISTINCT o.id FROM orders o JOIN big b ON b.order_id = o.id",
+		"SELECT order_id, COUNT(*) FROM payments GROUP BY order_id ORDER BY 1, 2",
+		"SELECT COUNT(DISTINCT order_id), COUNT(DISTINCT user_id) FROM payments",
+		"SELECT DISTINCT order_id FROM payments",
+		"SELECT order_id FROM payments UNION SELECT order_id FROM items",
+		"SELECT COUNT(*) FROM (SELECT DISTINCT order_id FROM payments) AS d",
+	} {
+		f.compare(t, text)
+	}
+}
+
+func TestRowsAreWrittenByTheirParents(t *testing.T) {
+	f := bought(t)
+	for _, text := range []string{
+		"UPDATE orders SET total = (SELECT COALESCE(SUM(amount), 0) FROM items WHERE items.order_id = orders.id) WHERE user_id = 4",
+		"DELETE FROM payments WHERE order_id IN (SELECT id FROM orders WHERE user_id = 2)",
+		"UPDATE items SET amount = amount + 10 WHERE EXISTS (SELECT 1 FROM orders o WHERE o.id = items.order_id AND o.user_id = 4 AND o.state = 'paid')",
+		"INSERT INTO payments (id, user_id, order_id, amount) SELECT 1000 + i.id, o.user_id, o.id, i.amount FROM orders o JOIN items i ON i.order_id = o.id WHERE o.user_id = 4 AND i.amount > 10",
+		"UPDATE items SET amount = amount + 100 WHERE order_id = 7",
+		"UPDATE payments SET amount = 5 WHERE order_id IN (4, 77) AND amount < 3",
+		"UPDATE payments SET amount = 6 WHERE order_id IS NOT NULL AND order_id = 77",
+		"DELETE FROM items WHERE order_id = 11 AND amount > 0",
+	} {
+		f.exec(t, text)
+	}
+	for _, table := range []string{"orders", "items", "payments"} {
+		f.compare(t, "SELECT * FROM "+table+" ORDER BY id")
+	}
+}
+
+// The router relies on the promise of Parents. A statement that sees it broken is refused.
+func TestAWriteByAParentWhoseRowsAreOnTwoShardsIsRefused(t *testing.T) {
+	f := bought(t)
+	exec(t, f.routed, "INSERT INTO items (id, user_id, order_id, amount) VALUES (500, 1, 7, 50)") // order 7 belongs to user 4
+	_, err := f.routed.ExecContext(within(t), "DELETE FROM items WHERE order_id = 7")
+	if !errors.Is(err, sharding.ErrCrossShard) || !strings.Contains(err.Error(), "have rows with one order_id; add a condition on user_id") {
+		t.Error(err)
+	}
+	if n := one[int64](t, f.routed, "SELECT COUNT(*) FROM items WHERE order_id = 7"); n != 4 {
+		t.Errorf("%d rows are left", n)
+	}
+}
+
+func TestATransactionOfOneDatabaseReadsTheRowsOfAParent(t *testing.T) {
+	f := bought(t)
+	tx, err := f.routed.BeginTx(within(t), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback() }()
+	exec(t, tx, "UPDATE items SET amount = amount + 100 WHERE order_id = 7")
+	if sum := one[int64](t, tx, "SELECT SUM(amount) FROM items WHERE order_id = ?", 7); sum != 303 {
+		t.Errorf("the sum is %d", sum)
 	}
 }

@@ -4,6 +4,7 @@ package corpus
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -87,7 +88,7 @@ func tableOf(b block) (Table, error) {
 }
 
 func (t *Table) checkColumns() error {
-	for _, column := range append([]string{t.Key}, t.Also...) {
+	for _, column := range slices.Concat([]string{t.Key}, t.Also, slices.Sorted(maps.Keys(t.Parents))) {
 		if !strings.Contains(t.Create, " "+column+" BIGINT") && !strings.Contains(t.Create, "("+column+" BIGINT") {
 			return fmt.Errorf("table %q has no column %s BIGINT", t.Name, column)
 		}
@@ -95,8 +96,18 @@ func (t *Table) checkColumns() error {
 	return nil
 }
 
-// readKey reads "orders by user_id in group shop, also id, number" and returns the table's name.
+// readKey reads "items by user_id in group shop, also id, order_id; order_id refers to orders" and returns the table's name.
 func (t *Table) readKey(text string) string {
+	text, parents, _ := strings.Cut(text, "; ")
+	for parents != "" {
+		var parent string
+		parent, parents, _ = strings.Cut(parents, "; ")
+		if t.Parents == nil {
+			t.Parents = map[string]string{}
+		}
+		column, of, _ := strings.Cut(parent, " refers to ")
+		t.Parents[column] = of
+	}
 	text, also, carries := strings.Cut(text, ", also ")
 	if carries {
 		t.Also = strings.Split(also, ", ")

@@ -17,7 +17,7 @@ const small = `-- A shop: prose may have colons.
 CREATE TABLE orders (
   id BIGINT NOT NULL PRIMARY KEY, user_id BIGINT NOT NULL, note VARCHAR(10)
 );
--- sharded: orders by user_id in group shop, also id
+-- sharded: orders by user_id in group shop, also id; user_id refers to users
 
 CREATE TABLE countries (id BIGINT NOT NULL PRIMARY KEY);
 -- broadcast: countries
@@ -48,7 +48,7 @@ func TestTablesSayWhereTheirRowsLie(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := corpus.Table{
-		Name: "orders", Placement: corpus.Sharded, Key: "user_id", Group: "shop", Also: []string{"id"},
+		Name: "orders", Placement: corpus.Sharded, Key: "user_id", Group: "shop", Also: []string{"id"}, Parents: map[string]string{"user_id": "users"},
 		Create: "CREATE TABLE orders (\n  id BIGINT NOT NULL PRIMARY KEY, user_id BIGINT NOT NULL, note VARCHAR(10)\n)",
 	}
 	if len(f.Tables) != 3 || !reflect.DeepEqual(f.Tables[0], want) || f.Tables[1].Placement != corpus.Broadcast || f.Tables[2].Placement != corpus.Home {
@@ -75,6 +75,7 @@ func TestStatementsSayWhatIsExpectedOfThem(t *testing.T) {
 
 func TestAFileThatIsWrongIsRefusedWithItsLine(t *testing.T) {
 	for _, test := range []struct{ old, changed, want string }{
+		{"user_id refers", "number refers", `shop.sql:5: table "orders" has no column number BIGINT`},
 		{"also id", "also number", `shop.sql:5: table "orders" has no column number BIGINT`},
 		{"orders by", "order by", `shop.sql:5: the placement of table "orders" is one of "order"`},
 		{"-- home: jobs", "-- everywhere: jobs", `shop.sql:13: table "jobs" is "everywhere"`},

@@ -12,7 +12,7 @@
 //
 // or "-- broadcast: countries" (the same rows in every database) or "-- home: jobs" (not sharded,
 // in the home database). "also" names columns whose values carry the slot of the key, such as ids
-// that were generated for it. A statement is a separate block:
+// that were generated for it. "; order_id refers to orders" at the end of a line adds a parent. A statement is a separate block:
 //
 //	-- name: an order by its id
 //	-- from: the project, and where in it
@@ -25,7 +25,7 @@
 //
 // "args" is omitted without arguments, and "dialect" if MySQL, MariaDB and SQLite all accept the
 // text. "with" is the outcome if the columns of "also" carry the slot; "without" is the outcome if
-// they do not and every table has only its key; see [Outcome]. Both assume the defaults: reads
+// they do not, and every table has only its key and its parents; see [Outcome]. Both assume the defaults: reads
 // without a key go to every shard, writes without a key are refused, and no write spans databases.
 // The shards are eight tables of two databases in turn. The slot of a key is its last ten bits for
 // "with", and its xxhash for "without".

@@ -28,6 +28,8 @@ type Table struct {
 	Key   string
 	Group string
 	Also  []string // the columns that carry the slot of the key
+	// Parents are tables by the columns that hold their ids: rows are in the slots of the rows to which they refer.
+	Parents map[string]string
 }
 
 // Dialect names the servers that accept a statement.

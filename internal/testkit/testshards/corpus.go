@@ -3,6 +3,8 @@
 package testshards
 
 import (
+	"maps"
+	"slices"
 	"testing"
 
 	"github.com/shardid/shardid/internal/testkit/corpus"
@@ -38,6 +40,9 @@ func shardedOf(t testing.TB, table corpus.Table, carry bool) sharding.Table {
 		t.Fatal(err)
 	}
 	s := sharding.Table{Name: table.Name, Key: table.Key, Group: table.Group, Map: m, Rule: sharding.Hash(1024), OnMissing: sharding.FanOutReads}
+	for _, column := range slices.Sorted(maps.Keys(table.Parents)) {
+		s.Parents = append(s.Parents, sharding.Parent{Column: column, Table: table.Parents[column]})
+	}
 	if carry {
 		s.Rule = sharding.Low(10)
 		for _, column := range table.Also {

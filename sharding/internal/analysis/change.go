@@ -208,11 +208,19 @@ type Rekeyed struct {
 func (b changer) rekeys(c *sqlparse.Change, sets []Setting, s *Scope) {
 	for _, r := range s.Refs {
 		for i, key := range r.Schema.Unique {
-			if r.Role == Sharded && !r.isOnOneShard(key) && !r.isKept(key) {
+			if r.Role == Sharded && !r.isOnOneShard(key) && !r.isKept(key) && !staysWithParents(r, key, sets) {
 				b.rekey(c, sets, s, Rekeyed{Of: r, Columns: key, Primary: i == 0})
 			}
 		}
 	}
+}
+
+// staysWithParents reports whether a unique key has a column that refers to parents and that the UPDATE does not set: other
+// rows with its value are on the row's shard.
+func staysWithParents(r *Reference, key []string, sets []Setting) bool {
+	return slices.ContainsFunc(key, func(name string) bool {
+		return Column{r, name}.hasParent() && !slices.ContainsFunc(sets, func(set Setting) bool { return set.changes(r, name) })
+	})
 }
 
 func (b changer) rekey(c *sqlparse.Change, sets []Setting, s *Scope, r Rekeyed) {

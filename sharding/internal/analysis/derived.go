@@ -29,7 +29,7 @@ func (b *Analysis) carry(r *Reference, q *sqlparse.Query, listed []sqlparse.Iden
 	if len(listed) > 0 && (len(listed) != len(items) || slices.ContainsFunc(items, func(i sqlparse.Item) bool { return i.Star })) {
 		return
 	}
-	r.Query, r.Known, r.Schema.Columns = q, true, map[string]catalog.Column{}
+	r.Query, r.Known, r.Schema.Columns, r.kin = q, true, map[string]catalog.Column{}, map[string]string{}
 	for i, item := range items {
 		if item.Star {
 			b.carryAll(r, s, item.Of, cte)
@@ -68,17 +68,23 @@ func (k *Knowledge) carryOne(r *Reference, name string, from Column, isCarried b
 	if _, twice := r.Schema.Columns[name]; twice || !isCarried {
 		r.Schema.Columns[name] = catalog.Column{}
 		r.leads = slices.DeleteFunc(r.leads, func(l *proof.Lead) bool { return l.Column == name })
+		delete(r.kin, name)
 		k.carried = slices.DeleteFunc(k.carried, func(c carried) bool { return c.to == Column{r, name} })
 		return
 	}
 	r.Schema.Columns[name] = from.Of.Schema.Columns[from.Name]
 	// All columns of a row that lead to a shard must lead to the same one. Columns of another table
 	// may belong to another row.
-	if l := from.Of.Lead(from.Name); l != nil && (r.led == nil || r.led == from.Of) {
+	if l, kin := from.Of.Lead(from.Name), from.Of.kin[from.Name]; (l != nil || kin != "") && (r.led == nil || r.led == from.Of) {
 		r.led = from.Of
-		as := *l
-		as.Column = name
-		r.leads = append(r.leads, &as)
+		if l != nil {
+			as := *l
+			as.Column = name
+			r.leads = append(r.leads, &as)
+		}
+		if kin != "" {
+			r.kin[name] = kin
+		}
 	}
 	k.carried = append(k.carried, carried{from, Column{r, name}, cte})
 }

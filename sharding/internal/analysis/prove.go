@@ -5,6 +5,7 @@ package analysis
 import (
 	"reflect"
 	"slices"
+	"strings"
 
 	"github.com/shardid/shardid/internal/sqlparse"
 	"github.com/shardid/shardid/internal/sqltext"
@@ -62,7 +63,8 @@ func (k *Knowledge) vague(r *Reference) (column string) {
 	return column
 }
 
-// seek marks the unique columns by which rows are searched for, if the statement reads or writes rows of one sharded table.
+// seek marks the columns by which rows are searched for, if the statement reads or writes rows of one sharded table: unique ones,
+// and those that refer to parents.
 func seek(b *Analysis) {
 	var only *Reference
 	for _, r := range b.Refs {
@@ -79,14 +81,29 @@ func seek(b *Analysis) {
 	}
 	b.Unsought = b.Statement.Change != nil && !only.Known && slices.ContainsFunc(b.Facts, func(f Fact) bool { return len(equalities(f.Expr)) > 0 })
 	for _, key := range only.Schema.Unique {
-		if l := only.Lead(key[0]); len(key) > 1 || l != nil && l.Always {
-			continue
-		} else if l != nil {
-			l.Sought = true
-		} else {
-			only.indirect = append(only.indirect, &proof.Lead{Table: only.Table, Column: key[0], Sought: true})
+		if len(key) == 1 {
+			only.seekBy(key[0])
 		}
 	}
+	for _, p := range only.Table.Parents {
+		if c := (Column{only, strings.ToLower(p.Column)}); only.Known && c.hasParent() && !only.isUnique(c.Name) {
+			only.seekBy(c.Name)
+		}
+	}
+}
+
+// seekBy marks a column by which rows are searched for, if not all its values lead to slots.
+func (r *Reference) seekBy(column string) {
+	switch l := r.Lead(column); {
+	case l == nil:
+		r.indirect = append(r.indirect, &proof.Lead{Table: r.Table, Column: column, Sought: true, Repeats: !r.isUnique(column)})
+	case !l.Always:
+		l.Sought, l.Repeats = true, !r.isUnique(column)
+	}
+}
+
+func (r *Reference) isUnique(column string) bool {
+	return slices.ContainsFunc(r.Schema.Unique, func(key []string) bool { return len(key) == 1 && key[0] == column })
 }
 
 // proved returns the proof of the conditions on one reference, or nil.
@@ -110,13 +127,23 @@ func (k *Knowledge) neighbours(r *Reference) []*Reference {
 			if e.to.Of != all[i] || slices.Contains(all, e.from.Of) {
 				continue
 			}
-			from, to := e.from.Of.Lead(e.from.Name), e.to.Of.Lead(e.to.Name)
-			if from != nil && to != nil && from.Always && to.Always && reflect.DeepEqual(from.Rule, to.Rule) {
+			if e.isOneSlot() {
 				all = append(all, e.from.Of)
 			}
 		}
 	}
 	return all
+}
+
+// isOneSlot reports whether rows with equal values in two columns have one slot: both lead to slots by one rule, or both have
+// the ids of one parent.
+func (e edge) isOneSlot() bool {
+	from, to := e.from.Of.Lead(e.from.Name), e.to.Of.Lead(e.to.Name)
+	if from != nil && to != nil && from.Always && to.Always && reflect.DeepEqual(from.Rule, to.Rule) {
+		return true
+	}
+	kin := e.from.Of.kin[e.from.Name]
+	return kin != "" && kin == e.to.Of.kin[e.to.Name]
 }
 
 // ApartFrom returns those of some references to sharded tables whose rows may be in other slots than the root's row.

@@ -42,10 +42,11 @@ type Reference struct {
 	Columns []sqlparse.Ident // the qualifiers of its columns
 
 	leads    []*proof.Lead
-	indirect []*proof.Lead // columns whose values lead to slots through a lookup table or a search
-	led      *Reference    // for a derived table: the table whose columns its leads are
-	given    []proof.Proof // proofs of inserted rows
-	Proof    proof.Proof   // nil if nothing is proved
+	indirect []*proof.Lead     // columns whose values lead to slots through a lookup table or a search
+	kin      map[string]string // as sharding.Table.Kin
+	led      *Reference        // for a derived table: the table whose columns its leads and its kin are
+	given    []proof.Proof     // proofs of inserted rows
+	Proof    proof.Proof       // nil if nothing is proved
 	// Vague is a column that leads to shards, and that a condition which proves nothing names; "" if there is none.
 	Vague string
 }
@@ -117,6 +118,12 @@ func (r *Reference) takeLeads() {
 	for _, alt := range t.Also {
 		r.takeLead(alt.Column, alt.Rule, alt.From == 0)
 	}
+	r.kin = t.Kin()
+	for column := range r.kin {
+		if !r.Known && r.Lead(column) == nil {
+			r.Schema.Columns[column] = catalog.Column{Holds: catalog.Integers}
+		}
+	}
 	for i := range t.Lookups {
 		l := &proof.Lead{Table: t, Column: strings.ToLower(t.Lookups[i].Column), Lookup: &t.Lookups[i]}
 		if !r.Known {
@@ -187,8 +194,14 @@ func (c Column) IsNumber() bool {
 	return kept.Holds == catalog.Integers || kept.Value.Numeric()
 }
 
+// hasParent reports whether rows with one value of the column share their slot with a parent, by sharding.Table.Parents.
+func (c Column) hasParent() bool {
+	holds := c.holds()
+	return c.Of.kin[c.Name] != "" && (holds == catalog.Integers || holds == catalog.Bytes || holds == catalog.UUIDs)
+}
+
 // IsApart reports whether equal values of a column are on one shard.
 func (c Column) IsApart() bool {
 	l := c.Of.Lead(c.Name)
-	return l != nil && l.Always && (l.Holds == catalog.Integers || l.Holds == catalog.Bytes)
+	return l != nil && l.Always && (l.Holds == catalog.Integers || l.Holds == catalog.Bytes) || c.hasParent() && c.isPrimaryKey()
 }

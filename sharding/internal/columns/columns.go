@@ -46,7 +46,10 @@ func ReadRouted(ctx context.Context, d dialect.Dialect, db dialect.Querier, tabl
 	case err != nil:
 		return found, err
 	case t != nil:
-		return found, r.leads(ctx, t, own, found.Columns)
+		if err := r.leads(ctx, t, own, found.Columns); err != nil {
+			return found, err
+		}
+		return found, r.kin(ctx, t, found.Columns)
 	}
 	for column, of := range own {
 		kept := found.Columns[column]
@@ -105,6 +108,23 @@ func (r reader) leads(ctx context.Context, t *sharding.Table, own map[string]dia
 				kept.Apart = zonesApart
 			}
 		}
+		to[column] = kept
+	}
+	return nil
+}
+
+// kin sets what the columns hold by which rows share their slots with others.
+func (r reader) kin(ctx context.Context, t *sharding.Table, to map[string]catalog.Column) error {
+	for column := range t.Kin() {
+		if t.Leads(column) {
+			continue
+		}
+		c, _, err := dialect.ReadColumn(ctx, r.db, r, r.table, column)
+		if err != nil {
+			return err
+		}
+		kept := to[column]
+		kept.Holds = holds(c, nil)
 		to[column] = kept
 	}
 	return nil

@@ -44,6 +44,9 @@ func Away(root, r *analysis.Reference, joined bool, or string) string {
 		by = fmt.Sprintf("a column that leads to the shards of both: the sharding keys are %s.%s and %s.%s, and Table.Also declares others",
 			root.Name, root.Table.Key, r.Name, r.Table.Key)
 	}
+	if root.Table.Group != "" && strings.EqualFold(root.Table.Group, r.Table.Group) {
+		by += ", or by a column that Table.Parents declares"
+	}
 	if joined {
 		return fmt.Sprintf("joined rows of %s and %s may be on different shards; read one of them first and give its values as arguments, or join them by %s", root.Label(), r.Label(), by)
 	}

@@ -192,6 +192,19 @@ func newWorld(t *testing.T) *world {
 			{Column: "email", Table: "guests_by_email", Unique: true}, {Column: "city", Table: "guests_by_city"},
 		}},
 		sharding.Table{Name: "devices", Key: "owner", Rule: sharding.Mod(4), Map: spread("devices_%d"), Group: "people"},
+		sharding.Table{Name: "baskets", Key: "user_id", Rule: sharding.Mod(4), Map: spread("baskets_%d"), Group: "shop"},
+		sharding.Table{
+			Name: "lines", Key: "user_id", Rule: sharding.Mod(4), Map: spread("lines_%d"), Group: "shop",
+			Parents: []sharding.Parent{{Column: "basket_id", Table: "baskets"}},
+		},
+		sharding.Table{
+			Name: "gifts", Key: "user_id", Rule: sharding.Mod(4), Map: spread("gifts_%d"), Group: "shop",
+			Parents: []sharding.Parent{{Column: "line", Table: "lines", ID: "number"}, {Column: "basket_id", Table: "baskets"}, {Column: "shelf", Table: "baskets", ID: "shelf"}},
+		},
+		sharding.Table{
+			Name: "posts", Key: "author", Rule: sharding.Mod(4), Map: spread("posts_%d"),
+			Parents: []sharding.Parent{{Column: "answers", Table: "posts"}},
+		},
 		sharding.Broadcast("countries", "rates"),
 	)
 	if err != nil {
@@ -238,6 +251,22 @@ var schema = catalog.Schema{
 	},
 	"devices": {Columns: map[string]catalog.Column{"id": whole, "owner": whole}, Unique: [][]string{{"owner", "id"}}},
 	"seats":   {Columns: map[string]catalog.Column{"user_id": whole, "team": whole, "seat": whole}, Unique: [][]string{{"team", "seat"}}},
+	"baskets": {
+		Columns: map[string]catalog.Column{"id": whole, "user_id": whole, "state": texts, "shelf": texts, "total": whole},
+		Unique:  [][]string{{"id"}}, Primary: true, Total: [][]string{{"id"}},
+	},
+	"lines": {
+		Columns: map[string]catalog.Column{"number": whole, "basket_id": whole, "user_id": whole, "sku": texts, "amount": whole},
+		Unique:  [][]string{{"number"}, {"basket_id", "sku"}}, Primary: true, Total: [][]string{{"number"}},
+	},
+	"gifts": {
+		Columns: map[string]catalog.Column{"id": whole, "line": whole, "basket_id": whole, "shelf": texts, "user_id": whole, "note": texts},
+		Unique:  [][]string{{"id"}}, Primary: true, Total: [][]string{{"id"}},
+	},
+	"posts": {
+		Columns: map[string]catalog.Column{"id": whole, "answers": whole, "author": whole, "text": texts},
+		Unique:  [][]string{{"id"}}, Primary: true, Total: [][]string{{"id"}},
+	},
 	"items": {
 		Columns: map[string]catalog.Column{"order_id": whole, "user_id": whole, "paid": whole, "sku": {}, "price": {}},
 		Unique:  [][]string{{"order_id", "sku"}, {"sku"}},

@@ -17,7 +17,7 @@ import (
 	"github.com/shardid/shardid/sharding/internal/proof"
 )
 
-// Lookup is a search for rows by a unique key that does not lead to their shard: first on the
+// Lookup is a search for rows by a key that does not lead to their shard: first on the
 // shards where they should be, and then, for rows not found there, on all others. One statement
 // uses it; it is not safe for concurrent use.
 type Lookup struct {
@@ -26,6 +26,7 @@ type Lookup struct {
 	columns []string // of the unique key
 	rows    []*sought
 	models  bool // the rows are those that an UPDATE or DELETE names
+	repeats bool // several rows may have one value of the columns
 	// taken: the key will be assigned to a row, so no other shard may have it. The row's own shard
 	// checks the key itself.
 	taken  bool
@@ -277,7 +278,11 @@ func (l *Lookup) text(number int, at sharding.Target, rows, params int) string {
 	if len(list) == 1 {
 		where = list[0] + " IN (" + strings.Join(some, ", ") + ")"
 	}
-	text := "SELECT " + strconv.Itoa(number) + ", " + strings.Join(list, ", ") + ", " + quote(l.Table.Key) + " FROM " + quote(at.Table) + " WHERE " + where
+	distinct := ""
+	if l.repeats {
+		distinct = "DISTINCT "
+	}
+	text := "SELECT " + distinct + strconv.Itoa(number) + ", " + strings.Join(list, ", ") + ", " + quote(l.Table.Key) + " FROM " + quote(at.Table) + " WHERE " + where
 	if l.locks {
 		return "(" + text + " FOR UPDATE)"
 	}
@@ -295,9 +300,9 @@ func (l *Lookup) Found(elsewhere bool, rows [][]driver.Value) error {
 	})
 }
 
-// Keys returns the sharding keys of the rows that the queries for all shards have returned. It refuses a write if two shards
-// have rows with one value: without the sharding key it is not known which of them is meant.
-func (l *Lookup) Keys(answers [][][]driver.Value) (keys []any, err error) {
+// Keys returns the sharding keys of the rows that the queries for all shards have returned, and how many of the values they have.
+// It refuses a write if two shards have rows with one value: without the sharding key it is not known which of them is meant.
+func (l *Lookup) Keys(answers [][][]driver.Value) (keys []any, values int, err error) {
 	known := map[string]holder{}
 	for _, rows := range answers {
 		err := l.each(rows, func(at sharding.Target, row []driver.Value) error {
@@ -317,10 +322,10 @@ func (l *Lookup) Keys(answers [][][]driver.Value) (keys []any, err error) {
 			return nil
 		})
 		if err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 	}
-	return keys, nil
+	return keys, len(known), nil
 }
 
 // holder is a row that was found: its target, and the text of its value.

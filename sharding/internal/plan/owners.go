@@ -96,7 +96,7 @@ func queryOf(p *Plan, q *proof.Owned, args []any) (of LookupQuery, ok bool) {
 		}
 	}
 	if of.Lookup == nil {
-		of.Search = &Lookup{Table: of.Table, plan: p, columns: []string{q.Lead.Column}}
+		of.Search = &Lookup{Table: of.Table, plan: p, columns: []string{q.Lead.Column}, repeats: q.Lead.Repeats}
 		for _, v := range of.Values {
 			of.Search.add(&sought{key: []driver.Value{v}})
 		}

@@ -24,9 +24,11 @@ type Lead struct {
 	Apart  time.Duration
 	// Lookup is the lookup table of a column without a rule.
 	Lookup *sharding.Lookup
-	// Sought: the statement reads or writes rows of this table alone, the column is a unique key, and not every value
-	// of it leads to a slot. The rows may be searched for on all shards.
+	// Sought: the statement reads or writes rows of this table alone, all rows with one value of the column have one slot,
+	// and not every value leads to it. The rows may be searched for on all shards.
 	Sought bool
+	// Repeats: several rows may have one value of a Sought column.
+	Repeats bool
 }
 
 // SlotOf returns the slots of rows whose column equals v: one slot; none for NULL, which equals

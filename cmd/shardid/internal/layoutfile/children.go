@@ -56,7 +56,7 @@ func (l File) WithoutParents() File {
 	l.Tables = slices.Clone(l.Tables)
 	for i, t := range l.Tables {
 		if t.Via != "" {
-			l.Tables[i].Key, l.Tables[i].Also = t.Via, nil
+			l.Tables[i].Key, l.Tables[i].Also, l.Tables[i].Parents = t.Via, nil, nil
 		}
 	}
 	return l

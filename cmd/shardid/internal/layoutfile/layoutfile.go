@@ -57,7 +57,9 @@ and UTC. "targets" are those of slot 0, 1, 2, …; "spread" numbers tables from 
 assigns them to the databases in turn; with one table in a database the pattern may be
 the logical name. Paths are relative to the file. "home" is the database of all tables
 that are not listed, lookup tables among them; "building" marks one of "lookups" that
-is being filled. "slots" names the map of slots that rebalance keeps in the home
+is being filled. A table whose rows are in the slots of the rows to which a column
+refers can say so: "parents": [{"column": "order_id", "table": "orders"}]; "id" names
+another column of the parent than "id". "slots" names the map of slots that rebalance keeps in the home
 database, and the shards of each of its tables; append new ones; its "term": "10s" is
 the time after which a program that has vanished holds up no move. Where the map is
 stored, the slots are placed by it and not by "targets"; only route and audit use
@@ -112,6 +114,7 @@ type Table struct {
 	Key     string        `json:"key"`
 	Rule    ruleText      `json:"rule"`
 	Also    []alsoEntry   `json:"also"`
+	Parents []parentEntry `json:"parents"`
 	Lookups []lookupEntry `json:"lookups"`
 	Group   string        `json:"group"`
 	Spread  *spreadEntry  `json:"spread"`
@@ -132,6 +135,12 @@ type alsoEntry struct {
 	Column string   `json:"column"`
 	Rule   ruleText `json:"rule"`
 	From   int64    `json:"from"`
+}
+
+type parentEntry struct {
+	Column string `json:"column"`
+	Table  string `json:"table"`
+	ID     string `json:"id"`
 }
 
 type lookupEntry struct {
@@ -231,6 +240,9 @@ func (t Table) table() (sharding.Table, error) {
 			return sharding.Table{}, err
 		}
 		out.Also = append(out.Also, sharding.Alt{Column: also.Column, Rule: rule, From: also.From})
+	}
+	for _, p := range t.Parents {
+		out.Parents = append(out.Parents, sharding.Parent(p))
 	}
 	for _, l := range t.Lookups {
 		out.Lookups = append(out.Lookups, sharding.Lookup(l))

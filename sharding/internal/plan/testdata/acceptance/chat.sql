@@ -45,12 +45,12 @@ CREATE TABLE reactions (
   post_id BIGINT NOT NULL, user_id BIGINT NOT NULL, emoji_name VARCHAR(64) NOT NULL, channel_id BIGINT NOT NULL, create_at BIGINT NOT NULL,
   PRIMARY KEY (post_id, user_id, emoji_name)
 );
--- sharded: reactions by channel_id in group channel, also post_id
+-- sharded: reactions by channel_id in group channel, also post_id; post_id refers to posts
 
 CREATE TABLE threads (
   post_id BIGINT NOT NULL PRIMARY KEY, channel_id BIGINT NOT NULL, reply_count BIGINT NOT NULL DEFAULT 0, last_reply_at BIGINT NOT NULL DEFAULT 0, delete_at BIGINT NOT NULL DEFAULT 0
 );
--- sharded: threads by channel_id in group channel, also post_id
+-- sharded: threads by channel_id in group channel, also post_id; post_id refers to posts
 
 CREATE TABLE thread_memberships (
   post_id BIGINT NOT NULL, user_id BIGINT NOT NULL, following BOOLEAN NOT NULL DEFAULT 1, last_viewed BIGINT NOT NULL DEFAULT 0,
@@ -62,7 +62,7 @@ CREATE TABLE file_infos (
   id BIGINT NOT NULL PRIMARY KEY, post_id BIGINT NOT NULL, channel_id BIGINT NOT NULL, creator_id BIGINT NOT NULL, name VARCHAR(200) NOT NULL,
   extension VARCHAR(20) NOT NULL, size BIGINT NOT NULL, create_at BIGINT NOT NULL, delete_at BIGINT NOT NULL DEFAULT 0
 );
--- sharded: file_infos by channel_id in group channel, also id, post_id
+-- sharded: file_infos by channel_id in group channel, also id, post_id; post_id refers to posts
 
 CREATE TABLE team_members (team_id BIGINT NOT NULL, user_id BIGINT NOT NULL, roles VARCHAR(100), delete_at BIGINT NOT NULL DEFAULT 0, PRIMARY KEY (user_id, team_id));
 -- sharded: team_members by user_id in group member
@@ -655,8 +655,7 @@ INSERT INTO reactions (post_id, user_id, emoji_name, channel_id, create_at) VALU
 -- from: mattermost, reaction_store.go, deleteReactionAndUpdatePost
 -- args: 1033, 6, '+1'
 -- with: one
--- without: refused
--- because: the write names no shard; add AND channel_id = ?
+-- without: scatter
 DELETE FROM reactions WHERE post_id = ? AND user_id = ? AND emoji_name = ?;
 
 -- name: does a post still have reactions

@@ -48,12 +48,12 @@ CREATE TABLE messages (
   message_type INT NOT NULL, content TEXT, private BOOLEAN NOT NULL DEFAULT 0, status INT NOT NULL DEFAULT 0, source_id VARCHAR(100),
   created_at DATETIME(3) NOT NULL, updated_at DATETIME(3)
 );
--- sharded: messages by account_id in group account, also id, conversation_id
+-- sharded: messages by account_id in group account, also id, conversation_id; conversation_id refers to conversations
 
 CREATE TABLE attachments (
   id BIGINT NOT NULL PRIMARY KEY, account_id BIGINT NOT NULL, message_id BIGINT NOT NULL, file_type INT NOT NULL, external_url VARCHAR(200), created_at DATETIME(3) NOT NULL
 );
--- sharded: attachments by account_id in group account, also id, message_id
+-- sharded: attachments by account_id in group account, also id, message_id; message_id refers to messages
 
 CREATE TABLE labels (id BIGINT NOT NULL PRIMARY KEY, account_id BIGINT NOT NULL, title VARCHAR(60) NOT NULL, color VARCHAR(7), UNIQUE (account_id, title));
 -- sharded: labels by account_id in group account, also id
@@ -90,7 +90,7 @@ CREATE TABLE issues (
   state VARCHAR(10) NOT NULL, author_id BIGINT NOT NULL, assignee_id BIGINT, due_date DATE, closed_at DATETIME(3),
   created_at DATETIME(3) NOT NULL, updated_at DATETIME(3) NOT NULL, UNIQUE (project_id, iid)
 );
--- sharded: issues by account_id in group account, also id, project_id
+-- sharded: issues by account_id in group account, also id, project_id; project_id refers to projects
 
 CREATE TABLE bookings (
   id BIGINT NOT NULL PRIMARY KEY, account_id BIGINT NOT NULL, uid VARCHAR(36) NOT NULL UNIQUE, user_id BIGINT NOT NULL, title VARCHAR(200) NOT NULL,
@@ -439,8 +439,7 @@ SELECT id, account_id FROM conversations WHERE status = 3 AND snoozed_until BETW
 -- from: chatwoot, app/finders/conversation_finder.rb, filter_by_query
 -- args: 7, '%refund%'
 -- with: one
--- without: refused
--- because: the condition is on conversations.account_id alone; add AND m.account_id = c.account_id
+-- without: one
 SELECT DISTINCT c.id, c.display_id, c.last_activity_at FROM conversations c JOIN messages m ON m.conversation_id = c.id
 WHERE c.account_id = ? AND m.content LIKE ? AND m.message_type IN (0, 1) ORDER BY c.last_activity_at DESC LIMIT 25;
 

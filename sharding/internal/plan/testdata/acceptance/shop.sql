@@ -48,13 +48,13 @@ CREATE TABLE line_items (
   id BIGINT NOT NULL PRIMARY KEY, order_id BIGINT NOT NULL, user_id BIGINT NOT NULL, variant_id BIGINT NOT NULL,
   product_name VARCHAR(200) NOT NULL, quantity INT NOT NULL, price DECIMAL(12,2) NOT NULL, created_at DATETIME(3) NOT NULL
 );
--- sharded: line_items by user_id in group shop, also id, order_id
+-- sharded: line_items by user_id in group shop, also id, order_id; order_id refers to orders
 
 CREATE TABLE payments (
   id BIGINT NOT NULL PRIMARY KEY, order_id BIGINT NOT NULL, user_id BIGINT NOT NULL, amount DECIMAL(12,2) NOT NULL,
   state VARCHAR(20) NOT NULL, gateway_ref VARCHAR(100), created_at DATETIME(3) NOT NULL, updated_at DATETIME(3)
 );
--- sharded: payments by user_id in group shop, also id, order_id
+-- sharded: payments by user_id in group shop, also id, order_id; order_id refers to orders
 
 CREATE TABLE shipments (
   id BIGINT NOT NULL PRIMARY KEY, order_id BIGINT NOT NULL, number VARCHAR(32) NOT NULL, tracking VARCHAR(100),
@@ -565,8 +565,7 @@ UPDATE orders SET state = ?, version = version + 1, updated_at = ? WHERE id = ? 
 -- from: spree, core/app/models/spree/order.rb, update_totals
 -- args: '2024-05-01 10:00:00', 1029, 5
 -- with: one
--- without: refused
--- because: order_id does not say in which shard the lines lie; add AND line_items.user_id = orders.user_id to the subquery
+-- without: one
 UPDATE orders SET item_total = (SELECT COALESCE(SUM(price * quantity), 0) FROM line_items WHERE line_items.order_id = orders.id), updated_at = ?
 WHERE id = ? AND user_id = ?;
 
@@ -616,8 +615,7 @@ SELECT * FROM `orders` WHERE `orders`.`id` = ? AND `orders`.`deleted_at` IS NULL
 -- from: magento, order view of the staff
 -- args: 1029
 -- with: one
--- without: refused
--- because: orders and line_items are joined by order_id, which does not say the shard; add AND li.user_id = o.user_id
+-- without: scatter
 SELECT o.number, o.state, o.total, li.product_name, li.quantity, li.price FROM orders o JOIN line_items li ON li.order_id = o.id WHERE o.id = ? ORDER BY li.id;
 
 -- name: the last order with its lines
@@ -632,8 +630,7 @@ WHERE o.user_id = ? AND li.user_id = ? ORDER BY o.completed_at DESC, li.id LIMIT
 -- from: hand-written Go, sqlx Select of an order history
 -- args: 5, '2024-01-01 00:00:00'
 -- with: one
--- without: refused
--- because: the condition is on orders.user_id alone; add AND li.user_id = o.user_id
+-- without: one
 SELECT o.id, o.number, li.product_name, li.quantity FROM orders o LEFT JOIN line_items li ON li.order_id = o.id
 WHERE o.user_id = ? AND o.created_at >= ? ORDER BY o.id DESC, li.id;
 
@@ -676,8 +673,7 @@ DELETE FROM adjustments WHERE order_id = ? AND label = 'Tax';
 -- from: spree_reviews, verified buyer
 -- args: 5, 31
 -- with: one
--- without: refused
--- because: the condition is on orders.user_id alone; add AND li.user_id = o.user_id
+-- without: one
 SELECT 1 FROM orders o JOIN line_items li ON li.order_id = o.id JOIN variants v ON v.id = li.variant_id
 WHERE o.user_id = ? AND o.completed_at IS NOT NULL AND v.product_id = ? LIMIT 1;
 
