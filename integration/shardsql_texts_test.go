@@ -24,7 +24,7 @@ func TestTextsOfSeveralShardsCompareByTheirCollation(t *testing.T) {
 		"utf8mb4_general_ci", "utf8mb4_unicode_ci", "utf8mb4_unicode_520_ci", "utf8mb4_bin", "utf8mb4_nopad_bin", "utf8mb4_0900_ai_ci", "utf8mb4_0900_bin", "utf8mb4_uca1400_ai_ci",
 		"utf8mb3_general_ci", "utf8mb3_unicode_ci", "utf8mb3_unicode_520_ci", "utf8mb3_bin", "utf8mb3_nopad_bin", "utf8mb3_uca1400_ai_ci",
 	}
-	narrow := []string{"latin1_swedish_ci", "latin1_german2_ci", "latin1_bin"}
+	narrow := []string{"latin1_swedish_ci", "latin1_german2_ci", "latin1_general_ci", "latin1_general_cs", "latin1_bin", "ascii_general_ci", "ascii_bin"}
 	for name, open := range map[string]database.Opener{"MariaDB": database.MariaDB(server.ShareMariaDB(t)), "MySQL": database.MySQL(server.ShareMySQL(t))} {
 		t.Run(name, func(t *testing.T) {
 			probe := open(t)
@@ -61,7 +61,7 @@ func TestAUnionOfSeveralCollationsIsThatOfOneTableOrRefused(t *testing.T) {
 				"MariaDB": {"utf8mb4_general_ci", "utf8mb4_bin", "utf8mb4_nopad_bin", "utf8mb4_uca1400_ai_ci", "utf8mb4_unicode_ci"},
 				"MySQL":   {"utf8mb4_general_ci", "utf8mb4_bin", "utf8mb4_0900_bin", "utf8mb4_0900_ai_ci", "utf8mb4_unicode_ci"},
 			}[name]
-			w := newTexts(t, open, collations, []string{"latin1_swedish_ci", "latin1_german2_ci", "latin1_bin"})
+			w := newTexts(t, open, collations, []string{"latin1_swedish_ci", "latin1_german2_ci", "latin1_bin", "ascii_general_ci", "ascii_bin"})
 			w.fill(t)
 			refused, all := 0, 0
 			for i := range w.collations {
@@ -182,8 +182,11 @@ func newTexts(t *testing.T, open database.Opener, wide, narrow []string) *textsT
 		} else {
 			alphabet = "aAäÁbßsSzZ \t\n\x01\u00ad_-1éüÿ"
 		}
-		if strings.HasPrefix(collation, "utf8mb4") {
+		switch {
+		case strings.HasPrefix(collation, "utf8mb4"):
 			alphabet += "😀𝒜"
+		case strings.HasPrefix(collation, "ascii"):
+			alphabet = "aAbBzZ[]@` \t\n\x01\x7f_-19"
 		}
 		w.alphabets = append(w.alphabets, alphabet)
 	}

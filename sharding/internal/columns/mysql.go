@@ -20,7 +20,8 @@ import (
 var collated = map[string]string{
 	"utf8mb4": "general_ci unicode_ci unicode_520_ci bin nopad_bin 0900_ai_ci 0900_bin uca1400_ai_ci",
 	"utf8mb3": "general_ci unicode_ci unicode_520_ci bin nopad_bin uca1400_ai_ci",
-	"latin1":  "swedish_ci german2_ci bin",
+	"latin1":  "swedish_ci german2_ci general_ci general_cs bin",
+	"ascii":   "general_ci bin",
 }
 
 // isCollated reports whether a collation is one of them. MariaDB before 10.6 writes utf8 for
