@@ -68,7 +68,8 @@ func runbookRouter(ctx context.Context, legacy, idDB, east, west *sql.DB) (keyge
 	collected := new(sharding.Preview)
 	router, err := sharding.New(sharding.DBs{"legacy": legacy, "east": east, "west": west},
 		sharding.Table{Name: "orders", Key: "user_id", Rule: sharding.Low(2), Map: orderTables, Group: "orders"},
-		sharding.Table{Name: "items", Key: "user_id", Rule: sharding.Low(2), Map: itemTables, Group: "orders"},
+		sharding.Table{Name: "items", Key: "user_id", Rule: sharding.Low(2), Map: itemTables, Group: "orders",
+			Parents: []sharding.Parent{{Column: "order_id", Table: "orders"}}}, // so that they are joined by it: old ids carry no slot
 		sharding.Migration{Source: "legacy", Tables: map[string]string{"orders": "id", "items": "id"}, Patience: 10 * time.Second, Preview: collected})
 	check(err)
 	check(router.Load(ctx)) // who serves now?
@@ -160,6 +161,14 @@ func TestTheRunbooksProgramIsTheSameBeforeAndAfterTheSwitch(t *testing.T) {
 	check(sqlx.NewDb(openFile(t, m.file("west.db")), "sqlite").GetContext(ctx, &n, "SELECT COUNT(*) FROM orders_1 WHERE user_id = 5"))
 	if n != 11 {
 		t.Errorf("%d rows of user 5 on their shard", n)
+	}
+	routed := shardsql.OpenDB(shardsql.Config{Router: router, Home: m.source})
+	defer func() { check(routed.Close()) }()
+	check(routed.QueryRowContext(ctx, "SELECT COUNT(*) FROM orders o JOIN items i ON i.order_id = o.id WHERE o.user_id = 5").Scan(&n))
+	var items int
+	check(routed.QueryRowContext(ctx, "SELECT COUNT(*) FROM items WHERE user_id = 5").Scan(&items))
+	if n == 0 || n != items {
+		t.Errorf("%d of %d items of user 5 are joined with their orders", n, items)
 	}
 }
 
