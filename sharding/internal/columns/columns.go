@@ -116,14 +116,14 @@ func (r reader) leads(ctx context.Context, t *sharding.Table, own map[string]dia
 // kin sets what the columns hold by which rows share their slots with others.
 func (r reader) kin(ctx context.Context, t *sharding.Table, to map[string]catalog.Column) error {
 	for column := range t.Kin() {
-		if t.Leads(column) {
+		kept, has := to[column]
+		if !has || t.Leads(column) { // schema.Doctor reports that the table has no such column
 			continue
 		}
 		c, _, err := dialect.ReadColumn(ctx, r.db, r, r.table, column)
 		if err != nil {
 			return err
 		}
-		kept := to[column]
 		kept.Holds = holds(c, nil)
 		to[column] = kept
 	}
