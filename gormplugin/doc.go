@@ -63,7 +63,10 @@
 // search: First(&order) does not find an order of user 3 while the struct says user 2.
 //
 // A relation that contains both keys reads and writes in one shard, because gorm sets and
-// compares both: `gorm:"foreignKey:OrderID,UserID;references:ID,UserID"`.
+// compares both: `gorm:"foreignKey:OrderID,UserID;references:ID,UserID"`. For a relation by the
+// parent's id alone, declare the column in sharding.Table.Parents: then Joins stays in one shard, and
+// Clear, Delete and Select("Items").Delete find the shard of the children by a search. Preload asks
+// all shards.
 //
 // Clear, Replace and Delete of Association mode, and Append to a has-one, set the foreign key of
 // children to NULL. If that is the sharding key, such a row has no shard, and these calls are
