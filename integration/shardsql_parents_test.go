@@ -144,6 +144,7 @@ func TestATransactionWritesNewerRowsOfAParent(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			routed, whole := orderTwins(t, open, "BIGINT")
 			for _, on := range []*sql.DB{routed, whole} {
+				database.Exec(t, on, "INSERT INTO items (number, user_id, order_id, amount) VALUES (600, 5, 3, 50)") // of another user of the slot
 				tx, err := on.BeginTx(t.Context(), nil)
 				if err != nil {
 					t.Fatal(err)
@@ -151,13 +152,13 @@ func TestATransactionWritesNewerRowsOfAParent(t *testing.T) {
 				defer func() { _ = tx.Rollback() }()
 				rowTexts(t, tx, "SELECT * FROM items WHERE user_id = 1")
 				for number := range 3 {
-					database.Exec(t, on, fmt.Sprintf("INSERT INTO items (number, user_id, order_id, amount) VALUES (%d, 1, 8, %[1]d)", 500+number))
+					database.Exec(t, on, fmt.Sprintf("INSERT INTO items (number, user_id, order_id, amount) VALUES (%d, 3, 4, %[1]d)", 500+number))
 				}
-				result, err := tx.Exec("UPDATE items SET amount = amount + 10 WHERE order_id IN (8, 3)") // both of user 1
+				result, err := tx.Exec("UPDATE items SET amount = amount + 10 WHERE order_id IN (4, 3)") // of two shards of the database
 				if err != nil {
 					t.Fatal(err)
 				}
-				if n, err := result.RowsAffected(); err != nil || n != 6 {
+				if n, err := result.RowsAffected(); err != nil || n != 7 {
 					t.Errorf("%d rows are affected, %v", n, err)
 				}
 				if err := tx.Commit(); err != nil {
