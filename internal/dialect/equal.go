@@ -4,6 +4,7 @@ package dialect
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 	"strings"
 )
@@ -22,19 +23,13 @@ func EqualTexts(ctx context.Context, db Querier, d Dialect, table, column string
 	for i, text := range texts {
 		args[i] = text
 	}
-	rows, err := db.QueryContext(ctx, "SELECT MIN(n), MAX(n) FROM ("+c.listed(d, table, column, len(texts))+") AS listed GROUP BY v HAVING MIN(n) < MAX(n)", args...)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = rows.Close() }()
-	for rows.Next() {
+	err = Each(ctx, db, func(rows *sql.Rows) error {
 		var pair [2]int
-		if err := rows.Scan(&pair[0], &pair[1]); err != nil {
-			return nil, err
-		}
+		err := rows.Scan(&pair[0], &pair[1])
 		pairs = append(pairs, pair)
-	}
-	return pairs, rows.Err()
+		return err
+	}, "SELECT MIN(n), MAX(n) FROM ("+c.listed(d, table, column, len(texts))+") AS listed GROUP BY v HAVING MIN(n) < MAX(n)", args...)
+	return pairs, err
 }
 
 // listed selects the indexes of arguments, n, and the arguments as values of the column, v. On

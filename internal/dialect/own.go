@@ -8,34 +8,33 @@ import (
 	"strings"
 )
 
-const (
-	mysqlOwn = `SELECT COLUMN_NAME, COALESCE(COLUMN_DEFAULT, ''), EXTRA FROM information_schema.COLUMNS
-		WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ?`
-	postgresOwn = `SELECT column_name, COALESCE(column_default, ''), CASE WHEN is_identity = 'YES' OR column_default LIKE 'nextval(%' THEN 'auto_increment'
-		WHEN is_generated = 'ALWAYS' THEN 'stored generated' ELSE '' END FROM information_schema.columns WHERE table_schema = current_schema() AND table_name = $1`
+var ownValues = map[string]string{
+	"mysql": `SELECT COLUMN_NAME, COALESCE(COLUMN_DEFAULT, ''), EXTRA FROM information_schema.COLUMNS
+		WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ?`,
+	"postgres": `SELECT column_name, COALESCE(column_default, ''), CASE WHEN is_identity = 'YES' OR column_default LIKE 'nextval(%' THEN 'auto_increment'
+		WHEN is_generated = 'ALWAYS' THEN 'stored generated' ELSE '' END FROM information_schema.columns WHERE table_schema = current_schema() AND table_name = $1`,
 	// An INTEGER PRIMARY KEY of one column is the row's number.
-	sqliteOwn = `SELECT name, COALESCE(dflt_value, ''), CASE WHEN pk = 1 AND upper(type) = 'INTEGER'
-		AND (SELECT COUNT(*) FROM pragma_table_info(?1) WHERE pk > 0) = 1 THEN 'auto_increment' ELSE '' END FROM pragma_table_info(?1)`
-)
+	"sqlite": `SELECT name, COALESCE(dflt_value, ''), CASE WHEN pk = 1 AND upper(type) = 'INTEGER'
+		AND (SELECT COUNT(*) FROM pragma_table_info(?1) WHERE pk > 0) = 1 THEN 'auto_increment' ELSE '' END FROM pragma_table_info(?1)`,
+}
 
-const (
-	mysqlEmpty = `SELECT LOWER(COLUMN_NAME) FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ? AND IS_NULLABLE = 'YES' AND EXTRA = ''
-		AND (COLUMN_DEFAULT IS NULL OR COLUMN_DEFAULT = 'NULL' AND VERSION() LIKE '%MariaDB%')` // where a text has quotes
-	postgresEmpty = `SELECT LOWER(a.attname::text) FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid
-		WHERE a.attrelid = to_regclass(quote_ident($1)) AND a.attnum > 0 AND NOT a.attisdropped AND t.typtype <> 'd' AND NOT a.attnotnull AND NOT a.atthasdef`
-	sqliteEmpty = `SELECT LOWER(name) FROM pragma_table_info(?) WHERE dflt_value IS NULL AND pk = 0 AND "notnull" = 0`
-)
+var emptyColumns = map[string]string{
+	"mysql": `SELECT LOWER(COLUMN_NAME) FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ? AND IS_NULLABLE = 'YES' AND EXTRA = ''
+		AND (COLUMN_DEFAULT IS NULL OR COLUMN_DEFAULT = 'NULL' AND VERSION() LIKE '%MariaDB%')`, // where a text has quotes
+	"postgres": `SELECT LOWER(a.attname::text) FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid
+		WHERE a.attrelid = to_regclass(quote_ident($1)) AND a.attnum > 0 AND NOT a.attisdropped AND t.typtype <> 'd' AND NOT a.attnotnull AND NOT a.atthasdef`,
+	"sqlite": `SELECT LOWER(name) FROM pragma_table_info(?) WHERE dflt_value IS NULL AND pk = 0 AND "notnull" = 0`,
+}
 
 // EmptyColumns returns the columns, in lower case, that have NULL in a row without a value: those that may be NULL and
 // have no default.
 func EmptyColumns(ctx context.Context, db Lister, d Dialect, table string) (names []string, err error) {
-	query := map[string]string{"mysql": mysqlEmpty, "postgres": postgresEmpty, "sqlite": sqliteEmpty}[d.Name()]
 	err = Each(ctx, db, func(rows *sql.Rows) error {
 		var name string
 		err := rows.Scan(&name)
 		names = append(names, name)
 		return err
-	}, query, table)
+	}, emptyColumns[d.Name()], table)
 	return names, err
 }
 
@@ -51,13 +50,6 @@ type Own struct {
 // OwnValues returns the columns of a table of the present database whose values the database
 // computes, by their names in lower case.
 func OwnValues(ctx context.Context, db Lister, d Dialect, table string) (map[string]Own, error) {
-	query := mysqlOwn
-	switch d.Name() {
-	case "postgres":
-		query = postgresOwn
-	case "sqlite":
-		query = sqliteOwn
-	}
 	own := map[string]Own{}
 	err := Each(ctx, db, func(rows *sql.Rows) error {
 		var column, value, extra string
@@ -75,6 +67,6 @@ func OwnValues(ctx context.Context, db Lister, d Dialect, table string) (map[str
 			own[strings.ToLower(column)] = found
 		}
 		return nil
-	}, query, table)
+	}, ownValues[d.Name()], table)
 	return own, err
 }

@@ -10,22 +10,22 @@ import (
 	"strings"
 )
 
-const (
-	mysqlUnique = `SELECT INDEX_NAME, CASE WHEN SUB_PART IS NULL THEN COLUMN_NAME END, INDEX_NAME = 'PRIMARY', NULLABLE <> 'YES' FROM information_schema.STATISTICS
-		WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ? AND NON_UNIQUE = 0 ORDER BY INDEX_NAME <> 'PRIMARY', INDEX_NAME, SEQ_IN_INDEX`
-	postgresUnique = `SELECT i.relname::text, a.attname::text, x.indisprimary,
+var uniqueColumns = map[string]string{
+	"mysql": `SELECT INDEX_NAME, CASE WHEN SUB_PART IS NULL THEN COLUMN_NAME END, INDEX_NAME = 'PRIMARY', NULLABLE <> 'YES' FROM information_schema.STATISTICS
+		WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ? AND NON_UNIQUE = 0 ORDER BY INDEX_NAME <> 'PRIMARY', INDEX_NAME, SEQ_IN_INDEX`,
+	"postgres": `SELECT i.relname::text, a.attname::text, x.indisprimary,
 		x.indpred IS NULL AND x.indimmediate AND x.indisvalid AND COALESCE(a.attnotnull, FALSE) FROM pg_index x JOIN pg_class i ON i.oid = x.indexrelid
 		CROSS JOIN LATERAL generate_series(1, x.indnkeyatts::int) u (n)
 		LEFT JOIN pg_attribute a ON a.attrelid = x.indrelid AND a.attnum = x.indkey[u.n - 1] AND a.attnum <> 0
-		WHERE x.indrelid = to_regclass(quote_ident($1)) AND x.indisunique ORDER BY NOT x.indisprimary, i.relname, u.n`
+		WHERE x.indrelid = to_regclass(quote_ident($1)) AND x.indisunique ORDER BY NOT x.indisprimary, i.relname, u.n`,
 	// SQLite has no index for an INTEGER PRIMARY KEY. Other primary keys of it may be NULL.
-	sqliteUnique = `SELECT k, c, k = '', total FROM (
+	"sqlite": `SELECT k, c, k = '', total FROM (
 		SELECT i.name AS k, x.name AS c, i.origin <> 'pk' AS later, x.seqno AS n,
 		NOT i.partial AND EXISTS (SELECT 1 FROM pragma_table_info(?1) t WHERE t.cid = x.cid AND t."notnull") AS total
 		FROM pragma_index_list(?1) i JOIN pragma_index_xinfo(i.name) x WHERE i."unique" AND x.key UNION ALL
 		SELECT '', name, 0, pk, 1 FROM pragma_table_info(?1) t WHERE pk > 0
-		AND NOT EXISTS (SELECT 1 FROM pragma_index_list(?1) p WHERE p.origin = 'pk')) ORDER BY later, k, n`
-)
+		AND NOT EXISTS (SELECT 1 FROM pragma_index_list(?1) p WHERE p.origin = 'pk')) ORDER BY later, k, n`,
+}
 
 // Key is a unique key of a table.
 type Key struct {
@@ -38,20 +38,6 @@ type Key struct {
 
 // UniqueKeys returns the unique keys of a table in the present database, the primary key first.
 func UniqueKeys(ctx context.Context, db Lister, d Dialect, table string) (keys []Key, err error) {
-	query := mysqlUnique
-	switch d.Name() {
-	case "postgres":
-		query = postgresUnique
-	case "sqlite":
-		query = sqliteUnique
-	}
-	if keys, err = uniqueKeys(ctx, db, query, table); err == nil && len(keys) == 0 && d.Name() == "mysql" {
-		err = lacksUniqueKeys(ctx, db, d, table)
-	}
-	return keys, err
-}
-
-func uniqueKeys(ctx context.Context, db Lister, query, table string) (keys []Key, err error) {
 	var last sql.NullString
 	err = Each(ctx, db, func(rows *sql.Rows) error {
 		var name, column sql.NullString
@@ -65,7 +51,10 @@ func uniqueKeys(ctx context.Context, db Lister, query, table string) (keys []Key
 		key := &keys[len(keys)-1]
 		key.Columns, key.Total = append(key.Columns, strings.ToLower(column.String)), key.Total && total && column.Valid
 		return nil
-	}, query, table)
+	}, uniqueColumns[d.Name()], table)
+	if err == nil && len(keys) == 0 && d.Name() == "mysql" {
+		err = lacksUniqueKeys(ctx, db, d, table)
+	}
 	return keys, err
 }
 
@@ -75,16 +64,11 @@ var errInterrupted = errors.New("the query was interrupted")
 // without rows if it is interrupted, by KILL QUERY or max_statement_time, while the server opens the table. It answers
 // SHOW INDEX with an error then.
 func lacksUniqueKeys(ctx context.Context, db Lister, d Dialect, table string) error {
-	rows, err := db.QueryContext(ctx, "SHOW INDEX FROM "+d.Quote(table)+" WHERE Non_unique = 0")
-	if err != nil {
-		if FaultOf(err) != NoFault { // the table does not exist, or its user may not see it
-			return nil
-		}
-		return err
+	err := Each(ctx, db, func(*sql.Rows) error {
+		return fmt.Errorf("unique keys of %s: %w", table, errInterrupted)
+	}, "SHOW INDEX FROM "+d.Quote(table)+" WHERE Non_unique = 0")
+	if FaultOf(err) != NoFault { // the table does not exist, or its user may not see it
+		return nil
 	}
-	defer func() { _ = rows.Close() }() // closed after the error is known
-	if rows.Next() {
-		err = fmt.Errorf("unique keys of %s: %w", table, errInterrupted)
-	}
-	return errors.Join(err, rows.Err(), rows.Close())
+	return err
 }
