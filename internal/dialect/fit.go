@@ -16,6 +16,9 @@ import (
 // its sql_mode is not strict; and always for surplus spaces at the end of a text. Cuts returns
 // false for types whose limits are unknown. BINARY fills a shorter value with zero bytes, always.
 func (c Column) Cuts(value any, ignoring bool) bool {
+	if c.Unlimited {
+		return false
+	}
 	text, isText := value.(string)
 	if b, ok := value.([]byte); ok {
 		text, isText = string(b), true

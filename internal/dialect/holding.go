@@ -57,6 +57,8 @@ type Column struct {
 	Loose bool
 	// Lax: a value that does not fit is truncated without an error.
 	Lax bool
+	// Unlimited: a value of any length or size fits, whatever the type says, as on SQLite.
+	Unlimited bool
 }
 
 // ReadColumn describes a column that holds a key; found is false if the column or the table does

@@ -11,7 +11,7 @@ import (
 )
 
 func readSQLiteColumn(ctx context.Context, db Querier, d Dialect, table, column string) (Column, error) {
-	var c Column
+	c := Column{Unlimited: true}
 	err := db.QueryRowContext(ctx, "SELECT LOWER(type) FROM pragma_table_info(?) WHERE name = ? COLLATE NOCASE", table, column).Scan(&c.Type)
 	if err != nil {
 		return c, err

@@ -39,6 +39,7 @@ func TestAColumnOfSQLiteHoldsValuesByItsAffinity(t *testing.T) {
 		"s": {Type: "string", Holds: dialect.HoldsNumbers}, "d": {Type: "decimal(9)", Holds: dialect.HoldsNumbers},
 		"at": {Type: "datetime", Holds: dialect.HoldsClocks, Precision: 1, Parsed: true},
 	} {
+		want.Unlimited = true
 		if got, found, err := dialect.ReadColumn(t.Context(), db, dialect.SQLite{}, "my table", name); err != nil || !found || got != want {
 			t.Errorf("%s: %+v, %t, %v; want %+v", name, got, found, err, want)
 		}
@@ -46,6 +47,22 @@ func TestAColumnOfSQLiteHoldsValuesByItsAffinity(t *testing.T) {
 	for _, place := range [][2]string{{"my table", "none"}, {"none", "n"}} {
 		if got, found, err := dialect.ReadColumn(t.Context(), db, dialect.SQLite{}, place[0], place[1]); err != nil || found {
 			t.Errorf("%v: %+v, %t, %v", place, got, found, err)
+		}
+	}
+}
+
+func TestATypeOfSQLiteLimitsNoValue(t *testing.T) {
+	db := openSQLite(t, "")
+	if _, err := db.ExecContext(t.Context(), "CREATE TABLE t (small INT, short VARCHAR(3), padded CHAR(3))"); err != nil {
+		t.Fatal(err)
+	}
+	for name, value := range map[string]any{"small": int64(1 << 40), "short": "abc ", "padded": "a "} {
+		of, found, err := dialect.ReadColumn(t.Context(), db, dialect.SQLite{}, "t", name)
+		if err != nil || !found {
+			t.Fatal(name, found, err)
+		}
+		if of.Cuts(value, true) || of.Cuts(value, false) {
+			t.Errorf("%s stores %v as another value", name, value)
 		}
 	}
 }
