@@ -21,68 +21,47 @@ type Whole struct {
 // truncate a number that does not fit without an error: MySQL and MariaDB do unless sql_mode has
 // STRICT_ALL_TABLES.
 func WholeNumbers(ctx context.Context, db Querier, d Dialect, table, column string) (w Whole, err error) {
-	query, holds := mysqlColumn, mysqlMost
-	switch d.Name() {
-	case "postgres":
-		query, holds = postgresColumn, postgresMost
-	case "sqlite":
-		query, holds = sqliteColumn, sqliteMost
-	}
-	err = db.QueryRowContext(ctx, query, table, column).Scan(&w.Type)
+	err = db.QueryRowContext(ctx, columnTypes[d.Name()], table, column).Scan(&w.Type)
 	if errors.Is(err, sql.ErrNoRows) {
 		return Whole{}, nil
 	}
-	w.Most = holds(strings.ToLower(w.Type))
+	w.Most = mostOf(d, strings.ToLower(w.Type))
 	return w, err
 }
 
-const (
-	mysqlColumn = `SELECT COLUMN_TYPE FROM information_schema.COLUMNS
-		WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ? AND COLUMN_NAME = ?`
-	postgresColumn = `SELECT format_type(atttypid, atttypmod) FROM pg_attribute
-		WHERE attrelid = to_regclass(quote_ident($1)) AND attname = $2 AND NOT attisdropped`
-	sqliteColumn = `SELECT type FROM pragma_table_info(?) WHERE name = ? COLLATE NOCASE`
-)
+var columnTypes = map[string]string{
+	"mysql": `SELECT COLUMN_TYPE FROM information_schema.COLUMNS
+		WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ? AND COLUMN_NAME = ?`,
+	"postgres": `SELECT format_type(atttypid, atttypmod) FROM pg_attribute
+		WHERE attrelid = to_regclass(quote_ident($1)) AND attname = $2 AND NOT attisdropped`,
+	"sqlite": `SELECT type FROM pragma_table_info(?) WHERE name = ? COLLATE NOCASE`,
+}
 
 // integerBits maps the names of integer types to their widths.
-var integerBits = map[string]int{
+var integerBits = map[string]uint{
 	"tinyint": 8, "smallint": 16, "mediumint": 24, "int": 32, "integer": 32, "bigint": 64,
 }
 
-func mysqlMost(kind string) int64 {
-	name, _, _ := strings.Cut(kind, " ")
-	name, _, _ = strings.Cut(name, "(") // int(11)
-	bits, ok := integerBits[name]
-	switch {
-	case !ok:
+// mostOf returns the largest id that a column of a type in lower case can hold. On SQLite only texts and
+// floating-point numbers convert integers.
+func mostOf(d Dialect, kind string) int64 {
+	if d.Name() == "sqlite" {
+		if holds := Affinity(kind); holds == HoldsTexts || holds == HoldsFloats {
+			return 0
+		}
+		return math.MaxInt64
+	}
+	name, _ := typeOf(kind)
+	switch bits := integerBits[name]; {
+	case bits == 0:
 		return 0
 	case bits == 64:
 		return math.MaxInt64
-	case strings.Contains(kind, "unsigned"):
+	case strings.Contains(kind, " unsigned"):
 		return 1<<bits - 1
-	}
-	return 1<<(bits-1) - 1
-}
-
-func postgresMost(kind string) int64 {
-	if bits, ok := integerBits[kind]; ok {
+	default:
 		return 1<<(bits-1) - 1
 	}
-	return 0
-}
-
-// sqliteMost uses the affinity of the declared type: a column of texts or of floating-point numbers
-// converts integers.
-func sqliteMost(kind string) int64 {
-	if strings.Contains(kind, "int") {
-		return math.MaxInt64
-	}
-	for _, other := range []string{"char", "clob", "text", "real", "floa", "double"} {
-		if strings.Contains(kind, other) {
-			return 0
-		}
-	}
-	return math.MaxInt64
 }
 
 // Engine describes the properties of a table's storage engine that make it unfit for a counter.

@@ -14,17 +14,17 @@ func TestTheLargestIDOfAColumnIsThatOfItsType(t *testing.T) {
 		"mediumint": 1<<23 - 1, "smallint unsigned": 1<<16 - 1, "tinyint(1)": 127,
 		"double": 0, "decimal(20,0)": 0, "varchar(20)": 0, "point": 0, "": 0,
 	} {
-		if got := mysqlMost(kind); got != want {
+		if got := mostOf(MySQL{}, kind); got != want {
 			t.Errorf("MySQL %s: %d, want %d", kind, got, want)
 		}
 	}
 	for kind, want := range map[string]int64{"bigint": math.MaxInt64, "integer": 1<<31 - 1, "smallint": 1<<15 - 1, "double precision": 0, "numeric": 0, "text": 0} {
-		if got := postgresMost(kind); got != want {
+		if got := mostOf(Postgres{}, kind); got != want {
 			t.Errorf("PostgreSQL %s: %d, want %d", kind, got, want)
 		}
 	}
 	for kind, want := range map[string]int64{"bigint": math.MaxInt64, "integer": math.MaxInt64, "int(4)": math.MaxInt64, "": math.MaxInt64, "numeric": math.MaxInt64, "text": 0, "varchar(9)": 0, "real": 0, "double": 0, "float": 0} {
-		if got := sqliteMost(kind); got != want {
+		if got := mostOf(SQLite{}, kind); got != want {
 			t.Errorf("SQLite %s: %d, want %d", kind, got, want)
 		}
 	}

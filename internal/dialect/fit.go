@@ -89,7 +89,7 @@ func fits(name string, length int, text string) bool {
 
 // bounds returns the least and the greatest number of the column, nil if they are unknown.
 func (c Column) bounds(name string, length int) (least, most *big.Int) {
-	bits := map[string]uint{"tinyint": 8, "smallint": 16, "mediumint": 24, "int": 32, "bigint": 64}[name]
+	bits := integerBits[name]
 	unsigned := strings.Contains(c.Type, " unsigned")
 	switch {
 	case name == "decimal":

@@ -16,7 +16,7 @@ func readSQLiteColumn(ctx context.Context, db Querier, d Dialect, table, column 
 	if err != nil {
 		return c, err
 	}
-	c.Holds = sqliteHolds(c.Type)
+	c.Holds = Affinity(c.Type)
 	if c.Holds == HoldsClocks {
 		var written string
 		err = db.QueryRowContext(ctx, "SELECT CAST(? AS TEXT)", finest).Scan(&written)
@@ -55,16 +55,11 @@ func sqliteCollation(ctx context.Context, db Querier, d Dialect, table, column s
 
 var collate = regexp.MustCompile(`(?i)\bCOLLATE\b\s*[\["'` + "`" + `]?(\w*)`)
 
-// sqliteHolds uses the affinity of a declared type, and the names under which drivers recognise
-// times.
-func sqliteHolds(typ string) Holding {
+// Affinity returns what a column of SQLite with a declared type in lower case holds: by the affinity of the type, and
+// by the names under which drivers recognise times.
+func Affinity(typ string) Holding {
 	has := func(parts ...string) bool {
-		for _, part := range parts {
-			if strings.Contains(typ, part) {
-				return true
-			}
-		}
-		return false
+		return slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(typ, part) })
 	}
 	switch {
 	case typ == "date", typ == "datetime", typ == "timestamp":
@@ -75,7 +70,7 @@ func sqliteHolds(typ string) Holding {
 		return HoldsTexts
 	case typ == "", has("blob"):
 		return HoldsAnything
-	case has("real", "float", "double"):
+	case has("real", "floa", "double"):
 		return HoldsFloats
 	}
 	return HoldsNumbers

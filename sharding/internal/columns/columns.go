@@ -190,7 +190,7 @@ func (r reader) describe(ctx context.Context, c *sql.ColumnType, sorts bool) (ke
 	case mysql && (name == "BINARY" || name == "VARBINARY"):
 		kept.Holds = catalog.Bytes
 	}
-	isText := !mysql && hasTextAffinity(name)
+	isText := !mysql && dialect.Affinity(strings.ToLower(name)) == dialect.HoldsTexts
 	if !sorts && !isText {
 		return kept, nil
 	}
@@ -243,13 +243,6 @@ func isInteger(name string) bool {
 		return true
 	}
 	return false
-}
-
-// hasTextAffinity reports whether SQLite stores numbers in a column of this type as texts.
-func hasTextAffinity(name string) bool {
-	name = strings.ToUpper(name)
-	has := func(word string) bool { return strings.Contains(name, word) }
-	return !has("INT") && (has("CHAR") || has("CLOB") || has("TEXT"))
 }
 
 // Leads reports whether each value of a column leads to one shard by a rule, in whatever form the database takes it.
