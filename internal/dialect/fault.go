@@ -3,6 +3,7 @@
 package dialect
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"database/sql/driver"
@@ -60,17 +61,15 @@ func FaultOf(err error) Fault {
 	if err == nil {
 		return NoFault
 	}
-	for _, of := range []func(error) Fault{mysqlFault, postgresFault, sqliteFault} {
-		if f := of(err); f != NoFault {
-			return f
-		}
-	}
-	return NoFault
+	return cmp.Or(mysqlFaults[wordAfter(err, "Error ")], postgresFaults[state(err)], sqliteFault(err))
 }
 
-// wordAfter returns the letters and digits that follow mark in text.
-func wordAfter(text, mark string) string {
-	_, rest, _ := strings.Cut(text, mark)
+// wordAfter returns the letters and digits that follow mark in the text of an error.
+func wordAfter(err error, mark string) string {
+	if err == nil {
+		return ""
+	}
+	_, rest, _ := strings.Cut(err.Error(), mark)
 	end := strings.IndexFunc(rest, func(r rune) bool { return (r < '0' || r > '9') && (r < 'A' || r > 'Z') })
 	if end < 0 {
 		return rest
@@ -87,9 +86,6 @@ var interrupted = map[string]bool{
 // Answered reports whether MySQL, MariaDB or PostgreSQL has refused a statement with an error. After another
 // error, for example that of a broken connection, the server may have executed it.
 func Answered(err error) bool {
-	if err == nil {
-		return false
-	}
 	code := codeOf(err)
 	return code != "" && !interrupted[code] && !strings.HasPrefix(code, "08")
 }
@@ -99,11 +95,10 @@ func codeOf(err error) string {
 	if code := SQLState(err); code != "" {
 		return code
 	}
-	text := err.Error()
-	if code := wordAfter(text, "Error "); code != "" && strings.Trim(code, "0123456789") == "" {
+	if code := wordAfter(err, "Error "); code != "" && strings.Trim(code, "0123456789") == "" {
 		return code
 	}
-	return wordAfter(text, "SQLSTATE ")
+	return wordAfter(err, "SQLSTATE ")
 }
 
 // refusesConnections are errors of servers that have no connection left, or have closed a silent one.
@@ -132,9 +127,6 @@ func Unavailable(err error) bool {
 // Interrupted reports whether a server has ended a statement, but not its connection: because of KILL QUERY, a time limit
 // or a cancellation.
 func Interrupted(err error) bool {
-	if err == nil {
-		return false
-	}
 	code := codeOf(err)
 	return code == "1317" || code == "57014"
 }
@@ -148,9 +140,19 @@ func IsDuplicate(err error) bool {
 // IsViolation reports whether a database refused a row because of a constraint: a unique key, a foreign
 // key, NOT NULL or CHECK.
 func IsViolation(err error) bool {
-	if err == nil {
-		return false
+	return strings.HasPrefix(SQLState(err), "23") || mysqlViolations[wordAfter(err, "Error ")] || err != nil && strings.Contains(err.Error(), "constraint failed")
+}
+
+// ServerReadOnly reports whether err says that the server accepts no changes: it is a replica or a
+// standby, or an operator has made it read-only. It may be promoted later, and during a fail-over
+// the old primary is read-only, too. So only the caller knows whether a retry helps, and it is not
+// a Fault.
+func ServerReadOnly(err error) bool {
+	switch wordAfter(err, "Error ") {
+	case "1290": // it is also the error of other options
+		return strings.Contains(err.Error(), "read-only") || strings.Contains(err.Error(), "read_only")
+	case "1792", "1836":
+		return true
 	}
-	text := err.Error()
-	return strings.HasPrefix(SQLState(err), "23") || mysqlViolations[wordAfter(text, "Error ")] || strings.Contains(text, "constraint failed")
+	return state(err) == "25006"
 }

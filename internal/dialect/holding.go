@@ -33,6 +33,17 @@ const (
 	HoldsAnything Holding = "values of any type" // SQLite's columns without a type
 )
 
+// byTypes returns what each type holds, of lists of types.
+func byTypes(lists map[Holding]string) map[string]Holding {
+	all := map[string]Holding{}
+	for holds, types := range lists {
+		for name := range strings.FieldsSeq(types) {
+			all[name] = holds
+		}
+	}
+	return all
+}
+
 // Column describes a column, as the database and the connection convert its values.
 type Column struct {
 	Type  string // in lower case, "varchar(20)"

@@ -3,6 +3,7 @@
 package dialect
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"strings"
@@ -19,7 +20,7 @@ func readMySQLColumn(ctx context.Context, db Querier, table, column string) (Col
 	if err != nil {
 		return c, err
 	}
-	c.Holds, c.Scale, c.Lax = mysqlHolds(typ), int(scale.Int64), !ParseMode(mode).Strict
+	c.Holds, c.Scale, c.Lax = cmp.Or(mysqlHolds[typ], HoldsForms), int(scale.Int64), !ParseMode(mode).Strict
 	if collation != "binary" && !strings.HasSuffix(collation, "_bin") {
 		c.Collation = collation
 	}
@@ -44,34 +45,21 @@ func (c *Column) readMySQLTimes(ctx context.Context, db Querier, typ string, dig
 	return err
 }
 
-// mysqlHolds returns the Holding of a DATA_TYPE.
-func mysqlHolds(typ string) Holding {
-	switch typ {
-	case "tinyint", "smallint", "mediumint", "int", "bigint":
-		return HoldsIntegers
-	case "decimal":
-		return HoldsDecimals
-	case "float", "double":
-		return HoldsFloats
-	case "bit":
-		return HoldsBits
-	case "year":
-		return HoldsYears
-	case "char", "varchar", "tinytext", "text", "mediumtext", "longtext":
-		return HoldsTexts
-	case "varbinary", "tinyblob", "blob", "mediumblob", "longblob":
-		return HoldsBytes
-	case "binary":
-		return HoldsPadded
-	case "enum":
-		return HoldsMembers
-	case "set":
-		return HoldsSets
-	case "date", "datetime", "timestamp":
-		return HoldsClocks
-	}
-	return HoldsForms // time, json, uuid, inet6, geometry, vector, …
-}
+// mysqlHolds maps a DATA_TYPE. Of all others, such as time, json, uuid, inet6, geometry and vector, values have a
+// normalized form.
+var mysqlHolds = byTypes(map[Holding]string{
+	HoldsIntegers: "tinyint smallint mediumint int bigint",
+	HoldsDecimals: "decimal",
+	HoldsFloats:   "float double",
+	HoldsBits:     "bit",
+	HoldsYears:    "year",
+	HoldsTexts:    "char varchar tinytext text mediumtext longtext",
+	HoldsBytes:    "varbinary tinyblob blob mediumblob longblob",
+	HoldsPadded:   "binary",
+	HoldsMembers:  "enum",
+	HoldsSets:     "set",
+	HoldsClocks:   "date datetime timestamp",
+})
 
 // Clock is the conversion of a time that is sent to MySQL or MariaDB.
 type Clock struct {

@@ -3,6 +3,7 @@
 package dialect
 
 import (
+	"cmp"
 	"context"
 	"time"
 )
@@ -21,7 +22,7 @@ func readPostgresColumn(ctx context.Context, db Querier, table, column string) (
 		" LEFT JOIN pg_collation k ON k.oid = a.attcollation"+
 		" WHERE a.attrelid = to_regclass(quote_ident($1)) AND a.attname = $2 AND a.attnum > 0 AND NOT a.attisdropped", table, column, eastern, []byte("a")).
 		Scan(&ownZone, &c.Hexed, &c.Type, &typ, &modifier, &c.Collation)
-	c.Holds, c.Parsed, c.Zoneless = postgresHolds(typ), true, ownZone && (typ == "date" || typ == "timestamp")
+	c.Holds, c.Parsed, c.Zoneless = cmp.Or(postgresHolds[typ], HoldsForms), true, ownZone && (typ == "date" || typ == "timestamp")
 	switch typ {
 	case "bpchar":
 		c.Collation = "char(n), which pads with spaces"
@@ -43,25 +44,14 @@ func readPostgresColumn(ctx context.Context, db Querier, table, column string) (
 	return c, err
 }
 
-// postgresHolds returns the Holding of a typname.
-func postgresHolds(typ string) Holding {
-	switch typ {
-	case "int2", "int4", "int8":
-		return HoldsIntegers
-	case "numeric":
-		return HoldsDecimals
-	case "float4", "float8":
-		return HoldsFloats
-	case "bit", "varbit":
-		return HoldsBits
-	case "text", "varchar", "bpchar", "citext", "name":
-		return HoldsTexts
-	case "bytea":
-		return HoldsBytes
-	case "date", "timestamp":
-		return HoldsClocks
-	case "timestamptz":
-		return HoldsInstants
-	}
-	return HoldsForms // uuid, inet, json, enumerations, …
-}
+// postgresHolds maps a typname. Of all others, such as uuid, inet, json and enumerations, values have a normalized form.
+var postgresHolds = byTypes(map[Holding]string{
+	HoldsIntegers: "int2 int4 int8",
+	HoldsDecimals: "numeric",
+	HoldsFloats:   "float4 float8",
+	HoldsBits:     "bit varbit",
+	HoldsTexts:    "text varchar bpchar citext name",
+	HoldsBytes:    "bytea",
+	HoldsClocks:   "date timestamp",
+	HoldsInstants: "timestamptz",
+})

@@ -3,6 +3,7 @@
 package dialect
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"fmt"
@@ -65,36 +66,23 @@ func variables(ctx context.Context, db Querier, names ...string) (map[string]str
 // port, which servers in containers may share; but servers that replicate have different values of
 // server_id. All copies of a PostgreSQL database have the same system identifier, and each
 // promotion begins a new timeline. An SQLite file has no fail-over.
-const (
-	mysqlNode    = `@@server_uuid`
-	mariadbNode  = `CONCAT_WS(':', @@server_id, @@port, @@hostname)`
-	postgresNode = `(SELECT system_identifier FROM pg_control_system()) || ':' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8)`
-	sqliteNode   = `'sqlite'`
-)
+const mysqlNode = `@@server_uuid`
+
+var nodes = map[Kind]string{
+	KindMariaDB:    `CONCAT_WS(':', @@server_id, @@port, @@hostname)`,
+	KindPostgreSQL: `(SELECT system_identifier FROM pg_control_system()) || ':' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8)`,
+	KindSQLite:     `'sqlite'`,
+}
 
 // NodeExpr returns an SQL expression whose value differs between servers, copies of one included,
 // and does not change when a server restarts. On a PostgreSQL standby it fails.
-func (s Server) NodeExpr() string {
-	switch s.Kind {
-	case KindPostgreSQL:
-		return postgresNode
-	case KindSQLite:
-		return sqliteNode
-	case KindMariaDB:
-		return mariadbNode
-	default:
-		return mysqlNode
-	}
-}
+func (s Server) NodeExpr() string { return cmp.Or(nodes[s.Kind], mysqlNode) }
 
 // The identity of a cluster is the identity of its state: Galera's since it was first bootstrapped,
 // or the name of a replication group. It is empty while a Galera member is alone.
 const (
-	galeraState  = `(SELECT VARIABLE_VALUE FROM %s.GLOBAL_STATUS WHERE VARIABLE_NAME = 'wsrep_cluster_state_uuid' AND VARIABLE_VALUE NOT IN ('', '00000000-0000-0000-0000-000000000000'))`
-	groupName    = `NULLIF(@@group_replication_group_name, '')`
-	inMariaDB    = `information_schema`
-	inMySQL      = `performance_schema`
-	clusterFirst = `COALESCE(%s, %s)`
+	galeraState = `(SELECT VARIABLE_VALUE FROM %s.GLOBAL_STATUS WHERE VARIABLE_NAME = 'wsrep_cluster_state_uuid' AND VARIABLE_VALUE NOT IN ('', '00000000-0000-0000-0000-000000000000'))`
+	groupName   = `NULLIF(@@group_replication_group_name, '')`
 )
 
 // IdentityExpr returns an SQL expression for the identity of the unit that stores acknowledged
@@ -102,15 +90,16 @@ const (
 // changes, acknowledged writes may be lost. Reading it needs no right. A cluster that was
 // bootstrapped again from a member that had fallen behind keeps its identity.
 func (s Server) IdentityExpr() string {
+	state := groupName
 	switch {
-	case s.Cluster == GroupReplication:
-		return fmt.Sprintf(clusterFirst, groupName, s.NodeExpr())
+	case s.Cluster == NoCluster:
+		return s.NodeExpr()
 	case s.Cluster == Galera && s.Kind == KindMariaDB:
-		return fmt.Sprintf(clusterFirst, fmt.Sprintf(galeraState, inMariaDB), s.NodeExpr())
+		state = fmt.Sprintf(galeraState, "information_schema")
 	case s.Cluster == Galera:
-		return fmt.Sprintf(clusterFirst, fmt.Sprintf(galeraState, inMySQL), s.NodeExpr())
+		state = fmt.Sprintf(galeraState, "performance_schema")
 	}
-	return s.NodeExpr()
+	return "COALESCE(" + state + ", " + s.NodeExpr() + ")"
 }
 
 // Mode is the part of a session's sql_mode on which the meaning of a statement's text, or the

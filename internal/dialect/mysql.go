@@ -43,17 +43,17 @@ var mysqlViolations = map[string]bool{
 // UnknownVariable reports whether err says that the server does not have a system variable, for
 // example because a plugin is missing.
 func UnknownVariable(err error) bool {
-	return err != nil && wordAfter(err.Error(), "Error ") == "1193"
+	return wordAfter(err, "Error ") == "1193"
 }
 
 // NumberTaken returns the number that AUTO_INCREMENT gave to a row although another row has it, if
 // err says so. That happens when members of a cluster number in the same way, and on a server at
 // the end of the column's range.
 func NumberTaken(err error) (number int64, taken bool) {
-	if err == nil || wordAfter(err.Error(), "Error ") != "1062" {
+	if wordAfter(err, "Error ") != "1062" {
 		return 0, false
 	}
-	number, failed := strconv.ParseInt(wordAfter(err.Error(), "Duplicate entry '"), 10, 64)
+	number, failed := strconv.ParseInt(wordAfter(err, "Duplicate entry '"), 10, 64)
 	return number, failed == nil
 }
 
@@ -61,7 +61,5 @@ func NumberTaken(err error) (number int64, taken bool) {
 // shares connections: by the next statement, another client may have the session that would keep
 // the number. The Router does not refuse it in a transaction that has locked a row.
 func AnswersWithheld(err error) bool {
-	return err != nil && wordAfter(err.Error(), "Error ") == "3566"
+	return wordAfter(err, "Error ") == "3566"
 }
-
-func mysqlFault(err error) Fault { return mysqlFaults[wordAfter(err.Error(), "Error ")] }

@@ -3,6 +3,7 @@
 package dialect
 
 import (
+	"cmp"
 	"errors"
 	"strconv"
 	"strings"
@@ -44,10 +45,5 @@ func SQLState(err error) string {
 	return ""
 }
 
-// postgresFault also recognises drivers that report the SQLSTATE only by a method.
-func postgresFault(err error) Fault {
-	if state := SQLState(err); state != "" {
-		return postgresFaults[state]
-	}
-	return postgresFaults[wordAfter(err.Error(), "SQLSTATE ")]
-}
+// state returns the SQLSTATE also of drivers that report it only in the text.
+func state(err error) string { return cmp.Or(SQLState(err), wordAfter(err, "SQLSTATE ")) }
