@@ -95,10 +95,7 @@ func Computed(d Dialect, rows Rows, columns map[int]Expr, args []driver.Value) R
 	return where(rows, func(row []driver.Value) (bool, error) {
 		for i, e := range columns {
 			o, err := e(row, args)
-			if err == nil {
-				row[i], err = d.like(o, row[i])
-			}
-			if err != nil {
+			if err := d.put(row, i, o, err); err != nil {
 				return false, fmt.Errorf("%w (%s)", err, rows.Columns()[i])
 			}
 		}

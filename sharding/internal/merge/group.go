@@ -151,10 +151,9 @@ func (g *grouped) add(to *group, i int) error {
 		return s.sum.add(v, Integer)
 	case Sum:
 		return s.sum.add(v, a.Kind)
-	case Min, Max:
+	default:
 		return g.extreme(to, s, a)
 	}
-	return unsupported(fmt.Sprintf("aggregate function %d", a.Function))
 }
 
 // isNew stores the present row's tuple and reports whether it counts.

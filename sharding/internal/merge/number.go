@@ -91,6 +91,14 @@ func (x number) result() driver.Value {
 	return x.exact.digits.Uint64()
 }
 
+// put replaces a value of a row, which the database has computed by the same expression, in the form of that value.
+func (d Dialect) put(row []driver.Value, column int, x number, err error) error {
+	if err == nil {
+		row[column], err = d.like(x, row[column])
+	}
+	return err
+}
+
 // like returns the value in the form of another value that the database has computed by the same
 // expression: with as many digits after its point.
 func (d Dialect) like(x number, v driver.Value) (driver.Value, error) {

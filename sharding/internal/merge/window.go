@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"database/sql/driver"
 	"errors"
-	"fmt"
 	"io"
 	"slices"
 )
@@ -127,10 +126,7 @@ func (t *totals) next(source int, dest []driver.Value) error {
 	}
 	for at, column := range t.columns {
 		total, err := t.sums[at].total(Integer)
-		if err == nil {
-			dest[column], err = t.dialect.like(total, dest[column])
-		}
-		if err != nil {
+		if err := t.dialect.put(dest, column, total, err); err != nil {
 			return err
 		}
 	}
@@ -184,10 +180,7 @@ func (r *running) peers(w *Window, d Dialect, rows []placed) error {
 	}
 	for i, p := range rows {
 		x, err := r.value(w, i)
-		if err == nil {
-			p.row[w.Column], err = d.like(x, p.row[w.Column])
-		}
-		if err != nil {
+		if err := d.put(p.row, w.Column, x, err); err != nil {
 			return err
 		}
 	}
@@ -208,19 +201,16 @@ func (r *running) add(w *Window, row []driver.Value) error {
 
 // value returns the value of the i-th of the present peers.
 func (r *running) value(w *Window, i int) (number, error) {
-	n := r.rows + 1
+	n := r.rows + 1 // that of Rank
 	switch w.Function {
 	case Count:
 		n = r.count
 	case RowNumber:
 		n += int64(i)
-	case Rank:
 	case DenseRank:
 		n = r.groups + 1
 	case Sum:
 		return r.sum.total(w.Kind)
-	default:
-		return number{}, unsupported(fmt.Sprintf("window function %d", w.Function))
 	}
 	return numberOf(n, Integer)
 }
@@ -266,8 +256,5 @@ func (p *place) next(w *Window, d Dialect, row []driver.Value) (err error) {
 	}
 	x, err := p.value(w, p.peers)
 	p.peers++
-	if err == nil {
-		row[w.Column], err = d.like(x, row[w.Column])
-	}
-	return err
+	return d.put(row, w.Column, x, err)
 }
