@@ -197,15 +197,10 @@ func (p *exprReader) in(x Expr, not bool) Expr {
 // one row of IN ((SELECT …)).
 func (p *exprReader) rows(y Expr) Expr {
 	s, ok := y.(*Subquery)
-	for ok && p.d.Family != SQLite && s.Query.isNested() {
+	for ok && p.d.Family != SQLite && s.Query.IsPlain() && s.Query.Parts[0].Nested != nil {
 		s.Query = s.Query.Parts[0].Nested
 	}
 	return y
-}
-
-// isNested reports whether a query is nothing but another one in parentheses.
-func (q *Query) isNested() bool {
-	return len(q.Parts) == 1 && q.Parts[0].Nested != nil && q.With == nil && len(q.OrderBy) == 0 && q.Limit == nil && len(q.Locks) == 0
 }
 
 func (p *exprReader) inTable() Expr {

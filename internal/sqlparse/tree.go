@@ -95,6 +95,11 @@ type Query struct {
 	After int
 }
 
+// IsPlain reports whether a query is one part without any clause around it.
+func (q *Query) IsPlain() bool {
+	return len(q.Parts) == 1 && q.With == nil && len(q.OrderBy) == 0 && q.Limit == nil && len(q.Locks) == 0
+}
+
 // SetOp is the set operation between a part and the parts before it.
 type SetOp uint8
 

@@ -317,10 +317,8 @@ func (k *Knowledge) satisfied(e sqlparse.Expr, s *Scope, holds []*Reference) {
 	for _, c := range Conjuncts(e) {
 		k.Facts = append(k.Facts, Fact{c, s, holds})
 		k.equations(c, s, holds)
-		k.exclusion(c, s)
 		for _, one := range alternatives(c) { // x IN (SELECT y …) is true only with a row that has the value of x
 			k.equations(one, s, nil)
-			k.exclusion(one, s)
 		}
 	}
 }
@@ -376,6 +374,7 @@ func (k *Knowledge) equations(e sqlparse.Expr, s *Scope, holds []*Reference) {
 	if o := sqlparse.As(e, sqlparse.Exists); o != nil && !o.Not {
 		k.exists(o.Operands[0].(*sqlparse.Subquery).Query, holds) // the parser allows nothing else there
 	}
+	k.exclusion(e, s)
 }
 
 // exists records which columns of a query's rows equal those of the row that EXISTS finds: what is known of the found row

@@ -162,9 +162,8 @@ func (k *Knowledge) sources(r *Reference) map[Column]*proof.Lead {
 	all := map[Column]*proof.Lead{}
 	for _, l := range slices.Concat(r.leads, r.indirect) {
 		next := []Column{{r, l.Column}}
-		for len(next) > 0 {
-			c := next[0]
-			next = next[1:]
+		for i := 0; i < len(next); i++ {
+			c := next[i]
 			if _, known := all[c]; known {
 				continue
 			}
@@ -276,20 +275,21 @@ func (p *prover) within(x, low, high sqlparse.Expr, below bool) proof.Proof {
 	if l == nil || !l.Order {
 		return nil
 	}
-	made := &proof.Within{Lead: l, Below: below}
-	for _, end := range []struct {
-		e  sqlparse.Expr
-		to **proof.Operand
-	}{{low, &made.Low}, {high, &made.High}} {
-		if end.e != nil {
-			v, ok := proof.Constant(end.e)
-			if !ok {
-				return nil
-			}
-			*end.to = &v
-		}
+	from, isFrom := end(low)
+	to, isTo := end(high)
+	if !isFrom || !isTo {
+		return nil
 	}
-	return made
+	return &proof.Within{Lead: l, Low: from, High: to, Below: below}
+}
+
+// end returns an end of a range, nil for none, and false for an expression that is no value.
+func end(e sqlparse.Expr) (*proof.Operand, bool) {
+	if e == nil {
+		return nil, true
+	}
+	v, ok := proof.Constant(e)
+	return &v, ok
 }
 
 // outerJoin is a LEFT or RIGHT JOIN, which adds rows of NULLs for missing rows.

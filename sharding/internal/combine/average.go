@@ -96,7 +96,7 @@ func roundsLast(c calculator, divides bool, operands []sqlparse.Expr) {
 	some := func(is func(sqlparse.Expr) bool) bool {
 		return slices.ContainsFunc(operands, func(e sqlparse.Expr) bool { return sqlparse.Any(e, is) })
 	}
-	if c.MySQL && !c.Options.Merge.Division.Rounds && some(rounded) && (divides || some(isQuotient)) {
+	if c.Options.Merge.IsMariaDB() && some(rounded) && (divides || some(isQuotient)) {
 		c.refuse("the digits of a rounded float in a quotient, or beside one, depend on the protocol; round the result")
 	}
 }

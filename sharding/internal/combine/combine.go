@@ -152,7 +152,7 @@ func (c *combiner) form() {
 	}
 	for i, part := range c.query.Parts {
 		core := part.Select
-		if n := part.Nested; n != nil && len(c.query.Parts) > 1 && len(n.Parts) == 1 && n.With == nil && len(n.OrderBy) == 0 && n.Limit == nil && len(n.Locks) == 0 {
+		if n := part.Nested; n != nil && len(c.query.Parts) > 1 && n.IsPlain() {
 			core = n.Parts[0].Select
 		}
 		switch {

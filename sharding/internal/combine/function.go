@@ -182,7 +182,7 @@ func (c functions) unless(call *sqlparse.Call) catalog.Value {
 	other, isNumber := numeral(call.Args[1], c.integers)
 	text, isText := analysis.Literal(call.Args[1], sqlparse.Text)
 	switch {
-	case c.MySQL && !c.Options.Merge.Division.Rounds && !sqlfunc.HasAggregate(call):
+	case c.Options.Merge.IsMariaDB() && !sqlfunc.HasAggregate(call):
 	case v.Number() && isNumber && other.Type.Kind <= v.Type.Kind, v.IsText() && isText && ascii(text):
 		return v
 	case (v.Number() || v.IsText()) && computed(call.Args[1]) && c.typed(call.Args[1]).Same(v):
@@ -265,7 +265,7 @@ func (c functions) quotient(e *sqlparse.Operation) catalog.Value {
 	if c.MySQL && v.Type.Kind == merge.Integer {
 		v = catalog.OfKind(merge.Decimal)
 	}
-	if c.MySQL && v.Type.Kind == merge.Decimal && !c.Options.Merge.Division.Rounds && !sqlfunc.HasAggregate(e) {
+	if c.Options.Merge.IsMariaDB() && v.Type.Kind == merge.Decimal && !sqlfunc.HasAggregate(e) {
 		v.Unordered = "MariaDB sorts by digits of a quotient that it does not return; sort by ROUND(…)"
 	}
 	return v

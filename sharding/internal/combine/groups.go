@@ -251,7 +251,7 @@ func (g *grouping) add(a merge.Aggregate, v catalog.Value) int {
 // groupValue returns how GROUP BY distinguishes the values of an expression.
 func (c *combiner) groupValue(e sqlparse.Expr) catalog.Value {
 	v := c.value(e)
-	if _, column := c.columnOf(e); !column && v.Type.Kind == merge.Decimal && c.MySQL && !c.Options.Merge.Division.Rounds {
+	if _, column := c.columnOf(e); !column && v.Type.Kind == merge.Decimal && c.Options.Merge.IsMariaDB() {
 		c.refuse("MariaDB may treat NULL as 0 in GROUP BY of computed decimals; group by a column, or by whole numbers: CAST(x AS SIGNED)")
 	}
 	return v.Untruncated()

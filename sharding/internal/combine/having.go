@@ -115,7 +115,7 @@ func (c calculator) condition(e sqlparse.Expr) merge.Expr {
 			of[i], _ = c.number(operand)
 		}
 	}
-	if o.Op > sqlparse.Not && c.of.group.quotients > before && c.MySQL && !c.Options.Merge.Division.Rounds {
+	if o.Op > sqlparse.Not && c.of.group.quotients > before && c.Options.Merge.IsMariaDB() {
 		c.refuse("it is not known with how many digits MariaDB compares an AVG or a quotient; compare a SUM with a multiple of the COUNT" + AddKey)
 	}
 	c.givenWhole(o.Operands)
@@ -365,7 +365,7 @@ func (c calculator) oneOf(e *sqlparse.Call, name string) (merge.Expr, merge.Kind
 	c.givenWhole(e.Args)
 	for i, arg := range e.Args {
 		made, of := alternative(c, arg, e)
-		if name == "nullif" && c.MySQL && !c.Options.Merge.Division.Rounds && sqlparse.Any(arg, mayLackDigits) && sqlparse.Any(arg, isQuotient) {
+		if name == "nullif" && c.Options.Merge.IsMariaDB() && sqlparse.Any(arg, mayLackDigits) && sqlparse.Any(arg, isQuotient) {
 			made = c.withDigits(made, arg) // MariaDB compares the digits that it returns
 		}
 		parts[i], kind = made, c.wider(kind, of)

@@ -14,9 +14,8 @@ func (s *Shards) Rows(d merge.Dialect, sources []merge.Rows, memory *merge.Memor
 	if s.Group != nil {
 		return countedRows(groups(d, sources, s, memory), s)
 	}
-	columns := sources[0].Columns()
 	hidden := s.Summed + len(s.Distinct) + len(s.Order)
-	first := len(columns) - hidden
+	first := len(sources[0].Columns()) - hidden
 	sources = merge.Totalled(d, sources, shown(first, s.Totals))
 	first += s.Summed
 	var all merge.Rows

@@ -27,6 +27,9 @@ type Dialect struct {
 	Bytes bool
 }
 
+// IsMariaDB reports whether MariaDB computes, and not MySQL.
+func (d Dialect) IsMariaDB() bool { return d.Engine == MySQL && !d.Division.Rounds }
+
 // Engine is a family of databases.
 type Engine uint8
 
@@ -203,7 +206,7 @@ func Coalesce(list ...Expr) Expr {
 // NullIf returns NULL if a equals b, otherwise a. MariaDB compares them as it returns them.
 func NullIf(d Dialect, a, b Expr) Expr {
 	equal := strict(func(x, y number) (number, error) {
-		if d.Engine == MySQL && !d.Division.Rounds {
+		if d.IsMariaDB() {
 			x.exact, y.exact = x.exact.displayed(), y.exact.displayed()
 		}
 		return logical(d.compare(x, y) == 0), nil
