@@ -179,47 +179,50 @@ func (r reader) columns(ctx context.Context, sorts bool) (catalog.Table, error) 
 	return t, err
 }
 
-// describe returns a column of MySQL, MariaDB or SQLite; see columns.
+// describe returns a column of MySQL, MariaDB or SQLite; see columns. It does not say how texts of MySQL and MariaDB
+// compare.
 func (r reader) describe(ctx context.Context, c *sql.ColumnType, sorts bool) (kept catalog.Column, err error) {
-	name, mysql := c.DatabaseTypeName(), r.Name() == "mysql"
-	_, scale, isFixed := c.DecimalSize()
-	kept.Single = mysql && (name == "FLOAT" || name == "DOUBLE" && isFixed && scale < NotFixed)
-	switch {
-	case isInteger(name):
-		kept.Holds = catalog.Integers
-	case mysql && (name == "BINARY" || name == "VARBINARY"):
-		kept.Holds = catalog.Bytes
-	}
-	isText := !mysql && dialect.Affinity(strings.ToLower(name)) == dialect.HoldsTexts
-	if !sorts && !isText {
-		return kept, nil
-	}
-	v, err := r.compares(ctx, c)
-	if isText && v.Type.Kind == merge.Stored {
-		kept.Collation = fmt.Sprint("text ", v.Type.Collation)
-	}
-	if sorts {
-		kept.Value, kept.Least = v, v
-	}
-	return kept, err
-}
-
-// compares returns how a database compares the values of a column. It does not cover texts of MySQL
-// and MariaDB.
-func (r reader) compares(ctx context.Context, c *sql.ColumnType) (catalog.Value, error) {
 	if r.Name() == "sqlite" {
-		found, _, err := dialect.ReadColumn(ctx, r.db, r, r.table, c.Name())
-		collation, known := storedBy[found.Collation]
-		if err != nil || !known {
-			return catalog.Value{}, err
-		}
-		return catalog.Value{Type: merge.Type{Kind: merge.Stored, Collation: collation}}, nil
+		return r.stored(ctx, c, sorts)
 	}
 	name := strings.TrimPrefix(strings.ToUpper(c.DatabaseTypeName()), "UNSIGNED ")
-	if _, digits, _ := c.DecimalSize(); name == "FLOAT" && digits < NotFixed { // FLOAT(M, D), whose sums are rounded
-		return catalog.Value{}, nil
+	_, scale, isFixed := c.DecimalSize()
+	kept.Single = name == "FLOAT" || name == "DOUBLE" && isFixed && scale < NotFixed
+	v := sortValues[name]
+	switch {
+	case v == catalog.OfKind(merge.Integer):
+		kept.Holds = catalog.Integers
+	case name == "BINARY", name == "VARBINARY":
+		kept.Holds = catalog.Bytes
 	}
-	return sortValues[name], nil
+	if sorts && !(name == "FLOAT" && scale < NotFixed) { // FLOAT(M, D), whose sums are rounded
+		kept.Value, kept.Least = v, v
+	}
+	return kept, nil
+}
+
+// stored returns a column of SQLite. One of integers may hold any value; the integers in it compare as integers.
+func (r reader) stored(ctx context.Context, c *sql.ColumnType, sorts bool) (kept catalog.Column, err error) {
+	holds := dialect.Affinity(strings.ToLower(c.DatabaseTypeName()))
+	if holds == dialect.HoldsIntegers {
+		kept.Holds = catalog.Integers
+	}
+	if !sorts && holds != dialect.HoldsTexts {
+		return kept, nil
+	}
+	found, _, err := dialect.ReadColumn(ctx, r.db, r, r.table, c.Name())
+	collation, known := storedBy[found.Collation]
+	if err != nil || !known {
+		return kept, err
+	}
+	if holds == dialect.HoldsTexts {
+		kept.Collation = fmt.Sprint("text ", collation)
+	}
+	if sorts {
+		kept.Value = catalog.Value{Type: merge.Type{Kind: merge.Stored, Collation: collation}}
+		kept.Least = kept.Value
+	}
+	return kept, nil
 }
 
 // NotFixed is the scale that MySQL reports of a FLOAT or a DOUBLE without one. The scale of others is less.
@@ -233,16 +236,6 @@ var sortValues = map[string]catalog.Value{
 	"DECIMAL": catalog.OfKind(merge.Decimal), "DOUBLE": catalog.OfKind(merge.Float), "FLOAT": {Type: merge.Type{Kind: merge.Float}, As: catalog.Double},
 	"DATE": catalog.OfKind(merge.Time), "DATETIME": catalog.OfKind(merge.Time), "TIMESTAMP": catalog.OfKind(merge.Time), "TIME": catalog.OfKind(merge.Duration),
 	"YEAR": {Type: merge.Type{Kind: merge.Integer}, As: catalog.Number}, "BIT": {Type: merge.Type{Kind: merge.Integer}, As: catalog.Number},
-}
-
-// isInteger checks a driver's type name. A SQLite column of such a type may hold any value; the
-// integers in it compare as integers.
-func isInteger(name string) bool {
-	switch strings.TrimPrefix(strings.ToUpper(name), "UNSIGNED ") {
-	case "BIGINT", "INT", "INTEGER", "MEDIUMINT", "SMALLINT", "TINYINT", "INT2", "INT4", "INT8":
-		return true
-	}
-	return false
 }
 
 // Leads reports whether each value of a column leads to one shard by a rule, in whatever form the database takes it.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/shardid/shardid/internal/dialect"
 	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/internal/catalog"
 	"github.com/shardid/shardid/sharding/internal/columns"
 )
 
@@ -58,5 +59,25 @@ func TestTheDescriptionsOfAnUnalteredTableAreEqual(t *testing.T) {
 	}
 	if altered := read("CREATE TABLE people_0 (id BIGINT PRIMARY KEY, name CHAR(10) NOT NULL, email VARCHAR(50) UNIQUE)"); reflect.DeepEqual(first, altered) {
 		t.Error("an altered table is described as before")
+	}
+}
+
+func TestAColumnOfSQLiteHoldsIntegersByTheAffinityOfItsType(t *testing.T) {
+	db, err := sql.Open("sqlite", filepath.Join(t.TempDir(), "a.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	if _, err := db.ExecContext(t.Context(), "CREATE TABLE t (a INTEGER, b INT(11), c UNSIGNED BIG INT, d TEXT, e REAL)"); err != nil {
+		t.Fatal(err)
+	}
+	found, err := columns.Read(t.Context(), dialect.SQLite{}, db, "t", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]bool{"a": true, "b": true, "c": true, "d": false, "e": false} {
+		if got := found.Columns[name].Holds == catalog.Integers; got != want {
+			t.Errorf("%s holds integers: %v", name, got)
+		}
 	}
 }
