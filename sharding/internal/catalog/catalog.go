@@ -54,11 +54,11 @@ type Column struct {
 	// value is 0. It is known for sharded and broadcast tables.
 	Numbered bool
 	// Varies: without a value the database computes one, such as the time. Touched: it does so at
-	// every change of a row. Both are known for broadcast tables.
+	// every change of a row. Both are known for sharded and broadcast tables.
 	Varies, Touched bool
 	// Empty: a row without a value has NULL. It is known for columns that lead to slots or to lookup tables.
 	Empty bool
-	// Computed: the database computes every value. It is known for columns that lead to slots or to lookup tables.
+	// Computed: the database computes every value. It is known for sharded and broadcast tables.
 	Computed bool
 	// Storage is how the column stores values, nil if that is unknown, and Type is the column's type, for an error. Both are
 	// known for columns that lead to slots or to lookup tables.

@@ -42,21 +42,21 @@ func ReadRouted(ctx context.Context, d dialect.Dialect, db dialect.Querier, tabl
 		}
 	}
 	own, err := dialect.OwnValues(ctx, db, d, table)
-	switch {
-	case err != nil:
+	if err != nil {
 		return found, err
-	case t != nil:
-		if err := r.leads(ctx, t, own, found.Columns); err != nil {
-			return found, err
-		}
-		return found, r.kin(ctx, t, found.Columns)
 	}
 	for column, of := range own {
 		kept := found.Columns[column]
-		kept.Numbered, kept.Varies, kept.Touched = of.Numbered, of.Varies, of.Touched
+		kept.Numbered, kept.Varies, kept.Touched, kept.Computed = of.Numbered, of.Varies, of.Touched, of.Computed
 		found.Columns[column] = kept
 	}
-	return found, nil
+	if t == nil {
+		return found, nil
+	}
+	if err := r.leads(ctx, t, found.Columns); err != nil {
+		return found, err
+	}
+	return found, r.kin(ctx, t, found.Columns)
 }
 
 type reader struct {
@@ -67,12 +67,7 @@ type reader struct {
 }
 
 // leads sets what the columns hold that lead to slots, directly or through a lookup table.
-func (r reader) leads(ctx context.Context, t *sharding.Table, own map[string]dialect.Own, to map[string]catalog.Column) error {
-	for column, of := range own {
-		kept := to[column]
-		kept.Numbered = of.Numbered
-		to[column] = kept
-	}
+func (r reader) leads(ctx context.Context, t *sharding.Table, to map[string]catalog.Column) error {
 	rules := map[string]sharding.Rule{t.Key: t.Rule}
 	for _, alt := range t.Also {
 		rules[alt.Column] = alt.Rule
@@ -97,7 +92,6 @@ func (r reader) leads(ctx context.Context, t *sharding.Table, own map[string]dia
 		column = strings.ToLower(column)
 		kept := to[column]
 		kept.Storage, kept.Type, kept.Empty = storage{c, rule == nil}, c.Type, slices.Contains(empty, column)
-		kept.Computed = own[column].Computed
 		if rule != nil {
 			kept.Holds = holds(c, rule)
 			switch c.Holds {
