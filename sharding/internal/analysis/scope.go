@@ -28,7 +28,7 @@ type Scope struct {
 	target *Reference
 }
 
-// resolve returns the column that a name denotes, or false if that is uncertain. An unqualified
+// resolve returns the column that a name denotes, or the zero Column and false if that is uncertain. An unqualified
 // name belongs to the innermost scope that can have it.
 func (s *Scope) resolve(n sqlparse.Name) (Column, bool) {
 	qualifier, name := "", strings.ToLower(n.Last().Name)
@@ -38,10 +38,10 @@ func (s *Scope) resolve(n sqlparse.Name) (Column, bool) {
 	for ; s != nil; s = s.outer {
 		r, certain := s.find(qualifier, name)
 		if r != nil {
-			return Column{s.owner(r, name), name}, certain
+			return Column{s.owner(r, name), name}, true
 		}
 		if !certain {
-			return Column{}, false
+			break
 		}
 	}
 	return Column{}, false
@@ -101,7 +101,7 @@ func (s *Scope) named(name string) *Reference {
 	return nil
 }
 
-// Column returns the column if an expression is one.
+// Column returns the column if an expression is one, otherwise the zero Column.
 func (s *Scope) Column(e sqlparse.Expr) (Column, bool) {
 	c, ok := sqlparse.Bare(e).(*sqlparse.Column)
 	if !ok || len(c.Name.Parts) > 2 {

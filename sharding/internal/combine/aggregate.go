@@ -132,11 +132,11 @@ func (c aggregator) added(call *sqlparse.Call, at int) (merge.Aggregate, catalog
 
 // ofExtreme returns the MIN or MAX in an expression that depends on nothing else: COALESCE(MAX(name), 'none') or
 // DATE(MAX(created_at)). Its value is that of the shard with the least or the greatest x. It returns nil for other
-// expressions, and for those which calculator computes.
+// expressions, and for those which calculator computes. It is not called for an aggregate by itself.
 func (c aggregator) ofExtreme(e sqlparse.Expr) *sqlparse.Call {
 	found := extreme{aggregator: c}
 	found.visit(e)
-	if found.of == nil || found.other || sqlparse.Bare(e) == sqlparse.Expr(found.of) {
+	if found.of == nil || found.other {
 		return nil
 	}
 	switch v := probe(&c.comparer).least(found.of.Args[0]); {

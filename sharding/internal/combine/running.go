@@ -58,8 +58,8 @@ func addsUp(call *sqlparse.Call) bool {
 // isSame reports whether two expressions are one column, or have one text.
 func isSame(c *combiner, a, b sqlparse.Expr) bool {
 	x, isColumn := c.scope.Column(a)
-	y, both := c.scope.Column(b)
-	return isColumn && both && x == y || c.text(a) == c.text(b)
+	y, _ := c.scope.Column(b)
+	return isColumn && x == y || c.text(a) == c.text(b)
 }
 
 // orderIn returns the order of a window function, and whether it and the partition are combined. A name in them is no alias.

@@ -162,11 +162,11 @@ func (c *Combination) number(e sqlparse.Expr, args []any, none int64) (int64, er
 		return none, nil
 	}
 	is, _ := proof.Constant(e)
-	v, err := proof.Plain(is.Value(args))
+	v, _ := proof.Plain(is.Value(args))
 	if n, ok := v.(uint64); ok && (c.huge || n <= math.MaxInt64) {
 		v = int64(min(n, math.MaxInt64))
 	}
-	if n, ok := v.(int64); ok && err == nil && (n >= 0 || c.signed) {
+	if n, ok := v.(int64); ok && (n >= 0 || c.signed) {
 		return max(n, none), nil
 	}
 	return 0, fmt.Errorf("%w: LIMIT and OFFSET must be integers from 0, not %v", sharding.ErrUnmergeable, v)

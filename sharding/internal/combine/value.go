@@ -72,8 +72,8 @@ func (c *comparer) enter(core *sqlparse.Core) { c.core, c.scope = core, c.Scopes
 func (c *comparer) ordered(e sqlparse.Expr) sqlparse.Expr {
 	e = sqlparse.Bare(e)
 	if l, ok := e.(*sqlparse.Literal); ok {
-		n, err := strconv.Atoi(l.Value)
-		if l.Kind == sqlparse.Integer && err == nil && n >= 1 && n <= len(c.core.Items) && !analysis.HasStar(c.core) {
+		n, _ := strconv.Atoi(l.Value)
+		if l.Kind == sqlparse.Integer && n >= 1 && n <= len(c.core.Items) && !analysis.HasStar(c.core) {
 			return c.core.Items[n-1].Expr
 		}
 		c.refuse("ORDER BY and GROUP BY take the number of a selected column, in a select list without *" + AddKey)
@@ -89,8 +89,8 @@ func (c *comparer) ordered(e sqlparse.Expr) sqlparse.Expr {
 func (c *comparer) ambiguous(e sqlparse.Expr) bool {
 	own, known := c.scope.Column(e)
 	return known && slices.ContainsFunc(c.core.Items, func(i sqlparse.Item) bool {
-		aliased, ok := c.scope.Column(i.Expr)
-		return analysis.IsAlias(i, e) && (!ok || aliased != own)
+		aliased, _ := c.scope.Column(i.Expr)
+		return analysis.IsAlias(i, e) && aliased != own
 	})
 }
 

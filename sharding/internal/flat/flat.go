@@ -284,8 +284,8 @@ func (f *flattener) grouped() string {
 	for _, e := range f.inner.GroupBy {
 		with := f.aliased(e)
 		if l, ok := e.(*sqlparse.Literal); ok { // the number of a column
-			at, err := strconv.Atoi(l.Value)
-			if err != nil || at < 1 || at > len(f.inner.Items) {
+			at, _ := strconv.Atoi(l.Value)
+			if at < 1 || at > len(f.inner.Items) {
 				f.failed = true
 				continue
 			}
@@ -341,8 +341,8 @@ func (f *flattener) having() string {
 // sorted returns an expression of ORDER BY.
 func (f *flattener) sorted(e sqlparse.Expr) string {
 	if l, isLiteral := e.(*sqlparse.Literal); isLiteral {
-		n, err := strconv.Atoi(l.Value)
-		if err != nil || n < 1 || n > len(f.shown) {
+		n, _ := strconv.Atoi(l.Value)
+		if n < 1 || n > len(f.shown) {
 			f.failed = true
 		} else if of := f.shown[n-1]; of != nil {
 			f.exact(of)
