@@ -349,9 +349,9 @@ func (f *flattener) sorted(e sqlparse.Expr) string {
 		}
 		return l.Of(f.Statement.Text)
 	}
-	named := func(i sqlparse.Item) bool { return !i.Star && analysis.IsAlias(i, e) }
+	named := func(i sqlparse.Item) bool { return analysis.IsAlias(i, e) }
 	at := slices.IndexFunc(f.outer.Items, named)
-	f.failed = f.failed || at >= 0 && slices.ContainsFunc(f.outer.Items[at+1:], named) // ambiguous
+	f.failed = f.failed || slices.ContainsFunc(f.outer.Items[at+1:], named) // ambiguous
 	if at < 0 {
 		f.failed = f.failed || !isPlain(e)
 		return f.replaced(e, e.Bytes())
