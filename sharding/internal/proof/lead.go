@@ -78,9 +78,9 @@ func (l *Lead) slotBy(v any) Slots {
 	if !ok || !s.All {
 		return s
 	}
-	v, err := Plain(v)
+	v, _ = Plain(v)
 	at, isTime := v.(time.Time)
-	if err != nil || !isTime || !l.comparesWith(at) {
+	if !isTime || !l.comparesWith(at) {
 		return s
 	}
 	from, to := rule.Bounds()
@@ -99,8 +99,8 @@ func (l *Lead) Formed(v any) (form any, known bool) {
 	if l.Form == nil {
 		return v, true
 	}
-	as, err := Plain(v)
-	if err != nil || as == nil {
+	as, _ := Plain(v)
+	if as == nil {
 		return v, true
 	}
 	return l.Form(as)
@@ -129,7 +129,7 @@ func (l *Lead) before(v any) any {
 			return v - 1
 		}
 	case time.Time:
-		if l.Unit > 0 && v.Equal(v.Truncate(l.Unit)) {
+		if v.Equal(v.Truncate(l.Unit)) {
 			return v.Add(-l.Unit)
 		}
 	}

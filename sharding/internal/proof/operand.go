@@ -75,6 +75,7 @@ func Constants(list []sqlparse.Expr) (all []Operand, ok bool) {
 
 // Plain returns an argument in the form in which a driver gets it, without the Go types around it. An unsigned number of
 // any Go type is a uint64, as MySQL's drivers send it: database/sql's own conversion makes a negative number of a large uint.
+// With an error it returns nil.
 func Plain(v any) (any, error) {
 	switch v := v.(type) {
 	case int:

@@ -190,8 +190,8 @@ func Leads(p Proof) bool {
 
 // WithoutSearches returns a proof without the searches beside conditions that always lead to slots.
 func WithoutSearches(p Proof) Proof {
-	all, ok := p.(allOf)
-	if !ok || !Leads(all) {
+	all, _ := p.(allOf)
+	if !Leads(all) {
 		return p
 	}
 	return Together(slices.DeleteFunc(slices.Clone(all), func(p Proof) bool {

@@ -37,7 +37,7 @@ func SetOf(list []sharding.Slot) Slots {
 	return Slots{many: list}
 }
 
-// List returns the slots of a set that is not everySlot.
+// List returns the slots of a set that is not EverySlot.
 func (s Slots) List() []sharding.Slot {
 	if s.One {
 		return []sharding.Slot{s.Only}
@@ -48,9 +48,10 @@ func (s Slots) List() []sharding.Slot {
 // Empty reports whether the set has no slot.
 func (s Slots) Empty() bool { return !s.All && !s.One && len(s.many) == 0 }
 
+// has reports whether a set that is not EverySlot has a slot.
 func (s Slots) has(slot sharding.Slot) bool {
-	if s.All || s.One {
-		return s.All || s.Only == slot
+	if s.One {
+		return s.Only == slot
 	}
 	_, found := slices.BinarySearch(s.many, slot)
 	return found

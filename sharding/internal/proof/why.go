@@ -57,7 +57,7 @@ func (l *Lead) whyNoSlot(v any) string {
 	}
 	v, err := Plain(v)
 	known := true
-	if err == nil && v != nil {
+	if v != nil {
 		if v, known = l.Formed(v); known {
 			_, err = l.Table.SlotBy(l.Column, v)
 		}
