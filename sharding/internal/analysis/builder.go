@@ -343,7 +343,7 @@ func (k *Knowledge) exclusion(e sqlparse.Expr, s *Scope) {
 // alternatives returns the conditions under OR, each of which may make e true together with others.
 func alternatives(e sqlparse.Expr) (list []sqlparse.Expr) {
 	either := sqlparse.As(e, sqlparse.Or)
-	if either == nil || either.Not {
+	if either == nil {
 		return nil
 	}
 	for _, operand := range either.Operands {
@@ -367,11 +367,11 @@ func (k *Knowledge) equations(e sqlparse.Expr, s *Scope, holds []*Reference) {
 				k.equal(left, right)
 			}
 		}
-		if ok && known && slices.Contains(holds, left.Of) {
+		if known && slices.Contains(holds, left.Of) {
 			k.equal(right, left)
 		}
 	}
-	if o := sqlparse.As(e, sqlparse.Exists); o != nil && !o.Not {
+	if o := sqlparse.As(e, sqlparse.Exists); o != nil {
 		k.exists(o.Operands[0].(*sqlparse.Subquery).Query, holds) // the parser allows nothing else there
 	}
 	k.exclusion(e, s)
@@ -389,9 +389,9 @@ func (k *Knowledge) exists(q *sqlparse.Query, holds []*Reference) {
 			if len(e.right) != 1 {
 				continue
 			}
-			outside, ok := s.Column(e.left)
-			found, known := s.Column(e.right[0])
-			if ok && known && slices.Contains(holds, outside.Of) && slices.Contains(s.Refs, found.Of) {
+			outside, _ := s.Column(e.left)
+			found, _ := s.Column(e.right[0])
+			if slices.Contains(holds, outside.Of) && slices.Contains(s.Refs, found.Of) {
 				k.equal(found, outside)
 			}
 		}

@@ -256,7 +256,7 @@ type NamedRows struct {
 
 // name records the rows that a condition names.
 func (b changer) name(c *sqlparse.Change, s *Scope) {
-	if c.Multi || len(s.Refs) == 0 || s.Refs[0].Role != Sharded || len(s.Refs[0].Schema.Unique) == 0 {
+	if c.Multi || s.Refs[0].Role != Sharded || len(s.Refs[0].Schema.Unique) == 0 {
 		return
 	}
 	n := &NamedRows{Of: s.Refs[0], Columns: s.Refs[0].Schema.Unique[0]}

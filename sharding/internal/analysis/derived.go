@@ -113,16 +113,16 @@ func (k *Knowledge) selected(q *sqlparse.Query, at int) (Column, bool) {
 }
 
 // each reports whether each row of a query's result depends only on rows with one value of a
-// selected column: the query has no limit, and its groups and windows are of one value.
+// selected column: the query, a single SELECT, has no limit, and its groups and windows are of one value.
 func (k *Knowledge) each(q *sqlparse.Query, c Column) bool {
 	s := k.Only(q)
-	if s == nil || s.ranks || q.Limit != nil {
+	if s.ranks || q.Limit != nil {
 		return false
 	}
 	core := q.Parts[0].Select
 	of := func(e sqlparse.Expr) bool {
-		by, known := s.Column(e)
-		return known && by == c
+		by, _ := s.Column(e)
+		return by == c
 	}
 	return !slices.ContainsFunc(s.windows, func(w *sqlparse.Call) bool { return !slices.ContainsFunc(w.Window[:w.Partition], of) }) &&
 		GroupedBy(of, core, q.OrderBy)

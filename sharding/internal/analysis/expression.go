@@ -76,8 +76,8 @@ func (b *Analysis) Partitioned(w Window) bool {
 		by = w.Call.Window[:w.Call.Partition]
 	}
 	return slices.ContainsFunc(by, func(e sqlparse.Expr) bool {
-		c, ok := w.Of.Column(e)
-		return ok && slices.Contains(w.Of.Refs, c.Of) && b.Keyed(w.Of, e)
+		c, _ := w.Of.Column(e)
+		return slices.Contains(w.Of.Refs, c.Of) && b.Keyed(w.Of, e)
 	})
 }
 

@@ -67,7 +67,7 @@ func (b *Analysis) input(in *sqlparse.Input) {
 		if b.Options.Filled {
 			b.Insert.Filled = strings.ToLower(r.Table.Unnumbered())
 			b.Insert.filledAt = b.Insert.Place(b.Insert.Filled)
-			b.Insert.fillsKey = b.Insert.Filled != "" && strings.EqualFold(b.Insert.Filled, r.Table.Key)
+			b.Insert.fillsKey = strings.EqualFold(b.Insert.Filled, r.Table.Key)
 		}
 		inserter{b}.rows(r)
 	}

@@ -218,8 +218,8 @@ func (p *prover) expression(e sqlparse.Expr) proof.Proof {
 
 // lead returns the lead whose values an expression has, or nil.
 func (p *prover) lead(e sqlparse.Expr) *proof.Lead {
-	c, ok := p.scope.Column(e)
-	if !ok || !slices.Contains(p.holds, c.Of) {
+	c, _ := p.scope.Column(e)
+	if !slices.Contains(p.holds, c.Of) {
 		return nil
 	}
 	return p.of[c]

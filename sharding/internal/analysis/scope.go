@@ -255,7 +255,7 @@ func listed(where sqlparse.Expr, s *Scope, c Column) ([]proof.Operand, sqlparse.
 	for _, e := range Conjuncts(where) {
 		for _, q := range equalities(e) {
 			values, ok := proof.Constants(q.right)
-			if found, known := s.Column(q.left); ok && known && found == c {
+			if found, _ := s.Column(q.left); ok && found == c {
 				return values, e
 			}
 		}
@@ -267,8 +267,8 @@ func listed(where sqlparse.Expr, s *Scope, c Column) ([]proof.Operand, sqlparse.
 // references are NULL.
 func (s *Scope) rejects(e sqlparse.Expr, absent []*Reference) bool {
 	null := func(e sqlparse.Expr) bool {
-		c, ok := s.Column(e)
-		return ok && slices.Contains(absent, c.Of)
+		c, _ := s.Column(e)
+		return slices.Contains(absent, c.Of)
 	}
 	o, ok := sqlparse.Bare(e).(*sqlparse.Operation)
 	switch {

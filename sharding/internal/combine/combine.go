@@ -276,8 +276,8 @@ func differ(s *analysis.Scope, order []sqlparse.Order) bool {
 	}
 	return catalog.HasKey(keys, func(name string) bool {
 		return slices.ContainsFunc(order, func(o sqlparse.Order) bool {
-			by, ok := s.Column(o.Expr)
-			return ok && by == analysis.Column{Of: of, Name: name}
+			by, _ := s.Column(o.Expr)
+			return by == analysis.Column{Of: of, Name: name}
 		})
 	})
 }
