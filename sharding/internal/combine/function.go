@@ -345,7 +345,7 @@ func resultOf(name string, v catalog.Value, more []sqlparse.Expr) catalog.Value 
 
 // odd reports whether a call has another form than f(x, …).
 func odd(call *sqlparse.Call) bool {
-	return call.Odd || call.Distinct || call.Star || len(call.Args) == 0
+	return call.Odd || call.Distinct || len(call.Args) == 0
 }
 
 // results returns the possible results of CASE, none if that is uncertain.

@@ -247,10 +247,8 @@ func castType(cast *sqlparse.Operation, text string) (name, digits string) {
 	return strings.Join(strings.Fields(found[1]), " "), found[2]
 }
 
-// postgresTypes maps the names of types of PostgreSQL to how their values compare.
+// postgresTypes maps the names of types of PostgreSQL, other than whole numbers, to how their values compare.
 var postgresTypes = map[string]catalog.Value{
-	"smallint": whole, "int2": whole, "integer": whole, "int": whole, "int4": whole,
-	"bigint": {Type: whole.Type, Wide: true}, "int8": {Type: whole.Type, Wide: true},
 	"numeric": catalog.OfKind(merge.Decimal), "decimal": catalog.OfKind(merge.Decimal),
 	"float8": catalog.OfKind(merge.Float), "double precision": catalog.OfKind(merge.Float),
 	"date": catalog.OfKind(merge.Time), "timestamp": catalog.OfKind(merge.Time), "timestamptz": catalog.OfKind(merge.Time),
@@ -262,6 +260,9 @@ func (c functions) castOfPostgres(e *sqlparse.Operation) catalog.Value {
 	name, _ := castType(e, c.Statement.Text)
 	if name == "text" || name == "varchar" || name == "character varying" {
 		return c.joined(e, e.Operands)
+	}
+	if size := wholeTypes[name]; size > 0 {
+		return catalog.Value{Type: whole.Type, Wide: size == 64}
 	}
 	if v, known := postgresTypes[name]; known {
 		return v

@@ -24,10 +24,7 @@ func decimalOf(v driver.Value) (d decimal, ok bool) {
 	if n, ok := v.(int64); ok {
 		return wholeDecimal(n), true
 	}
-	s, ok := digitsOf(v)
-	if !ok || strings.Trim(s, "-."+digits) != "" {
-		return d, false
-	}
+	s, _ := digitsOf(v) // "" is no number either
 	whole, fraction, _ := strings.Cut(s, ".")
 	d.digits, ok = new(big.Int).SetString(whole+fraction, 10)
 	d.scale, d.shown = len(fraction), len(fraction)
@@ -119,7 +116,7 @@ func (d decimal) quotient(e decimal) decimal {
 
 // leading returns the first digit to the base 10,000 that is not 0, and its exponent.
 func (d decimal) leading() (exponent int, digit int64) {
-	if d.digits == nil || d.digits.Sign() == 0 {
+	if d.digits.Sign() == 0 {
 		return 0, 0
 	}
 	text := new(big.Int).Abs(d.digits).String()
