@@ -149,7 +149,7 @@ func (e edge) isOneSlot() bool {
 // ApartFrom returns those of some references to sharded tables whose rows may be in other slots than the root's row.
 func (k *Knowledge) ApartFrom(root *Reference, refs []*Reference) (all []*Reference) {
 	for _, r := range refs {
-		if r.Role == Sharded && r != root && !slices.Contains(k.neighbours(r), root) {
+		if r.Role == Sharded && !slices.Contains(k.neighbours(r), root) {
 			all = append(all, r)
 		}
 	}

@@ -24,7 +24,7 @@ func (r *Reading) Refusal(table string, err error, hint string) *sharding.RouteE
 // onlyReads reports whether a statement reads a table, and writes only others.
 func (r *Reading) onlyReads(table string) (reads bool) {
 	for _, of := range r.Refs {
-		if of.Role != Derived && strings.EqualFold(of.Label(), table) {
+		if strings.EqualFold(of.Label(), table) {
 			if of.Written {
 				return false
 			}

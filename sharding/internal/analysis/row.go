@@ -52,13 +52,13 @@ func Leaves(row *sqlparse.Row, at int, args []any, zero bool) bool {
 
 // NumberOf returns the number to which a database converts an argument, false if that is uncertain.
 func NumberOf(v any) (float64, bool) {
-	v, err := proof.Plain(v)
+	v, _ = proof.Plain(v)
 	if text, ok := v.([]byte); ok {
 		v = string(text)
 	}
 	written := fmt.Sprint(v)
 	n, noNumber := strconv.ParseFloat(written, 64)
-	return n, err == nil && noNumber == nil && !strings.ContainsAny(written, "_xXnN") // 1_0, 0x1p1, Inf and NaN are numbers only in Go
+	return n, noNumber == nil && !strings.ContainsAny(written, "_xXnN") // 1_0, 0x1p1, Inf and NaN are numbers only in Go
 }
 
 // stored returns the value that a column of a row stores, false if it is unknown.

@@ -115,7 +115,7 @@ func (c calculator) condition(e sqlparse.Expr) merge.Expr {
 			of[i], _ = c.number(operand)
 		}
 	}
-	if o.Op > sqlparse.Not && c.of.group.quotients > before && c.Options.Merge.IsMariaDB() {
+	if c.of.group.quotients > before && c.Options.Merge.IsMariaDB() {
 		c.refuse("it is not known with how many digits MariaDB compares an AVG or a quotient; compare a SUM with a multiple of the COUNT" + AddKey)
 	}
 	c.givenWhole(o.Operands)
@@ -166,7 +166,7 @@ func (c calculator) number(e sqlparse.Expr) (merge.Expr, merge.Kind) {
 	case *sqlparse.Call:
 		return c.function(e)
 	case *sqlparse.Column:
-		if found := c.ordered(e); found != sqlparse.Expr(e) && sqlfunc.HasAggregate(found) && !c.ambiguous(e) && !c.isSelected(e) {
+		if found := c.ordered(e); sqlfunc.HasAggregate(found) && !c.ambiguous(e) && !c.isSelected(e) {
 			return c.number(found)
 		}
 	}

@@ -24,8 +24,7 @@ func decimalOf(v driver.Value) (d decimal, ok bool) {
 	if n, ok := v.(int64); ok {
 		return wholeDecimal(n), true
 	}
-	s, _ := digitsOf(v) // "" is no number either
-	whole, fraction, _ := strings.Cut(s, ".")
+	whole, fraction, _ := strings.Cut(digitsOf(v), ".")
 	d.digits, ok = new(big.Int).SetString(whole+fraction, 10)
 	d.scale, d.shown = len(fraction), len(fraction)
 	return d, ok

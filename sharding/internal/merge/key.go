@@ -132,8 +132,7 @@ func (t *Type) append(b []byte, v driver.Value) ([]byte, bool) {
 	case Integer:
 		return appendInteger(b, v)
 	case Decimal:
-		s, _ := digitsOf(v)
-		return appendDigits(b, s)
+		return appendDigits(b, digitsOf(v))
 	case Float:
 		f, ok := floatOf(v)
 		return appendFloat(b, f), ok
@@ -180,7 +179,7 @@ func appendInteger(b []byte, v driver.Value) ([]byte, bool) {
 	if n, ok := v.(int64); ok {
 		return appendSigned(b, n), true
 	}
-	s, _ := digitsOf(v)
+	s := digitsOf(v)
 	if n, err := strconv.ParseInt(s, 10, 64); err == nil {
 		return appendSigned(b, n), true
 	}
@@ -195,7 +194,7 @@ func truth(b bool) int64 {
 	return 0
 }
 
-// textOf returns the text if a value is one.
+// textOf returns the text if a value is one, otherwise "".
 func textOf(v driver.Value) (string, bool) {
 	switch v := v.(type) {
 	case []byte:
@@ -206,17 +205,18 @@ func textOf(v driver.Value) (string, bool) {
 	return "", false
 }
 
-// digitsOf returns a number that is not a float as text.
-func digitsOf(v driver.Value) (string, bool) {
+// digitsOf returns a number that is not a float as text, "" for what is neither a number nor a text.
+func digitsOf(v driver.Value) string {
 	switch v := v.(type) {
 	case int64:
-		return strconv.FormatInt(v, 10), true
+		return strconv.FormatInt(v, 10)
 	case uint64:
-		return strconv.FormatUint(v, 10), true
+		return strconv.FormatUint(v, 10)
 	case bool:
-		return strconv.FormatInt(truth(v), 10), true
+		return strconv.FormatInt(truth(v), 10)
 	}
-	return textOf(v)
+	s, _ := textOf(v)
+	return s
 }
 
 const digits = "0123456789"
@@ -284,9 +284,9 @@ func floatOf(v driver.Value) (float64, bool) {
 	case uint64:
 		return float64(v), true
 	}
-	s, ok := textOf(v)
+	s, _ := textOf(v)
 	f, err := strconv.ParseFloat(s, 64)
-	return f, ok && err == nil
+	return f, err == nil
 }
 
 // Bytes that distinguish the instants of Time from texts.
@@ -300,15 +300,15 @@ func appendTime(b []byte, v driver.Value) ([]byte, bool) {
 		b = appendSigned(append(b, instant), t.Unix())
 		return binary.BigEndian.AppendUint32(b, uint32(t.Nanosecond())), true
 	}
-	s, ok := textOf(v)
-	return appendEscaped(append(b, text), s), ok && s != "" && s[0] >= '0' && s[0] <= '9'
+	s, _ := textOf(v)
+	return appendEscaped(append(b, text), s), s != "" && s[0] >= '0' && s[0] <= '9'
 }
 
 // durationOf returns a TIME in nanoseconds.
 func durationOf(v driver.Value) (int64, bool) {
-	s, ok := textOf(v)
+	s, _ := textOf(v)
 	parts := strings.Split(s, ":")
-	if !ok || len(parts) != 3 || strings.Trim(s, "-:."+digits) != "" {
+	if len(parts) != 3 || strings.Trim(s, "-:."+digits) != "" {
 		return 0, false
 	}
 	d, err := time.ParseDuration(parts[0] + "h" + parts[1] + "m" + parts[2] + "s")

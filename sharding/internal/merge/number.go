@@ -117,7 +117,7 @@ func (d Dialect) like(x number, v driver.Value) (driver.Value, error) {
 	_, unsigned := v.(uint64)
 	_, double := v.(float64)
 	_, fraction, _ := strings.Cut(s, ".")
-	if d.IsMariaDB() && x.form == isFloat {
+	if d.IsMariaDB() {
 		x.float += 0 // MariaDB has no -0
 	}
 	switch {
