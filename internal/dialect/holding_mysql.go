@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
+	"slices"
 	"strings"
 	"time"
 )
@@ -74,13 +75,12 @@ const clocks = 50
 // Clocks returns the conversions of these times, which must be whole seconds.
 func Clocks(ctx context.Context, db Querier, at []time.Time) ([]Clock, error) {
 	var all []Clock
-	for len(at) > 0 {
-		n := min(len(at), clocks)
-		some, err := readClocks(ctx, db, at[:n])
+	for some := range slices.Chunk(at, clocks) {
+		read, err := readClocks(ctx, db, some)
 		if err != nil {
 			return nil, err
 		}
-		all, at = append(all, some...), at[n:]
+		all = append(all, read...)
 	}
 	return all, nil
 }

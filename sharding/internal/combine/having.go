@@ -231,7 +231,7 @@ func (c calculator) function(e *sqlparse.Call) (merge.Expr, merge.Kind) {
 	switch name := e.Function(); {
 	case e.Over:
 		return c.window(e)
-	case combined(e) != 0 || e.Odd && !e.Filtered:
+	case e.Odd && !e.Filtered:
 	case (name == "if" || name == "iif") && len(e.Args) == 3:
 		return c.choice(e, e.Args[:1], e.Args[1:])
 	case (name == "floor" || name == "ceil" || name == "ceiling") && len(e.Args) == 1:
