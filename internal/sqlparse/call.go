@@ -85,7 +85,7 @@ func (p *operandReader) argument() Expr {
 	case p.at("select"), p.at("with"):
 		q := p.inner.query()
 		return &Subquery{p.since(from), q}
-	case p.at("from"), p.at("order"), p.at("separator"), p.at("using"):
+	case p.at("from"):
 		return nil
 	case p.atQualifiedStar():
 		p.nameOrStar()
@@ -106,7 +106,7 @@ func (p *operandReader) afterCall(c *Call) {
 		case p.accept("filter", "(", "where"):
 			c.Args, c.Filtered = append(c.Args, p.inner.expr()), !c.Odd && p.at(")")
 			p.odd(c)
-		case p.accept("filter", "("), p.accept("against", "("), p.accept("within", "group", "("):
+		case p.accept("against", "("), p.accept("within", "group", "("):
 			p.odd(c)
 			c.Filtered = false
 		case p.accept("respect", "nulls"), p.accept("ignore", "nulls"):

@@ -72,7 +72,7 @@ func (p *parser) writeWords() (ignore bool, or string) {
 func (p *parser) delete(c *Change) {
 	p.writeWords()
 	switch {
-	case p.mysql && p.atBoth("history", "from"):
+	case p.atBoth("history", "from"):
 		p.fail() // MariaDB's DELETE HISTORY
 	case p.mysql:
 		p.deleted(c)

@@ -48,7 +48,7 @@ func (p *valueReader) number(t token) *Literal {
 		if p.tok.start == p.last.end && (p.tok.kind == sqltext.Word || p.tok.kind == sqltext.Number) {
 			p.fail() // 1.e5
 		}
-	case p.d.Family == SQLite && len(text) >= len("9223372036854775808") && !isInt64(text):
+	case p.d.Family == SQLite && !isInt64(text):
 		kind = Decimal // SQLite reads it as a float
 	}
 	return p.written(t.start, kind)
