@@ -6,6 +6,9 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"strconv"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -131,6 +134,107 @@ func TestAWriteByAnIDIsUndoneWithItsTransactionEvenIfItsRowAppearsMeanwhile(t *t
 				if err := routed.QueryRow(fmt.Sprintf("SELECT COUNT(*) FROM members WHERE id = %d", id)).Scan(&n); err != nil || n != 1 {
 					t.Errorf("after %q: %d rows, %v", first, n, err)
 				}
+			}
+		})
+	}
+}
+
+// The repeated search for a row that the transaction does not see locked it with FOR UPDATE, and waited for other locks.
+func TestAQueryByAnIDLocksARowThatItsTransactionDoesNotSeeAsItsClauseSays(t *testing.T) {
+	for name, open := range writing(t) {
+		t.Run(name, func(t *testing.T) {
+			share := "FOR SHARE"
+			if name == "MariaDB" {
+				share = "LOCK IN SHARE MODE"
+			}
+			locks := []string{"FOR UPDATE SKIP LOCKED", "FOR UPDATE NOWAIT", share}
+			if name == "MySQL" {
+				locks = append(locks, "FOR SHARE OF members SKIP LOCKED", "FOR SHARE NOWAIT")
+			}
+			routed, whole := memberTwins(t, open, sharding.SingleShard)
+			for _, insert := range []bool{true, false} { // the row is not committed, or somebody reads it
+				for _, lock := range locks {
+					if insert && lock == share {
+						continue // it waits
+					}
+					answer := func(on *sql.DB) string {
+						asker, holder := begin(t, on), begin(t, on)
+						defer func() { _ = errors.Join(asker.Rollback(), holder.Rollback()) }()
+						var n int
+						if err := asker.QueryRow("SELECT COUNT(*) FROM members WHERE user_id = 1").Scan(&n); err != nil {
+							t.Fatal(err)
+						}
+						if insert {
+							database.Exec(t, holder, "INSERT INTO members (id, user_id, paid) VALUES (9, 3, 0)")
+						} else {
+							database.Exec(t, on, "INSERT INTO members (id, user_id, paid) VALUES (9, 3, 0)")
+							if err := holder.QueryRow("SELECT user_id FROM members WHERE id = 9 AND user_id = 3 " + share).Scan(&n); err != nil {
+								t.Fatal(err)
+							}
+						}
+						err := asker.QueryRow("SELECT user_id FROM members WHERE id = 9 " + lock).Scan(&n)
+						if err := errors.Join(asker.Rollback(), holder.Rollback()); err != nil {
+							t.Error(err)
+						}
+						database.Exec(t, on, "DELETE FROM members WHERE user_id = 3")
+						if err != nil {
+							return err.Error()
+						}
+						return strconv.Itoa(n)
+					}
+					if got, want := answer(routed), answer(whole); !strings.HasSuffix(got, want) {
+						t.Errorf("insert %v, %s: %s, and one table says %s", insert, lock, got, want)
+					}
+				}
+			}
+		})
+	}
+}
+
+func begin(t *testing.T, on *sql.DB) *sql.Tx {
+	t.Helper()
+	tx, err := on.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tx
+}
+
+// Every read of a SERIALIZABLE transaction of MySQL or MariaDB locks. Two searches shared the lock of the row, and each UPDATE
+// then waited for the other search.
+func TestSerializableWritersOfARowByItsIDTakeTurns(t *testing.T) {
+	for name, open := range writing(t) {
+		t.Run(name, func(t *testing.T) {
+			routed, _ := memberTwins(t, open, sharding.SingleShard)
+			database.Exec(t, routed, "INSERT INTO members (id, user_id, paid) VALUES (7, 1, 0)")
+			add := func() (err error) {
+				tx, err := routed.BeginTx(t.Context(), &sql.TxOptions{Isolation: sql.LevelSerializable})
+				if err != nil {
+					return err
+				}
+				defer func() { _ = tx.Rollback() }()
+				if _, err := tx.Exec("UPDATE members SET paid = 0 WHERE id = 100 AND user_id = 3"); err != nil { // begins it
+					return err
+				}
+				if _, err := tx.Exec("UPDATE members SET paid = paid + 1 WHERE id = 7"); err != nil {
+					return err
+				}
+				return tx.Commit()
+			}
+			const writers, turns = 4, 20
+			var all sync.WaitGroup
+			for range writers {
+				all.Go(func() {
+					for range turns {
+						if err := add(); err != nil {
+							t.Error(err)
+						}
+					}
+				})
+			}
+			all.Wait()
+			if n := database.MustNumber(t, routed, "SELECT paid FROM members WHERE id = 7"); n != writers*turns {
+				t.Error(n)
 			}
 		})
 	}

@@ -316,18 +316,25 @@ func (p *queryReader) lock() Lock {
 	switch {
 	case p.accept("lock"):
 		p.expect("in", "share", "mode")
+		l.Mode = p.since(from)
 	case p.accept("for", "update"), p.accept("for", "no", "key", "update"), p.accept("for", "share"), p.accept("for", "key", "share"):
+		l.Mode = p.since(from)
 		if p.accept("of") {
 			l.Of = list(&p.cursor, nil, p.name)
 		}
 	default:
 		p.fail()
 	}
-	if !p.accept("nowait") && !p.accept("skip", "locked") && p.d.Family == MariaDB && p.accept("wait") {
+	wait := p.tok.start
+	switch {
+	case p.accept("nowait"), p.accept("skip", "locked"):
+		l.Wait = p.since(wait)
+	case p.d.Family == MariaDB && p.accept("wait"):
 		if p.tok.kind != sqltext.Number {
 			p.fail()
 		}
 		p.next()
+		l.Wait = p.since(wait)
 	}
 	l.Span = p.since(from)
 	return l

@@ -183,7 +183,9 @@ type Limit struct {
 // Lock is one locking clause.
 type Lock struct {
 	Span
-	Of []Name // FOR UPDATE OF a, b
+	Mode Span   // FOR UPDATE, FOR SHARE, LOCK IN SHARE MODE
+	Of   []Name // FOR UPDATE OF a, b
+	Wait Span   // NOWAIT, SKIP LOCKED, WAIT 5; empty if there is none
 }
 
 // Source is one element of FROM: exactly one of Table, Query, Join, Function is

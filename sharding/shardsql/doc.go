@@ -109,7 +109,9 @@
 //
 // A row may be newer than the first read of a transaction. MySQL and MariaDB write such a row, but
 // show it only to a read that locks it. So if the transaction sees no row to write, the search is
-// repeated on the transaction's own databases, and locks there what the write would lock. It is not
+// repeated on the transaction's own databases, and locks there what the statement would lock, with
+// its FOR SHARE, SKIP LOCKED or NOWAIT. If the isolation level of BeginTx is sql.LevelSerializable,
+// the first search on them locks already. It is not
 // repeated if the transaction sees a row that has since lost the value to a row of another shard: the
 // write affects none.
 //

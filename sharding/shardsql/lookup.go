@@ -67,20 +67,24 @@ func (s search) missed(ctx context.Context, l *plan.Lookup, touched int64) error
 }
 
 // owners searches all shards for the rows with the values of a condition. A transaction of MySQL or MariaDB changes also rows
-// that were committed after its first read, and only a read that locks them shows them.
+// that were committed after its first read, and only a read that locks them shows them. If it is SERIALIZABLE, every read locks:
+// two that shared the lock of a row before they write it would be a deadlock.
 func (s search) owners(ctx context.Context, o *plan.Owners, question int) error {
 	l := o.Queries[question].Search
 	if err := s.database.router.Limits().Check(len(l.Table.Map.Targets())); err != nil {
 		return &sharding.RouteError{Op: "look-up", Table: l.Table.Name, Err: err, Hint: "add a condition on " + l.Table.Key + ", or raise the limit with sharding.FanOut"}
 	}
-	answers, err := s.answers(ctx, l.Questions(true))
+	first, locking := l.Questions(true), s.locking(o, l)
+	if locking != nil && sql.IsolationLevel(s.tx.options.Isolation) == sql.LevelSerializable {
+		first, locking = append(slices.DeleteFunc(first, s.isOwn), s.own(locking)...), nil
+	}
+	answers, err := s.answers(ctx, first)
 	if err != nil {
 		return err
 	}
 	keys, values, err := l.Keys(answers)
-	if err == nil && values < l.Len() && o.Write() && s.tx.began() && s.database.server.Name() == "mysql" {
-		own := slices.DeleteFunc(l.Locking().Questions(true), func(q plan.Question) bool { return s.tx.has(s.database.poolOrHome(q.Target.DB)) == nil })
-		locked, failed := s.answers(ctx, own)
+	if err == nil && values < l.Len() && locking != nil {
+		locked, failed := s.answers(ctx, s.own(locking))
 		if failed != nil {
 			return failed
 		}
@@ -93,6 +97,24 @@ func (s search) owners(ctx context.Context, o *plan.Owners, question int) error 
 		o.Otherwise = s.unfound(o)
 	}
 	return nil
+}
+
+// locking returns the search that locks the rows on the databases of the transaction, or nil.
+func (s search) locking(o *plan.Owners, l *plan.Lookup) *plan.Lookup {
+	if !o.Write() || !s.tx.began() || s.database.server.Name() != "mysql" {
+		return nil
+	}
+	return l.Locking()
+}
+
+// isOwn reports whether the transaction has begun on the database of a question.
+func (s search) isOwn(q plan.Question) bool {
+	return s.tx.has(s.database.poolOrHome(q.Target.DB)) != nil
+}
+
+// own returns the questions of a search for the databases of the transaction.
+func (s search) own(l *plan.Lookup) []plan.Question {
+	return slices.DeleteFunc(l.Questions(true), func(q plan.Question) bool { return !s.isOwn(q) })
 }
 
 // unfound returns the target for a statement of a transaction if no shard has its rows: one on a database of the transaction.

@@ -369,6 +369,25 @@ func TestTheClockIsReadBySpansThatALiteralCanReplace(t *testing.T) {
 	}
 }
 
+func TestALockIsThatOfTheTablesThatItsClauseNames(t *testing.T) {
+	for text, want := range map[string]string{
+		"SELECT 1 FROM visits WHERE id = 5":                                                   "",
+		"SELECT 1 FROM visits WHERE id = 5 FOR UPDATE":                                        "FOR UPDATE",
+		"SELECT 1 FROM visits AS v WHERE id = 5 FOR SHARE OF v SKIP LOCKED":                   "FOR SHARE SKIP LOCKED",
+		"SELECT 1 FROM visits v, countries c FOR UPDATE OF c NOWAIT":                          "",
+		"SELECT 1 FROM visits v, countries c FOR UPDATE OF c FOR SHARE OF V NOWAIT":           "FOR SHARE NOWAIT",
+		"SELECT 1 FROM visits LOCK IN SHARE MODE":                                             "LOCK IN SHARE MODE",
+		"SELECT 1 FROM (SELECT id FROM visits WHERE id = 5 FOR UPDATE NOWAIT) AS t":           "FOR UPDATE NOWAIT",
+		"SELECT 1 FROM countries WHERE EXISTS (SELECT 1 FROM visits) FOR UPDATE OF countries": "",
+	} {
+		for _, r := range of(t, mysql, text).Refs {
+			if r.Name != "countries" && r.Name != "c" && r.Lock != want {
+				t.Errorf("%s: %q", text, r.Lock)
+			}
+		}
+	}
+}
+
 func TestUniqueIDsAreAnAssumptionOfACopy(t *testing.T) {
 	b := of(t, mysql, "SELECT id, GROUP_CONCAT(page) FROM visits GROUP BY id")
 	if why := b.WithUniqueIDs().Differs(b.Windows); why != "" {

@@ -169,6 +169,16 @@ func (b *Analysis) query(q *sqlparse.Query, outer *Scope, seen *names) {
 		for _, name := range l.Of {
 			inner.qualifies(name.Parts, "")
 		}
+		takeLock(l, b.Refs[first:], b.Statement.Text)
+	}
+}
+
+// takeLock records which of the tables of a query a clause locks.
+func takeLock(l sqlparse.Lock, refs []*Reference, text string) {
+	for _, r := range refs {
+		if len(l.Of) == 0 || slices.ContainsFunc(l.Of, func(n sqlparse.Name) bool { return strings.EqualFold(n.Last().Name, r.Name) }) {
+			r.Lock = strings.TrimSpace(l.Mode.Of(text) + " " + l.Wait.Of(text))
+		}
 	}
 }
 

@@ -30,7 +30,7 @@ type Lookup struct {
 	// taken: the key will be assigned to a row, so no other shard may have it. The row's own shard
 	// checks the key itself.
 	taken  bool
-	locks  bool                 // see Locking
+	lock   string               // see Locking
 	byText map[string][]*sought // the rows by their keys
 	alike  *alike               // for inserted rows of several slots
 }
@@ -225,10 +225,16 @@ func (l *Lookup) SearchAt(at sharding.Target) (err error) {
 	return err
 }
 
-// Locking returns a search for the same rows that locks them and that sees all committed rows, for MySQL and MariaDB.
+// Locking returns a search for the same rows that locks them as the statement does and that sees all committed rows, for MySQL
+// and MariaDB. It returns nil if the statement locks no row of the table.
 func (l *Lookup) Locking() *Lookup {
 	locking := *l
-	locking.locks = true
+	if locking.lock = l.plan.sharded[0].Lock; l.plan.Statement.Change != nil {
+		locking.lock = "FOR UPDATE"
+	}
+	if locking.lock == "" {
+		return nil
+	}
 	return &locking
 }
 
@@ -283,8 +289,8 @@ func (l *Lookup) text(number int, at sharding.Target, rows, params int) string {
 		distinct = "DISTINCT "
 	}
 	text := "SELECT " + distinct + strconv.Itoa(number) + ", " + strings.Join(list, ", ") + ", " + quote(l.Table.Key) + " FROM " + quote(at.Table) + " WHERE " + where
-	if l.locks {
-		return "(" + text + " FOR UPDATE)"
+	if l.lock != "" {
+		return "(" + text + " " + l.lock + ")"
 	}
 	return text
 }
