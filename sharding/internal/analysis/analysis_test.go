@@ -17,6 +17,7 @@ import (
 	"github.com/shardid/shardid/sharding/internal/analysis"
 	"github.com/shardid/shardid/sharding/internal/catalog"
 	"github.com/shardid/shardid/sharding/internal/merge"
+	"github.com/shardid/shardid/sharding/internal/proof"
 )
 
 var (
@@ -365,6 +366,25 @@ func TestTheClockIsReadBySpansThatALiteralCanReplace(t *testing.T) {
 		}
 		if got := strings.Join(spans, ", "); got != one.want {
 			t.Errorf("%s reads the clock in %q, not %q", one.text, got, one.want)
+		}
+	}
+}
+
+// A search beside the sharding key would find nothing that the key does not lead to.
+func TestAConditionOnTheShardingKeyNeedsNoSearch(t *testing.T) {
+	for text, want := range map[string]int{
+		"UPDATE visits SET page = 1 WHERE id = 5":                                   1,
+		"UPDATE visits SET page = 1 WHERE id = 5 AND user_id = 3":                   0,
+		"UPDATE visits SET page = 1 WHERE user_id IN (3, 4) AND (id = 5 OR id = 6)": 2, // which are not sent, either
+		"UPDATE visits SET page = 1 WHERE id = 5 AND user_id > 3":                   1,
+		"UPDATE people SET name = 1 WHERE id = 5 AND email = 'a@x'":                 1, // a lookup table is no search
+	} {
+		searches := 0
+		for _, r := range of(t, mysql, text).Refs {
+			proof.EachOwned(r.Proof, func(*proof.Owned) { searches++ })
+		}
+		if searches != want {
+			t.Errorf("%s: %d", text, searches)
 		}
 	}
 }
