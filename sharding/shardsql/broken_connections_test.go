@@ -197,6 +197,56 @@ func TestAllConnectionsThatHaveBrokenAreReplaced(t *testing.T) {
 	}
 }
 
+// They are none of the transaction's. Drivers that notice a restart only when they send a statement are not asked before.
+func TestASearchOfATransactionReplacesBrokenConnectionsToOtherDatabases(t *testing.T) {
+	for name, c := range map[string]struct {
+		text string
+		want int64
+	}{
+		"a write by an id": {"UPDATE orders SET note = 'w' WHERE id = 402", 1},
+		"of no row":        {"DELETE FROM orders WHERE id = 499", 0},
+		"of a new id":      {"UPDATE orders SET id = 403 WHERE id = 402 AND user_id = 2", 1},
+	} {
+		s, broken := brokenShop(t, "b", sharding.SingleShard)
+		s.dbs["b"].SetMaxIdleConns(2)
+		exec(t, s.routed, "INSERT INTO orders (id, user_id, note) VALUES (402, 2, 'x')")
+		tx, err := s.routed.Begin()
+		if err != nil {
+			t.Fatal(err)
+		}
+		exec(t, tx, "UPDATE orders SET note = 'v' WHERE id = 402 AND user_id = 2")
+		held := []*sql.Conn{}
+		for range 2 {
+			c, err := s.dbs["b"].Conn(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			held = append(held, c)
+		}
+		for _, c := range held {
+			_ = c.Close()
+		}
+		broken.left.Store(2)
+		result, err := tx.Exec(c.text)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		} else if n, err := result.RowsAffected(); n != c.want || err != nil {
+			t.Errorf("%s: %d rows, %v", name, n, err)
+		}
+		if left := broken.left.Load(); left >= 0 {
+			t.Errorf("%s: %d connections did not break", name, left)
+		}
+		if err := tx.Commit(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		s.idle(t)
+		broken.left.Store(1000)
+		if _, err := s.routed.Exec("DELETE FROM orders WHERE id = 499"); !errors.Is(err, driver.ErrBadConn) {
+			t.Errorf("all connections to b break: %v", err)
+		}
+	}
+}
+
 func TestAConnectionThatBreaksEndsItsTransaction(t *testing.T) {
 	for name, text := range map[string]string{
 		"one shard":     "UPDATE orders SET note = 'w' WHERE user_id = 5",

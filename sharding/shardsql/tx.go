@@ -201,8 +201,13 @@ func (t *transaction) begin(ctx context.Context, pool *sql.DB) (*begun, error) {
 
 // mayBegin reports whether another connection may begin after an error of BEGIN.
 func mayBegin(ctx context.Context, t *transaction, pool *sql.DB, err error) bool {
-	_, holds := t.session.held(pool)
-	return !holds && ctx.Err() == nil && t.ctx.Err() == nil && !isUnreachable(err) && !isRefusal(err) && !t.session.database.answered(err)
+	return t.ctx.Err() == nil && mayReplace(ctx, t.session, pool, err)
+}
+
+// mayReplace reports whether a connection to a database broke, which the session does not hold, so that another one may do.
+func mayReplace(ctx context.Context, s *session, pool *sql.DB, err error) bool {
+	_, holds := s.held(pool)
+	return !holds && ctx.Err() == nil && !isUnreachable(err) && !isRefusal(err) && !s.database.answered(err)
 }
 
 // beginOn begins on a connection to a database.
