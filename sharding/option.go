@@ -58,7 +58,8 @@ type Limits struct {
 // FanOut sets the largest number of targets of one statement, and how many of them execute at the
 // same time; both are at least 1. Without it a statement may go to 32 targets, 8 at a time. It
 // limits statements that several shards may execute; [Table].OnMissing decides whether a statement
-// without a key may go to all.
+// without a key may go to all. A search of all shards, by an id alone, counts all targets of the
+// table, although each database gets one query.
 func FanOut(maxShards, concurrency int) Option {
 	return option(func(s *settings) { s.limits = Limits{maxShards, concurrency} })
 }

@@ -107,13 +107,15 @@
 //
 // A column of [sharding.Table].Parents finds the shard in the same way: DELETE FROM items WHERE order_id = 5.
 //
+// A search counts all tables of the shards for [sharding.FanOut]. In a transaction it needs a free
+// connection to each database on which the transaction has not begun, for as long as one query takes.
+//
 // A row may be newer than the first read of a transaction. MySQL and MariaDB write such a row, but
 // show it only to a read that locks it. So if the transaction sees no row to write, the search is
 // repeated on the transaction's own databases, and locks there what the statement would lock, with
-// its FOR SHARE, SKIP LOCKED or NOWAIT. If the isolation level of BeginTx is sql.LevelSerializable,
-// the first search on them locks already. It is not
-// repeated if the transaction sees a row that has since lost the value to a row of another shard: the
-// write affects none.
+// its FOR SHARE, SKIP LOCKED or NOWAIT. It is not repeated if the transaction sees a row that has since
+// lost the value to a row of another shard: the write affects none. If the isolation level of BeginTx is
+// sql.LevelSerializable, the first search locks already; without that, two writers of a row would be a deadlock.
 //
 // # Unique keys
 //

@@ -54,7 +54,8 @@ type Explanation struct {
 	// Parameters is the number of arguments that the statement needs.
 	Parameters int
 	// Err is the reason of a refusal, usually a *sharding.RouteError. For Undecided it is the refusal
-	// of a database whose columns have unsuitable types.
+	// of a database whose columns have unsuitable types. For Lookup it is not nil if the statement sets
+	// the sharding key: it is the refusal if the rows that are found belong to another shard than the new key.
 	Err error
 }
 
@@ -121,10 +122,15 @@ func Plan(router *sharding.Router, dialectName, text string, args ...any) (Expla
 
 func explained(router *sharding.Router, p *plan.Plan, hint sharding.Hint, text string, args []any) Explanation {
 	if o := plan.OwnersOf(p, args, hint, false); o != nil {
-		if _, err := o.Assumed().Bind(args, hint); err != nil {
+		accepted, elsewhere := o.Assumed(args)
+		if _, err := accepted.Bind(args, hint); err != nil {
 			return Explanation{Kind: Refused, Err: err}
 		}
-		return indirect(router, o)
+		e := indirect(router, o)
+		if elsewhere != nil && e.Err == nil {
+			_, e.Err = elsewhere.Bind(args, hint)
+		}
+		return e
 	}
 	r, err := p.Bind(args, hint)
 	if err == nil {
@@ -162,6 +168,9 @@ func indirect(router *sharding.Router, o *plan.Owners) Explanation {
 	e := Explanation{Kind: Lookup}
 	for _, q := range o.Queries {
 		if q.Search != nil {
+			if err := withinLimit(router, q.Search); err != nil {
+				return Explanation{Kind: Refused, Err: err}
+			}
 			e.Lookups = append(e.Lookups, searches(q.Search.Questions(true))...)
 			continue
 		}
@@ -192,11 +201,17 @@ func routed(router *sharding.Router, r *plan.Route, text string, args []any) Exp
 		}
 		e.Shards = []Shard{{r.Target, r.Text, args}}
 	case plan.Scatter:
+		if err := admitShards(router, r.Shards); err != nil {
+			return Explanation{Kind: Refused, Err: err}
+		}
 		e.Merge = r.Shards.String()
 		for _, s := range r.Shards.Targets {
 			add(s.Target, s.Text, s.Args)
 		}
 	case plan.Several: // outside of a transaction
+		if err := admitParts(router, r.Writes); err != nil {
+			return Explanation{Kind: Refused, Err: err}
+		}
 		first := r.Writes.Parts[0].Target.DB
 		for _, part := range r.Writes.Parts {
 			if part.Target.DB != first && router.TxMode() == sharding.SingleShard {

@@ -72,8 +72,8 @@ func (s search) missed(ctx context.Context, l *plan.Lookup, touched int64) error
 // two that shared the lock of a row before they write it would be a deadlock.
 func (s search) owners(ctx context.Context, o *plan.Owners, question int) error {
 	l := o.Queries[question].Search
-	if err := s.database.router.Limits().Check(len(l.Table.Map.Targets())); err != nil {
-		return &sharding.RouteError{Op: "look-up", Table: l.Table.Name, Err: err, Hint: "add a condition on " + l.Table.Key + ", or raise the limit with sharding.FanOut"}
+	if err := withinLimit(s.database.router, l); err != nil {
+		return err
 	}
 	first, locking := l.Questions(true), s.locking(o, l)
 	if locking != nil && sql.IsolationLevel(s.tx.options.Isolation) == sql.LevelSerializable {
@@ -96,6 +96,15 @@ func (s search) owners(ctx context.Context, o *plan.Owners, question int) error 
 	}
 	if o.SetKeys(question, keys); s.tx != nil {
 		o.Otherwise = s.unfound(o)
+	}
+	return nil
+}
+
+// withinLimit refuses a search of more shards than one statement may need. One query of a database searches all its shards, but
+// the time that it takes depends on their number.
+func withinLimit(r *sharding.Router, l *plan.Lookup) error {
+	if err := r.Limits().Check(len(l.Table.Map.Targets())); err != nil {
+		return &sharding.RouteError{Op: "look-up", Table: l.Table.Name, Err: err, Hint: "add a condition on " + l.Table.Key + ", or raise the limit with sharding.FanOut"}
 	}
 	return nil
 }

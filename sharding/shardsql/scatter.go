@@ -120,8 +120,8 @@ func (r reading) drain(ctx context.Context, to *plan.Route) (driver.Result, erro
 // scatter queries several shards and returns the rows that one table would have returned.
 func (r reading) scatter(ctx context.Context, to *plan.Route) (driver.Rows, error) {
 	s := to.Shards
-	if err := r.session.database.router.Limits().Check(len(s.Targets)); err != nil {
-		return nil, &sharding.RouteError{Op: "query", Err: err, Hint: "add a condition on the sharding key, or raise the limit with sharding.FanOut"}
+	if err := admitShards(r.session.database.router, s); err != nil {
+		return nil, err
 	}
 	if err := r.session.database.locks(to); err != nil {
 		return nil, err
@@ -142,6 +142,14 @@ func (r reading) scatter(ctx context.Context, to *plan.Route) (driver.Rows, erro
 		types = resultset.TypesOfCount(r.session.database.server.Name())
 	}
 	return resultset.NewAnswer(s.Rows(r.session.database.server.Arithmetic, sources, merge.NewMemory(resultset.MostMemory)), types, end), nil
+}
+
+// admitShards refuses a query of more shards than one statement may need.
+func admitShards(r *sharding.Router, s *combine.Shards) error {
+	if err := r.Limits().Check(len(s.Targets)); err != nil {
+		return &sharding.RouteError{Op: "query", Err: err, Hint: "add a condition on the sharding key, or raise the limit with sharding.FanOut"}
+	}
+	return nil
 }
 
 // locks refuses a query that locks rows in several databases unless one transaction may span them.

@@ -176,6 +176,48 @@ func TestNoShardIsSearchedIfTheTableRefusesStatementsWithoutKeyOrTheLimitIsLower
 	}
 }
 
+// Where the row is decides whether the statement is executed.
+func TestExplainSaysOfAWriteByAnIDThatSetsTheKeyWhatRefusesIt(t *testing.T) {
+	w := sought(t)
+	for text, c := range map[string]struct {
+		kind shardsql.Kind
+		err  error
+	}{
+		"UPDATE members SET paid = 5 WHERE id = 20":                 {shardsql.Lookup, nil},
+		"UPDATE members SET paid = 5, user_id = 4 WHERE id = 20":    {shardsql.Lookup, sharding.ErrKeyChange}, // the first slot
+		"UPDATE members SET paid = 5, user_id = 6 WHERE id = 20":    {shardsql.Lookup, sharding.ErrKeyChange}, // it is executed
+		"UPDATE members SET paid = 5, user_id = NULL WHERE id = 20": {shardsql.Refused, sharding.ErrKeyChange},
+	} {
+		e, err := shardsql.Explain(t.Context(), w.routed, text)
+		if err != nil || e.Kind != c.kind || !errors.Is(e.Err, c.err) || (e.Kind == shardsql.Lookup) != (len(e.Lookups) == 2) {
+			t.Errorf("%s: %+v, %v", text, e, err)
+		}
+	}
+	exec(t, w.routed, "UPDATE members SET paid = 5, user_id = 6 WHERE id = 20")
+	if _, err := w.routed.ExecContext(within(t), "UPDATE members SET paid = 5, user_id = 4 WHERE id = 20"); !errors.Is(err, sharding.ErrKeyChange) {
+		t.Error(err)
+	}
+	router, err := sharding.New(w.dbs, sharding.Table{Name: "members", Key: "user_id", Rule: sharding.Mod(4), Map: spread(t, 4, "members_%d")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	offline, err := shardsql.Plan(router, "sqlite", "UPDATE members SET paid = 5, user_id = 6 WHERE id = 20")
+	if err != nil || offline.Kind != shardsql.Undecided {
+		t.Errorf("%+v, %v", offline, err)
+	}
+}
+
+func TestExplainRefusesWhatNeedsMoreShardsThanTheLimit(t *testing.T) {
+	limited := sought(t, sharding.FanOut(3, 1))
+	for _, text := range []string{"UPDATE members SET paid = 5 WHERE id = 20", "SELECT id FROM members ORDER BY id", "DELETE FROM members WHERE user_id IN (0, 1, 2, 3)"} {
+		_, sent := limited.routed.ExecContext(within(t), text)
+		e, err := shardsql.Explain(t.Context(), limited.routed, text)
+		if err != nil || e.Kind != shardsql.Refused || !errors.Is(sent, sharding.ErrTooManyShards) || e.Err == nil || e.Err.Error() != sent.Error() {
+			t.Errorf("%s: %+v, %v; it is sent: %v", text, e, err, sent)
+		}
+	}
+}
+
 // A case-insensitive column of one table could not have both rows, and the statement may mean either.
 func TestAWriteIsRefusedIfTwoShardsHaveRowsWithValuesThatTheColumnTreatsAsEqual(t *testing.T) {
 	w := twinOf(t, sharding.Table{Name: "users", Key: "id", Rule: sharding.Mod(4), Map: spread(t, 4, "users_%d")},

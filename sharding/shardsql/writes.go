@@ -248,10 +248,18 @@ func place(placed [][]driver.Value, w *plan.Writes, own []int, rows [][]driver.V
 	return true
 }
 
+// admitParts refuses a write to more shards than one statement may need.
+func admitParts(r *sharding.Router, parts *plan.Writes) error {
+	if err := r.Limits().Check(len(parts.Parts)); err != nil {
+		return &sharding.RouteError{Op: "write", Err: err, Hint: "write fewer keys at a time, or raise the limit with sharding.FanOut"}
+	}
+	return nil
+}
+
 func (w writing) participants(parts *plan.Writes) ([]participant, error) {
 	d := w.session.database
-	if err := d.router.Limits().Check(len(parts.Parts)); err != nil {
-		return nil, &sharding.RouteError{Op: "write", Err: err, Hint: "write fewer keys at a time, or raise the limit with sharding.FanOut"}
+	if err := admitParts(d.router, parts); err != nil {
+		return nil, err
 	}
 	participants := make([]participant, len(parts.Parts))
 	for i, part := range parts.Parts {

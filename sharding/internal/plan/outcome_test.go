@@ -72,7 +72,8 @@ func planned(r *sharding.Router, f corpus.File, s corpus.Statement, options anal
 	p := plan.Of(st, r.Snapshot(), options)
 	p, args := plan.Sampled(p, s.Args, sharding.Hint{})
 	if o := plan.OwnersOf(p, args, sharding.Hint{}, false); o != nil { // all shards are asked before
-		if _, err := o.Assumed().Bind(args, sharding.Hint{}); err != nil {
+		assumed, _ := o.Assumed(args)
+		if _, err := assumed.Bind(args, sharding.Hint{}); err != nil {
 			return ""
 		}
 		return corpus.Scatter

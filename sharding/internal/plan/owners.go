@@ -104,10 +104,25 @@ func queryOf(p *Plan, q *proof.Owned, args []any) (of LookupQuery, ok bool) {
 	return of, true
 }
 
-// Assumed returns the plan as if the first slot had all rows.
-func (o *Owners) Assumed() *Plan {
+// Assumed returns the plan as if one slot had all rows: the slot to which the values lead that the statement assigns to them,
+// or the first one. elsewhere is the plan as if another slot had them, nil unless that decides whether the plan is refused.
+func (o *Owners) Assumed(args []any) (accepted, elsewhere *Plan) {
+	at := sharding.Slot(0)
+	for _, a := range o.plan.Assigned {
+		if s := a.Of.Lead(a.Column).SlotOf(a.To.Value(args)); s.One {
+			at = s.Only
+		}
+	}
+	if slots := o.plan.sharded[0].Table.Rule.Slots(); slots > 1 && len(o.plan.Assigned) > 0 {
+		elsewhere = o.foundAt((at + 1) % sharding.Slot(slots))
+	}
+	return o.foundAt(at), elsewhere
+}
+
+// foundAt returns the plan as if a slot had all rows.
+func (o *Owners) foundAt(slot sharding.Slot) *Plan {
 	for i := range o.Queries {
-		o.by[o.of[i]] = proof.SetOf([]sharding.Slot{0})
+		o.by[o.of[i]] = proof.SetOf([]sharding.Slot{slot})
 	}
 	return o.Plan()
 }

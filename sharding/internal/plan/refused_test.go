@@ -102,7 +102,7 @@ func refusal(r *sharding.Router, s corpus.Statement, options analysis.Options) e
 	p := plan.Of(sqlparse.Parse(s.Text, reads), r.Snapshot(), options)
 	p, args := plan.Sampled(p, s.Args, sharding.Hint{})
 	if o := plan.OwnersOf(p, args, sharding.Hint{}, false); o != nil {
-		p = o.Assumed()
+		p, _ = o.Assumed(args)
 	}
 	route, err := p.Bind(args, sharding.Hint{})
 	if err != nil {
