@@ -28,7 +28,7 @@ import (
 )
 
 // bank has accounts on two servers: those of even users in east, of odd users in west.
-// Each transfer leaves an entry in the journal of both.
+// Each transfer leaves an entry in the journal of both. The number of an account is 100 larger than its user, and leads to no server.
 type bank struct {
 	east, west *sql.DB
 	server     dialect.Server
@@ -37,6 +37,9 @@ type bank struct {
 }
 
 const users = 8
+
+// errNoAccount would be a fault: every account exists.
+var errNoAccount = errors.New("bank: the account was not found")
 
 func must(t testing.TB, err error) {
 	t.Helper()
@@ -75,23 +78,32 @@ func openBank(t *testing.T, a, z database.Server) *bank {
 	must(t, err)
 	t.Cleanup(func() { must(t, b.routed.Close()) })
 	for n, db := range []*sql.DB{east, west} {
-		database.Exec(t, db, fmt.Sprintf("CREATE TABLE accounts_%d (user_id BIGINT NOT NULL PRIMARY KEY, balance BIGINT NOT NULL)", n))
+		database.Exec(t, db, fmt.Sprintf("CREATE TABLE accounts_%d (user_id BIGINT NOT NULL PRIMARY KEY, balance BIGINT NOT NULL, number BIGINT NOT NULL UNIQUE)", n))
 		database.Exec(t, db, fmt.Sprintf("CREATE TABLE journal_%d (id BIGINT NOT NULL PRIMARY KEY, user_id BIGINT NOT NULL)", n))
 		for user := n; user < users; user += 2 {
-			database.Exec(t, db, fmt.Sprintf("INSERT INTO accounts_%d VALUES (%d, 0)", n, user))
+			database.Exec(t, db, fmt.Sprintf("INSERT INTO accounts_%d VALUES (%d, 0, %d)", n, user, 100+user))
 		}
 	}
 	return b
 }
 
-// transfer moves one from a user to another, and notes it on both sides.
+// transfer moves one from a user to another, and notes it on both sides. Every second one finds the accounts by their numbers.
 func (b *bank) transfer(ctx context.Context, id int64, from, to int) error {
 	tx, err := b.routed.BeginTx(ctx, nil)
 	if err != nil {
 		return err
 	}
 	for _, side := range []struct{ user, change int }{{from, -1}, {to, 1}} {
-		_, err := tx.ExecContext(ctx, dialect.Text(b.server, "UPDATE accounts SET balance = balance + ? WHERE user_id = ?"), side.change, side.user) //nolint:gosec // a text of this line
+		text, key := "UPDATE accounts SET balance = balance + ? WHERE user_id = ?", side.user
+		if id%2 == 0 {
+			text, key = "UPDATE accounts SET balance = balance + ? WHERE number = ?", 100+side.user
+		}
+		result, err := tx.ExecContext(ctx, dialect.Text(b.server, text), side.change, key) //nolint:gosec // one of two texts
+		if err == nil {
+			if n, failed := result.RowsAffected(); n != 1 {
+				err = fmt.Errorf("%d rows changed: %w", n, errors.Join(failed, errNoAccount))
+			}
+		}
 		if err == nil {
 			_, err = tx.ExecContext(ctx, dialect.Text(b.server, "INSERT INTO journal (id, user_id) VALUES (?, ?)"), id, side.user) //nolint:gosec // a text of this line
 		}
@@ -243,6 +255,8 @@ func trade() {
 				switch {
 				case errors.Is(err, sharding.ErrInDoubt):
 					outcome = "?"
+				case errors.Is(err, errNoAccount):
+					panic(err)
 				case err != nil:
 					outcome = "-"
 				}
