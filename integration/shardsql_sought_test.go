@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lib/pq"
+
 	"github.com/shardid/shardid/integration/database"
 	"github.com/shardid/shardid/integration/server"
 	"github.com/shardid/shardid/sharding"
@@ -235,6 +237,52 @@ func TestSerializableWritersOfARowByItsIDTakeTurns(t *testing.T) {
 			all.Wait()
 			if n := database.MustNumber(t, routed, "SELECT paid FROM members WHERE id = 7"); n != writers*turns {
 				t.Error(n)
+			}
+		})
+	}
+}
+
+// sqlc and others pass a list of ids as one argument of PostgreSQL: = ANY ($1).
+func TestTheRowsOfAnArrayOfIDsAreSearchedFor(t *testing.T) {
+	for name, open := range postgresDrivers(t) {
+		t.Run(name, func(t *testing.T) {
+			routed, whole := memberTwins(t, open.of("array_"+name), sharding.BestEffort)
+			list := func(of any) any {
+				if name == "pq" {
+					return pq.Array(of)
+				}
+				return of
+			}
+			for _, on := range []*sql.DB{routed, whole} {
+				database.Exec(t, on, "INSERT INTO members (id, user_id, paid, email) VALUES (10, 1, 0, 'a@x'), (20, 2, 0, 'b@x'), (30, 3, 0, 'c@x'), (40, 4, 0, 'd@x')")
+			}
+			changes := func(on *sql.DB, text string, args ...any) string {
+				result, err := on.ExecContext(t.Context(), text, args...)
+				if err != nil {
+					return err.Error()
+				}
+				n, err := result.RowsAffected()
+				return fmt.Sprint(n, err, database.Texts(t, on, "SELECT id FROM members WHERE paid > 0 ORDER BY id"))
+			}
+			for _, c := range []struct {
+				text string
+				args []any
+			}{
+				{"UPDATE members SET paid = paid + 1 WHERE id = ANY ($1)", []any{list([]int64{10})}},
+				{"UPDATE members SET paid = paid + 1 WHERE id = ANY ($1::bigint[])", []any{list([]int64{20, 20, 77})}},
+				{"UPDATE members SET paid = paid + 1 WHERE id = ANY (CAST($1 AS int[])) AND paid < $2", []any{list([]int32{10, 20, 30}), 1}},
+				{"UPDATE members SET paid = 0 WHERE id = ANY ($1)", []any{list([]int64{})}},
+				{"UPDATE members SET paid = 0 WHERE id = ANY ($1::bigint[])", []any{"{10,NULL}"}},
+				{"UPDATE members SET paid = 9 WHERE email = ANY ($1::text[]) OR id = $2", []any{"{d@x,A@X}", 10}},
+				{"DELETE FROM members WHERE id = ANY ($1)", []any{list([]int64{20, 30})}},
+			} {
+				if got, want := changes(routed, c.text, c.args...), changes(whole, c.text, c.args...); got != want {
+					t.Errorf("%s: %s, and one table says %s", c.text, got, want)
+				}
+			}
+			// Whoever casts to a type that compares otherwise does not find all rows by a search.
+			if _, err := routed.ExecContext(t.Context(), "UPDATE members SET paid = 1 WHERE email = ANY ($1::varchar(3)[])", "{a@x}"); !errors.Is(err, sharding.ErrMissingKey) {
+				t.Error(err)
 			}
 		})
 	}

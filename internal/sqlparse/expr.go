@@ -128,6 +128,7 @@ type Operation struct {
 	Not      bool // NOT IN, NOT BETWEEN, IS NOT NULL, NOT LIKE; NOT EXISTS is a Not
 	Keeps    bool // a Cast of PostgreSQL to a type of whole numbers, text or uuid that does not change such values, or fails
 	Respells bool // a Cast that Keeps, to another type than text: as a text, the value may have another spelling
+	Elements bool // a Cast of PostgreSQL to an array, which does so for its elements
 	Operands []Expr
 }
 

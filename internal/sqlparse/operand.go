@@ -19,7 +19,7 @@ func (p *operandReader) operand() Expr {
 		from := p.tok.start
 		p.castType()
 		cast := p.around(Cast, x.Bytes().From, x)
-		cast.Keeps, cast.Respells = keeps(p.since(from).Of(p.text), x)
+		takeKeeping(cast, p.since(from).Of(p.text))
 		x = cast
 	}
 	return x

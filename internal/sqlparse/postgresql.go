@@ -41,6 +41,16 @@ func keeps(typ string, x Expr) (is, respells bool) {
 	return false, false
 }
 
+// takeKeeping sets what is known of a cast to a type.
+func takeKeeping(cast *Operation, typ string) {
+	if cast.Keeps, cast.Respells = keeps(typ, cast.Operands[0]); cast.Keeps {
+		return
+	}
+	if element, ok := strings.CutSuffix(strings.TrimSpace(typ), "[]"); ok {
+		cast.Elements, _ = keeps(element, cast.Operands[0])
+	}
+}
+
 // postgresOperator returns the length of the operator at the start of text: all operator characters
 // up to a comment. A sign at the end belongs to it only after a character that no operator of the
 // SQL standard has.

@@ -370,6 +370,22 @@ func TestTheClockIsReadBySpansThatALiteralCanReplace(t *testing.T) {
 	}
 }
 
+func TestTheValuesOfAnArrayAreSearchedForUnlessItsCastChangesThem(t *testing.T) {
+	for condition, want := range map[string]int{
+		"id = ANY ($1)": 2, "$1 = ANY (id)": 0, "id = ANY ($1::bigint[])": 2, "id = ANY (CAST($1 AS int8[]))": 2, "id = ANY ($1::numeric[])": 0, "id = ALL ($1)": 0,
+		"id <> ANY ($1)": 0, "id = ANY ($1::bigint[][])": 0, "id = ANY ($2)": 0,
+	} {
+		found := 0
+		proof.EachOwned(of(t, postgres, "UPDATE visits SET page = 'x' WHERE "+condition).Refs[0].Proof, func(q *proof.Owned) {
+			values, _ := q.Given([]any{[]int32{5, 6}})
+			found += len(values)
+		})
+		if found != want {
+			t.Errorf("%s: %d values", condition, found)
+		}
+	}
+}
+
 // A search beside the sharding key would find nothing that the key does not lead to.
 func TestAConditionOnTheShardingKeyNeedsNoSearch(t *testing.T) {
 	for text, want := range map[string]int{

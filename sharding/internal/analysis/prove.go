@@ -231,14 +231,20 @@ func (p *prover) equal(q equality) proof.Proof {
 	if l == nil {
 		return nil
 	}
-	if array, ok := anyOfArray(q); ok && l.Rule != nil {
-		return &proof.Member{Lead: l, Array: array}
+	var all []proof.Proof
+	if array, keeps, ok := anyOfArray(q); ok {
+		if l.Rule != nil {
+			all = append(all, &proof.Member{Lead: l, Array: array})
+		}
+		if keeps && (l.Lookup != nil || l.Sought) {
+			all = append(all, &proof.Owned{Lead: l, Array: &array})
+		}
+		return proof.Together(all)
 	}
 	values, ok := proof.Constants(q.right)
 	if !ok {
 		return nil
 	}
-	var all []proof.Proof
 	if l.Rule != nil {
 		all = append(all, &proof.Equals{Lead: l, Values: values})
 	}
@@ -248,24 +254,26 @@ func (p *prover) equal(q equality) proof.Proof {
 	return proof.Together(all)
 }
 
-// anyOfArray returns the parameter of PostgreSQL's = ANY ($1), which may have a cast.
-func anyOfArray(q equality) (proof.Operand, bool) {
+// anyOfArray returns the parameter of PostgreSQL's = ANY ($1), which may have a cast, and whether the cast keeps its elements: a
+// text that is cast to citext equals others.
+func anyOfArray(q equality) (array proof.Operand, keeps, ok bool) {
 	if q.in || len(q.right) != 1 {
-		return proof.Operand{}, false
+		return array, false, false
 	}
 	call, ok := sqlparse.Bare(q.right[0]).(*sqlparse.Call)
 	if !ok || call.Function() != "any" || len(call.Args) != 1 {
-		return proof.Operand{}, false
+		return array, false, false
 	}
-	array := sqlparse.Bare(call.Args[0])
-	if cast := sqlparse.As(array, sqlparse.Cast); cast != nil {
-		array = sqlparse.Bare(cast.Operands[0])
+	e := sqlparse.Bare(call.Args[0])
+	keeps = true
+	if cast := sqlparse.As(e, sqlparse.Cast); cast != nil {
+		e, keeps = sqlparse.Bare(cast.Operands[0]), cast.Elements
 	}
-	param, ok := array.(*sqlparse.Param)
+	param, ok := e.(*sqlparse.Param)
 	if !ok {
-		return proof.Operand{}, false
+		return array, false, false
 	}
-	return proof.Operand{Param: param.Index}, true
+	return proof.Operand{Param: param.Index}, keeps, true
 }
 
 // within returns the proof of a column whose values are between two others, one of which may be

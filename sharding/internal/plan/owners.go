@@ -88,12 +88,9 @@ func OwnersOf(p *Plan, args []any, hint sharding.Hint, inOne bool) *Owners {
 
 // queryOf returns false if an argument is missing: the database returns the error.
 func queryOf(p *Plan, q *proof.Owned, args []any) (of LookupQuery, ok bool) {
-	of = LookupQuery{Table: q.Lead.Table, Lookup: q.Lead.Lookup, Values: make([]any, len(q.Values))}
-	for i, v := range q.Values {
-		of.Values[i] = v.Value(args)
-		if _, missing := of.Values[i].(proof.Unbound); missing {
-			return of, false
-		}
+	of = LookupQuery{Table: q.Lead.Table, Lookup: q.Lead.Lookup}
+	if of.Values, ok = q.Given(args); !ok {
+		return of, false
 	}
 	if of.Lookup == nil {
 		of.Search = &Lookup{Table: of.Table, plan: p, columns: []string{q.Lead.Column}, repeats: q.Lead.Repeats}

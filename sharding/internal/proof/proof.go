@@ -170,6 +170,30 @@ func Together(all []Proof) Proof {
 type Owned struct {
 	Lead   *Lead
 	Values []Operand
+	Array  *Operand // an argument with the values, instead of Values
+}
+
+// Given returns the values. It returns false if an argument is missing, or is no array.
+func (p *Owned) Given(args []any) (list []any, ok bool) {
+	if p.Array != nil {
+		elements, ok := elements(p.Array.Value(args))
+		for _, v := range elements {
+			plain, err := Plain(v)
+			if err != nil {
+				return nil, false
+			}
+			list = append(list, plain)
+		}
+		return list, ok
+	}
+	list = make([]any, len(p.Values))
+	for i, v := range p.Values {
+		list[i] = v.Value(args)
+		if _, missing := list[i].(Unbound); missing {
+			return nil, false
+		}
+	}
+	return list, true
 }
 
 // Slots returns every slot.
