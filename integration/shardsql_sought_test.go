@@ -16,7 +16,9 @@ import (
 
 	"github.com/shardid/shardid/integration/database"
 	"github.com/shardid/shardid/integration/server"
+	"github.com/shardid/shardid/internal/testkit/changes"
 	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/shardsql"
 )
 
 // onThreeAndTexts are the databases of onThree, and MySQL with a driver that writes arguments into texts, whose results are texts.
@@ -193,6 +195,31 @@ func TestAQueryByAnIDLocksARowThatItsTransactionDoesNotSeeAsItsClauseSays(t *tes
 	}
 }
 
+// One table keeps no lock of a row that is not changed at this isolation level. The repeated search, for the other id, kept it.
+func TestAWriteByIDsLeavesARowUnlockedThatItDoesNotChange(t *testing.T) {
+	for name, open := range writing(t) {
+		t.Run(name, func(t *testing.T) {
+			routed, whole := memberTwins(t, open, sharding.SingleShard)
+			for which, on := range map[string]*sql.DB{"the shards": routed, "one table": whole} {
+				database.Exec(t, on, "INSERT INTO members (id, user_id, paid) VALUES (7, 1, 0)")
+				tx, err := on.BeginTx(t.Context(), &sql.TxOptions{Isolation: sql.LevelReadCommitted})
+				if err != nil {
+					t.Fatal(err)
+				}
+				database.Exec(t, tx, "UPDATE members SET paid = 1 WHERE id = 100 AND user_id = 3") // begins it
+				database.Exec(t, tx, "UPDATE members SET paid = 1 WHERE id IN (7, 99) AND paid > 3")
+				var id int
+				if err := on.QueryRow("SELECT id FROM members WHERE id = 7 AND user_id = 1 FOR UPDATE NOWAIT").Scan(&id); err != nil {
+					t.Errorf("%s: %v", which, err)
+				}
+				if err := tx.Commit(); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+}
+
 func begin(t *testing.T, on *sql.DB) *sql.Tx {
 	t.Helper()
 	tx, err := on.BeginTx(t.Context(), nil)
@@ -256,7 +283,7 @@ func TestTheRowsOfAnArrayOfIDsAreSearchedFor(t *testing.T) {
 			for _, on := range []*sql.DB{routed, whole} {
 				database.Exec(t, on, "INSERT INTO members (id, user_id, paid, email) VALUES (10, 1, 0, 'a@x'), (20, 2, 0, 'b@x'), (30, 3, 0, 'c@x'), (40, 4, 0, 'd@x')")
 			}
-			changes := func(on *sql.DB, text string, args ...any) string {
+			change := func(on *sql.DB, text string, args ...any) string {
 				result, err := on.ExecContext(t.Context(), text, args...)
 				if err != nil {
 					return err.Error()
@@ -276,13 +303,63 @@ func TestTheRowsOfAnArrayOfIDsAreSearchedFor(t *testing.T) {
 				{"UPDATE members SET paid = 9 WHERE email = ANY ($1::text[]) OR id = $2", []any{"{d@x,A@X}", 10}},
 				{"DELETE FROM members WHERE id = ANY ($1)", []any{list([]int64{20, 30})}},
 			} {
-				if got, want := changes(routed, c.text, c.args...), changes(whole, c.text, c.args...); got != want {
+				if got, want := change(routed, c.text, c.args...), change(whole, c.text, c.args...); got != want {
 					t.Errorf("%s: %s, and one table says %s", c.text, got, want)
 				}
 			}
 			// Whoever casts to a type that compares otherwise does not find all rows by a search.
 			if _, err := routed.ExecContext(t.Context(), "UPDATE members SET paid = 1 WHERE email = ANY ($1::varchar(3)[])", "{a@x}"); !errors.Is(err, sharding.ErrMissingKey) {
 				t.Error(err)
+			}
+		})
+	}
+}
+
+// A transaction holds a connection to its database, and its searches need one to the other database. The page on transactions says
+// how many connections suffice.
+func TestTransactionsThatSearchEachOthersDatabasesDoNotWaitForEver(t *testing.T) {
+	for name, open := range onThreeAndTexts(t) {
+		t.Run(name, func(t *testing.T) {
+			dbs := sharding.DBs{"a": open(t, "searched_a"), "b": open(t, "searched_b")}
+			m, err := sharding.Spread([]string{"a", "b"}, 4, "members_%d")
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, at := range m.Targets() {
+				database.Exec(t, dbs[at.DB], "CREATE TABLE "+at.Table+changes.MemberColumns)
+			}
+			router, err := sharding.New(dbs, sharding.Table{Name: "members", Key: "user_id", Rule: sharding.Mod(4), Map: m})
+			if err != nil {
+				t.Fatal(err)
+			}
+			routed := shardsql.OpenDB(shardsql.Config{Router: router, Home: dbs["a"]})
+			t.Cleanup(func() { _ = routed.Close() })
+			const connections, writers, turns = 2, 8, 20
+			for id := range writers {
+				database.Exec(t, routed, fmt.Sprintf("INSERT INTO members (id, user_id, paid) VALUES (%d, %[1]d, 0)", id))
+			}
+			for _, db := range []*sql.DB{routed, dbs["a"], dbs["b"]} {
+				db.SetMaxOpenConns(connections)
+			}
+			database.AtOnce(t, writers, func(id int) error {
+				for range turns {
+					tx, err := routed.BeginTx(t.Context(), nil)
+					if err != nil {
+						return err
+					}
+					for _, text := range []string{"UPDATE members SET paid = paid + 1 WHERE user_id = %d", "UPDATE members SET paid = paid + 1 WHERE id = %d", "UPDATE members SET paid = 0 WHERE id = 1%d0"} {
+						if _, err := tx.Exec(fmt.Sprintf(text, id)); err != nil {
+							return errors.Join(err, tx.Rollback())
+						}
+					}
+					if err := tx.Commit(); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+			if n := database.MustNumber(t, routed, "SELECT SUM(paid) FROM members"); n != 2*writers*turns {
+				t.Error(n)
 			}
 		})
 	}

@@ -226,7 +226,8 @@ func (l *Lookup) SearchAt(at sharding.Target) (err error) {
 }
 
 // Locking returns a search for the same rows that locks them as the statement does and that sees all committed rows, for MySQL
-// and MariaDB. It returns nil if the statement locks no row of the table.
+// and MariaDB. After [Lookup.Keys] it is only for the values that have no row yet. It returns nil if the statement locks no row of
+// the table.
 func (l *Lookup) Locking() *Lookup {
 	locking := *l
 	if locking.lock = l.plan.sharded[0].Lock; l.plan.Statement.Change != nil {
@@ -324,6 +325,9 @@ func (l *Lookup) Keys(answers [][][]driver.Value) (keys []any, values int, err e
 					fmt.Sprintf("%s and %s have rows with one %s; add a condition on %s", other.at, at, l.columns[0], l.Table.Key))
 			}
 			known[value] = this
+			for _, r := range l.byText[this.text] {
+				r.found = true
+			}
 			keys = append(keys, row[1])
 			return nil
 		})
