@@ -3,6 +3,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -31,5 +32,17 @@ func TestTheRunbookListsTheExitCodes(t *testing.T) {
 	}
 	if !strings.Contains(readFile(t, "../../docs/runbook.md"), table.String()+"\n") {
 		t.Errorf("the runbook lacks this table:\n%s", table.String())
+	}
+}
+
+func TestAMissingRightHasTheSameExitCodeInEveryCommand(t *testing.T) {
+	p := &program{parsed: true}
+	for _, text := range []string{
+		"Error 1142 (42000): CREATE command denied to user 'mover'@'db1' for table `shop_west`.`orders_1`",
+		"ERROR: permission denied for table orders (SQLSTATE 42501)",
+	} {
+		if code := p.exitCode(t.Context(), fmt.Errorf("rebalance: move slots: %w", errors.New(text))); code != command.ExitInput {
+			t.Errorf("%s: exit code %d", text, code)
+		}
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/shardid/shardid/cmd/shardid/internal/command"
 	"github.com/shardid/shardid/cmd/shardid/internal/input"
 	"github.com/shardid/shardid/cmd/shardid/internal/layoutfile"
+	"github.com/shardid/shardid/cmd/shardid/internal/migration"
 	"github.com/shardid/shardid/cmd/shardid/internal/term"
 	"github.com/shardid/shardid/schema/rebalance"
 	"github.com/shardid/shardid/sharding"
@@ -133,7 +134,7 @@ func (r *rebalancing) do(ctx context.Context, work func(*balance, context.Contex
 	if err := b.open(ctx, layout, s.DBs); err != nil {
 		return explained(err, s.Mask)
 	}
-	return explained(work(b, ctx), s.Mask)
+	return explained(migration.Coded(work(b, ctx)), s.Mask)
 }
 
 // explained hides passwords.

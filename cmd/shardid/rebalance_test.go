@@ -168,3 +168,14 @@ func TestWhatCannotBeRebalancedIsSaid(t *testing.T) {
 		}
 	}
 }
+
+func TestATableThatCannotTakeTheRowsEndsARebalanceAsItEndsAMigration(t *testing.T) {
+	config, dbs := newSlots(t)
+	succeed(t, "rebalance", "create", "--config", config)
+	if _, err := dbs["north"].ExecContext(t.Context(), "CREATE TABLE orders_2 (id INTEGER PRIMARY KEY, buyer INTEGER NOT NULL)"); err != nil {
+		t.Fatal(err)
+	}
+	if o := execute(t, "rebalance", "run", "--config", config); o.code != command.MigrateNotReady || !strings.Contains(o.stderr, "it has no column user_id") {
+		t.Errorf("exit code %d: %s", o.code, o.stderr)
+	}
+}

@@ -18,6 +18,7 @@ import (
 	"github.com/shardid/shardid/cmd/shardid/internal/layoutfile"
 	"github.com/shardid/shardid/cmd/shardid/internal/migration"
 	"github.com/shardid/shardid/cmd/shardid/internal/route"
+	"github.com/shardid/shardid/internal/dialect"
 	"github.com/shardid/shardid/sharding"
 )
 
@@ -63,7 +64,7 @@ func (p *program) exitCode(ctx context.Context, err error) int {
 		return command.ExitUnclean
 	case ctx.Err() != nil:
 		return command.ExitInterrupted
-	case !p.parsed || input.Caused(err):
+	case !p.parsed || input.Caused(err) || dialect.FaultOf(err) == dialect.NoRight:
 		return command.ExitInput
 	}
 	return command.ExitFailure

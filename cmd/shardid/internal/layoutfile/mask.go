@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/shardid/shardid/cmd/shardid/internal/command"
 	"github.com/shardid/shardid/cmd/shardid/internal/input"
 	"github.com/shardid/shardid/internal/dialect"
 )
@@ -52,12 +53,17 @@ func (m Mask) Hide(text string) string {
 	return strings.ReplaceAll(text, examples[1], examples[0])
 }
 
-// Explain hides passwords in an error. An input.Error is returned unchanged.
+// Explain hides passwords in an error, and keeps its exit code. An input.Error is returned
+// unchanged.
 func (m Mask) Explain(err error) error {
 	if err == nil || input.Caused(err) {
 		return err
 	}
-	return errors.New(m.Hide(err.Error()))
+	hidden := errors.New(m.Hide(err.Error()))
+	if code, given := command.CodeOf(err); given {
+		return command.WithCode(hidden, code)
+	}
+	return hidden
 }
 
 // MaskedWriter hides passwords in each text that is written. It is safe for concurrent use:

@@ -108,6 +108,15 @@ func migrateCode(ctx context.Context, err error) error {
 	case input.Caused(err), errors.Is(err, migrate.ErrConfig), dialect.FaultOf(err) == dialect.NoRight:
 		return command.WithCode(err, command.ExitInput)
 	}
+	if coded := Coded(err); coded != err { //nolint:errorlint // it is the same error, or it has a code
+		return coded
+	}
+	return command.WithCode(err, command.ExitFailure)
+}
+
+// Coded returns an error about the tables of a migration or of moving slots with the exit code of
+// its cause, and other errors unchanged.
+func Coded(err error) error {
 	for _, known := range []struct {
 		err  error
 		code int
@@ -121,7 +130,7 @@ func migrateCode(ctx context.Context, err error) error {
 			return command.WithCode(err, known.code)
 		}
 	}
-	return command.WithCode(err, command.ExitFailure)
+	return err
 }
 
 // away reports whether a server could not be reached, which may pass: a supervisor should
