@@ -123,3 +123,30 @@ func TestAStatusSaysByWhatTheCopyIsHeldBack(t *testing.T) {
 		t.Errorf("run: %d %s", o.code, o.stderr)
 	}
 }
+
+func TestAStatusSaysWhyNoRunnerCanGoOn(t *testing.T) {
+	m := newMovable(t, 50)
+	m.must(t, 0, "install")
+	m.must(t, 0, "seed", "--margin", "100")
+	m.must(t, 0, "run", "--once")
+	if o := m.must(t, 0, "status"); strings.Contains(o.stdout, "can go on") {
+		t.Errorf("before a table was changed: %s", o.stdout)
+	}
+	m.exec(t, "ALTER TABLE orders ADD COLUMN remark TEXT")
+	const why = "table orders was altered; abort the job and begin again"
+	if o := m.must(t, command.MigrateChanged, "run", "--once"); !strings.Contains(o.stderr, why) {
+		t.Errorf("a run: %s", o.stderr)
+	}
+	if o := m.must(t, 0, "status"); !strings.Contains(o.stdout, "no runner can go on: "+why+"\n") || strings.Contains(o.stdout, "migrate run") {
+		t.Errorf("a status: %s", o.stdout)
+	}
+	var s migration.StatusShown
+	if o := m.must(t, 0, "status", "--json"); json.Unmarshal([]byte(o.stdout), &s) != nil || s.Changed != why || s.Next != "" {
+		t.Errorf("as JSON: %s", o.stdout)
+	}
+	m.must(t, command.MigrateNotReady, "status", "--check")
+	m.must(t, 0, "abort", "--yes")
+	if o := m.must(t, 0, "status"); strings.Contains(o.stdout, "can go on") {
+		t.Errorf("of an aborted job: %s", o.stdout)
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/shardid/shardid/internal/dialect"
@@ -34,6 +35,9 @@ type Status struct {
 	// Left is how long the copy will take, in seconds, at the speed of the last minute; nil
 	// when nothing is copied, or the speed is unknown.
 	Left *int64 `json:"eta_seconds"`
+	// Changed says why no runner can go on: a table is not what it was when the job began. It says what to do,
+	// and is "" if no table has changed, or a runner leads, which ends with ErrChanged.
+	Changed string `json:"changed,omitempty"`
 	// Oldest is the longest open transaction of others on the source. It is nil when there is
 	// none, when OldestUnknown has a reason, and on SQLite, which does not show transactions.
 	Oldest *Transaction `json:"oldest_transaction"`
@@ -96,7 +100,28 @@ func (j *Job) Status(ctx context.Context) (Status, error) {
 		return Status{}, err
 	}
 	st.estimate()
+	if st.Changed, err = changed(ctx, j, st); err != nil {
+		return Status{}, err
+	}
 	return st, nil
+}
+
+// changed returns Status.Changed. It asks nothing while a runner leads, which may be renaming tables.
+func changed(ctx context.Context, j *Job, st Status) (string, error) {
+	behind := st.Phase == PhaseSwitched
+	if !st.NeedsRunner() || !behind && st.Phase != PhaseCopying && st.Phase != PhaseFollowing {
+		return "", nil
+	}
+	w, err := j.open(ctx)
+	if err != nil {
+		return "", fmt.Errorf("migrate: job %s: %w", j.cfg.Name, err)
+	}
+	defer w.Close()
+	err = w.CheckSame(ctx, behind)
+	if !errors.Is(err, ErrChanged) { // a runner says what else is wrong, and waits for a database that is away
+		return "", nil
+	}
+	return strings.TrimPrefix(err.Error(), ErrChanged.Error()+": "), nil
 }
 
 // estimate computes the fields that depend on others.

@@ -144,8 +144,8 @@ func (st *State) CheckIdentities(ctx context.Context, s *backend.Session) error 
 		if err != nil {
 			return err
 		}
-		if identity != spans[t.Number].Identity {
-			return fmt.Errorf("%w: table %s was truncated, altered or restored", openjob.ErrChanged, t.Conf.Name)
+		if was := spans[t.Number].Identity; identity != was {
+			return fmt.Errorf("%w: table %s was %s", openjob.ErrChanged, t.Conf.Name, becameOf(was, identity))
 		}
 		lost, err := s.LostTriggers(ctx, st.TriggerName("s", t.Number, ""), s.Database.Capture(st.Capture(t)))
 		switch {
@@ -153,10 +153,58 @@ func (st *State) CheckIdentities(ctx context.Context, s *backend.Session) error 
 			return err
 		case len(lost) > 0:
 			return fmt.Errorf("%w: table %s has lost the triggers %s, and nobody knows what has changed since; "+
-				"somebody has dropped them, or a connection was killed in the midst of a RENAME, after which MariaDB may have none of them", openjob.ErrChanged, t.Conf.Name, strings.Join(lost, ", "))
+				"somebody has dropped them, or a connection was killed in the midst of a RENAME, after which MariaDB may have none of them; abort the job and begin again", openjob.ErrChanged, t.Conf.Name, strings.Join(lost, ", "))
 		}
 	}
 	return st.CheckWatches(ctx, s)
+}
+
+// becameOf says what has happened to a table of a source that serves, and what to do.
+func becameOf(was, is string) string {
+	if definitionOf(was) != definitionOf(is) {
+		return "altered; abort the job and begin again"
+	}
+	return "truncated, rebuilt or restored; if it lacks rows, save those that the shards have, because abort empties these; then abort the job and begin again"
+}
+
+// CheckSame fails when a runner could not go on because a table is not the one that the job has stored. It only
+// reads. Behind says that the shards serve.
+func (st *State) CheckSame(ctx context.Context, behind bool) error {
+	was, err := st.NotedTargets(ctx)
+	if err != nil {
+		return err
+	}
+	is, err := st.TargetIdentities(ctx)
+	if err != nil {
+		return err
+	}
+	if behind {
+		if err := st.CheckBackCapture(ctx, was); err != nil {
+			return err
+		}
+	}
+	return st.Source.Do(ctx, func(s *backend.Session) error { return st.CompareAll(ctx, s, was, is, behind) })
+}
+
+// CompareAll compares the identities of all tables with the earlier ones. On another server the
+// numbers differ. Behind says that the shards serve.
+func (st *State) CompareAll(ctx context.Context, s *backend.Session, was, is Identities, behind bool) error {
+	moved, _, err := st.Moved(ctx, s)
+	if err != nil {
+		return err
+	}
+	if !moved {
+		if err := st.CompareTargets(was, is); err != nil {
+			return err
+		}
+	}
+	switch {
+	case behind:
+		return nil
+	case moved:
+		return st.CheckDefinitions(ctx, s)
+	}
+	return st.CheckIdentities(ctx, s)
 }
 
 // CheckWatches fails when rows may have changed without a trigger that notes it.
@@ -180,7 +228,7 @@ func (st *State) CheckDefinitions(ctx context.Context, s *backend.Session) error
 			return err
 		}
 		if definitionOf(is) != definitionOf(spans[t.Number].Identity) {
-			return fmt.Errorf("%w: table %s was altered", openjob.ErrChanged, t.Conf.Name)
+			return fmt.Errorf("%w: table %s was altered; abort the job and begin again", openjob.ErrChanged, t.Conf.Name)
 		}
 	}
 	return nil

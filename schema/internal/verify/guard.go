@@ -31,7 +31,7 @@ func (v *verifier) unchanged(ctx context.Context) error {
 		uncaptured = v.CheckBackCapture(ctx, was)
 	}
 	return v.Source.Do(ctx, func(s *backend.Session) error {
-		changed := cmp.Or(v.changed(ctx, s, was, is), uncaptured)
+		changed := cmp.Or(v.CompareAll(ctx, s, was, is, v.behind), uncaptured)
 		phase, err := v.Phase(ctx, s) // read after the identities, as a switch renames the tables
 		if served := phase == proto.Switched; err == nil && (served != v.behind || !served && phase != proto.Copying && phase != proto.Following) {
 			err = fmt.Errorf("%w: the job is %q by now; verify again", lead.ErrPhase, phase)
@@ -41,25 +41,4 @@ func (v *verifier) unchanged(ctx context.Context) error {
 		}
 		return changed
 	})
-}
-
-// changed compares the identities of all tables with the earlier ones. On another server
-// the numbers differ.
-func (v *verifier) changed(ctx context.Context, s *backend.Session, was, is lead.Identities) error {
-	moved, _, err := v.Moved(ctx, s)
-	if err != nil {
-		return err
-	}
-	if !moved {
-		if err := v.CompareTargets(was, is); err != nil {
-			return err
-		}
-	}
-	switch {
-	case v.behind:
-		return nil
-	case moved:
-		return v.CheckDefinitions(ctx, s)
-	}
-	return v.CheckIdentities(ctx, s)
 }

@@ -42,7 +42,7 @@ with 6 when the job needs a runner and none is running, for monitoring.`,
 				return err
 			}
 			if check && s.NeedsRunner() {
-				return command.WithCode(errors.New("no runner is running for the job; run the command that status names"), command.MigrateNotReady)
+				return command.WithCode(errors.New("no runner is running for the job; do what status says"), command.MigrateNotReady)
 			}
 			return nil
 		})
@@ -71,6 +71,8 @@ func (o *Operation) next(s migrate.Status) (next, then string) {
 		return "", ""
 	}
 	switch {
+	case s.Changed != "":
+		return "", ""
 	case s.NeedsRunner():
 		return o.command("run"), ""
 	case s.Paused && s.Phase == migrate.PhaseCopying:
@@ -133,6 +135,9 @@ func (s StatusShown) details(style term.Style) string {
 	if s.Phase != migrate.PhaseNone && s.Phase != migrate.PhaseFinalized {
 		b.WriteString(s.runner(style) + "\n")
 	}
+	if s.Changed != "" {
+		fmt.Fprintf(&b, "%s: %s\n", style.Red("no runner can go on"), s.Changed)
+	}
 	switch {
 	case s.Oldest != nil:
 		fmt.Fprintf(&b, "longest open transaction on the source: connection %d, for %s\n", s.Oldest.Connection, seconds(s.Oldest.Seconds))
@@ -174,7 +179,10 @@ func (s StatusShown) runner(style term.Style) string {
 		return "no runner"
 	case !r.Leads:
 		text := fmt.Sprintf(": last heard from %s pid %d, %s ago", r.Host, r.PID, seconds(r.Silent))
-		if s.NeedsRunner() {
+		switch {
+		case s.Changed != "":
+			return style.Red("no runner") + text
+		case s.NeedsRunner():
 			return style.Red("no runner") + text + "; start: " + s.Next
 		}
 		return "no runner" + text
