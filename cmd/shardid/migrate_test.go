@@ -299,7 +299,7 @@ func TestAClosedShardThatDoesNotFitIsNamedAsItIsCalled(t *testing.T) {
 	m.must(t, 0, "rollback", "--max-pause", "10m")
 	m.must(t, 0, "abort", "--yes")
 	m.exec(t, "ALTER TABLE orders ADD COLUMN extra TEXT")
-	if o := m.must(t, command.MigrateNotReady, "run", "--once"); !strings.Contains(o.stderr, "shard orders_0_sealed on east: not ready: it has no column extra; drop this table, so that the job creates it, or add the column") {
+	if o := m.must(t, command.ExitUnclean, "run", "--once"); !strings.Contains(o.stderr, "east/orders_0_sealed: it has no column extra (drop this table, so that the job creates it, or add the column)") {
 		t.Errorf("%s", o.stderr)
 	}
 	for i, name := range []string{"east.db", "west.db", "east.db", "west.db"} {

@@ -73,6 +73,7 @@ const (
 	SameTable        Code = preflight.SameTable        // "same_table": a table of a shard is the source's table
 	NameTaken        Code = preflight.NameTaken        // "name_taken": another table has the name that the switch gives to a table
 	NotEmpty         Code = preflight.NotEmpty         // "not_empty": a table of a shard has rows that no job wrote
+	Misfit           Code = preflight.Misfit           // "misfit": a table of a shard cannot take the rows: another column, key or type
 	OtherJob         Code = preflight.OtherJob         // "other_job": a table of the source or of a shard belongs to another job
 	Replica          Code = preflight.Replica          // "replica": rows may come from another server, which runs no triggers
 	InCluster        Code = preflight.InCluster        // "cluster": other members of a cluster write despite the lock

@@ -363,3 +363,36 @@ func (nobody) Connect(context.Context) (driver.Conn, error) {
 }
 func (n nobody) Driver() driver.Driver          { return n }
 func (nobody) Open(string) (driver.Conn, error) { return nil, errors.New("connection refused") }
+
+func TestInspectSeesAShardThatCannotTakeTheRows(t *testing.T) {
+	for name, test := range map[string]struct{ table, says string }{
+		"without a column":    {"CREATE TABLE orders_01 (id INTEGER PRIMARY KEY, user_id INTEGER NOT NULL)", "it has no column "},
+		"with another column": {strings.Replace(shopSQL, "CREATE TABLE orders (", "CREATE TABLE orders_01 (extra TEXT,", 1), "it has the column "},
+		"with a generated column": {
+			strings.NewReplacer("CREATE TABLE orders ", "CREATE TABLE orders_01 ", "user_id INTEGER NOT NULL", "user_id INTEGER AS (id % 8) STORED").Replace(shopSQL), "its column user_id is generated",
+		},
+		"with a key of two columns": {"CREATE TABLE orders_01 (id INTEGER, user_id INTEGER, note TEXT, PRIMARY KEY (id, user_id))", "has the primary key (id, user_id)"},
+		"that a rollback closed":    {"CREATE TABLE orders_01_sealed (id INTEGER PRIMARY KEY, user_id INTEGER NOT NULL)", "it has no column "},
+	} {
+		s := newShop(t, 5)
+		exec(t, s.shards["b"], test.table)
+		found := inspect(t, s.job(t, "id"))
+		if !slices.ContainsFunc(found, func(f migrate.Finding) bool {
+			return f.Code == migrate.Misfit && f.Severity == migrate.Block && f.Database == "b" && strings.HasPrefix(f.Table, "orders_01") &&
+				strings.Contains(f.Message, test.says) && strings.HasPrefix(f.Fix, "drop this table, so that the job creates it, or ")
+		}) {
+			t.Errorf("%s: %+v", name, found)
+		}
+	}
+}
+
+func TestInspectSaysThatAGeneratedShardingKeyIsNotRead(t *testing.T) {
+	s := newShop(t, 5)
+	exec(t, s.source, "ALTER TABLE orders ADD COLUMN part INTEGER AS (user_id % 8)")
+	found := inspect(t, s.job(t, "part"))
+	if !slices.ContainsFunc(found, func(f migrate.Finding) bool {
+		return f.Code == migrate.NoShardingKey && f.Severity == migrate.Block && strings.Contains(f.Message, "part is a generated column")
+	}) {
+		t.Errorf("%+v", found)
+	}
+}

@@ -5,14 +5,13 @@ package migrate
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	"github.com/shardid/shardid/schema/internal/backend"
 	"github.com/shardid/shardid/schema/internal/openjob"
 )
 
-// makeTargets creates missing shards, and refuses shards that are not empty or have other
-// columns.
+// makeTargets creates missing shards, and refuses shards that are not empty or cannot take
+// the rows.
 func (l *leader) makeTargets(ctx context.Context) error {
 	for _, t := range l.Tables {
 		served, err := l.mayHaveServed(ctx, t)
@@ -74,13 +73,8 @@ func (w *openJob) checkTarget(ctx context.Context, s *backend.Session, t *openjo
 	if err != nil {
 		return err
 	}
-	for _, c := range t.Columns {
-		if _, ok := found.Column(c.Name); !ok {
-			return fmt.Errorf("%w: it has no column %s; drop this table, so that the job creates it, or add the column", ErrNotReady, c.Name)
-		}
-	}
-	if len(found.Columns) != len(t.Columns) || !strings.EqualFold(found.Key, t.Key) {
-		return fmt.Errorf("%w: its columns or its key are not those of table %s; drop this table, so that the job creates it, or alter it", ErrNotReady, t.Name)
+	if why, fix := openjob.Misfit(t.Table, found); why != "" {
+		return fmt.Errorf("%w: %s; drop this table, so that the job creates it, or %s", ErrNotReady, why, fix)
 	}
 	if len(found.Parents) > 0 {
 		return fmt.Errorf("%w: it has foreign keys, which would delete rows when others are rewritten; add them after Finalize", ErrNotReady)

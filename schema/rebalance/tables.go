@@ -78,13 +78,8 @@ func makeOrCompare(ctx context.Context, j *openjob.Job, s *backend.Session, t *o
 	if err != nil {
 		return err
 	}
-	for _, c := range t.Columns {
-		if _, ok := found.Column(c.Name); !ok {
-			return fmt.Errorf("%w: it has no column %s", ErrNotReady, c.Name)
-		}
-	}
-	if len(found.Columns) != len(t.Columns) || !strings.EqualFold(found.Key, t.Key) {
-		return fmt.Errorf("%w: its columns or its key are not those of table %s", ErrNotReady, t.Name)
+	if why, fix := openjob.Misfit(t.Table, found); why != "" {
+		return fmt.Errorf("%w: %s; %s", ErrNotReady, why, fix)
 	}
 	return openjob.CheckTriggers(found)
 }

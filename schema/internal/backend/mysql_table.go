@@ -131,17 +131,18 @@ func (mysqlCapture) triggers(ctx context.Context, s *Session, prefix string) ([]
 func (m mysqlCatalog) readColumns(ctx context.Context, s *Session, sh *Table) error {
 	return s.Each(ctx, func(rows *sql.Rows) error {
 		var c Column
-		var null, extra, definition string
+		var null, extra string
 		var charset, generation sql.NullString
-		if err := rows.Scan(&c.Name, &c.Type, &definition, &charset, &null, &extra, &generation); err != nil {
+		if err := rows.Scan(&c.Name, &c.Type, &c.Definition, &charset, &null, &extra, &generation); err != nil {
 			return err
 		}
 		if generation.String != "" && !strings.Contains(strings.ToUpper(extra), "DEFAULT_GENERATED") {
+			sh.Generated = append(sh.Generated, c.Name)
 			return nil
 		}
 		c.Type, c.charset, c.Nullable = strings.ToLower(c.Type), charset.String, null == "YES"
 		c.kind, c.cast = mysqlKind(c.Type)
-		c.empty = emptyMember(definition)
+		c.empty = emptyMember(c.Definition)
 		sh.Columns = append(sh.Columns, c)
 		return nil
 	}, "SELECT COLUMN_NAME, DATA_TYPE, COLUMN_TYPE, CHARACTER_SET_NAME, IS_NULLABLE, EXTRA, GENERATION_EXPRESSION FROM information_schema.COLUMNS"+

@@ -7,6 +7,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/shardid/shardid/internal/dialect"
@@ -195,7 +196,8 @@ const postgresElements = "WITH RECURSIVE made AS (SELECT a.attnum, a.attname, a.
 	" CASE WHEN t.typtype = 'd' THEN t.typtypmod ELSE 0 END" +
 	" FROM made m JOIN pg_type t ON t.oid = m.type WHERE t.typtype IN ('d', 'r', 'm') OR t.typtype = 'b' AND t.typcategory = 'A')" +
 	" SELECT m.attname, m.attnotnull, m.attgenerated <> '', CASE WHEN t.typtype = 'e' THEN 'enum' WHEN t.typname = 'bpchar' AND m.size = -1 THEN '?' WHEN t.typnamespace = 'pg_catalog'::regnamespace THEN t.typname ELSE '?' END, format_type(t.oid, NULL)," +
-	" (SELECT d.typtype = 'd' OR d.oid = t.oid FROM pg_attribute a JOIN pg_type d ON d.oid = a.atttypid WHERE a.attrelid = " + postgresOid + " AND a.attnum = m.attnum)" +
+	" (SELECT d.typtype = 'd' OR d.oid = t.oid FROM pg_attribute a JOIN pg_type d ON d.oid = a.atttypid WHERE a.attrelid = " + postgresOid + " AND a.attnum = m.attnum)," +
+	" (SELECT format_type(a.atttypid, a.atttypmod) FROM pg_attribute a WHERE a.attrelid = " + postgresOid + " AND a.attnum = m.attnum)" +
 	" FROM made m JOIN pg_type t ON t.oid = m.type WHERE NOT (t.typtype IN ('d', 'r', 'm') OR t.typtype = 'b' AND t.typcategory = 'A') ORDER BY m.attnum"
 
 func (postgresCatalog) readColumns(ctx context.Context, s *Session, sh *Table) error {
@@ -203,10 +205,13 @@ func (postgresCatalog) readColumns(ctx context.Context, s *Session, sh *Table) e
 		var c Column
 		var notNull, generated, plain bool
 		var typ, shown string
-		if err := rows.Scan(&c.Name, &notNull, &generated, &typ, &shown, &plain); err != nil {
+		if err := rows.Scan(&c.Name, &notNull, &generated, &typ, &shown, &plain, &c.Definition); err != nil {
 			return err
 		}
 		if generated {
+			if !slices.Contains(sh.Generated, c.Name) {
+				sh.Generated = append(sh.Generated, c.Name)
+			}
 			return nil
 		}
 		if _, twice := sh.Column(c.Name); twice {
@@ -229,7 +234,7 @@ func (postgresCatalog) readColumns(ctx context.Context, s *Session, sh *Table) e
 		}
 		sh.Columns = append(sh.Columns, c)
 		return nil
-	}, postgresElements, sh.Name, sh.Name)
+	}, postgresElements, sh.Name, sh.Name, sh.Name)
 }
 
 // readKeys leaves out partial unique indexes and those on expressions: they refuse rows as

@@ -102,7 +102,10 @@ func (sqliteCatalog) readColumns(ctx context.Context, s *Session, sh *Table) err
 		if pk > 0 {
 			primary = append(primary, c.Name)
 		}
-		if hidden == 0 {
+		switch hidden {
+		case 2, 3: // VIRTUAL and STORED
+			sh.Generated = append(sh.Generated, c.Name)
+		case 0:
 			c.kind, c.Nullable = Literal, notNull == 0
 			sh.Columns = append(sh.Columns, c)
 		}

@@ -22,6 +22,7 @@ const (
 // Column is a column that is copied.
 type Column struct {
 	Name, Type string
+	Definition string // the type with its arguments, as the database writes it; "" in SQLite
 	charset    string // of text columns on MySQL and MariaDB
 	kind       Kind
 	Nullable   bool
@@ -72,15 +73,16 @@ func (fk ForeignKey) Cascades() bool { return fk.Deletes || fk.Updates }
 
 // Table is the definition of a table, as read from a database.
 type Table struct {
-	Name     string
-	Key      string   // the single integer primary key
-	Columns  []Column // without generated ones
-	Uniques  [][]string
-	Parents  []ForeignKey
-	Children []ForeignKey
-	Triggers []string
-	Own      []OwnTrigger // those user triggers on MariaDB and MySQL
-	Widened  []string     // columns that are BIGINT on the shards: the key and references; nil: the key
+	Name      string
+	Key       string   // the single integer primary key
+	Columns   []Column // without generated ones
+	Generated []string // the names of these
+	Uniques   [][]string
+	Parents   []ForeignKey
+	Children  []ForeignKey
+	Triggers  []string
+	Own       []OwnTrigger // those user triggers on MariaDB and MySQL
+	Widened   []string     // columns that are BIGINT on the shards: the key and references; nil: the key
 }
 
 // HasKeys reports whether the table has foreign keys, or others refer to it.

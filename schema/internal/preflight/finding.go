@@ -54,6 +54,7 @@ const (
 	SameTable        = "same_table"
 	NameTaken        = "name_taken"
 	NotEmpty         = "not_empty"
+	Misfit           = "misfit"
 	OtherJob         = "other_job"
 	Replica          = "replica"
 	InCluster        = "cluster"

@@ -60,6 +60,7 @@ type inspection struct {
 	sequences map[string][]string  // columns whose default uses a sequence
 	drafts    map[string]draft     // of the shards' tables
 	computed  map[string][]Finding // of expressions that shards would evaluate otherwise
+	shapes    map[string]backend.Table
 }
 
 // probe is the place where a finding is made.
@@ -88,7 +89,7 @@ func (i *inspection) source(ctx context.Context, source *backend.Database) error
 	return source.Do(ctx, func(s *backend.Session) error {
 		i.found, i.needed, i.bare, i.sequences = []Finding{}, map[string][]string{}, map[string][]string{}, map[string][]string{}
 		i.others = map[string][]string{}
-		i.drafts, i.computed = map[string]draft{}, map[string][]Finding{}
+		i.drafts, i.computed, i.shapes = map[string]draft{}, map[string][]Finding{}, map[string]backend.Table{}
 		i.work = work{rows: map[string]int64{}}
 		var err error
 		if i.home, err = s.Place(ctx); err != nil {
@@ -197,6 +198,7 @@ func (i *inspection) relations(ctx context.Context, s *backend.Session, shapes [
 		return nil
 	}
 	for _, t := range w.Tables {
+		i.shapes[t.Conf.Name] = t.Table
 		p.keyless(t)
 		p.carriedTriggers(w, t)
 		if err := p.unplaced(ctx, t); err != nil {
@@ -400,6 +402,9 @@ func (p tableProbe) shardingKey(ctx context.Context) error {
 	switch {
 	case !ok && conf.Via != "":
 		return nil // relations reports it
+	case !ok && slices.ContainsFunc(p.shape.Generated, func(name string) bool { return strings.EqualFold(name, conf.Key) }):
+		p.add(NoShardingKey, Block, conf.Key+" is a generated column, which a copy does not read", "shard it by the column that "+conf.Key+" is computed from, or make it an ordinary column that the application writes")
+		return nil
 	case !ok:
 		p.add(NoShardingKey, Block, "it has no column "+conf.Key, "shard it by a column that it has")
 		return nil
@@ -524,7 +529,10 @@ func (p shardProbe) target(ctx context.Context, t openjob.TableConfig, name stri
 	if err == nil && !exists && p.Database.Name() != "postgres" { // postgresMakes creates it for a trial
 		err = p.unlike(ctx, t)
 	}
-	if err != nil || !exists {
+	if err == nil && !exists {
+		return false, p.sealedFits(ctx, t, name)
+	}
+	if err != nil {
 		return exists, err
 	}
 	if err := p.keyColumns(ctx, t); err != nil {
@@ -534,7 +542,44 @@ func (p shardProbe) target(ctx context.Context, t openjob.TableConfig, name stri
 	if err == nil && rows > 0 {
 		p.add(NotEmpty, Block, "the table exists and has rows that no job has written", "drop it, or give the job tables of its own: it begins with empty ones")
 	}
-	return true, err
+	if err != nil {
+		return true, err
+	}
+	return true, p.fits(ctx, t, name)
+}
+
+// sealedFits checks a table that a rollback of an earlier job has closed: a run uses it again.
+func (p shardProbe) sealedFits(ctx context.Context, t openjob.TableConfig, name string) error {
+	p.shape.Name = backend.Sealed(name)
+	exists, err := p.Database.Exists(ctx, p.Session, p.shape.Name)
+	if err != nil || !exists {
+		return err
+	}
+	return p.fits(ctx, t, p.shape.Name)
+}
+
+// fits compares a table that somebody has made with what the rows need, as a run does.
+func (p shardProbe) fits(ctx context.Context, t openjob.TableConfig, name string) error {
+	of, known := p.shapes[t.Name]
+	if !known { // other findings say why
+		return nil
+	}
+	found, err := p.Database.Describe(ctx, p.Session, name)
+	var why, fix string
+	switch {
+	case errors.Is(err, backend.ErrUnsupported):
+		why, fix = plain(err), "change it"
+	case err != nil:
+		return err
+	case len(found.Parents) > 0:
+		why, fix = "it has foreign keys, which would delete rows when others are rewritten", "drop them, and add them after finalize"
+	default:
+		why, fix = openjob.Misfit(of, found)
+	}
+	if why != "" {
+		p.add(Misfit, Block, why, "drop this table, so that the job creates it, or "+fix)
+	}
+	return nil
 }
 
 // owned reports whether the table is a job's. If it is another job's, that is a finding.
