@@ -139,6 +139,9 @@ func (s previewShown) summary(style term.Style) string {
 
 func previewLine(style term.Style, s preview.Statement) string {
 	becomes := s.Becomes
+	if s.Times > 1 { // a statement is counted with all of its values, which may lead to other shards
+		becomes += ", at least with some values"
+	}
 	if s.Change == sharding.WillBeRefused {
 		becomes = style.Red(becomes)
 	}
