@@ -441,6 +441,16 @@ func TestCombiningOnlyReadsTheAnalysis(t *testing.T) {
 	all.Wait()
 }
 
+func TestABroadcastTableThatTheHomeDatabaseLacksIsNamed(t *testing.T) {
+	o := mysql
+	o.Schema = map[string]catalog.Table{"orders": schema["orders"]}
+	b := analysis.Of(sqlparse.Parse("SELECT o.id FROM orders o CROSS JOIN countries c ORDER BY c.code", o.Reads), testshards.ByUser(t, "countries", "orders"), o)
+	_, untyped, refused := combine.Of(b)
+	if !untyped || refused == nil || !strings.Contains(refused.Error(), "it is not known how c.code compares, because the columns of the broadcast table countries are not known; create it in the home database, too") {
+		t.Errorf("%v, %v", untyped, refused)
+	}
+}
+
 func TestOnlyTheTypeOfAColumnMayBeMissing(t *testing.T) {
 	for text, want := range map[string]bool{"SELECT DISTINCT other FROM orders": true, "SELECT DISTINCT other + 1 FROM orders": true, "SELECT DISTINCT LOWER(json) FROM orders": false, "SELECT paid FROM orders GROUP BY paid WITH ROLLUP": false} {
 		if _, untyped, refused := combine.Of(analyzed(t, mysql, text)); untyped != want || refused == nil {
