@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"gorm.io/gorm"
@@ -31,7 +32,9 @@ import (
 //     compare keys as the table's rule does (by its type, its collation, or the precision
 //     and zone of its times);
 //   - the ids of a generator do not lead to their rows' shards; Check draws two ids to
-//     test that.
+//     test that;
+//   - the column of a unique lookup lacks its unique index on a shard, or the lookup table does
+//     not exist.
 //
 // Check continues after the first mistake. It reads a sharded table on every target up to the
 // first error, unless its migration has not reached the switch. The errors are joined; those about
@@ -140,6 +143,7 @@ func (c *check) checkTables(db *gorm.DB, made *plan, table *sharding.Table) erro
 		if _, errOpen := m.open(target.DB); errOpen != nil {
 			return errors.Join(err, fmt.Errorf("gormplugin: shard %s: %w", target, errOpen))
 		}
+		err = errors.Join(err, c.checkLookups(db, table, target))
 		if errColumns := made.checkColumns(m.at(db.Statement.Context, target), target.Table, fields); errColumns != nil {
 			err = errors.Join(err, fmt.Errorf("shard %s: %w", target, errColumns))
 		}
@@ -147,7 +151,42 @@ func (c *check) checkTables(db *gorm.DB, made *plan, table *sharding.Table) erro
 			return err
 		}
 	}
-	return nil
+	return c.checkLookupTables(db, table)
+}
+
+// checkLookups refuses a shard that does not keep the values of a unique lookup unique itself.
+func (c *check) checkLookups(db *gorm.DB, t *sharding.Table, target sharding.Target) error {
+	if !slices.ContainsFunc(t.Lookups, func(l sharding.Lookup) bool { return l.Unique }) {
+		return nil
+	}
+	d, err := dialect.Named(db.Dialector.Name())
+	if err != nil {
+		return fmt.Errorf("gormplugin: %w", err)
+	}
+	keys, err := dialect.UniqueKeys(db.Statement.Context, c.router.DB(target.DB), d, target.Table)
+	if err != nil {
+		return fmt.Errorf("gormplugin: shard %s: %w", target, err)
+	}
+	var errs []error
+	for _, l := range t.Lookups {
+		want := []string{strings.ToLower(l.Column)}
+		if l.Unique && !slices.ContainsFunc(keys, func(key dialect.Key) bool { return slices.Equal(key.Columns, want) }) {
+			errs = append(errs, fmt.Errorf("gormplugin: shard %s: %w: column %s has no unique index; create one on each shard, for Migrate by the tag gorm:\"uniqueIndex\"", target, sharding.ErrLookup, l.Column))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// checkLookupTables refuses lookup tables that the home database lacks.
+func (c *check) checkLookupTables(db *gorm.DB, t *sharding.Table) error {
+	var errs []error
+	for _, l := range t.Lookups {
+		_, sharded := c.router.Snapshot().Lookup(l.Table)
+		if !sharded && !db.Session(&gorm.Session{NewDB: true}).Migrator().HasTable(l.Table) {
+			errs = append(errs, fmt.Errorf("gormplugin: the lookup table %s of %s: %w", l.Table, t.Name, ErrNoTable))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // checkColumns checks the columns of these fields.

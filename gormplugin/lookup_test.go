@@ -194,3 +194,39 @@ func TestTheModelOfADeleteIsFoundByItsShardingKey(t *testing.T) {
 		t.Errorf("%v, %v", left, err)
 	}
 }
+
+func TestCheckFindsALookupThatWouldNotBeKept(t *testing.T) {
+	m, err := sharding.Spread([]string{"db0", "db1"}, 2, "accounts_%d")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dbs, home := sharding.DBs{"db0": memory(t), "db1": memory(t)}, memory(t)
+	router, err := sharding.New(dbs,
+		sharding.Table{Name: "accounts", Key: "user_id", Rule: sharding.Mod(2), Map: m, Lookups: []sharding.Lookup{{Column: "email", Table: "accounts_by_email", Unique: true}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	db := openGORM(t, home)
+	if err := db.Use(gormplugin.New(gormplugin.Config{Generators: keygen.Set{Default: keygen.Counting(100, 1)}, Router: router})); err != nil {
+		t.Fatal(err)
+	}
+	if err := gormplugin.Migrate(t.Context(), db, &Account{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := gormplugin.Check(db, &Account{}); err != nil {
+		t.Error(err)
+	}
+	must(t, home, "ALTER TABLE accounts_by_email RENAME TO other")
+	if err := gormplugin.Check(db, &Account{}); !errors.Is(err, gormplugin.ErrNoTable) || !strings.Contains(err.Error(), "the lookup table accounts_by_email of accounts") {
+		t.Errorf("without the lookup table: %v", err)
+	}
+	must(t, home, "ALTER TABLE other RENAME TO accounts_by_email")
+	var index string
+	if err := dbs["db1"].QueryRowContext(t.Context(), "SELECT name FROM sqlite_schema WHERE type = 'index' AND sql LIKE 'CREATE UNIQUE%'").Scan(&index); err != nil {
+		t.Fatal(err)
+	}
+	must(t, dbs["db1"], "DROP INDEX `"+index+"`")
+	if err := gormplugin.Check(db, &Account{}); !errors.Is(err, sharding.ErrLookup) || !strings.Contains(err.Error(), "shard db1/accounts_1") || !strings.Contains(err.Error(), "column email has no unique index") {
+		t.Errorf("without the index of one shard: %v", err)
+	}
+}
