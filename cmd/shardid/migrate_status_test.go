@@ -145,6 +145,16 @@ func TestAStatusSaysWhyNoRunnerCanGoOn(t *testing.T) {
 		t.Errorf("as JSON: %s", o.stdout)
 	}
 	m.must(t, command.MigrateNotReady, "status", "--check")
+	layout := readFile(t, m.file("shards.json"))
+	if err := os.WriteFile(m.file("shards.json"), []byte(strings.Replace(layout, "low(2)", "mod(4)", 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if o := m.must(t, 0, "status"); !strings.Contains(o.stdout, "no runner can go on: the job was begun with another configuration: table orders: rule") {
+		t.Errorf("with another configuration: %s", o.stdout)
+	}
+	if err := os.WriteFile(m.file("shards.json"), []byte(layout), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	m.must(t, 0, "abort", "--yes")
 	if o := m.must(t, 0, "status"); strings.Contains(o.stdout, "can go on") {
 		t.Errorf("of an aborted job: %s", o.stdout)

@@ -35,8 +35,9 @@ type Status struct {
 	// Left is how long the copy will take, in seconds, at the speed of the last minute; nil
 	// when nothing is copied, or the speed is unknown.
 	Left *int64 `json:"eta_seconds"`
-	// Changed says why no runner can go on: a table is not what it was when the job began. It says what to do,
-	// and is "" if no table has changed, or a runner leads, which ends with ErrChanged.
+	// Changed says why no runner with this configuration can go on: a table or the configuration is not what it was
+	// when the job began. It says what to do. It is "" if nothing has changed, or a runner leads, which ends with
+	// ErrChanged.
 	Changed string `json:"changed,omitempty"`
 	// Oldest is the longest open transaction of others on the source. It is nil when there is
 	// none, when OldestUnknown has a reason, and on SQLite, which does not show transactions.
@@ -117,7 +118,9 @@ func changed(ctx context.Context, j *Job, st Status) (string, error) {
 		return "", fmt.Errorf("migrate: job %s: %w", j.cfg.Name, err)
 	}
 	defer w.Close()
-	err = w.CheckSame(ctx, behind)
+	if err = w.sameSetup(ctx); err == nil {
+		err = w.CheckSame(ctx, behind)
+	}
 	if !errors.Is(err, ErrChanged) { // a runner says what else is wrong, and waits for a database that is away
 		return "", nil
 	}
