@@ -509,12 +509,12 @@ func (c *comparer) unsorted(e sqlparse.Expr, found catalog.Column) catalog.Value
 	if _, isColumn := sqlparse.Bare(e).(*sqlparse.Column); isColumn && c.why == "" {
 		c.untyped = true
 	}
-	c.refuse(cmp.Or(c.Unresolved(c.scope, e), "it is not known how "+c.text(e)+" compares"+c.unread(e)))
+	c.refuse(cmp.Or(c.Unresolved(c.scope, e), "it is not known how "+c.text(e)+" compares"+unread(c, e)))
 	return catalog.Value{}
 }
 
 // unread says what to do about a column of unknown type.
-func (c *comparer) unread(e sqlparse.Expr) string {
+func unread(c *comparer, e sqlparse.Expr) string {
 	if found, ok := c.scope.Column(e); ok && found.Of != nil && found.Of.Role == analysis.Broadcast && !found.Of.Known {
 		return ", because the columns of the broadcast table " + found.Of.Label() + " are not known; create it in the home database, too"
 	}
