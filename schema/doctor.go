@@ -99,6 +99,7 @@ const (
 	MissingColumn    Code = "missing_column"     // the key's, or one that the other shards have
 	ColumnDiffers    Code = "column_differs"     // its type is not that of the other shards
 	ExtraColumn      Code = "extra_column"       // most other shards do not have it
+	ColumnOrder      Code = "column_order"       // a column has another place than in most other shards
 	MissingIndex     Code = "missing_index"      // most other shards have it
 	ExtraIndex       Code = "extra_index"        // most other shards do not have it
 	MisplacedRows    Code = "misplaced_rows"     // rows that the router looks for in another table

@@ -16,6 +16,7 @@ import (
 // shape is what must be equal in all shards of a table.
 type shape struct {
 	columns map[string]string // by name: type and NOT NULL
+	order   []string          // their names as SELECT * returns them
 	indexes map[string]string // by their columns: one of their names
 }
 
@@ -29,7 +30,7 @@ func readShape(ctx context.Context, s session, t table) (shape, error) {
 	err := s.each(ctx, func(rows *sql.Rows) error {
 		var name, typ string
 		err := rows.Scan(&name, &typ)
-		out.columns[name] = typ
+		out.columns[name], out.order = typ, append(out.order, name)
 		if s.Name() == "mysql" && !strings.Contains(typ, "zerofill") && !strings.HasPrefix(typ, "tinyint(1)") {
 			out.columns[name] = displayWidth.ReplaceAllString(typ, "$1")
 		}
@@ -73,18 +74,18 @@ func (sh shape) readIndexes(ctx context.Context, s session, query, table string)
 func shapeQueries(s session) (columns, indexes string) {
 	switch s.Name() {
 	case "sqlite":
-		return `SELECT name, lower(type) || CASE WHEN "notnull" THEN ' not null' ELSE '' END FROM pragma_table_info(?)`,
+		return `SELECT name, lower(type) || CASE WHEN "notnull" THEN ' not null' ELSE '' END FROM pragma_table_info(?) ORDER BY cid`,
 			`SELECT i.name, i."unique", x.name FROM pragma_index_list(?) i JOIN pragma_index_xinfo(i.name) x` +
 				` WHERE i.origin <> 'pk' AND x.key ORDER BY i.name, x.seqno`
 	case "postgres":
 		return "SELECT a.attname::text, format_type(a.atttypid, a.atttypmod) || CASE WHEN a.attnotnull THEN ' not null' ELSE '' END" +
-				" FROM pg_attribute a WHERE a.attrelid = to_regclass(quote_ident($1)) AND a.attnum > 0 AND NOT a.attisdropped",
+				" FROM pg_attribute a WHERE a.attrelid = to_regclass(quote_ident($1)) AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum",
 			"SELECT i.relname::text, x.indisunique, pg_get_indexdef(x.indexrelid, u.n, true) FROM pg_index x JOIN pg_class i ON i.oid = x.indexrelid" +
 				" CROSS JOIN LATERAL generate_series(1, x.indnkeyatts::int) u (n)" +
 				" WHERE x.indrelid = to_regclass(quote_ident($1)) AND NOT x.indisprimary ORDER BY i.relname, u.n"
 	}
 	return "SELECT COLUMN_NAME, CONCAT(COLUMN_TYPE, IF(IS_NULLABLE = 'YES', '', ' not null')) FROM information_schema.COLUMNS" +
-			" WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ?",
+			" WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ? ORDER BY ORDINAL_POSITION",
 		"SELECT INDEX_NAME, NON_UNIQUE = 0, CONCAT(COLUMN_NAME, IFNULL(CONCAT('(', SUB_PART, ')'), '')) FROM information_schema.STATISTICS" +
 			" WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ? AND INDEX_NAME <> 'PRIMARY' ORDER BY INDEX_NAME, SEQ_IN_INDEX"
 }
@@ -92,15 +93,19 @@ func shapeQueries(s session) (columns, indexes string) {
 // drift compares the shards of a table with the majority.
 func drift(tables []*tableScan) []ShardFinding {
 	tables = slices.DeleteFunc(slices.Clone(tables), func(scan *tableScan) bool { return scan.shape.columns == nil })
-	columns, indexes := poll{}, poll{}
+	columns, orders, indexes := poll{}, poll{}, poll{}
 	for _, scan := range tables {
 		columns.count(scan.shape.columns)
+		orders.count(map[string]string{"": strings.Join(scan.shape.order, "\n")})
 		indexes.count(scan.shape.indexes)
 	}
 	var found []ShardFinding
 	for _, scan := range tables {
 		before := len(scan.findings)
 		scan.compareColumns(columns, len(tables))
+		if len(scan.findings) == before {
+			scan.compareOrder(orders)
+		}
 		scan.compareIndexes(indexes, len(tables))
 		found = append(found, scan.findings[before:]...)
 	}
@@ -154,6 +159,23 @@ func (scan *tableScan) compareColumns(columns poll, shards int) {
 		case has && typ != most:
 			scan.find(ColumnDiffers, Error, fmt.Sprintf("column %s is %s; in other shards it is %s", name, typ, most), "make the column the same in all shards")
 		}
+	}
+}
+
+// compareOrder finds a shard whose columns have another order than in most shards. If a shard lacks columns or
+// has more, that is its finding, or the other shards'.
+func (scan *tableScan) compareOrder(orders poll) {
+	most := strings.Split(orders.most(""), "\n")
+	if len(most) != len(scan.shape.order) {
+		return
+	}
+	for i, name := range scan.shape.order {
+		if name == most[i] {
+			continue
+		}
+		scan.find(ColumnOrder, Warning, fmt.Sprintf("column %s is where other shards have %s, so that a query of * is refused when several shards answer it", name, most[i]),
+			"move it, by MODIFY … AFTER on MySQL and MariaDB, or name the columns in queries, as GORM does with QueryFields")
+		return
 	}
 }
 

@@ -292,6 +292,18 @@ func TestDoctorFindsDrift(t *testing.T) {
 		"error missing_index b/orders_3", "warning missing_index b/orders_3", "error missing_table b/regions")
 }
 
+func TestDoctorFindsColumnsInAnotherOrder(t *testing.T) {
+	w := newTestRouter(t, orders(t, sharding.Low(4)))
+	w.create(t, plain+", n TEXT, note TEXT")
+	expect(t, w.doctor(t, schema.DoctorConfig{}))
+	exec(t, w.dbs["b"], "DROP TABLE orders_3; CREATE TABLE orders_3 ("+plain+", note TEXT, n TEXT)")
+	d := w.doctor(t, schema.DoctorConfig{})
+	expect(t, d, "warning column_order b/orders_3")
+	if text := d.Findings[0].Message; text != "column note is where other shards have n, so that a query of * is refused when several shards answer it" {
+		t.Error(text)
+	}
+}
+
 func TestDoctorNamesWhatIsNotThere(t *testing.T) {
 	w := newTestRouter(t, orders(t, sharding.Low(4)))
 	w.create(t, plain)

@@ -73,7 +73,7 @@ func (a *answer) Next(dest []driver.Value) error {
 	var memory *merge.MemoryError
 	hint := "add a condition on the sharding key, so that one shard answers"
 	if errors.Is(err, merge.ErrColumns) {
-		hint = "name the columns in the query, or " + MakeEqual
+		hint = "name the columns in the query (GORM: QueryFields), or " + MakeEqual
 	}
 	for _, of := range []error{merge.ErrValue, merge.ErrOrder, merge.ErrColumns, merge.ErrUnsupported} {
 		if errors.Is(err, of) || errors.As(err, &memory) {
