@@ -118,6 +118,8 @@ type recognition interface {
 	// server returns another value when another server serves the database, for example a
 	// replica that took over and may lack the last commits.
 	server(ctx context.Context, s *Session) (string, error)
+	// mayShow fails when the user may not see a trigger, so that it only seems to be missing.
+	mayShow(ctx context.Context, s *Session, trigger string) error
 }
 
 // capture creates the triggers of a job.

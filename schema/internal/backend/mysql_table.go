@@ -473,6 +473,19 @@ func (mysqlCapture) hasTrigger(ctx context.Context, s *Session, t Trigger) (bool
 	return len(body) == 1 && body[0] == t.body, err
 }
 
+// mayShow tells a missing right from a missing trigger: MySQL lists no triggers for a user without TRIGGER, and MariaDB
+// none of their bodies.
+func (m mysqlRecognition) mayShow(ctx context.Context, s *Session, trigger string) error {
+	err := s.Each(ctx, func(*sql.Rows) error { return nil }, "SHOW CREATE TRIGGER "+m.Quote(trigger))
+	if dialect.FaultOf(err) == dialect.NoRight {
+		return fmt.Errorf("trigger %s: %w; GRANT TRIGGER on the database to the user", trigger, err)
+	}
+	if IsMySQL(err, "1360") { // there is none
+		return nil
+	}
+	return err
+}
+
 // triggerPause is above a hundredth of a second, the precision of MariaDB's times of statements
 // and triggers.
 const triggerPause = 20 * time.Millisecond

@@ -69,11 +69,17 @@ func (o OwnTrigger) On(name, table, body string) Trigger {
 // readTriggers reads the names of all triggers, and the bodies of the user's triggers, in
 // the order in which they run.
 func (m mysqlCatalog) readTriggers(ctx context.Context, s *Session, sh *Table) error {
+	hidden := ""
 	err := s.Each(ctx, func(rows *sql.Rows) error {
 		var o OwnTrigger
-		if err := rows.Scan(&o.Name, &o.When, &o.Body, &o.mode, &o.definer); err != nil {
+		var body, definer sql.NullString
+		if err := rows.Scan(&o.Name, &o.When, &body, &o.mode, &definer); err != nil {
 			return err
 		}
+		if !body.Valid {
+			hidden = o.Name
+		}
+		o.Body, o.definer = body.String, definer.String
 		sh.Triggers = append(sh.Triggers, o.Name)
 		if strings.HasPrefix(o.Name, "shardid_") {
 			return nil
@@ -87,6 +93,9 @@ func (m mysqlCatalog) readTriggers(ctx context.Context, s *Session, sh *Table) e
 		return nil
 	}, "SELECT TRIGGER_NAME, CONCAT(ACTION_TIMING, ' ', EVENT_MANIPULATION), ACTION_STATEMENT, SQL_MODE, DEFINER FROM information_schema.TRIGGERS"+
 		" WHERE EVENT_OBJECT_SCHEMA = DATABASE() AND EVENT_OBJECT_TABLE = ? ORDER BY ACTION_TIMING, EVENT_MANIPULATION, ACTION_ORDER", sh.Name)
+	if err == nil && hidden != "" {
+		err = s.Database.mayShow(ctx, s, hidden)
+	}
 	if err != nil || len(sh.Own) == 0 {
 		return err
 	}

@@ -90,6 +90,8 @@ func (postgresCapture) triggers(ctx context.Context, s *Session, prefix string) 
 	return s.List(ctx, "SELECT t.tgname"+postgresTriggers+" AND starts_with(t.tgname, ?)", prefix)
 }
 
+func (postgresRecognition) mayShow(context.Context, *Session, string) error { return nil }
+
 func (postgresCapture) hasTrigger(ctx context.Context, s *Session, t Trigger) (bool, error) {
 	n, err := s.Number(ctx, "SELECT COUNT(*)"+postgresTriggers+" AND t.tgname = ? AND c.relname = ? AND p.prosrc = ?", t.name, t.table, t.body)
 	return n == 1, err

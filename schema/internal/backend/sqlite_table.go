@@ -323,6 +323,8 @@ func (sqliteCatalog) Unclosable(context.Context, *Session, string) ([]string, er
 // KeyWatch is not used: a foreign key runs the triggers of the rows that it changes.
 func (sqliteCapture) KeyWatch(KeyWatch) Trigger { panic("bug: no table of SQLite is watched") }
 
+func (sqliteRecognition) mayShow(context.Context, *Session, string) error { return nil }
+
 // hasTrigger compares the text, which a rename of the table changes.
 func (sqliteCapture) hasTrigger(ctx context.Context, s *Session, t Trigger) (bool, error) {
 	n, err := s.Number(ctx, "SELECT COUNT(*) FROM sqlite_schema WHERE type = 'trigger' AND name = ? AND sql = ?", t.name, t.Create)

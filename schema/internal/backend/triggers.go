@@ -73,7 +73,10 @@ func (c *Session) createTrigger(ctx context.Context, t Trigger) error {
 // prefix.
 func (c *Session) LostTriggers(ctx context.Context, prefix string, all []Trigger) (lost []string, err error) {
 	names, err := Triggers(ctx, c, prefix)
-	return names.Lack(all), err
+	if err != nil {
+		return nil, err
+	}
+	return names.Lack(ctx, c, all)
 }
 
 // Names are the names of triggers that a database has.
@@ -84,14 +87,18 @@ func Triggers(ctx context.Context, c *Session, prefix string) (Names, error) {
 	return c.Database.triggers(ctx, c, prefix)
 }
 
-// Lack returns the names of those triggers that are missing.
-func (has Names) Lack(all []Trigger) (lost []string) {
+// Lack returns the names of those triggers that are missing. It fails when the user may not see them.
+func (has Names) Lack(ctx context.Context, c *Session, all []Trigger) (lost []string, err error) {
 	for _, t := range all {
-		if !slices.ContainsFunc(has, func(name string) bool { return strings.EqualFold(name, t.name) }) {
-			lost = append(lost, t.name)
+		if slices.ContainsFunc(has, func(name string) bool { return strings.EqualFold(name, t.name) }) {
+			continue
 		}
+		if err := c.Database.mayShow(ctx, c, t.name); err != nil {
+			return nil, err
+		}
+		lost = append(lost, t.name)
 	}
-	return lost
+	return lost, nil
 }
 
 // DropTriggersNamed drops the triggers whose names are the prefix and an event, except

@@ -65,7 +65,11 @@ func (st *State) checkBackCaptureOn(ctx context.Context, s *backend.Session, was
 			if _, known := was[place{t.Number, i}]; !known || to.Database != s.Database {
 				continue
 			}
-			if lost := has.Lack(s.Database.Capture(st.BackCapture(t, i))); len(lost) > 0 {
+			lost, err := has.Lack(ctx, s, s.Database.Capture(st.BackCapture(t, i)))
+			switch {
+			case err != nil:
+				return err
+			case len(lost) > 0:
 				return fmt.Errorf("%w: shard %s on %s has lost the triggers %s, and nobody knows what has changed since; the runbook says what to do about a shard that was restored",
 					openjob.ErrChanged, to.Name, to.Database.Label, strings.Join(lost, ", "))
 			}
