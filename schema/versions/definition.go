@@ -142,6 +142,9 @@ func logicalName(text string, physical map[string]string) string {
 		if rest, ok := strings.CutPrefix(text, there+"_"); ok {
 			return table + "_" + rest
 		}
+		if before, after, ok := strings.Cut(text, "_"+there+"_"); ok { // GORM's idx_orders_0_status
+			return before + "_" + table + "_" + after
+		}
 	}
 	return text
 }

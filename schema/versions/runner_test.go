@@ -357,6 +357,21 @@ func TestDriftNamesTheShardThatDiffers(t *testing.T) {
 	}
 }
 
+func TestIndexesThatGORMNamesAreNoDrift(t *testing.T) {
+	s := newShop(t)
+	r := s.runner(t, makeShop)
+	s.must(t, r.Up(t.Context(), 0))
+	for _, at := range s.router.Targets("orders") {
+		_, err := s.dbs[at.DB].ExecContext(t.Context(), fmt.Sprintf("CREATE INDEX idx_%s_user_id ON %[1]s (user_id)", at.Table))
+		s.must(t, err)
+	}
+	drift, err := r.Drift(t.Context())
+	s.must(t, err)
+	if len(drift) > 0 {
+		t.Errorf("%q", drift)
+	}
+}
+
 func TestTablesThatWereMadeOtherwiseAreAdopted(t *testing.T) {
 	s := newShop(t)
 	s.must(t, s.runner(t, makeShop).Up(t.Context(), 0))
