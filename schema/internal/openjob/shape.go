@@ -54,8 +54,10 @@ func changesValues(from, to string) bool {
 	}
 	is, becomes := kindOf(from), kindOf(to)
 	switch {
+	case slices.Contains([]string{"enum", "set", "uuid", "inet4", "inet6"}, is.class) && (becomes.class == "text" || becomes.class == "char"):
+		return false // they have no spaces at their ends
 	case becomes.class == "text":
-		return is.class != "text" && is.class != "char" && !slices.Contains([]string{"enum", "set", "json", "uuid", "inet4", "inet6"}, is.class)
+		return is.class != "text" && is.class != "char" && is.class != "json"
 	case is.class == "binary" && becomes.class == "bytes":
 		return false
 	case is.class != becomes.class:

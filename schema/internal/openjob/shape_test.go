@@ -46,6 +46,7 @@ func TestATypeThatChangesValuesWithoutAnErrorIsKnown(t *testing.T) {
 		{"enum('a','b')", "varchar(20)"},
 		{"json", "longtext"},
 		{"uuid", "varchar(36)"},
+		{"uuid", "char(36)"},
 		{"datetime", "datetime(3)"},
 		{"binary(16)", "varbinary(20)"},
 		{"tinyblob", "longblob"},
