@@ -140,6 +140,9 @@ func (c *check) checkTables(db *gorm.DB, made *plan, table *sharding.Table) erro
 	m := newMigration(db)
 	for _, target := range c.router.Targets(table.Name) {
 		err := c.checkKeyColumns(db, table, target)
+		if err != nil && !errors.Is(err, ErrKeyColumn) && !errors.Is(err, ErrCollation) { // the database does not answer
+			return err
+		}
 		if _, errOpen := m.open(target.DB); errOpen != nil {
 			return errors.Join(err, fmt.Errorf("gormplugin: shard %s: %w", target, errOpen))
 		}
@@ -182,8 +185,11 @@ func (c *check) checkLookupTables(db *gorm.DB, t *sharding.Table) error {
 	var errs []error
 	for _, l := range t.Lookups {
 		_, sharded := c.router.Snapshot().Lookup(l.Table)
-		if !sharded && !db.Session(&gorm.Session{NewDB: true}).Migrator().HasTable(l.Table) {
-			errs = append(errs, fmt.Errorf("gormplugin: the lookup table %s of %s: %w", l.Table, t.Name, ErrNoTable))
+		if sharded {
+			continue
+		}
+		if err := mustHaveTable(db.Session(&gorm.Session{NewDB: true, Context: db.Statement.Context}), l.Table); err != nil {
+			errs = append(errs, fmt.Errorf("gormplugin: the lookup table %s of %s: %w", l.Table, t.Name, err))
 		}
 	}
 	return errors.Join(errs...)
@@ -191,14 +197,13 @@ func (c *check) checkLookupTables(db *gorm.DB, t *sharding.Table) error {
 
 // checkColumns checks the columns of these fields.
 func (p *plan) checkColumns(db *gorm.DB, table string, fields []*managed) error {
-	migrator := db.Migrator()
-	switch {
-	case len(fields) == 0:
+	if len(fields) == 0 {
 		return nil
-	case !migrator.HasTable(table):
-		return fmt.Errorf("gormplugin: %s: table %s: %w", p.schema.Name, table, ErrNoTable)
 	}
-	columns, err := migrator.ColumnTypes(table)
+	if err := mustHaveTable(db, table); err != nil {
+		return fmt.Errorf("gormplugin: %s: table %s: %w", p.schema.Name, table, err)
+	}
+	columns, err := db.Migrator().ColumnTypes(table)
 	var numbers bool
 	if err == nil && db.Dialector.Name() == "sqlite" { // the driver does not report AUTOINCREMENT
 		numbers, err = isAutoincrement(db.Session(&gorm.Session{NewDB: true, Context: db.Statement.Context}), table)
@@ -215,6 +220,19 @@ func (p *plan) checkColumns(db *gorm.DB, table string, fields []*managed) error 
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// mustHaveTable returns ErrNoTable when there is no such table. gorm's HasTable says the same of a database that does
+// not answer.
+func mustHaveTable(db *gorm.DB, table string) error {
+	if db.Migrator().HasTable(table) {
+		return nil
+	}
+	var one int
+	if err := db.Raw("SELECT 1").Scan(&one).Error; err != nil {
+		return err
+	}
+	return ErrNoTable
 }
 
 // checkColumn checks the field's column; numbers says that the database numbers the primary key.

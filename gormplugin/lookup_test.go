@@ -230,3 +230,31 @@ func TestCheckFindsALookupThatWouldNotBeKept(t *testing.T) {
 		t.Errorf("without the index of one shard: %v", err)
 	}
 }
+
+// gorm says of each table of a database that does not answer that it does not exist.
+func TestCheckDoesNotTakeADatabaseThatIsAwayForOneWithoutTables(t *testing.T) {
+	shard, home := memory(t), memory(t)
+	m, err := sharding.MapOf(sharding.Target{DB: "db0", Table: "accounts_0"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	router, err := sharding.New(sharding.DBs{"db0": shard}, sharding.Table{Name: "accounts", Key: "user_id", Rule: sharding.Mod(1), Map: m})
+	if err != nil {
+		t.Fatal(err)
+	}
+	db := openGORM(t, home)
+	if err := db.Use(gormplugin.New(gormplugin.Config{Generators: keygen.Set{Default: keygen.Counting(100, 1)}, Router: router})); err != nil {
+		t.Fatal(err)
+	}
+	if err := gormplugin.Migrate(t.Context(), db, &Account{}, &Badge{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(shard.Close(), home.Close()); err != nil {
+		t.Fatal(err)
+	}
+	for _, model := range []any{&Account{}, &Badge{}} {
+		if err := gormplugin.Check(db, model); err == nil || errors.Is(err, gormplugin.ErrNoTable) || strings.Count(err.Error(), "database is closed") != 1 {
+			t.Errorf("%T: %v", model, err)
+		}
+	}
+}
