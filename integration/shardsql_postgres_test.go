@@ -345,6 +345,37 @@ func TestAnArrayOfKeysGoesToTheShardsOfItsElements(t *testing.T) {
 	}
 }
 
+// A cast may shorten the elements, and the shorter ones lead to other shards.
+func TestAnArrayWhoseCastChangesKeysGoesToAllShards(t *testing.T) {
+	open := server.SharePostgres(t).Open
+	dbs := sharding.DBs{"a": open(t, "cut_a"), "b": open(t, "cut_b")}
+	m, err := sharding.Spread([]string{"a", "b"}, 4, "tags_%d")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, at := range m.Targets() {
+		database.Exec(t, dbs[at.DB], "CREATE TABLE "+at.Table+" (name TEXT PRIMARY KEY)")
+	}
+	router, err := sharding.New(dbs, sharding.Table{Name: "tags", Key: "name", Rule: sharding.HashText(4), Map: m})
+	if err != nil {
+		t.Fatal(err)
+	}
+	routed := shardsql.OpenDB(shardsql.Config{Router: router, Home: dbs["a"]})
+	t.Cleanup(func() { _ = routed.Close() })
+	for i := range 8 {
+		database.Exec(t, routed, fmt.Sprintf("INSERT INTO tags (name) VALUES ('ta%d')", i))
+		for _, array := range []string{"$1", "$1::text[]", "$1::varchar(3)[]", "CAST($1 AS varchar(3)[])"} {
+			given, n := fmt.Sprintf("{ta%d}", i), 0
+			if strings.Contains(array, "(3)") {
+				given = fmt.Sprintf("{ta%d-long}", i)
+			}
+			if err := routed.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM tags WHERE name = ANY ("+array+")", given).Scan(&n); err != nil || n != 1 {
+				t.Errorf("%s, %s: %d rows, %v", array, given, n, err)
+			}
+		}
+	}
+}
+
 // lib/pq copies rows by executing a prepared COPY with each row, and at last without arguments.
 func TestARoutedTransactionCopiesRowsIntoATableAtHomeByLibPQ(t *testing.T) {
 	routed, _ := writtenTwins(t, postgresDrivers(t)["pq"].of("copying"), layouts(t)["named"])

@@ -163,7 +163,7 @@ func TestARangeLeadsToItsSlotsIfTheRuleKeepsTheOrder(t *testing.T) {
 func TestAnArrayOfPostgreSQLHasTheValuesOfAnArgument(t *testing.T) {
 	for where, want := range map[string]bool{
 		"user_id = ANY ($1)": true, "user_id = ANY ($1::bigint[])": true,
-		"user_id = ANY (ARRAY[1])": false, "user_id = ALL ($1)": false, "user_id <> ANY ($1)": false,
+		"user_id = ANY ($1::numeric(3)[])": false, "user_id = ANY (ARRAY[1])": false, "user_id = ALL ($1)": false, "user_id <> ANY ($1)": false,
 	} {
 		if proved := of(t, postgres, "SELECT * FROM orders WHERE "+where).Refs[0].Proof != nil; proved != want {
 			t.Errorf("%s proves something: %v", where, proved)

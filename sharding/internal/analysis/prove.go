@@ -232,11 +232,11 @@ func (p *prover) equal(q equality) proof.Proof {
 		return nil
 	}
 	var all []proof.Proof
-	if array, keeps, ok := anyOfArray(q); ok {
+	if array, ok := anyOfArray(q); ok {
 		if l.Rule != nil {
 			all = append(all, &proof.Member{Lead: l, Array: array})
 		}
-		if keeps && (l.Lookup != nil || l.Sought) {
+		if l.Lookup != nil || l.Sought {
 			all = append(all, &proof.Owned{Lead: l, Array: &array})
 		}
 		return proof.Together(all)
@@ -254,26 +254,25 @@ func (p *prover) equal(q equality) proof.Proof {
 	return proof.Together(all)
 }
 
-// anyOfArray returns the parameter of PostgreSQL's = ANY ($1), which may have a cast, and whether the cast keeps its elements: a
-// text that is cast to citext equals others.
-func anyOfArray(q equality) (array proof.Operand, keeps, ok bool) {
+// anyOfArray returns the parameter of PostgreSQL's = ANY ($1), which may have a cast that keeps its elements: varchar(3)[] cuts
+// them off.
+func anyOfArray(q equality) (proof.Operand, bool) {
 	if q.in || len(q.right) != 1 {
-		return array, false, false
+		return proof.Operand{}, false
 	}
 	call, ok := sqlparse.Bare(q.right[0]).(*sqlparse.Call)
 	if !ok || call.Function() != "any" || len(call.Args) != 1 {
-		return array, false, false
+		return proof.Operand{}, false
 	}
-	e := sqlparse.Bare(call.Args[0])
-	keeps = true
-	if cast := sqlparse.As(e, sqlparse.Cast); cast != nil {
-		e, keeps = sqlparse.Bare(cast.Operands[0]), cast.Elements
+	array := sqlparse.Bare(call.Args[0])
+	if cast := sqlparse.As(array, sqlparse.Cast); cast != nil && cast.Elements {
+		array = sqlparse.Bare(cast.Operands[0])
 	}
-	param, ok := e.(*sqlparse.Param)
+	param, ok := array.(*sqlparse.Param)
 	if !ok {
-		return array, false, false
+		return proof.Operand{}, false
 	}
-	return proof.Operand{Param: param.Index}, keeps, true
+	return proof.Operand{Param: param.Index}, true
 }
 
 // within returns the proof of a column whose values are between two others, one of which may be
