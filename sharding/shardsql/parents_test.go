@@ -159,6 +159,11 @@ func TestRowsAreWrittenByTheirParents(t *testing.T) {
 		"UPDATE payments SET amount = 5 WHERE order_id IN (4, 77) AND amount < 3",
 		"UPDATE payments SET amount = 6 WHERE order_id IS NOT NULL AND order_id = 77",
 		"DELETE FROM items WHERE order_id = 11 AND amount > 0",
+		"UPDATE orders SET total = (SELECT COALESCE(SUM(amount), 0) FROM items WHERE items.order_id = orders.id) WHERE id = 7",
+		"UPDATE orders SET total = (SELECT COUNT(*) FROM items WHERE items.order_id = orders.id) WHERE id IN (3, 77)",
+		"UPDATE orders SET total = i.amount FROM items i WHERE i.order_id = orders.id AND i.order_id = 5",
+		"DELETE FROM orders WHERE id = 4 AND NOT EXISTS (SELECT 1 FROM items WHERE items.order_id = orders.id)",
+		"DELETE FROM payments WHERE order_id IN (SELECT id FROM orders WHERE id = 7)",
 	} {
 		f.exec(t, text)
 	}
@@ -188,7 +193,14 @@ func TestATransactionOfOneDatabaseReadsTheRowsOfAParent(t *testing.T) {
 	}
 	defer func() { _ = tx.Rollback() }()
 	exec(t, tx, "UPDATE items SET amount = amount + 100 WHERE order_id = 7")
-	if sum := one[int64](t, tx, "SELECT SUM(amount) FROM items WHERE order_id = ?", 7); sum != 303 {
-		t.Errorf("the sum is %d", sum)
+	for _, query := range []string{
+		"SELECT SUM(amount) FROM items WHERE order_id = ?",
+		"SELECT SUM(i.amount) FROM orders o JOIN items i ON i.order_id = o.id WHERE o.id = ?",
+		"SELECT SUM(i.amount) FROM items i LEFT JOIN orders o ON o.id = i.order_id WHERE i.order_id = ?",
+		"SELECT (SELECT SUM(amount) FROM items i WHERE i.order_id = o.id) FROM orders o WHERE id = ?",
+	} {
+		if sum := one[int64](t, tx, query, 7); sum != 303 {
+			t.Errorf("%s: the sum is %d", query, sum)
+		}
 	}
 }

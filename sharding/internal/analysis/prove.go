@@ -63,20 +63,11 @@ func (k *Knowledge) vague(r *Reference) (column string) {
 	return column
 }
 
-// seek marks the columns by which rows are searched for, if the statement reads or writes rows of one sharded table: unique ones,
-// and those that refer to parents.
+// seek marks the columns by which rows are searched for: unique ones, and those that refer to parents. They are of the sharded
+// table that the statement writes, or that it names first, if the rows of all others are in the slots of its rows.
 func seek(b *Analysis) {
-	var only *Reference
-	for _, r := range b.Refs {
-		switch {
-		case r.Role != Sharded:
-		case only != nil:
-			return
-		default:
-			only = r
-		}
-	}
-	if only == nil || b.Statement.Change != nil && !only.Written || only.Table.OnMissing == sharding.Refuse {
+	only := soughtIn(b)
+	if only == nil || only.Table.OnMissing == sharding.Refuse || len(b.ApartFrom(only, b.Refs)) > 0 {
 		return
 	}
 	b.Unsought = b.Statement.Change != nil && !only.Known && slices.ContainsFunc(b.Facts, func(f Fact) bool { return len(equalities(f.Expr)) > 0 })
@@ -90,6 +81,20 @@ func seek(b *Analysis) {
 			only.seekBy(c.Name)
 		}
 	}
+}
+
+// soughtIn returns the reference whose rows may be searched for, or nil.
+func soughtIn(b *Analysis) (only *Reference) {
+	for _, r := range b.Refs {
+		switch {
+		case r.Role != Sharded || b.Statement.Change != nil && !r.Written:
+		case only == nil:
+			only = r
+		case b.Statement.Change != nil:
+			return nil
+		}
+	}
+	return only
 }
 
 // seekBy marks a column by which rows are searched for, if not all its values lead to slots.

@@ -355,10 +355,15 @@ func (l *Lookup) valueOf(row []driver.Value) string {
 	if len(l.byText) == 1 {
 		return ""
 	}
-	if text, ok := likeness(l.plan.sharded[0].Schema.Columns[l.columns[0]], row[0]); ok {
+	if text, ok := likeness(l.of().Schema.Columns[l.columns[0]], row[0]); ok {
 		return text
 	}
 	return proof.Text(row[:1])
+}
+
+// of returns a reference to the table.
+func (l *Lookup) of() *analysis.Reference {
+	return l.plan.sharded[slices.IndexFunc(l.plan.sharded, func(r *analysis.Reference) bool { return r.Table.Name == l.Table.Name })]
 }
 
 // each calls f for the rows of a search, except for the copies that a move of their slot has left behind.

@@ -24,7 +24,7 @@ type Lead struct {
 	Apart  time.Duration
 	// Lookup is the lookup table of a column without a rule.
 	Lookup *sharding.Lookup
-	// Sought: the statement reads or writes rows of this table alone, all rows with one value of the column have one slot,
+	// Sought: the rows that the statement reads or writes are in the slots of rows of this table, all rows with one value of the column have one slot,
 	// and not every value leads to it. The rows may be searched for on all shards.
 	Sought bool
 	// Repeats: several rows may have one value of a Sought column.
