@@ -5,6 +5,7 @@ package schema
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,7 +14,7 @@ import (
 )
 
 // parents reports rows that refer to rows which are not on their shard, for each of the table's Parents.
-func (d *databaseScan) parents(ctx context.Context, s session, scan *tableScan) error {
+func (d *databaseScan) parents(ctx context.Context, s session, c catalog, scan *tableScan) error {
 	for _, p := range scan.table.Parents {
 		parent := d.parentOf(scan, p)
 		if parent == "" {
@@ -21,6 +22,17 @@ func (d *databaseScan) parents(ctx context.Context, s session, scan *tableScan) 
 		}
 		if _, ok := scan.facts.column(p.Column); !ok {
 			scan.find(MissingColumn, Error, fmt.Sprintf("there is no column %s, which refers to %s, or the user may not see it", p.Column, p.Table),
+				"add it, grant SELECT on it, or correct the Parents of the router's table")
+			continue
+		}
+		facts, err := c.table(ctx, parent)
+		if errors.Is(err, ErrNoTable) { // it is a finding by itself
+			continue
+		} else if err != nil {
+			return err
+		}
+		if _, ok := facts.column(p.ParentID()); !ok {
+			scan.find(MissingColumn, Error, fmt.Sprintf("%s has no column %s, to which %s refers, or the user may not see it", parent, p.ParentID(), p.Column),
 				"add it, grant SELECT on it, or correct the Parents of the router's table")
 			continue
 		}

@@ -96,7 +96,7 @@ func (d *databaseScan) examine(ctx context.Context, scan *tableScan) {
 		if err := scan.checkKeys(ctx, s); err != nil {
 			return err
 		}
-		if err := d.parents(ctx, s, scan); err != nil {
+		if err := d.parents(ctx, s, c, scan); err != nil {
 			return err
 		}
 		if d.isChild(scan) {

@@ -405,3 +405,34 @@ func TestDoctorFindsRowsWhoseParentsAreElsewhere(t *testing.T) {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
+
+// A parent that cannot be searched does not keep the doctor from looking at the children.
+func TestDoctorLooksAtRowsWhoseParentsAreMissing(t *testing.T) {
+	parents := orders(t, sharding.Mod(4))
+	layout, err := sharding.Spread([]string{"a", "b"}, 4, "items_%d")
+	if err != nil {
+		t.Fatal(err)
+	}
+	parents.Group = "shop"
+	w := newTestRouter(t, parents, sharding.Table{
+		Name: "items", Key: "user_id", Rule: sharding.Mod(4), Map: layout, Group: "shop",
+		Parents: []sharding.Parent{{Column: "order_id", Table: "orders", ID: "number"}},
+	})
+	w.create(t, "id INTEGER PRIMARY KEY, user_id INTEGER NOT NULL")
+	exec(t, w.dbs["b"], "DROP TABLE orders_3")
+	for _, at := range layout.Targets() {
+		exec(t, w.dbs[at.DB], "CREATE TABLE "+at.Table+" (id INTEGER PRIMARY KEY, user_id INTEGER NOT NULL, order_id INTEGER)")
+		exec(t, w.dbs[at.DB], "INSERT INTO "+at.Table+" (id, user_id, order_id) VALUES (1, 1, 1)")
+	}
+	var got []string
+	for _, f := range w.doctor(t, schema.DoctorConfig{}).Findings {
+		got = append(got, string(f.Code)+" "+f.Place.String())
+	}
+	slices.Sort(got)
+	if want := []string{
+		"misplaced_rows a/items_0", "misplaced_rows a/items_2", "misplaced_rows b/items_3",
+		"missing_column a/items_0", "missing_column a/items_2", "missing_column b/items_1", "missing_table b/orders_3",
+	}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
