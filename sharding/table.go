@@ -74,8 +74,8 @@ type Alt struct {
 }
 
 // Parent is a column that refers to rows of a table: its own, or one of its Group. It is a promise about the data, on which
-// the router relies: all rows with one value of the column are in one slot, that of the parent's row with this ID. A foreign
-// key from Column to ID on each shard keeps the promise, if no two shards have one ID. Rows without a parent must have
+// the router relies: no two shards have parents with one ID, and all rows with one value of the column are in the slot of the
+// parent with this ID. A foreign key from Column to ID on each shard keeps the second half. Rows without a parent must have
 // NULL, not 0. The router does not check it; schema.Doctor reports the rows whose parents are not on their shard.
 type Parent struct {
 	// Column is the referring column. It holds integers, bytes, UUIDs, or texts that are compared by their bytes;

@@ -98,12 +98,15 @@
 // UPDATE orders SET note = 'x' WHERE id = 5 says nothing of the sharding key. If id is a primary or
 // unique key, a query of each database finds the shard that has the row, and the statement is sent
 // to that shard alone. That is done for an UPDATE or DELETE of one table, for a query that locks its
-// rows, and for every query of it in a transaction that may not span databases; also if subqueries or
-// joins read rows of the same slots; with =, IN or PostgreSQL's = ANY ($1), and not if [sharding.Table].OnMissing is [sharding.Refuse] or the context has [sharding.AllShards]. If
-// no shard has the row, the statement affects none; a write is still part of its transaction, and begins it
-// on a database with shards if it has not begun on one. If two shards have a row with the value, or with
-// one that the column treats as equal, a write is refused with [sharding.ErrCrossShard], and a query
-// returns both rows. An id that carries the slot ([sharding.Table].Also) needs no search.
+// rows, and for every query of it in a transaction that may not span databases. Joins and subqueries
+// may read other rows of the same slots. The value is compared by =, IN or PostgreSQL's = ANY ($1). It
+// is not done if [sharding.Table].OnMissing is [sharding.Refuse] or the context has [sharding.AllShards].
+//
+// If no shard has the row, the statement affects none; a write is still part of its transaction, and
+// begins it on a database with shards if it has not begun on one. If two shards have a row with the
+// value, or with one that the column treats as equal, a write is refused with
+// [sharding.ErrCrossShard], and a query returns both rows. An id that carries the slot
+// ([sharding.Table].Also) needs no search.
 //
 // A column of [sharding.Table].Parents finds the shard in the same way: DELETE FROM items WHERE order_id = 5.
 //
