@@ -6,10 +6,13 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/shardid/shardid/internal/testkit/effort"
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sharding/shardsql"
 )
@@ -202,5 +205,120 @@ func TestATransactionOfOneDatabaseReadsTheRowsOfAParent(t *testing.T) {
 		if sum := one[int64](t, tx, query, 7); sum != 303 {
 			t.Errorf("%s: the sum is %d", query, sum)
 		}
+	}
+}
+
+// joins makes random queries of bought.
+type joins struct {
+	*rand.Rand
+	aliases []string
+	of      map[string]string // the tables of the aliases
+}
+
+// reference returns the column of a table by which its rows share the slots of orders.
+func (j *joins) reference(alias string) string {
+	if j.of[alias] == "orders" {
+		return alias + ".id"
+	}
+	return alias + ".order_id"
+}
+
+func (j *joins) pick(list ...string) string { return list[j.IntN(len(list))] }
+
+func (j *joins) any() string { return j.aliases[j.IntN(len(j.aliases))] }
+
+// add names a table in FROM; a quarter of the children are the groups of a derived table.
+func (j *joins) add() string {
+	alias, table := fmt.Sprint("t", len(j.of)), j.pick("orders", "items", "payments")
+	j.of[alias], j.aliases = table, append(j.aliases, alias)
+	if table != "orders" && j.IntN(4) == 0 {
+		return "(SELECT order_id, COUNT(*) AS id, MAX(user_id) AS user_id FROM " + table + " GROUP BY order_id) AS " + alias
+	}
+	return table + " AS " + alias
+}
+
+func (j *joins) condition() string {
+	alias, number := j.any(), strconv.Itoa(j.IntN(12))
+	at, other := j.reference(alias), j.pick("orders", "items", "payments")
+	in := strings.TrimPrefix((&joins{of: map[string]string{"x": other}}).reference("x"), "x.")
+	switch j.IntN(8) {
+	case 0:
+		return alias + ".user_id = " + number
+	case 1:
+		return alias + ".user_id IN (1, " + number + ")"
+	case 2:
+		return at + " = " + number
+	case 3:
+		return at + " IS " + j.pick("", "NOT ") + "NULL"
+	case 4, 5:
+		return j.pick("", "NOT ") + "EXISTS (SELECT 1 FROM " + other + " x WHERE x." + in + " = " + at + " AND x.user_id <> " + number + ")"
+	case 6:
+		return at + " IN (SELECT " + in + " FROM " + other + " WHERE id > " + number + ")"
+	}
+	return "(" + alias + ".id > " + number + " OR " + at + " < 5)"
+}
+
+func (j *joins) query() string {
+	j.aliases, j.of = nil, map[string]string{}
+	tables := []string{j.add()}
+	for range j.IntN(3) {
+		near := j.any()
+		table := j.add()
+		added := j.aliases[len(j.aliases)-1]
+		on := j.reference(near) + " = " + j.reference(added)
+		if j.IntN(5) == 0 {
+			on = near + ".user_id = " + added + ".user_id"
+		}
+		if j.IntN(4) == 0 {
+			on += " AND " + j.condition()
+		}
+		tables = append(tables, j.pick("JOIN ", "LEFT JOIN ")+table+" ON "+on)
+	}
+	from := strings.Join(tables, " ")
+	if j.IntN(4) > 0 {
+		from += " WHERE " + j.condition() + j.pick("", " AND "+j.condition())
+	}
+	a, b := j.any(), j.any()
+	at := j.reference(a)
+	switch j.IntN(6) {
+	case 0:
+		return "SELECT COUNT(*), COUNT(DISTINCT " + at + "), SUM(" + b + ".id) FROM " + from
+	case 1:
+		return "SELECT " + at + ", COUNT(*), MAX(" + b + ".id) FROM " + from + " GROUP BY " + at
+	case 2:
+		return "SELECT DISTINCT " + at + ", " + b + ".user_id FROM " + from
+	case 3:
+		return "SELECT " + a + ".id, (SELECT COUNT(*) FROM items x WHERE x.order_id = " + at + ") FROM " + from
+	case 4:
+		text := "SELECT " + a + ".id, " + b + ".user_id, " + at + " FROM " + from + " ORDER BY 1, 2, 3 LIMIT 7"
+		if !strings.Contains(from, "EXISTS") { // with both, SQLite itself skips one row too few of some queries
+			text += " OFFSET " + strconv.Itoa(j.IntN(4))
+		}
+		return text
+	}
+	return "SELECT " + a + ".id, " + b + ".user_id, " + at + " FROM " + from
+}
+
+func TestRandomJoinsByParentsAreThoseOfOneTable(t *testing.T) {
+	f := bought(t)
+	f.exec(t, "INSERT INTO items (id, user_id, order_id, amount) VALUES (900, 8, 7, 90), (901, 4, NULL, 1)") // another user of the slot
+	j, answered, all := &joins{Rand: rand.New(rand.NewPCG(1, 2))}, 0, effort.Cases(500, 200_000)
+	for range all {
+		text := j.query()
+		here, err := answer(within(t), f.routed, text)
+		if errors.Is(err, sharding.ErrUnmergeable) || errors.Is(err, sharding.ErrCrossShard) {
+			continue
+		}
+		there, failed := answer(within(t), f.plain, text)
+		if answered++; !strings.Contains(text, "ORDER BY") {
+			slices.Sort(here)
+			slices.Sort(there)
+		}
+		if err != nil || failed != nil || !slices.Equal(here, there) {
+			t.Errorf("%s: %q, %v; one table has %q, %v", text, here, err, there, failed)
+		}
+	}
+	if t.Logf("%d of %d queries are answered", answered, all); answered*2 < all {
+		t.Error("too few")
 	}
 }
