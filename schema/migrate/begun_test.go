@@ -3,7 +3,13 @@
 package migrate_test
 
 import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"net"
 	"slices"
+	"syscall"
 	"testing"
 
 	"github.com/shardid/shardid/schema/migrate"
@@ -28,6 +34,40 @@ func TestARunSaysThatItsJobHasBegun(t *testing.T) {
 	for range 2 {
 		if began, err := run(); !began || err != nil {
 			t.Errorf("%t, %v", began, err)
+		}
+	}
+}
+
+// goesAway opens some connections to a database, and then no more.
+type goesAway struct {
+	of   driver.Driver
+	name string
+	left int
+}
+
+func (d *goesAway) Driver() driver.Driver { return d.of }
+
+func (d *goesAway) Connect(context.Context) (driver.Conn, error) {
+	if d.left--; d.left < 0 {
+		return nil, &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
+	}
+	return d.of.Open(d.name)
+}
+
+// A runner waits for such a database, whenever it goes away, and so must be able to tell it from a finding.
+func TestAShardThatGoesAwayDoesNotBlockARun(t *testing.T) {
+	for left := 3; left < 6; left++ { // the connections with which the runner inspects the shard; it waits at others itself
+		s := newShop(t, 5)
+		a := sql.OpenDB(&goesAway{s.shards["a"].Driver(), "file:" + s.dir + "/a.db", left})
+		a.SetMaxIdleConns(-1)
+		s.shards["a"] = a
+		err := s.job(t, "id").Run(t.Context())
+		var blocked *migrate.BlockedError
+		if !migrate.Transient(err) || errors.As(err, &blocked) {
+			t.Errorf("after %d connections: %v", left, err)
+		}
+		if err := a.Close(); err != nil {
+			t.Error(err)
 		}
 	}
 }

@@ -112,9 +112,13 @@ func (j *Job) Inspect(ctx context.Context) ([]Finding, error) {
 	if err != nil {
 		return nil, err
 	}
+	return findingsOf(found), nil
+}
+
+func findingsOf(found []preflight.Finding) []Finding {
 	all := make([]Finding, len(found))
 	for i, f := range found {
 		all[i] = Finding{Code(f.Code), Severity(f.Severity), f.Database, f.Table, f.Message, f.Fix}
 	}
-	return all, nil
+	return all
 }

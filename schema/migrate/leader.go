@@ -76,11 +76,21 @@ func (l *leader) begin(ctx context.Context) (proto.Phase, error) {
 	return proto.Copying, nil
 }
 
-// checkBlocked fails when Inspect has blocking findings for a job that has not begun.
+// checkBlocked fails when Inspect has blocking findings for a job that has not begun. A database with shards that went away
+// meanwhile blocks nothing: a runner waits for it.
 func (l *leader) checkBlocked(ctx context.Context) error {
-	found, err := (&Job{l.cfg}).Inspect(ctx)
-	if err != nil || !Blocked(found) {
+	inspected, err := preflight.Inspect(ctx, l.cfg.known(), l.cfg.inspected)
+	if err != nil {
 		return err
+	}
+	for _, f := range inspected {
+		if f.Err != nil && Transient(f.Err) {
+			return f.Err
+		}
+	}
+	found := findingsOf(inspected)
+	if !Blocked(found) {
+		return nil
 	}
 	return &BlockedError{slices.DeleteFunc(found, func(f Finding) bool { return f.Severity != Block })}
 }

@@ -137,7 +137,7 @@ func (t trial) future(ctx context.Context, from int64) error {
 // later adds a finding that holds for shards whose tables the job creates.
 func (t trial) later(severity, message, fix string) {
 	conf := t.settings().Name
-	t.computed[conf] = append(t.computed[conf], Finding{ComputedID, severity, "", t.shape.Name, message, fix})
+	t.computed[conf] = append(t.computed[conf], Finding{Code: ComputedID, Severity: severity, Table: t.shape.Name, Message: message, Fix: fix})
 }
 
 // present tries the rows with the lowest and the highest id, which the shards have to

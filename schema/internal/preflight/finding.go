@@ -8,6 +8,7 @@ type Finding struct {
 	Code, Severity  string
 	Database, Table string
 	Message, Fix    string
+	Err             error // why a database cannot be inspected; nil for other findings
 }
 
 // The severities and the codes.

@@ -81,7 +81,7 @@ type serverProbe struct{ probe }
 type shardProbe struct{ probe }
 
 func (p probe) add(code, severity string, message, fix string) {
-	p.found = append(p.found, Finding{code, severity, p.Database.Label, p.shape.Name, message, fix})
+	p.found = append(p.found, Finding{code, severity, p.Database.Label, p.shape.Name, message, fix, nil})
 }
 
 // source may be called again: a database can be unreachable for a moment.
@@ -465,7 +465,7 @@ func (i *inspection) shard(ctx context.Context, name string) {
 		err = shard.Once(ctx, func(s *backend.Session) error { return shardProbe{probe{i, s, backend.Table{}}}.targets(ctx) })
 	}
 	if err != nil {
-		i.found = append(i.found, Finding{Unreachable, Block, name, "", err.Error(), "check that it runs, and the user's rights"})
+		i.found = append(i.found, Finding{Unreachable, Block, name, "", err.Error(), "check that it runs, and the user's rights", err})
 	}
 }
 
