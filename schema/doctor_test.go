@@ -364,23 +364,27 @@ func TestDoctorFindsTheRowsThatGoGormShardingMisplaces(t *testing.T) {
 		"warning stray_table b/orders_7", "error unplaceable_rows a/orders_0 -3")
 }
 
-func TestDoctorFindsRowsWhoseParentsAreElsewhere(t *testing.T) {
-	parents := orders(t, sharding.Mod(4))
+// ordersAndItems are the tables of orders and of their items, without rows. The items have these parents.
+func ordersAndItems(t *testing.T, parents ...sharding.Parent) testRouter {
+	t.Helper()
 	layout, err := sharding.Spread([]string{"a", "b"}, 4, "items_%d")
 	if err != nil {
 		t.Fatal(err)
 	}
-	parents.Group = "shop"
-	w := newTestRouter(t, parents, sharding.Table{
-		Name: "items", Key: "user_id", Rule: sharding.Mod(4), Map: layout, Group: "shop",
-		Parents: []sharding.Parent{{Column: "order_id", Table: "orders"}, {Column: "gone", Table: "orders"}},
-	})
+	of := orders(t, sharding.Mod(4))
+	of.Group = "shop"
+	w := newTestRouter(t, of, sharding.Table{Name: "items", Key: "user_id", Rule: sharding.Mod(4), Map: layout, Group: "shop", Parents: parents})
 	w.create(t, "id INTEGER PRIMARY KEY, user_id INTEGER NOT NULL")
-	for user := range 8 {
-		w.insert(t, 10+user, user)
-	}
 	for _, at := range layout.Targets() {
 		exec(t, w.dbs[at.DB], "CREATE TABLE "+at.Table+" (id INTEGER PRIMARY KEY, user_id INTEGER NOT NULL, order_id INTEGER)")
+	}
+	return w
+}
+
+func TestDoctorFindsRowsWhoseParentsAreElsewhere(t *testing.T) {
+	w := ordersAndItems(t, sharding.Parent{Column: "order_id", Table: "orders"}, sharding.Parent{Column: "gone", Table: "orders"})
+	for user := range 8 {
+		w.insert(t, 10+user, user)
 	}
 	for id, order := range map[int]any{1: 11, 5: 15, 9: nil, 13: 12, 17: 0, 21: 0} { // of users of the slot 1
 		if _, err := w.dbs["b"].ExecContext(t.Context(), "INSERT INTO items_1 (id, user_id, order_id) VALUES (?, ?, ?)", id, id, order); err != nil {
@@ -408,20 +412,9 @@ func TestDoctorFindsRowsWhoseParentsAreElsewhere(t *testing.T) {
 
 // A parent that cannot be searched does not keep the doctor from looking at the children.
 func TestDoctorLooksAtRowsWhoseParentsAreMissing(t *testing.T) {
-	parents := orders(t, sharding.Mod(4))
-	layout, err := sharding.Spread([]string{"a", "b"}, 4, "items_%d")
-	if err != nil {
-		t.Fatal(err)
-	}
-	parents.Group = "shop"
-	w := newTestRouter(t, parents, sharding.Table{
-		Name: "items", Key: "user_id", Rule: sharding.Mod(4), Map: layout, Group: "shop",
-		Parents: []sharding.Parent{{Column: "order_id", Table: "orders", ID: "number"}},
-	})
-	w.create(t, "id INTEGER PRIMARY KEY, user_id INTEGER NOT NULL")
+	w := ordersAndItems(t, sharding.Parent{Column: "order_id", Table: "orders", ID: "number"})
 	exec(t, w.dbs["b"], "DROP TABLE orders_3")
-	for _, at := range layout.Targets() {
-		exec(t, w.dbs[at.DB], "CREATE TABLE "+at.Table+" (id INTEGER PRIMARY KEY, user_id INTEGER NOT NULL, order_id INTEGER)")
+	for _, at := range w.Targets("items") {
 		exec(t, w.dbs[at.DB], "INSERT INTO "+at.Table+" (id, user_id, order_id) VALUES (1, 1, 1)")
 	}
 	var got []string
