@@ -3,6 +3,7 @@
 package shardsql
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"database/sql/driver"
@@ -77,13 +78,40 @@ func (c *conn) query(ctx context.Context, st *statement, query string, args []dr
 	return o.answered(rows, err)
 }
 
-// read sends a query, with the results of its subqueries if necessary.
+// read sends a query, with the results of its subqueries or the elements of its arrays if necessary.
 func (c *conn) read(ctx context.Context, st *statement, o *observation, query string, args []driver.NamedValue) (driver.Rows, error) {
 	rows, err := c.ask(ctx, st, o, query, args)
-	if err != nil && isRefusal(err) {
+	if err == nil || !isRefusal(err) {
+		return rows, err
+	}
+	text, left, unnested, failed := c.unnested(ctx, query, args)
+	switch {
+	case failed != nil:
+		return nil, failed
+	case !unnested:
 		return subqueries{c}.ask(ctx, st, o, query, args, err)
 	}
+	o.whileOther(func() { rows, err = c.ask(ctx, nil, o, text, left) })
 	return rows, err
+}
+
+// unnested returns an INSERT of the elements of arrays as plan.Unnested does.
+func (c *conn) unnested(ctx context.Context, query string, args []driver.NamedValue) (text string, left []driver.NamedValue, ok bool, err error) {
+	made, _, err := c.planned(ctx, query)
+	if err != nil || len(args) > 0 && args[0].Name != "" {
+		return "", nil, false, err
+	}
+	list := make([]any, len(args))
+	for i, a := range args {
+		list[i] = a.Value
+	}
+	text, list, ok = plan.Unnested(made.Plan, list)
+	left = make([]driver.NamedValue, len(list))
+	for i, v := range list {
+		left[i] = driver.NamedValue{Ordinal: i + 1, Value: v}
+		err = cmp.Or(err, inner.CallValuer(&left[i]))
+	}
+	return text, left, ok, err
 }
 
 func (c *conn) ask(ctx context.Context, st *statement, o *observation, query string, args []driver.NamedValue) (driver.Rows, error) {
@@ -155,9 +183,17 @@ func (c *conn) send(ctx context.Context, st *statement, o *observation, query st
 		}
 		return w.one(ctx, to)
 	})
-	if err != nil && isRefusal(err) {
+	if err == nil || !isRefusal(err) {
+		return result, err
+	}
+	text, left, unnested, failed := c.unnested(ctx, query, args)
+	switch {
+	case failed != nil:
+		return nil, failed
+	case !unnested:
 		return subqueries{c}.drain(ctx, o, query, args, err)
 	}
+	o.whileOther(func() { result, err = c.send(ctx, nil, o, text, left) })
 	return result, err
 }
 

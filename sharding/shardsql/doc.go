@@ -88,6 +88,10 @@
 // separately. An INSERT returns its rows in the order of VALUES. If IGNORE or DO NOTHING skips rows,
 // the returned rows are matched by a unique key.
 //
+// PostgreSQL's INSERT … SELECT unnest($1::bigint[]), unnest($2::text[]), or SELECT … FROM unnest(…) AS a (x, y), inserts the
+// elements on the shards of their rows. It is sent as INSERT … VALUES, in which PostgreSQL allows 65,535 values for
+// each shard. With WHERE, ORDER BY or LIMIT it is refused.
+//
 // An INSERT that leaves a column of [sharding.Table].Also to a database that numbers it
 // (AUTO_INCREMENT, identity, INTEGER PRIMARY KEY) is refused with [sharding.ErrMissingKey], because
 // the number would not lead to the row's shard. If MySQL or MariaDB number rows of several shards in one

@@ -27,6 +27,9 @@ func Sampled(p *Plan, args []any, hint sharding.Hint) (*Plan, []any) {
 	if _, err := p.Bind(args, hint); err == nil {
 		return p, args
 	}
+	if text, left, ok := Unnested(p, args); ok {
+		return Sampled(Of(sqlparse.Parse(text, p.Options.Reads), p.Snapshot, p.Options), left, hint)
+	}
 	if made, values, ok := sampledSubqueries(p, args, hint); ok {
 		return made, values
 	}

@@ -66,6 +66,7 @@ type Plan struct {
 	lists       []list           // long lists of values, which are divided among the shards
 	union       *union           // for a query with a unique value that searches all tables in one text, or nil
 	otherwise   *sharding.Target // see Owners
+	arrays      *arrays          // of an INSERT … SELECT unnest(…), or nil
 }
 
 // Of returns the plan of a statement. It always returns one; [Plan.Bind] refuses a statement that
@@ -105,7 +106,7 @@ func Of(statement *sqlparse.Statement, snapshot *sharding.Snapshot, options anal
 	p.timeless = p.anywhere && (b.VolatileReason == "" || !b.Postgres)
 	p.Singles, p.SetsLastID = hasSingles(b.Refs) || b.MySQL && deviates(statement), !p.Stateless && setsLastID(statement)
 	p.standsAlone, p.mayBeNumber = p.Stateless && !b.Foreign, combine.MayBeNumber(b)
-	p.labelled = isLabelled(p, b)
+	p.labelled, p.arrays = isLabelled(p, b), arraysOf(b)
 	p.home = p.atHome(p.anywhere || p.written == nil && len(p.broadcast) > 0 && len(p.broadcast) == len(p.Refs), p.timeless)
 	if p.Owned {
 		p.union = p.unite()
@@ -200,6 +201,8 @@ func (p *Plan) Bind(args []any, hint sharding.Hint) (*Route, error) {
 	switch {
 	case p.origin != nil:
 		return on.atOrigin()
+	case p.arrays.areEmpty(args):
+		return nowhere(on)
 	case p.Refused != nil:
 		return nil, p.Refused
 	case len(p.sharded) == 0 && len(p.broadcast) == 0:

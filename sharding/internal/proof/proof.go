@@ -3,9 +3,7 @@
 package proof
 
 import (
-	"reflect"
 	"slices"
-	"strings"
 
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sharding/internal/catalog"
@@ -67,46 +65,11 @@ type Member struct {
 
 // Slots implements [Proof].
 func (p *Member) Slots(args []any) Slots {
-	list, ok := elements(p.Array.Value(args))
+	list, ok := Elements(p.Array.Value(args))
 	if !ok {
 		return EverySlot
 	}
 	return p.Lead.slotsOf(list)
-}
-
-// elements returns the values of an array argument of PostgreSQL: a slice, or a text such as {1,2}.
-// It does not parse texts with quotes.
-func elements(v any) (list []any, ok bool) {
-	text, isText := v.(string)
-	if b, isBytes := v.([]byte); isBytes {
-		text, isText = string(b), true
-	}
-	if !isText {
-		of := reflect.ValueOf(v)
-		if of.Kind() != reflect.Slice {
-			return nil, false
-		}
-		for i := range of.Len() {
-			list = append(list, of.Index(i).Interface())
-		}
-		return list, true
-	}
-	text, opens := strings.CutPrefix(text, "{")
-	text, closes := strings.CutSuffix(text, "}")
-	if !opens || !closes || strings.ContainsAny(text, "{}\"\\ \t\n\r\v\f") {
-		return nil, false
-	}
-	if text == "" {
-		return nil, true
-	}
-	for part := range strings.SplitSeq(text, ",") {
-		if strings.EqualFold(part, "null") {
-			list = append(list, nil)
-		} else {
-			list = append(list, part)
-		}
-	}
-	return list, true
 }
 
 // Within is the proof of a column whose values are between two others, one of which may be missing.
@@ -176,7 +139,7 @@ type Owned struct {
 // Given returns the values. It returns false if an argument is missing, or is no array.
 func (p *Owned) Given(args []any) (list []any, ok bool) {
 	if p.Array != nil {
-		elements, ok := elements(p.Array.Value(args))
+		elements, ok := Elements(p.Array.Value(args))
 		for _, v := range elements {
 			plain, err := Plain(v)
 			if err != nil {
