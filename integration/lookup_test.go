@@ -25,6 +25,7 @@ import (
 	"github.com/shardid/shardid/integration/database"
 	"github.com/shardid/shardid/integration/server"
 	"github.com/shardid/shardid/internal/testkit/effort"
+	"github.com/shardid/shardid/schema"
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sharding/lookups"
 	"github.com/shardid/shardid/sharding/shardsql"
@@ -139,6 +140,24 @@ func onThree(t *testing.T) map[string]namedDatabase {
 	return all
 }
 
+// inspectedLookups fails unless Inspect knows the lookup tables of a database.
+func inspectedLookups(t *testing.T, home *sql.DB) {
+	t.Helper()
+	report, err := schema.Inspect(t.Context(), home)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, of := range report.Tables {
+		known := len(of.Findings) == 1 && of.Findings[0].Code == schema.LookupTable
+		if strings.Contains(of.Name, "_by_") != known {
+			t.Errorf("%+v", of)
+		}
+	}
+	if len(report.Tables) == 0 {
+		t.Error("there is no table")
+	}
+}
+
 func TestLookupsLeadToShardsOnServers(t *testing.T) {
 	for name, open := range onThree(t) {
 		for _, home := range []string{"", "a"} {
@@ -149,6 +168,7 @@ func TestLookupsLeadToShardsOnServers(t *testing.T) {
 					at = open(t, "lookup_home")
 				}
 				d := directoryOn(t, at, dbs, false).create(t)
+				inspectedLookups(t, at)
 				for id := range 8 {
 					database.Exec(t, d.routed, fmt.Sprintf("INSERT INTO users (id, email, city) VALUES (%d, 'u%[1]d@x', %d)", id, id%2))
 				}

@@ -110,6 +110,21 @@ func (t table) key() (column, bool) {
 	return t.column(t.primaryKey[0])
 }
 
+// isLookup reports whether the table has the columns and the key of a lookup table that package lookups creates: a value, the
+// sharding key of its row, and a claim.
+func (t table) isLookup() bool {
+	if len(t.columns) != 3 || t.columns[2].name != "claim" || t.columns[2].max == 0 || len(t.uniqueKeys)+len(t.foreignKeys) > 0 {
+		return false
+	}
+	n := len(t.primaryKey)
+	for i := range min(n, 3) {
+		if t.primaryKey[i] != t.columns[i].name {
+			return false
+		}
+	}
+	return n == 2 || n == 1 && t.columns[0].max == 0
+}
+
 var slotTables = []string{"shard_map", "shard_slot", "shard_lease", "shard_fence"}
 
 // isOwn reports whether the table is one that Apply or the packages migrate and slotstore

@@ -118,10 +118,12 @@ const (
 	// database that has lost rows.
 	UnguardedSegments Code = "unguarded_segments"
 	LogicalTable      Code = "logical_table" // a table that has the name of the logical table
-	// LookupMissing and LookupLeftOver are about lookup tables, which shardid doctor
-	// compares with lookups.Verify: rows without an entry, and entries without a row.
-	LookupMissing  Code = "lookup_missing"
-	LookupLeftOver Code = "lookup_left_over"
+	// LookupMissing, LookupDuplicate and LookupLeftOver are about lookup tables, which shardid doctor
+	// compares with lookups.Verify: rows without an entry, rows with the unique value of another row,
+	// and entries without a row.
+	LookupMissing   Code = "lookup_missing"
+	LookupDuplicate Code = "lookup_duplicate"
+	LookupLeftOver  Code = "lookup_left_over"
 )
 
 // Doctor checks every database and physical table of the router. It reports misplaced rows,

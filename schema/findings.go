@@ -25,6 +25,10 @@ func keyFindings(d dialect.Dialect, t table) []Finding {
 		found = append(found, Finding{NoPrimaryKey, Error,
 			"there is no primary key",
 			"add a single BIGINT primary key"})
+	case t.isLookup():
+		found = append(found, Finding{LookupTable, Info,
+			"it has the columns of a lookup table (sharding.Lookup)",
+			"leave it as it is, if shardid lookup or gormplugin.Migrate created it"})
 	case !single:
 		found = append(found, compositeKey(t))
 	case col.max == 0:

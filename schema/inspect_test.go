@@ -52,6 +52,11 @@ func TestInspectKnowsWhichSQLiteKeysNumberThemselves(t *testing.T) {
 		"(a PRIMARY KEY, b)":                                          "error:non_integer_key",
 		"(a INTEGER, b)":                                              "error:no_primary_key",
 		"(a INTEGER, b INTEGER, PRIMARY KEY (b, a))":                  "error:composite_key",
+		"(a INTEGER, b INTEGER, claim INTEGER, PRIMARY KEY (a, b))":   "info:lookup_table",
+		"(a VARCHAR(9) PRIMARY KEY, b INTEGER, claim BIGINT)":         "info:lookup_table",
+		"(a VARCHAR(9) PRIMARY KEY, b INTEGER, claim TEXT)":           "error:non_integer_key",
+		"(a INT, b INTEGER, claim INTEGER, PRIMARY KEY (b, a))":       "error:composite_key",
+		"(a INT PRIMARY KEY, b INTEGER, claim INTEGER)":               "info:no_auto_increment",
 	} {
 		db := newDB(t)
 		exec(t, db, `CREATE TABLE "t ""x" `+create)

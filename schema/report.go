@@ -92,4 +92,5 @@ const (
 	ReusesIDs       Code = "reuses_ids"        // a new row may get the id of a deleted one
 	NotInnoDB       Code = "not_innodb"        // an engine without transactions
 	UniqueKey       Code = "unique_key"        // a unique key, beside the primary one, that only one database can check
+	LookupTable     Code = "lookup_table"      // it is probably a lookup table of package lookups
 )

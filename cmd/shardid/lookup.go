@@ -233,6 +233,12 @@ func compared(ctx context.Context, progress *term.Progress, c lookups.Config, ti
 			Message: fmt.Sprintf("%s of %s values of %s have no entry, so that their rows are not found by it", term.Number(r.Missing), term.Number(r.Rows), c.Column),
 			Fix:     `declare the lookup with "building": true everywhere, and run shardid lookup build`,
 		}
+	case errors.Is(err, lookups.ErrDuplicates):
+		return &schema.Finding{
+			Code: schema.LookupDuplicate, Severity: schema.Error,
+			Message: fmt.Sprintf("%s rows have the %s of another row, and are not found by it", term.Number(r.Missing), c.Column),
+			Fix:     "shardid lookup verify lists them; give each row a value of its own, by a statement with the sharding key",
+		}
 	case err != nil && ctx.Err() != nil:
 		return &schema.Finding{
 			Code: schema.NotChecked, Severity: schema.Warning, Message: fmt.Sprintf("the lookup of %s was not compared within %s", c.Column, timeout),

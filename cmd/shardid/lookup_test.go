@@ -142,12 +142,17 @@ func TestBuildPrintsAllOwnersOfAValue(t *testing.T) {
 	if o.code != command.ExitUnclean || !strings.HasSuffix(o.stdout, want) {
 		t.Errorf("%d, %s%s", o.code, o.stdout, o.stderr)
 	}
+	putInUse(t, config)
+	for _, args := range [][]string{{"doctor", "--config", config}, {"lookup", "verify", "--config", config, "--table", "users", "--column", "email"}} {
+		if o := execute(t, args...); o.code != command.ExitUnclean || !strings.Contains(o.stdout+o.stderr, "2 rows") || !strings.Contains(o.stdout+o.stderr, "email of another row") {
+			t.Errorf("%v: %d, %s%s", args, o.code, o.stdout, o.stderr)
+		}
+	}
 }
 
-func TestDoctorFindsRowsWithoutAnEntry(t *testing.T) {
-	config := newUsers(t)
-	succeed(t, "lookup", "create", "--config", config, "--table", "users", "--column", "email")
-	succeed(t, "lookup", "build", "--config", config, "--table", "users", "--column", "email")
+// putInUse changes a configuration whose lookup is being built.
+func putInUse(t *testing.T, config string) {
+	t.Helper()
 	text, err := os.ReadFile(config)
 	if err != nil {
 		t.Fatal(err)
@@ -155,6 +160,13 @@ func TestDoctorFindsRowsWithoutAnEntry(t *testing.T) {
 	if err := os.WriteFile(config, []byte(strings.Replace(string(text), `, "building": true`, "", 1)), 0o600); err != nil {
 		t.Fatal(err)
 	}
+}
+
+func TestDoctorFindsRowsWithoutAnEntry(t *testing.T) {
+	config := newUsers(t)
+	succeed(t, "lookup", "create", "--config", config, "--table", "users", "--column", "email")
+	succeed(t, "lookup", "build", "--config", config, "--table", "users", "--column", "email")
+	putInUse(t, config)
 	succeed(t, "doctor", "--config", config)
 	db := openFile(t, filepath.Join(filepath.Dir(config), "east.db"))
 	if _, err := db.ExecContext(t.Context(), "DELETE FROM users_by_email WHERE id IN (7, 9); INSERT INTO users_by_email VALUES ('x', 5, 1)"); err != nil {

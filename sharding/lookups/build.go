@@ -44,24 +44,15 @@ func Build(ctx context.Context, c Config) (r Report, err error) {
 	if err := sqlrun.Create(ctx, p.Home, dialect.Text(p.dialect, progressDDL)); err != nil {
 		return r, fmt.Errorf("lookups: %w", err)
 	}
-	var twice []owner.Entry
 	for _, at := range p.table.Map.Targets() {
-		some, err := p.fill(ctx, at)
-		if err != nil {
+		if err := p.fill(ctx, at); err != nil {
 			return r, fmt.Errorf("lookups: %s: %w", at, err)
 		}
-		twice = append(twice, some...)
 	}
-	if r, err = p.verify(ctx, nil); err == nil || errors.Is(err, ErrMissing) { // otherwise the next call only compares
+	if r, err = p.verify(ctx, nil); err == nil || errors.Is(err, ErrMissing) || errors.Is(err, ErrDuplicates) { // otherwise the next call only compares
 		err = errors.Join(err, p.forget(ctx))
 	}
-	if len(twice) == 0 || err != nil && !errors.Is(err, ErrMissing) { // these rows are the missing rows
-		return r, err
-	}
-	if r.Duplicates, err = p.duplicates(ctx, twice); err != nil {
-		return r, err
-	}
-	return r, p.shared(r.Duplicates, len(twice))
+	return r, err
 }
 
 // mostDuplicates is the largest number of values whose owners are reported.
@@ -122,57 +113,56 @@ func shown(v any) string {
 }
 
 // fill enters the rows of one physical table.
-func (p *pass) fill(ctx context.Context, at sharding.Target) (twice []owner.Entry, err error) {
+func (p *pass) fill(ctx context.Context, at sharding.Target) error {
 	after, err := p.reached(ctx, at)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	progress := Progress{Pass: Entering, Target: at}
 	for {
 		rows, err := p.chunk(ctx, runner{p.Router.DB(at.DB)}, at.Table, after)
 		if err != nil || len(rows) == 0 {
-			return twice, err
+			return err
 		}
 		missing, err := p.missing(ctx, rows)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		some, err := p.enter(ctx, missing)
+		entered, err := p.enter(ctx, missing)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		twice = append(twice, some...)
 		after = rows[len(rows)-1][:2]
 		if err := p.reach(ctx, at, after); err != nil {
-			return nil, err
+			return err
 		}
 		progress.Rows += int64(len(rows))
-		progress.Entered += int64(len(missing) - len(some))
+		progress.Entered += int64(entered)
 		p.observe(progress)
 	}
 }
 
-// enter adds entries in the databases of their values.
-func (p *pass) enter(ctx context.Context, rows [][]driver.Value) (twice []owner.Entry, err error) {
+// enter adds entries in the databases of their values, but not those of values that another row has. It returns how many.
+func (p *pass) enter(ctx context.Context, rows [][]driver.Value) (entered int, err error) {
 	of, sharded := p.Router.Table(p.lookup.Table)
 	places := map[sharding.Target][]owner.Entry{}
 	for _, row := range rows {
 		at := sharding.Target{}
 		if sharded {
 			if at, err = of.Target(row[0]); err != nil {
-				return nil, err
+				return 0, err
 			}
 		}
 		places[at] = append(places[at], owner.Claimed(row[0], row[1]))
 	}
 	for _, entries := range places {
-		some, err := owner.Fill(ctx, p.owners(), entries)
+		twice, err := owner.Fill(ctx, p.owners(), entries)
 		if err != nil {
-			return nil, err
+			return 0, err
 		}
-		twice = append(twice, some...)
+		entered += len(entries) - len(twice)
 	}
-	return twice, nil
+	return entered, nil
 }
 
 // chunk reads the next values and keys of a table after the given ones, in order. It returns an error if these are read again,

@@ -172,6 +172,14 @@ func TestBuildReportsValuesThatTwoRowsHave(t *testing.T) {
 	if len(r.Duplicates) != 1 || !slices.Equal(r.Duplicates[0], want) {
 		t.Errorf("%+v", r.Duplicates)
 	}
+	if v, err := lookups.Verify(t.Context(), c); !errors.Is(err, lookups.ErrDuplicates) || errors.Is(err, lookups.ErrMissing) || v.Missing != 2 || len(v.Duplicates) != 1 || !slices.Equal(v.Duplicates[0], want) {
+		t.Errorf("%+v, %v", v, err)
+	}
+	exec(t, u.home, "DELETE FROM users_by_email WHERE email = 'u7@x'")
+	v, err := lookups.Verify(t.Context(), c)
+	if !errors.Is(err, lookups.ErrDuplicates) || !errors.Is(err, lookups.ErrMissing) || v.Missing != 3 || !strings.Contains(err.Error(), "1 of 20 values of users.email, such as [U7@x (id 7)]") {
+		t.Errorf("%+v, %v", v, err)
+	}
 	exec(t, u.dbs["a"], "UPDATE users_2 SET email = 'u2@x' WHERE id = 2")
 	exec(t, u.dbs["b"], "UPDATE users_1 SET email = 'u5@x' WHERE id = 5")
 	if r, err := lookups.Build(t.Context(), c); err != nil || r.LeftOver != 0 {

@@ -22,7 +22,7 @@ type Report struct {
 	// Missing are rows without an entry, which cannot be found by the column. They exist only if a
 	// program writes that does not know the lookup, or that bypasses package shardsql; if the lookup
 	// table has lost entries; or if a transaction was broken off during COMMIT in the mode
-	// [sharding.BestEffort] and the lookup table is sharded.
+	// [sharding.BestEffort] and the lookup table is sharded. Rows whose value another row has are among them.
 	Missing int64
 	// LeftOver are entries without a row. They do no harm.
 	LeftOver int64
@@ -30,7 +30,7 @@ type Report struct {
 	Removed  int64
 	Examples []string // of missing rows
 	// Duplicates are the owners of each value of a unique lookup that several rows have, for 100
-	// values at most. The owner that has the entry comes first. Only Build finds them.
+	// values at most. The owner that has the entry comes first.
 	Duplicates [][]Owner `json:",omitempty"` //nolint:tagliatelle // its neighbours have no tags
 }
 
@@ -38,8 +38,8 @@ type Report struct {
 var ErrMissing = errors.New("rows are missing in the lookup table")
 
 // Verify compares a lookup table with all rows of the shards, while applications write. It writes
-// nothing. If rows have no entry, the error wraps [ErrMissing], and the Report is nevertheless
-// complete.
+// nothing. If rows have no entry, the error wraps [ErrMissing], or [ErrDuplicates] if all of them have a value
+// whose entry belongs to another row. The Report is nevertheless complete.
 func Verify(ctx context.Context, c Config) (Report, error) {
 	return c.compare(ctx, nil)
 }
@@ -59,46 +59,58 @@ func (c Config) compare(ctx context.Context, remove func(context.Context, owner.
 }
 
 func (p *pass) verify(ctx context.Context, remove func(context.Context, owner.Table, owner.Entry) (bool, error)) (r Report, err error) {
+	var twice []owner.Entry
 	for _, at := range p.table.Map.Targets() {
-		if err := p.compareRows(ctx, at, &r); err != nil {
+		some, err := p.compareRows(ctx, at, &r)
+		if err != nil {
 			return r, fmt.Errorf("lookups: %s: %w", at, err)
 		}
+		twice = append(twice, some...)
 	}
 	for _, at := range p.places() {
 		if err := p.compareEntries(ctx, at, &r, remove); err != nil {
 			return r, fmt.Errorf("lookups: %s: %w", at.Table, err)
 		}
 	}
-	if r.Missing > 0 {
-		err = fmt.Errorf("lookups: %w: %d of %d values of %s.%s, such as %v", ErrMissing, r.Missing, r.Rows, p.table.Name, p.lookup.Column, r.Examples)
+	if r.Duplicates, err = p.duplicates(ctx, twice); err != nil {
+		return r, err
+	}
+	if len(twice) > 0 {
+		err = p.shared(r.Duplicates, len(twice))
+	}
+	if r.Missing > int64(len(twice)) {
+		err = errors.Join(err, fmt.Errorf("lookups: %w: %d of %d values of %s.%s, such as %v", ErrMissing, r.Missing-int64(len(twice)), r.Rows, p.table.Name, p.lookup.Column, r.Examples))
 	}
 	return r, err
 }
 
-// compareRows searches for the entry of each row.
-func (p *pass) compareRows(ctx context.Context, at sharding.Target, r *Report) error {
+// compareRows searches for the entry of each row. It returns the rows whose value has the entry of another row.
+func (p *pass) compareRows(ctx context.Context, at sharding.Target, r *Report) (twice []owner.Entry, err error) {
 	var after []driver.Value
 	progress := Progress{Pass: ComparingRows, Target: at}
 	for {
 		rows, err := p.chunk(ctx, runner{p.Router.DB(at.DB)}, at.Table, after)
 		if err != nil || len(rows) == 0 {
-			return err
+			return twice, err
 		}
 		missing, err := p.missing(ctx, rows)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		for _, row := range missing {
-			gone, err := p.gone(ctx, row)
-			if err != nil {
-				return err
-			}
-			if gone {
+			e := owner.Entry{Value: row[0], Key: row[1]}
+			gone, taken, err := p.gone(ctx, e)
+			switch {
+			case err != nil:
+				return nil, err
+			case gone:
 				continue
-			}
-			if r.Missing++; len(r.Examples) < mostExamples {
+			case taken:
+				twice = append(twice, e)
+			case len(r.Examples) < mostExamples:
 				r.Examples = append(r.Examples, fmt.Sprintf("%s (%s %s)", shown(row[0]), p.table.Key, shown(row[1])))
 			}
+			r.Missing++
 		}
 		after = rows[len(rows)-1][:2]
 		progress.Rows += int64(len(rows))
@@ -108,22 +120,24 @@ func (p *pass) compareRows(ctx context.Context, at sharding.Target, r *Report) e
 }
 
 // gone reports whether a row without an entry does not exist any more, or has an entry with another
-// key of the same slot.
-func (p *pass) gone(ctx context.Context, row []driver.Value) (bool, error) {
-	table := p.owners()
-	e := owner.Entry{Value: row[0], Key: row[1]}
-	found, ok, err := table.Find(ctx, e)
+// key of the same slot; and whether another row has the entry of its value.
+func (p *pass) gone(ctx context.Context, e owner.Entry) (gone, taken bool, err error) {
+	found, ok, err := p.owners().Find(ctx, e)
 	if err != nil {
-		return false, err
+		return false, false, err
 	}
 	if ok {
-		together, err := table.Together(found.Key, e.Key)
+		together, err := p.owners().Together(found.Key, e.Key)
 		if err != nil || together {
-			return together, err
+			return together, false, err
 		}
 	}
 	there, err := p.there(ctx, e)
-	return !there, err
+	if err != nil || !there || !ok || !p.lookup.Unique {
+		return !there, false, err
+	}
+	taken, err = p.there(ctx, found)
+	return false, taken, err
 }
 
 // there reports whether the shard has the row of an entry, as the column compares values. It does
