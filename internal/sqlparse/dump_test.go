@@ -34,6 +34,9 @@ func dump(s *Statement) string {
 	case s.Change != nil:
 		d.fields(reflect.ValueOf(*s.Change), 1)
 	}
+	for _, w := range s.Writes {
+		d.out.WriteString("  Writes " + strings.ReplaceAll(strings.TrimSuffix(dump(w), "\n"), "\n", "\n  ") + "\n")
+	}
 	return d.out.String()
 }
 

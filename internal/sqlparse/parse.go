@@ -44,6 +44,7 @@ func (p *parser) parse() *Statement {
 	if p.tok.kind != 0 || p.scanner.Unclosed() {
 		p.fail()
 	}
+	shareText(p.out)
 	if p.failed {
 		out := p.out
 		p.out = &Statement{Text: p.text, Why: out.Why, Executable: out.Executable, Limiting: out.Limiting}
@@ -57,9 +58,9 @@ func (p *parser) parse() *Statement {
 func (p *parser) statement() {
 	p.out.Explains = p.explain()
 	from := p.tok.start
-	with := p.with()
+	with := p.with(p)
 	switch {
-	case p.out.Explains && (p.at("table") || !p.atQuery()): // ANALYZE TABLE is no query, and EXPLAIN ANALYZE executes a write
+	case p.out.Explains && (p.at("table") || !p.atQuery() || p.out.Writes != nil): // ANALYZE TABLE is no query, and EXPLAIN ANALYZE executes a write
 		p.fail()
 	case p.at("insert"), p.at("replace"):
 		p.input(from, with)

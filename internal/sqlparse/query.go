@@ -11,24 +11,32 @@ import (
 // queryReader reads SELECT and the other forms of queries.
 type queryReader struct{ sourceReader }
 
-// with reads WITH … up to the statement to which it belongs, if there is one.
-func (p *queryReader) with() *With {
+// with reads WITH … up to the statement to which it belongs, if there is one. writes reads data-modifying CTEs; it is nil where they
+// are not allowed.
+func (p *queryReader) with(writes *parser) *With {
 	from := p.tok.start
 	if !p.accept("with") {
 		return nil
 	}
-	w := &With{Recursive: p.accept("recursive")}
-	w.Tables = list(&p.cursor, nil, p.cte)
+	w := &With{Span: Span{From: from}, Recursive: p.accept("recursive")}
+	for more := true; more; more = p.accept(",") {
+		w.Tables = append(w.Tables, p.cte(w, writes))
+	}
 	w.Span = p.since(from)
 	return w
 }
 
-func (p *queryReader) cte() CTE {
+func (p *queryReader) cte(before *With, writes *parser) CTE {
 	c := CTE{Name: p.ident(), Columns: p.identList()}
 	p.expect("as")
 	p.accept("not")
 	p.accept("materialized")
-	c.Query = p.parenthesized()
+	switch {
+	case writes != nil && p.at("(") && modifies[p.peek().is()]:
+		readModifying(writes, &c, *before)
+	default:
+		c.Query = p.parenthesized()
+	}
 	c.Span = p.since(c.Name.From)
 	return c
 }
@@ -37,7 +45,7 @@ func (p *queryReader) parenthesized() *Query { return parens(&p.cursor, p.query)
 
 func (p *queryReader) query() *Query {
 	from := p.tok.start
-	return p.queryWith(from, p.with())
+	return p.queryWith(from, p.with(nil))
 }
 
 func (p *queryReader) queryWith(from int, with *With) *Query {

@@ -14,7 +14,7 @@ func (s Span) In(outer Span) bool { return s.From >= outer.From && s.To <= outer
 // Verb is the kind of a statement.
 type Verb uint8
 
-// The verbs. A statement with a data-modifying CTE (PostgreSQL) is Unknown.
+// The verbs. That of a statement with data-modifying CTEs (PostgreSQL) is the verb of what follows them.
 const (
 	Unknown Verb = iota // not parsed: DDL, SET, CALL, several statements in one text, or unknown syntax
 	Select              // includes WITH … SELECT, and VALUES and TABLE as queries
@@ -35,6 +35,10 @@ type Statement struct {
 	Query  *Query  // for Select
 	Insert *Input  // for Insert and Replace
 	Change *Change // for Update and Delete
+
+	// Writes are the data-modifying CTEs of PostgreSQL, in the order of the text. Each is a statement of its own, with the
+	// CTEs before it, that has the text and the parameters of the whole, and the Names in its own part of the text.
+	Writes []*Statement
 
 	// Params are the parameters in the order of the text, without those of rows that share the
 	// expressions of another row.
@@ -78,6 +82,9 @@ type CTE struct {
 	Name    Ident
 	Columns []Ident
 	Query   *Query
+	// Written is the table that a data-modifying CTE changes, otherwise nil. Its Query then stands for the rows that it
+	// returns: a SELECT from that table by the conditions which these rows satisfied before or satisfy since.
+	Written *Table
 }
 
 // Query is a SELECT, or several that are combined by UNION or other set operations, with their

@@ -92,6 +92,9 @@
 // elements on the shards of their rows. It is sent as INSERT … VALUES, in which PostgreSQL allows 65,535 values for
 // each shard. With WHERE, ORDER BY or LIMIT it is refused.
 //
+// PostgreSQL's WITH may write: WITH o AS (INSERT INTO orders … RETURNING id) INSERT INTO items … SELECT … FROM o. Each of
+// the writes, and what follows, must lead to the same shard by its own conditions or rows, and need no search.
+//
 // An INSERT that leaves a column of [sharding.Table].Also to a database that numbers it
 // (AUTO_INCREMENT, identity, INTEGER PRIMARY KEY) is refused with [sharding.ErrMissingKey], because
 // the number would not lead to the row's shard. If MySQL or MariaDB number rows of several shards in one

@@ -126,7 +126,11 @@ func (b *Analysis) with(w *sqlparse.With, outer *Scope, seen *names) *names {
 		}
 	}
 	for _, cte := range w.Tables {
+		first := len(b.Refs)
 		b.query(cte.Query, outer, seen)
+		for _, r := range b.Refs[first:] {
+			r.Returned = cte.Written != nil && r.At == cte.Written
+		}
 		if !w.Recursive {
 			seen = &names{outer: seen, name: strings.ToLower(cte.Name.Name)}
 			seen.query, seen.columns = cte.Query, cte.Columns

@@ -33,7 +33,9 @@ type Reference struct {
 	Known   bool            // the columns were read
 	At      *sqlparse.Table // nil for a derived table
 	Written bool
-	Lock    string // FOR UPDATE NOWAIT, for example; "" if a query locks none of its rows
+	// Returned: it stands for the rows that a data-modifying CTE returns.
+	Returned bool
+	Lock     string // FOR UPDATE NOWAIT, for example; "" if a query locks none of its rows
 	// Nullable is the number of outer joins that add rows without a row of it.
 	Nullable int
 	Query    *sqlparse.Query // the query of a derived table whose columns are known

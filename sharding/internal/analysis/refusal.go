@@ -75,7 +75,8 @@ func (r *Reading) RecordRefusal(table string, err error, hint string) {
 // such a table cannot be routed.
 func (r *Reading) complete() {
 	for _, name := range r.Statement.Names {
-		if r.routed(name) && !slices.Contains(r.CTEs, name) && !r.RefersTo(name) {
+		inCTE := func(w *sqlparse.Statement) bool { return slices.Contains(w.Names, name) }
+		if r.routed(name) && !slices.Contains(r.CTEs, name) && !r.RefersTo(name) && !slices.ContainsFunc(r.Statement.Writes, inCTE) {
 			r.RecordRefusal(name, sharding.ErrRawTable, "it is named in a place that cannot be routed; rewrite the statement")
 		}
 	}

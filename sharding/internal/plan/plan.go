@@ -61,12 +61,14 @@ type Plan struct {
 	uncopied    *sharding.RouteError // why a write would not leave all copies equal, or nil
 	unknown     bool                 // uncopied only says that the columns of the table are unknown
 	afterSwitch *switchedPlan
-	labelled    bool             // see Labels
-	clocks      []int            // parameters for which functions of SQLite may read the clock
-	lists       []list           // long lists of values, which are divided among the shards
-	union       *union           // for a query with a unique value that searches all tables in one text, or nil
-	otherwise   *sharding.Target // see Owners
-	arrays      *arrays          // of an INSERT … SELECT unnest(…), or nil
+	labelled    bool                  // see Labels
+	clocks      []int                 // parameters for which functions of SQLite may read the clock
+	lists       []list                // long lists of values, which are divided among the shards
+	union       *union                // for a query with a unique value that searches all tables in one text, or nil
+	otherwise   *sharding.Target      // see Owners
+	arrays      *arrays               // of an INSERT … SELECT unnest(…), or nil
+	modified    []*Plan               // of its data-modifying CTEs
+	named       []*analysis.Reference // the sharded tables of it and of modified, if there are any
 }
 
 // Of returns the plan of a statement. It always returns one; [Plan.Bind] refuses a statement that
@@ -83,11 +85,12 @@ func Of(statement *sqlparse.Statement, snapshot *sharding.Snapshot, options anal
 		p.unmerged = divider{b}.divide()
 	}
 	for _, r := range b.Refs {
-		switch r.Role {
-		case analysis.Sharded:
+		switch {
+		case r.Returned:
+		case r.Role == analysis.Sharded:
 			p.sharded = append(p.sharded, r)
 			p.takeOwned(r)
-		case analysis.Broadcast:
+		case r.Role == analysis.Broadcast:
 			p.broadcast = append(p.broadcast, r)
 		}
 	}
@@ -112,6 +115,7 @@ func Of(statement *sqlparse.Statement, snapshot *sharding.Snapshot, options anal
 		p.union = p.unite()
 	}
 	p.leadingHome = len(p.sharded) > 0 && readsHomeFirst(p)
+	takeWrites(p)
 	return p
 }
 
@@ -184,6 +188,14 @@ func (u *Unplaced) Several() bool {
 // Bind returns the route of the statement with these arguments. Its errors are
 // [sharding.RouteError]s.
 func (p *Plan) Bind(args []any, hint sharding.Hint) (*Route, error) {
+	if p.modified != nil {
+		return modifying{p}.bind(args, hint)
+	}
+	return unmodified(p, args, hint)
+}
+
+// unmodified is Bind without the data-modifying CTEs of a statement.
+func unmodified(p *Plan, args []any, hint sharding.Hint) (*Route, error) {
 	switch {
 	case hint.Unsharded:
 		return p.atHome(false, false), nil
@@ -429,7 +441,7 @@ func (p *binding) together(db string) error {
 				where = "in " + db
 			}
 			return p.Refusal(r.Label(), sharding.ErrCrossShard,
-				fmt.Sprintf("it is a table of the home database, and the rows of %s are %s; "+copyOrRead, p.sharded[0].Table.Name, where))
+				fmt.Sprintf("it is a table of the home database, and the rows of %s are %s; "+copyOrRead, p.Table(), where))
 		case r.Role == analysis.Broadcast && r.Written && (db == "" || !p.Options.Alone):
 			return p.Refusal(r.Label(), sharding.ErrCrossShard, "write broadcast tables with a separate statement, which goes to every copy")
 		}
@@ -544,11 +556,12 @@ func Tables(st *sqlparse.Statement, s *sharding.Snapshot) []string {
 	if st.Executable {
 		return nil
 	}
-	b := analysis.Walk(st, s, analysis.Options{})
 	var names []string
-	for _, r := range b.Refs {
-		if name := strings.ToLower(r.Label()); !slices.Contains(names, name) {
-			names = append(names, name)
+	for _, part := range append(slices.Clone(st.Writes), st) {
+		for _, r := range analysis.Walk(part, s, analysis.Options{}).Refs {
+			if name := strings.ToLower(r.Label()); !slices.Contains(names, name) {
+				names = append(names, name)
+			}
 		}
 	}
 	return names

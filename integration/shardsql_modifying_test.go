@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package integration_test
+
+import (
+	"database/sql"
+	"errors"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/shardid/shardid/integration/database"
+	"github.com/shardid/shardid/internal/testkit/effort"
+	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/shardsql"
+)
+
+// queueTwins are the orders, the archive and the outbox of users over two databases, and the same tables in one.
+func queueTwins(t *testing.T, open namedDatabase) (routed, whole *sql.DB) {
+	t.Helper()
+	dbs, whole := sharding.DBs{"a": open(t, "queue_a"), "b": open(t, "queue_b")}, open(t, "queue_whole")
+	var tables []sharding.Table
+	for _, name := range []string{"orders", "archive", "outbox"} {
+		const columns = " (id BIGINT NOT NULL PRIMARY KEY, user_id BIGINT NOT NULL, paid BIGINT NOT NULL DEFAULT 0, note TEXT)"
+		m, err := sharding.Spread([]string{"a", "b"}, 4, name+"_%d")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, at := range m.Targets() {
+			database.Exec(t, dbs[at.DB], "CREATE TABLE "+at.Table+columns)
+		}
+		database.Exec(t, whole, "CREATE TABLE "+name+columns)
+		tables = append(tables, sharding.Table{Name: name, Key: "user_id", Rule: sharding.Mod(4), Map: m, Group: "shop", Also: []sharding.Alt{{Column: "id", Rule: sharding.Mod(4)}}})
+	}
+	for _, db := range []*sql.DB{dbs["a"], whole} {
+		database.Exec(t, db, "CREATE TABLE log (id BIGINT NOT NULL PRIMARY KEY)")
+	}
+	router, err := sharding.New(dbs, sharding.Tables(tables...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	routed = shardsql.OpenDB(shardsql.Config{Router: router, Home: dbs["a"]})
+	t.Cleanup(func() { _ = routed.Close() })
+	return routed, whole
+}
+
+// modifyingStatements are statements whose WITH writes. :u and :v are users, and :n is an id of :u.
+var modifyingStatements = []string{
+	"WITH o AS (INSERT INTO orders (id, user_id, note) VALUES (:n, :u, 'n') RETURNING id, user_id) INSERT INTO outbox (id, user_id, note) SELECT id, user_id, 'sent' FROM o RETURNING *",
+	"WITH o AS (INSERT INTO orders (id, user_id, note) VALUES (:n, :u, 'n') ON CONFLICT (id) DO UPDATE SET paid = orders.paid + 1 RETURNING id, paid) SELECT * FROM o",
+	"WITH gone AS (DELETE FROM orders WHERE user_id = :u AND paid > 1 RETURNING *), kept AS (INSERT INTO archive (id, user_id, paid, note) SELECT id, user_id, paid, note FROM gone RETURNING id) SELECT COUNT(*), MIN(id) FROM kept",
+	"WITH picked AS (SELECT id FROM outbox WHERE user_id = :u ORDER BY id LIMIT 2 FOR UPDATE SKIP LOCKED), done AS (DELETE FROM outbox USING picked WHERE outbox.id = picked.id AND outbox.user_id = :u RETURNING outbox.*) SELECT id, note FROM done ORDER BY id",
+	"WITH o AS (UPDATE orders AS x SET paid = x.paid + 1, note = 'p' WHERE x.user_id = :u RETURNING x.id, x.user_id) UPDATE outbox SET note = 'paid' FROM o WHERE outbox.id = o.id AND outbox.user_id = o.user_id RETURNING outbox.id",
+	"WITH a AS (UPDATE orders SET paid = 0 WHERE id = :n RETURNING id), b AS (UPDATE outbox SET paid = 7 WHERE id = :n RETURNING id) SELECT (SELECT COUNT(*) FROM a) AS a, (SELECT COUNT(*) FROM b) AS b",
+	"WITH o AS (DELETE FROM archive WHERE user_id = :u RETURNING id) SELECT o.id, x.paid FROM o LEFT JOIN outbox x ON x.id = o.id AND x.user_id = :u",
+	"WITH o AS (UPDATE orders SET note = 'u' WHERE user_id = :u AND id IN (SELECT id FROM outbox WHERE user_id = :u) RETURNING id) DELETE FROM outbox WHERE user_id = :u AND id IN (SELECT id FROM o)",
+	"WITH o AS (INSERT INTO orders (id, user_id) SELECT id, user_id FROM archive WHERE user_id = :u AND id NOT IN (SELECT id FROM orders WHERE user_id = :u) RETURNING id) SELECT COUNT(*) FROM o",
+	"WITH o AS (INSERT INTO orders (id, user_id) SELECT id, user_id FROM archive WHERE user_id = :u ON CONFLICT (id) DO NOTHING RETURNING id) SELECT COUNT(*) FROM o",
+	"WITH e AS (DELETE FROM log WHERE id < 0 RETURNING id) SELECT COUNT(*) FROM e",
+	// These lead to several shards, unless both users have the same.
+	"WITH o AS (UPDATE orders SET paid = 5 WHERE user_id IN (:u, :v) RETURNING id) SELECT * FROM o",
+	"WITH o AS (DELETE FROM orders WHERE user_id = :u RETURNING id) SELECT o.id FROM o JOIN archive ON archive.user_id = :v",
+	"WITH o AS (INSERT INTO orders (id, user_id) VALUES (:n, :u) RETURNING id) UPDATE outbox SET paid = 1 WHERE user_id = :v RETURNING id",
+	"WITH o AS (UPDATE orders SET paid = 1 RETURNING id) SELECT COUNT(*) FROM o",
+	"WITH o AS (UPDATE orders SET paid = 1 WHERE user_id = :u RETURNING id) SELECT COUNT(*) FROM archive",
+	"WITH o AS (DELETE FROM orders WHERE user_id = :u RETURNING id) INSERT INTO log (id) SELECT id FROM o ON CONFLICT DO NOTHING",
+}
+
+// Each statement whose WITH writes has the answer of one table, or is refused and does nothing.
+func TestAWithThatWritesDoesOnOneShardWhatItDoesOnOneTable(t *testing.T) {
+	for name, open := range postgresDrivers(t) {
+		t.Run(name, func(t *testing.T) {
+			routed, whole := queueTwins(t, open.of("modifying_"+name))
+			r := rand.New(rand.NewPCG(29, 11))
+			answered, refused := map[string]int{}, map[string]int{}
+			for range effort.Cases(600, 20_000) {
+				text := modifyingStatements[r.IntN(len(modifyingStatements))]
+				user := r.IntN(6)
+				sent := strings.NewReplacer(":n", strconv.Itoa(user+12*r.IntN(6)), ":u", strconv.Itoa(user), ":v", strconv.Itoa(r.IntN(6))).Replace(text)
+				got, err := inTransaction(t, routed, sent)
+				var refusal *sharding.RouteError
+				if errors.As(err, &refusal) {
+					refused[text]++
+					continue
+				}
+				answered[text]++
+				want, failed := inTransaction(t, whole, sent)
+				for _, of := range []string{"orders", "archive", "outbox", "log"} {
+					got, want = append(got, rowTexts(t, routed, "SELECT * FROM "+of)...), append(want, rowTexts(t, whole, "SELECT * FROM "+of)...)
+				}
+				if (err == nil) != (failed == nil) || strings.Join(got, "\n") != strings.Join(want, "\n") {
+					t.Fatalf("%s\nshards:    %q, %v\none table: %q, %v", sent, got, err, want, failed)
+				}
+			}
+			for i, text := range modifyingStatements {
+				if t.Logf("%d answered, %d refused: %s", answered[text], refused[text], text); (i < 11) != (refused[text] == 0) || i < 11 && answered[text] == 0 {
+					t.Errorf("%d answered, %d refused: %s", answered[text], refused[text], text)
+				}
+			}
+		})
+	}
+}
+
+// inTransaction executes a statement, and commits.
+func inTransaction(t *testing.T, db *sql.DB, text string) ([]string, error) {
+	t.Helper()
+	tx, err := db.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback() }()
+	answer, err := answered(t.Context(), tx, text, nil)
+	if err == nil {
+		err = tx.Commit()
+	}
+	return answer, err
+}

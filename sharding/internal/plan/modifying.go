@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"slices"
+
+	"github.com/shardid/shardid/internal/sqlparse"
+	"github.com/shardid/shardid/internal/writehint"
+	"github.com/shardid/shardid/sharding"
+)
+
+// PostgreSQL's WITH may contain writes: WITH o AS (INSERT INTO orders … RETURNING id) INSERT INTO items SELECT …. Each of them is
+// planned as a statement of its own. The whole text is sent to one target if all its parts lead there, and refused otherwise.
+
+// modifying is the plan of a statement with data-modifying CTEs.
+type modifying struct{ *Plan }
+
+// takeWrites makes the plans of the data-modifying CTEs.
+func takeWrites(p *Plan) {
+	if p.Statement.Writes == nil {
+		return
+	}
+	for _, w := range p.Statement.Writes {
+		p.modified = append(p.modified, Of(w, p.Snapshot, p.Options))
+	}
+	known := map[*sqlparse.Table]bool{}
+	for _, part := range append(slices.Clone(p.modified), p) {
+		for _, r := range part.sharded {
+			if !known[r.At] {
+				known[r.At], p.named = true, append(p.named, r)
+			}
+		}
+	}
+	p.changes, p.SetsLastID, p.Stateless, p.standsAlone = true, true, false, false
+	p.Owned, p.Sought, p.union = false, false, nil
+}
+
+// bind implements [Plan.Bind].
+func (p modifying) bind(args []any, hint sharding.Hint) (*Route, error) {
+	var on *Route // of the first part that is on a shard
+	parts := append([]*Plan{p.Plan}, p.modified...)
+	for _, part := range parts {
+		to, err := unmodified(part, args, hint)
+		switch {
+		case err != nil:
+			return nil, err
+		case to.Kind == Home:
+		case to.Kind != One || to.Unplaced != nil:
+			return nil, several(part)
+		case on == nil:
+			on = to
+		case !p.isAt(on.Target, part, to.Target):
+			return nil, several(part)
+		}
+		if err := isAlone(part, args, to); err != nil {
+			return nil, err
+		}
+	}
+	switch {
+	case on == nil:
+		return p.atHome(false, false), nil
+	case p.origin != nil:
+		return on, nil
+	}
+	for _, part := range parts {
+		if err := (&binding{part, args, hint}).together(on.Target.DB); err != nil {
+			return nil, err
+		}
+	}
+	return p.routes.to(p.Plan, on.Target)
+}
+
+// isAt reports whether the target of a part has the rows of the same slots as another target.
+func (p modifying) isAt(first sharding.Target, part *Plan, target sharding.Target) bool {
+	if first == target {
+		return true
+	}
+	at, _, err := p.Snapshot.Hinted(part.sharded[0].Table.Name, sharding.Hint{On: first})
+	return err == nil && at == target
+}
+
+// several refuses a part that is on other shards than another one.
+func several(part *Plan) error {
+	return part.Refusal(part.Table(), sharding.ErrCrossShard, "a WITH that writes is executed on one shard; give each of its parts a condition on the sharding key, or send the parts separately in one transaction")
+}
+
+// isAlone refuses a part of a statement that needs other statements before or after it.
+func isAlone(p *Plan, args []any, to *Route) error {
+	if p.origin != nil {
+		return nil
+	}
+	lookups, err := p.Lookups(args, to, writehint.Hint{})
+	if err != nil {
+		return err
+	}
+	entries, err := LookupChangesOf(p, args, to)
+	if err != nil {
+		return err
+	}
+	if len(lookups) > 0 || entries != nil {
+		return p.Refusal(p.Table(), sharding.ErrCrossShard, "other shards or a lookup table have to be read before it, which is not done for a WITH that writes; send its parts separately in one transaction")
+	}
+	return nil
+}
