@@ -3,6 +3,7 @@
 package combine
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -25,15 +26,27 @@ func (c *combiner) apart(s *analysis.Scope) string {
 	switch {
 	case root != nil:
 		stray := c.strays(root)[0]
-		return Away(root, stray, slices.Contains(s.Refs, stray), "or run it as a report (docs/reports.md), ")
+		return Away(root, stray, slices.Contains(s.Refs, stray), c.unnamed(stray)+"or run it as a report (docs/reports.md), ")
 	case slices.ContainsFunc(s.Refs, func(r *analysis.Reference) bool { return r.Role == analysis.Derived }):
 		return "a subquery or CTE in FROM needs rows of several shards together" + readFirst + "or group it by the sharding key" + orReport
 	case outer != nil:
 		return "each shard would return the rows that have none in " + outer.Label() + "; make the outer join an inner join, or read the two tables separately"
 	case inner >= 0:
-		return "a subquery reads " + s.Inside[inner].Label() + ", and each shard has only its own rows" + readFirst + "in place of the subquery"
+		return "a subquery reads " + s.Inside[inner].Label() + ", and each shard has only its own rows" + readFirst + cmp.Or(strings.TrimSuffix(c.unnamed(s.Inside[inner]), ", "), "in place of the subquery")
 	}
 	return "each shard would return the rows of tables that are not sharded; read them with a separate statement"
+}
+
+// unnamed says what to do about a table in a subquery that is selected without an alias: such a subquery is not executed first.
+func (c *combiner) unnamed(r *analysis.Reference) string {
+	if core := analysis.CoreOf(c.Statement.Query); core != nil {
+		for _, item := range core.Items {
+			if item.Expr != nil && item.Alias.Name == "" && r.At != nil && r.At.Span.In(item.Span) {
+				return "or name the column of the subquery with AS, so that it is executed first if it does not depend on the query around it, "
+			}
+		}
+	}
+	return ""
 }
 
 // Away says that rows of r, which is joined or in a subquery, may be in another slot than the root's row, and what to do
