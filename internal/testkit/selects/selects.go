@@ -81,7 +81,7 @@ func Random(random *rand.Rand, also ...string) Query {
 	case 8:
 		return m.unionOfGroups()
 	case 9:
-		return Query{Text: "SELECT EXISTS (SELECT id FROM orders" + m.where() + " ORDER BY id LIMIT " + m.value(m.Int64N(3)) + ") AS found", Args: m.args}
+		return Query{Text: "SELECT " + []string{"", "NOT "}[m.IntN(2)] + "EXISTS (SELECT id FROM orders" + m.where() + " ORDER BY id LIMIT " + m.value(m.Int64N(3)) + ") AS found", Args: m.args}
 	case 10:
 		return m.related()
 	case 11:

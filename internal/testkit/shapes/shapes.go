@@ -375,6 +375,25 @@ func (m *Maker) one(ctes []source, depth int) (string, source) {
 	return m.table()
 }
 
+// merged returns a SELECT of tables that USING joins, by their common column, and the number of its columns.
+func (m *Maker) merged() (string, int) {
+	text, first := m.named(m.pick("orders", "items"))
+	of := []source{first}
+	for range 1 + m.IntN(2) {
+		more, next := m.named(m.pick("orders", "items"))
+		text += m.pick(" JOIN ", " JOIN ", " LEFT JOIN ", " RIGHT JOIN ") + more + " USING (user_id)"
+		of = append(of, next)
+	}
+	text += " WHERE user_id " + m.pick("= ", "= ", "> ", "<> ") + m.user()
+	if m.chance(2) {
+		text += " AND " + m.condition(of, 1)
+	}
+	if m.chance(2) {
+		return "SELECT user_id, COUNT(*) FROM " + text + " GROUP BY user_id", 2
+	}
+	return "SELECT user_id, " + of[m.IntN(len(of))].alias + ".id FROM " + text, 2
+}
+
 // body returns a SELECT of integer columns, or a union of two, and the columns' names.
 func (m *Maker) body(ctes []source, depth int, union bool) (string, []string) {
 	names := []string{"user_id", "a1"}[:1+m.IntN(2)]
@@ -492,6 +511,10 @@ func (m *Maker) Query() Statement {
 	var n int
 	switch m.IntN(5) {
 	case 0:
+		if m.chance(3) {
+			text, n = m.merged()
+			break
+		}
 		var names []string
 		text, names = m.body(ctes, 1, true)
 		n = len(names)

@@ -277,11 +277,12 @@ func (b *Analysis) join(j *sqlparse.Join, s *Scope, seen *names) []*Reference {
 	left := b.source(j.Left, s, seen)
 	right := b.source(j.Right, s, seen)
 	both := slices.Concat(left, right)
+	s.merge(j, left)
 	switch j.Kind {
 	case sqlparse.InnerJoin, sqlparse.CrossJoin:
 		b.condition(j.On, s, both, seen)
-		b.using(j, left, right)
-		b.using(j, right, left)
+		b.using(j, s, left, right)
+		b.using(j, s, right, left)
 		b.tighten(j.On, s, before)
 	case sqlparse.LeftJoin:
 		b.outer(outerJoin{j, left, right}, s, seen)
@@ -299,7 +300,7 @@ func (b *Analysis) outer(o outerJoin, s *Scope, seen *names) {
 	absent(o.absent)
 	s.outers = append(s.outers, o)
 	b.condition(o.join.On, s, o.absent, seen)
-	b.using(o.join, o.present, o.absent)
+	b.using(o.join, s, o.present, o.absent)
 }
 
 // absent marks references for which an outer join may add rows of NULLs.
@@ -309,15 +310,40 @@ func absent(refs []*Reference) {
 	}
 }
 
+// merge records the columns of USING: without a qualifier they have the value of the left side, unless a right or a full join
+// adds rows without one.
+func (s *Scope) merge(j *sqlparse.Join, left []*Reference) {
+	for _, c := range j.Using {
+		name := strings.ToLower(c.Name)
+		r := s.among(left, name)
+		switch {
+		case j.Kind == sqlparse.RightJoin, j.Kind == sqlparse.FullJoin, r == nil:
+			delete(s.merged, name)
+		case s.merged == nil:
+			s.merged = map[string]*Reference{name: r}
+		default:
+			s.merged[name] = r
+		}
+	}
+}
+
+// among returns the one of some references to which a column of USING belongs, or nil.
+func (s *Scope) among(refs []*Reference, name string) *Reference {
+	if r := s.merged[name]; slices.Contains(refs, r) {
+		return r
+	}
+	r, _ := (&Scope{Refs: refs}).find("", name)
+	return r
+}
+
 // using records that columns of one name are equal on both sides, so what is known of one side is
 // known of the other.
-func (k *Knowledge) using(j *sqlparse.Join, from, to []*Reference) {
+func (k *Knowledge) using(j *sqlparse.Join, s *Scope, from, to []*Reference) {
 	for _, c := range j.Using {
-		name := sqlparse.Name{Parts: []sqlparse.Ident{c}}
-		left, first := (&Scope{Refs: from}).resolve(name)
-		right, second := (&Scope{Refs: to}).resolve(name)
-		if first && second {
-			k.equal(left, right)
+		name := strings.ToLower(c.Name)
+		left, right := s.among(from, name), s.among(to, name)
+		if left != nil && right != nil {
+			k.equal(Column{left, name}, Column{right, name})
 		}
 	}
 }

@@ -44,6 +44,11 @@ func (b *Analysis) expression(e sqlparse.Expr, s *Scope, seen *names) {
 		b.Foreign = !s.qualified(e.Name) || !b.aliases[strings.ToLower(e.Name.Last().Name)] && s.lacks(e.Name) || b.Foreign
 	case *sqlparse.Subquery:
 		b.query(e.Query, s, seen)
+		for _, p := range e.Query.Parts {
+			if p.Select != nil {
+				b.Scopes[p.Select].Operand = true
+			}
+		}
 	default:
 		b.expressions(sqlfunc.Operands(e), s, seen)
 		if exists := sqlparse.As(e, sqlparse.Exists); exists != nil { // any row suffices

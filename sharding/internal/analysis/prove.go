@@ -323,8 +323,8 @@ func (k *Knowledge) tighten(condition sqlparse.Expr, s *Scope, from int) {
 		for _, r := range j.absent {
 			r.Nullable--
 		}
-		k.using(j.join, j.present, j.absent)
-		k.using(j.join, j.absent, j.present)
+		k.using(j.join, s, j.present, j.absent)
+		k.using(j.join, s, j.absent, j.present)
 		k.satisfied(j.join.On, s, j.present)
 		all = append(all, Conjuncts(j.join.On)...)
 	}

@@ -16,13 +16,16 @@ import (
 type Scope struct {
 	outer  *Scope
 	Refs   []*Reference
-	Inside []*Reference // for a SELECT, those of its subqueries included
-	outers []outerJoin  // a join precedes the joins that contain it
-	ranks  bool         // it contains a variable or an unknown function
+	Inside []*Reference          // for a SELECT, those of its subqueries included
+	outers []outerJoin           // a join precedes the joins that contain it
+	merged map[string]*Reference // the columns of USING, with the table whose value they have
+	ranks  bool                  // it contains a variable or an unknown function
 	// windows are the window functions over its rows.
 	windows    []*sqlparse.Call
 	groupBy    []sqlparse.Expr // without WITH ROLLUP, which adds groups of all rows
 	Quantified bool            // its expressions contain ALL, ANY or SOME (SELECT …)
+	// Operand: it is a subquery in an expression, whose columns no other scope sees.
+	Operand bool
 	// target is the table whose columns SET names, whatever other tables have. It is nil if SET may
 	// name columns of any table, as in MySQL's UPDATE of several tables.
 	target *Reference
@@ -75,11 +78,14 @@ func (s *Scope) find(qualifier, name string) (found *Reference, certain bool) {
 		}
 		return nil, true
 	}
+	if r := s.merged[name]; r != nil {
+		return r, true
+	}
 	certain = true
 	for _, r := range s.Refs {
 		switch has, sure := r.Has(name); {
 		case has && found != nil:
-			return nil, false // the database refuses the text, or USING has joined both
+			return nil, false // the database refuses the text, or an outer join's USING has joined both
 		case has:
 			found = r
 		case !sure:
@@ -197,7 +203,7 @@ func (b *Analysis) Misspelt() string {
 
 // several reports whether the innermost tables that have a column are several.
 func (s *Scope) several(name string) bool {
-	for ; s != nil; s = s.outer {
+	for ; s != nil && s.merged[name] == nil; s = s.outer {
 		if of := slices.DeleteFunc(slices.Clone(s.Refs), func(r *Reference) bool { return !r.has(name) }); len(of) > 0 {
 			return len(of) > 1
 		}

@@ -185,13 +185,13 @@ func (c *combiner) branch() {
 	c.expressions()
 }
 
-// asks reports whether a SELECT consists of EXISTS over rows that the shards compute separately:
+// asks reports whether a SELECT consists of EXISTS or NOT EXISTS over rows that the shards compute separately:
 // such rows exist if they exist on any shard.
 func (c *combiner) asks() bool {
 	if len(c.cores) > 1 || len(c.core.From) > 0 || c.core.Where != nil || len(c.core.Items) != 1 || len(c.query.OrderBy) > 0 || c.query.Limit != nil || c.core.Distinct {
 		return false
 	}
-	exists := sqlparse.As(sqlparse.Bare(c.core.Items[0].Expr), sqlparse.Exists)
+	exists, _ := existence(c.core.Items[0].Expr)
 	if exists == nil {
 		return false
 	}
@@ -200,6 +200,15 @@ func (c *combiner) asks() bool {
 		c.refuse("OFFSET in EXISTS skips rows of all shards together, not of each shard" + AddKey)
 	}
 	return c.Only(q) != nil && q.With == nil && c.computedPerShard(q.Parts[0].Select, q.OrderBy)
+}
+
+// existence returns the operation if an expression is EXISTS or NOT EXISTS, and which of both.
+func existence(e sqlparse.Expr) (exists *sqlparse.Operation, not bool) {
+	e = sqlparse.Bare(e)
+	if o := sqlparse.As(e, sqlparse.Not); o != nil {
+		e, not = sqlparse.Bare(o.Operands[0]), true
+	}
+	return sqlparse.As(e, sqlparse.Exists), not
 }
 
 // rooted reports whether each row of a SELECT, before grouping, comes from rows of a sharded table
@@ -242,8 +251,9 @@ func (c *combiner) expressions() {
 			c.refuse("the rows of a broadcast table that LIMIT or DISTINCT ON keeps may differ from database to database; order by a unique key of the table whose columns are NOT NULL")
 		}
 	}
+	isRooted := c.rooted(c.scope)
 	windows := slices.DeleteFunc(slices.Clone(c.Windows), func(w analysis.Window) bool {
-		return areOverGroups(c, w) || isTotal(c, w.Call) || runningOf(c, w.Call) != nil
+		return isRooted && isPerRow(w) || areOverGroups(c, w) || isTotal(c, w.Call) || runningOf(c, w.Call) != nil
 	})
 	if slices.ContainsFunc(windows, func(w analysis.Window) bool {
 		return ofAllRows(w.Call) && len(w.Call.Window) > 0 && w.Of == c.scope && !c.Partitioned(w)
@@ -251,6 +261,12 @@ func (c *combiner) expressions() {
 		c.refuse("a window function of the rows of all shards is computed in the order in which these are returned: select ROW_NUMBER, RANK or DENSE_RANK by itself, and give the query the ORDER BY of OVER (…), and no more for ROW_NUMBER; or SUM or COUNT of one table whose ORDER BY has the primary key" + AddKey)
 	}
 	c.refuse(c.Differs(windows))
+}
+
+// isPerRow reports whether a function is in a subquery of sharded rows in an expression. If its query is rooted, these rows are in
+// the slot of the row around it.
+func isPerRow(w analysis.Window) bool {
+	return w.Of != nil && w.Of.Operand && slices.ContainsFunc(w.Of.Refs, func(r *analysis.Reference) bool { return r.Role == analysis.Sharded })
 }
 
 // total reports whether a query has an order in which no two rows are equal.
@@ -298,6 +314,9 @@ func SourcesIn(from []sqlparse.Source) (all []sqlparse.Source) {
 func (c *combiner) answer() {
 	if c.asks() {
 		found := merge.Aggregate{Function: merge.Max, By: merge.Key{Type: merge.Type{Kind: merge.Integer}}}
+		if _, not := existence(c.core.Items[0].Expr); not {
+			found.Function = merge.Min
+		}
 		c.of.group = &grouping{Group: Group{Columns: []merge.Aggregate{found}, Shown: 1}}
 		return
 	}
