@@ -375,23 +375,23 @@ func (m *Maker) one(ctes []source, depth int) (string, source) {
 	return m.table()
 }
 
-// merged returns a SELECT of tables that USING joins, by their common column, and the number of its columns.
-func (m *Maker) merged() (string, int) {
+// merged returns a SELECT of two columns of tables that USING joins, by their common column.
+func merged(m *Maker) string {
 	text, first := m.named(m.pick("orders", "items"))
-	of := []source{first}
+	parts, of := []string{text}, []source{first}
 	for range 1 + m.IntN(2) {
 		more, next := m.named(m.pick("orders", "items"))
-		text += m.pick(" JOIN ", " JOIN ", " LEFT JOIN ", " RIGHT JOIN ") + more + " USING (user_id)"
+		parts = append(parts, m.pick(" JOIN ", " JOIN ", " LEFT JOIN ", " RIGHT JOIN ")+more+" USING (user_id)")
 		of = append(of, next)
 	}
-	text += " WHERE user_id " + m.pick("= ", "= ", "> ", "<> ") + m.user()
+	from := strings.Join(parts, "") + " WHERE user_id " + m.pick("= ", "= ", "> ", "<> ") + m.user()
 	if m.chance(2) {
-		text += " AND " + m.condition(of, 1)
+		from += " AND " + m.condition(of, 1)
 	}
 	if m.chance(2) {
-		return "SELECT user_id, COUNT(*) FROM " + text + " GROUP BY user_id", 2
+		return "SELECT user_id, COUNT(*) FROM " + from + " GROUP BY user_id"
 	}
-	return "SELECT user_id, " + of[m.IntN(len(of))].alias + ".id FROM " + text, 2
+	return "SELECT user_id, " + of[m.IntN(len(of))].alias + ".id FROM " + from
 }
 
 // body returns a SELECT of integer columns, or a union of two, and the columns' names.
@@ -512,7 +512,7 @@ func (m *Maker) Query() Statement {
 	switch m.IntN(5) {
 	case 0:
 		if m.chance(3) {
-			text, n = m.merged()
+			text, n = merged(m), 2
 			break
 		}
 		var names []string
