@@ -105,3 +105,11 @@ func union(text string) bool {
 	}
 	return false
 }
+
+// listed returns the aggregate that lists the numbers of a column in a text.
+func (d Dialect) listed(column string) string {
+	if d == PostgreSQL {
+		return "STRING_AGG(" + column + "::text, ',')"
+	}
+	return "GROUP_CONCAT(" + column + ")"
+}

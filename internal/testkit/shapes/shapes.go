@@ -131,7 +131,14 @@ func (m *Maker) scalar(of []source, depth int) string {
 		c := m.column([]source{s}, false)
 		return "(SELECT " + c + " FROM " + from + where + " ORDER BY " + c + m.pick("", " DESC") + " LIMIT " + m.pick("1", "1", "1 OFFSET 1") + ")"
 	}
-	return "(SELECT " + m.pick("MAX(", "MIN(", "SUM(", "COUNT(") + m.column([]source{s}, false) + ") FROM " + from + where + ")"
+	switch c := m.column([]source{s}, false); m.IntN(12) {
+	case 0:
+		return "(SELECT LENGTH(" + m.dialect.listed(c) + ") FROM " + from + where + ")"
+	case 1: // each row has the same
+		return "(SELECT SUM(" + c + ") OVER () FROM " + from + where + " LIMIT 1)"
+	default:
+		return "(SELECT " + m.pick("MAX(", "MIN(", "SUM(", "COUNT(") + c + ") FROM " + from + where + ")"
+	}
 }
 
 // where returns the WHERE of a subquery: usually an equality with an outer row.
