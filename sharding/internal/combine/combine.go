@@ -364,7 +364,7 @@ func rowsOf(c *combiner, once bool) bool {
 	case groups && several || whole:
 		c.derives = true
 		return true
-	case distinct(c.core) && groups:
+	case groups && (distinct(c.core) || len(c.core.DistinctOn) > 0):
 		c.refuse("DISTINCT of groups is not combined" + AddKey)
 	case groups:
 		grouper{c}.grouped()
