@@ -151,7 +151,8 @@ func nameFaults(s *Statement, d Dialect) []string {
 			name = strings.ToLower(unquoted(name))
 		}
 		number := t.Kind == sqltext.Word && name[0] >= '0' && name[0] <= '9' && (d.Family == SQLite || d.Family == PostgreSQL)
-		if name == "" || number || isSyntax(name) || slices.Contains(s.Names, name) {
+		none := t.Kind == sqltext.Word && name == "dual" && (d.Family == MySQL || d.Family == MariaDB)
+		if name == "" || number || none || isSyntax(name) || slices.Contains(s.Names, name) {
 			continue
 		}
 		list = append(list, fmt.Sprintf("%q is not among the names %v", name, s.Names))

@@ -116,6 +116,15 @@ func (p *queryReader) part(op SetOp) *Part {
 	return part
 }
 
+// noTable moves past DUAL, by which MySQL and MariaDB say that a SELECT reads no table. It stands alone.
+func (p *queryReader) noTable() bool {
+	if !p.mysql || p.tok.kind != sqltext.Word || !strings.EqualFold(p.text[p.tok.start:p.tok.end], "dual") || p.peek().is() == "." {
+		return false
+	}
+	p.next()
+	return true
+}
+
 func (p *queryReader) core() *Core {
 	c := &Core{}
 	from := p.tok.start
@@ -123,7 +132,7 @@ func (p *queryReader) core() *Core {
 	p.modifiers(c)
 	c.Items = p.items()
 	c.ItemsEnd = p.last.end
-	if p.accept("from") {
+	if p.accept("from") && !p.noTable() {
 		c.From = p.sources()
 	}
 	c.Where = p.optional("where")
