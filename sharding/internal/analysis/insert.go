@@ -29,6 +29,8 @@ type Insertion struct {
 	Filled   string
 	filledAt int
 	fillsKey bool // it is the sharding key
+	// Selected are the expressions of the rows of INSERT … SELECT, nil if they are not known.
+	Selected *sqlparse.Row
 }
 
 // Place is the position of a column that leads to slots.
@@ -144,21 +146,36 @@ func (b inserter) fromQuery(in *sqlparse.Input) {
 	if len(b.Insert.Seeks) > 0 {
 		b.RecordRefusal(b.Insert.Of.Table.Name, sharding.ErrCrossShard, "a row with the same "+strings.Join(b.Insert.Seeks[0].Columns, ", ")+" may be on another shard, which depends on the selected values; insert VALUES")
 	}
+	b.Insert.Selected = b.everyRow(in)
 	for _, l := range b.Insert.leads {
 		to := Column{b.Insert.Of, l.lead.Column}
-		switch c, selected := b.selected(in.Query, l.at); {
+		c, selected := b.selected(in.Query, l.at)
+		v, isConstant := b.Insert.constant(l.at)
+		switch {
 		case selected:
 			b.equal(c, to)
-		case l.at != b.Insert.Key || b.Only(in.Query) == nil || len(in.Query.Parts[0].Select.Items) <= l.at:
-			b.RecordRefusal(to.Of.Table.Name, sharding.ErrMissingKey, "select a column that leads to the shard for "+l.lead.Column)
+		case isConstant && l.at == b.Insert.Key:
+			to.Of.given = append(to.Of.given, &proof.Equals{Lead: l.lead, Values: []proof.Operand{v}})
+		case isConstant && l.lead.Lookup == nil: // see CheckSelected
+		case l.at == b.Insert.Key && b.Insert.Selected != nil:
+			b.RecordRefusal(to.Of.Table.Name, sharding.ErrMissingKey, l.lead.Column+" is neither a column nor a value")
 		default:
-			if v, ok := proof.Constant(in.Query.Parts[0].Select.Items[l.at].Expr); ok {
-				to.Of.given = append(to.Of.given, &proof.Equals{Lead: l.lead, Values: []proof.Operand{v}})
-			} else {
-				b.RecordRefusal(to.Of.Table.Name, sharding.ErrMissingKey, l.lead.Column+" is neither a column nor a value")
-			}
+			b.RecordRefusal(to.Of.Table.Name, sharding.ErrMissingKey, "select a column that leads to the shard, or a value, for "+l.lead.Column)
 		}
 	}
+}
+
+// everyRow returns the expressions that INSERT … SELECT evaluates for each of its rows, nil if they are not those of one SELECT.
+func (b inserter) everyRow(in *sqlparse.Input) *sqlparse.Row {
+	core := CoreOf(in.Query)
+	if b.Only(in.Query) == nil || len(core.Items) != len(in.Columns) {
+		return nil
+	}
+	row := &sqlparse.Row{}
+	for _, i := range core.Items {
+		row.Values = append(row.Values, i.Expr)
+	}
+	return row
 }
 
 // rowid refuses a write to SQLite's primary key under another name than its own.

@@ -111,6 +111,42 @@ func (in *Insertion) Slot(row *sqlparse.Row, args []any) (sharding.Slot, error) 
 	return slot, nil
 }
 
+// constant returns the value of a column in all rows of INSERT … SELECT.
+func (in *Insertion) constant(at int) (v proof.Operand, ok bool) {
+	if in.Selected == nil {
+		return v, false
+	}
+	return proof.Constant(in.Selected.Values[at])
+}
+
+// CheckSelected checks the values by which all rows of INSERT … SELECT lead to a slot: these must be keys, and lead to the
+// slot that the conditions of the query leave.
+func (in *Insertion) CheckSelected(args []any) error {
+	slots := in.Of.Slots(args)
+	for i := range in.leads {
+		l := &in.leads[i]
+		if _, isConstant := in.constant(l.at); !isConstant {
+			continue
+		}
+		v, ok := in.stored(in.Selected, l.at, l.lead.Column, args)
+		if !ok {
+			return fmt.Errorf("%w: %s", sharding.ErrMisplaced, whyUnknown(in.Selected, l.at, l.lead.Column))
+		}
+		if l.at == in.Key {
+			if _, _, err := in.KeySlot(in.Selected, args); err != nil {
+				return err
+			}
+		}
+		if err := proof.ColumnKeeps(l.column, l.lead.Column, v, in.Input.Ignore); err != nil {
+			return err
+		}
+		if s := l.lead.SlotOf(v); l.at != in.Key && s.One && !slots.Empty() && (!slots.One || slots.Only != s.Only) {
+			return fmt.Errorf("%w: %s %v leads to slot %d, and %s may lead to another one", sharding.ErrMisplaced, l.lead.Column, v, s.Only, in.Of.Table.Key)
+		}
+	}
+	return nil
+}
+
 // formOf names the sharding key in an error, with its form if that is not the one that was given: an id that gormplugin,
 // sqlxhook or [sharding.Router.NextID] has made carries the slot of the given one.
 func (in *Insertion) formOf(key any, row *sqlparse.Row, args []any) string {

@@ -29,6 +29,21 @@ func (p *binding) checkSubqueries(target sharding.Target) error {
 	return nil
 }
 
+// checkSelected refuses INSERT … SELECT of values that do not lead to the shard of its rows.
+func checkSelected(p *binding) error {
+	in := p.Insert
+	if in == nil || in.Selected == nil {
+		return nil
+	}
+	if l := in.Empty(in.Selected, p.args); l != nil {
+		return p.Refusal(in.Of.Table.Name, analysis.Numbering(l), analysis.NumbersLeadNowhere)
+	}
+	if err := in.CheckSelected(p.args); err != nil {
+		return p.Refusal(in.Of.Table.Name, err, "select a value of "+in.Of.Table.Key+" that leads to its shard")
+	}
+	return nil
+}
+
 // rows routes the rows of an INSERT: it sends the whole text if all belong to one target, otherwise
 // a text with its rows to each target.
 func (p *binding) rows(hinted sharding.Target, byHint bool) (*Route, error) {

@@ -223,7 +223,13 @@ func unmodified(p *Plan, args []any, hint sharding.Hint) (*Route, error) {
 		return on.copies()
 	case p.ungrouped != nil:
 		return nil, p.ungrouped
-	case p.Insert != nil && p.Insert.Input.Query == nil, hint.Placed():
+	case p.Insert != nil && p.Insert.Input.Query == nil:
+		return on.chosen()
+	}
+	if err := checkSelected(&on); err != nil {
+		return nil, err
+	}
+	if hint.Placed() {
 		return on.chosen()
 	}
 	return on.shards()
