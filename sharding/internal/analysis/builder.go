@@ -50,6 +50,7 @@ type Analysis struct {
 type Knowledge struct {
 	Facts     []Fact
 	edges     []edge
+	picks     []edge // between primary keys of one table: a row is that which a subquery picks
 	carried   []carried
 	Scopes    map[*sqlparse.Core]*Scope
 	uniqueIDs bool // see WithUniqueIDs
@@ -402,13 +403,17 @@ func (k *Knowledge) equations(e sqlparse.Expr, s *Scope, holds []*Reference) {
 		}
 		left, ok := s.Column(q.left)
 		right, known := s.Column(q.right[0])
-		if sub, isQuery := q.right[0].(*sqlparse.Subquery); isQuery && q.in {
-			if right, known = k.selected(sub.Query, q.at); ok && known {
+		sub, isQuery := q.right[0].(*sqlparse.Subquery)
+		if isQuery {
+			if right, known = k.picked(sub.Query, q.at); ok && known && q.in && k.each(sub.Query, right) {
 				k.equal(left, right)
 			}
 		}
 		if known && slices.Contains(holds, left.Of) {
 			k.equal(right, left)
+		}
+		if known && isQuery && slices.Contains(holds, left.Of) && left.isRowOf(right) {
+			k.picks = append(k.picks, edge{right, left})
 		}
 	}
 	if o := sqlparse.As(e, sqlparse.Exists); o != nil {

@@ -104,12 +104,18 @@ func (k *Knowledge) pass() {
 // selected returns the column that a query selects at an index, if each row of its result depends
 // only on rows with that value.
 func (k *Knowledge) selected(q *sqlparse.Query, at int) (Column, bool) {
+	c, ok := k.picked(q, at)
+	return c, ok && k.each(q, c)
+}
+
+// picked returns the column that a query selects at an index: each row of its result has the value of a row that
+// the conditions of the query leave.
+func (k *Knowledge) picked(q *sqlparse.Query, at int) (Column, bool) {
 	s, core := k.Only(q), CoreOf(q)
 	if s == nil || at >= len(core.Items) {
 		return Column{}, false
 	}
-	c, ok := s.Column(core.Items[at].Expr)
-	return c, ok && k.each(q, c)
+	return s.Column(core.Items[at].Expr)
 }
 
 // each reports whether each row of a query's result depends only on rows with one value of a

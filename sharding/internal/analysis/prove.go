@@ -128,11 +128,11 @@ func (k *Knowledge) proved(r *Reference) proof.Proof {
 func (k *Knowledge) neighbours(r *Reference) []*Reference {
 	all := []*Reference{r}
 	for i := 0; i < len(all); i++ {
-		for _, e := range k.edges {
+		for at, e := range slices.Concat(k.edges, k.picks) {
 			if e.to.Of != all[i] || slices.Contains(all, e.from.Of) {
 				continue
 			}
-			if e.isOneSlot() {
+			if at >= len(k.edges) || e.isOneSlot() {
 				all = append(all, e.from.Of)
 			}
 		}

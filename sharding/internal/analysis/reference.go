@@ -203,6 +203,11 @@ func (c Column) hasParent() bool {
 	return c.Of.kin[c.Name] != "" && (holds == catalog.Integers || holds == catalog.Bytes || holds == catalog.UUIDs)
 }
 
+// isRowOf reports whether equal values of two columns are those of one row: ids are unique over all shards.
+func (c Column) isRowOf(other Column) bool {
+	return c.Of.Role == Sharded && c.Of.Table == other.Of.Table && c.Name == other.Name && c.isPrimaryKey()
+}
+
 // IsApart reports whether equal values of a column are on one shard.
 func (c Column) IsApart() bool {
 	l := c.Of.Lead(c.Name)
