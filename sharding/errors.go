@@ -72,7 +72,8 @@ var (
 	ErrSettings = errors.New("databases are set up differently")
 
 	// ErrSameDatabase: two pools, of the router's databases or the home database, are of one database,
-	// and there are broadcast tables, whose copy there would be written twice. Returned by package
+	// and there are broadcast tables, whose copy there would be written twice, or both databases have a
+	// physical table of one name, whose rows would be read twice. Returned by package
 	// shardsql, which names both, before any other statement is sent over the second pool. Open the
 	// database once, give it one name in the router, and pass the same *sql.DB as the home database.
 	ErrSameDatabase = errors.New("two pools are of one database")

@@ -84,3 +84,41 @@ func TestASecondPoolOfOneDatabaseIsRefused(t *testing.T) {
 		})
 	}
 }
+
+func TestASecondPoolOfADatabaseWithATableOfTheSameNameIsRefused(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "db")
+	open := func() *sql.DB {
+		t.Helper()
+		db, err := sql.Open("sqlite", file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = db.Close() })
+		return db
+	}
+	home := open()
+	for _, text := range []string{"CREATE TABLE notes (id INTEGER PRIMARY KEY)", "CREATE TABLE other (id INTEGER PRIMARY KEY)", "INSERT INTO notes VALUES (1)", "INSERT INTO other VALUES (1)"} {
+		if _, err := home.Exec(text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for second, refused := range map[string]bool{"notes": true, "NOTES": true, "other": false} {
+		m, err := sharding.MapOf(sharding.Target{DB: "east", Table: "notes"}, sharding.Target{DB: "west", Table: second})
+		if err != nil {
+			t.Fatal(err)
+		}
+		router, err := sharding.New(sharding.DBs{"east": open(), "west": open()}, sharding.Table{Name: "pages", Key: "id", Rule: sharding.Mod(2), Map: m})
+		if err != nil {
+			t.Fatal(err)
+		}
+		routed := shardsql.OpenDB(shardsql.Config{Router: router, Home: home})
+		defer func() { _ = routed.Close() }()
+		for range 2 {
+			var n int
+			err := routed.QueryRow("SELECT COUNT(*) FROM pages").Scan(&n)
+			if errors.Is(err, sharding.ErrSameDatabase) != refused || !refused && n != 2 {
+				t.Errorf("west has %s: %d rows, %v", second, n, err)
+			}
+		}
+	}
+}

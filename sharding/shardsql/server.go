@@ -7,6 +7,8 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"fmt"
+	"slices"
+	"strings"
 	"sync"
 
 	"github.com/shardid/shardid/internal/dialect"
@@ -29,7 +31,7 @@ func (d *database) ask(ctx context.Context) (*server.Server, error) {
 		return nil, fmt.Errorf("shardsql: the home database: %w", err)
 	}
 	d.server = found
-	d.places.pools.Store(found.Place(), d.home)
+	d.places.add(found.Place(), d.home)
 	return found, nil
 }
 
@@ -56,30 +58,73 @@ func (d *database) checkSettings(ctx context.Context, pool *sql.DB, on dialect.Q
 	return err
 }
 
-// places has a pool of each place: see [server.Server.Place].
-type places struct{ pools sync.Map }
+// places has the pools of each place: see [server.Server.Place].
+type places struct {
+	lock  sync.Mutex
+	pools map[string][]*sql.DB
+}
 
-// check refuses a second pool of one database if there are broadcast tables: a write of all of their copies would be
-// executed twice there, or wait for itself. A copy for reading may be anywhere. If the other pool is busy, it is asked at
-// the next statement.
+// add returns the other pools of a place.
+func (p *places) add(place string, pool *sql.DB) (others []*sql.DB) {
+	p.lock.Lock()
+	defer p.lock.Unlock()
+	for _, known := range p.pools[place] {
+		if known != pool {
+			others = append(others, known)
+		}
+	}
+	if len(others) == len(p.pools[place]) {
+		if p.pools == nil {
+			p.pools = map[string][]*sql.DB{}
+		}
+		p.pools[place] = append(p.pools[place], pool)
+	}
+	return others
+}
+
+// check refuses a second pool of one database if both would be asked for the same rows. A copy for reading may be anywhere. If
+// the other pool is busy, it is asked at the next statement.
 func (p *places) check(ctx context.Context, d *database, pool *sql.DB, on dialect.Querier, place string) (settled bool, err error) {
-	if place == "" || routerName(d.router, pool) == "" || len(d.router.Broadcasts()) == 0 {
+	if place == "" || routerName(d.router, pool) == "" {
 		return true, nil
 	}
-	known, there := p.pools.LoadOrStore(place, pool)
-	other := known.(*sql.DB)
-	if !there || other == pool {
-		return true, nil
+	settled = true
+	for _, other := range p.add(place, pool) {
+		if !d.overlap(pool, other) {
+			continue
+		}
+		shared, busy := d.server.Shares(ctx, on, other)
+		if !shared {
+			settled = settled && busy == nil
+			continue
+		}
+		hint := "give it one name in the router"
+		if routerName(d.router, other) == "" {
+			hint = "open it once, and give the same *sql.DB to the router and as the home database"
+		}
+		return false, &sharding.RouteError{Op: "statement", Err: fmt.Errorf("%w: %s and %s", sharding.ErrSameDatabase, d.nameOf(pool), d.nameOf(other)), Hint: hint}
 	}
-	shared, busy := d.server.Shares(ctx, on, other)
-	if !shared {
-		return busy == nil, nil
+	return settled, nil
+}
+
+// overlap reports whether two pools may not be of one database: a write of all copies of a broadcast table would be executed
+// twice there, or wait for itself, and the rows of a physical table whose name both have would be read twice.
+func (d *database) overlap(pool, other *sql.DB) bool {
+	if len(d.router.Broadcasts()) > 0 {
+		return true
 	}
-	hint := "give it one name in the router"
-	if routerName(d.router, other) == "" {
-		hint = "open it once, and give the same *sql.DB to the router and as the home database"
+	one, two := routerName(d.router, pool), routerName(d.router, other)
+	names := map[string]bool{}
+	for _, t := range d.router.Tables() {
+		for _, at := range t.Map.Targets() {
+			if at.DB == one {
+				names[strings.ToLower(at.Table)] = true
+			}
+		}
 	}
-	return false, &sharding.RouteError{Op: "statement", Err: fmt.Errorf("%w: %s and %s", sharding.ErrSameDatabase, d.nameOf(pool), d.nameOf(other)), Hint: hint}
+	return slices.ContainsFunc(d.router.Tables(), func(t sharding.Table) bool {
+		return slices.ContainsFunc(t.Map.Targets(), func(at sharding.Target) bool { return at.DB == two && names[strings.ToLower(at.Table)] })
+	})
 }
 
 // isBinary reports whether one table would have returned values in the binary protocol of MySQL and MariaDB, which is
