@@ -50,6 +50,8 @@ type Column struct {
 	// Single: it is a FLOAT of MySQL or MariaDB, or a DOUBLE with a number of digits, of which a text has fewer
 	// digits than the result of a prepared statement.
 	Single bool
+	// JSON: it is a json or a jsonb of PostgreSQL.
+	JSON bool
 	// Numbered: the database assigns a number if there is no value or, on MySQL and MariaDB, if the
 	// value is 0. It is known for sharded and broadcast tables.
 	Numbered bool

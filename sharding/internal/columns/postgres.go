@@ -59,6 +59,7 @@ func (r reader) postgresColumns(ctx context.Context) (catalog.Table, error) {
 			if class == "e" {
 				c.Value = catalog.Value{Type: merge.Type{Kind: merge.Bytes}, Unordered: "the members of " + typ + " sort in the order of their declaration"}
 			} else if c.Value.Type.Kind == 0 {
+				c.JSON = typ == "json" || typ == "jsonb"
 				c.Unsorted = "how values of type " + typ + " compare is not known"
 			}
 		}

@@ -62,6 +62,8 @@ func (c functions) ofArguments(call *sqlparse.Call, name string) catalog.Value {
 		return catalog.OfKind(merge.Duration)
 	case (name == "date_trunc" || name == "date_part") && n == 2: // of PostgreSQL, which names the unit first
 		args = []sqlparse.Expr{args[1], args[0]}
+	case name == "date_trunc" && n == 3 && !computed(args[2]): // in a time zone
+		args = []sqlparse.Expr{args[1], args[0]}
 	}
 	if v := resultOf(name, c.typed(args[0]), args[1:]); v.Type.Kind != 0 {
 		return v
@@ -69,11 +71,22 @@ func (c functions) ofArguments(call *sqlparse.Call, name string) catalog.Value {
 	return c.unknown(call)
 }
 
-var fromColumn = regexp.MustCompile(`(?i)^extract\s*\(\s+from\s+\)$`)
+// The texts of EXTRACT between the part and the column or columns.
+var (
+	fromColumn  = regexp.MustCompile(`(?i)^extract\s*\(\s+from\s+\)$`)
+	fromColumns = regexp.MustCompile(`(?i)^extract\s*\(\s+from\s+\(?\s*-\s*\)?\s*\)$`)
+)
 
-// extracted returns how the results of EXTRACT(YEAR FROM x) compare.
+// extracted returns how the results of EXTRACT(YEAR FROM x) compare, and on PostgreSQL those of the difference of two
+// times.
 func (c functions) extracted(call *sqlparse.Call) catalog.Value {
-	if len(call.Args) != 2 || !fromColumn.MatchString(between(call, c.Statement.Text)) || c.typed(call.Args[1]).Type.Kind != merge.Time {
+	times, text := call.Args[min(1, len(call.Args)):], between(call, c.Statement.Text)
+	switch {
+	case len(times) == 1 && fromColumn.MatchString(text), c.Postgres && len(times) == 2 && fromColumns.MatchString(text):
+	default:
+		return c.unknown(call)
+	}
+	if slices.ContainsFunc(times, func(of sqlparse.Expr) bool { return c.typed(of).Type.Kind != merge.Time }) {
 		return c.unknown(call)
 	}
 	if c.Postgres {
@@ -143,10 +156,13 @@ func (c functions) joined(e sqlparse.Expr, of []sqlparse.Expr) catalog.Value {
 		}
 	}
 	if texts == 0 {
-		order = "the collation of the database may not be C; write COLLATE \"C\" behind it"
+		return ofDatabase
 	}
 	return catalog.Value{Type: merge.Type{Kind: merge.Bytes}, Texts: true, Unordered: order}
 }
+
+// ofDatabase is how texts of PostgreSQL compare that have the default collation of the database.
+var ofDatabase = catalog.Value{Type: merge.Type{Kind: merge.Bytes}, Texts: true, Unordered: "the collation of the database may not be C; write COLLATE \"C\" behind it"}
 
 // window returns how the results of a window function compare. A server sorts by them as they are
 // returned, unlike members of ENUM and texts of which several are equal.
@@ -169,6 +185,9 @@ func (c functions) window(call *sqlparse.Call) catalog.Value {
 // PostgreSQL may have several numbers of digits, of which any may be returned.
 func (c functions) extreme(call *sqlparse.Call) catalog.Value {
 	v := c.oneOf(call, call.Args)
+	if c.Postgres && v.Type.Kind == merge.Time {
+		return v
+	}
 	if !v.Numeric() || c.Postgres && v.Type.Kind == merge.Decimal {
 		return c.unknown(call)
 	}
@@ -288,10 +307,45 @@ func (c functions) opaque(e *sqlparse.Operation) catalog.Value {
 		}
 		return catalog.Value{Type: whole.Type, Wide: v.Wide}
 	}
+	switch {
+	case c.Postgres && c.isMember(e):
+		return ofDatabase
+	case c.Postgres && c.isZoned(e):
+		return catalog.OfKind(merge.Time)
+	}
 	if c.Postgres && onlyBars.MatchString(between(e, c.Statement.Text)) && slices.ContainsFunc(e.Operands, func(of sqlparse.Expr) bool { return computed(of) && c.typed(of).IsText() }) {
 		return c.joined(e, e.Operands)
 	}
 	return c.unknown(e)
+}
+
+var (
+	toMember = regexp.MustCompile(`^((->|#>)\s*)*(->>|#>>)$`)
+	toJSON   = regexp.MustCompile(`^((->|#>)\s*)+$`)
+	toZone   = regexp.MustCompile(`(?i)^\s*at\s+time\s+zone\s*$`)
+)
+
+// isMember reports whether an expression is the text of a member of a json or jsonb of PostgreSQL: x->'a'->>'b'.
+func (c functions) isMember(e *sqlparse.Operation) bool {
+	return toMember.MatchString(strings.TrimSpace(between(e, c.Statement.Text))) && c.isJSON(e.Operands[0])
+}
+
+// isJSON reports whether an expression is a json or jsonb of PostgreSQL: a column, or x->'a'.
+func (c functions) isJSON(e sqlparse.Expr) bool {
+	if o := sqlparse.As(sqlparse.Bare(e), sqlparse.Opaque); o != nil {
+		return len(o.Operands) > 0 && toJSON.MatchString(strings.TrimSpace(between(o, c.Statement.Text))) && c.isJSON(o.Operands[0])
+	}
+	of, ok := c.columnOf(e)
+	return ok && of.JSON
+}
+
+// isZoned reports whether an expression is a time of PostgreSQL in another zone: x AT TIME ZONE 'UTC'.
+func (c functions) isZoned(e *sqlparse.Operation) bool {
+	if len(e.Operands) != 2 || !toZone.MatchString(between(e, c.Statement.Text)) {
+		return false
+	}
+	_, isText := analysis.Literal(e.Operands[1], sqlparse.Text)
+	return isText && c.typed(e.Operands[0]).Type.Kind == merge.Time
 }
 
 // wholeOperators are the operators whose results are whole numbers, those of PostgreSQL and others.
