@@ -253,7 +253,7 @@ func (p *parser) conflict() Conflict {
 		c.Set = p.assignments()
 	case p.accept("conflict"):
 		if p.accept("on", "constraint") {
-			p.ident()
+			c.Constraint = p.ident()
 		} else if p.at("(") {
 			c.Target = parens(&p.cursor, p.exprs)
 			c.Partial = p.optional("where")

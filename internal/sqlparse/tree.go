@@ -273,11 +273,12 @@ func (r Row) Shares() bool { return len(r.Values) > 0 && r.Values[0].Bytes().To 
 // UPDATE, and ON CONFLICT of the others.
 type Conflict struct {
 	Span
-	Target  []Expr // the target of ON CONFLICT (…); without it any unique key counts
-	Partial Expr   // WHERE of the target
-	Nothing bool   // DO NOTHING
-	Set     []Assignment
-	Where   Expr // the WHERE of DO UPDATE
+	Target     []Expr // the target of ON CONFLICT (…); without it any unique key counts
+	Constraint Ident  // the name of ON CONFLICT ON CONSTRAINT
+	Partial    Expr   // WHERE of the target
+	Nothing    bool   // DO NOTHING
+	Set        []Assignment
+	Where      Expr // the WHERE of DO UPDATE
 }
 
 // Assignment is one column = value of SET. PostgreSQL's and SQLite's (a, b) = (…) has several

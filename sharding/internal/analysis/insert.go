@@ -192,6 +192,9 @@ func (b *Analysis) rowid(r *Reference, name string) {
 // conflicting records what an INSERT does if a row exists already.
 func (b inserter) conflicting() {
 	for _, c := range b.Insert.Input.Conflicts {
+		if name := c.Constraint.Name; name != "" && sharesDatabase(b.Insert.Of.Table) {
+			b.RecordRefusal(b.Insert.Of.Table.Name, sharding.ErrRawTable, "name the columns of "+name+" instead: ON CONFLICT (…); each of the tables in a database has another name for it")
+		}
 		b.depends(target(c))
 		for _, set := range b.Insert.Of.Settings(c.Set) {
 			b.resets(set)
@@ -204,6 +207,16 @@ func (b inserter) conflicting() {
 		s := &b.Insert.Seeks[i]
 		s.Always = s.Always && !slices.Equal(s.Columns, b.Insert.Of.Schema.Unique[0])
 	}
+}
+
+// sharesDatabase reports whether a database has several physical tables of a table: the names of their unique constraints differ.
+func sharesDatabase(t *sharding.Table) bool {
+	used := map[string]bool{}
+	return slices.ContainsFunc(t.Map.Targets(), func(at sharding.Target) bool {
+		twice := used[at.DB]
+		used[at.DB] = true
+		return twice
+	})
 }
 
 // target returns the columns of ON CONFLICT (a, b), nil for any key.
