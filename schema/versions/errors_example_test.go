@@ -46,7 +46,7 @@ func Example_errors() {
 	fmt.Println(errors.Is(err, versions.ErrChanged), err)
 	// Output:
 	// true versions: the files cannot be read: 00001_orders.sql has no line -- +goose Up; write its statements below that line
-	// true 00001_orders.sql: versions: this statement cannot be run on shards: only CREATE, ALTER, DROP and RENAME TABLE, CREATE and DROP INDEX, and COMMENT ON TABLE and COLUMN are allowed: DELETE FROM orders
+	// true 00001_orders.sql: versions: this statement cannot be run on shards: only CREATE, ALTER, DROP and RENAME TABLE, CREATE and DROP INDEX, and COMMENT ON TABLE and COLUMN are allowed; create types, extensions and functions in each database before, and triggers on each physical table after: DELETE FROM orders
 	// true versions: this version has no Down statements: 00001_orders.sql
 	// true east: versions: a file was changed after it was run: statement 1 of 00001_orders.sql; restore it, and write the change as a new version
 }

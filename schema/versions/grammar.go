@@ -14,7 +14,7 @@ import (
 
 var (
 	errEnd  = errors.New("it ends too early")
-	errKind = errors.New("only CREATE, ALTER, DROP and RENAME TABLE, CREATE and DROP INDEX, and COMMENT ON TABLE and COLUMN are allowed")
+	errKind = errors.New("only CREATE, ALTER, DROP and RENAME TABLE, CREATE and DROP INDEX, and COMMENT ON TABLE and COLUMN are allowed; create types, extensions and functions in each database before, and triggers on each physical table after")
 	errMore = errors.New("the text after it is not understood")
 )
 
