@@ -78,10 +78,24 @@ func (p *sourceReader) source() Source {
 			break
 		}
 		s.Function = p.call(name)
-		p.sourceAlias(&s)
+		if p.d.Family == PostgreSQL {
+			p.accept("with", "ordinality")
+		}
+		if s.Alias = p.alias(p.d.Family == SQLite); s.Alias.Name != "" && p.at("(") {
+			s.Columns = parens(&p.cursor, func() []Ident { return list(&p.cursor, nil, p.functionColumn) })
+		}
 	}
 	s.Span = p.since(from)
 	return s
+}
+
+// functionColumn reads the name of a column of a table function, and on PostgreSQL its type if it has one.
+func (p *sourceReader) functionColumn() Ident {
+	name := p.ident()
+	if p.d.Family == PostgreSQL && !p.at(",") && !p.at(")") {
+		p.castType()
+	}
+	return name
 }
 
 // parenSource reads (query) alias, or sources in parentheses.
