@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -226,8 +227,34 @@ func TestAStatementOnShardsChangesNoLockAndNoSettingOfItsConnection(t *testing.T
 			}
 			if name == "PostgreSQL" { // it ends with the transaction
 				database.Exec(t, routed, "SELECT pg_advisory_xact_lock(id) FROM notes WHERE id = 1")
+				saysSetLocal(t, routed)
 			}
 		})
+	}
+}
+
+// saysSetLocal executes set_config, which sets a connection to the home database, before statements on each shard.
+func saysSetLocal(t *testing.T, routed *sql.DB) {
+	t.Helper()
+	refused := 0
+	for id := range 2 {
+		for _, first := range []string{"SELECT set_config('app.x', '1', true)", "SET LOCAL app.x = '1'"} {
+			tx, err := routed.BeginTx(t.Context(), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			database.Exec(t, tx, first)
+			_, err = tx.ExecContext(t.Context(), "SELECT COUNT(*) FROM notes WHERE id = "+strconv.Itoa(id+1)+" AND current_setting('app.x') = '1'")
+			if err != nil && (strings.HasPrefix(first, "SET") || !strings.Contains(err.Error(), "SET LOCAL")) {
+				t.Errorf("%s: %v", first, err)
+			} else if err != nil {
+				refused++
+			}
+			_ = tx.Rollback()
+		}
+	}
+	if refused != 1 {
+		t.Errorf("set_config is refused on %d of 2 databases", refused)
 	}
 }
 

@@ -125,8 +125,11 @@ func (h *history) depends(s *session, to *plan.Route, query string, e *effects.E
 		switch {
 		case h.set.on != nil && on != h.set.on:
 			hint := elsewhere
-			if h.set.begin {
+			switch {
+			case h.set.begin:
 				hint = "begin transactions with BeginTx, so that their statements go to their shards"
+			case s.tx != nil && s.database.server.Name() == "postgres":
+				hint = "set it with SET LOCAL, which is executed on all databases of the transaction, or " + elsewhere
 			}
 			return &sharding.RouteError{Op: "statement", Err: fmt.Errorf("%w: %s holds on one connection, and this statement is for %s, on another one", sharding.ErrSettings, h.set.text, s.database.nameOf(pool)), Hint: hint}
 		case h.set.parsing != "" && to.Kind != plan.Home:
