@@ -266,7 +266,7 @@ func (c *combiner) expressions() {
 // isPerRow reports whether a function is in a subquery of sharded rows in an expression. If its query is rooted, these rows are in
 // the slot of the row around it.
 func isPerRow(w analysis.Window) bool {
-	return w.Of != nil && w.Of.Operand && slices.ContainsFunc(w.Of.Refs, func(r *analysis.Reference) bool { return r.Role == analysis.Sharded })
+	return w.Of != nil && w.Of.Operand && slices.ContainsFunc(w.Of.Inside, func(r *analysis.Reference) bool { return r.Role == analysis.Sharded })
 }
 
 // total reports whether a query has an order in which no two rows are equal.
