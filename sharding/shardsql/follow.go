@@ -168,11 +168,14 @@ func (s *session) bound(ctx context.Context, p *plan.Plan, args []driver.NamedVa
 		}
 	}
 	for timed := false; ; timed = true {
-		found, err := s.withLookups(ctx, p, args)
+		found, owners, err := s.withLookups(ctx, p, args)
 		if err != nil {
 			return p, nil, err
 		}
 		to, err := s.route(ctx, found, args)
+		if err == nil && owners != nil {
+			err = (search{s}).strangers(ctx, owners, to)
+		}
 		if err == nil || timed || len(p.Instants) == 0 || !isRefusal(err) {
 			return found, to, err
 		}

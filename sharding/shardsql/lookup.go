@@ -100,6 +100,21 @@ func (s search) owners(ctx context.Context, o *plan.Owners, question int) error 
 	return nil
 }
 
+// strangers refuses a statement that would read rows of a moving slot on a shard to which the slot does not belong. Conditions on
+// the sharding key exclude such rows, but not conditions on the values by which its shard was found.
+func (s search) strangers(ctx context.Context, o *plan.Owners, to *plan.Route) error {
+	for _, l := range o.Strangers(to) {
+		answers, err := s.answers(ctx, l.Questions(false))
+		if err == nil {
+			err = l.Stays(answers)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // withinLimit refuses a search of more shards than one statement may need. One query of a database searches all its shards, but
 // the time that it takes depends on their number.
 func withinLimit(r *sharding.Router, l *plan.Lookup) error {

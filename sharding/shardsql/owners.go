@@ -30,36 +30,37 @@ import (
 // mostOwners is the largest number of sharding keys of the values of a query; a query with more goes to all shards.
 const mostOwners = 1000
 
-// withLookups returns the plan with the results of lookup tables, or of searches, for the values in its conditions.
-func (s *session) withLookups(ctx context.Context, p *plan.Plan, args []driver.NamedValue) (*plan.Plan, error) {
+// withLookups returns the plan with the results of lookup tables, or of searches, for the values in its conditions. o is nil if
+// there are none.
+func (s *session) withLookups(ctx context.Context, p *plan.Plan, args []driver.NamedValue) (found *plan.Plan, o *plan.Owners, err error) {
 	inOne := s.tx != nil && !s.tx.spans
 	if !p.Owned && !(inOne && p.Sought) {
-		return p, nil
+		return p, nil, nil
 	}
-	o := plan.OwnersOf(p, unwrapped(args), sharding.HintOf(ctx), inOne)
+	o = plan.OwnersOf(p, unwrapped(args), sharding.HintOf(ctx), inOne)
 	if o == nil {
-		return p, nil
+		return p, nil, nil
 	}
 	k := lookupAccess{s}
 	for i, q := range o.Queries {
 		if q.Search != nil {
 			if err := (search{s}).owners(ctx, o, i); err != nil {
-				return p, err
+				return p, nil, err
 			}
 			continue
 		}
 		if err := s.database.lookups.check(ctx, s, q.Table, q.Lookup); err != nil {
-			return p, err
+			return p, nil, err
 		}
 		keys, known, err := k.owners(ctx, q)
 		if err != nil {
-			return p, err
+			return p, nil, err
 		}
 		if known {
 			o.SetKeys(i, keys)
 		}
 	}
-	return o.Plan(), nil
+	return o.Plan(), o, nil
 }
 
 // lookupAccess reads and writes lookup tables for a session, inside a transaction or without one.

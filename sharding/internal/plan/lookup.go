@@ -338,6 +338,26 @@ func (l *Lookup) Keys(answers [][][]driver.Value) (keys []any, values int, err e
 	return keys, len(known), nil
 }
 
+// Stays refuses the statement if a query for its target has returned a row whose slot is moving and belongs to another
+// target: the statement would read what the move has copied or left behind there.
+func (l *Lookup) Stays(answers [][][]driver.Value) error {
+	shared := l.Table.Map.Shared()
+	for _, row := range slices.Concat(answers...) {
+		slot, err := l.Table.Slot(row[len(row)-1])
+		if err != nil || !slices.Contains(shared, slot) {
+			continue
+		}
+		on, err := l.Table.On(slot)
+		if err == nil && on != l.rows[0].own[0] {
+			err = fmt.Errorf("slot %d: %w", slot, sharding.ErrSlotMoving)
+		}
+		if err != nil {
+			return l.plan.Refusal(l.Table.Name, err, "")
+		}
+	}
+	return nil
+}
+
 // holder is a row that was found: its target, and the text of its value.
 type holder struct {
 	at   sharding.Target

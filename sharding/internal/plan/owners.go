@@ -93,12 +93,34 @@ func queryOf(p *Plan, q *proof.Owned, args []any) (of LookupQuery, ok bool) {
 		return of, false
 	}
 	if of.Lookup == nil {
-		of.Search = &Lookup{Table: of.Table, plan: p, columns: []string{q.Lead.Column}, repeats: q.Lead.Repeats}
-		for _, v := range of.Values {
-			of.Search.add(&sought{key: []driver.Value{v}})
-		}
+		of.Search = searchFor(p, q, of.Values)
 	}
 	return of, true
+}
+
+// searchFor returns the search for rows with these values on all targets or, with own, on these.
+func searchFor(p *Plan, q *proof.Owned, values []any, own ...sharding.Target) *Lookup {
+	l := &Lookup{Table: q.Lead.Table, plan: p, columns: []string{q.Lead.Column}, repeats: q.Lead.Repeats || q.Lead.Lookup != nil}
+	for _, v := range values {
+		l.add(&sought{key: []driver.Value{v}, own: own})
+	}
+	return l
+}
+
+// Strangers returns searches of the route's target, for the rows with the values of the conditions. While slots move, it may have
+// such rows of a slot that another target has: see [Lookup.Stays].
+func (o *Owners) Strangers(to *Route) (all []*Lookup) {
+	first := o.plan.sharded[0].Table
+	if to.Kind != One || len(first.Map.Shared()) == 0 {
+		return nil
+	}
+	number := slices.Index(first.Map.Targets(), to.Target)
+	for i, q := range o.Queries {
+		if targets := q.Table.Map.Targets(); number >= 0 && number < len(targets) { // tables of a group have maps of one shape
+			all = append(all, searchFor(o.plan, o.of[i], q.Values, targets[number]))
+		}
+	}
+	return all
 }
 
 // Assumed returns the plan as if one slot had all rows: the slot to which the values lead that the statement assigns to them,
