@@ -125,7 +125,8 @@ func (m *Moved) add(other Moved) {
 // refuse the slots for a moment, the remaining changes are applied, the changed rows are
 // compared again, and the map switches. The old rows are deleted when no process uses an
 // older map any more. Missing tables are created on the new shards, without AUTO_INCREMENT
-// and foreign keys.
+// and foreign keys. Rows are written past foreign keys between tables of the map, for which PostgreSQL
+// demands the right to set session_replication_role; without it, Run returns ErrNotReady before anything moves.
 //
 // MariaDB fails a statement once that was prepared before the triggers were created and is
 // executed afterwards: with error 1146 about a table shardid_log_slots_… or shard_fence. The statement has

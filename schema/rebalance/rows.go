@@ -111,7 +111,12 @@ func (r *rows) past(ctx context.Context, side *backend.Database, f func(*backend
 		return err
 	}
 	return r.leader.On(ctx, side, func(s *backend.Session) error {
-		return passage.Run(ctx, s, func() error { return f(s) })
+		return passage.Run(ctx, s, func() error {
+			if !keyed(r.job, side) {
+				return f(s)
+			}
+			return pastKeys(ctx, s, func() error { return f(s) })
+		})
 	})
 }
 

@@ -62,7 +62,15 @@ func describe(ctx context.Context, j *openjob.Job, of *slots) error {
 			return fmt.Errorf("table %s on %s: %w", to.Name, to.Database.Label, err)
 		}
 	}
-	return checkForeignKeys(j)
+	if err := checkForeignKeys(j); err != nil {
+		return err
+	}
+	for _, of := range []*backend.Database{j.Source, j.Shards[0]} {
+		if err := mayIgnoreKeys(ctx, j, of); err != nil {
+			return fmt.Errorf("%s: %w", of.Label, err)
+		}
+	}
+	return nil
 }
 
 // makeOrCompare creates a table like the source's, or compares the existing one with it.
@@ -81,7 +89,37 @@ func makeOrCompare(ctx context.Context, j *openjob.Job, s *backend.Session, t *o
 	if why, fix := openjob.Misfit(t.Table, found); why != "" {
 		return fmt.Errorf("%w: %s; %s", ErrNotReady, why, fix)
 	}
+	to.Keyed = found.HasKeys()
 	return openjob.CheckTriggers(found)
+}
+
+// keyed reports whether tables of a shard are connected by foreign keys.
+func keyed(j *openjob.Job, of *backend.Database) bool {
+	return slices.ContainsFunc(j.Tables, func(t *openjob.Table) bool {
+		return of == j.Source && t.HasKeys() || of == t.Targets[0].Database && t.Targets[0].Keyed
+	})
+}
+
+// mayIgnoreKeys fails if the rows of a shard could not be written past its foreign keys: parents are deleted before their
+// children, and a changed row is deleted and inserted again.
+func mayIgnoreKeys(ctx context.Context, j *openjob.Job, of *backend.Database) error {
+	if !keyed(j, of) {
+		return nil
+	}
+	return of.Do(ctx, func(s *backend.Session) error {
+		return pastKeys(ctx, s, func() error { return nil })
+	})
+}
+
+// pastKeys calls f while the session ignores foreign keys. After an error the transaction must be rolled back.
+func pastKeys(ctx context.Context, s *backend.Session, f func() error) error {
+	if err := s.Database.IgnoreKeys(ctx, s, true); err != nil {
+		return err
+	}
+	if err := f(); err != nil {
+		return err
+	}
+	return s.Database.IgnoreKeys(ctx, s, false)
 }
 
 // checkForeignKeys refuses foreign keys to tables outside of the map, whose rows stay on

@@ -138,7 +138,7 @@ func (postgresCapture) IgnoreKeys(ctx context.Context, s *Session, ignore bool) 
 	}
 	err := s.Exec(ctx, "SELECT set_config('session_replication_role', '"+role+"', false)")
 	if dialect.FaultOf(err) == dialect.NoRight {
-		return fmt.Errorf("%w: the user may not switch foreign keys off, which would change other rows when rows are written back; GRANT SET ON PARAMETER session_replication_role TO this user", ErrNotReady)
+		return fmt.Errorf("%w: the user may not switch foreign keys off, which would change other rows when rows are written; GRANT SET ON PARAMETER session_replication_role TO this user", ErrNotReady)
 	}
 	return err
 }

@@ -49,6 +49,7 @@ type Target struct {
 	Database *backend.Database
 	Name     string // while the shards serve, and before
 	Sealed   bool   // has the name that a rollback gave it
+	Keyed    bool   // of a mover: it has foreign keys, or others refer to it
 }
 
 // IsRetired reports whether the table has the name that a switch gives it. The case may
