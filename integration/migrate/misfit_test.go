@@ -27,10 +27,26 @@ func TestATableOfAShardThatWouldRoundValuesIsFoundBeforeARun(t *testing.T) {
 
 func TestATableOfAShardOfPostgresThatWouldRoundValuesIsFoundBeforeARun(t *testing.T) {
 	o := newOdd(t, server.RunPostgres(t), "odd", "odd", sharding.Low(1),
-		"CREATE TABLE odd (id serial PRIMARY KEY, u int NOT NULL, price numeric, made timestamp, text varchar(9))", "INSERT INTO odd VALUES (1, 1, 1.26, '2024-01-01 00:00:00.400', 'x')")
-	o.wouldRound(t, "odd_0 (id bigint PRIMARY KEY, u int NOT NULL, price numeric(10,1), made timestamp, text text)", "odd_1 (id bigint PRIMARY KEY, u int NOT NULL, price numeric, made timestamp(0), text text)",
+		"CREATE TABLE odd (id serial PRIMARY KEY, u int NOT NULL, price numeric, made timestamp, text varchar(9), prices numeric(10,2)[])", "INSERT INTO odd VALUES (1, 1, 1.26, '2024-01-01 00:00:00.400', 'x', '{1.26}')")
+	o.wouldRound(t, "odd_0 (id bigint PRIMARY KEY, u int NOT NULL, price numeric(10,1), made timestamp, text text, prices numeric[])", "odd_1 (id bigint PRIMARY KEY, u int NOT NULL, price numeric, made timestamp(0), text text, prices numeric[])",
 		"block misfit its column price is numeric(10,1), and in odd numeric", "block misfit its column made is timestamp(0) without time zone, and in odd timestamp without time zone")
-	o.fits(t, "odd_0 (id bigint PRIMARY KEY, u int NOT NULL, made timestamp, price numeric, text varchar(20))", "odd_1 (id bigint PRIMARY KEY, u int NOT NULL, price numeric, made timestamp, text text)")
+	o.wouldRound(t, "odd_0 (id bigint PRIMARY KEY, u int NOT NULL, price numeric, made timestamp, text text, prices numeric(10,1)[])", "odd_1 (id bigint PRIMARY KEY, u int NOT NULL, price numeric, made timestamp, text varchar(8), prices numeric[])",
+		"block misfit its column prices is numeric(10,1)[], and in odd numeric(10,2)[]", "block misfit its column text is character varying(8), and in odd character varying(9)")
+	o.fits(t, "odd_0 (id bigint PRIMARY KEY, u int NOT NULL, made timestamp, price numeric, text varchar(20), prices numeric(10,2)[])", "odd_1 (id bigint PRIMARY KEY, u int NOT NULL, price numeric, made timestamp, text text, prices numeric[])")
+}
+
+// A copy finds the members of an ENUM by their text, and cuts spaces off the ends of a text that is too long.
+func TestATableOfAShardWithOtherMembersOrShorterTextsIsFoundBeforeARun(t *testing.T) {
+	onMariaDBAndMySQL(t, func(t *testing.T, s database.DSNOpener, _ []string) {
+		o := newOdd(t, s, "odd", "odd", sharding.Low(1),
+			"CREATE TABLE odd (id INT PRIMARY KEY, u INT NOT NULL, e ENUM('a (b)', 'c,d)', '/*', 'it''s'), s SET('x (y)', 'z)', '(w'), t VARCHAR(9), d DOUBLE)", "INSERT INTO odd VALUES (1, 1, 'c,d)', 'x (y),(w', 'abc  ', 1.26)")
+		o.wouldRound(t, "odd_0 (id BIGINT PRIMARY KEY, u INT NOT NULL, e ENUM('A (B)', 'c,d)', '/*', 'it''s'), s SET('x (y)', 'z)', '(w'), t VARCHAR(3), d DOUBLE)",
+			"odd_1 (id BIGINT PRIMARY KEY, u INT NOT NULL, e ENUM('a (b)', 'c,d)', '/*', 'it''s'), s SET('z)', 'x (y)', '(w'), t VARCHAR(9), d DOUBLE(10,1))",
+			"block misfit its column e is enum('A (B)'", "block misfit its column s is set('z)'")
+		o.wouldRound(t, "odd_0 (id BIGINT PRIMARY KEY, u INT NOT NULL, e VARCHAR(9), s VARCHAR(99), t VARCHAR(3), d DOUBLE)", "odd_1 (id BIGINT PRIMARY KEY, u INT NOT NULL, e VARCHAR(9), s VARCHAR(99), t VARCHAR(9), d DOUBLE(10,1))",
+			"block misfit its column t is varchar(3)", "block misfit its column d is double(10,1)")
+		o.fits(t, "odd_0 (id BIGINT PRIMARY KEY, u INT NOT NULL, e ENUM('it''s', 'more (', '/*', 'c,d)', 'a (b)'), s SET('x (y)', '()', 'z)', '(w'), t TEXT, d DOUBLE)", "odd_1 (id BIGINT PRIMARY KEY, u INT NOT NULL, e VARCHAR(9), s VARCHAR(99), t VARCHAR(20), d DOUBLE)")
+	})
 }
 
 // wouldRound creates the tables of the shards, which must have the findings, and drops them.

@@ -3,7 +3,9 @@
 package openjob
 
 import (
+	"cmp"
 	"fmt"
+	"math"
 	"regexp"
 	"slices"
 	"strconv"
@@ -52,28 +54,66 @@ func changesValues(from, to string) bool {
 	if from == "" || to == "" {
 		return false
 	}
+	from, isArray := strings.CutSuffix(from, "[]")
+	to, becomesArray := strings.CutSuffix(to, "[]")
+	if isArray || becomesArray {
+		return isArray != becomesArray || changesValues(from, to)
+	}
 	is, becomes := kindOf(from), kindOf(to)
 	switch {
 	case slices.Contains([]string{"enum", "set", "uuid", "inet4", "inet6"}, is.class) && (becomes.class == "text" || becomes.class == "char"):
 		return false // they have no spaces at their ends
+	case is.class == "text" && becomes.class == "text":
+		return shorter(is.name, is.length, becomes)
 	case becomes.class == "text":
-		return is.class != "text" && is.class != "char" && is.class != "json"
+		return is.class != "char" && is.class != "json"
 	case is.class == "binary" && becomes.class == "bytes":
 		return false
 	case is.class != becomes.class:
 		return true
 	}
-	return becomes.exact < is.exact || is.class == "binary" && becomes.exact != is.exact
+	return becomes.exact < is.exact || is.class == "binary" && becomes.exact != is.exact || lacks(becomes, is)
+}
+
+// shorter reports whether a column is shorter than texts of another one: a database cuts spaces off their ends until they fit.
+func shorter(name string, length int, becomes typeKind) bool {
+	switch {
+	case becomes.name == "tinytext" && name != "tinytext":
+		return 4*length > becomes.length // bytes of its characters
+	case becomes.name == "text" && strings.Contains(name, "char"):
+		return false // those of MySQL and MariaDB have at most as many bytes
+	}
+	return becomes.length < length
+}
+
+// lacks reports whether a member of an ENUM or a SET is missing, so that the server takes one that it considers equal, or
+// stands at another place of a SET, whose text has the members in that order.
+func lacks(becomes, is typeKind) bool {
+	last := -1
+	for _, member := range is.members {
+		at := slices.Index(becomes.members, member)
+		if at < 0 || is.class == "set" && at < last {
+			return true
+		}
+		last = at
+	}
+	return false
 }
 
 // typeKind is what has to be the same in two types so that both store the same values.
 type typeKind struct {
-	class string
-	exact int // decimals, digits of a second, or the length to which bytes are filled up
+	name, class string
+	exact       int      // decimals, digits of a second, or the length to which bytes are filled up
+	length      int      // of the largest text
+	members     []string // of an ENUM or a SET, as the database quotes them
 }
+
+// most is at least as much as any length or number of decimals.
+const most = math.MaxInt32
 
 var (
 	typeArguments = regexp.MustCompile(`\(([^)]*)\)`)
+	typeMembers   = regexp.MustCompile(`'(?:[^']|'')*'`)
 	typeClasses   = map[string]string{
 		"tinyint": "integer", "smallint": "integer", "mediumint": "integer", "int": "integer", "bigint": "integer", "integer": "integer",
 		"decimal": "decimal", "numeric": "decimal",
@@ -81,14 +121,25 @@ var (
 		"char": "char", "character": "char",
 		"varbinary": "bytes", "tinyblob": "bytes", "blob": "bytes", "mediumblob": "bytes", "longblob": "bytes", "bytea": "bytes",
 	}
-	// unlimited is the precision of types without arguments on PostgreSQL; MySQL and MariaDB always show that of a
-	// decimal, and mean none for times.
-	unlimited = map[string]int{"numeric": 1 << 20, "timestamp without time zone": 6, "timestamp with time zone": 6, "time without time zone": 6, "time with time zone": 6, "interval": 6}
+	// exactness has typeKind.exact of types without arguments; with them it is the last one. MySQL and MariaDB always show that
+	// of a decimal, and mean none for times.
+	exactness = map[string]int{
+		"decimal": 0, "numeric": most, "float": most, "double": most, "binary": 0, "datetime": 0, "timestamp": 0, "time": 0,
+		"timestamp without time zone": 6, "timestamp with time zone": 6, "time without time zone": 6, "time with time zone": 6,
+		"interval": 6, "interval day to second": 6, "interval hour to second": 6, "interval minute to second": 6, "interval second": 6,
+	}
+	// textLengths are those of types without arguments.
+	textLengths = map[string]int{"tinytext": 1<<8 - 1, "text": 1<<16 - 1, "mediumtext": 1<<24 - 1}
 )
 
 // kindOf reads a type as a database writes it, such as "decimal(10,2) unsigned" or "time(3) without time
 // zone". Arguments that do not affect values are left out.
 func kindOf(definition string) typeKind {
+	for _, class := range []string{"enum", "set"} {
+		if members, is := strings.CutPrefix(definition, class+"("); is {
+			return typeKind{name: class, class: class, members: typeMembers.FindAllString(members, -1)}
+		}
+	}
 	name, _, _ := strings.Cut(strings.ToLower(definition), "/*") // MariaDB notes old formats
 	var arguments []string
 	if found := typeArguments.FindStringSubmatch(name); found != nil {
@@ -96,22 +147,22 @@ func kindOf(definition string) typeKind {
 	}
 	name = typeArguments.ReplaceAllString(name, "")
 	name = strings.TrimSpace(strings.NewReplacer(" unsigned", "", " zerofill", "").Replace(name))
-	class, known := typeClasses[name]
-	if !known {
-		class = name
+	kind := typeKind{name: name, class: cmp.Or(typeClasses[name], name)}
+	last, given := 0, len(arguments) > 0
+	if given {
+		last, _ = strconv.Atoi(arguments[len(arguments)-1])
 	}
-	last := unlimited[name]
-	if len(arguments) > 0 {
-		last, _ = strconv.Atoi(arguments[len(arguments)-1]) // members of an ENUM are none
+	if kind.class == "text" {
+		kind.length = cmp.Or(last, textLengths[name], most)
 	}
-	switch class {
-	case "decimal":
-		if len(arguments) == 1 {
-			last = 0
-		}
-	case "datetime", "timestamp", "time", "timestamp without time zone", "timestamp with time zone", "time without time zone", "time with time zone", "interval", "binary":
+	exact, counts := exactness[name]
+	switch {
+	case counts && kind.class == "decimal" && len(arguments) == 1:
+		kind.exact = 0
+	case counts && given:
+		kind.exact = last
 	default:
-		last = 0
+		kind.exact = exact
 	}
-	return typeKind{class, last}
+	return kind
 }
