@@ -38,10 +38,10 @@ func follow[T any](ctx context.Context, on *session, o *observation, query strin
 		p, to, err := on.bound(ctx, made.Plan, args)
 		o.planned(p, to, on.database)
 		if err != nil {
-			if on.reconsiders(ctx, made, s) {
-				continue
+			if err := unbound(ctx, on, made, s, made.orCause(err, len(args))); err != nil {
+				return none, err
 			}
-			return none, made.orCause(err, len(args))
+			continue
 		}
 		to, err = on.history.admit(on, to, query, made.effects)
 		if err != nil {
@@ -117,6 +117,18 @@ func (s *session) reconsiders(ctx context.Context, p *planned, of *sharding.Snap
 		return true
 	}
 	return p.omitted != nil && s.awaitMove(ctx, of, p.omitted) == nil
+}
+
+// unbound returns nil for a statement without a route that must be planned again, and otherwise its final error. A search may
+// have found its table closed.
+func unbound(ctx context.Context, s *session, p *planned, of *sharding.Snapshot, failed error) error {
+	switch {
+	case s.reconsiders(ctx, p, of):
+		return nil
+	case p.Routed && p.Single():
+		return s.awaitMove(ctx, of, failed)
+	}
+	return failed
 }
 
 // awaitMove waits until another database serves the tables of a failed statement, and then returns nil.

@@ -325,3 +325,62 @@ func TestIDsThatAnAdapterMadeAreNotSentToASourceThatNumbers(t *testing.T) {
 		}
 	}
 }
+
+// A rollback closes the shards while a statement searches them for the row that it names.
+func TestASearchThatFindsTheShardsClosedWaitsForTheSource(t *testing.T) {
+	const update = "UPDATE orders SET note = 'late' WHERE id = 2"
+	for name, begin := range map[string]func(t *testing.T, m *moving) (execer, func()){
+		"alone": func(_ *testing.T, m *moving) (execer, func()) { return m.routed, func() {} },
+		"first of its transaction": func(t *testing.T, m *moving) (execer, func()) {
+			t.Helper()
+			tx, err := m.routed.Begin()
+			if err != nil {
+				t.Fatal(err)
+			}
+			return tx, func() { _ = tx.Commit() }
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := newMoving(t)
+			exec(t, m.db, "INSERT INTO orders VALUES (2, 2, 'first')")
+			exec(t, m.db, "INSERT INTO orders_0_closed VALUES (2, 2, 'first')")
+			m.closes(t, sharding.OnShards)()
+			exec(t, m.routed, update)
+			on, end := begin(t, m)
+			open := m.closes(t, sharding.Returned)
+			var wg sync.WaitGroup
+			var ended atomic.Bool
+			wg.Go(func() {
+				defer ended.Store(true)
+				if _, err := on.ExecContext(within(t), update); err != nil {
+					t.Error(err)
+				}
+			})
+			testwait.Until(t, "the statement waits", func() bool { return ended.Load() || m.db.Stats().InUse == 0 && m.routed.Stats().InUse == 1 })
+			open()
+			wg.Wait()
+			end()
+			if got := one[string](t, m.db, "SELECT note FROM orders WHERE id = 2"); got != "late" {
+				t.Errorf("the source has %q", got)
+			}
+		})
+	}
+}
+
+func TestASearchOfATransactionThatFindsTheShardsClosedEndsIt(t *testing.T) {
+	m := newMoving(t)
+	m.closes(t, sharding.OnShards)()
+	exec(t, m.routed, "UPDATE orders SET note = 'x' WHERE id = 2")
+	tx, err := m.routed.Begin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = one[string](t, tx, atHome)
+	m.closes(t, sharding.Returned)()
+	if _, err := tx.Exec("UPDATE orders SET note = 'x' WHERE id = 2"); !errors.Is(err, sharding.ErrRouteMoved) {
+		t.Error(err)
+	}
+	if err := tx.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+}
