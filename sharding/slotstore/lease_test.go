@@ -154,6 +154,7 @@ func TestInvalidConfigurationsAreRefused(t *testing.T) {
 		"\"orders\" has 1 targets, and another table 2": func(c *Config) {
 			c.Shards = map[string][]sharding.Target{"items": w.shards["items"], "orders": w.shards["orders"][:1]}
 		},
+		"\"items\" is not among them, but \"orders\" of its group is": func(c *Config) { c.Shards = map[string][]sharding.Target{"orders": w.shards["orders"]} },
 		"no database \"c\"": func(c *Config) { c.Shards = map[string][]sharding.Target{"orders": {{DB: "c", Table: "x"}}} },
 		"share a database": func(c *Config) {
 			c.Shards = map[string][]sharding.Target{"items": w.shards["items"], "orders": {{DB: "b", Table: "x"}, {DB: "a", Table: "y"}}}

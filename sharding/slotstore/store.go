@@ -62,7 +62,24 @@ func (c Config) validate() error {
 	for _, name := range slices.Sorted(maps.Keys(c.Shards)) {
 		errs = append(errs, c.validateTable(name))
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, c.validateGroups()...)...)
+}
+
+// validateGroups refuses a map of only some tables of a group: the others would stay on the shards that their rows share with it.
+func (c Config) validateGroups() (errs []error) {
+	moving := map[string]bool{}
+	for name := range c.Shards {
+		t, _ := c.Router.Table(name)
+		moving[t.Name] = true
+	}
+	for _, t := range c.Router.Tables() {
+		for _, other := range c.Router.Tables() {
+			if moving[t.Name] && !moving[other.Name] && c.Router.Snapshot().SameGroup(t.Name, other.Name) {
+				errs = append(errs, fmt.Errorf("Config.Shards: table %q is not among them, but %q of its group is; tables of a group move together", other.Name, t.Name))
+			}
+		}
+	}
+	return errs
 }
 
 // validateTable compares a table with the first one.

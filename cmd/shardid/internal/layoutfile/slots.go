@@ -155,7 +155,7 @@ func (l File) Placed(ctx context.Context) (r *sharding.Router, err error) {
 func NoteMoving(d *schema.Diagnosis, moving []sharding.Slot) {
 	if len(moving) > 0 {
 		d.Findings = append(d.Findings, schema.ShardFinding{Finding: schema.Finding{
-			Code: schema.NotChecked, Severity: schema.Info, Message: fmt.Sprintf("%d slots are moving, so that their rows are on two shards and may be reported as misplaced", len(moving)),
+			Code: schema.NotChecked, Severity: schema.Info, Message: fmt.Sprintf("%d slots are moving, so that their rows are on two shards and may be reported as misplaced, or as rows without parents", len(moving)),
 			Fix: "let shardid rebalance run finish, and check again",
 		}})
 	}
