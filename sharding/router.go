@@ -155,7 +155,7 @@ func (r *Router) IsBroadcast(table string) bool { return r.Snapshot().IsBroadcas
 // Broadcasts returns the names given with [Broadcast], in that order.
 func (r *Router) Broadcasts() []string { return r.Snapshot().Broadcasts() }
 
-// SameGroup reports whether the rows of one slot of both tables are in one database; see
+// SameGroup reports whether the rows of one slot of both tables are in one database; see [Snapshot.SameGroup] and
 // [Table].Group. It is true for a table and itself.
 func (r *Router) SameGroup(a, b string) bool { return r.Snapshot().SameGroup(a, b) }
 

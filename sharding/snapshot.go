@@ -354,7 +354,7 @@ func (s *Snapshot) IsBroadcast(table string) bool {
 func (s *Snapshot) Broadcasts() []string { return slices.Clone(s.named) }
 
 // SameGroup reports whether the rows of one slot of both tables are in one database; see
-// [Table].Group. It is true for a table and itself.
+// [Table].Group. It is true for a table and itself, and false while the source of a [Migration] serves one of them only.
 func (s *Snapshot) SameGroup(a, b string) bool {
 	first, ok := s.Lookup(a)
 	second, also := s.Lookup(b)
@@ -362,7 +362,7 @@ func (s *Snapshot) SameGroup(a, b string) bool {
 }
 
 func (t *Table) sameGroup(other *Table) bool {
-	return t == other || t.Group != "" && fold(t.Group) == fold(other.Group)
+	return t == other || t.Group != "" && fold(t.Group) == fold(other.Group) && (t.origin == nil) == (other.origin == nil)
 }
 
 // Hinted returns the target that the hint chooses for statements on the table, and whether it

@@ -238,10 +238,16 @@ func unmodified(p *Plan, args []any, hint sharding.Hint) (*Route, error) {
 // ungrouped returns the refusal of a sharded table that is not in the group of the first one.
 func ungrouped(p *Plan) *sharding.RouteError {
 	for _, r := range p.sharded {
-		if first := p.sharded[0].Table.Name; !p.Snapshot.SameGroup(first, r.Table.Name) {
+		first := p.sharded[0].Table
+		switch {
+		case p.Snapshot.SameGroup(first.Name, r.Table.Name):
+			continue
+		case (first.Origin() == nil) != (r.Table.Origin() == nil):
 			return p.Refusal(r.Table.Name, sharding.ErrCrossShard,
-				fmt.Sprintf("it is not in one group with %s; give both tables the same Group if their rows belong together", first))
+				fmt.Sprintf("shards serve only one of %s and %[2]s, and the source of their migration the other; move tables of one group in one job", first.Name, r.Table.Name))
 		}
+		return p.Refusal(r.Table.Name, sharding.ErrCrossShard,
+			fmt.Sprintf("it is not in one group with %s; give both tables the same Group if their rows belong together", first.Name))
 	}
 	return nil
 }
