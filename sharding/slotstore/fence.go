@@ -82,6 +82,7 @@ func (f fence) mysql(event string, rows []string) string {
 		f.trigger(event), event, f.table, body.String())
 }
 
+// postgres makes a function with the rights of its owner, as triggers of MySQL and MariaDB have them: writers need none on shard_fence.
 func (f fence) postgres(event string, rows []string) []string {
 	var body strings.Builder
 	for _, row := range rows {
@@ -89,7 +90,7 @@ func (f fence) postgres(event string, rows []string) []string {
 			f.lookup(row, " INTO refused", " FOR SHARE"), sharding.FenceMessage)
 	}
 	return []string{
-		fmt.Sprintf(`CREATE OR REPLACE FUNCTION "%s"() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $shardid$ DECLARE refused integer; BEGIN %sRETURN NULL; END $shardid$`, f.trigger(event), body.String()),
+		fmt.Sprintf(`CREATE OR REPLACE FUNCTION "%s"() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $shardid$ DECLARE refused integer; BEGIN %sRETURN NULL; END $shardid$`, f.trigger(event), body.String()),
 		fmt.Sprintf(`CREATE TRIGGER "%s" AFTER %s ON "%s" FOR EACH ROW EXECUTE PROCEDURE "%[1]s"()`, f.trigger(event), event, f.table),
 	}
 }
