@@ -69,7 +69,7 @@ func (k *ticker) keep(timer *time.Timer) bool {
 		if f.only.state.Load() != seen {
 			idle = 0
 		}
-		k.g.markPresent(f)
+		k.markPresent(f)
 		seen = f.only.state.Load()
 	}
 	return true
@@ -96,8 +96,9 @@ func (k *ticker) wakeUp() {
 }
 
 // markPresent raises the counter of f to the present tick, if it is lower, and the mark to what
-// the clock and the lease allow.
-func (g *Generator) markPresent(f *leaseState) {
+// the clock and the lease allow, if that is above the counter.
+func (k *ticker) markPresent(f *leaseState) {
+	g := k.g
 	now, most := g.clock.Read()
 	limit := g.limit(f, most)
 	if s := f.only.state.Load(); g.tick(s) < now && s < limit {
@@ -107,36 +108,53 @@ func (g *Generator) markPresent(f *leaseState) {
 		}
 	}
 	lift(&f.allowed, limit)
-	lift(&f.mark, limit)
+	if f.only.state.Load() < limit {
+		lift(&f.mark, limit)
+	}
 }
 
-// nextByClock continues with the state n that Next took from f, above its mark.
-func (g *Generator) nextByClock(ctx context.Context, f *leaseState, n int64) (int64, error) {
-	for {
-		now, most := g.clock.Read()
-		switch limit := g.limit(f, most); {
-		case n <= limit && g.tick(n) >= now:
-			g.markPresent(f)
-			g.ticks.wakeUp() // after the mark was set; otherwise the mark might never be reset
-			return g.compose(n, f.workerField), nil
-		case n <= limit: // the state's tick is past
-			f.only.skipped.Add(1)
-			g.markPresent(f)
-		case n <= f.limit.Load():
-			// This call owns n, and may use it once the clock allows it.
-			if err := g.awaitClock(ctx, f, n); err != nil {
-				f.only.skipped.Add(1)
-				return 0, err
-			}
-			lift(&f.allowed, n)
-			return g.compose(n, f.workerField), nil
-		default:
-			f.only.skipped.Add(1) // a state above the limit is never used
-			if err := g.await(ctx, f, max(f.only.state.Load()+1, g.before(now)+1)); err != nil {
-				return 0, err
-			}
-		}
-		f = g.renewer.leaseState.Load()
-		n = f.only.state.Add(1)
+// nextByClock returns the next id and sets the mark for the calls after it. Like a generator
+// without Coarse it takes a state only when the clock and the lease allow it.
+func (k *ticker) nextByClock(ctx context.Context) (int64, error) {
+	f, n, _, err := k.g.take(ctx, 1)
+	if err != nil {
+		return 0, err
 	}
+	k.goOn(f)
+	return k.g.compose(n, f.workerField), nil
+}
+
+// goOn sets the mark, and then wakes the goroutine: in the other order it might never reset the
+// mark.
+func (k *ticker) goOn(f *leaseState) {
+	k.markPresent(f)
+	k.wakeUp()
+}
+
+// aboveMark continues with the state n, which Next took from f above the mark. If the clock
+// does not allow n yet, it resets the mark, so that the calls after it take no state: each that
+// ends with its context would leave its state unused, and many such calls would bring the
+// counter far ahead of the clock.
+func (k *ticker) aboveMark(ctx context.Context, f *leaseState, mark, n int64) (int64, error) {
+	g := k.g
+	now, most := g.clock.Read()
+	switch limit := g.limit(f, most); {
+	case n <= limit && g.tick(n) >= now:
+		k.goOn(f)
+		return g.compose(n, f.workerField), nil
+	case n > limit:
+		f.mark.CompareAndSwap(mark, 0)
+		if n > f.limit.Load() { // a state above the limit is never used
+			break
+		}
+		// This call owns n, and may use it once the clock allows it.
+		if err := g.awaitClock(ctx, f, n); err != nil {
+			f.only.skipped.Add(1)
+			return 0, err
+		}
+		lift(&f.allowed, n)
+		return g.compose(n, f.workerField), nil
+	}
+	f.only.skipped.Add(1) // it is above the limit of the lease, or its tick is past
+	return k.nextByClock(ctx)
 }

@@ -3,6 +3,7 @@
 package snowflake_test
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"sync"
@@ -172,4 +173,28 @@ func TestACoarseClockIsNotForGeneBits(t *testing.T) {
 	if g, err := snowflake.New(t.Context(), snowflake.Config{Layout: layout, Worker: fresh(1), Coarse: true}); !errors.Is(err, keygen.ErrLayout) {
 		t.Errorf("%v, %v", g, err)
 	}
+}
+
+func TestCallsOfACoarseClockWhoseContextsHaveEndedKeepNobodyWaiting(t *testing.T) {
+	layout := millennium
+	layout.Fields = []keygen.Field{{Kind: keygen.Time, Bits: 39}, {Kind: keygen.Sequence, Bits: 8}, {Kind: keygen.Worker, Bits: 10}}
+	synctest.Test(t, func(t *testing.T) {
+		g := open(t, snowflake.Config{Layout: layout, Worker: fresh(1), Coarse: true})
+		ended, end := context.WithCancel(t.Context())
+		end()
+		for range 50 {
+			for range 2000 { // the ids of eight ticks
+				_, _ = g.Next(ended)
+			}
+			time.Sleep(layout.Unit)
+		}
+		begin := time.Now()
+		id, err := g.Next(t.Context())
+		if took := time.Since(begin); err != nil || took > 2*layout.Unit {
+			t.Errorf("a call after them: %v after %v", err, took)
+		}
+		if p, err := layout.Parse(id); err != nil || time.Until(p.Time).Abs() > 2*layout.Unit {
+			t.Errorf("an id of %v at %v, %v", p.Time, time.Now().UTC(), err)
+		}
+	})
 }

@@ -195,11 +195,14 @@ func (g *Generator) Next(ctx context.Context) (int64, error) {
 	case g.ticks != nil:
 		f := g.renewer.leaseState.Load()
 		mark := f.mark.Load()
+		if mark == 0 {
+			return g.ticks.nextByClock(ctx)
+		}
 		n := f.only.state.Add(1)
 		if n <= mark {
 			return g.compose(n, f.workerField), nil
 		}
-		return g.nextByClock(ctx, f, n)
+		return g.ticks.aboveMark(ctx, f, mark, n)
 	case g.renewer == nil:
 		return 0, errNotMade
 	case g.buckets > 0:
