@@ -34,7 +34,19 @@ type eval func(ctx context.Context, script string, keys []string, args ...any) (
 // errNoClient is the error of a value that no constructor made.
 var errNoClient = errors.New("redisgen: the client is nil; connect to Redis first")
 
+// evalWith returns an eval that ends with its context.
 func evalWith[R Reply](c Client[R]) (eval, error) {
+	patient, err := patientEvalWith(c)
+	if err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context, script string, keys []string, args ...any) (int64, error) {
+		return within(ctx, func() (int64, error) { return patient(ctx, script, keys, args...) })
+	}, nil
+}
+
+// patientEvalWith returns an eval that ends when the client's call does.
+func patientEvalWith[R Reply](c Client[R]) (eval, error) {
 	if nilness.Is(c) {
 		return nil, errNoClient
 	}
@@ -48,4 +60,26 @@ func evalWith[R Reply](c Client[R]) (eval, error) {
 		}
 		return n, explained(err)
 	}, nil
+}
+
+// within returns what call returns, or the error of ctx when that ends first. A client need not
+// end a call with its context: go-redis waits for an answer until its ReadTimeout has passed,
+// three seconds by default. Such a call goes on in the background, and its result is dropped.
+func within[T any](ctx context.Context, call func() (T, error)) (T, error) {
+	type result struct {
+		value T
+		err   error
+	}
+	done := make(chan result, 1)
+	go func() {
+		value, err := call()
+		done <- result{value, err}
+	}()
+	select {
+	case r := <-done:
+		return r.value, r.err
+	case <-ctx.Done():
+		var none T
+		return none, ctx.Err()
+	}
 }

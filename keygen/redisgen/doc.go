@@ -91,6 +91,10 @@
 // [keygen.ErrExhausted]. An increment whose answer was lost is a gap. A client that sends a
 // command again by itself (go-redis does, three times) only enlarges the gap.
 //
+// Every call ends with its context. A client may wait for longer: go-redis waits for an answer
+// until its ReadTimeout has passed, three seconds by default. Its call then goes on in the
+// background, and what it reserves is a gap. Serials ask Redis again only when it has ended.
+//
 // When a master of a Redis Cluster dies, its counters wait until a replica is promoted and the
 // client knows about it; counters on other masters go on. By itself, go-redis' ClusterClient
 // reads the list of masters every ten seconds in version 9.5, and every minute in 9.23

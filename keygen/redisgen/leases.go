@@ -55,11 +55,13 @@ func NewLeases[R TextReply](client TextClient[R], prefix string) (*Leases, error
 		if err := ctx.Err(); err != nil {
 			return "", err
 		}
-		text, err := client.Eval(ctx, script, []string{key}, args...).Text()
-		if cluster, ok := client.(reloader); ok && err != nil {
-			cluster.ReloadState(ctx)
-		}
-		return text, explainedBy(err, leaseCures)
+		return within(ctx, func() (string, error) {
+			text, err := client.Eval(ctx, script, []string{key}, args...).Text()
+			if cluster, ok := client.(reloader); ok && err != nil {
+				cluster.ReloadState(ctx)
+			}
+			return text, explainedBy(err, leaseCures)
+		})
 	}}, nil
 }
 

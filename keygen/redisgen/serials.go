@@ -70,7 +70,7 @@ func (c SerialsConfig) validate() error {
 // Redis, because only then each answer shows whether the counter went back.
 type Serials struct {
 	cfg   SerialsConfig
-	eval  eval
+	eval  eval            // ends when the client's call does
 	limit int64           // 10^Digits
 	lock  chan struct{}   // capacity 1: the call that sent its element talks to Redis
 	days  map[int64]int64 // the highest count seen of each day; guarded by lock
@@ -87,7 +87,7 @@ func NewSerials[R Reply](client Client[R], cfg SerialsConfig) (*Serials, error) 
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	eval, err := evalWith(client)
+	eval, err := patientEvalWith(client)
 	if err != nil {
 		return nil, err
 	}
@@ -137,11 +137,13 @@ func (s *Serials) Next(ctx context.Context) (int64, error) {
 	}
 	select {
 	case s.lock <- struct{}{}:
-		defer func() { <-s.lock }()
 	case <-ctx.Done():
 		return 0, fmt.Errorf("redisgen: %s: %w: %w", s.cfg.Name, keygen.ErrStarved, ctx.Err())
 	}
-	serial, err := s.next(ctx)
+	serial, err := within(ctx, func() (int64, error) {
+		defer func() { <-s.lock }() // not before the client's call has ended, which may outlast ctx
+		return s.next(ctx)
+	})
 	if err != nil {
 		return 0, fmt.Errorf("redisgen: %s: %w", s.cfg.Name, err)
 	}
@@ -201,7 +203,7 @@ func (s *Serials) Seed(ctx context.Context, highest int64) error {
 	if _, err := time.Parse("20060102", strconv.FormatInt(day, 10)); err != nil {
 		return fmt.Errorf("redisgen: seed %s: %d does not begin with a day: %w", s.cfg.Name, highest, err)
 	}
-	if _, err := s.run(ctx, seedSerialScript, day, count); err != nil {
+	if _, err := within(ctx, func() (int64, error) { return s.run(ctx, seedSerialScript, day, count) }); err != nil {
 		return fmt.Errorf("redisgen: seed %s: %w", s.cfg.Name, err)
 	}
 	return nil
