@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -347,6 +348,9 @@ func TestAKilledGeneratorStartsAgainWithoutTheDatabaseFromTheFileOfItsLease(t *t
 		t.Fatal(err)
 	}
 	run()
+	m.Signal(t, syscall.SIGSTOP) // it accepts connections and does not answer
+	run()
+	m.Signal(t, syscall.SIGCONT)
 	leases := database.MustNumber(t, db, "SELECT COUNT(*) FROM worker_lease WHERE generation > 0")
 	if id, twice := keygentest.Duplicate(all); twice || leases != 2 {
 		t.Errorf("%d came twice, of %d ids; %d worker ids were leased", id, len(all), leases)

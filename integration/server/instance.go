@@ -15,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"testing"
 	"time"
 )
 
@@ -123,6 +124,16 @@ func (i *instance) Kill() {
 	}
 	i.proc.kill()
 	killAllIn(i.dataDir()) // all processes of a server work there
+}
+
+// Signal sends a signal to the server's process, SIGSTOP say. A server that is stopped accepts
+// connections, as the kernel does that, and does not answer.
+func (i *instance) Signal(tb testing.TB, s os.Signal) {
+	tb.Helper()
+	i.mustBeOwn()
+	if err := i.proc.cmd.Process.Signal(s); err != nil {
+		tb.Fatal(err)
+	}
 }
 
 // Start starts a killed or crashed server again, on the same data and port, and

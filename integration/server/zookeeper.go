@@ -86,14 +86,6 @@ func (z *ZooKeeper) Leads(ctx context.Context) bool {
 	return err == nil && bytes.Contains(answer, []byte("Mode: leader"))
 }
 
-// Signal sends a signal to the server's process, SIGSTOP say.
-func (z *ZooKeeper) Signal(tb testing.TB, s os.Signal) {
-	tb.Helper()
-	if err := z.proc.cmd.Process.Signal(s); err != nil {
-		tb.Fatal(err)
-	}
-}
-
 // Addr is the server's host and port. It stays the same when the server is
 // killed and started again.
 func (z *ZooKeeper) Addr() string { return address(z.port) }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/shardid/shardid/keygen"
@@ -158,6 +159,30 @@ func TestADatabaseThatIsOutOfReachIsAskedWhatItIsAtTheFirstUse(t *testing.T) {
 	if _, err := store.GuardedTag("none").Reserve(t.Context(), 1); !errors.Is(err, keygen.ErrUnknownTag) {
 		t.Errorf("%v", err)
 	}
+}
+
+// silent is a database whose machine is gone: nothing refuses a connection.
+type silent struct{ unreachable }
+
+func (s *silent) Connect(ctx context.Context) (driver.Conn, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+func TestADatabaseThatDoesNotAnswerKeepsNoProcessFromStarting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pool := sql.OpenDB(&silent{})
+		defer func() { _ = pool.Close() }()
+		begin := time.Now()
+		if _, err := sqlstore.New(t.Context(), pool); err != nil || time.Since(begin) > 3*time.Second {
+			t.Errorf("%v after %v", err, time.Since(begin))
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := sqlstore.New(ctx, pool); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("when its own context ended: %v", err)
+		}
+	})
 }
 
 func TestAPoolThatWasClosedFailsAtOnce(t *testing.T) {

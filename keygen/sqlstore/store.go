@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"sync/atomic"
+	"time"
 
 	"github.com/shardid/shardid/internal/dialect"
 	"github.com/shardid/shardid/internal/sqlrun"
@@ -30,27 +31,33 @@ type Store struct {
 // New identifies the database (MySQL, MariaDB, PostgreSQL or SQLite) and returns a Store. It does
 // not look for the tables, which need not exist yet: the first use of a table returns the error of
 // a missing one, as segment.New does, which reserves the first segment. If the database cannot be
-// reached, New returns no error and the first use identifies it, because a process may be able to
-// start without it (workerid.LeasedConfig.File).
+// reached, or has not answered after three seconds, New returns no error and the first use
+// identifies it, because a process may be able to start without it (workerid.LeasedConfig.File).
 func New(ctx context.Context, db *sql.DB) (*Store, error) {
 	if db == nil {
 		return nil, errNoDB
 	}
 	s := &Store{db: db}
-	if _, err := s.detect(ctx, db); err != nil && !s.outOfReach(ctx, err) {
+	limited, cancel := context.WithTimeout(ctx, identifyTimeout)
+	defer cancel()
+	if _, err := s.detect(limited, db); err != nil && (ctx.Err() != nil || !s.outOfReach(limited, err)) {
 		return nil, fmt.Errorf("sqlstore: %w", explained(err))
 	}
 	return s, nil
 }
 
+// identifyTimeout is how long New waits for the database. One whose machine is gone may not answer
+// at all.
+const identifyTimeout = 3 * time.Second
+
 // errNoDB is the error of a Store that New did not make. A retry cannot cure it.
 var errNoDB = &keygen.SetupError{Err: errors.New("sqlstore: db is nil"), Cure: "open the database first"}
 
-// outOfReach returns true when detect failed because the database could not be reached, which
-// may pass.
+// outOfReach returns true when detect failed because the database could not be reached, or did not
+// answer before ctx ended, which may pass.
 func (s *Store) outOfReach(ctx context.Context, err error) bool {
 	var setup *keygen.SetupError
-	return !errors.As(explained(err), &setup) && ctx.Err() == nil && s.db.PingContext(ctx) != nil
+	return ctx.Err() != nil || !errors.As(explained(err), &setup) && s.db.PingContext(ctx) != nil
 }
 
 // detect returns the kind of the server, which it determines once.

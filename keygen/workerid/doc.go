@@ -25,8 +25,9 @@
 // window when a process is killed is still safe to use. LeasedConfig.File stores it on the
 // local disk: the ceiling that the database has, and the tick up to which the process may use
 // the window. The file is written and synced before the process uses that part. A process that
-// cannot reach the database locks the file and continues from there up to the ceiling, and no
-// further. Clocks decide only whether any of the window is left.
+// cannot reach the database, or gets no answer within three seconds (or half of the time that is
+// left), locks the file and continues from there up to the ceiling, and no further. Clocks decide
+// only whether any of the window is left.
 //
 // Two processes that continue from the same file would repeat ids. So the file is locked while
 // a process uses it, and it is valid only at the place where it was written, with the content

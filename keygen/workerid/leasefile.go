@@ -121,7 +121,9 @@ func (m *leaseFile) take(ctx context.Context, l Ledger, c Claim, where string) (
 		return nil, fmt.Errorf("%w %s: %w", ErrRecord, m.file, err)
 	}
 	r := &fileLease{window: &window{ledger: l, claim: c, now: m.now}, leaseFile: m}
-	entry, err := l.Take(ctx, c)
+	limited, cancel := m.limited(ctx, old, r, where)
+	defer cancel()
+	entry, err := l.Take(limited, c)
 	switch {
 	case err == nil:
 		r.entry = entry
@@ -137,6 +139,19 @@ func (m *leaseFile) take(ctx context.Context, l Ledger, c Claim, where string) (
 	r.raised = m.now()
 	r.ceiling, r.notBefore = r.entry.Ceiling, r.entry.NotBefore
 	return r, nil
+}
+
+// maxResumeWait is how long the ledger may take to answer when the file has a lease to continue with.
+const maxResumeWait = 3 * time.Second
+
+// limited returns ctx with a limit that leaves time on the lease in the file, if r can continue
+// with that. A ledger that is down may not answer at all.
+func (m *leaseFile) limited(ctx context.Context, old leaseNote, r *fileLease, where string) (context.Context, context.CancelFunc) {
+	if m.of != nil || old.mismatch(r, where) != nil {
+		return ctx, func() {}
+	}
+	left := r.claim.Layout.At(old.Ceiling).Sub(m.now())
+	return context.WithTimeout(ctx, min(left/2, maxResumeWait))
 }
 
 // unreachable returns true when the error may mean that the ledger cannot be reached, or is in

@@ -93,6 +93,51 @@ func TestAProcessThatRestartsWithoutTheDatabaseGoesOnWithWhatIsLeftOfItsLease(t 
 	}
 }
 
+// hung is a ledger that does not answer.
+type hung struct{ workerid.Ledger }
+
+func (hung) Take(ctx context.Context, _ workerid.Claim) (workerid.Entry, error) {
+	<-ctx.Done()
+	return workerid.Entry{}, ctx.Err()
+}
+
+func TestAProcessThatRestartsWhileTheDatabaseDoesNotAnswerGoesOnWithWhatIsLeftOfItsLease(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "lease")
+	layout := keygen.Twitter()
+	layout.Epoch = time.Date(1999, 1, 1, 0, 0, 0, 0, time.UTC) // before synctest's clock begins
+	for _, term := range []time.Duration{time.Second, 30 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			cfg := workerid.LeasedConfig{Ledger: keygentest.NewMemoryLedger(time.Now), Namespace: "orders", File: file, Term: term}
+			acquire := func() (keygen.Window, error) {
+				a, err := workerid.NewLeased(cfg)
+				if err != nil {
+					t.Fatal(err)
+				}
+				lease, err := a.Acquire(context.Background(), layout)
+				if err != nil {
+					return nil, err
+				}
+				return lease.(keygen.Window), nil
+			}
+			former, err := acquire()
+			if err != nil {
+				t.Fatal(err)
+			}
+			workerid.Kill(former)
+			cfg.Ledger = hung{cfg.Ledger}
+			begin := time.Now()
+			next, err := acquire()
+			if err != nil || next.ID() != former.ID() || next.Ceiling() <= max(next.NotBefore(), layout.Tick(time.Now())) {
+				t.Errorf("term %v: %v, after %v", term, err, time.Since(begin))
+			}
+			if took := time.Since(begin); took > 3*time.Second {
+				t.Errorf("term %v: it took %v", term, took)
+			}
+			workerid.Kill(next)
+		})
+	}
+}
+
 func TestALeaseInAFileIsNeverUsedBeyondWhatTheDatabaseKnows(t *testing.T) {
 	l, file := newSwitched(), filepath.Join(t.TempDir(), "lease")
 	w := remember(t, l, file)
