@@ -24,17 +24,23 @@ func V6() keygen.Generator[[16]byte] { return newClocked(highFirst) }
 
 // clocked makes UUIDs with a time. The time and the counter come from the library. The
 // library changes the counter for ids of the same time, and when the time goes back. But
-// the counter has only 14 bits, and a busy process uses them up before a clock that was set
-// back has caught up. So each generator has its own node, and chooses a new one whenever
-// the time goes back: no node is used twice with the same time.
+// the counter has only 14 bits. A busy process uses them up before a clock that was set
+// back has caught up, and while a clock stands still or has long ticks. So each generator has
+// its own node, and chooses a new one whenever the time goes back, and when the counter has gone
+// round at one time: no node is used twice with the same time and counter.
 type clocked struct {
 	draw    func() (uuid.UUID, error) // a V1
 	arrange func(uuid.UUID) uuid.UUID
 
-	mu   sync.Mutex
-	node [6]byte   // guarded by mu
-	last uuid.Time // guarded by mu
+	mu    sync.Mutex // guards the fields below
+	node  [6]byte
+	last  uuid.Time
+	count int // the counter of the last UUID
+	since int // by how much the counter rose since the first UUID of this time and node
 }
+
+// counts is the number of values of the counter.
+const counts = 1 << 14
 
 func newClocked(arrange func(uuid.UUID) uuid.UUID) *clocked {
 	return &clocked{draw: uuid.NewUUID, arrange: arrange, node: newNode()}
@@ -55,12 +61,22 @@ func (c *clocked) Next(context.Context) ([16]byte, error) {
 	if err != nil {
 		return [16]byte{}, explain(err)
 	}
-	if u.Time() < c.last {
-		c.node = newNode()
-	}
-	c.last = u.Time()
+	c.follow(u.Time(), u.ClockSequence())
 	copy(u[10:], c.node[:])
 	return c.arrange(u), nil
+}
+
+// follow chooses a new node if the present one may have been used at this time with this count.
+func (c *clocked) follow(at uuid.Time, count int) {
+	rose := (count-c.count+counts-1)%counts + 1 // from 1 to counts; it is drawn by other generators, too
+	c.since += rose
+	switch {
+	case at > c.last:
+		c.since = 0
+	case at < c.last || c.since >= counts:
+		c.node, c.since = newNode(), 0
+	}
+	c.last, c.count = at, count
 }
 
 func keep(u uuid.UUID) uuid.UUID { return u }

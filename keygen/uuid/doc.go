@@ -38,7 +38,8 @@
 // # Failure modes
 //
 // A wrong clock puts wrong times into ids and does no other harm. When the clock goes back,
-// V7 continues from its last time, and V1 and V6 choose new random bits. A program that
+// V7 continues from its last time, and V1 and V6 choose new random bits; they also do so when
+// the clock stands still for longer than their counter lasts. A program that
 // sets the source of randomness of github.com/google/uuid does not change the ids of this
 // package.
 package uuid

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	google "github.com/google/uuid"
@@ -178,6 +179,22 @@ func TestAClockSetBackRepeatsNoV1(t *testing.T) {
 		}
 		seen[id] = true
 	}
+}
+
+// The clocks of some systems have ticks of 15 ms, and that of testing/synctest stands still.
+func TestAClockThatStandsStillRepeatsNoV1AndNoV6(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		seen, v1, v6 := map[[16]byte]bool{}, uuid.V1(), uuid.V6()
+		for range 50_000 {
+			for _, g := range []keygen.Generator[[16]byte]{v1, v6} {
+				id := next(t, g)
+				if seen[id] {
+					t.Fatalf("%x came twice, after %d", id, len(seen))
+				}
+				seen[id] = true
+			}
+		}
+	})
 }
 
 func TestTheNodeOfAV1IsRandomAndNoNetworkAddress(t *testing.T) {
