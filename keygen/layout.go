@@ -195,7 +195,10 @@ func saturated(neg bool) int64 {
 	return 1<<63 - 1
 }
 
-// At returns the start of a tick, in UTC.
+// latest is the number of seconds from the epoch at which At ends: 36 billion years.
+const latest = uint64(1) << 60
+
+// At returns the start of a tick, in UTC, at most 36 billion years from the epoch.
 func (l Layout) At(tick int64) time.Time {
 	neg := tick < 0
 	u := uint64(tick)
@@ -203,11 +206,11 @@ func (l Layout) At(tick int64) time.Time {
 		u = -u
 	}
 	hi, lo := bits.Mul64(u, uint64(l.Unit))
-	if hi >= uint64(time.Second) { // some 5e11 years: beyond any calendar
-		hi, lo = 0, 1<<63
+	sec, nsec := latest, uint64(0)
+	if hi < uint64(time.Second) { // otherwise the quotient would overflow
+		sec, nsec = bits.Div64(hi, lo, uint64(time.Second))
 	}
-	sec, nsec := bits.Div64(hi, lo, uint64(time.Second))
-	s, n := min(sec, 1<<60), int64(nsec)
+	s, n := min(sec, latest), int64(nsec)
 	if neg {
 		return time.Unix(l.Epoch.Unix()-int64(s), int64(l.Epoch.Nanosecond())-n).UTC()
 	}

@@ -380,3 +380,21 @@ func TestAboveTellsTheWaysFromOneLayoutToAnother(t *testing.T) {
 		}
 	}
 }
+
+func TestATimeFieldThatReachesBeyondTheCalendarHasNoEndWithinIt(t *testing.T) {
+	l := keygen.Layout{
+		Epoch: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), Unit: time.Hour,
+		Fields: []keygen.Field{{Kind: keygen.Time, Bits: 60}, {Kind: keygen.Worker, Bits: 1}, {Kind: keygen.Sequence, Bits: 1}},
+	}
+	last := l.Epoch
+	for tick := int64(1); tick < 1<<61; tick *= 2 {
+		if at := l.At(tick); at.Before(last) || at.Year() < 0 {
+			t.Errorf("tick %d is at %v, after %v", tick, at, last)
+		} else {
+			last = at
+		}
+	}
+	if end := l.Expires(); end.Year() < 1_000_000_000 {
+		t.Errorf("it expires in %d", end.Year())
+	}
+}
