@@ -5,6 +5,7 @@ package snowflake
 import (
 	"errors"
 	"fmt"
+	"math/bits"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -118,7 +119,8 @@ func (c Config) validate() error {
 	if c.Sequence < Carry || c.Sequence > Scatter {
 		return fmt.Errorf("snowflake: Config.Sequence is %d; it must be Carry, FromZero or Scatter", c.Sequence)
 	}
-	if most := c.Layout.Unit << (c.Layout.Bits(keygen.Time) / 2); c.Borrow < 0 || c.Borrow > most {
+	room := bits.LeadingZeros64(uint64(c.Layout.Unit)) - 1
+	if most := c.Layout.Unit << min(c.Layout.Bits(keygen.Time)/2, room); c.Borrow < 0 || c.Borrow > most {
 		return fmt.Errorf("snowflake: Config.Borrow is %v; it must be from 0 to %v for this layout", c.Borrow, most)
 	}
 	return nil

@@ -156,3 +156,20 @@ func TestALayoutThatIsChangedLaterChangesNoGenerator(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+func TestALayoutWithManyLongTicksIsAccepted(t *testing.T) {
+	layout := keygen.Layout{
+		Epoch: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), Unit: time.Hour,
+		Fields: []keygen.Field{{Kind: keygen.Time, Bits: 58}, {Kind: keygen.Worker, Bits: 3}, {Kind: keygen.Sequence, Bits: 2}},
+	}
+	g, err := snowflake.New(t.Context(), snowflake.Config{Layout: layout, Worker: fresh(1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := g.Next(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if err := g.Close(); err != nil {
+		t.Error(err)
+	}
+}
