@@ -4,6 +4,7 @@ package snowflake
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -115,21 +116,14 @@ func (g *Generator) acquire(ctx context.Context, from keygen.Assigner) (*leaseSt
 	if err != nil {
 		return nil, fmt.Errorf("snowflake: acquire a worker id: %w", err)
 	}
-	most := int64(1)<<g.layout.WorkerBits() - 1
-	if id := lease.ID(); id < 0 || id > most {
-		return nil, fmt.Errorf("snowflake: %w: the assigner gave worker id %d, but the layout has only 0 to %d", keygen.ErrNoWorker, id, most)
-	}
 	w, windowed := lease.(keygen.Window)
-	if !windowed && g.ahead > 1 {
-		return nil, fmt.Errorf("snowflake: Config.Borrow is %v, which needs a worker id whose lease stores how far it was used; this one (%T) does not", g.cfg.Borrow, lease)
+	if err := g.check(lease, windowed); err != nil {
+		return nil, errors.Join(fmt.Errorf("snowflake: %w", err), unused(ctx, lease))
 	}
 	f := &leaseState{lease: lease, workerField: g.worker(lease.ID())}
 	f.clockWarning = g.follow(f, begin)
 	now := g.clock.Tick()
 	first := firstTick(lease, now, g.ahead)
-	if !windowed && lease.NotBefore() > now+g.ahead {
-		return nil, fmt.Errorf("snowflake: %w: worker id %d was used up to %v, and the clock reads %v", keygen.ErrClockRollback, lease.ID(), g.layout.At(lease.NotBefore()), g.layout.At(now))
-	}
 	f.ahead.Store(g.ahead)
 	f.limit.Store(g.end)
 	if windowed {
@@ -143,6 +137,30 @@ func (g *Generator) acquire(ctx context.Context, from keygen.Assigner) (*leaseSt
 	}
 	f.counters(func(c *counter) { c.start(min(g.before(first)+g.first.ofLease(), g.end)) })
 	return f, nil
+}
+
+// check returns the reason why the generator cannot use a lease, nil if it can.
+func (g *Generator) check(lease keygen.Lease, windowed bool) error {
+	most := int64(1)<<g.layout.WorkerBits() - 1
+	switch now := g.clock.Tick(); {
+	case lease.ID() < 0 || lease.ID() > most:
+		return fmt.Errorf("%w: the assigner gave worker id %d, but the layout has only 0 to %d", keygen.ErrNoWorker, lease.ID(), most)
+	case windowed:
+		return nil
+	case g.ahead > 1:
+		return fmt.Errorf("Config.Borrow is %v, which needs a worker id whose lease stores how far it was used; this one (%T) does not", g.cfg.Borrow, lease)
+	case lease.NotBefore() > now+g.ahead:
+		return fmt.Errorf("%w: worker id %d was used up to %v, and the clock reads %v", keygen.ErrClockRollback, lease.ID(), g.layout.At(lease.NotBefore()), g.layout.At(now))
+	}
+	return nil
+}
+
+// unused gives a lease back that the generator does not use.
+func unused(ctx context.Context, lease keygen.Lease) error {
+	if lease, ok := lease.(keygen.Returnable); ok {
+		return lease.Release(ctx, lease.NotBefore())
+	}
+	return nil
 }
 
 // follow passes the ledger's time to the clock, after the ledger granted or renewed a lease at

@@ -160,3 +160,27 @@ func TestTwoExtensionBitsAreGoodForThreeRollbacks(t *testing.T) {
 		}
 	})
 }
+
+func TestABackupWorkerIDThatIsAheadOfTheClockRemainsABackup(t *testing.T) {
+	stepped(t, func(t *testing.T, step func(time.Duration), now func() time.Time) {
+		backup := workerid.Backup(1, 2)
+		g := open(t, snowflake.Config{Layout: millennium, Worker: backup, Now: now, Rollback: []snowflake.Policy{snowflake.SwitchWorker(backup)}})
+		next(t, g)
+		step(-time.Minute)
+		if p := next(t, g); p.Worker != 2 {
+			t.Errorf("%+v", p)
+		}
+		step(-time.Minute)
+		for range 3 {
+			if _, err := g.Next(t.Context()); !errors.Is(err, keygen.ErrClockRollback) || errors.Is(err, keygen.ErrNoWorker) {
+				t.Errorf("both are ahead: %v", err)
+			}
+		}
+		step(2*time.Minute + time.Second) // the time of the first one has come
+		next(t, g)
+		step(-time.Second / 2)
+		if p := next(t, g); p.Worker != 1 {
+			t.Errorf("%+v", p)
+		}
+	})
+}
