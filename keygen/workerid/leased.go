@@ -25,9 +25,9 @@ type LeasedConfig struct {
 	Namespace string
 
 	// Term is how far a lease reaches into the future, at least a second and at least 3 units
-	// of the layout. A generator renews its lease three times within it, and can go on for so
-	// long without the database; after a crash the worker id is blocked for so long. Defaults
-	// to 30 seconds. It may be changed, and differ between processes during the change, because
+	// of the layout. A generator renews its lease three times within it, and can go on without
+	// the database for what is left of it, two thirds at least; after a crash the worker id is
+	// blocked for a Term at most. Defaults to 30 seconds. It may be changed, and differ between processes during the change, because
 	// each lease has its own term; after a fail-over the longest term counts that the ledger
 	// still knows. A ledger that lost all of its data, as a Redis without a file at a restart,
 	// only knows the term of the process that asks first.
