@@ -28,11 +28,14 @@ type mapped[K, L any] struct {
 // Next maps the next key.
 func (m mapped[K, L]) Next(ctx context.Context) (L, error) {
 	k, err := m.from.Next(ctx)
-	if err != nil {
-		var none L
-		return none, err
+	if err == nil {
+		var l L
+		if l, err = m.f(k); err == nil {
+			return l, nil
+		}
 	}
-	return m.f(k)
+	var none L // whatever f returned with its error
+	return none, err
 }
 
 // Fill draws all keys in one reservation if g can.

@@ -52,6 +52,7 @@ func TestMapHandsOnErrors(t *testing.T) {
 	}{
 		{closed, func(int64) (string, error) { return "never", nil }, keygen.ErrClosed},
 		{keygen.Counting(1, 2), func(int64) (string, error) { return "", odd }, odd},
+		{keygen.Counting(1, 2), func(int64) (string, error) { return "half a key", odd }, odd},
 	} {
 		g := keygen.Map(v.from, v.f)
 		if text, err := g.Next(t.Context()); !errors.Is(err, v.want) || text != "" {
