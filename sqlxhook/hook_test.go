@@ -463,7 +463,7 @@ func TestAGeneratorsErrorSendsNothing(t *testing.T) {
 	gen.err = keygen.ErrStarved
 	rows := []order{{UserID: 1}, {UserID: 2}}
 	_, err := h.NamedExec(t.Context(), db, insertOrder, rows)
-	if !errors.Is(err, keygen.ErrStarved) || len(db.queries) != 0 || rows[0].ID != 0 {
+	if !errors.Is(err, keygen.ErrStarved) || !strings.Contains(err.Error(), "order.ID") || len(db.queries) != 0 || rows[0].ID != 0 {
 		t.Errorf("%v, %q, %v", err, db.queries, rows)
 	}
 }

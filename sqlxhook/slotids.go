@@ -4,6 +4,7 @@ package sqlxhook
 
 import (
 	"context"
+	"fmt"
 	"reflect"
 	"strings"
 
@@ -52,7 +53,10 @@ func columnField(m *reflectx.Mapper, t reflect.Type, column string) (field, bool
 func (k *key) draw(ctx context.Context, keys keyfield.Keys, r *rows, empty []int) error {
 	s := k.slots
 	if s == nil {
-		return keys.Draw(ctx, len(empty))
+		if err := keys.Draw(ctx, len(empty)); err != nil {
+			return fmt.Errorf("%s: %w", k.field.name, err)
+		}
+		return nil
 	}
 	shardingKeys := make([]any, len(empty))
 	for i, row := range empty {
