@@ -28,8 +28,8 @@ type renewer struct {
 	cancel context.CancelFunc
 	done   chan struct{} // closed when the goroutine has ended
 
-	working   sync.Mutex  // held while a lease is renewed, changed or released
-	successor *leaseState // replaces a lost lease once its first tick is reached; guarded by working
+	working   chan struct{} // capacity 1: who sent its element may renew, change or release a lease
+	successor *leaseState   // replaces a lost lease once its first tick is reached; guarded by working
 
 	mu      sync.Mutex
 	change  chan struct{} // closed and replaced when the limit or the lease changes
@@ -39,7 +39,7 @@ type renewer struct {
 }
 
 func newRenewer(g *Generator, f *leaseState) *renewer {
-	k := &renewer{g: g, wake: make(chan struct{}, 1), done: make(chan struct{}), change: make(chan struct{})}
+	k := &renewer{g: g, wake: make(chan struct{}, 1), done: make(chan struct{}), working: make(chan struct{}, 1), change: make(chan struct{})}
 	k.ctx, k.cancel = context.WithCancel(context.Background())
 	k.leaseState.Store(f)
 	k.last = f.clockWarning
@@ -112,8 +112,8 @@ func (k *renewer) pauseAfter(failures int) bool {
 
 // renew raises the limit, or acquires another worker id when this one is lost.
 func (k *renewer) renew() error {
-	k.working.Lock()
-	defer k.working.Unlock()
+	k.working <- struct{}{}
+	defer k.finish()
 	f := k.leaseState.Load()
 	if _, ok := f.lease.(keygen.Window); !ok {
 		return nil
@@ -186,8 +186,16 @@ func (k *renewer) acquireSuccessor(ctx context.Context) (err error) {
 // before the first id of the other one can be issued. A second caller finds that the switch is
 // done.
 func (k *renewer) switchFrom(ctx context.Context, f *leaseState, to keygen.Assigner) error {
-	k.working.Lock()
-	defer k.working.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	stop := context.AfterFunc(k.ctx, cancel) // Close waits for this call
+	defer stop()
+	select {
+	case k.working <- struct{}{}:
+		defer k.finish()
+	case <-ctx.Done():
+		return fmt.Errorf("%w: %w", keygen.ErrStarved, ctx.Err())
+	}
 	if k.leaseState.Load() != f || k.g.isClosed() {
 		return nil
 	}
@@ -202,6 +210,9 @@ func (k *renewer) switchFrom(ctx context.Context, f *leaseState, to keygen.Assig
 	k.record(took, next.clockWarning, k.release(f, last))
 	return nil
 }
+
+// finish ends work on the leases.
+func (k *renewer) finish() { <-k.working }
 
 func (k *renewer) install(old, next *leaseState) {
 	k.mu.Lock()
@@ -305,8 +316,8 @@ func (k *renewer) close() error {
 }
 
 func (k *renewer) end() error {
-	k.working.Lock()
-	defer k.working.Unlock()
+	k.working <- struct{}{}
+	defer k.finish()
 	f := k.leaseState.Load()
 	last := f.seal()
 	err := errors.Join(k.release(f, last), k.unrecorded(f, last))

@@ -52,7 +52,8 @@ func (w wait) recover(ctx context.Context, g *Generator, _ *leaseState, r rollba
 
 // SwitchWorker returns a policy that takes another worker id from an assigner, with which the
 // time that the clock reads has not been used. It releases the old worker id with its last
-// time. Spare worker ids come from:
+// time. The next policy is tried when the assigner has not answered after three seconds. Spare
+// worker ids come from:
 //
 //   - leases (workerid.NewLeased, the same as Config.Worker): the database gives the
 //     one that has been free longest, and the old one goes to the end of the queue.
@@ -65,10 +66,11 @@ func SwitchWorker(to keygen.Assigner) Policy { return switchWorker{to} }
 type switchWorker struct{ to keygen.Assigner }
 
 func (s switchWorker) recover(ctx context.Context, g *Generator, f *leaseState, _ rollback) (bool, error) {
-	if err := g.renewer.switchFrom(ctx, f, s.to); err != nil {
-		return false, err
+	err := g.renewer.switchFrom(ctx, f, s.to)
+	if err != nil && g.isClosed() {
+		err = keygen.ErrClosed
 	}
-	return true, nil
+	return err == nil, err
 }
 
 // rolledBack tries the policies. When none helps, a generator with a lease goes on, because the

@@ -3,7 +3,9 @@
 package snowflake_test
 
 import (
+	"context"
 	"errors"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -182,5 +184,40 @@ func TestABackupWorkerIDThatIsAheadOfTheClockRemainsABackup(t *testing.T) {
 		if p := next(t, g); p.Worker != 1 {
 			t.Errorf("%+v", p)
 		}
+	})
+}
+
+// unanswered is an assigner whose database does not answer.
+type unanswered struct{}
+
+func (unanswered) Acquire(ctx context.Context, _ keygen.Layout) (keygen.Lease, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+func TestASwitchToAWorkerIDThatNobodyAnswersForKeepsNobodyWaiting(t *testing.T) {
+	stepped(t, func(t *testing.T, step func(time.Duration), now func() time.Time) {
+		g := open(t, snowflake.Config{Layout: millennium, Worker: fresh(1), Now: now, Rollback: []snowflake.Policy{snowflake.SwitchWorker(unanswered{})}})
+		next(t, g)
+		step(-time.Minute)
+		var patient sync.WaitGroup
+		for range 2 {
+			patient.Go(func() {
+				if _, err := g.Next(context.Background()); !errors.Is(err, keygen.ErrClosed) {
+					t.Errorf("without a deadline: %v", err)
+				}
+			})
+		}
+		time.Sleep(time.Millisecond)
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		begin := time.Now()
+		if _, err := g.Next(ctx); !errors.Is(err, context.DeadlineExceeded) || time.Since(begin) != 100*time.Millisecond {
+			t.Errorf("%v after %v", err, time.Since(begin))
+		}
+		if err := g.Close(); err != nil || time.Since(begin) > time.Second {
+			t.Errorf("closed after %v: %v", time.Since(begin), err)
+		}
+		patient.Wait()
 	})
 }
