@@ -141,17 +141,21 @@ func (m *leaseFile) take(ctx context.Context, l Ledger, c Claim, where string) (
 	return r, nil
 }
 
-// maxResumeWait is how long the ledger may take to answer when the file has a lease to continue with.
-const maxResumeWait = 3 * time.Second
+// maxTake is how long the ledger may take to answer when something waits for that.
+const maxTake = 3 * time.Second
 
-// limited returns ctx with a limit that leaves time on the lease in the file, if r can continue
-// with that. A ledger that is down may not answer at all.
+// limited returns ctx with a limit, because a ledger that is down may not answer at all. If r can
+// continue with the lease in the file, the limit leaves time on that. If another generator of
+// this process has it, its renewals wait meanwhile.
 func (m *leaseFile) limited(ctx context.Context, old leaseNote, r *fileLease, where string) (context.Context, context.CancelFunc) {
-	if m.of != nil || old.mismatch(r, where) != nil {
+	switch {
+	case m.of != nil:
+		return context.WithTimeout(ctx, maxTake)
+	case old.mismatch(r, where) != nil:
 		return ctx, func() {}
 	}
 	left := r.claim.Layout.At(old.Ceiling).Sub(m.now())
-	return context.WithTimeout(ctx, min(left/2, maxResumeWait))
+	return context.WithTimeout(ctx, min(left/2, maxTake))
 }
 
 // unreachable returns true when the error may mean that the ledger cannot be reached, or is in

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -93,12 +94,18 @@ func TestAProcessThatRestartsWithoutTheDatabaseGoesOnWithWhatIsLeftOfItsLease(t 
 	}
 }
 
-// hung is a ledger that does not answer.
-type hung struct{ workerid.Ledger }
+// mute is a ledger that gives no answer to Take once it is mute.
+type mute struct {
+	workerid.Ledger
+	mute atomic.Bool
+}
 
-func (hung) Take(ctx context.Context, _ workerid.Claim) (workerid.Entry, error) {
-	<-ctx.Done()
-	return workerid.Entry{}, ctx.Err()
+func (l *mute) Take(ctx context.Context, c workerid.Claim) (workerid.Entry, error) {
+	if l.mute.Load() {
+		<-ctx.Done()
+		return workerid.Entry{}, ctx.Err()
+	}
+	return l.Ledger.Take(ctx, c)
 }
 
 func TestAProcessThatRestartsWhileTheDatabaseDoesNotAnswerGoesOnWithWhatIsLeftOfItsLease(t *testing.T) {
@@ -107,7 +114,8 @@ func TestAProcessThatRestartsWhileTheDatabaseDoesNotAnswerGoesOnWithWhatIsLeftOf
 	layout.Epoch = time.Date(1999, 1, 1, 0, 0, 0, 0, time.UTC) // before synctest's clock begins
 	for _, term := range []time.Duration{time.Second, 30 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {
-			cfg := workerid.LeasedConfig{Ledger: keygentest.NewMemoryLedger(time.Now), Namespace: "orders", File: file, Term: term}
+			ledger := &mute{Ledger: keygentest.NewMemoryLedger(time.Now)}
+			cfg := workerid.LeasedConfig{Ledger: ledger, Namespace: "orders", File: file, Term: term}
 			acquire := func() (keygen.Window, error) {
 				a, err := workerid.NewLeased(cfg)
 				if err != nil {
@@ -124,7 +132,7 @@ func TestAProcessThatRestartsWhileTheDatabaseDoesNotAnswerGoesOnWithWhatIsLeftOf
 				t.Fatal(err)
 			}
 			workerid.Kill(former)
-			cfg.Ledger = hung{cfg.Ledger}
+			ledger.mute.Store(true)
 			begin := time.Now()
 			next, err := acquire()
 			if err != nil || next.ID() != former.ID() || next.Ceiling() <= max(next.NotBefore(), layout.Tick(time.Now())) {
@@ -136,6 +144,34 @@ func TestAProcessThatRestartsWhileTheDatabaseDoesNotAnswerGoesOnWithWhatIsLeftOf
 			workerid.Kill(next)
 		})
 	}
+}
+
+func TestALeaseIsRenewedWhileTheDatabaseDoesNotAnswerAnotherGeneratorOfItsProcess(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "lease")
+	layout := keygen.Twitter()
+	layout.Epoch = time.Date(1999, 1, 1, 0, 0, 0, 0, time.UTC) // before synctest's clock begins
+	synctest.Test(t, func(t *testing.T) {
+		l := &mute{Ledger: keygentest.NewMemoryLedger(time.Now)}
+		a := remembering(t, l, file)
+		first, err := a.Acquire(t.Context(), layout)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.mute.Store(true)
+		var second sync.WaitGroup
+		second.Go(func() {
+			if _, err := a.Acquire(context.Background(), layout); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("another lease: %v", err)
+			}
+		})
+		time.Sleep(4 * time.Second)
+		ceiling, err := first.(keygen.Window).Renew(t.Context())
+		if err != nil || ceiling <= first.NotBefore()+10_000 {
+			t.Errorf("renewed to %d from %d: %v", ceiling, first.NotBefore(), err)
+		}
+		second.Wait()
+		workerid.Kill(first.(keygen.Window))
+	})
 }
 
 func TestALeaseInAFileIsNeverUsedBeyondWhatTheDatabaseKnows(t *testing.T) {
