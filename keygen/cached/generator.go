@@ -44,10 +44,15 @@ const (
 	// minLifetime is the shortest time that a layout must last after the start of a generator.
 	minLifetime = 24 * time.Hour
 
+	// maxStart bounds New's wait for a worker id: a database whose machine is gone may not
+	// answer at all.
+	maxStart = time.Minute
+
 	maxWait = 10 * time.Second
 )
 
 // New acquires a worker id, fills the ring and returns the generator. The caller must close it.
+// New returns an error when it has no worker id after a minute.
 func New(ctx context.Context, cfg Config) (*Generator, error) {
 	cfg = cfg.withDefaults()
 	if err := cfg.validate(); err != nil {
@@ -64,7 +69,12 @@ func New(ctx context.Context, cfg Config) (*Generator, error) {
 	if err := g.checkTime(); err != nil {
 		return nil, fmt.Errorf("cached: %w", err)
 	}
-	t, err := g.acquire(ctx)
+	limited, cancel := context.WithTimeout(ctx, maxStart)
+	defer cancel()
+	t, err := g.acquire(limited)
+	if err != nil && limited.Err() != nil && ctx.Err() == nil {
+		err = fmt.Errorf("%w, after %v without an answer", err, maxStart)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("cached: %w", err)
 	}

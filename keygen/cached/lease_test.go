@@ -257,3 +257,21 @@ func TestCloseReturnsAnErrorWhenTheWorkerIDCannotBeReleased(t *testing.T) {
 		}
 	}
 }
+
+// unanswered is an assigner whose database does not answer.
+type unanswered struct{}
+
+func (unanswered) Acquire(ctx context.Context, _ keygen.Layout) (keygen.Lease, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+func TestAStartEndsWhenNobodyAnswersThoughItsContextDoesNot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		begin := time.Now()
+		_, err := cached.New(context.Background(), cached.Config{Layout: uid(), Worker: unanswered{}})
+		if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "1m0s") || time.Since(begin) != time.Minute {
+			t.Errorf("%v after %v", err, time.Since(begin))
+		}
+	})
+}

@@ -40,12 +40,19 @@ var (
 	_ keygen.Reporter         = (*Generator)(nil)
 )
 
-// minLifetime is the shortest time that a layout must last after the start of a generator.
-const minLifetime = 24 * time.Hour
+const (
+	// minLifetime is the shortest time that a layout must last after the start of a generator.
+	minLifetime = 24 * time.Hour
 
-// New acquires a worker id and returns a generator, which the caller must close. If an earlier
-// process may have used the worker id until now, New waits for two ticks of the layout: with a
-// unit of a second that takes two seconds.
+	// maxStart bounds New's wait for a worker id: a database whose machine is gone may not
+	// answer at all.
+	maxStart = time.Minute
+)
+
+// New acquires a worker id and returns a generator, which the caller must close. It returns an
+// error when it has none after a minute. If an earlier process may have used the worker id
+// until now, New waits for two ticks of the layout: with a unit of a second that takes two
+// seconds.
 func New(ctx context.Context, cfg Config) (*Generator, error) {
 	g, err := assemble(ctx, cfg)
 	if err != nil {
@@ -79,7 +86,12 @@ func assemble(ctx context.Context, cfg Config) (*Generator, error) {
 	if err := checkTime(g.clock, g.layout); err != nil {
 		return nil, err
 	}
-	f, err := g.acquire(ctx, cfg.Worker)
+	limited, cancel := context.WithTimeout(ctx, maxStart)
+	defer cancel()
+	f, err := g.acquire(limited, cfg.Worker)
+	if err != nil && limited.Err() != nil && ctx.Err() == nil {
+		err = fmt.Errorf("%w, after %v without an answer", err, maxStart)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -5,6 +5,7 @@ package snowflake_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -219,5 +220,15 @@ func TestASwitchToAWorkerIDThatNobodyAnswersForKeepsNobodyWaiting(t *testing.T) 
 			t.Errorf("closed after %v: %v", time.Since(begin), err)
 		}
 		patient.Wait()
+	})
+}
+
+func TestAStartEndsWhenNobodyAnswersThoughItsContextDoesNot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		begin := time.Now()
+		_, err := snowflake.New(context.Background(), snowflake.Config{Layout: millennium, Worker: unanswered{}})
+		if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "1m0s") || time.Since(begin) != time.Minute {
+			t.Errorf("%v after %v", err, time.Since(begin))
+		}
 	})
 }
