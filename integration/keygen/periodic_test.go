@@ -357,3 +357,35 @@ func cureOf(t *testing.T, n *periodic.Numbers) string {
 	}
 	return setup.Cure
 }
+
+// Two processes whose clocks differ by a second want the first number of a shop at midnight.
+func TestThePeriodBeforeTheNewestOneBeginsLateInRedisButNotASecondTime(t *testing.T) {
+	c := server.RunRedis(t).Open(t)
+	reserve := func(period string) (int64, error) {
+		p, err := redisgen.NewPeriods(c, "shop") // of another process, which remembers nothing
+		if err != nil {
+			t.Fatal(err)
+		}
+		span, err := p.Reserve(t.Context(), "order/shop7", period, time.Now().Add(-time.Hour), time.Now().Add(time.Hour), 10)
+		return span.First, err
+	}
+	for _, v := range []struct {
+		period string
+		first  int64
+	}{{"2026-11-26", 1}, {"2026-11-28", 1}, {"2026-11-27", 1}, {"2026-11-28", 11}, {"2026-11-27", 11}} {
+		if first, err := reserve(v.period); err != nil || first != v.first {
+			t.Errorf("%s: %d, %v; want %d", v.period, first, err, v.first)
+		}
+	}
+	for _, period := range []string{"2026-11-26", "2026-11-27", "2026-11-28"} {
+		if err := c.Del(t.Context(), "{shop:order/shop7}:"+period).Err(); err != nil {
+			t.Fatal(err)
+		}
+		if first, err := reserve(period); !errors.Is(err, keygen.ErrRegressed) {
+			t.Errorf("%s, whose counter was lost: %d, %v", period, first, err)
+		}
+	}
+	if first, err := reserve("2026-11-25"); !errors.Is(err, keygen.ErrRegressed) {
+		t.Errorf("a period of which nothing is known: %d, %v", first, err)
+	}
+}

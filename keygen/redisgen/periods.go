@@ -61,12 +61,21 @@ const retention = 48 * time.Hour
 // periodScript's arguments are the period, the bounds of the time in milliseconds, the number
 // of numbers, the highest number known to this process, and when the counter expires. Names of
 // periods sort by time.
+//
+// KEYS[2] holds the two newest periods that have a counter, the newest first; only that one if the
+// group is new or an earlier version wrote the key. So a missing counter of a period between the
+// two never existed: its first number is wanted by a process whose clock is behind those of others
+// that have begun the next period.
 const periodScript = below + `local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 if now < tonumber(ARGV[2]) or now >= tonumber(ARGV[3]) then return '-3' end
-local newest = redis.call('GET', KEYS[2]) or ''
-if not old and newest >= ARGV[1] or below(old or '0', ARGV[5]) then return '-2' end
-if newest < ARGV[1] then redis.call('SET', KEYS[2], ARGV[1]) end
+local noted = redis.call('GET', KEYS[2]) or ''
+local newest, former = string.match(noted, '^[^ ]*'), string.match(noted, ' (.+)$')
+local late = former and former < ARGV[1] and ARGV[1] < newest
+if not old and newest >= ARGV[1] and not late or below(old or '0', ARGV[5]) then return '-2' end
+if newest == '' then redis.call('SET', KEYS[2], ARGV[1])
+elseif newest < ARGV[1] then redis.call('SET', KEYS[2], ARGV[1] .. ' ' .. newest)
+elseif not old then redis.call('SET', KEYS[2], newest .. ' ' .. ARGV[1]) end
 redis.call('INCRBY', KEYS[1], ARGV[4])
 redis.call('EXPIREAT', KEYS[1], ARGV[6])
 return redis.call('GET', KEYS[1])`
