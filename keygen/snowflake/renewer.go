@@ -31,6 +31,8 @@ type renewer struct {
 	working   chan struct{} // capacity 1: who sent its element may renew, change or release a lease
 	successor *leaseState   // replaces a lost lease once its first tick is reached; guarded by working
 
+	releases sync.WaitGroup // releases of worker ids that were switched, which may outlast the calls that did it
+
 	mu      sync.Mutex
 	change  chan struct{} // closed and replaced when the limit or the lease changes
 	last    error         // error of the newest renewal; after a success its clockWarning or nil
@@ -207,7 +209,18 @@ func (k *renewer) switchFrom(ctx context.Context, f *leaseState, to keygen.Assig
 	took := time.Since(begin)
 	last := f.seal()
 	k.install(f, next)
-	k.record(took, next.clockWarning, k.release(f, last))
+	k.record(took, next.clockWarning, nil)
+	released := make(chan struct{})
+	k.releases.Go(func() {
+		defer close(released)
+		if err := k.release(f, last); err != nil {
+			k.record(took, next.clockWarning, err)
+		}
+	})
+	select {
+	case <-released: // so that a backup worker id is one again
+	case <-ctx.Done():
+	}
 	return nil
 }
 
@@ -318,6 +331,7 @@ func (k *renewer) close() error {
 func (k *renewer) end() error {
 	k.working <- struct{}{}
 	defer k.finish()
+	k.releases.Wait()
 	f := k.leaseState.Load()
 	last := f.seal()
 	err := errors.Join(k.release(f, last), k.unrecorded(f, last))

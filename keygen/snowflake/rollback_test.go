@@ -232,3 +232,36 @@ func TestAStartEndsWhenNobodyAnswersThoughItsContextDoesNot(t *testing.T) {
 		}
 	})
 }
+
+// keeping is a lease whose database does not answer when it is released.
+type keeping struct{ keygen.Lease }
+
+func (keeping) Release(ctx context.Context, _ int64) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+type keepingAssigner struct{ keygen.Assigner }
+
+func (a keepingAssigner) Acquire(ctx context.Context, l keygen.Layout) (keygen.Lease, error) {
+	lease, err := a.Assigner.Acquire(ctx, l)
+	return keeping{lease}, err
+}
+
+func TestASwitchWaitsForTheReleaseOfTheOldWorkerIDAsLongAsItsContextAllows(t *testing.T) {
+	stepped(t, func(t *testing.T, step func(time.Duration), now func() time.Time) {
+		g := open(t, snowflake.Config{Layout: millennium, Worker: keepingAssigner{fresh(1)}, Now: now, Rollback: []snowflake.Policy{snowflake.SwitchWorker(fresh(2))}})
+		next(t, g)
+		step(-time.Minute)
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		begin := time.Now()
+		if id, err := g.Next(ctx); err != nil || time.Since(begin) > 100*time.Millisecond {
+			t.Errorf("%d, %v after %v", id, err, time.Since(begin))
+		}
+		time.Sleep(5 * time.Second)
+		if s := g.Stats(); s.Worker != 2 || !errors.Is(s.LastError, context.DeadlineExceeded) {
+			t.Errorf("%+v", s)
+		}
+	})
+}
