@@ -58,6 +58,8 @@ var modifyingStatements = []string{
 	"WITH o AS (INSERT INTO orders (id, user_id) SELECT id, user_id FROM archive WHERE user_id = :u AND id NOT IN (SELECT id FROM orders WHERE user_id = :u) RETURNING id) SELECT COUNT(*) FROM o",
 	"WITH o AS (INSERT INTO orders (id, user_id) SELECT id, user_id FROM archive WHERE user_id = :u ON CONFLICT (id) DO NOTHING RETURNING id) SELECT COUNT(*) FROM o",
 	"WITH e AS (DELETE FROM log WHERE id < 0 RETURNING id) SELECT COUNT(*) FROM e",
+	"WITH o AS (INSERT INTO orders (id, user_id) VALUES (:n, :u) ON CONFLICT (id) DO UPDATE SET paid = orders.paid + 1 RETURNING id, user_id, paid) INSERT INTO outbox (id, user_id, paid) SELECT id, user_id, paid FROM o ON CONFLICT (id) DO UPDATE SET note = 'again' RETURNING id, note",
+	"WITH o AS (UPDATE orders SET paid = :v WHERE user_id = :u AND paid = :u RETURNING id, user_id, paid) SELECT x.id, o.paid FROM o JOIN outbox x ON x.user_id = o.user_id",
 	// These lead to several shards, unless both users have the same.
 	"WITH o AS (UPDATE orders SET paid = 5 WHERE user_id IN (:u, :v) RETURNING id) SELECT * FROM o",
 	"WITH o AS (DELETE FROM orders WHERE user_id = :u RETURNING id) SELECT o.id FROM o JOIN archive ON archive.user_id = :v",
@@ -65,6 +67,8 @@ var modifyingStatements = []string{
 	"WITH o AS (UPDATE orders SET paid = 1 RETURNING id) SELECT COUNT(*) FROM o",
 	"WITH o AS (UPDATE orders SET paid = 1 WHERE user_id = :u RETURNING id) SELECT COUNT(*) FROM archive",
 	"WITH o AS (DELETE FROM orders WHERE user_id = :u RETURNING id) INSERT INTO log (id) SELECT id FROM o ON CONFLICT DO NOTHING",
+	"WITH o AS (UPDATE orders SET paid = :v WHERE user_id = :u AND paid = :u RETURNING id, paid) SELECT x.id FROM o JOIN outbox x ON x.user_id = o.paid",
+	"WITH o AS (UPDATE orders SET paid = :v, note = 'v' WHERE user_id = :u AND paid = user_id RETURNING *) INSERT INTO archive (id, user_id) SELECT paid, paid FROM o ON CONFLICT (id) DO NOTHING",
 }
 
 // Each statement whose WITH writes has the answer of one table, or is refused and does nothing.
@@ -94,7 +98,7 @@ func TestAWithThatWritesDoesOnOneShardWhatItDoesOnOneTable(t *testing.T) {
 				}
 			}
 			for i, text := range modifyingStatements {
-				if t.Logf("%d answered, %d refused: %s", answered[text], refused[text], text); (i < 11) != (refused[text] == 0) || i < 11 && answered[text] == 0 {
+				if t.Logf("%d answered, %d refused: %s", answered[text], refused[text], text); (i < 13) != (refused[text] == 0) || i < 13 && answered[text] == 0 {
 					t.Errorf("%d answered, %d refused: %s", answered[text], refused[text], text)
 				}
 			}

@@ -64,7 +64,7 @@ var enums = map[reflect.Type][]string{
 func (d *dumper) fields(v reflect.Value, depth int) {
 	for i := range v.NumField() {
 		f := v.Type().Field(i)
-		if f.Type == spanType && f.Anonymous || d.isShort(f.Type) || v.Field(i).IsZero() {
+		if f.Type == spanType && f.Anonymous || f.Type == reflect.TypeFor[*Statement]() || d.isShort(f.Type) || v.Field(i).IsZero() {
 			continue
 		}
 		d.field(f.Name, v.Field(i), depth)

@@ -163,6 +163,22 @@ func Any(e Expr, is func(Expr) bool) bool {
 	return is(e) || slices.ContainsFunc(Operands(e), func(operand Expr) bool { return Any(operand, is) })
 }
 
+// Conjuncts returns the conditions that all hold if e does.
+func Conjuncts(e Expr) (list []Expr) {
+	e = Bare(e)
+	op := As(e, And)
+	switch {
+	case e == nil:
+		return nil
+	case op == nil:
+		return []Expr{e}
+	}
+	for _, operand := range op.Operands {
+		list = append(list, Conjuncts(operand)...)
+	}
+	return list
+}
+
 // Operands returns the expressions directly below an expression, without those of its queries.
 func Operands(e Expr) []Expr {
 	switch e := e.(type) {

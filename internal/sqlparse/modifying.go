@@ -2,6 +2,11 @@
 
 package sqlparse
 
+import (
+	"slices"
+	"strings"
+)
+
 // modifies lists the first words of data-modifying CTEs. MERGE is not parsed.
 var modifies = map[string]bool{"insert": true, "update": true, "delete": true}
 
@@ -30,7 +35,7 @@ func readModifying(p *parser, c *CTE, earlier With) {
 		p.noteTable(name)
 	}
 	if p.out.Writes = append(p.out.Writes, w); !p.failed {
-		c.Written, c.Query = returned(w)
+		c.Write, c.Query = w, returned(w)
 	}
 }
 
@@ -41,44 +46,49 @@ func shareText(out *Statement) {
 	}
 }
 
-// returned returns the table of a write, and a query that stands for the rows which the write returns.
-func returned(w *Statement) (*Table, *Query) {
+// returned returns a query that stands for the rows which a write returns. Of the rows of an INSERT it says nothing.
+func returned(w *Statement) *Query {
 	c := &Core{}
-	var table *Table
 	if in := w.Insert; in != nil {
-		table, c.Span, c.Items, c.Where = &in.Table, in.Span, in.Returning, inserted(in)
+		c.Span, c.Items, c.From = in.Span, in.Returning, sources(&in.Table, nil)
 	} else {
-		table, c.Span, c.Items, c.Where = &w.Change.Targets[0], w.Change.Span, w.Change.Returning, w.Change.Where
-		c.From = w.Change.From
+		of := w.Change
+		c.Span, c.Items, c.From, c.Where = of.Span, of.Returning, sources(&of.Targets[0], of.From), lasting(of)
 	}
-	c.From = append([]Source{{Span: table.Span, Table: table}}, c.From...)
 	c.ItemsEnd = c.To
-	return table, &Query{Span: c.Span, Parts: []*Part{{Span: c.Span, Select: c}}, After: c.To}
+	return &Query{Span: c.Span, Parts: []*Part{{Span: c.Span, Select: c}}, After: c.To}
 }
 
-// inserted returns a condition that the rows of VALUES satisfy: each column has one of its values. It leaves out columns with
-// DEFAULT, and returns nil if rows share expressions.
-func inserted(in *Input) Expr {
-	all := &Operation{Span: in.Span, Op: And}
-	for i, c := range in.Columns {
-		is := &Operation{Span: in.Span, Op: In, Operands: []Expr{&Column{Name{Span: c.Span, Parts: []Ident{c}}}}}
-		for _, row := range in.Rows {
-			if row.FirstParam != 0 || i >= len(row.Values) {
-				return nil
-			}
-			if l, ok := row.Values[i].(*Literal); !ok || l.Kind != Default {
-				is.Operands = append(is.Operands, row.Values[i])
-			}
-		}
-		if len(is.Operands) == len(in.Rows)+1 && len(in.Rows) > 0 {
-			all.Operands = append(all.Operands, is)
-		}
+// sources returns a table and others behind it.
+func sources(table *Table, others []Source) []Source {
+	return append([]Source{{Span: table.Span, Table: table}}, others...)
+}
+
+// lasting returns the conditions of an UPDATE or DELETE that its rows satisfy also when it returns them: those without the
+// columns to which SET assigns. It leaves out conditions with subqueries, which may have these columns in them.
+func lasting(c *Change) Expr {
+	if c.Set == nil {
+		return c.Where
 	}
-	switch len(all.Operands) {
+	left := slices.DeleteFunc(Conjuncts(c.Where), func(e Expr) bool { return mayChange(e, c.Set) })
+	switch len(left) {
 	case 0:
 		return nil
 	case 1:
-		return all.Operands[0]
+		return left[0]
 	}
-	return all
+	return &Operation{Span: c.Where.Bytes(), Op: And, Operands: left}
+}
+
+// mayChange reports whether SET may change the value of an expression.
+func mayChange(e Expr, set []Assignment) bool {
+	switch e := e.(type) {
+	case *Subquery:
+		return true
+	case *Column:
+		return slices.ContainsFunc(set, func(a Assignment) bool {
+			return slices.ContainsFunc(a.Columns, func(n Name) bool { return strings.EqualFold(n.Last().Name, e.Last().Name) })
+		})
+	}
+	return slices.ContainsFunc(Operands(e), func(e Expr) bool { return mayChange(e, set) })
 }

@@ -38,7 +38,7 @@ func walk(v reflect.Value, around Span, visit func(node reflect.Value, span, aro
 			walk(v.Index(i), around, visit)
 		}
 	case reflect.Struct:
-		if v.Type() == spanType {
+		if v.Type() == spanType || v.Type() == reflect.TypeFor[Statement]() { // see walkStatement
 			return
 		}
 		if f := v.FieldByName("Span"); f.IsValid() && !v.IsZero() {
@@ -61,6 +61,17 @@ func walkStatement(s *Statement, visit func(node reflect.Value, span, around Spa
 	walk(reflect.ValueOf(s.Query), whole, visit)
 	walk(reflect.ValueOf(s.Insert), whole, visit)
 	walk(reflect.ValueOf(s.Change), whole, visit)
+	for _, w := range s.Writes { // without the CTEs that they see, which are before them
+		if in := w.Insert; in != nil {
+			own := *in
+			own.With = nil
+			walk(reflect.ValueOf(&own), whole, visit)
+		} else {
+			own := *w.Change
+			own.With = nil
+			walk(reflect.ValueOf(&own), whole, visit)
+		}
+	}
 }
 
 // faults returns the errors of a tree that are errors for any text.

@@ -82,9 +82,9 @@ type CTE struct {
 	Name    Ident
 	Columns []Ident
 	Query   *Query
-	// Written is the table that a data-modifying CTE changes, otherwise nil. Its Query then stands for the rows that it
-	// returns: a SELECT from that table by the conditions which these rows satisfied before or satisfy since.
-	Written *Table
+	// Write is a data-modifying CTE, otherwise nil. Query then stands for the rows that it returns: a SELECT of RETURNING, from
+	// its table first, by conditions that these rows satisfy.
+	Write *Statement
 }
 
 // Query is a SELECT, or several that are combined by UNION or other set operations, with their

@@ -127,11 +127,8 @@ func (b *Analysis) with(w *sqlparse.With, outer *Scope, seen *names) *names {
 		}
 	}
 	for _, cte := range w.Tables {
-		first := len(b.Refs)
 		b.query(cte.Query, outer, seen)
-		for _, r := range b.Refs[first:] {
-			r.Returned = cte.Written != nil && r.At == cte.Written
-		}
+		takeReturned(b, &cte)
 		if !w.Recursive {
 			seen = &names{outer: seen, name: strings.ToLower(cte.Name.Name)}
 			seen.query, seen.columns = cte.Query, cte.Columns
@@ -355,7 +352,7 @@ func (b *Analysis) condition(e sqlparse.Expr, s *Scope, holds []*Reference, seen
 }
 
 func (k *Knowledge) satisfied(e sqlparse.Expr, s *Scope, holds []*Reference) {
-	for _, c := range Conjuncts(e) {
+	for _, c := range sqlparse.Conjuncts(e) {
 		k.Facts = append(k.Facts, Fact{c, s, holds})
 		k.equations(c, s, holds)
 		for _, one := range alternatives(c) { // x IN (SELECT y …) is true only with a row that has the value of x
@@ -388,7 +385,7 @@ func alternatives(e sqlparse.Expr) (list []sqlparse.Expr) {
 		return nil
 	}
 	for _, operand := range either.Operands {
-		for _, c := range Conjuncts(operand) {
+		for _, c := range sqlparse.Conjuncts(operand) {
 			list = append(append(list, c), alternatives(c)...)
 		}
 	}
@@ -429,7 +426,7 @@ func (k *Knowledge) exists(q *sqlparse.Query, holds []*Reference) {
 	if s == nil || IsGrouped(core) {
 		return
 	}
-	for _, c := range Conjuncts(core.Where) {
+	for _, c := range sqlparse.Conjuncts(core.Where) {
 		for _, e := range equalities(c) {
 			if len(e.right) != 1 {
 				continue
@@ -449,22 +446,6 @@ func (k *Knowledge) equal(from, to Column) {
 	if kind := from.holds(); kind == to.holds() && (kind == catalog.Integers || kind == catalog.Bytes || kind == catalog.UUIDs) {
 		k.edges = append(k.edges, edge{from, to})
 	}
-}
-
-// Conjuncts returns the conditions that all hold if e does.
-func Conjuncts(e sqlparse.Expr) (list []sqlparse.Expr) {
-	e = sqlparse.Bare(e)
-	op := sqlparse.As(e, sqlparse.And)
-	switch {
-	case e == nil:
-		return nil
-	case op == nil:
-		return []sqlparse.Expr{e}
-	}
-	for _, operand := range op.Operands {
-		list = append(list, Conjuncts(operand)...)
-	}
-	return list
 }
 
 // equality is x = y, x IN (y, …), or one element of a comparison of tuples: x has one of some

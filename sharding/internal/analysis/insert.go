@@ -346,3 +346,45 @@ func (in *Insertion) KeyOf(s *Seek, row *sqlparse.Row, args []any) (key []driver
 	}
 	return key, err
 }
+
+// takeReturned records what a data-modifying CTE says about the rows that it returns, beyond the conditions of its Query: rows of an
+// INSERT have the inserted values in the columns that lead to slots. A conversion, a trigger or DO UPDATE may give other columns
+// another value.
+func takeReturned(b *Analysis, cte *sqlparse.CTE) {
+	if cte.Write == nil {
+		return
+	}
+	s := b.Only(cte.Query)
+	r := s.Refs[0]
+	r.Returned = true
+	in := cte.Write.Insert
+	if in == nil {
+		return
+	}
+	for i, c := range in.Columns {
+		if r.Lead(strings.ToLower(c.Name)) != nil {
+			b.satisfied(inserted(in, i), s, s.Refs)
+		}
+	}
+}
+
+// inserted returns the condition that a column has one of the values of an INSERT.
+func inserted(in *sqlparse.Input, at int) sqlparse.Expr {
+	is := &sqlparse.Operation{Span: in.Span, Op: sqlparse.In, Operands: []sqlparse.Expr{&sqlparse.Column{Name: sqlparse.Name{Parts: in.Columns[at : at+1]}}}}
+	for _, row := range in.Rows {
+		if at >= len(row.Values) {
+			return nil
+		}
+		v := row.Values[at]
+		if p, ok := v.(*sqlparse.Param); ok {
+			own := *p
+			own.Index += row.FirstParam
+			v = &own
+		}
+		is.Operands = append(is.Operands, v)
+	}
+	if len(is.Operands) == 1 {
+		return nil
+	}
+	return is
+}

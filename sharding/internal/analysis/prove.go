@@ -313,7 +313,7 @@ type outerJoin struct {
 // tighten treats outer joins from an index on as inner joins if a condition that all rows satisfy
 // is never true of a row of NULLs.
 func (k *Knowledge) tighten(condition sqlparse.Expr, s *Scope, from int) {
-	all := Conjuncts(condition)
+	all := sqlparse.Conjuncts(condition)
 	for i := len(s.outers) - 1; i >= from; i-- {
 		j := s.outers[i]
 		if !slices.ContainsFunc(all, func(e sqlparse.Expr) bool { return s.rejects(e, j.absent) }) {
@@ -326,6 +326,6 @@ func (k *Knowledge) tighten(condition sqlparse.Expr, s *Scope, from int) {
 		k.using(j.join, s, j.present, j.absent)
 		k.using(j.join, s, j.absent, j.present)
 		k.satisfied(j.join.On, s, j.present)
-		all = append(all, Conjuncts(j.join.On)...)
+		all = append(all, sqlparse.Conjuncts(j.join.On)...)
 	}
 }

@@ -258,7 +258,7 @@ func (s *Scope) Single(where sqlparse.Expr) bool {
 
 // listed returns the values one of which a column has by a condition, and that condition.
 func listed(where sqlparse.Expr, s *Scope, c Column) ([]proof.Operand, sqlparse.Expr) {
-	for _, e := range Conjuncts(where) {
+	for _, e := range sqlparse.Conjuncts(where) {
 		for _, q := range equalities(e) {
 			values, ok := proof.Constants(q.right)
 			if found, _ := s.Column(q.left); ok && found == c {

@@ -36,7 +36,7 @@ func (c grouper) having() {
 		c.refuse("HAVING of PostgreSQL accepts no alias; write the expression")
 	}
 	var rest []merge.Expr
-	for _, e := range analysis.Conjuncts(having) {
+	for _, e := range sqlparse.Conjuncts(having) {
 		if c.ofGroup(e) {
 			g.kept = append(g.kept, c.text(e))
 		} else {
