@@ -70,6 +70,8 @@ func arrayInserts(array func(any) any) []struct {
 			}), array([]int64{1, -2, 3, 4, 5}), array([]float64{1.25, 1.35, -7, 0, 12345.6})}},
 		{"INSERT INTO tags (id, tenant_id, raw) SELECT unnest($1::bigint[]), unnest($2::bigint[]), unnest($3::bytea[])",
 			[]any{ids, tenants, array([][]byte{{0, 255}, []byte(`a"\`), {}, nil, []byte("x")})}},
+		{`INSERT INTO tags (id, tenant_id, raw) SELECT unnest($1::bigint[]), unnest($2::bigint[]), unnest($3::pg_catalog."bytea"[])`,
+			[]any{ids, tenants, array([][]byte{{0, 255}, []byte(`a"\`), {}, nil, []byte("x")})}},
 		{"INSERT INTO tags (id, tenant_id, name) SELECT unnest($1::bigint[]), unnest($2::bigint[]), unnest($3::text[]) ON CONFLICT (tenant_id, name) DO UPDATE SET small = COALESCE(tags.small, 0) + 1, code = $4 RETURNING id, small, code",
 			[]any{ids, tenants, array([]string{"a", "b", "c", "d", "a"}), "xyz"}},
 		{"INSERT INTO tags (id, tenant_id, name) SELECT unnest($1::bigint[]), unnest($2::bigint[]), unnest($3::text[]) ON CONFLICT (tenant_id, name) DO NOTHING",

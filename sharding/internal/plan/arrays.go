@@ -5,6 +5,7 @@ package plan
 import (
 	"encoding/hex"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -49,7 +50,7 @@ type array struct {
 // Unnested returns the text of an INSERT … SELECT of the elements of arrays as an INSERT … VALUES, and its arguments. It
 // returns false for other statements, for arrays that it cannot read, and if there are no rows: see [Plan.Bind].
 func Unnested(p *Plan, args []any) (text string, left []any, ok bool) {
-	if p.arrays == nil {
+	if p.arrays == nil || len(args) != p.Statement.Args {
 		return "", nil, false
 	}
 	rows, ok := p.arrays.rows(args)
@@ -118,7 +119,7 @@ func (a *arrays) rows(args []any) ([][]any, bool) {
 			return nil, false
 		}
 		list, ok := proof.Elements(args[of.param])
-		if !ok || strings.EqualFold(of.typ, "bytea") && !decodeBytes(list) {
+		if !ok || of.isBytes() && !decodeBytes(list) {
 			return nil, false
 		}
 		for len(rows) < len(list) {
@@ -129,6 +130,11 @@ func (a *arrays) rows(args []any) ([][]any, bool) {
 		}
 	}
 	return rows, true
+}
+
+// isBytes reports whether the elements are bytes: bytea, "bytea" or pg_catalog.bytea.
+func (a array) isBytes() bool {
+	return strings.EqualFold(strings.Trim(a.typ[strings.LastIndexByte(a.typ, '.')+1:], ` "`), "bytea")
 }
 
 // decodeBytes replaces the texts of bytes, of an array that is a text, by the bytes: lib/pq would send a text as the bytes
@@ -187,10 +193,27 @@ func arraysOf(b *analysis.Analysis) *arrays {
 			return nil
 		}
 	}
-	if len(f.all) == 0 {
+	if len(f.all) == 0 || slices.ContainsFunc(f.all, func(of array) bool { return f.isShared(of, b.Statement) }) {
 		return nil
 	}
 	return &f.arrays
+}
+
+// isShared reports whether a statement reads the parameter of an array also in another way, or with another type. PostgreSQL then
+// converts the array from the first type to the other.
+func (a *arrays) isShared(of array, st *sqlparse.Statement) bool {
+	uses := 0
+	for _, other := range a.all {
+		if other == of {
+			uses++
+		}
+	}
+	for _, p := range st.Params {
+		if p.Index == of.param {
+			uses--
+		}
+	}
+	return uses != 0
 }
 
 // isBare reports whether a SELECT returns a row for each of its source, which is one at most.

@@ -3,6 +3,7 @@
 package proof
 
 import (
+	"database/sql/driver"
 	"reflect"
 	"strings"
 )
@@ -19,13 +20,18 @@ func Elements(v any) (list []any, ok bool) {
 		return textElements(string(v))
 	}
 	of := reflect.ValueOf(v)
-	if of.Kind() != reflect.Slice {
+	if of.Kind() != reflect.Slice || hasDimensions(of.Type().Elem()) {
 		return nil, false
 	}
 	for i := range of.Len() {
 		list = append(list, of.Index(i).Interface())
 	}
 	return list, true
+}
+
+// hasDimensions reports whether elements of a type are arrays themselves, other than bytes and a uuid.UUID.
+func hasDimensions(t reflect.Type) bool {
+	return (t.Kind() == reflect.Slice || t.Kind() == reflect.Array) && t.Elem().Kind() != reflect.Uint8 && !t.Implements(reflect.TypeFor[driver.Valuer]())
 }
 
 // textElements reads the elements of an array's text. PostgreSQL ignores white space around them.

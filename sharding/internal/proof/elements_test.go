@@ -18,6 +18,7 @@ func TestTheElementsOfAnArrayAreReadAsPostgreSQLReadsThem(t *testing.T) {
 		{[]int64(nil), nil},
 		{[]int64{1, 2}, []any{int64(1), int64(2)}},
 		{[][]byte{[]byte("a")}, []any{[]byte("a")}},
+		{[][2]byte{{1, 2}}, []any{[2]byte{1, 2}}},
 		{"{}", nil},
 		{[]byte(" { } "), nil},
 		{"{1,2}", []any{"1", "2"}},
@@ -32,7 +33,7 @@ func TestTheElementsOfAnArrayAreReadAsPostgreSQLReadsThem(t *testing.T) {
 }
 
 func TestAnArrayThatPostgreSQLRefusesOrOfSeveralDimensionsIsNotRead(t *testing.T) {
-	for _, array := range []any{"", "1", "{", "{,}", "{1,}", "{1", `{"a`, `{"a\`, `{"a"b}`, `{a"b}`, "{{1},{2}}", "[0:1]={1,2}", "{1}2", 5, [2]int{1, 2}} {
+	for _, array := range []any{"", "1", "{", "{,}", "{1,}", "{1", `{"a`, `{"a\`, `{"a"b}`, `{a"b}`, "{{1},{2}}", "[0:1]={1,2}", "{1}2", 5, [2]int{1, 2}, [][]string{{"a"}}, [][2]int64{{1, 2}}} {
 		if got, ok := proof.Elements(array); ok {
 			t.Errorf("%v: %q", array, got)
 		}
