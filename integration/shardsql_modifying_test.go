@@ -120,3 +120,54 @@ func inTransaction(t *testing.T, db *sql.DB, text string) ([]string, error) {
 	}
 	return answer, err
 }
+
+// The source of a migration executes a WITH that writes its tables, and a strict one refuses what the shards will.
+func TestTheSourceOfAMigrationExecutesAWithThatWrites(t *testing.T) {
+	for name, open := range postgresDrivers(t) {
+		for _, group := range []string{"", "shop"} {
+			t.Run(name+group, func(t *testing.T) {
+				routed := movingQueue(t, open.of("modifying_source_"+name+group), group)
+				for _, s := range []struct {
+					text string
+					want error // if the migration is strict
+				}{
+					{"WITH o AS (INSERT INTO orders (id, user_id) VALUES (1, 5) RETURNING *) INSERT INTO outbox (id, user_id) SELECT id, user_id FROM o", nil},
+					{"WITH o AS (DELETE FROM orders WHERE user_id = 5 RETURNING id), x AS (DELETE FROM outbox WHERE user_id = 5 RETURNING id) SELECT COUNT(*) FROM o, x", nil},
+					{"WITH o AS (DELETE FROM orders WHERE user_id = 5 RETURNING id) UPDATE outbox SET id = id WHERE user_id = 6", sharding.ErrCrossShard},
+					{"WITH o AS (DELETE FROM orders WHERE user_id = 5 RETURNING id) INSERT INTO log SELECT id FROM o", sharding.ErrCrossShard},
+				} {
+					if group == "" {
+						s.want = nil
+					}
+					if _, err := routed.ExecContext(t.Context(), s.text); !errors.Is(err, s.want) {
+						t.Errorf("%s: %v", s.text, err)
+					}
+				}
+			})
+		}
+	}
+}
+
+// movingQueue is the orders and the outbox of users that the source of a migration serves, which is strict if they have a group.
+func movingQueue(t *testing.T, open namedDatabase, group string) *sql.DB {
+	t.Helper()
+	dbs := sharding.DBs{"source": open(t, "source"), "a": open(t, "a"), "b": open(t, "b")}
+	options := []sharding.Option{sharding.Migration{Source: "source", Tables: map[string]string{"orders": "", "outbox": ""}, Strict: group != ""}}
+	for _, of := range []string{"orders", "outbox"} {
+		m, err := sharding.Spread([]string{"a", "b"}, 4, of+"_%d")
+		if err != nil {
+			t.Fatal(err)
+		}
+		options = append(options, sharding.Table{Name: of, Key: "user_id", Rule: sharding.Mod(4), Map: m, Group: group})
+		database.Exec(t, dbs["source"], "CREATE TABLE "+of+" (id BIGINT NOT NULL PRIMARY KEY, user_id BIGINT NOT NULL)")
+	}
+	database.Exec(t, dbs["source"], "CREATE TABLE log (id BIGINT NOT NULL PRIMARY KEY)")
+	database.Exec(t, dbs["source"], "CREATE TABLE shardid_route (tbl VARCHAR(64) PRIMARY KEY, job VARCHAR(64), epoch BIGINT, route VARCHAR(20))")
+	router, err := sharding.New(dbs, options...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	routed := shardsql.OpenDB(shardsql.Config{Router: router, Home: dbs["source"]})
+	t.Cleanup(func() { _ = routed.Close() })
+	return routed
+}

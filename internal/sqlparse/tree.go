@@ -57,6 +57,9 @@ type Statement struct {
 	Executable, Limiting bool
 }
 
+// ReadsOnly reports whether a statement is a query without data-modifying CTEs.
+func (s *Statement) ReadsOnly() bool { return s.Verb == Select && s.Writes == nil }
+
 // Ident is a name with its bytes in the text.
 type Ident struct {
 	Span

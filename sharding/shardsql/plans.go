@@ -104,7 +104,7 @@ func (c schemaReader) plan(ctx context.Context, text string) (*planned, error) {
 	if concerns(c.of, st) {
 		p.tables, p.omitted = c.described(ctx, plan.Tables(st, c.of))
 		options.Schema = schemaOf(p.tables)
-		if err := p.outage(); err != nil && st.Verb != sqlparse.Select {
+		if err := p.outage(); err != nil && !st.ReadsOnly() {
 			return nil, err // its plan would miss unique keys, by which rows must be searched for
 		}
 	}
@@ -158,6 +158,6 @@ func because(refusal *sharding.RouteError, why error, hint string) error {
 func concerns(s *sharding.Snapshot, st *sqlparse.Statement) bool {
 	return slices.ContainsFunc(st.Names, func(name string) bool {
 		_, ok := s.Lookup(name)
-		return ok || st.Verb != sqlparse.Select && s.IsBroadcast(name)
+		return ok || !st.ReadsOnly() && s.IsBroadcast(name)
 	})
 }

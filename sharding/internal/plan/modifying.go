@@ -8,6 +8,7 @@ import (
 	"github.com/shardid/shardid/internal/sqlparse"
 	"github.com/shardid/shardid/internal/writehint"
 	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/internal/analysis"
 )
 
 // PostgreSQL's WITH may contain writes: WITH o AS (INSERT INTO orders … RETURNING id) INSERT INTO items SELECT …. Each of them is
@@ -32,24 +33,28 @@ func takeWrites(p *Plan) {
 			}
 		}
 	}
-	p.changes, p.SetsLastID, p.Stateless, p.standsAlone = true, true, false, false
-	p.Owned, p.Sought, p.union = false, false, nil
+	p.Owned, p.Sought, p.union, p.ungrouped = false, false, nil, ungrouped(p)
 }
 
 // bind implements [Plan.Bind].
 func (p modifying) bind(args []any, hint sharding.Hint) (*Route, error) {
-	var on *Route // of the first part that is on a shard
+	var on, empty *Route // of the first part that is on a shard, and of one without rows, which may be on any
 	parts := append([]*Plan{p.Plan}, p.modified...)
 	for _, part := range parts {
 		to, err := unmodified(part, args, hint)
 		switch {
 		case err != nil:
 			return nil, err
-		case to.Kind == Home:
+		case p.origin != nil || to.Kind == Home:
+			continue
 		case to.Kind != One || to.Unplaced != nil:
 			return nil, several(part)
+		case to.Nowhere:
+			empty = to
 		case on == nil:
 			on = to
+		case p.ungrouped != nil:
+			return nil, p.ungrouped
 		case !p.isAt(on.Target, part, to.Target):
 			return nil, several(part)
 		}
@@ -57,11 +62,14 @@ func (p modifying) bind(args []any, hint sharding.Hint) (*Route, error) {
 			return nil, err
 		}
 	}
+	if on == nil {
+		on = empty
+	}
 	switch {
+	case p.origin != nil:
+		return unmodified(p.Plan, args, hint)
 	case on == nil:
 		return p.atHome(false, false), nil
-	case p.origin != nil:
-		return on, nil
 	}
 	for _, part := range parts {
 		if err := (&binding{part, args, hint}).together(on.Target.DB); err != nil {
@@ -69,6 +77,14 @@ func (p modifying) bind(args []any, hint sharding.Hint) (*Route, error) {
 		}
 	}
 	return p.routes.to(p.Plan, on.Target)
+}
+
+// tablesOf returns the sharded tables of a statement, those of its data-modifying CTEs included.
+func tablesOf(p *Plan) []*analysis.Reference {
+	if p.modified != nil {
+		return p.named
+	}
+	return p.sharded
 }
 
 // isAt reports whether the target of a part has the rows of the same slots as another target.
@@ -87,9 +103,6 @@ func several(part *Plan) error {
 
 // isAlone refuses a part of a statement that needs other statements before or after it.
 func isAlone(p *Plan, args []any, to *Route) error {
-	if p.origin != nil {
-		return nil
-	}
 	lookups, err := p.Lookups(args, to, writehint.Hint{})
 	if err != nil {
 		return err

@@ -80,7 +80,7 @@ type switchedPlan struct {
 // have closed them.
 func (p *Plan) AfterSwitch() *Plan {
 	unread := func(r *analysis.Reference) bool { return !r.Known }
-	if p.origin == nil || p.Snapshot.Switched() == nil || slices.ContainsFunc(p.sharded, unread) {
+	if p.origin == nil || p.Snapshot.Switched() == nil || slices.ContainsFunc(tablesOf(p), unread) {
 		return nil
 	}
 	p.afterSwitch.planned.Do(func() { p.afterSwitch.plan = Of(p.Statement, p.Snapshot.Switched(), p.Options) })

@@ -105,7 +105,7 @@ func Of(statement *sqlparse.Statement, snapshot *sharding.Snapshot, options anal
 	})
 	p.changes, p.misspelt = b.Changes, b.Misspelt()
 	p.Stateless = b.VolatileReason == "" && leavesNoState(statement, options.Reads)
-	p.anywhere = statement.Verb == sqlparse.Select && len(b.Refs) == 0 && !b.Foreign && b.Ranks == 0 && leavesNoState(statement, options.Reads) && !mayNameTable(b)
+	p.anywhere = len(b.Refs) == 0 && !b.Foreign && b.Ranks == 0 && leavesNoState(statement, options.Reads) && !mayNameTable(b)
 	p.timeless = p.anywhere && (b.VolatileReason == "" || !b.Postgres)
 	p.Singles, p.SetsLastID = hasSingles(b.Refs) || b.MySQL && deviates(statement), !p.Stateless && setsLastID(statement)
 	p.standsAlone, p.mayBeNumber = p.Stateless && !b.Foreign, combine.MayBeNumber(b)
@@ -237,8 +237,9 @@ func unmodified(p *Plan, args []any, hint sharding.Hint) (*Route, error) {
 
 // ungrouped returns the refusal of a sharded table that is not in the group of the first one.
 func ungrouped(p *Plan) *sharding.RouteError {
-	for _, r := range p.sharded {
-		first := p.sharded[0].Table
+	all := tablesOf(p)
+	for _, r := range all {
+		first := all[0].Table
 		switch {
 		case p.Snapshot.SameGroup(first.Name, r.Table.Name):
 			continue
@@ -463,7 +464,7 @@ func (p *binding) together(db string) error {
 
 // leavesNoState is Plan.Stateless without a check of functions, of which deterministic ones leave no state.
 func leavesNoState(st *sqlparse.Statement, reads sqlparse.Dialect) bool {
-	return st.Verb == sqlparse.Select && !st.Executable && !sqltext.WordsMention(st.Text, reads.Rules(), "@", "into", "found_rows", "last_insert_id")
+	return st.ReadsOnly() && !st.Executable && !sqltext.WordsMention(st.Text, reads.Rules(), "@", "into", "found_rows", "last_insert_id")
 }
 
 // mayNameTable reports whether the text may look for the name of a table or a type, as 'orders'::regclass does
@@ -481,14 +482,17 @@ func (p *Plan) IsUntyped(err error) bool {
 // Copied reports whether a copy of its databases may answer: it is a query of rows of shards, locks
 // none of them, calls no function that changes something, and no source of a migration serves its tables.
 func (p *Plan) Copied() bool {
-	return p.Statement.Verb == sqlparse.Select && !p.Locks && !p.changes && len(p.sharded) > 0 &&
+	return p.Statement.ReadsOnly() && !p.Locks && !p.changes && len(p.sharded) > 0 &&
 		!slices.ContainsFunc(p.sharded, func(r *analysis.Reference) bool { return r.Table.Origin() != nil })
 }
 
 // setsLastID searches for the words first: a regular expression is slow on a long text.
 func setsLastID(st *sqlparse.Statement) bool {
-	if st.Verb == sqlparse.Insert || st.Verb == sqlparse.Replace {
+	switch {
+	case st.Verb == sqlparse.Insert || st.Verb == sqlparse.Replace:
 		return false
+	case st.Writes != nil:
+		return true
 	}
 	return sqltext.Mentions(st.Text, "call", "nextval", "setval", "last_insert_id") && lastIDs.MatchString(st.Text)
 }

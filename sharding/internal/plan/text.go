@@ -49,11 +49,7 @@ func (c *routes) to(p *Plan, target sharding.Target) (*Route, error) {
 // given. Every other byte is unchanged.
 func (p *Plan) edited(target sharding.Target, with splice.Renumbering, more ...splice.Edit) (string, error) {
 	var edits []splice.Edit
-	refs := p.sharded
-	if p.modified != nil {
-		refs = p.named
-	}
-	for _, r := range refs {
+	for _, r := range tablesOf(p) {
 		at, _, err := p.Snapshot.Hinted(r.Table.Name, sharding.Hint{On: target})
 		if err != nil {
 			return "", err
