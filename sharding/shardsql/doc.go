@@ -90,10 +90,11 @@
 //
 // PostgreSQL's INSERT … SELECT unnest($1::bigint[]), unnest($2::text[]), or SELECT … FROM unnest(…) AS a (x, y), inserts the
 // elements on the shards of their rows. It is sent as INSERT … VALUES, in which PostgreSQL allows 65,535 values for
-// each shard. With WHERE, ORDER BY or LIMIT it is refused.
+// each shard. With WHERE, ORDER BY or LIMIT it is refused, and if the parameter of an array has another use or a second type.
 //
 // PostgreSQL's WITH may write: WITH o AS (INSERT INTO orders … RETURNING id) INSERT INTO items … SELECT … FROM o. Each of
-// the writes, and what follows, must lead to the same shard by its own conditions or rows, and need no search.
+// the writes, and what follows, must lead to the same shard by its own conditions or rows, and need no search. A part may
+// join what another one returns by a column that leads to shards, or by one that its UPDATE does not change.
 //
 // An INSERT that leaves a column of [sharding.Table].Also to a database that numbers it
 // (AUTO_INCREMENT, identity, INTEGER PRIMARY KEY) is refused with [sharding.ErrMissingKey], because
