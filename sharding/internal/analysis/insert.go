@@ -31,6 +31,8 @@ type Insertion struct {
 	fillsKey bool // it is the sharding key
 	// Selected are the expressions of the rows of INSERT … SELECT, nil if they are not known.
 	Selected *sqlparse.Row
+	// Apart: the columns of an INSERT … SELECT that lead to slots have not all the slot of one selected row.
+	Apart bool
 }
 
 // Place is the position of a column that leads to slots.
@@ -38,7 +40,8 @@ type Place struct {
 	lead     *proof.Lead
 	at       int
 	column   *catalog.Column
-	numbered bool // the database numbers it if a row has no value for it, and no adapter does
+	numbered bool        // the database numbers it if a row has no value for it, and no adapter does
+	own      proof.Proof // of the values that INSERT … SELECT gives it, or nil
 }
 
 // Place returns the position of a column in a row, -1 if the INSERT does not name it.
@@ -117,7 +120,7 @@ func (b inserter) rows(r *Reference) {
 			b.Insert.Key = i
 		}
 		kind := r.Schema.Columns[l.Column]
-		b.Insert.leads = append(b.Insert.leads, Place{l, i, &kind, kind.Numbered && l.Column != b.Insert.Filled})
+		b.Insert.leads = append(b.Insert.leads, Place{lead: l, at: i, column: &kind, numbered: kind.Numbered && l.Column != b.Insert.Filled})
 	}
 	if b.Insert.Key < 0 && !b.Insert.addsKey() {
 		b.RecordRefusal(r.Table.Name, sharding.ErrMissingKey, "add the column "+r.Table.Key)

@@ -34,6 +34,7 @@ func (b *Analysis) prove() {
 			own[r] = b.proved(r)
 		}
 	}
+	proveSelected(b, own)
 	for r := range own {
 		var all []proof.Proof
 		for _, near := range b.neighbours(r) {
@@ -43,6 +44,35 @@ func (b *Analysis) prove() {
 			r.Vague = b.vague(r)
 		}
 	}
+}
+
+// proveSelected proves where the columns that lead to slots send the rows of INSERT … SELECT, each by itself, unless all have
+// the slot of one row.
+func proveSelected(b *Analysis, own map[*Reference]proof.Proof) {
+	if b.Insert == nil || b.Insert.Input.Query == nil {
+		return
+	}
+	in, rows := b.Insert, map[*Reference]bool{}
+	for i := range in.leads {
+		l := &in.leads[i]
+		if !l.lead.Always {
+			continue
+		}
+		to := Column{in.Of, l.lead.Column}
+		all := []proof.Proof{b.by(b.sourcesOf(to, l.lead))}
+		if v, isConstant := in.constant(l.at); isConstant {
+			all = append(all, &proof.Equals{Lead: l.lead, Values: []proof.Operand{v}})
+		}
+		var from *Reference
+		for _, e := range b.edges {
+			if e.to == to && e.isOneSlot() {
+				from, all = e.from.Of, append(all, own[e.from.Of])
+			}
+		}
+		rows[from] = true
+		l.own = proof.WithoutSearches(proof.Together(all))
+	}
+	in.Apart = len(rows) > 1 || rows[nil]
 }
 
 // vague returns Vague of a reference.
@@ -113,8 +143,13 @@ func (r *Reference) isUnique(column string) bool {
 
 // proved returns the proof of the conditions on one reference, or nil.
 func (k *Knowledge) proved(r *Reference) proof.Proof {
-	p := prover{of: k.sources(r)}
-	all := slices.Clone(r.given)
+	return proof.Together(append(slices.Clone(r.given), k.by(k.sources(r))))
+}
+
+// by returns the proof of the conditions on some columns, or nil.
+func (k *Knowledge) by(columns map[Column]*proof.Lead) proof.Proof {
+	p := prover{of: columns}
+	var all []proof.Proof
 	for _, f := range k.Facts {
 		p.scope, p.holds = f.Scope, f.holds
 		all = append(all, p.expression(f.Expr))
@@ -166,17 +201,22 @@ func (k *Knowledge) ApartFrom(root *Reference, refs []*Reference) (all []*Refere
 func (k *Knowledge) sources(r *Reference) map[Column]*proof.Lead {
 	all := map[Column]*proof.Lead{}
 	for _, l := range slices.Concat(r.leads, r.indirect) {
-		next := []Column{{r, l.Column}}
-		for i := 0; i < len(next); i++ {
-			c := next[i]
-			if _, known := all[c]; known {
-				continue
+		for c := range k.sourcesOf(Column{r, l.Column}, l) {
+			if _, known := all[c]; !known {
+				all[c] = l
 			}
-			all[c] = l
-			for _, e := range k.edges {
-				if e.to == c {
-					next = append(next, e.from)
-				}
+		}
+	}
+	return all
+}
+
+// sourcesOf returns a column that leads to slots, and the columns whose values it has.
+func (k *Knowledge) sourcesOf(to Column, l *proof.Lead) map[Column]*proof.Lead {
+	all, next := map[Column]*proof.Lead{to: l}, []Column{to}
+	for i := 0; i < len(next); i++ {
+		for _, e := range k.edges {
+			if _, known := all[e.from]; e.to == next[i] && !known {
+				all[e.from], next = l, append(next, e.from)
 			}
 		}
 	}

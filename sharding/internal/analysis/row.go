@@ -119,6 +119,35 @@ func (in *Insertion) constant(at int) (v proof.Operand, ok bool) {
 	return proof.Constant(in.Selected.Values[at])
 }
 
+// CheckApart refuses INSERT … SELECT if its columns may lead to several slots, each by itself.
+func (in *Insertion) CheckApart(args []any) error {
+	if !in.Apart || in.Of.Slots(args).All { // without any, a sharding key is missing
+		return nil
+	}
+	var first *Place
+	var slot sharding.Slot
+	for i := range in.leads {
+		l := &in.leads[i]
+		if !l.lead.Always {
+			continue
+		}
+		s := proof.EverySlot
+		if l.own != nil {
+			s = l.own.Slots(args)
+		}
+		switch {
+		case s.Empty(): // no row is selected
+		case !s.One:
+			return fmt.Errorf("%w: the selected values of %s may lead to another shard than those of the other columns", sharding.ErrMisplaced, l.lead.Column)
+		case first == nil:
+			first, slot = l, s.Only
+		case s.Only != slot:
+			return fmt.Errorf("%w: %s leads to slot %d, and %s to slot %d", sharding.ErrMisplaced, first.lead.Column, slot, l.lead.Column, s.Only)
+		}
+	}
+	return nil
+}
+
 // CheckSelected checks the values by which all rows of INSERT … SELECT lead to a slot: these must be keys, and lead to the
 // slot that the conditions of the query leave.
 func (in *Insertion) CheckSelected(args []any) error {

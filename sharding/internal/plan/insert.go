@@ -32,7 +32,13 @@ func (p *binding) checkSubqueries(target sharding.Target) error {
 // checkSelected refuses INSERT … SELECT of values that do not lead to the shard of its rows.
 func checkSelected(p *binding) error {
 	in := p.Insert
-	if in == nil || in.Selected == nil {
+	if in == nil {
+		return nil
+	}
+	if err := in.CheckApart(p.args); err != nil {
+		return p.Refusal(in.Of.Table.Name, err, "select them from columns of one row that lead to its shard, or insert VALUES")
+	}
+	if in.Selected == nil {
 		return nil
 	}
 	if l := in.Empty(in.Selected, p.args); l != nil {
