@@ -47,7 +47,26 @@ func TestTheFencesOfSlotsNeedNoRightsOfTheirWriters(t *testing.T) {
 			if err := write(3, 2); err != nil {
 				t.Errorf("of another slot: %v", err)
 			}
+			if name == "PostgreSQL" {
+				pretendsOpenSlot(t, app)
+			}
 		})
+	}
+}
+
+// pretendsOpenSlot writes to the fenced slot with a temporary table in the place of shard_fence.
+func pretendsOpenSlot(t *testing.T, app *sql.DB) {
+	t.Helper()
+	c, err := app.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Close() }()
+	if _, err := c.ExecContext(t.Context(), "CREATE TEMPORARY TABLE shard_fence AS SELECT 'fenced'::text AS name, 0 AS shard, 1 AS slot, 0 AS fenced"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.ExecContext(t.Context(), "INSERT INTO orders_0 (id, user_id) VALUES (4, 1)"); !errors.Is(sharding.SlotMoving(err), sharding.ErrSlotMoving) {
+		t.Errorf("beside a temporary table shard_fence: %v", err)
 	}
 }
 

@@ -82,17 +82,17 @@ func (f fence) mysql(event string, rows []string) string {
 		f.trigger(event), event, f.table, body.String())
 }
 
-// postgres makes a function with the rights of its owner, as triggers of MySQL and MariaDB have them: writers need none on shard_fence.
+// postgres makes a function with the rights of its owner, as triggers of MySQL and MariaDB have them: writers need none on
+// shard_fence. In the function's search_path temporary tables come last, so that no writer puts one in the place of shard_fence.
 func (f fence) postgres(event string, rows []string) []string {
 	var body strings.Builder
 	for _, row := range rows {
 		fmt.Fprintf(&body, "%s; IF refused IS DISTINCT FROM 0 THEN RAISE EXCEPTION '%s'; END IF; ",
 			f.lookup(row, " INTO refused", " FOR SHARE"), sharding.FenceMessage)
 	}
-	return []string{
-		fmt.Sprintf(`CREATE OR REPLACE FUNCTION "%s"() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $shardid$ DECLARE refused integer; BEGIN %sRETURN NULL; END $shardid$`, f.trigger(event), body.String()),
-		fmt.Sprintf(`CREATE TRIGGER "%s" AFTER %s ON "%s" FOR EACH ROW EXECUTE PROCEDURE "%[1]s"()`, f.trigger(event), event, f.table),
-	}
+	return []string{fmt.Sprintf(`SELECT set_config('search_path', quote_ident(current_schema()) || ', pg_temp', true); `+
+		`CREATE OR REPLACE FUNCTION "%s"() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $shardid$ DECLARE refused integer; BEGIN %sRETURN NULL; END $shardid$; `+
+		`CREATE TRIGGER "%[1]s" AFTER %[3]s ON "%[4]s" FOR EACH ROW EXECUTE PROCEDURE "%[1]s"()`, f.trigger(event), body.String(), event, f.table)}
 }
 
 // there reports whether the trigger of an event exists.
