@@ -4,6 +4,7 @@ package sqlxhook
 
 import (
 	"context"
+	"fmt"
 	"reflect"
 )
 
@@ -51,7 +52,7 @@ func (f *filledKeys) fillKey(ctx context.Context, k *key, r *rows) error {
 	}
 	keys := k.gen.NewKeys()
 	if err := k.draw(ctx, keys, r, empty); err != nil {
-		return err
+		return fmt.Errorf("%s: %w", k.field.name, err)
 	}
 	done := filledKey{key: k}
 	for i, row := range empty {

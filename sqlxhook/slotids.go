@@ -4,7 +4,6 @@ package sqlxhook
 
 import (
 	"context"
-	"fmt"
 	"reflect"
 	"strings"
 
@@ -50,17 +49,13 @@ func columnField(m *reflectx.Mapper, t reflect.Type, column string) (field, bool
 }
 
 // draw draws keys for the empty rows of r.
-func (k *key) draw(ctx context.Context, keys keyfield.Keys, r *rows, empty []int) error {
+func (k *key) draw(ctx context.Context, keys keyfield.Keys, r *rows, empty []int) (err error) {
 	s := k.slots
 	if s == nil {
-		if err := keys.Draw(ctx, len(empty)); err != nil {
-			return fmt.Errorf("%s: %w", k.field.name, err)
-		}
-		return nil
+		return keys.Draw(ctx, len(empty))
 	}
 	shardingKeys := make([]any, len(empty))
 	for i, row := range empty {
-		var err error
 		if shardingKeys[i], err = s.key.valueIn(r, row); err != nil {
 			return err
 		}

@@ -84,15 +84,23 @@ func (c *conn) read(ctx context.Context, st *statement, o *observation, query st
 	if err == nil || !isRefusal(err) {
 		return rows, err
 	}
-	text, left, unnested, failed := c.unnested(ctx, query, args)
+	return rewritten(ctx, c, o, query, args, c.read, func() (driver.Rows, error) { return subqueries{c}.ask(ctx, st, o, query, args, err) })
+}
+
+// rewritten sends a statement that was refused in another form: an INSERT of the elements of arrays as an INSERT of rows, other
+// statements by asking their subqueries first.
+func rewritten[T any](ctx context.Context, c *conn, o *observation, query string, args []driver.NamedValue,
+	send func(context.Context, *statement, *observation, string, []driver.NamedValue) (T, error), askFirst func() (T, error),
+) (answer T, err error) {
+	text, left, unnested, err := c.unnested(ctx, query, args)
 	switch {
-	case failed != nil:
-		return nil, failed
+	case err != nil:
+		return answer, err
 	case !unnested:
-		return subqueries{c}.ask(ctx, st, o, query, args, err)
+		return askFirst()
 	}
-	o.whileOther(func() { rows, err = c.ask(ctx, nil, o, text, left) })
-	return rows, err
+	o.whileOther(func() { answer, err = send(ctx, nil, o, text, left) })
+	return answer, err
 }
 
 // unnested returns an INSERT of the elements of arrays as plan.Unnested does.
@@ -186,15 +194,7 @@ func (c *conn) send(ctx context.Context, st *statement, o *observation, query st
 	if err == nil || !isRefusal(err) {
 		return result, err
 	}
-	text, left, unnested, failed := c.unnested(ctx, query, args)
-	switch {
-	case failed != nil:
-		return nil, failed
-	case !unnested:
-		return subqueries{c}.drain(ctx, o, query, args, err)
-	}
-	o.whileOther(func() { result, err = c.send(ctx, nil, o, text, left) })
-	return result, err
+	return rewritten(ctx, c, o, query, args, c.send, func() (driver.Result, error) { return subqueries{c}.drain(ctx, o, query, args, err) })
 }
 
 // A server that restarts breaks all connections of its pool. database/sql sends a statement on two of one table's
