@@ -197,7 +197,7 @@ func TestArraysOfManyRowsAreInserted(t *testing.T) {
 			for i := range rows {
 				ids[i], names[i] = int64(i), fmt.Sprint("n", i)
 			}
-			var array = func(v any) any { return v }
+			array := func(v any) any { return v }
 			if name == "pq" {
 				array = func(v any) any { return pq.Array(v) }
 			}
@@ -210,6 +210,18 @@ func TestArraysOfManyRowsAreInserted(t *testing.T) {
 				t.Errorf("%d rows", n)
 			}
 			t.Logf("%d rows in %v", rows, time.Since(started))
+			ids, tenants := make([]int64, 32_768), make([]int64, 32_768) // 65,536 values for one shard
+			for i := range ids {
+				ids[i] = int64(rows + i)
+			}
+			_, err = routed.ExecContext(t.Context(), "INSERT INTO tags (id, tenant_id) SELECT unnest($1::bigint[]), unnest($2::bigint[])", array(ids), array(tenants))
+			if err == nil || !strings.Contains(err.Error(), "65535") {
+				t.Errorf("more values than PostgreSQL allows: %v", err)
+			}
+			var n int
+			if err := routed.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM tags").Scan(&n); err != nil || n != rows {
+				t.Errorf("%d rows, %v", n, err)
+			}
 		})
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/shardid/shardid/keygen"
 	"github.com/shardid/shardid/keygen/internal/clock"
+	"github.com/shardid/shardid/keygen/internal/firstlease"
 	"github.com/shardid/shardid/keygen/internal/spans"
 )
 
@@ -44,10 +45,6 @@ const (
 	// minLifetime is the shortest time that a layout must last after the start of a generator.
 	minLifetime = 24 * time.Hour
 
-	// maxStart bounds New's wait for a worker id: a database whose machine is gone may not
-	// answer at all.
-	maxStart = time.Minute
-
 	maxWait = 10 * time.Second
 )
 
@@ -69,12 +66,7 @@ func New(ctx context.Context, cfg Config) (*Generator, error) {
 	if err := g.checkTime(); err != nil {
 		return nil, fmt.Errorf("cached: %w", err)
 	}
-	limited, cancel := context.WithTimeout(ctx, maxStart)
-	defer cancel()
-	t, err := g.acquire(limited)
-	if err != nil && limited.Err() != nil && ctx.Err() == nil {
-		err = fmt.Errorf("%w, after %v without an answer", err, maxStart)
-	}
+	t, err := firstlease.Acquire(ctx, g.acquire)
 	if err != nil {
 		return nil, fmt.Errorf("cached: %w", err)
 	}

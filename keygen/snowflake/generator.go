@@ -12,6 +12,7 @@ import (
 
 	"github.com/shardid/shardid/keygen"
 	"github.com/shardid/shardid/keygen/internal/clock"
+	"github.com/shardid/shardid/keygen/internal/firstlease"
 )
 
 // Generator issues snowflake ids. It is safe for concurrent use.
@@ -43,10 +44,6 @@ var (
 const (
 	// minLifetime is the shortest time that a layout must last after the start of a generator.
 	minLifetime = 24 * time.Hour
-
-	// maxStart bounds New's wait for a worker id: a database whose machine is gone may not
-	// answer at all.
-	maxStart = time.Minute
 )
 
 // New acquires a worker id and returns a generator, which the caller must close. It returns an
@@ -86,12 +83,7 @@ func assemble(ctx context.Context, cfg Config) (*Generator, error) {
 	if err := checkTime(g.clock, g.layout); err != nil {
 		return nil, err
 	}
-	limited, cancel := context.WithTimeout(ctx, maxStart)
-	defer cancel()
-	f, err := g.acquire(limited, cfg.Worker)
-	if err != nil && limited.Err() != nil && ctx.Err() == nil {
-		err = fmt.Errorf("%w, after %v without an answer", err, maxStart)
-	}
+	f, err := firstlease.Acquire(ctx, func(ctx context.Context) (*leaseState, error) { return g.acquire(ctx, cfg.Worker) })
 	if err != nil {
 		return nil, err
 	}

@@ -185,32 +185,6 @@ func (c *combiner) branch() {
 	c.expressions()
 }
 
-// asks reports whether a SELECT consists of EXISTS or NOT EXISTS over rows that the shards compute separately:
-// such rows exist if they exist on any shard.
-func (c *combiner) asks() bool {
-	if len(c.cores) > 1 || len(c.core.From) > 0 || c.core.Where != nil || len(c.core.Items) != 1 || len(c.query.OrderBy) > 0 || c.query.Limit != nil || c.core.Distinct {
-		return false
-	}
-	exists, _ := existence(c.core.Items[0].Expr)
-	if exists == nil {
-		return false
-	}
-	q := exists.Operands[0].(*sqlparse.Subquery).Query // the parser allows nothing else there
-	if q.Limit != nil && q.Limit.Offset != nil {       // LIMIT keeps a row of a shard if it keeps one of all
-		c.refuse("OFFSET in EXISTS skips rows of all shards together, not of each shard" + AddKey)
-	}
-	return c.Only(q) != nil && q.With == nil && c.computedPerShard(q.Parts[0].Select, q.OrderBy)
-}
-
-// existence returns the operation if an expression is EXISTS or NOT EXISTS, and which of both.
-func existence(e sqlparse.Expr) (exists *sqlparse.Operation, not bool) {
-	e = sqlparse.Bare(e)
-	if o := sqlparse.As(e, sqlparse.Not); o != nil {
-		e, not = sqlparse.Bare(o.Operands[0]), true
-	}
-	return sqlparse.As(e, sqlparse.Exists), not
-}
-
 // rooted reports whether each row of a SELECT, before grouping, comes from rows of a sharded table
 // in one slot: from one of its rows, or from a row of a derived table.
 func (c *combiner) rooted(s *analysis.Scope) bool {
@@ -313,11 +287,7 @@ func SourcesIn(from []sqlparse.Source) (all []sqlparse.Source) {
 // answer records what is selected: groups, or rows.
 func (c *combiner) answer() {
 	if c.asks() {
-		found := merge.Aggregate{Function: merge.Max, By: merge.Key{Type: merge.Type{Kind: merge.Integer}}}
-		if _, not := existence(c.core.Items[0].Expr); not {
-			found.Function = merge.Min
-		}
-		c.of.group = &grouping{Group: Group{Columns: []merge.Aggregate{found}, Shown: 1}}
+		c.of.group = anyExists(c)
 		return
 	}
 	several := len(c.cores) > 1
