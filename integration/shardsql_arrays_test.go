@@ -95,6 +95,13 @@ func answered(ctx context.Context, on interface {
 		n, err := r.RowsAffected()
 		return []string{strconv.FormatInt(n, 10)}, err
 	}
+	return rowsReturned(ctx, on, text, args)
+}
+
+// rowsReturned returns the rows that a statement returns, in the order of their texts, and the names of their columns.
+func rowsReturned(ctx context.Context, on interface {
+	QueryContext(ctx context.Context, text string, args ...any) (*sql.Rows, error)
+}, text string, args []any) (all []string, err error) {
 	rows, err := on.QueryContext(ctx, text, args...)
 	if err != nil {
 		return nil, err

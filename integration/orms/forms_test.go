@@ -125,6 +125,13 @@ func TestFormsOfBunAnswerAsOnOneTable(t *testing.T) {
 				return affected(s.in.NewUpdate().Model(&[]*bunOrder{row}).Column("amount").Bulk().Where("o.user_id = ?", 2).Exec(ctx))
 			},
 			func(ctx context.Context) (any, error) {
+				if on.driver == "mysql" {
+					return nil, nil // MariaDB refuses the text
+				}
+				row.Amount += 7
+				return affected(s.in.NewUpdate().Model(&[]*bunOrder{row}).Column("amount").Bulk().Exec(ctx))
+			},
+			func(ctx context.Context) (any, error) {
 				return affected(s.in.NewDelete().Model(row).WherePK().Exec(ctx))
 			},
 		}

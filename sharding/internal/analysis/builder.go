@@ -10,6 +10,7 @@ import (
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sharding/internal/catalog"
 	"github.com/shardid/shardid/sharding/internal/merge"
+	"github.com/shardid/shardid/sharding/internal/sqlfunc"
 )
 
 // Reading is the part of a statement's content on which its plan depends.
@@ -54,6 +55,7 @@ type Knowledge struct {
 	carried   []carried
 	Scopes    map[*sqlparse.Core]*Scope
 	uniqueIDs bool // see WithUniqueIDs
+	typed     bool // only values of like types are compared: on PostgreSQL
 }
 
 // Walk returns what a statement names and says, without proofs.
@@ -61,7 +63,7 @@ func Walk(st *sqlparse.Statement, s *sharding.Snapshot, options Options) *Analys
 	engine := options.Merge.Engine
 	b := &Analysis{
 		aliases: map[string]bool{},
-		Reading: Reading{Statement: st, Snapshot: s, Options: options}, Knowledge: Knowledge{Scopes: map[*sqlparse.Core]*Scope{}},
+		Reading: Reading{Statement: st, Snapshot: s, Options: options}, Knowledge: Knowledge{Scopes: map[*sqlparse.Core]*Scope{}, typed: engine == merge.PostgreSQL},
 		Variance: Variance{text: st.Text, Rules: options.Reads.Rules(), engine: engine, Postgres: engine == merge.PostgreSQL}, MySQL: engine == merge.MySQL, SQLite: engine == merge.SQLite,
 	}
 	switch st.Verb {
@@ -240,7 +242,11 @@ func (b *Analysis) where(e sqlparse.Expr, s *Scope, seen *names) {
 func (b *Analysis) items(list []sqlparse.Item, s *Scope, seen *names) {
 	for _, i := range list {
 		before := len(b.instants)
-		b.expression(i.Expr, s, seen)
+		if call, ok := i.Expr.(*sqlparse.Call); ok && IsUnnest(call) && len(s.Refs) == 0 { // its rows are those of a list
+			b.expressions(call.Args, s, seen)
+		} else {
+			b.expression(i.Expr, s, seen)
+		}
 		b.labels = b.labels || i.Alias.Name == "" && len(b.instants) > before
 		s.qualifies(i.Of.Parts, "")
 	}
@@ -261,10 +267,13 @@ func (b *Analysis) source(src *sqlparse.Source, s *Scope, seen *names) []*Refere
 			outer = &Scope{outer: s.outer, Refs: s.Refs[:len(s.Refs):len(s.Refs)]}
 		}
 		b.query(src.Query, outer, seen)
+	case src.Function != nil && sqlfunc.RowSources[src.Function.Function()]:
+		b.expressions(src.Function.Args, s, seen)
 	case src.Function != nil:
 		b.expression(src.Function, s, seen)
 	}
 	r := &Reference{Role: Derived, Name: strings.ToLower(src.Alias.Name)}
+	takeElements(r, src)
 	b.carry(r, src.Query, src.Columns, nil)
 	s.Refs = append(s.Refs, r)
 	return []*Reference{r}

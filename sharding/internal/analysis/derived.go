@@ -21,8 +21,11 @@ type carried struct {
 // carry gives a derived table the columns that its query selects, under the listed names if there
 // are any. With a star among them, the names of the columns are unknown.
 func (b *Analysis) carry(r *Reference, q *sqlparse.Query, listed []sqlparse.Ident, cte *names) {
+	if q != nil {
+		takeList(r, q, listed, b.MySQL)
+	}
 	s := b.Only(q)
-	if s == nil {
+	if s == nil || len(r.constants) > 0 {
 		return
 	}
 	items := q.Parts[0].Select.Items

@@ -77,7 +77,7 @@ func proveSelected(b *Analysis, own map[*Reference]proof.Proof) {
 
 // vague returns Vague of a reference.
 func (k *Knowledge) vague(r *Reference) (column string) {
-	p := prover{of: k.sources(r)}
+	p := prover{known: k, of: k.sources(r)}
 	for _, f := range k.Facts {
 		p.scope, p.holds = f.Scope, f.holds
 		if sqlparse.Any(f.Expr, func(e sqlparse.Expr) bool {
@@ -148,7 +148,7 @@ func (k *Knowledge) proved(r *Reference) proof.Proof {
 
 // by returns the proof of the conditions on some columns, or nil.
 func (k *Knowledge) by(columns map[Column]*proof.Lead) proof.Proof {
-	p := prover{of: columns}
+	p := prover{known: k, of: columns}
 	var all []proof.Proof
 	for _, f := range k.Facts {
 		p.scope, p.holds = f.Scope, f.holds
@@ -225,6 +225,7 @@ func (k *Knowledge) sourcesOf(to Column, l *proof.Lead) map[Column]*proof.Lead {
 
 // prover creates the proof for one reference from one condition.
 type prover struct {
+	known *Knowledge
 	of    map[Column]*proof.Lead
 	scope *Scope
 	holds []*Reference
@@ -276,25 +277,32 @@ func (p *prover) equal(q equality) proof.Proof {
 	if l == nil {
 		return nil
 	}
-	var all []proof.Proof
 	if array, ok := anyOfArray(q); ok {
-		if l.Rule != nil {
-			all = append(all, &proof.Member{Lead: l, Array: array})
-		}
-		if l.Lookup != nil || l.Sought {
-			all = append(all, &proof.Owned{Lead: l, Array: &array})
-		}
-		return proof.Together(all)
+		return proofOf(l, nil, &array)
 	}
-	values, ok := proof.Constants(q.right)
-	if !ok {
+	if values, ok := proof.Constants(q.right); ok {
+		return proofOf(l, values, nil)
+	}
+	if len(q.right) == 1 {
+		return p.known.constantOf(q.right[0], p.scope, q.at).proves(l, p.known.typed)
+	}
+	return nil
+}
+
+// proofOf returns the proof of a column that has one of some values, or of the elements of an array, which is an argument. It
+// returns nil if there are neither.
+func proofOf(l *proof.Lead, values []proof.Operand, array *proof.Operand) proof.Proof {
+	var all []proof.Proof
+	switch {
+	case array != nil && l.Rule != nil:
+		all = append(all, &proof.Member{Lead: l, Array: *array})
+	case len(values) > 0 && l.Rule != nil:
+		all = append(all, &proof.Equals{Lead: l, Values: values})
+	case array == nil && len(values) == 0:
 		return nil
 	}
-	if l.Rule != nil {
-		all = append(all, &proof.Equals{Lead: l, Values: values})
-	}
 	if l.Lookup != nil || l.Sought {
-		all = append(all, &proof.Owned{Lead: l, Values: values})
+		all = append(all, &proof.Owned{Lead: l, Values: values, Array: array})
 	}
 	return proof.Together(all)
 }
@@ -309,7 +317,12 @@ func anyOfArray(q equality) (proof.Operand, bool) {
 	if !ok || call.Function() != "any" || len(call.Args) != 1 {
 		return proof.Operand{}, false
 	}
-	array := sqlparse.Bare(call.Args[0])
+	return arrayOf(call.Args[0])
+}
+
+// arrayOf returns the parameter of an array, $1::bigint[].
+func arrayOf(e sqlparse.Expr) (proof.Operand, bool) {
+	array := sqlparse.Bare(e)
 	if cast := sqlparse.As(array, sqlparse.Cast); cast != nil && cast.Elements {
 		array = sqlparse.Bare(cast.Operands[0])
 	}

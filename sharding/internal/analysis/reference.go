@@ -49,7 +49,9 @@ type Reference struct {
 	kin      map[string]string // as sharding.Table.Kin
 	led      *Reference        // for a derived table: the table whose columns its leads and its kin are
 	given    []proof.Proof     // proofs of inserted rows
-	Proof    proof.Proof       // nil if nothing is proved
+	// constants are the columns of a derived table that is a list of values.
+	constants map[string]constant
+	Proof     proof.Proof // nil if nothing is proved
 	// Vague is a column that leads to shards, and that a condition which proves nothing names; "" if there is none.
 	Vague string
 }

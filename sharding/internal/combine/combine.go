@@ -217,7 +217,7 @@ func (c *combiner) strays(root *analysis.Reference) []*analysis.Reference {
 
 // expressions refuses expressions that a shard computes differently than one table would.
 func (c *combiner) expressions() {
-	if slices.ContainsFunc(SourcesIn(c.core.From), func(s sqlparse.Source) bool { return s.Function != nil }) {
+	if slices.ContainsFunc(SourcesIn(c.core.From), func(s sqlparse.Source) bool { return s.Function != nil && !sqlfunc.RowSources[s.Function.Function()] }) {
 		c.refuse("a table function is not combined" + AddKey)
 	}
 	for _, l := range c.Limits {

@@ -232,7 +232,7 @@ type arrayFinder struct {
 
 // source takes FROM unnest($1::bigint[], $2::text[]) AS alias (a, b).
 func (f *arrayFinder) source(s *sqlparse.Source) bool {
-	if s.Function == nil || s.Lateral || !isUnnest(s.Function) || f.text[s.Function.To-1] != ')' {
+	if s.Function == nil || s.Lateral || !analysis.IsUnnest(s.Function) || f.text[s.Function.To-1] != ')' {
 		return false
 	}
 	for _, arg := range s.Function.Args {
@@ -254,10 +254,6 @@ func (f *arrayFinder) source(s *sqlparse.Source) bool {
 		f.names[0] = f.alias
 	}
 	return true
-}
-
-func isUnnest(c *sqlparse.Call) bool {
-	return c.Function() == "unnest" && len(c.Args) > 0 && !c.Odd && !c.Over && !c.Distinct
 }
 
 // array adds an array, $1::bigint[].
@@ -308,7 +304,7 @@ func (f *arrayFinder) expression(e sqlparse.Expr, item *arrayItem) bool {
 		item.reads = append(item.reads, element{e.Span, at})
 		return at >= 0
 	case *sqlparse.Call:
-		if isUnnest(e) {
+		if analysis.IsUnnest(e) {
 			item.reads = append(item.reads, element{e.Span, len(f.all)})
 			return f.names == nil && len(e.Args) == 1 && f.array(e.Args[0])
 		}

@@ -17,6 +17,7 @@ import (
 	"github.com/shardid/shardid/sharding/internal/merge"
 	"github.com/shardid/shardid/sharding/internal/proof"
 	"github.com/shardid/shardid/sharding/internal/splice"
+	"github.com/shardid/shardid/sharding/internal/sqlfunc"
 )
 
 // Writes is a statement that writes to several targets. Either all of them execute their part, or
@@ -82,7 +83,7 @@ func (b divider) dividesChange(c *sqlparse.Change) string {
 	switch {
 	case c == nil:
 		return ""
-	case c.With != nil:
+	case c.With != nil && slices.ContainsFunc(c.With.Tables, func(cte sqlparse.CTE) bool { return !analysis.IsList(cte.Query) }):
 		return "a WITH is read on one shard" + combine.AddKey
 	case c.Limit != nil:
 		return "LIMIT counts the rows of one shard" + combine.AddKey
@@ -93,9 +94,9 @@ func (b divider) dividesChange(c *sqlparse.Change) string {
 	}
 	for _, s := range combine.SourcesIn(c.From) { // a shard may answer them differently than one table would
 		switch {
-		case s.Query != nil:
+		case s.Query != nil && !analysis.IsList(s.Query):
 			return "a subquery among the tables is read on one shard" + combine.AddKey
-		case s.Function != nil:
+		case s.Function != nil && !sqlfunc.RowSources[s.Function.Function()]:
 			return "a table function is read on one shard" + combine.AddKey
 		}
 	}

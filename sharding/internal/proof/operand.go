@@ -19,21 +19,40 @@ import (
 type Operand struct {
 	Param   int // index of the argument, -1 for a literal
 	Literal any
+	// Whole: only a whole number or NULL proves anything.
+	Whole bool
 }
 
-// Value returns the literal or the argument, and Unbound for a missing one.
+// Value returns the literal or the argument. It returns Unbound for a missing one, and Inexact for one that is not whole.
 func (o Operand) Value(args []any) any {
-	if o.Param < 0 {
-		return o.Literal
-	}
-	if o.Param >= len(args) {
+	v := o.Literal
+	switch {
+	case o.Param >= len(args):
 		return Unbound{}
+	case o.Param >= 0:
+		v = args[o.Param]
 	}
-	return args[o.Param]
+	if o.Whole && !isWhole(v) {
+		return Inexact{}
+	}
+	return v
+}
+
+// isWhole reports whether a value is a whole number or NULL.
+func isWhole(v any) bool {
+	v, err := Plain(v)
+	switch v.(type) {
+	case nil, int64, uint64:
+		return err == nil
+	}
+	return false
 }
 
 // Unbound is an argument that the caller has not passed. No rule accepts it.
 type Unbound struct{}
+
+// Inexact is a value that a database may compare as a float. No rule accepts it.
+type Inexact struct{}
 
 // Constant returns the operand if an expression is one.
 func Constant(e sqlparse.Expr) (Operand, bool) {

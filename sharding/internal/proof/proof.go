@@ -136,7 +136,7 @@ type Owned struct {
 	Array  *Operand // an argument with the values, instead of Values
 }
 
-// Given returns the values. It returns false if an argument is missing, or is no array.
+// Given returns the values. It returns false if an argument is missing or inexact, or is no array.
 func (p *Owned) Given(args []any) (list []any, ok bool) {
 	if p.Array != nil {
 		elements, ok := Elements(p.Array.Value(args))
@@ -152,7 +152,8 @@ func (p *Owned) Given(args []any) (list []any, ok bool) {
 	list = make([]any, len(p.Values))
 	for i, v := range p.Values {
 		list[i] = v.Value(args)
-		if _, missing := list[i].(Unbound); missing {
+		switch list[i].(type) {
+		case Unbound, Inexact:
 			return nil, false
 		}
 	}

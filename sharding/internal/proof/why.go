@@ -52,8 +52,11 @@ func (p *Within) whyEverySlot(args []any) string {
 }
 
 func (l *Lead) whyNoSlot(v any) string {
-	if _, ok := v.(Unbound); ok {
+	switch v.(type) {
+	case Unbound:
 		return "the argument for " + l.Column + " is missing"
+	case Inexact:
+		return "the database may compare " + l.Column + " as a float with a list of values that are not all whole numbers; pass them as whole numbers"
 	}
 	v, err := Plain(v)
 	known := true

@@ -109,6 +109,11 @@ func Configured(e *sqlparse.Call, name string) bool {
 var Remaining = Words(`get_lock release_lock release_all_locks set_config pg_advisory_lock pg_advisory_lock_shared pg_try_advisory_lock
 	pg_try_advisory_lock_shared pg_advisory_unlock pg_advisory_unlock_shared pg_advisory_unlock_all`)
 
+// RowSources lists the functions in FROM whose rows depend only on their arguments.
+var RowSources = Words(`unnest generate_series generate_subscripts json_each json_tree json_each_text jsonb_each jsonb_each_text json_array_elements
+	json_array_elements_text jsonb_array_elements jsonb_array_elements_text json_object_keys jsonb_object_keys regexp_split_to_table
+	string_to_table regexp_matches`)
+
 // Changing lists the functions that change, or lock, something in their database, or are about that, so that no copy may
 // execute them.
 var Changing = Words(`nextval setval currval lastval is_free_lock is_used_lock pg_notify pg_advisory_xact_lock pg_advisory_xact_lock_shared

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package analysis
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/shardid/shardid/internal/sqlparse"
+	"github.com/shardid/shardid/sharding/internal/catalog"
+	"github.com/shardid/shardid/sharding/internal/proof"
+	"github.com/shardid/shardid/sharding/internal/sqlfunc"
+)
+
+// Programs change many rows by one statement that joins a list of values: UPDATE orders SET note = v.note FROM (VALUES (1, 'a'),
+// (2, 'b')) AS v (id, note) WHERE orders.id = v.id, or FROM unnest($1::bigint[], $2::text[]). A column that equals a column of
+// such a list has one of the values of the list.
+
+// constant is a column of a query that reads no table: all its values are among these.
+type constant struct {
+	values []proof.Operand
+	array  *proof.Operand // an argument whose elements are the values, instead of values
+}
+
+// IsList reports whether a query returns the same rows in every database, because it reads no table: VALUES, for example.
+// Subqueries in its expressions are not considered.
+func IsList(q *sqlparse.Query) bool {
+	return q != nil && q.With == nil && q.Limit == nil && !slices.ContainsFunc(q.Parts, func(p *sqlparse.Part) bool {
+		return p.Nested != nil || p.Table != nil || p.Select != nil && len(p.Select.From) > 0
+	})
+}
+
+// constantAt returns the column of a query at an index, false if the query reads a table, or computes the column.
+func constantAt(q *sqlparse.Query, at int) (all constant, ok bool) {
+	for _, p := range q.Parts {
+		var list []sqlparse.Expr
+		switch {
+		case p.Select != nil && len(p.Select.From) == 0:
+			if at >= len(p.Select.Items) || HasStar(p.Select) {
+				return constant{}, false
+			}
+			list = []sqlparse.Expr{p.Select.Items[at].Expr}
+		case p.Select != nil, p.Nested != nil, p.Table != nil:
+			return constant{}, false
+		}
+		for _, row := range p.Values {
+			if at >= len(row.Values) {
+				return constant{}, false
+			}
+			list = append(list, row.Values[at])
+		}
+		if array, isArray := elements(list[0]); isArray && len(q.Parts) == 1 && len(list) == 1 {
+			return constant{array: &array}, true
+		}
+		values, known := proof.Constants(list)
+		if !known {
+			return constant{}, false
+		}
+		all.values = append(all.values, values...)
+	}
+	return all, true
+}
+
+// elements returns the argument of unnest($1::bigint[]).
+func elements(e sqlparse.Expr) (proof.Operand, bool) {
+	call, ok := sqlparse.Bare(e).(*sqlparse.Call)
+	if !ok || !IsUnnest(call) || len(call.Args) != 1 {
+		return proof.Operand{}, false
+	}
+	return arrayOf(call.Args[0])
+}
+
+// IsUnnest reports whether a call is unnest(…), which returns the elements of arrays as rows.
+func IsUnnest(c *sqlparse.Call) bool {
+	return c.Function() == "unnest" && len(c.Args) > 0 && !c.Odd && !c.Over && !c.Distinct
+}
+
+// takeList gives a derived table or a CTE the columns of its query, if that reads no table.
+func takeList(r *Reference, q *sqlparse.Query, listed []sqlparse.Ident, mysql bool) {
+	first := q.Parts[0]
+	n := 0
+	switch {
+	case first.Select != nil:
+		n = len(first.Select.Items)
+	case len(first.Values) > 0:
+		n = len(first.Values[0].Values)
+	}
+	for at := range n {
+		name := "column" + strconv.Itoa(at+1) // of VALUES on PostgreSQL and SQLite; MySQL and MariaDB have other names
+		switch {
+		case at < len(listed):
+			name = listed[at].Name
+		case first.Select != nil:
+			name = first.Select.Items[at].Alias.Name
+		case mysql:
+			return
+		}
+		if c, ok := constantAt(q, at); ok && name != "" {
+			r.takeConstant(name, c)
+		}
+	}
+}
+
+// takeElements gives FROM unnest($1::bigint[], $2::text[]) AS alias (a, b) its columns.
+func takeElements(r *Reference, s *sqlparse.Source) {
+	if s.Function == nil || !IsUnnest(s.Function) {
+		return
+	}
+	if r.Name == "" {
+		r.Name = "unnest"
+	}
+	for at, arg := range s.Function.Args {
+		name := ""
+		switch {
+		case at < len(s.Columns):
+			name = s.Columns[at].Name
+		case len(s.Function.Args) == 1:
+			name = r.Name
+		}
+		if array, ok := arrayOf(arg); ok && name != "" {
+			r.takeConstant(name, constant{array: &array})
+		}
+	}
+}
+
+// takeConstant gives a derived table a column.
+func (r *Reference) takeConstant(name string, c constant) {
+	if r.constants == nil {
+		r.constants, r.Schema.Columns = map[string]constant{}, map[string]catalog.Column{}
+	}
+	name = strings.ToLower(name)
+	if _, twice := r.constants[name]; twice { // names of PostgreSQL in quotes may differ in their case only
+		c = constant{}
+	}
+	r.constants[name], r.Schema.Columns[name] = c, catalog.Column{}
+}
+
+// constantOf returns the values one of which an expression has: a column of a list, or a subquery that selects one. at is the
+// index in the tuple that a subquery returns.
+func (k *Knowledge) constantOf(e sqlparse.Expr, s *Scope, at int) constant {
+	if call, ok := sqlparse.Bare(e).(*sqlparse.Call); ok && sqlfunc.Quantified(call) && !isAll(call) {
+		e = call.Args[0]
+	}
+	sub, isQuery := e.(*sqlparse.Subquery)
+	if !isQuery {
+		c, _ := s.Column(e)
+		return c.constant()
+	}
+	if c, ok := constantAt(sub.Query, at); ok {
+		return c
+	}
+	c, _ := k.picked(sub.Query, at)
+	return c.constant()
+}
+
+// constant returns the values of a column of a list, none for another column.
+func (c Column) constant() constant {
+	if c.Of == nil {
+		return constant{}
+	}
+	return c.Of.constants[c.Name]
+}
+
+// proves returns the proof of a column that has one of the values, or nil. PostgreSQL compares it as the types of both sides demand,
+// or refuses the text. The other databases compare whole numbers exactly, and other values in ways of their own.
+func (c constant) proves(l *proof.Lead, typed bool) proof.Proof {
+	values := slices.Clone(c.values)
+	for i := range values {
+		values[i].Whole = !typed
+	}
+	if !typed && l.Holds != catalog.Integers {
+		return nil
+	}
+	return proofOf(l, values, c.array)
+}
