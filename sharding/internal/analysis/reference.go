@@ -73,9 +73,9 @@ func (r *Reference) elsewhere() bool {
 // Label returns the name of the table, for messages.
 func (r *Reference) Label() string { return r.At.Name.Last().Name }
 
-// FormedKey returns a sharding key in the form in which its column returns it, false if that is unknown.
+// FormedKey returns a sharding key, of a sharded table, in the form in which its column returns it, false if that is unknown.
 func (r *Reference) FormedKey(key any) (form any, known bool) {
-	return r.Lead(strings.ToLower(r.Table.Key)).Formed(key)
+	return r.leads[0].Formed(key)
 }
 
 // Lead returns the lead of a column, or nil.
@@ -112,7 +112,7 @@ func (c Column) isPrimaryKey() bool {
 
 func (c Column) holds() catalog.Holding { return c.Of.Schema.Columns[c.Name].Holds }
 
-// takeLeads sets the columns of a sharded table that lead to slots. If the columns were not read,
+// takeLeads sets the columns of a sharded table that lead to slots, the sharding key first. If the columns were not read,
 // it assumes that they hold what the rule needs.
 func (r *Reference) takeLeads() {
 	if !r.Known {
