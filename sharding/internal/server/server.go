@@ -25,11 +25,9 @@ type Server struct {
 	// Arithmetic has the rules of the server's sums and quotients, and the form of its driver's decimals.
 	Arithmetic merge.Dialect
 
-	settings []setting
-	values   []string // of the settings
-	// writes is whether the driver of MySQL and MariaDB writes arguments into the text, nil before that was asked:
-	// see Interpolates.
-	writes atomic.Pointer[bool]
+	settings     []setting
+	values       []string             // of the settings
+	interpolates atomic.Pointer[bool] // nil before Interpolates has asked
 }
 
 // Detect returns the dialect of a database, and the settings of one of its sessions.
@@ -99,7 +97,7 @@ func (s *Server) division(increment string) (merge.Dialect, error) {
 // Interpolates reports whether the driver of MySQL and MariaDB writes arguments into the text (interpolateParams)
 // instead of preparing a statement: the server counts those. It asks once.
 func (s *Server) Interpolates(ctx context.Context, on dialect.Querier) (bool, error) {
-	if known := s.writes.Load(); known != nil {
+	if known := s.interpolates.Load(); known != nil {
 		return *known, nil
 	}
 	if pool, ok := on.(*sql.DB); ok {
@@ -121,7 +119,7 @@ func (s *Server) Interpolates(ctx context.Context, on dialect.Querier) (bool, er
 			return false, err
 		}
 	}
-	writes := executed[0] == executed[1]
-	s.writes.Store(&writes)
-	return writes, nil
+	interpolates := executed[0] == executed[1]
+	s.interpolates.Store(&interpolates)
+	return interpolates, nil
 }
