@@ -20,14 +20,14 @@ import (
 // Read reads the types of the columns of a table that is neither sharded nor broadcast and, if sorts is set, how
 // their values compare.
 func Read(ctx context.Context, d dialect.Dialect, db dialect.Querier, table string, sorts bool) (catalog.Table, error) {
-	return reader{d, db, table}.columns(ctx, sorts)
+	return reader{d, db, table, sorts}.columns(ctx)
 }
 
 // ReadRouted reads, in addition, how the values of the columns compare, the unique keys, and what the columns hold
 // that lead to shards. t is the sharded table of which the table is a shard, or nil for a broadcast table.
 func ReadRouted(ctx context.Context, d dialect.Dialect, db dialect.Querier, table string, t *sharding.Table) (catalog.Table, error) {
-	r := reader{d, db, table}
-	found, err := r.columns(ctx, true)
+	r := reader{d, db, table, true}
+	found, err := r.columns(ctx)
 	if err != nil {
 		return found, err
 	}
@@ -64,22 +64,21 @@ type reader struct {
 
 	db    dialect.Querier
 	table string
+	sorts bool // how values compare is read, too
 }
 
 // leads sets what the columns hold that lead to slots, directly or through a lookup table.
-func (r reader) leads(ctx context.Context, t *sharding.Table, to map[string]catalog.Column) error {
-	rules := map[string]sharding.Rule{t.Key: t.Rule}
+func (r reader) leads(ctx context.Context, t *sharding.Table, to map[string]catalog.Column) (err error) {
+	rules := map[string]sharding.Rule{} // nil for a column that has only a lookup table
+	for _, l := range t.Lookups {
+		rules[l.Column] = nil
+	}
+	rules[t.Key] = t.Rule
 	for _, alt := range t.Also {
 		rules[alt.Column] = alt.Rule
 	}
-	for _, l := range t.Lookups {
-		if rules[l.Column] == nil {
-			rules[l.Column] = nil
-		}
-	}
 	var empty []string
 	if len(t.Lookups) > 0 || len(t.Also) > 0 {
-		var err error
 		if empty, err = dialect.EmptyColumns(ctx, r.db, r, r.table); err != nil {
 			return err
 		}
@@ -140,9 +139,9 @@ func (s storage) Cuts(value any, ignoring bool) bool {
 // times, in which the clock time comes before the zone.
 const zonesApart = 27 * time.Hour
 
-// columns reads the names and types of a table's columns, their collations and, if sorts is set, how their
+// columns reads the names and types of a table's columns, their collations and, if r.sorts is set, how their
 // values compare.
-func (r reader) columns(ctx context.Context, sorts bool) (catalog.Table, error) {
+func (r reader) columns(ctx context.Context) (catalog.Table, error) {
 	if r.Name() == "postgres" {
 		return r.postgresColumns(ctx)
 	}
@@ -160,7 +159,7 @@ func (r reader) columns(ctx context.Context, sorts bool) (catalog.Table, error) 
 	}
 	t := catalog.Table{Columns: make(map[string]catalog.Column, len(types))}
 	for _, c := range types {
-		kept, err := r.describe(ctx, c, sorts)
+		kept, err := r.describe(ctx, c)
 		if err != nil {
 			return catalog.Table{}, err
 		}
@@ -168,16 +167,16 @@ func (r reader) columns(ctx context.Context, sorts bool) (catalog.Table, error) 
 		t.Columns[strings.ToLower(name)] = kept
 	}
 	if r.Name() == "mysql" {
-		err = r.texts(ctx, sorts, t.Columns)
+		err = r.texts(ctx, t.Columns)
 	}
 	return t, err
 }
 
 // describe returns a column of MySQL, MariaDB or SQLite; see columns. It does not say how texts of MySQL and MariaDB
 // compare.
-func (r reader) describe(ctx context.Context, c *sql.ColumnType, sorts bool) (kept catalog.Column, err error) {
+func (r reader) describe(ctx context.Context, c *sql.ColumnType) (kept catalog.Column, err error) {
 	if r.Name() == "sqlite" {
-		return r.stored(ctx, c, sorts)
+		return r.stored(ctx, c)
 	}
 	name := strings.TrimPrefix(strings.ToUpper(c.DatabaseTypeName()), "UNSIGNED ")
 	_, scale, isFixed := c.DecimalSize()
@@ -189,19 +188,19 @@ func (r reader) describe(ctx context.Context, c *sql.ColumnType, sorts bool) (ke
 	case name == "BINARY", name == "VARBINARY":
 		kept.Holds = catalog.Bytes
 	}
-	if sorts && !(name == "FLOAT" && scale < NotFixed) { // FLOAT(M, D), whose sums are rounded
+	if r.sorts && !(name == "FLOAT" && scale < NotFixed) { // FLOAT(M, D), whose sums are rounded
 		kept.Value, kept.Least = v, v
 	}
 	return kept, nil
 }
 
 // stored returns a column of SQLite. One of integers may hold any value; the integers in it compare as integers.
-func (r reader) stored(ctx context.Context, c *sql.ColumnType, sorts bool) (kept catalog.Column, err error) {
+func (r reader) stored(ctx context.Context, c *sql.ColumnType) (kept catalog.Column, err error) {
 	holds := dialect.Affinity(strings.ToLower(c.DatabaseTypeName()))
 	if holds == dialect.HoldsIntegers {
 		kept.Holds = catalog.Integers
 	}
-	if !sorts && holds != dialect.HoldsTexts {
+	if !r.sorts && holds != dialect.HoldsTexts {
 		return kept, nil
 	}
 	found, _, err := dialect.ReadColumn(ctx, r.db, r, r.table, c.Name())
@@ -212,7 +211,7 @@ func (r reader) stored(ctx context.Context, c *sql.ColumnType, sorts bool) (kept
 	if holds == dialect.HoldsTexts {
 		kept.Collation = fmt.Sprint("text ", collation)
 	}
-	if sorts {
+	if r.sorts {
 		kept.Value = catalog.Value{Type: merge.Type{Kind: merge.Stored, Collation: collation}}
 		kept.Least = kept.Value
 	}

@@ -39,9 +39,9 @@ func pads(collation string) bool {
 	return !strings.Contains(collation, "_nopad_") && !strings.Contains(collation, "_0900_")
 }
 
-// texts reads the collations of a table on MySQL and MariaDB and, if sorts is set, how its texts, ENUMs and SETs
+// texts reads the collations of a table on MySQL and MariaDB and, if r.sorts is set, how its texts, ENUMs and SETs
 // compare.
-func (r reader) texts(ctx context.Context, sorts bool, to map[string]catalog.Column) (err error) {
+func (r reader) texts(ctx context.Context, to map[string]catalog.Column) (err error) {
 	type text struct {
 		column, kind, collation, sent, zone string
 		long                                bool
@@ -63,7 +63,7 @@ func (r reader) texts(ctx context.Context, sorts bool, to map[string]catalog.Col
 		c := to[name]
 		c.Collation = equality(t.kind, t.collation, t.sent, t.zone)
 		to[name] = c
-		if !sorts || t.collation == "" {
+		if !r.sorts || t.collation == "" {
 			continue
 		}
 		w, known := weights[t.collation]
