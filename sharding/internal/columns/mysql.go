@@ -14,24 +14,24 @@ import (
 	"github.com/shardid/shardid/sharding/internal/merge"
 )
 
-// collated lists, by character set, the suffixes of those collations of MySQL and MariaDB whose
+// sortable lists, by character set, the suffixes of those collations of MySQL and MariaDB whose
 // weights compare byte by byte as the server compares the texts. Collations with several levels of
 // weights are not in it.
-var collated = map[string]string{
+var sortable = map[string]string{
 	"utf8mb4": "general_ci unicode_ci unicode_520_ci bin nopad_bin 0900_ai_ci 0900_bin uca1400_ai_ci",
 	"utf8mb3": "general_ci unicode_ci unicode_520_ci bin nopad_bin uca1400_ai_ci",
 	"latin1":  "swedish_ci german2_ci general_ci general_cs bin",
 	"ascii":   "general_ci bin",
 }
 
-// isCollated reports whether a collation is one of them. MariaDB before 10.6 writes utf8 for
+// isSortable reports whether a collation is one of them. MariaDB before 10.6 writes utf8 for
 // utf8mb3.
-func isCollated(name string) bool {
+func isSortable(name string) bool {
 	charset, rest, _ := strings.Cut(name, "_")
 	if charset == "utf8" {
 		charset = "utf8mb3"
 	}
-	return slices.Contains(strings.Fields(collated[charset]), rest)
+	return slices.Contains(strings.Fields(sortable[charset]), rest)
 }
 
 // pads reports whether a collation ignores spaces at the end of a text.
@@ -67,7 +67,7 @@ func (r reader) texts(ctx context.Context, to map[string]catalog.Column) (err er
 			continue
 		}
 		w, known := weights[t.collation]
-		if !known && isCollated(t.collation) {
+		if !known && isSortable(t.collation) {
 			if w, err = weight(ctx, r.db, t.collation); err != nil {
 				return err
 			}

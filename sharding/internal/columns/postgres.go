@@ -52,9 +52,7 @@ func (r reader) postgresColumns(ctx context.Context) (catalog.Table, error) {
 		case "uuid", "date", "time", "timestamp", "timestamptz":
 			c.Collation = typ
 		case "text", "varchar", "bpchar", "name":
-			if c = postgresText(c, typ == "bpchar", deterministic, bytewise, collation); typ == "name" {
-				c.Collation = "" // an argument beside it would be cut to 63 bytes
-			}
+			c = postgresText(typ, deterministic, bytewise, collation)
 		default:
 			if class == "e" {
 				c.Value = catalog.Value{Type: merge.Type{Kind: merge.Bytes}, Unordered: "the members of " + typ + " sort in the order of their declaration"}
@@ -75,16 +73,18 @@ func (r reader) postgresColumns(ctx context.Context) (catalog.Table, error) {
 	return t, nil
 }
 
-// postgresText returns how texts compare. In a deterministic collation texts are equal when their
-// bytes are, whatever their order.
-func postgresText(c catalog.Column, trimmed, deterministic, bytewise bool, collation string) catalog.Column {
+// postgresText returns how texts of a type compare. In a deterministic collation they are equal if their bytes are.
+func postgresText(typ string, deterministic, bytewise bool, collation string) (c catalog.Column) {
 	if !deterministic {
 		c.Unsorted = "its collation " + collation + " treats different texts as equal"
 		return c
 	}
 	c.Value, c.Collation = catalog.Value{Type: merge.Type{Kind: merge.Bytes}, Texts: true}, "text "+collation // texts of two collations are not compared
-	if trimmed {
+	switch typ {
+	case "bpchar":
 		c.Value.As, c.Collation = catalog.Trimmed, "bpchar "+collation
+	case "name":
+		c.Collation = "" // an argument beside it would be cut to 63 bytes
 	}
 	if !bytewise {
 		c.Value.Unordered = "its collation " + collation + " is not C; write COLLATE \"C\" after it, or declare the column with COLLATE \"C\""
