@@ -57,7 +57,7 @@ const maxEntries = 400
 // returns the error of [Table.Duplicate] if another owner has a value. For an upsert, stored reports whether a row has
 // the value: a row that existed may have kept its own. It is nil for other writes.
 func Reserve(ctx context.Context, t Table, entries []Entry, stored func(Entry) (bool, error)) error {
-	_, err := enter(ctx, t, entries, func(e, _ Entry) (bool, error) {
+	_, err := enter(ctx, t, entries, func(e Entry) (bool, error) {
 		if stored != nil {
 			if is, err := stored(e); err != nil || !is {
 				return false, err
@@ -71,12 +71,12 @@ func Reserve(ctx context.Context, t Table, entries []Entry, stored func(Entry) (
 // Fill enters the values of rows that have been committed. It returns the entries whose
 // value another row has, too. It leaves out rows that have been deleted meanwhile.
 func Fill(ctx context.Context, t Table, entries []Entry) (twice []Entry, err error) {
-	return enter(ctx, t, entries, func(e, _ Entry) (bool, error) { return t.Has(ctx, e) })
+	return enter(ctx, t, entries, func(e Entry) (bool, error) { return t.Has(ctx, e) })
 }
 
 // enter adds entries. It calls taken for each entry whose value belongs to another owner, and
 // returns the entries for which taken returned true.
-func enter(ctx context.Context, t Table, entries []Entry, taken func(e, by Entry) (bool, error)) (told []Entry, err error) {
+func enter(ctx context.Context, t Table, entries []Entry, taken func(Entry) (bool, error)) (told []Entry, err error) {
 	for some := range slices.Chunk(entries, maxEntries) {
 		added, err := t.Insert(ctx, some)
 		if err != nil {
@@ -109,7 +109,7 @@ func enter(ctx context.Context, t Table, entries []Entry, taken func(e, by Entry
 // again after each change that another writer made meanwhile. If an INSERT meets an entry
 // that Find does not find, or Replace misses an entry that nobody has changed, many times in
 // turn, the column has changed the caller's value.
-func claim(ctx context.Context, t Table, e Entry, taken func(e, by Entry) (bool, error)) (bool, error) {
+func claim(ctx context.Context, t Table, e Entry, taken func(Entry) (bool, error)) (bool, error) {
 	last := e
 	for unseen := 0; ctx.Err() == nil; {
 		old, found, err := t.Find(ctx, e)
@@ -129,7 +129,7 @@ func claim(ctx context.Context, t Table, e Entry, taken func(e, by Entry) (bool,
 		if has, err := elsewhere(ctx, t, old, e); err != nil {
 			return false, err
 		} else if has {
-			return taken(e, old)
+			return taken(e)
 		}
 		if done, err := t.Replace(ctx, old, e); err != nil || done {
 			return false, err
