@@ -83,16 +83,16 @@ func (t *SQL) text(statement string) string {
 	return dialect.Text(t.Dialect, names.Replace(statement))
 }
 
-// is returns the condition that identifies an entry, and its arguments.
-func (t *SQL) is(e Entry) (string, []any) {
+// identified returns the condition that identifies an entry, and its arguments.
+func (t *SQL) identified(e Entry) (string, []any) {
 	if t.Lookup.Unique {
 		return `"v" = ?`, []any{e.Value}
 	}
 	return `"v" = ? AND "k" = ?`, []any{e.Value, e.Key}
 }
 
-// was returns the condition for an entry that is still equal to e, and its arguments.
-func (t *SQL) was(e Entry) (string, []any) {
+// unchanged returns the condition for an entry that is still equal to e, and its arguments.
+func (t *SQL) unchanged(e Entry) (string, []any) {
 	return `"v" = ? AND "k" = ? AND "c" = ?`, []any{e.Value, e.Key, e.Claim}
 }
 
@@ -156,7 +156,7 @@ func (t *SQL) latest() string {
 
 // Find returns the entry as it is stored.
 func (t *SQL) Find(ctx context.Context, in Entry) (Entry, bool, error) {
-	where, args := t.is(in)
+	where, args := t.identified(in)
 	rows, err := t.Entries.Query(ctx, t.text(`SELECT "k", "c" FROM "l" WHERE `+where+t.latest()), args...)
 	if err != nil || len(rows) == 0 {
 		return Entry{}, false, err
@@ -177,7 +177,7 @@ func integer(v driver.Value) (n int64, err error) {
 
 // Replace compares and exchanges in one statement.
 func (t *SQL) Replace(ctx context.Context, old, by Entry) (bool, error) {
-	where, args := t.was(old)
+	where, args := t.unchanged(old)
 	set, values := `"c" = ?`, []any{by.Claim}
 	if t.Lookup.Unique {
 		set, values = `"k" = ?, "c" = ?`, []any{by.Key, by.Claim}
@@ -188,7 +188,7 @@ func (t *SQL) Replace(ctx context.Context, old, by Entry) (bool, error) {
 
 // Delete compares and removes in one statement.
 func (t *SQL) Delete(ctx context.Context, old Entry) (bool, error) {
-	where, args := t.was(old)
+	where, args := t.unchanged(old)
 	n, err := t.Entries.Exec(ctx, t.text(`DELETE FROM "l" WHERE `+where), args...)
 	return n > 0, err
 }
@@ -225,7 +225,7 @@ func (t *SQL) Has(ctx context.Context, e Entry) (has bool, err error) {
 }
 
 func (t *SQL) hasAt(ctx context.Context, at sharding.Target, e Entry) (has bool, err error) {
-	where, args := t.is(e)
+	where, args := t.identified(e)
 	rows := `SELECT "k" FROM "` + at.Table + `" WHERE ` + where
 	var found [][]driver.Value
 	err = t.On(ctx, at, e.Key, func(on Shard) error {
