@@ -5,13 +5,14 @@
 //
 // Each constructor takes [Rows] and returns Rows, so a statement's merge is a chain of them:
 //
-//	rows, ORDER BY, LIMIT     Ordered → Limited → Cut
-//	rows in any order         Concat → Limited → Cut
-//	DISTINCT, UNION           Concat or Ordered → Distinct → Limited → Cut
-//	aggregates, GROUP BY      Concat → Grouped → Filtered (HAVING) → Sorted → Limited → Computed → Cut
+//	rows             Concat or Ordered → Running → Distinct → Limited → Cut
+//	groups           Concat → Grouped → Filtered (HAVING) → Windowed → Sorted → Limited → Cut
 //
-// Rows are read on demand, at most one ahead from each source. Only Distinct, Sorted and Grouped
-// hold more. A [Memory] counts the bytes that they hold, and a [MemoryError] ends the result when
+// Totalled precedes a chain that has COUNT(*) OVER (), Computed replaces columns of groups before a step that needs
+// them, and Counted ends a chain of which only the number of rows is wanted.
+//
+// Rows are read on demand, at most one ahead from each source. Only Distinct, Grouped, Windowed and
+// Sorted hold more. A [Memory] counts the bytes that they hold, and a [MemoryError] ends the result when
 // they exceed the limit.
 //
 // Values are compared as their databases compare them, by the [Type] of the column. A value that is
