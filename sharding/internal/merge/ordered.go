@@ -128,17 +128,17 @@ func Sorted(rows Rows, keys []Key, memory *Memory) Rows {
 	if len(keys) == 0 {
 		return rows
 	}
-	var all []placed
+	var all []keyedRow
 	take := func(row []driver.Value) error {
 		key, err := appendKeys(nil, keys, row)
 		if err != nil {
 			return err
 		}
-		all = append(all, placed{row: Kept(row), key: key})
+		all = append(all, keyedRow{row: Kept(row), key: key})
 		return memory.take(2*sizeOfEntry + cap(key) + sizeOf(row...))
 	}
 	return gather(rows, take, func() func([]driver.Value) error {
-		slices.SortStableFunc(all, placed.compare)
+		slices.SortStableFunc(all, keyedRow.compare)
 		sorted := make([][]driver.Value, len(all))
 		for i, p := range all {
 			sorted[i] = p.row
@@ -148,11 +148,11 @@ func Sorted(rows Rows, keys []Key, memory *Memory) Rows {
 	})
 }
 
-// placed is a row with its key.
-type placed struct {
+// keyedRow is a row with its key.
+type keyedRow struct {
 	row       []driver.Value
 	key       []byte
 	partition int // the length of the first part of the key, that of the partition of a window
 }
 
-func (p placed) compare(q placed) int { return bytes.Compare(p.key, q.key) }
+func (p keyedRow) compare(q keyedRow) int { return bytes.Compare(p.key, q.key) }

@@ -134,7 +134,7 @@ func (t *totals) next(source int, dest []driver.Value) error {
 }
 
 func (w *Window) compute(d Dialect, rows [][]driver.Value) (err error) {
-	all := make([]placed, len(rows))
+	all := make([]keyedRow, len(rows))
 	for i, row := range rows {
 		p := &all[i]
 		p.row = row
@@ -146,7 +146,7 @@ func (w *Window) compute(d Dialect, rows [][]driver.Value) (err error) {
 			return err
 		}
 	}
-	slices.SortStableFunc(all, placed.compare)
+	slices.SortStableFunc(all, keyedRow.compare)
 	var state running
 	for from := 0; from < len(all); {
 		first := all[from]
@@ -172,7 +172,7 @@ type running struct {
 	sum          sum
 }
 
-func (r *running) peers(w *Window, d Dialect, rows []placed) error {
+func (r *running) peers(w *Window, d Dialect, rows []keyedRow) error {
 	for _, p := range rows {
 		if err := r.add(w, p.row); err != nil {
 			return err
@@ -222,7 +222,7 @@ func Running(d Dialect, rows Rows, windows []Window) Rows {
 	if len(windows) == 0 {
 		return rows
 	}
-	all := make([]place, len(windows))
+	all := make([]position, len(windows))
 	return where(rows, func(row []driver.Value) (bool, error) {
 		for i := range windows {
 			if err := all[i].next(&windows[i], d, row); err != nil {
@@ -233,15 +233,15 @@ func Running(d Dialect, rows Rows, windows []Window) Rows {
 	})
 }
 
-// place is where a window function stands.
-type place struct {
+// position is where a window function stands in ordered rows.
+type position struct {
 	running
 
 	peers         int    // the rows with the keys of the last one
 	last, present []byte // the keys of two rows
 }
 
-func (p *place) next(w *Window, d Dialect, row []driver.Value) (err error) {
+func (p *position) next(w *Window, d Dialect, row []driver.Value) (err error) {
 	if p.present, err = appendKeys(p.present[:0], w.Order, row); err != nil {
 		return err
 	}
