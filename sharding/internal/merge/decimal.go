@@ -69,6 +69,15 @@ const wordDigits = 9
 
 func inWords(digits int) int { return (digits + wordDigits - 1) / wordDigits * wordDigits }
 
+// Division says how many digits after its point a quotient of decimals has on MySQL and MariaDB.
+type Division struct {
+	More int // more than the dividend: div_precision_increment, by default 4
+	Most int // 30 on MySQL, 38 on MariaDB
+	// Rounds: an expression continues with the rounded quotient, as on MySQL, and not with all
+	// computed digits, as on MariaDB.
+	Rounds bool
+}
+
 // over divides as MySQL and MariaDB do; e is not 0. They compute whole words and discard the rest.
 // They round the text only if it has a digit too many.
 func (d decimal) over(e decimal, by Division) decimal {

@@ -42,15 +42,6 @@ type Aggregate struct {
 	Distinct []Key
 }
 
-// Division says how many digits after its point a quotient of decimals has on MySQL and MariaDB.
-type Division struct {
-	More int // more than the dividend: div_precision_increment, by default 4
-	Most int // 30 on MySQL, 38 on MariaDB
-	// Rounds: an expression continues with the rounded quotient, as on MySQL, and not with all
-	// computed digits, as on MariaDB.
-	Rounds bool
-}
-
 // Grouping says how rows of several targets are combined into groups.
 type Grouping struct {
 	// Keys distinguish groups. Without keys all rows are one group, which exists even without rows,
