@@ -83,7 +83,7 @@ func (i Conn) Query(ctx context.Context, of *Statement, text string, args []driv
 	return r, nil
 }
 
-// Exec is query for a statement without rows.
+// Exec is Query for a statement without rows.
 func (i Conn) Exec(ctx context.Context, of *Statement, text string, args []driver.NamedValue) (driver.Result, error) {
 	c := i.Memory.takeCall()
 	result, err := c.send(ctx, i, of, text, args)

@@ -27,10 +27,7 @@ type answer struct {
 	err   error          // the error that reading row returned
 }
 
-var (
-	_ DescribedRows = (*answer)(nil)
-	_ DescribedRows = (*Held)(nil)
-)
+var _ DescribedRows = (*answer)(nil)
 
 // NewAnswer returns merged rows. end is called when they are closed.
 func NewAnswer(merged merge.Rows, types Types, end func()) driver.Rows {

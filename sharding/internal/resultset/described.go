@@ -79,13 +79,13 @@ type DescribedRows interface {
 	driver.RowsColumnTypePrecisionScale
 }
 
-// labelled are rows whose columns have the names that one table would have given them.
 type labelled struct {
 	Described
 
 	logical *strings.Replacer
 }
 
+// Columns implements [driver.Rows].
 func (l labelled) Columns() []string {
 	columns := slices.Clone(l.Rows.Columns())
 	for i, name := range columns {
@@ -114,7 +114,6 @@ func AsBinary(row []driver.Value) {
 	}
 }
 
-// textRows are rows of a prepared statement with the values that the driver would have read from a text.
 type textRows struct{ Described }
 
 // AsText returns rows of a prepared statement with the values that the driver would have read from a text.

@@ -15,6 +15,8 @@ import (
 // MostMemory is the largest number of bytes that one result of several shards may hold at a time.
 const MostMemory = 64 << 20
 
+var _ DescribedRows = (*Held)(nil)
+
 // Held are rows in memory.
 type Held struct {
 	Types // of rows that a write has returned
@@ -51,7 +53,7 @@ func Hold(from merge.Rows, memory *merge.Memory) (_ *Held, err error) {
 	}
 }
 
-// HoldWithTypes is held for rows of a driver, which are returned to the program with the types of their columns.
+// HoldWithTypes is Hold for rows of a driver, which are returned to the program with the types of their columns.
 func HoldWithTypes(from driver.Rows, memory *merge.Memory) (*Held, error) {
 	types := NewTypes(1, true)
 	types.Read(0, from)
