@@ -280,7 +280,7 @@ func (b *Analysis) source(src *sqlparse.Source, s *Scope, seen *names) []*Refere
 }
 
 func (b *Analysis) join(j *sqlparse.Join, s *Scope, seen *names) []*Reference {
-	before := len(s.outers)
+	before := len(s.outerJoins)
 	left := b.source(j.Left, s, seen)
 	right := b.source(j.Right, s, seen)
 	both := slices.Concat(left, right)
@@ -292,9 +292,9 @@ func (b *Analysis) join(j *sqlparse.Join, s *Scope, seen *names) []*Reference {
 		b.using(j, s, right, left)
 		b.tighten(j.On, s, before)
 	case sqlparse.LeftJoin:
-		b.outer(outerJoin{j, left, right}, s, seen)
+		b.outerJoin(outerJoin{j, left, right}, s, seen)
 	case sqlparse.RightJoin:
-		b.outer(outerJoin{j, right, left}, s, seen)
+		b.outerJoin(outerJoin{j, right, left}, s, seen)
 	default: // a full join returns every row, whatever ON says
 		absent(both)
 		b.condition(j.On, s, nil, seen)
@@ -302,10 +302,10 @@ func (b *Analysis) join(j *sqlparse.Join, s *Scope, seen *names) []*Reference {
 	return both
 }
 
-// outer records a LEFT or RIGHT JOIN. Its ON says something about the optional side only.
-func (b *Analysis) outer(o outerJoin, s *Scope, seen *names) {
+// outerJoin records a LEFT or RIGHT JOIN. Its ON says something about the optional side only.
+func (b *Analysis) outerJoin(o outerJoin, s *Scope, seen *names) {
 	absent(o.absent)
-	s.outers = append(s.outers, o)
+	s.outerJoins = append(s.outerJoins, o)
 	b.condition(o.join.On, s, o.absent, seen)
 	b.using(o.join, s, o.present, o.absent)
 }

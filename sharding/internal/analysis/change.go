@@ -32,7 +32,7 @@ func (b *Analysis) change(c *sqlparse.Change) {
 		to.deleted(c.Targets, s)
 	}
 	b.where(c.Where, s, seen)
-	to.name(c, s)
+	to.nameRows(c, s)
 	for _, set := range c.Set {
 		b.expression(set.Value, s, seen)
 	}
@@ -41,7 +41,7 @@ func (b *Analysis) change(c *sqlparse.Change) {
 		to.assignment(set, s)
 	}
 	to.rekeys(c, sets, s)
-	b.loses(c, sets, s)
+	b.takeChanged(c, sets, s)
 	for _, o := range c.OrderBy {
 		b.expression(o.Expr, s, seen)
 	}
@@ -155,15 +155,15 @@ type Changed struct {
 	From   *proof.Operand   // the present sharding key of the rows
 }
 
-// loses records the changes of an UPDATE or DELETE to columns with lookup tables.
-func (r *Reading) loses(c *sqlparse.Change, sets []Setting, s *Scope) {
+// takeChanged records the changes of an UPDATE or DELETE to columns with lookup tables.
+func (r *Reading) takeChanged(c *sqlparse.Change, sets []Setting, s *Scope) {
 	for _, of := range s.Refs {
 		if of.Role != Sharded || len(of.Table.Lookups) == 0 {
 			continue
 		}
 		for _, set := range sets {
 			if set.changes(of, of.Table.Key) {
-				r.moves(c, set, s, of)
+				r.takeMoved(c, set, s, of)
 			}
 		}
 		for i := range of.Table.Lookups {
@@ -184,9 +184,9 @@ func (r *Reading) loses(c *sqlparse.Change, sets []Setting, s *Scope) {
 	}
 }
 
-// moves records an assignment to the sharding key. A row whose key changes within its slot would
+// takeMoved records an assignment to the sharding key. A row whose key changes within its slot would
 // have an entry with another key than its own.
-func (r *Reading) moves(c *sqlparse.Change, set Setting, s *Scope, of *Reference) {
+func (r *Reading) takeMoved(c *sqlparse.Change, set Setting, s *Scope, of *Reference) {
 	from, _ := listed(c.Where, s, Column{of, set.Column})
 	if set.To == nil || len(from) != 1 {
 		r.RecordRefusal(of.Table.Name, sharding.ErrKeyChange, "leave "+set.Column+" out, or set it to the value that the condition names")
@@ -254,8 +254,8 @@ type NamedRows struct {
 	Paired  bool // each row is listed with its own sharding key
 }
 
-// name records the rows that a condition names.
-func (b changer) name(c *sqlparse.Change, s *Scope) {
+// nameRows records the rows that a condition names.
+func (b changer) nameRows(c *sqlparse.Change, s *Scope) {
 	if c.Multi || s.Refs[0].Role != Sharded || len(s.Refs[0].Schema.Unique) == 0 {
 		return
 	}

@@ -31,7 +31,7 @@ func (b *Analysis) expression(e sqlparse.Expr, s *Scope, seen *names) {
 	if ok && call.Over && s != nil {
 		s.windows = append(s.windows, call)
 	}
-	if ok && s.isOuters(call) {
+	if ok && s.isOfOuter(call) {
 		b.Ranks++
 		b.VolatileReason = "an aggregate in a subquery belongs to the outer query; write it there"
 	}

@@ -20,7 +20,7 @@ type Insertion struct {
 	Of    *Reference
 	Input *sqlparse.Input
 	Key   int // position of the sharding key
-	leads []Place
+	leads []insertedLead
 	Seeks []Seek
 	// Zeros: the database numbers a row with 0 like one with NULL.
 	Zeros bool
@@ -35,8 +35,8 @@ type Insertion struct {
 	Apart bool
 }
 
-// Place is the position of a column that leads to slots.
-type Place struct {
+// insertedLead is the position in a row of a column that leads to slots.
+type insertedLead struct {
 	lead     *proof.Lead
 	at       int
 	column   *catalog.Column
@@ -120,7 +120,7 @@ func (b inserter) rows(r *Reference) {
 			b.Insert.Key = i
 		}
 		kind := r.Schema.Columns[l.Column]
-		b.Insert.leads = append(b.Insert.leads, Place{lead: l, at: i, column: &kind, numbered: kind.Numbered && l.Column != b.Insert.Filled})
+		b.Insert.leads = append(b.Insert.leads, insertedLead{lead: l, at: i, column: &kind, numbered: kind.Numbered && l.Column != b.Insert.Filled})
 	}
 	if b.Insert.Key < 0 && !b.Insert.addsKey() {
 		b.RecordRefusal(r.Table.Name, sharding.ErrMissingKey, "add the column "+r.Table.Key)
@@ -289,7 +289,7 @@ type Seek struct {
 
 // seek records a unique key by which rows must be searched for.
 func (b inserter) seek(key []string, named bool) {
-	s := b.Insert.seekBy(key)
+	s := b.Insert.seekOf(key)
 	s.Always = named && len(b.Insert.Of.Schema.Unique) > 0
 	for i, column := range key {
 		switch {
@@ -327,7 +327,7 @@ func (b inserter) lookups(r *Reference) {
 	}
 }
 
-func (in *Insertion) seekBy(key []string) Seek {
+func (in *Insertion) seekOf(key []string) Seek {
 	s := Seek{Columns: key}
 	for _, column := range key {
 		s.at = append(s.at, in.Place(column))

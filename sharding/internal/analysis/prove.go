@@ -27,7 +27,7 @@ func Of(st *sqlparse.Statement, s *sharding.Snapshot, options Options) *Analysis
 }
 
 func (b *Analysis) prove() {
-	seek(b)
+	markSought(b)
 	own := map[*Reference]proof.Proof{}
 	for _, r := range b.Refs {
 		if r.Role == Sharded {
@@ -59,7 +59,7 @@ func proveSelected(b *Analysis, own map[*Reference]proof.Proof) {
 			continue
 		}
 		to := Column{in.Of, l.lead.Column}
-		all := []proof.Proof{b.by(b.sourcesOf(to, l.lead))}
+		all := []proof.Proof{b.proofOf(b.sourcesOf(to, l.lead))}
 		if v, isConstant := in.constant(l.at); isConstant {
 			all = append(all, &proof.Equals{Lead: l.lead, Values: []proof.Operand{v}})
 		}
@@ -93,9 +93,9 @@ func (k *Knowledge) vague(r *Reference) (column string) {
 	return column
 }
 
-// seek marks the columns by which rows are searched for: unique ones, and those that refer to parents. They are of the sharded
+// markSought marks the columns by which rows are searched for: unique ones, and those that refer to parents. They are of the sharded
 // table that the statement writes, or that it names first, if the rows of all others are in the slots of its rows.
-func seek(b *Analysis) {
+func markSought(b *Analysis) {
 	only := soughtIn(b)
 	if only == nil || only.Table.OnMissing == sharding.Refuse || len(b.ApartFrom(only, b.Refs)) > 0 {
 		return
@@ -103,12 +103,12 @@ func seek(b *Analysis) {
 	b.Unsought = b.Statement.Change != nil && !only.Known && slices.ContainsFunc(b.Facts, func(f Fact) bool { return len(equalities(f.Expr)) > 0 })
 	for _, key := range only.Schema.Unique {
 		if len(key) == 1 {
-			only.seekBy(key[0])
+			only.markSought(key[0])
 		}
 	}
 	for _, p := range only.Table.Parents {
 		if c := (Column{only, strings.ToLower(p.Column)}); only.Known && c.hasParent() && !only.isUnique(c.Name) {
-			only.seekBy(c.Name)
+			only.markSought(c.Name)
 		}
 	}
 }
@@ -127,8 +127,8 @@ func soughtIn(b *Analysis) (only *Reference) {
 	return only
 }
 
-// seekBy marks a column by which rows are searched for, if not all its values lead to slots.
-func (r *Reference) seekBy(column string) {
+// markSought marks a column by which rows are searched for, if not all its values lead to slots.
+func (r *Reference) markSought(column string) {
 	switch l := r.Lead(column); {
 	case l == nil:
 		r.indirect = append(r.indirect, &proof.Lead{Table: r.Table, Column: column, Sought: true, Repeats: !r.isUnique(column)})
@@ -143,11 +143,11 @@ func (r *Reference) isUnique(column string) bool {
 
 // proved returns the proof of the conditions on one reference, or nil.
 func (k *Knowledge) proved(r *Reference) proof.Proof {
-	return proof.Together(append(slices.Clone(r.given), k.by(k.sources(r))))
+	return proof.Together(append(slices.Clone(r.given), k.proofOf(k.sources(r))))
 }
 
-// by returns the proof of the conditions on some columns, or nil.
-func (k *Knowledge) by(columns map[Column]*proof.Lead) proof.Proof {
+// proofOf returns the proof of the conditions on some columns, or nil.
+func (k *Knowledge) proofOf(columns map[Column]*proof.Lead) proof.Proof {
 	p := prover{known: k, of: columns}
 	var all []proof.Proof
 	for _, f := range k.Facts {
@@ -367,12 +367,12 @@ type outerJoin struct {
 // is never true of a row of NULLs.
 func (k *Knowledge) tighten(condition sqlparse.Expr, s *Scope, from int) {
 	all := sqlparse.Conjuncts(condition)
-	for i := len(s.outers) - 1; i >= from; i-- {
-		j := s.outers[i]
+	for i := len(s.outerJoins) - 1; i >= from; i-- {
+		j := s.outerJoins[i]
 		if !slices.ContainsFunc(all, func(e sqlparse.Expr) bool { return s.rejects(e, j.absent) }) {
 			continue
 		}
-		s.outers = slices.Delete(s.outers, i, i+1)
+		s.outerJoins = slices.Delete(s.outerJoins, i, i+1)
 		for _, r := range j.absent {
 			r.Nullable--
 		}

@@ -124,7 +124,7 @@ func (in *Insertion) CheckApart(args []any) error {
 	if !in.Apart || in.Of.Slots(args).All { // without any, a sharding key is missing
 		return nil
 	}
-	var first *Place
+	var first *insertedLead
 	var slot sharding.Slot
 	for i := range in.leads {
 		l := &in.leads[i]
@@ -262,7 +262,7 @@ func (in *Insertion) Skips() bool {
 func (in *Insertion) Returned() *Seek {
 	for _, key := range in.Of.Schema.Unique {
 		unknown := func(column string) bool { return column == "" || in.Place(column) < 0 && column != in.Filled }
-		if s := in.seekBy(key); !slices.ContainsFunc(key, unknown) {
+		if s := in.seekOf(key); !slices.ContainsFunc(key, unknown) {
 			return &s
 		}
 	}

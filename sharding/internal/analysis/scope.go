@@ -14,12 +14,12 @@ import (
 
 // Scope is the tables in which a SELECT, UPDATE or DELETE finds its columns, and the outer scope.
 type Scope struct {
-	outer  *Scope
-	Refs   []*Reference
-	Inside []*Reference          // for a SELECT, those of its subqueries included
-	outers []outerJoin           // a join precedes the joins that contain it
-	merged map[string]*Reference // the columns of USING, with the table whose value they have
-	ranks  bool                  // it contains a variable or an unknown function
+	outer      *Scope
+	Refs       []*Reference
+	Inside     []*Reference          // for a SELECT, those of its subqueries included
+	outerJoins []outerJoin           // a join precedes the joins that contain it
+	merged     map[string]*Reference // the columns of USING, with the table whose value they have
+	ranks      bool                  // it contains a variable or an unknown function
 	// windows are the window functions over its rows.
 	windows    []*sqlparse.Call
 	groupBy    []sqlparse.Expr // without WITH ROLLUP, which adds groups of all rows
@@ -214,9 +214,9 @@ func (s *Scope) several(name string) bool {
 // everywhere lists the columns that each table of SQLite or PostgreSQL has.
 var everywhere = sqlfunc.Words("rowid _rowid_ oid ctid tableoid xmin xmax cmin cmax")
 
-// isOuters reports whether an aggregate in a subquery belongs to an outer query: all of its columns
+// isOfOuter reports whether an aggregate in a subquery belongs to an outer query: all of its columns
 // are columns of that query.
-func (s *Scope) isOuters(call *sqlparse.Call) bool {
+func (s *Scope) isOfOuter(call *sqlparse.Call) bool {
 	if s == nil || s.outer == nil || !sqlfunc.HasAggregate(call) {
 		return false
 	}
