@@ -31,7 +31,7 @@ func (b *Analysis) prove() {
 	own := map[*Reference]proof.Proof{}
 	for _, r := range b.Refs {
 		if r.Role == Sharded {
-			own[r] = b.proved(r)
+			own[r] = proof.Together(append(slices.Clone(r.given), b.proofOf(b.sources(r))))
 		}
 	}
 	proveSelected(b, own)
@@ -75,7 +75,7 @@ func proveSelected(b *Analysis, own map[*Reference]proof.Proof) {
 	in.Apart = len(rows) > 1 || rows[nil]
 }
 
-// vague returns Vague of a reference.
+// vague returns what [Reference] calls Vague.
 func (k *Knowledge) vague(r *Reference) (column string) {
 	p := prover{known: k, of: k.sources(r)}
 	for _, f := range k.Facts {
@@ -139,11 +139,6 @@ func (r *Reference) markSought(column string) {
 
 func (r *Reference) isUnique(column string) bool {
 	return slices.ContainsFunc(r.Schema.Unique, func(key []string) bool { return len(key) == 1 && key[0] == column })
-}
-
-// proved returns the proof of the conditions on one reference, or nil.
-func (k *Knowledge) proved(r *Reference) proof.Proof {
-	return proof.Together(append(slices.Clone(r.given), k.proofOf(k.sources(r))))
 }
 
 // proofOf returns the proof of the conditions on some columns, or nil.

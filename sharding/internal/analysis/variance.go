@@ -22,7 +22,7 @@ type Variance struct {
 	Remains        string   // the function whose lock or setting stays on its connection, or ""
 	Changes        bool     // a function changes, or locks, something in its database
 	Ranks          int      // the number of variables and unknown functions in it
-	Windows        []Window // the window functions in it, and the aggregates of onlyShards
+	Windows        []Window // of its SELECTs
 	Times          []int    // parameters for which functions of SQLite may read the clock
 	instants       []Instant
 	labels         bool // a column of a result is named by a text with an Instant
@@ -203,7 +203,7 @@ func (v *Variance) readsClock(e *sqlparse.Call) bool {
 	return len(e.Args) <= first
 }
 
-// Window is a window function, or an aggregate of onlyShards, and the scope whose rows it reads.
+// Window is a window function, or an aggregate that only a shard computes (sqlfunc.OnlyShards), and the scope whose rows it reads.
 type Window struct {
 	Call *sqlparse.Call
 	Of   *Scope
