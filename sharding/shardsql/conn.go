@@ -109,14 +109,9 @@ func (c *conn) unnested(ctx context.Context, query string, args []driver.NamedVa
 	if err != nil || len(args) > 0 && args[0].Name != "" {
 		return "", nil, false, err
 	}
-	list := make([]any, len(args))
-	for i, a := range args {
-		list[i] = a.Value
-	}
-	text, list, ok = plan.Unnested(made.Plan, list)
-	left = make([]driver.NamedValue, len(list))
-	for i, v := range list {
-		left[i] = driver.NamedValue{Ordinal: i + 1, Value: v}
+	text, list, ok := plan.Unnested(made.Plan, unwrapped(args))
+	left = named(list)
+	for i := range left {
 		err = cmp.Or(err, inner.CallValuer(&left[i]))
 	}
 	return text, left, ok, err
