@@ -9,13 +9,12 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/shardid/shardid/sharding/internal/literal"
-	"github.com/shardid/shardid/sharding/internal/merge"
-
 	"github.com/shardid/shardid/internal/dialect"
 	"github.com/shardid/shardid/internal/sqlparse"
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sharding/internal/effects"
+	"github.com/shardid/shardid/sharding/internal/literal"
+	"github.com/shardid/shardid/sharding/internal/merge"
 	"github.com/shardid/shardid/sharding/internal/plan"
 	"github.com/shardid/shardid/sharding/internal/resultset"
 )
