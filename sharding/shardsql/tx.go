@@ -185,7 +185,7 @@ func spanning(op, does, in, first, other string) error {
 // connections of its pool are broken, so that BEGIN may have to be sent on several.
 func (t *transaction) begin(ctx context.Context, pool *sql.DB) (*begun, error) {
 	b, err := beginOn(ctx, t, pool)
-	for left := pool.Stats().Idle; err != nil && left >= 0 && mayBegin(ctx, t, pool, err); left-- {
+	for left := pool.Stats().Idle; err != nil && left >= 0 && t.ctx.Err() == nil && mayReplace(ctx, t.session, pool, err); left-- {
 		b, err = beginOn(ctx, t, pool)
 	}
 	if err != nil {
@@ -197,11 +197,6 @@ func (t *transaction) begin(ctx context.Context, pool *sql.DB) (*begun, error) {
 		}
 	}
 	return b, nil
-}
-
-// mayBegin reports whether another connection may begin after an error of BEGIN.
-func mayBegin(ctx context.Context, t *transaction, pool *sql.DB, err error) bool {
-	return t.ctx.Err() == nil && mayReplace(ctx, t.session, pool, err)
 }
 
 // mayReplace reports whether a connection to a database broke, which the session does not hold, so that another one may do.
