@@ -77,7 +77,7 @@ func (s search) owners(ctx context.Context, o *plan.Owners, question int) error 
 	}
 	first, locking := l.Questions(true), s.locking(o, l)
 	if locking != nil && sql.IsolationLevel(s.tx.options.Isolation) == sql.LevelSerializable {
-		first, locking = append(slices.DeleteFunc(first, s.isOwn), s.own(locking)...), nil
+		first, locking = append(slices.DeleteFunc(first, func(q plan.Question) bool { return s.isOwn(q.Target) }), s.own(locking)...), nil
 	}
 	answers, err := s.answers(ctx, first)
 	if err != nil {
@@ -132,21 +132,19 @@ func (s search) locking(o *plan.Owners, l *plan.Lookup) *plan.Lookup {
 	return l.Locking()
 }
 
-// isOwn reports whether the transaction has begun on the database of a question.
-func (s search) isOwn(q plan.Question) bool {
-	return s.tx.has(s.database.poolOrHome(q.Target.DB)) != nil
-}
+// isOwn reports whether the transaction has begun on the database of a target.
+func (s search) isOwn(at sharding.Target) bool { return s.tx.has(s.database.poolOrHome(at.DB)) != nil }
 
 // own returns the questions of a search for the databases of the transaction.
 func (s search) own(l *plan.Lookup) []plan.Question {
-	return slices.DeleteFunc(l.Questions(true), func(q plan.Question) bool { return !s.isOwn(q) })
+	return slices.DeleteFunc(l.Questions(true), func(q plan.Question) bool { return !s.isOwn(q.Target) })
 }
 
 // unfound returns the target for a statement of a transaction if no shard has its rows: one on a database of the transaction.
 // A query for no rows need not bind a transaction that has not begun to a database.
 func (s search) unfound(o *plan.Owners) *sharding.Target {
 	all := o.Targets()
-	if at := slices.IndexFunc(all, func(at sharding.Target) bool { return s.tx.has(s.database.poolOrHome(at.DB)) != nil }); at >= 0 {
+	if at := slices.IndexFunc(all, s.isOwn); at >= 0 {
 		return &all[at]
 	}
 	if o.Write() {
