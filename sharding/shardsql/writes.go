@@ -39,6 +39,7 @@ type writing struct {
 	args    []driver.NamedValue
 	models  *plan.Lookup // the rows that it must affect; nil if it names no models
 	kept    *lookupWrite // the changes of lookup tables; nil if there are none
+	spans   bool         // it may span databases, whatever its transaction may
 }
 
 // writing returns a statement that may write rows.
@@ -67,7 +68,7 @@ func (w writing) executed(ctx context.Context, parts *plan.Writes) (driver.Resul
 		return nil, err
 	}
 	var all sum
-	_, err = together(ctx, w, participants, false, affected, func(results []driver.Result) (int64, error) {
+	_, err = together(ctx, w, participants, affected, func(results []driver.Result) (int64, error) {
 		all = summed(parts, results)
 		return all.rows, nil
 	})
@@ -166,7 +167,7 @@ func (w writing) returned(ctx context.Context, parts *plan.Writes) (driver.Rows,
 	if err := w.inBinary(ctx, participants); err != nil {
 		return nil, err
 	}
-	all, err := together(ctx, w, participants, false, returning(), func(returned []*resultset.Held) (int64, error) {
+	all, err := together(ctx, w, participants, returning(), func(returned []*resultset.Held) (int64, error) {
 		err := inOrder(parts, returned)
 		return int64(len(returned[0].Rows)), err
 	})
@@ -286,14 +287,13 @@ func (w writing) inBinary(ctx context.Context, participants []participant) error
 
 // together executes all participants, or none of them. They are undone, too, if rows, which counts the rows that they
 // have affected, returns an error, or if a model is missing or an entry of a lookup table refused. It uses a transaction
-// of its own, or a savepoint of the present transaction. spans allows it to span databases. The results have the indexes
-// of their participants.
+// of its own, or a savepoint of the present transaction. The results have the indexes of their participants.
 //
 // The participants are executed one after another, although the databases could work in parallel.
 // In parallel, two writers of the same rows on two databases could each lock one row and wait for
 // the other, a deadlock that no database detects. In order, the second writer waits on the first
 // database. (Four such writers on MariaDB: 0.05 s in order; in parallel they stood still.)
-func together[T any](ctx context.Context, w writing, participants []participant, spans bool, do func(context.Context, inner.Conn, participant) (T, error), rows func([]T) (int64, error)) ([]T, error) {
+func together[T any](ctx context.Context, w writing, participants []participant, do func(context.Context, inner.Conn, participant) (T, error), rows func([]T) (int64, error)) ([]T, error) {
 	s := w.session
 	// All statements acquire their databases in one order: see compare.
 	slices.SortStableFunc(participants, func(a, b participant) int {
@@ -303,7 +303,7 @@ func together[T any](ctx context.Context, w writing, participants []participant,
 	if t == nil {
 		t = s.newTransaction(ctx, driver.TxOptions{})
 	}
-	t.spans = t.spans || spans
+	t.spans = t.spans || w.spans
 	if err := t.admit(participants); err != nil {
 		return nil, err
 	}
@@ -453,11 +453,10 @@ func (w writing) copied(to *plan.Route) []participant {
 
 // copies writes every copy of a broadcast table, and returns the answer of the home database.
 func copies[T any](ctx context.Context, w writing, participants []participant, table string, do func(context.Context, inner.Conn, participant) (T, error)) (home T, err error) {
-	alone, err := w.session.admitCopies(ctx, table)
-	if err != nil {
+	if w.spans, err = w.session.admitCopies(ctx, table); err != nil {
 		return home, err
 	}
-	all, err := together(ctx, w, participants, alone, do, func([]T) (int64, error) { return 0, nil }) // it names no models
+	all, err := together(ctx, w, participants, do, func([]T) (int64, error) { return 0, nil }) // it names no models
 	if err != nil {
 		return home, err
 	}
