@@ -64,71 +64,73 @@ func (c *conn) QueryContext(ctx context.Context, query string, args []driver.Nam
 	return c.query(ctx, nil, query, args)
 }
 
-// query implements QueryContext; st is the prepared statement, or nil.
+// request is a statement as the program sends it.
+type request struct {
+	of       *statement // the prepared statement, or nil
+	observed *observation
+	text     string
+	args     []driver.NamedValue
+}
+
+// query is QueryContext of a prepared statement, or of none.
 func (c *conn) query(ctx context.Context, st *statement, query string, args []driver.NamedValue) (driver.Rows, error) {
-	o := c.database.observe(ctx, query)
-	if done, _, err := c.savepoint(ctx, o, query, args); done {
-		return o.answered(&resultset.Held{}, err)
+	r := request{st, c.database.observe(ctx, query), query, args}
+	if done, _, err := c.savepoint(ctx, r); done {
+		return r.observed.answered(&resultset.Held{}, err)
 	}
-	held := c.home.SQL
-	rows, err := c.read(ctx, st, o, query, args)
-	if err != nil {
-		rows, err = replacing(c, held, err, func() (driver.Rows, error) { return c.read(ctx, st, o, query, args) })
-	}
-	return o.answered(rows, err)
+	rows, err := replacing(ctx, c, r, c.read)
+	return r.observed.answered(rows, err)
 }
 
 // read sends a query, with the results of its subqueries or the elements of its arrays if necessary.
-func (c *conn) read(ctx context.Context, st *statement, o *observation, query string, args []driver.NamedValue) (driver.Rows, error) {
-	rows, err := c.ask(ctx, st, o, query, args)
+func (c *conn) read(ctx context.Context, r request) (driver.Rows, error) {
+	rows, err := c.ask(ctx, r)
 	if err == nil || !isRefusal(err) {
 		return rows, err
 	}
-	return rewritten(ctx, c, o, query, args, c.read, func() (driver.Rows, error) { return subqueries{c}.ask(ctx, st, o, query, args, err) })
+	return rewritten(ctx, c, r, c.read, func() (driver.Rows, error) { return subqueries{c}.ask(ctx, r, err) })
 }
 
 // rewritten sends a statement that was refused in another form: an INSERT of the elements of arrays as an INSERT of rows, other
 // statements by asking their subqueries first.
-func rewritten[T any](ctx context.Context, c *conn, o *observation, query string, args []driver.NamedValue,
-	send func(context.Context, *statement, *observation, string, []driver.NamedValue) (T, error), askFirst func() (T, error),
-) (answer T, err error) {
-	text, left, unnested, err := c.unnested(ctx, query, args)
+func rewritten[T any](ctx context.Context, c *conn, r request, send func(context.Context, request) (T, error), askFirst func() (T, error)) (answer T, err error) {
+	rows, unnested, err := c.unnested(ctx, r)
 	switch {
 	case err != nil:
 		return answer, err
 	case !unnested:
 		return askFirst()
 	}
-	o.whileOther(func() { answer, err = send(ctx, nil, o, text, left) })
+	r.observed.whileOther(func() { answer, err = send(ctx, rows) })
 	return answer, err
 }
 
 // unnested returns an INSERT of the elements of arrays as plan.Unnested does.
-func (c *conn) unnested(ctx context.Context, query string, args []driver.NamedValue) (text string, left []driver.NamedValue, ok bool, err error) {
-	made, _, err := c.planned(ctx, query)
-	if err != nil || len(args) > 0 && args[0].Name != "" {
-		return "", nil, false, err
+func (c *conn) unnested(ctx context.Context, r request) (rows request, ok bool, err error) {
+	made, _, err := c.planned(ctx, r.text)
+	if err != nil || len(r.args) > 0 && r.args[0].Name != "" {
+		return request{}, false, err
 	}
-	text, list, ok := plan.Unnested(made.Plan, unwrapped(args))
-	left = named(list)
-	for i := range left {
-		err = cmp.Or(err, inner.CallValuer(&left[i]))
+	text, list, ok := plan.Unnested(made.Plan, unwrapped(r.args))
+	rows = request{observed: r.observed, text: text, args: named(list)}
+	for i := range rows.args {
+		err = cmp.Or(err, inner.CallValuer(&rows.args[i]))
 	}
-	return text, left, ok, err
+	return rows, ok, err
 }
 
-func (c *conn) ask(ctx context.Context, st *statement, o *observation, query string, args []driver.NamedValue) (driver.Rows, error) {
-	return follow(ctx, &c.session, o, query, args, func(p *plan.Plan, to *plan.Route) (driver.Rows, error) {
+func (c *conn) ask(ctx context.Context, r request) (driver.Rows, error) {
+	return follow(ctx, &c.session, r, func(p *plan.Plan, to *plan.Route) (driver.Rows, error) {
 		if p.Statement.Verb != sqlparse.Select {
-			if rows, done, err := c.returned(ctx, st, p, to, args); done {
+			if rows, done, err := c.returned(ctx, r.of, p, to, r.args); done {
 				return rows, err
 			}
 		}
-		r := reading{session: &c.session, of: st, args: args, from: c.replicas(ctx, p), singles: p.Singles}
-		if st == once {
-			r.of, r.each = nil, once
+		read := reading{session: &c.session, of: r.of, args: r.args, from: c.replicas(ctx, p), singles: p.Singles}
+		if r.of == once {
+			read.of, read.each = nil, once
 		}
-		rows, err := r.rows(ctx, to)
+		rows, err := read.rows(ctx, to)
 		if logical := plan.Labels(p, to); logical != nil && err == nil {
 			return resultset.Relabel(rows, logical), nil
 		}
@@ -157,28 +159,24 @@ func (c *conn) ExecContext(ctx context.Context, query string, args []driver.Name
 	return c.exec(ctx, nil, query, args)
 }
 
-// exec implements ExecContext; st is the prepared statement, or nil.
+// exec is ExecContext of a prepared statement, or of none.
 func (c *conn) exec(ctx context.Context, st *statement, query string, args []driver.NamedValue) (driver.Result, error) {
-	o := c.database.observe(ctx, query)
-	if done, result, err := c.savepoint(ctx, o, query, args); done {
-		return o.executed(result, err)
+	r := request{st, c.database.observe(ctx, query), query, args}
+	if done, result, err := c.savepoint(ctx, r); done {
+		return r.observed.executed(result, err)
 	}
-	held := c.home.SQL
-	result, err := c.send(ctx, st, o, query, args)
-	if err != nil {
-		result, err = replacing(c, held, err, func() (driver.Result, error) { return c.send(ctx, st, o, query, args) })
-	}
-	return o.executed(result, err)
+	result, err := replacing(ctx, c, r, c.send)
+	return r.observed.executed(result, err)
 }
 
-func (c *conn) send(ctx context.Context, st *statement, o *observation, query string, args []driver.NamedValue) (driver.Result, error) {
-	result, err := follow(ctx, &c.session, o, query, args, func(p *plan.Plan, to *plan.Route) (driver.Result, error) {
-		w, err := c.writing(ctx, st, p, to, args)
+func (c *conn) send(ctx context.Context, r request) (driver.Result, error) {
+	result, err := follow(ctx, &c.session, r, func(p *plan.Plan, to *plan.Route) (driver.Result, error) {
+		w, err := c.writing(ctx, r.of, p, to, r.args)
 		switch {
 		case err != nil:
 			return nil, err
 		case to.Kind == plan.Scatter:
-			return reading{session: &c.session, args: args}.drain(ctx, to)
+			return reading{session: &c.session, args: r.args}.drain(ctx, to)
 		case to.Kind == plan.Several:
 			return w.executed(ctx, to.Writes)
 		case to.Kind == plan.Copies:
@@ -189,32 +187,32 @@ func (c *conn) send(ctx context.Context, st *statement, o *observation, query st
 	if err == nil || !isRefusal(err) {
 		return result, err
 	}
-	return rewritten(ctx, c, o, query, args, c.send, func() (driver.Result, error) { return subqueries{c}.drain(ctx, o, query, args, err) })
+	return rewritten(ctx, c, r, c.send, func() (driver.Result, error) { return subqueries{c}.drain(ctx, r, err) })
 }
 
 // A server that restarts breaks all connections of its pool. database/sql sends a statement on two of one table's
 // pool, and then on a new connection. It cannot know that of the pools behind an outer connection.
 
-// replacing sends a statement that has failed again while its connections were broken before it. held is the connection at
-// home that the session had before it. It returns the last error with advice.
-func replacing[T any](c *conn, held *sql.Conn, err error, send func() (T, error)) (answer T, _ error) {
-	for left := c.replaceable(err); left > 0 && c.isReplaced(held, err); left-- {
-		answer, err = send()
+// replacing sends a statement, and again while it fails because its connections were broken before it. It returns the last
+// error with advice.
+func replacing[T any](ctx context.Context, c *conn, r request, send func(context.Context, request) (T, error)) (T, error) {
+	held := c.home.SQL
+	answer, err := send(ctx, r)
+	if err == nil {
+		return answer, nil
+	}
+	left := 0
+	if c.tx == nil && errors.Is(err, driver.ErrBadConn) {
+		left = c.database.idle() + 1
+	}
+	for ; left > 0 && c.isReplaced(held, err); left-- {
+		answer, err = send(ctx, r)
 	}
 	c.tx.RecordError(err)
 	return answer, dialect.Advised(err)
 }
 
-// replaceable returns how often a statement may be sent again whose connection was broken before it.
-func (c *conn) replaceable(err error) int {
-	if err == nil || c.tx != nil || !errors.Is(err, driver.ErrBadConn) {
-		return 0
-	}
-	return c.database.idle() + 1
-}
-
-// isReplaced reports whether the next attempt has other connections; held is the one at home that the session had
-// before the statement.
+// isReplaced reports whether the next attempt has other connections; held is the one at home before the statement.
 func (c *conn) isReplaced(held *sql.Conn, err error) bool {
 	if !errors.Is(err, driver.ErrBadConn) || isUnreachable(err) {
 		return false

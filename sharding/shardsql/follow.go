@@ -25,35 +25,35 @@ import (
 
 // follow plans a statement and sends it, and repeats that when the statement finds its table
 // closed.
-func follow[T any](ctx context.Context, on *session, o *observation, query string, args []driver.NamedValue, send func(*plan.Plan, *plan.Route) (T, error)) (T, error) {
+func follow[T any](ctx context.Context, on *session, r request, send func(*plan.Plan, *plan.Route) (T, error)) (T, error) {
 	for {
 		var none T
-		made, s, err := on.planned(ctx, query)
+		made, s, err := on.planned(ctx, r.text)
 		if err != nil {
 			return none, err
 		}
-		if len(args) > 0 && args[0].Name != "" {
-			made.Arrange(args)
+		if len(r.args) > 0 && r.args[0].Name != "" {
+			made.Arrange(r.args)
 		}
-		p, to, err := on.bound(ctx, made.Plan, args)
-		o.planned(p, to, on.database)
+		p, to, err := on.bound(ctx, made.Plan, r.args)
+		r.observed.planned(p, to, on.database)
 		if err != nil {
-			if err := unbound(ctx, on, made, s, made.orCause(err, len(args))); err != nil {
+			if err := unbound(ctx, on, made, s, made.orCause(err, len(r.args))); err != nil {
 				return none, err
 			}
 			continue
 		}
-		to, err = on.history.admit(on, to, query, made.effects)
+		to, err = on.history.admit(on, to, r.text, made.effects)
 		if err != nil {
 			return none, err
 		}
-		done, err := none, on.lookUp(ctx, p, to, args)
+		done, err := none, on.lookUp(ctx, p, to, r.args)
 		if err == nil {
 			done, err = send(p, to)
 		}
 		if err == nil {
 			on.tx.markUsed()
-			on.history.remember(on, p, to, query, made.effects)
+			on.history.remember(on, p, to, r.text, made.effects)
 			return done, nil
 		}
 		on.history.fail(on, to, err)

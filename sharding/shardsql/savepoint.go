@@ -26,19 +26,19 @@ func (c *conn) isSetting(ctx context.Context, text string) bool {
 }
 
 // savepoint executes a statement on a savepoint in a transaction. It returns false for others.
-func (c *conn) savepoint(ctx context.Context, o *observation, query string, args []driver.NamedValue) (bool, driver.Result, error) {
-	if c.tx == nil || len(args) > 0 {
+func (c *conn) savepoint(ctx context.Context, r request) (bool, driver.Result, error) {
+	if c.tx == nil || len(r.args) > 0 {
 		return false, nil, nil
 	}
-	verb, name := effects.SavepointOf(query)
-	if verb == effects.NoSavepoint && effects.MayBeSavepoint(query) && c.isSetting(ctx, query) {
+	verb, name := effects.SavepointOf(r.text)
+	if verb == effects.NoSavepoint && effects.MayBeSavepoint(r.text) && c.isSetting(ctx, r.text) {
 		verb, c.tx.planned = effects.SetLocal, true
 	}
 	if verb == effects.NoSavepoint {
 		return false, nil, nil
 	}
-	o.atHome()
-	result, err := c.tx.execSavepoint(ctx, verb, name, query)
+	r.observed.atHome()
+	result, err := c.tx.execSavepoint(ctx, verb, name, r.text)
 	c.tx.RecordError(err)
 	return true, result, err
 }

@@ -26,15 +26,15 @@ type subqueries struct{ *conn }
 // maxList bounds the values that a subquery on the right side of IN may return.
 const maxList = 10_000
 
-// ask sends a refused query with the results of its subqueries in their place; st is the prepared statement, or
-// nil. It returns the refusal if no subquery can be executed before the query.
-func (s subqueries) ask(ctx context.Context, st *statement, o *observation, query string, args []driver.NamedValue, refusal error) (driver.Rows, error) {
+// ask sends a refused query with the results of its subqueries in their place. It returns the refusal if no subquery can
+// be executed before the query.
+func (s subqueries) ask(ctx context.Context, r request, refusal error) (driver.Rows, error) {
 	// In a transaction that may not span databases a subquery must not choose the first one.
 	isFirst := s.tx != nil && !s.tx.spans && !s.tx.began()
-	if isFirst || len(args) > 0 && args[0].Name != "" {
+	if isFirst || len(r.args) > 0 && r.args[0].Name != "" {
 		return nil, refusal
 	}
-	made, _, err := s.planned(ctx, query)
+	made, _, err := s.planned(ctx, r.text)
 	switch {
 	case err != nil:
 		return nil, err
@@ -44,21 +44,21 @@ func (s subqueries) ask(ctx context.Context, st *statement, o *observation, quer
 	if !made.Copied() { // neither may a part of it be read from a copy
 		ctx = sharding.Primary(ctx)
 	}
-	text, left, as, err := s.guarded(ctx, st, made.Plan, args)
+	with, err := s.guarded(ctx, r, made.Plan)
 	switch {
 	case err != nil:
 		return nil, err
-	case text == "":
+	case with.text == "":
 		return nil, refusal
 	}
 	asText := false
-	if len(left) > 0 {
-		if asText, err = isUnprepared(ctx, s.database.server, s.on(s.database.home), st, args); err != nil {
+	if len(with.args) > 0 {
+		if asText, err = isUnprepared(ctx, s.database.server, s.on(s.database.home), r.of, r.args); err != nil {
 			return nil, err
 		}
 	}
 	var rows driver.Rows
-	o.whileOther(func() { rows, err = s.conn.ask(ctx, as, o, text, left) })
+	r.observed.whileOther(func() { rows, err = s.conn.ask(ctx, with) })
 	if err == nil && asText {
 		rows = resultset.AsText(rows)
 	}
@@ -66,8 +66,9 @@ func (s subqueries) ask(ctx context.Context, st *statement, o *observation, quer
 }
 
 // drain is ask for a query whose rows are discarded.
-func (s subqueries) drain(ctx context.Context, o *observation, query string, args []driver.NamedValue, refusal error) (driver.Result, error) {
-	rows, err := s.ask(ctx, nil, o, query, args, refusal)
+func (s subqueries) drain(ctx context.Context, r request, refusal error) (driver.Result, error) {
+	r.of = nil
+	rows, err := s.ask(ctx, r, refusal)
 	if err != nil {
 		return nil, err
 	}
@@ -76,18 +77,18 @@ func (s subqueries) drain(ctx context.Context, o *observation, query string, arg
 
 // guarded is executed with a savepoint in a transaction of PostgreSQL, which an error would abort: that a subquery
 // depends on the query around it may only show when PostgreSQL misses a column.
-func (s subqueries) guarded(ctx context.Context, st *statement, p *plan.Plan, args []driver.NamedValue) (text string, left []driver.NamedValue, as *statement, err error) {
+func (s subqueries) guarded(ctx context.Context, r request, p *plan.Plan) (with request, err error) {
 	if len(plan.Subqueries(p)) == 0 {
-		return "", nil, nil, nil
+		return request{}, nil
 	}
 	if err := s.guard(ctx, effects.Set, "SAVEPOINT "); err != nil {
-		return "", nil, nil, err
+		return request{}, err
 	}
-	text, left, as, err = s.executed(ctx, st, p, args)
+	with, err = s.executed(ctx, r, p)
 	if err == nil || isRefusal(err) {
 		err = dialect.JoinErrors(err, s.guard(ctx, effects.Release, "RELEASE SAVEPOINT "))
 	}
-	return text, left, as, err
+	return with, err
 }
 
 // guard executes a statement on the savepoint of guarded, if there is one.
@@ -100,31 +101,30 @@ func (s subqueries) guard(ctx context.Context, verb effects.Savepoint, text stri
 	return err
 }
 
-// executed returns the text of a query with the results of its subqueries in their place, its
-// arguments, and once if it must be prepared. The text is "" if no subquery can be executed. One that depends
-// on the query around it fails, because a column is missing, and stays.
-func (s subqueries) executed(ctx context.Context, st *statement, p *plan.Plan, args []driver.NamedValue) (text string, left []driver.NamedValue, as *statement, err error) {
-	if len(args) != p.Statement.Args {
-		return "", nil, nil, nil
+// executed returns a query with the results of its subqueries in their place. Its text is "" if no subquery can be executed.
+// One that depends on the query around it fails, because a column is missing, and stays.
+func (s subqueries) executed(ctx context.Context, r request, p *plan.Plan) (with request, err error) {
+	if len(r.args) != p.Statement.Args {
+		return request{}, nil
 	}
 	if s.home.SQL == nil { // the query may have to wait for another statement, which waits for the connection
 		defer func() { err = dialect.JoinErrors(err, leaveHome(&s.session)) }()
 	}
 	var done []plan.Subquery
 	var results []plan.Result
-	left = slices.Clone(args)
+	left := slices.Clone(r.args)
 	for _, sub := range plan.Subqueries(p) {
 		// With arguments, a text without any would be prepared, and its values would have other digits.
 		if sub.Collation != "" && p.Singles {
-			if is, err := isUnprepared(ctx, s.database.server, s.on(s.database.home), st, args); err != nil {
-				return "", nil, nil, err
+			if is, err := isUnprepared(ctx, s.database.server, s.on(s.database.home), r.of, r.args); err != nil {
+				return request{}, err
 			} else if is {
 				continue
 			}
 		}
-		result, values, err := s.result(ctx, p, sub, args)
+		result, values, err := s.result(ctx, p, sub, r.args)
 		if err != nil {
-			return "", nil, nil, err
+			return request{}, err
 		}
 		if result == "" {
 			continue
@@ -135,17 +135,18 @@ func (s subqueries) executed(ctx context.Context, st *statement, p *plan.Plan, a
 		}
 	}
 	if len(done) == 0 {
-		return "", nil, nil, nil
+		return request{}, nil
 	}
-	binary, err := isBinary(ctx, s.database.server, s.on(s.database.home), st, args)
+	binary, err := isBinary(ctx, s.database.server, s.on(s.database.home), r.of, r.args)
 	if err != nil {
-		return "", nil, nil, err
-	}
-	if binary {
-		as = once
+		return request{}, err
 	}
 	text, which := plan.Substituted(p, done, results)
-	return text, chosen(left, which), as, nil
+	with = request{observed: r.observed, text: text, args: chosen(left, which)}
+	if binary {
+		with.of = once
+	}
+	return with, nil
 }
 
 // result executes a subquery, and returns its result as it is written in the text, and the arguments of that.
@@ -197,9 +198,10 @@ func (s subqueries) number(ctx context.Context, p *plan.Plan, sub plan.Subquery,
 
 // rows executes a subquery. It returns nil if it cannot be executed alone.
 func (s subqueries) rows(ctx context.Context, text string, args []driver.NamedValue) (driver.Rows, error) {
-	rows, err := s.conn.ask(ctx, nil, nil, text, args)
+	r := request{text: text, args: args}
+	rows, err := s.conn.ask(ctx, r)
 	if isRefusal(err) {
-		rows, err = s.ask(ctx, nil, nil, text, args, err)
+		rows, err = s.ask(ctx, r, err)
 	}
 	var moved *sharding.MovedError
 	switch {
