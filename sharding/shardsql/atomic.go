@@ -67,11 +67,11 @@ func (d *database) unable(op string, pool *sql.DB, err error, hint string) error
 
 // branch is the part of an atomic transaction on a database other than the deciding one.
 type branch struct {
-	begun    *begun
-	of       *transaction
-	id       xa.ID
-	server   dialect.Server
-	prepared bool
+	begun       *begun
+	transaction *transaction
+	id          xa.ID
+	server      dialect.Server
+	prepared    bool
 }
 
 var _ xa.Branch = (*branch)(nil)
@@ -99,7 +99,7 @@ func (t *transaction) beginBranch(ctx context.Context, b *begun) error {
 	default:
 		isolation = strings.ToUpper(level.String())
 	}
-	of := &branch{begun: b, of: t, id: xa.ID{Transaction: t.gtid, Decider: first.identity, Branch: len(t.begun)}, server: own.server}
+	of := &branch{begun: b, transaction: t, id: xa.ID{Transaction: t.gtid, Decider: first.identity, Branch: len(t.begun)}, server: own.server}
 	for _, text := range xa.Begin(own.server, of.id, isolation) {
 		if err := b.inner.Run(ctx, text); err != nil {
 			return err
@@ -135,7 +135,7 @@ func (b *branch) Prepare(ctx context.Context) error {
 	b.prepared = true // even after an error it may be prepared
 	err := b.send(ctx, xa.Prepare(b.server, b.id)...)
 	if dialect.SQLState(err) == notSupported {
-		err = b.of.session.database.unable("commit", b.begun.pool, err,
+		err = b.transaction.session.database.unable("commit", b.begun.pool, err,
 			"do that outside of the transaction, or begin the transaction on this database with its first statement, because only the others prepare their parts")
 	}
 	return err
@@ -176,7 +176,7 @@ func (b *branch) Leave() {
 // rollback ends the branch. If the connection may still be in it, rollback closes the connection,
 // and the server then rolls back a branch that is not prepared.
 func (b *branch) rollback() (err error) {
-	ctx := context.WithoutCancel(b.of.ctx)
+	ctx := context.WithoutCancel(b.transaction.ctx)
 	if b.prepared {
 		err = b.send(ctx, xa.End(b.server, b.id, false))
 	}
@@ -194,19 +194,19 @@ func (b *branch) rollback() (err error) {
 
 // decision is the part of an atomic transaction on the database that decides.
 type decision struct {
-	of     *transaction
-	first  *begun
-	server dialect.Server
+	transaction *transaction
+	first       *begun
+	server      dialect.Server
 }
 
 var _ xa.Decider = (*decision)(nil)
 
 func (d *decision) Decide(ctx context.Context) error {
 	var names []string
-	for _, b := range d.of.begun[1:] {
-		names = append(names, d.of.session.database.shortNameOf(b.pool))
+	for _, b := range d.transaction.begun[1:] {
+		names = append(names, d.transaction.session.database.shortNameOf(b.pool))
 	}
-	text, args, err := xa.Decision(d.server, d.of.gtid, names)
+	text, args, err := xa.Decision(d.server, d.transaction.gtid, names)
 	if err != nil {
 		return err
 	}
@@ -217,7 +217,7 @@ func (d *decision) Decide(ctx context.Context) error {
 	case dialect.IsDuplicate(err):
 		return fmt.Errorf("%w: %w", sharding.ErrResolved, err)
 	case dialect.SQLState(err) == readOnly:
-		return d.of.session.database.unable("commit", d.first.pool, err,
+		return d.transaction.session.database.unable("commit", d.first.pool, err,
 			"begin a transaction that only reads with sql.TxOptions{ReadOnly: true}, which stores no decision, and let the pool reach a server that accepts writes")
 	}
 	return lost(err)
@@ -230,14 +230,14 @@ func (d *decision) Rollback() { _ = d.first.rollback() }
 func (d *decision) Committed(ctx context.Context) (bool, error) {
 	ctx, done := context.WithTimeout(ctx, endTimeout)
 	defer done()
-	is, err := xa.Committed(ctx, d.on(), d.server, d.of.gtid)
+	is, err := xa.Committed(ctx, d.on(), d.server, d.transaction.gtid)
 	return is, lost(err)
 }
 
 func (d *decision) Forget(ctx context.Context) {
 	ctx, done := context.WithTimeout(ctx, endTimeout)
 	defer done()
-	_ = xa.Forget(ctx, d.on(), d.server, d.of.gtid) // a resolver does, too
+	_ = xa.Forget(ctx, d.on(), d.server, d.transaction.gtid) // a resolver does, too
 }
 
 // on returns the session's connection if there is one, because the pool may have no other.

@@ -66,10 +66,10 @@ func (c *conn) QueryContext(ctx context.Context, query string, args []driver.Nam
 
 // request is a statement as the program sends it.
 type request struct {
-	of       *statement // the prepared statement, or nil
-	observed *observation
-	text     string
-	args     []driver.NamedValue
+	statement *statement // the prepared statement, or nil
+	observed  *observation
+	text      string
+	args      []driver.NamedValue
 }
 
 // query is QueryContext of a prepared statement, or of none.
@@ -122,13 +122,13 @@ func (c *conn) unnested(ctx context.Context, r request) (rows request, ok bool, 
 func (c *conn) ask(ctx context.Context, r request) (driver.Rows, error) {
 	return follow(ctx, &c.session, r, func(p *plan.Plan, to *plan.Route) (driver.Rows, error) {
 		if p.Statement.Verb != sqlparse.Select {
-			if rows, done, err := c.returned(ctx, r.of, p, to, r.args); done {
+			if rows, done, err := c.returned(ctx, r.statement, p, to, r.args); done {
 				return rows, err
 			}
 		}
-		read := reading{session: &c.session, of: r.of, args: r.args, from: c.replicas(ctx, p), singles: p.Singles}
-		if r.of == once {
-			read.of, read.each = nil, once
+		read := reading{session: &c.session, statement: r.statement, args: r.args, from: c.replicas(ctx, p), singles: p.Singles}
+		if r.statement == once {
+			read.statement, read.each = nil, once
 		}
 		rows, err := read.rows(ctx, to)
 		if logical := plan.Labels(p, to); logical != nil && err == nil {
@@ -171,7 +171,7 @@ func (c *conn) exec(ctx context.Context, st *statement, query string, args []dri
 
 func (c *conn) send(ctx context.Context, r request) (driver.Result, error) {
 	result, err := follow(ctx, &c.session, r, func(p *plan.Plan, to *plan.Route) (driver.Result, error) {
-		w, err := c.writing(ctx, r.of, p, to, r.args)
+		w, err := c.writing(ctx, r.statement, p, to, r.args)
 		switch {
 		case err != nil:
 			return nil, err

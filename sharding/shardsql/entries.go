@@ -31,7 +31,7 @@ const (
 
 // lookupWrite is a write for which lookup tables are maintained.
 type lookupWrite struct {
-	of      *plan.LookupChanges
+	plan    *plan.LookupChanges
 	session *session
 	args    []driver.NamedValue
 	had     [][]owner.Entry // for each element of Changes, the entries of the rows before the write
@@ -43,7 +43,7 @@ func (k *lookupWrite) recordOldValues(ctx context.Context, in inner.Conn, l part
 	if k == nil {
 		return nil
 	}
-	text, args, ok := k.of.Before(l.target, mostRows+1)
+	text, args, ok := k.plan.Before(l.target, mostRows+1)
 	if k.known = ok; !ok {
 		return nil
 	}
@@ -80,7 +80,7 @@ func (k *lookupWrite) enter(ctx context.Context, participants []participant, aff
 		return err
 	}
 	owners := &k.session.tx.owners
-	for i, kept := range k.of.Changes {
+	for i, kept := range k.plan.Changes {
 		entries, err := k.entries(ctx, i, participants, affected)
 		if err != nil {
 			return err
@@ -90,7 +90,7 @@ func (k *lookupWrite) enter(ctx context.Context, participants []participant, aff
 		}
 		for _, e := range k.had[i] {
 			if !kept.Sets || !k.keeps(e, kept.Set) {
-				owners.lost = append(owners.lost, staleEntry{k.of.Table, kept.Lookup, e})
+				owners.lost = append(owners.lost, staleEntry{k.plan.Table, kept.Lookup, e})
 			}
 		}
 	}
@@ -99,22 +99,22 @@ func (k *lookupWrite) enter(ctx context.Context, participants []participant, aff
 
 // free records the slots whose rows may have lost values.
 func (k *lookupWrite) free(participants []participant) error {
-	if !k.of.Frees {
+	if !k.plan.Frees {
 		return nil
 	}
 	owners := &k.session.tx.owners
 	for _, l := range participants {
 		if !k.known {
-			owners.freed = append(owners.freed, freed{table: k.of.Table.Name, pool: l.pool})
+			owners.freed = append(owners.freed, freed{table: k.plan.Table.Name, pool: l.pool})
 		}
 	}
 	for _, had := range k.had {
 		for _, e := range had {
-			slot, err := k.of.Table.Slot(e.Key)
+			slot, err := k.plan.Table.Slot(e.Key)
 			if err != nil {
 				return err
 			}
-			owners.freed = append(owners.freed, freed{table: k.of.Table.Name, slot: slot})
+			owners.freed = append(owners.freed, freed{table: k.plan.Table.Name, slot: slot})
 		}
 	}
 	return nil
@@ -130,7 +130,7 @@ func (k *lookupWrite) keeps(e owner.Entry, set any) bool {
 
 // entries returns the entries that the rows need, without duplicates.
 func (k *lookupWrite) entries(ctx context.Context, i int, participants []participant, affected int64) (all []owner.Entry, err error) {
-	kept := k.of.Changes[i]
+	kept := k.plan.Changes[i]
 	seen := map[string]bool{}
 	add := func(value, key any) {
 		if text := proof.Text([]driver.Value{value, key}); !seen[text] {
@@ -151,12 +151,12 @@ func (k *lookupWrite) entries(ctx context.Context, i int, participants []partici
 	}
 	found := false
 	for _, l := range participants {
-		keys, err := (lookupAccess{k.session}).table(k.of.Table, kept.Lookup, l.pool).Keys(ctx, shardConn{k.session.tx.has(l.pool).inner, true}, l.target, kept.Set, mostRows+1)
+		keys, err := (lookupAccess{k.session}).table(k.plan.Table, kept.Lookup, l.pool).Keys(ctx, shardConn{k.session.tx.has(l.pool).inner, true}, l.target, kept.Set, mostRows+1)
 		if err != nil {
 			return nil, err
 		}
 		if len(keys) > mostRows {
-			return nil, &sharding.RouteError{Op: "update", Table: k.of.Table.Name, Column: kept.Lookup.Column,
+			return nil, &sharding.RouteError{Op: "update", Table: k.plan.Table.Name, Column: kept.Lookup.Column,
 				Err: fmt.Errorf("%w: more than %d sharding keys have rows with this value", sharding.ErrLookup, mostRows), Hint: "change fewer rows at a time"}
 		}
 		found = found || len(keys) > 0
@@ -172,30 +172,30 @@ func (k *lookupWrite) entries(ctx context.Context, i int, participants []partici
 
 // rounded returns the error of a value that its column does not store unchanged.
 func (k *lookupWrite) rounded(l *sharding.Lookup) error {
-	return &sharding.RouteError{Op: "write", Table: k.of.Table.Name, Column: l.Column, Err: fmt.Errorf("%w: %w", sharding.ErrLookup, owner.ErrRounded)}
+	return &sharding.RouteError{Op: "write", Table: k.plan.Table.Name, Column: l.Column, Err: fmt.Errorf("%w: %w", sharding.ErrLookup, owner.ErrRounded)}
 }
 
 // reserve inserts entries into the databases that have the lookup table.
 func (k *lookupWrite) reserve(ctx context.Context, l *sharding.Lookup, entries []owner.Entry) error {
 	pools, err := byPool(k.session.database, l, entries, func(e owner.Entry) any { return e.Value })
 	if errors.Is(err, sharding.ErrKeyType) || errors.Is(err, sharding.ErrNoSlot) {
-		return &sharding.RouteError{Op: "write", Table: k.of.Table.Name, Column: l.Column, Err: err, Hint: "give it a value that leads to a shard of " + l.Table}
+		return &sharding.RouteError{Op: "write", Table: k.plan.Table.Name, Column: l.Column, Err: err, Hint: "give it a value that leads to a shard of " + l.Table}
 	} else if err != nil {
 		return err
 	}
 	for _, of := range pools {
-		table := lookupAccess{k.session}.table(k.of.Table, l, of.pool)
+		table := lookupAccess{k.session}.table(k.plan.Table, l, of.pool)
 		if err := k.hold(ctx, table, of); err != nil {
 			return err
 		}
 		if !table.Locks { // otherwise a rollback undoes it
 			owners := &k.session.tx.owners
 			for _, e := range of.items {
-				owners.got = append(owners.got, staleEntry{k.of.Table, l, e})
+				owners.got = append(owners.got, staleEntry{k.plan.Table, l, e})
 			}
 		}
 		var stored func(owner.Entry) (bool, error)
-		if k.of.Upserts {
+		if k.plan.Upserts {
 			stored = func(e owner.Entry) (bool, error) { return k.isStored(ctx, table, e) }
 		}
 		if err := owner.Reserve(ctx, table, of.items, stored); errors.Is(err, owner.ErrRounded) {
@@ -209,7 +209,7 @@ func (k *lookupWrite) reserve(ctx context.Context, l *sharding.Lookup, entries [
 
 // isStored reports whether a row of the transaction has the value of an entry.
 func (k *lookupWrite) isStored(ctx context.Context, table *owner.SQL, e owner.Entry) (bool, error) {
-	at, err := k.of.Table.Target(e.Key)
+	at, err := k.plan.Table.Target(e.Key)
 	if err != nil {
 		return false, err
 	}
@@ -223,7 +223,7 @@ func (k *lookupWrite) hold(ctx context.Context, table *owner.SQL, entries poolIt
 	t := k.session.tx
 	keys, entered := map[*begun][]any{}, t.has(entries.pool)
 	for _, e := range entries.items {
-		at, err := k.of.Table.Target(e.Key)
+		at, err := k.plan.Table.Target(e.Key)
 		if err != nil {
 			return err
 		}

@@ -63,22 +63,22 @@ type Statement struct {
 
 // observation is a statement that will be reported to an Observer, nil if there is no Observer.
 type observation struct {
-	tell  func(ctx context.Context, s Statement)
-	ctx   context.Context //nolint:containedctx // the statement's, needed until its rows are closed
-	begin time.Time
-	of    Statement
+	tell      func(ctx context.Context, s Statement)
+	ctx       context.Context //nolint:containedctx // the statement's, needed until its rows are closed
+	begin     time.Time
+	statement Statement
 }
 
 func (d *database) observe(ctx context.Context, text string) *observation {
 	if d.observer.Statement == nil {
 		return nil
 	}
-	return &observation{tell: d.observer.Statement, ctx: ctx, begin: time.Now(), of: Statement{Text: text}}
+	return &observation{tell: d.observer.Statement, ctx: ctx, begin: time.Now(), statement: Statement{Text: text}}
 }
 
 func (o *observation) atHome() {
 	if o != nil {
-		o.of.Kind = Home
+		o.statement.Kind = Home
 	}
 }
 
@@ -87,13 +87,13 @@ func (o *observation) planned(p *plan.Plan, to *plan.Route, d *database) {
 	if o == nil {
 		return
 	}
-	if o.of.Fingerprint != "" {
-		o.of.Retries++
+	if o.statement.Fingerprint != "" {
+		o.statement.Retries++
 	}
-	o.of.Fingerprint, o.of.Table = p.Fingerprint(), p.Table()
-	o.of.Kind, o.of.Targets = "", nil
+	o.statement.Fingerprint, o.statement.Table = p.Fingerprint(), p.Table()
+	o.statement.Kind, o.statement.Targets = "", nil
 	if to != nil {
-		o.of.Kind, o.of.Targets = Kind(to.Kind.String()), d.targets(to)
+		o.statement.Kind, o.statement.Targets = Kind(to.Kind.String()), d.targets(to)
 	}
 }
 
@@ -103,9 +103,9 @@ func (o *observation) whileOther(do func()) {
 		do()
 		return
 	}
-	own := o.of
+	own := o.statement
 	do()
-	o.of.Fingerprint, o.of.Table, o.of.Retries = own.Fingerprint, own.Table, own.Retries
+	o.statement.Fingerprint, o.statement.Table, o.statement.Retries = own.Fingerprint, own.Table, own.Retries
 }
 
 // targets returns the targets of a statement, nil at home.
@@ -132,20 +132,20 @@ func (d *database) targets(to *plan.Route) (all []sharding.Target) {
 // refused sets the kind Refused if err is a refusal.
 func (o *observation) refused(err error) {
 	if isRefusal(err) {
-		o.of.Kind, o.of.Targets = Refused, nil
+		o.statement.Kind, o.statement.Targets = Refused, nil
 	}
 }
 
 func (o *observation) end(err error) {
-	o.of.Took, o.of.Err = time.Since(o.begin), err
-	o.tell(o.ctx, o.of)
+	o.statement.Took, o.statement.Err = time.Since(o.begin), err
+	o.tell(o.ctx, o.statement)
 }
 
 // executed ends the observation of a statement without rows.
 func (o *observation) executed(r driver.Result, err error) (driver.Result, error) {
 	if o != nil {
 		if r != nil {
-			o.of.Rows, _ = r.RowsAffected() // some drivers do not report it
+			o.statement.Rows, _ = r.RowsAffected() // some drivers do not report it
 		}
 		o.refused(err)
 		o.end(err)
@@ -177,7 +177,7 @@ type observedRows struct {
 func (r *observedRows) Next(dest []driver.Value) error {
 	r.err = r.Rows.Next(dest)
 	if r.err == nil {
-		r.observation.of.Rows++
+		r.observation.statement.Rows++
 	}
 	return r.err
 }

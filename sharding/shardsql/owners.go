@@ -113,7 +113,7 @@ func byPool[T any](d *database, l *sharding.Lookup, items []T, value func(T) any
 
 // table returns the part of a lookup table that one database has.
 func (k lookupAccess) table(of *sharding.Table, l *sharding.Lookup, pool *sql.DB) *owner.SQL {
-	b := lookupRunner{of: k.session}
+	b := lookupRunner{caller: k.session}
 	if k.tx.has(pool) != nil {
 		b.tx = k.tx
 	}
@@ -209,15 +209,15 @@ func (c shardConn) Query(ctx context.Context, text string, args ...any) ([][]dri
 // lookupRunner executes statements on a lookup table: in the transaction if that has begun on the
 // table's database, and separately otherwise.
 type lookupRunner struct {
-	of *session
-	tx *transaction
+	caller *session
+	tx     *transaction
 }
 
 // session calls f with an outer connection that uses the caller's connections.
 func (b lookupRunner) session(ctx context.Context, f func(context.Context, *conn) error) error {
-	c := &conn{session{database: b.of.database, tx: b.tx, home: b.of.home, lookupConns: b.of.lookupConns}}
+	c := &conn{session{database: b.caller.database, tx: b.tx, home: b.caller.home, lookupConns: b.caller.lookupConns}}
 	err := f(sharding.Primary(sharding.AllShards(ctx)), c) // the context's hints concern the caller's statement
-	if b.of.home.SQL == nil {
+	if b.caller.home.SQL == nil {
 		err = dialect.JoinErrors(err, c.releaseHome())
 	}
 	return err

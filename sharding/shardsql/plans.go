@@ -91,7 +91,7 @@ func (p *plans) keep(s *sharding.Snapshot, text string, made *planned) {
 
 func (c schemaReader) plan(ctx context.Context, text string) (*planned, error) {
 	d := c.database
-	if p := d.plans.find(c.of, text); p != nil && !c.altered(ctx, p.tables, maxAge) {
+	if p := d.plans.find(c.snapshot, text); p != nil && !c.altered(ctx, p.tables, maxAge) {
 		return p, nil
 	}
 	srv, err := d.ask(ctx)
@@ -101,17 +101,17 @@ func (c schemaReader) plan(ctx context.Context, text string) (*planned, error) {
 	st := sqlparse.Parse(text, srv.Reads)
 	options := analysis.Options{Home: d.homeName, Mode: d.router.TxMode(), Reads: srv.Reads, Quote: srv.Quote, Merge: srv.Arithmetic, Alone: len(d.copies()) == 1}
 	p := &planned{}
-	if concerns(c.of, st) {
-		p.tables, p.omitted = c.described(ctx, plan.Tables(st, c.of))
+	if concerns(c.snapshot, st) {
+		p.tables, p.omitted = c.described(ctx, plan.Tables(st, c.snapshot))
 		options.Schema = schemaOf(p.tables)
 		if err := p.outage(); err != nil && !st.ReadsOnly() {
 			return nil, err // its plan would miss unique keys, by which rows must be searched for
 		}
 	}
-	p.Plan = plan.Of(st, c.of, options)
+	p.Plan = plan.Of(st, c.snapshot, options)
 	p.effects = effects.Of(text, srv.Reads, p.Stateless)
 	if p.omitted == nil {
-		d.plans.keep(c.of, text, p)
+		d.plans.keep(c.snapshot, text, p)
 	}
 	return p, nil
 }

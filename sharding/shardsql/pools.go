@@ -152,7 +152,7 @@ func (k *lookupWrite) pools() (all []*sql.DB) {
 		return nil
 	}
 	d := k.session.database
-	for _, kept := range k.of.Changes {
+	for _, kept := range k.plan.Changes {
 		values := []any{kept.Set}
 		for _, row := range kept.Rows {
 			values = append(values, row[0])

@@ -24,12 +24,12 @@ import (
 
 // reading is a query that is sent to its databases, or to their copies.
 type reading struct {
-	session *session
-	of      *statement // the prepared statement, or nil
-	args    []driver.NamedValue
-	from    replicas   // queried instead of the databases that they copy; nil for none
-	each    *statement // once if every text must be prepared
-	singles bool       // see plan.Plan
+	session   *session
+	statement *statement // the prepared statement, or nil
+	args      []driver.NamedValue
+	from      replicas   // queried instead of the databases that they copy; nil for none
+	each      *statement // once if every text must be prepared
+	singles   bool       // see plan.Plan
 }
 
 // rows sends the query to its databases, or to their copies. If a copy is down, does not have a table yet
@@ -52,7 +52,7 @@ func (r reading) sent(ctx context.Context, to *plan.Route) (driver.Rows, error) 
 		return r.scatter(ctx, to)
 	}
 	pool, args := r.pool(to.Target.DB), textArgs(to, r.args)
-	switch st, err := r.of.in(ctx, pool, to); {
+	switch st, err := r.statement.in(ctx, pool, to); {
 	case err != nil:
 		return nil, err
 	case st != nil:
@@ -62,7 +62,7 @@ func (r reading) sent(ctx context.Context, to *plan.Route) (driver.Rows, error) 
 	if err != nil {
 		return nil, err
 	}
-	of := r.of
+	of := r.statement
 	if of == nil {
 		if of, _, err = r.part(ctx, in, args); err != nil {
 			return nil, dialect.JoinErrors(err, in.Release())
@@ -87,9 +87,9 @@ func (r reading) part(ctx context.Context, on inner.Conn, args []driver.NamedVal
 	case r.each != nil || s.Name() != "mysql":
 		return r.each, false, nil
 	case len(args) > 0:
-		return asPart(s, r.of, args), false, nil
+		return asPart(s, r.statement, args), false, nil
 	}
-	binary, err = isBinary(ctx, s, on.SQL, r.of, r.args)
+	binary, err = isBinary(ctx, s, on.SQL, r.statement, r.args)
 	if binary && r.singles {
 		return once, false, err
 	}
@@ -354,7 +354,7 @@ func (l lane) ask(ctx context.Context, s *combine.Shards, of reading, sources []
 			return &sharding.ShardError{Target: to.Target, Err: err}
 		}
 		types.Read(place, rows)
-		var source merge.Rows = &shardRows{Rows: rows, of: to.Target, binary: binary}
+		var source merge.Rows = &shardRows{Rows: rows, target: to.Target, binary: binary}
 		if !last || l.inner.Kept != nil {
 			if source, err = resultset.Hold(source, memory); err != nil {
 				if !last {
@@ -371,7 +371,7 @@ func (l lane) ask(ctx context.Context, s *combine.Shards, of reading, sources []
 // shardRows add the shard's name to the errors of its rows.
 type shardRows struct {
 	driver.Rows
-	of     sharding.Target
+	target sharding.Target
 	binary bool // one table would have returned values in the binary protocol
 }
 
@@ -383,5 +383,5 @@ func (r *shardRows) Next(dest []driver.Value) error {
 	if err == nil || resultset.IsEOF(err) {
 		return err
 	}
-	return &sharding.ShardError{Target: r.of, Err: err}
+	return &sharding.ShardError{Target: r.target, Err: err}
 }

@@ -57,7 +57,7 @@ func (f *freshness) claims(age time.Duration) bool {
 type schemaReader struct {
 	*session
 
-	of *sharding.Snapshot
+	snapshot *sharding.Snapshot
 }
 
 // described returns the descriptions of some tables. It omits a table that does not exist or cannot be
@@ -85,7 +85,7 @@ func (c schemaReader) described(ctx context.Context, names []string) (found []*d
 // place returns the physical table whose columns are read: for a sharded table the first one, because
 // all have the same columns. It is zero while no route of the table is known.
 func (c schemaReader) place(name string) sharding.Target {
-	t, sharded := c.of.Lookup(name)
+	t, sharded := c.snapshot.Lookup(name)
 	if !sharded {
 		return sharding.Target{Table: name}
 	}
@@ -140,7 +140,7 @@ func (s *schemas) keep(t *description) { s.tables.Store(t.name, t) }
 // an outage of one does not prevent statements for the others.
 func (c schemaReader) lookAnywhere(ctx context.Context, name string, place sharding.Target) (*description, error) {
 	d, err := c.look(ctx, name, place)
-	t, sharded := c.of.Lookup(name)
+	t, sharded := c.snapshot.Lookup(name)
 	if !sharded || !dialect.Unavailable(err) {
 		return d, err
 	}
@@ -164,7 +164,7 @@ func (c schemaReader) look(ctx context.Context, name string, at sharding.Target)
 	}
 	d = &description{name: name, at: at}
 	srv, db := c.database.server, c.on(c.database.poolOrHome(at.DB))
-	if t, sharded := c.of.Lookup(name); sharded || c.of.IsBroadcast(name) {
+	if t, sharded := c.snapshot.Lookup(name); sharded || c.snapshot.IsBroadcast(name) {
 		d.table, err = columns.ReadRouted(ctx, srv, db, at.Table, t)
 	} else {
 		joined := c.database.homeName != "" // with shards

@@ -53,7 +53,7 @@ func (s subqueries) ask(ctx context.Context, r request, refusal error) (driver.R
 	}
 	asText := false
 	if len(with.args) > 0 {
-		if asText, err = isUnprepared(ctx, s.database.server, s.on(s.database.home), r.of, r.args); err != nil {
+		if asText, err = isUnprepared(ctx, s.database.server, s.on(s.database.home), r.statement, r.args); err != nil {
 			return nil, err
 		}
 	}
@@ -67,7 +67,7 @@ func (s subqueries) ask(ctx context.Context, r request, refusal error) (driver.R
 
 // drain is ask for a query whose rows are discarded.
 func (s subqueries) drain(ctx context.Context, r request, refusal error) (driver.Result, error) {
-	r.of = nil
+	r.statement = nil
 	rows, err := s.ask(ctx, r, refusal)
 	if err != nil {
 		return nil, err
@@ -116,7 +116,7 @@ func (s subqueries) executed(ctx context.Context, r request, p *plan.Plan) (with
 	for _, sub := range plan.Subqueries(p) {
 		// With arguments, a text without any would be prepared, and its values would have other digits.
 		if sub.Collation != "" && p.Singles {
-			if is, err := isUnprepared(ctx, s.database.server, s.on(s.database.home), r.of, r.args); err != nil {
+			if is, err := isUnprepared(ctx, s.database.server, s.on(s.database.home), r.statement, r.args); err != nil {
 				return request{}, err
 			} else if is {
 				continue
@@ -137,14 +137,14 @@ func (s subqueries) executed(ctx context.Context, r request, p *plan.Plan) (with
 	if len(done) == 0 {
 		return request{}, nil
 	}
-	binary, err := isBinary(ctx, s.database.server, s.on(s.database.home), r.of, r.args)
+	binary, err := isBinary(ctx, s.database.server, s.on(s.database.home), r.statement, r.args)
 	if err != nil {
 		return request{}, err
 	}
 	text, which := plan.Substituted(p, done, results)
 	with = request{observed: r.observed, text: text, args: chosen(left, which)}
 	if binary {
-		with.of = once
+		with.statement = once
 	}
 	return with, nil
 }

@@ -24,27 +24,27 @@ import (
 
 // participant is the part of a write that one database executes.
 type participant struct {
-	place  int // its index in the caller's list
-	pool   *sql.DB
-	target sharding.Target // for a copy of a broadcast table, only the database is set
-	text   string
-	args   []driver.NamedValue
-	of     *statement // once if it must be prepared
+	place     int // its index in the caller's list
+	pool      *sql.DB
+	target    sharding.Target // for a copy of a broadcast table, only the database is set
+	text      string
+	args      []driver.NamedValue
+	statement *statement // once if it must be prepared
 }
 
 // writing is a statement that writes rows.
 type writing struct {
-	session *session
-	of      *statement // the prepared statement, or nil
-	args    []driver.NamedValue
-	models  *plan.Lookup // the rows that it must affect; nil if it names no models
-	kept    *lookupWrite // the changes of lookup tables; nil if there are none
-	spans   bool         // it may span databases, whatever its transaction may
+	session   *session
+	statement *statement // the prepared statement, or nil
+	args      []driver.NamedValue
+	models    *plan.Lookup // the rows that it must affect; nil if it names no models
+	kept      *lookupWrite // the changes of lookup tables; nil if there are none
+	spans     bool         // it may span databases, whatever its transaction may
 }
 
 // writing returns a statement that may write rows.
 func (s *session) writing(ctx context.Context, st *statement, p *plan.Plan, to *plan.Route, args []driver.NamedValue) (writing, error) {
-	w := writing{session: s, of: st, args: args, models: s.models(ctx, p, to, args)}
+	w := writing{session: s, statement: st, args: args, models: s.models(ctx, p, to, args)}
 	if !plan.MayChangeLookups(p) {
 		return w, nil
 	}
@@ -57,7 +57,7 @@ func (s *session) writing(ctx context.Context, st *statement, p *plan.Plan, to *
 			return w, err
 		}
 	}
-	w.kept = &lookupWrite{of: k, session: s, args: args, had: make([][]owner.Entry, len(k.Changes))}
+	w.kept = &lookupWrite{plan: k, session: s, args: args, had: make([][]owner.Entry, len(k.Changes))}
 	return w, nil
 }
 
@@ -97,7 +97,7 @@ func (w writing) one(ctx context.Context, to *plan.Route) (driver.Result, error)
 
 func (w writing) sent(ctx context.Context, to *plan.Route) (driver.Result, error) {
 	pool, args := w.session.database.poolOrHome(to.Target.DB), textArgs(to, w.args)
-	switch st, err := w.of.in(ctx, pool, to); { //nolint:sqlclosecheck // closed with the outer statement
+	switch st, err := w.statement.in(ctx, pool, to); { //nolint:sqlclosecheck // closed with the outer statement
 	case err != nil:
 		return nil, err
 	case st != nil:
@@ -107,7 +107,7 @@ func (w writing) sent(ctx context.Context, to *plan.Route) (driver.Result, error
 	if err != nil {
 		return nil, err
 	}
-	return in.Exec(ctx, w.of.sent(), to.Text, args)
+	return in.Exec(ctx, w.statement.sent(), to.Text, args)
 }
 
 func (w writing) parts(to *plan.Route) *plan.Writes {
@@ -179,7 +179,7 @@ func (w writing) returned(ctx context.Context, parts *plan.Writes) (driver.Rows,
 
 // affected executes a participant.
 func affected(ctx context.Context, i inner.Conn, l participant) (driver.Result, error) {
-	return i.Exec(ctx, l.of.sent(), l.text, slices.Clone(l.args))
+	return i.Exec(ctx, l.statement.sent(), l.text, slices.Clone(l.args))
 }
 
 // returning returns the function that executes a participant with RETURNING. It reads the rows into
@@ -187,7 +187,7 @@ func affected(ctx context.Context, i inner.Conn, l participant) (driver.Result, 
 func returning() func(context.Context, inner.Conn, participant) (*resultset.Held, error) {
 	memory := merge.NewMemory(resultset.MostMemory)
 	return func(ctx context.Context, i inner.Conn, l participant) (*resultset.Held, error) {
-		rows, err := i.Query(ctx, l.of.sent(), l.text, slices.Clone(l.args))
+		rows, err := i.Query(ctx, l.statement.sent(), l.text, slices.Clone(l.args))
 		if err != nil {
 			return nil, err
 		}
@@ -265,7 +265,7 @@ func (w writing) participants(parts *plan.Writes) ([]participant, error) {
 	participants := make([]participant, len(parts.Parts))
 	for i, part := range parts.Parts {
 		participants[i] = participant{place: i, pool: d.poolOrHome(part.Target.DB), target: part.Target, text: part.Text, args: chosen(w.args, part.Args)}
-		participants[i].of = asPart(d.server, w.of, participants[i].args)
+		participants[i].statement = asPart(d.server, w.statement, participants[i].args)
 	}
 	return participants, nil
 }
@@ -276,10 +276,10 @@ func (w writing) inBinary(ctx context.Context, participants []participant) error
 	if !slices.ContainsFunc(participants, func(p participant) bool { return len(p.args) == 0 }) {
 		return nil
 	}
-	binary, err := isBinary(ctx, w.session.database.server, w.session.on(w.session.database.home), w.of, w.args)
+	binary, err := isBinary(ctx, w.session.database.server, w.session.on(w.session.database.home), w.statement, w.args)
 	for i := range participants {
 		if binary {
-			participants[i].of = once
+			participants[i].statement = once
 		}
 	}
 	return err
@@ -446,7 +446,7 @@ func (w writing) copied(to *plan.Route) []participant {
 	participants := make([]participant, len(pools))
 	for i, pool := range pools {
 		at := sharding.Target{DB: d.shortNameOf(pool), Table: to.Target.Table}
-		participants[i] = participant{place: i, pool: pool, target: at, text: to.Text, args: w.args, of: asPart(d.server, w.of, w.args)}
+		participants[i] = participant{place: i, pool: pool, target: at, text: to.Text, args: w.args, statement: asPart(d.server, w.statement, w.args)}
 	}
 	return participants
 }
