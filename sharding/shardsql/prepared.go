@@ -14,6 +14,7 @@ import (
 	"github.com/shardid/shardid/sharding/internal/inner"
 	"github.com/shardid/shardid/sharding/internal/plan"
 	"github.com/shardid/shardid/sharding/internal/resultset"
+	"github.com/shardid/shardid/sharding/internal/server"
 )
 
 // statement is a text that is executed several times on one connection.
@@ -225,4 +226,33 @@ func queryPrepared(ctx context.Context, st *sql.Stmt, args []driver.NamedValue) 
 		return nil, dialect.JoinErrors(err, rows.Close()) //nolint:sqlclosecheck // others use them
 	}
 	return read, nil
+}
+
+// isBinary reports whether one table would have returned values in the binary protocol of MySQL and MariaDB, which is
+// that of prepared statements. They have other digits and types than those of a text. A driver prepares statements
+// that have arguments, unless it writes these into the text.
+func isBinary(ctx context.Context, s *server.Server, on dialect.Querier, of *statement, args []driver.NamedValue) (bool, error) {
+	if s.Name() != "mysql" || of != nil || len(args) == 0 {
+		return s.Name() == "mysql" && of != nil, nil
+	}
+	writes, err := s.Interpolates(ctx, on)
+	return err == nil && !writes, err
+}
+
+// asPart returns once if a part of a prepared statement that gets arguments must be prepared: on MySQL and MariaDB a
+// driver may write arguments into a text, where a []byte compares in another way. Otherwise it returns nil.
+func asPart(s *server.Server, of *statement, args []driver.NamedValue) *statement {
+	if s.Name() == "mysql" && of != nil && len(args) > 0 {
+		return once
+	}
+	return nil
+}
+
+// isUnprepared reports whether MySQL or MariaDB would prepare a text without arguments if it got some: the other case
+// of isBinary.
+func isUnprepared(ctx context.Context, s *server.Server, on dialect.Querier, of *statement, args []driver.NamedValue) (bool, error) {
+	if of != nil || len(args) > 0 {
+		return false, nil
+	}
+	return isBinary(ctx, s, on, nil, make([]driver.NamedValue, 1))
 }
