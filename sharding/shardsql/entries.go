@@ -241,6 +241,34 @@ func (k *lookupWrite) hold(ctx context.Context, table *owner.SQL, entries poolIt
 	return nil
 }
 
+// pools returns the databases in which a write will insert entries into lookup tables, in the order
+// of compare. A home database without shards is not among them: a session that holds a connection
+// to it waits for no other.
+func (k *lookupWrite) pools() (all []*sql.DB) {
+	if k == nil {
+		return nil
+	}
+	d := k.session.database
+	for _, kept := range k.plan.Changes {
+		values := []any{kept.Set}
+		for _, row := range kept.Rows {
+			values = append(values, row[0])
+		}
+		values = slices.DeleteFunc(values, func(v any) bool { return v == nil })
+		places, err := byPool(d, kept.Lookup, values, func(v any) any { return v })
+		if err != nil {
+			continue // inserting the entry will return the error
+		}
+		for _, p := range places {
+			if routerName(d.router, p.pool) != "" && !slices.Contains(all, p.pool) {
+				all = append(all, p.pool)
+			}
+		}
+	}
+	slices.SortFunc(all, d.comparePools)
+	return all
+}
+
 // lookupChanges records what a transaction has changed in lookup tables.
 type lookupChanges struct {
 	got, lost []staleEntry // entries inserted outside of the transaction, and entries that the rows no longer need

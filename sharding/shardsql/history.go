@@ -5,7 +5,6 @@ package shardsql
 import (
 	"database/sql"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/shardid/shardid/internal/sqlparse"
@@ -216,32 +215,4 @@ func (h *history) endTransaction(home *sql.Conn) {
 	if h.last.conn == nil || h.last.conn != home {
 		h.last = origin{elsewhere: true}
 	}
-}
-
-// pools returns the databases of a route, without duplicates, in the order of its targets.
-func (d *database) pools(to *plan.Route) (all []*sql.DB) {
-	switch to.Kind {
-	case plan.Home, plan.One:
-		return []*sql.DB{d.poolOrHome(to.Target.DB)}
-	case plan.Copies:
-		return d.copies()
-	}
-	for _, at := range d.targets(to) {
-		if pool := d.poolOrHome(at.DB); !slices.Contains(all, pool) {
-			all = append(all, pool)
-		}
-	}
-	return all
-}
-
-// only returns the database of a route, nil if there are several. It allocates nothing for one
-// target.
-func (d *database) only(to *plan.Route) *sql.DB {
-	if to.Kind == plan.Home || to.Kind == plan.One {
-		return d.poolOrHome(to.Target.DB)
-	}
-	if pools := d.pools(to); len(pools) == 1 {
-		return pools[0]
-	}
-	return nil
 }

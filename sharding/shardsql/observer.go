@@ -108,27 +108,6 @@ func (o *observation) whileOther(do func()) {
 	o.statement.Fingerprint, o.statement.Table, o.statement.Retries = own.Fingerprint, own.Table, own.Retries
 }
 
-// targets returns the targets of a statement, nil at home.
-func (d *database) targets(to *plan.Route) (all []sharding.Target) {
-	switch to.Kind {
-	case plan.One:
-		all = append(all, to.Target)
-	case plan.Scatter:
-		for _, s := range to.Shards.Targets {
-			all = append(all, s.Target)
-		}
-	case plan.Several:
-		for _, part := range to.Writes.Parts {
-			all = append(all, part.Target)
-		}
-	case plan.Copies:
-		for _, pool := range d.copies() {
-			all = append(all, sharding.Target{DB: d.shortNameOf(pool), Table: to.Target.Table})
-		}
-	}
-	return all
-}
-
 // refused sets the kind Refused if err is a refusal.
 func (o *observation) refused(err error) {
 	if isRefusal(err) {

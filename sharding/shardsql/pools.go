@@ -14,7 +14,9 @@ import (
 	"time"
 
 	"github.com/shardid/shardid/internal/dialect"
+	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sharding/internal/inner"
+	"github.com/shardid/shardid/sharding/internal/plan"
 )
 
 // ctxMutex is a lock whose wait ends with a context.
@@ -50,6 +52,65 @@ func (d *database) stateOf(pool *sql.DB) *poolState {
 		t, _ = d.pooled.LoadOrStore(pool, &poolState{ctxMutex: newCtxMutex()})
 	}
 	return t.(*poolState)
+}
+
+// copies returns the pools that have a copy of each broadcast table: that of home and those of the router, each once.
+func (d *database) copies() []*sql.DB {
+	all := []*sql.DB{d.home}
+	for _, name := range d.router.Databases() {
+		if pool := d.router.DB(name); !slices.Contains(all, pool) {
+			all = append(all, pool)
+		}
+	}
+	return all
+}
+
+// targets returns the targets of a statement, nil at home.
+func (d *database) targets(to *plan.Route) (all []sharding.Target) {
+	switch to.Kind {
+	case plan.One:
+		all = append(all, to.Target)
+	case plan.Scatter:
+		for _, s := range to.Shards.Targets {
+			all = append(all, s.Target)
+		}
+	case plan.Several:
+		for _, part := range to.Writes.Parts {
+			all = append(all, part.Target)
+		}
+	case plan.Copies:
+		for _, pool := range d.copies() {
+			all = append(all, sharding.Target{DB: d.shortNameOf(pool), Table: to.Target.Table})
+		}
+	}
+	return all
+}
+
+// pools returns the databases of a route, without duplicates, in the order of its targets.
+func (d *database) pools(to *plan.Route) (all []*sql.DB) {
+	switch to.Kind {
+	case plan.Home, plan.One:
+		return []*sql.DB{d.poolOrHome(to.Target.DB)}
+	case plan.Copies:
+		return d.copies()
+	}
+	for _, at := range d.targets(to) {
+		if pool := d.poolOrHome(at.DB); !slices.Contains(all, pool) {
+			all = append(all, pool)
+		}
+	}
+	return all
+}
+
+// only returns the database of a route, nil if there are several. It allocates nothing for one target.
+func (d *database) only(to *plan.Route) *sql.DB {
+	if to.Kind == plan.Home || to.Kind == plan.One {
+		return d.poolOrHome(to.Target.DB)
+	}
+	if pools := d.pools(to); len(pools) == 1 {
+		return pools[0]
+	}
+	return nil
 }
 
 // connect returns a connection of a pool, after a check that its settings are those of the home
@@ -142,34 +203,6 @@ func (d *database) compare(a, b string) int {
 		return 1
 	}
 	return strings.Compare(a, b)
-}
-
-// pools returns the databases in which a write will insert entries into lookup tables, in the order
-// of compare. A home database without shards is not among them: a session that holds a connection
-// to it waits for no other.
-func (k *lookupWrite) pools() (all []*sql.DB) {
-	if k == nil {
-		return nil
-	}
-	d := k.session.database
-	for _, kept := range k.plan.Changes {
-		values := []any{kept.Set}
-		for _, row := range kept.Rows {
-			values = append(values, row[0])
-		}
-		values = slices.DeleteFunc(values, func(v any) bool { return v == nil })
-		places, err := byPool(d, kept.Lookup, values, func(v any) any { return v })
-		if err != nil {
-			continue // inserting the entry will return the error
-		}
-		for _, p := range places {
-			if routerName(d.router, p.pool) != "" && !slices.Contains(all, p.pool) {
-				all = append(all, p.pool)
-			}
-		}
-	}
-	slices.SortFunc(all, d.comparePools)
-	return all
 }
 
 func (d *database) comparePools(a, b *sql.DB) int {

@@ -414,18 +414,6 @@ func (t *transaction) settle(ctx context.Context, failed error) error {
 	return errors.Join(failed, t.broken)
 }
 
-// copies returns the pools that have a copy of each broadcast table: the home pool and those of the
-// router, without duplicates.
-func (d *database) copies() []*sql.DB {
-	all := []*sql.DB{d.home}
-	for _, name := range d.router.Databases() {
-		if pool := d.router.DB(name); !slices.Contains(all, pool) {
-			all = append(all, pool)
-		}
-	}
-	return all
-}
-
 // copiesReturned is copies for a statement that returns rows.
 func (w writing) copiesReturned(ctx context.Context, to *plan.Route) (driver.Rows, error) {
 	participants := w.copied(to)
