@@ -18,7 +18,7 @@ import (
 )
 
 // Rows are searched for by unique keys that do not lead to their shards: see plan.Lookup. The search takes no locks, except for
-// newer rows that a transaction is about to write: see owners.
+// newer rows that a transaction is about to write: see search.owners.
 
 // lookUp refuses a write if a row on which it depends is on another shard.
 func (s *session) lookUp(ctx context.Context, p *plan.Plan, to *plan.Route, args []driver.NamedValue) error {
