@@ -67,7 +67,7 @@ func (d *database) unable(op string, pool *sql.DB, err error, hint string) error
 
 // branch is the part of an atomic transaction on a database other than the deciding one.
 type branch struct {
-	begun       *begun
+	part        *txPart
 	transaction *transaction
 	id          xa.ID
 	server      dialect.Server
@@ -78,9 +78,9 @@ var _ xa.Branch = (*branch)(nil)
 
 // beginBranch begins on a database other than the first. The first database decides the outcome, so
 // the branch's name contains its identity.
-func (t *transaction) beginBranch(ctx context.Context, b *begun) error {
+func (t *transaction) beginBranch(ctx context.Context, b *txPart) error {
 	d := t.session.database
-	first, err := d.decider(ctx, t.begun[0].pool, t.begun[0].inner.SQL)
+	first, err := d.decider(ctx, t.parts[0].pool, t.parts[0].inner.SQL)
 	if err != nil {
 		return err
 	}
@@ -99,7 +99,7 @@ func (t *transaction) beginBranch(ctx context.Context, b *begun) error {
 	default:
 		isolation = strings.ToUpper(level.String())
 	}
-	of := &branch{begun: b, transaction: t, id: xa.ID{Transaction: t.gtid, Decider: first.identity, Branch: len(t.begun)}, server: own.server}
+	of := &branch{part: b, transaction: t, id: xa.ID{Transaction: t.gtid, Decider: first.identity, Branch: len(t.parts)}, server: own.server}
 	for _, text := range xa.Begin(own.server, of.id, isolation) {
 		if err := b.inner.Run(ctx, text); err != nil {
 			return err
@@ -111,12 +111,12 @@ func (t *transaction) beginBranch(ctx context.Context, b *begun) error {
 
 // commitAtomically commits on all databases or on none.
 func (t *transaction) commitAtomically() error {
-	branches := make([]xa.Branch, len(t.begun)-1)
-	for i, b := range t.begun[1:] {
+	branches := make([]xa.Branch, len(t.parts)-1)
+	for i, b := range t.parts[1:] {
 		branches[i] = b.branch
 	}
-	known := t.session.database.stateOf(t.begun[0].pool).decider.Load() // stored by beginBranch
-	return xa.Commit(context.WithoutCancel(t.ctx), &decision{t, t.begun[0], known.server}, branches)
+	known := t.session.database.stateOf(t.parts[0].pool).decider.Load() // stored by beginBranch
+	return xa.Commit(context.WithoutCancel(t.ctx), &decision{t, t.parts[0], known.server}, branches)
 }
 
 // send executes texts on the branch's own connection.
@@ -124,7 +124,7 @@ func (b *branch) send(ctx context.Context, texts ...string) error {
 	ctx, done := context.WithTimeout(ctx, endTimeout)
 	defer done()
 	for _, text := range texts {
-		if err := b.begun.inner.Run(ctx, text); err != nil {
+		if err := b.part.inner.Run(ctx, text); err != nil {
 			return lost(err)
 		}
 	}
@@ -135,7 +135,7 @@ func (b *branch) Prepare(ctx context.Context) error {
 	b.prepared = true // even after an error it may be prepared
 	err := b.send(ctx, xa.Prepare(b.server, b.id)...)
 	if dialect.SQLState(err) == notSupported {
-		err = b.transaction.session.database.unable("commit", b.begun.pool, err,
+		err = b.transaction.session.database.unable("commit", b.part.pool, err,
 			"do that outside of the transaction, or begin the transaction on this database with its first statement, because only the others prepare their parts")
 	}
 	return err
@@ -146,16 +146,16 @@ func (b *branch) Prepare(ctx context.Context) error {
 func (b *branch) Commit(ctx context.Context) error {
 	err := b.send(ctx, xa.End(b.server, b.id, true))
 	if err == nil || xa.IsUnknown(err) { // while the connection lives, no other one can end it, except a resolver's on PostgreSQL
-		return b.begun.leave()
+		return b.part.leave()
 	}
 	b.Leave()
 	ctx, done := context.WithTimeout(ctx, endTimeout)
 	defer done()
 	for pause := 10 * time.Millisecond; ctx.Err() == nil; pause *= 2 {
-		if _, err = b.begun.pool.ExecContext(ctx, xa.End(b.server, b.id, true)); err == nil {
+		if _, err = b.part.pool.ExecContext(ctx, xa.End(b.server, b.id, true)); err == nil {
 			return nil
 		}
-		if left, listErr := xa.List(ctx, b.begun.pool, b.server); listErr == nil && !slices.Contains(left, b.id) {
+		if left, listErr := xa.List(ctx, b.part.pool, b.server); listErr == nil && !slices.Contains(left, b.id) {
 			return nil
 		}
 		select {
@@ -170,7 +170,7 @@ func (b *branch) Rollback(context.Context) { _ = b.rollback() }
 
 // Leave implements xa.Branch. A prepared branch survives the release of its connection.
 func (b *branch) Leave() {
-	_ = b.begun.inner.SQL.Raw(func(any) error { return driver.ErrBadConn })
+	_ = b.part.inner.SQL.Raw(func(any) error { return driver.ErrBadConn })
 }
 
 // rollback ends the branch. If the connection may still be in it, rollback closes the connection,
@@ -189,13 +189,13 @@ func (b *branch) rollback() (err error) {
 		b.Leave()
 		return err
 	}
-	return b.begun.leave()
+	return b.part.leave()
 }
 
 // decision is the part of an atomic transaction on the database that decides.
 type decision struct {
 	transaction *transaction
-	first       *begun
+	first       *txPart
 	server      dialect.Server
 }
 
@@ -203,7 +203,7 @@ var _ xa.Decider = (*decision)(nil)
 
 func (d *decision) Decide(ctx context.Context) error {
 	var names []string
-	for _, b := range d.transaction.begun[1:] {
+	for _, b := range d.transaction.parts[1:] {
 		names = append(names, d.transaction.session.database.shortNameOf(b.pool))
 	}
 	text, args, err := xa.Decision(d.server, d.transaction.gtid, names)

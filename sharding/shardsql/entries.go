@@ -221,7 +221,7 @@ func (k *lookupWrite) isStored(ctx context.Context, table *owner.SQL, e owner.En
 // the transaction have the entries of which others.
 func (k *lookupWrite) hold(ctx context.Context, table *owner.SQL, entries poolItems[owner.Entry]) error {
 	t := k.session.tx
-	keys, entered := map[*begun][]any{}, t.has(entries.pool)
+	keys, entered := map[*txPart][]any{}, t.has(entries.pool)
 	for _, e := range entries.items {
 		at, err := k.plan.Table.Target(e.Key)
 		if err != nil {
@@ -233,7 +233,7 @@ func (k *lookupWrite) hold(ctx context.Context, table *owner.SQL, entries poolIt
 			b.entries = append(b.entries, entered)
 		}
 	}
-	for _, b := range t.begun {
+	for _, b := range t.parts {
 		if err := table.Hold(ctx, shardConn{b.inner, true}, keys[b]); err != nil {
 			return err
 		}

@@ -142,9 +142,9 @@ func (s *session) awaitMove(ctx context.Context, sent *sharding.Snapshot, failed
 		if s.tx.done {
 			return s.database.router.Closed(sent, failed)
 		}
-		begun := s.tx.begun
-		s.tx.begun = nil
-		if err := rollBack(begun); err != nil {
+		parts := s.tx.parts
+		s.tx.parts = nil
+		if err := rollBack(parts); err != nil {
 			return errors.Join(failed, err)
 		}
 	}
@@ -153,7 +153,7 @@ func (s *session) awaitMove(ctx context.Context, sent *sharding.Snapshot, failed
 }
 
 // began reports whether a transaction has begun on a database.
-func (t *transaction) began() bool { return t != nil && len(t.begun) > 0 }
+func (t *transaction) began() bool { return t != nil && len(t.parts) > 0 }
 
 // begunOn returns the name of a database on which the transaction has begun, "" if that is the home
 // database or none.
@@ -161,7 +161,7 @@ func (t *transaction) begunOn() string {
 	if !t.began() || t.has(t.session.database.home) != nil {
 		return ""
 	}
-	return routerName(t.session.database.router, t.begun[0].pool)
+	return routerName(t.session.database.router, t.parts[0].pool)
 }
 
 // markUsed records that a statement of the transaction was executed.
@@ -208,7 +208,7 @@ type clock struct{ *session }
 func (s clock) inText(ctx context.Context, p *plan.Plan) (*plan.Plan, error) {
 	pool := s.database.home
 	if s.tx.began() {
-		pool = s.tx.begun[0].pool
+		pool = s.tx.parts[0].pool
 	}
 	times, err := s.times(ctx, pool, p.Instants)
 	if err != nil {

@@ -198,7 +198,7 @@ func (s *statement) Close() error {
 	s.pooled = nil
 	errs = append(errs, s.conn.home.Forget(&s.Statement))
 	if t := s.conn.tx; t != nil {
-		for _, b := range t.begun {
+		for _, b := range t.parts {
 			errs = append(errs, b.inner.Forget(&s.Statement))
 		}
 	}

@@ -48,7 +48,7 @@ func (c *conn) savepoint(ctx context.Context, r request) (bool, driver.Result, e
 // happened there before.
 func (t *transaction) execSavepoint(ctx context.Context, verb effects.Savepoint, name, text string) (driver.Result, error) {
 	at := lastNamed(t.savepoints, name)
-	if (verb == effects.RollbackTo || verb == effects.Release) && at < 0 && len(t.begun) == 0 {
+	if (verb == effects.RollbackTo || verb == effects.Release) && at < 0 && len(t.parts) == 0 {
 		if _, err := t.session.database.ask(ctx); err != nil {
 			return nil, err
 		}
@@ -62,7 +62,7 @@ func (t *transaction) execSavepoint(ctx context.Context, verb effects.Savepoint,
 	if err := t.ended(); err != nil && (t.broken != nil || verb != effects.RollbackTo) {
 		return nil, err
 	}
-	for i, b := range t.begun {
+	for i, b := range t.parts {
 		if err := b.inner.Run(ctx, text); err != nil {
 			if i > 0 && (verb != effects.SetLocal || dialect.SQLState(err) == "") { // after an error PostgreSQL accepts ROLLBACK TO
 				t.broken = fmt.Errorf("shardsql: %s succeeded on some databases only: %w", text, err)

@@ -177,8 +177,8 @@ func (r reading) admit(to *plan.Route) error {
 	case len(pools) > 1:
 		return &sharding.RouteError{Op: "query", Err: fmt.Errorf("%w: this query reads rows in %s and in %s", sharding.ErrCrossDatabase, d.nameOf(pools[0]), d.nameOf(pools[1])),
 			Hint: "add a condition on the sharding key, send the query outside of the transaction, or let transactions span databases with sharding.Transactions, Atomic or BestEffort"}
-	case len(t.begun) > 0 && t.begun[0].pool != pools[0]:
-		return t.crossing(t.begun[0].pool, pools[0])
+	case len(t.parts) > 0 && t.parts[0].pool != pools[0]:
+		return t.crossing(t.parts[0].pool, pools[0])
 	}
 	return nil
 }

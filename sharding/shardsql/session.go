@@ -85,7 +85,7 @@ func (s *session) connFor(ctx context.Context, to *plan.Route, pool *sql.DB) (in
 	if to.Nowhere && s.tx != nil && s.tx.ended() == nil {
 		in, err = s.heldOrNew(ctx, pool)
 	} else {
-		copies := s.tx != nil && to.Anywhere && (s.tx.copies || len(s.tx.begun) == 0)
+		copies := s.tx != nil && to.Anywhere && (s.tx.copies || len(s.tx.parts) == 0)
 		if in, err = s.inner(ctx, pool); copies {
 			s.tx.copies = true
 		}

@@ -25,9 +25,9 @@ type transaction struct {
 	ctx        context.Context //nolint:containedctx // of BeginTx, because Commit has no context
 	options    driver.TxOptions
 	spans      bool
-	atomic     bool     // it commits on all databases or on none
-	gtid       string   // the name of its branches, set when it begins on a second database
-	begun      []*begun // in the order in which they began
+	atomic     bool      // it commits on all databases or on none
+	gtid       string    // the name of its branches, set when it begins on a second database
+	parts      []*txPart // in the order in which they began
 	savepoints []savepoint
 	done       bool // a statement has been executed
 	planned    bool // a statement has been planned, so the server is known
@@ -46,8 +46,8 @@ type transaction struct {
 	times  map[string]string // of functions of PostgreSQL that read the clock: see clock.times
 }
 
-// begun is the part of a transaction on one database.
-type begun struct {
+// txPart is the part of a transaction on one database.
+type txPart struct {
 	pool    *sql.DB
 	inner   inner.Conn
 	tx      driver.Tx // nil for a branch
@@ -55,7 +55,7 @@ type begun struct {
 	marked  bool      // the savepoint of the present statement is set
 	undo    string    // undoes the present statement
 	keep    string    // keeps it
-	entries []*begun  // the parts that have the entries of its rows in lookup tables
+	entries []*txPart // the parts that have the entries of its rows in lookup tables
 	// session is true for the connection of a session at home, which outlives the transaction.
 	session bool
 	kept    inner.Kept // for other connections
@@ -67,7 +67,7 @@ type begun struct {
 }
 
 // leave returns the connection to its pool.
-func (b *begun) leave() error {
+func (b *txPart) leave() error {
 	if b.session {
 		return nil
 	}
@@ -98,7 +98,7 @@ func (c *conn) BeginTx(ctx context.Context, options driver.TxOptions) (driver.Tx
 }
 
 // join returns the transaction's part on a database. If there is none, it begins there.
-func (t *transaction) join(ctx context.Context, pool *sql.DB) (*begun, error) {
+func (t *transaction) join(ctx context.Context, pool *sql.DB) (*txPart, error) {
 	if err := t.ended(); err != nil {
 		return nil, err
 	}
@@ -106,21 +106,21 @@ func (t *transaction) join(ctx context.Context, pool *sql.DB) (*begun, error) {
 		t.copies = false
 		return b, nil
 	}
-	if len(t.begun) > 0 && !t.spans {
-		return nil, t.crossing(t.begun[0].pool, pool)
+	if len(t.parts) > 0 && !t.spans {
+		return nil, t.crossing(t.parts[0].pool, pool)
 	}
 	b, err := t.begin(ctx, pool)
 	if err != nil {
 		return nil, err
 	}
-	t.begun = append(t.begun, b)
+	t.parts = append(t.parts, b)
 	return b, nil
 }
 
 // has returns the transaction's part on a database, or nil.
-func (t *transaction) has(pool *sql.DB) *begun {
+func (t *transaction) has(pool *sql.DB) *txPart {
 	if t != nil {
-		for _, b := range t.begun {
+		for _, b := range t.parts {
 			if b.pool == pool {
 				return b
 			}
@@ -146,8 +146,8 @@ func (t *transaction) admit(participants []participant) error {
 		return nil
 	}
 	for _, l := range participants {
-		if len(t.begun) > 0 && t.begun[0].pool != l.pool {
-			return t.crossing(t.begun[0].pool, l.pool)
+		if len(t.parts) > 0 && t.parts[0].pool != l.pool {
+			return t.crossing(t.parts[0].pool, l.pool)
 		}
 		if l.pool != participants[0].pool {
 			d := t.session.database
@@ -167,7 +167,7 @@ func admitEnd(t *transaction, e *effects.Effects, query string) error {
 	if t.mayHaveEnded = true; !t.spans {
 		return nil
 	}
-	if others := slices.ContainsFunc(t.begun, func(b *begun) bool { return b.pool != t.session.database.home }); others {
+	if others := slices.ContainsFunc(t.parts, func(b *txPart) bool { return b.pool != t.session.database.home }); others {
 		return &sharding.RouteError{Op: "statement", Err: fmt.Errorf("%w: %.40q would end it on the home database alone", sharding.ErrCrossDatabase, query),
 			Hint: "end it with Commit or Rollback of the transaction, and create or alter tables outside of it"}
 	}
@@ -183,7 +183,7 @@ func spanning(op, does, in, first, other string) error {
 
 // begin begins on a database, and sets the transaction's savepoints there. After a restart of the server all idle
 // connections of its pool are broken, so that BEGIN may have to be sent on several.
-func (t *transaction) begin(ctx context.Context, pool *sql.DB) (*begun, error) {
+func (t *transaction) begin(ctx context.Context, pool *sql.DB) (*txPart, error) {
 	b, err := beginOn(ctx, t, pool)
 	for left := pool.Stats().Idle; err != nil && left >= 0 && t.ctx.Err() == nil && mayReplace(ctx, t.session, pool, err); left-- {
 		b, err = beginOn(ctx, t, pool)
@@ -206,16 +206,16 @@ func mayReplace(ctx context.Context, s *session, pool *sql.DB, err error) bool {
 }
 
 // beginOn begins on a connection to a database.
-func beginOn(ctx context.Context, t *transaction, pool *sql.DB) (*begun, error) {
+func beginOn(ctx context.Context, t *transaction, pool *sql.DB) (*txPart, error) {
 	in, err := t.session.heldOrNew(ctx, pool)
 	if err != nil {
 		return nil, err
 	}
-	b := &begun{pool: pool, inner: in, session: in.Kept != nil, twice: t.session.database.server.Name() != "sqlite"}
+	b := &txPart{pool: pool, inner: in, session: in.Kept != nil, twice: t.session.database.server.Name() != "sqlite"}
 	if !b.session {
 		b.inner.Kept = &b.kept
 	}
-	if t.atomic && len(t.begun) > 0 {
+	if t.atomic && len(t.parts) > 0 {
 		err = t.beginBranch(ctx, b)
 	} else {
 		err = b.begin(ctx, t)
@@ -228,7 +228,7 @@ func beginOn(ctx context.Context, t *transaction, pool *sql.DB) (*begun, error) 
 
 // begin begins the part with the context of its transaction, because drivers use that of BEGIN for COMMIT and
 // ROLLBACK, too, and the statement's may end before. The end of either ends BEGIN itself.
-func (b *begun) begin(ctx context.Context, t *transaction) error {
+func (b *txPart) begin(ctx context.Context, t *transaction) error {
 	own, stop := t.ctx, func() bool { return true }
 	if err := own.Err(); err != nil {
 		return err
@@ -278,21 +278,21 @@ func (t *transaction) Commit() (err error) {
 	t.leave()
 	defer func() { t.deleteStaleEntries(err == nil) }()
 	if err := t.checkAlive(); err != nil {
-		return dialect.JoinErrors(err, rollBack(t.begun))
+		return dialect.JoinErrors(err, rollBack(t.parts))
 	}
 	switch {
-	case len(t.begun) == 0:
+	case len(t.parts) == 0:
 		return t.session.Ping(t.ctx)
-	case t.atomic && len(t.begun) > 1:
+	case t.atomic && len(t.parts) > 1:
 		return t.commitAtomically()
 	}
-	attach, err := detach(t.ctx, t.begun)
+	attach, err := detach(t.ctx, t.parts)
 	if err != nil {
-		return dialect.JoinErrors(err, rollBack(t.begun))
+		return dialect.JoinErrors(err, rollBack(t.parts))
 	}
 	defer attach()
-	t.begun = entriesFirst(t.begun)
-	for i, b := range t.begun {
+	t.parts = entriesFirst(t.parts)
+	for i, b := range t.parts {
 		if err := b.end(b.tx.Commit); err != nil {
 			return t.partialCommit(i, err)
 		}
@@ -302,7 +302,7 @@ func (t *transaction) Commit() (err error) {
 
 // detach lets the databases commit, one after another, although the transaction's context ends meanwhile: otherwise some
 // would have committed and others not. It gives up when the context has ended for endTimeout.
-func detach(ctx context.Context, all []*begun) (attach func() bool, _ error) {
+func detach(ctx context.Context, all []*txPart) (attach func() bool, _ error) {
 	if len(all) < 2 {
 		return func() bool { return true }, nil
 	}
@@ -323,10 +323,10 @@ func detach(ctx context.Context, all []*begun) (attach func() bool, _ error) {
 // entriesFirst sorts the parts so that each commits after those with its entries in lookup tables: an entry without a row does
 // no harm, and a row without its entry is not found by its value. Of parts that have entries of each other the first begun
 // is the last.
-func entriesFirst(all []*begun) []*begun {
-	sorted, seen := make([]*begun, 0, len(all)), map[*begun]bool{}
-	var add func(*begun)
-	add = func(b *begun) {
+func entriesFirst(all []*txPart) []*txPart {
+	sorted, seen := make([]*txPart, 0, len(all)), map[*txPart]bool{}
+	var add func(*txPart)
+	add = func(b *txPart) {
 		if seen[b] {
 			return
 		}
@@ -353,7 +353,7 @@ func (t *transaction) RecordError(err error) {
 		if t.failed == nil && dialect.SQLState(err) != "" {
 			t.failed = err
 		}
-	case t.broken == nil && len(t.begun) > 0 && dialect.Deadlocked(err):
+	case t.broken == nil && len(t.parts) > 0 && dialect.Deadlocked(err):
 		t.broken = rolledBack(err)
 	}
 }
@@ -377,11 +377,11 @@ func (t *transaction) ended() error {
 // PostgreSQL answers COMMIT with a rollback if a statement failed while its rows were read, and with an error if a
 // deferred constraint is violated, which it checks now.
 func (t *transaction) checkAlive() error {
-	if err := t.ended(); err != nil || len(t.begun) < 2 {
+	if err := t.ended(); err != nil || len(t.parts) < 2 {
 		return err
 	}
 	asks := t.session.database.server.Name() == "postgres"
-	for _, b := range t.begun {
+	for _, b := range t.parts {
 		if asks {
 			switch err := b.inner.Run(t.ctx, "SET CONSTRAINTS ALL IMMEDIATE"); {
 			case dialect.SQLState(err) == inFailedTransaction:
@@ -399,7 +399,7 @@ func (t *transaction) checkAlive() error {
 }
 
 // lostOn returns the error of a COMMIT that found the connection to a database lost.
-func (t *transaction) lostOn(b *begun, err error) error {
+func (t *transaction) lostOn(b *txPart, err error) error {
 	return fmt.Errorf("shardsql: nothing is committed: on %s %w; begin a new transaction", t.session.database.nameOf(b.pool), err)
 }
 
@@ -420,14 +420,14 @@ const inFailedTransaction = "25P02"
 // partialCommit rolls back the databases that have not committed, and returns which ones have. The first one may
 // have committed, too, if it has not answered.
 func (t *transaction) partialCommit(failed int, cause error) error {
-	rest := t.begun[failed+1:]
+	rest := t.parts[failed+1:]
 	_ = rollBack(rest) // the cause is returned
 	d := t.session.database
 	if failed == 0 && (len(rest) == 0 || d.answered(cause)) {
 		return cause
 	}
-	partial := &sharding.PartialCommitError{Failed: map[string]error{d.shortNameOf(t.begun[failed].pool): lost(cause)}}
-	for _, b := range t.begun[:failed] {
+	partial := &sharding.PartialCommitError{Failed: map[string]error{d.shortNameOf(t.parts[failed].pool): lost(cause)}}
+	for _, b := range t.parts[:failed] {
 		partial.Committed = append(partial.Committed, d.shortNameOf(b.pool))
 	}
 	for _, b := range rest {
@@ -459,7 +459,7 @@ func lost(err error) error {
 func (t *transaction) Rollback() error {
 	t.leave()
 	defer t.deleteStaleEntries(false)
-	return rollBack(t.begun)
+	return rollBack(t.parts)
 }
 
 // leave detaches the transaction from its outer connection.
@@ -470,7 +470,7 @@ func (t *transaction) leave() {
 	}
 }
 
-func rollBack(all []*begun) error {
+func rollBack(all []*txPart) error {
 	var err error
 	for _, b := range all {
 		err = dialect.JoinErrors(err, b.rollback())
@@ -478,7 +478,7 @@ func rollBack(all []*begun) error {
 	return err
 }
 
-func (b *begun) rollback() error {
+func (b *txPart) rollback() error {
 	if b.branch != nil {
 		return b.branch.rollback()
 	}
@@ -487,7 +487,7 @@ func (b *begun) rollback() error {
 
 // end ends the transaction's part on a database and releases the connection. If the connection may
 // still be in the transaction, end closes it, so that it is not used again.
-func (b *begun) end(by func() error) error {
+func (b *txPart) end(by func() error) error {
 	defer b.ends()
 	var failed error
 	err := b.inner.Raw(func(raw any) error {

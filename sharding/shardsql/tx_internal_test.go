@@ -14,10 +14,10 @@ func TestACommitIsGivenUpTenSecondsAfterItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		var ended atomic.Int64
-		part := func() *begun {
-			return &begun{detach: func() bool { return true }, ends: func() { ended.Add(1) }}
+		part := func() *txPart {
+			return &txPart{detach: func() bool { return true }, ends: func() { ended.Add(1) }}
 		}
-		attach, err := detach(ctx, []*begun{part(), part()})
+		attach, err := detach(ctx, []*txPart{part(), part()})
 		if err != nil {
 			t.Fatal(err)
 		}

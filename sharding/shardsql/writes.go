@@ -365,7 +365,7 @@ const statementSavepoint = "shardid_statement"
 
 // mark sets the savepoint before a statement. If a text has ended the transaction on the database, which then commits each
 // statement by itself, the statement becomes a transaction.
-func (b *begun) mark(ctx context.Context, mayHaveEnded bool) error {
+func (b *txPart) mark(ctx context.Context, mayHaveEnded bool) error {
 	err := b.inner.Run(ctx, "SAVEPOINT "+statementSavepoint)
 	b.undo, b.keep = "ROLLBACK TO SAVEPOINT "+statementSavepoint, "RELEASE SAVEPOINT "+statementSavepoint
 	if err == nil && mayHaveEnded {
@@ -389,7 +389,7 @@ func (t *transaction) settle(ctx context.Context, failed error) error {
 		return failed // by that
 	}
 	ctx = context.WithoutCancel(ctx) // the end of ctx may be the cause of the error
-	for _, b := range t.begun {
+	for _, b := range t.parts {
 		if !b.marked {
 			continue
 		}
