@@ -106,7 +106,7 @@ func (c aggregator) counted(call *sqlparse.Call, at int) (merge.Aggregate, catal
 // distinct makes each shard return each value of the arguments of a DISTINCT once, and returns the columns by which they
 // are compared.
 func (c aggregator) distinct(args []sqlparse.Expr) (keys []merge.Key) {
-	g := c.of.group
+	g := c.combination.group
 	for _, e := range args {
 		c.unambiguous(e)
 		if !computed(e) { // GROUP BY takes a number for that of a column
@@ -134,31 +134,31 @@ func (c aggregator) added(call *sqlparse.Call, at int) (merge.Aggregate, catalog
 // DATE(MAX(created_at)). Its value is that of the shard with the least or the greatest x. It returns nil for other
 // expressions, and for those which calculator computes. It is not called for an aggregate by itself.
 func (c aggregator) ofExtreme(e sqlparse.Expr) *sqlparse.Call {
-	found := extreme{aggregator: c}
+	found := contents{aggregator: c}
 	found.visit(e)
-	if found.of == nil || found.other {
+	if found.call == nil || found.other {
 		return nil
 	}
-	switch v := probe(&c.comparer).least(found.of.Args[0]); {
+	switch v := probe(&c.comparer).least(found.call.Args[0]); {
 	case !found.beyond && (v.Number() || v.Type.Kind == merge.Stored), found.toTime && c.Postgres && !v.Clock():
 		return nil
 	case v.As == catalog.Double: // MySQL writes it with more or fewer digits into a text
 		return nil
 	}
-	return found.of
+	return found.call
 }
 
-// extreme is what an expression consists of.
-type extreme struct {
+// contents is what an expression consists of.
+type contents struct {
 	aggregator
 
-	of     *sqlparse.Call // its MIN or MAX
+	call   *sqlparse.Call // its MIN or MAX
 	other  bool           // it depends on something else, too, or a function in it may fail
 	beyond bool           // it has what calculator does not compute
 	toTime bool           // it converts to a time, which fails for some texts
 }
 
-func (x *extreme) visit(e sqlparse.Expr) {
+func (x *contents) visit(e sqlparse.Expr) {
 	switch e := sqlparse.Bare(e).(type) {
 	case *sqlparse.Literal:
 		x.beyond = x.beyond || e.Kind == sqlparse.Text
@@ -166,8 +166,8 @@ func (x *extreme) visit(e sqlparse.Expr) {
 	case *sqlparse.Call:
 		if sqlfunc.IsAggregate(e) {
 			function := sqlfunc.Aggregates[e.Function()]
-			x.other = x.other || x.of != nil && x.text(x.of) != x.text(e) || odd(e) || function != merge.Min && function != merge.Max || x.hasParams(e)
-			x.of = e
+			x.other = x.other || x.call != nil && x.text(x.call) != x.text(e) || odd(e) || function != merge.Min && function != merge.Max || x.hasParams(e)
+			x.call = e
 			return
 		}
 		x.use(e.Function(), !calculable[e.Function()])
@@ -189,7 +189,7 @@ func (x *extreme) visit(e sqlparse.Expr) {
 }
 
 // use records a function or the type of a cast.
-func (x *extreme) use(name string, beyond bool) {
+func (x *contents) use(name string, beyond bool) {
 	x.other = x.other || !everywhereDefined[name]
 	x.beyond = x.beyond || beyond
 	x.toTime = x.toTime || name == "date" || strings.HasPrefix(name, "timestamp")
@@ -208,7 +208,7 @@ func (c aggregator) atExtreme(e sqlparse.Expr, at int) (merge.Aggregate, catalog
 	of := c.ofExtreme(e)
 	a, _ := c.extreme(of, sqlfunc.Aggregates[of.Function()], -1)
 	a.Column = at
-	c.of.group.zero = true
+	c.combination.group.zero = true
 	return a, c.ofAny(e, "it is computed by one of the shards; order by "+c.text(of))
 }
 
@@ -245,7 +245,7 @@ func isTotal(c *combiner, e sqlparse.Expr) bool {
 func takeTotals(c *combiner) {
 	for i, item := range c.core.Items {
 		if isTotal(c, item.Expr) {
-			c.of.Totals = append(c.of.Totals, placeOf(c, i))
+			c.combination.Totals = append(c.combination.Totals, placeOf(c, i))
 		}
 	}
 }
@@ -267,7 +267,7 @@ func placeOf(c *combiner, item int) int {
 // sortsTotal reports whether an expression of ORDER BY is a count of all rows, which sorts nothing: it is the same in all
 // rows. It refuses one that is computed from such a count.
 func sortsTotal(c *combiner, by sqlparse.Expr) bool {
-	if len(c.of.Totals) == 0 {
+	if len(c.combination.Totals) == 0 {
 		return false
 	}
 	e := c.ordered(by)
@@ -285,7 +285,7 @@ func sortsTotal(c *combiner, by sqlparse.Expr) bool {
 
 // window returns the value of a window function over combined groups.
 func (c calculator) window(e *sqlparse.Call) (merge.Expr, merge.Kind) {
-	g, w, kind := c.of.group, merge.Window{Function: windowFunctions[e.Function()], Of: -1}, merge.Integer
+	g, w, kind := c.combination.group, merge.Window{Function: windowFunctions[e.Function()], Of: -1}, merge.Integer
 	if !areOverGroups(c.combiner, analysis.Window{Call: e, Of: c.scope}) || c.hasParams(e) || slices.ContainsFunc(e.Args, isNull) {
 		c.refuse(c.text(e) + " is not computed over the groups of several shards: only SUM, COUNT, ROW_NUMBER, RANK and DENSE_RANK without parameters and NULL are" + AddKey)
 		return nil, 0

@@ -41,7 +41,7 @@ func (c calculator) average(e *sqlparse.Call, by merge.Dialect) (merge.Expr, mer
 		of += " FILTER (WHERE " + c.text(e.Args[1]) + ")"
 	}
 	v := c.summand(e.Args[0])
-	g := c.of.group
+	g := c.combination.group
 	g.quotients++
 	kind := averaged(v.Type.Kind)
 	sum := merge.Column(g.add(merge.Aggregate{Function: merge.Sum, Kind: v.Type.Kind, Column: c.selectHidden("SUM" + of)}, v), kind)

@@ -50,11 +50,11 @@ func Of(b *analysis.Analysis) (combined *Combination, untyped bool, refused *sha
 func combineOnce(b *analysis.Analysis) (combined *Combination, untyped bool, refused *sharding.RouteError) {
 	c := &combiner{
 		comparer: comparer{Analysis: b}, query: b.Statement.Query,
-		of:     &Combination{Shards: Shards{Count: -1, Most: -1, Locks: b.Locks}, signed: b.SQLite, huge: b.MySQL},
-		hidden: map[int]hidden{},
+		combination: &Combination{Shards: Shards{Count: -1, Most: -1, Locks: b.Locks}, signed: b.SQLite, huge: b.MySQL},
+		hidden:      map[int]hidden{},
 	}
 	if !b.SQLite {
-		c.integers = &c.of.integers
+		c.integers = &c.combination.integers
 	}
 	countRows(c)
 	c.form()
@@ -63,7 +63,7 @@ func combineOnce(b *analysis.Analysis) (combined *Combination, untyped bool, ref
 		c.branch()
 	}
 	if len(c.cores) == 1 && c.scope.Single(c.core.Where) {
-		c.of.Most = 1
+		c.combination.Most = 1
 	}
 	if c.why == "" {
 		c.answer()
@@ -77,15 +77,15 @@ func combineOnce(b *analysis.Analysis) (combined *Combination, untyped bool, ref
 	for at, more := range c.hidden {
 		e := splice.Insert(at, ", "+strings.Join(more.texts, ", "))
 		e.Args = more.args
-		c.of.edits = append(c.of.edits, e)
+		c.combination.edits = append(c.combination.edits, e)
 	}
 	subqueries := copiedSubqueries(c)
-	for _, edits := range [][]splice.Edit{c.of.edits, c.of.none} {
+	for _, edits := range [][]splice.Edit{c.combination.edits, c.combination.none} {
 		for i := range edits {
 			edits[i].Copied = subqueries
 		}
 	}
-	return c.of, false, nil
+	return c.combination, false, nil
 }
 
 // copiedSubqueries returns the subqueries in expressions that may be selected once more, the longest first, because one
@@ -125,10 +125,10 @@ func eachExpression(q *sqlparse.Query, cores []*sqlparse.Core, visit func(sqlpar
 
 type combiner struct {
 	comparer
-	query  *sqlparse.Query
-	cores  []*sqlparse.Core // the branches of a UNION, or one
-	hidden map[int]hidden   // by offsets in the text
-	of     *Combination
+	query       *sqlparse.Query
+	cores       []*sqlparse.Core // the branches of a UNION, or one
+	hidden      map[int]hidden   // by offsets in the text
+	combination *Combination
 }
 
 // hidden is the expressions that a SELECT selects additionally, and the arguments in them.
@@ -177,9 +177,9 @@ func (c *combiner) branch() {
 		c.refuse("a WINDOW is not combined; write its PARTITION BY and ORDER BY into OVER (…)")
 	case len(c.core.Modifiers) > 0:
 		c.refuse(c.core.Modifiers[0] + " is not combined; leave it out")
-	case c.scope.Quantified && !c.rooted(c.scope) && !c.asks():
+	case c.scope.Quantified && !c.rooted(c.scope) && !c.asksExistence():
 		c.refuse("ALL (SELECT …) and ANY (SELECT …) compare with rows of all shards, but each shard has only its own; read the least or the greatest row first, and pass it as an argument; = ANY is IN, which is combined if both columns lead to the shard")
-	case !c.rooted(c.scope) && !c.asks():
+	case !c.rooted(c.scope) && !c.asksExistence():
 		c.refuse(cmp.Or(c.Misspelt(), c.apart(c.scope)))
 	}
 	c.expressions()
@@ -221,7 +221,7 @@ func (c *combiner) expressions() {
 		c.refuse("a table function is not combined" + AddKey)
 	}
 	for _, l := range c.Limits {
-		if l.Query != c.query && !slices.ContainsFunc(l.Refs, func(r *analysis.Reference) bool { return r.Role == analysis.Sharded }) && !c.total(l.Query) {
+		if l.Query != c.query && !slices.ContainsFunc(l.Refs, func(r *analysis.Reference) bool { return r.Role == analysis.Sharded }) && !c.isFullyOrdered(l.Query) {
 			c.refuse("the rows of a broadcast table that LIMIT or DISTINCT ON keeps may differ from database to database; order by a unique key of the table whose columns are NOT NULL")
 		}
 	}
@@ -243,15 +243,15 @@ func isPerRow(w analysis.Window) bool {
 	return w.Of != nil && w.Of.Operand && slices.ContainsFunc(w.Of.Inside, func(r *analysis.Reference) bool { return r.Role == analysis.Sharded })
 }
 
-// total reports whether a query has an order in which no two rows are equal.
-func (c *combiner) total(q *sqlparse.Query) bool {
+// isFullyOrdered reports whether a query has an order in which no two rows are equal.
+func (c *combiner) isFullyOrdered(q *sqlparse.Query) bool {
 	s := c.Only(q)
-	return s != nil && (len(s.Inside) == 0 || differ(s, q.OrderBy))
+	return s != nil && (len(s.Inside) == 0 || tellsApart(s, q.OrderBy))
 }
 
-// differ reports whether no two rows of the only table of a SELECT are equal in an order, because it has the columns of a
+// tellsApart reports whether no two rows of the only table of a SELECT are equal in an order, because it has the columns of a
 // key. Rows of two shards may be equal in another key than that of their ids.
-func differ(s *analysis.Scope, order []sqlparse.Order) bool {
+func tellsApart(s *analysis.Scope, order []sqlparse.Order) bool {
 	if len(s.Inside) != 1 || len(s.Refs) != 1 {
 		return false
 	}
@@ -286,17 +286,17 @@ func SourcesIn(from []sqlparse.Source) (all []sqlparse.Source) {
 
 // answer records what is selected: groups, or rows.
 func (c *combiner) answer() {
-	if c.asks() {
-		c.of.group = anyExists(c)
+	if c.asksExistence() {
+		c.combination.group = anyExists(c)
 		return
 	}
 	several := len(c.cores) > 1
-	if several && areTotals(c) {
-		totals{grouper{c}}.grouped()
+	if several && isAggregateUnion(c) {
+		aggregateUnion{grouper{c}}.grouped()
 		return
 	}
 	leading := !several && len(c.core.DistinctOn) > 0
-	once := !several && !leading && distinct(c.core) && !apartRows(c) || c.query.Parts[len(c.query.Parts)-1].Op == sqlparse.Union
+	once := !several && !leading && isDistinct(c.core) && !apartRows(c) || c.query.Parts[len(c.query.Parts)-1].Op == sqlparse.Union
 	for _, core := range c.cores {
 		c.enter(core)
 		if !rowsOf(c, once) {
@@ -305,17 +305,17 @@ func (c *combiner) answer() {
 	}
 	switch {
 	case once:
-		c.once()
+		c.distinctRows()
 	case leading && !c.computedPerShard(c.core, nil):
-		first(c)
+		distinctOn(c)
 	}
 	takeTotals(c)
 	takeRunning(c)
 	c.sorted()
 }
 
-// distinct reports whether a SELECT returns equal rows once. Aggregates without GROUP BY are one row.
-func distinct(core *sqlparse.Core) bool {
+// isDistinct reports whether a SELECT returns equal rows once. Aggregates without GROUP BY are one row.
+func isDistinct(core *sqlparse.Core) bool {
 	return core.Distinct && (len(core.GroupBy) > 0 || !analysis.IsGrouped(core))
 }
 
@@ -334,7 +334,7 @@ func rowsOf(c *combiner, once bool) bool {
 	case groups && several || whole:
 		c.derives = true
 		return true
-	case groups && (distinct(c.core) || len(c.core.DistinctOn) > 0):
+	case groups && (isDistinct(c.core) || len(c.core.DistinctOn) > 0):
 		c.refuse("DISTINCT of groups is not combined" + AddKey)
 	case groups:
 		grouper{c}.grouped()
@@ -344,8 +344,8 @@ func rowsOf(c *combiner, once bool) bool {
 	return false
 }
 
-// areTotals reports whether a query is a UNION ALL of SELECTs of one row of aggregates each.
-func areTotals(c *combiner) bool {
+// isAggregateUnion reports whether a query is a UNION ALL of SELECTs of one row of aggregates each.
+func isAggregateUnion(c *combiner) bool {
 	return !slices.ContainsFunc(c.query.Parts[1:], func(p *sqlparse.Part) bool { return p.Op != sqlparse.UnionAll }) &&
 		!slices.ContainsFunc(c.cores, func(core *sqlparse.Core) bool {
 			return !analysis.IsGrouped(core) || len(core.GroupBy) > 0 || core.Having != nil || core.Distinct || analysis.HasStar(core)
@@ -382,31 +382,31 @@ func showsKey(k *analysis.Knowledge, s *analysis.Scope, i sqlparse.Item) bool {
 	})
 }
 
-// once records DISTINCT and UNION. It adds hidden columns, each equal to a selected one, so that
+// distinctRows records DISTINCT and UNION. It adds hidden columns, each equal to a selected one, so that
 // they do not make two rows differ. The exception is weights without their padding: 'a' and 'a '
 // would then be two rows of a shard, and a LIMIT there would count both.
-func (c *combiner) once() {
+func (c *combiner) distinctRows() {
 	for at, item := range c.cores[0].Items {
 		if v, ok := proof.Constant(item.Expr); ok && v.Param >= 0 && len(c.cores) == 1 && c.Postgres {
 			continue // the same in all rows, so its type does not matter
 		}
 		v := c.result(at).Untruncated()
-		c.of.Distinct = append(c.of.Distinct, merge.Key{Column: len(c.of.Distinct), Type: v.Type})
-		c.of.whole = c.of.whole || v.HasPadding()
+		c.combination.Distinct = append(c.combination.Distinct, merge.Key{Column: len(c.combination.Distinct), Type: v.Type})
+		c.combination.whole = c.combination.whole || v.HasPadding()
 		c.hideResult(at, v)
 	}
-	if len(c.of.Distinct) == 0 {
+	if len(c.combination.Distinct) == 0 {
 		c.refuse("it is not known how " + c.text(c.core.Items[0].Expr) + " compares" + AddKey)
 	}
 }
 
-// first records DISTINCT ON. Each shard returns the first row of each of its groups, and the first of these in the order
+// distinctOn records DISTINCT ON. Each shard returns the first row of each of its groups, and the first of these in the order
 // of all rows is that of one table.
-func first(c *combiner) {
+func distinctOn(c *combiner) {
 	for _, e := range c.core.DistinctOn {
 		by := c.ordered(e)
 		v := c.value(by)
-		c.of.Distinct = append(c.of.Distinct, merge.Key{Column: len(c.of.Distinct), Type: v.Type})
+		c.combination.Distinct = append(c.combination.Distinct, merge.Key{Column: len(c.combination.Distinct), Type: v.Type})
 		c.hideCompared(v, by)
 	}
 }
@@ -414,15 +414,15 @@ func first(c *combiner) {
 // sorted records ORDER BY and LIMIT.
 func (c *combiner) sorted() {
 	all := orders(c.query)
-	if len(c.of.Running) > 0 {
+	if len(c.combination.Running) > 0 {
 		all = ordersOfRows(c)
 	}
 	for _, o := range all {
 		if sortsTotal(c, o.Expr) {
 			continue
 		}
-		at := len(c.of.Distinct) + len(c.of.Order)
-		c.of.Order = append(c.of.Order, merge.Key{Column: at, Type: c.sort(o.Expr).Type, Desc: o.Descending, NullsFirst: c.nullsFirst(o)})
+		at := len(c.combination.Distinct) + len(c.combination.Order)
+		c.combination.Order = append(c.combination.Order, merge.Key{Column: at, Type: c.sort(o.Expr).Type, Desc: o.Descending, NullsFirst: c.nullsFirst(o)})
 	}
 	c.countable()
 }
@@ -446,14 +446,14 @@ func (c *combiner) sort(by sqlparse.Expr) (v catalog.Value) {
 			c.refuse("the order of " + c.text(e) + " depends on the collation of a connection; order by a number: SELECT 1 AS x … UNION ALL SELECT 2 …")
 		}
 		c.hideResult(at, v)
-	case len(c.core.DistinctOn) == 0 && (c.core.Distinct && !isStarred(c, e) || len(c.of.Distinct) > 0) || len(c.cores) > 1:
+	case len(c.core.DistinctOn) == 0 && (c.core.Distinct && !isStarred(c, e) || len(c.combination.Distinct) > 0) || len(c.cores) > 1:
 		c.refuse(cmp.Or(c.Unresolved(c.scope, e), "DISTINCT and UNION are ordered by selected columns only; select "+c.text(e)))
 	default:
 		v = c.inOrder(e, c.typed(e))
 		c.hideCompared(v, e)
 	}
 	if call, ok := sqlparse.Bare(e).(*sqlparse.Call); ok && sqlfunc.IsAggregate(call) {
-		c.member(call)
+		c.refuseMember(call)
 	}
 	return v
 }
@@ -461,7 +461,7 @@ func (c *combiner) sort(by sqlparse.Expr) (v catalog.Value) {
 // shuffled sorts by a random number. It is selected, and sorted by its name, because another call would return another number.
 func shuffled(c *combiner, by sqlparse.Expr) catalog.Value {
 	at := c.hide(c.text(by), nil)
-	c.of.edits = append(c.of.edits, splice.Edit{Span: by.Bytes(), With: hiddenName(at)})
+	c.combination.edits = append(c.combination.edits, splice.Edit{Span: by.Bytes(), With: hiddenName(at)})
 	if c.SQLite {
 		return catalog.OfKind(merge.Integer)
 	}
@@ -534,7 +534,7 @@ func (c *combiner) hideResult(at int, v catalog.Value) {
 		c.enter(core)
 		switch {
 		case at >= len(core.Items):
-		case core.Distinct && len(c.of.Distinct) == 0 && v.HasPadding(): // equal texts have several weights
+		case core.Distinct && len(c.combination.Distinct) == 0 && v.HasPadding(): // equal texts have several weights
 			c.refuse("UNION ALL with DISTINCT is not ordered by a text; order by other columns, or write UNION")
 		default:
 			c.hideCompared(v, core.Items[at].Expr)
@@ -556,7 +556,7 @@ func (c *combiner) hideCompared(v catalog.Value, e sqlparse.Expr) {
 // That is impossible for parameters that are not numbered by position.
 func (c *combiner) countable() {
 	l := c.query.Limit
-	if c.of.limit = l; l == nil {
+	if c.combination.limit = l; l == nil {
 		return
 	}
 	switch {

@@ -21,12 +21,12 @@ func countRows(c *combiner) {
 	if of == nil || c.Only(of) != nil && c.derived(of) {
 		return
 	}
-	c.of.Counted = countsAs(c, core.Items[0])
-	if c.of.Counted == "" || !isCountable(c, core, of) {
+	c.combination.Counted = countsAs(c, core.Items[0])
+	if c.combination.Counted == "" || !isCountable(c, core, of) {
 		c.refuse("no shard checks what counts combined rows; write SELECT COUNT(*) FROM (SELECT …) AS t, with another name for each column of the derived table")
 		return
 	}
-	c.of.edits = append(c.of.edits, splice.Edit{Span: sqlparse.Span{From: c.query.From, To: of.From}}, splice.Edit{Span: sqlparse.Span{From: of.To, To: c.query.To}})
+	c.combination.edits = append(c.combination.edits, splice.Edit{Span: sqlparse.Span{From: c.query.From, To: of.From}}, splice.Edit{Span: sqlparse.Span{From: of.To, To: c.query.To}})
 	c.query = of
 }
 

@@ -6,9 +6,9 @@
 //
 // [Of] decides once for a query (combine.go); [Combination.Bind] adds what depends on arguments (shards.go); and [Shards.Rows]
 // combines the rows with package merge (rows.go). groups.go is about GROUP BY, aggregate.go about aggregates, average.go about
-// averages, having.go about what is computed from them, and running.go about ranks and running sums of rows. value.go and function.go
-// determine how the values of an expression compare in the database, because a merge must order and group them as the
-// database does. apart.go says why rows that belong together are not on one shard.
+// averages, having.go about what is computed from them, running.go about ranks and running sums of rows, counted.go about the
+// number of rows, and exists.go about EXISTS. value.go and function.go determine how the values of an expression compare in the
+// database, because a merge must order and group them so. apart.go says why rows that belong together are not on one shard.
 //
 // It uses no database, no clock and no goroutine.
 package combine

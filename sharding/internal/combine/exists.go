@@ -7,9 +7,9 @@ import (
 	"github.com/shardid/shardid/sharding/internal/merge"
 )
 
-// asks reports whether a SELECT consists of EXISTS or NOT EXISTS over rows that the shards compute separately:
+// asksExistence reports whether a SELECT consists of EXISTS or NOT EXISTS over rows that the shards compute separately:
 // such rows exist if they exist on any shard.
-func (c *combiner) asks() bool {
+func (c *combiner) asksExistence() bool {
 	if len(c.cores) > 1 || len(c.core.From) > 0 || c.core.Where != nil || len(c.core.Items) != 1 || len(c.query.OrderBy) > 0 || c.query.Limit != nil || c.core.Distinct {
 		return false
 	}

@@ -47,7 +47,7 @@ func (c grouper) onShards() bool {
 // grouped records GROUP BY, HAVING, and the order of groups.
 func (c grouper) grouped() {
 	g := &grouping{Group: Group{Shown: len(c.core.Items), Made: map[int]merge.Expr{}}}
-	c.of.group = g
+	c.combination.group = g
 	for _, e := range c.core.GroupBy {
 		c.unambiguous(e)
 		by := c.ordered(e)
@@ -84,23 +84,23 @@ func (c grouper) isComputed(e sqlparse.Expr) bool {
 
 // ofNone makes each shard also return the aggregates of no rows, which have the form of their values.
 func (c grouper) ofNone() {
-	if c.query.With != nil || c.of.Counted != "" || len(c.query.Locks) > 0 || (splice.Parameters{Statement: c.Statement}).Named() {
+	if c.query.With != nil || c.combination.Counted != "" || len(c.query.Locks) > 0 || (splice.Parameters{Statement: c.Statement}).Named() {
 		c.refuse("a literal, COALESCE, IFNULL or ROUND beside COUNT(DISTINCT) is not combined without GROUP BY; select only one of them")
 	}
-	at := slices.IndexFunc(c.of.edits, func(e splice.Edit) bool { return e.Split })
-	none, where := slices.Clone(c.of.edits), c.core.Where
+	at := slices.IndexFunc(c.combination.edits, func(e splice.Edit) bool { return e.Split })
+	none, where := slices.Clone(c.combination.edits), c.core.Where
 	if where == nil {
 		none[at] = splice.Insert(none[at].From, " WHERE FALSE")
 	} else {
 		none = append(slices.Delete(none, at, at+1), splice.Insert(where.Bytes().From, "FALSE AND ("), splice.Insert(where.Bytes().To, ")"))
 	}
 	for i, hidden := range c.hidden[c.core.ItemsEnd].texts {
-		if !slices.ContainsFunc(c.of.group.digits, func(text string) bool { return hidden == hiddenAs(text, i) }) {
+		if !slices.ContainsFunc(c.combination.group.digits, func(text string) bool { return hidden == hiddenAs(text, i) }) {
 			hidden = hiddenAs("NULL", i)
 		}
 		none = append(none, splice.Insert(c.core.ItemsEnd, ", "+hidden))
 	}
-	c.of.none = none
+	c.combination.none = none
 }
 
 // regroup makes a shard also group by the expressions of COUNT(DISTINCT). It removes HAVING, except
@@ -114,21 +114,21 @@ func (c grouper) regroup() {
 	case c.core.Having != nil:
 		end = c.core.HavingAt
 	}
-	if split := c.of.group.split; len(split) > 0 {
-		c.of.edits = append(c.of.edits, splice.Edit{Span: sqlparse.Span{From: end, To: end}, With: word + strings.Join(split, ", "), Split: true})
+	if split := c.combination.group.split; len(split) > 0 {
+		c.combination.edits = append(c.combination.edits, splice.Edit{Span: sqlparse.Span{From: end, To: end}, With: word + strings.Join(split, ", "), Split: true})
 	}
 	if c.core.Having != nil {
 		kept := ""
-		if list := c.of.group.kept; len(list) > 0 {
+		if list := c.combination.group.kept; len(list) > 0 {
 			kept = " HAVING " + strings.Join(list, " AND ")
 		}
-		c.of.edits = append(c.of.edits, splice.Edit{Span: sqlparse.Span{From: end, To: c.core.Having.Bytes().To}, With: kept})
+		c.combination.edits = append(c.combination.edits, splice.Edit{Span: sqlparse.Span{From: end, To: c.core.Having.Bytes().To}, With: kept})
 	}
 	behind := splice.Edit{Span: sqlparse.Span{From: c.query.After, To: c.query.To}}
 	for _, l := range c.query.Locks {
 		behind.With += " " + l.Span.Of(c.Statement.Text)
 	}
-	c.of.edits = append(c.of.edits, behind)
+	c.combination.edits = append(c.combination.edits, behind)
 }
 
 // compute replaces the value of a combined group's column, which has one of the shards' values, by
@@ -138,8 +138,8 @@ func (c grouper) compute(at int, e sqlparse.Expr) {
 		steadyAverages(c, e)
 	}
 	made, kind := calculator{c}.number(e)
-	c.of.group.zero = c.of.group.zero || sqlparse.Any(e, mayLackDigits)
-	c.of.group.Made[at], c.of.group.values[at].Type.Kind = made, kind
+	c.combination.group.zero = c.combination.group.zero || sqlparse.Any(e, mayLackDigits)
+	c.combination.group.Made[at], c.combination.group.values[at].Type.Kind = made, kind
 }
 
 // typeOnly returns the expression that a shard computes only for the type of its values, because the
@@ -163,9 +163,9 @@ func (c grouper) typeOnlyItem(item sqlparse.Item) {
 	if with == e.Of(c.Statement.Text) {
 		return
 	}
-	c.of.edits = append(c.of.edits, splice.Edit{Span: e, With: with, Args: splice.Parameters{Statement: c.Statement}.In(e)})
+	c.combination.edits = append(c.combination.edits, splice.Edit{Span: e, With: with, Args: splice.Parameters{Statement: c.Statement}.In(e)})
 	if item.Alias.Name == "" {
-		c.of.edits = append(c.of.edits, splice.Insert(item.To, ` AS "`+c.columnName(item.Expr)+`"`))
+		c.combination.edits = append(c.combination.edits, splice.Insert(item.To, ` AS "`+c.columnName(item.Expr)+`"`))
 	}
 }
 
@@ -222,14 +222,14 @@ func (c grouper) groupItem(e sqlparse.Expr, at int) {
 		a, v = aggregator{c}.atExtreme(e, at)
 	case sqlfunc.OfRows(e): // computed from aggregates
 	case key >= 0:
-		v = c.of.group.keys[key]
+		v = c.combination.group.keys[key]
 	case !computed(e): // the same on every shard
-		c.of.group.zero = c.of.group.zero || !isNull(e)
+		c.combination.group.zero = c.combination.group.zero || !isNull(e)
 		v = c.literalValue(e)
 	default:
 		c.refuse(cmp.Or(c.Unresolved(c.scope, e), c.text(e)+" is neither an aggregate nor in GROUP BY"))
 	}
-	c.of.group.add(a, v)
+	c.combination.group.add(a, v)
 }
 
 // literalValue returns how the values of a selected literal or parameter compare.
@@ -282,7 +282,7 @@ func (c grouper) by(e sqlparse.Expr) int {
 func (c grouper) column(e sqlparse.Expr) int {
 	e = sqlparse.Bare(e)
 	c.unambiguous(e)
-	g := c.of.group
+	g := c.combination.group
 	for i, item := range c.core.Items {
 		if analysis.IsAlias(item, e) && !c.isSelected(e) || c.text(item.Expr) == c.text(e) {
 			if v := g.values[i]; v.As == catalog.Plain && v.Type.Collation == merge.Binary && (v.Type.Kind != merge.Stored || c.isComputed(item.Expr) || sqlfunc.HasAggregate(item.Expr)) {
@@ -295,7 +295,7 @@ func (c grouper) column(e sqlparse.Expr) int {
 	case sqlfunc.OfRows(e) && c.hasParams(e):
 		c.refuse("parameters in " + c.text(e) + " are not combined; select it")
 	case combined(e) != 0:
-		c.member(e)
+		c.refuseMember(e)
 		return g.add(aggregator{c}.partial(e, -1))
 	case sqlfunc.OfRows(e):
 		at := g.add(merge.Aggregate{Function: merge.First, Column: c.selectHidden(c.typeOnly(e))}, catalog.Value{})
@@ -333,14 +333,14 @@ func (c grouper) sortGroups() {
 	c.countable()
 	for _, o := range orders(c.query) {
 		o.Expr = c.ordered(o.Expr)
-		c.of.group.Sort = append(c.of.group.Sort, c.sortKey(o))
+		c.combination.group.Sort = append(c.combination.group.Sort, c.sortKey(o))
 	}
 }
 
 // sortKey returns the column of combined groups by which an expression sorts them.
 func (c grouper) sortKey(o sqlparse.Order) merge.Key {
 	by := o.Expr
-	g, at := c.of.group, c.column(by)
+	g, at := c.combination.group, c.column(by)
 	v := c.inOrder(by, g.values[at])
 	if v.As == catalog.Weight && g.values[at].As == catalog.Plain { // the weights are not selected yet
 		c.value(by)
@@ -358,15 +358,15 @@ func (c *comparer) nullsFirst(o sqlparse.Order) bool {
 	return o.Descending == c.Postgres
 }
 
-// totals creates the grouping of a UNION ALL of SELECTs that return one row of aggregates each: SELECT 'paid', COUNT(*) …
+// aggregateUnion creates the grouping of a UNION ALL of SELECTs that return one row of aggregates each: SELECT 'paid', COUNT(*) …
 // UNION ALL SELECT 'open', COUNT(*) …. The shards number the SELECTs, so that the rows of one are combined.
-type totals struct{ grouper }
+type aggregateUnion struct{ grouper }
 
 // grouped records the SELECTs and their order.
-func (c totals) grouped() {
+func (c aggregateUnion) grouped() {
 	g := &grouping{Group: Group{Shown: len(c.cores[0].Items), Made: map[int]merge.Expr{}}}
 	g.Keys = []merge.Key{{Column: g.Shown, Type: whole.Type}}
-	c.of.group = g
+	c.combination.group = g
 	for n, core := range c.cores {
 		c.enter(core)
 		c.hide(strconv.Itoa(n), nil)
@@ -381,7 +381,7 @@ func (c totals) grouped() {
 		}
 	}
 	if len(g.split) > 0 || len(c.query.Locks) > 0 || c.why != "" {
-		c.refuse(differentTotals)
+		c.refuse(differentAggregates)
 		return
 	}
 	c.enter(c.cores[0])
@@ -390,9 +390,9 @@ func (c totals) grouped() {
 }
 
 // sort records ORDER BY of columns of the result, and LIMIT.
-func (c totals) sort() {
+func (c aggregateUnion) sort() {
 	c.countable()
-	g := c.of.group
+	g := c.combination.group
 	for _, o := range orders(c.query) {
 		by := c.ordered(o.Expr)
 		at := c.place(by)
@@ -404,21 +404,21 @@ func (c totals) sort() {
 	}
 }
 
-const differentTotals = "a UNION ALL of aggregates is combined if its columns have the same aggregate in each SELECT, and none with DISTINCT; send its SELECTs one by one"
+const differentAggregates = "a UNION ALL of aggregates is combined if its columns have the same aggregate in each SELECT, and none with DISTINCT; send its SELECTs one by one"
 
-func (c totals) column(e sqlparse.Expr, at int) {
+func (c aggregateUnion) column(e sqlparse.Expr, at int) {
 	if first := c.cores[0].Items; c.isComputed(e) && (at >= len(first) || c.text(first[at].Expr) != c.text(e)) {
-		c.refuse(differentTotals)
+		c.refuse(differentAggregates)
 	}
 	c.groupItem(e, at)
 }
 
 // unite combines the columns of a SELECT with those of the SELECTs before it. A database adds counts and sums in one column
 // as it adds sums.
-func (c totals) unite(columns []merge.Aggregate, values []catalog.Value) {
-	g := c.of.group
+func (c aggregateUnion) unite(columns []merge.Aggregate, values []catalog.Value) {
+	g := c.combination.group
 	if len(columns) != len(g.Columns) || len(c.hidden[c.core.ItemsEnd].texts) != len(c.hidden[c.cores[0].ItemsEnd].texts) {
-		c.refuse(differentTotals)
+		c.refuse(differentAggregates)
 		return
 	}
 	for i, before := range columns {
@@ -427,12 +427,12 @@ func (c totals) unite(columns []merge.Aggregate, values []catalog.Value) {
 		sums := a.Function == merge.Sum && before.Function == merge.Sum && a.Kind != merge.Float && before.Kind != merge.Float
 		switch {
 		case a.Column != before.Column || a.By != before.By:
-			c.refuse(differentTotals)
+			c.refuse(differentAggregates)
 		case counts || sums:
 			a.Function, a.Kind = merge.Sum, max(a.Kind, before.Kind)
 			g.values[i] = catalog.OfKind(a.Kind)
 		case a.Function != before.Function || a.Kind != before.Kind:
-			c.refuse(differentTotals)
+			c.refuse(differentAggregates)
 		case g.values[i] != values[i]:
 			g.values[i] = catalog.Value{Unordered: "its SELECTs compare it in several ways"}
 		}

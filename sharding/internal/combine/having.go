@@ -20,7 +20,7 @@ import (
 // having records HAVING. The shards apply its conditions about columns of GROUP BY; the others must
 // be about numbers.
 func (c grouper) having() {
-	having, g := c.core.Having, c.of.group
+	having, g := c.core.Having, c.combination.group
 	switch {
 	case having == nil:
 		return
@@ -66,7 +66,7 @@ func (c grouper) ofGroup(e sqlparse.Expr) bool {
 	c.unambiguous(o.Operands[0])
 	return !slices.ContainsFunc(o.Operands[1:], func(e sqlparse.Expr) bool {
 		l, ok := sqlparse.Bare(e).(*sqlparse.Literal)
-		return !ok || l.Kind != sqlparse.Text && c.of.group.keys[at].IsText()
+		return !ok || l.Kind != sqlparse.Text && c.combination.group.keys[at].IsText()
 	})
 }
 
@@ -107,7 +107,7 @@ func (c calculator) condition(e sqlparse.Expr) merge.Expr {
 		c.onlyNumbers()
 		return nil
 	}
-	of, before := make([]merge.Expr, len(o.Operands)), c.of.group.quotients
+	of, before := make([]merge.Expr, len(o.Operands)), c.combination.group.quotients
 	for i, operand := range o.Operands {
 		if o.Op <= sqlparse.Not {
 			of[i] = c.condition(operand)
@@ -115,7 +115,7 @@ func (c calculator) condition(e sqlparse.Expr) merge.Expr {
 			of[i], _ = c.number(operand)
 		}
 	}
-	if c.of.group.quotients > before && c.Options.Merge.IsMariaDB() {
+	if c.combination.group.quotients > before && c.Options.Merge.IsMariaDB() {
 		c.refuse("it is not known with how many digits MariaDB compares an AVG or a quotient; compare a SUM with a multiple of the COUNT" + AddKey)
 	}
 	c.givenWhole(o.Operands)
@@ -146,7 +146,7 @@ func (c calculator) number(e sqlparse.Expr) (merge.Expr, merge.Kind) {
 	case *sqlparse.Literal:
 		return c.literal(e)
 	case *sqlparse.Param:
-		c.of.group.params = append(c.of.group.params, e.Index)
+		c.combination.group.params = append(c.combination.group.params, e.Index)
 		return merge.Argument(c.Options.Merge, e.Index), c.exact()
 	case *sqlparse.Operation:
 		switch {
@@ -271,7 +271,7 @@ func (c calculator) operand(e sqlparse.Expr) (merge.Expr, merge.Kind) {
 		return nil, 0
 	}
 	at := c.column(e)
-	v := c.of.group.values[at]
+	v := c.combination.group.values[at]
 	if !v.Number() && (v.As != catalog.Plain || v.Type.Kind != merge.Stored) {
 		return c.onlyNumbers()
 	}
@@ -311,7 +311,7 @@ var arithmetic = map[sqlparse.Operator]byte{sqlparse.Add: '+', sqlparse.Sub: '-'
 func (c calculator) operation(e *sqlparse.Operation) (made merge.Expr, kind merge.Kind) {
 	op := arithmetic[e.Op]
 	if op == '/' {
-		c.of.group.quotients++
+		c.combination.group.quotients++
 	}
 	if c.MySQL && sqlparse.Any(e, sqlfunc.IsAverage) {
 		c.refuse(unsteadyDigits)
@@ -344,7 +344,7 @@ func (c calculator) withDigits(made merge.Expr, e sqlparse.Expr) merge.Expr {
 	if c.hasParams(e) {
 		c.refuse("parameters in " + c.text(e) + ", which is divided or divides, are not combined; write the number")
 	}
-	g, text := c.of.group, c.text(e)
+	g, text := c.combination.group, c.text(e)
 	g.digits = append(g.digits, text)
 	return merge.WithDigits(made, g.add(merge.Aggregate{Function: merge.First, Column: c.selectHidden(text)}, catalog.Value{}))
 }
@@ -385,7 +385,7 @@ func (c calculator) oneOf(e *sqlparse.Call, name string) (merge.Expr, merge.Kind
 	if name == "nullif" {
 		return merge.NullIf(c.Options.Merge, parts[0], parts[1]), kind
 	}
-	c.of.group.zero = true
+	c.combination.group.zero = true
 	return merge.Coalesce(parts...), kind
 }
 

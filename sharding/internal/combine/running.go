@@ -30,7 +30,7 @@ func runningOf(c *combiner, e sqlparse.Expr) *sqlparse.Call {
 	}
 	order, isCombined := orderIn(c, call)
 	all := ordersOfRows(c)
-	if !isCombined || len(order) > len(all) || !ranks(call) && !(addsUp(call) && differ(c.scope, order)) || call.Function() == "row_number" && len(order) < len(all) { // which row of two is the first one is unknown then
+	if !isCombined || len(order) > len(all) || !ranks(call) && !(addsUp(call) && tellsApart(c.scope, order)) || call.Function() == "row_number" && len(order) < len(all) { // which row of two is the first one is unknown then
 		return nil
 	}
 	for i, o := range order {
@@ -100,8 +100,8 @@ func takeRunning(c *combiner) {
 		}
 		r := Running{Window: merge.Window{Column: placeOf(c, i), Function: windowFunctions[call.Function()], Of: -1}, Keys: len(call.Window)}
 		if len(call.Args) == 1 {
-			r.Of = c.of.Summed
-			c.of.Summed++
+			r.Of = c.combination.Summed
+			c.combination.Summed++
 			c.hide(c.text(call.Args[0]), call.Args[0])
 		}
 		if r.Function == merge.Sum {
@@ -109,6 +109,6 @@ func takeRunning(c *combiner) {
 				c.refuse("a running sum of floats depends on the order of the additions" + AddKey)
 			}
 		}
-		c.of.Running = append(c.of.Running, r)
+		c.combination.Running = append(c.combination.Running, r)
 	}
 }

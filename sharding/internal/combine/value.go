@@ -483,9 +483,9 @@ func (c *comparer) least(e sqlparse.Expr) catalog.Value {
 	return found.Least
 }
 
-// member refuses to sort by an aggregate that is the least or the greatest member of ENUM or SET,
+// refuseMember refuses to sort by an aggregate that is the least or the greatest member of ENUM or SET,
 // or one of several texts that NOCASE or RTRIM treats as equal.
-func (c *comparer) member(e sqlparse.Expr) {
+func (c *comparer) refuseMember(e sqlparse.Expr) {
 	call := e.(*sqlparse.Call) // it is an aggregate
 	if len(sqlfunc.AggregatedBy(call)) != 1 || sqlfunc.Aggregates[call.Function()] == merge.Count {
 		return
