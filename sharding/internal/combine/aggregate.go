@@ -319,5 +319,5 @@ func (c calculator) window(e *sqlparse.Call) (merge.Expr, merge.Kind) {
 	}
 	w.Column = g.add(merge.Aggregate{Function: merge.First, Column: c.selectHidden(c.typeOnly(e))}, catalog.Value{Type: merge.Type{Kind: kind}})
 	g.Windows = append(g.Windows, w)
-	return merge.Column(w.Column, kind), c.wider(kind, 0)
+	return merge.Column(w.Column, kind), c.wider(kind)
 }

@@ -49,7 +49,7 @@ func (c calculator) average(e *sqlparse.Call, by merge.Dialect) (merge.Expr, mer
 	if c.SQLite { // an average is a float on SQLite
 		sum = merge.Arithmetic(c.Options.Merge, '*', sum, merge.Constant(1.0, merge.Float))
 	}
-	return merge.Arithmetic(by, '/', sum, count), c.wider(v.Type.Kind, 0)
+	return merge.Arithmetic(by, '/', sum, count), c.wider(v.Type.Kind)
 }
 
 // alternative returns an operand of COALESCE, IFNULL or NULLIF. MySQL rounds an average in the first two to the digits of the

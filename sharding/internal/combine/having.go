@@ -256,9 +256,9 @@ func (c calculator) exact() merge.Kind {
 	return merge.Decimal
 }
 
-// wider returns the kind of numbers of which some have the one kind and some the other.
-func (c calculator) wider(a, b merge.Kind) merge.Kind {
-	if !c.SQLite && (a == merge.Float || b == merge.Float) {
+// wider returns the kind of numbers of which some have one kind and some another.
+func (c calculator) wider(of ...merge.Kind) merge.Kind {
+	if !c.SQLite && slices.Contains(of, merge.Float) {
 		return merge.Float
 	}
 	return c.exact()
@@ -275,7 +275,7 @@ func (c calculator) operand(e sqlparse.Expr) (merge.Expr, merge.Kind) {
 	if !v.Number() && (v.As != catalog.Plain || v.Type.Kind != merge.Stored) {
 		return c.onlyNumbers()
 	}
-	return merge.Column(at, v.Type.Kind), c.wider(v.Type.Kind, 0)
+	return merge.Column(at, v.Type.Kind), c.wider(v.Type.Kind)
 }
 
 func (c calculator) literal(e *sqlparse.Literal) (merge.Expr, merge.Kind) {
@@ -289,7 +289,7 @@ func (c calculator) literal(e *sqlparse.Literal) (merge.Expr, merge.Kind) {
 	case e.Kind != sqlparse.Decimal || noFloat != nil:
 		return c.onlyNumbers()
 	case c.SQLite || !c.Postgres && strings.ContainsAny(e.Value, "eE"):
-		return merge.Constant(f, merge.Float), c.wider(merge.Float, 0)
+		return merge.Constant(f, merge.Float), c.wider(merge.Float)
 	}
 	return merge.Constant([]byte(withoutExponent(e.Value)), merge.Decimal), merge.Decimal
 }
@@ -424,7 +424,7 @@ func (c calculator) toWhole(e *sqlparse.Call, up bool) (merge.Expr, merge.Kind) 
 		return c.operand(e)
 	}
 	made, kind := c.number(e.Args[0])
-	return merge.Whole(made, up), c.wider(kind, 0)
+	return merge.Whole(made, up), c.wider(kind)
 }
 
 // ofGroups returns a comparer of expressions over groups, which refuses nothing.
@@ -465,5 +465,5 @@ func (c calculator) round(e *sqlparse.Call) (merge.Expr, merge.Kind) {
 		return c.onlyNumbers()
 	}
 	made, kind := c.number(e.Args[0])
-	return merge.Round(c.Options.Merge, made, int(digits)), c.wider(kind, 0)
+	return merge.Round(c.Options.Merge, made, int(digits)), c.wider(kind)
 }
