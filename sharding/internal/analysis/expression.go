@@ -129,8 +129,11 @@ func Literal(e sqlparse.Expr, kind sqlparse.LiteralKind) (value string, ok bool)
 	return l.Value, true
 }
 
-// IsDefault reports whether a value is DEFAULT.
-func IsDefault(e sqlparse.Expr) bool {
-	_, is := Literal(e, sqlparse.Default)
+// IsLiteral reports whether an expression is a literal of a kind.
+func IsLiteral(e sqlparse.Expr, kind sqlparse.LiteralKind) bool {
+	_, is := Literal(e, kind)
 	return is
 }
+
+// IsDefault reports whether a value is DEFAULT.
+func IsDefault(e sqlparse.Expr) bool { return IsLiteral(e, sqlparse.Default) }

@@ -344,8 +344,7 @@ func (c functions) isZoned(e *sqlparse.Operation) bool {
 	if len(e.Operands) != 2 || !toZone.MatchString(between(e, c.Statement.Text)) {
 		return false
 	}
-	_, isText := analysis.Literal(e.Operands[1], sqlparse.Text)
-	return isText && c.typed(e.Operands[0]).Type.Kind == merge.Time
+	return analysis.IsLiteral(e.Operands[1], sqlparse.Text) && c.typed(e.Operands[0]).Type.Kind == merge.Time
 }
 
 // wholeOperators are the operators whose results are whole numbers, those of PostgreSQL and others.

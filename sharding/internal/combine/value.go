@@ -390,15 +390,9 @@ func written(branches []*sqlparse.Core, at int) int {
 	return labels(column)
 }
 
-func isInteger(e sqlparse.Expr) bool {
-	_, is := analysis.Literal(e, sqlparse.Integer)
-	return is
-}
+func isInteger(e sqlparse.Expr) bool { return analysis.IsLiteral(e, sqlparse.Integer) }
 
-func isNull(e sqlparse.Expr) bool {
-	_, is := analysis.Literal(e, sqlparse.Null)
-	return is
-}
+func isNull(e sqlparse.Expr) bool { return analysis.IsLiteral(e, sqlparse.Null) }
 
 // numeral returns how the values of a literal or argument compare that is a whole number or a
 // decimal, or of a sum, difference or product of such literals. It adds an argument to the list of those which must be whole numbers, if there is a
