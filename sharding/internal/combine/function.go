@@ -269,6 +269,51 @@ func (c functions) cast(e *sqlparse.Operation) catalog.Value {
 	return c.unknown(e)
 }
 
+// postgresTypes maps the names of types of PostgreSQL, other than whole numbers, to how their values compare.
+var postgresTypes = map[string]catalog.Value{
+	"numeric": catalog.OfKind(merge.Decimal), "decimal": catalog.OfKind(merge.Decimal),
+	"float8": catalog.OfKind(merge.Float), "double precision": catalog.OfKind(merge.Float),
+	"date": catalog.OfKind(merge.Time), "timestamp": catalog.OfKind(merge.Time), "timestamptz": catalog.OfKind(merge.Time),
+}
+
+// castOfPostgres returns how values of PostgreSQL compare that are cast to another type. The name of a type that is
+// not one of PostgreSQL's own does not determine it.
+func (c functions) castOfPostgres(e *sqlparse.Operation) catalog.Value {
+	name, _ := castType(e, c.Statement.Text)
+	if name == "text" || name == "varchar" || name == "character varying" {
+		return c.joined(e, e.Operands)
+	}
+	if size := wholeTypes[name]; size > 0 {
+		return catalog.Value{Type: whole.Type, Wide: size == 64}
+	}
+	if v, known := postgresTypes[name]; known {
+		return v
+	}
+	return c.unknown(e)
+}
+
+// scalar returns how the results of a subquery compare: like those of the expression that it selects. Its text is
+// copied to the selected expressions.
+func (c functions) scalar(e *sqlparse.Subquery) catalog.Value {
+	core := analysis.CoreOf(e.Query)
+	if core == nil || len(core.Items) != 1 || analysis.HasStar(core) {
+		return c.unknown(e)
+	}
+	inner := probe(c.comparer)
+	inner.enter(core)
+	item := sqlparse.Bare(core.Items[0].Expr)
+	if call, isCall := item.(*sqlparse.Call); c.SQLite && !(isCall && slices.Contains(numbersOnly, call.Function())) {
+		return c.unknown(e)
+	}
+	if v := inner.typed(item); inner.why == "" {
+		return v
+	}
+	return c.unknown(e)
+}
+
+// numbersOnly are aggregates of SQLite whose results are numbers whatever their arguments.
+var numbersOnly = []string{"count", "sum", "avg", "total"}
+
 // shifted reports whether a sum or difference consists of a time and intervals.
 func (c functions) shifted(of []sqlparse.Expr) bool {
 	other := func(e sqlparse.Expr) bool { return !interval.MatchString(c.text(e)) }
