@@ -38,6 +38,29 @@ func (c functions) call(call *sqlparse.Call) catalog.Value {
 	return c.ofArguments(call, name)
 }
 
+// operation returns how the results of an operator compare, and those of CASE and of casts.
+func (c functions) operation(e *sqlparse.Operation) catalog.Value {
+	switch {
+	case e.Op <= sqlparse.Like: // true, false and NULL
+		return whole
+	case e.Op == sqlparse.Case:
+		return c.oneOf(e, c.results(e))
+	case e.Op == sqlparse.Cast && c.Postgres:
+		return c.castOfPostgres(e)
+	case e.Op == sqlparse.Cast:
+		return c.cast(e)
+	case e.Op == sqlparse.Opaque:
+		return c.opaque(e)
+	case (e.Op == sqlparse.Add || e.Op == sqlparse.Sub) && c.shifted(e.Operands):
+		return catalog.OfKind(merge.Time)
+	case e.Op == sqlparse.Add, e.Op == sqlparse.Sub, e.Op == sqlparse.Mul, e.Op == sqlparse.Mod:
+		return c.arithmetic(e, e.Operands)
+	case e.Op == sqlparse.Div:
+		return c.quotient(e)
+	}
+	return c.unknown(e)
+}
+
 // ofArguments returns how the results of a function compare that depend on its arguments.
 func (c functions) ofArguments(call *sqlparse.Call, name string) catalog.Value {
 	args := call.Args
@@ -357,8 +380,7 @@ func (c functions) opaque(e *sqlparse.Operation) catalog.Value {
 		return ofDatabase
 	case c.Postgres && c.isZoned(e):
 		return catalog.OfKind(merge.Time)
-	}
-	if c.Postgres && onlyBars.MatchString(between(e, c.Statement.Text)) && slices.ContainsFunc(e.Operands, func(of sqlparse.Expr) bool { return computed(of) && c.typed(of).IsText() }) {
+	case c.Postgres && onlyBars.MatchString(between(e, c.Statement.Text)) && slices.ContainsFunc(e.Operands, func(of sqlparse.Expr) bool { return computed(of) && c.typed(of).IsText() }):
 		return c.joined(e, e.Operands)
 	}
 	return c.unknown(e)
@@ -442,9 +464,7 @@ func resultOf(name string, v catalog.Value, more []sqlparse.Expr) catalog.Value 
 }
 
 // odd reports whether a call has another form than f(x, …).
-func odd(call *sqlparse.Call) bool {
-	return call.Odd || call.Distinct || len(call.Args) == 0
-}
+func odd(call *sqlparse.Call) bool { return call.Odd || call.Distinct || len(call.Args) == 0 }
 
 // results returns the possible results of CASE, none if that is uncertain.
 func (c functions) results(e *sqlparse.Operation) (all []sqlparse.Expr) {

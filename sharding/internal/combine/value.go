@@ -198,24 +198,7 @@ func (c *comparer) typed(e sqlparse.Expr) catalog.Value {
 	case *sqlparse.Call:
 		return functions{c}.call(e)
 	case *sqlparse.Operation:
-		switch {
-		case e.Op <= sqlparse.Like: // true, false and NULL
-			return whole
-		case e.Op == sqlparse.Case:
-			return functions{c}.oneOf(e, functions{c}.results(e))
-		case e.Op == sqlparse.Cast && c.Postgres:
-			return functions{c}.castOfPostgres(e)
-		case e.Op == sqlparse.Cast:
-			return functions{c}.cast(e)
-		case e.Op == sqlparse.Opaque:
-			return functions{c}.opaque(e)
-		case (e.Op == sqlparse.Add || e.Op == sqlparse.Sub) && functions{c}.shifted(e.Operands):
-			return catalog.OfKind(merge.Time)
-		case e.Op == sqlparse.Add, e.Op == sqlparse.Sub, e.Op == sqlparse.Mul, e.Op == sqlparse.Mod:
-			return c.arithmetic(e, e.Operands)
-		case e.Op == sqlparse.Div:
-			return functions{c}.quotient(e)
-		}
+		return functions{c}.operation(e)
 	}
 	return c.unknown(e)
 }
