@@ -299,7 +299,7 @@ func (c *combiner) answer() {
 	once := !several && !leading && isDistinct(c.core) && !apartRows(c) || c.query.Parts[len(c.query.Parts)-1].Op == sqlparse.Union
 	for _, core := range c.cores {
 		c.enter(core)
-		if !rowsOf(c, once) {
+		if !answersRows(c, once) {
 			return
 		}
 	}
@@ -319,9 +319,9 @@ func isDistinct(core *sqlparse.Core) bool {
 	return core.Distinct && (len(core.GroupBy) > 0 || !analysis.IsGrouped(core))
 }
 
-// rowsOf returns true if each row of a SELECT is one of a shard. Otherwise it records the groups of the SELECT, or refuses
+// answersRows reports whether each row of a SELECT is one of a shard. Otherwise it records the groups of the SELECT, or refuses
 // it. once says that equal rows are returned once.
-func rowsOf(c *combiner, once bool) bool {
+func answersRows(c *combiner, once bool) bool {
 	groups, several := analysis.IsGrouped(c.core) || analysis.SortsGroups(c.query.OrderBy), len(c.cores) > 1
 	whole := groups && !several && grouper{c}.onShards() && !slices.ContainsFunc(c.Windows, func(w analysis.Window) bool { return areOverGroups(c, w) })
 	switch {
