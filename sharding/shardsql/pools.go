@@ -134,11 +134,8 @@ func (d *database) connect(ctx context.Context, pool *sql.DB) (*sql.Conn, error)
 // wait for one of this query: a transaction for its second database.
 const longestWait = time.Second
 
-// connectOr is connect. If the query can do without the connection, it returns nil when none became free soon.
-func (d *database) connectOr(ctx context.Context, pool *sql.DB, without bool) (*sql.Conn, error) {
-	if !without {
-		return d.connect(ctx, pool)
-	}
+// connectSoon is connect for a connection that a query can do without: it returns nil when none became free soon.
+func (d *database) connectSoon(ctx context.Context, pool *sql.DB) (*sql.Conn, error) {
 	soon, cancel := context.WithTimeout(ctx, longestWait)
 	defer cancel()
 	conn, err := d.connect(soon, pool)

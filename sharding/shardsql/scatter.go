@@ -237,7 +237,7 @@ func (r reading) lanes(ctx context.Context, s *combine.Shards) (all []lane, err 
 	}()
 	for _, pool := range slices.SortedFunc(maps.Keys(pools), r.session.database.compare) {
 		places := pools[pool]
-		some, err := r.reserve(ctx, pool, places, s.Most >= 0 && s.Most <= fewRows)
+		some, err := r.reserve(ctx, s, pool, places)
 		all = append(all, some...)
 		if err != nil {
 			return all, &sharding.ShardError{Target: s.Targets[places[0]].Target, Err: err}
@@ -254,9 +254,8 @@ func releaseAll(all []lane) error {
 	return errors.Join(errs...)
 }
 
-// reserve takes connections of one pool for the targets with these indexes. few says whether each
-// target returns few rows.
-func (r reading) reserve(ctx context.Context, pool string, places []int, few bool) (all []lane, err error) {
+// reserve takes connections of one pool for the targets with these indexes.
+func (r reading) reserve(ctx context.Context, s *combine.Shards, pool string, places []int) (all []lane, err error) {
 	db := r.pool(pool)
 	if _, holds := r.session.held(db); holds || r.session.tx != nil { // the pool may have no other connection
 		in, err := r.session.inner(ctx, db)
@@ -274,11 +273,12 @@ func (r reading) reserve(ctx context.Context, pool string, places []int, few boo
 	if most := stats.MaxOpenConnections; most > 0 {
 		n = min(n, most)
 	}
-	if few {
+	if s.Most >= 0 && s.Most <= fewRows {
 		n = turn.keeps(stats, n)
 	}
+	connect := r.session.database.connect
 	for len(all) < n {
-		conn, err := r.session.database.connectOr(ctx, db, len(all) > 0)
+		conn, err := connect(ctx, db)
 		if err != nil {
 			return all, err
 		}
@@ -286,6 +286,7 @@ func (r reading) reserve(ctx context.Context, pool string, places []int, few boo
 			break
 		}
 		all = append(all, lane{inner: inner.Conn{SQL: conn}})
+		connect = r.session.database.connectSoon
 	}
 	for i, place := range places {
 		l := &all[i%len(all)]
