@@ -7,6 +7,7 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"errors"
+	"slices"
 	"testing"
 
 	"github.com/shardid/shardid/internal/testwait"
@@ -392,22 +393,13 @@ func TestRowsOfSeveralStatementsAreReadSideBySideInATransaction(t *testing.T) {
 		}
 		got = append(got, id)
 	}
-	if want := []int64{1, 1, 5, 3, 9, 5}; !equal(got, want) {
+	if want := []int64{1, 1, 5, 3, 9, 5}; !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
 	if err := tx.Commit(); err != nil { // with rows that are not read
 		t.Error(err)
 	}
 	s.idle(t)
-}
-
-func equal(a, b []int64) bool {
-	for i := range a {
-		if len(a) != len(b) || a[i] != b[i] {
-			return false
-		}
-	}
-	return true
 }
 
 func TestAStatementBesideItsOwnRowsWaitsNoLongerThanItsContext(t *testing.T) {
