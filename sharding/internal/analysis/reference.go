@@ -196,7 +196,7 @@ func (r *Reference) Slots(args []any) proof.Slots {
 // IsNumber reports whether the column is known to hold numbers.
 func (c Column) IsNumber() bool {
 	kept := c.Of.Schema.Columns[c.Name]
-	return kept.Holds == catalog.Integers || kept.Value.Numeric()
+	return kept.Holds == catalog.Integers || kept.Value.IsNumeric()
 }
 
 // hasParent reports whether rows with one value of the column share their slot with a parent, by sharding.Table.Parents.

@@ -57,10 +57,10 @@ func TestWhatAValueIsFollowsFromItsKindAndForm(t *testing.T) {
 		of   func(catalog.Value) bool
 		only are
 	}{
-		{"a number", catalog.Value.Number, are{integer, decimal, float}},
-		{"numeric", catalog.Value.Numeric, are{integer, decimal, float, single}},
-		{"exact", catalog.Value.Exact, are{integer, decimal, stored}},
-		{"a time", catalog.Value.Clock, are{clock, duration}},
+		{"a number", catalog.Value.IsNumber, are{integer, decimal, float}},
+		{"numeric", catalog.Value.IsNumeric, are{integer, decimal, float, single}},
+		{"exact", catalog.Value.IsExact, are{integer, decimal, stored}},
+		{"a time", catalog.Value.IsTime, are{clock, duration}},
 		{"a text", catalog.Value.IsText, are{padded, long, trimmed, texts}},
 		{"padded", catalog.Value.HasPadding, are{padded}},
 		{"of several hidden columns", catalog.Value.Splits, are{padded, long}},

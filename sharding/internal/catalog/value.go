@@ -89,22 +89,22 @@ const mixed = "mixed"
 // OfKind is how values of a kind compare by themselves.
 func OfKind(k merge.Kind) Value { return Value{Type: merge.Type{Kind: k}} }
 
-// Number reports whether values are numbers of MySQL, MariaDB or PostgreSQL.
-func (v Value) Number() bool {
+// IsNumber reports whether values are numbers of MySQL, MariaDB or PostgreSQL.
+func (v Value) IsNumber() bool {
 	return v.As == Plain && v.Type.Kind >= merge.Integer && v.Type.Kind <= merge.Float
 }
 
-// Numeric is number with FLOATs, whose selected form is another one than their own.
-func (v Value) Numeric() bool { return v.Number() || v.As == Double }
+// IsNumeric is IsNumber with FLOATs, whose selected form is another one than their own.
+func (v Value) IsNumeric() bool { return v.IsNumber() || v.As == Double }
 
-// Clock reports whether values are dates, times of day, or both.
-func (v Value) Clock() bool { return v.Type.Kind == merge.Time || v.Type.Kind == merge.Duration }
+// IsTime reports whether values are dates, times of day, or both.
+func (v Value) IsTime() bool { return v.Type.Kind == merge.Time || v.Type.Kind == merge.Duration }
 
 // IsText reports whether values are texts of MySQL, MariaDB or PostgreSQL.
 func (v Value) IsText() bool { return v.As == Weight || v.As == Trimmed || v.Texts }
 
-// Exact reports whether values are whole numbers or decimals, or any values of SQLite.
-func (v Value) Exact() bool {
+// IsExact reports whether values are whole numbers or decimals, or any values of SQLite.
+func (v Value) IsExact() bool {
 	return v.As == Plain && (v.Type.Kind == merge.Integer || v.Type.Kind == merge.Decimal || v.Type.Kind == merge.Stored)
 }
 

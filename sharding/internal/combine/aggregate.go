@@ -53,7 +53,7 @@ func (c aggregator) partial(e sqlparse.Expr, at int) (merge.Aggregate, catalog.V
 // ofAny returns how the values of an expression compare of which one shard gives any, and why they are not sorted.
 func (c aggregator) ofAny(e sqlparse.Expr, why string) catalog.Value {
 	tried := probe(&c.comparer)
-	if v := tried.typed(e); tried.why == "" && (v.Number() || v.Clock()) {
+	if v := tried.typed(e); tried.why == "" && (v.IsNumber() || v.IsTime()) {
 		return v
 	}
 	return catalog.Value{Unordered: why}
@@ -140,7 +140,7 @@ func (c aggregator) ofExtreme(e sqlparse.Expr) *sqlparse.Call {
 		return nil
 	}
 	switch v := probe(&c.comparer).least(found.call.Args[0]); {
-	case !found.beyond && (v.Number() || v.Type.Kind == merge.Stored), found.toTime && c.Postgres && !v.Clock():
+	case !found.beyond && (v.IsNumber() || v.Type.Kind == merge.Stored), found.toTime && c.Postgres && !v.IsTime():
 		return nil
 	case v.As == catalog.Double: // MySQL writes it with more or fewer digits into a text
 		return nil
@@ -294,7 +294,7 @@ func (c calculator) window(e *sqlparse.Call) (merge.Expr, merge.Kind) {
 		w.Of = c.column(e.Args[0])
 	}
 	if w.Function == merge.Sum {
-		if w.Of < 0 || c.MySQL && sqlparse.Any(e.Args[0], isQuotient) || !g.values[w.Of].Exact() {
+		if w.Of < 0 || c.MySQL && sqlparse.Any(e.Args[0], isQuotient) || !g.values[w.Of].IsExact() {
 			c.refuse("only a sum of whole numbers and decimals is computed over the groups of several shards" + AddKey)
 			return nil, 0
 		}

@@ -81,7 +81,7 @@ func (c functions) ofArguments(call *sqlparse.Call, name string) catalog.Value {
 		return c.oneOf(call, args)
 	case name == "if" && n == 3:
 		return c.oneOf(call, args[1:])
-	case name == "time" && n == 1 && c.MySQL && c.typed(args[0]).Clock():
+	case name == "time" && n == 1 && c.MySQL && c.typed(args[0]).IsTime():
 		return catalog.OfKind(merge.Duration)
 	case (name == "date_trunc" || name == "date_part") && n == 2: // of PostgreSQL, which names the unit first
 		args = []sqlparse.Expr{args[1], args[0]}
@@ -123,7 +123,7 @@ func (c functions) rounded(call *sqlparse.Call) catalog.Value {
 	v := c.typed(call.Args[0])
 	digits := len(call.Args) > 1
 	switch {
-	case !v.Number(), digits && !isInteger(call.Args[1]), len(call.Args) > 2:
+	case !v.IsNumber(), digits && !isInteger(call.Args[1]), len(call.Args) > 2:
 		return c.unknown(call)
 	case !c.Postgres || v.Type.Kind != merge.Integer:
 		v.Unordered = "" // all digits are returned
@@ -211,7 +211,7 @@ func (c functions) extreme(call *sqlparse.Call) catalog.Value {
 	if c.Postgres && v.Type.Kind == merge.Time {
 		return v
 	}
-	if !v.Numeric() || c.Postgres && v.Type.Kind == merge.Decimal {
+	if !v.IsNumeric() || c.Postgres && v.Type.Kind == merge.Decimal {
 		return c.unknown(call)
 	}
 	return v
@@ -225,9 +225,9 @@ func (c functions) unless(call *sqlparse.Call) catalog.Value {
 	text, isText := analysis.Literal(call.Args[1], sqlparse.Text)
 	switch {
 	case c.Options.Merge.IsMariaDB() && !sqlfunc.HasAggregate(call):
-	case v.Number() && isNumber && other.Type.Kind <= v.Type.Kind, v.IsText() && isText && ascii(text):
+	case v.IsNumber() && isNumber && other.Type.Kind <= v.Type.Kind, v.IsText() && isText && ascii(text):
 		return v
-	case (v.Number() || v.IsText()) && computed(call.Args[1]) && c.typed(call.Args[1]).Same(v):
+	case (v.IsNumber() || v.IsText()) && computed(call.Args[1]) && c.typed(call.Args[1]).Same(v):
 		return v
 	}
 	return c.unknown(call)
@@ -255,7 +255,7 @@ func (c functions) concatenated(e sqlparse.Expr, of []sqlparse.Expr) catalog.Val
 			if v.Type.Prefix > 0 {
 				made.Type.Most = v.Type.Prefix / 4 // a weight has at most four bytes
 			}
-		case !computed(one), !v.Number() && !v.Clock():
+		case !computed(one), !v.IsNumber() && !v.IsTime():
 			return c.unknown(e)
 		}
 	}
@@ -285,7 +285,7 @@ func (c functions) cast(e *sqlparse.Operation) catalog.Value {
 		}
 	case to != 0:
 		v := c.typed(e.Operands[0])
-		if today := v.Type.Kind == merge.Duration && to == merge.Time; !today && (v.Numeric() || v.Clock() || v.IsText()) {
+		if today := v.Type.Kind == merge.Duration && to == merge.Time; !today && (v.IsNumeric() || v.IsTime() || v.IsText()) {
 			return catalog.OfKind(to)
 		}
 	}
@@ -364,7 +364,7 @@ var onlyBars = regexp.MustCompile(`^(\s*\|\|\s*)+$`)
 // them.
 func (c functions) opaque(e *sqlparse.Operation) catalog.Value {
 	if of := Negated(e, c.Statement.Text); of != nil {
-		if v := c.typed(of); v.Number() {
+		if v := c.typed(of); v.IsNumber() {
 			return v
 		}
 	}
@@ -444,7 +444,7 @@ func resultOf(name string, v catalog.Value, more []sqlparse.Expr) catalog.Value 
 	switch {
 	case sqlfunc.Parts[name] && v.IsText() && !slices.ContainsFunc(more, computed),
 		n == 0 && sqlfunc.Folds[name] && v.IsText(),
-		n == 0 && name == "abs" && v.Number():
+		n == 0 && name == "abs" && v.IsNumber():
 		return v
 	case v.Type.Kind != merge.Time:
 	case n == 0 && (name == "date" || name == "last_day"), n == 1 && (name == "date_trunc" || sqlfunc.Shifts[name]):
@@ -537,7 +537,7 @@ func (c functions) oneOf(e sqlparse.Expr, list []sqlparse.Expr) (of catalog.Valu
 		switch {
 		case of.Type.Kind == 0:
 			of = v
-		case v.Numeric() && of.Numeric():
+		case v.IsNumeric() && of.IsNumeric():
 			of.Type.Kind, of.Wide, of.As, of.Unordered = max(of.Type.Kind, v.Type.Kind), of.Wide || v.Wide, max(of.As, v.As), cmp.Or(of.Unordered, v.Unordered)
 		case !v.Same(of):
 			return c.unknown(e)
@@ -548,7 +548,7 @@ func (c functions) oneOf(e sqlparse.Expr, list []sqlparse.Expr) (of catalog.Valu
 	switch {
 	case of.Type.Kind == 0 || of.As == catalog.Number || text && of.As != catalog.Weight && !of.IsText():
 		return c.unknown(e)
-	case of.Number():
+	case of.IsNumber():
 		*c.integers = append(*c.integers, given...)
 	case len(given) > 0 && !of.IsText():
 		return c.unknown(e)

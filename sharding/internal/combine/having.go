@@ -272,7 +272,7 @@ func (c calculator) operand(e sqlparse.Expr) (merge.Expr, merge.Kind) {
 	}
 	at := c.column(e)
 	v := c.combination.group.values[at]
-	if !v.Number() && (v.As != catalog.Plain || v.Type.Kind != merge.Stored) {
+	if !v.IsNumber() && (v.As != catalog.Plain || v.Type.Kind != merge.Stored) {
 		return c.onlyNumbers()
 	}
 	return merge.Column(at, v.Type.Kind), c.wider(v.Type.Kind)

@@ -47,7 +47,7 @@ func MayBeNumber(b *analysis.Analysis) bool {
 	c := &comparer{Analysis: b, integers: new([]int), derives: true}
 	c.enter(core)
 	v := c.typed(core.Items[0].Expr)
-	return c.why != "" || v.Numeric() || v.Type.Kind == merge.Stored
+	return c.why != "" || v.IsNumeric() || v.Type.Kind == merge.Stored
 }
 
 // refuse records why results are not combined.
@@ -380,7 +380,7 @@ func (c *comparer) arithmetic(e sqlparse.Expr, of []sqlparse.Expr) catalog.Value
 			v = c.typed(operand)
 			columns++
 		}
-		if !v.Number() && (v.As != catalog.Double || c.Postgres) { // float4 * float4 is a float4
+		if !v.IsNumber() && (v.As != catalog.Double || c.Postgres) { // float4 * float4 is a float4
 			return c.unknown(e)
 		}
 		kind, wide, unordered = max(kind, v.Type.Kind), wide || v.Wide, cmp.Or(unordered, v.Unordered)

@@ -101,7 +101,7 @@ func (f *flattener) isOfNumber(e sqlparse.Expr) bool {
 		return call.Function() == "count"
 	}
 	c, known := f.Scopes[f.inner].Column(call.Args[0])
-	return known && len(call.Args) == 1 && c.Of.Schema.Columns[c.Name].Value.Number()
+	return known && len(call.Args) == 1 && c.Of.Schema.Columns[c.Name].Value.IsNumber()
 }
 
 // exactAggregates have no more digits than a column in which they are stored.

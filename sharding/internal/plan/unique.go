@@ -126,7 +126,7 @@ func likeness(c catalog.Column, v driver.Value) (string, bool) {
 	case c.Collation == catalog.AsBytes && written && strings.Contains(text, `\`): // which PostgreSQL reads as an escape
 	case c.Holds == catalog.Bytes, c.Value.As == catalog.Plain && c.Value.Type.Kind == merge.Bytes:
 		return strings.TrimRight(text, " \x00"), true
-	case noInteger == nil && (c.Holds == catalog.Integers || c.Value.Number() || c.Value.Type.Kind == merge.Stored):
+	case noInteger == nil && (c.Holds == catalog.Integers || c.Value.IsNumber() || c.Value.Type.Kind == merge.Stored):
 		return strconv.FormatInt(whole, 10), true
 	case c.Holds != catalog.Integers && c.Value.Type.Kind == merge.Stored && isNumber:
 		return strconv.FormatFloat(n, 'f', -1, 64), true
