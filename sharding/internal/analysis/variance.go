@@ -174,7 +174,7 @@ func (v *Variance) unsteady(e sqlparse.Expr) string {
 // whatever database it is in.
 func Shuffles(b *Analysis, e sqlparse.Expr) bool {
 	call, ok := e.(*sqlparse.Call)
-	if !ok || len(call.Args) > 0 || call.Function() != map[bool]string{true: "rand", false: "random"}[b.engine == merge.MySQL] || b.Statement.Verb != sqlparse.Select {
+	if !ok || len(call.Args) > 0 || call.Function() != [...]string{merge.MySQL: "rand", merge.SQLite: "random", merge.PostgreSQL: "random"}[b.engine] || b.Statement.Verb != sqlparse.Select {
 		return false
 	}
 	q := b.Statement.Query
