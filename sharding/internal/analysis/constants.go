@@ -172,5 +172,5 @@ func (c constant) proves(l *proof.Lead, typed bool) proof.Proof {
 	if !typed && l.Holds != catalog.Integers {
 		return nil
 	}
-	return proofOf(l, values, c.array)
+	return hasOneOf(l, values, c.array)
 }

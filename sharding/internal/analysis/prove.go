@@ -273,10 +273,10 @@ func (p *prover) equal(q equality) proof.Proof {
 		return nil
 	}
 	if array, ok := anyOfArray(q); ok {
-		return proofOf(l, nil, &array)
+		return hasOneOf(l, nil, &array)
 	}
 	if values, ok := proof.Constants(q.right); ok {
-		return proofOf(l, values, nil)
+		return hasOneOf(l, values, nil)
 	}
 	if len(q.right) == 1 {
 		return p.known.constantOf(q.right[0], p.scope, q.at).proves(l, p.known.typed)
@@ -284,9 +284,9 @@ func (p *prover) equal(q equality) proof.Proof {
 	return nil
 }
 
-// proofOf returns the proof of a column that has one of some values, or of the elements of an array, which is an argument. It
+// hasOneOf returns the proof of a column that has one of some values, or of the elements of an array, which is an argument. It
 // returns nil if there are neither.
-func proofOf(l *proof.Lead, values []proof.Operand, array *proof.Operand) proof.Proof {
+func hasOneOf(l *proof.Lead, values []proof.Operand, array *proof.Operand) proof.Proof {
 	var all []proof.Proof
 	switch {
 	case array != nil && l.Rule != nil:
