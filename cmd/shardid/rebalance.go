@@ -134,7 +134,23 @@ func (r *rebalancing) do(ctx context.Context, work func(*balance, context.Contex
 	if err := b.open(ctx, layout, s.DBs); err != nil {
 		return explained(err, s.Mask)
 	}
-	return explained(migration.Coded(work(b, ctx)), s.Mask)
+	return explained(balanceCode(work(b, ctx)), s.Mask)
+}
+
+// balanceCode returns the error with the exit code of its cause.
+func balanceCode(err error) error {
+	for _, known := range []struct {
+		err  error
+		code int
+	}{
+		{slotstore.ErrConfig, command.ExitInput}, {rebalance.ErrConfig, command.ExitInput}, {sharding.ErrNoSlot, command.ExitInput},
+		{slotstore.ErrNoMap, command.MigrateNotReady}, {sharding.ErrStaleMap, command.MigrateChanged},
+	} {
+		if errors.Is(err, known.err) {
+			return command.WithCode(err, known.code)
+		}
+	}
+	return migration.Coded(err)
 }
 
 // explained hides passwords.
@@ -167,7 +183,7 @@ func (b *balance) open(ctx context.Context, layout layoutfile.File, dbs sharding
 	if err != nil {
 		return err
 	}
-	if b.store, err = slotstore.New(ctx, c); err != nil {
+	if b.store, err = layoutfile.OpenStore(ctx, c); err != nil {
 		return err
 	}
 	b.table = b.store.Tables()[0]

@@ -179,3 +179,47 @@ func TestATableThatCannotTakeTheRowsEndsARebalanceAsItEndsAMigration(t *testing.
 		t.Errorf("exit code %d: %s", o.code, o.stderr)
 	}
 }
+
+func TestTheExitCodeOfARebalanceSaysWhetherToCorrectTheInputOrToDoTheStepBefore(t *testing.T) {
+	config, _ := newSlots(t)
+	for _, verb := range []string{"plan", "run", "status", "abort"} {
+		if o := execute(t, "rebalance", verb, "--config", config); o.code != command.MigrateNotReady || !strings.Contains(o.stderr, "run shardid rebalance create") {
+			t.Errorf("%s without a map: exit code %d: %s", verb, o.code, o.stderr)
+		}
+	}
+	succeed(t, "rebalance", "create", "--config", config)
+	for says, c := range map[string]struct {
+		move string
+		code int
+	}{
+		"the map has no such targets": {`{"slot": 0, "from": "east/orders_0", "to": "west/orders_0"}`, command.ExitInput},
+		"no slot for the key":         {`{"slot": 8, "from": "east/orders_0", "to": "north/orders_2"}`, command.ExitInput},
+		"the slot is on shard 0":      {`{"slot": 0, "from": "west/orders_1", "to": "north/orders_2"}`, command.MigrateChanged},
+	} {
+		plan := filepath.Join(t.TempDir(), "moves.json")
+		if err := os.WriteFile(plan, []byte(`{"map": "shop", "moves": [`+c.move+`]}`), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if o := execute(t, "rebalance", "run", "--config", config, "--plan", plan); o.code != c.code || !strings.Contains(o.stderr, says) {
+			t.Errorf("%s: exit code %d: %s", c.move, o.code, o.stderr)
+		}
+	}
+}
+
+func TestSlotsOfAConfigurationThatCannotWorkAreAMistakeOfTheUser(t *testing.T) {
+	config, _ := newSlots(t)
+	text := readFile(t, config)
+	for says, change := range map[string][2]string{
+		"it must be at least 100ms":          {`"term": "200ms"`, `"term": "1ms"`},
+		`table "order": not a sharded table`: {`"shards": {"orders"`, `"shards": {"order"`},
+		`the router has no database "south"`: {`"north/orders_2"]}`, `"south/orders_2"]}`},
+		"is not among the table's targets":   {`"shards": {"orders": ["east/orders_0", `, `"shards": {"orders": [`},
+	} {
+		if err := os.WriteFile(config, []byte(strings.Replace(text, change[0], change[1], 1)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if o := execute(t, "rebalance", "create", "--config", config); o.code != command.ExitInput || !strings.Contains(o.stderr, says) {
+			t.Errorf("%s: exit code %d: %s", change[1], o.code, o.stderr)
+		}
+	}
+}

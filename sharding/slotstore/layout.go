@@ -45,8 +45,11 @@ func (l *layout) present() ([]int, error) {
 		for slot := range shardOf {
 			target, _ := t.Map.Target(sharding.Slot(slot)) // the router accepts complete maps only
 			shard := slices.Index(targets, target)
-			if shard < 0 || i > 0 && shard != shardOf[slot] {
-				return nil, fmt.Errorf("slot %d of table %q is on %s, which is shard %d in Config.Shards, and shard %d for another table", slot, t.Name, target, shard, shardOf[slot])
+			switch {
+			case shard < 0:
+				return nil, fmt.Errorf("%w: Config.Shards: slot %d of table %q is on %s, which is not among the table's targets there", ErrConfig, slot, t.Name, target)
+			case i > 0 && shard != shardOf[slot]:
+				return nil, fmt.Errorf("%w: Config.Shards: slot %d of table %q is on %s, which is shard %d, and on shard %d for another table", ErrConfig, slot, t.Name, target, shard, shardOf[slot])
 			}
 			shardOf[slot] = shard
 		}
@@ -56,7 +59,7 @@ func (l *layout) present() ([]int, error) {
 
 // missing is the error for a map that the database does not have.
 func (l *layout) missing(err error) error {
-	return fmt.Errorf("no map %q is stored; call Create once, or run shardid rebalance create: %w", l.name, err)
+	return fmt.Errorf("%w: map %q; call Create once, or run shardid rebalance create: %w", ErrNoMap, l.name, err)
 }
 
 // check refuses a map that does not fit this configuration.

@@ -16,6 +16,14 @@ import (
 	"github.com/shardid/shardid/sharding"
 )
 
+var (
+	// ErrConfig: the Config cannot work; nothing was touched. The text names the field.
+	ErrConfig = errors.New("configuration")
+
+	// ErrNoMap: the database stores no map of the name.
+	ErrNoMap = errors.New("no map is stored")
+)
+
 // Config names a map, its database and its tables.
 type Config struct {
 	// Name is the name of the map, a plain SQL name. It is required.
@@ -121,15 +129,15 @@ type Store struct {
 }
 
 // New returns the store of a map, and queries the kind of its database. The map need not exist yet;
-// see [Store.Create].
+// see [Store.Create]. A Config that cannot work is an [ErrConfig].
 func New(ctx context.Context, cfg Config) (*Store, error) {
 	cfg = cfg.withDefaults()
 	if err := cfg.validate(); err != nil {
-		return nil, fmt.Errorf("slotstore: %w", err)
+		return nil, fmt.Errorf("slotstore: %w: %w", ErrConfig, err)
 	}
 	l, err := newLayout(cfg)
 	if err != nil {
-		return nil, fmt.Errorf("slotstore: %w", err)
+		return nil, fmt.Errorf("slotstore: %w: %w", ErrConfig, err)
 	}
 	home, err := open(ctx, cfg.DB)
 	if err != nil {

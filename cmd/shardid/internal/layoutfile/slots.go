@@ -113,7 +113,16 @@ func (l File) store(ctx context.Context, dbs sharding.DBs, r *sharding.Router) (
 	if err != nil {
 		return nil, err
 	}
-	return slotstore.New(ctx, c)
+	return OpenStore(ctx, c)
+}
+
+// OpenStore opens the map. A "slots" that cannot work is a mistake of the user.
+func OpenStore(ctx context.Context, c slotstore.Config) (*slotstore.Store, error) {
+	s, err := slotstore.New(ctx, c)
+	if errors.Is(err, slotstore.ErrConfig) {
+		err = input.Errorf(`--config: "slots": %w`, err)
+	}
+	return s, err
 }
 
 // Follow keeps a router on the stored map until the returned function is called.
