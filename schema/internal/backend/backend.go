@@ -186,7 +186,7 @@ type exclusion interface {
 	Abandoned(ctx context.Context, s *Session) error
 	// OtherWriters returns ways in which rows may change without triggers or despite locks.
 	OtherWriters(ctx context.Context, s *Session) ([]Writers, error)
-	// Watch runs f, and cancels the session's statements when rest returns no more time. A
+	// Watch runs f, and cancels the session's statements while rest returns no more time. A
 	// switch has that time before its first rename. The time starts in f, which closes began.
 	Watch(ctx context.Context, s *Session, began <-chan struct{}, rest func() time.Duration, f func() error) error
 }

@@ -113,17 +113,31 @@ func (c *Session) ForbidKills(ctx context.Context) error {
 	return nil
 }
 
-// kill sends a KILL, unless the session is killForbidden.
-func (c *Session) kill(send func()) {
-	c.kills.mu.Lock()
-	defer c.kills.mu.Unlock()
-	if !c.kills.killForbidden {
-		c.kills.sent = true
-		send()
+// EndKills is called when a session gets more time after its time was over: on MariaDB a KILL that
+// was sent between two statements would end the next one.
+func EndKills(ctx context.Context, s *Session) {
+	s.kills.mu.Lock()
+	defer s.kills.mu.Unlock()
+	if s.kills.endangers && s.kills.sent {
+		_ = s.Exec(ctx, "DO 0")
+	}
+	s.kills.sent = false
+}
+
+// send sends a KILL if the time is still over, unless KILLs are forbidden.
+func (k *kills) send(rest func() time.Duration, kill func()) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if !k.killForbidden && rest() <= 0 {
+		k.sent = true
+		kill()
 	}
 }
 
-// watch runs f. From the time when rest returns nothing until f ends, another connection
+// watchEvery is the time between two looks at the rest of the time, and between two KILLs.
+const watchEvery = 20 * time.Millisecond
+
+// watch runs f. While rest returns nothing and f has not ended, another connection
 // repeatedly sends the cancel statement.
 func watch(ctx context.Context, c *Session, cancel string, began <-chan struct{}, rest func() time.Duration, f func() error) error {
 	killer, err := c.Database.NewSession(ctx)
@@ -139,17 +153,21 @@ func watch(ctx context.Context, c *Session, cancel string, began <-chan struct{}
 			return
 		case <-began:
 		}
-		timer := time.NewTimer(rest())
+		timer := time.NewTimer(min(rest(), watchEvery))
 		defer timer.Stop()
 		for {
 			select {
 			case <-killing.Done():
 				return
 			case <-timer.C:
-				// A KILL may arrive between two statements, so it is repeated.
-				c.kill(func() { _ = killer.Exec(killing, cancel) })
-				timer.Reset(20 * time.Millisecond)
 			}
+			if left := rest(); left > 0 {
+				timer.Reset(min(left, watchEvery))
+				continue
+			}
+			// A KILL may arrive between two statements, so it is repeated.
+			c.kills.send(rest, func() { _ = killer.Exec(killing, cancel) })
+			timer.Reset(watchEvery)
 		}
 	})
 	err = f()

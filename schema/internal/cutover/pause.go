@@ -70,7 +70,7 @@ func (p *pause) watched(ctx context.Context, sides []*backend.Database) error {
 			return err
 		}
 		p.locked[side] = s
-		return side.Watch(ctx, s, p.start, p.rest, func() error { return p.watched(ctx, sides[1:]) })
+		return side.Watch(ctx, s, p.start, p.lockRest, func() error { return p.watched(ctx, sides[1:]) })
 	}
 	p.startClock()
 	if err := p.getReady(ctx); err != nil {
@@ -109,18 +109,54 @@ func (p *pause) at(step string) error {
 	return nil
 }
 
-// lock locks the databases one after another, always in the same order, so that two runners
-// do not deadlock.
+// lock locks the databases, and repeats that for as long as the pause allows when a lock of a further
+// database was not to be had soon. A transaction of the application may have written there, and wait for a read
+// on a database that is locked already. No server sees this circle, and no order of the databases prevents it, because
+// transactions read other shards in any order. When all locks are released, the transaction goes on.
 func (p *pause) lock(ctx context.Context) error {
-	for _, side := range p.sides {
+	for wait := min(max(p.most/16, leastFurtherWait), mostFurtherWait); ; wait = min(wait*3/2, mostFurtherWait) {
+		err := p.lockEach(ctx, wait)
+		circle := err != nil && ctx.Err() == nil && p.lockRest() <= 0 && !p.over()
+		p.unlimitLock()
+		if !circle {
+			return err
+		}
+		if err := p.letGo(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// lockEach locks the databases one after another, always in the same order, so that two runners
+// do not deadlock. It waits for each but the first no longer than further.
+func (p *pause) lockEach(ctx context.Context, further time.Duration) error {
+	for i, side := range p.sides {
 		if err := p.at(p.locking); err != nil {
 			return err
+		}
+		if i > 0 {
+			p.limitLock(further)
 		}
 		s := p.locked[side]
 		if err := side.Lock(ctx, s, p.tables(side), p.rest()); err != nil {
 			return err
 		}
 		if err := p.CheckEpoch(ctx, s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// letGo releases the locks, under which nothing was done yet.
+func (p *pause) letGo(ctx context.Context) error {
+	for _, side := range p.sides {
+		s := p.locked[side]
+		backend.EndKills(ctx, s)
+		if !s.Locked {
+			continue
+		}
+		if err := side.Unlock(ctx, s, false); err != nil {
 			return err
 		}
 	}

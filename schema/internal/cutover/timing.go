@@ -4,6 +4,7 @@ package cutover
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 
 	"github.com/shardid/shardid/schema/internal/backend"
@@ -16,6 +17,7 @@ type timing struct {
 	most  time.Duration // the switch ends after this time, unless something was renamed
 	began time.Time
 	start chan struct{} // closed by startClock
+	share atomic.Int64  // how much of the time may pass before a lock is given up and tried again; 0 if it is not limited
 }
 
 // newTiming reserves time at the end for the renames, which take as long as needs, or for
@@ -42,6 +44,27 @@ func (t *timing) spent() time.Duration { return time.Since(t.began) }
 func (t *timing) rest() time.Duration { return t.most - t.spent() }
 
 func (t *timing) over() bool { return t.rest() <= 0 }
+
+// The waits for a further lock while others are held begin short, because a wait in a circle is in vain, and become longer,
+// because a transaction that waits for nobody just needs its time.
+const (
+	leastFurtherWait = 10 * time.Millisecond
+	mostFurtherWait  = 200 * time.Millisecond
+)
+
+// limitLock limits the wait for the next lock.
+func (t *timing) limitLock(wait time.Duration) { t.share.Store(int64(t.spent() + wait)) }
+
+// unlimitLock ends the limit of limitLock.
+func (t *timing) unlimitLock() { t.share.Store(0) }
+
+// lockRest is the time left for the statement under way.
+func (t *timing) lockRest() time.Duration {
+	if share := t.share.Load(); share > 0 {
+		return min(t.rest(), time.Duration(share)-t.spent())
+	}
+	return t.rest()
+}
 
 // within ends ctx some time after a statement should have been cancelled. If the server did
 // not receive the cancellation or does not answer, only closing the connection is left.
