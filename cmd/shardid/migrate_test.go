@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -501,5 +502,32 @@ func TestTheRunbookNamesCommandsThatExist(t *testing.T) {
 	}
 	if seen < 10 {
 		t.Errorf("%d commands", seen)
+	}
+}
+
+func TestAJobThatLeavesOutATableOfAGroupIsWarnedAbout(t *testing.T) {
+	m := newMovable(t, 10)
+	m.exec(t, "CREATE TABLE items (id INTEGER PRIMARY KEY AUTOINCREMENT, user_id INTEGER NOT NULL, order_id INTEGER)")
+	layout := `{"databases": {"east": {"sqlite": "east.db"}, "west": {"sqlite": "west.db"}}, "tables": [
+		{"name": "orders", "key": "user_id", "rule": "low(2)", "group": "shop", "spread": {"databases": ["east", "west"], "tables": 4, "pattern": "orders_%d"}},
+		{"name": "items", "key": "user_id", "rule": "low(2)", "group": "Shop", "spread": {"databases": ["east", "west"], "tables": 4, "pattern": "items_%d"}}]}`
+	if err := os.WriteFile(m.file("shards.json"), []byte(layout), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const says = "its group shop also has items, which the job leaves out"
+	for _, verb := range []string{"inspect", "plan"} {
+		if o := m.must(t, 0, verb, "--tables", "orders"); !strings.Contains(o.stdout+o.stderr, says) {
+			t.Errorf("%s: %s%s", verb, o.stdout, o.stderr)
+		}
+		if o := m.must(t, 0, verb, "--tables", "orders,ITEMS"); strings.Contains(o.stdout+o.stderr, "leaves out") {
+			t.Errorf("%s of all tables: %s%s", verb, o.stdout, o.stderr)
+		}
+	}
+	var found []migrate.Finding
+	if err := json.Unmarshal([]byte(m.must(t, 0, "inspect", "--tables", "orders", "--json").stdout), &found); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.ContainsFunc(found, func(f migrate.Finding) bool { return f.Code == migrate.OutsideJob && f.Severity == migrate.Warn }) {
+		t.Errorf("inspect --json: %+v", found)
 	}
 }

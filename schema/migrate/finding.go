@@ -35,7 +35,7 @@ type Code string
 // The codes.
 const (
 	Unsupported      Code = preflight.Unsupported      // "unsupported": the table cannot be migrated
-	OutsideJob       Code = preflight.OutsideJob       // "outside_job": a foreign key, view or trigger connects the job's tables with others
+	OutsideJob       Code = preflight.OutsideJob       // "outside_job": a foreign key, view, trigger or group connects the job's tables with others
 	ForeignTriggers  Code = preflight.ForeignTriggers  // "triggers": the table has triggers of its own
 	Cascades         Code = preflight.Cascades         // "cascades": foreign keys change rows of the table by themselves
 	UniqueAcross     Code = preflight.UniqueAcross     // "unique_key": a unique key without the sharding key holds only within each shard

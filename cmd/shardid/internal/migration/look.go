@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -27,6 +28,7 @@ user's rights, and writes nothing. It exits with 1 when something blocks the job
 			if err != nil {
 				return err
 			}
+			found = withWarnings(found, o.apart)
 			if err := o.print(found, func(w io.Writer) error { return printFindings(w, found) }); err != nil {
 				return err
 			}
@@ -35,6 +37,15 @@ user's rights, and writes nothing. It exits with 1 when something blocks the job
 			}
 			return nil
 		})
+}
+
+// withWarnings adds warnings behind the other ones, because the worst findings come first.
+func withWarnings(found, warnings []migrate.Finding) []migrate.Finding {
+	at := slices.IndexFunc(found, func(f migrate.Finding) bool { return f.Severity == migrate.Info })
+	if at < 0 {
+		at = len(found)
+	}
+	return slices.Insert(found, at, warnings...)
 }
 
 // watchedInspect shows how many rows were read.
@@ -107,6 +118,9 @@ differ from the plan.`,
 			p, err := o.job.Plan(ctx)
 			if err != nil {
 				return err
+			}
+			for _, f := range o.apart {
+				o.sayf("warning: %s: %s; %s", f.Table, f.Message, f.Fix)
 			}
 			if out != "" {
 				if err := writePlan(out, p); err != nil {

@@ -151,6 +151,8 @@ type Operation struct {
 	replicas []throttle.Replica // replicas of the source, for run
 	job      *migrate.Job
 	begun    time.Time
+	// apart are warnings about tables of a group that the job leaves out.
+	apart []migrate.Finding
 	// returned are the tables that a rollback has moved back to the source.
 	returned map[string]bool
 }
@@ -195,7 +197,7 @@ func (m *Migration) With(ctx context.Context, do func(context.Context, *Operatio
 	}
 	defer func() { err = errors.Join(err, source.Close()) }()
 	ids.Source = source
-	o := &Operation{Migration: m, begun: time.Now(), replicas: replicas, cfg: migrate.Config{
+	o := &Operation{Migration: m, begun: time.Now(), replicas: replicas, apart: apart(layout.Tables, tables), cfg: migrate.Config{
 		Source: source, Shards: dbs, Tables: tables, Name: m.name, ChunkRows: m.rows, Copiers: m.copiers,
 	}}
 	o.cfg.Ready = o.ready
@@ -229,6 +231,30 @@ func (m *Migration) chosen(layout layoutfile.File, ids *layoutfile.Counters) (ta
 		return nil, input.Errorf("--config: the file has no tables; list them in \"tables\", as in shardid export --help")
 	}
 	return tables, nil
+}
+
+// apart warns of each group of the file of which the job has some tables and not all.
+func apart(of []layoutfile.Table, chosen []migrate.Table) (found []migrate.Finding) {
+	isChosen := func(name string) bool {
+		return slices.ContainsFunc(chosen, func(t migrate.Table) bool { return strings.EqualFold(t.Name, name) })
+	}
+	for _, t := range chosen {
+		var out []string
+		for _, other := range of {
+			if t.Group != "" && strings.EqualFold(other.Group, t.Group) && !isChosen(other.Name) {
+				out = append(out, other.Name)
+			}
+		}
+		if len(out) == 0 {
+			continue
+		}
+		found = append(found, migrate.Finding{
+			Code: migrate.OutsideJob, Severity: migrate.Warn, Database: "source", Table: t.Name,
+			Message: "its group " + t.Group + " also has " + strings.Join(out, ", ") + ", which the job leaves out: from the switch on, rows of the group that belong together are not on one shard",
+			Fix:     "name all tables of the group with --tables, parents first; nothing, if the rows of the others are on the shards already",
+		})
+	}
+	return found
 }
 
 // openShards opens the databases that have targets of the tables.
