@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -10,6 +11,7 @@ import (
 	"io"
 	"math"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -32,6 +34,8 @@ interrupted version is resumed.`
 var (
 	// errBehind: status found versions that are not applied everywhere.
 	errBehind = errors.New("not every version is applied everywhere; run shardid ddl up")
+	// errGone: status found versions whose files are missing.
+	errGone = errors.New("a database has versions that no file has; restore their files, because up and down refuse to run without them")
 	// errDrift: drift found shards that differ.
 	errDrift = errors.New("the definitions of the shards differ")
 )
@@ -127,9 +131,10 @@ func (d *ddl) explained(err error, m layoutfile.Mask) error {
 	switch {
 	case err == nil:
 		return nil
-	case errors.Is(err, versions.ErrFiles), errors.Is(err, versions.ErrStatement), errors.Is(err, versions.ErrNoDown):
+	case errors.Is(err, versions.ErrFiles), errors.Is(err, versions.ErrStatement), errors.Is(err, versions.ErrNoDown),
+		errors.Is(err, versions.ErrOrder), errors.Is(err, versions.ErrChanged):
 		return input.Errorf("%s", m.Hide(err.Error()))
-	case errors.Is(err, errBehind), errors.Is(err, errDrift), input.Caused(err):
+	case errors.Is(err, errBehind), errors.Is(err, errGone), errors.Is(err, errDrift), input.Caused(err):
 		return err
 	}
 	return errors.New(m.Hide(err.Error()))
@@ -213,7 +218,11 @@ func (d *ddl) status(ctx context.Context, r *versions.Runner) error {
 	} else {
 		err = d.printStatus(&m)
 	}
-	if err == nil && !m.Complete() {
+	switch {
+	case err != nil || m.Complete():
+	case slices.ContainsFunc(m.Lines, func(l versions.Line) bool { return l.File == "" }):
+		err = errGone
+	default:
 		err = errBehind
 	}
 	return err
@@ -223,7 +232,7 @@ func (d *ddl) printStatus(m *versions.Matrix) error {
 	w := d.cmd.OutOrStdout()
 	table := term.NewTable(term.StyleFor(w), append([]string{">VERSION", "FILE"}, m.Databases...)...)
 	for _, line := range m.Lines {
-		row := []string{strconv.FormatInt(line.Version, 10), line.File}
+		row := []string{strconv.FormatInt(line.Version, 10), cmp.Or(line.File, "(no file)")}
 		for _, db := range m.Databases {
 			cell, asked := line.Cells[db]
 			text := string(cell.State)
@@ -232,7 +241,7 @@ func (d *ddl) printStatus(m *versions.Matrix) error {
 				text = "unreachable"
 			case !asked:
 				text = "–"
-			case cell.State != versions.Applied && cell.State != versions.Pending:
+			case cell.State != versions.Applied && cell.State != versions.Pending && line.File != "":
 				text += fmt.Sprintf(" %d/%d", cell.Done, cell.Steps)
 			}
 			row = append(row, text)

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/shardid/shardid/cmd/shardid/internal/command"
 )
 
 func TestDDLSaysThatThereIsNothingToDo(t *testing.T) {
@@ -27,6 +29,31 @@ func TestDDLSaysThatThereIsNothingToDo(t *testing.T) {
 		}
 		if o := run(verb, "--to", "1"); o.stdout != "" || o.stderr != "every version up to 1 is applied\n" {
 			t.Errorf("%s --to 1: %q, %q", verb, o.stdout, o.stderr)
+		}
+	}
+}
+
+func TestAVersionWhoseFileIsMissingShowsInStatus(t *testing.T) {
+	config := newConfig(t, `{"databases": {"main": {"sqlite": "main.db"}, "east": {"sqlite": "east.db"}}, "home": "main", "tables": [
+		{"name": "orders", "key": "user_id", "rule": "mod(1)", "targets": ["east/orders_0"]},
+		{"name": "logs", "key": "user_id", "rule": "mod(1)", "targets": ["main/logs_0"]}]}`)
+	dir := t.TempDir()
+	for name, table := range map[string]string{"00001_orders.sql": "orders", "00002_logs.sql": "logs"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("-- +goose Up\nCREATE TABLE "+table+" (user_id BIGINT);\n-- +goose Down\nDROP TABLE "+table+";\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	args := func(verb string) []string { return []string{"ddl", verb, "--config", config, "--dir", dir} }
+	succeed(t, args("up")...)
+	if err := os.Remove(filepath.Join(dir, "00002_logs.sql")); err != nil {
+		t.Fatal(err)
+	}
+	if o := execute(t, args("status")...); o.code != command.ExitUnclean || !strings.Contains(o.stdout, "2  (no file)") || !strings.Contains(o.stderr, "restore their files") {
+		t.Errorf("exit code %d: %s%s", o.code, o.stdout, o.stderr)
+	}
+	for _, verb := range []string{"up", "plan", "down"} {
+		if o := execute(t, args(verb)...); o.code != command.ExitInput || !strings.Contains(o.stderr, "main has version 2, and no file has; restore its file") {
+			t.Errorf("%s: exit code %d: %s%s", verb, o.code, o.stdout, o.stderr)
 		}
 	}
 }

@@ -55,7 +55,7 @@ func (m noVersionError) Error() string {
 // Is reports whether target is ErrFiles.
 func (noVersionError) Is(target error) bool { return target == ErrFiles }
 
-// UnreachableError is a database that did not answer. Up, Down, Status and Drift return one
+// UnreachableError is a database that did not answer. Up, Down, Plan and Drift return one
 // for each, joined, after they have processed the others.
 type UnreachableError struct {
 	Database string

@@ -276,6 +276,20 @@ func TestAVersionBelowOneThatWasRunIsRefused(t *testing.T) {
 	}
 }
 
+// Only one database has the version, so that the others cannot show that a file is missing.
+func TestAVersionWithoutAFileIsNotComplete(t *testing.T) {
+	s := newShop(t)
+	r := s.runner(t, makeShop)
+	s.must(t, r.Up(t.Context(), 0))
+	_, err := s.dbs["west"].ExecContext(t.Context(), "INSERT INTO shardid_ddl SELECT 7, direction, statement, place, 'began', fingerprint, before_ddl, '', noted_at FROM shardid_ddl WHERE statement = 1")
+	s.must(t, err)
+	m, err := r.Status(t.Context())
+	s.must(t, err)
+	if last := m.Lines[len(m.Lines)-1]; m.Complete() || last.Version != 7 || last.Cells["west"].State != versions.InFlight {
+		t.Errorf("complete is %t: %+v", m.Complete(), m.Lines)
+	}
+}
+
 func TestAShardThatFailsIsFinishedByTheNextRun(t *testing.T) {
 	s := newShop(t)
 	r := s.runner(t, makeShop, addNote)

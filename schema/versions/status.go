@@ -31,9 +31,13 @@ type Matrix struct {
 	Lines       []Line            `json:"versions"`
 }
 
-// Complete reports whether every version of the files is applied in every database.
+// Complete reports whether every version of the files is applied in every database, and no
+// database has a version that no file has: Up refuses those.
 func (m *Matrix) Complete() bool {
 	for _, line := range m.Lines {
+		if line.File == "" {
+			return false
+		}
 		for _, cell := range line.Cells {
 			if cell.State != Applied {
 				return false
@@ -67,7 +71,8 @@ func (r *Runner) Status(ctx context.Context) (m Matrix, err error) {
 	for _, s := range v.shards {
 		for _, number := range s.notes.versions() {
 			if r.file(number) == nil {
-				m.unknown(number, s.name)
+				state, _ := s.notes.state(number, nil)
+				m.unknown(number, s.name, state)
 			}
 		}
 	}
@@ -75,13 +80,13 @@ func (r *Runner) Status(ctx context.Context) (m Matrix, err error) {
 	return m, nil
 }
 
-// unknown adds a version that no file has.
-func (m *Matrix) unknown(number int64, db string) {
+// unknown adds a version that no file has. How many statements it had is not known either.
+func (m *Matrix) unknown(number int64, db string, state State) {
 	i := slices.IndexFunc(m.Lines, func(l Line) bool { return l.Version == number })
 	if i < 0 {
 		i, m.Lines = len(m.Lines), append(m.Lines, Line{Version: number, Cells: map[string]Cell{}})
 	}
-	m.Lines[i].Cells[db] = Cell{State: Applied}
+	m.Lines[i].Cells[db] = Cell{State: state}
 }
 
 // unreached returns the databases of joined *UnreachableError errors.
