@@ -299,3 +299,41 @@ func TestTheOldShardRefusesLateWritesOnEveryDatabase(t *testing.T) {
 		}
 	})
 }
+
+// Replication and restores write in sessions in which ordinary triggers do not fire. The fence is none of those, but a mover
+// that ignores foreign keys by the same setting passes it.
+func TestASessionOfPostgresThatFiresNoTriggersIsFencedToo(t *testing.T) {
+	m := newMover(t, server.RunPostgres(t).Open(t, "shop"), sharding.Low(1))
+	_, s := m.store(t, time.Second)
+	m.run(t, "INSERT INTO orders_0 (id, user_id) VALUES (1, 1)")
+	ctx := t.Context()
+	for _, step := range []func() error{func() error { return s.Create(ctx) }, func() error { return s.Copy(ctx, 1, 1) }} {
+		if err := step(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const asReplica, copied = "SET LOCAL session_replication_role = replica", "INSERT INTO orders_1 (id, user_id) VALUES (1, 1)"
+	tx, err := m.db.BeginTx(ctx, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.ExecContext(ctx, asReplica); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.ExecContext(ctx, copied); !errors.Is(sharding.SlotMoving(err), sharding.ErrSlotMoving) {
+		t.Errorf("got %v", err)
+	}
+	if err := tx.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	err = s.Bypass(ctx, 1, func(tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, asReplica)
+		if err == nil {
+			_, err = tx.ExecContext(ctx, copied)
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}

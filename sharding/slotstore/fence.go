@@ -82,8 +82,9 @@ func (f fence) mysql(event string, rows []string) string {
 		f.trigger(event), event, f.table, body.String())
 }
 
-// postgres makes a function with the rights of its owner, as triggers of MySQL and MariaDB have them: writers need none on
-// shard_fence. In the function's search_path temporary tables come last, so that no writer puts one in the place of shard_fence.
+// postgres makes triggers that fire in every session, also if session_replication_role is replica there: a [Passage] opens the
+// fence, and so nobody needs to pass it by that setting. The function has the rights of its owner, as triggers of MySQL and
+// MariaDB have them: writers need none on shard_fence. In the function's search_path temporary tables come last, so that no writer puts one in the place of shard_fence.
 func (f fence) postgres(event string, rows []string) []string {
 	var body strings.Builder
 	for _, row := range rows {
@@ -92,7 +93,7 @@ func (f fence) postgres(event string, rows []string) []string {
 	}
 	return []string{fmt.Sprintf(`SELECT set_config('search_path', quote_ident(current_schema()) || ', pg_temp', true); `+
 		`CREATE OR REPLACE FUNCTION "%s"() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $shardid$ DECLARE refused integer; BEGIN %sRETURN NULL; END $shardid$; `+
-		`CREATE TRIGGER "%[1]s" AFTER %[3]s ON "%[4]s" FOR EACH ROW EXECUTE PROCEDURE "%[1]s"()`, f.trigger(event), body.String(), event, f.table)}
+		`CREATE TRIGGER "%[1]s" AFTER %[3]s ON "%[4]s" FOR EACH ROW EXECUTE PROCEDURE "%[1]s"(); ALTER TABLE "%[4]s" ENABLE ALWAYS TRIGGER "%[1]s"`, f.trigger(event), body.String(), event, f.table)}
 }
 
 // there reports whether the trigger of an event exists.
