@@ -7,6 +7,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -392,5 +393,38 @@ func TestColumnsMayBeNamedWithTheirTables(t *testing.T) {
 				t.Errorf("ids %d, %v", ids, rows.Err())
 			}
 		})
+	}
+}
+
+// A statement has one dialect. The first use of a database that has another one is the first time that its kind can be known.
+func TestDatabasesThatSpeakDifferentSQLAreRefused(t *testing.T) {
+	file, err := sql.Open("sqlite", filepath.Join(t.TempDir(), "notes.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = file.Close() })
+	kinds := map[string]*sql.DB{"MySQL": server.ShareMySQL(t).Open(t, "home"), "MariaDB": server.ShareMariaDB(t).Open(t, "home"), "PostgreSQL": server.RunPostgres(t).Open(t, "home"), "SQLite": file}
+	for here, home := range kinds {
+		for there, other := range kinds {
+			if home == other || strings.HasPrefix(here, "M") && strings.HasPrefix(there, "M") {
+				continue
+			}
+			places, err := sharding.MapOf(sharding.Target{DB: "a", Table: "notes_0"}, sharding.Target{DB: "b", Table: "notes_1"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			router, err := sharding.New(sharding.DBs{"a": home, "b": other}, sharding.Table{Name: "notes", Key: "id", Rule: sharding.Mod(2), Map: places})
+			if err != nil {
+				t.Fatal(err)
+			}
+			routed := shardsql.OpenDB(shardsql.Config{Router: router, Home: home})
+			_, err = routed.ExecContext(t.Context(), "DELETE FROM notes WHERE id = 1")
+			if says := fmt.Sprintf("b is %s, and the home database %s", there, here); !errors.Is(err, sharding.ErrSettings) || !strings.Contains(err.Error(), says) {
+				t.Errorf("%s beside %s: %v", there, here, err)
+			}
+			if err := routed.Close(); err != nil {
+				t.Error(err)
+			}
+		}
 	}
 }

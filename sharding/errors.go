@@ -67,8 +67,8 @@ var (
 	ErrRawTable = errors.New("its text leads to no shard")
 
 	// ErrSettings: the sessions of two databases differ in a setting on which the meaning of
-	// statements or the form of rows depends, such as the time zone. Returned by package shardsql,
-	// which names the setting, before any other statement is sent there.
+	// statements or the form of rows depends, such as the time zone, or the databases speak different SQL.
+	// Returned by package shardsql, which names the difference, before any other statement is sent there.
 	ErrSettings = errors.New("databases are set up differently")
 
 	// ErrSameDatabase: two pools, of the router's databases or the home database, are of one database,

@@ -46,6 +46,10 @@ func (d *database) checkSettings(ctx context.Context, pool *sql.DB, on dialect.Q
 	}
 	differs, place, err := d.server.Compare(ctx, on)
 	if err != nil {
+		if other, unknown := dialect.Detect(ctx, on); unknown == nil && other.Name() != d.server.Name() {
+			return &sharding.RouteError{Op: "statement", Err: fmt.Errorf("%w: %s is %s, and the home database %s", sharding.ErrSettings, d.nameOf(pool), other.Kind, d.server.Kind),
+				Hint: "give the router and Home databases that understand the same SQL"}
+		}
 		return fmt.Errorf("shardsql: settings of %s: %w", d.nameOf(pool), err)
 	}
 	if differs != nil {
