@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"os"
 	"slices"
@@ -36,6 +37,8 @@ var (
 	errBehind = errors.New("not every version is applied everywhere; run shardid ddl up")
 	// errGone: status found versions whose files are missing.
 	errGone = errors.New("a database has versions that no file has; restore their files, because up and down refuse to run without them")
+	// errUnknown: status could not ask all databases.
+	errUnknown = errors.New("it is unknown which versions the unreachable databases have; repeat the command when they are back")
 	// errDrift: drift found shards that differ.
 	errDrift = errors.New("the definitions of the shards differ")
 )
@@ -134,7 +137,7 @@ func (d *ddl) explained(err error, m layoutfile.Mask) error {
 	case errors.Is(err, versions.ErrFiles), errors.Is(err, versions.ErrStatement), errors.Is(err, versions.ErrNoDown),
 		errors.Is(err, versions.ErrOrder), errors.Is(err, versions.ErrChanged):
 		return input.Errorf("%s", m.Hide(err.Error()))
-	case errors.Is(err, errBehind), errors.Is(err, errGone), errors.Is(err, errDrift), input.Caused(err):
+	case errors.Is(err, errBehind), errors.Is(err, errGone), errors.Is(err, errUnknown), errors.Is(err, errDrift), input.Caused(err):
 		return err
 	}
 	return errors.New(m.Hide(err.Error()))
@@ -218,10 +221,15 @@ func (d *ddl) status(ctx context.Context, r *versions.Runner) error {
 	} else {
 		err = d.printStatus(&m)
 	}
+	for _, db := range slices.Sorted(maps.Keys(m.Unreachable)) {
+		_, _ = fmt.Fprintf(d.cmd.ErrOrStderr(), "database %s cannot be reached: %s\n", db, oneLine(m.Unreachable[db])) // an error of stderr cannot be reported
+	}
 	switch {
 	case err != nil || m.Complete():
 	case slices.ContainsFunc(m.Lines, func(l versions.Line) bool { return l.File == "" }):
 		err = errGone
+	case len(m.Unreachable) > 0:
+		err = errUnknown
 	default:
 		err = errBehind
 	}

@@ -57,3 +57,18 @@ func TestAVersionWhoseFileIsMissingShowsInStatus(t *testing.T) {
 		}
 	}
 }
+
+func TestAStatusSaysWhyADatabaseIsUnreachable(t *testing.T) {
+	t.Setenv("DDL_EAST", "mover:s3cret@tcp(127.0.0.1:1)/shop")
+	config := newConfig(t, `{"databases": {"east": {"env": "DDL_EAST"}}, "tables": [{"name": "orders", "key": "user_id", "rule": "mod(1)", "targets": ["east/orders_0"]}]}`)
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "00001_orders.sql"), []byte("-- +goose Up\nCREATE TABLE orders (user_id BIGINT);\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	o := execute(t, "ddl", "status", "--config", config, "--dir", dir)
+	for _, says := range []string{"database east cannot be reached: cannot connect to mover:***@tcp(127.0.0.1:1)/shop", "repeat the command when they are back"} {
+		if o.code != command.ExitUnclean || !strings.Contains(o.stderr, says) {
+			t.Errorf("exit code %d: %s", o.code, o.stderr)
+		}
+	}
+}

@@ -132,13 +132,16 @@ func (r *rebalancing) do(ctx context.Context, work func(*balance, context.Contex
 	defer func() { err = errors.Join(err, s.Close()) }()
 	b := &balance{rebalancing: r}
 	if err := b.open(ctx, layout, s.DBs); err != nil {
-		return explained(err, s.Mask)
+		return explained(balanceCode(err), s.Mask)
 	}
 	return explained(balanceCode(work(b, ctx)), s.Mask)
 }
 
 // balanceCode returns the error with the exit code of its cause.
 func balanceCode(err error) error {
+	if migration.Away(err) {
+		return command.WithCode(err, command.ExitFailure)
+	}
 	for _, known := range []struct {
 		err  error
 		code int

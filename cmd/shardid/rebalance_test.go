@@ -223,3 +223,13 @@ func TestSlotsOfAConfigurationThatCannotWorkAreAMistakeOfTheUser(t *testing.T) {
 		}
 	}
 }
+
+// A supervisor starts the command again, as it does with migrate.
+func TestAServerThatIsDownWhenARebalanceStartsIsNoWrongInput(t *testing.T) {
+	text := strings.Replace(blockOf(t, rebalancePage(t), "json"), `{"sqlite": "east.db"}`, `{"env": "REBALANCE_EAST"}`, 1)
+	t.Setenv("REBALANCE_EAST", "mover:s3cret@tcp(127.0.0.1:1)/shop")
+	o := execute(t, "rebalance", "run", "--config", newConfig(t, text))
+	if o.code != command.ExitFailure || !strings.Contains(o.stderr, "cannot connect to mover:***@tcp(127.0.0.1:1)/shop") {
+		t.Errorf("exit code %d: %s", o.code, o.stderr)
+	}
+}

@@ -103,7 +103,7 @@ func migrateCode(ctx context.Context, err error) error {
 		return command.WithCode(errors.New("interrupted; the same command resumes the work"), command.ExitInterrupted)
 	case errors.As(err, new(*migrate.BlockedError)):
 		return command.WithCode(err, command.ExitUnclean)
-	case away(err):
+	case Away(err):
 		return command.WithCode(err, command.ExitFailure)
 	case input.Caused(err), errors.Is(err, migrate.ErrConfig), dialect.FaultOf(err) == dialect.NoRight:
 		return command.WithCode(err, command.ExitInput)
@@ -133,9 +133,9 @@ func Coded(err error) error {
 	return err
 }
 
-// away reports whether a server could not be reached, which may pass: a supervisor should
+// Away reports whether a server could not be reached, which may pass: a supervisor should
 // try again. An unknown host name is a mistake.
-func away(err error) bool {
+func Away(err error) bool {
 	var unknown *net.DNSError
 	if errors.As(err, &unknown) && unknown.IsNotFound {
 		return false
