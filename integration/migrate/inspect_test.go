@@ -133,3 +133,29 @@ func TestInspectSaysInCodesWhatServersAndTablesAreLike(t *testing.T) {
 		}
 	})
 }
+
+// An INSERT of a generated id would fail on the shards, and a rollback on the source.
+func TestPartitionsThatHaveNoPlaceForGeneratedIDsAreFound(t *testing.T) {
+	onShopServers(t, func(t *testing.T, s *migrationShop) {
+		s.fill(t, 5)
+		database.Exec(t, s.source, "ALTER TABLE orders DROP INDEX code")
+		for partitions, ends := range map[string]bool{
+			"RANGE (id) (PARTITION low VALUES LESS THAN (1000))":                                                 true,
+			"RANGE (id) (PARTITION low VALUES LESS THAN (1000), PARTITION others VALUES LESS THAN MAXVALUE)":     false,
+			"RANGE COLUMNS (id) (PARTITION low VALUES LESS THAN (1000), PARTITION more VALUES LESS THAN (2000))": true,
+			"LIST (id) (PARTITION few VALUES IN (1, 2, 3, 4, 5))":                                                true,
+			"HASH (id) PARTITIONS 3": false,
+			"KEY (id) PARTITIONS 3":  false,
+		} {
+			database.Exec(t, s.source, "ALTER TABLE orders PARTITION BY "+partitions)
+			found, err := s.job(t, "id").Inspect(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			at := slices.IndexFunc(found, func(f migrate.Finding) bool { return f.Code == migrate.Partitions })
+			if at < 0 || strings.Contains(found[at].Message, "no partition takes all other ids") != ends {
+				t.Errorf("%s: %+v", partitions, found)
+			}
+		}
+	})
+}

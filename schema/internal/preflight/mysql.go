@@ -69,12 +69,25 @@ func (p tableProbe) mysqlChecks(ctx context.Context) error {
 	return err
 }
 
+// mysqlPartitions also finds ranges and lists that end: they are of the ids, because a primary key of one column has to be in the
+// expression of the partitions.
 func (p tableProbe) mysqlPartitions(ctx context.Context) error {
-	n, err := p.Number(ctx, "SELECT COUNT(*) FROM information_schema.PARTITIONS WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ? AND PARTITION_NAME IS NOT NULL", p.shape.Name)
-	if err == nil && n > 0 {
-		p.add(Partitions, Warn, fmt.Sprintf("it is partitioned (%d); each shard's table gets the same", n), "create the shards' tables by hand if they should be partitioned otherwise, or not at all")
+	const of = " FROM information_schema.PARTITIONS WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ? AND PARTITION_NAME IS NOT NULL"
+	n, err := p.Number(ctx, "SELECT COUNT(*)"+of, p.shape.Name)
+	if err != nil || n == 0 {
+		return err
 	}
-	return err
+	ends, err := p.Number(ctx, "SELECT COUNT(*) > 0 AND SUM(PARTITION_DESCRIPTION IN ('MAXVALUE', 'DEFAULT')) = 0"+of+" AND (PARTITION_METHOD LIKE 'RANGE%' OR PARTITION_METHOD LIKE 'LIST%')", p.shape.Name)
+	if err != nil {
+		return err
+	}
+	message, fix := fmt.Sprintf("it is partitioned (%d); each shard's table gets the same", n), "create the shards' tables by hand if they should be partitioned otherwise, or not at all"
+	if ends != 0 {
+		message += "; no partition takes all other ids, and generated ids are higher by the margin of seed"
+		fix = "add partitions for the ids that generators will make, which a rollback brings back to the source; " + fix
+	}
+	p.add(Partitions, Warn, message, fix)
+	return nil
 }
 
 // variables reads the global settings of these names that the server knows.
