@@ -10,7 +10,6 @@ import (
 	"errors"
 	"html/template"
 	"net/http"
-	"net/url"
 	"path"
 	"strings"
 	"time"
@@ -72,17 +71,20 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case path.Base(asked) == "status.json":
 		h.json(w, r)
 	default: // relative links need the slash
-		to := url.URL{Path: path.Base(asked) + "/", RawQuery: r.URL.RawQuery}
-		header.Set("Location", "./"+to.String())
+		to := "./" + path.Base(asked) + "/"
+		if r.URL.RawQuery != "" {
+			to += "?" + r.URL.RawQuery
+		}
+		header.Set("Location", to)
 		w.WriteHeader(http.StatusMovedPermanently)
 	}
 }
 
-// requestPath returns the path that the client requested, before any prefix was stripped from it.
+// requestPath returns the path that the client requested, in the client's encoding, before any prefix was stripped from it.
 func requestPath(r *http.Request) string {
 	asked, _, _ := strings.Cut(r.RequestURI, "?")
 	if asked == "" { // no server has read the request, as in a test
-		return r.URL.Path
+		return r.URL.EscapedPath()
 	}
 	return asked
 }

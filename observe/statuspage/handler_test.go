@@ -206,6 +206,28 @@ func TestThePageWorksUnderAnyPrefix(t *testing.T) {
 	}
 }
 
+func TestARedirectKeepsThePathAsTheClientWroteIt(t *testing.T) {
+	service, err := observe.New(observe.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := statuspage.New(statuspage.Config{Service: service})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for asked, want := range map[string]string{
+		"/debug/my%20shop?rows": "/debug/my%20shop/?rows", "/debug/100%25": "/debug/100%25/", "/a:b": "/a:b/", "/debug//evil.example": "/debug//evil.example/",
+	} {
+		request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, asked, http.NoBody)
+		answer := httptest.NewRecorder()
+		page.ServeHTTP(answer, request)
+		to, err := request.URL.Parse(answer.Header().Get("Location"))
+		if err != nil || to.String() != want {
+			t.Errorf("%s leads to %s (%v)", asked, to, err)
+		}
+	}
+}
+
 func TestTheStatusIsServedAsJSON(t *testing.T) {
 	s := newShop(t)
 	status := s.status(t, "")
