@@ -41,7 +41,7 @@ var ExitCodes = []exitCode{
 	{ExitUnclean, "something was found: `migrate inspect` or `run` a finding that blocks the job, `migrate verify` rows that differ; " +
 		"`demo` rows that are lost, duplicated or misrouted; `doctor` or `inspect` errors; `audit` uneven ids; `route` refused statements; " +
 		"`lookup build` or `verify` values with two rows or without an entry; " +
-		"`ddl status` or `drift` shards that lack a version or differ; `rebalance status` moving slots",
+		"`ddl status` or `drift` shards that lack a version or differ, or versions without a file; `rebalance status` moving slots",
 		"read what is printed. `migrate inspect` has fixes; after `migrate verify` let the runner write the rows again, verify"},
 	{ExitInput, "the input is wrong, and nothing was written: a flag, an id, a file, a name, or a database that does not let you in; or the user lacks a right there", "read the message; after a GRANT, the same command again"},
 	{ExitFailure, "something failed while the command was running, such as a database", "the same command again"},
