@@ -111,7 +111,7 @@ func (l *lookup) run(ctx context.Context, do func(context.Context, lookups.Confi
 	if err != nil {
 		return explained(err, s.Mask)
 	}
-	return errors.Join(do(ctx, c), done())
+	return errors.Join(coded(do(ctx, c)), done())
 }
 
 // unknown is the error for flags that name no lookup of the file.
@@ -153,7 +153,7 @@ func (l *lookup) create(ctx context.Context, cmd *cobra.Command, c lookups.Confi
 
 func (l *lookup) build(ctx context.Context, cmd *cobra.Command, c lookups.Config) error {
 	r, err := watchedLookup(ctx, term.NewProgress(cmd.ErrOrStderr()), c, lookups.Build)
-	return errors.Join(l.show(cmd.OutOrStdout(), r, err), coded(err))
+	return errors.Join(l.show(cmd.OutOrStdout(), r, err), err)
 }
 
 func (l *lookup) verify(ctx context.Context, cmd *cobra.Command, c lookups.Config) error {
@@ -162,7 +162,7 @@ func (l *lookup) verify(ctx context.Context, cmd *cobra.Command, c lookups.Confi
 		look = lookups.Tidy
 	}
 	r, err := watchedLookup(ctx, term.NewProgress(cmd.ErrOrStderr()), c, look)
-	return errors.Join(l.show(cmd.OutOrStdout(), r, err), coded(err))
+	return errors.Join(l.show(cmd.OutOrStdout(), r, err), err)
 }
 
 // unsound reports whether a comparison has been completed and has found what must not be.
@@ -170,10 +170,13 @@ func unsound(err error) bool {
 	return errors.Is(err, lookups.ErrMissing) || errors.Is(err, lookups.ErrDuplicates)
 }
 
-// coded gives the error of a comparison its exit code.
+// coded gives the error of a lookup its exit code.
 func coded(err error) error {
-	if unsound(err) {
+	switch {
+	case unsound(err):
 		return command.WithCode(err, command.ExitUnclean)
+	case errors.Is(err, lookups.ErrNotMade):
+		return command.WithCode(err, command.MigrateNotReady)
 	}
 	return err
 }

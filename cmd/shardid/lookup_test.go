@@ -235,3 +235,13 @@ func TestLookupsFollowTheSlotsThatARebalanceHasMoved(t *testing.T) {
 		t.Errorf("the export goes by another map:\n%s", o.stdout)
 	}
 }
+
+func TestALookupWithoutItsTableAsksForTheStepBefore(t *testing.T) {
+	config := newUsers(t)
+	for _, verb := range []string{"build", "verify"} {
+		o := execute(t, "lookup", verb, "--config", config, "--table", "users", "--column", "email")
+		if o.code != command.MigrateNotReady || !strings.Contains(o.stderr, "create users_by_email with shardid lookup create") {
+			t.Errorf("%s: exit code %d: %s", verb, o.code, o.stderr)
+		}
+	}
+}

@@ -19,7 +19,7 @@ const (
 	ExitInterrupted = 130
 )
 
-// Exit codes that only verbs of migrate and rebalance have.
+// Exit codes that only verbs of migrate, rebalance and lookup have.
 const (
 	MigrateLocked    = 4
 	MigrateFenced    = 5
@@ -47,7 +47,7 @@ var ExitCodes = []exitCode{
 	{ExitFailure, "something failed while the command was running, such as a database", "the same command again"},
 	{MigrateLocked, "`migrate` or `rebalance`: another runner leads the job", "leave it alone, or end it"},
 	{MigrateFenced, "`migrate`: a newer runner has taken the job over", "leave it to that one"},
-	{MigrateNotReady, "`migrate` or `rebalance`: a precondition is not met", "wait, or do the step before; try again"},
+	{MigrateNotReady, "`migrate`, `rebalance` or `lookup`: a precondition is not met", "wait, or do the step before; try again"},
 	{MigrateThrottled, "`migrate`: throttled for longer than `--max-throttle`", "find out why"},
 	{MigrateChanged, "`migrate` or `rebalance`: the tables or the plan have changed", "read the message: plan again, abort and begin again, or put a shard's rows back"},
 	{MigrateUnclear, "`migrate`: tables exist under both names, or under neither", "correct the names by hand: somebody else renamed or created one"},
