@@ -147,7 +147,7 @@ func balanceCode(err error) error {
 		code int
 	}{
 		{slotstore.ErrConfig, command.ExitInput}, {rebalance.ErrConfig, command.ExitInput}, {sharding.ErrNoSlot, command.ExitInput},
-		{slotstore.ErrNoMap, command.MigrateNotReady}, {sharding.ErrStaleMap, command.MigrateChanged},
+		{slotstore.ErrNoMap, command.MigrateNotReady}, {sharding.ErrStaleMap, command.MigrateChanged}, {slotstore.ErrState, command.MigrateChanged},
 	} {
 		if errors.Is(err, known.err) {
 			return command.WithCode(err, known.code)

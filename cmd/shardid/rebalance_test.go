@@ -233,3 +233,12 @@ func TestAServerThatIsDownWhenARebalanceStartsIsNoWrongInput(t *testing.T) {
 		t.Errorf("exit code %d: %s", o.code, o.stderr)
 	}
 }
+
+// An abort beside a run takes the run's slots back at any step. The same command again would move them against the other operator's will.
+func TestARunWhoseSlotsWereTakenBackEndsAsOneWhosePlanHasChanged(t *testing.T) {
+	for _, cause := range []error{slotstore.ErrState, sharding.ErrStaleMap} {
+		if code, _ := command.CodeOf(balanceCode(fmt.Errorf("rebalance: move slots: %w", cause))); code != command.MigrateChanged {
+			t.Errorf("%v: exit code %d", cause, code)
+		}
+	}
+}
