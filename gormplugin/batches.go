@@ -3,10 +3,8 @@
 package gormplugin
 
 import (
-	"database/sql"
 	"reflect"
 	"runtime"
-	"slices"
 	"strings"
 	"sync"
 	"weak"
@@ -19,84 +17,47 @@ import (
 // already ended, must then lose their keys.
 //
 // No gorm callback tells that a statement is a batch, so isInBatches reads the call stack, for
-// slices in transactions only. The batches of one call are adjacent parts of one array, by which
-// they are recognised. A batches is safe for concurrent use.
+// slices in transactions only. The batches of one call have the gorm.Config that gorm copies for
+// its transaction or savepoint, by which they are recognised. A batches is safe for concurrent use.
 type batches struct {
 	mu sync.Mutex
-	of map[weak.Pointer[sql.Tx]][]batch // by transaction; a cleanup removes it
-}
-
-// batch is one statement of a CreateInBatches.
-type batch struct {
-	array    uintptr // the end of the array, which is the same for all batches
-	from, to uintptr // the batch's part of the array
-	filling  *filling
+	of map[weak.Pointer[gorm.Config]][]*filling // by call; a cleanup removes it
 }
 
 // settle ends the statement of a batch. It returns false when the statement is not a batch.
 func (b *batches) settle(db *gorm.DB, fl *filling) bool {
-	this, ok := batchOf(db.Statement, fl)
-	pool := db.Statement.ConnPool
-	if prepared, cached := pool.(*gorm.PreparedStmtTX); cached {
-		pool = prepared.Tx
-	}
-	tx, inTx := pool.(*sql.Tx)
-	if !ok || !inTx || db.DisableNestedTransaction || !isInBatches() {
+	if reflect.Indirect(reflect.ValueOf(db.Statement.Dest)).Kind() != reflect.Slice || db.DisableNestedTransaction || !isInBatches() {
 		return false
 	}
 	if db.Error == nil {
-		b.add(tx, this)
+		b.add(db.Config, fl)
 		return true
 	}
-	for _, earlier := range b.before(tx, this) {
-		earlier.filling.clearKeys(db.Statement.Context)
+	for _, undone := range append(b.drop(weak.Make(db.Config)), fl) {
+		undone.clearKeys(db.Statement.Context)
 	}
-	fl.clearKeys(db.Statement.Context)
 	return false
 }
 
-// batchOf returns the part of an array that holds the statement's rows, if they are a slice. Newer
-// versions of gorm pass each batch as a pointer to a slice.
-func batchOf(stmt *gorm.Statement, fl *filling) (batch, bool) {
-	v := reflect.Indirect(reflect.ValueOf(stmt.Dest))
-	if v.Kind() != reflect.Slice {
-		return batch{}, false
-	}
-	size := v.Type().Elem().Size()
-	from := v.Pointer()
-	return batch{from + uintptr(v.Cap())*size, from, from + uintptr(v.Len())*size, fl}, true
-}
-
-func (b *batches) add(tx *sql.Tx, this batch) {
+func (b *batches) add(call *gorm.Config, fl *filling) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.of == nil {
-		b.of = map[weak.Pointer[sql.Tx]][]batch{}
+		b.of = map[weak.Pointer[gorm.Config]][]*filling{}
 	}
-	key := weak.Make(tx)
+	key := weak.Make(call)
 	if b.of[key] == nil {
-		runtime.AddCleanup(tx, b.drop, key)
+		runtime.AddCleanup(call, func(key weak.Pointer[gorm.Config]) { b.drop(key) }, key)
 	}
-	b.of[key] = append(b.of[key], this)
+	b.of[key] = append(b.of[key], fl)
 }
 
-func (b *batches) drop(key weak.Pointer[sql.Tx]) {
+// drop removes and returns the batches of a call.
+func (b *batches) drop(call weak.Pointer[gorm.Config]) []*filling {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	delete(b.of, key)
-}
-
-// before returns the batches that precede this one. Of two calls with the same slice it returns
-// those of the later call.
-func (b *batches) before(tx *sql.Tx, this batch) (all []batch) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for _, earlier := range slices.Backward(b.of[weak.Make(tx)]) {
-		if earlier.array == this.array && earlier.to == this.from {
-			this = earlier
-			all = append(all, this)
-		}
-	}
+	all := b.of[call]
+	delete(b.of, call)
 	return all
 }
 

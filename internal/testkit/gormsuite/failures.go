@@ -20,6 +20,7 @@ var failureTests = []test{
 	{"ARolledBackCreateLeavesNoKeys", rolledBack},
 	{"ARolledBackCreateLeavesNoKeysInAssociations", rolledBackAssociations},
 	{"CreateInBatchesLeavesNoKeysOfRolledBackBatches", rolledBackBatches},
+	{"ABatchThatFailsTakesNoKeysOfAnotherCallOnTheSameSlice", otherBatches},
 	{"AKeyIsKeptWhenItsRowMayExist", ambiguous},
 	{"AFailureInsideTheUsersTransactionIsTheStatementsOwn", usersTransaction},
 }
@@ -143,6 +144,23 @@ func rolledBackBatches(t *testing.T, e *env) {
 	if people[0].ID == 0 || people[1].ID+people[2].ID != 0 {
 		t.Errorf("inside a transaction, whose own row stays: %+v", people)
 	}
+}
+
+// otherBatches stores a long slice part by part, and goes on after the part that fails.
+func otherBatches(t *testing.T, e *env) {
+	must(t, e.Create(&Person{Name: "taken"}).Error)
+	people := []Person{{Name: "a"}, {Name: "b"}, {Name: "c"}, {Name: "taken"}, {Name: "d"}, {Name: "e"}}
+	must(t, e.Transaction(func(tx *gorm.DB) error {
+		for i := 0; i < len(people); i += 2 {
+			part := people[i : i+2]
+			if err := tx.CreateInBatches(part, 1).Error; (err == nil) != (part[1].Name != "taken") {
+				t.Errorf("%s: %v", part[0].Name, err)
+			}
+		}
+		return nil
+	}))
+	same(t, "keys of the part that failed", people[2].ID+people[3].ID, 0)
+	e.sameRows(t, "people", map[string]int64{"taken": id(0), "a": people[0].ID, "b": people[1].ID, "d": people[4].ID, "e": people[5].ID})
 }
 
 func ambiguous(t *testing.T, e *env) {
