@@ -17,10 +17,11 @@ import (
 // createScope is the state that a create shares with the statements inside its default
 // transaction, those of associations and of hooks: the keys drawn for them beforehand, and the
 // rows that lose their keys when the transaction is rolled back. It is in the statement's
-// context, because gorm passes its settings only to some of these statements. It is safe for
-// concurrent use.
+// context, because gorm passes its settings only to some of these statements. Hooks may pass the
+// context to other transactions, to which the scope does not apply. It is safe for concurrent use.
 type createScope struct {
 	mu       sync.Mutex
+	tx       gorm.ConnPool // the default transaction, nil unless it is open
 	keys     map[*managed]keyfield.Keys
 	children []*filling
 }
@@ -44,6 +45,33 @@ func (f *createScope) give(m *managed, to keyfield.Keys, n int) {
 	}
 }
 
+// enter records the default transaction, which gorm has begun.
+func (fl *filling) enter(db *gorm.DB) {
+	if f := fl.createScope; f != nil {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.tx = txOf(db.Statement)
+	}
+}
+
+// covers returns true when a statement runs in the default transaction.
+func (f *createScope) covers(stmt *gorm.Statement) bool {
+	if f == nil {
+		return false
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.tx == txOf(stmt)
+}
+
+// txOf returns the transaction of a statement, also behind prepared statements.
+func txOf(stmt *gorm.Statement) gorm.ConnPool {
+	if prepared, cached := stmt.ConnPool.(*gorm.PreparedStmtTX); cached {
+		return prepared.Tx
+	}
+	return stmt.ConnPool
+}
+
 // add stores the state of a statement that has ended.
 func (f *createScope) add(fl *filling) {
 	f.mu.Lock()
@@ -59,7 +87,7 @@ func (f *createScope) close() []*filling {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	children := f.children
-	f.children, f.keys = nil, nil
+	f.children, f.keys, f.tx = nil, nil, nil
 	return children
 }
 

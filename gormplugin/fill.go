@@ -39,6 +39,7 @@ func (f *fill) register(db *gorm.DB) error {
 	create := db.Callback().Create()
 	return errors.Join(
 		create.Before("*").Register("shardid:reserve", f.reserve),
+		create.Before("gorm:before_create").Register("shardid:enter", filled(func(db *gorm.DB, fl *filling) { fl.enter(db) })),
 		create.Before("gorm:create").Register("shardid:assign", before),
 		create.Before("gorm:save_after_associations").Register("shardid:repair", after),
 		create.Before("gorm:commit_or_rollback_transaction").Register("shardid:judge", filled(recordFailure)),
@@ -283,12 +284,13 @@ func (f *fill) settle(db *gorm.DB, fl *filling) {
 // remember stores the state of a statement where the end of the surrounding transaction is
 // known. It returns false when it is not known.
 func (f *fill) remember(db *gorm.DB, fl *filling) bool {
-	if createScope := scopeOf(db.Statement.Context); createScope != nil {
-		if db.Error == nil || fl.assignedAny() {
-			createScope.add(fl)
-			return true
-		}
-		return false
+	createScope := scopeOf(db.Statement.Context)
+	switch {
+	case !createScope.covers(db.Statement):
+		return f.batches.settle(db, fl)
+	case db.Error == nil || fl.assignedAny():
+		createScope.add(fl)
+		return true
 	}
-	return f.batches.settle(db, fl)
+	return false
 }

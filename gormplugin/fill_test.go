@@ -479,6 +479,35 @@ type TwoKeys struct {
 
 func (TwoKeys) TableName() string { return "people" }
 
+// TestRowsOfAnotherTransactionKeepTheirIdsWhenTheCreateIsRolledBack stores rows of a log in a transaction of
+// their own, under the context that a hook sees.
+func TestRowsOfAnotherTransactionKeepTheirIdsWhenTheCreateIsRolledBack(t *testing.T) {
+	p, log := newPeople(t), newPeople(t)
+	entries := []Person{{Name: "one"}, {Name: "two"}}
+	errLogged := errors.New("the create fails after its log is written")
+	err := p.Callback().Create().Before("gorm:after_create").Register("test:log", func(db *gorm.DB) {
+		if db.Statement.Table == "people" {
+			_ = db.AddError(errors.Join(log.WithContext(db.Statement.Context).CreateInBatches(&entries, 1).Error, errLogged))
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ada := Person{Name: "Ada", Pets: []Pet{{Name: "cat"}}}
+	if err := p.Create(&ada).Error; !errors.Is(err, errLogged) || ada.ID != 0 || ada.Pets[0].ID != nil {
+		t.Errorf("%v, %+v", err, ada)
+	}
+	var stored []Person
+	if err := log.Order("id").Find(&stored).Error; err != nil || len(stored) != 2 {
+		t.Fatalf("%v, %+v", err, stored)
+	}
+	for i, entry := range entries {
+		if entry.ID != stored[i].ID {
+			t.Errorf("%q has id %d, but the struct has %d", stored[i].Name, stored[i].ID, entry.ID)
+		}
+	}
+}
+
 func TestEmbeddedAndSecondFieldsAreFilled(t *testing.T) {
 	p := newPeople(t)
 	d := Derived{Name: "a"}
