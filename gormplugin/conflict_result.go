@@ -135,7 +135,9 @@ func (p *keyColumn) find(db *gorm.DB) (map[any]bool, error) {
 		if err != nil {
 			return nil, err
 		}
-		where.Exprs = append(where.Exprs, clause.IN{Column: clause.Column{Name: t.Key}, Values: distinct(keys)})
+		if !slices.ContainsFunc(keys, func(key any) bool { return !isExact(of, t, key) }) {
+			where.Exprs = append(where.Exprs, clause.IN{Column: clause.Column{Name: t.Key}, Values: distinct(keys)})
+		}
 	}
 	query := db.Session(&gorm.Session{NewDB: true, Context: sharding.Primary(of.Context)}).Clauses(clause.Select{Columns: []clause.Column{column}}, where)
 	stmt := query.Statement

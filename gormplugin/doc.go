@@ -59,7 +59,8 @@
 //
 // If the statement affects fewer rows than it names, the other shards are searched for them. A row
 // with another sharding key is sharding.ErrKeyChange, before Save would insert it a second time. A
-// sharding key with the zero value counts as absent. Queries get the condition, too, but not the
+// sharding key with the zero value counts as absent, and so does a time that is finer than the precision of
+// its rule, because the column has rounded it; on SQLite, every time. Queries get the condition, too, but not the
 // search: First(&order) does not find an order of user 3 while the struct says user 2.
 //
 // A relation that contains both keys reads and writes in one shard, because gorm sets and

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"reflect"
 	"strings"
+	"time"
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
@@ -43,7 +44,8 @@ func (r *routing) addKeys(stmt *gorm.Statement, models reflect.Value) (added, la
 }
 
 // keysOf returns the distinct sharding keys of the rows. It returns false unless every row has
-// its primary key and its sharding key, and also if the primary keys lead to the shards.
+// its primary key and its sharding key as the column stores it, and also if the primary keys lead
+// to the shards.
 func keysOf(stmt *gorm.Statement, t *sharding.Table, key *schema.Field, named rows) ([]any, bool) {
 	var keys []any
 	leads := true
@@ -61,12 +63,29 @@ func keysOf(stmt *gorm.Statement, t *sharding.Table, key *schema.Field, named ro
 			}
 		}
 		value, zero := key.ValueOf(stmt.Context, row)
-		if zero {
+		if zero || !isExact(stmt, t, value) {
 			return nil, false
 		}
 		keys = append(keys, value)
 	}
 	return distinct(keys), len(keys) > 0 && !leads
+}
+
+// isExact returns true when a condition on a sharding key finds the row that was stored with it. A
+// column of times has rounded them to its precision, and SQLite compares times as texts.
+func isExact(stmt *gorm.Statement, t *sharding.Table, key any) bool {
+	rule, times := t.Rule.(sharding.IntervalRule)
+	if !times {
+		return true
+	}
+	value, err := driver.DefaultParameterConverter.ConvertValue(key)
+	at, ok := value.(time.Time)
+	if err != nil || !ok || stmt.DB.Name() == "sqlite" {
+		return false
+	}
+	_, offset := at.In(rule.Zone()).Zone()
+	clock := at.UTC().Add(time.Duration(offset) * time.Second)
+	return clock.Equal(clock.Truncate(rule.Precision()))
 }
 
 // keyed refuses structs to create whose sharding key is zero, because gorm would store the row
