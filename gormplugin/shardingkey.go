@@ -89,7 +89,8 @@ func isExact(stmt *gorm.Statement, t *sharding.Table, key any) bool {
 }
 
 // keyed refuses structs to create whose sharding key is zero, because gorm would store the row
-// under the key 0. (A pointer to 0, or a map with 0, is a deliberate 0.) It also returns the table.
+// under the key 0. (A pointer to 0, or a map with 0, is a deliberate 0, and CreatedAt is set by gorm.)
+// It also returns the table.
 // While the source of a migration serves it, the error says what will be refused after the switch;
 // it is nil without a preview.
 func (r *routing) keyed(stmt *gorm.Statement) (*sharding.Table, error) {
@@ -105,7 +106,7 @@ func (r *routing) keyed(stmt *gorm.Statement) (*sharding.Table, error) {
 	if key != nil && leavesOut(stmt, key.DBName) {
 		return t, &sharding.RouteError{Op: "create", Table: t.Name, Column: t.Key, Err: sharding.ErrMissingKey, Hint: "Select or Omit leaves it out; name " + t.Key + " in Select, or take it out of Omit"}
 	}
-	if _, maps := mapsOf(stmt.Dest); maps || key == nil {
+	if _, maps := mapsOf(stmt.Dest); maps || key == nil || key.AutoCreateTime > 0 {
 		return t, nil
 	}
 	all := rows{structs: stmt.ReflectValue}
