@@ -3,6 +3,7 @@
 package catalog
 
 import (
+	"cmp"
 	"slices"
 	"time"
 )
@@ -26,6 +27,9 @@ type Table struct {
 	Namespace string
 }
 
+// Written returns the name of a column as the database has it. PostgreSQL finds "userEmail" by no other letters.
+func (t Table) Written(column string) string { return cmp.Or(t.Columns[column].Name, column) }
+
 // HasKey reports whether all columns of one of some keys are of some sort.
 func HasKey(keys [][]string, of func(column string) bool) bool {
 	return slices.ContainsFunc(keys, func(key []string) bool {
@@ -35,6 +39,8 @@ func HasKey(keys [][]string, of func(column string) bool) bool {
 
 // Column describes how a database treats the values of a column.
 type Column struct {
+	// Name is the column's name on PostgreSQL, which may have capital letters. Other databases find it by its name in lower case.
+	Name  string
 	Holds Holding
 	// Value is how the database compares values of the column for sorting and grouping.
 	Value Value

@@ -3,6 +3,7 @@
 package columns
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -113,7 +114,7 @@ func (r reader) kin(ctx context.Context, t *sharding.Table, to map[string]catalo
 		if !has || t.Leads(column) { // schema.Doctor reports that the table has no such column
 			continue
 		}
-		c, _, err := dialect.ReadColumn(ctx, r.db, r, r.table, column)
+		c, _, err := dialect.ReadColumn(ctx, r.db, r, r.table, cmp.Or(kept.Name, column))
 		if err != nil {
 			return err
 		}

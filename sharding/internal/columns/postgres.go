@@ -43,7 +43,7 @@ func (r reader) postgresColumns(ctx context.Context) (catalog.Table, error) {
 		if err := rows.Scan(&name, &typ, &class, &deterministic, &bytewise, &collation, &t.Namespace); err != nil {
 			return err
 		}
-		c := catalog.Column{Value: postgresKinds[typ]}
+		c := catalog.Column{Name: name, Value: postgresKinds[typ]}
 		switch typ {
 		case "int2", "int4", "int8":
 			c.Holds = catalog.Integers

@@ -176,7 +176,7 @@ func (p *binding) recognised(w *Writes) (e splice.Edit, err error) {
 	s := p.Insert.Returned()
 	e = splice.Insert(p.Insert.Input.To, "")
 	for _, column := range s.Columns {
-		e.With += ", " + p.Options.Quote(column)
+		e.With += ", " + quoted(p.Plan, p.Insert.Of.Table, column)
 	}
 	w.Keys, w.Hidden = make([]string, w.Rows), len(s.Columns)
 	for i := range w.Keys {

@@ -269,7 +269,7 @@ func (l *Lookup) text(number int, at sharding.Target, rows, params int) string {
 	}
 	list := make([]string, len(l.columns))
 	for i, name := range l.columns {
-		list[i] = quote(name)
+		list[i] = quoted(l.plan, l.Table, name)
 	}
 	some := make([]string, rows)
 	for i := range some {
@@ -468,4 +468,9 @@ func (l *Lookup) refusal(at sharding.Target, r *sought) error {
 		remedy = "search for it first, and update it by its " + l.Table.Key
 	}
 	return l.plan.Refusal(l.Table.Name, sharding.ErrKeyChange, fmt.Sprintf("%s with this %s lies in %s, under another %s; %s", which, columns, where, l.Table.Key, remedy))
+}
+
+// quoted returns a column of a sharded table as a statement names it.
+func quoted(p *Plan, of *sharding.Table, column string) string {
+	return p.Options.Quote(p.Options.Schema[strings.ToLower(of.Name)].Written(column))
 }

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package integration_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/shardid/shardid/integration/database"
+	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/lookups"
+	"github.com/shardid/shardid/sharding/shardsql"
+)
+
+// capitals are the accounts and the invoices of owners, with names that PostgreSQL finds only in quotes, on four shards and in one table.
+func capitals(t *testing.T, open namedDatabase) spelled {
+	t.Helper()
+	dbs, whole := sharding.DBs{"a": open(t, "capitals_a"), "b": open(t, "capitals_b")}, open(t, "capitals_whole")
+	var tables []sharding.Table
+	for name, columns := range map[string]string{
+		"Account": `"accountId" BIGINT PRIMARY KEY, "ownerId" BIGINT NOT NULL, "userEmail" TEXT UNIQUE, "order" TEXT, UNIQUE ("ownerId", "order")`,
+		"Invoice": `"invoiceId" BIGINT PRIMARY KEY, "ownerId" BIGINT NOT NULL, "accountId" BIGINT, "Serial" BIGINT, "Year" BIGINT, paid BIGINT NOT NULL DEFAULT 0, UNIQUE ("Year", "Serial")`,
+	} {
+		m, err := sharding.Spread([]string{"a", "b"}, 4, name+"_%d")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, at := range m.Targets() {
+			database.Exec(t, dbs[at.DB], `CREATE TABLE "`+at.Table+`" (`+columns+")")
+		}
+		database.Exec(t, whole, `CREATE TABLE "`+name+`" (`+columns+")")
+		tables = append(tables, sharding.Table{Name: name, Key: "ownerId", Rule: sharding.Mod(4), Map: m, Group: "Billing"})
+	}
+	for i := range tables {
+		if tables[i].Name == "Account" {
+			tables[i].Lookups = []sharding.Lookup{{Column: "userEmail", Table: "AccountByEmail", Unique: true}}
+		} else {
+			tables[i].Parents = []sharding.Parent{{Column: "accountId", Table: "Account", ID: "accountId"}}
+		}
+	}
+	r, err := sharding.New(dbs, sharding.Tables(tables...), sharding.Transactions(sharding.BestEffort))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := lookups.Create(t.Context(), lookups.Config{Router: r, Home: dbs["a"], Table: "Account", Column: "userEmail"}); err != nil {
+		t.Fatal(err)
+	}
+	routed := shardsql.OpenDB(shardsql.Config{Router: r, Home: dbs["a"]})
+	t.Cleanup(func() { _ = routed.Close() })
+	return spelled{routed, whole}
+}
+
+func TestColumnsWithCapitalLettersAreFoundByTheirNames(t *testing.T) {
+	for name, open := range postgresDrivers(t) {
+		t.Run(name, func(t *testing.T) {
+			s := capitals(t, open)
+			for i := range 12 {
+				s.same(t, `INSERT INTO "Account" ("accountId", "ownerId", "userEmail", "order") VALUES ($1, $2, $3, 'o')`, i, i, fmt.Sprint("e", i))
+				s.same(t, `INSERT INTO "Invoice" ("invoiceId", "ownerId", "accountId", "Year", "Serial") VALUES ($1, $2, $2, 2026, $1)`, i, i)
+			}
+			for _, text := range []string{
+				`UPDATE "Invoice" SET paid = 1 WHERE "invoiceId" = 3`,
+				`UPDATE "Invoice" SET paid = paid + 2 WHERE "invoiceId" IN (3, 4, 77)`,
+				`DELETE FROM "Invoice" WHERE "invoiceId" = 5`,
+				`UPDATE "Invoice" SET paid = 4 WHERE "accountId" = 6`,
+				`UPDATE "Account" SET "order" = 'p' WHERE "userEmail" = 'e7'`,
+				`UPDATE "Account" SET "userEmail" = 'new' WHERE "accountId" = 8`,
+				`UPDATE "Invoice" SET "Serial" = 50 WHERE "Year" = 2026 AND "Serial" = 9 AND "ownerId" = 9`,
+				`UPDATE "Invoice" SET "invoiceId" = 51 WHERE "invoiceId" = 10 AND "ownerId" = 10`,
+				`INSERT INTO "Invoice" ("invoiceId", "ownerId", "Year", "Serial") VALUES (1, 1, 2026, 1), (60, 2, 2026, 60) ON CONFLICT DO NOTHING`,
+				`INSERT INTO "Invoice" ("invoiceId", "ownerId") VALUES (1, 1) ON CONFLICT ("invoiceId") DO UPDATE SET paid = 70 RETURNING "invoiceId"`,
+				`INSERT INTO "Invoice" ("invoiceId", "ownerId", "Year", "Serial") VALUES (61, 2, 2026, 2), (62, 3, 2026, 62) ON CONFLICT ("Year", "Serial") DO UPDATE SET paid = 71`,
+				`DELETE FROM "Account" WHERE "userEmail" = 'e11'`,
+				`INSERT INTO "Account" ("accountId", "ownerId") VALUES (80, 80)`,
+			} {
+				s.same(t, text)
+			}
+			for _, text := range []string{
+				`INSERT INTO "Invoice" ("invoiceId", "ownerId") VALUES (3, 3), (90, 90), (91, 91) ON CONFLICT ("invoiceId") DO NOTHING RETURNING "invoiceId"`,
+				`SELECT * FROM "Account"`, `SELECT * FROM "Invoice"`,
+				`SELECT "accountId" FROM "Account" WHERE "userEmail" IN ('new', 'e1', 'e8')`,
+			} {
+				if got, want := rowTexts(t, s.routed, text), rowTexts(t, s.whole, text); !slices.Equal(got, want) {
+					t.Errorf("%s: %q, want %q", text, got, want)
+				}
+			}
+		})
+	}
+}
