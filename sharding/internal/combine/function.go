@@ -185,7 +185,7 @@ func (c functions) joined(e sqlparse.Expr, of []sqlparse.Expr) catalog.Value {
 }
 
 // ofDatabase is how texts of PostgreSQL compare that have the default collation of the database.
-var ofDatabase = catalog.Value{Type: merge.Type{Kind: merge.Bytes}, Texts: true, Unordered: "the collation of the database may not be C; write COLLATE \"C\" behind it"}
+var ofDatabase = catalog.Value{Type: merge.Type{Kind: merge.Bytes}, Texts: true, Unordered: "the collation of the database may not be C; put it in parentheses, and write COLLATE \"C\" behind them"}
 
 // window returns how the results of a window function compare. A server sorts by them as they are
 // returned, unlike members of ENUM and texts of which several are equal.

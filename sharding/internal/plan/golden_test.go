@@ -213,7 +213,10 @@ func newWorld(t *testing.T) *world {
 	return &world{router}
 }
 
-var whole = catalog.Column{Holds: catalog.Integers, Value: catalog.Value{Type: merge.Type{Kind: merge.Integer}}}
+var (
+	whole    = catalog.Column{Holds: catalog.Integers, Value: catalog.Value{Type: merge.Type{Kind: merge.Integer}}}
+	nullable = catalog.Column{Holds: catalog.Integers, Value: catalog.Value{Type: merge.Type{Kind: merge.Integer}}, Empty: true}
+)
 
 // texts compare as utf8mb4_general_ci does, and coupons by an unsupported collation.
 var (
@@ -268,7 +271,7 @@ var schema = catalog.Schema{
 		Unique:  [][]string{{"id"}}, Primary: true, Total: [][]string{{"id"}},
 	},
 	"items": {
-		Columns: map[string]catalog.Column{"order_id": whole, "user_id": whole, "paid": whole, "sku": {}, "price": {}},
+		Columns: map[string]catalog.Column{"order_id": nullable, "user_id": whole, "paid": whole, "sku": {}, "price": {}},
 		Unique:  [][]string{{"order_id", "sku"}, {"sku"}},
 	},
 }

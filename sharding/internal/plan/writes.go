@@ -278,6 +278,14 @@ func (k *LookupChanges) Before(at sharding.Target, most int) (text string, args 
 	return out.String(), args, true
 }
 
+// emptied says why a column that leads to slots does not become NULL. MySQL and MariaDB may store 0 in one that cannot be NULL.
+func emptied(l *proof.Lead) string {
+	if !strings.EqualFold(l.Column, l.Table.Key) {
+		return "it is not known to be NULL afterwards, because " + l.Column + " has a default, or cannot be NULL; leave it out"
+	}
+	return "a row without " + l.Column + " belongs to no shard; delete it instead, as gorm's Association does after Unscoped"
+}
+
 // keyStays refuses to change the slot of a row.
 func (p *binding) keyStays() error {
 	for _, a := range p.Assigned {
@@ -287,9 +295,9 @@ func (p *binding) keyStays() error {
 		switch {
 		case cut != nil:
 			return p.Refusal(l.Table.Name, cut, cutHint)
+		case value == nil && a.Of.Schema.Columns[a.Column].Empty: // the sharding key alone says where the row is
 		case value == nil:
-			return p.Refusal(l.Table.Name, sharding.ErrKeyChange,
-				"a row without "+a.Column+" belongs to no shard; delete it instead, as gorm's Association does after Unscoped")
+			return p.Refusal(l.Table.Name, sharding.ErrKeyChange, emptied(l))
 		case !have.Empty() && (!have.One || !next.One || have.Only != next.Only):
 			return p.Refusal(l.Table.Name, sharding.ErrKeyChange,
 				"the row would belong to another shard; insert a new row and delete the old one, or leave "+a.Column+" out")
