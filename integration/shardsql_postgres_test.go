@@ -186,8 +186,12 @@ func TestAFailedStatementEndsATransactionOnAllDatabasesOfPostgreSQL(t *testing.T
 			}
 			exec := func(tx *sql.Tx, state, text string, args ...any) {
 				t.Helper()
-				if _, err := tx.ExecContext(t.Context(), text, args...); dialect.SQLState(err) != state {
+				_, err := tx.ExecContext(t.Context(), text, args...)
+				if dialect.SQLState(err) != state {
 					t.Errorf("%s: %v", text, err)
+				}
+				if state == "25P02" && (errors.Unwrap(err) != nil || strings.Contains(err.Error(), "unique")) {
+					t.Errorf("%s: the error is taken for that of the statement before: %v", text, err)
 				}
 			}
 			tx := begin()

@@ -367,7 +367,7 @@ func rolledBack(err error) error {
 // ended returns the reason why no statement may be executed and nothing committed, or nil.
 func (t *transaction) ended() error {
 	if t.broken == nil && t.failed != nil {
-		return &abortedError{t.failed}
+		return abortedError{}
 	}
 	return t.broken
 }
@@ -377,15 +377,18 @@ func (t *transaction) ended() error {
 // PostgreSQL answers COMMIT with a rollback if a statement failed while its rows were read, and with an error if a
 // deferred constraint is violated, which it checks now.
 func (t *transaction) checkAlive() error {
-	if err := t.ended(); err != nil || len(t.parts) < 2 {
-		return err
+	if t.broken == nil && t.failed != nil {
+		return &uncommittedError{abortedError{}, t.failed}
+	}
+	if t.broken != nil || len(t.parts) < 2 {
+		return t.broken
 	}
 	asks := t.session.database.server.Name() == "postgres"
 	for _, b := range t.parts {
 		if asks {
 			switch err := b.inner.Run(t.ctx, "SET CONSTRAINTS ALL IMMEDIATE"); {
 			case dialect.SQLState(err) == inFailedTransaction:
-				return &abortedError{err}
+				return &uncommittedError{abortedError{}, err}
 			case err != nil && !t.session.database.answered(err):
 				return t.lostOn(b, fmt.Errorf("%w: %w", errLost, lost(err)))
 			case err != nil:
@@ -403,17 +406,28 @@ func (t *transaction) lostOn(b *txPart, err error) error {
 	return fmt.Errorf("shardsql: nothing is committed: on %s %w; begin a new transaction", t.session.database.nameOf(b.pool), err)
 }
 
-// abortedError is the error of statements and of COMMIT after a statement that failed.
-type abortedError struct{ cause error }
+// abortedError is the error of statements after one that failed. It neither wraps nor names the error of that one: a program
+// that expects a duplicate key of an INSERT must not take it for the answer to the next.
+type abortedError struct{}
 
-func (e *abortedError) Error() string {
-	return "shardsql: the transaction is aborted because a statement failed; end it with ROLLBACK, or continue after ROLLBACK TO a savepoint: " + e.cause.Error()
+func (abortedError) Error() string {
+	return "shardsql: the transaction is aborted because a statement failed; end it with ROLLBACK, or continue after ROLLBACK TO a savepoint (SQLSTATE " + inFailedTransaction + ")"
 }
 
-func (e *abortedError) Unwrap() error { return e.cause }
-
 // SQLState returns in_failed_sql_transaction.
-func (e *abortedError) SQLState() string { return inFailedTransaction }
+func (abortedError) SQLState() string { return inFailedTransaction }
+
+// uncommittedError is the error of COMMIT after a statement that failed. It wraps the error of that statement, from which a
+// program learns whether to begin again.
+type uncommittedError struct {
+	abortedError
+
+	cause error
+}
+
+func (e *uncommittedError) Error() string { return e.abortedError.Error() + ": " + e.cause.Error() }
+
+func (e *uncommittedError) Unwrap() error { return e.cause }
 
 const inFailedTransaction = "25P02"
 
