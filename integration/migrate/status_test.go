@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/shardid/shardid/integration/database"
+	"github.com/shardid/shardid/integration/server"
 	"github.com/shardid/shardid/schema/migrate"
 )
 
@@ -119,4 +120,25 @@ func waitsOnTheWayBack(t *testing.T, o *operator) {
 		t.Fatal(err)
 	}
 	o.waitStatus(t, func(s fullStatus) bool { return s.Backlog == 0 && s.Lag != nil && *s.Lag == 0 })
+}
+
+// MySQL keeps the numbers of information_schema for a day after somebody has read them.
+func TestAnEstimateOfRowsIsNotADayOld(t *testing.T) {
+	s := newMigrationShop(t, server.RunMySQL(t), server.RunMySQL(t))
+	j := s.job(t, "id")
+	rows := func() int64 {
+		t.Helper()
+		plan, err := j.Plan(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return plan.Tables[0].Rows
+	}
+	if n := rows(); n != 0 {
+		t.Errorf("an empty table has about %d rows", n)
+	}
+	s.fill(t, 3000)
+	if n := rows(); n < 1000 {
+		t.Errorf("a table of 3000 rows has about %d", n)
+	}
 }

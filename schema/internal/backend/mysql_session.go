@@ -42,6 +42,8 @@ var mysqlSettings = map[string]string{
 	"check_constraint_checks": "OFF",
 	// COMMIT ends a transaction, and nothing else.
 	"completion_type": "NO_CHAIN",
+	// Estimates are the engine's, and not up to a day old.
+	"information_schema_stats_expiry": "0",
 	// Definitions are read with quoted names.
 	"sql_quote_show_create": "ON",
 }
