@@ -129,11 +129,11 @@ func (r reading) scatter(ctx context.Context, to *plan.Route) (driver.Rows, erro
 	if err := r.admit(to); err != nil {
 		return nil, err
 	}
-	lanes, err := r.lanes(ctx, s)
+	conns, err := r.reserveAll(ctx, s)
 	if err != nil {
 		return nil, err
 	}
-	sources, types, end, err := r.ask(ctx, lanes, s)
+	sources, types, end, err := r.ask(ctx, conns, s)
 	if err != nil {
 		end()
 		return nil, err
@@ -210,8 +210,8 @@ func chosen(args []driver.NamedValue, which []int) []driver.NamedValue {
 	return few
 }
 
-// lane is a connection and the shards that are queried on it, one after another.
-type lane struct {
+// reserved is a connection and the shards that are queried on it, one after another.
+type reserved struct {
 	inner   inner.Conn
 	targets []int // indexes in plan.Shards.Targets
 }
@@ -220,12 +220,12 @@ type lane struct {
 // instead of opening one that its pool will not keep.
 const fewRows = 1000
 
-// lanes reserves the connections of a query. It reserves one for each target; fewer if the pool has
+// reserveAll reserves the connections of a query. It reserves one for each target; fewer if the pool has
 // fewer, or if the pool keeps fewer and each target returns few rows; and in a transaction the one
 // that the transaction has. It reserves the connections of a pool together, and pools in the order
 // of compare, like writes: two statements that each hold a part of what they need would otherwise
 // wait for each other.
-func (r reading) lanes(ctx context.Context, s *combine.Shards) (all []lane, err error) {
+func (r reading) reserveAll(ctx context.Context, s *combine.Shards) (all []reserved, err error) {
 	pools := map[string][]int{}
 	for i, t := range s.Targets {
 		pools[t.Target.DB] = append(pools[t.Target.DB], i)
@@ -246,7 +246,7 @@ func (r reading) lanes(ctx context.Context, s *combine.Shards) (all []lane, err 
 	return all, nil
 }
 
-func releaseAll(all []lane) error {
+func releaseAll(all []reserved) error {
 	var errs []error
 	for _, l := range all {
 		errs = append(errs, l.inner.Release())
@@ -255,14 +255,14 @@ func releaseAll(all []lane) error {
 }
 
 // reserve takes connections of one pool for the targets with these indexes.
-func (r reading) reserve(ctx context.Context, s *combine.Shards, pool string, places []int) (all []lane, err error) {
+func (r reading) reserve(ctx context.Context, s *combine.Shards, pool string, places []int) (all []reserved, err error) {
 	db := r.pool(pool)
 	if _, holds := r.session.held(db); holds || r.session.tx != nil { // the pool may have no other connection
 		in, err := r.session.inner(ctx, db)
 		if err != nil {
 			return nil, err
 		}
-		return []lane{{in, places}}, nil
+		return []reserved{{in, places}}, nil
 	}
 	turn := r.session.database.stateOf(db)
 	if err := turn.lock(ctx); err != nil {
@@ -285,7 +285,7 @@ func (r reading) reserve(ctx context.Context, s *combine.Shards, pool string, pl
 		if conn == nil {
 			break
 		}
-		all = append(all, lane{inner: inner.Conn{SQL: conn}})
+		all = append(all, reserved{inner: inner.Conn{SQL: conn}})
 		connect = r.session.database.connectSoon
 	}
 	for i, place := range places {
@@ -295,10 +295,10 @@ func (r reading) reserve(ctx context.Context, s *combine.Shards, pool string, pl
 	return all, nil
 }
 
-// ask sends the query on the lanes, on several at the same time. It returns the rows of each
+// ask sends the query on the reserved connections, on several at the same time. It returns the rows of each
 // target, the column types of the first, and a function that ends the context of the rows. It returns the first
-// error, and stops the other lanes then, whose errors depend on the driver. After an error nothing is left open.
-func (r reading) ask(ctx context.Context, lanes []lane, s *combine.Shards) (_ []merge.Rows, _ resultset.Types, stop func(), _ error) {
+// error, and stops the others then, whose errors depend on the driver. After an error nothing is left open.
+func (r reading) ask(ctx context.Context, conns []reserved, s *combine.Shards) (_ []merge.Rows, _ resultset.Types, stop func(), _ error) {
 	stoppable, stop := context.WithCancel(ctx) // after the first error the other results are not needed
 	types := resultset.NewTypes(len(s.Targets), r.session.database.server.Name() == "sqlite")
 	sources := make([]merge.Rows, len(s.Targets))
@@ -308,7 +308,7 @@ func (r reading) ask(ctx context.Context, lanes []lane, s *combine.Shards) (_ []
 	if s.Locks {
 		atOnce = 1
 	}
-	sideBySide(atOnce, lanes, func(l lane) {
+	sideBySide(atOnce, conns, func(l reserved) {
 		on := stoppable
 		if l.inner.Kept != nil { // the end of the context would close a connection that is held
 			if on = ctx; stoppable.Err() != nil && ctx.Err() == nil {
@@ -333,7 +333,7 @@ func (r reading) ask(ctx context.Context, lanes []lane, s *combine.Shards) (_ []
 
 // ask reads the rows of all targets but the last into memory, because the next target needs the
 // connection. The rows of the last target hold the connection until they are closed.
-func (l lane) ask(ctx context.Context, s *combine.Shards, of reading, sources []merge.Rows, types *resultset.Types) error {
+func (l reserved) ask(ctx context.Context, s *combine.Shards, of reading, sources []merge.Rows, types *resultset.Types) error {
 	memory := merge.NewMemory(resultset.MostMemory)
 	for i, place := range l.targets {
 		last := i == len(l.targets)-1
