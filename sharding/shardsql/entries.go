@@ -255,11 +255,11 @@ func (k *lookupWrite) pools() (all []*sql.DB) {
 			values = append(values, row[0])
 		}
 		values = slices.DeleteFunc(values, func(v any) bool { return v == nil })
-		places, err := byPool(d, kept.Lookup, values, func(v any) any { return v })
+		pools, err := byPool(d, kept.Lookup, values, func(v any) any { return v })
 		if err != nil {
 			continue // inserting the entry will return the error
 		}
-		for _, p := range places {
+		for _, p := range pools {
 			if routerName(d.router, p.pool) != "" && !slices.Contains(all, p.pool) {
 				all = append(all, p.pool)
 			}

@@ -236,11 +236,11 @@ func (r reading) reserveAll(ctx context.Context, s *combine.Shards) (all []reser
 		}
 	}()
 	for _, pool := range slices.SortedFunc(maps.Keys(pools), r.session.database.compare) {
-		places := pools[pool]
-		some, err := r.reserve(ctx, s, pool, places)
+		targets := pools[pool]
+		some, err := r.reserve(ctx, s, pool, targets)
 		all = append(all, some...)
 		if err != nil {
-			return all, &sharding.ShardError{Target: s.Targets[places[0]].Target, Err: err}
+			return all, &sharding.ShardError{Target: s.Targets[targets[0]].Target, Err: err}
 		}
 	}
 	return all, nil
@@ -255,21 +255,21 @@ func releaseAll(all []reserved) error {
 }
 
 // reserve takes connections of one pool for the targets with these indexes.
-func (r reading) reserve(ctx context.Context, s *combine.Shards, pool string, places []int) (all []reserved, err error) {
+func (r reading) reserve(ctx context.Context, s *combine.Shards, pool string, targets []int) (all []reserved, err error) {
 	db := r.pool(pool)
 	if _, holds := r.session.held(db); holds || r.session.tx != nil { // the pool may have no other connection
 		in, err := r.session.inner(ctx, db)
 		if err != nil {
 			return nil, err
 		}
-		return []reserved{{in, places}}, nil
+		return []reserved{{in, targets}}, nil
 	}
 	turn := r.session.database.stateOf(db)
 	if err := turn.lock(ctx); err != nil {
 		return nil, err
 	}
 	defer turn.unlock()
-	n, stats := len(places), db.Stats()
+	n, stats := len(targets), db.Stats()
 	if most := stats.MaxOpenConnections; most > 0 {
 		n = min(n, most)
 	}
@@ -288,9 +288,9 @@ func (r reading) reserve(ctx context.Context, s *combine.Shards, pool string, pl
 		all = append(all, reserved{inner: inner.Conn{SQL: conn}})
 		connect = r.session.database.connectSoon
 	}
-	for i, place := range places {
+	for i, target := range targets {
 		l := &all[i%len(all)]
-		l.targets = append(l.targets, place)
+		l.targets = append(l.targets, target)
 	}
 	return all, nil
 }
@@ -335,13 +335,13 @@ func (r reading) ask(ctx context.Context, conns []reserved, s *combine.Shards) (
 // connection. The rows of the last target hold the connection until they are closed.
 func (l reserved) ask(ctx context.Context, s *combine.Shards, of reading, sources []merge.Rows, types *resultset.Types) error {
 	memory := merge.NewMemory(resultset.MostMemory)
-	for i, place := range l.targets {
+	for i, at := range l.targets {
 		last := i == len(l.targets)-1
 		in := l.inner
 		if !last && in.Kept == nil {
 			in.Kept = &inner.Kept{}
 		}
-		to := s.Targets[place]
+		to := s.Targets[at]
 		args := slices.Clone(chosen(of.args, to.Args))
 		as, binary, err := of.part(ctx, l.inner, args)
 		if err != nil {
@@ -354,7 +354,7 @@ func (l reserved) ask(ctx context.Context, s *combine.Shards, of reading, source
 			}
 			return &sharding.ShardError{Target: to.Target, Err: err}
 		}
-		types.Read(place, rows)
+		types.Read(at, rows)
 		var source merge.Rows = &shardRows{Rows: rows, target: to.Target, binary: binary}
 		if !last || l.inner.Kept != nil {
 			if source, err = resultset.Hold(source, memory); err != nil {
@@ -364,7 +364,7 @@ func (l reserved) ask(ctx context.Context, s *combine.Shards, of reading, source
 				return err
 			}
 		}
-		sources[place] = source
+		sources[at] = source
 	}
 	return nil
 }

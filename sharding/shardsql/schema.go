@@ -65,7 +65,7 @@ type schemaReader struct {
 func (c schemaReader) described(ctx context.Context, names []string) (found []*description, omitted error) {
 	for _, name := range names {
 		name = strings.ToLower(name)
-		t, at := c.database.schemas.of(name), c.place(name)
+		t, at := c.database.schemas.of(name), c.physical(name)
 		switch moved := t != nil && t.at != at && at != (sharding.Target{}); {
 		case t == nil || moved:
 			var err error
@@ -82,9 +82,9 @@ func (c schemaReader) described(ctx context.Context, names []string) (found []*d
 	return found, omitted
 }
 
-// place returns the physical table whose columns are read: for a sharded table the first one, because
+// physical returns the table whose columns are read: for a sharded table the first one, because
 // all have the same columns. It is zero while no route of the table is known.
-func (c schemaReader) place(name string) sharding.Target {
+func (c schemaReader) physical(name string) sharding.Target {
 	t, sharded := c.snapshot.Lookup(name)
 	if !sharded {
 		return sharding.Target{Table: name}
@@ -136,22 +136,22 @@ func (s *schemas) of(table string) *description {
 
 func (s *schemas) keep(t *description) { s.tables.Store(t.name, t) }
 
-// lookAnywhere is look, but while the database of the place does not answer it reads the columns in another database:
+// lookAnywhere is look, but while the database of the table does not answer it reads the columns in another database:
 // an outage of one does not prevent statements for the others.
-func (c schemaReader) lookAnywhere(ctx context.Context, name string, place sharding.Target) (*description, error) {
-	d, err := c.look(ctx, name, place)
+func (c schemaReader) lookAnywhere(ctx context.Context, name string, at sharding.Target) (*description, error) {
+	d, err := c.look(ctx, name, at)
 	t, sharded := c.snapshot.Lookup(name)
 	if !sharded || !dialect.Unavailable(err) {
 		return d, err
 	}
-	tried := []string{place.DB}
-	for _, at := range t.Map.Targets() {
-		if slices.Contains(tried, at.DB) {
+	tried := []string{at.DB}
+	for _, other := range t.Map.Targets() {
+		if slices.Contains(tried, other.DB) {
 			continue
 		}
-		tried = append(tried, at.DB)
-		if d, failed := c.look(ctx, name, at); failed == nil {
-			d.at = place
+		tried = append(tried, other.DB)
+		if d, failed := c.look(ctx, name, other); failed == nil {
+			d.at = at
 			return d, nil
 		}
 	}

@@ -24,7 +24,7 @@ import (
 
 // participant is the part of a write that one database executes.
 type participant struct {
-	place     int // its index in the caller's list
+	index     int // in the caller's list
 	pool      *sql.DB
 	target    sharding.Target // for a copy of a broadcast table, only the database is set
 	text      string
@@ -214,7 +214,7 @@ func inOrder(w *plan.Writes, returned []*resultset.Held) error {
 			all = append(all, rows.Rows...)
 			continue
 		}
-		if !place(placed, w, w.Parts[i].Rows, rows.Rows) {
+		if !putRows(placed, w, w.Parts[i].Rows, rows.Rows) {
 			return &sharding.RouteError{Op: "insert", Err: fmt.Errorf("%w: the %d rows that %s returned cannot be matched to its %d rows", sharding.ErrUnmergeable, len(rows.Rows), w.Parts[i].Target, len(w.Parts[i].Rows)),
 				Hint: "leave RETURNING out"}
 		}
@@ -227,9 +227,9 @@ func inOrder(w *plan.Writes, returned []*resultset.Held) error {
 	return nil
 }
 
-// place puts the rows that a shard has returned at their positions in VALUES: by their order if all
+// putRows puts the rows that a shard has returned at their positions in VALUES: by their order if all
 // were returned, otherwise by their keys.
-func place(placed [][]driver.Value, w *plan.Writes, own []int, rows [][]driver.Value) bool {
+func putRows(placed [][]driver.Value, w *plan.Writes, own []int, rows [][]driver.Value) bool {
 	if w.Keys == nil && len(rows) != len(own) {
 		return false
 	}
@@ -264,7 +264,7 @@ func (w writing) participants(parts *plan.Writes) ([]participant, error) {
 	}
 	participants := make([]participant, len(parts.Parts))
 	for i, part := range parts.Parts {
-		participants[i] = participant{place: i, pool: d.poolOrHome(part.Target.DB), target: part.Target, text: part.Text, args: chosen(w.args, part.Args)}
+		participants[i] = participant{index: i, pool: d.poolOrHome(part.Target.DB), target: part.Target, text: part.Text, args: chosen(w.args, part.Args)}
 		participants[i].statement = asPart(d.server, w.statement, participants[i].args)
 	}
 	return participants, nil
@@ -313,7 +313,7 @@ func together[T any](ctx context.Context, w writing, participants []participant,
 	err := t.execute(ctx, participants, w.kept.pools(), guarded, func(l participant, in inner.Conn) error {
 		err := w.kept.recordOldValues(ctx, in, l)
 		if err == nil {
-			answers[l.place], err = do(ctx, in, l)
+			answers[l.index], err = do(ctx, in, l)
 		}
 		return err
 	})
@@ -434,7 +434,7 @@ func (w writing) copied(to *plan.Route) []participant {
 	participants := make([]participant, len(pools))
 	for i, pool := range pools {
 		at := sharding.Target{DB: d.shortNameOf(pool), Table: to.Target.Table}
-		participants[i] = participant{place: i, pool: pool, target: at, text: to.Text, args: w.args, statement: asPart(d.server, w.statement, w.args)}
+		participants[i] = participant{index: i, pool: pool, target: at, text: to.Text, args: w.args, statement: asPart(d.server, w.statement, w.args)}
 	}
 	return participants
 }
