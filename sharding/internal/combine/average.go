@@ -18,9 +18,8 @@ func steadyAverages(c grouper, e sqlparse.Expr) {
 	if !c.MySQL || !sqlparse.Any(e, sqlfunc.IsAverage) {
 		return
 	}
-	orders := orders(c.query)
 	sorts := false
-	for i, o := range orders {
+	for i, o := range orders(c.query) {
 		sorts = sorts || c.by(c.ordered(o.Expr)) != i
 	}
 	if sorts && (aggregator{c}).distincts() > 0 || slices.ContainsFunc(c.core.Items, func(i sqlparse.Item) bool { return sqlfunc.HasWindow(i.Expr) }) {
