@@ -108,11 +108,12 @@ func (o *observation) whileOther(do func()) {
 	o.statement.Fingerprint, o.statement.Table, o.statement.Retries = own.Fingerprint, own.Table, own.Retries
 }
 
-// refused sets the kind Refused if err is a refusal.
-func (o *observation) refused(err error) {
+// ended ends the observation of a statement that has no open rows, as Refused if err is a refusal.
+func (o *observation) ended(err error) {
 	if isRefusal(err) {
 		o.statement.Kind, o.statement.Targets = Refused, nil
 	}
+	o.end(err)
 }
 
 func (o *observation) end(err error) {
@@ -126,8 +127,7 @@ func (o *observation) executed(r driver.Result, err error) (driver.Result, error
 		if r != nil {
 			o.statement.Rows, _ = r.RowsAffected() // some drivers do not report it
 		}
-		o.refused(err)
-		o.end(err)
+		o.ended(err)
 	}
 	return r, err
 }
@@ -138,8 +138,7 @@ func (o *observation) answered(r driver.Rows, err error) (driver.Rows, error) {
 	case o == nil:
 		return r, err
 	case err != nil:
-		o.refused(err)
-		o.end(err)
+		o.ended(err)
 		return nil, err
 	}
 	return &observedRows{Described: resultset.Described{Rows: r}, observation: o}, nil
