@@ -122,7 +122,7 @@ func (c *conn) unnested(ctx context.Context, r request) (rows request, ok bool, 
 func (c *conn) ask(ctx context.Context, r request) (driver.Rows, error) {
 	return follow(ctx, &c.session, r, func(p *plan.Plan, to *plan.Route) (driver.Rows, error) {
 		if p.Statement.Verb != sqlparse.Select {
-			if rows, done, err := c.returned(ctx, r.statement, p, to, r.args); done {
+			if rows, done, err := c.returned(ctx, r, p, to); done {
 				return rows, err
 			}
 		}
@@ -139,8 +139,8 @@ func (c *conn) ask(ctx context.Context, r request) (driver.Rows, error) {
 }
 
 // returned executes a write that returns rows, unless one database can execute it like a query.
-func (c *conn) returned(ctx context.Context, st *statement, p *plan.Plan, to *plan.Route, args []driver.NamedValue) (rows driver.Rows, done bool, err error) {
-	w, err := c.writing(ctx, st, p, to, args)
+func (c *conn) returned(ctx context.Context, r request, p *plan.Plan, to *plan.Route) (rows driver.Rows, done bool, err error) {
+	w, err := c.writing(ctx, r, p, to)
 	switch {
 	case err != nil:
 	case to.Kind == plan.Several || w.models != nil || w.kept != nil:
@@ -171,7 +171,7 @@ func (c *conn) exec(ctx context.Context, st *statement, query string, args []dri
 
 func (c *conn) send(ctx context.Context, r request) (driver.Result, error) {
 	result, err := follow(ctx, &c.session, r, func(p *plan.Plan, to *plan.Route) (driver.Result, error) {
-		w, err := c.writing(ctx, r.statement, p, to, r.args)
+		w, err := c.writing(ctx, r, p, to)
 		switch {
 		case err != nil:
 			return nil, err

@@ -43,12 +43,12 @@ type writing struct {
 }
 
 // writing returns a statement that may write rows.
-func (s *session) writing(ctx context.Context, st *statement, p *plan.Plan, to *plan.Route, args []driver.NamedValue) (writing, error) {
-	w := writing{session: s, statement: st, args: args, models: s.models(ctx, p, to, args)}
+func (s *session) writing(ctx context.Context, r request, p *plan.Plan, to *plan.Route) (writing, error) {
+	w := writing{session: s, statement: r.statement, args: r.args, models: s.models(ctx, p, to, r.args)}
 	if !plan.MayChangeLookups(p) {
 		return w, nil
 	}
-	k, err := plan.LookupChangesOf(p, unwrapped(args), to)
+	k, err := plan.LookupChangesOf(p, unwrapped(r.args), to)
 	if err != nil || k == nil {
 		return w, err
 	}
@@ -57,7 +57,7 @@ func (s *session) writing(ctx context.Context, st *statement, p *plan.Plan, to *
 			return w, err
 		}
 	}
-	w.kept = &lookupWrite{plan: k, session: s, args: args, had: make([][]owner.Entry, len(k.Changes))}
+	w.kept = &lookupWrite{plan: k, session: s, args: r.args, had: make([][]owner.Entry, len(k.Changes))}
 	return w, nil
 }
 
