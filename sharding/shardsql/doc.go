@@ -243,8 +243,8 @@
 // value in all data source names.
 //
 // On PostgreSQL a statement that fails aborts its transaction on all databases, as on one. Further
-// statements fail with SQLSTATE 25P02 until ROLLBACK, or ROLLBACK TO a savepoint. COMMIT rolls
-// everything back and fails.
+// statements fail with SQLSTATE 25P02, by an error with the method SQLState and not by one of the driver, until ROLLBACK, or ROLLBACK TO a savepoint. COMMIT rolls
+// everything back and fails; its error wraps that of the first statement that failed.
 //
 // # Not supported yet
 //
