@@ -21,7 +21,8 @@ type Table struct {
 	// physical table may have it, so that SQL that bypasses the router fails instead of reading a
 	// forgotten table. Names are compared without regard to case.
 	Name string
-	// Key is the column that holds the sharding key.
+	// Key is the column that holds the sharding key. It is written as in the database; statements may write it otherwise. The table
+	// must not have two columns whose names differ only in case, as PostgreSQL allows ("userId" and userid): they count as one.
 	Key string
 	// Rule turns a key into a slot. There is no default.
 	Rule Rule
@@ -64,7 +65,7 @@ func (t *Table) Unnumbered() string { return t.unnumbered }
 
 // Alt is a column other than the sharding key that leads to the same slot.
 type Alt struct {
-	// Column is its name.
+	// Column is its name. In a row that has NULL in it, only Key says where the row is.
 	Column string
 	// Rule turns its value into the slot; it has as many slots as the table's.
 	Rule Rule

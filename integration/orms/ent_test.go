@@ -17,9 +17,13 @@ import (
 	"github.com/shardid/shardid/integration/orms/entorders/hook"
 	"github.com/shardid/shardid/integration/orms/entorders/item"
 	entorder "github.com/shardid/shardid/integration/orms/entorders/order"
+	"github.com/shardid/shardid/integration/server"
 )
 
-func TestEntWorksOnShardsAsOnOneTable(t *testing.T) { worksAsOnOneTable(t, openEnt) }
+func TestEntWorksOnShardsAsOnOneTable(t *testing.T) {
+	worksAsOnOneTable(t, openEnt)
+	t.Run("PostgreSQL", func(t *testing.T) { worksAsOnOneTableOf(t, onPostgres(server.SharePostgres(t)), openEnt) })
+}
 
 func TestEntGetsTheErrorsOfRefusedStatements(t *testing.T) { refusesWhatNoShardAnswers(t, openEnt) }
 
@@ -37,8 +41,11 @@ func openEnt(t *testing.T, driver string, db *sql.DB, next func(ctx context.Cont
 }
 
 func entDialect(driver string) string {
-	if driver == "sqlite" {
+	switch driver {
+	case "sqlite":
 		return dialect.SQLite
+	case "pgx":
+		return dialect.Postgres
 	}
 	return dialect.MySQL
 }

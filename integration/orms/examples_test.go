@@ -206,9 +206,9 @@ func TestTheGuideHasTheCodeOfTheExamples(t *testing.T) {
 		}
 		return string(content)
 	}
-	ours := unindented(text("examples_test.go") + text("bun_test.go") + text("genorders/model/model.go") + text("casbin/example_test.go"))
+	ours := unindented(text("examples_test.go") + text("bun_test.go") + text("pgx_test.go") + text("genorders/model/model.go") + text("casbin/example_test.go"))
 	blocks := strings.Split(text("../../docs/other-libraries.md"), "\n```go\n")[1:]
-	if len(blocks) != 11 {
+	if len(blocks) != 12 {
 		t.Errorf("%d blocks of Go", len(blocks))
 	}
 	for _, rest := range blocks {

@@ -26,7 +26,7 @@ var tables = map[string]string{
 
 // A shop is the same tables twice: on four shards in two databases, and whole in one.
 type shop struct {
-	driver        string // "sqlite" or "mysql"
+	driver        string // "sqlite", "mysql" or "pgx"
 	router        *sharding.Router
 	dbs           sharding.DBs
 	home          *sql.DB
@@ -59,6 +59,16 @@ func onServer(s interface {
 	return opening{"mysql", func(t *testing.T, name string) *sql.DB {
 		s.Open(t, name) // makes it
 		return connected(t, "mysql", s.DSN(name)+"?parseTime=true")
+	}}
+}
+
+// onPostgres is for libraries that write $1, or that know PostgreSQL.
+func onPostgres(s *server.Postgres) opening {
+	return opening{"pgx", func(t *testing.T, name string) *sql.DB {
+		t.Helper()
+		name = strings.ToLower(name)
+		s.Open(t, name) // makes it
+		return connected(t, "pgx", s.DSN(name)+"?sslmode=disable")
 	}}
 }
 
@@ -106,8 +116,11 @@ func newShop(t *testing.T, open opening, ids ...sharding.Alt) *shop {
 // create makes a table. SQLite's driver knows columns of times by the bare word.
 func (o opening) create(t *testing.T, db *sql.DB, name, columns string) {
 	t.Helper()
-	if o.driver == "sqlite" {
+	switch o.driver {
+	case "sqlite":
 		columns = strings.ReplaceAll(columns, "DATETIME(6)", "DATETIME")
+	case "pgx":
+		columns = strings.ReplaceAll(columns, "DATETIME(6)", "TIMESTAMPTZ")
 	}
 	if _, err := db.ExecContext(t.Context(), "CREATE TABLE "+name+" "+columns); err != nil {
 		t.Fatal(err)
