@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -86,7 +87,7 @@ func (w *listWriter) value(v any) string {
 		}
 	case int64:
 		if w.IntN(2) == 0 {
-			return fmt.Sprint(v)
+			return strconv.FormatInt(v, 10)
 		}
 	}
 	w.args = append(w.args, v)
