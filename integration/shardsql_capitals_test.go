@@ -3,11 +3,14 @@
 package integration_test
 
 import (
+	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/shardid/shardid/integration/database"
+	"github.com/shardid/shardid/integration/server"
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sharding/lookups"
 	"github.com/shardid/shardid/sharding/shardsql"
@@ -20,7 +23,7 @@ func capitals(t *testing.T, open namedDatabase) spelled {
 	var tables []sharding.Table
 	for name, columns := range map[string]string{
 		"Account": `"accountId" BIGINT PRIMARY KEY, "ownerId" BIGINT NOT NULL, "userEmail" TEXT UNIQUE, "order" TEXT, UNIQUE ("ownerId", "order")`,
-		"Invoice": `"invoiceId" BIGINT PRIMARY KEY, "ownerId" BIGINT NOT NULL, "accountId" BIGINT, "Serial" BIGINT, "Year" BIGINT, paid BIGINT NOT NULL DEFAULT 0, UNIQUE ("Year", "Serial")`,
+		"Invoice": `"invoiceId" BIGINT PRIMARY KEY, "ownerId" BIGINT NOT NULL, "accountId" BIGINT, "Serial" BIGINT, "Year" BIGINT, paid BIGINT NOT NULL DEFAULT 0, "Code" TEXT UNIQUE, UNIQUE ("Year", "Serial")`,
 	} {
 		m, err := sharding.Spread([]string{"a", "b"}, 4, name+"_%d")
 		if err != nil {
@@ -57,13 +60,14 @@ func TestColumnsWithCapitalLettersAreFoundByTheirNames(t *testing.T) {
 			s := capitals(t, open)
 			for i := range 12 {
 				s.same(t, `INSERT INTO "Account" ("accountId", "ownerId", "userEmail", "order") VALUES ($1, $2, $3, 'o')`, i, i, fmt.Sprint("e", i))
-				s.same(t, `INSERT INTO "Invoice" ("invoiceId", "ownerId", "accountId", "Year", "Serial") VALUES ($1, $2, $2, 2026, $1)`, i, i)
+				s.same(t, `INSERT INTO "Invoice" ("invoiceId", "ownerId", "accountId", "Year", "Serial", "Code") VALUES ($1, $2, $2, 2026, $1, $3)`, i, i, fmt.Sprint("c", i))
 			}
 			for _, text := range []string{
 				`UPDATE "Invoice" SET paid = 1 WHERE "invoiceId" = 3`,
 				`UPDATE "Invoice" SET paid = paid + 2 WHERE "invoiceId" IN (3, 4, 77)`,
 				`DELETE FROM "Invoice" WHERE "invoiceId" = 5`,
 				`UPDATE "Invoice" SET paid = 4 WHERE "accountId" = 6`,
+				`UPDATE "Invoice" SET paid = 5 WHERE "Code" IN ('c2', 'c4')`,
 				`UPDATE "Account" SET "order" = 'p' WHERE "userEmail" = 'e7'`,
 				`UPDATE "Account" SET "userEmail" = 'new' WHERE "accountId" = 8`,
 				`UPDATE "Invoice" SET "Serial" = 50 WHERE "Year" = 2026 AND "Serial" = 9 AND "ownerId" = 9`,
@@ -86,5 +90,28 @@ func TestColumnsWithCapitalLettersAreFoundByTheirNames(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// Columns are known by their names in lower case, so that one of two such columns could be taken for the sharding key.
+func TestATableWithTwoColumnsWhoseNamesDifferOnlyInCaseIsRefused(t *testing.T) {
+	db := server.SharePostgres(t).Open(t, "ambiguous")
+	m, err := sharding.Spread([]string{"a"}, 2, "tasks_%d")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, at := range m.Targets() {
+		database.Exec(t, db, "CREATE TABLE "+at.Table+` (id BIGINT PRIMARY KEY, "userId" BIGINT NOT NULL, userid BIGINT NOT NULL)`)
+	}
+	r, err := sharding.New(sharding.DBs{"a": db}, sharding.Table{Name: "tasks", Key: "userId", Rule: sharding.Mod(2), Map: m})
+	if err != nil {
+		t.Fatal(err)
+	}
+	routed := shardsql.OpenDB(shardsql.Config{Router: r, Home: db})
+	t.Cleanup(func() { _ = routed.Close() })
+	for _, text := range []string{"UPDATE tasks SET id = 1 WHERE userid = 5", `INSERT INTO tasks (id, "userId", userid) VALUES (1, 2, 3)`, "DELETE FROM tasks WHERE userid = 5"} {
+		if _, err := routed.Exec(text); !errors.Is(err, sharding.ErrKeyType) || !strings.Contains(err.Error(), "rename one of them") {
+			t.Errorf("%s: %v", text, err)
+		}
 	}
 }

@@ -21,8 +21,8 @@ type Table struct {
 	// physical table may have it, so that SQL that bypasses the router fails instead of reading a
 	// forgotten table. Names are compared without regard to case.
 	Name string
-	// Key is the column that holds the sharding key. It is written as in the database; statements may write it otherwise. The table
-	// must not have two columns whose names differ only in case, as PostgreSQL allows ("userId" and userid): they count as one.
+	// Key is the column that holds the sharding key. It is written as in the database; statements may write it otherwise. Statements are
+	// refused with [ErrKeyType] if two columns of the table have names that differ only in case, as PostgreSQL allows ("userId" and userid).
 	Key string
 	// Rule turns a key into a slot. There is no default.
 	Rule Rule

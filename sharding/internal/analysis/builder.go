@@ -520,6 +520,9 @@ func (b *Analysis) reference(t *sqlparse.Table, seen *names) *Reference {
 	if table, ok := b.Snapshot.Lookup(name); ok {
 		r.Role, r.Table = Sharded, table
 		r.takeLeads()
+		if of := r.Schema.Ambiguous; of != "" {
+			b.RecordRefusal(table.Name, sharding.ErrKeyType, "it has two columns whose names differ only in case, "+of+" and another; rename one of them")
+		}
 		if r.elsewhere() {
 			b.RecordRefusal(table.Name, sharding.ErrCrossShard, "write the table's name without a database or schema")
 		}

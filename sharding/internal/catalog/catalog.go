@@ -25,6 +25,8 @@ type Table struct {
 	// Namespace is the PostgreSQL schema in which the unqualified table name is found, "" on other
 	// databases.
 	Namespace string
+	// Ambiguous is the name of one of two columns of PostgreSQL whose names differ only in case, "" if there are none.
+	Ambiguous string
 }
 
 // Written returns the name of a column as the database has it. PostgreSQL finds "userEmail" by no other letters.

@@ -43,7 +43,7 @@ func (r reader) postgresColumns(ctx context.Context) (catalog.Table, error) {
 		if err := rows.Scan(&name, &typ, &class, &deterministic, &bytewise, &collation, &t.Namespace); err != nil {
 			return err
 		}
-		c := catalog.Column{Name: name, Value: postgresKinds[typ]}
+		c := catalog.Column{Value: postgresKinds[typ]}
 		switch typ {
 		case "int2", "int4", "int8":
 			c.Holds = catalog.Integers
@@ -60,6 +60,10 @@ func (r reader) postgresColumns(ctx context.Context) (catalog.Table, error) {
 				c.JSON = typ == "json" || typ == "jsonb"
 				c.Unsorted = "how values of type " + typ + " compare is not known"
 			}
+		}
+		c.Name = name
+		if _, twice := t.Columns[strings.ToLower(name)]; twice {
+			t.Ambiguous = name
 		}
 		t.Columns[strings.ToLower(name)] = c
 		return nil
