@@ -80,7 +80,9 @@ func (w *listWriter) users() (all []any) {
 func (w *listWriter) value(v any) string {
 	switch v := v.(type) {
 	case nil:
-		return "NULL"
+		if w.IntN(2) == 0 {
+			return "NULL"
+		}
 	case string:
 		if w.IntN(2) == 0 {
 			return "'" + v + "'"

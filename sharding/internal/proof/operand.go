@@ -19,7 +19,7 @@ import (
 type Operand struct {
 	Param   int // index of the argument, -1 for a literal
 	Literal any
-	// Whole: only a whole number or NULL proves anything.
+	// Whole: only a whole number or the literal NULL proves anything. MySQL takes the parameter of an argument NULL for a text.
 	Whole bool
 }
 
@@ -32,17 +32,19 @@ func (o Operand) Value(args []any) any {
 	case o.Param >= 0:
 		v = args[o.Param]
 	}
-	if o.Whole && !isWhole(v) {
+	if o.Whole && !o.isWhole(v) {
 		return Inexact{}
 	}
 	return v
 }
 
-// isWhole reports whether a value is a whole number or NULL.
-func isWhole(v any) bool {
+// isWhole reports whether a value is a whole number or the literal NULL.
+func (o Operand) isWhole(v any) bool {
 	v, err := Plain(v)
 	switch v.(type) {
-	case nil, int64, uint64:
+	case nil:
+		return o.Param < 0
+	case int64, uint64:
 		return err == nil
 	}
 	return false

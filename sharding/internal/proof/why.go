@@ -56,7 +56,7 @@ func (l *Lead) whyNoSlot(v any) string {
 	case Unbound:
 		return "the argument for " + l.Column + " is missing"
 	case Inexact:
-		return "the database may compare " + l.Column + " as a float with a list of values that are not all whole numbers; pass them as whole numbers"
+		return "the database may compare " + l.Column + " as a float with a list of values that are not all whole numbers; pass them as whole numbers, and leave NULL out"
 	}
 	v, err := Plain(v)
 	known := true
