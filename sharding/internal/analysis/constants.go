@@ -78,7 +78,19 @@ func IsUnnest(c *sqlparse.Call) bool {
 
 // takeList gives a derived table or a CTE the columns of its query, if that reads no table.
 func takeList(r *Reference, q *sqlparse.Query, listed []sqlparse.Ident, mysql bool) {
-	first := q.Parts[0]
+	names := namesOf(q.Parts[0], listed, mysql)
+	list, some := make([]constant, len(names)), false
+	for at := range names {
+		c, ok := constantAt(q, at)
+		list[at], some = c, some || ok
+	}
+	if some {
+		r.takeConstants(names, list)
+	}
+}
+
+// namesOf returns the names of the columns of VALUES, or of a SELECT. It returns nil if one is unknown.
+func namesOf(first *sqlparse.Part, listed []sqlparse.Ident, mysql bool) (names []string) {
 	n := 0
 	switch {
 	case first.Select != nil:
@@ -94,12 +106,14 @@ func takeList(r *Reference, q *sqlparse.Query, listed []sqlparse.Ident, mysql bo
 		case first.Select != nil:
 			name = first.Select.Items[at].Alias.Name
 		case mysql:
-			return
+			return nil
 		}
-		if c, ok := constantAt(q, at); ok && name != "" {
-			r.takeConstant(name, c)
+		if name == "" {
+			return nil
 		}
+		names = append(names, name)
 	}
+	return names
 }
 
 // takeElements gives FROM unnest($1::bigint[], $2::text[]) AS alias (a, b) its columns.
@@ -110,30 +124,33 @@ func takeElements(r *Reference, s *sqlparse.Source) {
 	if r.Name == "" {
 		r.Name = "unnest"
 	}
-	for at, arg := range s.Function.Args {
-		name := ""
-		switch {
-		case at < len(s.Columns):
-			name = s.Columns[at].Name
-		case len(s.Function.Args) == 1:
-			name = r.Name
-		}
-		if array, ok := arrayOf(arg); ok && name != "" {
-			r.takeConstant(name, constant{array: &array})
+	var names []string
+	for _, c := range s.Columns {
+		names = append(names, c.Name)
+	}
+	if len(names) == 0 && len(s.Function.Args) == 1 {
+		names = []string{r.Name}
+	}
+	list := make([]constant, len(names))
+	for at := range min(len(names), len(s.Function.Args)) {
+		array, ok := arrayOf(s.Function.Args[at])
+		if name := strings.ToLower(names[at]); ok && name != "ordinality" && (name != "unnest" || len(s.Columns) == 0) { // other columns may have these names
+			list[at].array = &array
 		}
 	}
+	r.takeConstants(names, list)
 }
 
-// takeConstant gives a derived table a column.
-func (r *Reference) takeConstant(name string, c constant) {
-	if r.constants == nil {
-		r.constants, r.Schema.Columns = map[string]constant{}, map[string]catalog.Column{}
+// takeConstants gives a derived table the columns of a list; those that are computed are the zero constant.
+func (r *Reference) takeConstants(names []string, list []constant) {
+	r.constants, r.Schema.Columns = map[string]constant{}, map[string]catalog.Column{}
+	for at, c := range list {
+		name := strings.ToLower(names[at])
+		if _, twice := r.constants[name]; twice { // names of PostgreSQL in quotes may differ in their case only
+			c = constant{}
+		}
+		r.constants[name], r.Schema.Columns[name] = c, catalog.Column{}
 	}
-	name = strings.ToLower(name)
-	if _, twice := r.constants[name]; twice { // names of PostgreSQL in quotes may differ in their case only
-		c = constant{}
-	}
-	r.constants[name], r.Schema.Columns[name] = c, catalog.Column{}
 }
 
 // constantOf returns the values one of which an expression has: a column of a list, or a subquery that selects one. at is the
