@@ -253,7 +253,7 @@ func insertedValues(p *Plan, args []any) (*LookupChanges, error) {
 func (k *LookupChanges) Before(at sharding.Target, most int) (text string, args []int, ok bool) {
 	p := k.plan
 	c := p.Statement.Change
-	if c == nil || c.Multi || c.With != nil || c.Limit != nil || len(p.Refs) != 1 {
+	if c == nil || c.Multi || len(c.From) > 0 || c.With != nil || c.Limit != nil || len(p.Refs) != 1 {
 		return "", nil, false
 	}
 	of, quote := p.Refs[0], p.Options.Quote
