@@ -36,7 +36,7 @@ func (p *operandReader) cast(name Name) Expr {
 		p.skipUntilParen()
 		cast := p.around(Cast, name.From, x)
 		if p.d.Family == PostgreSQL {
-			takeKeeping(cast, strings.TrimSuffix(p.text[from:cast.To], ")"))
+			takeKeeping(p, cast, strings.TrimSuffix(p.text[from:cast.To], ")"))
 		}
 		return cast
 	}

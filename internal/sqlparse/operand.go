@@ -10,6 +10,7 @@ import (
 type operandReader struct {
 	valueReader
 	inner *queryReader // the same parser, for queries in parentheses
+	texts []*Operation // casts of parameters to text, which keep them
 }
 
 // operand reads one operand with the syntax that binds to it more tightly than any operator.
@@ -19,7 +20,7 @@ func (p *operandReader) operand() Expr {
 		from := p.tok.start
 		p.castType()
 		cast := p.around(Cast, x.Bytes().From, x)
-		takeKeeping(cast, p.since(from).Of(p.text))
+		takeKeeping(p, cast, p.since(from).Of(p.text))
 		x = cast
 	}
 	return x

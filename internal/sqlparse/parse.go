@@ -45,6 +45,9 @@ func (p *parser) parse() *Statement {
 		p.fail()
 	}
 	shareText(p.out)
+	if len(p.texts) > 0 {
+		takeShared(p.texts, p.out.Params)
+	}
 	if p.failed {
 		out := p.out
 		p.out = &Statement{Text: p.text, Why: out.Why, Executable: out.Executable, Limiting: out.Limiting}

@@ -42,12 +42,37 @@ func keeps(typ string, x Expr) (is, respells bool) {
 }
 
 // takeKeeping sets what is known of a cast to a type.
-func takeKeeping(cast *Operation, typ string) {
-	if cast.Keeps, cast.Respells = keeps(typ, cast.Operands[0]); cast.Keeps {
-		return
+func takeKeeping(p *operandReader, cast *Operation, typ string) {
+	cast.Keeps, cast.Respells = keeps(typ, cast.Operands[0])
+	isText := cast.Keeps && !cast.Respells
+	if element, ok := strings.CutSuffix(strings.TrimSpace(typ), "[]"); ok && !cast.Keeps {
+		var respells bool
+		cast.Elements, respells = keeps(element, cast.Operands[0])
+		isText = cast.Elements && !respells
 	}
-	if element, ok := strings.CutSuffix(strings.TrimSpace(typ), "[]"); ok {
-		cast.Elements, _ = keeps(element, cast.Operands[0])
+	if _, ofParam := Bare(cast.Operands[0]).(*Param); ofParam && isText {
+		p.texts = append(p.texts, cast)
+	}
+}
+
+// takeShared finds the casts to text of parameters that are used in another way, too. PostgreSQL may give such a parameter another
+// type, from which the cast makes another text: '05' is 5 for $1::bigint, and $1::text is then '5'.
+func takeShared(texts []*Operation, params []*Param) {
+	other := map[int]int{} // the uses of each parameter, less the casts to text
+	for _, p := range params {
+		other[p.Index]++
+	}
+	index := func(cast *Operation) int {
+		p, _ := Bare(cast.Operands[0]).(*Param)
+		return p.Index
+	}
+	for _, cast := range texts {
+		other[index(cast)]--
+	}
+	for _, cast := range texts {
+		if other[index(cast)] > 0 {
+			cast.Keeps, cast.Elements = false, false
+		}
 	}
 }
 
