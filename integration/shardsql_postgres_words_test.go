@@ -65,7 +65,7 @@ var wordedReads = []worded{
 	{text: `SELECT o.id, x.ord FROM orders o JOIN unnest($1::bigint[]) WITH ORDINALITY AS x(id, ord) ON x.id = o.id WHERE o.user_id = 5 ORDER BY x.ord`, args: []any{"{9,5,5}"}},
 	{text: `SELECT o.id, r.word, r.at FROM orders o JOIN jsonb_to_recordset($1::jsonb) AS r(id bigint, word text, at timestamp with time zone) ON r.id = o.id WHERE o.user_id = 5 ORDER BY r.word`, args: []any{`[{"id": 5, "word": "b"}, {"id": 5, "word": "a"}]`}},
 	{text: `SELECT o.id FROM orders o JOIN unnest($1::bigint[]) WITH ORDINALITY AS x(id, ord) ON x.id = o.id ORDER BY x.ord`, args: []any{"{9,5}"}},
-	{text: `SELECT o.id FROM orders o JOIN unnest($1::bigint[]) WITH ORDINALITY AS x(id, ord) ON x.id = o.id ORDER BY x.ord`, args: []any{"{9,6}"}, refused: "it is not known how x.ord compares"},
+	{text: `SELECT o.id FROM orders o JOIN unnest($1::bigint[]) WITH ORDINALITY AS x(id, ord) ON x.id = o.id ORDER BY x.ord`, args: []any{"{9,6,5,8,1}"}},
 	{text: `SELECT COALESCE(note, $1) FROM orders ORDER BY COALESCE(note, $1), id`, args: []any{"m"}},
 	{text: `SELECT id FROM orders WHERE n < $4 ORDER BY COALESCE(note, $2), n + $3, id LIMIT $1`, args: []any{11, "m", 2, 6}},
 	{text: `SELECT DISTINCT COALESCE(note, $1) AS x FROM orders ORDER BY x`, args: []any{"m"}},

@@ -78,9 +78,7 @@ func (p *sourceReader) source() Source {
 			break
 		}
 		s.Function = p.call(name)
-		if p.d.Family == PostgreSQL {
-			p.accept("with", "ordinality")
-		}
+		s.Ordinal = p.d.Family == PostgreSQL && p.accept("with", "ordinality")
 		if s.Alias = p.alias(p.d.Family == SQLite); s.Alias.Name != "" && p.at("(") {
 			s.Columns = parens(&p.cursor, func() []Ident { return list(&p.cursor, nil, p.functionColumn) })
 		}

@@ -210,6 +210,7 @@ type Source struct {
 	Alias   Ident // of Query and Function; Table has its own
 	Columns []Ident
 	Lateral bool
+	Ordinal bool // WITH ORDINALITY, whose column is the last one
 }
 
 // Table is one reference to a table by name.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/shardid/shardid/internal/sqlparse"
 	"github.com/shardid/shardid/sharding/internal/catalog"
+	"github.com/shardid/shardid/sharding/internal/merge"
 	"github.com/shardid/shardid/sharding/internal/proof"
 	"github.com/shardid/shardid/sharding/internal/sqlfunc"
 )
@@ -139,6 +140,10 @@ func takeElements(r *Reference, s *sqlparse.Source) {
 		}
 	}
 	r.takeConstants(names, list)
+	if n := len(s.Function.Args); s.Ordinal && len(list) == n+1 && !slices.ContainsFunc(list[:n], func(c constant) bool { return c.array == nil }) {
+		r.Known = true // an array of rows would have more columns
+		r.Schema.Columns[strings.ToLower(names[n])] = catalog.Column{Value: catalog.Value{Type: merge.Type{Kind: merge.Integer}, Wide: true}}
+	}
 }
 
 // takeConstants gives a derived table the columns of a list; those that are computed are the zero constant.
