@@ -31,7 +31,8 @@ import (
 const runnerVar = "SHARDID_TEST_RUNNER"
 
 // runForEver migrates there and back, printing each step, until it is killed, or until
-// what it did when it was stopped and continued has ended.
+// what it did when it was stopped and continued has ended. Behind the data sources there may be the step in which
+// it stops itself.
 func runForEver(t *testing.T, dsns []string) {
 	t.Helper()
 	continued := make(chan os.Signal, 1)
@@ -44,10 +45,16 @@ func runForEver(t *testing.T, dsns []string) {
 			return false
 		}
 	}
-	s := shopAt(t, dsns)
+	s := shopAt(t, dsns[:3])
+	var once sync.Once
 	j := s.job(t, "id", func(c *migrate.Config) {
 		c.ChunkRows = 100
-		c.Observe = func(step migrate.Step) { _, _ = fmt.Fprintln(os.Stdout, "step "+step.Name) }
+		c.Observe = func(step migrate.Step) {
+			_, _ = fmt.Fprintln(os.Stdout, "step "+step.Name)
+			if len(dsns) > 3 && step.Name == dsns[3] {
+				once.Do(stopItself)
+			}
+		}
 	})
 	for {
 		for _, call := range waysThereAndBack(context.Background(), j) {
@@ -58,6 +65,14 @@ func runForEver(t *testing.T, dsns []string) {
 				t.Fatal(err)
 			}
 		}
+	}
+}
+
+// stopItself stops the process until it is continued.
+func stopItself() {
+	_, _ = fmt.Fprintln(os.Stdout, stopsItself)
+	if err := syscall.Kill(os.Getpid(), syscall.SIGSTOP); err != nil {
+		panic(err)
 	}
 }
 

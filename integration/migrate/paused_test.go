@@ -219,7 +219,7 @@ func TestTheServersCloseAStoppedRunnersConnectionsBeforeItsLock(t *testing.T) {
 	onShops(t, func(t *testing.T, s *migrationShop) {
 		s.fill(t, 1000)
 		s.addSleeper(t)
-		s.newSleeper(t).stopAfter(t, migrate.StepSnapshot)
+		s.newSleeper(t, migrate.StepSnapshot)
 		connected := func(shard string) []string {
 			return database.Texts(t, s.shards[shard], fmt.Sprintf(s.speaks.connected, "sleeper"))
 		}
