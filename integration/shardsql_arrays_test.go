@@ -19,27 +19,32 @@ import (
 	"github.com/shardid/shardid/sharding/shardsql"
 )
 
-// tagTwins are a table of many types over two databases, and the same table in one.
-func tagTwins(t *testing.T, open namedDatabase) (routed, whole *sql.DB) {
+// spreadTwins are a table over two databases, on four shards by one of its columns, and the same table in one.
+func spreadTwins(t *testing.T, open namedDatabase, table, key, columns string) (routed, whole *sql.DB) {
 	t.Helper()
-	dbs, whole := sharding.DBs{"a": open(t, "tags_a"), "b": open(t, "tags_b")}, open(t, "tags_whole")
-	m, err := sharding.Spread([]string{"a", "b"}, 4, "tags_%d")
+	dbs, whole := sharding.DBs{"a": open(t, table+"_a"), "b": open(t, table+"_b")}, open(t, table+"_whole")
+	m, err := sharding.Spread([]string{"a", "b"}, 4, table+"_%d")
 	if err != nil {
 		t.Fatal(err)
 	}
-	const columns = ` (id BIGINT NOT NULL PRIMARY KEY, tenant_id BIGINT NOT NULL, name TEXT, code VARCHAR(3), at TIMESTAMPTZ, body JSONB, raw BYTEA,
-		price NUMERIC(10,2), ref UUID, small SMALLINT, ok BOOLEAN NOT NULL DEFAULT true, UNIQUE (tenant_id, name))`
 	for _, at := range m.Targets() {
-		database.Exec(t, dbs[at.DB], "CREATE TABLE "+at.Table+columns)
+		database.Exec(t, dbs[at.DB], "CREATE TABLE "+at.Table+" ("+columns+")")
 	}
-	database.Exec(t, whole, "CREATE TABLE tags"+columns)
-	router, err := sharding.New(dbs, sharding.Table{Name: "tags", Key: "tenant_id", Rule: sharding.Mod(4), Map: m}, sharding.Transactions(sharding.BestEffort))
+	database.Exec(t, whole, "CREATE TABLE "+table+" ("+columns+")")
+	router, err := sharding.New(dbs, sharding.Table{Name: table, Key: key, Rule: sharding.Mod(4), Map: m}, sharding.Transactions(sharding.BestEffort))
 	if err != nil {
 		t.Fatal(err)
 	}
 	routed = shardsql.OpenDB(shardsql.Config{Router: router, Home: dbs["a"]})
 	t.Cleanup(func() { _ = routed.Close() })
 	return routed, whole
+}
+
+// tagTwins are a table of many types.
+func tagTwins(t *testing.T, open namedDatabase) (routed, whole *sql.DB) {
+	t.Helper()
+	return spreadTwins(t, open, "tags", "tenant_id", `id BIGINT NOT NULL PRIMARY KEY, tenant_id BIGINT NOT NULL, name TEXT, code VARCHAR(3), at TIMESTAMPTZ, body JSONB, raw BYTEA,
+		price NUMERIC(10,2), ref UUID, small SMALLINT, ok BOOLEAN NOT NULL DEFAULT true, UNIQUE (tenant_id, name)`)
 }
 
 // arrayInserts are statements whose arguments are arrays, and whose rows are on several shards.

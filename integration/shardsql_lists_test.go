@@ -18,31 +18,15 @@ import (
 	"github.com/shardid/shardid/integration/server"
 	"github.com/shardid/shardid/internal/testkit/effort"
 	"github.com/shardid/shardid/sharding"
-	"github.com/shardid/shardid/sharding/shardsql"
 )
 
 // markedUsers are neighbors that are equal as floats, and small numbers.
 var markedUsers = []int64{1, 2, 3, 5, 1<<53 - 1, 1 << 53, 1<<53 + 1, 1<<53 + 2, 1<<60 + 1, 1<<60 + 2, 1<<60 + 3}
 
-// markTwins are the marks of users over two databases, and the same in one table.
+// markTwins are the marks of users.
 func markTwins(t *testing.T, open namedDatabase) (routed, whole *sql.DB) {
 	t.Helper()
-	dbs, whole := sharding.DBs{"a": open(t, "marks_a"), "b": open(t, "marks_b")}, open(t, "marks_whole")
-	m, err := sharding.Spread([]string{"a", "b"}, 4, "marks_%d")
-	if err != nil {
-		t.Fatal(err)
-	}
-	const columns = " (id BIGINT NOT NULL PRIMARY KEY, user_id BIGINT NOT NULL, note VARCHAR(20), n INT NOT NULL)"
-	for _, at := range m.Targets() {
-		database.Exec(t, dbs[at.DB], "CREATE TABLE "+at.Table+columns)
-	}
-	database.Exec(t, whole, "CREATE TABLE marks"+columns)
-	router, err := sharding.New(dbs, sharding.Table{Name: "marks", Key: "user_id", Rule: sharding.Mod(4), Map: m}, sharding.Transactions(sharding.BestEffort))
-	if err != nil {
-		t.Fatal(err)
-	}
-	routed = shardsql.OpenDB(shardsql.Config{Router: router, Home: dbs["a"]})
-	t.Cleanup(func() { _ = routed.Close() })
+	routed, whole = spreadTwins(t, open, "marks", "user_id", "id BIGINT NOT NULL PRIMARY KEY, user_id BIGINT NOT NULL, note VARCHAR(20), n INT NOT NULL")
 	for i := range 40 {
 		for _, db := range []*sql.DB{routed, whole} {
 			database.Exec(t, db, fmt.Sprintf("INSERT INTO marks (id, user_id, note, n) VALUES (%d, %d, 'new', %d)", i, markedUsers[i%len(markedUsers)], i%4))

@@ -63,6 +63,9 @@ var wordedReads = []worded{
 	{text: `SELECT note ILIKE 'A%', note ~ '^a' FROM orders ORDER BY id`},
 
 	{text: `SELECT o.id, x.ord FROM orders o JOIN unnest($1::bigint[]) WITH ORDINALITY AS x(id, ord) ON x.id = o.id WHERE o.user_id = 5 ORDER BY x.ord`, args: []any{"{9,5,5}"}},
+	{text: `SELECT o.id, t FROM orders o CROSS JOIN unnest(o.tags) AS t`, open: true},
+	{text: `SELECT o.id, e FROM orders o CROSS JOIN jsonb_array_elements_text('["a", "b"]') AS e`, open: true},
+	{text: `SELECT COUNT(*) FROM orders o CROSS JOIN generate_series(1, 3) AS g WHERE o.id % 3 < g`},
 	{text: `SELECT o.id, r.word, r.at FROM orders o JOIN jsonb_to_recordset($1::jsonb) AS r(id bigint, word text, at timestamp with time zone) ON r.id = o.id WHERE o.user_id = 5 ORDER BY r.word`, args: []any{`[{"id": 5, "word": "b"}, {"id": 5, "word": "a"}]`}},
 	{text: `SELECT o.id FROM orders o JOIN unnest($1::bigint[]) WITH ORDINALITY AS x(id, ord) ON x.id = o.id ORDER BY x.ord`, args: []any{"{9,5}"}},
 	{text: `SELECT o.id FROM orders o JOIN unnest($1::bigint[]) WITH ORDINALITY AS x(id, ord) ON x.id = o.id ORDER BY x.ord`, args: []any{"{9,6,5,8,1}"}},

@@ -20,6 +20,9 @@
 // functions SUM, COUNT, ROW_NUMBER, RANK and DENSE_RANK. Groups may also be those of a derived table, or of the only
 // CTE, over which the query has WHERE, ORDER BY, LIMIT and these window functions.
 //
+// FROM may have functions beside the table of the shards whose rows depend only on their arguments: unnest, generate_series,
+// jsonb_array_elements and their like.
+//
 // If GROUP BY contains the sharding key, each group is on one shard. That shard computes it, with any
 // aggregate, such as GROUP_CONCAT, and any HAVING. So it does if GROUP BY contains a primary key of one
 // column and the groups could not be combined otherwise: ids are unique over all shards.
@@ -91,6 +94,11 @@
 // PostgreSQL's INSERT … SELECT unnest($1::bigint[]), unnest($2::text[]), or SELECT … FROM unnest(…) AS a (x, y), inserts the
 // elements on the shards of their rows. It is sent as INSERT … VALUES, in which PostgreSQL allows 65,535 values for
 // each shard. With WHERE, ORDER BY or LIMIT it is refused, and if the parameter of an array has another use or a second type.
+//
+// A column that equals a column of a list of values leads to the shards of these values: UPDATE orders AS o SET note = v.note
+// FROM (VALUES (1, 'a'), (2, 'b')) AS v (id, note) WHERE o.id = v.id. A list is VALUES, SELECTs without FROM with UNION, or
+// unnest($1::bigint[]), also in IN (…) or in a CTE. On MySQL, MariaDB and SQLite it leads to shards if all values of the column
+// are whole numbers, because these databases may compare other values as floats.
 //
 // PostgreSQL's WITH may write: WITH o AS (INSERT INTO orders … RETURNING id) INSERT INTO items … SELECT … FROM o. Each of
 // the writes, and what follows, must lead to the same shard by its own conditions or rows, and need no search. A part may

@@ -42,7 +42,7 @@ var Deterministic = Words(`abs mod sign power sqrt coalesce ifnull nullif if iif
 	makedate extract json_valid json_type json_unquote json_quote json_length json_array_length json_depth
 	json_keys json_contains json_contains_path json_search json_array json_object json_set json_insert
 	json_replace json_remove json_merge_patch json_merge_preserve json_overlaps json_exists json_query json_equals json_normalize
-	json_array_append json_array_insert json_pretty json_compact json_loose json_detailed json json_patch json_each json_tree repeat crc32 typeof quote
+	json_array_append json_array_insert json_pretty json_compact json_loose json_detailed json json_patch repeat crc32 typeof quote
 	dayname monthname microsecond timediff time_format sec_to_time time_to_sec to_seconds from_days maketime
 	period_add period_diff timestampadd addtime subtime format printf mid space elt conv bin oct pow exp ln log log2 log10
 	pi degrees radians regexp_substr regexp_instr regexp_like to_base64 from_base64 inet_aton inet_ntoa json_value
