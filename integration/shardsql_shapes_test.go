@@ -24,6 +24,22 @@ func TestRandomQueriesOfManyTypesReturnTheResultsOfWholeTables(t *testing.T) {
 // onShops tries statements on each server, of which all but some refusals for each answer are answered.
 func onShops(t *testing.T, seeds uint64, refusals int, next func(seed uint64, d shapes.Dialect) shapes.Statement) {
 	t.Helper()
+	eachShop(t, func(t *testing.T, shop *shapes.Shop, d shapes.Dialect) {
+		var tally shapes.Tally
+		for seed := range seeds {
+			if err := shop.Try(sharding.AllShards(t.Context()), next(seed, d), &tally); err != nil {
+				t.Errorf("seed %d: %.900v", seed, err)
+			}
+		}
+		if t.Logf("%+v", tally); tally.Answered < tally.Refused/refusals {
+			t.Error("too few are answered")
+		}
+	})
+}
+
+// eachShop runs a test with the tables on each server, on PostgreSQL with each driver.
+func eachShop(t *testing.T, test func(*testing.T, *shapes.Shop, shapes.Dialect)) {
+	t.Helper()
 	dialects := map[string]shapes.Dialect{"MariaDB": shapes.MariaDB, "MySQL": shapes.MySQL, "pgx": shapes.PostgreSQL, "pq": shapes.PostgreSQL}
 	servers := writing(t)
 	maps.Copy(servers, postgresDrivers(t))
@@ -36,15 +52,7 @@ func onShops(t *testing.T, seeds uint64, refusals int, next func(seed uint64, d 
 				t.Fatal(err)
 			}
 			defer func() { _ = shop.Routed.Close() }()
-			var tally shapes.Tally
-			for seed := range seeds {
-				if err := shop.Try(sharding.AllShards(t.Context()), next(seed, dialects[name]), &tally); err != nil {
-					t.Errorf("seed %d: %.900v", seed, err)
-				}
-			}
-			if t.Logf("%+v", tally); tally.Answered < tally.Refused/refusals {
-				t.Error("too few are answered")
-			}
+			test(t, shop, dialects[name])
 		})
 	}
 }

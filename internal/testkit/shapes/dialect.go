@@ -20,8 +20,8 @@ const (
 	PostgreSQL
 )
 
-// numbered returns a text with the parameters in the dialect's form.
-func (d Dialect) numbered(text string) string {
+// Numbered returns a text with the parameters in the dialect's form.
+func (d Dialect) Numbered(text string) string {
 	if d == PostgreSQL {
 		return corpus.Numbered(text)
 	}

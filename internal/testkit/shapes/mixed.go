@@ -151,7 +151,7 @@ func (m mixer) query() Statement {
 		}
 		text += " ORDER BY " + strings.Join(by, ", ") + m.pick(limits...)
 	}
-	s.Text, s.Args = m.dialect.numbered(text), m.args
+	s.Text, s.Args = m.dialect.Numbered(text), m.args
 	return s
 }
 
@@ -190,7 +190,7 @@ func (m mixer) groups() (string, int) {
 		key := alias + "." + m.kind().name
 		if m.chance(3) {
 			before := len(m.args)
-			if key = m.value(alias, m.kind(), 1); len(m.args) > before || strings.Contains(key, "SELECT") { // it would be another expression
+			if key = m.value(alias, m.kind(), 1); strings.Contains(key, "SELECT") {
 				m.args, key = m.args[:before], alias+"."+m.kind().name
 			}
 		}
@@ -206,6 +206,11 @@ func (m mixer) groups() (string, int) {
 		items[i] += " AS k" + strconv.Itoa(i)
 	}
 	text := "SELECT " + strings.Join(items, ", ") + " FROM " + from + m.where(alias, 2)
+	for i, key := range keys {
+		if strings.Contains(key, "?") { // the same text with another parameter would be another expression
+			keys[i] = strconv.Itoa(i + 1)
+		}
+	}
 	if len(keys) > 0 {
 		text += " GROUP BY " + strings.Join(keys, ", ")
 	}

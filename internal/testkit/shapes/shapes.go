@@ -443,7 +443,7 @@ func (m *Maker) Query() Statement {
 	if len(with) > 0 {
 		text = "WITH " + strings.Join(with, ", ") + " " + text
 	}
-	s.Text, s.Args = m.dialect.numbered(text), m.args
+	s.Text, s.Args = m.dialect.Numbered(text), m.args
 	return s
 }
 

@@ -96,7 +96,7 @@ func execute(ctx context.Context, db *sql.DB, text string, args ...any) error {
 
 // fill inserts the same rows into every database.
 func (s *Shop) fill(ctx context.Context, db *sql.DB) (err error) {
-	insert := func(text string, args ...any) error { return execute(ctx, db, s.dialect.numbered(text), args...) }
+	insert := func(text string, args ...any) error { return execute(ctx, db, s.dialect.Numbered(text), args...) }
 	random := rand.New(rand.NewPCG(5, 6))
 	text := func() any { return []any{"a", "b", "d", "", "ab", nil}[random.IntN(6)] }
 	number := func() any {

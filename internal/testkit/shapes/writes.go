@@ -13,7 +13,7 @@ type writer struct{ *Maker }
 // Write returns a random write.
 func (m *Maker) Write() Statement {
 	m.dice = dice{Rand: m.Rand}
-	text := m.dialect.numbered((&writer{m}).write())
+	text := m.dialect.Numbered((&writer{m}).write())
 	return Statement{Text: text, Args: m.args, Query: strings.Contains(text, " RETURNING "), Writes: true}
 }
 

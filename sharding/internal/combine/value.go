@@ -153,13 +153,15 @@ func (c *comparer) summand(e sqlparse.Expr) catalog.Value {
 // value returns how the values of an expression compare that is copied to another place of the
 // text.
 func (c *comparer) value(e sqlparse.Expr) catalog.Value {
+	v := c.typed(e)
 	if c.hasParams(e) {
 		c.refuse(c.text(e) + parametersCompared)
 	}
-	return c.typed(e)
+	return v
 }
 
-const parametersCompared = " has parameters, and is compared over several shards; compute it first" + AddKey
+// parametersCompared is why such a query is not combined for any arguments. Package plan writes some arguments into the text.
+const parametersCompared = " has parameters, and is compared over several shards; pass whole numbers or short ASCII texts without quotes, or compute it first" + AddKey
 
 // typed returns how the values of columns compare, and those of expressions whose type is certain.
 func (c *comparer) typed(e sqlparse.Expr) catalog.Value {

@@ -67,6 +67,7 @@ type Plan struct {
 	union       *union                // for a query with a unique value that searches all tables in one text, or nil
 	otherwise   *sharding.Target      // see Owners
 	arrays      *arrays               // of an INSERT … SELECT unnest(…), or nil
+	replaceable []*sqlparse.Param     // of a query that is not combined: see withLiterals
 	modified    []*Plan               // of its data-modifying CTEs
 	named       []*analysis.Reference // the sharded tables of it and of modified, if there are any
 }
@@ -79,7 +80,9 @@ func Of(statement *sqlparse.Statement, snapshot *sharding.Snapshot, options anal
 	p := &Plan{lists: lists(&b.Knowledge, splice.Parameters{Statement: statement}), Instants: b.EveryInstant(statement), clocks: b.Times, Reading: b.Reading, routes: &routes{}, afterSwitch: &switchedPlan{}, origin: movesFrom(&b.Reading), unread: unserved(&b.Reading), physical: physical(&b.Reading)}
 	if statement.Verb == sqlparse.Select {
 		if p.combination, p.untyped, p.unmerged = combine.Of(b); p.unmerged != nil && !p.untyped {
-			p.flat = flattened(b)
+			if p.flat = flattened(b); p.flat == nil {
+				p.replaceable = replaceable(b)
+			}
 		}
 	} else {
 		p.unmerged = divider{b}.divide()

@@ -21,7 +21,7 @@ func (p *binding) scatter(set proof.Slots) (*Route, error) {
 	case p.flat != nil:
 		return p.flat.Bind(p.args, p.hint)
 	case p.combination == nil && !p.untyped:
-		return nil, p.unmerged
+		return withLiterals(p)
 	}
 	targets, err := targetsOf(first, set)
 	if err != nil {

@@ -50,7 +50,7 @@ var Deterministic = Words(`abs mod sign power sqrt coalesce ifnull nullif if iif
 	jsonb_extract_path_text json_extract_path json_extract_path_text json_typeof jsonb_set jsonb_insert jsonb_exists
 	jsonb_path_exists jsonb_path_match jsonb_path_query_first jsonb_typeof jsonb_array_length cardinality array_length encode decode sha256
 	json_build_object json_build_array jsonb_build_object jsonb_build_array to_json to_jsonb row_to_json array_to_json json_strip_nulls jsonb_strip_nulls
-	jsonb_pretty array_to_string string_to_array array_position array_positions array_append array_prepend array_remove array_replace array_cat
+	jsonb_pretty array_to_string string_to_array array_positions array_append array_prepend array_remove array_replace array_cat
 	array_upper array_lower host masklen network family to_hex chr char ord insert soundex sha224 sha384 sha512 div gcd lcm cbrt
 	make_date make_time make_timestamp make_interval date_bin justify_days justify_hours justify_interval to_timestamp isfinite num_nulls num_nonnulls
 	ts_rank ts_rank_cd setweight similarity int4range int8range numrange daterange tsrange tstzrange isempty lower_inc upper_inc
@@ -81,7 +81,7 @@ var (
 	// Joins are the functions of PostgreSQL that make a text of other values.
 	Joins = Words("concat concat_ws replace initcap lpad rpad reverse translate regexp_replace split_part md5")
 	// Integers have integers as results, whatever their arguments are.
-	Integers = Words("length char_length character_length octet_length bit_length instr locate strpos ascii field find_in_set strcmp datediff to_days timestampdiff isnull width_bucket")
+	Integers = Words("length char_length character_length octet_length bit_length instr locate strpos ascii field find_in_set strcmp datediff to_days timestampdiff isnull width_bucket array_position")
 )
 
 // unitFirst lists the functions whose first argument is a word such as YEAR.

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package integration_test
+
+import (
+	"testing"
+
+	"github.com/shardid/shardid/internal/testkit/shapes"
+	"github.com/shardid/shardid/sharding"
+)
+
+// A program that builds its queries passes formats, units and limits of groups as arguments.
+func TestGroupsAndOrdersAreComputedWithArguments(t *testing.T) {
+	type query struct {
+		text string
+		args []any
+	}
+	anywhere := []query{
+		{"SELECT CASE WHEN small > ? THEN 1 ELSE 0 END AS k, COUNT(*) FROM goods GROUP BY k ORDER BY k", []any{1}},
+		{"SELECT COUNT(DISTINCT CASE WHEN small > ? THEN user_id END) AS n FROM goods WHERE id > ?", []any{1, 3}},
+		{"SELECT small + ? AS k, COUNT(*) FROM goods GROUP BY k ORDER BY k DESC", []any{-3}},
+		{"SELECT user_id, SUM(small) FROM goods GROUP BY user_id ORDER BY SUM(small) * ?, user_id", []any{-2}},
+		{"SELECT DISTINCT COALESCE(exact, ?) AS k FROM goods", []any{"none"}},
+		{"SELECT k, n FROM (SELECT user_id AS k, COUNT(*) + ? AS n FROM goods GROUP BY user_id) AS t ORDER BY n, k", []any{5}},
+		{"SELECT COUNT(*), small > ? FROM goods GROUP BY 2", []any{-1}},
+		{"SELECT code FROM goods WHERE small < ? GROUP BY code HAVING COUNT(*) > ? ORDER BY COUNT(*) * ?, MIN(id) LIMIT ?", []any{100, 0, 2, 3}},
+	}
+	mysql := append([]query{
+		{"SELECT DATE_FORMAT(made, ?) AS k, COUNT(*) FROM goods WHERE id > ? GROUP BY k HAVING COUNT(*) > ? ORDER BY k LIMIT ?", []any{"%Y-%m", 2, 1, 3}},
+		{"SELECT DATE_FORMAT(made, ?), COUNT(*) FROM goods GROUP BY 1", []any{"%W %e"}},
+		{"SELECT DATE(made + INTERVAL ? DAY) AS k, COUNT(*) FROM goods GROUP BY k ORDER BY k", []any{-2}},
+		{"SELECT small DIV ? AS k, COUNT(*) FROM goods GROUP BY k ORDER BY k", []any{-10}},
+		{"SELECT IF(small > ?, 'big', 'small') AS k, COUNT(*) FROM goods GROUP BY k", []any{1}},
+		{"SELECT LEFT(word, ?) AS k, COUNT(*) FROM goods GROUP BY k ORDER BY k", []any{1}},
+		{"SELECT ROUND(ratio, ?) AS k, COUNT(*) FROM goods GROUP BY k ORDER BY k", []any{1}},
+		{"SELECT id FROM goods ORDER BY FIELD(user_id, ?, ?, ?), id", []any{5, 2, 7}},
+		{"SELECT id, small * ? AS k FROM goods ORDER BY k IS NULL, k, id", []any{2}},
+	}, anywhere...)
+	postgres := append([]query{
+		{"SELECT date_trunc($1, made) AS k, COUNT(*) FROM goods WHERE id > $2 GROUP BY date_trunc($1, made) ORDER BY date_trunc($1, made)", []any{"month", 2}},
+		{"SELECT date_part($1, made) AS k, COUNT(*) FROM goods GROUP BY 1 ORDER BY 1", []any{"year"}},
+		{"SELECT date_trunc('day', made AT TIME ZONE $1) AS k, COUNT(*) FROM goods GROUP BY k ORDER BY k", []any{"Asia/Tokyo"}},
+		{"SELECT to_char(made, $1) AS k, COUNT(*) FROM goods GROUP BY k ORDER BY k", []any{"YYYY-MM"}},
+		{"SELECT doc ->> $1 AS k, COUNT(*) FROM goods GROUP BY k", []any{"a"}},
+		{"SELECT COUNT(*) FILTER (WHERE small > $1) AS k, word FROM goods GROUP BY word ORDER BY k, word", []any{1}},
+		{"SELECT id FROM goods WHERE user_id < 3 ORDER BY array_position(ARRAY[$1, $2]::bigint[], user_id), id", []any{5, 2}},
+		{"SELECT COALESCE(size, $1) AS k, COUNT(*) FROM goods GROUP BY k", []any{"xl"}},
+	}, anywhere...)
+	eachShop(t, func(t *testing.T, shop *shapes.Shop, d shapes.Dialect) {
+		of := mysql
+		if d == shapes.PostgreSQL {
+			of = postgres
+		}
+		var tally shapes.Tally
+		for _, q := range of {
+			if err := shop.Try(sharding.AllShards(t.Context()), shapes.Statement{Text: d.Numbered(q.text), Args: q.args, Query: true}, &tally); err != nil {
+				t.Error(err)
+			}
+		}
+		if tally.Answered != len(of) {
+			t.Errorf("%+v", tally)
+		}
+	})
+}

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/shardid/shardid/internal/sqlparse"
+	"github.com/shardid/shardid/sharding/internal/analysis"
+	"github.com/shardid/shardid/sharding/internal/combine"
+	"github.com/shardid/shardid/sharding/internal/merge"
+	"github.com/shardid/shardid/sharding/internal/proof"
+	"github.com/shardid/shardid/sharding/internal/splice"
+)
+
+// How the values of an expression compare may depend on its arguments: GROUP BY DATE_FORMAT(created_at, ?). A query whose
+// results cannot be combined for any arguments is planned again with its arguments as literals.
+
+// replaceable returns the parameters that may become literals. Those of conditions lead to shards, and that of a LIMIT is
+// a number anyway. A number that is the whole expression of ORDER BY or GROUP BY would denote a column.
+func replaceable(b *analysis.Analysis) (all []*sqlparse.Param) {
+	params := splice.Parameters{Statement: b.Statement}
+	if params.Named() {
+		return nil
+	}
+	kept := keptParameters(b)
+	stays := func(p *sqlparse.Param) bool {
+		return slices.ContainsFunc(kept, func(s sqlparse.Span) bool { return p.Span.In(s) })
+	}
+	var shared []int
+	for _, p := range b.Statement.Params {
+		if params.Numbered() && stays(p) { // its other occurrences have its type
+			shared = append(shared, p.Index)
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(b.Statement.Params), func(p *sqlparse.Param) bool { return stays(p) || slices.Contains(shared, p.Index) })
+}
+
+// keptParameters returns the parts of the text whose parameters stay.
+func keptParameters(b *analysis.Analysis) (all []sqlparse.Span) {
+	for _, f := range b.Facts {
+		all = append(all, f.Expr.Bytes())
+	}
+	for _, l := range b.Limits {
+		if l.Query.Limit != nil {
+			all = append(all, l.Query.Limit.Span)
+		}
+	}
+	if limit := b.Statement.Query.Limit; limit != nil {
+		all = append(all, limit.Span)
+	}
+	for core := range b.Scopes {
+		for _, e := range slices.Concat(core.GroupBy, core.DistinctOn) {
+			all = append(all, ifParameter(e)...)
+		}
+	}
+	for _, o := range b.Statement.Query.OrderBy {
+		all = append(all, ifParameter(o.Expr)...)
+	}
+	return all
+}
+
+func ifParameter(e sqlparse.Expr) []sqlparse.Span {
+	if p, ok := sqlparse.Bare(e).(*sqlparse.Param); ok {
+		return []sqlparse.Span{p.Span}
+	}
+	return nil
+}
+
+// names returns the aliases that keep the names of columns: MySQL, MariaDB and SQLite name a selected expression by its text.
+func names(p *binding, written []splice.Edit) (all []splice.Edit) {
+	if p.Options.Merge.Engine == merge.PostgreSQL {
+		return nil
+	}
+	for _, part := range p.Statement.Query.Parts {
+		if part.Select == nil {
+			continue
+		}
+		for _, i := range part.Select.Items {
+			if i.Alias.Name == "" && len(i.Span.Of(p.Statement.Text)) <= longestAlias && slices.ContainsFunc(written, func(e splice.Edit) bool { return e.Span.In(i.Span) }) {
+				all = append(all, splice.Insert(i.To, " AS "+p.Options.Quote(i.Span.Of(p.Statement.Text))))
+			}
+		}
+	}
+	return all
+}
+
+// longestAlias is the number of characters of the longest alias of MySQL and MariaDB.
+const longestAlias = 256
+
+// withLiterals returns the route of a query with literals in place of its replaceable parameters, or its refusal.
+func withLiterals(p *binding) (*Route, error) {
+	if len(p.args) != p.Statement.Args {
+		return nil, p.unmerged
+	}
+	var edits []splice.Edit
+	for _, q := range p.replaceable {
+		if text := literal(p.args[q.Index]); text != "" {
+			edits = append(edits, splice.Edit{Span: q.Span, With: text})
+		}
+	}
+	if len(edits) == 0 {
+		return nil, p.unmerged
+	}
+	edits = append(edits, names(p, edits)...)
+	params, reads := splice.Parameters{Statement: p.Statement}, p.Options.Reads
+	args, with := params.Around(edits)
+	next := Of(sqlparse.Parse(params.Written(edits, with, reads.Rules()), reads), p.Snapshot, p.Options)
+	readsClock := len(next.Instants) > len(p.Instants) // the literal 'now'
+	if next.combination == nil && next.flat == nil || readsClock {
+		return nil, p.unmerged
+	}
+	to, err := next.Bind(Selected(p.args, args), p.hint)
+	if err != nil {
+		return nil, err
+	}
+	return withArguments(to, args), nil
+}
+
+// longestLiteral is the largest number of bytes of a text that becomes a literal: formats, units and words are short.
+const longestLiteral = 128
+
+// literal returns a whole number or a text as a literal that every database reads alike, whatever its settings are. It
+// returns "" for any other value.
+func literal(v any) string {
+	plain, _ := proof.Plain(v)
+	switch v := plain.(type) {
+	case int64:
+		if v < 0 {
+			return "(" + strconv.FormatInt(v, 10) + ")" // x--1 is a comment
+		}
+		return strconv.FormatInt(v, 10)
+	case uint64:
+		return strconv.FormatUint(v, 10)
+	case string:
+		odd := func(r rune) bool { return r < ' ' || r > '~' || r == '\'' || r == '\\' }
+		if len(v) <= longestLiteral && !strings.ContainsFunc(v, odd) {
+			return "'" + v + "'"
+		}
+	}
+	return ""
+}
+
+// withArguments returns a route of a text for the statement of which the text takes these arguments.
+func withArguments(to *Route, args []int) *Route {
+	of := func(some []int) []int {
+		all := make([]int, len(some))
+		for i, arg := range some {
+			all[i] = args[arg]
+		}
+		return all
+	}
+	made := *to
+	if made.Shards == nil {
+		made.Args = args
+		if to.Args != nil {
+			made.Args = of(to.Args)
+		}
+		return &made
+	}
+	shards := *to.Shards
+	shards.Targets = make([]combine.Shard, len(to.Shards.Targets))
+	for i, target := range to.Shards.Targets {
+		target.Args = of(target.Args)
+		shards.Targets[i] = target
+	}
+	made.Shards = &shards
+	return &made
+}
