@@ -276,7 +276,7 @@
 //     intervals of times, CONCAT, SUBSTR, LOWER and UPPER of texts of one collation, LENGTH, ABS,
 //     SHA2, and operators of numbers; on MariaDB also groups of computed decimals, and orders of
 //     quotients (ROUND of them is sorted);
-//   - on PostgreSQL orders and groups of expressions other than conditions, CASE and COALESCE of
+//   - on PostgreSQL orders and groups of expressions other than conditions, CASE of literal texts, CASE and COALESCE of
 //     one type, casts to numbers, dates, timestamps and texts, DATE, DATE_TRUNC, AT TIME ZONE, EXTRACT, LOWER, UPPER, TRIM,
 //     SUBSTR, LENGTH, ABS, texts of members of JSON (sorted as (j->>'a') COLLATE "C"), and sums and products; and of values of other types than numbers, texts, times, uuid, bytea and booleans (members
 //     of ENUMs are grouped and not sorted);

@@ -21,6 +21,8 @@ type Value struct {
 	Wide bool
 	// Texts says that Bytes are texts of PostgreSQL.
 	Texts bool
+	// Ranks is, for one of some texts of PostgreSQL, the expression of its rank among them, with % in its place.
+	Ranks string
 	// Collation is that of a Weight. A UNION compares texts by one collation, which need not be theirs.
 	Collation string
 }
@@ -35,6 +37,7 @@ const (
 	Number              // an integer: that of BIT or YEAR, the position of a member of an ENUM, or of the members of a SET
 	Double              // a DOUBLE, of a FLOAT: the text of a FLOAT has fewer digits than its value
 	Trimmed             // the text of a CHAR of PostgreSQL, without spaces at its end
+	Ranked              // the rank of a text, see Value.Ranks
 )
 
 var conversions = [...]string{Plain: "%s", Weight: "WEIGHT_STRING(%s)", Number: "CAST(%s AS UNSIGNED)", Double: "(%s + 0E0)", Trimmed: "CAST(%s AS TEXT)"}
@@ -45,6 +48,8 @@ func (f Form) of(text string) string { return fmt.Sprintf(conversions[f], text) 
 // Selected returns the expression that is selected to compare the values of an expression.
 func (v Value) Selected(text string) string {
 	switch n := strconv.Itoa(v.Type.Most); {
+	case v.As == Ranked:
+		return strings.ReplaceAll(v.Ranks, "%", text)
 	case v.Type.Kind == merge.Stored && strings.ContainsAny(text, " ("):
 		return "+(" + text + ")"
 	case v.Type.Kind == merge.Stored:
@@ -69,7 +74,7 @@ func (v Value) Untruncated() Value {
 
 // Same reports whether two values compare in the same way.
 func (v Value) Same(w Value) bool {
-	return v.Type == w.Type && v.As == w.As && v.Unordered == w.Unordered
+	return v.Type == w.Type && v.As == w.As && v.Unordered == w.Unordered && v.Ranks == w.Ranks
 }
 
 // United reports whether a UNION compares two values by the collation of both.

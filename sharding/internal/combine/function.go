@@ -98,12 +98,19 @@ func (c functions) ofArguments(call *sqlparse.Call, name string) catalog.Value {
 var (
 	fromColumn  = regexp.MustCompile(`(?i)^extract\s*\(\s+from\s+\)$`)
 	fromColumns = regexp.MustCompile(`(?i)^extract\s*\(\s+from\s+\(?\s*-\s*\)?\s*\)$`)
+	// inZone is the text behind the column in EXTRACT(HOUR FROM x AT TIME ZONE 'UTC'), whose words the parser takes for columns.
+	inZone = regexp.MustCompile(`(?i)^\s+at\s+time\s+zone\s+'[^']*'\s*\)?\s*\)$`)
 )
 
 // extracted returns how the results of EXTRACT(YEAR FROM x) compare, and on PostgreSQL those of the difference of two
 // times.
 func (c functions) extracted(call *sqlparse.Call) catalog.Value {
 	times, text := call.Args[min(1, len(call.Args)):], between(call, c.Statement.Text)
+	if c.Postgres && len(times) > 1 && inZone.MatchString(c.Statement.Text[times[0].Bytes().To:call.To]) {
+		times = times[:1]
+		before := c.Statement.Text[call.From:call.Args[0].Bytes().From] + c.Statement.Text[call.Args[0].Bytes().To:times[0].Bytes().From]
+		text = strings.TrimRight(before, "(") + ")"
+	}
 	switch {
 	case len(times) == 1 && fromColumn.MatchString(text), c.Postgres && len(times) == 2 && fromColumns.MatchString(text):
 	default:
@@ -506,6 +513,26 @@ func labels(list []sqlparse.Expr) int {
 		texts[like] = text
 	}
 	return len(texts)
+}
+
+// ranks returns the expression of the rank of a CASE of PostgreSQL among the literal texts that it may be, by the collation of
+// the database: how many of them are less. It returns "" for any other expression.
+func (c functions) ranks(e sqlparse.Expr) string {
+	of := sqlparse.As(sqlparse.Bare(e), sqlparse.Case)
+	if of == nil || !c.Postgres {
+		return ""
+	}
+	var less []string
+	for _, one := range c.results(of) {
+		text, isText := analysis.Literal(one, sqlparse.Text)
+		if isText {
+			less = append(less, "('"+text+"' < %)::int")
+		}
+		if !isText && !isNull(one) || strings.ContainsAny(text, `%'\\`) {
+			return ""
+		}
+	}
+	return strings.Join(less, " + ")
 }
 
 // oneOf returns how values compare each of which is the value of one of several expressions. A

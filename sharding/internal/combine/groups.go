@@ -342,7 +342,7 @@ func (c grouper) sortKey(o sqlparse.Order) merge.Key {
 	by := o.Expr
 	g, at := c.combination.group, c.column(by)
 	v := c.inOrder(by, g.values[at])
-	if v.As == catalog.Weight && g.values[at].As == catalog.Plain { // the weights are not selected yet
+	if v.As != g.values[at].As { // the weights or ranks are not selected yet
 		c.value(by)
 		at = g.add(merge.Aggregate{Function: merge.First, Column: c.selectHidden("MIN(" + v.Selected(c.text(by)) + ")")}, v)
 	}

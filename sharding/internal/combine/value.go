@@ -394,10 +394,14 @@ func (c *comparer) arithmetic(e sqlparse.Expr, of []sqlparse.Expr) catalog.Value
 }
 
 // inOrder returns how the values of an expression compare, if their order is known. Texts with the collation of a
-// connection have weights on MySQL and MariaDB.
+// connection have weights on MySQL and MariaDB, and a CASE of literal texts has ranks on PostgreSQL.
 func (c *comparer) inOrder(e sqlparse.Expr, v catalog.Value) catalog.Value {
-	if v.Unordered == labelOrder && c.MySQL {
+	switch ranks := (functions{c}).ranks(e); {
+	case v.Unordered != labelOrder:
+	case c.MySQL:
 		return catalog.Value{Type: v.Type, As: catalog.Weight}
+	case ranks != "":
+		return catalog.Value{Type: whole.Type, As: catalog.Ranked, Ranks: ranks}
 	}
 	if v.Unordered != "" {
 		c.refuse(c.text(e) + " is not sorted over several shards, because " + v.Unordered + AddKey)
