@@ -150,7 +150,7 @@ func (s *Snapshot) closedBy(err error) string {
 	if err == nil || s.routing == nil || dialect.FaultOf(err) != dialect.NoTable {
 		return ""
 	}
-	text := fold(err.Error())
+	text := fold(reported(err).Error())
 	for i := range s.tables {
 		t := &s.tables[i]
 		if _, moves := s.migration.Tables[fold(t.Name)]; !moves {
@@ -163,6 +163,17 @@ func (s *Snapshot) closedBy(err error) string {
 		}
 	}
 	return ""
+}
+
+// reported returns the error of the driver that err wraps. Adapters add the names of shards' tables to it.
+func reported(err error) error {
+	for {
+		inner := errors.Unwrap(err)
+		if inner == nil {
+			return err
+		}
+		err = inner
+	}
 }
 
 // hasName reports whether text contains name, but not as a part of a longer name.

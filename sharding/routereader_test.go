@@ -313,6 +313,21 @@ func TestTheNextTransactionDoesNotWaitForATableThatIsNotMoving(t *testing.T) {
 	}
 }
 
+func TestAStatementDoesNotWaitForAnotherTableThatItsShardLacks(t *testing.T) {
+	m := newMoving(t, time.Minute)
+	m.flip(t, sharding.OnShards)
+	s := m.load(t)
+	lacks := fmt.Errorf("shard main/orders_1: %w", m.closed(t, "products"))
+	short, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	if _, err := m.router.Moved(short, s, lacks); err != lacks { //nolint:errorlint // the very error
+		t.Errorf("it became %v", err)
+	}
+	if err := m.router.Closed(s, lacks); err != lacks { //nolint:errorlint // the very error
+		t.Errorf("in a transaction it became %v", err)
+	}
+}
+
 func TestSwapKeepsTheRoute(t *testing.T) {
 	m := newMoving(t, time.Minute)
 	m.flip(t, sharding.OnSource)
