@@ -75,6 +75,7 @@ func (s *session) afterSwitch(ctx context.Context, next *plan.Plan, to *plan.Rou
 	if told.Refusal != nil {
 		return sharding.WillBeRefused, told.Refusal
 	}
+	hint.On = s.tx.onAfterSwitch(hint.On, to.Target, next)
 	original := args
 	next, args = plan.Sampled(next, original, hint)
 	searched := plan.OwnersOf(next, args, hint, s.tx != nil && !s.tx.spans)
@@ -180,6 +181,21 @@ func (t *transaction) admitAfterSwitch(pool *sql.DB) error {
 		return t.crossing(t.afterSwitch, pool)
 	}
 	return nil
+}
+
+// onAfterSwitch returns the target that the program will give to [sharding.On] instead of on. Until the switch, a program that
+// sends a statement to each of a table's targets has one target, the source's table; afterwards it has each of the shards' in
+// turn. One of them is checked: in a transaction one of the database on which it will have begun.
+func (t *transaction) onAfterSwitch(on, source sharding.Target, next *plan.Plan) sharding.Target {
+	if on != source {
+		return on
+	}
+	for i, at := range next.Snapshot.Targets(next.Table()) {
+		if i == 0 || t != nil && t.afterSwitch != nil && t.session.database.poolOrHome(at.DB) == t.afterSwitch {
+			on = at
+		}
+	}
+	return on
 }
 
 // checkUnplaced refuses rows whose ids will lead to any database, if they would have to be in the

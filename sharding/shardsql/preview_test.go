@@ -24,6 +24,7 @@ import (
 // previewed is a source whose orders will move to four tables of two other databases.
 type previewed struct {
 	source, routed *sql.DB
+	router         *sharding.Router
 	preview        *sharding.Preview
 }
 
@@ -45,7 +46,7 @@ func newPreviewed(t testing.TB, m sharding.Migration, mode sharding.TxMode, also
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.routed = shardsql.OpenDB(shardsql.Config{Router: router, Home: w.source})
+	w.router, w.routed = router, shardsql.OpenDB(shardsql.Config{Router: router, Home: w.source})
 	t.Cleanup(func() { _ = w.routed.Close() })
 	return w
 }
@@ -323,6 +324,47 @@ func TestAPreviewKnowsWhereAKnownStatementBegins(t *testing.T) {
 
 // A program that starts while a switch has closed the source's table cannot read its
 // columns, and waits for the shards.
+// Before the switch, the source's table is the only target of such a loop.
+func TestAPreviewTakesAStatementOnTheSourceAsOneOfALoopOverTargets(t *testing.T) {
+	w := newPreviewed(t, sharding.Migration{Preview: new(sharding.Preview), Strict: true}, sharding.SingleShard)
+	exec(t, w.routed, "INSERT INTO orders (user_id, note) VALUES (7, 'new')")
+	const take = "UPDATE orders SET note = ? WHERE note = ?"
+	loop := func(targets string) {
+		t.Helper()
+		all := w.router.Targets("orders")
+		if got := fmt.Sprint(all); got != targets {
+			t.Errorf("the targets are %s, want %s", got, targets)
+		}
+		for _, at := range all {
+			on := sharding.On(t.Context(), at)
+			if _, err := w.routed.ExecContext(on, take, "taken", "new"); err != nil {
+				t.Errorf("on %s: %v", at, err)
+			}
+			tx := must(w.routed.BeginTx(on, nil))
+			for _, text := range []string{"DELETE FROM orders WHERE note = 'old'", "UPDATE orders SET note = 'old' WHERE note = 'older'"} {
+				if _, err := tx.ExecContext(on, text); err != nil {
+					t.Errorf("in a transaction on %s: %v", at, err)
+				}
+			}
+			if err := tx.Commit(); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	loop("[source/orders]")
+	if found := w.find(take); found.Times != 0 {
+		t.Errorf("the preview has %+v", found)
+	}
+	if n := one[int64](t, w.source, "SELECT COUNT(*) FROM orders WHERE note = 'taken'"); n != 1 {
+		t.Errorf("%d rows of the source are taken", n)
+	}
+	w.switches(t)
+	if n := one[int64](t, w.routed, "SELECT COUNT(*) FROM orders"); n != 0 { // reads the route
+		t.Errorf("%d rows on shards", n)
+	}
+	loop("[a/orders_0 b/orders_1 a/orders_2 b/orders_3]")
+}
+
 func TestAStrictSourceThatIsClosedRefusesNothing(t *testing.T) {
 	w := newPreviewedTwin(t)
 	exec(t, w.source, "ALTER TABLE orders RENAME TO orders_old")
