@@ -10,12 +10,12 @@ import (
 
 func TestThePageOnShardingShowsTheCodeOfTheShops(t *testing.T) {
 	var code strings.Builder
-	for _, file := range []string{"../setup/setup.go", "../../gormshop/main.go", "../../sqlxshop/main.go"} {
+	for _, file := range []string{"../setup/setup.go", "../../gormshop/main.go", "../../sqlxshop/main.go", "../../worker/main.go"} {
 		code.WriteString(strings.ReplaceAll("\n"+read(t, file), "\n\t", "\n"))
 	}
 	blocks := strings.Split(read(t, "../../../docs/sharding.md"), "\n```go\n")[1:]
-	if len(blocks) != 6 {
-		t.Errorf("the page has %d blocks of Go, not 6", len(blocks))
+	if len(blocks) != 8 {
+		t.Errorf("the page has %d blocks of Go, not 8", len(blocks))
 	}
 	for _, rest := range blocks {
 		block, _, closed := strings.Cut(rest, "```\n")
