@@ -531,3 +531,27 @@ func TestAJobThatLeavesOutATableOfAGroupIsWarnedAbout(t *testing.T) {
 		t.Errorf("inspect --json: %+v", found)
 	}
 }
+
+func TestMissingCopiesOfABroadcastTableAreWarnedAboutBeforeTheSwitch(t *testing.T) {
+	m := newMovable(t, 10)
+	layout := `{"databases": {"east": {"sqlite": "east.db"}, "west": {"sqlite": "west.db"}}, "broadcast": ["products"],
+		"tables": [{"name": "orders", "key": "user_id", "rule": "low(2)", "spread": {"databases": ["east", "west"], "tables": 4, "pattern": "orders_%d"}}]}`
+	if err := os.WriteFile(m.file("shards.json"), []byte(layout), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	east := openFile(t, m.file("east.db"))
+	if _, err := east.ExecContext(t.Context(), "CREATE TABLE products (id INTEGER PRIMARY KEY)"); err != nil {
+		t.Fatal(err)
+	}
+	const says = "the file lists it as broadcast, and there is no such table"
+	if o := m.must(t, 0, "inspect"); !strings.Contains(o.stdout, "warn west/products: "+says) || strings.Contains(o.stdout, "east/products") {
+		t.Errorf("inspect: %s%s", o.stdout, o.stderr)
+	}
+	if o := m.must(t, 0, "plan"); !strings.Contains(o.stderr, "warning: west: products: "+says) {
+		t.Errorf("plan: %s", o.stderr)
+	}
+	m.must(t, 0, "run", "--once")
+	if o := m.must(t, 0, "cutover", "--max-pause", "10m"); !strings.Contains(o.stderr, "warning: west: products: "+says) {
+		t.Errorf("cutover: %s", o.stderr)
+	}
+}

@@ -28,7 +28,7 @@ user's rights, and writes nothing. It exits with 1 when something blocks the job
 			if err != nil {
 				return err
 			}
-			found = withWarnings(found, o.apart)
+			found = withWarnings(found, o.warnings(ctx))
 			if err := o.print(found, func(w io.Writer) error { return printFindings(w, found) }); err != nil {
 				return err
 			}
@@ -119,9 +119,7 @@ differ from the plan.`,
 			if err != nil {
 				return err
 			}
-			for _, f := range o.apart {
-				o.sayf("warning: %s: %s; %s", f.Table, f.Message, f.Fix)
-			}
+			o.warn(o.warnings(ctx))
 			if out != "" {
 				if err := writePlan(out, p); err != nil {
 					return err

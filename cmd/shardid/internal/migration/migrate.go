@@ -153,6 +153,8 @@ type Operation struct {
 	begun    time.Time
 	// apart are warnings about tables of a group that the job leaves out.
 	apart []migrate.Finding
+	// broadcast are the tables of which each database has a copy.
+	broadcast []string
 	// returned are the tables that a rollback has moved back to the source.
 	returned map[string]bool
 }
@@ -197,7 +199,7 @@ func (m *Migration) With(ctx context.Context, do func(context.Context, *Operatio
 	}
 	defer func() { err = errors.Join(err, source.Close()) }()
 	ids.Source = source
-	o := &Operation{Migration: m, begun: time.Now(), replicas: replicas, apart: apart(layout.Tables, tables), cfg: migrate.Config{
+	o := &Operation{Migration: m, begun: time.Now(), replicas: replicas, apart: apart(layout.Tables, tables), broadcast: layout.Broadcast, cfg: migrate.Config{
 		Source: source, Shards: dbs, Tables: tables, Name: m.name, ChunkRows: m.rows, Copiers: m.copiers,
 	}}
 	o.cfg.Ready = o.ready

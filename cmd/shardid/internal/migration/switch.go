@@ -75,6 +75,7 @@ func (m *Migration) newSwitch(use, short, long string, do func(*migrate.Job, con
 		}
 		if use == "cutover" {
 			o.warnUnseen(ctx)
+			o.warn(o.missingCopies(ctx))
 		}
 		var done migrate.Switch
 		err := o.leading(ctx, func() (err error) {
