@@ -532,6 +532,23 @@ func TestAJobThatLeavesOutATableOfAGroupIsWarnedAbout(t *testing.T) {
 	}
 }
 
+func TestACutoverAcceptsIDsThatGeneratorsHaveMadeBeforeTheJob(t *testing.T) {
+	m := newMovable(t, 50)
+	m.must(t, 0, "install")
+	m.exec(t, "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('orders', 200, 100)", // a process holds 101 to 200
+		"INSERT INTO orders (id, user_id) VALUES (101, 1)")
+	m.must(t, 0, "seed", "--margin", "10", "--step", "10") // is not necessary
+	m.exec(t, "UPDATE leaf_alloc SET max_id = max_id + 100", "INSERT INTO orders (id, user_id) VALUES (201, 1)")
+	m.must(t, 0, "run", "--once")
+	o := m.must(t, command.MigrateNotReady, "cutover", "--max-pause", "10m")
+	const forget = "DELETE FROM shardid_seed WHERE name = 'orders'"
+	if !strings.Contains(o.stderr, "or, if generators make the ids of all programs already: "+forget) {
+		t.Errorf("%s", o.stderr)
+	}
+	m.exec(t, forget)
+	m.must(t, 0, "cutover", "--max-pause", "10m")
+}
+
 func TestMissingCopiesOfABroadcastTableAreWarnedAboutBeforeTheSwitch(t *testing.T) {
 	m := newMovable(t, 10)
 	layout := `{"databases": {"east": {"sqlite": "east.db"}, "west": {"sqlite": "west.db"}}, "broadcast": ["products"],

@@ -96,8 +96,8 @@ func (o *Operation) ready(ctx context.Context, highest map[string]int64) error {
 			return err
 		}
 		if seeded && last >= begin {
-			return fmt.Errorf("%s has ids up to %s, and its generator begins at %s; run shardid migrate seed with a larger margin, restart every process of the application, as it may hold ids from before, and try again",
-				t.Name, term.Number(last), term.Number(begin))
+			return fmt.Errorf("%s has ids up to %s, and its generator begins at %s; run shardid migrate seed with a larger margin, restart every process of the application, as it may hold ids from before, and try again; or, if generators make the ids of all programs already: DELETE FROM "+beginTable+" WHERE name = '%s' on the source",
+				t.Name, term.Number(last), term.Number(begin), t.Name)
 		}
 	}
 	return nil
