@@ -174,6 +174,20 @@ type balance struct {
 	shards int
 }
 
+// warnOfMissingCopies warns if databases to which slots move lack a broadcast table. Moves create the tables of the map only.
+func (b *balance) warnOfMissingCopies(ctx context.Context, moves []sharding.Move) {
+	to := sharding.DBs{}
+	for _, m := range moves {
+		to[m.To.DB] = b.router.DB(m.To.DB)
+	}
+	for _, table := range b.router.Broadcasts() {
+		if without := migration.WithoutCopy(ctx, to, table); len(without) > 0 {
+			_, _ = fmt.Fprintf(b.cmd.ErrOrStderr(), "warning: %s: %s: the file lists it as broadcast, and there is no such table: queries that join it fail as soon as a slot has moved there; create it and copy its rows before\n",
+				strings.Join(without, ", "), table)
+		}
+	}
+}
+
 func (b *balance) open(ctx context.Context, layout layoutfile.File, dbs sharding.DBs) (err error) {
 	if b.router, err = layout.Router(dbs); err != nil {
 		return err
@@ -292,6 +306,7 @@ func (b *balance) printPlan(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	b.warnOfMissingCopies(ctx, moves)
 	sizes := b.sizes(ctx, v)
 	p := balancePlan{Map: b.store.Name(), Moves: []plannedMove{}}
 	all := amount{}
@@ -503,6 +518,7 @@ func (b *balance) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	b.warnOfMissingCopies(ctx, moves)
 	return b.bring(ctx, moves)
 }
 

@@ -50,6 +50,25 @@ func newSlots(t *testing.T) (config string, dbs sharding.DBs) {
 	return config, dbs
 }
 
+func TestADatabaseWithoutABroadcastTableIsWarnedAboutBeforeSlotsMoveThere(t *testing.T) {
+	config, dbs := newSlots(t)
+	layout := strings.Replace(readFile(t, config), `"home": "east",`, `"home": "east", "broadcast": ["regions"],`, 1)
+	if err := os.WriteFile(config, []byte(layout), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"east", "west"} {
+		if _, err := dbs[name].ExecContext(t.Context(), "CREATE TABLE regions (id INTEGER PRIMARY KEY)"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	succeed(t, "rebalance", "create", "--config", config)
+	for _, verb := range []string{"plan", "run"} {
+		if o := succeed(t, "rebalance", verb, "--config", config); !strings.Contains(o.stderr, "warning: north: regions: the file lists it as broadcast, and there is no such table") {
+			t.Errorf("%s: %s", verb, o.stderr)
+		}
+	}
+}
+
 func rebalancePage(t *testing.T) string {
 	t.Helper()
 	return readFile(t, "../../docs/rebalance.md")
