@@ -415,5 +415,5 @@ func (s *Snapshot) counterpart(t *Table, on Target) (Target, error) {
 			return t.Map.targets[at], nil
 		}
 	}
-	return Target{}, fmt.Errorf("%w: %s is no target of it or of its group", ErrCrossShard, on)
+	return Target{}, fmt.Errorf("%w: %s is no target of it or of its group; Router.Targets lists the present ones", ErrCrossShard, on)
 }

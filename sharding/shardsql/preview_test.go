@@ -363,6 +363,10 @@ func TestAPreviewTakesAStatementOnTheSourceAsOneOfALoopOverTargets(t *testing.T)
 		t.Errorf("%d rows on shards", n)
 	}
 	loop("[a/orders_0 b/orders_1 a/orders_2 b/orders_3]")
+	_, err := w.routed.ExecContext(sharding.On(t.Context(), sharding.Target{DB: "source", Table: "orders"}), take, "taken", "new")
+	if !errors.Is(err, sharding.ErrCrossShard) || !strings.Contains(err.Error(), "Router.Targets lists the present ones") {
+		t.Errorf("on the target of before: %v", err)
+	}
 }
 
 func TestAStrictSourceThatIsClosedRefusesNothing(t *testing.T) {
