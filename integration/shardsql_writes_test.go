@@ -5,6 +5,8 @@ package integration_test
 import (
 	"database/sql"
 	"errors"
+	"fmt"
+	"math"
 	"math/rand/v2"
 	"reflect"
 	"strconv"
@@ -67,6 +69,28 @@ func writtenTwins(t *testing.T, open namedDatabase, m sharding.Map) (routed, who
 	t.Helper()
 	dbs, whole := sharding.DBs{"a": open(t, "written_a"), "b": open(t, "written_b")}, open(t, "written_whole")
 	return database.RoutedOrders(t, dbs, m, whole), whole
+}
+
+// A database would store two rows with one id on two shards, so ids that may be equal are refused.
+func TestOneUpsertMayHaveUnsignedIDsOfSeveralShards(t *testing.T) {
+	for name, open := range writing(t) {
+		t.Run(name, func(t *testing.T) {
+			routed, _ := spreadTwins(t, open, "wide", "user_id", "id BIGINT UNSIGNED NOT NULL PRIMARY KEY, user_id BIGINT UNSIGNED NOT NULL, n INT NOT NULL")
+			const upsert = "INSERT INTO wide (id, user_id, n) VALUES (?, ?, 1), (?, ?, 1) ON DUPLICATE KEY UPDATE n = n + 1"
+			first, second := uint64(math.MaxUint64), uint64(1<<63)
+			for range 2 {
+				if _, err := routed.ExecContext(t.Context(), upsert, first, 1, second, 2); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if got := rowTexts(t, routed, "SELECT id, user_id, n FROM wide"); fmt.Sprint(got) != "[[{18446744073709551615 true} {1 true} {2 true}] [{9223372036854775808 true} {2 true} {2 true}]]" {
+				t.Error(got)
+			}
+			if _, err := routed.ExecContext(t.Context(), upsert, uint64(1<<63+1), 1, "09223372036854775809", 2); !errors.Is(err, sharding.ErrCrossShard) {
+				t.Errorf("rows with one id: %v", err)
+			}
+		})
+	}
 }
 
 // A value that MySQL or MariaDB computes for a column is refused in a broadcast

@@ -117,7 +117,7 @@ func likeness(c catalog.Column, v driver.Value) (string, bool) {
 	case time.Time, float64:
 		return "", false
 	}
-	switch whole, noInteger := strconv.ParseInt(strings.TrimSpace(text), 10, 64); {
+	switch whole, isWhole := wholeNumber(text, c); {
 	case err != nil:
 	case c.Value.As == catalog.Weight:
 		return catalog.Fold(text)
@@ -126,12 +126,22 @@ func likeness(c catalog.Column, v driver.Value) (string, bool) {
 	case c.Collation == catalog.AsBytes && written && strings.Contains(text, `\`): // which PostgreSQL reads as an escape
 	case c.Holds == catalog.Bytes, c.Value.As == catalog.Plain && c.Value.Type.Kind == merge.Bytes:
 		return strings.TrimRight(text, " \x00"), true
-	case noInteger == nil && (c.Holds == catalog.Integers || c.Value.IsNumber() || c.Value.Type.Kind == merge.Stored):
-		return strconv.FormatInt(whole, 10), true
+	case isWhole && (c.Holds == catalog.Integers || c.Value.IsNumber() || c.Value.Type.Kind == merge.Stored):
+		return whole, true
 	case c.Holds != catalog.Integers && c.Value.Type.Kind == merge.Stored && isNumber:
 		return strconv.FormatFloat(n, 'f', -1, 64), true
 	case c.Holds != catalog.Integers && c.Value.Type.Kind == merge.Stored:
 		return strings.ToLower(strings.TrimSpace(text)), true
 	}
 	return "", false
+}
+
+// wholeNumber returns the decimal text of an integer that the column stores as it is. SQLite stores one above int64 as a float.
+func wholeNumber(text string, c catalog.Column) (string, bool) {
+	text = strings.TrimSpace(text)
+	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
+		return strconv.FormatInt(n, 10), true
+	}
+	n, err := strconv.ParseUint(text, 10, 64)
+	return strconv.FormatUint(n, 10), err == nil && c.Holds == catalog.Integers && c.Value.Type.Kind == merge.Integer
 }
