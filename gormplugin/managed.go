@@ -38,9 +38,26 @@ func manage(s *schema.Schema, f *schema.Field, tag keyfield.Tag, find func(*keyf
 	return &managed{Field: f, model: s.Name, kind: kind, hooks: tag.Hooks, gen: gen}, nil
 }
 
+// isInteger returns true when the database gets an integer for the field, and not what a driver.Valuer or a serializer makes of it.
 func isInteger(f *schema.Field) bool {
-	k := f.IndirectFieldType.Kind()
-	return k >= reflect.Int && k <= reflect.Uint64
+	one := reflect.New(f.IndirectFieldType)
+	switch v := one.Elem(); {
+	case f.Serializer != nil:
+		return false
+	case v.CanInt():
+		v.SetInt(1)
+	case v.CanUint():
+		v.SetUint(1)
+	default:
+		return false
+	}
+	valuer, ok := one.Interface().(driver.Valuer)
+	if !ok {
+		return true
+	}
+	value, err := valuer.Value()
+	_, ok = value.(int64)
+	return ok && err == nil
 }
 
 func (m *managed) fail(err error) error { return &FieldError{m.model, m.Name, err} }
