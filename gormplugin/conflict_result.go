@@ -104,7 +104,7 @@ func (c *conflict) ask(db *gorm.DB) error {
 		found[p] = keys
 	}
 	ctx := db.Statement.Context
-	return c.empty(db, func(p *keyColumn, k int) bool { return found[p][canonical(p.value(ctx, k))] })
+	return c.empty(db, func(p *keyColumn, k int) bool { return found[p][p.field.canonical(p.value(ctx, k))] })
 }
 
 // empty empties the uncertain fields, except in rows for which keep returns true. If a row was
@@ -141,7 +141,11 @@ func (p *keyColumn) find(db *gorm.DB) (map[any]bool, error) {
 	}
 	query := db.Session(&gorm.Session{NewDB: true, Context: sharding.Primary(of.Context)}).Clauses(clause.Select{Columns: []clause.Column{column}}, where)
 	stmt := query.Statement
-	keys := reflect.New(reflect.SliceOf(p.field.FieldType))
+	kind := p.field.FieldType
+	if p.field.Serializer != nil {
+		kind = reflect.TypeFor[any]()
+	}
+	keys := reflect.New(reflect.SliceOf(kind))
 	stmt.Dest, stmt.ReflectValue = keys.Interface(), keys.Elem()
 	stmt.Table, stmt.TableExpr, stmt.BuildClauses = of.Table, of.TableExpr, db.Callback().Query().Clauses
 	begin := time.Now()
@@ -151,7 +155,7 @@ func (p *keyColumn) find(db *gorm.DB) (map[any]bool, error) {
 	}, query.Error)
 	found := map[any]bool{}
 	for i := range keys.Elem().Len() {
-		found[canonical(keys.Elem().Index(i).Interface())] = true
+		found[p.field.canonical(keys.Elem().Index(i).Interface())] = true
 	}
 	return found, query.Error
 }

@@ -95,11 +95,13 @@ func (p *keyColumn) value(ctx context.Context, k int) any {
 
 // isOwn returns true when the row with the k-th key still has that key.
 func (p *keyColumn) isOwn(ctx context.Context, k int) bool {
-	scratch := reflect.New(p.field.FieldType).Elem()
-	if err := p.keys.Put(k, scratch); err != nil {
-		return false
+	put := func(v reflect.Value) error { return p.keys.Put(k, v) }
+	if p.field.Serializer != nil {
+		own, err := p.field.stored(ctx, put)
+		return err == nil && p.field.canonical(p.value(ctx, k)) == p.field.canonical(own)
 	}
-	return canonical(p.value(ctx, k)) == canonical(scratch.Interface())
+	scratch := reflect.New(p.field.FieldType).Elem()
+	return put(scratch) == nil && canonical(p.value(ctx, k)) == canonical(scratch.Interface())
 }
 
 // canonical returns a key in a comparable form, the same for a struct field and a map.

@@ -5,6 +5,7 @@ package gormplugin
 import (
 	"context"
 	"database/sql/driver"
+	"fmt"
 	"reflect"
 
 	"gorm.io/gorm/schema"
@@ -58,6 +59,33 @@ func isInteger(f *schema.Field) bool {
 	value, err := valuer.Value()
 	_, ok = value.(int64)
 	return ok && err == nil
+}
+
+// stored returns what the database gets for the key that put stores in a field with a serializer.
+func (m *managed) stored(ctx context.Context, put func(reflect.Value) error) (any, error) {
+	row := reflect.New(m.Schema.ModelType).Elem()
+	if err := put(m.ReflectValueOf(ctx, row)); err != nil {
+		return nil, err
+	}
+	value, _ := m.ValueOf(ctx, row)
+	if valuer, ok := value.(driver.Valuer); ok {
+		return valuer.Value()
+	}
+	return value, nil
+}
+
+// canonical returns a value of the field in a comparable form, also one that the database returns for a field with a serializer.
+func (m *managed) canonical(value any) any {
+	if m.Serializer == nil {
+		return canonical(value)
+	}
+	if valuer, ok := value.(driver.Valuer); ok {
+		value, _ = valuer.Value()
+	}
+	if text, ok := value.([]byte); ok {
+		return string(text)
+	}
+	return fmt.Sprint(value)
 }
 
 func (m *managed) fail(err error) error { return &FieldError{m.model, m.Name, err} }

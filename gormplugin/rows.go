@@ -148,11 +148,18 @@ func (r rows) set(ctx context.Context, i int, f *managed, put func(reflect.Value
 	if m == nil {
 		return fmt.Errorf("row %d is a nil map: %w", i, gorm.ErrInvalidData)
 	}
+	name, _, _ := inMap(m, f.Field)
+	if f.Serializer != nil { // gorm sends the values of maps as they are
+		value, err := f.stored(ctx, put)
+		if err == nil {
+			m[name] = value
+		}
+		return err
+	}
 	key := reflect.New(f.FieldType).Elem()
 	if err := put(key); err != nil {
 		return err
 	}
-	name, _, _ := inMap(m, f.Field)
 	if m[name] = key.Interface(); isInteger(f.Field) {
 		m[name] = canonical(m[name]) // an int64
 	}
