@@ -4,6 +4,7 @@ package gormplugin
 
 import (
 	"context"
+	"database/sql/driver"
 	"iter"
 	"reflect"
 
@@ -116,6 +117,13 @@ func canonical(value any) any {
 		return v.String()
 	case v.IsValid() && v.Comparable():
 		return v.Interface()
+	case v.Kind() == reflect.Slice && v.Type().Elem().Kind() == reflect.Uint8:
+		return string(v.Bytes())
+	}
+	if valuer, ok := value.(driver.Valuer); ok {
+		if stored, err := valuer.Value(); err == nil && stored != nil {
+			return canonical(stored) // a driver.Value is no driver.Valuer
+		}
 	}
 	return nil
 }
