@@ -135,12 +135,25 @@ func (d *ddl) explained(err error, m layoutfile.Mask) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, versions.ErrFiles), errors.Is(err, versions.ErrStatement), errors.Is(err, versions.ErrNoDown),
-		errors.Is(err, versions.ErrOrder), errors.Is(err, versions.ErrChanged):
+		errors.Is(err, versions.ErrOrder), errors.Is(err, versions.ErrChanged), errors.Is(err, versions.ErrNotInFlight):
 		return input.Errorf("%s", m.Hide(err.Error()))
-	case errors.Is(err, errBehind), errors.Is(err, errGone), errors.Is(err, errUnknown), errors.Is(err, errDrift), input.Caused(err):
+	case errors.Is(err, errBehind), errors.Is(err, errGone), errors.Is(err, errUnknown), errors.Is(err, errDrift):
 		return err
 	}
-	return errors.New(m.Hide(err.Error()))
+	return m.Explain(ddlCode(err))
+}
+
+// ddlCode returns the error with the exit code of its cause.
+func ddlCode(err error) error {
+	switch {
+	case database.Away(err):
+		return err
+	case errors.Is(err, versions.ErrLocked):
+		return command.WithCode(err, command.MigrateLocked)
+	case errors.Is(err, versions.ErrPartial), errors.Is(err, versions.ErrUnclear), errors.Is(err, versions.ErrDiffers):
+		return command.WithCode(err, command.MigrateNotReady)
+	}
+	return err
 }
 
 // tell prints an executed statement.

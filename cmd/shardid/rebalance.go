@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/shardid/shardid/cmd/shardid/internal/command"
+	"github.com/shardid/shardid/cmd/shardid/internal/database"
 	"github.com/shardid/shardid/cmd/shardid/internal/input"
 	"github.com/shardid/shardid/cmd/shardid/internal/layoutfile"
 	"github.com/shardid/shardid/cmd/shardid/internal/migration"
@@ -139,7 +140,7 @@ func (r *rebalancing) do(ctx context.Context, work func(*balance, context.Contex
 
 // balanceCode returns the error with the exit code of its cause.
 func balanceCode(err error) error {
-	if migration.Away(err) {
+	if database.Away(err) {
 		return command.WithCode(err, command.ExitFailure)
 	}
 	for _, known := range []struct {

@@ -60,7 +60,7 @@ func (p *program) exitCode(ctx context.Context, err error) int {
 		return command.ExitOK
 	case given:
 		return own
-	case errors.Is(err, errUnclean), errors.Is(err, errUnhealthy), errors.Is(err, errUneven), errors.Is(err, errBlocked), errors.Is(err, errBehind), errors.Is(err, errGone), errors.Is(err, errUnknown), errors.Is(err, errDrift), errors.Is(err, errMoving):
+	case errors.Is(err, errUnclean), errors.Is(err, errUnhealthy), errors.Is(err, errUneven), errors.Is(err, errBlocked), errors.Is(err, errBehind), errors.Is(err, errGone), errors.Is(err, errDrift), errors.Is(err, errMoving):
 		return command.ExitUnclean
 	case ctx.Err() != nil:
 		return command.ExitInterrupted

@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"os"
@@ -99,7 +100,7 @@ func (f *serveFlags) run(ctx context.Context, stderr io.Writer) (err error) {
 		return err
 	}
 	if err := service.Check(ctx); err != nil {
-		return errors.Join(input.Errorf("--source: no ids can be given from this database: %w", err), service.Close())
+		return errors.Join(database.Failed(err, fmt.Errorf("--source: no ids can be given from this database: %w", err)), service.Close())
 	}
 	l, err := serve.Listen(ctx, f.listen, f.Token, f.noAuth)
 	if err != nil {

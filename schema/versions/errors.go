@@ -32,6 +32,10 @@ var (
 	// has been executed. Check the table, and call Resolve.
 	ErrUnclear = errors.New("versions: it is unclear whether a statement was done")
 
+	// ErrNotInFlight: Resolve was asked about a statement that is not in flight. It has written
+	// nothing.
+	ErrNotInFlight = errors.New("versions: no such statement is in flight")
+
 	// ErrLocked: another runner works on the database, or the server has not yet ended
 	// the statement of a runner that died.
 	ErrLocked = errors.New("versions: another runner works on this database")

@@ -12,7 +12,7 @@ import (
 
 // Resolve answers an ErrUnclear: whether the statement that was in flight on a physical
 // table was executed. If it was, the table's present definition is what other shards are
-// compared with.
+// compared with. A statement that is not in flight is an ErrNotInFlight.
 func (r *Runner) Resolve(ctx context.Context, number int64, at sharding.Target, wasDone bool) (err error) {
 	v, err := r.visit(ctx)
 	if err != nil {
@@ -41,11 +41,14 @@ func (r *Runner) Resolve(ctx context.Context, number int64, at sharding.Target, 
 			}
 		}
 		if !known {
-			return fmt.Errorf("versions: %s has no statement for %s; name the table that the error of Up names", file.name, at)
+			return fmt.Errorf("%w: %s has no statement for %s; name the table that the error of Up names", ErrNotInFlight, file.name, at)
 		}
-		return fmt.Errorf("versions: no statement of %s is in flight on %s, so there is nothing to resolve; run Up", file.name, at)
+		return fmt.Errorf("%w: there is nothing to resolve of %s on %s; run Up", ErrNotInFlight, file.name, at)
 	}
-	return errors.Join(fmt.Errorf("versions: the router has no database %s that answers", at.DB), v.missing)
+	if r.config.Router.DB(at.DB) == nil {
+		return fmt.Errorf("%w: the router has no database %s; name the one that the error of Up names", ErrNotInFlight, at.DB)
+	}
+	return errors.Join(fmt.Errorf("versions: database %s does not answer", at.DB), v.missing)
 }
 
 func (s *shard) resolve(ctx context.Context, step *Step, inFlight *note, wasDone bool) error {

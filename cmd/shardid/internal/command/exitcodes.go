@@ -19,7 +19,7 @@ const (
 	ExitInterrupted = 130
 )
 
-// Exit codes that only verbs of migrate, rebalance and lookup have.
+// Exit codes that only verbs of migrate, rebalance, lookup and ddl have.
 const (
 	MigrateLocked    = 4
 	MigrateFenced    = 5
@@ -44,10 +44,10 @@ var ExitCodes = []exitCode{
 		"`ddl status` or `drift` shards that lack a version or differ, or versions without a file; `rebalance status` moving slots",
 		"read what is printed. `migrate inspect` has fixes; after `migrate verify` let the runner write the rows again, verify"},
 	{ExitInput, "the input is wrong, and nothing was written: a flag, an id, a file, a name, or a database that does not let you in; or the user lacks a right there", "read the message; after a GRANT, the same command again"},
-	{ExitFailure, "something failed while the command was running, such as a database", "the same command again"},
-	{MigrateLocked, "`migrate` or `rebalance`: another runner leads the job", "leave it alone, or end it"},
+	{ExitFailure, "something failed while the command was running, or a database cannot be reached", "the same command again"},
+	{MigrateLocked, "`migrate`, `rebalance` or `ddl`: another runner leads the job", "leave it alone, or end it"},
 	{MigrateFenced, "`migrate`: a newer runner has taken the job over", "leave it to that one"},
-	{MigrateNotReady, "`migrate`, `rebalance` or `lookup`: a precondition is not met", "wait, or do the step before; try again"},
+	{MigrateNotReady, "`migrate`, `rebalance`, `lookup` or `ddl`: a precondition is not met", "wait, or do the step before; try again"},
 	{MigrateThrottled, "`migrate`: throttled for longer than `--max-throttle`", "find out why"},
 	{MigrateChanged, "`migrate` or `rebalance`: the tables or the plan have changed", "read the message: plan again, abort and begin again, or put a shard's rows back"},
 	{MigrateUnclear, "`migrate`: tables exist under both names, or under neither", "correct the names by hand: somebody else renamed or created one"},

@@ -11,5 +11,6 @@
 // # Failure modes
 //
 // These are *input.Errors: a name that cannot be parsed, a file that is missing or not a
-// database, and a server that does not answer within five seconds or refuses the user.
+// database, and a server that refuses the user. A server that does not answer within five
+// seconds, and a file that another process has locked for longer, are none: see Away.
 package database

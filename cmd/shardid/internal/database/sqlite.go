@@ -6,6 +6,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"net/url"
@@ -62,7 +63,7 @@ func openFile(ctx context.Context, path, settings, shown string) (*sql.DB, error
 	}
 	var tables int
 	if err := db.QueryRowContext(ctx, "SELECT COUNT(*) FROM sqlite_schema").Scan(&tables); err != nil {
-		return nil, errors.Join(input.Errorf("%s cannot be read as a SQLite database: %w", shown, err), db.Close())
+		return nil, errors.Join(Failed(err, fmt.Errorf("%s cannot be read as a SQLite database: %w", shown, err)), db.Close())
 	}
 	return db, nil
 }

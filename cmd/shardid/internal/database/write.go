@@ -6,6 +6,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 
 	"github.com/shardid/shardid/cmd/shardid/internal/input"
 	"github.com/shardid/shardid/internal/dialect"
@@ -44,7 +45,7 @@ func OpenForWriting(ctx context.Context, dsn string, missing Missing) (*sql.DB, 
 	// When several processes create a file at once, SQLite does not wait for the one that
 	// switches it to WAL, whatever busy_timeout is.
 	if err := sqlrun.Retry(ctx, nil, func() error { return db.PingContext(ctx) }); err != nil {
-		return nil, errors.Join(input.Errorf("%s cannot be opened for writing: %w", dialect.RedactDSN(dsn), err), db.Close())
+		return nil, errors.Join(Failed(err, fmt.Errorf("%s cannot be opened for writing: %w", dialect.RedactDSN(dsn), err)), db.Close())
 	}
 	return db, nil
 }

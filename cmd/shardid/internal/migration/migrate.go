@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"slices"
 	"strings"
@@ -103,7 +102,7 @@ func migrateCode(ctx context.Context, err error) error {
 		return command.WithCode(errors.New("interrupted; the same command resumes the work"), command.ExitInterrupted)
 	case errors.As(err, new(*migrate.BlockedError)):
 		return command.WithCode(err, command.ExitUnclean)
-	case Away(err):
+	case database.Away(err):
 		return command.WithCode(err, command.ExitFailure)
 	case input.Caused(err), errors.Is(err, migrate.ErrConfig), dialect.FaultOf(err) == dialect.NoRight:
 		return command.WithCode(err, command.ExitInput)
@@ -131,16 +130,6 @@ func Coded(err error) error {
 		}
 	}
 	return err
-}
-
-// Away reports whether a server could not be reached, which may pass: a supervisor should
-// try again. An unknown host name is a mistake.
-func Away(err error) bool {
-	var unknown *net.DNSError
-	if errors.As(err, &unknown) && unknown.IsNotFound {
-		return false
-	}
-	return migrate.Transient(err) || errors.Is(err, context.DeadlineExceeded)
 }
 
 // Operation is one running verb.
