@@ -93,7 +93,7 @@ func TestDatabasesAreNamedByEnvironmentOrFile(t *testing.T) {
 	if o.code != command.ExitInput || !strings.Contains(o.stderr, `database "west": the file west.dsn cannot be read`) {
 		t.Errorf("%d, %q", o.code, o.stderr)
 	}
-	if err := os.WriteFile(filepath.Join(filepath.Dir(path), "west.dsn"), []byte(west+"\n"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(filepath.Dir(path), "west.dsn"), []byte("\uFEFF"+west+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	succeed(t, "doctor", "--config", path)

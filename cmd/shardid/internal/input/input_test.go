@@ -28,6 +28,7 @@ func TestAMistakeInJSONIsFound(t *testing.T) {
 		"{\"tables\": [{\"name\": 7}]}": "tables.name is a number and has to be a string",
 		"{\"tables\": []} {}":           "line 1, column 16: there is more",
 		"{\"tables\": [":                "line 1, column 13: the JSON value does not end",
+		"\uFEFFnonsense":                "line 1, column 2: this is not JSON: invalid character",
 		"nonsense":                      "line 1, column 2: this is not JSON: invalid character",
 	} {
 		var f file
@@ -35,9 +36,11 @@ func TestAMistakeInJSONIsFound(t *testing.T) {
 			t.Errorf("%q: %v, not %q", text, err, want)
 		}
 	}
-	var f file
-	if err := input.JSON([]byte("{\"tables\": [{\"name\": \"orders\"}]}\n"), &f); err != nil || f.Tables[0].Name != "orders" {
-		t.Error(f, err)
+	for _, mark := range []string{"", "\uFEFF"} {
+		var f file
+		if err := input.JSON([]byte(mark+"{\"tables\": [{\"name\": \"orders\"}]}\n"), &f); err != nil || f.Tables[0].Name != "orders" {
+			t.Errorf("after %q: %v %v", mark, f, err)
+		}
 	}
 }
 

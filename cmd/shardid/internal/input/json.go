@@ -12,9 +12,13 @@ import (
 	"strings"
 )
 
-// JSON parses text, which must be one JSON value. It refuses fields that into does not
-// have, and text after the value. The error names the line and column.
+// Text returns the text of a file without the byte order mark that some editors put before it.
+func Text(file []byte) []byte { return bytes.TrimPrefix(file, []byte("\uFEFF")) }
+
+// JSON parses text, which must be one JSON value; a byte order mark may precede it. It refuses
+// fields that into does not have, and text after the value. The error names the line and column.
 func JSON(text []byte, into any) error {
+	text = Text(text)
 	if len(bytes.TrimSpace(text)) == 0 {
 		return errors.New("the file is empty")
 	}

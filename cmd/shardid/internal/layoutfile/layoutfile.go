@@ -292,7 +292,7 @@ func (e databaseEntry) DSN(dir string) (string, error) {
 		if err != nil {
 			return "", input.Errorf("the file %s cannot be read; put the DSN into it, %s", e.File, database.Forms)
 		}
-		return strings.TrimSpace(string(text)), nil
+		return strings.TrimSpace(string(input.Text(text))), nil
 	case e.SQLite != "" && e.Env+e.File == "":
 		return inside(dir, e.SQLite), nil
 	}
