@@ -3,7 +3,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -13,7 +12,6 @@ import (
 	"math"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -22,7 +20,6 @@ import (
 	"github.com/shardid/shardid/cmd/shardid/internal/database"
 	"github.com/shardid/shardid/cmd/shardid/internal/input"
 	"github.com/shardid/shardid/cmd/shardid/internal/layoutfile"
-	"github.com/shardid/shardid/cmd/shardid/internal/term"
 	"github.com/shardid/shardid/schema/versions"
 	"github.com/shardid/shardid/sharding"
 )
@@ -232,7 +229,7 @@ func (d *ddl) status(ctx context.Context, r *versions.Runner) error {
 	if d.asJSON {
 		err = command.WriteJSON(d.cmd.OutOrStdout(), m)
 	} else {
-		err = d.printStatus(&m)
+		_, err = io.WriteString(d.cmd.OutOrStdout(), statusTable(d.cmd.OutOrStdout(), &m).String())
 	}
 	for _, db := range slices.Sorted(maps.Keys(m.Unreachable)) {
 		_, _ = fmt.Fprintf(d.cmd.ErrOrStderr(), "database %s cannot be reached: %s\n", db, oneLine(m.Unreachable[db])) // an error of stderr cannot be reported
@@ -246,30 +243,6 @@ func (d *ddl) status(ctx context.Context, r *versions.Runner) error {
 	default:
 		err = errBehind
 	}
-	return err
-}
-
-func (d *ddl) printStatus(m *versions.Matrix) error {
-	w := d.cmd.OutOrStdout()
-	table := term.NewTable(term.StyleFor(w), append([]string{">VERSION", "FILE"}, m.Databases...)...)
-	for _, line := range m.Lines {
-		row := []string{strconv.FormatInt(line.Version, 10), cmp.Or(line.File, "(no file)")}
-		for _, db := range m.Databases {
-			cell, asked := line.Cells[db]
-			text := string(cell.State)
-			switch {
-			case !asked && m.Unreachable[db] != "":
-				text = "unreachable"
-			case !asked:
-				text = "–"
-			case cell.State != versions.Applied && cell.State != versions.Pending && line.File != "":
-				text += fmt.Sprintf(" %d/%d", cell.Done, cell.Steps)
-			}
-			row = append(row, text)
-		}
-		table.Row(row...)
-	}
-	_, err := io.WriteString(w, table.String())
 	return err
 }
 

@@ -3,12 +3,15 @@
 package main
 
 import (
+	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/shardid/shardid/cmd/shardid/internal/command"
+	"github.com/shardid/shardid/schema/versions"
 )
 
 func TestDDLSaysThatThereIsNothingToDo(t *testing.T) {
@@ -70,5 +73,32 @@ func TestAStatusSaysWhyADatabaseIsUnreachable(t *testing.T) {
 		if o.code != command.ExitFailure || !strings.Contains(o.stderr, says) {
 			t.Errorf("exit code %d: %s", o.code, o.stderr)
 		}
+	}
+}
+
+func TestAStatusOfManyDatabasesFitsTheScreen(t *testing.T) {
+	m := versions.Matrix{Unreachable: map[string]string{"shop_07": "no route to host"}, Lines: []versions.Line{
+		{Version: 1, File: "00001_orders.sql", Cells: map[string]versions.Cell{}}, {Version: 2, File: "00002_note.sql", Cells: map[string]versions.Cell{}},
+	}}
+	for i := range 50 {
+		db := fmt.Sprintf("shop_%02d", i)
+		m.Databases = append(m.Databases, db)
+		m.Lines[0].Cells[db] = versions.Cell{State: versions.Applied}
+		switch i {
+		case 3:
+			m.Lines[1].Cells[db] = versions.Cell{State: versions.Partial, Done: 1, Steps: 4}
+		case 7:
+		default:
+			m.Lines[1].Cells[db] = versions.Cell{State: versions.Pending}
+		}
+	}
+	want := `VERSION  FILE              STATE        DATABASES  WHICH
+      1  00001_orders.sql  applied             50  all
+      2  00002_note.sql    pending             48  shop_00, shop_01, shop_02, shop_04, shop_05, …
+      2  00002_note.sql    partial 1/4          1  shop_03
+      2  00002_note.sql    unreachable          1  shop_07
+`
+	if got := statusTable(io.Discard, &m).String(); got != want {
+		t.Errorf("%s", got)
 	}
 }
