@@ -356,3 +356,23 @@ func TestMetricsAreServedAsText(t *testing.T) {
 	}
 	contains(t, answer.Body.String(), `shardid_ids_issued_total{generator="default"} 0`)
 }
+
+// The status page divides by the number.
+func TestNoSeriesIsGatheredBeforeItsFirstStatementIsCounted(t *testing.T) {
+	for range 1000 {
+		var statements observe.Statements
+		s := service(t, observe.Config{Statements: &statements})
+		go statements.Observe(t.Context(), shardsql.Statement{Table: "orders", Kind: shardsql.One})
+		for {
+			families := s.Gather()
+			at := slices.IndexFunc(families, func(f observe.Family) bool { return f.Name == observe.StatementDuration })
+			if len(families[at].Samples) == 0 {
+				continue
+			}
+			if families[at].Samples[0].Count == 0 {
+				t.Fatal("a series of no statement")
+			}
+			break
+		}
+	}
+}

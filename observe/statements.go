@@ -72,22 +72,17 @@ func (s *Statements) ReplicaDown(_ context.Context, database string, index int, 
 
 // Observe counts a statement. An observer that does more than count calls it.
 func (s *Statements) Observe(_ context.Context, of shardsql.Statement) {
-	c := s.of(series{of.Table, string(of.Kind), Outcome(of)})
-	bucket, _ := slices.BinarySearch(bounds[:], of.Took.Seconds())
-	c.durations[bucket].Add(1)
-	c.nanos.Add(int64(of.Took))
-	c.rows.Add(of.Rows)
-	c.retries.Add(int64(of.Retries))
-	c.shards.Add(int64(len(of.Targets)))
+	k := series{of.Table, string(of.Kind), Outcome(of)}
+	if c := s.of(k); c != nil {
+		c.add(of)
+		return
+	}
+	s.begin(k, of)
 }
 
-func (s *Statements) of(k series) *counts {
-	s.mu.RLock()
-	c := s.count[k]
-	s.mu.RUnlock()
-	if c != nil {
-		return c
-	}
+// begin counts the first statement of a series, which is not gathered without one: the mean of no
+// statements is no number.
+func (s *Statements) begin(k series, of shardsql.Statement) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.count == nil {
@@ -96,6 +91,22 @@ func (s *Statements) of(k series) *counts {
 	if s.count[k] == nil {
 		s.count[k] = new(counts)
 	}
+	s.count[k].add(of)
+}
+
+func (c *counts) add(of shardsql.Statement) {
+	bucket, _ := slices.BinarySearch(bounds[:], of.Took.Seconds())
+	c.durations[bucket].Add(1)
+	c.nanos.Add(int64(of.Took))
+	c.rows.Add(of.Rows)
+	c.retries.Add(int64(of.Retries))
+	c.shards.Add(int64(len(of.Targets)))
+}
+
+// of returns the counters of a series, nil before its first statement.
+func (s *Statements) of(k series) *counts {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
 	return s.count[k]
 }
 
