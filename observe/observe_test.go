@@ -31,6 +31,11 @@ type reported struct{ stats keygen.Stats }
 func (r *reported) Next(context.Context) (int64, error) { return 1, nil }
 func (r *reported) Stats() keygen.Stats                 { return r.stats }
 
+// worded reports, and makes texts.
+type worded struct{ reported }
+
+func (w *worded) Next(context.Context) (string, error) { return "a", nil }
+
 func service(t *testing.T, cfg observe.Config) *observe.Service {
 	t.Helper()
 	s, err := observe.New(cfg)
@@ -108,6 +113,8 @@ func TestASetWithAmbiguousNamesIsRefused(t *testing.T) {
 	for name, cfg := range map[string]observe.Config{
 		"nil":              {Generators: keygen.Set{Named: map[string]keygen.Generator[int64]{"a": none}}},
 		"one name twice":   {Generators: keygen.Set{Default: &reported{}, Named: map[string]keygen.Generator[int64]{"default": &reported{}}}},
+		"two defaults":     {Generators: keygen.Set{Text: map[string]keygen.Generator[string]{"": new(worded), "default": new(worded)}}},
+		"a kind as name":   {Generators: keygen.Set{Named: map[string]keygen.Generator[int64]{"text/order": &reported{}}, Text: map[string]keygen.Generator[string]{"order": new(worded)}}},
 		"negative horizon": {Horizon: -1},
 	} {
 		if _, err := observe.New(cfg); err == nil {

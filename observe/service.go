@@ -4,7 +4,6 @@ package observe
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"maps"
 	"reflect"
@@ -21,7 +20,8 @@ import (
 type Config struct {
 	// Generators are the generators that gormplugin or sqlxhook uses. Generators that report
 	// nothing (see [keygen.Reporter]) are omitted. A generator with several names is reported under
-	// the first of these: Default as "default", Text and Binary as "text/name" and "binary/name".
+	// the first of these: Default as "default", Text and Binary as "text/name" and "binary/name", and
+	// the name "" as "default". Two generators must not have one name.
 	Generators keygen.Set
 
 	// Statements observes the statements of the router, if its Observer is installed there.
@@ -67,21 +67,32 @@ func New(cfg Config) (*Service, error) {
 	}
 	cfg.Horizon = cmp.Or(cfg.Horizon, defaultHorizon)
 	s := &Service{cfg: cfg, now: time.Now}
-	if _, taken := cfg.Generators.Named[defaultName]; taken && !nilness.Is(cfg.Generators.Default) {
-		return nil, errDefaultName
-	}
 	if !nilness.Is(cfg.Generators.Default) {
 		s.add(defaultName, cfg.Generators.Default)
 	}
 	add(s, "", cfg.Generators.Named)
 	add(s, "text/", cfg.Generators.Text)
 	add(s, "binary/", cfg.Generators.Binary)
+	if err := s.distinct(); err != nil {
+		return nil, err
+	}
 	return s, nil
 }
 
 const defaultName = "default"
 
-var errDefaultName = errors.New(`observe: Config.Generators has a Default and a generator named "default", which metrics could not distinguish; rename it`)
+// distinct returns an error for two generators with one name, because a scrape that has two values of a
+// metric with equal labels fails as a whole.
+func (s *Service) distinct() error {
+	seen := map[string]bool{}
+	for _, g := range s.generators {
+		if seen[g.name] {
+			return fmt.Errorf("observe: Config.Generators has two generators that metrics would both call %q; rename one", g.name)
+		}
+		seen[g.name] = true
+	}
+	return nil
+}
 
 func add[K any](s *Service, prefix string, generators map[string]keygen.Generator[K]) {
 	for _, name := range slices.Sorted(maps.Keys(generators)) {
