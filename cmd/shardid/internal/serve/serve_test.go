@@ -125,6 +125,26 @@ func TestMetricsAndThePageShowTagsOnceTheyAreOpen(t *testing.T) {
 	}
 }
 
+func TestATagWithTheNameOfTheSnowflakeGeneratorHidesNoMetrics(t *testing.T) {
+	s := open(t, nil)
+	for _, tag := range []string{"default", "tag default"} {
+		if _, err := schema.Seed(t.Context(), s.cfg.DB, tag, 1, 1000); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h := s.Handler()
+	for _, path := range []string{"/api/segment/get/default", "/api/segment/get/tag%20default", "/api/snowflake/get/x", "/status/", "/readyz"} {
+		if w := ask(t, h, path); w.Code != http.StatusOK {
+			t.Errorf("%s: %d %s", path, w.Code, w.Body)
+		}
+	}
+	for _, name := range []string{"default", "tag default", "tag tag default"} {
+		if w := ask(t, h, "/metrics"); !strings.Contains(w.Body.String(), `shardid_ids_issued_total{generator="`+name+`"} 1`) {
+			t.Errorf("no %s in %d %s", name, w.Code, w.Body)
+		}
+	}
+}
+
 func TestAServerWithoutTheTablesIsNotReadyAndSaysHowToCreateThem(t *testing.T) {
 	s := open(t, nil)
 	drop := func(tables ...string) {

@@ -7,6 +7,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"strconv"
 	"sync"
@@ -186,7 +187,7 @@ func (s *Service) observer() (*observe.Service, http.Handler, error) {
 	if s.version == [2]int{of, and} {
 		return s.watched, s.view, nil
 	}
-	set := keygen.Set{Named: named, Default: leased["snowflake"]}
+	set := keygen.Set{Named: shown(named), Default: leased["snowflake"]}
 	watched, err := observe.New(observe.Config{Generators: set})
 	if err != nil {
 		return nil, nil, err
@@ -200,6 +201,24 @@ func (s *Service) observer() (*observe.Service, http.Handler, error) {
 	view.Handle("/status/", page)
 	s.watched, s.view, s.version = watched, view, [2]int{of, and}
 	return watched, view, nil
+}
+
+// shown returns the generators of tags by their names in metrics. The name "default" is that of the
+// snowflake generator, whether it is open or not.
+func shown(tags map[string]keygen.Generator[int64]) map[string]keygen.Generator[int64] {
+	const taken = "default"
+	of, has := tags[taken]
+	if !has {
+		return tags
+	}
+	name := "tag " + taken
+	for tags[name] != nil {
+		name = "tag " + name
+	}
+	all := maps.Clone(tags)
+	delete(all, taken)
+	all[name] = of
+	return all
 }
 
 func (s *Service) observed(w http.ResponseWriter, r *http.Request) {
