@@ -28,7 +28,7 @@ type Config struct {
 	TracerProvider trace.TracerProvider
 	// MeterProvider provides the histogram of durations. Defaults to the global one.
 	MeterProvider metric.MeterProvider
-	// System is the attribute db.system.name: "mysql", "mariadb" or "sqlite". It is required.
+	// System is the attribute db.system.name: "mysql", "mariadb", "postgresql" or "sqlite". It is required.
 	System string
 }
 
@@ -38,7 +38,7 @@ type Config struct {
 // error.type is its [observe.Outcome].
 func Statements(cfg Config) (shardsql.Observer, error) {
 	if cfg.System == "" {
-		return shardsql.Observer{}, errors.New(`otel: Config.System is empty; say "mysql", "mariadb" or "sqlite"`)
+		return shardsql.Observer{}, errors.New(`otel: Config.System is empty; say "mysql", "mariadb", "postgresql" or "sqlite"`)
 	}
 	if cfg.TracerProvider == nil {
 		cfg.TracerProvider = otel.GetTracerProvider()
