@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -404,4 +405,29 @@ func TestAUserOfPostgresWithTheDocumentedGrantsMigrates(t *testing.T) {
 	if n := database.MustNumber(t, o.source, "SELECT COUNT(*) FROM pg_proc WHERE proname LIKE 'shardid%nop%'"); n > 0 {
 		t.Errorf("%d functions stay", n)
 	}
+	o.dropMover(t)
+}
+
+// dropMover removes what the job has left behind, as the runbook says, so that the user can be dropped.
+func (o *postgresTable) dropMover(t *testing.T) {
+	t.Helper()
+	text, err := os.ReadFile("../../docs/runbook.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, page, _ := strings.Cut(string(text), "At last, drop the user `mover`.")
+	var blocks []string
+	for _, block := range strings.Split(page, "```sql\n")[1:3] {
+		block, _, _ = strings.Cut(block, "```")
+		blocks = append(blocks, strings.Replace(block, "shardid_orders_s", "shardid_t_s", 1))
+	}
+	database.Exec(t, o.source, "DROP TABLE t_old")
+	database.Exec(t, o.source, blocks[0])
+	if n := database.MustNumber(t, o.source, "SELECT COUNT(*) FROM pg_proc WHERE proname LIKE 'shardid%'"); n > 0 {
+		t.Errorf("%d functions stay after the archive", n)
+	}
+	for _, db := range []*sql.DB{o.source, o.shards["a"], o.shards["b"]} {
+		database.Exec(t, db, blocks[1])
+	}
+	database.Exec(t, o.source, "DROP USER mover")
 }
