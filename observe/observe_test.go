@@ -7,7 +7,9 @@ import (
 	"database/sql"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"math"
+	"net"
 	"net/http/httptest"
 	"path/filepath"
 	"slices"
@@ -362,6 +364,28 @@ func TestMetricsAreServedAsText(t *testing.T) {
 		t.Error(is)
 	}
 	contains(t, answer.Body.String(), `shardid_ids_issued_total{generator="default"} 0`)
+}
+
+// The driver's own limit ended the connecting. It is an outage, and not the program's wish.
+func TestAServerThatIsNotReachedInTimeIsNoCancellation(t *testing.T) {
+	_, err := (&net.Dialer{Timeout: time.Nanosecond}).DialContext(t.Context(), "tcp", "127.0.0.1:1")
+	if !errors.Is(err, context.DeadlineExceeded) {
+		t.Fatal(err)
+	}
+	var statements observe.Statements
+	var log strings.Builder
+	of := shardsql.Statement{Table: "orders", Kind: shardsql.One, Err: err}
+	statements.Observe(t.Context(), of)
+	observe.NewLog(slog.New(slog.NewTextHandler(&log, nil))).Statement(t.Context(), of)
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	statements.Observe(ended, of)
+	contains(t, text(t, service(t, observe.Config{Statements: &statements})),
+		`shardid_statement_duration_seconds_count{kind="one",outcome="error",table="orders"} 1`,
+		`shardid_statement_duration_seconds_count{kind="one",outcome="cancelled",table="orders"} 1`)
+	if !strings.Contains(log.String(), "outcome=error") {
+		t.Errorf("the log has %q", log.String())
+	}
 }
 
 // The status page divides by the number.

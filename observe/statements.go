@@ -71,8 +71,8 @@ func (s *Statements) ReplicaDown(_ context.Context, database string, index int, 
 }
 
 // Observe counts a statement. An observer that does more than count calls it.
-func (s *Statements) Observe(_ context.Context, of shardsql.Statement) {
-	k := series{of.Table, string(of.Kind), Outcome(of)}
+func (s *Statements) Observe(ctx context.Context, of shardsql.Statement) {
+	k := series{of.Table, string(of.Kind), OutcomeIn(ctx, of)}
 	if c := s.of(k); c != nil {
 		c.add(of)
 		return
@@ -112,7 +112,8 @@ func (s *Statements) of(k series) *counts {
 
 // Outcome returns the outcome of a statement in one word: "ok", "cancelled" when its context ended,
 // the reason of a refusal ("missing_key", "cross_database", "unmergeable" and so on, after the
-// errors of package sharding), or "error".
+// errors of package sharding), or "error". It takes any exceeded deadline for that of the statement's
+// context; [OutcomeIn] does not.
 func Outcome(of shardsql.Statement) string {
 	switch {
 	case of.Err == nil:
@@ -128,6 +129,16 @@ func Outcome(of shardsql.Statement) string {
 		}
 	}
 	return "refused"
+}
+
+// OutcomeIn returns the outcome of a statement with this context. An exceeded deadline is an "error"
+// while the context lasts: it is that of the driver, which gave up connecting to a server.
+func OutcomeIn(ctx context.Context, of shardsql.Statement) string {
+	outcome := Outcome(of)
+	if outcome == cancelled && ctx.Err() == nil && !errors.Is(of.Err, context.Canceled) {
+		return failed
+	}
+	return outcome
 }
 
 // reasons are the outcomes of refused statements.

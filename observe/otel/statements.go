@@ -35,7 +35,7 @@ type Config struct {
 // Statements returns an observer for shardsql.Config.Observer, and for the same field in
 // gormplugin. A span begins when its statement begins, and is a child of the span in the
 // statement's context. A statement that failed or was refused has the status Error, and its
-// error.type is its [observe.Outcome].
+// error.type is its [observe.OutcomeIn].
 func Statements(cfg Config) (shardsql.Observer, error) {
 	if cfg.System == "" {
 		return shardsql.Observer{}, errors.New(`otel: Config.System is empty; say "mysql", "mariadb", "postgresql" or "sqlite"`)
@@ -63,7 +63,7 @@ type statements struct {
 }
 
 func (s *statements) observe(ctx context.Context, of shardsql.Statement) {
-	few := s.attributes(of)
+	few := s.attributes(ctx, of)
 	s.durations.Record(context.WithoutCancel(ctx), of.Took.Seconds(), metric.WithAttributes(few...))
 	end := time.Now()
 	_, span := s.tracer.Start(ctx, name(of), trace.WithSpanKind(trace.SpanKindClient), trace.WithTimestamp(end.Add(-of.Took)))
@@ -71,7 +71,7 @@ func (s *statements) observe(ctx context.Context, of shardsql.Statement) {
 		span.SetAttributes(few...)
 		span.SetAttributes(many(of)...)
 		if of.Err != nil {
-			span.SetStatus(codes.Error, observe.Outcome(of)) // not the error, which may name values
+			span.SetStatus(codes.Error, observe.OutcomeIn(ctx, of)) // not the error, which may name values
 		}
 	}
 	span.End(trace.WithTimestamp(end))
@@ -98,13 +98,13 @@ func operation(of shardsql.Statement) string {
 }
 
 // attributes returns the attributes with few values, for the histogram and the span.
-func (s *statements) attributes(of shardsql.Statement) []attribute.KeyValue {
+func (s *statements) attributes(ctx context.Context, of shardsql.Statement) []attribute.KeyValue {
 	all := append(make([]attribute.KeyValue, 0, 5), s.system, attribute.String("db.operation.name", operation(of)), attribute.String("shardid.kind", string(of.Kind)))
 	if of.Table != "" {
 		all = append(all, attribute.String("db.collection.name", of.Table))
 	}
 	if of.Err != nil {
-		all = append(all, attribute.String("error.type", observe.Outcome(of)))
+		all = append(all, attribute.String("error.type", observe.OutcomeIn(ctx, of)))
 	}
 	return all
 }
