@@ -124,7 +124,7 @@ func TestTheCommandsOfTheDDLPageDoWhatItSays(t *testing.T) {
 		}
 		for _, line := range regexp.MustCompile(`(?m)^    (shardid ddl resolve .*)$`).FindAllStringSubmatch(p.text, -1) {
 			out, err := p.command(t.Context(), line[1]).CombinedOutput()
-			if err == nil || !strings.Contains(string(out), "no statement of 00002_note.sql is in flight on east/orders_0") {
+			if err == nil || !strings.Contains(string(out), "nothing to resolve of 00002_note.sql on east/orders_0") {
 				t.Errorf("%s: %s", line[1], out)
 			}
 		}
