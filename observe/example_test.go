@@ -108,9 +108,10 @@ func ExampleWriteText() {
 
 // Outcome is a word for labels of a program's own metrics.
 func ExampleOutcome() {
-	fmt.Println(observe.Outcome(shardsql.Statement{Kind: shardsql.One}))
-	fmt.Println(observe.Outcome(shardsql.Statement{Kind: shardsql.Refused, Err: sharding.ErrMissingKey}))
-	fmt.Println(observe.Outcome(shardsql.Statement{Err: context.Canceled}))
+	ctx := context.Background()
+	fmt.Println(observe.Outcome(ctx, shardsql.Statement{Kind: shardsql.One}))
+	fmt.Println(observe.Outcome(ctx, shardsql.Statement{Kind: shardsql.Refused, Err: sharding.ErrMissingKey}))
+	fmt.Println(observe.Outcome(ctx, shardsql.Statement{Err: context.Canceled}))
 	// Output:
 	// ok
 	// missing_key

@@ -68,7 +68,7 @@ func (l *Log) Alarm(generator string) func(err error) {
 // each fingerprint and outcome, with the number of warnings omitted since. A statement whose
 // context ended is not logged. An observer of package shardsql calls Statement.
 func (l *Log) Statement(ctx context.Context, s shardsql.Statement) {
-	outcome := OutcomeIn(ctx, s)
+	outcome := Outcome(ctx, s)
 	if outcome == succeeded || outcome == cancelled {
 		return
 	}

@@ -72,7 +72,7 @@ func (s *Statements) ReplicaDown(_ context.Context, database string, index int, 
 
 // Observe counts a statement. An observer that does more than count calls it.
 func (s *Statements) Observe(ctx context.Context, of shardsql.Statement) {
-	k := series{of.Table, string(of.Kind), OutcomeIn(ctx, of)}
+	k := series{of.Table, string(of.Kind), Outcome(ctx, of)}
 	if c := s.of(k); c != nil {
 		c.add(of)
 		return
@@ -110,17 +110,17 @@ func (s *Statements) of(k series) *counts {
 	return s.count[k]
 }
 
-// Outcome returns the outcome of a statement in one word: "ok", "cancelled" when its context ended,
+// Outcome returns the outcome of a statement with this context in one word: "ok", "cancelled" when its context ended,
 // the reason of a refusal ("missing_key", "cross_database", "unmergeable" and so on, after the
-// errors of package sharding), or "error". It takes any exceeded deadline for that of the statement's
-// context; [OutcomeIn] does not.
-func Outcome(of shardsql.Statement) string {
+// errors of package sharding), or "error". A deadline that is exceeded while the context lasts is an
+// "error": it is that of the driver, which gave up connecting to a server.
+func Outcome(ctx context.Context, of shardsql.Statement) string {
 	switch {
 	case of.Err == nil:
 		return succeeded
-	case errors.Is(of.Err, context.Canceled) || errors.Is(of.Err, context.DeadlineExceeded):
+	case errors.Is(of.Err, context.Canceled), ctx.Err() != nil && errors.Is(of.Err, context.DeadlineExceeded):
 		return cancelled
-	case of.Kind != shardsql.Refused:
+	case of.Kind != shardsql.Refused, errors.Is(of.Err, context.DeadlineExceeded):
 		return failed
 	}
 	for _, r := range reasons {
@@ -129,16 +129,6 @@ func Outcome(of shardsql.Statement) string {
 		}
 	}
 	return "refused"
-}
-
-// OutcomeIn returns the outcome of a statement with this context. An exceeded deadline is an "error"
-// while the context lasts: it is that of the driver, which gave up connecting to a server.
-func OutcomeIn(ctx context.Context, of shardsql.Statement) string {
-	outcome := Outcome(of)
-	if outcome == cancelled && ctx.Err() == nil && !errors.Is(of.Err, context.Canceled) {
-		return failed
-	}
-	return outcome
 }
 
 // reasons are the outcomes of refused statements.

@@ -35,7 +35,7 @@ type Config struct {
 // Statements returns an observer for shardsql.Config.Observer, and for the same field in
 // gormplugin. A span begins when its statement begins, and is a child of the span in the
 // statement's context. A statement that failed or was refused has the status Error, and its
-// error.type is its [observe.OutcomeIn].
+// error.type is its [observe.Outcome].
 func Statements(cfg Config) (shardsql.Observer, error) {
 	if cfg.System == "" {
 		return shardsql.Observer{}, errors.New(`otel: Config.System is empty; say "mysql", "mariadb", "postgresql" or "sqlite"`)
@@ -71,7 +71,7 @@ func (s *statements) observe(ctx context.Context, of shardsql.Statement) {
 		span.SetAttributes(few...)
 		span.SetAttributes(many(of)...)
 		if of.Err != nil {
-			span.SetStatus(codes.Error, observe.OutcomeIn(ctx, of)) // not the error, which may name values
+			span.SetStatus(codes.Error, observe.Outcome(ctx, of)) // not the error, which may name values
 		}
 	}
 	span.End(trace.WithTimestamp(end))
@@ -104,7 +104,7 @@ func (s *statements) attributes(ctx context.Context, of shardsql.Statement) []at
 		all = append(all, attribute.String("db.collection.name", of.Table))
 	}
 	if of.Err != nil {
-		all = append(all, attribute.String("error.type", observe.OutcomeIn(ctx, of)))
+		all = append(all, attribute.String("error.type", observe.Outcome(ctx, of)))
 	}
 	return all
 }

@@ -27,7 +27,7 @@ last switches, and the next command. A runner
 writes every two seconds, and when it ends; after 15 seconds of silence it counts as dead. With --check it exits
 with 6 when the job needs a runner and none is running, for monitoring.`,
 		func(ctx context.Context, o *Operation) error {
-			s, err := o.status(ctx, check)
+			s, err := statusOf(ctx, o.job, check)
 			if err != nil {
 				return err
 			}
@@ -53,10 +53,10 @@ type StatusShown struct {
 	Then string `json:"then,omitempty"` // what follows when Next has exited with 0
 }
 
-// status reads the state of the job. It reads it again if there is no runner, but one was heard a short time ago: it may be about to
+// statusOf reads the state of a job. It reads it again if there is no runner, but one was heard a short time ago: it may be about to
 // lead again, as after a cutover, or another one. mind says to do so whenever it was heard.
-func (o *Operation) status(ctx context.Context, mind bool) (migrate.Status, error) {
-	s, err := o.job.Status(ctx)
+func statusOf(ctx context.Context, job *migrate.Job, mind bool) (migrate.Status, error) {
+	s, err := job.Status(ctx)
 	heard := s.Runner != nil && s.Runner.Silent <= int64(migrate.SilentAfter.Seconds())
 	if err != nil || !s.NeedsRunner() || !mind && !heard {
 		return s, err
@@ -64,7 +64,7 @@ func (o *Operation) status(ctx context.Context, mind bool) (migrate.Status, erro
 	if err := PauseFor(ctx, 4*LookEvery); err != nil {
 		return s, err
 	}
-	return o.job.Status(ctx)
+	return job.Status(ctx)
 }
 
 // next is the next command for the job, "" when none is needed, and what follows when it has exited
