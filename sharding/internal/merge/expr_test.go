@@ -168,6 +168,15 @@ func TestAQuotientHasMoreDigitsThanItsDividendHasInTheDatabase(t *testing.T) {
 	}
 }
 
+// PostgreSQL has no unsigned numbers, but an argument in an expression may be a uint64.
+func TestASumWithAnUnsignedArgumentIsAnInt64OnPostgreSQL(t *testing.T) {
+	sum := Arithmetic(postgres, '+', Column(1, Integer), integerConstant(uint64(2)))
+	got := read(t, Computed(postgres, of([][]driver.Value{{int64(42), int64(40)}})[0], map[int]Expr{0: sum}, nil))
+	if want := driver.Value(int64(42)); got[0][0] != want {
+		t.Errorf("got %#v, want %#v", got[0][0], want)
+	}
+}
+
 func TestAFloatIsADecimalBesideADecimalOfPostgreSQL(t *testing.T) {
 	for want, e := range map[driver.Value]Expr{
 		"0.300": Arithmetic(postgres, '*', decimalConstant("3.00"), Argument(postgres, 0)),

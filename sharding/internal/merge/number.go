@@ -110,7 +110,7 @@ func (d Dialect) like(x number, v driver.Value) (driver.Value, error) {
 		if isText && x.form == isInteger {
 			x.form = isDecimal
 		}
-		x.text = !d.Bytes
+		x.text, x.unsigned = !d.Bytes, false // it has no unsigned numbers, but an argument may be one
 		return x.result(), nil
 	}
 	_, whole := v.(int64)
