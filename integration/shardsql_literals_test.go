@@ -3,6 +3,8 @@
 package integration_test
 
 import (
+	"database/sql"
+	"slices"
 	"testing"
 
 	"github.com/shardid/shardid/internal/testkit/shapes"
@@ -64,6 +66,32 @@ func TestGroupsAndOrdersAreComputedWithArguments(t *testing.T) {
 		}
 		if tally.Answered != len(of) {
 			t.Errorf("%+v", tally)
+		}
+	})
+}
+
+// MySQL and MariaDB name a column of a derived table by the text of its expression.
+func TestColumnsOfDerivedTablesKeepTheirNames(t *testing.T) {
+	eachShop(t, func(t *testing.T, shop *shapes.Shop, d shapes.Dialect) {
+		for _, text := range []string{
+			"SELECT * FROM (SELECT small + ?, COUNT(*) AS n FROM goods GROUP BY 1) AS t",
+			"WITH t AS (SELECT small + ?, COUNT(*) AS n FROM goods GROUP BY 1) SELECT t.* FROM t",
+			"SELECT * FROM (SELECT CASE WHEN small BETWEEN ? AND 10 THEN 'few' WHEN small < 100 THEN 'more' ELSE 'many' END, COUNT(*) AS n FROM goods GROUP BY 1) AS t",
+		} {
+			var names [2][]string
+			for i, db := range []*sql.DB{shop.Routed, shop.Whole} {
+				rows, err := db.QueryContext(sharding.AllShards(t.Context()), d.Numbered(text), 2)
+				if err != nil {
+					t.Fatal(text, err)
+				}
+				names[i], _ = rows.Columns()
+				if err := rows.Close(); err != nil {
+					t.Error(err)
+				}
+			}
+			if !slices.Equal(names[0], names[1]) {
+				t.Errorf("%s: %q, where whole tables have %q", text, names[0], names[1])
+			}
 		}
 	})
 }

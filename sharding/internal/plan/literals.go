@@ -10,7 +10,6 @@ import (
 	"github.com/shardid/shardid/internal/sqlparse"
 	"github.com/shardid/shardid/sharding/internal/analysis"
 	"github.com/shardid/shardid/sharding/internal/combine"
-	"github.com/shardid/shardid/sharding/internal/merge"
 	"github.com/shardid/shardid/sharding/internal/proof"
 	"github.com/shardid/shardid/sharding/internal/splice"
 )
@@ -18,12 +17,19 @@ import (
 // How the values of an expression compare may depend on its arguments: GROUP BY DATE_FORMAT(created_at, ?). A query whose
 // results cannot be combined for any arguments is planned again with its arguments as literals.
 
-// replaceable returns the parameters that may become literals. Those of conditions lead to shards, and that of a LIMIT is
+// replaceable are the parameters of a query that may become literals.
+type replaceable struct {
+	params []*sqlparse.Param
+	// unnamed are the selected expressions that have parameters and no alias, if the database names them by their text.
+	unnamed []sqlparse.Item
+}
+
+// replaceableOf returns the parameters that may become literals. Those of conditions lead to shards, and that of a LIMIT is
 // a number anyway. A number that is the whole expression of ORDER BY or GROUP BY would denote a column.
-func replaceable(b *analysis.Analysis) (all []*sqlparse.Param) {
+func replaceableOf(b *analysis.Analysis) (all replaceable) {
 	params := splice.Parameters{Statement: b.Statement}
 	if params.Named() {
-		return nil
+		return all
 	}
 	kept := keptParameters(b)
 	stays := func(p *sqlparse.Param) bool {
@@ -35,7 +41,21 @@ func replaceable(b *analysis.Analysis) (all []*sqlparse.Param) {
 			shared = append(shared, p.Index)
 		}
 	}
-	return slices.DeleteFunc(slices.Clone(b.Statement.Params), func(p *sqlparse.Param) bool { return stays(p) || slices.Contains(shared, p.Index) })
+	all.params = slices.DeleteFunc(slices.Clone(b.Statement.Params), func(p *sqlparse.Param) bool { return stays(p) || slices.Contains(shared, p.Index) })
+	if len(all.params) == 0 {
+		return all
+	}
+	if b.Postgres {
+		return all
+	}
+	for core := range b.Scopes {
+		for _, i := range core.Items {
+			if i.Alias.Name == "" && len(i.Span.Of(b.Statement.Text)) <= longestAlias && len(params.In(i.Span)) > 0 {
+				all.unnamed = append(all.unnamed, i)
+			}
+		}
+	}
+	return all
 }
 
 // keptParameters returns the parts of the text whose parameters stay.
@@ -71,17 +91,9 @@ func ifParameter(e sqlparse.Expr) []sqlparse.Span {
 
 // names returns the aliases that keep the names of columns: MySQL, MariaDB and SQLite name a selected expression by its text.
 func names(p *binding, written []splice.Edit) (all []splice.Edit) {
-	if p.Options.Merge.Engine == merge.PostgreSQL {
-		return nil
-	}
-	for _, part := range p.Statement.Query.Parts {
-		if part.Select == nil {
-			continue
-		}
-		for _, i := range part.Select.Items {
-			if i.Alias.Name == "" && len(i.Span.Of(p.Statement.Text)) <= longestAlias && slices.ContainsFunc(written, func(e splice.Edit) bool { return e.Span.In(i.Span) }) {
-				all = append(all, splice.Insert(i.To, " AS "+p.Options.Quote(i.Span.Of(p.Statement.Text))))
-			}
+	for _, i := range p.replaceable.unnamed {
+		if slices.ContainsFunc(written, func(e splice.Edit) bool { return e.Span.In(i.Span) }) {
+			all = append(all, splice.Insert(i.To, " AS "+p.Options.Quote(i.Span.Of(p.Statement.Text))))
 		}
 	}
 	return all
@@ -96,7 +108,7 @@ func withLiterals(p *binding) (*Route, error) {
 		return nil, p.unmerged
 	}
 	var edits []splice.Edit
-	for _, q := range p.replaceable {
+	for _, q := range p.replaceable.params {
 		if text := literal(p.args[q.Index]); text != "" {
 			edits = append(edits, splice.Edit{Span: q.Span, With: text})
 		}

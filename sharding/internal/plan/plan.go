@@ -67,7 +67,7 @@ type Plan struct {
 	union       *union                // for a query with a unique value that searches all tables in one text, or nil
 	otherwise   *sharding.Target      // see Owners
 	arrays      *arrays               // of an INSERT … SELECT unnest(…), or nil
-	replaceable []*sqlparse.Param     // of a query that is not combined: see withLiterals
+	replaceable replaceable           // of a query that is not combined: see withLiterals
 	modified    []*Plan               // of its data-modifying CTEs
 	named       []*analysis.Reference // the sharded tables of it and of modified, if there are any
 }
@@ -81,7 +81,7 @@ func Of(statement *sqlparse.Statement, snapshot *sharding.Snapshot, options anal
 	if statement.Verb == sqlparse.Select {
 		if p.combination, p.untyped, p.unmerged = combine.Of(b); p.unmerged != nil && !p.untyped {
 			if p.flat = flattened(b); p.flat == nil {
-				p.replaceable = replaceable(b)
+				p.replaceable = replaceableOf(b)
 			}
 		}
 	} else {
