@@ -20,6 +20,8 @@ import (
 // replaceable are the parameters of a query that may become literals.
 type replaceable struct {
 	params []*sqlparse.Param
+	// texts are the arguments that only become literals if they are texts: see inferredTexts.
+	texts []int
 	// unnamed are the selected expressions that have parameters and no alias, if the database names them by their text.
 	unnamed []sqlparse.Item
 }
@@ -46,6 +48,7 @@ func replaceableOf(b *analysis.Analysis) (all replaceable) {
 		return all
 	}
 	if b.Postgres {
+		all.texts = inferredTexts(b)
 		return all
 	}
 	for core := range b.Scopes {
@@ -109,7 +112,8 @@ func withLiterals(p *binding) (*Route, error) {
 	}
 	var edits []splice.Edit
 	for _, q := range p.replaceable.params {
-		if text := literal(p.args[q.Index]); text != "" {
+		text := literal(p.args[q.Index])
+		if text != "" && (text[0] == '\'' || !slices.Contains(p.replaceable.texts, q.Index)) {
 			edits = append(edits, splice.Edit{Span: q.Span, With: text})
 		}
 	}
