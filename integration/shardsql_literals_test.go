@@ -5,6 +5,7 @@ package integration_test
 import (
 	"database/sql"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/shardid/shardid/internal/testkit/shapes"
@@ -66,6 +67,28 @@ func TestGroupsAndOrdersAreComputedWithArguments(t *testing.T) {
 		}
 		if tally.Answered != len(of) {
 			t.Errorf("%+v", tally)
+		}
+	})
+}
+
+// A number in the text would be another value than the same number as an argument: beside a YEAR of MySQL it is no year, and
+// PostgreSQL infers from the values beside a parameter that it is a text.
+func TestArgumentsThatOthersDecideTheTypeOfDoNotBecomeLiterals(t *testing.T) {
+	refused := map[shapes.Dialect][]string{
+		shapes.MySQL:   {"SELECT since > ? AS k, COUNT(*) FROM goods GROUP BY k", "SELECT SUM(CASE WHEN since IN (3, ?) THEN 1 END), MAX(small > since) AS k FROM goods GROUP BY since = ?"},
+		shapes.MariaDB: {"SELECT since BETWEEN 0 AND ? AS k, COUNT(*) FROM goods GROUP BY k"},
+		shapes.PostgreSQL: {
+			"SELECT id FROM goods ORDER BY CASE WHEN small > 1 THEN $1 ELSE NULL END, id", "SELECT doc ->> $1 AS k, COUNT(*) FROM goods GROUP BY k",
+			"SELECT MIN(CASE small WHEN 1 THEN $1 ELSE 'b' END) FROM goods", "SELECT COUNT(DISTINCT COALESCE(NULL, $1)) FROM goods",
+		},
+	}
+	eachShop(t, func(t *testing.T, shop *shapes.Shop, d shapes.Dialect) {
+		for _, text := range refused[d] {
+			var tally shapes.Tally
+			args := []any{10, 1}[:max(1, strings.Count(text, "?"))]
+			if err := shop.Try(sharding.AllShards(t.Context()), shapes.Statement{Text: text, Args: args, Query: true}, &tally); err != nil || tally.Refused != 1 {
+				t.Errorf("%s: %+v, %v", text, tally, err)
+			}
 		}
 	})
 }

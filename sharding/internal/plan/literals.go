@@ -9,6 +9,7 @@ import (
 
 	"github.com/shardid/shardid/internal/sqlparse"
 	"github.com/shardid/shardid/sharding/internal/analysis"
+	"github.com/shardid/shardid/sharding/internal/catalog"
 	"github.com/shardid/shardid/sharding/internal/combine"
 	"github.com/shardid/shardid/sharding/internal/proof"
 	"github.com/shardid/shardid/sharding/internal/splice"
@@ -79,10 +80,44 @@ func keptParameters(b *analysis.Analysis) (all []sqlparse.Span) {
 			all = append(all, ifParameter(e)...)
 		}
 	}
-	for _, o := range b.Statement.Query.OrderBy {
-		all = append(all, ifParameter(o.Expr)...)
-	}
+	queriesIn(b.Statement.Query, func(q *sqlparse.Query) {
+		for _, o := range q.OrderBy {
+			all = append(all, ifParameter(o.Expr)...)
+		}
+	})
+	eachOperand(b, func(s *analysis.Scope, _, e sqlparse.Expr) {
+		switch e := e.(type) {
+		case *sqlparse.Call:
+			for _, o := range positions(e) {
+				all = append(all, ifParameter(o)...)
+			}
+		case *sqlparse.Operation:
+			if b.MySQL && e.Op >= sqlparse.Equal && e.Op <= sqlparse.Like && slices.ContainsFunc(e.Operands, func(e sqlparse.Expr) bool { return isYear(s, e) }) {
+				all = append(all, e.Span)
+			}
+		}
+	})
 	return all
+}
+
+// positions returns the expressions of a call that would denote a column if they were a number, such as those of ORDER BY in
+// GROUP_CONCAT.
+func positions(call *sqlparse.Call) []sqlparse.Expr {
+	if call.Function() == "group_concat" {
+		return sqlparse.Operands(call)
+	}
+	return call.Window
+}
+
+// isYear reports whether an expression is a YEAR or a BIT of MySQL or MariaDB. A YEAR compares with a literal as a number, and
+// with a parameter as a year: 1 is 2001.
+func isYear(s *analysis.Scope, e sqlparse.Expr) bool {
+	of, ok := s.Column(e)
+	if !ok || !of.Of.Known {
+		return false
+	}
+	column := of.Of.Schema.Columns[of.Name]
+	return column.Value.As == catalog.Number && column.Least.As == catalog.Number
 }
 
 func ifParameter(e sqlparse.Expr) []sqlparse.Span {
