@@ -11,6 +11,7 @@ import (
 	"github.com/shardid/shardid/sharding/internal/analysis"
 	"github.com/shardid/shardid/sharding/internal/catalog"
 	"github.com/shardid/shardid/sharding/internal/combine"
+	"github.com/shardid/shardid/sharding/internal/merge"
 	"github.com/shardid/shardid/sharding/internal/proof"
 	"github.com/shardid/shardid/sharding/internal/splice"
 )
@@ -86,18 +87,53 @@ func keptParameters(b *analysis.Analysis) (all []sqlparse.Span) {
 		}
 	})
 	eachOperand(b, func(s *analysis.Scope, _, e sqlparse.Expr) {
-		switch e := e.(type) {
-		case *sqlparse.Call:
-			for _, o := range positions(e) {
+		if call, ok := e.(*sqlparse.Call); ok {
+			for _, o := range positions(call) {
 				all = append(all, ifParameter(o)...)
 			}
-		case *sqlparse.Operation:
-			if b.MySQL && e.Op >= sqlparse.Equal && e.Op <= sqlparse.Like && slices.ContainsFunc(e.Operands, func(e sqlparse.Expr) bool { return isYear(s, e) }) {
-				all = append(all, e.Span)
-			}
+		}
+		if b.MySQL {
+			all = append(all, otherwiseOfMySQL(b, s, e)...)
 		}
 	})
 	return all
+}
+
+// otherwiseOfMySQL returns the part of an expression in which a literal has another result than a parameter with its number.
+func otherwiseOfMySQL(b *analysis.Analysis, s *analysis.Scope, e sqlparse.Expr) []sqlparse.Span {
+	derives := !b.Options.Merge.IsMariaDB() // the type of a parameter from a decimal beside it
+	switch e := e.(type) {
+	case *sqlparse.Call:
+		if derives && e.Function() == "avg" && hasDecimal(s, e) {
+			return []sqlparse.Span{e.Span}
+		}
+	case *sqlparse.Operation:
+		if e.Op >= sqlparse.Equal && e.Op <= sqlparse.Like && slices.ContainsFunc(e.Operands, func(e sqlparse.Expr) bool { return isYear(s, e) }) {
+			return []sqlparse.Span{e.Span}
+		}
+		if derives && e.Op == sqlparse.Div && hasDecimal(s, e) {
+			return []sqlparse.Span{e.Operands[0].Bytes()}
+		}
+	}
+	return nil
+}
+
+// hasDecimal reports whether a decimal is in an expression, from which MySQL derives that a parameter is a decimal of 30 digits
+// after its point. A quotient has four digits more than its dividend, as an average has, so that it is rounded elsewhere.
+func hasDecimal(s *analysis.Scope, e sqlparse.Expr) bool {
+	return sqlparse.Any(e, func(e sqlparse.Expr) bool {
+		switch e := e.(type) {
+		case *sqlparse.Literal:
+			return e.Kind == sqlparse.Decimal
+		case *sqlparse.Call:
+			name := e.Function()
+			return name == "sum" || name == "avg"
+		case *sqlparse.Column:
+			of, ok := s.Column(e)
+			return ok && of.Of.Known && of.Of.Schema.Columns[of.Name].Value.Type.Kind == merge.Decimal
+		}
+		return false
+	})
 }
 
 // positions returns the expressions of a call that would denote a column if they were a number, such as those of ORDER BY in
