@@ -3,6 +3,7 @@
 package plan
 
 import (
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -215,6 +216,9 @@ func literal(v any) string {
 	plain, _ := proof.Plain(v)
 	switch v := plain.(type) {
 	case int64:
+		if v == math.MinInt64 { // without its sign it is no int64
+			return ""
+		}
 		if v < 0 {
 			return "(" + strconv.FormatInt(v, 10) + ")" // x--1 is a comment
 		}
