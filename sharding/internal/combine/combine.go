@@ -478,7 +478,7 @@ func (c *combiner) place(by sqlparse.Expr) int {
 			column, isColumn := sqlparse.Bare(i.Expr).(*sqlparse.Column)
 			return isColumn && i.Alias.Name == "" && strings.EqualFold(column.Name.Last().Name, analysis.Unqualified(by))
 		},
-		func(i sqlparse.Item) bool { return !i.Star && c.text(i.Expr) == c.text(by) },
+		func(i sqlparse.Item) bool { return !i.Star && alike(&c.comparer, i.Expr, by) },
 	} {
 		if at := slices.IndexFunc(c.core.Items, is); at >= 0 {
 			return at

@@ -284,7 +284,7 @@ func (c grouper) column(e sqlparse.Expr) int {
 	c.unambiguous(e)
 	g := c.combination.group
 	for i, item := range c.core.Items {
-		if analysis.IsAlias(item, e) && !c.isSelected(e) || c.text(item.Expr) == c.text(e) {
+		if analysis.IsAlias(item, e) && !c.isSelected(e) || alike(&c.comparer, item.Expr, e) {
 			if v := g.values[i]; v.As == catalog.Plain && v.Type.Collation == merge.Binary && (v.Type.Kind != merge.Stored || c.isComputed(item.Expr) || sqlfunc.HasAggregate(item.Expr)) {
 				return i
 			}

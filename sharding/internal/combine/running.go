@@ -59,7 +59,7 @@ func addsUp(call *sqlparse.Call) bool {
 func isSame(c *combiner, a, b sqlparse.Expr) bool {
 	x, isColumn := c.scope.Column(a)
 	y, _ := c.scope.Column(b)
-	return isColumn && x == y || c.text(a) == c.text(b)
+	return isColumn && x == y || alike(&c.comparer, a, b)
 }
 
 // orderIn returns the order of a window function, and whether it and the partition are combined. A name in them is no alias.

@@ -131,6 +131,12 @@ func (c *comparer) hasParams(e sqlparse.Expr) bool {
 	return slices.ContainsFunc(c.Statement.Params, func(p *sqlparse.Param) bool { return p.Span.In(e.Bytes()) })
 }
 
+// alike reports whether two expressions have one text and the same parameters: each ? has its own argument.
+func alike(c *comparer, a, b sqlparse.Expr) bool {
+	params := splice.Parameters{Statement: c.Statement}
+	return c.text(a) == c.text(b) && (a == b || slices.Equal(params.In(a.Bytes()), params.In(b.Bytes())))
+}
+
 // summand returns the type of the sum of an expression. MySQL's sums of integers are decimals, and
 // so are PostgreSQL's of 64-bit integers.
 func (c *comparer) summand(e sqlparse.Expr) catalog.Value {
