@@ -4,6 +4,7 @@ package integration_test
 
 import (
 	"database/sql"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -22,7 +23,6 @@ func TestGroupsAndOrdersAreComputedWithArguments(t *testing.T) {
 		{"SELECT CASE WHEN small > ? THEN 1 ELSE 0 END AS k, COUNT(*) FROM goods GROUP BY k ORDER BY k", []any{1}},
 		{"SELECT COUNT(DISTINCT CASE WHEN small > ? THEN user_id END) AS n FROM goods WHERE id > ?", []any{1, 3}},
 		{"SELECT small + ? AS k, COUNT(*) FROM goods GROUP BY k ORDER BY k DESC", []any{-3}},
-		{"SELECT user_id, SUM(small) FROM goods GROUP BY user_id ORDER BY SUM(small) * ?, user_id", []any{-2}},
 		{"SELECT DISTINCT COALESCE(exact, ?) AS k FROM goods", []any{"none"}},
 		{"SELECT k, n FROM (SELECT user_id AS k, COUNT(*) + ? AS n FROM goods GROUP BY user_id) AS t ORDER BY n, k", []any{5}},
 		{"SELECT COUNT(*), small > ? FROM goods GROUP BY 2", []any{-1}},
@@ -35,7 +35,6 @@ func TestGroupsAndOrdersAreComputedWithArguments(t *testing.T) {
 		{"SELECT small DIV ? AS k, COUNT(*) FROM goods GROUP BY k ORDER BY k", []any{-10}},
 		{"SELECT IF(small > ?, 'big', 'small') AS k, COUNT(*) FROM goods GROUP BY k", []any{1}},
 		{"SELECT LEFT(word, ?) AS k, COUNT(*) FROM goods GROUP BY k ORDER BY k", []any{1}},
-		{"SELECT ROUND(ratio, ?) AS k, COUNT(*) FROM goods GROUP BY k ORDER BY k", []any{1}},
 		{"SELECT id FROM goods ORDER BY FIELD(user_id, ?, ?, ?), id", []any{5, 2, 7}},
 		{"SELECT id, small * ? AS k FROM goods ORDER BY k IS NULL, k, id", []any{2}},
 	}, anywhere...)
@@ -52,6 +51,7 @@ func TestGroupsAndOrdersAreComputedWithArguments(t *testing.T) {
 		{"SELECT doc ->> $1 AS k, COUNT(*) FROM goods GROUP BY k", []any{"a"}},
 		{"SELECT COUNT(*) FILTER (WHERE small > $1) AS k, word FROM goods GROUP BY word ORDER BY k, word", []any{1}},
 		{"SELECT id FROM goods WHERE user_id < 3 ORDER BY array_position(ARRAY[$1, $2]::bigint[], user_id), id", []any{5, 2}},
+		{"SELECT user_id, SUM(small) FROM goods GROUP BY user_id ORDER BY SUM(small) * ?, user_id", []any{-2}},
 		{"SELECT COALESCE(size, $1) AS k, COUNT(*) FROM goods GROUP BY k", []any{"xl"}},
 	}, anywhere...)
 	eachShop(t, func(t *testing.T, shop *shapes.Shop, d shapes.Dialect) {
@@ -75,7 +75,7 @@ func TestGroupsAndOrdersAreComputedWithArguments(t *testing.T) {
 // PostgreSQL infers from the values beside a parameter that it is a text.
 func TestArgumentsThatOthersDecideTheTypeOfDoNotBecomeLiterals(t *testing.T) {
 	refused := map[shapes.Dialect][]string{
-		shapes.MySQL:   {"SELECT since > ? AS k, COUNT(*) FROM goods GROUP BY k", "SELECT ? / money AS k, COUNT(*) FROM goods GROUP BY k", "SELECT SUM(CASE WHEN since IN (3, ?) THEN 1 END), MAX(small > since) AS k FROM goods GROUP BY since = ?"},
+		shapes.MySQL:   {"SELECT since > ? AS k, COUNT(*) FROM goods GROUP BY k", "SELECT ? / money AS k, COUNT(*) FROM goods GROUP BY k", "SELECT ROUND(money, ?) AS k, COUNT(*) FROM goods GROUP BY k", "SELECT small + ? AS k, SUM(small) * ? AS s FROM goods GROUP BY k", "SELECT SUM(CASE WHEN since IN (3, ?) THEN 1 END), MAX(small > since) AS k FROM goods GROUP BY since = ?"},
 		shapes.MariaDB: {"SELECT since BETWEEN 0 AND ? AS k, COUNT(*) FROM goods GROUP BY k"},
 		shapes.PostgreSQL: {
 			"SELECT id FROM goods ORDER BY CASE WHEN small > 1 THEN $1 ELSE NULL END, id", "SELECT doc ->> $1 AS k, COUNT(*) FROM goods GROUP BY k",
@@ -103,18 +103,26 @@ func TestColumnsOfDerivedTablesKeepTheirNames(t *testing.T) {
 		} {
 			var names [2][]string
 			for i, db := range []*sql.DB{shop.Routed, shop.Whole} {
-				rows, err := db.QueryContext(sharding.AllShards(t.Context()), d.Numbered(text), 2)
-				if err != nil {
-					t.Fatal(text, err)
-				}
-				names[i], _ = rows.Columns()
-				if err := rows.Close(); err != nil {
-					t.Error(err)
-				}
+				names[i] = namesOf(t, db, d.Numbered(text), 2)
 			}
 			if !slices.Equal(names[0], names[1]) {
 				t.Errorf("%s: %q, where whole tables have %q", text, names[0], names[1])
 			}
 		}
 	})
+}
+
+// namesOf returns the names of the columns of a query.
+func namesOf(t *testing.T, db *sql.DB, text string, args ...any) []string {
+	t.Helper()
+	rows, err := db.QueryContext(sharding.AllShards(t.Context()), text, args...)
+	if err != nil {
+		t.Fatal(text, err)
+	}
+	defer func() { _ = rows.Close() }()
+	names, err := rows.Columns()
+	if err := errors.Join(err, rows.Err()); err != nil {
+		t.Fatal(text, err)
+	}
+	return names
 }

@@ -21,8 +21,10 @@
 // CTE, over which the query has WHERE, ORDER BY, LIMIT and these window functions.
 //
 // Groups, distinct rows and orders may be computed with arguments, such as GROUP BY DATE_FORMAT(created_at, ?) with a format. How their
-// values compare may depend on an argument. Then it is written into the text of the shards, if it is a whole number or an ASCII
-// text of at most 128 bytes without quotes and backslashes; other arguments are refused there.
+// values compare may depend on an argument. Then it is written into the text of the shards, if it is a signed whole number or an ASCII
+// text of at most 128 bytes without quotes and backslashes, and stands where every database takes a literal as it takes the
+// argument: a format, a unit, a time zone, a length, the number of an INTERVAL, and beside columns of whole numbers, decimals
+// and texts that are compared with it. Other arguments are refused there.
 //
 // FROM may have functions beside the table of the shards whose rows depend only on their arguments: unnest, generate_series,
 // jsonb_array_elements and their like.

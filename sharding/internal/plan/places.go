@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"regexp"
+	"slices"
+
+	"github.com/shardid/shardid/internal/sqlparse"
+	"github.com/shardid/shardid/sharding/internal/analysis"
+	"github.com/shardid/shardid/sharding/internal/catalog"
+	"github.com/shardid/shardid/sharding/internal/merge"
+	"github.com/shardid/shardid/sharding/internal/sqlfunc"
+)
+
+// A database may give a parameter another type than a literal of its value has. PostgreSQL infers it from the values beside the parameter,
+// which a number in the text is not: CASE WHEN paid THEN $1 ELSE $2 END is a text. MySQL gives one beside a DECIMAL 30 digits after its
+// point, and compares one with a YEAR as a year. So only those in the following places become literals, where both are the same.
+
+// literals are the literals that are the same as an argument in a place.
+type literals struct{ whole, text bool }
+
+var (
+	// formats have words and formats as arguments, and counts numbers behind their first one.
+	formats = sqlfunc.Words("date_format date_trunc date_part to_char extract")
+	counts  = sqlfunc.Words("left right substr substring")
+
+	interval = regexp.MustCompile(`(?i)^interval\s`)
+	wordy    = regexp.MustCompile(`(?i)\s+at\s+time\s+zone\s+\$\d+$|(->|#>)>?\s*\$\d+$`) // of PostgreSQL
+	whole    = regexp.MustCompile(`(?i)\sdiv\s`)
+)
+
+// sameIn returns the literals that are the same as a parameter that is an operand of an expression.
+func sameIn(b *analysis.Analysis, s *analysis.Scope, parent sqlparse.Expr, p *sqlparse.Param) literals {
+	switch parent := parent.(type) {
+	case *sqlparse.Call:
+		return sameInCall(b, s, parent, p)
+	case *sqlparse.Operation:
+		return sameInOperation(b, s, parent, p)
+	}
+	return literals{}
+}
+
+func sameInCall(b *analysis.Analysis, s *analysis.Scope, call *sqlparse.Call, p *sqlparse.Param) literals {
+	at := slices.IndexFunc(call.Args, func(e sqlparse.Expr) bool { return sqlparse.Bare(e) == p })
+	switch name := call.Function(); {
+	case at < 0:
+	case b.SQLite:
+		return literals{true, true}
+	case formats[name]:
+		return literals{text: true}
+	case counts[name], b.Postgres && sqlfunc.Rounds[name]: // MySQL returns another number of digits
+		return literals{whole: at > 0}
+	case name == "coalesce", name == "ifnull", name == "nullif":
+		return literals{!b.MySQL && areIntegers(b, s, call.Args), areTexts(s, call.Args)} // MySQL makes decimals of signed and unsigned numbers
+	case name == "mod":
+		return literals{whole: areIntegers(b, s, call.Args)}
+	}
+	return literals{}
+}
+
+func sameInOperation(b *analysis.Analysis, s *analysis.Scope, e *sqlparse.Operation, p *sqlparse.Param) literals {
+	written := e.Of(b.Statement.Text)
+	switch {
+	case b.SQLite && e.Op != sqlparse.Parens:
+		return literals{true, true}
+	case e.Op >= sqlparse.Equal && e.Op <= sqlparse.Between:
+		return literals{areExact(b, s, e.Operands), areTexts(s, e.Operands)}
+	case e.Op == sqlparse.Add, e.Op == sqlparse.Sub, e.Op == sqlparse.Mul, e.Op == sqlparse.Mod:
+		return literals{whole: areIntegers(b, s, e.Operands)}
+	case e.Op == sqlparse.Div: // the dividend decides the digits
+		return literals{whole: sqlparse.Bare(e.Operands[0]) != p && areIntegers(b, s, e.Operands)}
+	case e.Op == sqlparse.Cast:
+		return literals{whole: b.Postgres}
+	case e.Op != sqlparse.Opaque:
+	case interval.MatchString(written):
+		return literals{whole: true}
+	case b.Postgres && wordy.MatchString(written):
+		return literals{text: true}
+	case b.MySQL && whole.MatchString(written):
+		return literals{whole: areIntegers(b, s, e.Operands)}
+	}
+	return literals{}
+}
+
+// areOf reports whether all of some expressions but the parameters are of a kind, and one is there.
+func areOf(list []sqlparse.Expr, is func(sqlparse.Expr) bool) bool {
+	found := false
+	for _, e := range list {
+		e = sqlparse.Bare(e)
+		if _, isParam := e.(*sqlparse.Param); isParam {
+			continue
+		}
+		if found = is(e); !found {
+			return false
+		}
+	}
+	return found
+}
+
+// areIntegers reports whether the operands beside parameters are whole numbers, and those below them, too.
+func areIntegers(b *analysis.Analysis, s *analysis.Scope, list []sqlparse.Expr) bool {
+	return areOf(list, func(e sqlparse.Expr) bool {
+		switch e := e.(type) {
+		case *sqlparse.Literal:
+			return e.Kind == sqlparse.Integer
+		case *sqlparse.Call:
+			return e.Function() == "count" || sqlfunc.Integers[e.Function()] || b.Postgres && e.Function() == "sum" && areIntegers(b, s, e.Args)
+		case *sqlparse.Operation:
+			return (e.Op == sqlparse.Add || e.Op == sqlparse.Sub || e.Op == sqlparse.Mul || e.Op == sqlparse.Mod) && areIntegers(b, s, e.Operands)
+		}
+		return isColumnOf(s, e, merge.Integer)
+	})
+}
+
+// areExact reports whether the operands beside parameters are whole numbers or columns of decimals.
+func areExact(b *analysis.Analysis, s *analysis.Scope, list []sqlparse.Expr) bool {
+	return areOf(list, func(e sqlparse.Expr) bool {
+		return areIntegers(b, s, []sqlparse.Expr{e}) || isColumnOf(s, e, merge.Decimal)
+	})
+}
+
+// areTexts reports whether the operands beside parameters are texts.
+func areTexts(s *analysis.Scope, list []sqlparse.Expr) bool {
+	return areOf(list, func(e sqlparse.Expr) bool {
+		of, ok := columnOf(s, e)
+		isMember := of.Value.As == catalog.Number && of.Least.As != catalog.Number // not a YEAR or a BIT
+		return analysis.IsLiteral(e, sqlparse.Text) || ok && (of.Value.IsText() || isMember)
+	})
+}
+
+func isColumnOf(s *analysis.Scope, e sqlparse.Expr, kind merge.Kind) bool {
+	of, ok := columnOf(s, e)
+	return ok && of.Value.As == catalog.Plain && of.Value.Type.Kind == kind
+}
+
+func columnOf(s *analysis.Scope, e sqlparse.Expr) (catalog.Column, bool) {
+	of, ok := s.Column(e)
+	if !ok || !of.Of.Known {
+		return catalog.Column{}, false
+	}
+	return of.Of.Schema.Columns[of.Name], true
+}
+
+// eachOperand visits the expressions of a statement, each with the one that it is an operand of, or nil. Parentheses are left out.
+func eachOperand(b *analysis.Analysis, visit func(s *analysis.Scope, parent, e sqlparse.Expr)) {
+	for core, s := range b.Scopes {
+		for _, e := range computed(core) {
+			operands(nil, e, func(parent, e sqlparse.Expr) { visit(s, parent, e) })
+		}
+	}
+	queriesIn(b.Statement.Query, func(q *sqlparse.Query) {
+		for _, o := range q.OrderBy {
+			operands(nil, o.Expr, func(parent, e sqlparse.Expr) { visit(b.Scopes[firstCore(q)], parent, e) })
+		}
+	})
+}
+
+// computed returns the expressions of a SELECT.
+func computed(core *sqlparse.Core) []sqlparse.Expr {
+	all := slices.Concat(core.GroupBy, core.DistinctOn, core.Windows, []sqlparse.Expr{core.Where, core.Having})
+	for _, i := range core.Items {
+		all = append(all, i.Expr)
+	}
+	for i := range core.From {
+		all = append(all, conditions(&core.From[i])...)
+	}
+	return slices.DeleteFunc(all, func(e sqlparse.Expr) bool { return e == nil })
+}
+
+// conditions returns the conditions of joins, and functions in FROM.
+func conditions(s *sqlparse.Source) (all []sqlparse.Expr) {
+	if s.Function != nil {
+		all = append(all, s.Function)
+	}
+	if s.Join != nil {
+		all = append(slices.Concat(conditions(s.Join.Left), conditions(s.Join.Right)), s.Join.On)
+	}
+	return all
+}
+
+func operands(parent, e sqlparse.Expr, visit func(parent, e sqlparse.Expr)) {
+	e = sqlparse.Bare(e)
+	visit(parent, e)
+	for _, operand := range sqlparse.Operands(e) {
+		operands(e, operand, visit)
+	}
+}
+
+func firstCore(q *sqlparse.Query) *sqlparse.Core { return q.Parts[0].Select }
+
+// queriesIn visits a query and all queries in it.
+func queriesIn(q *sqlparse.Query, visit func(*sqlparse.Query)) {
+	visit(q)
+	if q.With != nil {
+		for _, t := range q.With.Tables {
+			if t.Query != nil {
+				queriesIn(t.Query, visit)
+			}
+		}
+	}
+	for _, part := range q.Parts {
+		if part.Nested != nil {
+			queriesIn(part.Nested, visit)
+		}
+		if part.Select == nil {
+			continue
+		}
+		for i := range part.Select.From {
+			queriesFrom(&part.Select.From[i], visit)
+		}
+		for _, e := range computed(part.Select) {
+			subqueriesIn(e, visit)
+		}
+	}
+	for _, o := range q.OrderBy {
+		subqueriesIn(o.Expr, visit)
+	}
+}
+
+func queriesFrom(s *sqlparse.Source, visit func(*sqlparse.Query)) {
+	if s.Query != nil {
+		queriesIn(s.Query, visit)
+	}
+	if s.Join != nil {
+		queriesFrom(s.Join.Left, visit)
+		queriesFrom(s.Join.Right, visit)
+	}
+}
+
+func subqueriesIn(e sqlparse.Expr, visit func(*sqlparse.Query)) {
+	operands(nil, e, func(_, e sqlparse.Expr) {
+		if s, ok := e.(*sqlparse.Subquery); ok && s.Query != nil {
+			queriesIn(s.Query, visit)
+		}
+	})
+}
