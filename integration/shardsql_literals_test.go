@@ -52,6 +52,7 @@ func TestGroupsAndOrdersAreComputedWithArguments(t *testing.T) {
 		{"SELECT COUNT(*) FILTER (WHERE small > $1) AS k, word FROM goods GROUP BY word ORDER BY k, word", []any{1}},
 		{"SELECT id FROM goods WHERE user_id < 3 ORDER BY array_position(ARRAY[$1, $2]::bigint[], user_id), id", []any{5, 2}},
 		{"SELECT user_id, SUM(small) FROM goods GROUP BY user_id ORDER BY SUM(small) * ?, user_id", []any{-2}},
+		{"SELECT user_id % 3, SUM(0 - small) * $1 AS s FROM goods GROUP BY 1 HAVING SUM(0 - small) * $2 < $3 ORDER BY 1", []any{uint64(24), uint64(2), 0}},
 		{"SELECT COALESCE(size, $1) AS k, COUNT(*) FROM goods GROUP BY k", []any{"xl"}},
 	}, anywhere...)
 	eachShop(t, func(t *testing.T, shop *shapes.Shop, d shapes.Dialect) {

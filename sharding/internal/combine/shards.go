@@ -104,6 +104,9 @@ func (c *Combination) Bind(args []any) (all *Shards, edits, others []splice.Edit
 		if group.Args, err = numbers(c.group.params, args, true); err != nil {
 			return nil, nil, nil, err
 		}
+		if !c.huge {
+			signAll(group.Args)
+		}
 	}
 	if _, err := numbers(c.integers, args, false); err != nil {
 		return nil, nil, nil, err
@@ -129,6 +132,15 @@ func (c *Combination) Bind(args []any) (all *Shards, edits, others []splice.Edit
 		}
 	}
 	return all, append(slices.Clip(c.edits), limit), c.none, nil
+}
+
+// signAll makes signed numbers of unsigned ones, of which only MySQL and MariaDB have a type.
+func signAll(args []driver.Value) {
+	for i, v := range args {
+		if n, ok := v.(uint64); ok && n <= math.MaxInt64 {
+			args[i] = int64(n)
+		}
+	}
 }
 
 // numbers returns some arguments, which must be whole numbers or, in a group, numbers: only the database knows how texts and
