@@ -30,7 +30,7 @@ type replaceable struct {
 }
 
 // replaceableOf returns the parameters that may become literals: those of places where the literal is the same, unless they are in
-// conditions, which lead to shards. A number of a parameter is in several places.
+// conditions, which lead to shards. A numbered parameter may be in several places, of which each has to allow it.
 func replaceableOf(b *analysis.Analysis) replaceable {
 	all, params := replaceable{same: map[int]literals{}}, splice.Parameters{Statement: b.Statement}
 	if params.Named() {

@@ -13,8 +13,8 @@ import (
 	"github.com/shardid/shardid/sharding/internal/sqlfunc"
 )
 
-// A database may give a parameter another type than a literal of its value has. PostgreSQL infers it from the values beside the parameter,
-// which a number in the text is not: CASE WHEN paid THEN $1 ELSE $2 END is a text. MySQL gives one beside a DECIMAL 30 digits after its
+// A database may give a parameter another type than a literal of its value has. PostgreSQL infers the type from the values beside the
+// parameter: CASE WHEN paid THEN $1 ELSE $2 END is a text, also for numbers. MySQL gives one beside a DECIMAL 30 digits after its
 // point, and compares one with a YEAR as a year. So only those in the following places become literals, where both are the same.
 
 // literals are the literals that are the same as an argument in a place.
@@ -142,41 +142,25 @@ func columnOf(s *analysis.Scope, e sqlparse.Expr) (catalog.Column, bool) {
 	return of.Of.Schema.Columns[of.Name], true
 }
 
-// eachOperand visits the expressions of a statement, each with the one that it is an operand of, or nil. Parentheses are left out.
+// eachOperand visits what a query computes in its SELECTs, its subqueries included, and in its ORDER BY, each expression with the one that
+// it is an operand of, or nil. Parentheses are left out.
 func eachOperand(b *analysis.Analysis, visit func(s *analysis.Scope, parent, e sqlparse.Expr)) {
 	for core, s := range b.Scopes {
-		for _, e := range computed(core) {
-			operands(nil, e, func(parent, e sqlparse.Expr) { visit(s, parent, e) })
+		list := slices.Concat(core.GroupBy, core.DistinctOn)
+		for _, i := range core.Items {
+			list = append(list, i.Expr)
+		}
+		if core == b.Statement.Query.Parts[0].Select {
+			for _, o := range b.Statement.Query.OrderBy {
+				list = append(list, o.Expr)
+			}
+		}
+		for _, e := range append(list, core.Having) {
+			if e != nil {
+				operands(nil, e, func(parent, e sqlparse.Expr) { visit(s, parent, e) })
+			}
 		}
 	}
-	queriesIn(b.Statement.Query, func(q *sqlparse.Query) {
-		for _, o := range q.OrderBy {
-			operands(nil, o.Expr, func(parent, e sqlparse.Expr) { visit(b.Scopes[firstCore(q)], parent, e) })
-		}
-	})
-}
-
-// computed returns the expressions of a SELECT.
-func computed(core *sqlparse.Core) []sqlparse.Expr {
-	all := slices.Concat(core.GroupBy, core.DistinctOn, core.Windows, []sqlparse.Expr{core.Where, core.Having})
-	for _, i := range core.Items {
-		all = append(all, i.Expr)
-	}
-	for i := range core.From {
-		all = append(all, conditions(&core.From[i])...)
-	}
-	return slices.DeleteFunc(all, func(e sqlparse.Expr) bool { return e == nil })
-}
-
-// conditions returns the conditions of joins, and functions in FROM.
-func conditions(s *sqlparse.Source) (all []sqlparse.Expr) {
-	if s.Function != nil {
-		all = append(all, s.Function)
-	}
-	if s.Join != nil {
-		all = append(slices.Concat(conditions(s.Join.Left), conditions(s.Join.Right)), s.Join.On)
-	}
-	return all
 }
 
 func operands(parent, e sqlparse.Expr, visit func(parent, e sqlparse.Expr)) {
@@ -185,53 +169,4 @@ func operands(parent, e sqlparse.Expr, visit func(parent, e sqlparse.Expr)) {
 	for _, operand := range sqlparse.Operands(e) {
 		operands(e, operand, visit)
 	}
-}
-
-func firstCore(q *sqlparse.Query) *sqlparse.Core { return q.Parts[0].Select }
-
-// queriesIn visits a query and all queries in it.
-func queriesIn(q *sqlparse.Query, visit func(*sqlparse.Query)) {
-	visit(q)
-	if q.With != nil {
-		for _, t := range q.With.Tables {
-			if t.Query != nil {
-				queriesIn(t.Query, visit)
-			}
-		}
-	}
-	for _, part := range q.Parts {
-		if part.Nested != nil {
-			queriesIn(part.Nested, visit)
-		}
-		if part.Select == nil {
-			continue
-		}
-		for i := range part.Select.From {
-			queriesFrom(&part.Select.From[i], visit)
-		}
-		for _, e := range computed(part.Select) {
-			subqueriesIn(e, visit)
-		}
-	}
-	for _, o := range q.OrderBy {
-		subqueriesIn(o.Expr, visit)
-	}
-}
-
-func queriesFrom(s *sqlparse.Source, visit func(*sqlparse.Query)) {
-	if s.Query != nil {
-		queriesIn(s.Query, visit)
-	}
-	if s.Join != nil {
-		queriesFrom(s.Join.Left, visit)
-		queriesFrom(s.Join.Right, visit)
-	}
-}
-
-func subqueriesIn(e sqlparse.Expr, visit func(*sqlparse.Query)) {
-	operands(nil, e, func(_, e sqlparse.Expr) {
-		if s, ok := e.(*sqlparse.Subquery); ok && s.Query != nil {
-			queriesIn(s.Query, visit)
-		}
-	})
 }
