@@ -373,8 +373,20 @@ func (b *balance) showPlan(groups []*group, moves int, all amount) error {
 	for _, g := range groups {
 		table.Row(g.from.String(), g.to.String(), strconv.Itoa(len(g.slots)), about(g.rows), megabytes(g.bytes), runs(g.slots))
 	}
-	_, err := fmt.Fprintf(w, "%s%s, about %s rows, %s MB\n", table, term.Count(int64(moves), "slot"), about(all.rows), megabytes(all.bytes))
+	_, err := fmt.Fprintf(w, "%s%s, about %s rows%s, %s MB\n", table, term.Count(int64(moves), "slot"), about(all.rows), b.ofTables(), megabytes(all.bytes))
 	return err
+}
+
+// ofTables names the tables of a map, if there are several: the targets only show the first.
+func (b *balance) ofTables() string {
+	var names []string
+	for _, t := range b.store.Tables() {
+		names = append(names, t.Name)
+	}
+	if len(names) < 2 {
+		return ""
+	}
+	return " of " + strings.Join(names, ", ")
 }
 
 func about(n int64) string {
@@ -481,7 +493,7 @@ func (b *balance) showStatus(s balanceStatus) error {
 		table.Row(strconv.Itoa(sh.Shard), sh.Target, strconv.Itoa(sh.Slots), about(sh.Rows))
 	}
 	var out strings.Builder
-	fmt.Fprintf(&out, "map %s, version %d\n%s", s.Map, s.Version, table)
+	fmt.Fprintf(&out, "map %s%s, version %d\n%s", s.Map, b.ofTables(), s.Version, table)
 	for _, m := range s.Moving {
 		fmt.Fprintf(&out, "slot %d is %s: %s → %s\n", m.Slot, m.State, m.From, m.To)
 	}

@@ -69,6 +69,31 @@ func TestADatabaseWithoutABroadcastTableIsWarnedAboutBeforeSlotsMoveThere(t *tes
 	}
 }
 
+func TestAPlanAndAStatusNameTheTablesThatMoveTogether(t *testing.T) {
+	config, dbs := newSlots(t)
+	layout := strings.Replace(readFile(t, config), `"key": "user_id"`, `"group": "shop", "key": "user_id"`, 1)
+	for _, change := range [][2]string{
+		{`"shards": {`, `"shards": {"items": ["east/items_0", "west/items_1", "north/items_2"], `},
+		{"  ],\n  \"slots\"", strings.ReplaceAll(strings.ReplaceAll(`, {"name": "items", "group": "shop", "key": "user_id", "rule": "low(3)", "targets": ["EI", "WI", "EI", "WI", "EI", "WI", "EI", "WI"]}`, "EI", "east/items_0"), "WI", "west/items_1") + "],\n  \"slots\""},
+	} {
+		layout = strings.Replace(layout, change[0], change[1], 1)
+	}
+	if err := os.WriteFile(config, []byte(layout), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for shard, name := range []string{"east", "west"} {
+		if _, err := dbs[name].ExecContext(t.Context(), fmt.Sprintf("CREATE TABLE items_%d (id INTEGER PRIMARY KEY, user_id INTEGER NOT NULL)", shard)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	succeed(t, "rebalance", "create", "--config", config)
+	for verb, want := range map[string]string{"plan": "2 slots, about 200 rows of items, orders, ", "status": "map shop of items, orders, version "} {
+		if o := succeed(t, "rebalance", verb, "--config", config); !strings.Contains(o.stdout, want) {
+			t.Errorf("no %q in\n%s", want, o.stdout)
+		}
+	}
+}
+
 func rebalancePage(t *testing.T) string {
 	t.Helper()
 	return readFile(t, "../../docs/rebalance.md")
