@@ -237,7 +237,7 @@ func TestAFailedStatementEndsATransactionOnAllDatabasesOfPostgreSQL(t *testing.T
 
 // Equal texts of PostgreSQL have equal bytes under most collations, and sort by bytes
 // under C alone.
-func TestTextsOfPostgreSQLAreGroupedByTheirBytesAndSortedUnderC(t *testing.T) {
+func TestTextsOfPostgreSQLAreGroupedByTheirBytesAndSortedInTheirCollation(t *testing.T) {
 	open := namedDatabase(server.SharePostgres(t).Open).of("texts")
 	database.Exec(t, open(t, "a"), `CREATE COLLATION folding (provider = icu, locale = 'und-u-ks-level2', deterministic = false)`)
 	dbs := sharding.DBs{"a": open(t, "a")}
@@ -263,12 +263,12 @@ func TestTextsOfPostgreSQLAreGroupedByTheirBytesAndSortedUnderC(t *testing.T) {
 		"SELECT c FROM texts ORDER BY c":                                     "A|a|a|b|b|ä",
 		"SELECT german, COUNT(*) FROM texts GROUP BY german":                 "",
 		"SELECT DISTINCT german FROM texts":                                  "",
-		"SELECT german FROM texts ORDER BY german":                           "its collation de-x-icu is not C",
+		"SELECT german FROM texts ORDER BY german":                           "a|a|A|ä|b|b",
 		`SELECT german FROM texts ORDER BY german COLLATE "C"`:               "A|a|a|b|b|ä",
 		`SELECT MIN(german COLLATE "C") FROM texts`:                          "A",
 		`SELECT german FROM texts ORDER BY german COLLATE "en-x-icu"`:        "it is not known how",
-		"SELECT MIN(german) FROM texts":                                      "its collation de-x-icu is not C",
-		"SELECT german, COUNT(*) FROM texts GROUP BY german ORDER BY german": "its collation de-x-icu is not C",
+		"SELECT MIN(german) FROM texts":                                      "a",
+		"SELECT german, COUNT(*) FROM texts GROUP BY german ORDER BY german": "a|2|A|1|ä|1|b|2",
 		"SELECT DISTINCT folded FROM texts":                                  "treats different texts as equal",
 		"SELECT DISTINCT kind FROM texts":                                    "jsonb",
 	} {

@@ -138,6 +138,10 @@ func (r reading) scatter(ctx context.Context, to *plan.Route) (driver.Rows, erro
 		end()
 		return nil, err
 	}
+	if sources, err = r.ranked(ctx, s, sources); err != nil {
+		end()
+		return nil, err
+	}
 	if s.Counted != "" {
 		types = resultset.TypesOfCount(r.session.database.server.Name())
 	}

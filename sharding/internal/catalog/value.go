@@ -21,8 +21,8 @@ type Value struct {
 	Wide bool
 	// Texts says that Bytes are texts of PostgreSQL.
 	Texts bool
-	// Ranks is, for one of some texts of PostgreSQL, the expression of its rank among them, with % in its place.
-	Ranks string
+	// Collated is the name of the collation of PostgreSQL in which texts are ordered, if that is not C.
+	Collated string
 	// Collation is that of a Weight. A UNION compares texts by one collation, which need not be theirs.
 	Collation string
 }
@@ -37,10 +37,10 @@ const (
 	Number              // an integer: that of BIT or YEAR, the position of a member of an ENUM, or of the members of a SET
 	Double              // a DOUBLE, of a FLOAT: the text of a FLOAT has fewer digits than its value
 	Trimmed             // the text of a CHAR of PostgreSQL, without spaces at its end
-	Ranked              // the rank of a text, see Value.Ranks
+	Asked               // a text, which its rank replaces when all of them are known: a database is asked for their order
 )
 
-var conversions = [...]string{Plain: "%s", Weight: "WEIGHT_STRING(%s)", Number: "CAST(%s AS UNSIGNED)", Double: "(%s + 0E0)", Trimmed: "CAST(%s AS TEXT)"}
+var conversions = [...]string{Plain: "%s", Weight: "WEIGHT_STRING(%s)", Number: "CAST(%s AS UNSIGNED)", Double: "(%s + 0E0)", Trimmed: "CAST(%s AS TEXT)", Asked: "CAST(%s AS TEXT) || ''"}
 
 // of returns the expression that converts an expression to the form.
 func (f Form) of(text string) string { return fmt.Sprintf(conversions[f], text) }
@@ -48,8 +48,6 @@ func (f Form) of(text string) string { return fmt.Sprintf(conversions[f], text) 
 // Selected returns the expression that is selected to compare the values of an expression.
 func (v Value) Selected(text string) string {
 	switch n := strconv.Itoa(v.Type.Most); {
-	case v.As == Ranked:
-		return strings.ReplaceAll(v.Ranks, "%", text)
 	case v.Type.Kind == merge.Stored && strings.ContainsAny(text, " ("):
 		return "+(" + text + ")"
 	case v.Type.Kind == merge.Stored:
@@ -74,7 +72,7 @@ func (v Value) Untruncated() Value {
 
 // Same reports whether two values compare in the same way.
 func (v Value) Same(w Value) bool {
-	return v.Type == w.Type && v.As == w.As && v.Unordered == w.Unordered && v.Ranks == w.Ranks
+	return v.Type == w.Type && v.As == w.As && v.Unordered == w.Unordered && v.Collated == w.Collated
 }
 
 // United reports whether a UNION compares two values by the collation of both.

@@ -87,6 +87,7 @@ func (c aggregator) extreme(call *sqlparse.Call, function merge.Function, at int
 		return a, v
 	}
 	a.By.Column = c.selectHidden(v.Selected(c.text(call)))
+	asks(c.combiner, v, a.By.Column-len(c.core.Items))
 	if a.Column = at; at < 0 {
 		a.Column = a.By.Column
 	}

@@ -549,7 +549,15 @@ func (c *combiner) hideCompared(v catalog.Value, e sqlparse.Expr) {
 	if len(c.core.GroupBy) > 0 && (grouper{c}).dependsOnGroup(e) {
 		text = grouper{c}.key(v, e)
 	}
-	c.hide(text, e)
+	asks(c, v, c.hide(text, e))
+}
+
+// asks records that a database is asked for the order of a hidden column.
+func asks(c *combiner, v catalog.Value, hidden int) {
+	one := Asked{hiddenName(hidden), v.Collated}
+	if v.As == catalog.Asked && !slices.Contains(c.combination.Asked, one) {
+		c.combination.Asked = append(c.combination.Asked, one)
+	}
 }
 
 // countable records a LIMIT that can be computed beforehand and whose parameters can be removed.

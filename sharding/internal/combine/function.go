@@ -164,7 +164,7 @@ func hasFormat(e sqlparse.Expr, formats *regexp.Regexp) bool {
 func (c functions) formatted(call *sqlparse.Call) catalog.Value {
 	v := c.joined(call, call.Args)
 	if hasFormat(call.Args[1], toChar) && c.typed(call.Args[0]).Type.Kind == merge.Time {
-		v.Unordered = ""
+		v.Unordered, v.Collated = "", ""
 	}
 	return v
 }
@@ -172,7 +172,7 @@ func (c functions) formatted(call *sqlparse.Call) catalog.Value {
 // joined returns how texts of PostgreSQL compare that are made of other values. The default
 // collation of a database is deterministic: texts are equal if their bytes are.
 func (c functions) joined(e sqlparse.Expr, of []sqlparse.Expr) catalog.Value {
-	texts, order := 0, ""
+	texts, order, collated := 0, "", ""
 	for _, one := range of {
 		if !computed(one) {
 			continue
@@ -182,17 +182,20 @@ func (c functions) joined(e sqlparse.Expr, of []sqlparse.Expr) catalog.Value {
 		case v.Type.Kind == 0:
 			return c.unknown(e)
 		case v.IsText():
-			texts, order = texts+1, cmp.Or(order, v.Unordered)
+			if texts > 0 && v.Collated != collated { // they have no common collation, or one of them prevails
+				v.Collated = ""
+			}
+			texts, order, collated = texts+1, cmp.Or(order, v.Unordered), v.Collated
 		}
 	}
 	if texts == 0 {
 		return ofDatabase
 	}
-	return catalog.Value{Type: merge.Type{Kind: merge.Bytes}, Texts: true, Unordered: order}
+	return catalog.Value{Type: merge.Type{Kind: merge.Bytes}, Texts: true, Unordered: order, Collated: collated}
 }
 
 // ofDatabase is how texts of PostgreSQL compare that have the default collation of the database.
-var ofDatabase = catalog.Value{Type: merge.Type{Kind: merge.Bytes}, Texts: true, Unordered: "the collation of the database may not be C; put it in parentheses, and write COLLATE \"C\" behind them"}
+var ofDatabase = catalog.Value{Type: merge.Type{Kind: merge.Bytes}, Texts: true, Unordered: "the collation of the database may not be C; put it in parentheses, and write COLLATE \"C\" behind them", Collated: `pg_catalog."default"`}
 
 // window returns how the results of a window function compare. A server sorts by them as they are
 // returned, unlike members of ENUM and texts of which several are equal.
@@ -515,32 +518,15 @@ func labels(list []sqlparse.Expr) int {
 	return len(texts)
 }
 
-// ranks returns the expression of the rank of a CASE of PostgreSQL among the literal texts that it may be, by the collation of
-// the database: how many of them are less. It returns "" for any other expression.
-func (c functions) ranks(e sqlparse.Expr) string {
-	of := sqlparse.As(sqlparse.Bare(e), sqlparse.Case)
-	if of == nil || !c.Postgres {
-		return ""
-	}
-	var less []string
-	for _, one := range c.results(of) {
-		text, isText := analysis.Literal(one, sqlparse.Text)
-		if isText {
-			less = append(less, "('"+text+"' < %)::int")
-		}
-		if !isText && !isNull(one) || strings.ContainsAny(text, `%'\\`) {
-			return ""
-		}
-	}
-	return strings.Join(less, " + ")
-}
-
 // oneOf returns how values compare each of which is the value of one of several expressions. A
 // literal text gets the collation of a column beside it. PostgreSQL gives a parameter the type of
 // the values beside it.
 func (c functions) oneOf(e sqlparse.Expr, list []sqlparse.Expr) (of catalog.Value) {
-	if labels(list) > 0 {
-		return catalog.Value{Type: merge.Type{Kind: merge.Bytes}, Texts: c.Postgres, Unordered: labelOrder}
+	switch isLabel := labels(list) > 0; {
+	case isLabel && c.Postgres:
+		return ofDatabase
+	case isLabel:
+		return catalog.Value{Type: merge.Type{Kind: merge.Bytes}, Unordered: labelOrder}
 	}
 	text := false
 	var given []int

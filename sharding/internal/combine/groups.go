@@ -264,7 +264,7 @@ func (c *combiner) groupValue(e sqlparse.Expr) catalog.Value {
 func (c *combiner) key(v catalog.Value, e sqlparse.Expr) string {
 	selected := v.Selected(c.text(e))
 	_, isColumn := c.scope.Column(e)
-	recognized := c.Postgres && (isColumn || v.As != catalog.Trimmed) // PostgreSQL recognises an expression of GROUP BY, but not x COLLATE "C" in a CAST
+	recognized := c.Postgres && (isColumn || v.As != catalog.Trimmed && v.As != catalog.Asked) // PostgreSQL recognises an expression of GROUP BY, but not x COLLATE "C" in a CAST
 	if isColumn && v.As == catalog.Plain || sqlfunc.OfRows(e) || recognized || c.SQLite {
 		return selected
 	}
@@ -342,9 +342,11 @@ func (c grouper) sortKey(o sqlparse.Order) merge.Key {
 	by := o.Expr
 	g, at := c.combination.group, c.column(by)
 	v := c.inOrder(by, g.values[at])
-	if v.As != g.values[at].As { // the weights or ranks are not selected yet
+	if v.As != g.values[at].As { // the weights or the texts to ask for are not selected yet
 		c.value(by)
-		at = g.add(merge.Aggregate{Function: merge.First, Column: c.selectHidden("MIN(" + v.Selected(c.text(by)) + ")")}, v)
+		hidden := c.selectHidden("MIN(" + v.Selected(c.text(by)) + ")")
+		asks(c.combiner, v, hidden-len(c.core.Items))
+		at = g.add(merge.Aggregate{Function: merge.First, Column: hidden}, v)
 	}
 	return merge.Key{Column: at, Type: v.Type, Desc: o.Descending, NullsFirst: c.nullsFirst(o)}
 }

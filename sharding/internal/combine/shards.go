@@ -35,13 +35,18 @@ type Shards struct {
 	Group *Group // nil for rows
 	// Totals are columns of rows that count all rows of their shard. A negative number counts from the end of the
 	// columns that the caller gets: -1 is the last of them.
-	Totals  []int
+	Totals []int
+	// Asked are hidden columns of texts. Before the rows are combined, the rank of each text replaces it.
+	Asked   []Asked
 	Running []Running // columns of window functions of all rows
 	Summed  int       // the number of hidden columns that Running adds or counts, which precede the others
 	// Counted is the name of the only column that the caller gets: the number of the combined rows. It is "" if the caller
 	// gets the rows.
 	Counted string
 }
+
+// Asked is a column of texts whose order only a database knows.
+type Asked struct{ Column, Collation string }
 
 // Group says how the groups of the shards are combined.
 type Group struct {
@@ -74,6 +79,7 @@ func (s *Shards) String() string {
 		{g.Having != nil, "HAVING is applied to them"},
 		{len(g.Windows) > 0, "window functions are computed over them"},
 		{len(g.Sort) > 0, "they are sorted"},
+		{len(s.Asked) > 0, "a database is asked for the order of texts"},
 		{len(s.Totals) > 0, "counts of all rows are added up"},
 		{len(s.Order) > 0, "rows are merged in their order"},
 		{len(s.Running) > 0, "window functions are computed in this order"},

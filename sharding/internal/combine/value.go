@@ -142,6 +142,8 @@ func alike(c *comparer, a, b sqlparse.Expr) bool {
 func (c *comparer) summand(e sqlparse.Expr) catalog.Value {
 	v := c.inOrder(e, c.typed(e)) // a sum of rounded sums has other digits
 	switch {
+	case v.As == catalog.Asked:
+		c.refuse("only numbers can be added; " + c.text(e) + " is none")
 	case c.Postgres && v.Type.Kind == merge.Integer && !v.Wide:
 		return catalog.Value{Type: v.Type, Wide: true}
 	case v.As == catalog.Plain && (v.Type.Kind == merge.Integer || v.Type.Kind == merge.Decimal):
@@ -199,7 +201,7 @@ func (c *comparer) typed(e sqlparse.Expr) catalog.Value {
 	}
 	if of, collation := collated(e, c.Statement.Text); (collation == "c" || collation == "posix") && c.Postgres {
 		v := c.typed(of) // whose texts compare by their bytes
-		v.Unordered = ""
+		v.Unordered, v.Collated = "", ""
 		return v
 	}
 	switch e := e.(type) {
@@ -400,14 +402,13 @@ func (c *comparer) arithmetic(e sqlparse.Expr, of []sqlparse.Expr) catalog.Value
 }
 
 // inOrder returns how the values of an expression compare, if their order is known. Texts with the collation of a
-// connection have weights on MySQL and MariaDB, and a CASE of literal texts has ranks on PostgreSQL.
+// connection have weights on MySQL and MariaDB. For the order of texts of PostgreSQL a database is asked.
 func (c *comparer) inOrder(e sqlparse.Expr, v catalog.Value) catalog.Value {
-	switch ranks := (functions{c}).ranks(e); {
-	case v.Unordered != labelOrder:
-	case c.MySQL:
+	switch {
+	case v.Collated != "":
+		return catalog.Value{Type: whole.Type, As: catalog.Asked, Collated: v.Collated}
+	case v.Unordered == labelOrder && c.MySQL:
 		return catalog.Value{Type: v.Type, As: catalog.Weight}
-	case ranks != "":
-		return catalog.Value{Type: whole.Type, As: catalog.Ranked, Ranks: ranks}
 	}
 	if v.Unordered != "" {
 		c.refuse(c.text(e) + " is not sorted over several shards, because " + v.Unordered + AddKey)
