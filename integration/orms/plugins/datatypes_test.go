@@ -132,9 +132,15 @@ func TestDatatypesAreStoredAndFoundOnShardsAsOnOneTable(t *testing.T) {
 				return rows, err
 			}},
 		})
-		grouped := routed.Model(&profile{}).Select("? AS age, COUNT(*)", datatypes.JSONQuery("attr").Extract("age")).Group("age").Find(&[]map[string]any{}).Error
-		if !errors.Is(grouped, sharding.ErrUnmergeable) {
-			t.Errorf("groups by what is extracted: %v", grouped)
+		groups := step{"groups by what is extracted", func(db *gorm.DB) (any, error) {
+			var rows []struct{ Age, N int }
+			err := db.Model(&profile{}).Select("? AS age, COUNT(*) AS n", datatypes.JSONQuery("attr").Extract("age")).Group("age").Order("age").Scan(&rows).Error
+			return rows, err
+		}}
+		if whole.Name() == "sqlite" {
+			answersAlike(t, routed, whole, []step{groups})
+		} else if _, err := groups.do(routed); !errors.Is(err, sharding.ErrUnmergeable) { // how JSON compares is not known
+			t.Errorf("%s: %v", groups.name, err)
 		}
 	})
 }
