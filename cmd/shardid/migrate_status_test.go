@@ -10,7 +10,6 @@ import (
 	"os"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/shardid/shardid/cmd/shardid/internal/command"
 	"github.com/shardid/shardid/cmd/shardid/internal/migration"
@@ -160,23 +159,4 @@ func TestAStatusSaysWhyNoRunnerCanGoOn(t *testing.T) {
 	if o := m.must(t, 0, "status"); strings.Contains(o.stdout, "can go on") {
 		t.Errorf("of an aborted job: %s", o.stdout)
 	}
-}
-
-// A runner stops to lead for a moment when a cutover has switched, and leads again.
-func TestAStatusWaitsForTheRunnerThatLeadsAgain(t *testing.T) {
-	m := newMovable(t, 50)
-	m.must(t, 0, "install")
-	m.must(t, 0, "seed", "--margin", "100")
-	m.must(t, 0, "run", "--once")
-	ended := make(chan outcome)
-	go func() {
-		time.Sleep(migration.LookEvery) // the status has found no runner then
-		ended <- execute(t, m.args("run")...)
-	}()
-	if o := m.must(t, 0, "status"); !strings.Contains(o.stdout, "runner: ") || strings.Contains(o.stdout, "no runner") {
-		t.Errorf("%s", o.stdout)
-	}
-	m.must(t, 0, "cutover", "--max-pause", "10m")
-	m.must(t, 0, "finalize", "--yes")
-	<-ended
 }

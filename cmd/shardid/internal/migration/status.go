@@ -27,7 +27,12 @@ last switches, and the next command. A runner
 writes every two seconds, and when it ends; after 15 seconds of silence it counts as dead. With --check it exits
 with 6 when the job needs a runner and none is running, for monitoring.`,
 		func(ctx context.Context, o *Operation) error {
-			s, err := statusOf(ctx, o.job, check)
+			s, err := o.job.Status(ctx)
+			if err == nil && check && s.NeedsRunner() { // another one may be about to lead, or the same after a cutover
+				if err = PauseFor(ctx, 4*LookEvery); err == nil {
+					s, err = o.job.Status(ctx)
+				}
+			}
 			if err != nil {
 				return err
 			}
@@ -51,20 +56,6 @@ type StatusShown struct {
 
 	Next string `json:"next"`           // the next command, "" for none
 	Then string `json:"then,omitempty"` // what follows when Next has exited with 0
-}
-
-// statusOf reads the state of a job. It reads it again if there is no runner, but one was heard a short time ago: it may be about to
-// lead again, as after a cutover, or another one. mind says to do so whenever it was heard.
-func statusOf(ctx context.Context, job *migrate.Job, mind bool) (migrate.Status, error) {
-	s, err := job.Status(ctx)
-	heard := s.Runner != nil && s.Runner.Silent <= int64(migrate.SilentAfter.Seconds())
-	if err != nil || !s.NeedsRunner() || !mind && !heard {
-		return s, err
-	}
-	if err := PauseFor(ctx, 4*LookEvery); err != nil {
-		return s, err
-	}
-	return job.Status(ctx)
 }
 
 // next is the next command for the job, "" when none is needed, and what follows when it has exited
