@@ -280,7 +280,7 @@
 //     quotients (ROUND of them is sorted);
 //   - on PostgreSQL orders and groups of expressions other than conditions, CASE of literal texts, CASE and COALESCE of
 //     one type, casts to numbers, dates, timestamps and texts, DATE, DATE_TRUNC, AT TIME ZONE, EXTRACT, LOWER, UPPER, TRIM,
-//     SUBSTR, LENGTH, ABS, texts of members of JSON (sorted as (j->>'a') COLLATE "C"), and sums and products; and of values of other types than numbers, texts, times, uuid, bytea and booleans (members
+//     SUBSTR, LENGTH, ABS, texts of members of JSON, and sums and products; and of values of other types than numbers, texts, times, uuid, bytea and booleans (members
 //     of ENUMs are grouped and not sorted);
 //   - texts with a collation that has several levels of weights on MySQL and MariaDB, or that is
 //     not one of SQLite's own;

@@ -5,6 +5,7 @@ package shardsql
 import (
 	"context"
 	"database/sql/driver"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -55,6 +56,9 @@ func holdAll(sources []merge.Rows) (all []*resultset.Held, err error) {
 // rank replaces the texts of one column.
 func (r reading) rank(ctx context.Context, s *combine.Shards, held []*resultset.Held, asked combine.Asked) error {
 	at := slices.Index(held[0].Names, asked.Column)
+	if at < 0 {
+		return fmt.Errorf("%w: there is no %s", merge.ErrColumns, asked.Column)
+	}
 	ranks := map[string]int64{}
 	var texts []string
 	for _, h := range held {
@@ -107,7 +111,11 @@ func (r reading) askRanks(ctx context.Context, database string, texts []string, 
 		if err := rows.Next(row); err != nil {
 			return err
 		}
-		ranks[t], _ = row[0].(int64)
+		rank, isNumber := row[0].(int64)
+		if !isNumber {
+			return fmt.Errorf("%w: a rank is a %T", merge.ErrValue, row[0])
+		}
+		ranks[t] = rank
 	}
 	return nil
 }

@@ -62,7 +62,7 @@ func sameInCall(b *analysis.Analysis, s *analysis.Scope, call *sqlparse.Call, p 
 func sameInOperation(b *analysis.Analysis, s *analysis.Scope, e *sqlparse.Operation, p *sqlparse.Param) literals {
 	written := e.Of(b.Statement.Text)
 	switch {
-	case b.SQLite && e.Op != sqlparse.Parens:
+	case b.SQLite:
 		return literals{true, true}
 	case e.Op >= sqlparse.Equal && e.Op <= sqlparse.Between:
 		return literals{areExact(b, s, e.Operands), areTexts(s, e.Operands)}
