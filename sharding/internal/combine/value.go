@@ -169,7 +169,7 @@ func (c *comparer) value(e sqlparse.Expr) catalog.Value {
 }
 
 // parametersCompared is why such a query is not combined for any arguments. Package plan writes some arguments into the text.
-const parametersCompared = " has parameters, and is compared over several shards; pass whole numbers or short ASCII texts without quotes, or compute it first" + AddKey
+const parametersCompared = " has parameters, and is compared over several shards; write its values into the text, or compute it first" + AddKey
 
 // typed returns how the values of columns compare, and those of expressions whose type is certain.
 func (c *comparer) typed(e sqlparse.Expr) catalog.Value {
