@@ -264,8 +264,9 @@
 //
 // The following is refused if several shards would have to answer:
 //
-//   - UNION of groups or of texts with several collations, INTERSECT, EXCEPT, and a CTE that is read twice;
-//     UNION ALL of aggregates without groups if a column has several aggregates;
+//   - INTERSECT, EXCEPT, UNION ALL after UNION, and UNION of groups or of texts with several collations, unless one
+//     column of the result is the sharding key in each SELECT; UNION ALL of aggregates without groups if a column has
+//     several aggregates; a CTE that is read twice;
 //   - a derived table that limits or ranks its rows, and an aggregate of one that groups by something else than the
 //     sharding key, unless the statement only counts its rows: SELECT COUNT(*) FROM (SELECT …) AS t;
 //   - with neither the sharding key nor the primary key in GROUP BY: other aggregates,

@@ -256,9 +256,12 @@ func (m *maker) distinct() Query {
 	return Query{Text: text + " ORDER BY " + strings.Join(items, ", ") + by + m.limit(), Args: m.args, of: of}
 }
 
-// union returns a UNION of two or three branches. Rows with equal columns cannot be distinguished.
+// union returns a UNION, or another set operation, of two or three branches. Rows with equal columns cannot be distinguished.
 func (m *maker) union() Query {
 	items := some(m, Columns, 3)
+	if m.IntN(3) == 0 && !slices.Contains(items, "user_id") {
+		items = append(items, "user_id")
+	}
 	of := about(items)
 	kinds, by := []string{"", "", ""}, ""
 	switch m.IntN(6) {
@@ -270,11 +273,14 @@ func (m *maker) union() Query {
 	branch := func(i int) string {
 		return "SELECT " + strings.Join(items, ", ") + kinds[i] + " FROM orders" + m.where()
 	}
-	branches := []string{branch(0), branch(1)}
+	set := pick(m, []string{" UNION ", " UNION ", " UNION ALL ", " UNION ALL ", " EXCEPT ", " INTERSECT "})
+	text := branch(0) + set + branch(1)
 	if m.IntN(2) == 0 {
-		branches = append(branches, branch(2))
+		if set == " UNION " || set == " EXCEPT " {
+			set = pick(m, []string{set, set, " UNION ALL "})
+		}
+		text += set + branch(2)
 	}
-	text := strings.Join(branches, pick(m, []string{" UNION ", " UNION ALL "}))
 	if m.IntN(3) == 0 || kinds[0] != "" && by == "" {
 		return Query{Text: text, Args: m.args, Open: true, of: of}
 	}

@@ -140,7 +140,7 @@ type hidden struct {
 // AddKey is the remedy that every query has.
 const AddKey = "; add a condition on the sharding key, so that one shard answers"
 
-// form accepts a SELECT, or several with UNION.
+// form accepts a SELECT, or several with UNION, INTERSECT and EXCEPT.
 func (c *combiner) form() {
 	switch {
 	case c.query.With != nil && (c.query.With.Recursive || len(c.query.Parts) > 1):
@@ -150,21 +150,8 @@ func (c *combiner) form() {
 	case c.Statement.Limiting:
 		c.refuse("a hint in a comment limits the rows of each shard; leave it out")
 	}
-	for i, part := range c.query.Parts {
-		core := part.Select
-		if n := part.Nested; n != nil && len(c.query.Parts) > 1 && n.IsPlain() {
-			core = n.Parts[0].Select
-		}
-		switch {
-		case core == nil:
-			c.refuse("only SELECTs are combined, and by UNION those without ORDER BY and LIMIT of their own" + AddKey)
-			return
-		case part.Op == sqlparse.Union && i < len(c.query.Parts)-1 && c.query.Parts[i+1].Op == sqlparse.UnionAll:
-			c.refuse("UNION ALL after UNION is not combined" + AddKey)
-		case part.Op > sqlparse.Union:
-			c.refuse("INTERSECT and EXCEPT are not combined" + AddKey)
-		}
-		c.cores = append(c.cores, core)
+	if c.cores = coresOf(c.query); c.cores == nil {
+		c.refuse("only SELECTs are combined, and by UNION those without ORDER BY and LIMIT of their own" + AddKey)
 	}
 }
 
@@ -296,7 +283,12 @@ func (c *combiner) answer() {
 		return
 	}
 	leading := !several && len(c.core.DistinctOn) > 0
-	once := !several && !leading && isDistinct(c.core) && !apartRows(c) || c.query.Parts[len(c.query.Parts)-1].Op == sqlparse.Union
+	apart := apartRows(c)
+	if !apart && !unites(c.query) {
+		c.refuse("INTERSECT, EXCEPT, several SELECTs in parentheses, and UNION ALL after UNION are combined only if the sharding key has one place in all select lists, without *, and the rows are ordered by numbers and times" + AddKey)
+		return
+	}
+	once := !leading && !apart && (!several && isDistinct(c.core) || c.query.Parts[len(c.query.Parts)-1].Op == sqlparse.Union)
 	for _, core := range c.cores {
 		c.enter(core)
 		if !answersRows(c, once) {
@@ -350,22 +342,6 @@ func isAggregateUnion(c *combiner) bool {
 		!slices.ContainsFunc(c.cores, func(core *sqlparse.Core) bool {
 			return !analysis.IsGrouped(core) || len(core.GroupBy) > 0 || core.Having != nil || core.Distinct || analysis.HasStar(core)
 		})
-}
-
-// apartRows reports whether no two shards have equal rows of a SELECT DISTINCT, because the sharding key is selected. Then
-// each shard leaves out its own, and it need not be known how they compare. A hidden weight for ORDER BY must not make two
-// rows of equal texts, such as 'a' and 'a '.
-func apartRows(c *combiner) bool {
-	return c.computedPerShard(c.core, nil) && !slices.ContainsFunc(orders(c.query), func(o sqlparse.Order) bool {
-		e := c.ordered(o.Expr)
-		switch at := c.place(e); {
-		case at >= 0:
-			return c.result(at).Splits()
-		case isStarred(c, e):
-			return c.typed(e).Splits()
-		}
-		return true
-	})
 }
 
 // isStarred reports whether an expression is a column of a table whose columns are all selected, by * or name.*.

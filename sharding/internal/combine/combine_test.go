@@ -150,7 +150,7 @@ func TestWhatShardsCannotAnswerTogetherIsRefusedWithItsReason(t *testing.T) {
 		{postgres, "SELECT id FROM orders LIMIT 1 + 1", "LIMIT and OFFSET must be numbers or parameters"},
 		{sqlite, "SELECT id FROM orders LIMIT :n", "named parameters are not combined with LIMIT"},
 		{sqlite, "SELECT paid FROM orders GROUP BY paid HAVING COUNT(*) > :n", "named parameters are not combined with HAVING"},
-		{mysql, "SELECT id FROM orders INTERSECT SELECT id FROM items", "INTERSECT and EXCEPT are not combined"},
+		{mysql, "SELECT id FROM orders INTERSECT SELECT id FROM items", "INTERSECT, EXCEPT, several SELECTs in parentheses, and UNION ALL after UNION"},
 		{mysql, "SELECT id FROM orders UNION SELECT id FROM items UNION ALL SELECT 1 FROM items", "UNION ALL after UNION"},
 		{mysql, "WITH RECURSIVE t AS (SELECT id FROM orders) SELECT * FROM t", "a recursive WITH"},
 		{mysql, "WITH t AS (SELECT * FROM orders) SELECT * FROM t, t AS u", "a CTE that is read twice"},
