@@ -29,6 +29,12 @@
 // FROM may have functions beside the table of the shards whose rows depend only on their arguments: unnest, generate_series,
 // jsonb_array_elements and their like.
 //
+// Groups of such functions, or of tables that every database has, are combined with rows of a sharded table that LEFT JOIN
+// adds, also for groups without such rows: SELECT c.name, COUNT(o.id) FROM countries c LEFT JOIN orders o ON … GROUP BY
+// c.name. The sharded table is the only one. WHERE, GROUP BY, and what is selected outside of aggregates, name none of its
+// columns. An aggregate has an argument that is NULL without a row of it, or 0 in a SUM: a column, a number computed from one,
+// or CASE WHEN … whose conditions compare one. COUNT(*) is refused.
+//
 // If GROUP BY contains the sharding key, each group is on one shard. That shard computes it, with any
 // aggregate, such as GROUP_CONCAT, and any HAVING. So it does if GROUP BY contains a primary key of one
 // column and the groups could not be combined otherwise: ids are unique over all shards.

@@ -310,6 +310,9 @@ func TestSeveralShardsSortAndGroupByColumnsOfABroadcastTable(t *testing.T) {
 		"SELECT c.name, COUNT(*), MAX(o.id) FROM orders o JOIN countries c ON c.code = o.country GROUP BY c.name ORDER BY c.name DESC",
 		"SELECT DISTINCT c.name FROM orders o LEFT JOIN countries c ON c.code = o.country ORDER BY c.name LIMIT 3",
 		"SELECT COUNT(DISTINCT c.code) FROM orders o JOIN countries c ON c.code = o.country",
+		"SELECT c.name, COUNT(o.id) AS n FROM countries c LEFT JOIN orders o ON o.country = c.code AND o.id < 3 GROUP BY c.name HAVING COUNT(o.id) < 2 ORDER BY n DESC, c.name",
+		"SELECT c.code, COALESCE(SUM(o.id), 0), MAX(o.id), AVG(o.id), SUM(CASE WHEN o.id > 9 THEN 1 ELSE 0 END) FROM orders o RIGHT JOIN countries c ON o.country = c.code AND o.user_id > 8 WHERE c.name <> 'japan' GROUP BY c.code ORDER BY c.code",
+		"SELECT COUNT(o.id), MIN(o.id) FROM countries c LEFT JOIN orders o ON o.country = c.code AND o.id < 2",
 	} {
 		expectSame(t, w, query, false)
 	}

@@ -100,3 +100,62 @@ func merged(m *Maker) string {
 	}
 	return "SELECT user_id, " + of[m.IntN(len(of))].alias + ".id FROM " + from
 }
+
+// outerGroups returns groups of the rows of regions, which every database has, and aggregates of rows that are joined to
+// them. Some of its statements differ from shard to shard.
+func outerGroups(m *Maker, ctes []source) string {
+	at := len(m.args)
+	regions, r := m.named("regions")
+	if m.chance(3) {
+		regions, r = m.one(ctes, 1)
+	}
+	first := m.cut(at)
+	table, o := m.named(m.pick("orders", "items"))
+	number := m.column([]source{r}, false)
+	key := m.pick(number, number, "COALESCE("+number+", 0)", number+" % 2")
+	if len(r.texts) > 0 && m.chance(2) {
+		key = r.alias + "." + r.texts[0]
+	}
+	joined, both := []source{o}, []source{r, o}
+	if m.chance(12) {
+		key = m.column(both, false)
+	}
+	items := []string{key + " AS k", m.pick("COUNT", "COUNT", "SUM", "MIN", "MAX") + "(" + m.column(joined, false) + ")"}
+	if m.chance(6) {
+		items[1] = m.pick("COUNT(*)", "SUM("+number+")", "COUNT(DISTINCT "+m.column(joined, false)+")")
+	}
+	switch m.IntN(4) {
+	case 0:
+		items = append(items, "COALESCE(SUM("+m.column(joined, false)+" * "+number+"), 0)")
+	case 1:
+		items = append(items, m.pick("SUM", "SUM", "COUNT", "MAX")+"(CASE WHEN "+m.condition(both, 1)+" THEN 1"+m.pick("", " ELSE 0", " ELSE NULL")+" END)")
+	case 2:
+		items = append(items, m.pick("SUM", "COUNT")+"("+m.number(both, 1)+")")
+	}
+	at = len(m.args)
+	on := number + " = " + m.column(joined, false)
+	if len(r.texts) > 0 && m.chance(2) {
+		on = r.alias + "." + r.texts[0] + " = " + o.alias + "." + o.texts[len(o.texts)-1]
+	}
+	if m.chance(3) {
+		on += " AND " + m.condition(both, 1)
+	}
+	last := m.cut(at)
+	m.args = append(append(m.args, first...), last...)
+	from := regions + " LEFT JOIN " + table
+	if m.chance(4) {
+		from = table + " RIGHT JOIN " + regions
+	}
+	text := "SELECT " + strings.Join(items, ", ") + " FROM " + from + " ON " + on
+	switch m.IntN(6) {
+	case 0:
+		text += " WHERE " + m.condition([]source{r}, 1)
+	case 1:
+		text += " WHERE " + m.condition(both, 1)
+	}
+	text += " GROUP BY " + key
+	if m.chance(4) {
+		text += " HAVING COUNT(" + m.column(joined, false) + ")" + m.pick(" > ", " < ", " = ") + m.small()
+	}
+	return text
+}

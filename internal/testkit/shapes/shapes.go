@@ -428,6 +428,10 @@ func (m *Maker) Query() Statement {
 			text, n = merged(m), 2
 			break
 		}
+		if m.chance(3) {
+			text, n = outerGroups(m, ctes), 1
+			break
+		}
 		var names []string
 		text, names = m.body(ctes, 1, true)
 		n = len(names)

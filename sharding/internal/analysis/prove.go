@@ -364,7 +364,7 @@ func (k *Knowledge) tighten(condition sqlparse.Expr, s *Scope, from int) {
 	all := sqlparse.Conjuncts(condition)
 	for i := len(s.outerJoins) - 1; i >= from; i-- {
 		j := s.outerJoins[i]
-		if !slices.ContainsFunc(all, func(e sqlparse.Expr) bool { return s.rejects(e, j.absent) }) {
+		if !slices.ContainsFunc(all, func(e sqlparse.Expr) bool { return s.Rejects(e, j.absent) }) {
 			continue
 		}
 		s.outerJoins = slices.Delete(s.outerJoins, i, i+1)

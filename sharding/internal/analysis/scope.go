@@ -269,9 +269,9 @@ func listed(where sqlparse.Expr, s *Scope, c Column) ([]proof.Operand, sqlparse.
 	return nil, nil
 }
 
-// rejects reports whether a condition is never true of a row in which the columns of these
+// Rejects reports whether a condition is never true of a row in which the columns of these
 // references are NULL.
-func (s *Scope) rejects(e sqlparse.Expr, absent []*Reference) bool {
+func (s *Scope) Rejects(e sqlparse.Expr, absent []*Reference) bool {
 	null := func(e sqlparse.Expr) bool {
 		c, _ := s.Column(e)
 		return slices.Contains(absent, c.Of)
@@ -287,7 +287,7 @@ func (s *Scope) rejects(e sqlparse.Expr, absent []*Reference) bool {
 	case o.Op == sqlparse.IsNull:
 		return o.Not && null(o.Operands[0])
 	case o.Op == sqlparse.Or:
-		return !slices.ContainsFunc(o.Operands, func(e sqlparse.Expr) bool { return !s.rejects(e, absent) })
+		return !slices.ContainsFunc(o.Operands, func(e sqlparse.Expr) bool { return !s.Rejects(e, absent) })
 	}
 	return false
 }

@@ -27,14 +27,19 @@ func (c *combiner) apart(s *analysis.Scope) string {
 	case root != nil:
 		stray := c.strays(root)[0]
 		return Away(root, stray, slices.Contains(s.Refs, stray), c.unnamed(stray)+"or run it as a report (docs/reports.md), ")
-	case slices.ContainsFunc(s.Refs, func(r *analysis.Reference) bool { return r.Role == analysis.Derived }):
+	case (outer == nil || len(sharded(c)) > 1) && slices.ContainsFunc(s.Refs, func(r *analysis.Reference) bool { return r.Role == analysis.Derived }):
 		return "a subquery or CTE in FROM needs rows of several shards together" + readFirst + "or group it by the sharding key" + orReport
 	case outer != nil:
-		return "each shard would return the rows that have none in " + outer.Label() + "; make the outer join an inner join, or read the two tables separately"
+		return "each shard would return the rows that have none in " + outer.Label() + "; make the outer join an inner join, or read the two tables separately, or select only groups of the other tables and aggregates of columns of " + outer.Label() + ": COUNT(x), not COUNT(*)"
 	case inner >= 0:
 		return "a subquery reads " + s.Inside[inner].Label() + ", and each shard has only its own rows" + readFirst + cmp.Or(strings.TrimSuffix(c.unnamed(s.Inside[inner]), ", "), "in place of the subquery")
 	}
 	return "each shard would return the rows of tables that are not sharded; read them with a separate statement"
+}
+
+// sharded returns the sharded tables of the statement.
+func sharded(c *combiner) []*analysis.Reference {
+	return slices.DeleteFunc(slices.Clone(c.Refs), func(r *analysis.Reference) bool { return r.Role != analysis.Sharded })
 }
 
 // unnamed says what to do about a table in a subquery that is selected without an alias: such a subquery is not executed first.

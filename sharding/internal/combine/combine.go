@@ -166,7 +166,7 @@ func (c *combiner) branch() {
 		c.refuse(c.core.Modifiers[0] + " is not combined; leave it out")
 	case c.scope.Quantified && !c.rooted(c.scope) && !c.asksExistence():
 		c.refuse("ALL (SELECT …) and ANY (SELECT …) compare with rows of all shards, but each shard has only its own; read the least or the greatest row first, and pass it as an argument; = ANY is IN, which is combined if both columns lead to the shard")
-	case !c.rooted(c.scope) && !c.asksExistence():
+	case !c.rooted(c.scope) && !c.asksExistence() && !groupsOuter(c):
 		c.refuse(cmp.Or(c.Misspelt(), c.apart(c.scope)))
 	}
 	c.expressions()
