@@ -272,7 +272,7 @@
 //
 //   - INTERSECT, EXCEPT, UNION ALL after UNION, and UNION of groups or of texts with several collations, unless one
 //     column of the result is the sharding key in each SELECT; UNION ALL of aggregates without groups if a column has
-//     several aggregates; a CTE that is read twice;
+//     several aggregates; a CTE of rows of shards that is recursive, read twice, or before a UNION;
 //   - a derived table that limits or ranks its rows, and an aggregate of one that groups by something else than the
 //     sharding key, unless the statement only counts its rows: SELECT COUNT(*) FROM (SELECT …) AS t;
 //   - with neither the sharding key nor the primary key in GROUP BY: other aggregates,

@@ -37,13 +37,14 @@ type Analysis struct {
 	Reading
 	Knowledge
 	Variance
-	SQLite  bool
-	MySQL   bool
-	Limited bool            // something in it has a LIMIT
-	Limits  []Limit         // of its subqueries
-	Twice   bool            // a CTE in it is read twice
-	aliases map[string]bool // of the columns of its SELECTs
-	listed  []Fact          // what its SELECTs list, which is no condition
+	SQLite     bool
+	MySQL      bool
+	Limited    bool            // something in it has a LIMIT
+	Limits     []Limit         // of its subqueries
+	Twice      bool            // a CTE in it is read twice
+	ShardedCTE bool            // one of its CTEs reads a sharded table
+	aliases    map[string]bool // of the columns of its SELECTs
+	listed     []Fact          // what its SELECTs list, which is no condition
 }
 
 // Knowledge is what a statement's conditions say about the values of columns, those of its derived
@@ -128,6 +129,7 @@ func (b *Analysis) with(w *sqlparse.With, outer *Scope, seen *names) *names {
 			seen = &names{outer: seen, name: strings.ToLower(cte.Name.Name)}
 		}
 	}
+	first := len(b.Refs)
 	for _, cte := range w.Tables {
 		b.query(cte.Query, outer, seen)
 		takeReturned(b, &cte)
@@ -136,6 +138,7 @@ func (b *Analysis) with(w *sqlparse.With, outer *Scope, seen *names) *names {
 			seen.query, seen.columns = cte.Query, cte.Columns
 		}
 	}
+	b.ShardedCTE = b.ShardedCTE || slices.ContainsFunc(b.Refs[first:], func(r *Reference) bool { return r.Role == Sharded })
 	return seen
 }
 

@@ -143,9 +143,9 @@ const AddKey = "; add a condition on the sharding key, so that one shard answers
 // form accepts a SELECT, or several with UNION, INTERSECT and EXCEPT.
 func (c *combiner) form() {
 	switch {
-	case c.query.With != nil && (c.query.With.Recursive || len(c.query.Parts) > 1):
+	case c.ShardedCTE && c.query.With != nil && (c.query.With.Recursive || len(c.query.Parts) > 1):
 		c.refuse("a recursive WITH, or a WITH with a UNION, is not combined" + AddKey)
-	case c.Twice:
+	case c.ShardedCTE && c.Twice:
 		c.refuse("a CTE that is read twice is not combined, because its readers may need rows of other shards" + AddKey)
 	case c.Statement.Limiting:
 		c.refuse("a hint in a comment limits the rows of each shard; leave it out")
