@@ -88,3 +88,25 @@ func TestAReadNeverReturnsWhatAMovedSlotHasLeftBehind(t *testing.T) {
 		t.Errorf("%d statements of transactions are refused", refused)
 	}
 }
+
+// The ids of items carry no slot. A query for all shards would be refused.
+func TestAReadByAnIDGoesToItsShardWhileSlotsMove(t *testing.T) {
+	routed := movingItems(t)
+	for id, want := range map[int64]int64{3: 3, 4: 4} {
+		if got := one[int64](t, routed, "SELECT amount FROM items WHERE id = ?", id); got != want {
+			t.Errorf("item %d has the amount %d, want %d", id, got, want)
+		}
+		if got := one[int64](t, routed, "SELECT SUM(amount) FROM items WHERE id = ? AND amount > 0 ORDER BY 1 LIMIT 1", id); got != want {
+			t.Errorf("item %d has the amount %d, want %d", id, got, want)
+		}
+	}
+	if n := one[int64](t, routed, "SELECT COUNT(*) FROM items WHERE id = 99"); n != 0 {
+		t.Errorf("%d items have an id that none has", n)
+	}
+	var n int
+	for _, text := range []string{"SELECT COUNT(*) FROM items", "SELECT COUNT(*) FROM items WHERE id = 1"} { // 1 is what the slot has left behind
+		if err := routed.QueryRow(text).Scan(&n); !errors.Is(err, sharding.ErrSlotMoving) {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}

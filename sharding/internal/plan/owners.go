@@ -53,11 +53,24 @@ func (o *Owners) Write() bool { return o.plan.writes() }
 // Targets returns the targets of the table whose rows are searched for.
 func (o *Owners) Targets() []sharding.Target { return o.plan.sharded[0].Table.Map.Targets() }
 
+// Searches reports whether shards, or a lookup table, may be asked for the rows before the statement is sent. A query that locks no
+// row is sent to all shards without a search, unless it is in a transaction of one database, or slots move: then a
+// statement for all shards is refused.
+func (p *Plan) Searches(inOne bool) bool {
+	return p.Owned || p.Sought && (inOne || slotsMove(p))
+}
+
+// slotsMove reports whether slots of the first table are moving.
+func slotsMove(p *Plan) bool {
+	at := p.sharded[0].Table.Map
+	return len(at.Shared())+len(at.Held()) > 0
+}
+
 // OwnersOf returns the questions before a plan is bound. It returns nil if its own
 // conditions lead to one target, if one text searches all tables, or if the result would be of no
-// use. A query that locks no row is sent to all shards without a search, unless it is in a transaction of one database.
+// use.
 func OwnersOf(p *Plan, args []any, hint sharding.Hint, inOne bool) *Owners {
-	if !p.Owned && !(inOne && p.Sought) || hint.Unsharded || hint.Placed() || p.Refused != nil || p.physical != nil || p.unread != "" || p.origin != nil {
+	if !p.Searches(inOne) || hint.Unsharded || hint.Placed() || p.Refused != nil || p.physical != nil || p.unread != "" || p.origin != nil {
 		return nil
 	}
 	all := proof.Slots{}
@@ -67,7 +80,7 @@ func OwnersOf(p *Plan, args []any, hint sharding.Hint, inOne bool) *Owners {
 	if _, single, err := targetOf(p.sharded[0].Table, all); single || err != nil || p.union != nil {
 		return nil
 	}
-	searches := all.All && !hint.All && (inOne || p.writes())
+	searches := all.All && !hint.All && (inOne || p.writes() || slotsMove(p))
 	o := &Owners{plan: p, by: map[*proof.Owned]proof.Slots{}}
 	for _, r := range p.sharded {
 		proof.EachOwned(r.Proof, func(q *proof.Owned) {
