@@ -283,7 +283,7 @@ func (c *combiner) answer() {
 		return
 	}
 	leading := !several && len(c.core.DistinctOn) > 0
-	apart := apartRows(c)
+	apart := (several || isDistinct(c.core)) && apartRows(c)
 	if !apart && !unites(c.query) {
 		c.refuse("INTERSECT, EXCEPT, several SELECTs in parentheses, and UNION ALL after UNION are combined only if the sharding key has one place in all select lists, without *, and the rows are ordered by numbers and times" + AddKey)
 		return

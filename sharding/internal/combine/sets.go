@@ -41,6 +41,7 @@ func apartRows(c *combiner) bool {
 	if several := len(c.cores) > 1; several && !keysInOnePlace(c) || !several && !c.computedPerShard(c.core, nil) {
 		return false
 	}
+	c.derives = c.derives || len(c.cores) > 1 && slices.ContainsFunc(c.cores, analysis.IsGrouped)
 	c.enter(c.cores[0])
 	return !slices.ContainsFunc(orders(c.query), func(o sqlparse.Order) bool {
 		e := c.ordered(o.Expr)
