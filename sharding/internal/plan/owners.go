@@ -56,7 +56,7 @@ func (o *Owners) Targets() []sharding.Target { return o.plan.sharded[0].Table.Ma
 // Searches reports whether shards, or a lookup table, may be asked for the rows before the statement is sent. A query that locks no
 // row is sent to all shards without a search, unless it is in a transaction of one database, or slots move: then a
 // statement for all shards is refused.
-func (p *Plan) Searches(inOne bool) bool {
+func Searches(p *Plan, inOne bool) bool {
 	return p.Owned || p.Sought && (inOne || slotsMove(p))
 }
 
@@ -70,7 +70,7 @@ func slotsMove(p *Plan) bool {
 // conditions lead to one target, if one text searches all tables, or if the result would be of no
 // use.
 func OwnersOf(p *Plan, args []any, hint sharding.Hint, inOne bool) *Owners {
-	if !p.Searches(inOne) || hint.Unsharded || hint.Placed() || p.Refused != nil || p.physical != nil || p.unread != "" || p.origin != nil {
+	if !Searches(p, inOne) || hint.Unsharded || hint.Placed() || p.Refused != nil || p.physical != nil || p.unread != "" || p.origin != nil {
 		return nil
 	}
 	all := proof.Slots{}
