@@ -198,6 +198,15 @@ func (a idSlotApp) remove(ctx context.Context, o slotOrder) (int64, error) {
 	return a.do(ctx, "DELETE FROM orders WHERE id = ?", o.ID)
 }
 
+// note returns the note of the row with an id, "" if there is none. Its shard is searched for while slots move.
+func (a idSlotApp) note(ctx context.Context, id int64) (note string, err error) {
+	err = a.db.QueryRowContext(ctx, a.db.Rebind("SELECT note FROM orders WHERE id = ?"), id).Scan(&note)
+	if errors.Is(err, sql.ErrNoRows) {
+		return "", nil
+	}
+	return note, err
+}
+
 // plainSlotApp asks the router and writes what it wants by itself.
 type plainSlotApp struct{ router *sharding.Router }
 
@@ -270,10 +279,31 @@ type slotWriter struct {
 	first  int64
 	known  map[int64]string
 	done   int
+	reads  int // while slots moved
+}
+
+// look reads a row as the application would, if it has a way that is not a write, and compares it with what was written.
+func (w *slotWriter) look(ctx context.Context, id int64) error {
+	app, ok := w.app.(idSlotApp)
+	before, _ := w.router.Table("orders")
+	if !ok || len(before.Map.Shared()) == 0 {
+		return nil
+	}
+	note, err := app.note(ctx, id)
+	if err != nil {
+		return err
+	}
+	if w.reads++; note != w.known[id] {
+		return fmt.Errorf("row %d has the note %q, and not %q", id, note, w.known[id])
+	}
+	return nil
 }
 
 func (w *slotWriter) change(ctx context.Context) error {
 	id := w.first + w.random.Int64N(60)
+	if err := w.look(ctx, id); err != nil {
+		return err
+	}
 	o := slotOrder{ID: id, UserID: id, Note: fmt.Sprint("v", w.first+int64(w.done)*1_000_000)}
 	before, _ := w.router.Table("orders")
 	n := int64(1)
@@ -410,11 +440,15 @@ func TestSlotsMoveBetweenTwoServersUnderGORMAndSqlxWriters(t *testing.T) {
 			t.Fatal(err)
 		}
 		writers := stop()
-		changes := 0
+		changes, reads := 0, 0
 		for _, w := range writers {
 			changes += w.done
+			reads += w.reads
 		}
-		t.Logf("there %+v, back %+v, beside %d changes", moved, back, changes)
+		t.Logf("there %+v, back %+v, beside %d changes and %d reads by ids alone", moved, back, changes, reads)
+		if reads == 0 {
+			t.Error("no row was read by its id alone")
+		}
 		if moved.Slots != 4 || moved.Rows < 1500 || back.Slots != 1 {
 			t.Error("not all slots moved")
 		}
