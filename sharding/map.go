@@ -164,8 +164,9 @@ func (m Map) Holding(slots ...Slot) Map {
 }
 
 // Sharing returns the map with exactly these slots shared: some of their rows are on two targets,
-// because a move is copying them or has left copies behind. Their keys are routed as usual, but a
-// statement for all targets is refused with [ErrSlotMoving], because it would read such rows twice.
+// because a move is copying them or has left copies behind. Their keys are routed as usual. A
+// statement for several targets is refused with [ErrSlotMoving], because it would read such rows twice,
+// unless package shardsql can add a condition that leaves the copies out.
 func (m Map) Sharing(slots ...Slot) Map {
 	m.shared = sorted(slots)
 	return m

@@ -198,11 +198,12 @@ func (a idSlotApp) remove(ctx context.Context, o slotOrder) (int64, error) {
 	return a.do(ctx, "DELETE FROM orders WHERE id = ?", o.ID)
 }
 
-// note returns the note of the row with an id, "" if there is none. Its shard is searched for while slots move.
+// note returns the note of the row with an id, "" if there is none. Each shard reads its own rows while slots move.
 func (a idSlotApp) note(ctx context.Context, id int64) (note string, err error) {
-	err = a.db.QueryRowContext(ctx, a.db.Rebind("SELECT note FROM orders WHERE id = ?"), id).Scan(&note)
-	if errors.Is(err, sql.ErrNoRows) {
-		return "", nil
+	var rows int
+	err = a.db.QueryRowContext(ctx, a.db.Rebind("SELECT COUNT(*), COALESCE(MAX(note), '') FROM orders WHERE id = ?"), id).Scan(&rows, &note)
+	if rows > 1 {
+		return "", fmt.Errorf("row %d is returned %d times", id, rows)
 	}
 	return note, err
 }

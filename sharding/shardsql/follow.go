@@ -69,6 +69,26 @@ func follow[T any](ctx context.Context, on *session, r request, send func(*plan.
 	}
 }
 
+// moved reports whether slots of a query's tables have moved, or have been copied, since it was planned, or may have. Its parts may
+// have begun at different times, for one may wait for a connection; then they have read rows of such slots twice, or not at all.
+func moved(s *session, p *plan.Plan) bool {
+	planned, _ := p.Snapshot.Lookup(p.Table())
+	now, ok := s.database.router.Snapshot().Lookup(p.Table())
+	switch _, err := planned.Everywhere(); {
+	case !ok, err != nil && !errors.Is(err, sharding.ErrSlotMoving):
+		return true
+	case now.Map.Version() == planned.Map.Version():
+		return false
+	}
+	for slot := range sharding.Slot(planned.Rule.Slots()) {
+		was, _ := planned.Map.Target(slot)
+		if is, _ := now.Map.Target(slot); is != was {
+			return true
+		}
+	}
+	return slices.ContainsFunc(now.Map.Shared(), func(slot sharding.Slot) bool { return !slices.Contains(planned.Map.Shared(), slot) })
+}
+
 // planned returns the plan of a text and the snapshot that it was made for. A transaction that may
 // hold locks does not wait for a switch, because the switch may wait for these locks.
 func (s *session) planned(ctx context.Context, query string) (*planned, *sharding.Snapshot, error) {
@@ -109,8 +129,11 @@ func (s *session) reconsiders(ctx context.Context, p *planned, of *sharding.Snap
 	if (schemaReader{s, of}).altered(ctx, p.tables, refusedAge) {
 		return true
 	}
-	if !p.Routed {
+	switch {
+	case !p.Routed:
 		return false
+	case s.database.router.Snapshot() != of: // slots have moved
+		return true
 	}
 	changed, err := s.database.router.Refresh(ctx, of)
 	if err == nil && changed {

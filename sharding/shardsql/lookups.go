@@ -34,7 +34,7 @@ const mostOwners = 1000
 // there are none.
 func (s *session) withLookups(ctx context.Context, p *plan.Plan, args []driver.NamedValue) (found *plan.Plan, o *plan.Owners, err error) {
 	inOne := s.tx != nil && !s.tx.spans
-	if !plan.Searches(p, inOne) {
+	if !p.Owned && !(inOne && p.Sought) {
 		return p, nil, nil
 	}
 	o = plan.OwnersOf(p, unwrapped(args), sharding.HintOf(ctx), inOne)

@@ -41,6 +41,20 @@ func TestRandomQueriesOfManyTypesReturnTheResultsOfWholeTables(t *testing.T) {
 	try(t, shop, effort.Cases[uint64](1000, 100_000), 9, shapes.Mixed)
 }
 
+// Shards then have rows of each other, which no query may read.
+func TestRandomQueriesReturnTheResultsOfWholeTablesWhileSlotsMove(t *testing.T) {
+	open := files(t)
+	shop, err := shapes.Open(t.Context(), shapes.SQLite, sharding.DBs{"a": open("a.db"), "b": open("b.db")}, open("home.db"), open("whole.db"), shapes.Layout{Rule: sharding.Mod(4), IDs: true})
+	if err == nil {
+		err = shop.Move(t.Context())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = shop.Routed.Close() }()
+	try(t, shop, effort.Cases[uint64](2000, 100_000), 3, shapes.Read)
+}
+
 // try executes random statements, of which all but some refusals for each answer are answered.
 func try(t *testing.T, shop *shapes.Shop, seeds uint64, refusals int, next func(seed uint64, d shapes.Dialect) shapes.Statement) {
 	t.Helper()

@@ -21,15 +21,15 @@
 //
 //		active → Copy → copying → Fence → fenced → Switch → moved → Finish → active
 //
-//	  - Copy names the new shard and creates the triggers. Statements for all shards are refused from
-//	    now on, because they could read copies ([sharding.ErrSlotMoving]); statements with a key
-//	    continue.
+//	  - Copy names the new shard and creates the triggers. From now on, queries of several shards
+//	    leave out copies, and other statements for several shards are refused
+//	    ([sharding.ErrSlotMoving]); statements with a key continue.
 //	  - The caller copies rows, in transactions of [Store.Bypass], and applies later changes.
 //	  - Fence stops the slot: its old shard refuses writes, and routers refuse its
 //	    keys. Then the caller copies the remaining changes, and compares.
 //	  - Switch makes the new shard the owner of the slot. The caller deletes the remaining rows of the
 //	    old shard, in transactions of [Store.Bypass].
-//	  - Finish allows statements for all shards again.
+//	  - Finish allows all statements for several shards again.
 //	  - Abort, before Switch, keeps the slot on its old shard. The caller then deletes the copies, and
 //	    calls Finish.
 //

@@ -273,11 +273,14 @@ func (m *maker) union() Query {
 	branch := func(i int) string {
 		return "SELECT " + strings.Join(items, ", ") + kinds[i] + " FROM orders" + m.where()
 	}
-	set := pick(m, []string{" UNION ", " UNION ", " UNION ALL ", " UNION ALL ", " EXCEPT ", " INTERSECT "})
+	set := pick(m, []string{" UNION ", " UNION ALL "})
+	if slices.Contains(items, "user_id") && m.IntN(3) == 0 { // otherwise several shards may have equal rows
+		set = pick(m, []string{" EXCEPT ", " INTERSECT "})
+	}
 	text := branch(0) + set + branch(1)
 	if m.IntN(2) == 0 {
-		if set == " UNION " || set == " EXCEPT " {
-			set = pick(m, []string{set, set, " UNION ALL "})
+		if set == " EXCEPT " {
+			set = pick(m, []string{set, " UNION ALL "})
 		}
 		text += set + branch(2)
 	}
@@ -540,7 +543,9 @@ func texted(values []any) []string {
 	for i, v := range values {
 		switch v := (*v.(*any)).(type) {
 		case []byte:
-			parts[i] = string(v)
+			if parts[i] = string(v); len(v) == 1 && v[0] < ' ' { // a BIT of MariaDB is a byte, or a number if the server made a temporary table
+				parts[i] = strconv.Itoa(int(v[0]))
+			}
 		default:
 			parts[i] = fmt.Sprint(v)
 		}

@@ -50,6 +50,14 @@ var kinds = []kind{
 // mixer generates queries of columns of many types.
 type mixer struct{ *Maker }
 
+// Read returns a query of any kind.
+func Read(seed uint64, dialect Dialect) Statement {
+	if s := New(seed, dialect).Statement(); !s.Writes {
+		return s
+	}
+	return Mixed(seed, dialect)
+}
+
 // Mixed returns a random query of columns of many types, which depends only on the seed.
 func Mixed(seed uint64, dialect Dialect) Statement { return mixer{New(seed, dialect)}.query() }
 

@@ -23,6 +23,8 @@ type Shop struct {
 
 	dialect Dialect
 	dbs     sharding.DBs
+	home    *sql.DB
+	tables  []sharding.Table
 	shards  []shard
 }
 
@@ -43,7 +45,7 @@ type Layout struct {
 // caller closes Routed.
 func Open(ctx context.Context, dialect Dialect, dbs sharding.DBs, home, whole *sql.DB, layout Layout) (*Shop, error) {
 	s := &Shop{Whole: whole, dialect: dialect, dbs: dbs}
-	options := []sharding.Option{sharding.Broadcast("regions"), sharding.Transactions(sharding.BestEffort)}
+	s.home = home
 	var errs []error
 	for _, name := range []string{"orders", "items"} {
 		m, err := sharding.Spread([]string{"a", "b"}, 4, name+"_%d")
@@ -58,7 +60,7 @@ func Open(ctx context.Context, dialect Dialect, dbs sharding.DBs, home, whole *s
 			errs = append(errs, execute(ctx, dbs[at.DB], "CREATE TABLE "+at.Table+Tables[name]))
 			s.shards = append(s.shards, shard{at, table, slot})
 		}
-		options = append(options, table)
+		s.tables = append(s.tables, table)
 		errs = append(errs, execute(ctx, whole, "CREATE TABLE "+name+Tables[name]))
 	}
 	for _, db := range []*sql.DB{whole, home} {
@@ -78,13 +80,35 @@ func Open(ctx context.Context, dialect Dialect, dbs sharding.DBs, home, whole *s
 		errs = append(errs, execute(ctx, whole, "CREATE TABLE "+table+dialect.mixedColumns()))
 	}
 	errs = append(errs, execute(ctx, home, "CREATE TABLE facts"+dialect.mixedColumns()))
-	options = append(options, sharding.Table{Name: "goods", Key: "user_id", Rule: layout.Rule, Map: goods})
-	router, err := sharding.New(dbs, options...)
-	if err := errors.Join(append(errs, err)...); err != nil {
+	s.tables = append(s.tables, sharding.Table{Name: "goods", Key: "user_id", Rule: layout.Rule, Map: goods})
+	if err := errors.Join(append(errs, s.route())...); err != nil {
 		return nil, err
 	}
-	s.Routed = shardsql.OpenDB(shardsql.Config{Router: router, Home: home})
 	return s, errors.Join(s.fill(ctx, s.Routed), s.fill(ctx, whole))
+}
+
+// route makes Routed of the tables.
+func (s *Shop) route() error {
+	router, err := sharding.New(s.dbs, sharding.Broadcast("regions"), sharding.Transactions(sharding.BestEffort), sharding.Tables(s.tables...))
+	if err == nil {
+		s.Routed = shardsql.OpenDB(shardsql.Config{Router: router, Home: s.home})
+	}
+	return err
+}
+
+// Move leaves two of the four slots in the midst of a move: other shards have copies of their rows, too.
+func (s *Shop) Move(ctx context.Context) error {
+	err := s.Routed.Close()
+	for i := range s.tables {
+		t := &s.tables[i]
+		for _, slots := range [][2]sharding.Slot{{2, 0}, {1, 3}} {
+			from, _ := t.Map.Target(slots[0])
+			to, _ := t.Map.Target(slots[1])
+			err = errors.Join(err, execute(ctx, s.dbs[to.DB], "INSERT INTO "+to.Table+" SELECT * FROM "+from.Table)) //nolint:unqueryvet // all columns of both
+		}
+		t.Map = t.Map.Sharing(1, 2)
+	}
+	return errors.Join(err, s.route())
 }
 
 func execute(ctx context.Context, db *sql.DB, text string, args ...any) error {

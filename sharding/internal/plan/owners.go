@@ -53,24 +53,11 @@ func (o *Owners) Write() bool { return o.plan.writes() }
 // Targets returns the targets of the table whose rows are searched for.
 func (o *Owners) Targets() []sharding.Target { return o.plan.sharded[0].Table.Map.Targets() }
 
-// Searches reports whether shards, or a lookup table, may be asked for the rows before the statement is sent. A query that locks no
-// row is sent to all shards without a search, unless it is in a transaction of one database, or slots move: then a
-// statement for all shards is refused.
-func Searches(p *Plan, inOne bool) bool {
-	return p.Owned || p.Sought && (inOne || slotsMove(p))
-}
-
-// slotsMove reports whether slots of the first table are moving.
-func slotsMove(p *Plan) bool {
-	at := p.sharded[0].Table.Map
-	return len(at.Shared())+len(at.Held()) > 0
-}
-
 // OwnersOf returns the questions before a plan is bound. It returns nil if its own
 // conditions lead to one target, if one text searches all tables, or if the result would be of no
-// use.
+// use. A query that locks no row is sent to all shards without a search, unless it is in a transaction of one database.
 func OwnersOf(p *Plan, args []any, hint sharding.Hint, inOne bool) *Owners {
-	if !Searches(p, inOne) || hint.Unsharded || hint.Placed() || p.Refused != nil || p.physical != nil || p.unread != "" || p.origin != nil {
+	if !p.Owned && !(inOne && p.Sought) || hint.Unsharded || hint.Placed() || p.Refused != nil || p.physical != nil || p.unread != "" || p.origin != nil {
 		return nil
 	}
 	all := proof.Slots{}
@@ -80,7 +67,7 @@ func OwnersOf(p *Plan, args []any, hint sharding.Hint, inOne bool) *Owners {
 	if _, single, err := targetOf(p.sharded[0].Table, all); single || err != nil || p.union != nil {
 		return nil
 	}
-	searches := all.All && !hint.All && (inOne || p.writes() || slotsMove(p))
+	searches := all.All && !hint.All && (inOne || p.writes())
 	o := &Owners{plan: p, by: map[*proof.Owned]proof.Slots{}}
 	for _, r := range p.sharded {
 		proof.EachOwned(r.Proof, func(q *proof.Owned) {
@@ -121,10 +108,10 @@ func searchFor(p *Plan, q *proof.Owned, values []any, own ...sharding.Target) *L
 }
 
 // Strangers returns searches of the route's target, for the rows with the values of the conditions. While slots move, it may have
-// such rows of a slot that another target has: see [Lookup.Stays].
+// such rows of a slot that another target has: see [Lookup.Stays]. There are none if the text leaves out such rows.
 func (o *Owners) Strangers(to *Route) (all []*Lookup) {
 	first := o.plan.sharded[0].Table
-	if to.Kind != One || len(first.Map.Shared()) == 0 {
+	if to.Kind != One || len(first.Map.Shared()) == 0 || o.plan.separable {
 		return nil
 	}
 	number := slices.Index(first.Map.Targets(), to.Target)
@@ -175,6 +162,9 @@ func (o *Owners) SetKeys(question int, keys []any) {
 // Plan returns the plan with the proofs of the results.
 func (o *Owners) Plan() *Plan {
 	p := o.plan
+	if p.separable && len(p.sharded[0].Table.Map.Shared()) > 0 {
+		p = withOwnRows(p)
+	}
 	found := *p
 	found.otherwise = o.Otherwise
 	found.sharded, found.Owned, found.Sought, found.union, found.Assigned = nil, false, false, nil, slices.Clone(p.Assigned)

@@ -62,6 +62,9 @@ type Plan struct {
 	unknown     bool                 // uncopied only says that the columns of the table are unknown
 	afterSwitch *switchedPlan
 	labelled    bool                  // see Labels
+	own         []ownCondition        // the places for conditions that leave out the rows of other shards
+	separable   bool                  // all its tables have such a place
+	ownRows     bool                  // the conditions are in its texts
 	clocks      []int                 // parameters for which functions of SQLite may read the clock
 	lists       []list                // long lists of values, which are divided among the shards
 	union       *union                // for a query with a unique value that searches all tables in one text, or nil
@@ -113,6 +116,7 @@ func Of(statement *sqlparse.Statement, snapshot *sharding.Snapshot, options anal
 	p.Singles, p.SetsLastID = hasSingles(b.Refs) || b.MySQL && deviates(statement), !p.Stateless && setsLastID(statement)
 	p.standsAlone, p.mayBeNumber = p.Stateless && !b.Foreign, combine.MayBeNumber(b)
 	p.labelled, p.arrays = isLabelled(p, b), arraysOf(b)
+	p.own, p.separable = ownConditions(b)
 	p.home = p.atHome(p.anywhere || p.written == nil && len(p.broadcast) > 0 && len(p.broadcast) == len(p.Refs), p.timeless)
 	if p.Owned {
 		p.union = p.unite()

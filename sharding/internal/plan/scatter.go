@@ -23,7 +23,7 @@ func (p *binding) scatter(set proof.Slots) (*Route, error) {
 	case p.combination == nil && !p.untyped:
 		return withLiterals(p)
 	}
-	targets, err := targetsOf(first, set)
+	targets, err := ownTargets(p, set)
 	if err != nil {
 		return nil, p.Refusal(first.Name, err, "")
 	}
@@ -38,9 +38,13 @@ func (p *binding) scatter(set proof.Slots) (*Route, error) {
 	if err != nil {
 		return nil, p.Refusal(first.Name, err, "")
 	}
-	if others != nil {
+	switch {
+	case others != nil && p.ownRows: // which would have two WHERE
+		_, err = targetsOf(first, set)
+		return nil, p.Refusal(first.Name, err, "")
+	case others != nil:
 		all.Targets, err = united(p, targets, edits, others)
-	} else {
+	default:
 		all.Targets, err = p.split(targets, edits)
 	}
 	if err != nil {

@@ -56,6 +56,13 @@ func (p *Plan) edited(target sharding.Target, with splice.Renumbering, more ...s
 		}
 		edits = p.rename(edits, r, at.Table)
 	}
+	if p.ownRows {
+		conditions, err := leftOut(p, target)
+		if err != nil {
+			return "", err
+		}
+		edits = append(edits, conditions...)
+	}
 	renames := edits
 	for _, e := range more {
 		for _, of := range e.Copied {
