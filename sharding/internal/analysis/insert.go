@@ -160,10 +160,8 @@ func (b inserter) fromQuery(in *sqlparse.Input) {
 		case isConstant && l.at == b.Insert.Key:
 			to.Of.given = append(to.Of.given, &proof.Equals{Lead: l.lead, Values: []proof.Operand{v}})
 		case isConstant && l.lead.Lookup == nil: // see CheckSelected
-		case l.at == b.Insert.Key && b.Insert.Selected != nil:
-			b.RecordRefusal(to.Of.Table.Name, sharding.ErrMissingKey, l.lead.Column+" is neither a column nor a value")
 		default:
-			b.RecordRefusal(to.Of.Table.Name, sharding.ErrMissingKey, "select a column that leads to the shard, or a value, for "+l.lead.Column)
+			b.RecordRefusal(to.Of.Table.Name, sharding.ErrMissingKey, "select a column that leads to the shard, or a value, for "+l.lead.Column+", or insert VALUES")
 		}
 	}
 }
