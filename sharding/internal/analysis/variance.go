@@ -21,6 +21,7 @@ type Variance struct {
 	VolatileReason string   // why its values may differ, whatever its conditions are
 	Remains        string   // the function whose lock or setting stays on its connection, or ""
 	Changes        bool     // a function changes, or locks, something in its database
+	Gathers        bool     // it has an ARRAY (SELECT …), whose order each database chooses
 	Ranks          int      // the number of variables and unknown functions in it
 	Windows        []Window // of its SELECTs
 	Times          []int    // parameters for which functions of SQLite may read the clock
@@ -150,6 +151,8 @@ func (v *Variance) unsteady(e sqlparse.Expr) string {
 		v.Changes = v.Changes || sqlfunc.Changing[last]
 		switch {
 		case e.Over && sqlfunc.Ranking[name], sqlfunc.Quantified(e), sqlfunc.Configured(e, name):
+		case sqlfunc.Gathers(e):
+			v.Gathers = true
 		case sqlfunc.Quantifiers[name] && len(e.Args) == 1: // of an array
 		case name == "last_insert_id" && len(e.Args) == 1: // it stores its argument, and returns it
 		case !sqlfunc.Deterministic[last] && !sqlfunc.ClockNames[name] && !sqlfunc.TimeFunctions[name] && sqlfunc.Aggregates[name] == 0:

@@ -35,6 +35,16 @@ func Quantified(e sqlparse.Expr) bool {
 	return ok
 }
 
+// Gathers reports whether an expression is PostgreSQL's ARRAY (SELECT …), which the parser returns as a call.
+func Gathers(e sqlparse.Expr) bool {
+	call, ok := e.(*sqlparse.Call)
+	if !ok || len(call.Args) != 1 || call.Function() != "array" {
+		return false
+	}
+	_, ok = call.Args[0].(*sqlparse.Subquery)
+	return ok
+}
+
 // Deterministic lists the functions whose value depends only on their arguments and on settings that all
 // databases share, such as the time zone.
 var Deterministic = Words(`abs mod sign power sqrt coalesce ifnull nullif if iif least greatest date_format from_unixtime json_extract
