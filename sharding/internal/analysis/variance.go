@@ -155,6 +155,9 @@ func (v *Variance) unsteady(e sqlparse.Expr) string {
 			v.Gathers = true
 		case sqlfunc.Quantifiers[name] && len(e.Args) == 1: // of an array
 		case name == "last_insert_id" && len(e.Args) == 1: // it stores its argument, and returns it
+		case sqlfunc.RowSources[name]:
+			v.Ranks++
+			return name + " returns rows, which are combined only in FROM; write it there: FROM a, " + name + "(…) AS b"
 		case !sqlfunc.Deterministic[last] && !sqlfunc.ClockNames[name] && !sqlfunc.TimeFunctions[name] && sqlfunc.Aggregates[name] == 0:
 			v.Ranks++
 			return name + " may be an aggregate, or have another value in each database; add a condition on the sharding key, or compute it first and pass it as an argument"

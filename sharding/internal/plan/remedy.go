@@ -35,7 +35,7 @@ func (p *Plan) remedy(t *sharding.Table) string {
 	}
 	switch {
 	case p.Insert != nil:
-		return condition
+		return condition + ", or insert VALUES"
 	case p.Statement.Change != nil:
 		return condition + ", choose the shard with sharding.OnKey or sharding.On, or let it go to every shard with sharding.AllShards" + p.spans(t)
 	case p.probes():

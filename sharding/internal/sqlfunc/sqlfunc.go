@@ -65,6 +65,9 @@ var Deterministic = Words(`abs mod sign power sqrt coalesce ifnull nullif if iif
 	make_date make_time make_timestamp make_interval date_bin justify_days justify_hours justify_interval to_timestamp isfinite num_nulls num_nonnulls
 	ts_rank ts_rank_cd setweight similarity int4range int8range numrange daterange tsrange tstzrange isempty lower_inc upper_inc
 	sin cos tan cot asin acos atan atan2 inet6_aton inet6_ntoa bin_to_uuid uuid_to_bin is_uuid
+	regexp_match regexp_count regexp_split_to_array jsonb_path_query_array jsonb_object quote_literal quote_ident quote_nullable overlay unistr
+	array_ndims array_dims array_fill trim_array trim_scale get_byte get_bit convert_from convert_to timezone make_timestamptz range_merge
+	lower_inf upper_inf tsvector_to_array netmask hostmask
 	point st_x st_y st_distance st_distance_sphere st_dwithin st_contains st_within st_intersects st_astext st_geomfromtext st_makepoint st_setsrid`,
 	Folds, Parts, Clocks, Shifts, Digests, Rounds, Joins, Integers)
 
@@ -122,7 +125,7 @@ var Remaining = Words(`get_lock release_lock release_all_locks set_config pg_adv
 // RowSources lists the functions in FROM whose rows depend only on their arguments.
 var RowSources = Words(`unnest generate_series generate_subscripts json_each json_tree json_each_text jsonb_each jsonb_each_text json_array_elements
 	json_array_elements_text jsonb_array_elements jsonb_array_elements_text json_object_keys jsonb_object_keys regexp_split_to_table
-	string_to_table regexp_matches`)
+	string_to_table regexp_matches json_to_record jsonb_to_record json_to_recordset jsonb_to_recordset jsonb_path_query`)
 
 // Changing lists the functions that change, or lock, something in their database, or are about that, so that no copy may
 // execute them.
