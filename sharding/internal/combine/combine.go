@@ -159,7 +159,7 @@ func (c *combiner) form() {
 func (c *combiner) branch() {
 	switch {
 	case c.core.Rollup:
-		c.refuse("WITH ROLLUP is not combined" + AddKey)
+		c.refuse("ROLLUP, CUBE and GROUPING SETS are not combined" + AddKey)
 	case len(c.core.Windows) > 0:
 		c.refuse("a WINDOW is not combined; write its PARTITION BY and ORDER BY into OVER (…)")
 	case len(c.core.Modifiers) > 0:

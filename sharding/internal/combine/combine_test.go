@@ -142,7 +142,7 @@ func TestWhatShardsCannotAnswerTogetherIsRefusedWithItsReason(t *testing.T) {
 		options   analysis.Options
 		text, why string
 	}{
-		{mysql, "SELECT paid, COUNT(*) FROM orders GROUP BY paid WITH ROLLUP", "WITH ROLLUP is not combined"},
+		{mysql, "SELECT paid, COUNT(*) FROM orders GROUP BY paid WITH ROLLUP", "ROLLUP, CUBE and GROUPING SETS are not combined"},
 		{mysql, "SELECT SUM(paid) OVER w FROM orders WINDOW w AS (PARTITION BY user_id)", "a WINDOW is not combined"},
 		{mysql, "SELECT SQL_CALC_FOUND_ROWS id FROM orders", "SQL_CALC_FOUND_ROWS is not combined"},
 		{postgres, "SELECT * FROM orders, my_rows(1)", "a table function is not combined"},
