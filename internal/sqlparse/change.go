@@ -131,10 +131,18 @@ func (p *parser) assignment() Assignment {
 	} else {
 		a.Columns = []Name{p.name()}
 	}
+	at, of := p.tok.start, []Expr(nil)
+	for p.d.Family == PostgreSQL && p.accept("[") { // an element of an array, or a member of a jsonb
+		of = p.operandsUntil(of, "]")
+	}
+	isPart := p.tok.start != at
 	if !p.accept("==") && (!p.mysql || !p.accept(":=")) {
 		p.expect("=")
 	}
 	a.Value = p.expr()
+	if isPart { // the value of the column is computed from this one
+		a.Value = p.around(Opaque, at, append(of, a.Value)...)
+	}
 	a.Span = p.since(from)
 	return a
 }
