@@ -82,7 +82,7 @@ func (p *operandReader) arguments(c *Call) {
 func (p *operandReader) argument() Expr {
 	from := p.tok.start
 	switch {
-	case p.at("select"), p.at("with"):
+	case p.at("select"), p.at("with"), p.d.Family == PostgreSQL && p.at("values") && p.peek().is() == "(":
 		q := p.inner.query()
 		return &Subquery{p.since(from), q}
 	case p.at("from"):
