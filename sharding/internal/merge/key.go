@@ -289,10 +289,12 @@ func floatOf(v driver.Value) (float64, bool) {
 	return f, err == nil
 }
 
-// Bytes that distinguish the instants of Time from texts.
+// Bytes that distinguish the instants of Time from texts, and from PostgreSQL's times below and above all others.
 const (
-	instant = iota + 1
+	beforeAll = iota
+	instant
 	text
+	afterAll
 )
 
 func appendTime(b []byte, v driver.Value) ([]byte, bool) {
@@ -301,6 +303,12 @@ func appendTime(b []byte, v driver.Value) ([]byte, bool) {
 		return binary.BigEndian.AppendUint32(b, uint32(t.Nanosecond())), true
 	}
 	s, _ := textOf(v)
+	switch s {
+	case "-infinity":
+		return append(b, beforeAll), true
+	case "infinity":
+		return append(b, afterAll), true
+	}
 	return appendEscaped(append(b, text), s), s != "" && s[0] >= '0' && s[0] <= '9'
 }
 

@@ -269,6 +269,21 @@ func TestNaNAndInfinityOfPostgreSQLSortBelowAndAboveAllNumbers(t *testing.T) {
 	}
 }
 
+// Drivers of PostgreSQL return an infinite time as a text, and other times as a time.Time or as a text.
+func TestInfiniteTimesOfPostgreSQLSortBelowAndAboveAllTimes(t *testing.T) {
+	typ := Type{Kind: Time}
+	for _, finite := range [][]driver.Value{{time.Time{}, time.Unix(1<<40, 0)}, {"0001-01-01 00:00:00", "99999-12-31 23:59:59"}} {
+		var last []byte
+		for _, v := range slices.Concat([]driver.Value{"-infinity"}, finite, []driver.Value{[]byte("infinity")}) {
+			next, ok := typ.append(nil, v)
+			if !ok || bytes.Compare(last, next) >= 0 && last != nil {
+				t.Errorf("%v: %x behind %x", v, next, last)
+			}
+			last = next
+		}
+	}
+}
+
 func TestAValueOfAnotherTypeIsAnError(t *testing.T) {
 	for _, test := range []struct {
 		kind  Kind
@@ -276,7 +291,7 @@ func TestAValueOfAnotherTypeIsAnError(t *testing.T) {
 	}{
 		{Integer, "1.5"}, {Integer, 1.0}, {Integer, ""}, {Integer, time.Time{}},
 		{Decimal, "1e5"}, {Decimal, ""}, {Decimal, "-"}, {Decimal, "1.2.3"}, {Decimal, "nan"}, {Decimal, 0.5},
-		{Float, "a"}, {Float, true}, {Bytes, int64(1)}, {Bytes, nilTime}, {Time, int64(1)}, {Time, ""}, {Time, "infinity"},
+		{Float, "a"}, {Float, true}, {Bytes, int64(1)}, {Bytes, nilTime}, {Time, int64(1)}, {Time, ""}, {Time, "infinite"},
 		{Duration, "12:00"}, {Duration, "1::2"}, {Duration, int64(5)}, {Duration, "1:2:3:4"}, {Duration, "-"},
 		{Stored, time.Time{}}, {0, int64(1)},
 	} {
