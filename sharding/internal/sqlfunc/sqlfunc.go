@@ -58,7 +58,7 @@ var Deterministic = Words(`abs mod sign power sqrt coalesce ifnull nullif if iif
 	pi degrees radians regexp_substr regexp_instr regexp_like to_base64 from_base64 inet_aton inet_ntoa json_value
 	unicode date_trunc date_part to_char to_date to_number btrim starts_with position jsonb_extract_path
 	jsonb_extract_path_text json_extract_path json_extract_path_text json_typeof jsonb_set jsonb_insert jsonb_exists
-	jsonb_path_exists jsonb_path_match jsonb_path_query_first jsonb_typeof jsonb_array_length cardinality array_length encode decode sha256
+	jsonb_path_exists jsonb_path_match jsonb_path_query_first jsonb_typeof encode decode sha256
 	json_build_object json_build_array jsonb_build_object jsonb_build_array to_json to_jsonb row_to_json array_to_json json_strip_nulls jsonb_strip_nulls
 	jsonb_pretty array_to_string string_to_array array_positions array_append array_prepend array_remove array_replace array_cat
 	array_upper array_lower host masklen network family to_hex chr char ord insert soundex sha224 sha384 sha512 div gcd lcm cbrt
@@ -66,7 +66,7 @@ var Deterministic = Words(`abs mod sign power sqrt coalesce ifnull nullif if iif
 	ts_rank ts_rank_cd setweight similarity int4range int8range numrange daterange tsrange tstzrange isempty lower_inc upper_inc
 	sin cos tan cot asin acos atan atan2 inet6_aton inet6_ntoa bin_to_uuid uuid_to_bin is_uuid
 	regexp_match regexp_count regexp_split_to_array jsonb_path_query_array jsonb_object quote_literal quote_ident quote_nullable overlay unistr
-	array_ndims array_dims array_fill trim_array trim_scale get_byte get_bit convert_from convert_to timezone make_timestamptz range_merge
+	array_dims array_fill trim_array trim_scale get_byte get_bit convert_from convert_to timezone make_timestamptz range_merge
 	lower_inf upper_inf tsvector_to_array netmask hostmask
 	point st_x st_y st_distance st_distance_sphere st_dwithin st_contains st_within st_intersects st_astext st_geomfromtext st_makepoint st_setsrid`,
 	Folds, Parts, Clocks, Shifts, Digests, Rounds, Joins, Integers)
@@ -94,7 +94,7 @@ var (
 	// Joins are the functions of PostgreSQL that make a text of other values.
 	Joins = Words("concat concat_ws replace initcap lpad rpad reverse translate regexp_replace split_part md5")
 	// Integers have integers as results, whatever their arguments are.
-	Integers = Words("length char_length character_length octet_length bit_length instr locate strpos ascii field find_in_set strcmp datediff to_days timestampdiff isnull width_bucket array_position")
+	Integers = Words("length char_length character_length octet_length bit_length instr locate strpos ascii field find_in_set strcmp datediff to_days timestampdiff isnull width_bucket array_position cardinality array_length array_ndims jsonb_array_length")
 )
 
 // unitFirst lists the functions whose first argument is a word such as YEAR.
