@@ -189,7 +189,7 @@ func TestThePrimaryKeyIsTheFirstUniqueKey(t *testing.T) {
 			"a, n": {Columns: []string{"a", "n"}}, "": {Columns: []string{""}},
 		}
 		if name == "PostgreSQL" {
-			want["y"] = dialect.Key{Columns: []string{"y"}}
+			want["y"] = dialect.Key{Columns: []string{"y"}, Partial: true}
 		}
 		found := map[string]dialect.Key{}
 		for _, key := range keys {

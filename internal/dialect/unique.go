@@ -11,19 +11,19 @@ import (
 )
 
 var uniqueColumns = map[string]string{
-	"mysql": `SELECT INDEX_NAME, CASE WHEN SUB_PART IS NULL THEN COLUMN_NAME END, INDEX_NAME = 'PRIMARY', NULLABLE <> 'YES' FROM information_schema.STATISTICS
+	"mysql": `SELECT INDEX_NAME, CASE WHEN SUB_PART IS NULL THEN COLUMN_NAME END, INDEX_NAME = 'PRIMARY', NULLABLE <> 'YES', FALSE FROM information_schema.STATISTICS
 		WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ? AND NON_UNIQUE = 0 ORDER BY INDEX_NAME <> 'PRIMARY', INDEX_NAME, SEQ_IN_INDEX`,
 	"postgres": `SELECT i.relname::text, a.attname::text, x.indisprimary,
-		x.indpred IS NULL AND x.indimmediate AND x.indisvalid AND COALESCE(a.attnotnull, FALSE) FROM pg_index x JOIN pg_class i ON i.oid = x.indexrelid
+		x.indpred IS NULL AND x.indimmediate AND x.indisvalid AND COALESCE(a.attnotnull, FALSE), x.indpred IS NOT NULL FROM pg_index x JOIN pg_class i ON i.oid = x.indexrelid
 		CROSS JOIN LATERAL generate_series(1, x.indnkeyatts::int) u (n)
 		LEFT JOIN pg_attribute a ON a.attrelid = x.indrelid AND a.attnum = x.indkey[u.n - 1] AND a.attnum <> 0
 		WHERE x.indrelid = to_regclass(quote_ident($1)) AND x.indisunique ORDER BY NOT x.indisprimary, i.relname, u.n`,
 	// SQLite has no index for an INTEGER PRIMARY KEY. Other primary keys of it may be NULL.
-	"sqlite": `SELECT k, c, k = '', total FROM (
+	"sqlite": `SELECT k, c, k = '', total, partial FROM (
 		SELECT i.name AS k, x.name AS c, i.origin <> 'pk' AS later, x.seqno AS n,
-		NOT i.partial AND EXISTS (SELECT 1 FROM pragma_table_info(?1) t WHERE t.cid = x.cid AND t."notnull") AS total
+		NOT i.partial AND EXISTS (SELECT 1 FROM pragma_table_info(?1) t WHERE t.cid = x.cid AND t."notnull") AS total, i.partial
 		FROM pragma_index_list(?1) i JOIN pragma_index_xinfo(i.name) x WHERE i."unique" AND x.key UNION ALL
-		SELECT '', name, 0, pk, 1 FROM pragma_table_info(?1) t WHERE pk > 0
+		SELECT '', name, 0, pk, 1, 0 FROM pragma_table_info(?1) t WHERE pk > 0
 		AND NOT EXISTS (SELECT 1 FROM pragma_index_list(?1) p WHERE p.origin = 'pk')) ORDER BY later, k, n`,
 }
 
@@ -34,6 +34,8 @@ type Key struct {
 	Primary bool // it is the primary key, and its columns are never NULL
 	// Total: no two rows are equal in its columns, because these are never NULL, and it is a key of all rows.
 	Total bool
+	// Partial: it is a key of some rows only, so others may have the same values.
+	Partial bool
 }
 
 // UniqueKeys returns the unique keys of a table in the present database, the primary key first.
@@ -41,12 +43,12 @@ func UniqueKeys(ctx context.Context, db Lister, d Dialect, table string) (keys [
 	var last sql.NullString
 	err = Each(ctx, db, func(rows *sql.Rows) error {
 		var name, column sql.NullString
-		var primary, total bool
-		if err := rows.Scan(&name, &column, &primary, &total); err != nil {
+		var primary, total, partial bool
+		if err := rows.Scan(&name, &column, &primary, &total, &partial); err != nil {
 			return err
 		}
 		if name != last || len(keys) == 0 {
-			keys, last = append(keys, Key{Primary: primary, Total: true}), name
+			keys, last = append(keys, Key{Primary: primary, Total: true, Partial: partial}), name
 		}
 		key := &keys[len(keys)-1]
 		key.Columns, key.Total = append(key.Columns, strings.ToLower(column.String)), key.Total && total && column.Valid

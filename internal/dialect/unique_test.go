@@ -32,11 +32,11 @@ func TestUniqueKeysAreListedWithThePrimaryKey(t *testing.T) {
 		}
 	}
 	for table, want := range map[string][]Key{
-		"a": {{[]string{"id"}, true, true}, {[]string{""}, false, false}, {[]string{"y"}, false, false}, {[]string{"x", "y"}, false, false}},
-		"b": {{[]string{"p", "q"}, false, true}},
+		"a": {{[]string{"id"}, true, true, false}, {[]string{""}, false, false, false}, {[]string{"y"}, false, false, false}, {[]string{"x", "y"}, false, false, false}},
+		"b": {{[]string{"p", "q"}, false, true, false}},
 		"c": nil,
-		"d": {{[]string{"id"}, false, true}, {[]string{"a"}, false, false}},
-		"e": {{[]string{"id"}, true, true}, {[]string{"a"}, false, false}, {[]string{"b"}, false, true}, {[]string{"a", "c"}, false, false}},
+		"d": {{[]string{"id"}, false, true, false}, {[]string{"a"}, false, false, false}},
+		"e": {{[]string{"id"}, true, true, false}, {[]string{"a"}, false, false, true}, {[]string{"b"}, false, true, false}, {[]string{"a", "c"}, false, false, false}},
 	} {
 		keys, err := UniqueKeys(t.Context(), db, SQLite{}, table)
 		if err != nil || !sameKeys(keys, want) || len(want) > 0 && !reflect.DeepEqual(keys[0], want[0]) {

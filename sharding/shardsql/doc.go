@@ -133,7 +133,8 @@
 // If no shard has the row, the statement affects none; a write is still part of its transaction, and
 // begins it on a database with shards if it has not begun on one. If two shards have a row with the
 // value, or with one that the column treats as equal, a write is refused with
-// [sharding.ErrCrossShard], and a query returns both rows. An id that carries the slot
+// [sharding.ErrCrossShard], and a query returns both rows. By a value of a partial unique index, which rows that it
+// does not cover may have, too, all shards with such rows are written. An id that carries the slot
 // ([sharding.Table].Also) needs no search.
 //
 // A column of [sharding.Table].Parents finds the shard in the same way: DELETE FROM items WHERE order_id = 5.
@@ -165,7 +166,8 @@
 // A search in a transaction uses the transaction's connections to the databases on which it has
 // begun, and other connections for the other databases. It may have to wait for those: give its
 // statements a context with a deadline if pools may be exhausted. A search takes no locks, so two
-// simultaneous upserts of one new row under two sharding keys can still store it twice. An INSERT
+// simultaneous upserts of one new row under two sharding keys can still store it twice. It does not look at the condition
+// of a partial index: a row that the index does not cover is found, too, and the write is refused if it is on another shard. An INSERT
 // without a conflict clause is sent without a search. Of the unique keys that an upsert sets to
 // values of its row, it searches for the primary key only.
 //

@@ -114,6 +114,42 @@ func TestAWriteByAValueThatTwoShardsHaveIsRefused(t *testing.T) {
 	}
 }
 
+// The index allows a value once among the rows that it covers. Other rows with the value may be on other shards.
+func TestAWriteByAValueOfAPartialUniqueIndexGoesToAllShardsThatHaveIt(t *testing.T) {
+	table := sharding.Table{Name: "pages", Key: "user_id", Rule: sharding.Mod(4), Map: spread(t, 4, "pages_%d")}
+	w := twinOf(t, table, " (id BIGINT PRIMARY KEY NOT NULL, user_id BIGINT NOT NULL, slug TEXT NOT NULL, gone INT, note TEXT)", sharding.Transactions(sharding.BestEffort))
+	exec(t, w.one, "CREATE UNIQUE INDEX pages_slug ON pages (slug) WHERE gone IS NULL")
+	for _, at := range table.Map.Targets() {
+		exec(t, w.dbs[at.DB], fmt.Sprintf("CREATE UNIQUE INDEX %[1]s_slug ON %[1]s (slug) WHERE gone IS NULL", at.Table))
+	}
+	for _, text := range []string{
+		"INSERT INTO pages (id, user_id, slug, gone, note) VALUES (10, 1, 'a', 1, NULL), (11, 1, 'a', 2, NULL), (20, 2, 'a', NULL, NULL), (30, 3, 'b', NULL, NULL), (40, 4, 'c', NULL, NULL)",
+		"UPDATE pages SET note = 'x' WHERE slug = 'a' AND gone IS NULL",
+		"UPDATE pages SET note = 'y' WHERE slug = 'a' AND gone = 2",
+		"UPDATE pages SET note = 'z' WHERE slug IN ('a', 'b') AND note IS NULL",
+		"DELETE FROM pages WHERE slug = 'a' AND gone > 1",
+		"DELETE FROM pages WHERE slug = 'a'",
+	} {
+		if got, want := affected(t, w.routed, text), affected(t, w.one, text); got != want {
+			t.Errorf("%s: %d rows, one table has %d", text, got, want)
+		}
+		w.same(t, "SELECT * FROM pages ORDER BY id")
+	}
+}
+
+func affected(t testing.TB, on *sql.DB, text string) int64 {
+	t.Helper()
+	result, err := on.ExecContext(t.Context(), text)
+	if err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+	n, err := result.RowsAffected()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
 func TestAWriteByIDsOfTwoDatabasesNeedsATransactionOverThem(t *testing.T) {
 	const text = "UPDATE members SET paid = 5 WHERE id IN (10, 20)"
 	single, both := sought(t), sought(t, sharding.Transactions(sharding.BestEffort))

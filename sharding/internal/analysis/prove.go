@@ -137,8 +137,10 @@ func (r *Reference) markSought(column string) {
 	}
 }
 
+// isUnique reports whether no two rows may have a value of a column.
 func (r *Reference) isUnique(column string) bool {
-	return slices.ContainsFunc(r.Schema.Unique, func(key []string) bool { return len(key) == 1 && key[0] == column })
+	isOf := func(key []string) bool { return len(key) == 1 && key[0] == column }
+	return slices.ContainsFunc(r.Schema.Unique, isOf) && !slices.ContainsFunc(r.Schema.Partial, isOf)
 }
 
 // proofOf returns the proof of the conditions on some columns, or nil.

@@ -22,6 +22,8 @@ type Table struct {
 	// Total are those of them in whose columns no two rows are equal: two rows may be if they have NULL, or if the key is one of
 	// some rows only.
 	Total [][]string
+	// Partial are those of them that are keys of some rows only, unless another one of the same columns is a key of all rows.
+	Partial [][]string
 	// Namespace is the PostgreSQL schema in which the unqualified table name is found, "" on other
 	// databases.
 	Namespace string

@@ -41,6 +41,10 @@ func ReadRouted(ctx context.Context, d dialect.Dialect, db dialect.Querier, tabl
 		if found.Unique = append(found.Unique, key.Columns); key.Total {
 			found.Total = append(found.Total, key.Columns)
 		}
+		isWhole := func(k dialect.Key) bool { return !k.Partial && slices.Equal(k.Columns, key.Columns) }
+		if key.Partial && !slices.ContainsFunc(keys, isWhole) {
+			found.Partial = append(found.Partial, key.Columns)
+		}
 	}
 	own, err := dialect.OwnValues(ctx, db, d, table)
 	if err != nil {

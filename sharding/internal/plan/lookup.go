@@ -308,9 +308,11 @@ func (l *Lookup) Found(elsewhere bool, rows [][]driver.Value) error {
 }
 
 // Keys returns the sharding keys of the rows that the queries for all shards have returned, and how many of the values they have.
-// It refuses a write if two shards have rows with one value: without the sharding key it is not known which of them is meant.
+// It refuses a write if two shards have rows with one value that one table would have once: without the sharding key it is not
+// known which of them is meant.
 func (l *Lookup) Keys(answers [][][]driver.Value) (keys []any, values int, err error) {
 	known := map[string]holder{}
+	isMany := l.plan.Statement.Change == nil || slices.ContainsFunc(l.of().Schema.Partial, func(key []string) bool { return slices.Equal(key, l.columns) })
 	for _, rows := range answers {
 		err := l.each(rows, func(at sharding.Target, row []driver.Value) error {
 			switch _, failed := l.Table.Target(row[1]); {
@@ -320,7 +322,7 @@ func (l *Lookup) Keys(answers [][][]driver.Value) (keys []any, values int, err e
 				return l.plan.Refusal(l.Table.Name, failed, "the row in "+at.String()+" has this key, as the driver returns it; add a condition on "+l.Table.Key)
 			}
 			this, value := holder{at, proof.Text(row[:1])}, l.valueOf(row)
-			if other, is := known[value]; l.plan.Statement.Change != nil && is && other.at != at && !l.names(this, other) {
+			if other, is := known[value]; is && !isMany && other.at != at && !l.names(this, other) {
 				return l.plan.Refusal(l.Table.Name, sharding.ErrCrossShard,
 					fmt.Sprintf("%s and %s have rows with one %s; add a condition on %s", other.at, at, l.columns[0], l.Table.Key))
 			}
