@@ -39,7 +39,7 @@ func Example_errorsOfKeys() {
 	// true sharding: route orders refused: float64: not a sharding key; an integer is expected (user_id)
 	// true sharding: route users refused: "it": no slot for the key (country); give the rule a slot for it, or correct the key
 	// true sharding: route orders refused: no sharding key: column "id" does not lead to a shard (id); add a condition on user_id
-	// true sharding: Swap: table "orders": version 3 is not above 4: map of slots is out of date
+	// true sharding: Swap: table "orders": version 3 is not above 4: map of slots is out of date; give the new map a higher one with Map.At
 }
 
 // A statement that the shards cannot answer as one table does is refused, with what to do.

@@ -229,7 +229,7 @@ func (s *Snapshot) with(maps map[string]Map, dbs map[string]bool) (*Snapshot, er
 			}
 			replaced++
 			if old := tables[i].Map.version; m.version < old || m.version == old && !tables[i].Map.expired() {
-				errs = append(errs, fmt.Errorf("table %q: version %d is not above %d: %w", tables[i].Name, m.version, old, ErrStaleMap))
+				errs = append(errs, fmt.Errorf("table %q: version %d is not above %d: %w; give the new map a higher one with Map.At", tables[i].Name, m.version, old, ErrStaleMap))
 			}
 			tables[i].Map = m
 		}
