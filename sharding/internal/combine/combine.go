@@ -25,6 +25,7 @@ type Combination struct {
 	none     []splice.Edit // of a second text of no rows, nil for none
 	limit    *sqlparse.Limit
 	signed   bool      // on SQLite: a negative LIMIT means none, a negative OFFSET means 0
+	nullable bool      // on PostgreSQL: a LIMIT of NULL means none, an OFFSET of NULL means 0
 	huge     bool      // on MySQL and MariaDB: LIMIT may be any unsigned number
 	whole    bool      // a shard returns all of its rows, whatever LIMIT is
 	group    *grouping // for a query that aggregates
@@ -50,7 +51,7 @@ func Of(b *analysis.Analysis) (combined *Combination, untyped bool, refused *sha
 func combineOnce(b *analysis.Analysis) (combined *Combination, untyped bool, refused *sharding.RouteError) {
 	c := &combiner{
 		comparer: comparer{Analysis: b}, query: b.Statement.Query,
-		combination: &Combination{Shards: Shards{Count: -1, Most: -1, Locks: b.Locks}, signed: b.SQLite, huge: b.MySQL},
+		combination: &Combination{Shards: Shards{Count: -1, Most: -1, Locks: b.Locks}, signed: b.SQLite, nullable: b.Postgres, huge: b.MySQL},
 		hidden:      map[int]hidden{},
 	}
 	if !b.SQLite {

@@ -84,7 +84,8 @@ func (s *Shards) String() string {
 		{len(s.Order) > 0, "rows are merged in their order"},
 		{len(s.Running) > 0, "window functions are computed in this order"},
 		{len(s.Distinct) > 0, "each row is returned once"},
-		{s.Count >= 0 || s.Offset > 0, fmt.Sprintf("%d rows after the first %d", s.Count, s.Offset)},
+		{s.Count >= 0, fmt.Sprintf("%d rows after the first %d", s.Count, s.Offset)},
+		{s.Count < 0 && s.Offset > 0, fmt.Sprintf("all rows after the first %d", s.Offset)},
 		{s.Counted != "", "they are counted"},
 		{s.Locks, "shards are queried one after another"},
 	} {
@@ -180,7 +181,10 @@ func (c *Combination) number(e sqlparse.Expr, args []any, none int64) (int64, er
 		return none, nil
 	}
 	is, _ := proof.Constant(e)
-	v, _ := proof.Plain(is.Value(args))
+	v, err := proof.Plain(is.Value(args))
+	if c.nullable && v == nil && err == nil {
+		return none, nil
+	}
 	if n, ok := v.(uint64); ok && (c.huge || n <= math.MaxInt64) {
 		v = int64(min(n, math.MaxInt64))
 	}
