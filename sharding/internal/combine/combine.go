@@ -529,12 +529,16 @@ func (c *combiner) hideCompared(v catalog.Value, e sqlparse.Expr) {
 	asks(c, v, c.hide(text, e))
 }
 
-// asks records that a database is asked for the order of a hidden column.
+// asks records that a database is asked for the order of a hidden column. Each SELECT of a UNION ALL has such a column.
 func asks(c *combiner, v catalog.Value, hidden int) {
 	one := Asked{hiddenName(hidden), v.Collated}
-	if v.As == catalog.Asked && !slices.Contains(c.combination.Asked, one) {
-		c.combination.Asked = append(c.combination.Asked, one)
+	if v.As != catalog.Asked || slices.Contains(c.combination.Asked, one) {
+		return
 	}
+	if slices.ContainsFunc(c.combination.Asked, func(a Asked) bool { return a.Column == one.Column }) {
+		c.refuse(differentAggregates)
+	}
+	c.combination.Asked = append(c.combination.Asked, one)
 }
 
 // countable records a LIMIT that can be computed beforehand and whose parameters can be removed.

@@ -3,11 +3,13 @@
 package combine_test
 
 import (
+	"cmp"
 	"database/sql/driver"
 	"errors"
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -48,6 +50,8 @@ var schema = catalog.Schema{
 			"state": {Value: catalog.Value{Type: merge.Type{Kind: merge.Integer}, As: catalog.Number}, Least: catalog.Value{Type: merge.Type{Kind: merge.Bytes}, As: catalog.Weight}},
 			"bits":  {Value: catalog.Value{Type: merge.Type{Kind: merge.Integer}, As: catalog.Number}},
 			"label": {Value: catalog.Value{Type: merge.Type{Kind: merge.Bytes}, Texts: true, Unordered: "its collation is not C"}},
+			"title": {Value: catalog.Value{Type: merge.Type{Kind: merge.Bytes}, Texts: true, Unordered: "its collation is not C", Collated: "public.de"}},
+			"motto": {Value: catalog.Value{Type: merge.Type{Kind: merge.Bytes}, Texts: true, Unordered: "its collation is not C", Collated: "public.sv"}},
 			"word":  {Value: catalog.Value{Type: merge.Type{Kind: merge.Stored, Collation: merge.NoCase}}},
 			"json":  {Unsorted: "it is JSON"}, "other": {},
 		},
@@ -269,6 +273,36 @@ func TestAnExpressionComparesAsTheDatabaseComparesIt(t *testing.T) {
 				t.Errorf("%s compares as %s, not as %s", expr, got, sorted.kind)
 			}
 		}
+	}
+}
+
+// The least text of a group is a text with the collation of its column, in which a database is asked for its order.
+func TestTheLeastTextOfPostgreSQLKeepsItsCollation(t *testing.T) {
+	const ofUsers = " FROM (SELECT user_id, MIN(title) AS m FROM orders GROUP BY user_id) AS t "
+	for text, want := range map[string]string{
+		"SELECT m" + ofUsers + "ORDER BY m":                                                  "[{shardid_1 public.de}]",
+		"SELECT m" + ofUsers + "ORDER BY CONCAT(m, 'x')":                                     "[{shardid_1 public.de}]",
+		"SELECT m" + ofUsers + "ORDER BY LOWER(m)":                                           "[{shardid_1 public.de}]",
+		"SELECT MAX(m::text)" + ofUsers:                                                      "[{shardid_1 public.de}]",
+		"SELECT m" + ofUsers + "ORDER BY m COLLATE \"C\"":                                    "[]",
+		"SELECT m, COUNT(*)" + ofUsers + "GROUP BY m":                                        "[]",
+		"SELECT COUNT(DISTINCT m)" + ofUsers:                                                 "[]",
+		"SELECT user_id FROM orders GROUP BY user_id ORDER BY MIN(title) COLLATE \"C\"":      "[]",
+		"SELECT MIN(title) FROM orders UNION ALL SELECT MIN(title) FROM orders WHERE id > 1": "[{shardid_2 public.de}]",
+	} {
+		s, err := bound(t, postgres, text)
+		if err != nil || fmt.Sprint(s.Asked) != want {
+			t.Errorf("%s: %+v, %v, and not %s", text, s, err, want)
+			continue
+		}
+		for _, key := range slices.Concat(s.Order, s.Distinct, cmp.Or(s.Group, &combine.Group{}).Keys) {
+			if (key.Type.Kind == merge.Integer) != (want != "[]") {
+				t.Errorf("%s compares as %v", text, key.Type.Kind)
+			}
+		}
+	}
+	if _, err := bound(t, postgres, "SELECT MIN(title) FROM orders UNION ALL SELECT MIN(motto) FROM orders"); err == nil {
+		t.Error("one column of texts has two orders")
 	}
 }
 

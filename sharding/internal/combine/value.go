@@ -514,6 +514,9 @@ func (c *comparer) aggregate(call *sqlparse.Call) catalog.Value {
 		return catalog.OfKind(averaged(c.summand(call.Args[0]).Type.Kind))
 	}
 	v := c.least(call.Args[0])
+	if v.As == catalog.Asked { // the result is a text, which may be grouped and computed with
+		v = c.typed(call.Args[0])
+	}
 	v.Type.Collation = merge.Binary
 	return v
 }
