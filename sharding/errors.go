@@ -68,7 +68,8 @@ var (
 
 	// ErrSettings: the sessions of two databases differ in a setting on which the meaning of
 	// statements or the form of rows depends, such as the time zone, or the databases speak different SQL.
-	// Returned by package shardsql, which names the difference, before any other statement is sent there.
+	// Returned by package shardsql, which names the difference, before any other statement is sent there, or when a database
+	// is asked for the order of texts.
 	ErrSettings = errors.New("databases are set up differently")
 
 	// ErrSameDatabase: two pools, of the router's databases or the home database, are of one database,

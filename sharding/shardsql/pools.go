@@ -44,6 +44,8 @@ type poolState struct {
 	idle    int                     // for the holder: the largest number of idle connections since then
 	agrees  atomic.Bool             // its settings are those of the home database
 	decider atomic.Pointer[decider] // nil before an atomic transaction began there
+
+	collations sync.Map // what collations are there, by their names in SQL
 }
 
 func (d *database) stateOf(pool *sql.DB) *poolState {

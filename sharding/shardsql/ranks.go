@@ -4,12 +4,14 @@ package shardsql
 
 import (
 	"context"
+	"database/sql"
 	"database/sql/driver"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/shardid/shardid/internal/dialect"
+	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sharding/internal/combine"
 	"github.com/shardid/shardid/sharding/internal/merge"
 	"github.com/shardid/shardid/sharding/internal/resultset"
@@ -53,33 +55,36 @@ func holdAll(sources []merge.Rows) (all []*resultset.Held, err error) {
 	return all, err
 }
 
-// rank replaces the texts of one column.
+// rank replaces the texts of one column. The merge refuses shards with other columns.
 func (r reading) rank(ctx context.Context, s *combine.Shards, held []*resultset.Held, asked combine.Asked) error {
-	at := slices.Index(held[0].Names, asked.Column)
-	if at < 0 {
-		return fmt.Errorf("%w: there is no %s", merge.ErrColumns, asked.Column)
-	}
 	ranks := map[string]int64{}
 	var texts []string
+	var cells []*driver.Value // of texts
 	for _, h := range held {
-		for _, row := range h.Rows {
-			text, isText := textOf(row[at])
-			if _, known := ranks[text]; isText && !known {
+		at := slices.Index(h.Names, asked.Column)
+		for i := 0; at >= 0 && i < len(h.Rows); i++ {
+			text, isText := textOf(h.Rows[i][at])
+			if !isText {
+				continue
+			}
+			cells = append(cells, &h.Rows[i][at])
+			if _, known := ranks[text]; !known {
 				ranks[text], texts = 0, append(texts, text)
 			}
 		}
 	}
-	if len(texts) > 0 {
-		if err := r.askRanks(ctx, s.Targets[0].Target.DB, texts, asked.Collation, ranks); err != nil {
-			return err
-		}
+	if len(texts) == 0 {
+		return nil
 	}
-	for _, h := range held {
-		for _, row := range h.Rows {
-			if text, isText := textOf(row[at]); isText {
-				row[at] = ranks[text]
-			}
-		}
+	if err := r.agree(ctx, s, asked.Collation); err != nil {
+		return err
+	}
+	if err := r.askRanks(ctx, s.Targets[0].Target.DB, texts, asked.Collation, ranks); err != nil {
+		return err
+	}
+	for _, cell := range cells {
+		text, _ := textOf(*cell)
+		*cell = ranks[text]
 	}
 	return nil
 }
@@ -94,30 +99,84 @@ func textOf(v driver.Value) (string, bool) {
 	return "", false
 }
 
-// askRanks stores the ranks of texts. Texts of a deterministic collation are equal only if their bytes are.
-func (r reading) askRanks(ctx context.Context, database string, texts []string, collation string, ranks map[string]int64) (err error) {
-	in, err := r.session.inner(ctx, r.pool(database))
-	if err != nil {
-		return err
-	}
-	text := "SELECT DENSE_RANK() OVER (ORDER BY x COLLATE " + collation + ") FROM unnest($1::text[]) WITH ORDINALITY AS t (x, n) ORDER BY n"
-	rows, err := in.Query(ctx, r.each.sent(), text, []driver.NamedValue{{Ordinal: 1, Value: arrayOf(texts)}})
-	if err != nil {
-		return err
-	}
-	defer func() { err = dialect.JoinErrors(err, rows.Close()) }()
-	row := make([]driver.Value, 1)
-	for _, t := range texts {
-		if err := rows.Next(row); err != nil {
-			return err
+// definition selects what a collation is, and the version of the library that knows it. PostgreSQL 17 and 15 moved the
+// locale to columns of their own.
+const definition = `SELECT CONCAT_WS(' ', c.collprovider, COALESCE(to_jsonb(c) ->> 'colllocale', to_jsonb(c) ->> 'colliculocale', c.collcollate), to_jsonb(c) ->> 'collicurules',
+		(SELECT to_jsonb(d) ->> 'daticurules' FROM pg_database d WHERE d.datname = current_database() AND c.collprovider = 'd'), c.collisdeterministic, pg_collation_actual_version(c.oid))
+	FROM pg_collation c JOIN pg_namespace n ON n.oid = c.collnamespace
+	WHERE c.collencoding IN (-1, pg_char_to_encoding(getdatabaseencoding())) AND pg_collation_for('' COLLATE %s) =
+		CASE WHEN pg_collation_is_visible(c.oid) THEN '' ELSE quote_ident(n.nspname) || '.' END || quote_ident(c.collname)`
+
+// agree refuses databases whose collations of one name order texts differently: each shard has sorted its rows, or chosen the
+// least of them, in its own. A database is asked once.
+func (r reading) agree(ctx context.Context, s *combine.Shards, collation string) error {
+	asked, first, firstIs := map[*sql.DB]string{}, s.Targets[0].Target.DB, ""
+	for i, shard := range s.Targets {
+		name := shard.Target.DB
+		if slices.ContainsFunc(s.Targets[:i], func(before combine.Shard) bool { return before.Target.DB == name }) {
+			continue
 		}
-		rank, isNumber := row[0].(int64)
-		if !isNumber {
-			return fmt.Errorf("%w: a rank is a %T", merge.ErrValue, row[0])
+		pool := r.pool(name)
+		is, _ := r.session.database.stateOf(pool).collations.Load(collation)
+		if is == nil {
+			found, err := r.valuesOf(ctx, pool, fmt.Sprintf(definition, collation), nil)
+			if err != nil {
+				return &sharding.ShardError{Target: shard.Target, Err: err}
+			}
+			is = fmt.Sprintf("%s", found)
 		}
-		ranks[t] = rank
+		switch asked[pool] = is.(string); {
+		case i == 0:
+			firstIs = asked[pool]
+		case asked[pool] != firstIs:
+			return &sharding.RouteError{Op: "query", Err: fmt.Errorf("%w: the collation %s is %s in database %s, and %s in database %s", sharding.ErrSettings, collation, firstIs, first, is, name),
+				Hint: "give all databases the same collation, and all servers the same version of its library, or write COLLATE \"C\""}
+		}
+	}
+	for pool, is := range asked {
+		r.session.database.stateOf(pool).collations.Store(collation, is)
 	}
 	return nil
+}
+
+// askRanks stores the ranks of texts. Texts of a deterministic collation are equal only if their bytes are.
+func (r reading) askRanks(ctx context.Context, database string, texts []string, collation string, ranks map[string]int64) error {
+	text := "SELECT DENSE_RANK() OVER (ORDER BY x COLLATE " + collation + ") FROM unnest($1::text[]) WITH ORDINALITY AS t (x, n) ORDER BY n"
+	all, err := r.valuesOf(ctx, r.pool(database), text, []driver.NamedValue{{Ordinal: 1, Value: arrayOf(texts)}})
+	if err != nil {
+		return err
+	}
+	if len(all) != len(texts) {
+		return fmt.Errorf("%w: %d texts have %d ranks", merge.ErrValue, len(texts), len(all))
+	}
+	for i, v := range all {
+		rank, isNumber := v.(int64)
+		if !isNumber {
+			return fmt.Errorf("%w: a rank is a %T", merge.ErrValue, v)
+		}
+		ranks[texts[i]] = rank
+	}
+	return nil
+}
+
+// valuesOf returns the values of the only column of a query.
+func (r reading) valuesOf(ctx context.Context, pool *sql.DB, text string, args []driver.NamedValue) (all []driver.Value, err error) {
+	in, err := r.session.heldOrNew(ctx, pool)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := in.Query(ctx, r.each.sent(), text, args)
+	if err != nil {
+		return nil, err
+	}
+	held, err := resultset.Hold(rows, merge.NewMemory(resultset.MostMemory))
+	if err != nil {
+		return nil, err
+	}
+	for _, row := range held.Rows {
+		all = append(all, row[0])
+	}
+	return all, nil
 }
 
 // arrayOf writes an array of PostgreSQL.

@@ -136,11 +136,11 @@ func (r reading) scatter(ctx context.Context, to *plan.Route) (driver.Rows, erro
 	sources, types, end, err := r.ask(ctx, conns, s)
 	if err != nil {
 		end()
-		return nil, err
+		return nil, resultset.Refused(err)
 	}
 	if sources, err = r.ranked(ctx, s, sources); err != nil {
 		end()
-		return nil, err
+		return nil, resultset.Refused(err)
 	}
 	if s.Counted != "" {
 		types = resultset.TypesOfCount(r.session.database.server.Name())

@@ -63,7 +63,11 @@ func (a *answer) next(dest []driver.Value) error {
 }
 
 func (a *answer) Next(dest []driver.Value) error {
-	err := a.next(dest)
+	return Refused(a.next(dest))
+}
+
+// Refused returns errors of rows. Those that the merge finds become errors of package sharding.
+func Refused(err error) error {
 	if err == nil || IsEOF(err) {
 		return err
 	}
