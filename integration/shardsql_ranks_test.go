@@ -117,16 +117,20 @@ func TestTextsAreOrderedInTheirCollationsInEveryProtocol(t *testing.T) {
 // Each shard has sorted its texts, or chosen the least of them, as its own database does.
 func TestDatabasesWhoseCollationsOfOneNameDifferAreRefused(t *testing.T) {
 	open := namedDatabase(server.SharePostgres(t).Open).of("named")
-	made, of := map[string]int{}, map[string][2]string{"same": {"da", "da"}, "other": {"en", "da"}, "missing": {"en", ""}}
+	made, of := map[string]int{}, map[string][2]string{"same": {"da", "da"}, "other": {"en", "da"}, "missing": {"en", ""}, "members": {"'z', 'a', 'aa', 'å'", "'aa', 'a', 'å', 'z'"}}
 	for name, locales := range of {
 		t.Run(name, func(t *testing.T) {
 			routed, _ := spreadTwins(t, func(tb testing.TB, in string) *sql.DB {
 				tb.Helper()
 				db := open.of(name)(tb, in)
 				locale := locales[made[name]%2]
-				if made[name]++; locale == "" {
+				made[name]++
+				switch {
+				case name == "members":
+					database.Exec(tb, db, "CREATE TYPE words AS ENUM ("+locale+")")
+				case locale == "":
 					database.Exec(tb, db, "CREATE DOMAIN words AS TEXT")
-				} else {
+				default:
 					database.Exec(tb, db, "CREATE COLLATION words (provider = icu, locale = '"+locale+"')")
 					database.Exec(tb, db, "CREATE DOMAIN words AS TEXT COLLATE words")
 				}
@@ -145,7 +149,7 @@ func TestDatabasesWhoseCollationsOfOneNameDifferAreRefused(t *testing.T) {
 						if err != nil || strings.Join(got, " ") != want {
 							t.Errorf("%s: %q, %v", text, got, err)
 						}
-					case name == "other" && !errors.Is(err, sharding.ErrSettings), err == nil, !strings.Contains(err.Error(), "words"):
+					case name != "missing" && !errors.Is(err, sharding.ErrSettings), err == nil, !strings.Contains(err.Error(), "words"):
 						t.Errorf("%s: %q, %v", text, got, err)
 					}
 				}
@@ -283,5 +287,65 @@ func asksOnFewConnections(t *testing.T, of string, routed *sql.DB) {
 		if got, err := q.Answer(t.Context(), routed, nil); err != nil || len(got) != 1 {
 			t.Errorf("%s: %q, %v", of, got, err)
 		}
+	}
+}
+
+// Texts may be sorted in another collation than theirs, also in one that treats different texts as equal, and ENUMs by the order of their members.
+func TestTextsAreOrderedInNamedCollationsAndMembersOfENUMsInTheirOrder(t *testing.T) {
+	for name, open := range postgresDrivers(t) {
+		t.Run(name, func(t *testing.T) {
+			routed, whole := spreadTwins(t, func(tb testing.TB, in string) *sql.DB {
+				tb.Helper()
+				db := open.of("ordered_"+name)(tb, in)
+				database.Exec(tb, db, "CREATE COLLATION folding (provider = icu, locale = 'und-u-ks-level2', deterministic = false)")
+				database.Exec(tb, db, `CREATE TYPE "Odd Mood" AS ENUM ('sad', 'it''s "ok"\', '', 'ok', 'happy')`)
+				database.Exec(tb, db, `CREATE DOMAIN felt AS "Odd Mood"`)
+				return db
+			}, "people", "user_id", `id BIGINT NOT NULL PRIMARY KEY, user_id BIGINT NOT NULL, own TEXT, code CHAR(4), mood "Odd Mood", felt felt, small INT`)
+			words, moods := []any{"b", "B", "a", "A", "ä", "aa", "å", "z", nil}, []any{"happy", `it's "ok"\`, "", "sad", "ok", nil}
+			for id := range 40 {
+				for _, db := range []*sql.DB{routed, whole} {
+					if _, err := db.ExecContext(t.Context(), "INSERT INTO people (id, user_id, own, code, mood, felt, small) VALUES ($1, $2, $3, $4, $5, $6, $7)", id, id%9, words[id*5%9], words[id*7%9], moods[id*5%6], moods[id%6], id%4); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			for _, text := range []string{
+				`SELECT id, own FROM people ORDER BY own COLLATE "da-x-icu" DESC NULLS LAST, id`,
+				`SELECT id FROM people ORDER BY own COLLATE folding, code COLLATE "de-x-icu", id LIMIT 9 OFFSET 4`,
+				`SELECT id FROM people ORDER BY LOWER(own) COLLATE public.folding NULLS FIRST, mood DESC, id`,
+				`SELECT id, own COLLATE "da-x-icu" AS o FROM people ORDER BY o, id LIMIT 11`,
+				`SELECT own, COUNT(*) FROM people GROUP BY own ORDER BY own COLLATE "da-x-icu" DESC`,
+				`SELECT own, mood, COUNT(*) AS n FROM people GROUP BY own, mood ORDER BY n DESC, own COLLATE pg_catalog."da-x-icu", mood NULLS FIRST LIMIT 12`,
+				`SELECT user_id, MAX(code) FROM people GROUP BY user_id ORDER BY MAX(code) COLLATE "da-x-icu", user_id`,
+				`SELECT id, RANK() OVER (ORDER BY own COLLATE folding) FROM people ORDER BY own COLLATE folding, id`,
+				"SELECT id, mood FROM people ORDER BY mood, felt DESC, id LIMIT 13 OFFSET 2",
+				"SELECT MIN(mood), MAX(mood), COUNT(DISTINCT felt) FROM people",
+				"SELECT small, MIN(mood) AS m, MAX(mood) FROM people WHERE id > 3 GROUP BY small ORDER BY m DESC, small",
+				"SELECT MAX(mood) FROM people WHERE id < 0",
+				"SELECT COALESCE(MAX(mood), 'sad') FROM people WHERE small = 1",
+				"SELECT DISTINCT mood FROM people ORDER BY mood DESC NULLS LAST",
+				"SELECT DISTINCT ON (felt) felt, id FROM people ORDER BY felt, id DESC",
+				"SELECT mood FROM people WHERE small = 1 UNION SELECT mood FROM people WHERE small = 2 ORDER BY mood",
+				"SELECT mood, COUNT(*), RANK() OVER (ORDER BY mood) FROM people GROUP BY mood ORDER BY mood",
+				"SELECT m, COUNT(*) FROM (SELECT user_id, MIN(mood) AS m FROM people GROUP BY user_id) AS t GROUP BY m ORDER BY m",
+				"SELECT id FROM people ORDER BY CASE WHEN small = 1 THEN mood END, id",
+			} {
+				q := selects.Query{Text: text}
+				got, err := q.Answer(t.Context(), routed, nil)
+				want, failed := q.Answer(t.Context(), whole, nil)
+				if err != nil || failed != nil || fmt.Sprint(got) != fmt.Sprint(want) {
+					t.Errorf("%s: %q, %v, and one table answers %q, %v", text, got, err, want, failed)
+				}
+			}
+			for _, text := range []string{
+				"SELECT DISTINCT own COLLATE folding FROM people", "SELECT own COLLATE folding, COUNT(*) FROM people GROUP BY 1", "SELECT MIN(own COLLATE folding) FROM people",
+				`SELECT own COLLATE "da-x-icu" AS o FROM people UNION SELECT own FROM people ORDER BY o`, "SELECT DISTINCT user_id, own COLLATE folding AS o FROM people ORDER BY o",
+			} {
+				if got, err := (selects.Query{Text: text}).Answer(t.Context(), routed, nil); !errors.Is(err, sharding.ErrUnmergeable) {
+					t.Errorf("%s: %q, %v", text, got, err)
+				}
+			}
+		})
 	}
 }

@@ -83,10 +83,11 @@
 // Texts of MySQL and MariaDB are ordered and grouped by the weights that the server assigns in the
 // column's collation. Of several equal texts in a group any one may be returned, as with one table.
 // Texts of PostgreSQL are grouped by their bytes under any deterministic collation. They are ordered by their bytes if the collation
-// of the column or of the database is C or of the provider builtin. Other collations only PostgreSQL knows: for ORDER BY, MIN
-// and MAX over several shards the rows are read into memory, up to 64 MB, and one database is asked for the order of their texts.
-// A LIMIT keeps them few; COLLATE "C" needs none of this. All databases must have the same collation, of one version of its
-// library, otherwise the error is [sharding.ErrSettings].
+// of the column or of the database is C or of the provider builtin. Other collations only PostgreSQL knows, and the order of the
+// members of an ENUM: for ORDER BY, MIN and MAX over several shards the rows are read into memory, up to 64 MB, and one database is
+// asked for the order of their texts. A LIMIT keeps them few; COLLATE "C" needs none of this. All databases must have the
+// same ENUM, or the same collation of one version of its library, otherwise the error is [sharding.ErrSettings]. ORDER BY x COLLATE
+// takes any collation.
 //
 // # Writes to several shards
 //

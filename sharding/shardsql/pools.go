@@ -45,7 +45,7 @@ type poolState struct {
 	agrees  atomic.Bool             // its settings are those of the home database
 	decider atomic.Pointer[decider] // nil before an atomic transaction began there
 
-	collations sync.Map // what collations are there, by their names in SQL
+	orders sync.Map // what collations and ENUMs are there, by their names in SQL
 }
 
 func (d *database) stateOf(pool *sql.DB) *poolState {

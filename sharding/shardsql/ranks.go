@@ -17,8 +17,8 @@ import (
 	"github.com/shardid/shardid/sharding/internal/resultset"
 )
 
-// Only PostgreSQL itself knows the order of texts in its collations: its versions and libraries order them differently. When all
-// rows of the shards are in memory, one database sorts their texts, and the ranks are compared.
+// Only PostgreSQL itself knows the order of texts in its collations: its versions and libraries order them differently. It knows that
+// of the members of an ENUM, too. When all rows of the shards are in memory, one database sorts their texts, and the ranks are compared.
 
 // ranked replaces texts whose order a database is asked for by their ranks. The rows are in memory then.
 func (r reading) ranked(ctx context.Context, s *combine.Shards, sources []merge.Rows) ([]merge.Rows, error) {
@@ -76,10 +76,10 @@ func (r reading) rank(ctx context.Context, s *combine.Shards, held []*resultset.
 	if len(texts) == 0 {
 		return nil
 	}
-	if err := r.agree(ctx, s, asked.Collation); err != nil {
+	if err := r.agree(ctx, s, asked.Behind); err != nil {
 		return err
 	}
-	if err := r.askRanks(ctx, s.Targets[0].Target.DB, texts, asked.Collation, ranks); err != nil {
+	if err := r.askRanks(ctx, s.Targets[0].Target.DB, texts, asked.Behind, ranks); err != nil {
 		return err
 	}
 	for _, cell := range cells {
@@ -99,17 +99,22 @@ func textOf(v driver.Value) (string, bool) {
 	return "", false
 }
 
-// definition selects what a collation is, and the version of the library that knows it. PostgreSQL 17 and 15 moved the
-// locale to columns of their own.
-const definition = `SELECT CONCAT_WS(' ', c.collprovider, COALESCE(to_jsonb(c) ->> 'colllocale', to_jsonb(c) ->> 'colliculocale', c.collcollate), to_jsonb(c) ->> 'collicurules',
-		(SELECT to_jsonb(d) ->> 'daticurules' FROM pg_database d WHERE d.datname = current_database() AND c.collprovider = 'd'), c.collisdeterministic, pg_collation_actual_version(c.oid))
-	FROM pg_collation c JOIN pg_namespace n ON n.oid = c.collnamespace
-	WHERE c.collencoding IN (-1, pg_char_to_encoding(getdatabaseencoding())) AND pg_collation_for('' COLLATE %s) =
-		CASE WHEN pg_collation_is_visible(c.oid) THEN '' ELSE quote_ident(n.nspname) || '.' END || quote_ident(c.collname)`
+// definition selects what sorts texts: the members of an ENUM, or what a collation is, and the version of the library that knows
+// it. PostgreSQL 15 and 17 moved the locale to columns of their own.
+func definition(behind string) string {
+	if strings.HasPrefix(behind, "::") {
+		return "SELECT string_agg(quote_literal(enumlabel), ' ' ORDER BY enumsortorder) FROM pg_enum WHERE enumtypid = pg_typeof(NULL" + behind + ")"
+	}
+	return `SELECT CONCAT_WS(' ', c.collprovider, COALESCE(to_jsonb(c) ->> 'colllocale', to_jsonb(c) ->> 'colliculocale', c.collcollate), to_jsonb(c) ->> 'collicurules',
+			(SELECT to_jsonb(d) ->> 'daticurules' FROM pg_database d WHERE d.datname = current_database() AND c.collprovider = 'd'), c.collisdeterministic, pg_collation_actual_version(c.oid))
+		FROM pg_collation c JOIN pg_namespace n ON n.oid = c.collnamespace
+		WHERE c.collencoding IN (-1, pg_char_to_encoding(getdatabaseencoding())) AND pg_collation_for('' ` + behind + `) =
+			CASE WHEN pg_collation_is_visible(c.oid) THEN '' ELSE quote_ident(n.nspname) || '.' END || quote_ident(c.collname)`
+}
 
-// agree refuses databases whose collations of one name order texts differently: each shard has sorted its rows, or chosen the
+// agree refuses databases whose collations or ENUMs of one name order texts differently: each shard has sorted its rows, or chosen the
 // least of them, in its own. A database is asked once.
-func (r reading) agree(ctx context.Context, s *combine.Shards, collation string) error {
+func (r reading) agree(ctx context.Context, s *combine.Shards, behind string) error {
 	asked, first, firstIs := map[*sql.DB]string{}, s.Targets[0].Target.DB, ""
 	for i, shard := range s.Targets {
 		name := shard.Target.DB
@@ -117,9 +122,9 @@ func (r reading) agree(ctx context.Context, s *combine.Shards, collation string)
 			continue
 		}
 		pool := r.pool(name)
-		is, _ := r.session.database.stateOf(pool).collations.Load(collation)
+		is, _ := r.session.database.stateOf(pool).orders.Load(behind)
 		if is == nil {
-			found, err := r.valuesOf(ctx, pool, fmt.Sprintf(definition, collation), nil)
+			found, err := r.valuesOf(ctx, pool, definition(behind), nil)
 			if err != nil {
 				return &sharding.ShardError{Target: shard.Target, Err: err}
 			}
@@ -129,19 +134,19 @@ func (r reading) agree(ctx context.Context, s *combine.Shards, collation string)
 		case i == 0:
 			firstIs = asked[pool]
 		case asked[pool] != firstIs:
-			return &sharding.RouteError{Op: "query", Err: fmt.Errorf("%w: the collation %s is %s in database %s, and %s in database %s", sharding.ErrSettings, collation, firstIs, first, is, name),
-				Hint: "give all databases the same collation, and all servers the same version of its library, or write COLLATE \"C\""}
+			return &sharding.RouteError{Op: "query", Err: fmt.Errorf("%w: %s is %s in database %s, and %s in database %s", sharding.ErrSettings, behind, firstIs, first, is, name),
+				Hint: "give all databases the same collation or ENUM, and all servers the same version of its library"}
 		}
 	}
 	for pool, is := range asked {
-		r.session.database.stateOf(pool).collations.Store(collation, is)
+		r.session.database.stateOf(pool).orders.Store(behind, is)
 	}
 	return nil
 }
 
 // askRanks stores the ranks of texts. Texts of a deterministic collation are equal only if their bytes are.
-func (r reading) askRanks(ctx context.Context, database string, texts []string, collation string, ranks map[string]int64) error {
-	text := "SELECT DENSE_RANK() OVER (ORDER BY x COLLATE " + collation + ") FROM unnest($1::text[]) WITH ORDINALITY AS t (x, n) ORDER BY n"
+func (r reading) askRanks(ctx context.Context, database string, texts []string, behind string, ranks map[string]int64) error {
+	text := "SELECT DENSE_RANK() OVER (ORDER BY x " + behind + ") FROM unnest($1::text[]) WITH ORDINALITY AS t (x, n) ORDER BY n"
 	all, err := r.valuesOf(ctx, r.pool(database), text, []driver.NamedValue{{Ordinal: 1, Value: arrayOf(texts)}})
 	if err != nil {
 		return err

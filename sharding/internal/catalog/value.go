@@ -21,8 +21,8 @@ type Value struct {
 	Wide bool
 	// Texts says that Bytes are texts of PostgreSQL.
 	Texts bool
-	// Collated is the name of the collation of PostgreSQL in which texts are ordered, if that is not C.
-	Collated string
+	// Behind is the SQL behind a text of PostgreSQL that sorts it: COLLATE and a collation that is not C, or a cast to an ENUM.
+	Behind string
 	// Collation is that of a Weight. A UNION compares texts by one collation, which need not be theirs.
 	Collation string
 }
@@ -72,7 +72,7 @@ func (v Value) Untruncated() Value {
 
 // Same reports whether two values compare in the same way.
 func (v Value) Same(w Value) bool {
-	return v.Type == w.Type && v.As == w.As && v.Unordered == w.Unordered && v.Collated == w.Collated
+	return v.Type == w.Type && v.As == w.As && v.Unordered == w.Unordered && v.Behind == w.Behind
 }
 
 // United reports whether a UNION compares two values by the collation of both.

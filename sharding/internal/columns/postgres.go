@@ -21,10 +21,11 @@ const postgresTypes = `SELECT a.attname::text, b.typname::text, b.typtype::text,
 			WHEN k.collprovider = 'd' THEN COALESCE(to_jsonb(d) ->> 'datlocprovider', 'c') = 'b' OR COALESCE(to_jsonb(d) ->> 'datlocprovider', 'c') = 'c' AND d.datcollate IN ('C', 'POSIX')
 			ELSE k.collprovider = 'b' OR k.collprovider = 'c' AND k.collcollate IN ('C', 'POSIX') END,
 		CASE WHEN k.collprovider = 'd' THEN COALESCE(to_jsonb(d) ->> 'datlocale', to_jsonb(d) ->> 'daticulocale', d.datcollate::text) ELSE COALESCE(k.collname::text, '') END,
-		COALESCE((SELECT quote_ident(n.nspname) || '.' || quote_ident(k.collname) FROM pg_namespace n WHERE n.oid = k.collnamespace), ''),
+		CASE WHEN b.typtype = 'e' THEN '::' || quote_ident(own.nspname) || '.' || quote_ident(b.typname) ELSE COALESCE('COLLATE ' || quote_ident(n.nspname) || '.' || quote_ident(k.collname), '') END,
 		(SELECT n.nspname::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = a.attrelid)
 	FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid JOIN pg_type b ON b.oid = CASE WHEN t.typtype = 'd' THEN t.typbasetype ELSE t.oid END
-		JOIN pg_database d ON d.datname = current_database() LEFT JOIN pg_collation k ON k.oid = a.attcollation
+		JOIN pg_database d ON d.datname = current_database() JOIN pg_namespace own ON own.oid = b.typnamespace
+		LEFT JOIN pg_collation k ON k.oid = a.attcollation LEFT JOIN pg_namespace n ON n.oid = k.collnamespace
 	WHERE a.attrelid = to_regclass(quote_ident($1)) AND a.attnum > 0 AND NOT a.attisdropped`
 
 // postgresKinds maps the names of types other than texts.
@@ -39,9 +40,9 @@ var postgresKinds = map[string]catalog.Value{
 func (r reader) postgresColumns(ctx context.Context) (catalog.Table, error) {
 	t := catalog.Table{Columns: map[string]catalog.Column{}}
 	err := dialect.Each(ctx, r.db, func(rows *sql.Rows) error {
-		var name, typ, class, collation, written string
+		var name, typ, class, collation, behind string
 		var deterministic, bytewise bool
-		if err := rows.Scan(&name, &typ, &class, &deterministic, &bytewise, &collation, &written, &t.Namespace); err != nil {
+		if err := rows.Scan(&name, &typ, &class, &deterministic, &bytewise, &collation, &behind, &t.Namespace); err != nil {
 			return err
 		}
 		c := catalog.Column{Value: postgresKinds[typ]}
@@ -54,11 +55,11 @@ func (r reader) postgresColumns(ctx context.Context) (catalog.Table, error) {
 			c.Collation = typ
 		case "text", "varchar", "bpchar", "name":
 			if c = postgresText(typ, deterministic, bytewise, collation); c.Value.Unordered != "" {
-				c.Value.Collated = written
+				c.Value.Behind = behind
 			}
 		default:
 			if class == "e" {
-				c.Value = catalog.Value{Type: merge.Type{Kind: merge.Bytes}, Unordered: "the members of " + typ + " sort in the order of their declaration"}
+				c.Value = catalog.Value{Type: merge.Type{Kind: merge.Bytes}, Unordered: "the members of " + typ + " sort in the order of their declaration", Behind: behind}
 			} else if c.Value.Type.Kind == 0 {
 				c.JSON = typ == "json" || typ == "jsonb"
 				c.Unsorted = "how values of type " + typ + " compare is not known"

@@ -418,7 +418,7 @@ func (c *combiner) sort(by sqlparse.Expr) (v catalog.Value) {
 	}
 	e := c.ordered(by)
 	switch at := c.place(e); {
-	case at >= 0:
+	case at >= 0 && (len(c.cores) > 1 || !isCollated(&c.comparer, e)):
 		if v = c.inOrder(e, c.result(at)); !c.SQLite && written(c.cores, at) > 1 {
 			c.refuse("the order of " + c.text(e) + " depends on the collation of a connection; order by a number: SELECT 1 AS x … UNION ALL SELECT 2 …")
 		}
@@ -426,7 +426,7 @@ func (c *combiner) sort(by sqlparse.Expr) (v catalog.Value) {
 	case len(c.core.DistinctOn) == 0 && (c.core.Distinct && !isStarred(c, e) || len(c.combination.Distinct) > 0) || len(c.cores) > 1:
 		c.refuse(cmp.Or(c.Unresolved(c.scope, e), "DISTINCT and UNION are ordered by selected columns only; select "+c.text(e)))
 	default:
-		v = c.inOrder(e, c.typed(e))
+		v = orderOf(&c.comparer, e)
 		c.hideCompared(v, e)
 	}
 	if call, ok := sqlparse.Bare(e).(*sqlparse.Call); ok && sqlfunc.IsAggregate(call) {
@@ -531,7 +531,7 @@ func (c *combiner) hideCompared(v catalog.Value, e sqlparse.Expr) {
 
 // asks records that a database is asked for the order of a hidden column. Each SELECT of a UNION ALL has such a column.
 func asks(c *combiner, v catalog.Value, hidden int) {
-	one := Asked{hiddenName(hidden), v.Collated}
+	one := Asked{hiddenName(hidden), v.Behind}
 	if v.As != catalog.Asked || slices.Contains(c.combination.Asked, one) {
 		return
 	}

@@ -50,8 +50,8 @@ var schema = catalog.Schema{
 			"state": {Value: catalog.Value{Type: merge.Type{Kind: merge.Integer}, As: catalog.Number}, Least: catalog.Value{Type: merge.Type{Kind: merge.Bytes}, As: catalog.Weight}},
 			"bits":  {Value: catalog.Value{Type: merge.Type{Kind: merge.Integer}, As: catalog.Number}},
 			"label": {Value: catalog.Value{Type: merge.Type{Kind: merge.Bytes}, Texts: true, Unordered: "its collation is not C"}},
-			"title": {Value: catalog.Value{Type: merge.Type{Kind: merge.Bytes}, Texts: true, Unordered: "its collation is not C", Collated: "public.de"}},
-			"motto": {Value: catalog.Value{Type: merge.Type{Kind: merge.Bytes}, Texts: true, Unordered: "its collation is not C", Collated: "public.sv"}},
+			"title": {Value: catalog.Value{Type: merge.Type{Kind: merge.Bytes}, Texts: true, Unordered: "its collation is not C", Behind: "COLLATE public.de"}},
+			"motto": {Value: catalog.Value{Type: merge.Type{Kind: merge.Bytes}, Texts: true, Unordered: "its collation is not C", Behind: "COLLATE public.sv"}},
 			"word":  {Value: catalog.Value{Type: merge.Type{Kind: merge.Stored, Collation: merge.NoCase}}},
 			"json":  {Unsorted: "it is JSON"}, "other": {},
 		},
@@ -255,12 +255,12 @@ func TestAnExpressionComparesAsTheDatabaseComparesIt(t *testing.T) {
 			"DATE_FORMAT(at, '%x');DATE_FORMAT(name, '%Y');COALESCE(paid, name);COALESCE(paid, 'x');COALESCE(state, state);IF(paid, 1e2, 2);CONCAT(name, json);CASE END;CASE paid WHEN 1 THEN json END;(SELECT 1, 2 FROM countries);INSERT(name, 1, 1, 'x');MONTH(name)"},
 		{maria, "?", "NULLIF(paid, 1)"},
 		{postgres, "integer", "id;paid # 1;paid << 1;paid::int;CAST(rate AS bigint);LENGTH(label)"},
-		{postgres, "integer", "paid::text;to_char(at, 'Month');to_char(paid, '99')"}, // their ranks
+		{postgres, "integer", "paid::text;to_char(at, 'Month');to_char(paid, '99');label COLLATE \"de-x-icu\";(label || 'a') COLLATE public.de;lower(title) COLLATE \"sv\""}, // their ranks
 		{postgres, "decimal", "total;EXTRACT(YEAR FROM at);ROUND(total, 1);ROUND(paid, 1);paid * total;paid::numeric(9, 2);paid::decimal;NULLIF(total, 1)"},
 		{postgres, "float", "rate;ROUND(rate);ROUND(paid);date_part('year', at);paid::float8;CAST(paid AS double precision)"},
 		{postgres, "bytes", "label COLLATE \"C\";(label || 'a') COLLATE \"C\";paid::text COLLATE \"C\";label COLLATE pg_catalog.\"POSIX\";to_char(at, 'YYYY-MM');concat(label, 'a') COLLATE \"C\""},
 		{postgres, "time", "at;date_trunc('month', at);at::date;at::timestamp(3);at + INTERVAL '1 day'"},
-		{postgres, "?", "label;label || 'a';label COLLATE \"de\";at::timestamp(3) with time zone;paid::public.money;GREATEST(total, 1);small * small;total # 1;concat(json);coalesce(at, $1);ROUND(paid, 2, 3)"},
+		{postgres, "?", "label;label || 'a';paid COLLATE \"de\";(label COLLATE \"de\") || 'a';at::timestamp(3) with time zone;paid::public.money;GREATEST(total, 1);small * small;total # 1;concat(json);coalesce(at, $1);ROUND(paid, 2, 3)"},
 		{sqlite, "stored", "id + 1;lower(name) COLLATE NOCASE;CAST(word AS TEXT);count(*) OVER (PARTITION BY user_id);paid / 2;word"},
 		{sqlite, "?", "+word;(SELECT word FROM countries);lower(name) COLLATE other"},
 	} {
@@ -280,15 +280,15 @@ func TestAnExpressionComparesAsTheDatabaseComparesIt(t *testing.T) {
 func TestTheLeastTextOfPostgreSQLKeepsItsCollation(t *testing.T) {
 	const ofUsers = " FROM (SELECT user_id, MIN(title) AS m FROM orders GROUP BY user_id) AS t "
 	for text, want := range map[string]string{
-		"SELECT m" + ofUsers + "ORDER BY m":                                                  "[{shardid_1 public.de}]",
-		"SELECT m" + ofUsers + "ORDER BY CONCAT(m, 'x')":                                     "[{shardid_1 public.de}]",
-		"SELECT m" + ofUsers + "ORDER BY LOWER(m)":                                           "[{shardid_1 public.de}]",
-		"SELECT MAX(m::text)" + ofUsers:                                                      "[{shardid_1 public.de}]",
+		"SELECT m" + ofUsers + "ORDER BY m":                                                  "[{shardid_1 COLLATE public.de}]",
+		"SELECT m" + ofUsers + "ORDER BY CONCAT(m, 'x')":                                     "[{shardid_1 COLLATE public.de}]",
+		"SELECT m" + ofUsers + "ORDER BY LOWER(m)":                                           "[{shardid_1 COLLATE public.de}]",
+		"SELECT MAX(m::text)" + ofUsers:                                                      "[{shardid_1 COLLATE public.de}]",
 		"SELECT m" + ofUsers + "ORDER BY m COLLATE \"C\"":                                    "[]",
 		"SELECT m, COUNT(*)" + ofUsers + "GROUP BY m":                                        "[]",
 		"SELECT COUNT(DISTINCT m)" + ofUsers:                                                 "[]",
 		"SELECT user_id FROM orders GROUP BY user_id ORDER BY MIN(title) COLLATE \"C\"":      "[]",
-		"SELECT MIN(title) FROM orders UNION ALL SELECT MIN(title) FROM orders WHERE id > 1": "[{shardid_2 public.de}]",
+		"SELECT MIN(title) FROM orders UNION ALL SELECT MIN(title) FROM orders WHERE id > 1": "[{shardid_2 COLLATE public.de}]",
 	} {
 		s, err := bound(t, postgres, text)
 		if err != nil || fmt.Sprint(s.Asked) != want {

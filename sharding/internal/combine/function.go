@@ -164,7 +164,7 @@ func hasFormat(e sqlparse.Expr, formats *regexp.Regexp) bool {
 func (c functions) formatted(call *sqlparse.Call) catalog.Value {
 	v := c.joined(call, call.Args)
 	if hasFormat(call.Args[1], toChar) && c.typed(call.Args[0]).Type.Kind == merge.Time {
-		v.Unordered, v.Collated = "", ""
+		v.Unordered, v.Behind = "", ""
 	}
 	return v
 }
@@ -172,7 +172,7 @@ func (c functions) formatted(call *sqlparse.Call) catalog.Value {
 // joined returns how texts of PostgreSQL compare that are made of other values. The default
 // collation of a database is deterministic: texts are equal if their bytes are.
 func (c functions) joined(e sqlparse.Expr, of []sqlparse.Expr) catalog.Value {
-	texts, order, collated := 0, "", ""
+	texts, order, behind := 0, "", ""
 	for _, one := range of {
 		if !computed(one) {
 			continue
@@ -182,20 +182,20 @@ func (c functions) joined(e sqlparse.Expr, of []sqlparse.Expr) catalog.Value {
 		case v.Type.Kind == 0:
 			return c.unknown(e)
 		case v.IsText():
-			if texts > 0 && v.Collated != collated { // they have no common collation, or one of them prevails
-				v.Collated = ""
+			if texts > 0 && v.Behind != behind { // they have no common collation, or one of them prevails
+				v.Behind = ""
 			}
-			texts, order, collated = texts+1, cmp.Or(order, v.Unordered), v.Collated
+			texts, order, behind = texts+1, cmp.Or(order, v.Unordered), v.Behind
 		}
 	}
 	if texts == 0 {
 		return ofDatabase
 	}
-	return catalog.Value{Type: merge.Type{Kind: merge.Bytes}, Texts: true, Unordered: order, Collated: collated}
+	return catalog.Value{Type: merge.Type{Kind: merge.Bytes}, Texts: true, Unordered: order, Behind: behind}
 }
 
 // ofDatabase is how texts of PostgreSQL compare that have the default collation of the database.
-var ofDatabase = catalog.Value{Type: merge.Type{Kind: merge.Bytes}, Texts: true, Unordered: "the collation of the database may not be C; put it in parentheses, and write COLLATE \"C\" behind them", Collated: `pg_catalog."default"`}
+var ofDatabase = catalog.Value{Type: merge.Type{Kind: merge.Bytes}, Texts: true, Unordered: "the collation of the database may not be C; put it in parentheses, and write COLLATE \"C\" behind them", Behind: `COLLATE pg_catalog."default"`}
 
 // window returns how the results of a window function compare. A server sorts by them as they are
 // returned, unlike members of ENUM and texts of which several are equal.

@@ -339,11 +339,20 @@ func (c grouper) sortGroups() {
 
 // sortKey returns the column of combined groups by which an expression sorts them.
 func (c grouper) sortKey(o sqlparse.Order) merge.Key {
-	by := o.Expr
-	g, at := c.combination.group, c.column(by)
-	v := c.inOrder(by, g.values[at])
-	if v.As != g.values[at].As { // the weights or the texts to ask for are not selected yet
-		c.value(by)
+	by, g := o.Expr, c.combination.group
+	at, v, selected := -1, catalog.Value{}, false
+	if isCollated(&c.comparer, by) && c.dependsOnGroup(by) {
+		if v = orderOf(&c.comparer, by); c.hasParams(by) {
+			c.refuse(c.text(by) + parametersCompared)
+		}
+	} else {
+		at = c.column(by)
+		v = c.inOrder(by, g.values[at])
+		if selected = v.As == g.values[at].As; !selected {
+			c.value(by)
+		}
+	}
+	if !selected { // the weights or the texts to ask for are not selected yet
 		hidden := c.selectHidden("MIN(" + v.Selected(c.text(by)) + ")")
 		asks(c.combiner, v, hidden-len(c.core.Items))
 		at = g.add(merge.Aggregate{Function: merge.First, Column: hidden}, v)

@@ -45,8 +45,8 @@ type Shards struct {
 	Counted string
 }
 
-// Asked is a column of texts whose order only a database knows.
-type Asked struct{ Column, Collation string }
+// Asked is a column of texts whose order only a database knows: see [catalog.Value].
+type Asked struct{ Column, Behind string }
 
 // Group says how the groups of the shards are combined.
 type Group struct {

@@ -199,9 +199,9 @@ func (c *comparer) typed(e sqlparse.Expr) catalog.Value {
 	if c.SQLite {
 		return c.stored(e)
 	}
-	if of, collation := collated(e, c.Statement.Text); (collation == "c" || collation == "posix") && c.Postgres {
+	if of, collation := collated(e, c.Statement.Text); c.Postgres && bytewise.MatchString(collation) {
 		v := c.typed(of) // whose texts compare by their bytes
-		v.Unordered, v.Collated = "", ""
+		v.Unordered, v.Behind = "", ""
 		return v
 	}
 	switch e := e.(type) {
@@ -213,9 +213,12 @@ func (c *comparer) typed(e sqlparse.Expr) catalog.Value {
 	return c.unknown(e)
 }
 
-var collate = regexp.MustCompile(`(?i)^\s+collate\s+(?:pg_catalog\s*\.\s*)?"?(\w+)"?$`)
+var (
+	collate  = regexp.MustCompile(`(?i)^\s+collate\s+((?:(?:"[^"]+"|\w+)\s*\.\s*)?(?:"[^"]+"|\w+))$`)
+	bytewise = regexp.MustCompile(`^(?i:pg_catalog\s*\.\s*)?"(?:C|POSIX)"$`)
+)
 
-// collated returns the x of x COLLATE name, and the name in lower case, "" for any other expression.
+// collated returns the x of x COLLATE name, and the name as it is written, "" for any other expression.
 func collated(e sqlparse.Expr, text string) (x sqlparse.Expr, name string) {
 	o := sqlparse.As(e, sqlparse.Opaque)
 	if o == nil || len(o.Operands) == 0 || o.Operands[0].Bytes().From != o.From {
@@ -225,7 +228,7 @@ func collated(e sqlparse.Expr, text string) (x sqlparse.Expr, name string) {
 	if found == nil {
 		return nil, ""
 	}
-	return o.Operands[0], strings.ToLower(found[1])
+	return o.Operands[0], found[1]
 }
 
 var behindCast = regexp.MustCompile(`^\s*(?:::|as\s|,)\s*([a-z][a-z0-9\s]*?)\s*(?:\(([\d,\s]+)\))?\s*\)?$`)
@@ -288,7 +291,7 @@ func (c *comparer) stored(e sqlparse.Expr) catalog.Value {
 		return c.typed(cast.Operands[0])
 	}
 	_, name := collated(e, c.Statement.Text)
-	if collation, known := collations[name]; known && !sqlfunc.HasAggregate(e) {
+	if collation, known := collations[strings.ToLower(strings.Trim(name, `"`))]; known && !sqlfunc.HasAggregate(e) {
 		return catalog.Value{Type: merge.Type{Kind: merge.Stored, Collation: collation}}
 	}
 	_, column := e.(*sqlparse.Column)
@@ -401,12 +404,32 @@ func (c *comparer) arithmetic(e sqlparse.Expr, of []sqlparse.Expr) catalog.Value
 	return catalog.Value{Type: merge.Type{Kind: kind}, Wide: wide, Unordered: unordered}
 }
 
+// orderOf returns how the values of an expression of ORDER BY compare. Of a text with a COLLATE of its own only the order is known,
+// and not which of them are equal.
+func orderOf(c *comparer, e sqlparse.Expr) catalog.Value {
+	if !isCollated(c, e) {
+		return c.inOrder(e, c.typed(e))
+	}
+	c.namesStay(e)
+	of, collation := collated(sqlparse.Bare(e), c.Statement.Text)
+	if !c.typed(of).IsText() {
+		return c.unknown(e)
+	}
+	return catalog.Value{Type: whole.Type, As: catalog.Asked, Behind: "COLLATE " + collation}
+}
+
+// isCollated reports whether an expression of PostgreSQL is x COLLATE name with another name than C.
+func isCollated(c *comparer, e sqlparse.Expr) bool {
+	of, collation := collated(sqlparse.Bare(e), c.Statement.Text)
+	return c.Postgres && of != nil && !bytewise.MatchString(collation)
+}
+
 // inOrder returns how the values of an expression compare, if their order is known. Texts with the collation of a
-// connection have weights on MySQL and MariaDB. For the order of texts of PostgreSQL a database is asked.
+// connection have weights on MySQL and MariaDB. For the order of texts and members of ENUM of PostgreSQL a database is asked.
 func (c *comparer) inOrder(e sqlparse.Expr, v catalog.Value) catalog.Value {
 	switch {
-	case v.Collated != "":
-		return catalog.Value{Type: whole.Type, As: catalog.Asked, Collated: v.Collated}
+	case v.Behind != "":
+		return catalog.Value{Type: whole.Type, As: catalog.Asked, Behind: v.Behind}
 	case v.Unordered == labelOrder && c.MySQL:
 		return catalog.Value{Type: v.Type, As: catalog.Weight}
 	}
