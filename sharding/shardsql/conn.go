@@ -131,10 +131,8 @@ func (c *conn) ask(ctx context.Context, r request) (driver.Rows, error) {
 			read.statement, read.each = nil, once
 		}
 		rows, err := read.rows(ctx, to)
-		if err == nil && to.Kind == plan.Scatter {
-			if why := moved(&c.session, p); why != nil {
-				return nil, errors.Join(p.Refusal(p.Table(), why, ""), rows.Close())
-			}
+		if err == nil && to.Kind == plan.Scatter && moved(&c.session, p) {
+			return nil, errors.Join(p.Refusal(p.Table(), sharding.ErrSlotMoving, ""), rows.Close())
 		}
 		if logical := plan.Labels(p, to); logical != nil && err == nil {
 			return resultset.Relabel(rows, logical), nil

@@ -69,32 +69,24 @@ func follow[T any](ctx context.Context, on *session, r request, send func(*plan.
 	}
 }
 
-// moved returns why the rows of a query of several shards may be wrong: slots of its tables have moved, or have been copied, since
-// it was planned, or it is not known whether they have. Its parts may have begun at different times, for one may wait for a
-// connection; then they have read rows of such slots twice, or not at all.
-func moved(s *session, p *plan.Plan) error {
+// moved reports whether slots of a query's tables have moved, or have been copied, since it was planned, or may have. Its parts may
+// have begun at different times, for one may wait for a connection; then they have read rows of such slots twice, or not at all.
+func moved(s *session, p *plan.Plan) bool {
 	planned, _ := p.Snapshot.Lookup(p.Table())
 	now, ok := s.database.router.Snapshot().Lookup(p.Table())
 	switch _, err := planned.Everywhere(); {
-	case !ok:
-		return sharding.ErrSlotMoving
-	case err != nil && !errors.Is(err, sharding.ErrSlotMoving): // its lease has ended
-		return err
+	case !ok, err != nil && !errors.Is(err, sharding.ErrSlotMoving):
+		return true
 	case now.Map.Version() == planned.Map.Version():
-		return nil
+		return false
 	}
 	for slot := range sharding.Slot(planned.Rule.Slots()) {
 		was, _ := planned.Map.Target(slot)
 		if is, _ := now.Map.Target(slot); is != was {
-			return sharding.ErrSlotMoving
+			return true
 		}
 	}
-	for _, slot := range now.Map.Shared() {
-		if !slices.Contains(planned.Map.Shared(), slot) {
-			return sharding.ErrSlotMoving
-		}
-	}
-	return nil
+	return slices.ContainsFunc(now.Map.Shared(), func(slot sharding.Slot) bool { return !slices.Contains(planned.Map.Shared(), slot) })
 }
 
 // planned returns the plan of a text and the snapshot that it was made for. A transaction that may
