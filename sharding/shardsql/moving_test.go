@@ -109,6 +109,25 @@ func TestAQueryOfAllShardsReadsTheOwnRowsOfEachWhileSlotsMove(t *testing.T) {
 	}
 }
 
+// SQLite names a column by the text of its expression.
+func TestColumnsHaveTheNamesOfOneTableWhileSlotsMove(t *testing.T) {
+	routed := movingItems(t)
+	for text, want := range map[string]string{
+		"SELECT EXISTS (SELECT 1 FROM items)":                                                                    "EXISTS (SELECT 1 FROM items)",
+		"SELECT id, (SELECT COUNT(*) FROM items b WHERE b.user_id = items.user_id) FROM items":                   "(SELECT COUNT(*) FROM items b WHERE b.user_id = items.user_id)",
+		"SELECT * FROM (SELECT EXISTS (SELECT 1 FROM items b WHERE b.user_id = a.user_id) FROM items AS a) AS t": "EXISTS (SELECT 1 FROM items b WHERE b.user_id = a.user_id)",
+	} {
+		rows, err := routed.QueryContext(sharding.AllShards(t.Context()), text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		names, err := rows.Columns()
+		if err := errors.Join(err, rows.Close()); err != nil || names[len(names)-1] != want {
+			t.Errorf("%s has the columns %q, %v", text, names, err)
+		}
+	}
+}
+
 // The first part has begun before slot 0 moves to the other table, and the second part begins when its rows have been deleted
 // where they were.
 func TestAQueryBeginsAgainIfSlotsMoveWhileItsPartsBegin(t *testing.T) {

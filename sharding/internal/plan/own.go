@@ -105,6 +105,9 @@ func ownTargets(p *binding, set proof.Slots) ([]sharding.Target, error) {
 	return targetsOn(first, set.List())
 }
 
+// isMoving reports whether slots move of the tables of a query that can read the own rows of each shard.
+func isMoving(p *Plan) bool { return p.separable && len(p.sharded[0].Table.Map.Shared()) > 0 }
+
 // withOwnRows returns the plan that reads the own rows of each shard.
 func withOwnRows(p *Plan) *Plan {
 	own := *p

@@ -162,7 +162,7 @@ func (o *Owners) SetKeys(question int, keys []any) {
 // Plan returns the plan with the proofs of the results.
 func (o *Owners) Plan() *Plan {
 	p := o.plan
-	if p.separable && len(p.sharded[0].Table.Map.Shared()) > 0 {
+	if isMoving(p) {
 		p = withOwnRows(p)
 	}
 	found := *p

@@ -61,7 +61,7 @@ type Plan struct {
 	uncopied    *sharding.RouteError // why a write would not leave all copies equal, or nil
 	unknown     bool                 // uncopied only says that the columns of the table are unknown
 	afterSwitch *switchedPlan
-	labelled    bool                  // see Labels
+	labelled    []sqlparse.Span       // see labelled
 	own         []ownCondition        // the places for conditions that leave out the rows of other shards
 	separable   bool                  // all its tables have such a place
 	ownRows     bool                  // the conditions are in its texts
@@ -115,7 +115,7 @@ func Of(statement *sqlparse.Statement, snapshot *sharding.Snapshot, options anal
 	p.timeless = p.anywhere && (b.VolatileReason == "" || !b.Postgres)
 	p.Singles, p.SetsLastID = hasSingles(b.Refs) || b.MySQL && deviates(statement), !p.Stateless && setsLastID(statement)
 	p.standsAlone, p.mayBeNumber = p.Stateless && !b.Foreign, combine.MayBeNumber(b)
-	p.labelled, p.arrays = isLabelled(p, b), arraysOf(b)
+	p.labelled, p.arrays = labelled(p, b), arraysOf(b)
 	p.own, p.separable = ownConditions(b)
 	p.home = p.atHome(p.anywhere || p.written == nil && len(p.broadcast) > 0 && len(p.broadcast) == len(p.Refs), p.timeless)
 	if p.Owned {

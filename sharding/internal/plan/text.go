@@ -48,29 +48,34 @@ func (c *routes) to(p *Plan, target sharding.Target) (*Route, error) {
 // have the same slots, and with more edits. It renumbers numbered parameters if a renumbering is
 // given. Every other byte is unchanged.
 func (p *Plan) edited(target sharding.Target, with splice.Renumbering, more ...splice.Edit) (string, error) {
-	var edits []splice.Edit
-	for _, r := range tablesOf(p) {
-		at, _, err := p.Snapshot.Hinted(r.Table.Name, sharding.Hint{On: target})
-		if err != nil {
-			return "", err
-		}
-		edits = p.rename(edits, r, at.Table)
+	edits, err := editsFor(p, target)
+	if err != nil {
+		return "", err
 	}
-	if p.ownRows {
-		conditions, err := leftOut(p, target)
-		if err != nil {
-			return "", err
-		}
-		edits = append(edits, conditions...)
-	}
-	renames := edits
+	every := edits
 	for _, e := range more {
 		for _, of := range e.Copied {
-			e.With = strings.ReplaceAll(e.With, of.Of(p.Statement.Text), splice.Replaced(p.Statement.Text, of, renames))
+			e.With = strings.ReplaceAll(e.With, of.Of(p.Statement.Text), splice.Replaced(p.Statement.Text, of, every))
 		}
 		edits = append(edits, e)
 	}
 	return splice.Parameters{Statement: p.Statement}.Written(edits, with, p.Options.Reads.Rules()), nil
+}
+
+// editsFor returns the edits of every text for a target: the names of its tables, and the conditions on its own rows.
+func editsFor(p *Plan, target sharding.Target) (edits []splice.Edit, err error) {
+	for _, r := range tablesOf(p) {
+		at, _, err := p.Snapshot.Hinted(r.Table.Name, sharding.Hint{On: target})
+		if err != nil {
+			return nil, err
+		}
+		edits = p.rename(edits, r, at.Table)
+	}
+	if !p.ownRows {
+		return edits, nil
+	}
+	conditions, err := leftOut(p, target)
+	return append(edits, conditions...), err
 }
 
 // rename replaces a logical table name by the physical one. The logical name becomes the alias, by
@@ -94,33 +99,41 @@ func (p *Plan) rename(edits []splice.Edit, r *analysis.Reference, physical strin
 	return edits
 }
 
-// isLabelled reports whether the name of a column of the result may contain that of a sharded table: MySQL, MariaDB and SQLite
-// name a selected expression without an alias by its text, and * selects that name from a derived table.
-func isLabelled(p *Plan, b *analysis.Analysis) bool {
+// labelled returns the selected expressions by whose texts columns of the result may be named, and which name a sharded table:
+// MySQL, MariaDB and SQLite name a selected expression without an alias by its text, and * selects that name from a derived table.
+func labelled(p *Plan, b *analysis.Analysis) (all []sqlparse.Span) {
 	if p.Statement.Query == nil || p.Options.Merge.Engine == merge.PostgreSQL {
-		return false
+		return nil
 	}
 	for core := range b.Scopes {
 		for _, item := range core.Items {
 			if item.Alias.Name == "" && slices.ContainsFunc(p.sharded, func(r *analysis.Reference) bool { return r.At.Name.Parts[0].In(item.Span) }) {
-				return true
+				all = append(all, item.Span)
 			}
 		}
 	}
-	return false
+	return all
 }
 
-// Labels replaces the names of a target's tables in the names of the columns of its rows by the names that the columns of one table
-// would have. It is nil if they have none.
+// Labels replaces, in the names of the columns of a target's rows, the texts of expressions and the names of its tables by those that
+// one table would have given them. It is nil if they have none.
 func Labels(p *Plan, to *Route) *strings.Replacer {
-	if !p.labelled || to.Kind != One && to.Kind != Scatter {
+	if len(p.labelled) == 0 || to.Kind != One && to.Kind != Scatter {
 		return nil
 	}
 	target := to.Target
 	if to.Kind == Scatter {
 		target = to.Shards.Targets[0].Target
 	}
-	var first, all []string
+	var whole, first, all []string
+	if isMoving(p) { // the expressions may contain conditions
+		edits, err := editsFor(withOwnRows(p), target)
+		for _, item := range p.labelled {
+			if err == nil {
+				whole = append(whole, splice.Replaced(p.Statement.Text, item, edits), item.Of(p.Statement.Text))
+			}
+		}
+	}
 	for _, r := range p.sharded {
 		at, _, err := p.Snapshot.Hinted(r.Table.Name, sharding.Hint{On: target})
 		if err != nil || r.Label() == at.Table {
@@ -130,7 +143,7 @@ func Labels(p *Plan, to *Route) *strings.Replacer {
 		quoted := p.Options.Quote(at.Table)
 		first, all = append(first, quoted+" AS "+name, name), append(all, quoted, name)
 	}
-	return strings.NewReplacer(append(first, all...)...)
+	return strings.NewReplacer(slices.Concat(whole, first, all)...)
 }
 
 // longList is the smallest number of values of a list that is divided among the shards. A shorter
