@@ -126,14 +126,11 @@ func (c *conn) ask(ctx context.Context, r request) (driver.Rows, error) {
 				return rows, err
 			}
 		}
-		read := reading{session: &c.session, statement: r.statement, args: r.args, from: c.replicas(ctx, p), singles: p.Singles}
+		read := reading{session: &c.session, statement: r.statement, args: r.args, from: c.replicas(ctx, p), singles: p.Singles, plan: p, to: to}
 		if r.statement == once {
 			read.statement, read.each = nil, once
 		}
 		rows, err := read.rows(ctx, to)
-		if err == nil && to.Kind == plan.Scatter && moved(&c.session, p) {
-			return nil, errors.Join(p.Refusal(p.Table(), sharding.ErrSlotMoving, ""), rows.Close())
-		}
 		if logical := plan.Labels(p, to); logical != nil && err == nil {
 			return resultset.Relabel(rows, logical), nil
 		}

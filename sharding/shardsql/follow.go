@@ -69,24 +69,41 @@ func follow[T any](ctx context.Context, on *session, r request, send func(*plan.
 	}
 }
 
-// moved reports whether slots of a query's tables have moved, or have been copied, since it was planned, or may have. Its parts may
-// have begun at different times, for one may wait for a connection; then they have read rows of such slots twice, or not at all.
-func moved(s *session, p *plan.Plan) bool {
-	planned, _ := p.Snapshot.Lookup(p.Table())
-	now, ok := s.database.router.Snapshot().Lookup(p.Table())
-	switch _, err := planned.Everywhere(); {
-	case !ok, err != nil && !errors.Is(err, sharding.ErrSlotMoving):
-		return true
-	case now.Map.Version() == planned.Map.Version():
+// late returns the refusal of a text that would be sent after slots of its tables have moved, or have been copied, or may have: it may
+// have waited for a connection since it was planned, and would read rows of such slots twice, or not at all. A text that has been
+// sent reads all of its rows, however long it takes: they stay until no process plans by an older map.
+func late(r reading) error {
+	if r.plan == nil || r.to.Kind != plan.Scatter && r.to.Kind != plan.One {
+		return nil
+	}
+	planned, isRouted := r.plan.Snapshot.Lookup(r.plan.Table())
+	if !isRouted {
+		return nil
+	}
+	now, _ := r.session.database.router.Snapshot().Lookup(planned.Name) // a router keeps its tables
+	switch _, err := now.On(0); {
+	case errors.Is(err, sharding.ErrStaleMap):
+		return r.plan.Refusal(now.Name, err, "")
+	case now != planned && hasMoved(planned, now, r.to):
+		return r.plan.Refusal(now.Name, sharding.ErrSlotMoving, "")
+	}
+	return nil
+}
+
+// hasMoved reports whether slots have moved from the target of a query since it was planned, or if it has several targets, whether
+// any slots have moved, or have been copied.
+func hasMoved(planned, now *sharding.Table, to *plan.Route) bool {
+	if now.Map.Version() == planned.Map.Version() {
 		return false
 	}
 	for slot := range sharding.Slot(planned.Rule.Slots()) {
 		was, _ := planned.Map.Target(slot)
-		if is, _ := now.Map.Target(slot); is != was {
+		if is, _ := now.Map.Target(slot); is != was && (to.Kind == plan.Scatter || was == to.Target) {
 			return true
 		}
 	}
-	return slices.ContainsFunc(now.Map.Shared(), func(slot sharding.Slot) bool { return !slices.Contains(planned.Map.Shared(), slot) })
+	isNew := func(slot sharding.Slot) bool { return !slices.Contains(planned.Map.Shared(), slot) }
+	return to.Kind == plan.Scatter && slices.ContainsFunc(now.Map.Shared(), isNew)
 }
 
 // planned returns the plan of a text and the snapshot that it was made for. A transaction that may

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sharding/lookups"
@@ -117,59 +118,159 @@ func TestColumnsHaveTheNamesOfOneTableWhileSlotsMove(t *testing.T) {
 		"SELECT id, (SELECT COUNT(*) FROM items b WHERE b.user_id = items.user_id) FROM items":                   "(SELECT COUNT(*) FROM items b WHERE b.user_id = items.user_id)",
 		"SELECT * FROM (SELECT EXISTS (SELECT 1 FROM items b WHERE b.user_id = a.user_id) FROM items AS a) AS t": "EXISTS (SELECT 1 FROM items b WHERE b.user_id = a.user_id)",
 	} {
-		rows, err := routed.QueryContext(sharding.AllShards(t.Context()), text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		names, err := rows.Columns()
-		if err := errors.Join(err, rows.Close()); err != nil || names[len(names)-1] != want {
+		if names, err := columnsOf(t, routed, text); err != nil || names[len(names)-1] != want {
 			t.Errorf("%s has the columns %q, %v", text, names, err)
 		}
 	}
 }
 
-// The first part has begun before slot 0 moves to the other table, and the second part begins when its rows have been deleted
-// where they were.
-func TestAQueryBeginsAgainIfSlotsMoveWhileItsPartsBegin(t *testing.T) {
-	var onQuery func(query string)
-	db := sql.OpenDB(asking{filepath.Join(t.TempDir(), "a.db") + "?_pragma=journal_mode(wal)&_pragma=busy_timeout(9000)", func(_ context.Context, query string) error {
-		if onQuery != nil && strings.Contains(query, "COUNT") {
-			onQuery(query)
+func columnsOf(t *testing.T, db *sql.DB, text string) ([]string, error) {
+	t.Helper()
+	rows, err := db.QueryContext(sharding.AllShards(t.Context()), text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = rows.Close() }()
+	names, err := rows.Columns()
+	return names, errors.Join(err, rows.Err())
+}
+
+// slotMoving is a database whose items of slot 0, 1 and 2, move from one table to that of slot 1, with item 3.
+type slotMoving struct {
+	routed, pool, rows *sql.DB // for the rows there is another pool
+	router             *sharding.Router
+	version            int64
+	sent               func() // is called when a part of a query is sent
+}
+
+func newSlotMoving(t *testing.T, connections int) *slotMoving {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "a.db") + "?_pragma=journal_mode(wal)&_pragma=busy_timeout(9000)"
+	m := &slotMoving{sent: func() {}}
+	m.pool = sql.OpenDB(asking{file, func(_ context.Context, query string) error {
+		if strings.Contains(query, "COUNT(*)") && strings.Contains(query, "items_") {
+			m.sent()
 		}
 		return nil
 	}})
-	t.Cleanup(func() { _ = db.Close() })
-	m, err := sharding.MapOf(sharding.Target{DB: "a", Table: "items_0"}, sharding.Target{DB: "a", Table: "items_1"})
+	m.pool.SetMaxOpenConns(connections)
+	var err error
+	if m.rows, err = sql.Open("sqlite", "file:"+file); err != nil {
+		t.Fatal(err)
+	}
+	for _, table := range []string{"items_0", "items_1"} {
+		exec(t, m.rows, "CREATE TABLE "+table+" (id INTEGER PRIMARY KEY, user_id BIGINT NOT NULL)")
+	}
+	exec(t, m.rows, "INSERT INTO items_0 VALUES (1, 0), (2, 0)")
+	exec(t, m.rows, "INSERT INTO items_1 VALUES (3, 1)")
+	if m.router, err = sharding.New(sharding.DBs{"a": m.pool}, sharding.Table{Name: "items", Key: "user_id", Rule: sharding.Mod(2), Map: mapTo(t, "items_0")}); err != nil {
+		t.Fatal(err)
+	}
+	m.routed = shardsql.OpenDB(shardsql.Config{Router: m.router, Home: m.pool})
+	t.Cleanup(func() {
+		_ = m.routed.Close()
+		if n := m.pool.Stats().InUse; n != 0 {
+			t.Errorf("%d connections are in use", n)
+		}
+		_, _ = m.pool.Close(), m.rows.Close()
+	})
+	return m
+}
+
+// mapTo returns a map with slot 0 in a table.
+func mapTo(t *testing.T, table string) sharding.Map {
+	t.Helper()
+	m, err := sharding.MapOf(sharding.Target{DB: "a", Table: table}, sharding.Target{DB: "a", Table: "items_1"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	router, err := sharding.New(sharding.DBs{"a": db}, sharding.Table{Name: "items", Key: "user_id", Rule: sharding.Mod(2), Map: m})
+	return m
+}
+
+// switchTo changes the table of slot 0.
+func (m *slotMoving) switchTo(t *testing.T, table string) {
+	m.version++
+	if err := m.router.Swap(map[string]sharding.Map{"items": mapTo(t, table).At(m.version)}); err != nil {
+		t.Error(err)
+	}
+}
+
+// finish moves slot 0.
+func (m *slotMoving) finish(t *testing.T) {
+	exec(t, m.rows, "INSERT INTO items_1 SELECT * FROM items_0")
+	m.switchTo(t, "items_1")
+	exec(t, m.rows, "DELETE FROM items_0")
+}
+
+// The two parts share a connection, and the rows are gone when the second one would be sent.
+func TestAQueryBeginsAgainIfSlotsMoveBeforeItsLastPartIsSent(t *testing.T) {
+	m := newSlotMoving(t, 1)
+	m.sent = func() {
+		m.sent = func() {}
+		m.finish(t)
+	}
+	if n := one[int](t, m.routed, "SELECT COUNT(*) FROM items"); n != 3 {
+		t.Errorf("%d items are counted", n)
+	}
+}
+
+// A query that takes longer than slots need to move would never end otherwise.
+func TestAQueryIsNotRepeatedIfSlotsMoveWhileItsPartsAreExecuted(t *testing.T) {
+	m := newSlotMoving(t, 2)
+	exec(t, m.rows, "CREATE TABLE items_2 AS SELECT * FROM items_0")
+	var sent atomic.Int64
+	m.sent = func() {
+		switch sent.Add(1) {
+		case 2, 6:
+			m.switchTo(t, "items_2")
+		case 4:
+			m.switchTo(t, "items_0")
+		}
+	}
+	if n := one[int](t, m.routed, "SELECT COUNT(*) FROM items"); n != 3 || sent.Load() != 2 {
+		t.Errorf("%d items are counted by %d parts", n, sent.Load())
+	}
+}
+
+// Then nobody knows whether slots have moved.
+func TestAQueryIsRefusedIfTheMapGetsStaleBeforeItsLastPartIsSent(t *testing.T) {
+	m := newSlotMoving(t, 1)
+	var stale atomic.Bool
+	if err := m.router.Swap(map[string]sharding.Map{"items": mapTo(t, "items_0").At(1).While(func() bool { return !stale.Load() })}); err != nil {
+		t.Fatal(err)
+	}
+	m.sent = func() { stale.Store(true) }
+	if err := m.routed.QueryRow("SELECT COUNT(*) FROM items").Scan(new(int)); !errors.Is(err, sharding.ErrStaleMap) {
+		t.Error(err)
+	}
+}
+
+func TestAQueryOfAKeyBeginsAgainIfItsSlotMovesWhileItWaitsForAConnection(t *testing.T) {
+	m := newSlotMoving(t, 1)
+	const text = "SELECT COUNT(*) FROM items WHERE user_id = 0"
+	if n := one[int](t, m.routed, text); n != 2 {
+		t.Fatalf("%d items are counted", n)
+	}
+	held, err := m.pool.Conn(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, at := range m.Targets() {
-		exec(t, db, "CREATE TABLE "+at.Table+" (id INTEGER PRIMARY KEY, user_id BIGINT NOT NULL)")
-	}
-	exec(t, db, "INSERT INTO items_0 VALUES (1, 0), (2, 0)")
-	exec(t, db, "INSERT INTO items_1 VALUES (3, 1)")
-	var moved atomic.Bool
-	onQuery = func(query string) {
-		if !strings.Contains(query, "items_0") || !moved.CompareAndSwap(false, true) {
-			return
-		}
-		to, err := sharding.MapOf(sharding.Target{DB: "a", Table: "items_1"}, sharding.Target{DB: "a", Table: "items_1"})
-		if err != nil {
+	before, counted := m.pool.Stats().WaitCount, make(chan int, 1)
+	go func() {
+		var n int
+		if err := m.routed.QueryRow(text).Scan(&n); err != nil {
 			t.Error(err)
 		}
-		exec(t, db, "INSERT INTO items_1 SELECT * FROM items_0")
-		exec(t, db, "DELETE FROM items_0")
-		if err := router.Swap(map[string]sharding.Map{"items": to.At(1)}); err != nil {
-			t.Error(err)
-		}
+		counted <- n
+	}()
+	for m.pool.Stats().WaitCount == before {
+		time.Sleep(time.Millisecond)
 	}
-	routed := shardsql.OpenDB(shardsql.Config{Router: router, Home: db})
-	t.Cleanup(func() { _ = routed.Close() })
-	if n := one[int](t, routed, "SELECT COUNT(*) FROM items"); n != 3 || !moved.Load() {
-		t.Errorf("%d items are counted, and have moved: %v", n, moved.Load())
+	m.finish(t)
+	if err := held.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if n := <-counted; n != 2 {
+		t.Errorf("%d items are counted", n)
 	}
 }

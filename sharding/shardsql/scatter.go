@@ -30,6 +30,8 @@ type reading struct {
 	from      replicas   // queried instead of the databases that they copy; nil for none
 	each      *statement // once if every text must be prepared
 	singles   bool       // see plan.Plan
+	plan      *plan.Plan // with its route, to see whether a text is sent too late; nil if the rows do not matter
+	to        *plan.Route
 }
 
 // rows sends the query to its databases, or to their copies. If a copy is down, does not have a table yet
@@ -67,6 +69,9 @@ func (r reading) sent(ctx context.Context, to *plan.Route) (driver.Rows, error) 
 		if of, _, err = r.part(ctx, in, args); err != nil {
 			return nil, dialect.JoinErrors(err, in.Release())
 		}
+	}
+	if err := late(r); err != nil {
+		return nil, dialect.JoinErrors(err, in.Release())
 	}
 	rows, err := in.Query(ctx, of.sent(), to.Text, args)
 	if err != nil {
@@ -350,6 +355,9 @@ func (l reserved) ask(ctx context.Context, s *combine.Shards, of reading, source
 		as, binary, err := of.part(ctx, l.inner, args)
 		if err != nil {
 			return &sharding.ShardError{Target: to.Target, Err: dialect.JoinErrors(err, l.inner.Release())}
+		}
+		if err := late(of); err != nil {
+			return dialect.JoinErrors(err, l.inner.Release())
 		}
 		rows, err := in.Query(ctx, as.sent(), to.Text, args)
 		if err != nil {
