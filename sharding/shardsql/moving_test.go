@@ -86,15 +86,17 @@ func inTransaction(t *testing.T, db *sql.DB, first, text string) (got int64, err
 func TestAQueryOfAllShardsReadsTheOwnRowsOfEachWhileSlotsMove(t *testing.T) {
 	routed := movingItems(t)
 	for text, want := range map[string]int64{
-		"SELECT COUNT(*) FROM items":                                                             2,
-		"SELECT SUM(i.amount) FROM items AS i":                                                   7,
-		"SELECT amount FROM items WHERE id = 4":                                                  4,
-		"SELECT COUNT(*) FROM items WHERE id IN (1, 2, 3)":                                       1,
-		"SELECT COUNT(*) FROM items a LEFT JOIN items b ON b.user_id = a.user_id":                2,
-		"SELECT COUNT(*) FROM items a WHERE NOT EXISTS (SELECT 1 FROM items WHERE id = a.id)":    0,
-		"WITH t AS (SELECT user_id FROM items) SELECT COUNT(DISTINCT user_id) FROM t":            2,
-		"SELECT COUNT(*) FROM items JOIN (SELECT user_id FROM items) AS o USING (user_id)":       2,
-		"SELECT id FROM items UNION ALL SELECT items.id FROM items WHERE id > 9 ORDER BY 1 DESC": 4,
+		"SELECT COUNT(*) FROM items":                                              2,
+		"SELECT SUM(i.amount) FROM items AS i":                                    7,
+		"SELECT amount FROM items WHERE id = 4":                                   4,
+		"SELECT COUNT(*) FROM items WHERE id IN (1, 2, 3)":                        1,
+		"SELECT COUNT(*) FROM items a LEFT JOIN items b ON b.user_id = a.user_id": 2,
+		"SELECT COUNT(b.id) FROM items a LEFT JOIN (items b JOIN items c ON c.id = b.id AND c.user_id = b.user_id) ON b.user_id = a.user_id":    2,
+		"SELECT COUNT(*) FROM (items b LEFT JOIN items c ON c.id = b.id AND c.user_id = b.user_id) RIGHT JOIN items a ON b.user_id = a.user_id": 2,
+		"SELECT COUNT(*) FROM items a WHERE NOT EXISTS (SELECT 1 FROM items WHERE id = a.id)":                                                   0,
+		"WITH t AS (SELECT user_id FROM items) SELECT COUNT(DISTINCT user_id) FROM t":                                                           2,
+		"SELECT COUNT(*) FROM items JOIN (SELECT user_id FROM items) AS o USING (user_id)":                                                      2,
+		"SELECT id FROM items UNION ALL SELECT items.id FROM items WHERE id > 9 ORDER BY 1 DESC":                                                4,
 	} {
 		if got := one[int64](t, routed, text); got != want {
 			t.Errorf("%s: %d, want %d", text, got, want)

@@ -61,24 +61,24 @@ func ownConditions(b *analysis.Analysis) (all []ownCondition, ok bool) {
 	return all, true
 }
 
-// onOf returns the condition of the outer join whose inner side is one table, or nil.
-func onOf(from []sqlparse.Source, r *analysis.Reference) sqlparse.Expr {
-	for _, s := range from {
-		if s.Join == nil {
-			continue
+// onOf returns the condition of the innermost outer join that has a table on its inner side: there it leaves out the rows before the
+// join. It returns nil if there is none, as by USING, or if a full join of the table is inside.
+func onOf(from []sqlparse.Source, r *analysis.Reference) (on sqlparse.Expr) {
+	at := slices.IndexFunc(from, func(s sqlparse.Source) bool { return r.At.Span.In(s.Span) })
+	for j := from[at].Join; j != nil; {
+		side, inner := j.Left, sqlparse.RightJoin
+		if r.At.Span.In(j.Right.Span) {
+			side, inner = j.Right, sqlparse.LeftJoin
 		}
-		inner := s.Join.Right
-		if s.Join.Kind == sqlparse.RightJoin {
-			inner = s.Join.Left
+		switch j.Kind {
+		case inner:
+			on = j.On
+		case sqlparse.FullJoin:
+			on = nil
 		}
-		if (s.Join.Kind == sqlparse.LeftJoin || s.Join.Kind == sqlparse.RightJoin) && inner.Table == r.At && r.Nullable == 1 {
-			return s.Join.On
-		}
-		if on := onOf([]sqlparse.Source{*s.Join.Left, *s.Join.Right}, r); on != nil {
-			return on
-		}
+		j = side.Join
 	}
-	return nil
+	return on
 }
 
 // slotSQL returns the slot of a row in SQL, and false if SQL cannot express it.
