@@ -93,6 +93,8 @@ func TestAQueryOfAllShardsReadsTheOwnRowsOfEachWhileSlotsMove(t *testing.T) {
 		"SELECT COUNT(*) FROM items a LEFT JOIN items b ON b.user_id = a.user_id": 2,
 		"SELECT COUNT(b.id) FROM items a LEFT JOIN (items b JOIN items c ON c.id = b.id AND c.user_id = b.user_id) ON b.user_id = a.user_id":    2,
 		"SELECT COUNT(*) FROM (items b LEFT JOIN items c ON c.id = b.id AND c.user_id = b.user_id) RIGHT JOIN items a ON b.user_id = a.user_id": 2,
+		"SELECT COALESCE(SUM(amount), 0) + COUNT(DISTINCT code) FROM items":                                                                     9,
+		"SELECT COALESCE(SUM(amount), 0) + COUNT(DISTINCT code) FROM items WHERE amount <> 4":                                                   4,
 		"SELECT COUNT(*) FROM items a WHERE NOT EXISTS (SELECT 1 FROM items WHERE id = a.id)":                                                   0,
 		"WITH t AS (SELECT user_id FROM items) SELECT COUNT(DISTINCT user_id) FROM t":                                                           2,
 		"SELECT COUNT(*) FROM items JOIN (SELECT user_id FROM items) AS o USING (user_id)":                                                      2,

@@ -38,13 +38,9 @@ func (p *binding) scatter(set proof.Slots) (*Route, error) {
 	if err != nil {
 		return nil, p.Refusal(first.Name, err, "")
 	}
-	switch {
-	case others != nil && p.ownRows: // which would have two WHERE
-		_, err = targetsOf(first, set)
-		return nil, p.Refusal(first.Name, err, "")
-	case others != nil:
+	if others != nil {
 		all.Targets, err = united(p, targets, edits, others)
-	default:
+	} else {
 		all.Targets, err = p.split(targets, edits)
 	}
 	if err != nil {

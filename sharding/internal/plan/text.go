@@ -201,7 +201,8 @@ func (l *list) take(values []sqlparse.Expr) bool {
 	return true
 }
 
-// united returns the texts of each target with these edits and with others, with UNION ALL between them.
+// united returns the texts of each target with these edits and with others, with UNION ALL between them. The second one reads no rows,
+// so it needs no condition on its own, which would be another WHERE.
 func united(p *binding, targets []sharding.Target, edits, others []splice.Edit) ([]combine.Shard, error) {
 	shards, params, q := make([]combine.Shard, len(targets)), splice.Parameters{Statement: p.Statement}, p.Statement.Query
 	args, with := params.Around(edits)
@@ -209,12 +210,14 @@ func united(p *binding, targets []sharding.Target, edits, others []splice.Edit) 
 		args = append(args, more...)
 	}
 	args = p.sent(args)
+	none := *p.Plan
+	none.ownRows = false
 	for i, target := range targets {
 		first, err := p.edited(target, with, edits...)
 		if err != nil {
 			return nil, err
 		}
-		second, err := p.edited(target, with, others...)
+		second, err := none.edited(target, with, others...)
 		if err != nil {
 			return nil, err
 		}
