@@ -84,7 +84,7 @@ func late(r reading) error {
 	switch _, err := now.On(0); {
 	case errors.Is(err, sharding.ErrStaleMap):
 		return r.plan.Refusal(now.Name, err, "")
-	case now != planned && hasMoved(planned, now, r.to):
+	case now != planned && hasMoved(planned, now, r.to), precedes(r.session.tx, r, now):
 		return r.plan.Refusal(now.Name, sharding.ErrSlotMoving, "")
 	}
 	return nil
@@ -104,6 +104,37 @@ func hasMoved(planned, now *sharding.Table, to *plan.Route) bool {
 	}
 	isNew := func(slot sharding.Slot) bool { return !slices.Contains(planned.Map.Shared(), slot) }
 	return to.Kind == plan.Scatter && slices.ContainsFunc(now.Map.Shared(), isNew)
+}
+
+// precedes reports whether a query of a transaction would see rows as they were before slots moved, so that it would miss rows of
+// such slots, or read what a move has deleted. A locking query sees present rows.
+func precedes(t *transaction, r reading, now *sharding.Table) bool {
+	if t == nil || r.plan.Locks || !isRepeatable(t) {
+		return false
+	}
+	return slices.ContainsFunc(t.parts, func(part *txPart) bool {
+		was, ok := part.since.Lookup(now.Name)
+		if !ok || was.Map.Version() == now.Map.Version() {
+			return false
+		}
+		scatters, args := r.to.Kind == plan.Scatter, unwrapped(r.args)
+		isIn := func(at sharding.Target) bool { return r.session.database.poolOrHome(at.DB) == part.pool }
+		for slot := range sharding.Slot(now.Rule.Slots()) {
+			old, _ := was.Map.Target(slot)
+			is, _ := now.Map.Target(slot)
+			isOver := scatters && slices.Contains(was.Map.Shared(), slot) && !slices.Contains(now.Map.Shared(), slot)
+			if (isOver || is != old && (isIn(is) || scatters && isIn(old))) && plan.MayRead(r.plan, args, slot) {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// isRepeatable reports whether all queries of the transaction on one database see the same rows. PostgreSQL's default is another.
+func isRepeatable(t *transaction) bool {
+	level, server := sql.IsolationLevel(t.options.Isolation), t.session.database.server.Name()
+	return server == "sqlite" || level >= sql.LevelRepeatableRead || level == sql.LevelDefault && server != "postgres"
 }
 
 // planned returns the plan of a text and the snapshot that it was made for. A transaction that may

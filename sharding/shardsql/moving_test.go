@@ -249,6 +249,31 @@ func TestAQueryIsRefusedIfTheMapGetsStaleBeforeItsLastPartIsSent(t *testing.T) {
 	}
 }
 
+// A transaction of SQLite sees the rows that there were when it began, so it would miss those of the slot that has moved.
+func TestATransactionFromBeforeAMoveIsRefusedRowsOfTheMovedSlot(t *testing.T) {
+	m := newSlotMoving(t, 4)
+	tx, err := m.routed.BeginTx(sharding.AllShards(t.Context()), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := one[int](t, tx, "SELECT COUNT(*) FROM items WHERE user_id = 1"); n != 1 {
+		t.Errorf("%d items are counted", n)
+	}
+	m.finish(t)
+	for text, want := range map[string]error{"user_id = 0": sharding.ErrSlotMoving, "user_id IN (0, 1)": sharding.ErrSlotMoving, "user_id = 1": nil} {
+		var n int
+		if err := tx.QueryRow("SELECT COUNT(*) FROM items WHERE " + text).Scan(&n); !errors.Is(err, want) {
+			t.Errorf("%s: %d, %v", text, n, err)
+		}
+	}
+	if err := tx.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	if n := one[int](t, m.routed, "SELECT COUNT(*) FROM items WHERE user_id = 0"); n != 2 {
+		t.Errorf("%d items are counted", n)
+	}
+}
+
 func TestAQueryOfAKeyBeginsAgainIfItsSlotMovesWhileItWaitsForAConnection(t *testing.T) {
 	m := newSlotMoving(t, 1)
 	const text = "SELECT COUNT(*) FROM items WHERE user_id = 0"

@@ -49,6 +49,7 @@ type transaction struct {
 // txPart is the part of a transaction on one database.
 type txPart struct {
 	pool    *sql.DB
+	since   *sharding.Snapshot // when it began
 	inner   inner.Conn
 	tx      driver.Tx // nil for a branch
 	branch  *branch   // set for an atomic transaction, on all databases but the first
@@ -109,10 +110,12 @@ func (t *transaction) join(ctx context.Context, pool *sql.DB) (*txPart, error) {
 	if len(t.parts) > 0 && !t.spans {
 		return nil, t.crossing(t.parts[0].pool, pool)
 	}
+	since := t.session.database.router.Snapshot()
 	b, err := t.begin(ctx, pool)
 	if err != nil {
 		return nil, err
 	}
+	b.since = since
 	t.parts = append(t.parts, b)
 	return b, nil
 }

@@ -105,6 +105,14 @@ func ownTargets(p *binding, set proof.Slots) ([]sharding.Target, error) {
 	return targetsOn(first, set.List())
 }
 
+// MayRead reports whether the conditions of a statement may lead to rows of a slot.
+func MayRead(p *Plan, args []any, slot sharding.Slot) bool {
+	return slices.ContainsFunc(p.sharded, func(r *analysis.Reference) bool {
+		s := r.Slots(args)
+		return s.All || slices.Contains(s.List(), slot)
+	})
+}
+
 // isMoving reports whether slots move of the tables of a query that can read the own rows of each shard.
 func isMoving(p *Plan) bool { return p.separable && len(p.sharded[0].Table.Map.Shared()) > 0 }
 
