@@ -275,31 +275,44 @@ func TestATransactionFromBeforeAMoveIsRefusedRowsOfTheMovedSlot(t *testing.T) {
 }
 
 func TestAQueryOfAKeyBeginsAgainIfItsSlotMovesWhileItWaitsForAConnection(t *testing.T) {
-	m := newSlotMoving(t, 1)
-	const text = "SELECT COUNT(*) FROM items WHERE user_id = 0"
-	if n := one[int](t, m.routed, text); n != 2 {
-		t.Fatalf("%d items are counted", n)
-	}
-	held, err := m.pool.Conn(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	before, counted := m.pool.Stats().WaitCount, make(chan int, 1)
-	go func() {
-		var n int
-		if err := m.routed.QueryRow(text).Scan(&n); err != nil {
+	const text = "SELECT COUNT(*) FROM items WHERE user_id = ?"
+	for _, isPrepared := range []bool{false, true} {
+		m := newSlotMoving(t, 1)
+		st, err := m.routed.Prepare(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		count := func() (n int) {
+			ask := st.QueryRow
+			if !isPrepared {
+				ask = func(args ...any) *sql.Row { return m.routed.QueryRow(text, args...) }
+			}
+			if err := ask(0).Scan(&n); err != nil {
+				t.Error(err)
+			}
+			return n
+		}
+		if n := count(); n != 2 {
+			t.Fatalf("%d items are counted", n)
+		}
+		held, err := m.pool.Conn(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		before, counted := m.pool.Stats().WaitCount, make(chan int, 1)
+		go func() { counted <- count() }()
+		for m.pool.Stats().WaitCount == before {
+			time.Sleep(time.Millisecond)
+		}
+		m.finish(t)
+		if err := held.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if n := <-counted; n != 2 {
+			t.Errorf("%d items are counted, prepared: %v", n, isPrepared)
+		}
+		if err := st.Close(); err != nil {
 			t.Error(err)
 		}
-		counted <- n
-	}()
-	for m.pool.Stats().WaitCount == before {
-		time.Sleep(time.Millisecond)
-	}
-	m.finish(t)
-	if err := held.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if n := <-counted; n != 2 {
-		t.Errorf("%d items are counted", n)
 	}
 }

@@ -58,7 +58,13 @@ func (r reading) sent(ctx context.Context, to *plan.Route) (driver.Rows, error) 
 	case err != nil:
 		return nil, err
 	case st != nil:
-		return queryPrepared(ctx, st, args)
+		rows, err := queryPrepared(ctx, st, args)
+		if err == nil {
+			if err := late(r); err != nil { // its pool may have made it wait for a connection
+				return nil, dialect.JoinErrors(err, rows.Close())
+			}
+		}
+		return rows, err
 	}
 	in, err := r.session.connFor(ctx, to, pool)
 	if err != nil {
