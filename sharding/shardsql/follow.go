@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/shardid/shardid/internal/dialect"
+	"github.com/shardid/shardid/internal/sqlparse"
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sharding/internal/analysis"
 	"github.com/shardid/shardid/sharding/internal/plan"
@@ -106,10 +107,11 @@ func hasMoved(planned, now *sharding.Table, to *plan.Route) bool {
 	return to.Kind == plan.Scatter && slices.ContainsFunc(now.Map.Shared(), isNew)
 }
 
-// precedes reports whether a query of a transaction would see rows as they were before slots moved, so that it would miss rows of
-// such slots, or read what a move has deleted. A locking query sees present rows.
+// precedes reports whether a statement of a transaction would see rows as they were before slots moved, so that it would miss rows of
+// such slots, or read what a move has deleted. On MySQL and MariaDB, writes and locking queries see present rows.
 func precedes(t *transaction, r reading, now *sharding.Table) bool {
-	if t == nil || r.plan.Locks || !isRepeatable(t) {
+	writes := r.plan.Locks || r.plan.Statement.Verb != sqlparse.Select
+	if t == nil || r.plan.Insert != nil || !isRepeatable(t) || writes && t.session.database.server.Name() == "mysql" {
 		return false
 	}
 	return slices.ContainsFunc(t.parts, func(part *txPart) bool {

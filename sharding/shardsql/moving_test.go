@@ -316,3 +316,28 @@ func TestAQueryOfAKeyBeginsAgainIfItsSlotMovesWhileItWaitsForAConnection(t *test
 		}
 	}
 }
+
+func TestAWriteBeginsAgainIfItsSlotMovesWhileItWaitsForAConnection(t *testing.T) {
+	m := newSlotMoving(t, 1)
+	const text = "DELETE FROM items WHERE user_id = 0 AND id = "
+	exec(t, m.routed, text+"1")
+	held, err := m.pool.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, deleted := m.pool.Stats().WaitCount, make(chan error, 1)
+	go func() {
+		_, err := m.routed.Exec(text + "2")
+		deleted <- err
+	}()
+	for m.pool.Stats().WaitCount == before {
+		time.Sleep(time.Millisecond)
+	}
+	m.finish(t)
+	if err := errors.Join(held.Close(), <-deleted); err != nil {
+		t.Fatal(err)
+	}
+	if n := one[int](t, m.routed, "SELECT COUNT(*) FROM items WHERE user_id = 0"); n != 0 {
+		t.Errorf("%d items are left", n)
+	}
+}

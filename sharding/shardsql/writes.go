@@ -37,6 +37,7 @@ type writing struct {
 	session   *session
 	statement *statement // the prepared statement, or nil
 	args      []driver.NamedValue
+	plan      *plan.Plan
 	models    *plan.Lookup // the rows that it must affect; nil if it names no models
 	kept      *lookupWrite // the changes of lookup tables; nil if there are none
 	spans     bool         // it may span databases, whatever its transaction may
@@ -44,7 +45,7 @@ type writing struct {
 
 // writing returns a statement that may write rows.
 func (s *session) writing(ctx context.Context, r request, p *plan.Plan, to *plan.Route) (writing, error) {
-	w := writing{session: s, statement: r.statement, args: r.args, models: s.models(ctx, p, to, r.args)}
+	w := writing{session: s, statement: r.statement, args: r.args, plan: p, models: s.models(ctx, p, to, r.args)}
 	if !plan.MayChangeLookups(p) {
 		return w, nil
 	}
@@ -106,6 +107,9 @@ func (w writing) sent(ctx context.Context, to *plan.Route) (driver.Result, error
 	in, err := w.session.connFor(ctx, to, pool)
 	if err != nil {
 		return nil, err
+	}
+	if err := late(reading{session: w.session, args: w.args, plan: w.plan, to: to}); err != nil {
+		return nil, dialect.JoinErrors(err, in.Release())
 	}
 	return in.Exec(ctx, w.statement.sent(), to.Text, args)
 }
