@@ -180,6 +180,10 @@ func (m Map) While(valid func() bool) Map {
 	return m
 }
 
+// Leased reports whether [Map.While] limits the use of the map: then rows move between shards only as package slotstore
+// moves them.
+func (m Map) Leased() bool { return m.valid != nil }
+
 // usable returns why no slot may be used now, or nil.
 func (m *Map) usable() error {
 	if m.closed == nil && m.expired() {

@@ -127,6 +127,9 @@ func (c *conn) ask(ctx context.Context, r request) (driver.Rows, error) {
 			}
 		}
 		read := reading{session: &c.session, statement: r.statement, args: r.args, from: c.replicas(ctx, p), singles: p.Singles, plan: p, to: to}
+		if to.Kind == plan.Scatter && len(plan.First(p).Map.Shared()) > 0 { // a copy may lack rows that have moved
+			read.from = nil
+		}
 		if r.statement == once {
 			read.statement, read.each = nil, once
 		}

@@ -77,11 +77,17 @@ func late(r reading) error {
 	if r.plan == nil || r.to.Kind != plan.Scatter && r.to.Kind != plan.One {
 		return nil
 	}
-	planned, isRouted := r.plan.Snapshot.Lookup(r.plan.Table())
-	if !isRouted {
+	planned := plan.First(r.plan)
+	if planned == nil {
 		return nil
 	}
-	now, _ := r.session.database.router.Snapshot().Lookup(planned.Name) // a router keeps its tables
+	now := planned
+	if !now.Map.Leased() { // the program itself exchanges maps, and knows when
+		return nil
+	}
+	if s := r.session.database.router.Snapshot(); s != r.plan.Snapshot {
+		now, _ = s.Lookup(planned.Name) // a router keeps its tables
+	}
 	switch _, err := now.On(0); {
 	case errors.Is(err, sharding.ErrStaleMap):
 		return r.plan.Refusal(now.Name, err, "")

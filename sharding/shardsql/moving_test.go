@@ -181,14 +181,14 @@ func newSlotMoving(t *testing.T, connections int) *slotMoving {
 	return m
 }
 
-// mapTo returns a map with slot 0 in a table.
+// mapTo returns a map with slot 0 in a table, with a lease that does not end.
 func mapTo(t *testing.T, table string) sharding.Map {
 	t.Helper()
 	m, err := sharding.MapOf(sharding.Target{DB: "a", Table: table}, sharding.Target{DB: "a", Table: "items_1"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return m
+	return m.While(func() bool { return true })
 }
 
 // switchTo changes the table of slot 0.

@@ -110,6 +110,14 @@ func (p *Plan) Fingerprint() string {
 // statements, some of which may have been executed when another fails.
 func (p *Plan) Single() bool { return p.Statement.Verb != sqlparse.Unknown }
 
+// First returns the first sharded table of a statement, nil if it has none.
+func First(p *Plan) *sharding.Table {
+	if len(p.sharded) == 0 {
+		return nil
+	}
+	return p.sharded[0].Table
+}
+
 // Table returns the first table of the router that the statement names, or "".
 func (p *Plan) Table() string {
 	if len(p.sharded) > 0 {
