@@ -66,6 +66,11 @@ var wordedReads = []worded{
 	{text: `SELECT o.id, t FROM orders o CROSS JOIN unnest(o.tags) AS t`, open: true},
 	{text: `SELECT o.id, e FROM orders o CROSS JOIN jsonb_array_elements_text('["a", "b"]') AS e`, open: true},
 	{text: `SELECT COUNT(*) FROM orders o CROSS JOIN generate_series(1, 3) AS g WHERE o.id % 3 < g`},
+	{text: `SELECT g::date AS day, COUNT(o.id), COALESCE(SUM(o.n), 0), MAX(o.id) FROM generate_series('2026-01-01'::date, '2026-01-09'::date, '1 day') AS g
+		LEFT JOIN orders o ON o.id % 7 = extract(day FROM g)::int AND o.user_id > $1 GROUP BY 1 ORDER BY 1`, args: []any{3}},
+	{text: `WITH days AS (SELECT g::date AS day FROM generate_series(now() - interval '3 days', now(), '1 day') AS g)
+		SELECT days.day, COUNT(o.id) FILTER (WHERE o.n > 1) AS n FROM days LEFT JOIN orders o ON o.id % 2 = 0 GROUP BY days.day HAVING COUNT(o.id) < 999 ORDER BY days.day DESC`},
+	{text: `SELECT g::date, COUNT(*) FROM generate_series('2026-01-01'::date, '2026-01-09'::date, '1 day') AS g LEFT JOIN orders o ON o.n = 5 GROUP BY 1`, refused: "not COUNT(*)"},
 	{text: `SELECT COUNT(*) FROM orders o, json_each('{"a": 1, "b": 2}') f1, jsonb_each('{"a": 1}') f2, json_each_text('{"a": 1}') f3, jsonb_each_text('{"a": 1}') f4,
 		json_object_keys('{"a": 1}') f5, jsonb_object_keys('{"a": 1}') f6, json_array_elements('[1, 2]') f7, jsonb_array_elements('[1]') f8, json_array_elements_text('[1]') f9,
 		regexp_split_to_table('a,b', ',') f10, string_to_table('a,b', ',') f11, regexp_matches('ab', '.', 'g') f12, generate_subscripts(ARRAY[1, 2], 1) f13`},

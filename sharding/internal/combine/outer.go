@@ -21,7 +21,7 @@ type outerGroups struct {
 	joined *analysis.Reference // the sharded table
 }
 
-var ignoresNull = sqlfunc.Words("count sum total avg min max bool_and bool_or every")
+var ignoresNull = sqlfunc.Words("count sum avg min max bool_and bool_or every")
 
 // groupsOuter reports whether the groups of a SELECT are those of the rows that every database has, and its aggregates ignore
 // the row that a shard without joined rows adds.

@@ -131,7 +131,7 @@ func leftOut(p *Plan, target sharding.Target) (edits []splice.Edit, err error) {
 		if err != nil {
 			return nil, err
 		}
-		condition := isOwn(p, c.of, at)
+		condition := foreignLeftOut(p, c.of, at)
 		switch i := slices.IndexFunc(wheres, func(e splice.Edit) bool { return e.From == c.where.From }); {
 		case condition == "":
 		case c.where.To > c.where.From:
@@ -145,8 +145,8 @@ func leftOut(p *Plan, target sharding.Target) (edits []splice.Edit, err error) {
 	return append(edits, wheres...), nil
 }
 
-// isOwn returns the condition that a row belongs to a target, "" if it has no others.
-func isOwn(p *Plan, r *analysis.Reference, at sharding.Target) string {
+// foreignLeftOut returns the condition that leaves out the rows of slots that belong to others than a target, "" if it has none.
+func foreignLeftOut(p *Plan, r *analysis.Reference, at sharding.Target) string {
 	var foreign []string
 	for _, slot := range r.Table.Map.Shared() {
 		if on, err := r.Table.On(slot); err != nil || on != at {
