@@ -32,8 +32,8 @@
 // Groups of such functions, or of tables that every database has, are combined with rows of a sharded table that LEFT JOIN
 // adds, also for groups without such rows: SELECT c.name, COUNT(o.id) FROM countries c LEFT JOIN orders o ON … GROUP BY
 // c.name. The sharded table is the only one. WHERE, GROUP BY, and what is selected outside of aggregates, name none of its
-// columns. An aggregate has an argument that is NULL without a row of it, or 0 in a SUM: a column, a number computed from one,
-// or CASE WHEN … whose conditions compare one. COUNT(*) is refused.
+// columns. An aggregate has an argument that is NULL without a row of it: a column, a number computed from one, or CASE WHEN …
+// without ELSE whose conditions compare one; a SUM may have CASE WHEN … THEN 1 ELSE 0 END. COUNT(*) is refused.
 //
 // If GROUP BY contains the sharding key, each group is on one shard. That shard computes it, with any
 // aggregate, such as GROUP_CONCAT, and any HAVING. So it does if GROUP BY contains a primary key of one

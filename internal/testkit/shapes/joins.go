@@ -128,7 +128,7 @@ func outerGroups(m *Maker, ctes []source) string {
 	case 0:
 		items = append(items, "COALESCE(SUM("+m.column(joined, false)+" * "+number+"), 0)")
 	case 1:
-		items = append(items, m.pick("SUM", "SUM", "COUNT", "MAX")+"(CASE WHEN "+m.condition(both, 1)+" THEN 1"+m.pick("", " ELSE 0", " ELSE NULL")+" END)")
+		items = append(items, m.pick("SUM", "SUM", "COUNT", "MAX")+"(CASE WHEN "+m.condition(both, 1)+" THEN "+m.pick("1", m.column(joined, false))+m.pick("", " ELSE 0", " ELSE NULL")+" END)")
 	case 2:
 		items = append(items, m.pick("SUM", "COUNT")+"("+m.number(both, 1)+")")
 	}

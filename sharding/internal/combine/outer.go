@@ -66,7 +66,7 @@ func outerJoined(c *combiner) *analysis.Reference {
 func (o outerGroups) differs(e sqlparse.Expr) bool {
 	if call, ok := e.(*sqlparse.Call); ok && sqlfunc.IsAggregate(call) {
 		of := sqlfunc.AggregatedBy(call)
-		return !ignoresNull[call.Function()] || call.Star || len(of) != 1 || !o.ignored(of[0], call.Function() == "sum")
+		return !ignoresNull[call.Function()] || call.Star || len(of) != 1 || !o.ignored(of[0], call.Function() == "sum" && !call.Filtered)
 	}
 	switch e := e.(type) {
 	case *sqlparse.Subquery:
@@ -82,8 +82,9 @@ func (o outerGroups) differs(e sqlparse.Expr) bool {
 	return slices.ContainsFunc(sqlparse.Operands(e), o.differs)
 }
 
-// ignored reports whether an aggregate ignores an argument in a row without a joined row, because it is NULL there, or 0 in a sum.
-func (o outerGroups) ignored(e sqlparse.Expr, isSum bool) bool {
+// ignored reports whether an aggregate ignores an argument in a row without a joined row: because it is NULL there, or if withZero is
+// set, because it is 0 in a sum which is never NULL.
+func (o outerGroups) ignored(e sqlparse.Expr, withZero bool) bool {
 	switch e := sqlparse.Bare(e).(type) {
 	case *sqlparse.Column:
 		col, ok := o.scope.Column(e)
@@ -93,14 +94,15 @@ func (o outerGroups) ignored(e sqlparse.Expr, isSum bool) bool {
 		case e.Op >= sqlparse.Add && e.Op <= sqlparse.Mod, e.Op == sqlparse.Cast:
 			return slices.ContainsFunc(e.Operands, func(e sqlparse.Expr) bool { return o.ignored(e, false) })
 		case e.Op == sqlparse.Case:
-			return o.ignoredCase(e, isSum)
+			return o.ignoredCase(e, withZero)
 		}
 	}
 	return false
 }
 
-// ignoredCase reports whether no condition of CASE WHEN … is true in a row without a joined row, and ELSE is ignored.
-func (o outerGroups) ignoredCase(e *sqlparse.Operation, isSum bool) bool {
+// ignoredCase reports whether no condition of CASE WHEN … is true in a row without a joined row, and ELSE is ignored. With ELSE 0, a
+// shard without joined rows returns 0; all joined rows of one table might have NULL, unless THEN is a number.
+func (o outerGroups) ignoredCase(e *sqlparse.Operation, withZero bool) bool {
 	results, n := functions{&o.comparer}.results(e), len(e.Operands)
 	if len(results) == 0 || results[0] != e.Operands[1] { // CASE x WHEN …
 		return false
@@ -112,6 +114,9 @@ func (o outerGroups) ignoredCase(e *sqlparse.Operation, isSum bool) bool {
 			return false
 		}
 	}
-	otherwise, _ := sqlparse.Bare(results[len(results)-1]).(*sqlparse.Literal)
-	return n%2 == 0 || otherwise != nil && (otherwise.Kind == sqlparse.Null || isSum && otherwise.Kind == sqlparse.Integer && otherwise.Value == "0")
+	if n%2 == 0 || isNull(results[len(results)-1]) {
+		return true
+	}
+	otherwise, isLiteral := sqlparse.Bare(results[len(results)-1]).(*sqlparse.Literal)
+	return withZero && isLiteral && otherwise.Value == "0" && !slices.ContainsFunc(results, func(e sqlparse.Expr) bool { return !analysis.IsLiteral(e, sqlparse.Integer) })
 }
