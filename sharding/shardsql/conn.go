@@ -147,9 +147,9 @@ func (c *conn) returned(ctx context.Context, r request, p *plan.Plan, to *plan.R
 	switch {
 	case err != nil:
 	case to.Kind == plan.Several || w.models != nil || w.kept != nil:
-		rows, err = w.returned(ctx, w.parts(to))
+		rows, err = w.returned(ctx)
 	case to.Kind == plan.Copies:
-		rows, err = w.copiesReturned(ctx, to)
+		rows, err = w.copiesReturned(ctx)
 	default:
 		return nil, false, nil
 	}
@@ -181,11 +181,11 @@ func (c *conn) send(ctx context.Context, r request) (driver.Result, error) {
 		case to.Kind == plan.Scatter:
 			return reading{session: &c.session, args: r.args}.drain(ctx, to)
 		case to.Kind == plan.Several:
-			return w.executed(ctx, to.Writes)
+			return w.executed(ctx)
 		case to.Kind == plan.Copies:
-			return copies(ctx, w, w.copied(to), to.Target.Table, affected)
+			return copies(ctx, w, w.copied(), to.Target.Table, affected)
 		}
-		return w.one(ctx, to)
+		return w.one(ctx)
 	})
 	if err == nil || !isRefusal(err) {
 		return result, err

@@ -12,7 +12,6 @@ import (
 	"strings"
 
 	"github.com/shardid/shardid/internal/dialect"
-	"github.com/shardid/shardid/internal/sqlparse"
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sharding/internal/analysis"
 	"github.com/shardid/shardid/sharding/internal/plan"
@@ -68,81 +67,6 @@ func follow[T any](ctx context.Context, on *session, r request, send func(*plan.
 			return none, err
 		}
 	}
-}
-
-// late returns the refusal of a text that would be sent after slots of its tables have moved, or have been copied, or may have: it may
-// have waited for a connection since it was planned, and would read rows of such slots twice, or not at all. A text that has been
-// sent reads all of its rows, however long it takes: they stay until no process plans by an older map.
-func late(r reading) error {
-	if r.plan == nil || r.to.Kind != plan.Scatter && r.to.Kind != plan.One {
-		return nil
-	}
-	planned := plan.First(r.plan)
-	if planned == nil {
-		return nil
-	}
-	now := planned
-	if !now.Map.Leased() { // the program itself exchanges maps, and knows when
-		return nil
-	}
-	if s := r.session.database.router.Snapshot(); s != r.plan.Snapshot {
-		now, _ = s.Lookup(planned.Name) // a router keeps its tables
-	}
-	switch _, err := now.On(0); {
-	case errors.Is(err, sharding.ErrStaleMap):
-		return r.plan.Refusal(now.Name, err, "")
-	case now != planned && hasMoved(planned, now, r.to), precedes(r.session.tx, r, now):
-		return r.plan.Refusal(now.Name, sharding.ErrSlotMoving, "")
-	}
-	return nil
-}
-
-// hasMoved reports whether slots have moved from the target of a query since it was planned, or if it has several targets, whether
-// any slots have moved, or have been copied.
-func hasMoved(planned, now *sharding.Table, to *plan.Route) bool {
-	if now.Map.Version() == planned.Map.Version() {
-		return false
-	}
-	for slot := range sharding.Slot(planned.Rule.Slots()) {
-		was, _ := planned.Map.Target(slot)
-		if is, _ := now.Map.Target(slot); is != was && (to.Kind == plan.Scatter || was == to.Target) {
-			return true
-		}
-	}
-	isNew := func(slot sharding.Slot) bool { return !slices.Contains(planned.Map.Shared(), slot) }
-	return to.Kind == plan.Scatter && slices.ContainsFunc(now.Map.Shared(), isNew)
-}
-
-// precedes reports whether a statement of a transaction would see rows as they were before slots moved, so that it would miss rows of
-// such slots, or read what a move has deleted. On MySQL and MariaDB, writes and locking queries see present rows.
-func precedes(t *transaction, r reading, now *sharding.Table) bool {
-	writes := r.plan.Locks || r.plan.Statement.Verb != sqlparse.Select
-	if t == nil || r.plan.Insert != nil || !isRepeatable(t) || writes && t.session.database.server.Name() == "mysql" {
-		return false
-	}
-	return slices.ContainsFunc(t.parts, func(part *txPart) bool {
-		was, ok := part.since.Lookup(now.Name)
-		if !ok || was.Map.Version() == now.Map.Version() {
-			return false
-		}
-		scatters, args := r.to.Kind == plan.Scatter, unwrapped(r.args)
-		isIn := func(at sharding.Target) bool { return r.session.database.poolOrHome(at.DB) == part.pool }
-		for slot := range sharding.Slot(now.Rule.Slots()) {
-			old, _ := was.Map.Target(slot)
-			is, _ := now.Map.Target(slot)
-			isOver := scatters && slices.Contains(was.Map.Shared(), slot) && !slices.Contains(now.Map.Shared(), slot)
-			if (isOver || is != old && (isIn(is) || scatters && isIn(old))) && plan.MayRead(r.plan, args, slot) {
-				return true
-			}
-		}
-		return false
-	})
-}
-
-// isRepeatable reports whether all queries of the transaction on one database see the same rows. PostgreSQL's default is another.
-func isRepeatable(t *transaction) bool {
-	level, server := sql.IsolationLevel(t.options.Isolation), t.session.database.server.Name()
-	return server == "sqlite" || level >= sql.LevelRepeatableRead || level == sql.LevelDefault && server != "postgres"
 }
 
 // planned returns the plan of a text and the snapshot that it was made for. A transaction that may

@@ -274,6 +274,24 @@ func TestATransactionFromBeforeAMoveIsRefusedRowsOfTheMovedSlot(t *testing.T) {
 	}
 }
 
+// moveMeanwhile moves slot 0 while f waits for the only connection.
+func (m *slotMoving) moveMeanwhile(t *testing.T, f func() error) {
+	t.Helper()
+	held, err := m.pool.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, done := m.pool.Stats().WaitCount, make(chan error, 1)
+	go func() { done <- f() }()
+	for m.pool.Stats().WaitCount == before {
+		time.Sleep(time.Millisecond)
+	}
+	m.finish(t)
+	if err := errors.Join(held.Close(), <-done); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestAQueryOfAKeyBeginsAgainIfItsSlotMovesWhileItWaitsForAConnection(t *testing.T) {
 	const text = "SELECT COUNT(*) FROM items WHERE user_id = ?"
 	for _, isPrepared := range []bool{false, true} {
@@ -282,35 +300,22 @@ func TestAQueryOfAKeyBeginsAgainIfItsSlotMovesWhileItWaitsForAConnection(t *test
 		if err != nil {
 			t.Fatal(err)
 		}
-		count := func() (n int) {
+		count := func() error {
 			ask := st.QueryRow
 			if !isPrepared {
 				ask = func(args ...any) *sql.Row { return m.routed.QueryRow(text, args...) }
 			}
-			if err := ask(0).Scan(&n); err != nil {
-				t.Error(err)
+			var n int
+			err := ask(0).Scan(&n)
+			if n != 2 {
+				t.Errorf("%d items are counted, prepared: %v", n, isPrepared)
 			}
-			return n
+			return err
 		}
-		if n := count(); n != 2 {
-			t.Fatalf("%d items are counted", n)
-		}
-		held, err := m.pool.Conn(t.Context())
-		if err != nil {
+		if err := count(); err != nil {
 			t.Fatal(err)
 		}
-		before, counted := m.pool.Stats().WaitCount, make(chan int, 1)
-		go func() { counted <- count() }()
-		for m.pool.Stats().WaitCount == before {
-			time.Sleep(time.Millisecond)
-		}
-		m.finish(t)
-		if err := held.Close(); err != nil {
-			t.Fatal(err)
-		}
-		if n := <-counted; n != 2 {
-			t.Errorf("%d items are counted, prepared: %v", n, isPrepared)
-		}
+		m.moveMeanwhile(t, count)
 		if err := st.Close(); err != nil {
 			t.Error(err)
 		}
@@ -318,26 +323,63 @@ func TestAQueryOfAKeyBeginsAgainIfItsSlotMovesWhileItWaitsForAConnection(t *test
 }
 
 func TestAWriteBeginsAgainIfItsSlotMovesWhileItWaitsForAConnection(t *testing.T) {
-	m := newSlotMoving(t, 1)
-	const text = "DELETE FROM items WHERE user_id = 0 AND id = "
-	exec(t, m.routed, text+"1")
-	held, err := m.pool.Conn(t.Context())
+	for _, c := range []struct {
+		text string
+		want string // the ids of the items afterwards
+	}{
+		{"DELETE FROM items WHERE user_id = 0 AND id = 2", "1 3"},
+		{"DELETE FROM items WHERE user_id IN (0, 1)", ""},
+		{"DELETE FROM items WHERE id > 1", "1"},
+		{"DELETE FROM items WHERE user_id = 0 RETURNING id", "3"},
+		{"DELETE FROM items WHERE id > 1 RETURNING id", "1"},
+		{"INSERT INTO items (id, user_id) VALUES (4, 0)", "1 2 3 4"},
+		{"INSERT INTO items (id, user_id) VALUES (4, 0), (5, 1)", "1 2 3 4 5"},
+	} {
+		for _, how := range []string{"text", "prepared", "query", "prepared query"} {
+			t.Run(how+"/"+c.text, func(t *testing.T) {
+				m := newSlotMoving(t, 1)
+				ctx := sharding.AllShards(t.Context())
+				st, err := m.routed.PrepareContext(ctx, c.text)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer func() { _ = st.Close() }()
+				send := func() error {
+					switch how {
+					case "text":
+						_, err = m.routed.ExecContext(ctx, c.text)
+					case "prepared":
+						_, err = st.ExecContext(ctx)
+					case "query":
+						err = drained(m.routed.QueryContext(ctx, c.text))
+					default:
+						err = drained(st.QueryContext(ctx))
+					}
+					return err
+				}
+				if err := send(); err != nil { // reads the columns
+					t.Fatal(err)
+				}
+				for _, text := range []string{"DELETE FROM items_0", "DELETE FROM items_1", "INSERT INTO items_0 VALUES (1, 0), (2, 0)", "INSERT INTO items_1 VALUES (3, 1)"} {
+					exec(t, m.rows, text)
+				}
+				m.moveMeanwhile(t, send)
+				if ids := one[sql.NullString](t, m.rows, "SELECT GROUP_CONCAT(id, ' ') FROM (SELECT id FROM items_1 ORDER BY id)"); ids.String != c.want {
+					t.Errorf("items %s, want %s", ids.String, c.want)
+				}
+				if n := one[int](t, m.rows, "SELECT COUNT(*) FROM items_0"); n != 0 {
+					t.Errorf("%d items are on the old shard", n)
+				}
+			})
+		}
+	}
+}
+
+func drained(rows *sql.Rows, err error) error {
 	if err != nil {
-		t.Fatal(err)
+		return err
 	}
-	before, deleted := m.pool.Stats().WaitCount, make(chan error, 1)
-	go func() {
-		_, err := m.routed.Exec(text + "2")
-		deleted <- err
-	}()
-	for m.pool.Stats().WaitCount == before {
-		time.Sleep(time.Millisecond)
+	for rows.Next() {
 	}
-	m.finish(t)
-	if err := errors.Join(held.Close(), <-deleted); err != nil {
-		t.Fatal(err)
-	}
-	if n := one[int](t, m.routed, "SELECT COUNT(*) FROM items WHERE user_id = 0"); n != 0 {
-		t.Errorf("%d items are left", n)
-	}
+	return errors.Join(rows.Err(), rows.Close())
 }

@@ -158,9 +158,10 @@ func (s *shared) prepared(ctx context.Context) (*sql.Stmt, error) {
 
 // in returns the statement that the database of a route has prepared. It returns nil if the
 // statement must be sent on a connection: if it is not prepared, if a transaction or session holds
-// the connection, or if it begins a session at home.
-func (s *statement) in(ctx context.Context, pool *sql.DB, to *plan.Route) (*sql.Stmt, error) {
-	if s == nil || s == once {
+// the connection, if it begins a session at home, or if its slots may have moved when its pool, which waits unseen,
+// has a connection for a write.
+func (s *statement) in(ctx context.Context, pool *sql.DB, p *plan.Plan, to *plan.Route) (*sql.Stmt, error) {
+	if s == nil || s == once || !p.Statement.ReadsOnly() && mayMove(p) {
 		return nil, nil //nolint:nilnil // said above
 	}
 	c := s.conn

@@ -54,13 +54,13 @@ func (r reading) sent(ctx context.Context, to *plan.Route) (driver.Rows, error) 
 		return r.scatter(ctx, to)
 	}
 	pool, args := r.pool(to.Target.DB), textArgs(to, r.args)
-	switch st, err := r.statement.in(ctx, pool, to); {
+	switch st, err := r.statement.in(ctx, pool, r.plan, to); {
 	case err != nil:
 		return nil, err
 	case st != nil:
 		rows, err := queryPrepared(ctx, st, args)
 		if err == nil {
-			if err := late(r); err != nil { // its pool may have made it wait for a connection
+			if err := late(ctx, r); err != nil { // its pool may have made it wait for a connection
 				return nil, dialect.JoinErrors(err, rows.Close())
 			}
 		}
@@ -76,7 +76,7 @@ func (r reading) sent(ctx context.Context, to *plan.Route) (driver.Rows, error) 
 			return nil, dialect.JoinErrors(err, in.Release())
 		}
 	}
-	if err := late(r); err != nil {
+	if err := late(ctx, r); err != nil {
 		return nil, dialect.JoinErrors(err, in.Release())
 	}
 	rows, err := in.Query(ctx, of.sent(), to.Text, args)
@@ -362,7 +362,7 @@ func (l reserved) ask(ctx context.Context, s *combine.Shards, of reading, source
 		if err != nil {
 			return &sharding.ShardError{Target: to.Target, Err: dialect.JoinErrors(err, l.inner.Release())}
 		}
-		if err := late(of); err != nil {
+		if err := late(ctx, of); err != nil {
 			return dialect.JoinErrors(err, l.inner.Release())
 		}
 		rows, err := in.Query(ctx, as.sent(), to.Text, args)

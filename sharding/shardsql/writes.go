@@ -38,6 +38,7 @@ type writing struct {
 	statement *statement // the prepared statement, or nil
 	args      []driver.NamedValue
 	plan      *plan.Plan
+	to        *plan.Route
 	models    *plan.Lookup // the rows that it must affect; nil if it names no models
 	kept      *lookupWrite // the changes of lookup tables; nil if there are none
 	spans     bool         // it may span databases, whatever its transaction may
@@ -45,7 +46,7 @@ type writing struct {
 
 // writing returns a statement that may write rows.
 func (s *session) writing(ctx context.Context, r request, p *plan.Plan, to *plan.Route) (writing, error) {
-	w := writing{session: s, statement: r.statement, args: r.args, plan: p, models: s.models(ctx, p, to, r.args)}
+	w := writing{session: s, statement: r.statement, args: r.args, plan: p, to: to, models: s.models(ctx, p, to, r.args)}
 	if !plan.MayChangeLookups(p) {
 		return w, nil
 	}
@@ -63,7 +64,8 @@ func (s *session) writing(ctx context.Context, r request, p *plan.Plan, to *plan
 }
 
 // executed writes to several shards.
-func (w writing) executed(ctx context.Context, parts *plan.Writes) (driver.Result, error) {
+func (w writing) executed(ctx context.Context) (driver.Result, error) {
+	parts := w.parts()
 	participants, err := w.participants(parts)
 	if err != nil {
 		return nil, err
@@ -81,11 +83,11 @@ func (w writing) executed(ctx context.Context, parts *plan.Writes) (driver.Resul
 
 // one writes to one shard. For a single model it needs no transaction, because a statement that
 // affects no row has nothing to undo.
-func (w writing) one(ctx context.Context, to *plan.Route) (driver.Result, error) {
+func (w writing) one(ctx context.Context) (driver.Result, error) {
 	if w.models != nil && w.models.Len() > 1 || w.kept != nil {
-		return w.executed(ctx, whole(to, w.args))
+		return w.executed(ctx)
 	}
-	r, err := w.sent(ctx, to)
+	r, err := w.sent(ctx)
 	if err != nil || w.models == nil {
 		return r, err
 	}
@@ -96,9 +98,10 @@ func (w writing) one(ctx context.Context, to *plan.Route) (driver.Result, error)
 	return r, search{w.session}.missed(ctx, w.models, touched)
 }
 
-func (w writing) sent(ctx context.Context, to *plan.Route) (driver.Result, error) {
-	pool, args := w.session.database.poolOrHome(to.Target.DB), textArgs(to, w.args)
-	switch st, err := w.statement.in(ctx, pool, to); { //nolint:sqlclosecheck // closed with the outer statement
+func (w writing) sent(ctx context.Context) (driver.Result, error) {
+	to, args := w.to, textArgs(w.to, w.args)
+	pool := w.session.database.poolOrHome(to.Target.DB)
+	switch st, err := w.statement.in(ctx, pool, w.plan, to); { //nolint:sqlclosecheck // closed with the outer statement
 	case err != nil:
 		return nil, err
 	case st != nil:
@@ -108,22 +111,23 @@ func (w writing) sent(ctx context.Context, to *plan.Route) (driver.Result, error
 	if err != nil {
 		return nil, err
 	}
-	if err := late(reading{session: w.session, args: w.args, plan: w.plan, to: to}); err != nil {
+	if err := w.late(ctx); err != nil {
 		return nil, dialect.JoinErrors(err, in.Release())
 	}
 	return in.Exec(ctx, w.statement.sent(), to.Text, args)
 }
 
-func (w writing) parts(to *plan.Route) *plan.Writes {
-	if to.Kind == plan.One {
-		return whole(to, w.args)
-	}
-	return to.Writes
+// late is late for this write.
+func (w writing) late(ctx context.Context) error {
+	return late(ctx, reading{session: w.session, args: w.args, plan: w.plan, to: w.to})
 }
 
-// whole returns a write to one shard in the form of a write to several.
-func whole(to *plan.Route, args []driver.NamedValue) *plan.Writes {
-	part := plan.Part{Target: to.Target, Text: to.Text, Args: make([]int, len(args))}
+// parts returns the parts of the write, also if it has only one.
+func (w writing) parts() *plan.Writes {
+	if w.to.Kind != plan.One {
+		return w.to.Writes
+	}
+	part := plan.Part{Target: w.to.Target, Text: w.to.Text, Args: make([]int, len(w.args))}
 	for i := range part.Args {
 		part.Args[i] = i
 	}
@@ -163,7 +167,8 @@ func (s sum) LastInsertId() (int64, error) {
 
 // returned writes to several shards and returns the rows of RETURNING; for an INSERT in the order
 // of VALUES.
-func (w writing) returned(ctx context.Context, parts *plan.Writes) (driver.Rows, error) {
+func (w writing) returned(ctx context.Context) (driver.Rows, error) {
+	parts := w.parts()
 	participants, err := w.participants(parts)
 	if err != nil {
 		return nil, err
@@ -315,7 +320,10 @@ func together[T any](ctx context.Context, w writing, participants []participant,
 	s.tx = t // also for the searches and the entries of the write
 	answers := make([]T, len(participants))
 	err := t.execute(ctx, participants, w.kept.pools(), guarded, func(l participant, in inner.Conn) error {
-		err := w.kept.recordOldValues(ctx, in, l)
+		err := w.late(ctx)
+		if err == nil {
+			err = w.kept.recordOldValues(ctx, in, l)
+		}
 		if err == nil {
 			answers[l.index], err = do(ctx, in, l)
 		}
@@ -419,12 +427,12 @@ func (t *transaction) settle(ctx context.Context, failed error) error {
 }
 
 // copiesReturned is copies for a statement that returns rows.
-func (w writing) copiesReturned(ctx context.Context, to *plan.Route) (driver.Rows, error) {
-	participants := w.copied(to)
+func (w writing) copiesReturned(ctx context.Context) (driver.Rows, error) {
+	participants := w.copied()
 	if err := w.inBinary(ctx, participants); err != nil {
 		return nil, err
 	}
-	rows, err := copies(ctx, w, participants, to.Target.Table, returning())
+	rows, err := copies(ctx, w, participants, w.to.Target.Table, returning())
 	if err != nil {
 		return nil, err
 	}
@@ -432,8 +440,8 @@ func (w writing) copiesReturned(ctx context.Context, to *plan.Route) (driver.Row
 }
 
 // copied returns the participants of a write of a broadcast table, which each copy executes alike.
-func (w writing) copied(to *plan.Route) []participant {
-	d := w.session.database
+func (w writing) copied() []participant {
+	d, to := w.session.database, w.to
 	pools := d.copies()
 	participants := make([]participant, len(pools))
 	for i, pool := range pools {

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package integration_test
+
+import (
+	"database/sql"
+	"errors"
+	"strconv"
+	"testing"
+
+	"github.com/shardid/shardid/integration/database"
+	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/shardsql"
+)
+
+// A transaction that began before a slot moved to its database does not see the rows of the slot if its isolation level is
+// REPEATABLE READ. The level may be the default of the server, which differs.
+func TestATransactionReadsAMovedSlotIfItsIsolationLevelShowsTheRows(t *testing.T) {
+	open := writing(t)
+	open["PostgreSQL"] = postgresDrivers(t)["pgx"]
+	defaults := map[string]map[string]error{ // the statement that sets the default level, and the error afterwards
+		"PostgreSQL": {"SET default_transaction_isolation = 'read committed'": nil, "SET default_transaction_isolation = 'repeatable read'": sharding.ErrSlotMoving},
+	}
+	for _, name := range []string{"MariaDB", "MySQL"} {
+		defaults[name] = map[string]error{"SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED": nil, "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ": sharding.ErrSlotMoving}
+	}
+	for name, levels := range defaults {
+		for set, want := range levels {
+			t.Run(name+"/"+set, func(t *testing.T) {
+				old, pool, rows := open[name](t, "isolated_a"), open[name](t, "isolated_b"), open[name](t, "isolated_b")
+				pool.SetMaxOpenConns(1)
+				database.Exec(t, pool, set)
+				for _, db := range []*sql.DB{old, rows} {
+					database.Exec(t, db, "DROP TABLE IF EXISTS isolated")
+					database.Exec(t, db, "CREATE TABLE isolated (id BIGINT PRIMARY KEY, user_id BIGINT)")
+				}
+				router := routerWithLease(t, sharding.DBs{"a": old, "b": pool})
+				routed := shardsql.OpenDB(shardsql.Config{Router: router, Home: old})
+				defer func() { _ = routed.Close() }()
+				count := func(on interface {
+					QueryRow(query string, args ...any) *sql.Row
+				}, user int) (n int, err error) {
+					err = on.QueryRow("SELECT COUNT(*) FROM isolated WHERE user_id = " + strconv.Itoa(user)).Scan(&n)
+					return n, err
+				}
+				tx, err := routed.Begin()
+				if err != nil {
+					t.Fatal(err)
+				}
+				if n, err := count(tx, 1); err != nil || n != 0 {
+					t.Fatalf("%d rows, %v", n, err)
+				}
+				database.Exec(t, rows, "INSERT INTO isolated VALUES (1, 0), (2, 0)")
+				if err := router.Swap(map[string]sharding.Map{"isolated": leased(t, "b", 1)}); err != nil {
+					t.Fatal(err)
+				}
+				if n, err := count(tx, 0); !errors.Is(err, want) || want == nil && n != 2 {
+					t.Errorf("%d rows, %v", n, err)
+				}
+				if err := tx.Rollback(); err != nil {
+					t.Error(err)
+				}
+				if n, err := count(routed, 0); err != nil || n != 2 {
+					t.Errorf("%d rows afterwards, %v", n, err)
+				}
+			})
+		}
+	}
+}
+
+func routerWithLease(t *testing.T, dbs sharding.DBs) *sharding.Router {
+	t.Helper()
+	router, err := sharding.New(dbs, sharding.Table{Name: "isolated", Key: "user_id", Rule: sharding.Mod(2), Map: leased(t, "a", 0)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return router
+}
+
+// leased returns a map with slot 0 in a database and slot 1 in "b". Its lease does not end.
+func leased(t *testing.T, db string, version int64) sharding.Map {
+	t.Helper()
+	m, err := sharding.MapOf(sharding.Target{DB: db, Table: "isolated"}, sharding.Target{DB: "b", Table: "isolated"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m.While(func() bool { return true }).At(version)
+}

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package shardsql
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/internal/plan"
+)
+
+// late returns the refusal of a text that would be sent after slots of its tables have moved, or have been copied, or may have: it may
+// have waited for a connection since it was planned, and would read rows of such slots twice, or not at all, or write rows that
+// have left. A text that has been sent reads all of its rows, however long it takes: they stay until no process plans by an older map.
+func late(ctx context.Context, r reading) error {
+	if r.plan == nil || !mayMove(r.plan) || r.to.Kind == plan.Home || r.to.Kind == plan.Copies {
+		return nil
+	}
+	planned := plan.First(r.plan)
+	now := planned
+	if s := r.session.database.router.Snapshot(); s != r.plan.Snapshot {
+		now, _ = s.Lookup(planned.Name) // a router keeps its tables
+	}
+	switch _, err := now.On(0); {
+	case errors.Is(err, sharding.ErrStaleMap):
+		return r.plan.Refusal(now.Name, err, "")
+	case now != planned && hasMoved(planned, now, r.to), precedes(ctx, r, now):
+		return r.plan.Refusal(now.Name, sharding.ErrSlotMoving, "")
+	}
+	return nil
+}
+
+// mayMove reports whether slots of the tables of a statement may move at any time. If a map has no lease, the program itself exchanges
+// maps, and knows when.
+func mayMove(p *plan.Plan) bool {
+	first := plan.First(p)
+	return first != nil && first.Map.Leased()
+}
+
+// hasMoved reports whether slots have moved from the target of a statement since it was planned, or if it has several targets, whether
+// any slots have moved, or have been copied.
+func hasMoved(planned, now *sharding.Table, to *plan.Route) bool {
+	if now.Map.Version() == planned.Map.Version() {
+		return false
+	}
+	for slot := range sharding.Slot(planned.Rule.Slots()) {
+		was, _ := planned.Map.Target(slot)
+		if is, _ := now.Map.Target(slot); is != was && (to.Kind != plan.One || was == to.Target) {
+			return true
+		}
+	}
+	isNew := func(slot sharding.Slot) bool { return !slices.Contains(planned.Map.Shared(), slot) }
+	return to.Kind != plan.One && slices.ContainsFunc(now.Map.Shared(), isNew)
+}
+
+// precedes reports whether a statement of a transaction would see rows as they were before slots moved, so that it would miss rows of
+// such slots, or read what a move has deleted. On MySQL and MariaDB, writes and locking queries see present rows.
+func precedes(ctx context.Context, r reading, now *sharding.Table) bool {
+	t, server := r.session.tx, r.session.database.server.Name()
+	if t == nil || r.plan.Insert != nil || server == "mysql" && (r.plan.Locks || !r.plan.Statement.ReadsOnly()) {
+		return false
+	}
+	return slices.ContainsFunc(t.parts, func(part *txPart) bool {
+		was, ok := part.since.Lookup(now.Name)
+		return ok && was.Map.Version() != now.Map.Version() && movedSince(r, part, was, now) && part.isRepeatable(ctx, t, server)
+	})
+}
+
+// movedSince reports whether slots that a statement may read moved since a part of its transaction began, and their rows were or are
+// there.
+func movedSince(r reading, part *txPart, was, now *sharding.Table) bool {
+	isSpread, args := r.to.Kind != plan.One, unwrapped(r.args)
+	isIn := func(at sharding.Target) bool { return r.session.database.poolOrHome(at.DB) == part.pool }
+	for slot := range sharding.Slot(now.Rule.Slots()) {
+		old, _ := was.Map.Target(slot)
+		is, _ := now.Map.Target(slot)
+		isOver := isSpread && slices.Contains(was.Map.Shared(), slot) && !slices.Contains(now.Map.Shared(), slot)
+		if (isOver || is != old && (isIn(is) || isSpread && isIn(old))) && plan.MayRead(r.plan, args, slot) {
+			return true
+		}
+	}
+	return false
+}
+
+// levels are the queries for the isolation level of a transaction that has begun with the default one. SQLite has one level.
+var levels = map[string]string{
+	"mysql":    "SHOW SESSION VARIABLES WHERE Variable_name IN ('transaction_isolation', 'tx_isolation')",
+	"postgres": "SELECT '', current_setting('transaction_isolation')",
+}
+
+// isRepeatable reports whether all queries of the part see the same rows. A server has its own default isolation level. The answer
+// is yes if the server does not tell.
+func (b *txPart) isRepeatable(ctx context.Context, t *transaction, server string) bool {
+	query, level := levels[server], sql.IsolationLevel(t.options.Isolation)
+	if query == "" || level != sql.LevelDefault {
+		return query == "" || level >= sql.LevelRepeatableRead
+	}
+	var name, own string
+	err := b.inner.SQL.QueryRowContext(ctx, query).Scan(&name, &own)
+	return err != nil || !strings.HasPrefix(strings.ToLower(own), "read")
+}
