@@ -264,7 +264,7 @@
 // lc_time_names, default_week_format and group_concat_max_len, and the driver's parseTime; on PostgreSQL TimeZone, DateStyle, IntervalStyle,
 // standard_conforming_strings, the encoding and the collation of the database. Whether drivers
 // count rows that an UPDATE leaves unchanged (clientFoundRows) cannot be read: set it to the same
-// value in all data source names.
+// value in all data source names. If a statement for several shards has CONVERT_TZ, they must know its named time zones alike.
 //
 // On PostgreSQL a statement that fails aborts its transaction on all databases, as on one. Further
 // statements fail with SQLSTATE 25P02, by an error with the method SQLState and not by one of the driver, until ROLLBACK, or ROLLBACK TO a savepoint. COMMIT rolls

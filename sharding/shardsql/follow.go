@@ -191,6 +191,9 @@ func (s *session) bound(ctx context.Context, p *plan.Plan, args []driver.NamedVa
 		if err == nil && owners != nil {
 			err = (search{s}).strangers(ctx, owners, to)
 		}
+		if err == nil && len(p.Zones) > 0 {
+			err = (zones{s}).check(ctx, p, args, s.database.pools(to))
+		}
 		if err == nil || timed || len(p.Instants) == 0 || !isRefusal(err) {
 			return found, to, err
 		}

@@ -46,6 +46,7 @@ type poolState struct {
 	decider atomic.Pointer[decider] // nil before an atomic transaction began there
 
 	orders sync.Map // what collations and ENUMs are there, by their names in SQL
+	zones  sync.Map // the noons of time zones that are known there, by their names
 }
 
 func (d *database) stateOf(pool *sql.DB) *poolState {

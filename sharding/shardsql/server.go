@@ -5,13 +5,16 @@ package shardsql
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
 
 	"github.com/shardid/shardid/internal/dialect"
 	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/internal/plan"
 	"github.com/shardid/shardid/sharding/internal/server"
 )
 
@@ -59,6 +62,62 @@ func (d *database) checkSettings(ctx context.Context, pool *sql.DB, on dialect.Q
 	settled, err := d.places.check(ctx, d, pool, on, place)
 	state.agrees.Store(settled)
 	return err
+}
+
+// zoneOffset matches a time zone that every database knows.
+var zoneOffset = regexp.MustCompile(`^[+-]\d\d?:\d\d$`)
+
+// zones are the time zones of the statements of a session.
+type zones struct{ *session }
+
+// check refuses a statement for several databases if they may convert times differently: if a zone is that of the
+// server, or if one of them has not loaded a named zone, or has another of that name.
+func (s zones) check(ctx context.Context, p *plan.Plan, args []driver.NamedValue, pools []*sql.DB) error {
+	if len(pools) < 2 {
+		return nil
+	}
+	for _, z := range p.Zones {
+		zone := z.Name
+		if z.Param >= 0 && z.Param < len(args) {
+			zone, _ = textOf(args[z.Param].Value)
+		}
+		if strings.EqualFold(zone, "system") {
+			return p.Refusal(p.Table(), fmt.Errorf("%w: the time zone SYSTEM may be another on each server", sharding.ErrSettings), "name the zone, or write an offset such as '+08:00'")
+		}
+		if zone == "" || zoneOffset.MatchString(zone) {
+			continue
+		}
+		first := ""
+		for i, pool := range pools {
+			is, err := s.noons(ctx, pool, zone)
+			switch {
+			case err != nil:
+				return err
+			case i == 0:
+				first = is
+			case is != first:
+				return p.Refusal(p.Table(), fmt.Errorf("%w: noons of the time zone %s are %q in %s, and %q in %s", sharding.ErrSettings, zone, first, s.database.nameOf(pools[0]), is, s.database.nameOf(pool)),
+					"load the same time zones into all servers with mysql_tzinfo_to_sql, or write an offset such as '+08:00'")
+			}
+		}
+	}
+	return nil
+}
+
+// noons returns two times of a named time zone, or "" if a database does not know it. A database is asked once.
+func (s zones) noons(ctx context.Context, pool *sql.DB, zone string) (text string, err error) {
+	known := &s.database.stateOf(pool).zones
+	if is, ok := known.Load(zone); ok {
+		return is.(string), nil
+	}
+	const query = "SELECT CONCAT_WS(' ', CONVERT_TZ('2025-01-01 12:00:00', '+00:00', ?), CONVERT_TZ('2025-07-01 12:00:00', '+00:00', ?))"
+	if err := s.on(pool).QueryRowContext(ctx, query, zone, zone).Scan(&text); err != nil {
+		return "", fmt.Errorf("shardsql: time zone %s in %s: %w", zone, s.database.nameOf(pool), err)
+	}
+	if text != "" { // it may be loaded later
+		known.Store(zone, text)
+	}
+	return text, nil
 }
 
 // places has the pools of each place: see [server.Server.Place].

@@ -25,6 +25,7 @@ type Variance struct {
 	Ranks          int      // the number of variables and unknown functions in it
 	Windows        []Window // of its SELECTs
 	Times          []int    // parameters for which functions of SQLite may read the clock
+	Zones          []Zone   // the time zones of CONVERT_TZ in it
 	instants       []Instant
 	labels         bool // a column of a result is named by a text with an Instant
 }
@@ -155,6 +156,7 @@ func (v *Variance) unsteady(e sqlparse.Expr) string {
 			v.Gathers = true
 		case sqlfunc.Quantifiers[name] && len(e.Args) == 1: // of an array
 		case name == "last_insert_id" && len(e.Args) == 1: // it stores its argument, and returns it
+		case name == "convert_tz" && v.converts(e):
 		case sqlfunc.RowSources[name]:
 			v.Ranks++
 			return name + " returns rows, which are combined only in FROM; write it there: FROM a, " + name + "(…) AS b"
@@ -174,6 +176,32 @@ func (v *Variance) unsteady(e sqlparse.Expr) string {
 		}
 	}
 	return ""
+}
+
+// Zone is a time zone of CONVERT_TZ of MySQL and MariaDB: a literal, or the parameter with an index.
+type Zone struct {
+	Name  string
+	Param int // -1 for a literal
+}
+
+// converts reports whether the zones of CONVERT_TZ are known, and records them.
+func (v *Variance) converts(e *sqlparse.Call) bool {
+	if len(e.Args) != 3 || e.Odd || e.Over {
+		return false
+	}
+	for _, arg := range e.Args[1:] {
+		zone, isText := Literal(arg, sqlparse.Text)
+		param, isParam := sqlparse.Bare(arg).(*sqlparse.Param)
+		switch {
+		case isText:
+			v.Zones = append(v.Zones, Zone{Name: zone, Param: -1})
+		case isParam:
+			v.Zones = append(v.Zones, Zone{Param: param.Index})
+		default:
+			return false
+		}
+	}
+	return true
 }
 
 // Shuffles reports whether an expression is the random number by which a query sorts its rows. Each row has its own,

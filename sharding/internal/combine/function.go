@@ -145,8 +145,9 @@ func (c functions) rounded(call *sqlparse.Call) catalog.Value {
 // The formats of TO_CHAR and of DATE_FORMAT that write digits at fixed positions: such texts compare by
 // their bytes, whatever the collation is, unless a space at the end is padding.
 var (
-	toChar     = regexp.MustCompile(`^((I?YYYY|MM|DDD?|HH24|HH12|HH|MI|SS|MS|US|IW|WW|Q)[-/.: ]?)+$`)
-	dateFormat = regexp.MustCompile(`^([-/.: ]*%[YmdHis])+([-/.: ]*[-/.:])?$`)
+	toChar = regexp.MustCompile(`^((I?YYYY|MM|DDD?|HH24|HH12|HH|MI|SS|MS|US|IW|WW|Q)[-/.: ]?)+$`)
+	// dateFormat writes numbers of one length, between texts that are always the same.
+	dateFormat = regexp.MustCompile(`^([-/.:_ A-Za-z0-9]*%[YmdHisuUvVxX])+([-/.:_ A-Za-z0-9]*[-/.:_A-Za-z0-9])?$`)
 	// nameFormat also writes names, and numbers of one or two digits.
 	nameFormat = regexp.MustCompile(`^([-/.:, ]*%[YymdHhIlkisSfWMabcejpTr])+([-/.:, ]*[-/.:])?$`)
 )
@@ -456,8 +457,16 @@ func resultOf(name string, v catalog.Value, more []sqlparse.Expr) catalog.Value 
 		n == 0 && sqlfunc.Folds[name] && v.IsText(),
 		n == 0 && name == "abs" && v.IsNumber():
 		return v
-	case v.Type.Kind != merge.Time:
-	case n == 0 && (name == "date" || name == "last_day"), n == 1 && (name == "date_trunc" || sqlfunc.Shifts[name]):
+	case v.Type.Kind == merge.Time:
+		return resultOfTime(name, v, more)
+	}
+	return catalog.Value{}
+}
+
+// resultOfTime is resultOf for a function of a time.
+func resultOfTime(name string, v catalog.Value, more []sqlparse.Expr) catalog.Value {
+	switch n := len(more); {
+	case n == 0 && (name == "date" || name == "last_day"), n == 1 && (name == "date_trunc" || sqlfunc.Shifts[name]), n == 2 && name == "convert_tz":
 		return v
 	case n == 0 && sqlfunc.Clocks[name], n == 1 && (name == "yearweek" || name == "week"):
 		return whole

@@ -47,7 +47,7 @@ func sameInCall(b *analysis.Analysis, s *analysis.Scope, call *sqlparse.Call, p 
 	case at < 0:
 	case b.SQLite:
 		return literals{true, true}
-	case formats[name]:
+	case formats[name], name == "convert_tz" && at > 0:
 		return literals{text: true}
 	case counts[name], b.Postgres && sqlfunc.Rounds[name]: // MySQL returns another number of digits
 		return literals{whole: at > 0}

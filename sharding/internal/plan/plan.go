@@ -34,7 +34,9 @@ type Plan struct {
 	Singles    bool // a table has a column that is Single, or the statement may return a value of that kind
 	SetsLastID bool // it is no INSERT, and may set what last_insert_id() or lastval() returns
 	// Instants are its functions that read the clock, if their values can be written into it.
-	Instants  []analysis.Instant
+	Instants []analysis.Instant
+	// Zones are the time zones that it converts to and from. Each database reads named ones from tables of its own.
+	Zones     []analysis.Zone
 	sharded   []*analysis.Reference
 	broadcast []*analysis.Reference
 	written   *analysis.Reference // the broadcast table that it writes, or nil
@@ -109,7 +111,7 @@ func Of(statement *sqlparse.Statement, snapshot *sharding.Snapshot, options anal
 		_, ok := snapshot.Lookup(name)
 		return ok
 	})
-	p.changes, p.misspelt = b.Changes, b.Misspelt()
+	p.changes, p.misspelt, p.Zones = b.Changes, b.Misspelt(), b.Zones
 	p.Stateless = b.VolatileReason == "" && leavesNoState(statement, options.Reads)
 	p.anywhere = len(b.Refs) == 0 && !b.Foreign && b.Ranks == 0 && leavesNoState(statement, options.Reads) && !mayNameTable(b)
 	p.timeless = p.anywhere && (b.VolatileReason == "" || !b.Postgres)
