@@ -287,7 +287,7 @@
 //   - on MySQL and MariaDB orders, groups and sums of JSON and of expressions other than conditions,
 //     CASE, COALESCE, NULLIF and IF of one type, GREATEST and LEAST of numbers, CAST, functions and
 //     intervals of times, CONCAT, SUBSTR, LOWER and UPPER of texts of one collation, LENGTH, ABS,
-//     SHA2, and operators of numbers; on MariaDB also groups of computed decimals, and orders of
+//     SHA2, texts of members of JSON, and operators of numbers; on MariaDB also groups of computed decimals, and orders of
 //     quotients (ROUND of them is sorted);
 //   - on PostgreSQL orders and groups of expressions other than conditions, CASE of literal texts, CASE and COALESCE of
 //     one type, casts to numbers, dates, timestamps and texts, DATE, DATE_TRUNC, AT TIME ZONE, EXTRACT, LOWER, UPPER, TRIM,

@@ -110,7 +110,7 @@ func Plan(router *sharding.Router, dialectName, text string, args ...any) (Expla
 	if strings.EqualFold(dialectName, "mariadb") {
 		reads.Family = sqlparse.MariaDB
 	}
-	p := plan.Of(sqlparse.Parse(text, reads), router.Snapshot(), analysis.Options{Mode: router.TxMode(), Reads: reads, Quote: d.Quote, Merge: merge.Dialect{Engine: engine}})
+	p := plan.Of(sqlparse.Parse(text, reads), router.Snapshot(), analysis.Options{Mode: router.TxMode(), Reads: reads, Quote: d.Quote, Merge: merge.Dialect{Engine: engine, SortLength: merge.DefaultSortLength}})
 	sampled, left := plan.Sampled(p, args, sharding.Hint{})
 	e := explained(router, sampled, sharding.Hint{}, text, left)
 	if e.Kind == Refused && sampled.IsUntyped(e.Err) {

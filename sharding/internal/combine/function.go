@@ -30,6 +30,8 @@ func (c functions) call(call *sqlparse.Call) catalog.Value {
 		return c.rounded(call)
 	case sqlfunc.Joins[name] && c.Postgres:
 		return c.joined(call, call.Args)
+	case name == "json_unquote" && c.MySQL && c.isExtract(call.Args[0]):
+		return c.unquoted()
 	case name == "hex", sqlfunc.Digests[name] && c.MySQL: // digits and letters of one case, which every collation sorts alike
 		return catalog.OfKind(merge.Bytes)
 	case sqlfunc.Integers[name], name == "crc32" && c.MySQL:
@@ -387,6 +389,8 @@ func (c functions) opaque(e *sqlparse.Operation) catalog.Value {
 		return catalog.Value{Type: whole.Type, Wide: v.Wide}
 	}
 	switch {
+	case c.MySQL && isUnquotes(e, c.Statement.Text):
+		return c.unquoted()
 	case c.Postgres && c.isMember(e):
 		return ofDatabase
 	case c.Postgres && c.isZoned(e):
@@ -397,25 +401,7 @@ func (c functions) opaque(e *sqlparse.Operation) catalog.Value {
 	return c.unknown(e)
 }
 
-var (
-	toMember = regexp.MustCompile(`^((->|#>)\s*)*(->>|#>>)$`)
-	toJSON   = regexp.MustCompile(`^((->|#>)\s*)+$`)
-	toZone   = regexp.MustCompile(`(?i)^\s*at\s+time\s+zone\s*$`)
-)
-
-// isMember reports whether an expression is the text of a member of a json or jsonb of PostgreSQL: x->'a'->>'b'.
-func (c functions) isMember(e *sqlparse.Operation) bool {
-	return toMember.MatchString(strings.TrimSpace(between(e, c.Statement.Text))) && c.isJSON(e.Operands[0])
-}
-
-// isJSON reports whether an expression is a json or jsonb of PostgreSQL: a column, or x->'a'.
-func (c functions) isJSON(e sqlparse.Expr) bool {
-	if o := sqlparse.As(sqlparse.Bare(e), sqlparse.Opaque); o != nil {
-		return len(o.Operands) > 0 && toJSON.MatchString(strings.TrimSpace(between(o, c.Statement.Text))) && c.isJSON(o.Operands[0])
-	}
-	of, ok := c.columnOf(e)
-	return ok && of.JSON
-}
+var toZone = regexp.MustCompile(`(?i)^\s*at\s+time\s+zone\s*$`)
 
 // isZoned reports whether an expression is a time of PostgreSQL in another zone: x AT TIME ZONE 'UTC'.
 func (c functions) isZoned(e *sqlparse.Operation) bool {

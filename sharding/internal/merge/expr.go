@@ -23,9 +23,14 @@ type Dialect struct {
 	Engine Engine
 	// Division is MySQL's division of decimals and of integers.
 	Division Division
+	// SortLength is max_sort_length of MySQL and MariaDB, the number of bytes of a text that they compare.
+	SortLength int
 	// Bytes says that the driver of PostgreSQL returns decimals as bytes, and not as strings.
 	Bytes bool
 }
+
+// DefaultSortLength is the SortLength of a server that nobody has set up otherwise.
+const DefaultSortLength = 1024
 
 // IsMariaDB reports whether MariaDB computes, and not MySQL.
 func (d Dialect) IsMariaDB() bool { return d.Engine == MySQL && !d.Division.Rounds }

@@ -285,7 +285,7 @@ func (w *world) plan(dialect, text string) *plan.Plan {
 	case "postgres":
 		engine = merge.PostgreSQL
 	}
-	return plan.Of(sqlparse.Parse(text, dialects[dialect]), w.router.Snapshot(), analysis.Options{Schema: schema, Quote: quote, Home: "a", Merge: merge.Dialect{Engine: engine}, Reads: dialects[dialect]})
+	return plan.Of(sqlparse.Parse(text, dialects[dialect]), w.router.Snapshot(), analysis.Options{Schema: schema, Quote: quote, Home: "a", Merge: merge.Dialect{Engine: engine, SortLength: merge.DefaultSortLength}, Reads: dialects[dialect]})
 }
 
 // explain returns the lines of a plan.

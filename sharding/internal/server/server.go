@@ -63,7 +63,9 @@ func (s *Server) readFrom(ctx context.Context, db *sql.DB) (err error) {
 		return err
 	}
 	s.Reads = s.parsing(s.values[sqlMode])
-	s.Arithmetic, err = s.division(s.values[divPrecision])
+	if s.Arithmetic, err = s.division(s.values[divPrecision]); err == nil {
+		s.Arithmetic.SortLength, err = strconv.Atoi(s.values[maxSortLength])
+	}
 	return err
 }
 

@@ -50,8 +50,9 @@ var ofSQLite = []setting{{place, "(SELECT file FROM pragma_database_list WHERE n
 
 // Indexes in ofMySQL of the settings that decide how SQL is parsed.
 const (
-	sqlMode      = 0
-	divPrecision = 4
+	sqlMode       = 0
+	maxSortLength = 3
+	divPrecision  = 4
 )
 
 // Difference is a setting that has another value in a session.
