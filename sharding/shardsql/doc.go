@@ -17,7 +17,7 @@
 // DISTINCT, DISTINCT ON, COUNT(*) OVER () beside the rows of a page, ROW_NUMBER, RANK, DENSE_RANK and
 // running SUM and COUNT in the order of the rows; and in groups with COUNT, SUM, AVG, MIN, MAX,
 // COUNT(DISTINCT), SUM(DISTINCT), BOOL_AND, BOOL_OR, FILTER, HAVING, and over these groups the window
-// functions SUM, COUNT, ROW_NUMBER, RANK and DENSE_RANK. Groups may also be those of a derived table, or of the only
+// functions SUM, COUNT, LAG, LEAD, ROW_NUMBER, RANK and DENSE_RANK. Groups may also be those of a derived table, or of the only
 // CTE, over which the query has WHERE, ORDER BY, LIMIT and these window functions.
 //
 // Groups, distinct rows and orders may be computed with arguments, such as GROUP BY DATE_FORMAT(created_at, ?) with a format. How their

@@ -448,6 +448,9 @@ func (m *maker) groups() Query {
 	if m.IntN(3) == 0 && !slices.Contains(keys, "user_id") {
 		keys = append(keys, "user_id")
 	}
+	if m.IntN(8) == 0 {
+		aggregates[1] = m.neighbour(keys) + " AS x"
+	}
 	items := append(slices.Clone(keys), aggregates...)
 	of := about(items)
 	text := "SELECT " + strings.Join(items, ", ") + " FROM orders" + m.where() + " GROUP BY " + strings.Join(keys, ", ")
@@ -477,6 +480,17 @@ func (m *maker) overGroups() string {
 		"RANK() OVER (" + partition + order + ")", "DENSE_RANK() OVER (" + partition + order + ")", "ROW_NUMBER() OVER (" + partition + "ORDER BY MIN(id))",
 		"ROUND(COUNT(*) * 100.0 / SUM(COUNT(*)) OVER (), 2)", "SUM(paid) - SUM(SUM(paid)) OVER (" + partition + ")", "COALESCE(SUM(SUM(paid)) OVER (" + order + "), -1)",
 	})
+}
+
+// neighbour returns an expression with the value of another group.
+func (m *maker) neighbour(keys []string) string {
+	of := pick(m, []string{"COUNT(*)", "SUM(paid)", "SUM(amount)", "COUNT(note)", "MAX(id)", "MIN(paid)", "COUNT(DISTINCT user_id)"})
+	over := "ORDER BY " + strings.Join(keys, m.direction()+", ")
+	if len(keys) > 1 && m.IntN(2) == 0 {
+		over = "PARTITION BY " + keys[0] + " ORDER BY " + strings.Join(keys[1:], ", ") + m.direction()
+	}
+	beside := pick(m, []string{"LAG(", "LEAD("}) + of + pick(m, []string{"", ", 2", ", 0"}) + ") OVER (" + over + ")"
+	return pick(m, []string{beside, beside, of + " - " + beside, "COALESCE(" + beside + ", 0)", "ROUND(100.0 * (COUNT(*) - " + beside + ") / COUNT(*), 1)"})
 }
 
 // ofGroup returns a further condition of HAVING, about a column of GROUP BY.

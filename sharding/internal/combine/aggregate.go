@@ -4,6 +4,7 @@ package combine
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/shardid/shardid/internal/sqlparse"
@@ -224,14 +225,14 @@ func (c aggregator) distincts() (n int) {
 }
 
 // windowFunctions are the window functions over combined groups.
-var windowFunctions = map[string]merge.Function{"sum": merge.Sum, "count": merge.Count, "row_number": merge.RowNumber, "rank": merge.Rank, "dense_rank": merge.DenseRank}
+var windowFunctions = map[string]merge.Function{"sum": merge.Sum, "count": merge.Count, "row_number": merge.RowNumber, "rank": merge.Rank, "dense_rank": merge.DenseRank, "lag": merge.Lag, "lead": merge.Lead}
 
 // areOverGroups reports whether a window function sees the groups of a SELECT that are combined, so that it is computed
 // after them. Without GROUP BY there is one row, over which MariaDB computes them wrongly.
 func areOverGroups(c *combiner, w analysis.Window) bool {
 	call := w.Call
 	_, has := windowFunctions[call.Function()]
-	return has && call.Over && !call.Odd && !call.Distinct && len(call.Args) <= 1 && len(c.cores) == 1 && len(c.core.GroupBy) > 0 && w.Of == c.scope && !c.Partitioned(w)
+	return has && call.Over && !call.Odd && !call.Distinct && (len(call.Args) <= 1 || isNeighbour(call) && len(call.Args) == 2) && len(c.cores) == 1 && len(c.core.GroupBy) > 0 && w.Of == c.scope && !c.Partitioned(w)
 }
 
 // isTotal reports whether an expression counts the rows of a SELECT and is selected with each of them: COUNT(*) OVER ().
@@ -284,17 +285,58 @@ func sortsTotal(c *combiner, by sqlparse.Expr) bool {
 	return false
 }
 
+func isNeighbour(call *sqlparse.Call) bool {
+	return windowFunctions[call.Function()] >= merge.Lag
+}
+
+// distance returns the distance of LAG or LEAD of a column of combined groups. It refuses one of values that are no exact numbers, or
+// of groups of which two may have one place in the order: it returns -1.
+func (c calculator) distance(e *sqlparse.Call, of int) int {
+	n := 1
+	if len(e.Args) == 2 {
+		text, _ := analysis.Literal(e.Args[1], sqlparse.Integer)
+		var err error
+		if n, err = strconv.Atoi(text); err != nil || n > mostDistant {
+			c.refuse("the distance of " + c.text(e) + " is no literal number" + AddKey)
+			return -1
+		}
+	}
+	if of < 0 || c.MySQL && sqlparse.Any(e.Args[0], isQuotient) || !c.combination.group.values[of].IsExact() {
+		c.refuse("only LAG and LEAD of whole numbers and decimals are computed over the groups of several shards" + AddKey)
+		return -1
+	}
+	isIn := func(by sqlparse.Expr) bool {
+		return slices.ContainsFunc(e.Window, func(in sqlparse.Expr) bool { return isSame(c.combiner, c.ordered(by), in) })
+	}
+	for _, by := range c.core.GroupBy {
+		if !isIn(by) {
+			c.refuse("which group is beside another in " + c.text(e) + " is not known: name all expressions of GROUP BY in OVER (…)" + AddKey)
+			return -1
+		}
+	}
+	return n
+}
+
+// mostDistant is the largest distance of LAG and LEAD.
+const mostDistant = 1 << 20
+
 // window returns the value of a window function over combined groups.
 func (c calculator) window(e *sqlparse.Call) (merge.Expr, merge.Kind) {
 	g, w, kind := c.combination.group, merge.Window{Function: windowFunctions[e.Function()], Of: -1}, merge.Integer
 	if !areOverGroups(c.combiner, analysis.Window{Call: e, Of: c.scope}) || c.hasParams(e) || slices.ContainsFunc(e.Args, isNull) {
-		c.refuse(c.text(e) + " is not computed over the groups of several shards: only SUM, COUNT, ROW_NUMBER, RANK and DENSE_RANK without parameters and NULL are" + AddKey)
+		c.refuse(c.text(e) + " is not computed over the groups of several shards: only SUM, COUNT, ROW_NUMBER, RANK, DENSE_RANK, LAG and LEAD without parameters and NULL are" + AddKey)
 		return nil, 0
 	}
-	if len(e.Args) == 1 && computed(e.Args[0]) {
+	if len(e.Args) > 0 && computed(e.Args[0]) {
 		w.Of = c.column(e.Args[0])
 	}
-	if w.Function == merge.Sum {
+	switch {
+	case isNeighbour(e):
+		if w.Distance = c.distance(e, w.Of); w.Distance < 0 {
+			return nil, 0
+		}
+		kind = g.values[w.Of].Type.Kind
+	case w.Function == merge.Sum:
 		if w.Of < 0 || c.MySQL && sqlparse.Any(e.Args[0], isQuotient) || !g.values[w.Of].IsExact() {
 			c.refuse("only a sum of whole numbers and decimals is computed over the groups of several shards" + AddKey)
 			return nil, 0

@@ -208,6 +208,8 @@ func (c functions) window(call *sqlparse.Call) catalog.Value {
 		return catalog.OfKind(merge.Stored)
 	case sqlfunc.Counting[name]:
 		return counts
+	case isNeighbour(call) && len(call.Args) > 0 && c.typed(call.Args[0]).IsExact():
+		return c.typed(call.Args[0])
 	case sqlfunc.Aggregates[name] == 0 || odd(call) || c.typed(call.Args[0]).Type.Collation != merge.Binary:
 		return c.unknown(call)
 	}

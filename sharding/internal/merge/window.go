@@ -18,6 +18,9 @@ const (
 	Rank
 	// DenseRank gives peers one number, and the next peers the next.
 	DenseRank
+	// Lag has the value of a row before, and Lead that of a row behind, NULL if there is none. Without peers it is known which.
+	Lag
+	Lead
 )
 
 // Window is a window function over the rows of a partition. With an order, Count and Sum run from
@@ -25,7 +28,8 @@ const (
 type Window struct {
 	Column    int // the column that gets the value; its present value has the form of the new one
 	Function  Function
-	Of        int // the column that Sum adds, or whose values Count counts; -1 counts rows
+	Of        int // the column that Sum adds, or whose values Count counts; -1 counts rows. Of Lag and Lead, the one whose value is taken
+	Distance  int // of Lag and Lead, in rows
 	Kind      Kind
 	Partition []Key
 	Order     []Key
@@ -147,6 +151,10 @@ func (w *Window) compute(d Dialect, rows [][]driver.Value) (err error) {
 		}
 	}
 	slices.SortStableFunc(all, keyedRow.compare)
+	if w.Function == Lag || w.Function == Lead {
+		w.neighbours(all)
+		return nil
+	}
 	var state running
 	for from := 0; from < len(all); {
 		first := all[from]
@@ -163,6 +171,20 @@ func (w *Window) compute(d Dialect, rows [][]driver.Value) (err error) {
 		from = to
 	}
 	return nil
+}
+
+// neighbours computes Lag and Lead of sorted rows.
+func (w *Window) neighbours(all []keyedRow) {
+	step := w.Distance
+	if w.Function == Lag {
+		step = -step
+	}
+	for i, p := range all {
+		p.row[w.Column] = nil
+		if at := i + step; at >= 0 && at < len(all) && bytes.Equal(all[at].key[:all[at].partition], p.key[:p.partition]) {
+			p.row[w.Column] = all[at].row[w.Of]
+		}
+	}
 }
 
 // running is the state of a window function in a partition.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"math"
 	"reflect"
+	"slices"
 	"strconv"
 	"testing"
 )
@@ -39,6 +40,29 @@ func TestWindowsSeeTheRowsOfTheirPartitions(t *testing.T) {
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("%v\nwant %v", got, want)
+	}
+}
+
+func TestLagAndLeadStayInTheirPartition(t *testing.T) {
+	rows := [][]driver.Value{
+		{"b", int64(3), []byte("0.30"), nil, int64(0)},
+		{"a", int64(1), []byte("0.10"), int64(0), nil},
+		{"b", int64(1), nil, nil, nil},
+		{"b", int64(2), []byte("0.20"), nil, nil},
+	}
+	by, order := []Key{{Column: 0, Type: Type{Kind: Bytes}}}, []Key{{Column: 1, Type: Type{Kind: Integer}}}
+	got := read(t, Windowed(Dialect{}, of(rows)[0], []Window{
+		{Column: 3, Function: Lag, Of: 2, Distance: 1, Partition: by, Order: order},
+		{Column: 4, Function: Lead, Of: 2, Distance: 2, Order: slices.Concat(by, order)},
+	}, NewMemory(1<<20)))
+	want := [][]driver.Value{
+		{"b", int64(3), []byte("0.30"), []byte("0.20"), nil},
+		{"a", int64(1), []byte("0.10"), nil, []byte("0.20")},
+		{"b", int64(1), nil, nil, []byte("0.30")},
+		{"b", int64(2), []byte("0.20"), nil, nil},
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("%q\nwant %q", got, want)
 	}
 }
 
