@@ -134,10 +134,16 @@ func (c *conn) ask(ctx context.Context, r request) (driver.Rows, error) {
 			read.statement, read.each = nil, once
 		}
 		rows, err := read.rows(ctx, to)
-		if logical := plan.Labels(p, to); logical != nil && err == nil {
-			return resultset.Relabel(rows, logical), nil
+		if err != nil {
+			return nil, err
 		}
-		return rows, err
+		if p.Routed && p.Single() && p.Statement.Verb != sqlparse.Select {
+			rows = writtenRows{resultset.Described{Rows: rows}}
+		}
+		if logical := plan.Labels(p, to); logical != nil {
+			rows = resultset.Relabel(rows, logical)
+		}
+		return rows, nil
 	})
 }
 

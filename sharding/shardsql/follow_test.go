@@ -3,10 +3,13 @@
 package shardsql_test
 
 import (
+	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -303,6 +306,67 @@ func TestTheRefusalOfAShardWhoseSlotMovesAwayIsReported(t *testing.T) {
 		t.Errorf("among others: %v", err)
 	}
 }
+
+// MariaDB executes a write while its rows are read.
+func TestTheRefusalOfAShardIsReportedAlsoIfItComesWithTheRowsOfAWrite(t *testing.T) {
+	refusing := sql.OpenDB(lateRefusal{asking{filepath.Join(t.TempDir(), "late.db"), func(context.Context, string) error { return nil }}})
+	t.Cleanup(func() { _ = refusing.Close() })
+	exec(t, refusing, "CREATE TABLE orders_0 (id INTEGER PRIMARY KEY, user_id BIGINT)")
+	one, err := sharding.MapOf(sharding.Target{DB: "a", Table: "orders_0"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	router, err := sharding.New(sharding.DBs{"a": refusing}, sharding.Table{Name: "orders", Key: "user_id", Rule: sharding.Mod(1), Map: one})
+	if err != nil {
+		t.Fatal(err)
+	}
+	routed := shardsql.OpenDB(shardsql.Config{Router: router, Home: refusing})
+	t.Cleanup(func() { _ = routed.Close() })
+	const text = "INSERT INTO orders (id, user_id) VALUES (?, 1) RETURNING id"
+	prepared, err := routed.PrepareContext(t.Context(), text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = prepared.Close() }()
+	var id int64
+	for form, row := range map[string]*sql.Row{"text": routed.QueryRow(text, 7), "prepared": prepared.QueryRow(7)} {
+		if err := row.Scan(&id); !errors.Is(err, sharding.ErrSlotMoving) {
+			t.Errorf("%s: %v", form, err)
+		}
+	}
+}
+
+// lateRefusal is a database that refuses an INSERT when its rows are read.
+type lateRefusal struct{ asking }
+
+func (l lateRefusal) Connect(ctx context.Context) (driver.Conn, error) {
+	c, err := l.asking.Connect(ctx)
+	return lateConn{c.(askingConn)}, err
+}
+
+type lateConn struct{ askingConn }
+
+func (c lateConn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
+	if strings.HasPrefix(query, "INSERT") {
+		return lateRows{}, nil
+	}
+	return c.askingConn.QueryContext(ctx, query, args)
+}
+
+func (c lateConn) Prepare(query string) (driver.Stmt, error) {
+	st, err := c.askingConn.Prepare(query)
+	return lateStmt{st}, err
+}
+
+type lateStmt struct{ driver.Stmt }
+
+func (lateStmt) Query([]driver.Value) (driver.Rows, error) { return lateRows{}, nil }
+
+type lateRows struct{}
+
+func (lateRows) Columns() []string         { return []string{"id"} }
+func (lateRows) Close() error              { return nil }
+func (lateRows) Next([]driver.Value) error { return errors.New(sharding.FenceMessage) }
 
 func TestIDsThatAnAdapterMadeAreNotSentToASourceThatNumbers(t *testing.T) {
 	m := newMoving(t)

@@ -5,13 +5,20 @@ package shardsql
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"slices"
 	"strings"
 
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sharding/internal/plan"
+	"github.com/shardid/shardid/sharding/internal/resultset"
 )
+
+// writtenRows are the rows of a write. MariaDB executes it while they are read, so the refusal of a slot's former shard comes with them.
+type writtenRows struct{ resultset.Described }
+
+func (r writtenRows) Next(dest []driver.Value) error { return sharding.SlotMoving(r.Rows.Next(dest)) }
 
 // late returns the refusal of a text that would be sent after slots of its tables have moved, or have been copied, or may have: it may
 // have waited for a connection since it was planned, and would read rows of such slots twice, or not at all, or write rows that
