@@ -5,6 +5,7 @@ package integration_test
 import (
 	"database/sql"
 	"errors"
+	"fmt"
 	"strconv"
 	"testing"
 
@@ -68,9 +69,62 @@ func TestATransactionReadsAMovedSlotIfItsIsolationLevelShowsTheRows(t *testing.T
 	}
 }
 
-func routerWithLease(t *testing.T, dbs sharding.DBs) *sharding.Router {
+// Another transaction may have changed the rows in the other database since: what the first one has read or locked says nothing of them.
+func TestATransactionThatHasLockedRowsOfAMovedSlotIsRefusedThem(t *testing.T) {
+	open := writing(t)
+	open["PostgreSQL"] = postgresDrivers(t)["pgx"]
+	for name, open := range open {
+		for mode, spans := range map[sharding.TxMode]bool{sharding.SingleShard: false, sharding.BestEffort: true} {
+			t.Run(fmt.Sprint(name, "/", mode), func(t *testing.T) {
+				a, b := open(t, "locked_a"), open(t, "locked_b")
+				for _, db := range []*sql.DB{a, b} {
+					database.Exec(t, db, "DROP TABLE IF EXISTS isolated")
+					database.Exec(t, db, "CREATE TABLE isolated (id BIGINT PRIMARY KEY, user_id BIGINT)")
+					database.Exec(t, db, "INSERT INTO isolated VALUES (1, 0), (2, 1)")
+				}
+				for text, want := range map[string]error{
+					"UPDATE isolated SET id = 3 WHERE user_id = 0":                                   sharding.ErrSlotMoving,
+					"DELETE FROM isolated WHERE user_id = 0":                                         sharding.ErrSlotMoving,
+					"INSERT INTO isolated (id, user_id) VALUES (4, 0)":                               sharding.ErrSlotMoving,
+					"UPDATE isolated SET id = 5 WHERE user_id = 1":                                   nil,
+					"INSERT INTO isolated (id, user_id) VALUES (6, 1)":                               nil,
+					"INSERT INTO isolated (id, user_id) VALUES (7, 3), (8, 4)":                       sharding.ErrSlotMoving,
+					"UPDATE isolated SET id = id + 10 WHERE user_id IN (0, 1)":                       sharding.ErrSlotMoving,
+					"SELECT id FROM isolated WHERE user_id = 0 FOR UPDATE":                           sharding.ErrSlotMoving,
+					"INSERT INTO isolated (id, user_id) SELECT 9, 0 FROM isolated WHERE user_id = 0": sharding.ErrSlotMoving,
+				} {
+					router := routerWithLease(t, sharding.DBs{"a": a, "b": b}, sharding.Transactions(mode))
+					routed := shardsql.OpenDB(shardsql.Config{Router: router, Home: a})
+					defer func() { _ = routed.Close() }()
+					tx, err := routed.Begin()
+					if err != nil {
+						t.Fatal(err)
+					}
+					var id int
+					if err := tx.QueryRow("SELECT id FROM isolated WHERE user_id = 0 FOR UPDATE").Scan(&id); err != nil {
+						t.Fatal(err)
+					}
+					if err := router.Swap(map[string]sharding.Map{"isolated": leased(t, "b", 1)}); err != nil {
+						t.Fatal(err)
+					}
+					if want == nil && !spans {
+						want = sharding.ErrCrossDatabase
+					}
+					if _, err := tx.Exec(text); !errors.Is(err, want) {
+						t.Errorf("%s: %v, want %v", text, err, want)
+					}
+					if err := tx.Rollback(); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+	}
+}
+
+func routerWithLease(t *testing.T, dbs sharding.DBs, options ...sharding.Option) *sharding.Router {
 	t.Helper()
-	router, err := sharding.New(dbs, sharding.Table{Name: "isolated", Key: "user_id", Rule: sharding.Mod(2), Map: leased(t, "a", 0)})
+	router, err := sharding.New(dbs, append(options, sharding.Table{Name: "isolated", Key: "user_id", Rule: sharding.Mod(2), Map: leased(t, "a", 0)})...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -43,7 +43,7 @@ func follow[T any](ctx context.Context, on *session, r request, send func(*plan.
 			}
 			continue
 		}
-		to, err = on.history.admit(on, to, r.text, made.effects)
+		to, err = admitted(ctx, on, r, p, to, made)
 		if err != nil {
 			return none, err
 		}
@@ -67,6 +67,15 @@ func follow[T any](ctx context.Context, on *session, r request, send func(*plan.
 			return none, err
 		}
 	}
+}
+
+// admitted returns the route of a statement that its session and its transaction admit.
+func admitted(ctx context.Context, s *session, r request, p *plan.Plan, to *plan.Route, made *planned) (*plan.Route, error) {
+	to, err := s.history.admit(s, to, r.text, made.effects)
+	if err == nil && s.tx.began() && mayMove(p) {
+		err = overtaken(ctx, reading{session: s, args: r.args, plan: p, to: to}, plan.First(p))
+	}
+	return to, err
 }
 
 // planned returns the plan of a text and the snapshot that it was made for. A transaction that may

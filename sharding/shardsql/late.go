@@ -20,6 +20,8 @@ type writtenRows struct{ resultset.Described }
 
 func (r writtenRows) Next(dest []driver.Value) error { return sharding.SlotMoving(r.Rows.Next(dest)) }
 
+func (r writtenRows) Close() error { return sharding.SlotMoving(r.Rows.Close()) }
+
 // late returns the refusal of a text that would be sent after slots of its tables have moved, or have been copied, or may have: it may
 // have waited for a connection since it was planned, and would read rows of such slots twice, or not at all, or write rows that
 // have left. A text that has been sent reads all of its rows, however long it takes: they stay until no process plans by an older map.
@@ -35,10 +37,18 @@ func late(ctx context.Context, r reading) error {
 	switch _, err := now.On(0); {
 	case errors.Is(err, sharding.ErrStaleMap):
 		return r.plan.Refusal(now.Name, err, "")
-	case now != planned && hasMoved(planned, now, r.to), precedes(ctx, r, now):
+	case now != planned && hasMoved(planned, now, r.to):
 		return r.plan.Refusal(now.Name, sharding.ErrSlotMoving, "")
 	}
-	return nil
+	return overtaken(ctx, r, now)
+}
+
+// overtaken returns the refusal of a statement of a transaction that began before slots of the statement moved.
+func overtaken(ctx context.Context, r reading, now *sharding.Table) error {
+	if !precedes(ctx, r, now) {
+		return nil
+	}
+	return r.plan.Refusal(now.Name, sharding.ErrSlotMoving, "it has moved since the transaction began: roll back, and run the transaction again")
 }
 
 // mayMove reports whether slots of the tables of a statement may move at any time. If a map has no lease, the program itself exchanges
@@ -64,33 +74,44 @@ func hasMoved(planned, now *sharding.Table, to *plan.Route) bool {
 	return to.Kind != plan.One && slices.ContainsFunc(now.Map.Shared(), isNew)
 }
 
-// precedes reports whether a statement of a transaction would see rows as they were before slots moved, so that it would miss rows of
-// such slots, or read what a move has deleted. On MySQL and MariaDB, writes and locking queries see present rows.
+// precedes reports whether slots of a statement have moved since a part of its transaction began, and the statement would not do what
+// it would do in one database. Their rows may have been read or locked where they were, and have been changed since elsewhere. And
+// where they are now, the transaction may see the rows as they were before they came, which writes and locking queries of MySQL
+// and MariaDB do not.
 func precedes(ctx context.Context, r reading, now *sharding.Table) bool {
 	t, server := r.session.tx, r.session.database.server.Name()
-	if t == nil || r.plan.Insert != nil || server == "mysql" && (r.plan.Locks || !r.plan.Statement.ReadsOnly()) {
+	if t == nil {
 		return false
 	}
+	changes := r.plan.Locks || !r.plan.Statement.ReadsOnly()
 	return slices.ContainsFunc(t.parts, func(part *txPart) bool {
 		was, ok := part.since.Lookup(now.Name)
-		return ok && was.Map.Version() != now.Map.Version() && movedSince(r, part, was, now) && part.isRepeatable(ctx, t, server)
+		if !ok || was.Map.Version() == now.Map.Version() {
+			return false
+		}
+		left, came := movedSince(r, part, was, now)
+		if left && (changes || !t.spans) {
+			return true
+		}
+		return (left || came && !(changes && server == "mysql") && r.plan.Insert == nil) && part.isRepeatable(ctx, t, server)
 	})
 }
 
-// movedSince reports whether slots that a statement may read moved since a part of its transaction began, and their rows were or are
-// there.
-func movedSince(r reading, part *txPart, was, now *sharding.Table) bool {
+// movedSince reports whether slots that a statement may concern have left the database of a part of its transaction since the part
+// began, and whether such slots have come there.
+func movedSince(r reading, part *txPart, was, now *sharding.Table) (left, came bool) {
 	isSpread, args := r.to.Kind != plan.One, unwrapped(r.args)
 	isIn := func(at sharding.Target) bool { return r.session.database.poolOrHome(at.DB) == part.pool }
 	for slot := range sharding.Slot(now.Rule.Slots()) {
 		old, _ := was.Map.Target(slot)
 		is, _ := now.Map.Target(slot)
 		isOver := isSpread && slices.Contains(was.Map.Shared(), slot) && !slices.Contains(now.Map.Shared(), slot)
-		if (isOver || is != old && (isIn(is) || isSpread && isIn(old))) && plan.MayRead(r.plan, args, slot) {
-			return true
+		leaves, comes := is != old && isIn(old), isOver || is != old && isIn(is)
+		if (leaves && !left || comes && !came) && plan.MayConcern(r.plan, args, slot) {
+			left, came = left || leaves, came || comes
 		}
 	}
-	return false
+	return left, came
 }
 
 // levels are the queries for the isolation level of a transaction that has begun with the default one. SQLite has one level.

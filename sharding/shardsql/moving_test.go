@@ -274,6 +274,45 @@ func TestATransactionFromBeforeAMoveIsRefusedRowsOfTheMovedSlot(t *testing.T) {
 	}
 }
 
+// What it has read there may have been changed elsewhere since.
+func TestATransactionMayNotWriteRowsOfASlotThatHasLeftItsDatabase(t *testing.T) {
+	open := files(t)
+	dbs := sharding.DBs{"a": open("a.db"), "b": open("b.db")}
+	for _, db := range dbs {
+		exec(t, db, "CREATE TABLE items (id INTEGER PRIMARY KEY, user_id BIGINT NOT NULL)")
+	}
+	at := func(db string, version int64) sharding.Map {
+		m, err := sharding.MapOf(sharding.Target{DB: db, Table: "items"}, sharding.Target{DB: "b", Table: "items"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m.While(func() bool { return true }).At(version)
+	}
+	for _, mode := range []sharding.TxMode{sharding.SingleShard, sharding.BestEffort} {
+		for _, text := range []string{"DELETE FROM items WHERE user_id = 0", "INSERT INTO items (id, user_id) VALUES (1, 0)", "INSERT INTO items (id, user_id) VALUES (1, 1), (2, 2)", "SELECT id FROM items WHERE user_id = 0"} {
+			router, err := sharding.New(dbs, sharding.Transactions(mode), sharding.Table{Name: "items", Key: "user_id", Rule: sharding.Mod(2), Map: at("a", 0)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			routed := shardsql.OpenDB(shardsql.Config{Router: router, Home: dbs["a"]})
+			tx, err := routed.BeginTx(t.Context(), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			one[int](t, tx, "SELECT COUNT(*) FROM items WHERE user_id = 0")
+			if err := router.Swap(map[string]sharding.Map{"items": at("b", 1)}); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := tx.ExecContext(t.Context(), text); !errors.Is(err, sharding.ErrSlotMoving) || !strings.Contains(err.Error(), "run the transaction again") {
+				t.Errorf("%s in mode %d: %v", text, mode, err)
+			}
+			if err := errors.Join(tx.Rollback(), routed.Close()); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
+
 // moveMeanwhile moves slot 0 while f waits for the only connection.
 func (m *slotMoving) moveMeanwhile(t *testing.T, f func() error) {
 	t.Helper()

@@ -105,11 +105,22 @@ func ownTargets(p *binding, set proof.Slots) ([]sharding.Target, error) {
 	return targetsOn(first, set.List())
 }
 
-// MayRead reports whether the conditions of a statement may lead to rows of a slot.
-func MayRead(p *Plan, args []any, slot sharding.Slot) bool {
+// MayConcern reports whether a statement may read or write rows of a slot.
+func MayConcern(p *Plan, args []any, slot sharding.Slot) bool {
 	return slices.ContainsFunc(p.sharded, func(r *analysis.Reference) bool {
+		if p.Insert != nil && r == p.Insert.Of && p.Insert.Selected == nil {
+			return mayInsert(p.Insert, args, slot)
+		}
 		s := r.Slots(args)
 		return s.All || slices.Contains(s.List(), slot)
+	})
+}
+
+// mayInsert reports whether rows of VALUES may belong to a slot.
+func mayInsert(in *analysis.Insertion, args []any, slot sharding.Slot) bool {
+	return slices.ContainsFunc(in.Input.Rows, func(row sqlparse.Row) bool {
+		of, err := in.Slot(&row, args)
+		return err != nil || of == slot
 	})
 }
 
