@@ -91,6 +91,9 @@ type bringing struct {
 	moved atomic.Int64 // slots
 	done  atomic.Int64 // rows
 	pause time.Duration
+
+	trouble migration.Trouble
+	blocked atomic.Bool // by a transaction of others; printed once for each wait
 }
 
 // bring makes the moves, some at a time.
@@ -158,7 +161,7 @@ func (r *bringing) some(ctx context.Context, moves []sharding.Move) error {
 		if err == nil || ctx.Err() != nil || !again {
 			return err
 		}
-		r.sayf("waiting, and trying again: %v", err)
+		r.trouble.Waits(r.sayf, err, true)
 		wait := min(migration.LongestWait, migration.LookEvery<<min(failed, 10))
 		if err := migration.PauseFor(ctx, wait/2+rand.N(wait)); err != nil {
 			return err
@@ -167,7 +170,22 @@ func (r *bringing) some(ctx context.Context, moves []sharding.Move) error {
 }
 
 func (r *bringing) observe(s rebalance.Step) {
-	if s.Name == rebalance.StepStored {
+	switch s.Name {
+	case rebalance.StepLeading:
+		r.trouble.GoesOn(r.sayf)
+	case rebalance.StepAnnounced:
+		r.blocked.Store(false)
+	case rebalance.StepBlocked:
+		if !r.blocked.Swap(true) {
+			r.sayf(migration.Blocked, s.Table)
+		}
+	case rebalance.StepWaiting:
+		if s.Err != nil {
+			r.trouble.Waits(r.sayf, s.Err, false)
+		} else {
+			r.trouble.GoesOn(r.sayf)
+		}
+	case rebalance.StepStored:
 		r.done.Add(s.Rows)
 	}
 }

@@ -3,8 +3,10 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -13,8 +15,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"github.com/shardid/shardid/cmd/shardid/internal/command"
 	"github.com/shardid/shardid/cmd/shardid/internal/layoutfile"
+	"github.com/shardid/shardid/schema/rebalance"
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sharding/slotstore"
 )
@@ -185,6 +190,22 @@ func TestSlotsThatHaveNotSwitchedAreTakenBack(t *testing.T) {
 	}
 	if o := succeed(t, "rebalance", "status", "--config", config, "--json"); !strings.Contains(o.stdout, `"due": 2`) || !strings.Contains(o.stdout, `"moving": []`) {
 		t.Error(o.stdout)
+	}
+}
+
+func TestARunOfMovesSaysWhatItWaitsFor(t *testing.T) {
+	var out bytes.Buffer
+	cmd := &cobra.Command{}
+	cmd.SetErr(&out)
+	r := &bringing{balance: &balance{rebalancing: &rebalancing{cmd: cmd}}}
+	blocked := rebalance.Step{Name: rebalance.StepBlocked, Table: "orders"}
+	away := rebalance.Step{Name: rebalance.StepWaiting, Err: errors.New("west does not answer")}
+	for _, s := range []rebalance.Step{blocked, blocked, away, away, {Name: rebalance.StepWaiting}, {Name: rebalance.StepAnnounced}, blocked} {
+		r.observe(s)
+	}
+	const onOrders = "waiting for transactions on table orders to end, before triggers can be created on it; end long transactions\n"
+	if want := onOrders + "waiting, and trying again: west does not answer\ngoing on\n" + onOrders; out.String() != want {
+		t.Errorf("got %s\nwant %s", out.String(), want)
 	}
 }
 

@@ -112,7 +112,7 @@ type Runner struct {
 	waits   bool                             // for another runner; printed once
 	tried   bool                             // has tried to lead: the databases were reachable
 	failed  int                              // failed attempts since this runner last led the job
-	trouble trouble
+	trouble Trouble
 
 	throttle *throttle.Throttle
 	began    atomic.Bool // the job has begun: this runner has read or stored its phase
@@ -147,16 +147,16 @@ func (r *Runner) Observe(s migrate.Step) {
 		r.throttle.Copied(s.Rows)
 	case migrate.StepLeading:
 		r.led.Store(true)
-		r.goesOn()
+		r.trouble.GoesOn(r.sayf)
 	case migrate.StepWaiting:
 		if s.Err != nil {
-			r.waitsFor(s.Err, false)
+			r.trouble.Waits(r.sayf, s.Err, false)
 		} else {
-			r.goesOn()
+			r.trouble.GoesOn(r.sayf)
 		}
 	case migrate.StepBlocked:
 		if !r.blocked.Swap(true) {
-			r.sayf("waiting for transactions on table %s to end, before triggers can be created on it; end long transactions", s.Table)
+			r.sayf(Blocked, s.Table)
 		}
 	}
 }
@@ -217,36 +217,39 @@ func (r *Runner) waitFor(ctx context.Context, cause error) error {
 		r.failed = 0
 	}
 	r.failed++
-	r.waitsFor(cause, true)
+	r.trouble.Waits(r.sayf, cause, true)
 	wait := min(LongestWait, LookEvery<<min(r.failed, 10))
 	return PauseFor(ctx, wait/2+rand.N(wait))
 }
 
-// trouble is the cause for which a runner waits, "" while it does not.
-type trouble struct {
+// Trouble is the cause for which a run waits, "" while it does not.
+type Trouble struct {
 	mu  sync.Mutex
 	why string
 }
 
-// waitsFor prints why the runner waits, once, and again when an attempt ends for another
-// cause. Several goroutines may wait within an attempt; one message is enough for all.
-func (r *Runner) waitsFor(cause error, ended bool) {
-	r.trouble.mu.Lock()
-	defer r.trouble.mu.Unlock()
-	if why := cause.Error(); r.trouble.why == "" || ended && why != r.trouble.why {
-		r.trouble.why = why
-		r.sayf("waiting, and trying again: %s", why)
+// Waits says why the run waits, once, and again when an attempt ends for another reason.
+func (t *Trouble) Waits(say func(format string, args ...any), cause error, ended bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if why := cause.Error(); t.why == "" || ended && why != t.why {
+		t.why = why
+		say("waiting, and trying again: %s", why)
 	}
 }
 
-func (r *Runner) goesOn() {
-	r.trouble.mu.Lock()
-	defer r.trouble.mu.Unlock()
-	if r.trouble.why != "" {
-		r.trouble.why = ""
-		r.sayf("going on")
+// GoesOn says that the run waits no more.
+func (t *Trouble) GoesOn(say func(format string, args ...any)) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.why != "" {
+		t.why = ""
+		say("going on")
 	}
 }
+
+// Blocked says that transactions of others keep a run from creating triggers.
+const Blocked = "waiting for transactions on table %s to end, before triggers can be created on it; end long transactions"
 
 // LongestWait is how long a runner waits for a database until it tries again, on average.
 const LongestWait = 20 * time.Second
