@@ -189,6 +189,18 @@ func (b *balance) warnOfMissingCopies(ctx context.Context, moves []sharding.Move
 	}
 }
 
+// warnOfUnmovable warns of a table that run would refuse.
+func (b *balance) warnOfUnmovable(ctx context.Context, moves []sharding.Move) error {
+	mover, err := rebalance.NewMover(rebalance.MoverConfig{Store: b.store})
+	if err != nil {
+		return err
+	}
+	if err := mover.Check(ctx, moves...); err != nil {
+		_, _ = fmt.Fprintf(b.cmd.ErrOrStderr(), "warning: run would end with: %v\n", err)
+	}
+	return nil
+}
+
 func (b *balance) open(ctx context.Context, layout layoutfile.File, dbs sharding.DBs) (err error) {
 	if b.router, err = layout.Router(dbs); err != nil {
 		return err
@@ -308,6 +320,9 @@ func (b *balance) printPlan(ctx context.Context) error {
 		return err
 	}
 	b.warnOfMissingCopies(ctx, moves)
+	if err := b.warnOfUnmovable(ctx, moves); err != nil {
+		return err
+	}
 	sizes := b.sizes(ctx, v)
 	p := balancePlan{Map: b.store.Name(), Moves: []plannedMove{}}
 	all := amount{}

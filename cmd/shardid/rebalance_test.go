@@ -74,6 +74,23 @@ func TestADatabaseWithoutABroadcastTableIsWarnedAboutBeforeSlotsMoveThere(t *tes
 	}
 }
 
+func TestAPlanWarnsOfATableThatRunWouldRefuse(t *testing.T) {
+	config, dbs := newSlots(t)
+	succeed(t, "rebalance", "create", "--config", config)
+	if o := succeed(t, "rebalance", "plan", "--config", config); o.stderr != "" {
+		t.Error(o.stderr)
+	}
+	if _, err := dbs["west"].ExecContext(t.Context(), "CREATE TRIGGER noted AFTER INSERT ON orders_1 BEGIN SELECT 1; END"); err != nil {
+		t.Fatal(err)
+	}
+	if o := succeed(t, "rebalance", "plan", "--config", config); !strings.Contains(o.stderr, "warning: run would end with: ") || !strings.Contains(o.stderr, "has the trigger noted") {
+		t.Error(o.stderr)
+	}
+	if o := execute(t, "rebalance", "run", "--config", config); o.code == command.ExitOK || !strings.Contains(o.stderr, "has the trigger noted") {
+		t.Errorf("exit code %d: %s", o.code, o.stderr)
+	}
+}
+
 func TestAPlanAndAStatusNameTheTablesThatMoveTogether(t *testing.T) {
 	config, dbs := newSlots(t)
 	layout := strings.Replace(readFile(t, config), `"key": "user_id"`, `"group": "shop", "key": "user_id"`, 1)

@@ -396,6 +396,23 @@ func TestMovesThatCannotBeMadeAreRefused(t *testing.T) {
 	}
 }
 
+func TestATableThatCannotMoveIsFoundBeforeAnythingChanges(t *testing.T) {
+	t.Parallel()
+	s := newSlotShop(t, 1)
+	m := s.mover(t)
+	if err := m.Check(t.Context(), s.moves(0, 1, 4)...); err != nil {
+		t.Fatal(err)
+	}
+	exec(t, s.dbs["a"], "DROP TABLE items_0; CREATE TABLE items_0 (user_id INTEGER NOT NULL, what TEXT NOT NULL, PRIMARY KEY (user_id, what))")
+	checked := m.Check(t.Context(), s.moves(0, 1, 4)...)
+	if _, err := m.Run(t.Context(), s.moves(0, 1, 4)...); !errors.Is(checked, rebalance.ErrUnsupported) || !errors.Is(err, rebalance.ErrUnsupported) {
+		t.Errorf("check: %v; run: %v", checked, err)
+	}
+	if n := count(t, s.dbs["b"], "SELECT COUNT(*) FROM sqlite_schema WHERE name LIKE 'orders%'"); n != 0 {
+		t.Error("a table was created")
+	}
+}
+
 func TestMoverConfigNamesWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	_, store := newSlotShop(t, 1).process(t)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/shardid/shardid/schema/internal/backend"
 	"github.com/shardid/shardid/schema/internal/openjob"
+	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sharding/slotstore"
 )
 
@@ -35,7 +36,11 @@ func open(ctx context.Context, cfg MoverConfig, of *slots) (*openjob.Job, error)
 	for _, conf := range of.store.Tables() {
 		j.AddTable(openjob.TableConfig{Table: conf}).AddTarget(of.store.Target(conf, of.to), to)
 	}
-	if err := describe(ctx, j, of); err != nil {
+	if err := describe(ctx, j, of.store, of.from); err != nil {
+		j.Close()
+		return nil, err
+	}
+	if err := prepare(ctx, j); err != nil {
 		j.Close()
 		return nil, err
 	}
@@ -44,9 +49,43 @@ func open(ctx context.Context, cfg MoverConfig, of *slots) (*openjob.Job, error)
 
 func shardName(n int) string { return "shard " + strconv.Itoa(n) }
 
-func describe(ctx context.Context, j *openjob.Job, of *slots) error {
+// Check returns the error with which Run would refuse tables of the shards from which slots move, as these tables are now: one
+// without a primary key of one integer column, or with a trigger, for example. It changes nothing.
+func (m *Mover) Check(ctx context.Context, moves ...sharding.Move) error {
+	checked := map[int]bool{}
+	for _, move := range moves {
+		from, known := m.cfg.Store.ShardOf(move.From)
+		if !known {
+			return fmt.Errorf("rebalance: check: %w: %v: the map has no such targets; see slotstore.Config.Shards", ErrConfig, move)
+		}
+		if checked[from] {
+			continue
+		}
+		checked[from] = true
+		if err := checkShard(ctx, m.cfg.Store, from); err != nil {
+			return fmt.Errorf("rebalance: check: %w", err)
+		}
+	}
+	return nil
+}
+
+func checkShard(ctx context.Context, store *slotstore.Store, shard int) error {
+	source, err := backend.Open(ctx, shardName(shard), backend.FenceTable, store.DB(shard))
+	if err != nil {
+		return err
+	}
+	j := openjob.New(openjob.Config{Name: "slots_" + store.Name()}, source)
+	defer j.Close()
+	for _, conf := range store.Tables() {
+		j.AddTable(openjob.TableConfig{Table: conf})
+	}
+	return describe(ctx, j, store, shard)
+}
+
+// describe reads the tables of a shard from which slots move, and refuses those that cannot be moved.
+func describe(ctx context.Context, j *openjob.Job, store *slotstore.Store, from int) error {
 	for _, t := range j.Tables {
-		name := of.store.Target(t.Conf.Table, of.from).Table
+		name := store.Target(t.Conf.Table, from).Table
 		err := j.Source.Do(ctx, func(s *backend.Session) (err error) {
 			t.Table, err = s.Database.Describe(ctx, s, name)
 			return err
@@ -57,13 +96,17 @@ func describe(ctx context.Context, j *openjob.Job, of *slots) error {
 		if err := openjob.CheckTriggers(t.Table); err != nil {
 			return err
 		}
+	}
+	return checkForeignKeys(j)
+}
+
+// prepare creates the tables that the new shard lacks, compares the others, and checks rights.
+func prepare(ctx context.Context, j *openjob.Job) error {
+	for _, t := range j.Tables {
 		to := t.Targets[0]
 		if err := to.Database.Do(ctx, func(s *backend.Session) error { return makeOrCompare(ctx, j, s, t, to) }); err != nil {
 			return fmt.Errorf("table %s on %s: %w", to.Name, to.Database.Label, err)
 		}
-	}
-	if err := checkForeignKeys(j); err != nil {
-		return err
 	}
 	for _, of := range []*backend.Database{j.Source, j.Shards[0]} {
 		if err := mayIgnoreKeys(ctx, j, of); err != nil {
