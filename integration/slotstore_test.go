@@ -301,6 +301,52 @@ func TestTheOldShardRefusesLateWritesOnEveryDatabase(t *testing.T) {
 	})
 }
 
+// All statements on a table wait behind a session that waits to create a trigger on it.
+func TestATransactionThatIsOpenWhenSlotsBeginToMoveKeepsNoOthersWaiting(t *testing.T) {
+	waiters := map[string]string{
+		"mysql":    "SELECT COUNT(*) FROM information_schema.processlist WHERE state LIKE 'Waiting for table metadata lock'",
+		"postgres": "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'",
+	}
+	for name, open := range map[string]database.Opener{
+		"mysql": database.MySQL(server.ShareMySQL(t)), "mariadb": database.MariaDB(server.ShareMariaDB(t)), "postgres": database.Postgres(server.SharePostgres(t)),
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := newMover(t, open(t), sharding.Low(3))
+			_, s := m.store(t, time.Second)
+			if err := s.Create(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			tx, err := m.db.BeginTx(t.Context(), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := tx.ExecContext(t.Context(), "INSERT INTO orders_0 (id, user_id) VALUES (1, 9)"); err != nil {
+				t.Fatal(err)
+			}
+			copied := make(chan error, 1)
+			go func() { copied <- s.Copy(t.Context(), 1, 1) }()
+			query := waiters[name]
+			if query == "" {
+				query = waiters["mysql"]
+			}
+			testwait.Until(t, "the triggers wait for the transaction", func() bool {
+				var n int
+				return m.db.QueryRowContext(t.Context(), query).Scan(&n) == nil && n > 0
+			})
+			for id := 2; id < 5; id++ {
+				short, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+				if _, err := m.db.ExecContext(short, fmt.Sprintf("INSERT INTO orders_0 (id, user_id) VALUES (%d, 8)", id)); err != nil {
+					t.Error(err)
+				}
+				cancel()
+			}
+			if err := errors.Join(tx.Commit(), <-copied); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
 // MariaDB executes a write that returns rows while these are read.
 func TestAWriteThatReturnsRowsReportsThatItsSlotMovesOnEveryDatabase(t *testing.T) {
 	database.OnEach(t, func(t *testing.T, open database.Opener) {

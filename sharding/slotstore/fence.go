@@ -4,10 +4,12 @@ package slotstore
 
 import (
 	"context"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/shardid/shardid/internal/dialect"
 	"github.com/shardid/shardid/sharding"
@@ -91,7 +93,7 @@ func (f fence) postgres(event string, rows []string) []string {
 		fmt.Fprintf(&body, "%s; IF refused IS DISTINCT FROM 0 THEN RAISE EXCEPTION '%s'; END IF; ",
 			f.lookup(row, " INTO refused", " FOR SHARE"), sharding.FenceMessage)
 	}
-	return []string{fmt.Sprintf(`SELECT set_config('search_path', quote_ident(current_schema()) || ', pg_temp', true); `+
+	return []string{fmt.Sprintf(`SELECT set_config('lock_timeout', '1s', true); SELECT set_config('search_path', quote_ident(current_schema()) || ', pg_temp', true); `+
 		`CREATE OR REPLACE FUNCTION "%s"() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $shardid$ DECLARE refused integer; BEGIN %sRETURN NULL; END $shardid$; `+
 		`CREATE TRIGGER "%[1]s" AFTER %[3]s ON "%[4]s" FOR EACH ROW EXECUTE PROCEDURE "%[1]s"(); ALTER TABLE "%[4]s" ENABLE ALWAYS TRIGGER "%[1]s"`, f.trigger(event), body.String(), event, f.table)}
 }
@@ -135,22 +137,54 @@ func (f fence) install(ctx context.Context, b base) error {
 	return nil
 }
 
-// create creates the triggers, under a lock of shard_fence. Without the lock, statements that were
-// prepared before fail once on MariaDB, because it does not find shard_fence (1146).
-func (f fence) create(ctx context.Context, b base, statements []string) (err error) {
-	if b.server.Name() != "mysql" {
+// Statements of others on a table wait behind a session that waits for its lock. So creating triggers waits for a short time, and then
+// lets them go on before it tries again.
+const (
+	lockWait     = time.Second
+	lockPatience = time.Minute // after it the error is returned
+)
+
+// create creates the triggers when no transaction uses the table.
+func (f fence) create(ctx context.Context, b base, statements []string) error {
+	if b.server.Name() == "sqlite" {
 		return b.execAll(ctx, b.db, statements)
 	}
+	for giveUp := time.Now().Add(lockPatience); ; {
+		err := f.tryCreate(ctx, b, statements)
+		if !dialect.Contended(err) && !dialect.LockTimedOut(err) {
+			return err
+		}
+		if time.Now().After(giveUp) {
+			return fmt.Errorf("%w; transactions that use the table have been open for %v: end long ones, and try again", err, lockPatience)
+		}
+		select {
+		case <-ctx.Done():
+			return errors.Join(err, ctx.Err())
+		case <-time.After(lockWait):
+		}
+	}
+}
+
+// tryCreate creates the triggers, on MySQL and MariaDB under a lock of the table. Without the lock, statements that were
+// prepared before fail once on MariaDB, because it does not find shard_fence (1146).
+func (f fence) tryCreate(ctx context.Context, b base, statements []string) error {
 	conn, err := b.db.Conn(ctx)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, conn.Close()) }()
-	if err := b.execAll(ctx, conn, []string{`LOCK TABLES "` + f.table + `" WRITE`}); err != nil {
-		return err
+	defer func() {
+		_ = conn.Raw(func(any) error { return driver.ErrBadConn }) // closes it: the pool gets neither the lock nor the setting
+		_ = conn.Close()
+	}()
+	if b.server.Name() == "mysql" {
+		statements = append([]string{`SET SESSION lock_wait_timeout = 1`, `LOCK TABLES "` + f.table + `" WRITE`}, statements...)
 	}
-	err = b.execAll(ctx, conn, statements)
-	return errors.Join(err, b.execAll(context.WithoutCancel(ctx), conn, []string{"UNLOCK TABLES"}))
+	for _, statement := range statements {
+		if _, err := conn.ExecContext(ctx, dialect.Text(b.server, statement)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // numbers returns "1, 2, 3".
