@@ -3,6 +3,7 @@
 package sharding
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -119,7 +120,7 @@ var hints = map[error]string{
 	ErrNoSlot:        "give the rule a slot for it, or correct the key",
 	ErrTooManyShards: "add a condition on the sharding key, or raise the limit with sharding.FanOut",
 	ErrSlotMoving:    "nothing was done; try again in a moment",
-	ErrStaleMap:      "load the present map of slots and try again",
+	ErrStaleMap:      "try again: a program that follows the map gets the present one as soon as the database of the map answers, other programs must load it",
 	ErrRouteUnread:   "call Router.Load when the program starts",
 }
 
@@ -154,8 +155,8 @@ func (e *RouteError) Error() string {
 	if e.Column != "" {
 		b.WriteString(" (" + e.Column + ")")
 	}
-	if e.Hint != "" {
-		b.WriteString("; " + e.Hint)
+	if hint := cmp.Or(e.Hint, hintFor(e.Err)); hint != "" {
+		b.WriteString("; " + hint)
 	}
 	return b.String()
 }

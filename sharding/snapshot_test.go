@@ -485,3 +485,12 @@ func TestParentsAreChecked(t *testing.T) {
 		}
 	}
 }
+
+func TestARefusalWithoutAHintOfItsOwnSaysWhatHelpsAgainstItsCause(t *testing.T) {
+	for _, cause := range []error{sharding.ErrSlotMoving, sharding.ErrStaleMap} {
+		err := &sharding.RouteError{Op: "query", Table: "orders", Err: fmt.Errorf("slot 3: %w", cause)}
+		if !strings.Contains(err.Error(), "try again") {
+			t.Error(err)
+		}
+	}
+}
