@@ -72,8 +72,8 @@ func Example_sqlmockShards() {
 	check(db.Use(gormplugin.New(gormplugin.Config{Generators: keygen.Set{Default: keygen.Counting(41, 1)}, Router: router})))
 
 	mock.ExpectQuery(`SELECT VERSION\(\)`).WillReturnRows(sqlmock.NewRows([]string{"version"}).AddRow("8.4.0"))
-	mock.ExpectQuery("SELECT @@SESSION.sql_mode").WillReturnRows(sqlmock.NewRows([]string{"mode", "zone", "collation", "sort", "digits", "names", "week", "concat", "time", "place"}).
-		AddRow("STRICT_TRANS_TABLES", "UTC", "utf8mb4_0900_ai_ci", 1024, 4, "en_US", 0, 1024, time.Time{}, "db1:3306/shop"))
+	mock.ExpectQuery("SELECT @@SESSION.sql_mode").WillReturnRows(sqlmock.NewRows([]string{"mode", "zone", "collation", "sort", "digits", "names", "week", "concat", "time", "limit", "place"}).
+		AddRow("STRICT_TRANS_TABLES", "UTC", "utf8mb4_0900_ai_ci", 1024, 4, "en_US", 0, 1024, time.Time{}, "18446744073709551615", "db1:3306/shop"))
 	mock.ExpectBegin()
 	mock.ExpectExec("INSERT INTO `people_1`").WithArgs(41, "Ada").WillReturnResult(sqlmock.NewResult(0, 1))
 	mock.ExpectCommit()

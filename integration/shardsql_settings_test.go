@@ -87,6 +87,58 @@ func TestDatabasesThatAreSetUpDifferentlyAreRefused(t *testing.T) {
 	}
 }
 
+// A shard that returns a part of its groups, or whose driver rounds floats, would give the totals of no table.
+func TestASettingThatCutsOrRoundsTheRowsOfShardsIsRefused(t *testing.T) {
+	maria, mysql, postgres := server.ShareMariaDB(t), server.ShareMySQL(t), server.SharePostgres(t)
+	ofMySQL := []string{"SET div_precision_increment = 10", "SET max_sort_length = 4", "SET sql_select_limit = 1"}
+	for name, of := range map[string]struct {
+		open    namedDatabase
+		dsn     func(string) string
+		param   string
+		further []string
+	}{
+		"MariaDB":    {maria.Open, maria.DSN, "sql_select_limit=5", ofMySQL},
+		"MySQL":      {mysql.Open, mysql.DSN, "sql_select_limit=5", ofMySQL},
+		"PostgreSQL": {postgres.Open, postgres.DSN, "sslmode=disable&extra_float_digits=0", []string{"SET extra_float_digits = 0", "SELECT set_config('extra_float_digits', '-1', false)"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			made := of.open(t, "cutting")
+			spread, err := sharding.Spread([]string{"a"}, 4, "notes_%d")
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, at := range spread.Targets() {
+				database.Exec(t, made, "CREATE TABLE "+at.Table+" (id BIGINT PRIMARY KEY, size DOUBLE PRECISION)")
+			}
+			routed := func(home *sql.DB) *sql.DB {
+				t.Helper()
+				router, err := sharding.New(sharding.DBs{"a": home}, sharding.Table{Name: "notes", Key: "id", Rule: sharding.Mod(4), Map: spread})
+				if err != nil {
+					t.Fatal(err)
+				}
+				db := shardsql.OpenDB(shardsql.Config{Router: router, Home: home})
+				t.Cleanup(func() { _ = db.Close() })
+				return db
+			}
+			driver := map[bool]string{true: "postgres", false: "mysql"}[name == "PostgreSQL"] // lib/pq reads floats as texts
+			queried(t, routed(opened(t, driver, of.dsn("cutting")+"?"+of.param)), "SELECT COUNT(DISTINCT size) FROM notes", sharding.ErrSettings)
+			all := routed(made)
+			for _, set := range of.further {
+				c, err := all.Conn(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				queried(t, c, "SELECT COUNT(DISTINCT size) FROM notes", nil)
+				database.Exec(t, c, set)
+				queried(t, c, "SELECT COUNT(DISTINCT size) FROM notes", sharding.ErrSettings)
+				if err := c.Close(); err != nil {
+					t.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
 func countPrepared(t *testing.T, db *sql.DB, query string) error {
 	t.Helper()
 	st, err := db.PrepareContext(t.Context(), query)

@@ -165,8 +165,8 @@ func ExampleNew_sqlmockPostgres() {
 
 	mock.ExpectQuery(`SELECT VERSION\(\)`).WillReturnRows(sqlmock.NewRows([]string{"version"}).AddRow("PostgreSQL 15.18"))
 	mock.ExpectQuery("SELECT 1.5").WillReturnRows(sqlmock.NewRows([]string{"decimal"}).AddRow("1.5"))
-	mock.ExpectQuery("SELECT current_setting").WillReturnRows(sqlmock.NewRows([]string{"zone", "collation", "encoding", "dates", "intervals", "strings", "decimal", "place"}).
-		AddRow("UTC", "C.UTF-8", "UTF8", "ISO, MDY", "postgres", "on", "1.5", "2026-01-02 03:04:05.678901+00/shop.public"))
+	mock.ExpectQuery("SELECT current_setting").WillReturnRows(sqlmock.NewRows([]string{"zone", "collation", "encoding", "dates", "intervals", "strings", "decimal", "float", "place"}).
+		AddRow("UTC", "C.UTF-8", "UTF8", "ISO, MDY", "postgres", "on", "1.5", 0.30000000000000004, "2026-01-02 03:04:05.678901+00/shop.public"))
 	mock.ExpectExec(`INSERT INTO "orders_3" \(id, user_id\) VALUES \(\$1, \$2\)`).WithArgs(1000, 7).WillReturnResult(sqlmock.NewResult(0, 1))
 
 	_, err = hook.NamedExec(context.Background(), db, "INSERT INTO orders (id, user_id) VALUES (:id, :user_id)", &Order{UserID: 7})

@@ -256,13 +256,16 @@
 // on those where it begins later. A constraint that SET CONSTRAINTS names must exist in each of them.
 //
 // After a SET of sql_mode or standard_conforming_strings, a statement on routed tables is refused
-// even on the same connection, because the database may parse it otherwise than shardsql.
+// even on the same connection, because the database may parse it otherwise than shardsql. So it is after a SET of
+// max_sort_length, div_precision_increment, sql_select_limit or extra_float_digits, with which it may return other rows or
+// digits than those that are combined.
 //
 // All databases need the settings of the home database. The settings are compared when a pool is
 // first used, and a database that differs is refused with [sharding.ErrSettings]. On MySQL and
 // MariaDB they are sql_mode, time zone, collation, max_sort_length, div_precision_increment,
 // lc_time_names, default_week_format and group_concat_max_len, and the driver's parseTime; on PostgreSQL TimeZone, DateStyle, IntervalStyle,
-// standard_conforming_strings, the encoding and the collation of the database. Whether drivers
+// standard_conforming_strings, the encoding and the collation of the database. A sql_select_limit, and an extra_float_digits
+// with which a driver reads rounded floats, are refused. Whether drivers
 // count rows that an UPDATE leaves unchanged (clientFoundRows) cannot be read: set it to the same
 // value in all data source names. If a statement for several shards has CONVERT_TZ, they must know its named time zones alike.
 //

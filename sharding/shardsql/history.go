@@ -31,7 +31,7 @@ type changedSetting struct {
 	on           *sql.Conn // nil before any
 	text         string
 	local, begin bool   // it ends with the transaction; it begins one
-	parsing      string // the text that changed how the database parses SQL, or ""
+	decisive     string // the text that changed how the database parses SQL, or which rows and digits it returns, or ""
 }
 
 // released stands for a connection that a session does not hold any more.
@@ -131,8 +131,8 @@ func (h *history) depends(s *session, to *plan.Route, query string, e *effects.E
 				hint = "set it with SET LOCAL, which is executed on all databases of the transaction, or " + elsewhere
 			}
 			return &sharding.RouteError{Op: "statement", Err: fmt.Errorf("%w: %s holds on one connection, and this statement is for %s, on another one", sharding.ErrSettings, h.set.text, s.database.nameOf(pool)), Hint: hint}
-		case h.set.parsing != "" && to.Kind != plan.Home:
-			return &sharding.RouteError{Op: "statement", Err: fmt.Errorf("%w: after %s, the database may parse this statement otherwise than its route was found", sharding.ErrSettings, h.set.parsing),
+		case h.set.decisive != "" && to.Kind != plan.Home:
+			return &sharding.RouteError{Op: "statement", Err: fmt.Errorf("%w: after %s, the database may parse this statement otherwise than its route was found, or return other rows or digits than are combined", sharding.ErrSettings, h.set.decisive),
 				Hint: elsewhere}
 		case h.variables != nil && on != h.variables && effects.NamesVariable(query, s.database.server.Reads):
 			return &sharding.RouteError{Op: "statement", Err: fmt.Errorf("%w: its variable was set on one connection, and this statement is for %s, on another one", sharding.ErrSettings, s.database.nameOf(pool)),
@@ -165,14 +165,14 @@ func (h *history) remember(s *session, p *plan.Plan, to *plan.Route, query strin
 	}
 	switch e.Change {
 	case effects.Settings, effects.Begins: // what lasts longer is kept
-		parsing := h.set.parsing
-		if e.Parsing {
-			parsing = strings.TrimSpace(query)
+		decisive := h.set.decisive
+		if e.Decides {
+			decisive = strings.TrimSpace(query)
 		}
 		if lasts := e.Change == effects.Settings && !e.Local; h.set.on == nil || lasts {
 			h.set = changedSetting{on: in.SQL, text: strings.TrimSpace(query), local: e.Local, begin: e.Change == effects.Begins}
 		}
-		h.set.parsing = parsing
+		h.set.decisive = decisive
 	case effects.Ends:
 		if h.set.begin && h.isEndedBy(query) {
 			h.set = changedSetting{}

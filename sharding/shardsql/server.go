@@ -32,6 +32,9 @@ func (d *database) ask(ctx context.Context) (*server.Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("shardsql: the home database: %w", err)
 	}
+	if u := found.Unfit(); u != nil {
+		return nil, &sharding.RouteError{Op: "statement", Err: fmt.Errorf("%w: %s is %q in the home database", sharding.ErrSettings, u.Setting, u.Value), Hint: u.Hint}
+	}
 	d.server = found
 	d.places.add(found.Place(), d.home)
 	return found, nil

@@ -10,10 +10,12 @@ import (
 	"github.com/shardid/shardid/internal/sqltext"
 )
 
-// parsesOtherwise matches names of settings that decide how a database parses SQL.
-var parsesOtherwise = regexp.MustCompile(`(?i)\b(sql_mode|standard_conforming_strings)\b`)
+// decisive matches names of settings that decide how a database parses SQL, how it sorts texts, how many digits
+// its numbers have, and how many rows it returns, unless the value is one with which none is left out.
+var decisive = regexp.MustCompile(`(?i)\b(sql_mode|standard_conforming_strings|max_sort_length|div_precision_increment)\b` +
+	`|\bsql_select_limit\s*:?=\s*[^d\s]|\bextra_float_digits["']?\s*(=|to\b|,)\s*["']?[^1-9"'\s]`)
 
-func changesParsing(text string) bool { return parsesOtherwise.MatchString(text) }
+func decides(text string) bool { return decisive.MatchString(text) }
 
 // aboutLast matches functions, variables and statements that return something about an earlier statement of their
 // connection.
@@ -37,7 +39,7 @@ const (
 type Effects struct {
 	Change  Change
 	Local   bool     // what it changes ends with the transaction
-	Parsing bool     // it changes how the database parses SQL
+	Decides bool     // it changes how the database parses SQL, or which rows and digits it returns
 	Assigns bool     // it may set user variables, on a shard too
 	Ends    bool     // it ends the transaction in which it is executed
 	About   []string // the functions, variables and statements in it that return something about an earlier statement
@@ -52,7 +54,7 @@ func Of(text string, d sqlparse.Dialect, stateless bool) *Effects {
 	var e Effects
 	if !stateless {
 		e.Change, e.Local = changed(text, d)
-		e.Parsing = (e.Change == Settings || e.Change == Begins) && changesParsing(text)
+		e.Decides = (e.Change == Settings || e.Change == Begins) && decides(text)
 		e.Assigns = e.Change == Variables && strings.Contains(text, ":=")
 		e.Ends = e.Change == Ends || isMySQL(d) && (e.Change == Begins || commitsImplicitly(text, d.Rules()))
 	}

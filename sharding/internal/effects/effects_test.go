@@ -4,6 +4,7 @@ package effects_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/shardid/shardid/internal/sqlparse"
@@ -70,13 +71,27 @@ func TestAStatelessTextChangesNothing(t *testing.T) {
 	}
 }
 
-func TestSettingsThatChangeTheParserAreTold(t *testing.T) {
-	for text, parsing := range map[string]bool{
-		"SET sql_mode = 'ANSI_QUOTES'": true,
-		"SET time_zone = '+05:00'":     false,
-		"SELECT 'sql_mode'":            false,
+func TestSettingsOnWhichRoutesAndResultsDependAreTold(t *testing.T) {
+	for text, depend := range map[string]bool{
+		"SET sql_mode = 'ANSI_QUOTES'":                                   true,
+		"SET SESSION SQL_SELECT_LIMIT=5":                                 true,
+		"SET a = 1, @@session.sql_select_limit := 5":                     true,
+		"SET sql_select_limit = DEFAULT":                                 false,
+		"SET div_precision_increment = 10":                               true,
+		"SET max_sort_length = 4":                                        true,
+		"SET time_zone = '+05:00'":                                       false,
+		"SELECT 'sql_mode'":                                              false,
+		"SET extra_float_digits TO 0":                                    true,
+		"SET LOCAL extra_float_digits = '-3'":                            true,
+		"SELECT set_config('extra_float_digits', '0', false)":            true,
+		"SET extra_float_digits = 3":                                     false,
+		"SELECT pg_catalog.set_config('extra_float_digits', '1', false)": false,
 	} {
-		if e := effects.Of(text, mysql, false); e.Parsing != parsing {
+		in := mysql
+		if strings.Contains(text, "float") {
+			in = postgres
+		}
+		if e := effects.Of(text, in, false); e.Decides != depend {
 			t.Errorf("%s: %+v", text, e)
 		}
 	}

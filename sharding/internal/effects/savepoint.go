@@ -53,7 +53,7 @@ var setsLocal = regexp.MustCompile(strings.ReplaceAll(`(?i)^_*set_+(?:local|cons
 // SetsLocal reports whether a text sets something that ends with a transaction of PostgreSQL, and nothing else.
 func SetsLocal(text string) bool {
 	text = strings.TrimRight(text, "; \t\r\n")
-	return setsLocal.MatchString(text) && !strings.Contains(text, ";") && !changesParsing(text)
+	return setsLocal.MatchString(text) && !strings.Contains(text, ";") && !decides(text)
 }
 
 // MayBeSavepoint is a fast check, which nearly all other statements do not pass.

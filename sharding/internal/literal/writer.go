@@ -114,7 +114,8 @@ func (w *Writer) argument(v driver.Value) driver.Value {
 		if w.typeName == "TIME" && v.Day() == 2 { // lib/pq reads 24:00 as midnight of the next day, and would send 00:00
 			return "24:00:00"
 		}
-		if w.engine == "postgres" || w.engine == "mysql" && v.Location() == time.UTC { // another zone may lack the clock's time
+		// Another zone may lack the clock's time. The driver reads 0000-00-00 and 0001-01-01 as one time, and sends the former.
+		if w.engine == "postgres" || w.engine == "mysql" && v.Location() == time.UTC && !v.IsZero() {
 			return v
 		}
 	}

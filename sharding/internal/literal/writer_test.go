@@ -131,6 +131,8 @@ func TestTextsBytesAndTimesAreArguments(t *testing.T) {
 		{"mysql", "VARCHAR", plan.Subquery{List: true}, []driver.Value{[]byte("a"), "a", "b", nil}, []driver.Value{"a", "b"}, "?, ?, NULL"},
 		{"mysql", "VARBINARY", plan.Subquery{Collation: catalog.AsBytes}, []driver.Value{[]byte("a")}, []driver.Value{[]byte("a")}, "?"},
 		{"mysql", "DATETIME", plan.Subquery{}, []driver.Value{noon}, []driver.Value{noon}, "?"},
+		{"mysql", "DATE", plan.Subquery{List: true}, []driver.Value{noon, time.Time{}}, nil, ""}, // 0000-00-00 or 0001-01-01
+		{"postgres", "DATE", plan.Subquery{}, []driver.Value{time.Time{}}, []driver.Value{time.Time{}}, "?"},
 		{"mysql", "DATETIME", plan.Subquery{}, []driver.Value{noon.In(time.FixedZone("x", 3600))}, nil, ""},
 		{"postgres", "TIME", plan.Subquery{}, []driver.Value{time.Date(0, 1, 2, 0, 0, 0, 0, time.UTC)}, []driver.Value{"24:00:00"}, "?"},
 		{"postgres", "TEXT", plan.Subquery{}, nil, nil, "NULL"},

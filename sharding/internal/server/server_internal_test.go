@@ -57,6 +57,27 @@ func TestSQLiteHasNoSettings(t *testing.T) {
 	}
 }
 
+func TestASettingThatCutsOrRoundsRowsIsUnfit(t *testing.T) {
+	for _, c := range []struct {
+		of    setting
+		value string
+		unfit bool
+	}{
+		{setting{name: selectLimit}, "18446744073709551615", false},
+		{setting{name: selectLimit}, "9223372036854775807", false}, // of other servers
+		{setting{name: selectLimit}, "1000", true},
+		{setting{name: selectLimit}, "", true},
+		{setting{name: floats}, "0.30000000000000004", false},
+		{setting{name: floats}, "0.3", true},
+		{setting{name: "sql_mode"}, "", false},
+	} {
+		s := &Server{settings: []setting{{name: place}, c.of}, values: []string{"", c.value}}
+		if u := s.Unfit(); (u != nil) != c.unfit || u != nil && (u.Setting != c.of.name || u.Value != c.value || u.Hint == "") {
+			t.Errorf("%s %q: %+v", c.of.name, c.value, u)
+		}
+	}
+}
+
 func TestTheFirstSettingThatDiffersIsNamed(t *testing.T) {
 	db, mock, err := sqlmock.New()
 	if err != nil {

@@ -5,6 +5,7 @@ package server
 import (
 	"context"
 	"fmt"
+	"math"
 	"reflect"
 	"strconv"
 	"strings"
@@ -30,6 +31,7 @@ var ofMySQL = []setting{
 	{"default_week_format", "@@SESSION.default_week_format", false},
 	{"group_concat_max_len", "@@SESSION.group_concat_max_len", false},
 	{"parseTime of the driver", "CAST('2001-02-03 04:05:06' AS DATETIME)", true},
+	{selectLimit, "@@SESSION.sql_select_limit", false},
 	{place, "CONCAT(@@hostname, ':', @@port, '/', DATABASE())", false},
 }
 
@@ -42,6 +44,7 @@ var ofPostgreSQL = []setting{
 	{"IntervalStyle", "current_setting('IntervalStyle')", false},
 	{"standard_conforming_strings", "current_setting('standard_conforming_strings')", false},
 	{"the driver's decimals", "1.5", true},
+	{floats, "0.1::float8 + 0.2::float8", false},
 	{place, "pg_postmaster_start_time() || '/' || current_database() || '.' || current_schema()", false},
 }
 
@@ -57,6 +60,32 @@ const (
 
 // Difference is a setting that has another value in a session.
 type Difference struct{ Setting, There, Here string }
+
+// Settings that must not cut the rows that shards return, or round their floats, of which different ones would be equal then.
+const (
+	selectLimit = "sql_select_limit"
+	floats      = "0.1 + 0.2 of the driver"
+)
+
+// Unfit is a setting with which results of several databases cannot be combined.
+type Unfit struct{ Setting, Value, Hint string }
+
+// Unfit returns the first such setting, nil if there is none.
+func (s *Server) Unfit() *Unfit {
+	for i, of := range s.settings {
+		switch value := s.values[i]; of.name {
+		case selectLimit: // whose default is larger than any number of rows
+			if n, err := strconv.ParseUint(value, 10, 64); err != nil || n < math.MaxInt64 {
+				return &Unfit{Setting: of.name, Value: value, Hint: "remove it from the data source names, or from the options of the servers, and write LIMIT: shards would return a part of the rows that are combined"}
+			}
+		case floats:
+			if value != "0.30000000000000004" {
+				return &Unfit{Setting: of.name, Value: value, Hint: "set extra_float_digits to 1 in all data source names, or in the databases: floats that differ would be combined as equal ones"}
+			}
+		}
+	}
+	return nil
+}
 
 // Compare returns the first setting whose value in a session, There, is not that of the server, Here. It returns nil
 // if all are the same. It also returns the place of the session's database: see [Server.Place].
