@@ -115,6 +115,9 @@ func (c aggregator) distinct(args []sqlparse.Expr) (keys []merge.Key) {
 			c.unknown(e)
 		}
 		told := c.groupValue(e)
+		if c.Options.Merge.IsMariaDB() && told.IsTime() && (functions{&c.comparer}).readsTime(e) {
+			c.refuse("MariaDB may take what is no date in " + c.text(e) + " for 0000-00-00, which is not NULL" + AddKey)
+		}
 		keys = append(keys, merge.Key{Column: c.selectHidden(c.key(told, e)), Type: told.Type})
 		if !slices.Contains(g.split, c.text(e)) {
 			g.split = append(g.split, c.text(e))

@@ -191,6 +191,7 @@ func TestWhatShardsCannotAnswerTogetherIsRefusedWithItsReason(t *testing.T) {
 		{maria, "SELECT paid FROM orders GROUP BY paid HAVING AVG(total) > 1", "with how many digits MariaDB compares"},
 		{maria, "SELECT ROUND(SUM(rate), 2) / 7 FROM orders", "a rounded float in a quotient"},
 		{maria, "SELECT total * 2, COUNT(*) FROM orders GROUP BY total * 2", "MariaDB may treat NULL as 0"},
+		{maria, "SELECT COUNT(DISTINCT CAST(name AS DATE)) FROM orders", "what is no date in CAST(name AS DATE)"},
 		{maria, "SELECT id FROM orders ORDER BY total / 3", "sort by ROUND(…)"},
 		{mysql, "SELECT COALESCE(SUM(total), ?) / 2 FROM orders", "which is divided or divides"},
 		{mysql, "SELECT ROUND(SUM(total), 31) FROM orders", "ROUND is combined only with 0 to 30 digits"},

@@ -307,6 +307,18 @@ func (c functions) cast(e *sqlparse.Operation) catalog.Value {
 	return c.unknown(e)
 }
 
+// readsTime reports whether an expression has a cast of a text or a number to a time, which is NULL if it is none.
+func (c functions) readsTime(e sqlparse.Expr) bool {
+	return sqlparse.Any(e, func(e sqlparse.Expr) bool {
+		cast := sqlparse.As(e, sqlparse.Cast)
+		if cast == nil {
+			return false
+		}
+		name, _ := castType(cast, c.Statement.Text)
+		return (castTo[name] == merge.Time || castTo[name] == merge.Duration) && !c.typed(cast.Operands[0]).IsTime()
+	})
+}
+
 // postgresTypes maps the names of types of PostgreSQL, other than whole numbers, to how their values compare.
 var postgresTypes = map[string]catalog.Value{
 	"numeric": catalog.OfKind(merge.Decimal), "decimal": catalog.OfKind(merge.Decimal),
