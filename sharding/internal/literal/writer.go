@@ -114,9 +114,14 @@ func (w *Writer) argument(v driver.Value) driver.Value {
 		if w.typeName == "TIME" && v.Day() == 2 { // lib/pq reads 24:00 as midnight of the next day, and would send 00:00
 			return "24:00:00"
 		}
-		// Another zone may lack the clock's time. The driver reads 0000-00-00 and 0001-01-01 as one time, and sends the former.
-		if w.engine == "postgres" || w.engine == "mysql" && v.Location() == time.UTC && !v.IsZero() {
+		switch {
+		case w.engine == "postgres":
 			return v
+		case w.engine != "mysql" || v.Location() != time.UTC || v.IsZero(): // another zone may lack the clock's time; 0000-00-00 and 0001-01-01 are read as one
+		case w.typeName == "DATE":
+			return v.Format(time.DateOnly)
+		default: // its driver may truncate the time of an argument
+			return v.Format("2006-01-02 15:04:05.999999")
 		}
 	}
 	return nil
