@@ -107,7 +107,7 @@ func (w *Writer) argument(v driver.Value) driver.Value {
 		return v
 	case []byte:
 		if w.engine == "sqlite" || w.of.Collation == catalog.AsBytes {
-			return v
+			return append([]byte{}, v...) // lib/pq reads no bytes as nil, which it would send as NULL
 		}
 		return string(v) // bytes would be compared by themselves
 	case time.Time:
