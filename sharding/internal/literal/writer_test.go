@@ -132,7 +132,7 @@ func TestTextsBytesAndTimesAreArguments(t *testing.T) {
 		{"mysql", "VARBINARY", plan.Subquery{Collation: catalog.AsBytes}, []driver.Value{[]byte("a")}, []driver.Value{[]byte("a")}, "?"},
 		{"mysql", "DATETIME", plan.Subquery{}, []driver.Value{noon.Add(time.Microsecond)}, []driver.Value{"2026-03-04 12:00:00.000001"}, "?"}, // the driver may truncate a time
 		{"mysql", "DATE", plan.Subquery{}, []driver.Value{noon}, []driver.Value{"2026-03-04"}, "?"},
-		{"mysql", "DATE", plan.Subquery{List: true}, []driver.Value{noon, time.Time{}}, nil, ""}, // 0000-00-00 or 0001-01-01
+		{"mysql", "DATE", plan.Subquery{List: true}, []driver.Value{noon, time.Time{}}, nil, ""},                                     // 0000-00-00 or 0001-01-01
 		{"postgres", "BYTEA", plan.Subquery{Collation: catalog.AsBytes}, []driver.Value{[]byte(nil)}, []driver.Value{[]byte{}}, "?"}, // lib/pq would send NULL
 		{"postgres", "DATE", plan.Subquery{}, []driver.Value{time.Time{}}, []driver.Value{time.Time{}}, "?"},
 		{"mysql", "DATETIME", plan.Subquery{}, []driver.Value{noon.In(time.FixedZone("x", 3600))}, nil, ""},
