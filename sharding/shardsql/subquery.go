@@ -179,7 +179,7 @@ func (s subqueries) result(ctx context.Context, p *plan.Plan, sub plan.Subquery,
 func (s subqueries) number(ctx context.Context, p *plan.Plan, sub plan.Subquery, w *literal.Writer, values []driver.Value, args []driver.NamedValue) (string, error) {
 	isMariaDB := s.database.server.Reads.Family == sqlparse.MariaDB
 	switch {
-	case isMariaDB && w.IsNarrow():
+	case w.IsNarrow(isMariaDB):
 		return "", nil
 	case !w.IsShort():
 		return w.Literals(values), nil

@@ -134,10 +134,18 @@ func (w *Writer) isRounded(text string) bool {
 	return w.engine == "mysql" && w.of.List && (w.typeName == "DOUBLE" || !w.of.Exact && len(text) > exact)
 }
 
-// IsNarrow reports whether no literal has the type of the value. MariaDB returns a FLOAT for a FLOAT beside such a
-// value in COALESCE, and a DOUBLE beside a wider one.
-func (w *Writer) IsNarrow() bool {
-	return (w.typeName == "TINYINT" || w.typeName == "SMALLINT" || w.typeName == "MEDIUMINT") && !w.of.Compared && !w.of.Constant
+// IsNarrow reports whether no literal has the type of a value of MySQL or MariaDB, and that matters. MariaDB returns a FLOAT
+// for a FLOAT beside such a value in COALESCE, and a DOUBLE beside a wider one. The driver reads unsigned numbers that may be
+// larger than an int64 as uint64, and all others as int64.
+func (w *Writer) IsNarrow(onMariaDB bool) bool {
+	name, isUnsigned := strings.CutPrefix(w.typeName, "UNSIGNED ")
+	switch {
+	case w.of.Compared:
+		return false
+	case isUnsigned:
+		return strings.HasSuffix(name, "INT") && name != "BIGINT"
+	}
+	return onMariaDB && !w.of.Constant && (name == "TINYINT" || name == "SMALLINT" || name == "MEDIUMINT")
 }
 
 // IsShort reports whether the value has more digits than its text.

@@ -147,6 +147,28 @@ func TestTextsBytesAndTimesAreArguments(t *testing.T) {
 	}
 }
 
+func TestANumberWithoutALiteralOfItsTypeIsNarrow(t *testing.T) {
+	for _, c := range []struct {
+		typeName       string
+		of             plan.Subquery
+		mysql, onMaria bool
+	}{
+		{"BIGINT", plan.Subquery{}, false, false},
+		{"SMALLINT", plan.Subquery{}, false, true},
+		{"SMALLINT", plan.Subquery{Compared: true}, false, false},
+		{"SMALLINT", plan.Subquery{Constant: true}, false, false},
+		{"UNSIGNED TINYINT", plan.Subquery{}, true, true}, // the driver returns an int64, and a uint64 for a wider one
+		{"UNSIGNED INT", plan.Subquery{Constant: true}, true, true},
+		{"UNSIGNED INT", plan.Subquery{Compared: true}, false, false},
+		{"UNSIGNED BIGINT", plan.Subquery{}, false, false},
+	} {
+		w := writer("mysql", c.typeName, c.of)
+		if w.IsNarrow(false) != c.mysql || w.IsNarrow(true) != c.onMaria {
+			t.Errorf("%s %+v: %v, %v", c.typeName, c.of, w.IsNarrow(false), w.IsNarrow(true))
+		}
+	}
+}
+
 func TestAFloatOfFixedDigitsIsNotWritten(t *testing.T) {
 	w := literal.NewWriter("mysql", resultset.Described{Rows: column{name: "DOUBLE", scale: 2}}, plan.Subquery{})
 	if got := w.Literals([]driver.Value{"2.50"}); got != "" {
