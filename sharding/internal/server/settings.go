@@ -51,7 +51,7 @@ var ofPostgreSQL = []setting{
 // SQLite has no settings that matter. The file of a database in memory is empty.
 var ofSQLite = []setting{{place, "(SELECT file FROM pragma_database_list WHERE name = 'main')", false}}
 
-// Indexes in ofMySQL of the settings that decide how SQL is parsed.
+// Indexes in ofMySQL of the settings that decide how SQL is parsed and values are computed.
 const (
 	sqlMode       = 0
 	maxSortLength = 3
