@@ -452,6 +452,9 @@ func (m *maker) groups() Query {
 		aggregates[1] = m.neighbour(keys) + " AS x"
 	}
 	items := append(slices.Clone(keys), aggregates...)
+	if key := keys[0]; m.IntN(5) == 0 && slices.Contains(Columns, key) {
+		items[0] = m.dependent(key)
+	}
 	of := about(items)
 	text := "SELECT " + strings.Join(items, ", ") + " FROM orders" + m.where() + " GROUP BY " + strings.Join(keys, ", ")
 	if m.IntN(2) == 0 {
@@ -480,6 +483,17 @@ func (m *maker) overGroups() string {
 		"RANK() OVER (" + partition + order + ")", "DENSE_RANK() OVER (" + partition + order + ")", "ROW_NUMBER() OVER (" + partition + "ORDER BY MIN(id))",
 		"ROUND(COUNT(*) * 100.0 / SUM(COUNT(*)) OVER (), 2)", "SUM(paid) - SUM(SUM(paid)) OVER (" + partition + ")", "COALESCE(SUM(SUM(paid)) OVER (" + order + "), -1)",
 	})
+}
+
+// dependent returns an expression over a column of GROUP BY.
+func (m *maker) dependent(key string) string {
+	switch {
+	case slices.Contains(texts, key):
+		return pick(m, []string{"LOWER(" + key + ")", "COALESCE(" + key + ", 'none')"})
+	case slices.Contains(Columns[:4], key):
+		return pick(m, []string{key + " * 2 - 1", "COALESCE(" + key + ", 7)", "CASE WHEN " + key + " > 2 THEN 1 ELSE 0 END"})
+	}
+	return key
 }
 
 // neighbour returns an expression with the value of another group.

@@ -226,10 +226,21 @@ func (c grouper) groupItem(e sqlparse.Expr, at int) {
 	case !computed(e): // the same on every shard
 		c.combination.group.zero = c.combination.group.zero || !isNull(e)
 		v = c.literalValue(e)
+	case len(c.core.GroupBy) > 0 && c.dependsOnGroup(e): // the same on every shard that has the group
+		v = c.dependent(e)
 	default:
 		c.refuse(cmp.Or(c.Unresolved(c.scope, e), c.text(e)+" is neither an aggregate nor in GROUP BY"))
 	}
 	c.combination.group.add(a, v)
+}
+
+// dependent returns how the values of a selected expression compare that is computed from expressions of GROUP BY.
+func (c grouper) dependent(e sqlparse.Expr) catalog.Value {
+	alone := probe(&c.comparer)
+	if v := alone.value(e); alone.why == "" {
+		return v
+	}
+	return catalog.Value{Unordered: strings.TrimSuffix(alone.why, AddKey)}
 }
 
 // literalValue returns how the values of a selected literal or parameter compare.

@@ -186,6 +186,9 @@ func (c *comparer) typed(e sqlparse.Expr) catalog.Value {
 		if i := aliased(c, e); i != nil {
 			return c.typed(i.Expr)
 		}
+		if call := seriesOf(c, e); call != nil {
+			return series(functions{c}, e, call)
+		}
 	case *sqlparse.Call:
 		switch {
 		case e.Over:
@@ -204,6 +207,9 @@ func (c *comparer) typed(e sqlparse.Expr) catalog.Value {
 		v.Unordered, v.Behind = "", ""
 		return v
 	}
+	if c.Postgres && timeLiteral.MatchString(c.text(e)) {
+		return catalog.OfKind(merge.Time)
+	}
 	switch e := e.(type) {
 	case *sqlparse.Call:
 		return functions{c}.call(e)
@@ -214,8 +220,10 @@ func (c *comparer) typed(e sqlparse.Expr) catalog.Value {
 }
 
 var (
-	collate  = regexp.MustCompile(`(?i)^\s+collate\s+((?:(?:"[^"]+"|\w+)\s*\.\s*)?(?:"[^"]+"|\w+))$`)
-	bytewise = regexp.MustCompile(`^(?i:pg_catalog\s*\.\s*)?"(?:C|POSIX)"$`)
+	collate = regexp.MustCompile(`(?i)^\s+collate\s+((?:(?:"[^"]+"|\w+)\s*\.\s*)?(?:"[^"]+"|\w+))$`)
+	// timeLiteral is a date, or date and time, of PostgreSQL.
+	timeLiteral = regexp.MustCompile(`^(?i:date|timestamp|timestamptz)\s*'[^'\\]*'$`)
+	bytewise    = regexp.MustCompile(`^(?i:pg_catalog\s*\.\s*)?"(?:C|POSIX)"$`)
 )
 
 // collated returns the x of x COLLATE name, and the name as it is written, "" for any other expression.
