@@ -231,7 +231,8 @@
 // write on several shards, and, in the home database outside of transactions and sessions, any
 // statement that may change the session, which is everything except queries without variables and
 // unknown functions. Therefore ROW_COUNT() and similar functions after a prepared query may be executed
-// on another connection.
+// on another connection. If the map of a table has a lease, its slots may move at any time: a write that is outside of
+// transactions is then prepared for each execution, because the map is compared again when the write has its connection.
 //
 // MySQL and MariaDB return a FLOAT, a DOUBLE(10,2) and a STDDEV with fewer digits from a text than from
 // a prepared statement, and drivers return a BIGINT UNSIGNED in another type. A result of several shards
