@@ -105,6 +105,8 @@ SELECT n, status FROM (SELECT status, COUNT(*) AS n FROM orders GROUP BY status 
 SELECT qty, COUNT(*) AS n FROM items GROUP BY qty HAVING qty % 2 = 1 ORDER BY qty
 WITH t AS (SELECT status, COUNT(*) AS n FROM orders WHERE created_at < NOW() GROUP BY status) SELECT * FROM t WHERE n > 1 ORDER BY status
 SELECT * FROM (SELECT status, COUNT(*) AS n FROM orders WHERE total > (SELECT AVG(total) FROM orders) GROUP BY status) AS t ORDER BY status
+SELECT UPPER(status) AS label, n FROM (SELECT status, COUNT(*) AS n FROM orders GROUP BY status) AS t ORDER BY n, label
+SELECT sku, q - LAG(q) OVER (ORDER BY sku) AS more FROM (SELECT sku, SUM(qty) AS q FROM items GROUP BY sku) AS t ORDER BY sku
 -- refused
 SELECT id, RANK() OVER (ORDER BY total DESC) AS place FROM orders ORDER BY id LIMIT 10
 SELECT id, ROW_NUMBER() OVER (ORDER BY total DESC) AS n FROM orders ORDER BY total DESC, id
@@ -117,6 +119,4 @@ SELECT id, SUM(total) OVER (ORDER BY created_at) AS running FROM orders ORDER BY
 SELECT o.id, SUM(i.qty) OVER (ORDER BY o.id) AS running FROM orders o JOIN items i ON i.user_id = o.user_id AND i.order_id = o.id ORDER BY o.id, i.id
 SELECT id, SUM(total) OVER (ORDER BY id ROWS BETWEEN 2 PRECEDING AND CURRENT ROW) AS three FROM orders ORDER BY id
 SELECT id, AVG(total) OVER (ORDER BY id) AS average FROM orders ORDER BY id
-SELECT UPPER(status) AS label, n FROM (SELECT status, COUNT(*) AS n FROM orders GROUP BY status) AS t ORDER BY n, label
-SELECT sku, q - LAG(q) OVER (ORDER BY sku) AS more FROM (SELECT sku, SUM(qty) AS q FROM items GROUP BY sku) AS t ORDER BY sku
 SELECT status, CASE WHEN n > 15 THEN 'many' ELSE 'few' END AS size FROM (SELECT status, COUNT(*) AS n FROM orders GROUP BY status) AS t ORDER BY size, status

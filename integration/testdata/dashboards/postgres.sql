@@ -48,12 +48,12 @@ SELECT status, COUNT(*) FROM orders GROUP BY status HAVING COUNT(*) * 1e1 > 2.5e
 SELECT CAST(SUM(CASE WHEN user_id % 2 = 0 THEN 100 ELSE -100 END) AS DECIMAL(5,2)) AS x, SUM(CASE WHEN user_id % 2 = 0 THEN 2000 ELSE -2000 END)::smallint FROM orders
 SELECT pg_catalog.count(*), pg_catalog.max(total) FROM orders WHERE created_at < pg_catalog.now()
 SELECT status, pg_catalog.avg(total)::numeric(10,2) FROM orders GROUP BY status ORDER BY pg_catalog.count(*), MIN(id)
+SELECT g::date, COUNT(o.id) FROM generate_series('2024-01-01'::timestamp, '2024-01-05', '1 day') g LEFT JOIN orders o ON o.created_at::date = g::date GROUP BY g ORDER BY g
 -- refused
 SELECT string_agg(coupon, ',') FROM orders WHERE id = 3
 SELECT array_agg(id ORDER BY id) FROM orders
 SELECT status, percentile_cont(0.5) WITHIN GROUP (ORDER BY total) FROM orders GROUP BY status
 SELECT MAX(created_at) - MIN(created_at) FROM orders
-SELECT g::date, COUNT(o.id) FROM generate_series('2024-01-01'::timestamp, '2024-01-05', '1 day') g LEFT JOIN orders o ON o.created_at::date = g::date GROUP BY g ORDER BY g
 SELECT SUM(total)::text FROM orders
 SELECT STDDEV(total), VARIANCE(total) FROM orders
 SELECT created_at::time AS t, COUNT(*) FROM orders GROUP BY t ORDER BY t
