@@ -34,7 +34,7 @@ func TestTextsOfJSONAreGroupedAndSortedOverShardsAsInOneTable(t *testing.T) {
 						if args != nil {
 							text = strings.Replace(text, "FROM settings", "FROM settings WHERE id > ?", 1)
 						}
-						if got, want := trimmed(textsOf(t, routed, text, args...)), trimmed(textsOf(t, whole, text, args...)); !slices.Equal(got, want) {
+						if got, want := trimmed(rowTexts(t, routed, text, args...)), trimmed(rowTexts(t, whole, text, args...)); !slices.Equal(got, want) {
 							t.Errorf("%s:\n%q\nwant %q", text, got, want)
 						}
 					}

@@ -65,9 +65,9 @@ func orderTwins(t *testing.T, open namedDatabase, idType string) (routed, whole 
 // rowTexts returns the rows of a query as texts, in order.
 func rowTexts(t *testing.T, on interface {
 	Query(text string, args ...any) (*sql.Rows, error)
-}, text string) (all []string) {
+}, text string, args ...any) (all []string) {
 	t.Helper()
-	rows, err := on.Query(text)
+	rows, err := on.Query(text, args...)
 	if err != nil {
 		t.Fatalf("%s: %v", text, err)
 	}

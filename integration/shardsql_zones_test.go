@@ -77,7 +77,7 @@ func TestRowsOfAllShardsAreGroupedByTheDaysOfATimeZone(t *testing.T) {
 				{"SELECT HOUR(CONVERT_TZ(at, '+00:00', ?)) AS hour, COUNT(*) FROM visits GROUP BY hour ORDER BY COUNT(*) DESC, hour LIMIT 3", []any{zone}},
 				{"SELECT CONVERT_TZ(at, '+00:00', 'Nowhere/Else') AS there, COUNT(*) FROM visits GROUP BY there", nil},
 			} {
-				if got, want := textsOf(t, routed, c.text, c.args...), textsOf(t, whole, c.text, c.args...); !slices.Equal(got, want) {
+				if got, want := rowTexts(t, routed, c.text, c.args...), rowTexts(t, whole, c.text, c.args...); !slices.Equal(got, want) {
 					t.Errorf("%s:\n%q\nwant %q", c.text, got, want)
 				}
 			}
@@ -126,18 +126,3 @@ func TestATimeZoneThatOneServerLacksIsRefused(t *testing.T) {
 		t.Errorf("%d rows", n)
 	}
 }
-
-// textsOf returns the rows of a query as texts.
-func textsOf(t *testing.T, on *sql.DB, text string, args ...any) []string {
-	t.Helper()
-	return rowTexts(t, bound{on, args}, text)
-}
-
-// bound sends queries with arguments.
-type bound struct {
-	*sql.DB
-
-	args []any
-}
-
-func (b bound) Query(text string, _ ...any) (*sql.Rows, error) { return b.DB.Query(text, b.args...) }

@@ -42,7 +42,7 @@ func Contended(err error) bool {
 
 // LockTimedOut reports whether err says that a statement has waited for a lock for as long as the session allows.
 func LockTimedOut(err error) bool {
-	return err != nil && (strings.Contains(err.Error(), "Error 1205") || strings.Contains(err.Error(), "SQLSTATE 55P03") || strings.Contains(err.Error(), "due to lock timeout"))
+	return wordAfter(err, "Error ") == "1205" || state(err) == "55P03"
 }
 
 // InTheWay says what was the cause of a [Contended] error.

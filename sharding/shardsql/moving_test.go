@@ -414,6 +414,45 @@ func TestAWriteBeginsAgainIfItsSlotMovesWhileItWaitsForAConnection(t *testing.T)
 	}
 }
 
+// The map was compared after the write, which was then executed on the new shard as well.
+func TestAPreparedWriteThatReturnsRowsIsExecutedOnceIfItsSlotMovesMeanwhile(t *testing.T) {
+	m := newSlotMoving(t, 2)
+	exec(t, m.rows, "CREATE TABLE items_2 AS SELECT * FROM items_0 WHERE false")
+	st, err := m.routed.Prepare("INSERT INTO items (id, user_id) VALUES (?, 0) RETURNING id")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = st.Close() }()
+	if err := drained(st.Query(4)); err != nil {
+		t.Fatal(err)
+	}
+	other, err := m.rows.Conn(t.Context()) // it keeps the write waiting
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = other.Close() }()
+	run := func(text string) {
+		t.Helper()
+		if _, err := other.ExecContext(t.Context(), text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run("BEGIN IMMEDIATE")
+	done := make(chan error, 1)
+	go func() { done <- drained(st.Query(5)) }()
+	for m.pool.Stats().InUse == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	m.switchTo(t, "items_2")
+	run("COMMIT")
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	if n := one[int](t, m.rows, "SELECT COUNT(*) FROM (SELECT id FROM items_0 UNION ALL SELECT id FROM items_2) WHERE id = 5"); n != 1 {
+		t.Errorf("the item was inserted %d times", n)
+	}
+}
+
 func drained(rows *sql.Rows, err error) error {
 	if err != nil {
 		return err

@@ -93,9 +93,9 @@ func (f fence) postgres(event string, rows []string) []string {
 		fmt.Fprintf(&body, "%s; IF refused IS DISTINCT FROM 0 THEN RAISE EXCEPTION '%s'; END IF; ",
 			f.lookup(row, " INTO refused", " FOR SHARE"), sharding.FenceMessage)
 	}
-	return []string{fmt.Sprintf(`SELECT set_config('lock_timeout', '1s', true); SELECT set_config('search_path', quote_ident(current_schema()) || ', pg_temp', true); `+
-		`CREATE OR REPLACE FUNCTION "%s"() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $shardid$ DECLARE refused integer; BEGIN %sRETURN NULL; END $shardid$; `+
-		`CREATE TRIGGER "%[1]s" AFTER %[3]s ON "%[4]s" FOR EACH ROW EXECUTE PROCEDURE "%[1]s"(); ALTER TABLE "%[4]s" ENABLE ALWAYS TRIGGER "%[1]s"`, f.trigger(event), body.String(), event, f.table)}
+	return []string{fmt.Sprintf(`SELECT set_config('lock_timeout', '%[5]s', true); SELECT set_config('search_path', quote_ident(current_schema()) || ', pg_temp', true); `+
+		`CREATE OR REPLACE FUNCTION "%[1]s"() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $shardid$ DECLARE refused integer; BEGIN %[2]sRETURN NULL; END $shardid$; `+
+		`CREATE TRIGGER "%[1]s" AFTER %[3]s ON "%[4]s" FOR EACH ROW EXECUTE PROCEDURE "%[1]s"(); ALTER TABLE "%[4]s" ENABLE ALWAYS TRIGGER "%[1]s"`, f.trigger(event), body.String(), event, f.table, lockWait)}
 }
 
 // there reports whether the trigger of an event exists.
@@ -177,7 +177,7 @@ func (f fence) tryCreate(ctx context.Context, b base, statements []string) error
 		_ = conn.Close()
 	}()
 	if b.server.Name() == "mysql" {
-		statements = append([]string{`SET SESSION lock_wait_timeout = 1`, `LOCK TABLES "` + f.table + `" WRITE`}, statements...)
+		statements = append([]string{fmt.Sprintf("SET SESSION lock_wait_timeout = %.0f", lockWait.Seconds()), `LOCK TABLES "` + f.table + `" WRITE`}, statements...)
 	}
 	for _, statement := range statements {
 		if _, err := conn.ExecContext(ctx, dialect.Text(b.server, statement)); err != nil {

@@ -299,7 +299,7 @@ func (c calculator) distance(e *sqlparse.Call, of int) int {
 	if len(e.Args) == 2 {
 		text, _ := analysis.Literal(e.Args[1], sqlparse.Integer)
 		var err error
-		if n, err = strconv.Atoi(text); err != nil || n > mostDistant {
+		if n, err = strconv.Atoi(text); err != nil {
 			c.refuse("the distance of " + c.text(e) + " is no literal number" + AddKey)
 			return -1
 		}
@@ -319,9 +319,6 @@ func (c calculator) distance(e *sqlparse.Call, of int) int {
 	}
 	return n
 }
-
-// mostDistant is the largest distance of LAG and LEAD.
-const mostDistant = 1 << 20
 
 // window returns the value of a window function over combined groups.
 func (c calculator) window(e *sqlparse.Call) (merge.Expr, merge.Kind) {

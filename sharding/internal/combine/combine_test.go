@@ -253,7 +253,7 @@ func TestAnExpressionComparesAsTheDatabaseComparesIt(t *testing.T) {
 		{mysql, "time", "at;DATE(at);LAST_DAY(at);DATE_ADD(at, INTERVAL 1 DAY);at + INTERVAL 1 DAY;FROM_UNIXTIME(paid);CAST(at AS DATE);COALESCE(at, at)"},
 		{mysql, "duration", "took;TIME(at);CAST(at AS TIME(3))"},
 		{mysql, "?", "MAX(name) OVER (PARTITION BY user_id);json;other;EXTRACT(YEAR FROM name);ROUND(name);ROUND(total, paid);ROUND();GREATEST(name, 'x');NULLIF(paid, total);CAST(name AS CHAR(3));CAST(name AS BINARY);CAST(took AS DATE);" +
-			"DATE_FORMAT(at, '%D');DATE_FORMAT(name, '%Y');COALESCE(paid, name);COALESCE(paid, 'x');COALESCE(state, state);IF(paid, 1e2, 2);CONCAT(name, json);CASE END;CASE paid WHEN 1 THEN json END;(SELECT 1, 2 FROM countries);INSERT(name, 1, 1, 'x');MONTH(name)"},
+			"LAG(paid, 1, 0.5) OVER (PARTITION BY user_id ORDER BY id);DATE_FORMAT(at, '%D');DATE_FORMAT(name, '%Y');COALESCE(paid, name);COALESCE(paid, 'x');COALESCE(state, state);IF(paid, 1e2, 2);CONCAT(name, json);CASE END;CASE paid WHEN 1 THEN json END;(SELECT 1, 2 FROM countries);INSERT(name, 1, 1, 'x');MONTH(name)"},
 		{maria, "?", "NULLIF(paid, 1)"},
 		{postgres, "integer", "id;paid # 1;paid << 1;paid::int;CAST(rate AS bigint);LENGTH(label)"},
 		{postgres, "integer", "paid::text;to_char(at, 'Month');to_char(paid, '99');label COLLATE \"de-x-icu\";(label || 'a') COLLATE public.de;lower(title) COLLATE \"sv\""}, // their ranks

@@ -208,7 +208,7 @@ func (c functions) window(call *sqlparse.Call) catalog.Value {
 		return catalog.OfKind(merge.Stored)
 	case sqlfunc.Counting[name]:
 		return counts
-	case isNeighbour(call) && len(call.Args) > 0 && c.typed(call.Args[0]).IsExact():
+	case isNeighbour(call) && (len(call.Args) == 1 || len(call.Args) == 2) && c.typed(call.Args[0]).IsExact(): // a default may have another type
 		return c.typed(call.Args[0])
 	case sqlfunc.Aggregates[name] == 0 || odd(call) || c.typed(call.Args[0]).Type.Collation != merge.Binary:
 		return c.unknown(call)

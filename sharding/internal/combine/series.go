@@ -50,7 +50,7 @@ func series(c functions, e sqlparse.Expr, call *sqlparse.Call) catalog.Value {
 	isText := func(e sqlparse.Expr) bool { return analysis.IsLiteral(e, sqlparse.Text) }
 	isNumber := func(e sqlparse.Expr) bool {
 		v, ok := numeral(e, nil)
-		return ok && v.Type.Kind == merge.Integer
+		return ok && v.Type.Kind == merge.Integer && !v.Wide
 	}
 	isTime := func(e sqlparse.Expr) bool { return c.typed(e).Type.Kind == merge.Time }
 	switch n := len(call.Args); {
