@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/shardid/shardid/integration/server"
+	"github.com/shardid/shardid/internal/testkit/effort"
 	"github.com/shardid/shardid/schema/versions"
 	"github.com/shardid/shardid/sharding"
 )
@@ -184,7 +185,7 @@ func TestTheGoCodeOfTheDDLPageIsThatWhichRuns(t *testing.T) {
 // The program is killed after each statement that it reports as done, and restarted, until
 // all versions are applied. The same is done while versions are undone.
 func TestAProgramThatIsKilledAgainAndAgainAppliesEveryVersion(t *testing.T) {
-	const columns = 10
+	columns := effort.Cases(4, 10)
 	onEachPage(t, func(t *testing.T, east, west string) {
 		p := newDDLPage(t, east, west)
 		for n := range columns {

@@ -255,7 +255,7 @@ func TestAUniqueValueHasOneOwnerHoweverItIsSpelled(t *testing.T) {
 				routed := shardsql.OpenDB(shardsql.Config{Router: c.Router, Home: c.Home})
 				defer func() { _ = routed.Close() }()
 				w := &spellingWalk{postgres: name == "PostgreSQL", table: table, values: strings.Fields(values), routed: routed, whole: dbs["whole"]}
-				for seed := range uint64(effort.Cases(2, 200)) {
+				for seed := range uint64(effort.Cases(1, 200)) {
 					w.Rand, w.log = rand.New(rand.NewPCG(seed, 9)), nil
 					failed := ""
 					for i := 0; i < 30 && failed == ""; i++ {

@@ -77,7 +77,7 @@ func TestEachNameInAllTestsIsThatOfATest(t *testing.T) {
 	root := moduleRoot(t)
 	script := read(t, root, ".ci/all-tests")
 	names := testNames(t, root)
-	for _, variable := range []string{"sequential", "together"} {
+	for _, variable := range []string{"sequential", "random", "together"} {
 		var pattern strings.Builder
 		for _, m := range regexp.MustCompile(`(?m)^`+variable+`\+?='(.*)'$`).FindAllStringSubmatch(script, -1) {
 			pattern.WriteString(m[1])
