@@ -311,13 +311,14 @@ func (p *queryReader) limit() *Limit {
 	}
 }
 
-// fetch reads FIRST n ROWS ONLY.
+// fetch reads FIRST n ROWS ONLY. Without n it is one row.
 func (p *queryReader) fetch(l *Limit) {
 	if !p.accept("first") {
 		p.expect("next")
 	}
-	l.Count = p.expr()
-	if !p.acceptRows() {
+	if at := p.tok.start; p.acceptRows() {
+		l.Count = &Literal{Span: Span{From: at, To: at}, Kind: Integer, Value: "1"}
+	} else if l.Count = p.expr(); !p.acceptRows() {
 		p.fail()
 	}
 	if l.Ties = !p.accept("only"); l.Ties {

@@ -260,8 +260,8 @@ func TestAnExpressionComparesAsTheDatabaseComparesIt(t *testing.T) {
 		{postgres, "decimal", "total;EXTRACT(YEAR FROM at);ROUND(total, 1);ROUND(paid, 1);paid * total;paid::numeric(9, 2);paid::decimal;NULLIF(total, 1)"},
 		{postgres, "float", "rate;ROUND(rate);ROUND(paid);date_part('year', at);paid::float8;CAST(paid AS double precision)"},
 		{postgres, "bytes", "label COLLATE \"C\";(label || 'a') COLLATE \"C\";paid::text COLLATE \"C\";label COLLATE pg_catalog.\"POSIX\";to_char(at, 'YYYY-MM');concat(label, 'a') COLLATE \"C\""},
-		{postgres, "time", "at;date_trunc('month', at);at::date;at::timestamp(3);at + INTERVAL '1 day'"},
-		{postgres, "?", "label;label || 'a';paid COLLATE \"de\";(label COLLATE \"de\") || 'a';at::timestamp(3) with time zone;paid::public.money;GREATEST(total, 1);small * small;total # 1;concat(json);coalesce(at, $1);ROUND(paid, 2, 3)"},
+		{postgres, "time", "at;date_trunc('month', at);at::date;at::timestamp(3);at + INTERVAL '1 day';at::date - 7;at::date + 1 - INTERVAL '1 day'"},
+		{postgres, "?", "at::date - at::date;at::date - $1;at::date - 3000000000;label;label || 'a';paid COLLATE \"de\";(label COLLATE \"de\") || 'a';at::timestamp(3) with time zone;paid::public.money;GREATEST(total, 1);small * small;total # 1;concat(json);coalesce(at, $1);ROUND(paid, 2, 3)"},
 		{sqlite, "stored", "id + 1;lower(name) COLLATE NOCASE;CAST(word AS TEXT);count(*) OVER (PARTITION BY user_id);paid / 2;word"},
 		{sqlite, "?", "+word;(SELECT word FROM countries);lower(name) COLLATE other"},
 	} {

@@ -364,9 +364,10 @@ func (c functions) scalar(e *sqlparse.Subquery) catalog.Value {
 // numbersOnly are aggregates of SQLite whose results are numbers whatever their arguments.
 var numbersOnly = []string{"count", "sum", "avg", "total"}
 
-// shifted reports whether a sum or difference consists of a time and intervals.
+// shifted reports whether a sum or difference consists of a time and intervals. To a date of PostgreSQL, days may be
+// added as an integer, and to no other time.
 func (c functions) shifted(of []sqlparse.Expr) bool {
-	other := func(e sqlparse.Expr) bool { return !interval.MatchString(c.text(e)) }
+	other := func(e sqlparse.Expr) bool { return !interval.MatchString(c.text(e)) && !(c.Postgres && isInt(e)) }
 	return !slices.ContainsFunc(of[1:], other) && c.typed(of[0]).Type.Kind == merge.Time
 }
 

@@ -48,17 +48,19 @@ func seriesOf(c *comparer, e *sqlparse.Column) *sqlparse.Call {
 // the type of the other bound.
 func series(c functions, e sqlparse.Expr, call *sqlparse.Call) catalog.Value {
 	isText := func(e sqlparse.Expr) bool { return analysis.IsLiteral(e, sqlparse.Text) }
-	isNumber := func(e sqlparse.Expr) bool {
-		v, ok := numeral(e, nil)
-		return ok && v.Type.Kind == merge.Integer && !v.Wide
-	}
 	isTime := func(e sqlparse.Expr) bool { return c.typed(e).Type.Kind == merge.Time }
 	switch n := len(call.Args); {
 	case n < 2 || n > 3:
-	case isNumber(call.Args[0]) && isNumber(call.Args[1]) && (n == 2 || isNumber(call.Args[2])):
+	case isInt(call.Args[0]) && isInt(call.Args[1]) && (n == 2 || isInt(call.Args[2])):
 		return whole
 	case n == 3 && (isText(call.Args[0]) || isTime(call.Args[0])) && (isText(call.Args[1]) || isTime(call.Args[1])) && !(isText(call.Args[0]) && isText(call.Args[1])):
 		return catalog.OfKind(merge.Time)
 	}
 	return c.unknown(e)
+}
+
+// isInt reports whether an expression is, or is a sum of, literals that are integers for PostgreSQL and not bigints.
+func isInt(e sqlparse.Expr) bool {
+	v, ok := numeral(e, nil)
+	return ok && v.Type.Kind == merge.Integer && !v.Wide
 }
