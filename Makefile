@@ -28,7 +28,7 @@ check: format vet lint $(GOTESTSUM) ## format, vet, lint, import rules and the t
 	CGO_ENABLED=0 $(GOTESTSUM) --format pkgname -- -timeout=30m ./...
 
 .PHONY: test
-test: $(GOTESTSUM) $(TESTRUN) ## everything, as in CI: root with and without cgo, real servers; installs what is missing
+test: $(GOTESTSUM) $(TESTRUN) ## everything, as in CI: under the race detector, without cgo, on real servers; installs what is missing
 	@.ci/install-missing
 	@.ci/install-mysql
 	@.ci/install-spider

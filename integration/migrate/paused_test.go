@@ -14,6 +14,8 @@ import (
 	"testing"
 
 	"github.com/shardid/shardid/integration/database"
+	"github.com/shardid/shardid/integration/server"
+	"github.com/shardid/shardid/internal/testkit/effort"
 	"github.com/shardid/shardid/internal/testwait"
 	"github.com/shardid/shardid/schema/migrate"
 )
@@ -32,8 +34,9 @@ func TestARunnerThatSleptInASwitchChangesNothing(t *testing.T) {
 			_, err := next.Cutover(ctx, longPause)
 			return err
 		}
+		_, isMySQL := s.servers[0].(*server.MySQL)
 		// Of each pair of a step and a side that serves when the runner continues, those in which it could do harm.
-		for _, at := range []struct {
+		for n, at := range []struct {
 			step        string
 			shardsServe bool
 		}{
@@ -45,6 +48,9 @@ func TestARunnerThatSleptInASwitchChangesNothing(t *testing.T) {
 			{migrate.StepSealed, true},
 			{migrate.StepReinstated, true},
 		} {
+			if !effort.Soak() && isMySQL && n%2 == 0 {
+				continue // MariaDB and PostgreSQL have these steps
+			}
 			z := s.pauseAt(t, at.step)
 			s.disconnectSleeper(t)
 			s.untilNotTransient(t, func(ctx context.Context) error { return thereAndBack(ctx, next) })
