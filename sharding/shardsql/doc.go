@@ -287,9 +287,9 @@
 //     sharding key, unless the statement only counts its rows: SELECT COUNT(*) FROM (SELECT …) AS t;
 //   - with neither the sharding key nor the primary key in GROUP BY: other aggregates,
 //     AVG(DISTINCT), expressions over aggregates other than + - * /, ROUND, CEIL, FLOOR, COALESCE,
-//     IFNULL, NULLIF, comparisons, CASE with whole numbers as results, casts to whole numbers and
-//     decimals (on PostgreSQL also to double precision) and usual functions of one MIN or MAX, and
-//     on MySQL and MariaDB expressions that continue with an AVG;
+//     IFNULL, NULLIF, comparisons, CASE with whole numbers or literal texts as results, casts to
+//     whole numbers and decimals (on PostgreSQL also to double precision) and usual functions of one
+//     MIN or MAX, and on MySQL and MariaDB expressions that continue with an AVG;
 //   - on MySQL and MariaDB orders, groups and sums of JSON and of expressions other than conditions,
 //     CASE, COALESCE, NULLIF and IF of one type, GREATEST and LEAST of numbers, CAST, functions and
 //     intervals of times, CONCAT, SUBSTR, LOWER and UPPER of texts of one collation, LENGTH, ABS,

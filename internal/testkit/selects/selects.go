@@ -416,7 +416,7 @@ func (m *maker) aggregate() string {
 		"SUM(CASE WHEN paid = 1 THEN amount ELSE 0 END)", "COUNT(CASE WHEN note LIKE 'a%' THEN 1 END)", "SUM(paid = 1)", "AVG(CASE WHEN paid = 1 THEN 1.0 ELSE 0 END)", "MAX(COALESCE(paid, 7))",
 		"SUM(paid) - SUM(user_id)", "ROUND(AVG(paid), 2)", "ROUND(AVG(user_id))", "COUNT(*) * 1.0 / COUNT(DISTINCT user_id)", "COALESCE(AVG(amount), 0)", "SUM(paid) / COUNT(*) * 3", "ROUND(SUM(amount) * 100.0 / SUM(paid), 1)",
 		"SUM(paid) / NULLIF(COUNT(note), 0)", "MAX(id) - MIN(id)", "ROUND(SUM(amount), 1)", "SUM(amount) * 2 / COUNT(*) + 0.25", "IFNULL(MAX(paid), 0.5)",
-		"COUNT(*) > 3", "SUM(paid) >= SUM(user_id) OR MAX(id) IS NULL", "CASE WHEN COUNT(*) > 9 THEN 1 WHEN MAX(paid) = 2 THEN -2 ELSE 0 END", "CEIL(COUNT(*) / 10.0)", "FLOOR(SUM(amount) * -0.1)",
+		"COUNT(*) > 3", "SUM(paid) >= SUM(user_id) OR MAX(id) IS NULL", "CASE WHEN COUNT(*) > 9 THEN 1 WHEN MAX(paid) = 2 THEN -2 ELSE 0 END", "CASE WHEN COUNT(*) > 3 THEN 'many' WHEN MAX(paid) = 2 THEN 'Two' ELSE 'few' END", "CASE WHEN SUM(paid) > 9 THEN 'much' END", "CEIL(COUNT(*) / 10.0)", "FLOOR(SUM(amount) * -0.1)",
 		"COALESCE(SUM(paid), 0)", "IFNULL(SUM(amount), 0)", "SUM(amount)", "SUM(paid * user_id)", "SUM(amount + 1)", "MIN(LOWER(note))", "MAX(paid - 1)",
 		"SUM(DISTINCT paid)", "SUM(DISTINCT amount)", "SUM(DISTINCT user_id)", "COALESCE(MAX(note), 'none')", "NULLIF(MIN(note), 'a')", "UPPER(MAX(word))", "DATE(MAX(at))", "ABS(MIN(paid))",
 		"CAST(SUM(amount) AS DECIMAL(12, 1))", "CAST(AVG(paid) AS DECIMAL(10, 2))", "CAST(AVG(amount) AS DECIMAL(10, 3))", "CAST(COUNT(*) AS DECIMAL(10, 2))",

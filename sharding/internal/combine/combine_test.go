@@ -223,6 +223,10 @@ func TestWhatShardsCannotAnswerTogetherIsRefusedWithItsReason(t *testing.T) {
 		{postgres, "SELECT SUM(small) FROM orders", "rounded at each addition"},
 		{postgres, "SELECT FLOOR(SUM(paid)) FROM orders", "only + - * /"},
 		{postgres, "SELECT ROUND(MAX(paid)) FROM orders", "only + - * /"},
+		{postgres, "SELECT CASE WHEN SUM(paid) > 1 THEN 'a' ELSE 'b' END AS size FROM orders GROUP BY user_id + 1 ORDER BY size", "order by numbers"},
+		{mysql, "SELECT user_id + 1 FROM orders GROUP BY user_id + 1 ORDER BY CASE WHEN SUM(paid) > 1 THEN 'a' ELSE 'b' END", "order by numbers"},
+		{mysql, "SELECT CASE WHEN SUM(paid) > 1 THEN 'a' ELSE 'b' END AS size FROM orders GROUP BY user_id + 1 HAVING size = 'a'", "only + - * /"},
+		{mysql, "SELECT CASE WHEN SUM(paid) > 1 THEN 'a' ELSE 1 END FROM orders GROUP BY user_id + 1", "only + - * /"},
 		{postgres, "SELECT SUM(rate)::float(24) FROM orders", "only + - * /"},
 		{postgres, "SELECT paid, COUNT(*) AS n FROM orders GROUP BY paid HAVING n > 1", "accepts no alias"},
 		{postgres, "SELECT COALESCE(MAX(paid), ARRAY[]) FROM orders", "it is not known how ARRAY[] compares"},
@@ -328,13 +332,13 @@ func TestAnAggregateIsCombinedOrComputedFromAggregates(t *testing.T) {
 		exprs    string
 	}{
 		{mysql, false, "COUNT(*);SUM(paid);SUM(small);MIN(name);MAX(state);COUNT(DISTINCT name, paid);SUM(DISTINCT total);ANY_VALUE(json);COALESCE(MAX(name), 'none');DATE(MAX(at));CONVERT(MAX(at), DATE);TIMESTAMPDIFF(DAY, MAX(at), MAX(at));LOWER(MIN(name));1;NULL;?"},
-		{mysql, true, "AVG(paid);SUM(paid) / COUNT(*);-SUM(paid);SUM(paid) - 1e1;ROUND(SUM(total), 2);ROUND(SUM(total));COALESCE(SUM(paid), 0);IFNULL(AVG(total), 0);NULLIF(SUM(paid), 0);IF(SUM(paid) BETWEEN 1 AND 2, 1, NULL);" +
+		{mysql, true, "CASE WHEN SUM(paid) > ? THEN 'much' END;IF(COUNT(*) > 3, 'many', 'few');AVG(paid);SUM(paid) / COUNT(*);-SUM(paid);SUM(paid) - 1e1;ROUND(SUM(total), 2);ROUND(SUM(total));COALESCE(SUM(paid), 0);IFNULL(AVG(total), 0);NULLIF(SUM(paid), 0);IF(SUM(paid) BETWEEN 1 AND 2, 1, NULL);" +
 			"CASE WHEN NOT (SUM(paid) > 1 AND MAX(id) <> 2) THEN 1 ELSE 0 END;CASE WHEN MAX(paid) NOT BETWEEN 1 AND 2 THEN 1 END;FLOOR(SUM(total));CAST(SUM(paid) AS SIGNED);CAST(AVG(paid) AS DECIMAL);CAST(SUM(total) AS DECIMAL(9, 1));ROUND(SUM(total), 1) / 3;MAX(paid) IS NULL"},
 		{maria, true, "ROUND(SUM(rate), 2) + 1"},
 		{postgres, false, "COUNT(*) FILTER (WHERE paid > 1);MAX(at)::date;EXTRACT(YEAR FROM MAX(at));bool_and(paid > 1);pg_catalog.count(*)"},
 		{postgres, true, "AVG(paid) FILTER (WHERE paid > 1);SUM(paid)::numeric;SUM(total)::numeric;SUM(total) / 1e-2;SUM(paid)::float8;AVG(total)::numeric(9, 2);COALESCE(SUM(total), 0);COALESCE(SUM(total), 0.5);COALESCE(MAX(rate), 0);FLOOR(SUM(total));SUM(paid) * 5::int"},
 		{sqlite, false, "COUNT(*);SUM(word);MAX(word)"},
-		{sqlite, true, "AVG(paid);-SUM(paid);iif(SUM(paid) > 1.5, 1, 0)"},
+		{sqlite, true, "iif(SUM(paid) > 9, 'much', NULL);AVG(paid);-SUM(paid);iif(SUM(paid) > 1.5, 1, 0)"},
 	} {
 		for expr := range strings.SplitSeq(group.exprs, ";") {
 			s, err := bound(t, group.options, "SELECT "+expr+", COUNT(*) FROM orders", int64(1))

@@ -27,7 +27,7 @@ type grouping struct {
 	kept      []string        // conditions of HAVING that a shard applies or checks
 	split     []string        // what a shard also groups by, for COUNT(DISTINCT)
 	zero      bool            // what is selected has a value of its own for no rows: it has a literal, COALESCE, IFNULL or ROUND
-	digits    []string        // hidden expressions of which the digits after the point are needed, also of no rows
+	always    []string        // hidden expressions whose values, or their digits after the point, are needed also of no rows
 	quotients int             // the number of computed divisions
 }
 
@@ -95,7 +95,7 @@ func (c grouper) ofNone() {
 		none = append(slices.Delete(none, at, at+1), splice.Insert(where.Bytes().From, "FALSE AND ("), splice.Insert(where.Bytes().To, ")"))
 	}
 	for i, hidden := range c.hidden[c.core.ItemsEnd].texts {
-		if !slices.ContainsFunc(c.combination.group.digits, func(text string) bool { return hidden == hiddenAs(text, i) }) {
+		if !slices.ContainsFunc(c.combination.group.always, func(text string) bool { return hidden == hiddenAs(text, i) }) {
 			hidden = hiddenAs("NULL", i)
 		}
 		none = append(none, splice.Insert(c.core.ItemsEnd, ", "+hidden))
@@ -136,6 +136,10 @@ func (c grouper) regroup() {
 func (c grouper) compute(at int, e sqlparse.Expr) {
 	if !sqlfunc.IsAverage(sqlparse.Bare(e)) {
 		steadyAverages(c, e)
+	}
+	if label := (calculator{c}).label(e); label != nil {
+		c.combination.group.Made[at], c.combination.group.values[at] = label, catalog.Value{Unordered: labelOrder}
+		return
 	}
 	made, kind := calculator{c}.number(e)
 	c.combination.group.zero = c.combination.group.zero || sqlparse.Any(e, mayLackDigits)
@@ -357,7 +361,9 @@ func (c grouper) sortKey(o sqlparse.Order) merge.Key {
 			c.refuse(c.text(by) + parametersCompared)
 		}
 	} else {
-		at = c.column(by)
+		if at = c.column(by); g.Made[at] != nil && g.values[at].Unordered != "" { // a shard knows the weights of its own value only
+			c.refuse(g.values[at].Unordered)
+		}
 		v = c.inOrder(by, g.values[at])
 		if selected = v.As == g.values[at].As; !selected {
 			c.value(by)

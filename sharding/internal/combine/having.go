@@ -156,7 +156,7 @@ func (c calculator) number(e sqlparse.Expr) (merge.Expr, merge.Kind) {
 		case arithmetic[e.Op] != 0:
 			return c.operation(e)
 		case e.Op == sqlparse.Case:
-			return c.cases(e)
+			return c.choice(e)
 		case e.Op == sqlparse.Cast && (sqlfunc.HasAggregate(e) || e.Keeps && isInteger(e.Operands[0])):
 			return c.cast(e)
 		}
@@ -233,7 +233,7 @@ func (c calculator) function(e *sqlparse.Call) (merge.Expr, merge.Kind) {
 		return c.window(e)
 	case e.Odd && !e.Filtered:
 	case (name == "if" || name == "iif") && len(e.Args) == 3:
-		return c.choice(e, e.Args[:1], e.Args[1:])
+		return c.choice(e)
 	case (name == "floor" || name == "ceil" || name == "ceiling") && len(e.Args) == 1:
 		return c.toWhole(e, name != "floor")
 	case sqlfunc.Aggregates[name] == sqlfunc.Average && len(sqlfunc.AggregatedBy(e)) == 1 && !e.Distinct:
@@ -267,7 +267,7 @@ func (c calculator) wider(of ...merge.Kind) merge.Kind {
 // operand returns an aggregate, or an expression of GROUP BY.
 func (c calculator) operand(e sqlparse.Expr) (merge.Expr, merge.Kind) {
 	if sqlfunc.OfRows(e) && combined(e) == 0 {
-		c.refuse(c.text(e) + " is not combined: only + - * /, ROUND, CEIL, FLOOR, COALESCE, IFNULL, NULLIF, comparisons, CASE with whole numbers as results, and casts to whole numbers and decimals are, of COUNT, SUM, AVG, MIN and MAX" + AddKey)
+		c.refuse(c.text(e) + " is not combined: only + - * /, ROUND, CEIL, FLOOR, COALESCE, IFNULL, NULLIF, comparisons, CASE with whole numbers or literal texts as results, and casts to whole numbers and decimals are, of COUNT, SUM, AVG, MIN and MAX" + AddKey)
 		return nil, 0
 	}
 	at := c.column(e)
@@ -345,7 +345,7 @@ func (c calculator) withDigits(made merge.Expr, e sqlparse.Expr) merge.Expr {
 		c.refuse("parameters in " + c.text(e) + ", which is divided or divides, are not combined; write the number")
 	}
 	g, text := c.combination.group, c.text(e)
-	g.digits = append(g.digits, text)
+	g.always = append(g.always, text)
 	return merge.WithDigits(made, g.add(merge.Aggregate{Function: merge.First, Column: c.selectHidden(text)}, catalog.Value{}))
 }
 
@@ -389,33 +389,67 @@ func (c calculator) oneOf(e *sqlparse.Call, name string) (merge.Expr, merge.Kind
 	return merge.Coalesce(parts...), kind
 }
 
-// cases returns CASE WHEN … THEN ….
-func (c calculator) cases(e *sqlparse.Operation) (merge.Expr, merge.Kind) {
-	results := functions{&c.comparer}.results(e)
-	if len(results) == 0 || results[0] != e.Operands[1] { // CASE x WHEN …
-		return c.operand(e)
+// branches returns the conditions and the results of CASE WHEN … and of IF, and no results for another expression.
+func (c calculator) branches(e sqlparse.Expr) (conditions, results []sqlparse.Expr) {
+	if call, isCall := e.(*sqlparse.Call); isCall && (call.Function() == "if" || call.Function() == "iif") && len(call.Args) == 3 {
+		return call.Args[:1], call.Args[1:]
 	}
-	var conditions []sqlparse.Expr
-	for i := 0; i < len(e.Operands)-1; i += 2 {
-		conditions = append(conditions, e.Operands[i])
+	of := sqlparse.As(e, sqlparse.Case)
+	if of == nil {
+		return nil, nil
 	}
-	return c.choice(e, conditions, results)
+	results = functions{&c.comparer}.results(of)
+	if len(results) == 0 || results[0] != of.Operands[1] { // CASE x WHEN …
+		return nil, nil
+	}
+	for i := 0; i < len(of.Operands)-1; i += 2 {
+		conditions = append(conditions, of.Operands[i])
+	}
+	return conditions, results
 }
 
 // choice returns one of several whole numbers. Other results have the digits of their common type.
-func (c calculator) choice(e sqlparse.Expr, conditions, results []sqlparse.Expr) (merge.Expr, merge.Kind) {
+func (c calculator) choice(e sqlparse.Expr) (merge.Expr, merge.Kind) {
+	conditions, results := c.branches(e)
+	if len(results) == 0 || slices.ContainsFunc(results, func(e sqlparse.Expr) bool { return !isInteger(e) && !isNull(e) }) {
+		return c.operand(e)
+	}
+	return chosen(c, conditions, results, func(e sqlparse.Expr) merge.Expr {
+		made, _ := c.number(e)
+		return made
+	}), c.exact()
+}
+
+// chosen returns the result of the first condition that is true.
+func chosen(c calculator, conditions, results []sqlparse.Expr, result func(sqlparse.Expr) merge.Expr) merge.Expr {
 	var when, then []merge.Expr
 	for _, condition := range conditions {
 		when = append(when, c.condition(condition))
 	}
-	for _, result := range results {
-		if !isInteger(result) && !isNull(result) {
-			return c.operand(e)
-		}
-		made, _ := c.number(result)
-		then = append(then, made)
+	for _, of := range results {
+		then = append(then, result(of))
 	}
-	return merge.Choice(when, then), c.exact()
+	return merge.Choice(when, then)
+}
+
+// label returns one of several literal texts, which the shards select, so that it has the form of their driver. It returns nil
+// for another expression.
+func (c calculator) label(e sqlparse.Expr) merge.Expr {
+	isText := func(e sqlparse.Expr) bool { return analysis.IsLiteral(e, sqlparse.Text) }
+	conditions, results := c.branches(sqlparse.Bare(e))
+	if len(c.cores) > 1 || !slices.ContainsFunc(results, isText) || slices.ContainsFunc(results, func(e sqlparse.Expr) bool { return !isText(e) && !isNull(e) }) {
+		return nil
+	}
+	g := c.combination.group
+	g.zero = true
+	return chosen(c, conditions, results, func(e sqlparse.Expr) merge.Expr {
+		if isNull(e) {
+			return merge.Constant(nil, merge.Integer)
+		}
+		text := c.text(e)
+		g.always = append(g.always, text)
+		return merge.AsIs(g.add(merge.Aggregate{Function: merge.First, Column: c.selectHidden(text)}, catalog.Value{Unordered: labelOrder}))
+	})
 }
 
 // toWhole returns FLOOR or CEIL. PostgreSQL returns floats for integers.

@@ -46,13 +46,19 @@ const (
 )
 
 // Expr is an expression over the columns of a row and the arguments of the statement: in HAVING, or
-// in a select list over aggregates. Its values are numbers; truth is 1, 0 or NULL. An Expr is
+// in a select list over aggregates. Its values are numbers, except those of [AsIs]; truth is 1, 0 or NULL. An Expr is
 // immutable.
 type Expr func(row, args []driver.Value) (number, error)
 
 // Column returns the value of a column of the row.
 func Column(i int, k Kind) Expr {
 	return func(row, _ []driver.Value) (number, error) { return numberOf(row[i], k) }
+}
+
+// AsIs returns the value of a column of the row, which need not be a number. It may only be the result of a [Choice] that is the
+// whole expression.
+func AsIs(i int) Expr {
+	return func(row, _ []driver.Value) (number, error) { return number{form: isOther, other: row[i]}, nil }
 }
 
 // Argument returns one of the arguments. PostgreSQL gives a parameter the type of the number beside it, so that a float

@@ -21,6 +21,7 @@ type number struct {
 	// unsigned says that the integer is a BIGINT UNSIGNED of MySQL, and so is what is computed of it. What a prepared
 	// statement returns is one only if it is larger than an int64.
 	unsigned bool
+	other    driver.Value // a value that is no number, in the form of its driver
 }
 
 type form uint8
@@ -30,6 +31,7 @@ const (
 	isInteger
 	isDecimal
 	isFloat
+	isOther // a value that is no number
 )
 
 func logical(b bool) number {
@@ -102,6 +104,9 @@ func (d Dialect) put(row []driver.Value, column int, x number, err error) error 
 // like returns the value in the form of another value that the database has computed by the same
 // expression: with as many digits after its point.
 func (d Dialect) like(x number, v driver.Value) (driver.Value, error) {
+	if x.form == isOther {
+		return x.other, nil
+	}
 	s, isText := textOf(v)
 	if d.Engine == PostgreSQL && x.truth {
 		return x.isTrue(), nil
