@@ -46,7 +46,8 @@ func TestMemoryDoesNotGrowWithTheSizeOfRows(t *testing.T) {
 		return
 	}
 	program := withoutRaceDetector(t)
-	all := []struct{ count, size int }{{6, 16 * mB}} // many rows are read in batches by the same code everywhere: on SQLite they take less time
+	// Many rows are read in batches by the same code on each database. On SQLite they take less time.
+	all := []struct{ count, size int }{{6, 16 * mB}}
 	if effort.Soak() {
 		all = append(all, struct{ count, size int }{3000, 256 * kB})
 	}

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
+	"github.com/shardid/shardid/internal/testwait"
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sharding/lookups"
 	"github.com/shardid/shardid/sharding/shardsql"
@@ -322,9 +322,7 @@ func (m *slotMoving) moveMeanwhile(t *testing.T, f func() error) {
 	}
 	before, done := m.pool.Stats().WaitCount, make(chan error, 1)
 	go func() { done <- f() }()
-	for m.pool.Stats().WaitCount == before {
-		time.Sleep(time.Millisecond)
-	}
+	testwait.Until(t, "the call waits for a connection", func() bool { return m.pool.Stats().WaitCount > before })
 	m.finish(t)
 	if err := errors.Join(held.Close(), <-done); err != nil {
 		t.Error(err)
@@ -440,9 +438,7 @@ func TestAPreparedWriteThatReturnsRowsIsExecutedOnceIfItsSlotMovesMeanwhile(t *t
 	run("BEGIN IMMEDIATE")
 	done := make(chan error, 1)
 	go func() { done <- drained(st.Query(5)) }()
-	for m.pool.Stats().InUse == 0 {
-		time.Sleep(time.Millisecond)
-	}
+	testwait.Until(t, "the write has a connection", func() bool { return m.pool.Stats().InUse > 0 })
 	m.switchTo(t, "items_2")
 	run("COMMIT")
 	if err := <-done; err != nil {

@@ -107,6 +107,7 @@ WITH t AS (SELECT status, COUNT(*) AS n FROM orders WHERE created_at < NOW() GRO
 SELECT * FROM (SELECT status, COUNT(*) AS n FROM orders WHERE total > (SELECT AVG(total) FROM orders) GROUP BY status) AS t ORDER BY status
 SELECT UPPER(status) AS label, n FROM (SELECT status, COUNT(*) AS n FROM orders GROUP BY status) AS t ORDER BY n, label
 SELECT sku, q - LAG(q) OVER (ORDER BY sku) AS more FROM (SELECT sku, SUM(qty) AS q FROM items GROUP BY sku) AS t ORDER BY sku
+SELECT status, CASE WHEN COUNT(*) > 10 THEN 'busy' WHEN MAX(total) IS NULL THEN NULL ELSE 'calm' END AS label FROM orders GROUP BY status ORDER BY status
 -- refused
 SELECT id, RANK() OVER (ORDER BY total DESC) AS place FROM orders ORDER BY id LIMIT 10
 SELECT id, ROW_NUMBER() OVER (ORDER BY total DESC) AS n FROM orders ORDER BY total DESC, id

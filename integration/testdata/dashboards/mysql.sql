@@ -85,6 +85,7 @@ SELECT id, total, SUM(total) OVER (ORDER BY id) AS running FROM orders ORDER BY 
 SELECT status, NULLIF(COALESCE(SUM(total) / 7, 0.1234567), SUM(total) / 7) AS x, NULLIF(SUM(total) / 7, IFNULL(SUM(total) / 7, 0.1234567)) AS y FROM orders GROUP BY status ORDER BY status
 SELECT status, CAST(SUM(total) AS DECIMAL(4,2)) AS x, CAST(-SUM(total) AS DECIMAL(5,3)) AS y FROM orders GROUP BY status HAVING CAST(SUM(total) AS DECIMAL(4,2)) > 99 ORDER BY status
 SELECT status, -MAX(CAST(id AS UNSIGNED)) AS x FROM orders GROUP BY status HAVING -MIN(CAST(id AS UNSIGNED)) > -9 ORDER BY status
+SELECT status, IF(COUNT(*) > 10, 'busy — 忙', 'calm') AS label FROM orders GROUP BY status ORDER BY status
 -- refused
 SELECT MIN(created_at), MAX(created_at), DATEDIFF(MAX(created_at), MIN(created_at)) AS days FROM orders
 SELECT coupon, GROUP_CONCAT(id ORDER BY id) FROM orders GROUP BY coupon

@@ -59,7 +59,7 @@ func series(c functions, e sqlparse.Expr, call *sqlparse.Call) catalog.Value {
 	return c.unknown(e)
 }
 
-// isInt reports whether an expression is, or is a sum of, literals that are integers for PostgreSQL and not bigints.
+// isInt reports whether an expression is a literal that is an integer for PostgreSQL and not a bigint, or is computed from such.
 func isInt(e sqlparse.Expr) bool {
 	v, ok := numeral(e, nil)
 	return ok && v.Type.Kind == merge.Integer && !v.Wide
