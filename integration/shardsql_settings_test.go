@@ -5,6 +5,7 @@ package integration_test
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -12,6 +13,10 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
 
 	"github.com/shardid/shardid/integration/database"
 	"github.com/shardid/shardid/integration/server"
@@ -135,6 +140,58 @@ func TestASettingThatCutsOrRoundsTheRowsOfShardsIsRefused(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
+		})
+	}
+}
+
+// replaceable is a pool whose new connections reach the server that a name leads to at the time.
+type replaceable struct{ dsn string }
+
+func (r *replaceable) Connect(ctx context.Context) (driver.Conn, error) {
+	of, err := mysql.MySQLDriver{}.OpenConnector(r.dsn)
+	if err != nil {
+		return nil, err
+	}
+	return of.Connect(ctx)
+}
+
+func (*replaceable) Driver() driver.Driver { return mysql.MySQLDriver{} }
+
+// After a fail-over the same name leads to another server, which may be set up differently.
+func TestASettingOfAServerThatHasTakenOverIsNoticedWithinAMinute(t *testing.T) {
+	m := server.ShareMariaDB(t)
+	for i, db := range []string{"taken_a", "taken_b"} {
+		database.Exec(t, m.Open(t, db), fmt.Sprintf("CREATE TABLE notes_%d (id BIGINT PRIMARY KEY, at DATETIME)", i))
+	}
+	for _, over := range []string{"a", "b"} {
+		synctest.Test(t, func(t *testing.T) {
+			reach := map[string]*replaceable{"a": {m.DSN("taken_a")}, "b": {m.DSN("taken_b")}}
+			dbs := sharding.DBs{}
+			for name, r := range reach {
+				pool := sql.OpenDB(r)
+				defer func() { _ = pool.Close() }()
+				pool.SetMaxIdleConns(-1) // each statement has a new connection
+				dbs[name] = pool
+			}
+			places, err := sharding.MapOf(sharding.Target{DB: "a", Table: "notes_0"}, sharding.Target{DB: "b", Table: "notes_1"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			router, err := sharding.New(dbs, sharding.Table{Name: "notes", Key: "id", Rule: sharding.Mod(2), Map: places})
+			if err != nil {
+				t.Fatal(err)
+			}
+			routed := shardsql.OpenDB(shardsql.Config{Router: router, Home: dbs["a"]})
+			defer func() { _ = routed.Close() }()
+			const all = "SELECT COUNT(*) FROM notes"
+			queried(t, routed, all, nil)
+			before := reach[over].dsn
+			reach[over].dsn += "?time_zone=%27-05%3A00%27"
+			time.Sleep(time.Minute)
+			queried(t, routed, all, sharding.ErrSettings)
+			queried(t, routed, all, sharding.ErrSettings)
+			reach[over].dsn = before
+			queried(t, routed, all, nil)
 		})
 	}
 }

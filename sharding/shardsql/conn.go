@@ -70,11 +70,12 @@ type request struct {
 	observed  *observation
 	text      string
 	args      []driver.NamedValue
+	final     bool // its refusal is the answer; otherwise its subqueries are tried to be executed first
 }
 
 // query is QueryContext of a prepared statement, or of none.
 func (c *conn) query(ctx context.Context, st *statement, query string, args []driver.NamedValue) (driver.Rows, error) {
-	r := request{st, c.database.observe(ctx, query), query, args}
+	r := request{statement: st, observed: c.database.observe(ctx, query), text: query, args: args}
 	if done, _, err := c.savepoint(ctx, r); done {
 		return r.observed.answered(&resultset.Held{}, err)
 	}
@@ -170,7 +171,7 @@ func (c *conn) ExecContext(ctx context.Context, query string, args []driver.Name
 
 // exec is ExecContext of a prepared statement, or of none.
 func (c *conn) exec(ctx context.Context, st *statement, query string, args []driver.NamedValue) (driver.Result, error) {
-	r := request{st, c.database.observe(ctx, query), query, args}
+	r := request{statement: st, observed: c.database.observe(ctx, query), text: query, args: args}
 	if done, result, err := c.savepoint(ctx, r); done {
 		return r.observed.executed(result, err)
 	}

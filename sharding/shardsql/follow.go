@@ -38,7 +38,7 @@ func follow[T any](ctx context.Context, on *session, r request, send func(*plan.
 		p, to, err := on.bound(ctx, made.Plan, r.args)
 		r.observed.planned(p, to, on.database)
 		if err != nil {
-			if err := unbound(ctx, on, made, s, made.orCause(err, len(r.args))); err != nil {
+			if err := unbound(ctx, on, r, made, s, made.orCause(err, len(r.args))); err != nil {
 				return none, err
 			}
 			continue
@@ -100,6 +100,12 @@ func (s *session) planned(ctx context.Context, query string) (*planned, *shardin
 	return p, of, err
 }
 
+// mayPullOut reports whether a refused query may be answered by executing its subqueries first. Then the refusal says nothing about
+// columns or routes that are to be read again.
+func mayPullOut(p *planned, refusal error) bool {
+	return isRefusal(refusal) && !errors.Is(refusal, sharding.ErrSlotMoving) && !errors.Is(refusal, sharding.ErrStaleMap) && len(p.subqueries()) > 0
+}
+
 // isRefusal reports whether a statement was refused; it then did nothing.
 func isRefusal(err error) bool {
 	var refusal *sharding.RouteError
@@ -133,8 +139,10 @@ func (s *session) reconsiders(ctx context.Context, p *planned, of *sharding.Snap
 
 // unbound returns nil for a statement without a route that must be planned again, and otherwise its final error. A search may
 // have found its table closed.
-func unbound(ctx context.Context, s *session, p *planned, of *sharding.Snapshot, failed error) error {
+func unbound(ctx context.Context, s *session, r request, p *planned, of *sharding.Snapshot, failed error) error {
 	switch {
+	case !r.final && mayPullOut(p, failed):
+		return failed
 	case s.reconsiders(ctx, p, of):
 		return nil
 	case p.Routed && p.Single():

@@ -41,9 +41,10 @@ type generations struct {
 type planned struct {
 	*plan.Plan
 
-	tables  []*description
-	effects *effects.Effects
-	omitted error // why the columns of a table are not known, or nil
+	tables     []*description
+	effects    *effects.Effects
+	omitted    error                  // why the columns of a table are not known, or nil
+	subqueries func() []plan.Subquery // plan.Subqueries, found once
 }
 
 // A plan takes up to 60 bytes for each byte of its text, if the text is a list of values.
@@ -110,7 +111,8 @@ func (c schemaReader) plan(ctx context.Context, text string) (*planned, error) {
 	}
 	p.Plan = plan.Of(st, c.snapshot, options)
 	p.effects = effects.Of(text, srv.Reads, p.Stateless)
-	if p.omitted == nil {
+	p.subqueries = sync.OnceValue(func() []plan.Subquery { return plan.Subqueries(p.Plan) })
+	if p.omitted == nil && c.snapshot == d.router.Snapshot() { // an older one would displace the plans of the present one
 		d.plans.keep(c.snapshot, text, p)
 	}
 	return p, nil

@@ -45,6 +45,8 @@ type poolState struct {
 	agrees  atomic.Bool             // its settings are those of the home database
 	decider atomic.Pointer[decider] // nil before an atomic transaction began there
 
+	compared freshness // when agrees was found out
+
 	orders sync.Map // what collations and ENUMs are there, by their names in SQL
 	zones  sync.Map // the noons of time zones that are known there, by their names
 }

@@ -41,13 +41,20 @@ func (d *database) ask(ctx context.Context) (*server.Server, error) {
 }
 
 // checkSettings refuses a database whose settings differ from those of the home database, and a pool that
-// [places.check] refuses. It checks a pool when a connection of it is first used.
+// [places.check] refuses.
 func (d *database) checkSettings(ctx context.Context, pool *sql.DB, on dialect.Querier) error {
 	if pool == d.home {
 		return nil
 	}
+	return d.compareSettings(ctx, pool, on)
+}
+
+// compareSettings is checkSettings for each database: the settings of the home database are those that it had first. It
+// compares when a connection of a pool is first used, and again when that is maxAge ago, because another server may have taken
+// over.
+func (d *database) compareSettings(ctx context.Context, pool *sql.DB, on dialect.Querier) error {
 	state := d.stateOf(pool)
-	if state.agrees.Load() {
+	if state.agrees.Load() && !state.compared.claims(maxAge) {
 		return nil
 	}
 	differs, place, err := d.server.Compare(ctx, on)
@@ -58,12 +65,22 @@ func (d *database) checkSettings(ctx context.Context, pool *sql.DB, on dialect.Q
 		}
 		return fmt.Errorf("shardsql: settings of %s: %w", d.nameOf(pool), err)
 	}
-	if differs != nil {
+	switch {
+	case differs != nil && pool == d.home:
+		state.agrees.Store(false)
+		return &sharding.RouteError{Op: "statement", Err: fmt.Errorf("%w: %s is %q in the home database, and was %q when it was first used", sharding.ErrSettings, differs.Setting, differs.There, differs.Here),
+			Hint: "set it back, in the data source name or on the server, or restart the program"}
+	case differs != nil:
+		state.agrees.Store(false)
 		return &sharding.RouteError{Op: "statement", Err: fmt.Errorf("%w: %s is %q in %s, and %q in the home database", sharding.ErrSettings, differs.Setting, differs.There, d.nameOf(pool), differs.Here),
 			Hint: "set it to the same value in all data source names, or on all servers"}
 	}
-	settled, err := d.places.check(ctx, d, pool, on, place)
+	settled := true
+	if pool != d.home {
+		settled, err = d.places.check(ctx, d, pool, on, place)
+	}
 	state.agrees.Store(settled)
+	state.compared.renew()
 	return err
 }
 
@@ -109,8 +126,8 @@ func (s zones) check(ctx context.Context, p *plan.Plan, args []driver.NamedValue
 
 // noons returns two times of a named time zone, or "" if a database does not know it. A database is asked once.
 func (s zones) noons(ctx context.Context, pool *sql.DB, zone string) (text string, err error) {
-	known := &s.database.stateOf(pool).zones
-	if is, ok := known.Load(zone); ok {
+	known, name := &s.database.stateOf(pool).zones, strings.ToLower(zone) // in which case it is written does not matter
+	if is, ok := known.Load(name); ok {
 		return is.(string), nil
 	}
 	const query = "SELECT CONCAT_WS(' ', CONVERT_TZ('2025-01-01 12:00:00', '+00:00', ?), CONVERT_TZ('2025-07-01 12:00:00', '+00:00', ?))"
@@ -118,7 +135,7 @@ func (s zones) noons(ctx context.Context, pool *sql.DB, zone string) (text strin
 		return "", fmt.Errorf("shardsql: time zone %s in %s: %w", zone, s.database.nameOf(pool), err)
 	}
 	if text != "" { // it may be loaded later
-		known.Store(zone, text)
+		known.Store(name, text)
 	}
 	return text, nil
 }

@@ -26,9 +26,19 @@ type subqueries struct{ *conn }
 // maxList bounds the values that a subquery on the right side of IN may return.
 const maxList = 10_000
 
-// ask sends a refused query with the results of its subqueries in their place. It returns the refusal if no subquery can
-// be executed before the query.
+// ask sends a refused query with the results of its subqueries in their place. If no subquery can be executed before the
+// query, the query is planned again, should the reason of its refusal be gone.
 func (s subqueries) ask(ctx context.Context, r request, refusal error) (driver.Rows, error) {
+	rows, err := s.tried(ctx, r, refusal)
+	if r.final || err == nil || err != refusal { //nolint:errorlint // another refusal may wrap the same error
+		return rows, err
+	}
+	r.final = true
+	return s.conn.ask(ctx, r)
+}
+
+// tried is ask without planning again.
+func (s subqueries) tried(ctx context.Context, r request, refusal error) (driver.Rows, error) {
 	// In a transaction that may not span databases a subquery must not choose the first one.
 	isFirst := s.tx != nil && !s.tx.spans && !s.tx.began()
 	if isFirst || len(r.args) > 0 && r.args[0].Name != "" {
@@ -44,7 +54,7 @@ func (s subqueries) ask(ctx context.Context, r request, refusal error) (driver.R
 	if !made.Copied() { // neither may a part of it be read from a copy
 		ctx = sharding.Primary(ctx)
 	}
-	with, err := s.guarded(ctx, r, made.Plan)
+	with, err := s.guarded(ctx, r, made)
 	switch {
 	case err != nil:
 		return nil, err
@@ -58,6 +68,7 @@ func (s subqueries) ask(ctx context.Context, r request, refusal error) (driver.R
 		}
 	}
 	var rows driver.Rows
+	with.final = true
 	r.observed.whileOther(func() { rows, err = s.conn.ask(ctx, with) })
 	if err == nil && asText {
 		rows = resultset.AsText(rows)
@@ -77,14 +88,14 @@ func (s subqueries) drain(ctx context.Context, r request, refusal error) (driver
 
 // guarded is executed with a savepoint in a transaction of PostgreSQL, which an error would abort: that a subquery
 // depends on the query around it may only show when PostgreSQL misses a column.
-func (s subqueries) guarded(ctx context.Context, r request, p *plan.Plan) (with request, err error) {
-	if len(plan.Subqueries(p)) == 0 {
+func (s subqueries) guarded(ctx context.Context, r request, made *planned) (with request, err error) {
+	if len(made.subqueries()) == 0 {
 		return request{}, nil
 	}
 	if err := s.guard(ctx, effects.Set, "SAVEPOINT "); err != nil {
 		return request{}, err
 	}
-	with, err = s.executed(ctx, r, p)
+	with, err = s.executed(ctx, r, made)
 	if err == nil || isRefusal(err) {
 		err = dialect.JoinErrors(err, s.guard(ctx, effects.Release, "RELEASE SAVEPOINT "))
 	}
@@ -103,7 +114,8 @@ func (s subqueries) guard(ctx context.Context, verb effects.Savepoint, text stri
 
 // executed returns a query with the results of its subqueries in their place. Its text is "" if no subquery can be executed.
 // One that depends on the query around it fails, because a column is missing, and stays.
-func (s subqueries) executed(ctx context.Context, r request, p *plan.Plan) (with request, err error) {
+func (s subqueries) executed(ctx context.Context, r request, made *planned) (with request, err error) {
+	p := made.Plan
 	if len(r.args) != p.Statement.Args {
 		return request{}, nil
 	}
@@ -113,7 +125,7 @@ func (s subqueries) executed(ctx context.Context, r request, p *plan.Plan) (with
 	var done []plan.Subquery
 	var results []plan.Result
 	left := slices.Clone(r.args)
-	for _, sub := range plan.Subqueries(p) {
+	for _, sub := range made.subqueries() {
 		// With arguments, a text without any would be prepared, and its values would have other digits.
 		if sub.Collation != "" && p.Singles {
 			if is, err := isUnprepared(ctx, s.database.server, s.on(s.database.home), r.statement, r.args); err != nil {

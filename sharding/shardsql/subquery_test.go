@@ -3,11 +3,16 @@
 package shardsql_test
 
 import (
+	"context"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/shardid/shardid/internal/dialect"
 	"github.com/shardid/shardid/sharding"
@@ -353,4 +358,39 @@ func TestARefusalNamesATableThatTheStatementMisses(t *testing.T) {
 			t.Errorf("%s: %v", query, err)
 		}
 	}
+}
+
+// A refused statement reads the columns of its tables again, as they may have been altered. A query that is answered is not refused.
+func TestAQueryWhoseSubqueriesAreExecutedFirstReadsNoColumnsAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var read atomic.Int64
+		routed, _ := shopOn(t, func(name string) driver.Connector {
+			a := answering(t, name)
+			a.answer = func(_ context.Context, query string) error {
+				if strings.Contains(query, "pragma") {
+					read.Add(1)
+				}
+				return nil
+			}
+			return a
+		})
+		const query = "SELECT COUNT(*) FROM orders WHERE id > (SELECT AVG(id) FROM orders)"
+		exec(t, routed, "INSERT INTO orders (id) VALUES (2), (4), (9)")
+		for range 2 {
+			if n := one[int](t, routed, query); n != 1 {
+				t.Errorf("%d rows, want 1", n)
+			}
+			time.Sleep(30 * time.Second)
+			if now := read.Swap(0); now == 0 {
+				t.Error("no columns were read at first")
+			}
+			if n := one[int](t, routed, query); n != 1 {
+				t.Errorf("%d rows, want 1", n)
+			}
+			if again := read.Load(); again > 0 {
+				t.Errorf("%d queries about columns within a minute", again)
+			}
+			time.Sleep(time.Minute)
+		}
+	})
 }
