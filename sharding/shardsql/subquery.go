@@ -29,8 +29,12 @@ const maxList = 10_000
 // ask sends a refused query with the results of its subqueries in their place. If no subquery can be executed before the
 // query, the query is planned again, should the reason of its refusal be gone.
 func (s subqueries) ask(ctx context.Context, r request, refusal error) (driver.Rows, error) {
-	rows, err := s.tried(ctx, r, refusal)
-	if r.final || err == nil || err != refusal { //nolint:errorlint // another refusal may wrap the same error
+	made, _, err := s.planned(ctx, r.text)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := s.tried(ctx, r, made, refusal)
+	if r.final || err != refusal || !mayPullOut(made, refusal) { //nolint:errorlint // another refusal may wrap the same error
 		return rows, err
 	}
 	r.final = true
@@ -38,17 +42,13 @@ func (s subqueries) ask(ctx context.Context, r request, refusal error) (driver.R
 }
 
 // tried is ask without planning again.
-func (s subqueries) tried(ctx context.Context, r request, refusal error) (driver.Rows, error) {
+func (s subqueries) tried(ctx context.Context, r request, made *planned, refusal error) (driver.Rows, error) {
 	// In a transaction that may not span databases a subquery must not choose the first one.
 	isFirst := s.tx != nil && !s.tx.spans && !s.tx.began()
 	if isFirst || len(r.args) > 0 && r.args[0].Name != "" {
 		return nil, refusal
 	}
-	made, _, err := s.planned(ctx, r.text)
-	switch {
-	case err != nil:
-		return nil, err
-	case made.effects.About != nil:
+	if made.effects.About != nil {
 		return nil, refusal
 	}
 	if !made.Copied() { // neither may a part of it be read from a copy
