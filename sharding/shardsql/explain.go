@@ -139,7 +139,7 @@ func explained(router *sharding.Router, p *plan.Plan, hint sharding.Hint, text s
 	if err != nil {
 		return Explanation{Kind: Refused, Err: err}
 	}
-	lookups, err := p.Lookups(args, r, writehint.Hint{})
+	lookups, err := p.Searches(args, r, writehint.Hint{})
 	if err != nil {
 		return Explanation{Kind: Refused, Err: err}
 	}

@@ -105,11 +105,11 @@ func (s *session) afterSwitch(ctx context.Context, next *plan.Plan, to *plan.Rou
 	if err == nil {
 		err = s.checkTargets(ctx, to)
 	}
-	var lookups []*plan.Lookup
+	var searches []*plan.Search
 	if err == nil {
-		lookups, err = next.Lookups(args, to, writehint.Of(ctx, next.Seeks()))
+		searches, err = next.Searches(args, to, writehint.Of(ctx, next.Seeks()))
 	}
-	if err = cmp.Or(err, unfilled); err == nil && (len(lookups) > 0 || searched != nil) {
+	if err = cmp.Or(err, unfilled); err == nil && (len(searches) > 0 || searched != nil) {
 		return sharding.LooksFirst, nil
 	}
 	return changeTo(to, err)

@@ -17,7 +17,7 @@ import (
 	"github.com/shardid/shardid/sharding/internal/resultset"
 )
 
-// Rows are searched for by unique keys that do not lead to their shards: see plan.Lookup. The search takes no locks, except for
+// Rows are searched for by unique keys that do not lead to their shards: see plan.Search. The search takes no locks, except for
 // newer rows that a transaction is about to write: see search.owners.
 
 // lookUp refuses a write if a row on which it depends is on another shard.
@@ -26,7 +26,7 @@ func (s *session) lookUp(ctx context.Context, p *plan.Plan, to *plan.Route, args
 	if table == "" {
 		return nil
 	}
-	all, err := p.Lookups(unwrapped(args), to, writehint.Of(ctx, table))
+	all, err := p.Searches(unwrapped(args), to, writehint.Of(ctx, table))
 	if err != nil {
 		return err
 	}
@@ -48,7 +48,7 @@ func unwrapped(args []driver.NamedValue) []any {
 
 // models returns the search for the rows that an UPDATE or DELETE of models names, nil for another
 // statement.
-func (s *session) models(ctx context.Context, p *plan.Plan, to *plan.Route, args []driver.NamedValue) *plan.Lookup {
+func (s *session) models(ctx context.Context, p *plan.Plan, to *plan.Route, args []driver.NamedValue) *plan.Search {
 	table := p.Names()
 	if table == "" || !writehint.Of(ctx, table).Keyed || to.Kind != plan.One && to.Kind != plan.Several {
 		return nil
@@ -60,7 +60,7 @@ func (s *session) models(ctx context.Context, p *plan.Plan, to *plan.Route, args
 type search struct{ *session }
 
 // missed searches for the named rows if a statement affected fewer rows than it names.
-func (s search) missed(ctx context.Context, l *plan.Lookup, touched int64) error {
+func (s search) missed(ctx context.Context, l *plan.Search, touched int64) error {
 	if l == nil || touched >= int64(l.Len()) {
 		return nil
 	}
@@ -117,7 +117,7 @@ func (s search) strangers(ctx context.Context, o *plan.Owners, to *plan.Route) e
 
 // withinLimit refuses a search of more shards than one statement may need. One query of a database searches all its shards, but
 // the time that it takes depends on their number.
-func withinLimit(r *sharding.Router, l *plan.Lookup) error {
+func withinLimit(r *sharding.Router, l *plan.Search) error {
 	if err := r.Limits().Check(len(l.Table.Map.Targets())); err != nil {
 		return &sharding.RouteError{Op: "look-up", Table: l.Table.Name, Err: err, Hint: "add a condition on " + l.Table.Key + ", or raise the limit with sharding.FanOut"}
 	}
@@ -125,7 +125,7 @@ func withinLimit(r *sharding.Router, l *plan.Lookup) error {
 }
 
 // locking returns the search that locks the rows on the databases of the transaction, or nil.
-func (s search) locking(o *plan.Owners, l *plan.Lookup) *plan.Lookup {
+func (s search) locking(o *plan.Owners, l *plan.Search) *plan.Search {
 	if !o.Write() || !s.tx.began() || s.database.server.Name() != "mysql" {
 		return nil
 	}
@@ -136,7 +136,7 @@ func (s search) locking(o *plan.Owners, l *plan.Lookup) *plan.Lookup {
 func (s search) isOwn(at sharding.Target) bool { return s.tx.has(s.database.poolOrHome(at.DB)) != nil }
 
 // own returns the questions of a search for the databases of the transaction.
-func (s search) own(l *plan.Lookup) []plan.Question {
+func (s search) own(l *plan.Search) []plan.Question {
 	return slices.DeleteFunc(l.Questions(true), func(q plan.Question) bool { return !s.isOwn(q.Target) })
 }
 
@@ -154,7 +154,7 @@ func (s search) unfound(o *plan.Owners) *sharding.Target {
 }
 
 // seek queries the shards where the rows should be, and then all others for the rows not found.
-func (s search) seek(ctx context.Context, l *plan.Lookup) error {
+func (s search) seek(ctx context.Context, l *plan.Search) error {
 	shards := 0 // that are queried
 	for _, elsewhere := range []bool{false, true} {
 		questions := l.Questions(elsewhere)

@@ -39,7 +39,7 @@ type writing struct {
 	args      []driver.NamedValue
 	plan      *plan.Plan
 	to        *plan.Route
-	models    *plan.Lookup // the rows that it must affect; nil if it names no models
+	models    *plan.Search // the rows that it must affect; nil if it names no models
 	kept      *lookupWrite // the changes of lookup tables; nil if there are none
 	spans     bool         // it may span databases, whatever its transaction may
 }

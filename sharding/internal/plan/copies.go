@@ -105,7 +105,7 @@ func (p *binding) copies() (*Route, error) {
 	case p.uncopied != nil:
 		return nil, p.uncopied
 	}
-	if err := p.timeless(sharding.ErrCopies); err != nil {
+	if err := p.refuseClockArguments(sharding.ErrCopies); err != nil {
 		return nil, err
 	}
 	if in := p.Statement.Insert; in != nil {

@@ -306,7 +306,7 @@ func (w *world) explain(dialect, text string, args []any) []string {
 		}
 		return []string{"→ refused: " + strings.TrimPrefix(err.Error(), "sharding: ")}
 	}
-	lookups, err := p.Lookups(args, r, writehint.Hint{})
+	lookups, err := p.Searches(args, r, writehint.Hint{})
 	if err != nil {
 		return []string{"→ refused: " + strings.TrimPrefix(err.Error(), "sharding: ")}
 	}
@@ -365,7 +365,7 @@ func kept(k *plan.LookupChanges, r *plan.Route) (lines []string) {
 }
 
 // asked returns the lines of the searches that precede the statement.
-func asked(lookups []*plan.Lookup) (lines []string) {
+func asked(lookups []*plan.Search) (lines []string) {
 	for _, l := range lookups {
 		for _, elsewhere := range []bool{false, true} {
 			for _, q := range l.Questions(elsewhere) {

@@ -103,7 +103,7 @@ func several(part *Plan) error {
 
 // isAlone refuses a part of a statement that needs other statements before or after it.
 func isAlone(p *Plan, args []any, to *Route) error {
-	lookups, err := p.Lookups(args, to, writehint.Hint{})
+	searches, err := p.Searches(args, to, writehint.Hint{})
 	if err != nil {
 		return err
 	}
@@ -111,7 +111,7 @@ func isAlone(p *Plan, args []any, to *Route) error {
 	if err != nil {
 		return err
 	}
-	if len(lookups) > 0 || entries != nil {
+	if len(searches) > 0 || entries != nil {
 		return p.Refusal(p.Table(), sharding.ErrCrossShard, "other shards or a lookup table have to be read before it, which is not done for a WITH that writes; send its parts separately in one transaction")
 	}
 	return nil

@@ -82,7 +82,7 @@ func planned(r *sharding.Router, f corpus.File, s corpus.Statement, options anal
 	if err != nil {
 		return ""
 	}
-	lookups, err := p.Lookups(args, route, writehint.Hint{})
+	lookups, err := p.Searches(args, route, writehint.Hint{})
 	switch {
 	case err != nil:
 		return ""

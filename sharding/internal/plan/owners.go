@@ -28,7 +28,7 @@ type LookupQuery struct {
 	Table  *sharding.Table
 	Lookup *sharding.Lookup
 	Values []any
-	Search *Lookup // nil if there is a lookup table
+	Search *Search // nil if there is a lookup table
 }
 
 // takeOwned records how the rows of a reference may be found.
@@ -99,8 +99,8 @@ func queryOf(p *Plan, q *proof.Owned, args []any) (of LookupQuery, ok bool) {
 }
 
 // searchFor returns the search for rows with these values on all targets or, with own, on these.
-func searchFor(p *Plan, q *proof.Owned, values []any, own ...sharding.Target) *Lookup {
-	l := &Lookup{Table: q.Lead.Table, plan: p, columns: []string{q.Lead.Column}, repeats: q.Lead.Repeats || q.Lead.Lookup != nil}
+func searchFor(p *Plan, q *proof.Owned, values []any, own ...sharding.Target) *Search {
+	l := &Search{Table: q.Lead.Table, plan: p, columns: []string{q.Lead.Column}, repeats: q.Lead.Repeats || q.Lead.Lookup != nil}
 	for _, v := range values {
 		l.add(&sought{key: []driver.Value{v}, own: own})
 	}
@@ -108,8 +108,8 @@ func searchFor(p *Plan, q *proof.Owned, values []any, own ...sharding.Target) *L
 }
 
 // Strangers returns searches of the route's target, for the rows with the values of the conditions. While slots move, it may have
-// such rows of a slot that another target has: see [Lookup.Stays]. There are none if the text leaves out such rows.
-func (o *Owners) Strangers(to *Route) (all []*Lookup) {
+// such rows of a slot that another target has: see [Search.Stays]. There are none if the text leaves out such rows.
+func (o *Owners) Strangers(to *Route) (all []*Search) {
 	first := o.plan.sharded[0].Table
 	if to.Kind != One || len(first.Map.Shared()) == 0 || o.plan.separable {
 		return nil

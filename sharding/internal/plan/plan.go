@@ -334,7 +334,7 @@ func (p *binding) spread(all proof.Slots) (*Route, error) {
 	case p.union != nil:
 		return &Route{Kind: One, Pooled: true, Target: p.union.first, Text: p.union.text, Args: p.sent(slices.Clone(p.union.args))}, nil
 	case p.Statement.Change != nil:
-		return p.changes(all)
+		return p.routeChange(all)
 	case all.All && !p.hint.All && (first.OnMissing == sharding.Refuse || p.Insert != nil):
 		return nil, missing(p)
 	}
@@ -552,8 +552,8 @@ func (p *Plan) place(name string) int {
 	return -1
 }
 
-// timeless refuses an argument for which each of several databases would read its clock.
-func (p *binding) timeless(as error) error {
+// refuseClockArguments refuses an argument for which each of several databases would read its clock.
+func (p *binding) refuseClockArguments(as error) error {
 	for _, i := range p.clocks {
 		v, err := proof.Plain(proof.Operand{Param: i}.Value(p.args))
 		if text, ok := v.(string); err == nil && ok && strings.EqualFold(text, "now") {

@@ -108,7 +108,7 @@ func refusal(r *sharding.Router, s corpus.Statement, options analysis.Options) e
 	if err != nil {
 		return err
 	}
-	if _, err := p.Lookups(args, route, writehint.Hint{}); err != nil {
+	if _, err := p.Searches(args, route, writehint.Hint{}); err != nil {
 		return err
 	}
 	if spans(route) {

@@ -31,7 +31,7 @@ func (p *binding) scatter(set proof.Slots) (*Route, error) {
 	if p.combination == nil { // the unknown column may be that of a table of another database
 		return nil, cmp.Or(apart, error(p.unmerged))
 	}
-	if err := cmp.Or(p.timeless(sharding.ErrUnmergeable), apart); err != nil {
+	if err := cmp.Or(p.refuseClockArguments(sharding.ErrUnmergeable), apart); err != nil {
 		return nil, err
 	}
 	all, edits, others, err := p.combination.Bind(p.args)

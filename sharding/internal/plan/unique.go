@@ -25,7 +25,7 @@ import (
 
 // taken returns the searches that precede an UPDATE of a unique key. An update of models searches
 // only for the primary key: other keys are checked only on their shard, as for an INSERT.
-func (p *Plan) taken(args []any, to *Route, h writehint.Hint) (all []*Lookup, err error) {
+func (p *Plan) taken(args []any, to *Route, h writehint.Hint) (all []*Search, err error) {
 	for _, r := range p.Rekeyed {
 		if (h.Keyed || h.Model) && !r.Primary || len(r.Of.Table.Map.Targets()) == 1 {
 			continue
@@ -43,7 +43,7 @@ func (p *Plan) taken(args []any, to *Route, h writehint.Hint) (all []*Lookup, er
 		if to.Kind == Several {
 			return nil, p.Refusal(r.Of.Table.Name, sharding.ErrCrossShard, "rows of several shards would get the same "+strings.Join(r.Columns, ", ")+"; change one row at a time")
 		}
-		l := &Lookup{Table: r.Of.Table, plan: p, columns: r.Columns, taken: true}
+		l := &Search{Table: r.Of.Table, plan: p, columns: r.Columns, taken: true}
 		l.add(&sought{key: key, own: []sharding.Target{to.Target}})
 		all = append(all, l)
 	}
@@ -59,7 +59,7 @@ type alike struct {
 
 // apart refuses rows of several slots whose keys the database may consider equal, because no
 // database would notice the conflict.
-func (l *Lookup) apart(of *analysis.Reference) error {
+func (l *Search) apart(of *analysis.Reference) error {
 	a := &alike{columns: map[int]catalog.Column{}, rows: map[string][]*sought{}}
 	l.alike = a
 	for i, name := range l.columns {
@@ -79,7 +79,7 @@ func (l *Lookup) apart(of *analysis.Reference) error {
 }
 
 // like returns the rows whose key may be equal to a stored one.
-func (l *Lookup) like(key []driver.Value) []*sought {
+func (l *Search) like(key []driver.Value) []*sought {
 	if l.alike == nil {
 		return l.rows[:1] // all have one slot
 	}

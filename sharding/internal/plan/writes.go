@@ -115,12 +115,12 @@ func (b divider) dividesChange(c *sqlparse.Change) string {
 	return why
 }
 
-func (p *binding) changes(set proof.Slots) (*Route, error) {
+func (p *binding) routeChange(set proof.Slots) (*Route, error) {
 	first := p.sharded[0].Table
 	if set.All && !p.hint.All {
 		return nil, missing(p)
 	}
-	if err := cmp.Or(p.divisible(), p.timeless(sharding.ErrCrossShard), p.keyStays()); err != nil {
+	if err := cmp.Or(p.divisible(), p.refuseClockArguments(sharding.ErrCrossShard), p.keyStays()); err != nil {
 		return nil, err
 	}
 	targets, err := targetsOf(first, set)

@@ -17,10 +17,10 @@ import (
 	"github.com/shardid/shardid/sharding/internal/proof"
 )
 
-// Lookup is a search for rows by a key that does not lead to their shard: first on the
+// Search is a search for rows by a key that does not lead to their shard: first on the
 // shards where they should be, and then, for rows not found there, on all others. One statement
 // uses it; it is not safe for concurrent use.
-type Lookup struct {
+type Search struct {
 	Table   *sharding.Table
 	plan    *Plan
 	columns []string // of the unique key
@@ -36,7 +36,7 @@ type Lookup struct {
 }
 
 // add adds a row to the search, and returns the first row with its key.
-func (l *Lookup) add(r *sought) *sought {
+func (l *Search) add(r *sought) *sought {
 	if l.byText == nil {
 		l.byText = map[string][]*sought{}
 	}
@@ -45,7 +45,7 @@ func (l *Lookup) add(r *sought) *sought {
 	return l.byText[text][0]
 }
 
-// sought is one row of a Lookup.
+// sought is one row of a Search.
 type sought struct {
 	number int // among VALUES
 	key    []driver.Value
@@ -56,7 +56,7 @@ type sought struct {
 	found  bool
 }
 
-// Question is a query of a Lookup for one database. Pass its rows to [Lookup.Found].
+// Question is a query of a Search for one database. Pass its rows to [Search.Found].
 type Question struct {
 	Target sharding.Target // the first of the targets that it queries
 	Text   string
@@ -82,9 +82,9 @@ func (p *Plan) Seeks() string {
 	return ""
 }
 
-// Lookups returns the searches that must precede the statement, for the route that Bind has
+// Searches returns the searches that must precede the statement, for the route that Bind has
 // returned.
-func (p *Plan) Lookups(args []any, to *Route, h writehint.Hint) (all []*Lookup, err error) {
+func (p *Plan) Searches(args []any, to *Route, h writehint.Hint) (all []*Search, err error) {
 	if to.Kind != One && to.Kind != Several || p.Seeks() == "" {
 		return nil, nil
 	}
@@ -95,7 +95,7 @@ func (p *Plan) Lookups(args []any, to *Route, h writehint.Hint) (all []*Lookup, 
 		return nil, nil // the table enforces its unique keys itself
 	}
 	for i := range p.Insert.Seeks {
-		l := &Lookup{Table: p.Insert.Of.Table, plan: p, columns: p.Insert.Seeks[i].Columns}
+		l := &Search{Table: p.Insert.Of.Table, plan: p, columns: p.Insert.Seeks[i].Columns}
 		if err := seekRows(p.Insert, l, &p.Insert.Seeks[i], args, h); err != nil {
 			return nil, p.Refusal(l.Table.Name, err, "")
 		}
@@ -116,7 +116,7 @@ func skipsNewRows(s *analysis.Seek, h writehint.Hint) bool {
 
 // seekRows adds the rows whose key may be on another shard. It refuses two rows with the same key
 // that belong to two shards, because no database would notice the conflict.
-func seekRows(in *analysis.Insertion, l *Lookup, s *analysis.Seek, args []any, h writehint.Hint) error {
+func seekRows(in *analysis.Insertion, l *Search, s *analysis.Seek, args []any, h writehint.Hint) error {
 	for i := range in.Input.Rows {
 		row := &in.Input.Rows[i]
 		if h.IsFresh(i) && skipsNewRows(s, h) || slices.Contains(s.Columns, in.Filled) && in.LeavesFilled(row, args) {
@@ -162,12 +162,12 @@ func (p *Plan) Names() string {
 }
 
 // Len returns the number of rows of the search.
-func (l *Lookup) Len() int { return len(l.rows) }
+func (l *Search) Len() int { return len(l.rows) }
 
 // Named returns the search for the rows that such a statement names.
-func (p *Plan) Named(args []any, to *Route) *Lookup {
+func (p *Plan) Named(args []any, to *Route) *Search {
 	n := p.NamedRows
-	l := &Lookup{Table: n.Of.Table, plan: p, columns: n.Columns, models: true}
+	l := &Search{Table: n.Of.Table, plan: p, columns: n.Columns, models: true}
 	keys := make([]any, len(n.Keys))
 	for i, key := range n.Keys {
 		keys[i], _ = n.Of.FormedKey(key.Value(args))
@@ -202,7 +202,7 @@ func (p *Plan) Named(args []any, to *Route) *Lookup {
 
 // Questions returns the queries for the shards where the rows should be, or, with elsewhere, for
 // all other shards, about the rows that were not found.
-func (l *Lookup) Questions(elsewhere bool) (all []Question) {
+func (l *Search) Questions(elsewhere bool) (all []Question) {
 	for number, target := range l.Table.Map.Targets() {
 		var keys [][]driver.Value
 		for _, r := range l.rows {
@@ -218,7 +218,7 @@ func (l *Lookup) Questions(elsewhere bool) (all []Question) {
 }
 
 // SearchAt searches one table that has the rows of all slots.
-func (l *Lookup) SearchAt(at sharding.Target) (err error) {
+func (l *Search) SearchAt(at sharding.Target) (err error) {
 	whole := *l.Table
 	whole.Map, err = sharding.Spread([]string{at.DB}, 1, at.Table)
 	l.Table = &whole
@@ -226,9 +226,9 @@ func (l *Lookup) SearchAt(at sharding.Target) (err error) {
 }
 
 // Locking returns a search for the same rows that locks them as the statement does and that sees all committed rows, for MySQL
-// and MariaDB. After [Lookup.Keys] it is only for the values that have no row yet. It returns nil if the statement locks no row of
+// and MariaDB. After [Search.Keys] it is only for the values that have no row yet. It returns nil if the statement locks no row of
 // the table.
-func (l *Lookup) Locking() *Lookup {
+func (l *Search) Locking() *Search {
 	locking := *l
 	if locking.lock = l.plan.sharded[0].Lock; l.plan.Statement.Change != nil {
 		locking.lock = "FOR UPDATE"
@@ -240,7 +240,7 @@ func (l *Lookup) Locking() *Lookup {
 }
 
 // ask adds a shard to the query for its database, or to a new one if that query is full.
-func (l *Lookup) ask(all []Question, number int, target sharding.Target, keys [][]driver.Value) []Question {
+func (l *Search) ask(all []Question, number int, target sharding.Target, keys [][]driver.Value) []Question {
 	i := len(all) - 1
 	for i >= 0 && all[i].Target.DB != target.DB {
 		i--
@@ -259,7 +259,7 @@ func (l *Lookup) ask(all []Question, number int, target sharding.Target, keys []
 }
 
 // text is SELECT 3, id, user_id FROM orders_3 WHERE id IN (?, ?). The number identifies the target.
-func (l *Lookup) text(number int, at sharding.Target, rows, params int) string {
+func (l *Search) text(number int, at sharding.Target, rows, params int) string {
 	quote := l.plan.Options.Quote
 	param := func() string {
 		if params++; l.plan.Options.Merge.Engine == merge.PostgreSQL {
@@ -298,7 +298,7 @@ func (l *Lookup) text(number int, at sharding.Target, rows, params int) string {
 
 // Found records the rows that a query has returned, and refuses the statement if one of them has a
 // sharding key of another slot.
-func (l *Lookup) Found(elsewhere bool, rows [][]driver.Value) error {
+func (l *Search) Found(elsewhere bool, rows [][]driver.Value) error {
 	return l.each(rows, func(at sharding.Target, row []driver.Value) error {
 		if elsewhere {
 			return l.refusal(at, nil)
@@ -310,7 +310,7 @@ func (l *Lookup) Found(elsewhere bool, rows [][]driver.Value) error {
 // Keys returns the sharding keys of the rows that the queries for all shards have returned, and how many of the values they have.
 // It refuses a write if two shards have rows with one value that one table would have once: without the sharding key it is not
 // known which of them is meant.
-func (l *Lookup) Keys(answers [][][]driver.Value) (keys []any, values int, err error) {
+func (l *Search) Keys(answers [][][]driver.Value) (keys []any, values int, err error) {
 	known := map[string]holder{}
 	isMany := l.plan.Statement.Change == nil || slices.ContainsFunc(l.of().Schema.Partial, func(key []string) bool { return slices.Equal(key, l.columns) })
 	for _, rows := range answers {
@@ -342,7 +342,7 @@ func (l *Lookup) Keys(answers [][][]driver.Value) (keys []any, values int, err e
 
 // Stays refuses the statement if a query for its target has returned a row whose slot is moving and belongs to another
 // target: the statement would read what the move has copied or left behind there.
-func (l *Lookup) Stays(answers [][][]driver.Value) error {
+func (l *Search) Stays(answers [][][]driver.Value) error {
 	shared := l.Table.Map.Shared()
 	for _, row := range slices.Concat(answers...) {
 		slot, err := l.Table.Slot(row[len(row)-1])
@@ -367,13 +367,13 @@ type holder struct {
 }
 
 // names reports whether the statement has the values of two rows, each as its row has it.
-func (l *Lookup) names(a, b holder) bool {
+func (l *Search) names(a, b holder) bool {
 	return a.text != b.text && l.byText[a.text] != nil && l.byText[b.text] != nil
 }
 
 // valueOf returns a text that is the same for rows that may be found by one value of the statement: 'a' finds 'A', too, if the
 // column ignores case.
-func (l *Lookup) valueOf(row []driver.Value) string {
+func (l *Search) valueOf(row []driver.Value) string {
 	if len(l.byText) == 1 {
 		return ""
 	}
@@ -384,12 +384,12 @@ func (l *Lookup) valueOf(row []driver.Value) string {
 }
 
 // of returns a reference to the table.
-func (l *Lookup) of() *analysis.Reference {
+func (l *Search) of() *analysis.Reference {
 	return l.plan.sharded[slices.IndexFunc(l.plan.sharded, func(r *analysis.Reference) bool { return r.Table.Name == l.Table.Name })]
 }
 
 // each calls f for the rows of a search, except for the copies that a move of their slot has left behind.
-func (l *Lookup) each(rows [][]driver.Value, f func(at sharding.Target, row []driver.Value) error) error {
+func (l *Search) each(rows [][]driver.Value, f func(at sharding.Target, row []driver.Value) error) error {
 	targets := l.Table.Map.Targets()
 	for _, row := range rows {
 		number, err := strconv.Atoi(proof.Text(row[:1]))
@@ -408,7 +408,7 @@ func (l *Lookup) each(rows [][]driver.Value, f func(at sharding.Target, row []dr
 	return nil
 }
 
-func (l *Lookup) found(at sharding.Target, row []driver.Value) error {
+func (l *Search) found(at sharding.Target, row []driver.Value) error {
 	key := row[len(l.columns)]
 	slot, err := l.Table.Slot(key)
 	same := l.byText[proof.Text(row[:len(l.columns)])]
@@ -427,7 +427,7 @@ func (l *Lookup) found(at sharding.Target, row []driver.Value) error {
 
 // belongs reports whether a row on its own shard, whose sharding key may have a slot, may be the
 // one that is searched for.
-func (l *Lookup) belongs(r *sought, key driver.Value, slot sharding.Slot, known bool) bool {
+func (l *Search) belongs(r *sought, key driver.Value, slot sharding.Slot, known bool) bool {
 	switch {
 	case l.taken:
 		return true
@@ -450,7 +450,7 @@ func (r *sought) isUnder(key driver.Value) bool {
 	})
 }
 
-func (l *Lookup) refusal(at sharding.Target, r *sought) error {
+func (l *Search) refusal(at sharding.Target, r *sought) error {
 	which := "a row"
 	if r != nil {
 		which = fmt.Sprintf("row %d: the row", r.number)
