@@ -9,7 +9,10 @@ import (
 	"errors"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"modernc.org/sqlite"
 
@@ -236,4 +239,51 @@ func TestTheFirstStatementOfATransactionFailsIfTheHomeDatabaseDoesNotAnswer(t *t
 	if err := tx.QueryRowContext(t.Context(), "SELECT note FROM orders WHERE user_id = 5").Scan(new(string)); err == nil {
 		t.Error("the home database is closed")
 	}
+}
+
+// unreachable is a database whose address answers nobody.
+type unreachable struct{}
+
+func (unreachable) Connect(context.Context) (driver.Conn, error) {
+	time.Sleep(10 * time.Second)
+	return nil, errCable
+}
+
+func (unreachable) Driver() driver.Driver { return &sqlite.Driver{} }
+
+// One attempt after another would let the last of them wait for minutes.
+func TestStatementsThatWaitForAnUnreachableHomeDatabaseFailTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pool := sql.OpenDB(unreachable{})
+		defer func() { _ = pool.Close() }()
+		m, err := sharding.MapOf(sharding.Target{DB: "a", Table: "orders_0"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		router, err := sharding.New(sharding.DBs{"a": pool}, sharding.Table{Name: "orders", Key: "id", Rule: sharding.Mod(1), Map: m})
+		if err != nil {
+			t.Fatal(err)
+		}
+		routed := shardsql.OpenDB(shardsql.Config{Router: router, Home: pool})
+		defer func() { _ = routed.Close() }()
+		const remove = "DELETE FROM orders WHERE id = 1"
+		begun := time.Now()
+		if _, err := routed.ExecContext(t.Context(), remove); !errors.Is(err, errCable) {
+			t.Error(err)
+		}
+		attempt := time.Since(begun)
+		begun = time.Now()
+		var waiting sync.WaitGroup
+		for range 10 {
+			waiting.Go(func() {
+				if _, err := routed.ExecContext(t.Context(), remove); !errors.Is(err, errCable) {
+					t.Error(err)
+				}
+			})
+		}
+		waiting.Wait()
+		if took := time.Since(begun); took != attempt {
+			t.Errorf("ten statements at once waited for %v, and one for %v", took, attempt)
+		}
+	})
 }

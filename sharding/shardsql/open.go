@@ -88,6 +88,10 @@ type database struct {
 
 	askLock ctxMutex       // held while the home database is asked for its dialect
 	server  *server.Server // nil until the home database was asked
+	failed  struct {       // the last time that it did not answer
+		err error
+		at  time.Time
+	}
 }
 
 func newDatabase(c Config) *database {

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/shardid/shardid/internal/dialect"
 	"github.com/shardid/shardid/sharding"
@@ -19,18 +20,26 @@ import (
 )
 
 // ask returns the dialect and the settings of the databases. It asks the home database once, and
-// again after an error.
+// again after an error, which the callers that have waited for the answer get, too.
 func (d *database) ask(ctx context.Context) (*server.Server, error) {
+	came := time.Now()
 	if err := d.askLock.lock(ctx); err != nil {
 		return nil, err
 	}
 	defer d.askLock.unlock()
-	if d.server != nil {
+	switch {
+	case d.server != nil:
 		return d.server, nil
+	case d.failed.at.After(came):
+		return nil, d.failed.err
 	}
 	found, err := server.Detect(ctx, d.home)
 	if err != nil {
-		return nil, fmt.Errorf("shardsql: the home database: %w", err)
+		err = fmt.Errorf("shardsql: the home database: %w", err)
+		if ctx.Err() == nil { // otherwise it is that of this caller alone
+			d.failed.err, d.failed.at = err, time.Now()
+		}
+		return nil, err
 	}
 	if u := found.Unfit(); u != nil {
 		return nil, &sharding.RouteError{Op: "statement", Err: fmt.Errorf("%w: %s is %q in the home database", sharding.ErrSettings, u.Setting, u.Value), Hint: u.Hint}
