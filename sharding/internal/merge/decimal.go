@@ -155,6 +155,11 @@ func (d decimal) floor() decimal {
 	return decimal{digits: new(big.Int).Div(d.at(d.scale), power(d.scale))} // rounded towards negative infinity
 }
 
+// fits reports whether a whole number has no more than so many bits.
+func (d decimal) fits(size int) bool {
+	return d.digits.IsInt64() && d.digits.Int64() == d.digits.Int64()<<(64-size)>>(64-size)
+}
+
 // float returns the number with all computed digits.
 func (d decimal) float() float64 {
 	d.shown = d.scale

@@ -165,10 +165,23 @@ func ToInteger(d Dialect, x Expr, size int) Expr {
 	return strict(func(x, _ number) (number, error) { return d.toInteger(x, size) }, x)
 }
 
-// ToDecimal returns CAST(x AS DECIMAL(all, scale)) of a number that is not a float. A number that does not fit is an error;
-// MySQL and MariaDB return the one that is nearest to it.
+// Fitting returns x, which is an error if it is a whole number of more bits.
+func Fitting(x Expr, size int) Expr {
+	return strict(func(x, _ number) (number, error) {
+		if x.form == isInteger && !x.exact.fits(size) {
+			return x, ErrOverflow
+		}
+		return x, nil
+	}, x)
+}
+
+// ToDecimal returns CAST(x AS DECIMAL(all, scale)). A float is an error. So is a number that does not fit; MySQL and MariaDB
+// return the one that is nearest to it.
 func ToDecimal(d Dialect, x Expr, all, scale int) Expr {
 	return strict(func(x, _ number) (number, error) {
+		if x.form == isFloat {
+			return x, unsupported("a float as a decimal")
+		}
 		x.form, x.exact = isDecimal, x.exact.rounded(scale)
 		switch most := power(all); {
 		case x.exact.digits.CmpAbs(most) < 0:

@@ -101,6 +101,10 @@ func TestArithmeticFailsAsInTheDatabase(t *testing.T) {
 		"the least 16 bits":          {ToInteger(postgres, integerConstant(int64(math.MinInt16)), 16), int64(math.MinInt16), nil},
 		"more than 16 bits":          {ToInteger(postgres, decimalConstant("32767.5"), 16), nil, ErrOverflow},
 		"more than 64 bits":          {ToInteger(mysql, decimalConstant("9223372036854775808"), 64), nil, ErrOverflow},
+		"the least that fits":        {Fitting(integerConstant(int64(math.MinInt32)), 32), int64(math.MinInt32), nil},
+		"what does not fit":          {Fitting(integerConstant(int64(math.MaxInt16+1)), 16), nil, ErrOverflow},
+		"what is no whole number":    {Fitting(decimalConstant("32768.5"), 16), "32768.5", nil},
+		"a float as a decimal":       {ToDecimal(mysql, Constant(36.5, Float), 5, 2), nil, ErrUnsupported},
 		"a float of more bits":       {ToInteger(postgres, Constant(1e300, Float), 64), nil, ErrOverflow},
 		"what is no number":          {ToInteger(postgres, Constant(math.NaN(), Float), 64), nil, ErrOverflow},
 		"too large for its digits":   {ToDecimal(postgres, decimalConstant("1234.5"), 5, 2), nil, ErrOverflow},
@@ -153,6 +157,18 @@ func TestAComputedValueHasTheFormThatTheDatabaseGivesIt(t *testing.T) {
 		rows, err := readTo(Computed(Dialect{Engine: MySQL}, of([][]driver.Value{{test.of}})[0], map[int]Expr{0: test.expr}, nil))
 		if !errors.Is(err, test.err) || err == nil && !reflect.DeepEqual(rows[0][0], test.want) {
 			t.Errorf("%s: %v, %v; want %v, %v", name, rows, err, test.want, test.err)
+		}
+	}
+}
+
+// On SQLite the value of a shard may have another type: COALESCE(MIN(x), 0) is a text there, if all x of the shard are texts.
+func TestAComputedValueOfSQLiteHasItsOwnType(t *testing.T) {
+	for _, shards := range []driver.Value{"abc", []byte("1.50"), 0.5, int64(3), nil} {
+		for _, want := range []driver.Value{int64(1), 1.5, nil} {
+			rows := of([][]driver.Value{{shards}})[0]
+			if got := read(t, Computed(lite, rows, map[int]Expr{0: Constant(want, Stored)}, nil)); got[0][0] != want {
+				t.Errorf("beside %#v: %#v, want %#v", shards, got[0][0], want)
+			}
 		}
 	}
 }

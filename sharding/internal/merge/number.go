@@ -104,8 +104,11 @@ func (d Dialect) put(row []driver.Value, column int, x number, err error) error 
 // like returns the value in the form of another value that the database has computed by the same
 // expression: with as many digits after its point.
 func (d Dialect) like(x number, v driver.Value) (driver.Value, error) {
-	if x.form == isOther {
+	switch {
+	case x.form == isOther:
 		return x.other, nil
+	case d.Engine == SQLite: // each of its values has its own type
+		return x.result(), nil
 	}
 	s, isText := textOf(v)
 	if d.Engine == PostgreSQL && x.truth {
@@ -266,7 +269,7 @@ func (d Dialect) toInteger(x number, size int) (number, error) {
 			return of, ErrOverflow
 		}
 	}
-	if n := of.exact.digits; !n.IsInt64() || n.Int64() != n.Int64()<<(64-size)>>(64-size) {
+	if !of.exact.fits(size) {
 		return of, ErrOverflow
 	}
 	return of, nil
@@ -305,11 +308,15 @@ func (x number) rat() *big.Rat {
 	return new(big.Rat).SetInt(x.exact.digits)
 }
 
-// roundHalfUp rounds all digits of a float; halves are rounded away from zero.
+// roundHalfUp rounds all digits of a float; halves are rounded away from zero. With digits behind the point, a negative number
+// becomes -0.
 func roundHalfUp(f float64, digits int) float64 {
 	if math.Abs(f) >= 1<<52 || math.IsNaN(f) {
 		return f
 	}
 	rounded, _ := strconv.ParseFloat(fixed(new(big.Rat).SetFloat64(f), digits), 64)
+	if f < 0 && digits > 0 {
+		return math.Copysign(rounded, f)
+	}
 	return rounded
 }

@@ -237,3 +237,17 @@ func TestSQLiteComputesWhatAnExpressionComputes(t *testing.T) {
 		}
 	}
 }
+
+func TestSQLiteRoundsANegativeNumberToMinusZeroBehindAPoint(t *testing.T) {
+	db := open(t, random(1), "a", nil)
+	for _, f := range []float64{-0.001, -0.004, 0.001, math.Copysign(0, -1), 0, -0.4, -7.001} {
+		for digits := range 3 {
+			rows := of([][]driver.Value{{f, nil}})[0]
+			got := read(t, Computed(lite, rows, map[int]Expr{1: Round(lite, Column(0, Stored), digits)}, nil))[0][1].(float64)
+			want := answer(t, db, fmt.Sprintf("SELECT ROUND(?, %d)", digits), f)[0][0].(float64)
+			if got != want || math.Signbit(got) != math.Signbit(want) {
+				t.Errorf("ROUND(%v, %d) is %v, want %v", f, digits, got, want)
+			}
+		}
+	}
+}

@@ -28,9 +28,9 @@ const (
 type Window struct {
 	Column    int // the column that gets the value; its present value has the form of the new one
 	Function  Function
-	Of        int // the column that Sum adds, or whose values Count counts; -1 counts rows. Of Lag and Lead, the one whose value is taken
-	Distance  int // of Lag and Lead, in rows
-	Kind      Kind
+	Of        int  // the column that Sum adds, or whose values Count counts; -1 counts rows. Of Lag and Lead, the one whose value is taken
+	Distance  int  // of Lag and Lead, in rows
+	Kind      Kind // of the values of Of
 	Partition []Key
 	Order     []Key
 }
@@ -152,8 +152,7 @@ func (w *Window) compute(d Dialect, rows [][]driver.Value) (err error) {
 	}
 	slices.SortStableFunc(all, keyedRow.compare)
 	if w.Function == Lag || w.Function == Lead {
-		w.neighbours(all)
-		return nil
+		return w.neighbours(d, all)
 	}
 	var state running
 	for from := 0; from < len(all); {
@@ -173,8 +172,22 @@ func (w *Window) compute(d Dialect, rows [][]driver.Value) (err error) {
 	return nil
 }
 
-// neighbours computes Lag and Lead of sorted rows.
-func (w *Window) neighbours(all []keyedRow) {
+// neighbours computes Lag and Lead of sorted rows. On MySQL and MariaDB the present value of a row is its own value in the form
+// that it has beside it.
+func (w *Window) neighbours(d Dialect, all []keyedRow) error {
+	values := make([]driver.Value, len(all))
+	for i, p := range all {
+		own, of := p.row[w.Column], p.row[w.Of]
+		if values[i] = of; d.Engine == MySQL && own != nil && of != nil {
+			x, err := numberOf(of, w.Kind)
+			if err == nil {
+				values[i], err = d.like(x, own)
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
 	step := w.Distance
 	if w.Function == Lag {
 		step = -step
@@ -182,9 +195,10 @@ func (w *Window) neighbours(all []keyedRow) {
 	for i, p := range all {
 		p.row[w.Column] = nil
 		if at := i + step; at >= 0 && at < len(all) && bytes.Equal(all[at].key[:all[at].partition], p.key[:p.partition]) {
-			p.row[w.Column] = all[at].row[w.Of]
+			p.row[w.Column] = values[at]
 		}
 	}
+	return nil
 }
 
 // running is the state of a window function in a partition.

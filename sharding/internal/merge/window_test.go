@@ -66,6 +66,16 @@ func TestLagAndLeadStayInTheirPartition(t *testing.T) {
 	}
 }
 
+// MySQL's LAG of an INT UNSIGNED is a BIGINT UNSIGNED, which is another type of Go.
+func TestLagAndLeadHaveTheirFormAndNotThatOfTheirColumn(t *testing.T) {
+	rows := [][]driver.Value{{int64(1), int64(7), uint64(7)}, {int64(2), int64(8), uint64(8)}, {int64(3), nil, nil}, {int64(4), int64(9), uint64(9)}}
+	got := read(t, Windowed(mysql, of(rows)[0], []Window{{Column: 2, Function: Lag, Of: 1, Distance: 1, Kind: Integer, Order: []Key{{Type: Type{Kind: Integer}}}}}, NewMemory(1<<20)))
+	want := [][]driver.Value{{int64(1), int64(7), nil}, {int64(2), int64(8), uint64(7)}, {int64(3), nil, uint64(8)}, {int64(4), int64(9), nil}}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("%#v\nwant %#v", got, want)
+	}
+}
+
 // A column of SQLite may have both.
 func TestARunningSumOfWholeNumbersAndFloatsAddsEachOnce(t *testing.T) {
 	rows := [][]driver.Value{{int64(1), 0.5, 0.0}, {int64(2), int64(2), 0.0}, {int64(3), int64(4), 0.0}, {int64(3), 0.25, 0.0}}
