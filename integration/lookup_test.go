@@ -618,14 +618,23 @@ func columnNames(t *testing.T, db *sql.DB, query string) []string {
 // length of texts in a union.
 func answerOf(t *testing.T, db *sql.DB, query string, args ...any) string {
 	t.Helper()
-	rows, err := db.QueryContext(t.Context(), query, args...)
+	answer, err := readAnswer(t.Context(), db, query, args...)
 	if err != nil {
 		t.Fatal(err)
+	}
+	return answer
+}
+
+// readAnswer returns what answerOf does, or the error of the query.
+func readAnswer(ctx context.Context, db *sql.DB, query string, args ...any) (string, error) {
+	rows, err := db.QueryContext(ctx, query, args...)
+	if err != nil {
+		return "", err
 	}
 	defer func() { _ = rows.Close() }()
 	types, err := rows.ColumnTypes()
 	if err != nil {
-		t.Fatal(err)
+		return "", err
 	}
 	var out strings.Builder
 	for _, c := range types {
@@ -640,12 +649,13 @@ func answerOf(t *testing.T, db *sql.DB, query string, args ...any) string {
 			into[i] = &values[i]
 		}
 		if err := rows.Scan(into...); err != nil {
-			t.Fatal(err)
+			return "", err
 		}
-		fmt.Fprintf(&out, "row %#v\n", values)
+		out.WriteString("row")
+		for _, v := range values {
+			fmt.Fprintf(&out, " %T %#v", v, v)
+		}
+		out.WriteString("\n")
 	}
-	if err := rows.Err(); err != nil {
-		t.Fatal(err)
-	}
-	return out.String()
+	return out.String(), rows.Err()
 }

@@ -19,6 +19,8 @@ type Value struct {
 	// Wide says of integers of PostgreSQL that they have 64 bits: their sum is a decimal, and that
 	// of narrower ones an integer.
 	Wide bool
+	// Narrow says of integers of PostgreSQL that they have 16 bits.
+	Narrow bool
 	// Texts says that Bytes are texts of PostgreSQL.
 	Texts bool
 	// Behind is the SQL behind a text of PostgreSQL that sorts it: COLLATE and a collation that is not C, or a cast to an ENUM.

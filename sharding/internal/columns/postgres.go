@@ -30,7 +30,7 @@ const postgresTypes = `SELECT a.attname::text, b.typname::text, b.typtype::text,
 
 // postgresKinds maps the names of types other than texts.
 var postgresKinds = map[string]catalog.Value{
-	"int2": catalog.OfKind(merge.Integer), "int4": catalog.OfKind(merge.Integer), "int8": {Type: merge.Type{Kind: merge.Integer}, Wide: true},
+	"int2": {Type: merge.Type{Kind: merge.Integer}, Narrow: true}, "int4": catalog.OfKind(merge.Integer), "int8": {Type: merge.Type{Kind: merge.Integer}, Wide: true},
 	"bool": catalog.OfKind(merge.Integer), "numeric": catalog.OfKind(merge.Decimal), "float4": {Type: merge.Type{Kind: merge.Float}, As: catalog.Double}, "float8": catalog.OfKind(merge.Float),
 	"date": catalog.OfKind(merge.Time), "timestamp": catalog.OfKind(merge.Time), "timestamptz": catalog.OfKind(merge.Time), "bytea": catalog.OfKind(merge.Bytes), "uuid": catalog.OfKind(merge.Bytes),
 }

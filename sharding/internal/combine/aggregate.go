@@ -335,7 +335,10 @@ func (c calculator) window(e *sqlparse.Call) (merge.Expr, merge.Kind) {
 		if w.Distance = c.distance(e, w.Of); w.Distance < 0 {
 			return nil, 0
 		}
-		kind = g.values[w.Of].Type.Kind
+		if kind = g.values[w.Of].Type.Kind; c.Postgres { // that of a computed column is only wide enough for it
+			kind = c.kindOf(e.Args[0])
+		}
+		w.Kind = kind
 	case w.Function == merge.Sum:
 		if w.Of < 0 || c.MySQL && sqlparse.Any(e.Args[0], isQuotient) || !g.values[w.Of].IsExact() {
 			c.refuse("only a sum of whole numbers and decimals is computed over the groups of several shards" + AddKey)

@@ -48,6 +48,9 @@ func (c calculator) average(e *sqlparse.Call, by merge.Dialect) (merge.Expr, mer
 	if c.SQLite { // an average is a float on SQLite
 		sum = merge.Arithmetic(c.Options.Merge, '*', sum, merge.Constant(1.0, merge.Float))
 	}
+	if c.Postgres && kind == merge.Float { // its AVG, unlike SUM, adds to 0, which makes 0 of -0
+		sum = merge.Arithmetic(c.Options.Merge, '+', sum, merge.Constant(0.0, merge.Float))
+	}
 	return merge.Arithmetic(by, '/', sum, count), c.wider(v.Type.Kind)
 }
 
@@ -69,7 +72,7 @@ func alternative(c calculator, e sqlparse.Expr, of *sqlparse.Call) (merge.Expr, 
 			return other != e
 		}
 		_, digits, _ := strings.Cut(l.Value, ".")
-		return len(digits) > c.Options.Merge.Division.More
+		return len(digits) > c.Options.Merge.Division.More || strings.ContainsAny(l.Value, "eE")
 	}
 	if kind != merge.Float && slices.ContainsFunc(of.Args, wide) {
 		c.refuse(unsteadyDigits)

@@ -16,6 +16,7 @@ import (
 
 	_ "modernc.org/sqlite" // the driver "sqlite"; nothing is opened
 
+	"github.com/shardid/shardid/internal/dialect"
 	"github.com/shardid/shardid/internal/sqlparse"
 	"github.com/shardid/shardid/internal/testkit/testshards"
 	"github.com/shardid/shardid/sharding"
@@ -26,10 +27,10 @@ import (
 )
 
 var (
-	mysql    = analysis.Options{Reads: sqlparse.Dialect{Family: sqlparse.MySQL}, Merge: merge.Dialect{Engine: merge.MySQL, Division: merge.Division{More: 4, Most: 30, Rounds: true}}}
-	maria    = analysis.Options{Reads: sqlparse.Dialect{Family: sqlparse.MariaDB}, Merge: merge.Dialect{Engine: merge.MySQL, Division: merge.Division{More: 4, Most: 38}}}
-	postgres = analysis.Options{Reads: sqlparse.Dialect{Family: sqlparse.PostgreSQL}, Merge: merge.Dialect{Engine: merge.PostgreSQL}}
-	sqlite   = analysis.Options{Reads: sqlparse.Dialect{Family: sqlparse.SQLite}, Merge: merge.Dialect{Engine: merge.SQLite}}
+	mysql    = analysis.Options{Quote: dialect.MySQL{}.Quote, Reads: sqlparse.Dialect{Family: sqlparse.MySQL}, Merge: merge.Dialect{Engine: merge.MySQL, Division: merge.Division{More: 4, Most: 30, Rounds: true}}}
+	maria    = analysis.Options{Quote: dialect.MySQL{}.Quote, Reads: sqlparse.Dialect{Family: sqlparse.MariaDB}, Merge: merge.Dialect{Engine: merge.MySQL, Division: merge.Division{More: 4, Most: 38}}}
+	postgres = analysis.Options{Quote: dialect.Postgres{}.Quote, Reads: sqlparse.Dialect{Family: sqlparse.PostgreSQL}, Merge: merge.Dialect{Engine: merge.PostgreSQL}}
+	sqlite   = analysis.Options{Quote: dialect.SQLite{}.Quote, Reads: sqlparse.Dialect{Family: sqlparse.SQLite}, Merge: merge.Dialect{Engine: merge.SQLite}}
 )
 
 func kind(k merge.Kind) catalog.Column { return catalog.Column{Value: catalog.OfKind(k)} }
@@ -188,6 +189,7 @@ func TestWhatShardsCannotAnswerTogetherIsRefusedWithItsReason(t *testing.T) {
 		{mysql, "SELECT COUNT(DISTINCT json) FROM orders", "because it is JSON"},
 		{mysql, "SELECT COUNT(DISTINCT paid + ?) FROM orders", "has parameters, and is compared"},
 		{mysql, "SELECT LOWER(MAX(name)), COUNT(*) / 0.5 + AVG(paid) FROM orders", "write SUM(x) / COUNT(x)"},
+		{mysql, "SELECT COALESCE(AVG(total), 1e2) FROM orders", "write SUM(x) / COUNT(x)"}, // a float of digits that AVG does not show
 		{maria, "SELECT paid FROM orders GROUP BY paid HAVING AVG(total) > 1", "with how many digits MariaDB compares"},
 		{maria, "SELECT ROUND(SUM(rate), 2) / 7 FROM orders", "a rounded float in a quotient"},
 		{maria, "SELECT total * 2, COUNT(*) FROM orders GROUP BY total * 2", "MariaDB may treat NULL as 0"},
@@ -223,6 +225,11 @@ func TestWhatShardsCannotAnswerTogetherIsRefusedWithItsReason(t *testing.T) {
 		{postgres, "SELECT SUM(small) FROM orders", "rounded at each addition"},
 		{postgres, "SELECT FLOOR(SUM(paid)) FROM orders", "only + - * /"},
 		{postgres, "SELECT ROUND(MAX(paid)) FROM orders", "only + - * /"},
+		{postgres, "SELECT ROUND(7) - COUNT(*) FROM orders", "it is not known how 7 compares"}, // a float
+		{mysql, "SELECT CAST(SUM(paid) * 1e2 AS DECIMAL(9, 1)) FROM orders", "only + - * /"},
+		{maria, "SELECT CAST(COALESCE(SUM(paid), 1e2) + 1 AS DECIMAL(9, 1)) FROM orders", "only + - * /"},
+		{mysql, "SELECT CAST(COUNT(*) * 2.5e-1 AS SIGNED) FROM orders", "only + - * /"},
+		{sqlite, "SELECT 1 FROM orders HAVING COUNT(*) > 0", "HAVING without GROUP BY and aggregates"}, // SQLite refuses it, too
 		{postgres, "SELECT CASE WHEN SUM(paid) > 1 THEN 'a' ELSE 'b' END AS size FROM orders GROUP BY user_id + 1 ORDER BY size", "order by numbers"},
 		{mysql, "SELECT user_id + 1 FROM orders GROUP BY user_id + 1 ORDER BY CASE WHEN SUM(paid) > 1 THEN 'a' ELSE 'b' END", "order by numbers"},
 		{mysql, "SELECT CASE WHEN SUM(paid) > 1 THEN 'a' ELSE 'b' END AS size FROM orders GROUP BY user_id + 1 HAVING size = 'a'", "only + - * /"},

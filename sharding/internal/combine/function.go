@@ -334,7 +334,7 @@ func (c functions) castOfPostgres(e *sqlparse.Operation) catalog.Value {
 		return c.joined(e, e.Operands)
 	}
 	if size := wholeTypes[name]; size > 0 {
-		return catalog.Value{Type: whole.Type, Wide: size == 64}
+		return catalog.Value{Type: whole.Type, Wide: size == 64, Narrow: size == 16}
 	}
 	if v, known := postgresTypes[name]; known {
 		return v
@@ -545,7 +545,7 @@ func (c functions) oneOf(e sqlparse.Expr, list []sqlparse.Expr) (of catalog.Valu
 			given = append(given, p.Index)
 			continue
 		}
-		v, ok := numeral(one, c.integers)
+		v, ok := numeralOf(c.comparer, one)
 		switch l, isLiteral := sqlparse.Bare(one).(*sqlparse.Literal); {
 		case isNull(one):
 			continue
@@ -562,6 +562,7 @@ func (c functions) oneOf(e sqlparse.Expr, list []sqlparse.Expr) (of catalog.Valu
 			of = v
 		case v.IsNumeric() && of.IsNumeric():
 			of.Type.Kind, of.Wide, of.As, of.Unordered = max(of.Type.Kind, v.Type.Kind), of.Wide || v.Wide, max(of.As, v.As), cmp.Or(of.Unordered, v.Unordered)
+			of.Narrow = of.Narrow && v.Narrow
 		case !v.Same(of):
 			return c.unknown(e)
 		default:

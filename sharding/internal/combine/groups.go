@@ -147,11 +147,14 @@ func (c grouper) compute(at int, e sqlparse.Expr) {
 }
 
 // typeOnly returns the expression that a shard computes only for the type of its values, because the
-// values are computed from other columns. On PostgreSQL the shard does not compute it at all,
-// because its own divisor may be 0 although the combined one is not, and its own sum too large for a type.
+// values are computed from other columns. On PostgreSQL the shard does not compute it at all, because its own divisor may be 0
+// although the combined one is not, and its own numbers too large for a type.
 func (c grouper) typeOnly(e sqlparse.Expr) string {
 	all, cast := e.Bytes(), sqlparse.As(e, sqlparse.Cast)
-	if !c.Postgres || cast == nil && !sqlparse.Any(e, func(e sqlparse.Expr) bool { return sqlparse.As(e, sqlparse.Div) != nil }) {
+	if c.MySQL {
+		return splice.Replaced(c.Statement.Text, all, ownNeighbours(e))
+	}
+	if !c.Postgres || cast == nil && !sqlparse.Any(e, mayFail) {
 		return all.Of(c.Statement.Text)
 	}
 	of := all
@@ -161,17 +164,43 @@ func (c grouper) typeOnly(e sqlparse.Expr) string {
 	return c.Statement.Text[all.From:of.From] + "CASE WHEN FALSE THEN " + of.Of(c.Statement.Text) + " END" + c.Statement.Text[of.To:all.To]
 }
 
+// ownNeighbours returns the edits that make LAG and LEAD return the value of the group itself: a shard with one group has none
+// beside it, and so no value that shows the type.
+func ownNeighbours(e sqlparse.Expr) (all []splice.Edit) {
+	sqlparse.Any(e, func(e sqlparse.Expr) bool {
+		if call, ok := e.(*sqlparse.Call); ok && call.Over && isNeighbour(call) && len(call.Args) > 0 {
+			distance := sqlparse.Span{From: call.Args[0].Bytes().To, To: call.Args[len(call.Args)-1].Bytes().To}
+			all = append(all, splice.Edit{Span: distance, With: ", 0"})
+		}
+		return false
+	})
+	return all
+}
+
+// mayFail reports whether an expression is arithmetic.
+func mayFail(e sqlparse.Expr) bool {
+	o, ok := e.(*sqlparse.Operation)
+	return ok && arithmetic[o.Op] != 0
+}
+
 // typeOnlyItem replaces a selected expression by its typeOnly form. The column keeps its name.
 func (c grouper) typeOnlyItem(item sqlparse.Item) {
 	e, with := item.Expr.Bytes(), c.typeOnly(item.Expr)
-	if with == e.Of(c.Statement.Text) {
+	name := item.Span.Of(c.Statement.Text)
+	if with == e.Of(c.Statement.Text) || c.MySQL && item.Alias.Name == "" && len(name) > longestAlias {
 		return
+	}
+	if c.Postgres {
+		name = c.columnName(item.Expr)
 	}
 	c.combination.edits = append(c.combination.edits, splice.Edit{Span: e, With: with, Args: splice.Parameters{Statement: c.Statement}.In(e)})
 	if item.Alias.Name == "" {
-		c.combination.edits = append(c.combination.edits, splice.Insert(item.To, ` AS "`+c.columnName(item.Expr)+`"`))
+		c.combination.edits = append(c.combination.edits, splice.Insert(item.To, " AS "+c.Options.Quote(name)))
 	}
 }
+
+// longestAlias is the number of characters of the longest alias of MySQL and MariaDB.
+const longestAlias = 256
 
 // columnName returns the name that PostgreSQL gives the column of an expression without an alias: that of its function, or
 // of the type of a cast.

@@ -24,7 +24,7 @@ func (c grouper) having() {
 	switch {
 	case having == nil:
 		return
-	case len(c.core.GroupBy) == 0 && !sqlfunc.HasAggregate(having) && !slices.ContainsFunc(c.core.Items, func(i sqlparse.Item) bool { return sqlfunc.HasAggregate(i.Expr) }):
+	case len(c.core.GroupBy) == 0 && (c.SQLite || !sqlfunc.HasAggregate(having)) && !slices.ContainsFunc(c.core.Items, func(i sqlparse.Item) bool { return sqlfunc.HasAggregate(i.Expr) }):
 		c.refuse("HAVING without GROUP BY and aggregates is not combined; write WHERE")
 	case splice.Parameters{Statement: c.Statement}.Named() && c.hasParams(having):
 		c.refuse("named parameters are not combined with HAVING; write ? for each")
@@ -186,7 +186,7 @@ func (c calculator) cast(e *sqlparse.Operation) (merge.Expr, merge.Kind) {
 	exact := c.kindOf(of) != merge.Float && (c.Postgres || !sqlparse.Any(of, isQuotient))
 	switch {
 	case isDecimalType(name) && !c.SQLite && (exact || sqlfunc.IsAverage(sqlparse.Bare(of)) && c.kindOf(of) != merge.Float):
-		return c.toDecimal(of, digits)
+		return c.toDecimal(e, digits)
 	case digits != "": // of a float(24)
 		return c.operand(e)
 	case c.MySQL && (name == "signed" || name == "signed integer") && exact:
@@ -199,14 +199,21 @@ func (c calculator) cast(e *sqlparse.Operation) (merge.Expr, merge.Kind) {
 	case size == 0:
 		return c.operand(e)
 	}
-	made, _ := c.number(of)
+	made, kind := c.number(of)
+	if c.MySQL && kind == merge.Float {
+		return c.operand(e)
+	}
 	return merge.ToInteger(c.Options.Merge, made, size), c.exact()
 }
 
 // toDecimal returns an aggregate as a decimal with so many digits, of which some are after its point. PostgreSQL keeps
 // all digits without these numbers.
-func (c calculator) toDecimal(of sqlparse.Expr, digits string) (merge.Expr, merge.Kind) {
-	made, _ := c.number(of)
+func (c calculator) toDecimal(e *sqlparse.Operation, digits string) (merge.Expr, merge.Kind) {
+	of := e.Operands[0]
+	made, kind := c.number(of)
+	if kind == merge.Float {
+		return c.operand(e)
+	}
 	before, after, _ := strings.Cut(digits, ",")
 	all, _ := strconv.Atoi(strings.TrimSpace(before))
 	scale, _ := strconv.Atoi(strings.TrimSpace(after))
@@ -329,7 +336,19 @@ func (c calculator) operation(e *sqlparse.Operation) (made merge.Expr, kind merg
 			made, kind = merge.Arithmetic(c.Options.Merge, op, made, next), c.wider(kind, of)
 		}
 	}
-	return made, kind
+	return fitting(c, made, e), kind
+}
+
+// fitting returns what an expression of whole numbers of PostgreSQL computes, which fails if it does not fit into their type.
+func fitting(c calculator, made merge.Expr, e sqlparse.Expr) merge.Expr {
+	v := ofGroups(c).typed(e)
+	switch {
+	case !c.Postgres || v.Type.Kind != merge.Integer || v.Wide: // the merge itself computes with 64 bits
+		return made
+	case v.Narrow:
+		return merge.Fitting(made, 16)
+	}
+	return merge.Fitting(made, 32)
 }
 
 // mayLackDigits reports whether an expression is a function of MySQL and MariaDB whose result may have more digits than the
@@ -368,7 +387,9 @@ func (c calculator) oneOf(e *sqlparse.Call, name string) (merge.Expr, merge.Kind
 		if name == "nullif" && c.Options.Merge.IsMariaDB() && sqlparse.Any(arg, mayLackDigits) && sqlparse.Any(arg, isQuotient) {
 			made = c.withDigits(made, arg) // MariaDB compares the digits that it returns
 		}
-		parts[i], kind = made, c.wider(kind, of)
+		if parts[i] = made; i == 0 || name != "nullif" || !c.MySQL { // there it has the type of its first argument
+			kind = c.wider(kind, of)
+		}
 	}
 	var unit merge.Expr // of the type of all values, whichever is returned
 	switch {
@@ -464,17 +485,24 @@ func (c calculator) toWhole(e *sqlparse.Call, up bool) (merge.Expr, merge.Kind) 
 // ofGroups returns a comparer of expressions over groups, which refuses nothing.
 func ofGroups(c calculator) *comparer {
 	of := probe(&c.comparer)
-	of.integers = new([]int)
+	of.integers, of.powers = new([]int), true
 	return of
 }
 
 // kindOf returns the kind of an expression over groups, 0 if that is unknown.
-func (c calculator) kindOf(e sqlparse.Expr) merge.Kind { return ofGroups(c).typed(e).Type.Kind }
+func (c calculator) kindOf(e sqlparse.Expr) merge.Kind {
+	of := ofGroups(c)
+	if _, isLiteral := sqlparse.Bare(e).(*sqlparse.Literal); isLiteral {
+		v, _ := numeralOf(of, e)
+		return v.Type.Kind
+	}
+	return of.typed(e).Type.Kind
+}
 
 // isDecimal reports whether an expression over groups is a decimal of PostgreSQL.
 func (c calculator) isDecimal(e sqlparse.Expr) bool {
 	v, written := numeral(e, nil)
-	if computed(e) && !written {
+	if !written && !isParam(e) && !isNull(e) {
 		if v.Type.Kind = c.kindOf(e); v.Type.Kind == 0 {
 			c.unknown(e)
 		}

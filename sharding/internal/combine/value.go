@@ -26,6 +26,7 @@ type comparer struct {
 	core     *sqlparse.Core  // the present SELECT
 	scope    *analysis.Scope // of the present SELECT
 	integers *[]int          // arguments that must be whole numbers, because the kind of a result depends on theirs
+	powers   bool            // a literal with an exponent is a number: 1e2
 	derives  bool            // aggregates are ordinary values: of a derived table, or of groups that are on one shard each
 	why      string          // the first refusal, and what to do instead
 	untyped  bool            // the reason of the first refusal is that a column's type is unknown
@@ -349,6 +350,11 @@ func written(branches []*sqlparse.Core, at int) int {
 	return labels(column)
 }
 
+func isParam(e sqlparse.Expr) bool {
+	_, is := sqlparse.Bare(e).(*sqlparse.Param)
+	return is
+}
+
 func isInteger(e sqlparse.Expr) bool { return analysis.IsLiteral(e, sqlparse.Integer) }
 
 func isNull(e sqlparse.Expr) bool { return analysis.IsLiteral(e, sqlparse.Null) }
@@ -383,6 +389,19 @@ func numeral(e sqlparse.Expr, integers *[]int) (v catalog.Value, ok bool) {
 	return catalog.Value{}, false
 }
 
+// numeralOf is numeral for the arguments of c. If c.powers is set, 1e2 is a number, too: a decimal of PostgreSQL, and a float of
+// other databases.
+func numeralOf(c *comparer, e sqlparse.Expr) (v catalog.Value, ok bool) {
+	l, isLiteral := sqlparse.Bare(e).(*sqlparse.Literal)
+	switch {
+	case !c.powers || !isLiteral || l.Kind != sqlparse.Decimal:
+		return numeral(e, c.integers)
+	case !c.Postgres && strings.ContainsAny(l.Value, "eE"):
+		return catalog.OfKind(merge.Float), true
+	}
+	return catalog.OfKind(merge.Decimal), true
+}
+
 // averaged returns the kind of averages of numbers of a kind. PostgreSQL's averages of integers are
 // decimals.
 func averaged(of merge.Kind) merge.Kind {
@@ -394,12 +413,15 @@ func averaged(of merge.Kind) merge.Kind {
 
 // arithmetic returns how sums, differences, products and remainders of columns and numbers compare.
 func (c *comparer) arithmetic(e sqlparse.Expr, of []sqlparse.Expr) catalog.Value {
-	kind, columns, wide, unordered := merge.Integer, 0, false, ""
+	kind, columns, wide, narrow, unordered := merge.Integer, 0, false, true, ""
 	for _, operand := range of {
-		v, written := numeral(operand, c.integers)
+		v, written := numeralOf(c, operand)
 		if !written {
 			v = c.typed(operand)
 			columns++
+		}
+		if !isParam(operand) { // it has the type of the other operand
+			narrow = narrow && v.Narrow
 		}
 		if !v.IsNumber() && (v.As != catalog.Double || c.Postgres) { // float4 * float4 is a float4
 			return c.unknown(e)
@@ -409,7 +431,7 @@ func (c *comparer) arithmetic(e sqlparse.Expr, of []sqlparse.Expr) catalog.Value
 	if columns == 0 {
 		return c.unknown(e)
 	}
-	return catalog.Value{Type: merge.Type{Kind: kind}, Wide: wide, Unordered: unordered}
+	return catalog.Value{Type: merge.Type{Kind: kind}, Wide: wide, Narrow: narrow, Unordered: unordered}
 }
 
 // orderOf returns how the values of an expression of ORDER BY compare. Of a text with a COLLATE of its own only the order is known,
