@@ -187,7 +187,7 @@ func mayFail(e sqlparse.Expr) bool {
 func (c grouper) typeOnlyItem(item sqlparse.Item) {
 	e, with := item.Expr.Bytes(), c.typeOnly(item.Expr)
 	name := item.Span.Of(c.Statement.Text)
-	if with == e.Of(c.Statement.Text) || c.MySQL && item.Alias.Name == "" && len(name) > longestAlias {
+	if with == e.Of(c.Statement.Text) || c.MySQL && item.Alias.Name == "" && !c.isName(item.Expr, name) {
 		return
 	}
 	if c.Postgres {
@@ -199,8 +199,16 @@ func (c grouper) typeOnlyItem(item sqlparse.Item) {
 	}
 }
 
-// longestAlias is the number of characters of the longest alias of MySQL and MariaDB.
-const longestAlias = 256
+// isName reports whether a text of an expression names its column on MySQL and MariaDB, and may be an alias. A driver may have
+// written arguments into it, and a table in it would be renamed.
+func (c grouper) isName(e sqlparse.Expr, text string) bool {
+	const longest = 256
+	isQuery := func(e sqlparse.Expr) bool {
+		_, is := e.(*sqlparse.Subquery)
+		return is
+	}
+	return len(text) <= longest && !c.hasParams(e) && !sqlparse.Any(e, isQuery)
+}
 
 // columnName returns the name that PostgreSQL gives the column of an expression without an alias: that of its function, or
 // of the type of a cast.

@@ -514,7 +514,7 @@ func (c calculator) isDecimal(e sqlparse.Expr) bool {
 func (c calculator) round(e *sqlparse.Call) (merge.Expr, merge.Kind) {
 	digits := int64(0)
 	switch n := len(e.Args); {
-	case n == 1 && c.Postgres && c.kindOf(e.Args[0]) == merge.Integer:
+	case n == 1 && c.Postgres && c.kindOf(e.Args[0]) != merge.Decimal && c.kindOf(e.Args[0]) != merge.Float: // it may be an integer
 		return c.operand(e)
 	case n == 1:
 	case n == 2:

@@ -30,7 +30,7 @@ type Window struct {
 	Function  Function
 	Of        int  // the column that Sum adds, or whose values Count counts; -1 counts rows. Of Lag and Lead, the one whose value is taken
 	Distance  int  // of Lag and Lead, in rows
-	Kind      Kind // of the values of Of
+	Kind      Kind // of Sum's result, and of the values of Lag and Lead
 	Partition []Key
 	Order     []Key
 }
