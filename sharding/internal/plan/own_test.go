@@ -58,3 +58,32 @@ func TestWhileSlotsMoveTheTextOfAShardLeavesOutTheRowsOfOthers(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A slot that is held may have rows elsewhere already that others have changed since, also if one target has all slots by this map.
+func TestAStatementForAllShardsIsRefusedWhileSlotsAreHeldIfOneTargetHasAllOfThem(t *testing.T) {
+	at := sharding.Target{DB: "a", Table: "orders_0"}
+	m, err := sharding.MapOf(at, at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bound := func(m sharding.Map, text string) error {
+		r, err := sharding.New(sharding.DBs{"a": closed(t)}, sharding.Table{Name: "orders", Key: "user_id", Rule: sharding.Low(1), Map: m, Lookups: []sharding.Lookup{{Column: "code", Table: "orders_by_code"}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		st := sqlparse.Parse(text, sqlparse.Dialect{Family: sqlparse.MySQL})
+		_, err = plan.Of(st, r.Snapshot(), analysis.Options{Quote: func(name string) string { return "`" + name + "`" }}).Bind(nil, sharding.Hint{All: true})
+		return err
+	}
+	for _, text := range []string{"SELECT SUM(paid) FROM orders", "SELECT paid FROM orders WHERE id = 5", "SELECT paid FROM orders WHERE code = 'x'", "UPDATE orders SET paid = 1", "DELETE FROM orders WHERE id = 5"} {
+		if err := bound(m.Holding(1).Sharing(1), text); !errors.Is(err, sharding.ErrSlotMoving) {
+			t.Errorf("%s: %v", text, err)
+		}
+		if err := bound(m.Sharing(1), text); err != nil {
+			t.Errorf("%s while rows are copied: %v", text, err)
+		}
+		if err := bound(m.While(func() bool { return false }), text); !errors.Is(err, sharding.ErrStaleMap) {
+			t.Errorf("%s after the end of the lease: %v", text, err)
+		}
+	}
+}

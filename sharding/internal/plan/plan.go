@@ -377,10 +377,16 @@ func (p *binding) isOn(r *analysis.Reference, target sharding.Target) (bool, err
 // target: each of them returns no row.
 func targetOf(t *sharding.Table, s proof.Slots) (target sharding.Target, single bool, err error) {
 	if s.All {
-		if all := t.Map.Targets(); len(all) == 1 {
-			return all[0], true, nil
+		all := t.Map.Targets()
+		if len(all) != 1 {
+			return target, false, nil
 		}
-		return target, false, nil
+		for _, held := range t.Map.Held() { // a process with a newer map may write its rows elsewhere already
+			if _, err := t.On(held); err != nil {
+				return target, false, err
+			}
+		}
+		return all[0], true, nil
 	}
 	if s.One || s.Empty() { // the zero value has slot 0
 		target, err = t.On(s.Only)
