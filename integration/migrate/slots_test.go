@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -555,5 +556,70 @@ func (s *slotShop) finish(t *testing.T) {
 		if !errors.Is(err, rebalance.ErrLocked) {
 			t.Fatal(err)
 		}
+	}
+}
+
+// A program is killed after it has prepared its part of a transaction, and what commits it comes late. MariaDB releases shared locks
+// when it prepares, and MySQL forgets them when it is killed, so that the lock of the fence does not keep the slot from closing.
+func TestTheRowsOfAPreparedTransactionMoveWithTheirSlots(t *testing.T) {
+	for name, c := range map[string]struct {
+		at     string // the step at which it is prepared
+		isDown bool   // the server is killed then, too
+		run    func(t *testing.T) database.Server
+	}{
+		"MariaDB, before the log has its changes": {rebalance.StepLeading, false, func(t *testing.T) database.Server { return server.RunMariaDB(t) }},
+		"MariaDB":       {rebalance.StepStored, false, func(t *testing.T) database.Server { return server.RunMariaDB(t) }},
+		"MySQL, killed": {rebalance.StepStored, true, func(t *testing.T) database.Server { return server.RunMySQL(t) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			first := c.run(t)
+			s := newSlotShop(t, first, first, 100)
+			begun := false
+			short, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			m := s.mover(t, func(step rebalance.Step) {
+				if step.Name != c.at || begun {
+					return
+				}
+				begun = true
+				defer func() { time.AfterFunc(3*time.Second, cancel) }()
+				conn, err := s.dbs["a"].Conn(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, text := range []string{"XA START 'late'", "INSERT INTO orders_0 (id, user_id, note) VALUES (1003, 1003, 'late')", "XA END 'late'", "XA PREPARE 'late'"} {
+					if _, err := conn.ExecContext(t.Context(), text); err != nil {
+						t.Fatal(err)
+					}
+				}
+				_ = conn.Raw(func(any) error { return driver.ErrBadConn }) // closes it
+				_ = conn.Close()
+				if c.isDown {
+					killed := first.(interface {
+						Kill()
+						Start(ctx context.Context) error
+					})
+					killed.Kill()
+					if err := killed.Start(t.Context()); err != nil {
+						t.Fatal(err)
+					}
+				}
+			})
+			for isBack := false; !isBack; { // after a failure of the server the mover is started again
+				moved, err := m.Run(short, s.moves(0, 1, 3)...)
+				isBack = !c.isDown || err == nil || short.Err() != nil
+				if isBack && !errors.Is(err, context.Canceled) || !isBack && !dialect.Unavailable(err) {
+					t.Errorf("the mover ended beside the prepared transaction: %+v, %v", moved, err)
+				}
+			}
+			database.Exec(t, s.dbs["a"], "XA COMMIT 'late'")
+			if _, err := m.Run(t.Context(), s.moves(0, 1, 3)...); err != nil {
+				t.Error(err)
+			}
+			if got := s.read(t, 1)[1003]; got != "late" {
+				t.Errorf("the new shard has %q in the prepared row", got)
+			}
+		})
 	}
 }

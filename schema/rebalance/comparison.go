@@ -190,7 +190,7 @@ func (c *comparison) last(ctx context.Context) error {
 		}
 	}
 	for range 2 { // rows that differ at first are written once more
-		if err := c.drain(ctx); err != nil {
+		if err := c.drainAll(ctx); err != nil {
 			return err
 		}
 		differ, err := c.again(ctx)
@@ -212,6 +212,22 @@ func (c *comparison) allClosed(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// drainAll applies all changes of the closed slots, also those of transactions that have not ended yet.
+func (c *comparison) drainAll(ctx context.Context) error {
+	for {
+		if err := c.drain(ctx); err != nil {
+			return err
+		}
+		left, err := c.rows.haveUnended(ctx)
+		if err != nil || !left {
+			return err
+		}
+		if err := backend.Wait(ctx, follow.IdlePause); err != nil {
+			return err
+		}
+	}
 }
 
 // closedPasses is enough for rows that wait for each other's unique values.

@@ -81,14 +81,27 @@ func (s *Store) Copy(ctx context.Context, shard int, slots ...sharding.Slot) err
 }
 
 // Fence stops slots that are being copied: after it, every earlier write to them is committed, and
-// every later one is refused by the old shard's database.
+// every later one is refused by the old shard's database. On MariaDB it waits before and after it for all XA transactions that are
+// prepared on the server then, and returns an error after a minute. On MySQL it does not wait for those that were prepared
+// before the server was killed: see XA RECOVER.
 func (s *Store) Fence(ctx context.Context, slots ...sharding.Slot) error {
-	return s.advance(ctx, slots, step{
+	// Those that stay prepared for long, because a program was killed, must not keep the slots closed.
+	if err := s.unprepared(ctx, slots); err != nil {
+		return fmt.Errorf("slotstore: Fence: %w", err)
+	}
+	err := s.advance(ctx, slots, step{
 		name:   "Fence",
 		from:   []State{Copying},
 		done:   func(slot Slot) bool { return slot.State == Fenced },
 		change: func(slot *Slot) { slot.State = Fenced },
 	})
+	if err != nil {
+		return err
+	}
+	if err := s.unprepared(ctx, slots); err != nil {
+		return fmt.Errorf("slotstore: Fence: %w", err)
+	}
+	return nil
 }
 
 // Switch makes the new shard the owner of fenced slots. All their rows must be there.
