@@ -3,13 +3,20 @@
 package integration_test
 
 import (
+	"context"
 	"database/sql"
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
+	"sync/atomic"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/stdlib"
+
 	"github.com/shardid/shardid/integration/database"
+	"github.com/shardid/shardid/integration/server"
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sharding/shardsql"
 )
@@ -119,6 +126,62 @@ func TestATransactionThatHasLockedRowsOfAMovedSlotIsRefusedThem(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// levelQueries count the queries for an isolation level.
+type levelQueries struct{ atomic.Int64 }
+
+func (q *levelQueries) TraceQueryStart(ctx context.Context, _ *pgx.Conn, data pgx.TraceQueryStartData) context.Context {
+	if strings.Contains(data.SQL, "transaction_isolation") {
+		q.Add(1)
+	}
+	return ctx
+}
+
+func (*levelQueries) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
+
+// The parts of a query are executed side by side. None of them may use the connection of another one, which may be in use: pgx panics then.
+func TestAQueryOfSeveralDatabasesAsksEachOnceForTheIsolationLevelOfItsTransaction(t *testing.T) {
+	var asked levelQueries
+	open := func(name string) *sql.DB {
+		p := server.SharePostgres(t)
+		database.Exec(t, p.Open(t, name), "DROP TABLE IF EXISTS isolated")
+		database.Exec(t, p.Open(t, name), "CREATE TABLE isolated (id BIGINT PRIMARY KEY, user_id BIGINT)")
+		config, err := pgx.ParseConfig(p.DSN(name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		config.Tracer = &asked
+		db := stdlib.OpenDB(*config)
+		t.Cleanup(func() { _ = db.Close() })
+		return db
+	}
+	a, b := open("asked_a"), open("asked_b")
+	router := routerWithLease(t, sharding.DBs{"a": a, "b": b}, sharding.Transactions(sharding.BestEffort))
+	routed := shardsql.OpenDB(shardsql.Config{Router: router, Home: a})
+	defer func() { _ = routed.Close() }()
+	tx, err := routed.Begin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback() }()
+	moved, err := sharding.MapOf(sharding.Target{DB: "b", Table: "isolated"}, sharding.Target{DB: "a", Table: "isolated"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for query := range 20 {
+		if err := tx.QueryRow("SELECT COUNT(*) FROM isolated").Scan(new(int)); err != nil {
+			t.Fatal(err)
+		}
+		if query == 0 {
+			if err := router.Swap(map[string]sharding.Map{"isolated": moved.While(func() bool { return true }).At(1)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if n := asked.Load(); n != 2 {
+		t.Errorf("two databases were asked %d times", n)
 	}
 }
 

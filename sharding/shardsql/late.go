@@ -93,7 +93,7 @@ func precedes(ctx context.Context, r reading, now *sharding.Table) bool {
 		if left && (changes || !t.spans) {
 			return true
 		}
-		return (left || came && !(changes && server == "mysql") && r.plan.Insert == nil) && part.isRepeatable(ctx, t, server)
+		return (left || came && !(changes && server == "mysql") && r.plan.Insert == nil) && part.isRepeatable(ctx, t, server, !r.beside)
 	})
 }
 
@@ -120,14 +120,18 @@ var levels = map[string]string{
 	"postgres": "SELECT '', current_setting('transaction_isolation')",
 }
 
-// isRepeatable reports whether all queries of the part see the same rows. A server has its own default isolation level. The answer
-// is yes if the server does not tell.
-func (b *txPart) isRepeatable(ctx context.Context, t *transaction, server string) bool {
+// isRepeatable reports whether all queries of the part see the same rows. A server has its own default isolation level, for which it is
+// asked once, and not if mayAsk is false. The answer is yes if the server does not tell.
+func (b *txPart) isRepeatable(ctx context.Context, t *transaction, server string, mayAsk bool) bool {
 	query, level := levels[server], sql.IsolationLevel(t.options.Isolation)
 	if query == "" || level != sql.LevelDefault {
 		return query == "" || level >= sql.LevelRepeatableRead
 	}
-	var name, own string
-	err := b.inner.SQL.QueryRowContext(ctx, query).Scan(&name, &own)
-	return err != nil || !strings.HasPrefix(strings.ToLower(own), "read")
+	if b.level == "" && mayAsk {
+		var name string
+		if err := b.inner.SQL.QueryRowContext(ctx, query).Scan(&name, &b.level); err != nil {
+			b.level = ""
+		}
+	}
+	return !strings.HasPrefix(strings.ToLower(b.level), "read")
 }

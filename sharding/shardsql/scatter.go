@@ -32,6 +32,7 @@ type reading struct {
 	singles   bool       // see plan.Plan
 	plan      *plan.Plan // with its route, to see whether a text is sent too late; nil if the rows do not matter
 	to        *plan.Route
+	beside    bool // others are executed at the same time, which may use the connections of the session's transaction
 }
 
 // rows sends the query to its databases, or to their copies. If a copy is down, does not have a table yet
@@ -326,6 +327,7 @@ func (r reading) ask(ctx context.Context, conns []reserved, s *combine.Shards) (
 	if s.Locks {
 		atOnce = 1
 	}
+	r.beside = len(conns) > 1
 	sideBySide(atOnce, conns, func(l reserved) {
 		on := stoppable
 		if l.inner.Kept != nil { // the end of the context would close a connection that is held

@@ -50,6 +50,7 @@ type transaction struct {
 type txPart struct {
 	pool    *sql.DB
 	since   *sharding.Snapshot // when it began
+	level   string             // its isolation level if that is the server's default, "" before the server was asked
 	inner   inner.Conn
 	tx      driver.Tx // nil for a branch
 	branch  *branch   // set for an atomic transaction, on all databases but the first
