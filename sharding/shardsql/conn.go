@@ -85,11 +85,11 @@ func (c *conn) query(ctx context.Context, st *statement, query string, args []dr
 
 // read sends a query, with the results of its subqueries or the elements of its arrays if necessary.
 func (c *conn) read(ctx context.Context, r request) (driver.Rows, error) {
-	rows, err := c.ask(ctx, r)
+	rows, err := c.queryAsIs(ctx, r)
 	if err == nil || !isRefusal(err) {
 		return rows, err
 	}
-	return rewritten(ctx, c, r, c.read, func() (driver.Rows, error) { return subqueries{c}.ask(ctx, r, err) })
+	return rewritten(ctx, c, r, c.read, func() (driver.Rows, error) { return subqueries{c}.query(ctx, r, err) })
 }
 
 // rewritten sends a statement that was refused in another form: an INSERT of the elements of arrays as an INSERT of rows, other
@@ -120,7 +120,7 @@ func (c *conn) unnested(ctx context.Context, r request) (rows request, ok bool, 
 	return rows, ok, err
 }
 
-func (c *conn) ask(ctx context.Context, r request) (driver.Rows, error) {
+func (c *conn) queryAsIs(ctx context.Context, r request) (driver.Rows, error) {
 	return follow(ctx, &c.session, r, func(p *plan.Plan, to *plan.Route) (driver.Rows, error) {
 		if p.Statement.Verb != sqlparse.Select {
 			if rows, done, err := c.returned(ctx, r, p, to); done {

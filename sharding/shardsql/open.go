@@ -86,9 +86,9 @@ type database struct {
 	// migration is the migration whose statements are previewed, or nil.
 	migration *sharding.Migration
 
-	askLock ctxMutex       // held while the home database is asked for its dialect
-	server  *server.Server // nil until the home database was asked
-	failed  struct {       // the last time that it did not answer
+	detecting ctxMutex       // held while the home database is asked for its dialect
+	server    *server.Server // nil until the home database was asked
+	failed    struct {       // the last time that it did not answer
 		err error
 		at  time.Time
 	}
@@ -96,7 +96,7 @@ type database struct {
 
 func newDatabase(c Config) *database {
 	return &database{
-		router: c.Router, home: c.Home, homeName: routerName(c.Router, c.Home), replicas: newReplicas(c), observer: c.Observer, migration: previewing(c.Router), askLock: newCtxMutex(),
+		router: c.Router, home: c.Home, homeName: routerName(c.Router, c.Home), replicas: newReplicas(c), observer: c.Observer, migration: previewing(c.Router), detecting: newCtxMutex(),
 	}
 }
 

@@ -95,7 +95,7 @@ func (c schemaReader) plan(ctx context.Context, text string) (*planned, error) {
 	if p := d.plans.find(c.snapshot, text); p != nil && !c.altered(ctx, p.tables, maxAge) {
 		return p, nil
 	}
-	srv, err := d.ask(ctx)
+	srv, err := d.detect(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -150,7 +150,7 @@ func (d *database) connectSoon(ctx context.Context, pool *sql.DB) (*sql.Conn, er
 	return conn, err
 }
 
-// unreachableError is that of a pool that returned no connection.
+// unreachableError is the error of a database whose pool returned no connection.
 type unreachableError struct {
 	database string
 	cause    error

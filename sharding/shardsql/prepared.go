@@ -206,8 +206,8 @@ func (s *statement) Close() error {
 	return errors.Join(errs...)
 }
 
-// asked returns the arguments in the form that database/sql takes.
-func asked(args []driver.NamedValue) []any {
+// sqlArgs returns the arguments in the form that database/sql takes.
+func sqlArgs(args []driver.NamedValue) []any {
 	list := make([]any, len(args))
 	for i, a := range args {
 		if list[i] = a.Value; a.Name != "" {
@@ -218,7 +218,7 @@ func asked(args []driver.NamedValue) []any {
 }
 
 func queryPrepared(ctx context.Context, st *sql.Stmt, args []driver.NamedValue) (driver.Rows, error) {
-	rows, err := st.QueryContext(ctx, asked(args)...) //nolint:rowserrcheck // the reader of the rows checks it
+	rows, err := st.QueryContext(ctx, sqlArgs(args)...) //nolint:rowserrcheck // the reader of the rows checks it
 	if err != nil {
 		return nil, err
 	}

@@ -21,7 +21,7 @@ func (c *conn) isSetting(ctx context.Context, text string) bool {
 	if !effects.SetsLocal(text) {
 		return false
 	}
-	server, err := c.database.ask(ctx)
+	server, err := c.database.detect(ctx)
 	return err == nil && server.Name() == "postgres"
 }
 
@@ -49,7 +49,7 @@ func (c *conn) savepoint(ctx context.Context, r request) (bool, driver.Result, e
 func (t *transaction) execSavepoint(ctx context.Context, verb effects.Savepoint, name, text string) (driver.Result, error) {
 	at := lastNamed(t.savepoints, name)
 	if (verb == effects.RollbackTo || verb == effects.Release) && at < 0 && len(t.parts) == 0 {
-		if _, err := t.session.database.ask(ctx); err != nil {
+		if _, err := t.session.database.detect(ctx); err != nil {
 			return nil, err
 		}
 		t.planned = true
@@ -72,7 +72,7 @@ func (t *transaction) execSavepoint(ctx context.Context, verb effects.Savepoint,
 	}
 	switch {
 	case verb == effects.Set, verb == effects.SetLocal:
-		if server, err := t.session.database.ask(ctx); at >= 0 && verb == effects.Set && err == nil && server.Name() == "mysql" {
+		if server, err := t.session.database.detect(ctx); at >= 0 && verb == effects.Set && err == nil && server.Name() == "mysql" {
 			t.savepoints = slices.Delete(t.savepoints, at, at+1) // the new one replaces it there
 		}
 		t.savepoints = append(t.savepoints, savepoint{name, text})

@@ -145,7 +145,7 @@ func (r reading) scatter(ctx context.Context, to *plan.Route) (driver.Rows, erro
 	if err != nil {
 		return nil, err
 	}
-	sources, types, end, err := r.ask(ctx, conns, s)
+	sources, types, end, err := r.queryAll(ctx, conns, s)
 	if err != nil {
 		end()
 		return nil, resultset.Refused(err)
@@ -314,15 +314,15 @@ func (r reading) reserve(ctx context.Context, s *combine.Shards, pool string, ta
 	return all, nil
 }
 
-// ask sends the query on the reserved connections, on several at the same time. It returns the rows of each
+// queryAll sends the query on the reserved connections, on several at the same time. It returns the rows of each
 // target, the column types of the first, and a function that ends the context of the rows. It returns the first
 // error, and stops the others then, whose errors depend on the driver. After an error nothing is left open.
-func (r reading) ask(ctx context.Context, conns []reserved, s *combine.Shards) (_ []merge.Rows, _ resultset.Types, stop func(), _ error) {
+func (r reading) queryAll(ctx context.Context, conns []reserved, s *combine.Shards) (_ []merge.Rows, _ resultset.Types, stop func(), _ error) {
 	stoppable, stop := context.WithCancel(ctx) // after the first error the other results are not needed
 	types := resultset.NewTypes(len(s.Targets), r.session.database.server.Name() == "sqlite")
 	sources := make([]merge.Rows, len(s.Targets))
 	var first error
-	var once sync.Once
+	var failed sync.Once
 	atOnce := r.session.database.router.Limits().Concurrency
 	if s.Locks {
 		atOnce = 1
@@ -335,8 +335,8 @@ func (r reading) ask(ctx context.Context, conns []reserved, s *combine.Shards) (
 				return
 			}
 		}
-		if err := l.ask(on, s, r, sources, &types); err != nil {
-			once.Do(func() { first = err })
+		if err := l.query(on, s, r, sources, &types); err != nil {
+			failed.Do(func() { first = err })
 			stop()
 		}
 	})
@@ -351,9 +351,9 @@ func (r reading) ask(ctx context.Context, conns []reserved, s *combine.Shards) (
 	return nil, types, stop, first
 }
 
-// ask reads the rows of all targets but the last into memory, because the next target needs the
+// query reads the rows of all targets but the last into memory, because the next target needs the
 // connection. The rows of the last target hold the connection until they are closed.
-func (l reserved) ask(ctx context.Context, s *combine.Shards, of reading, sources []merge.Rows, types *resultset.Types) error {
+func (l reserved) query(ctx context.Context, s *combine.Shards, of reading, sources []merge.Rows, types *resultset.Types) error {
 	memory := merge.NewMemory(resultset.MostMemory)
 	for i, at := range l.targets {
 		last := i == len(l.targets)-1

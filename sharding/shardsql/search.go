@@ -201,9 +201,9 @@ func (s search) answers(ctx context.Context, questions []plan.Question) ([][][]d
 // transaction began with a read there, some databases would refuse its writes. After a restart of the
 // server all idle connections of the pool are broken, and none of them belongs to the transaction.
 func (s search) answer(ctx context.Context, pool *sql.DB, q plan.Question) ([][]driver.Value, error) {
-	rows, err := s.ask(ctx, pool, q)
+	rows, err := s.rows(ctx, pool, q)
 	for left := pool.Stats().Idle; err != nil && left >= 0 && !dialect.Interrupted(err) && mayReplace(ctx, s.session, pool, err); left-- {
-		rows, err = s.ask(ctx, pool, q)
+		rows, err = s.rows(ctx, pool, q)
 	}
 	if err != nil {
 		return nil, &sharding.ShardError{Target: q.Target, Err: err}
@@ -211,7 +211,7 @@ func (s search) answer(ctx context.Context, pool *sql.DB, q plan.Question) ([][]
 	return rows.Rows, nil
 }
 
-func (s search) ask(ctx context.Context, pool *sql.DB, q plan.Question) (*resultset.Held, error) {
+func (s search) rows(ctx context.Context, pool *sql.DB, q plan.Question) (*resultset.Held, error) {
 	in, err := s.heldOrNew(ctx, pool)
 	if err != nil {
 		return nil, err

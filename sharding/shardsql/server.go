@@ -19,14 +19,14 @@ import (
 	"github.com/shardid/shardid/sharding/internal/server"
 )
 
-// ask returns the dialect and the settings of the databases. It asks the home database once, and
+// detect returns the dialect and the settings of the databases. It asks the home database once, and
 // again after an error, which the callers that have waited for the answer get, too.
-func (d *database) ask(ctx context.Context) (*server.Server, error) {
+func (d *database) detect(ctx context.Context) (*server.Server, error) {
 	came := time.Now()
-	if err := d.askLock.lock(ctx); err != nil {
+	if err := d.detecting.lock(ctx); err != nil {
 		return nil, err
 	}
-	defer d.askLock.unlock()
+	defer d.detecting.unlock()
 	switch {
 	case d.server != nil:
 		return d.server, nil

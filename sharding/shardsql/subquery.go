@@ -26,9 +26,9 @@ type subqueries struct{ *conn }
 // maxList bounds the values that a subquery on the right side of IN may return.
 const maxList = 10_000
 
-// ask sends a refused query with the results of its subqueries in their place. If no subquery can be executed before the
+// query sends a refused query with the results of its subqueries in their place. If no subquery can be executed before the
 // query, the query is planned again, should the reason of its refusal be gone.
-func (s subqueries) ask(ctx context.Context, r request, refusal error) (driver.Rows, error) {
+func (s subqueries) query(ctx context.Context, r request, refusal error) (driver.Rows, error) {
 	made, _, err := s.planned(ctx, r.text)
 	if err != nil {
 		return nil, err
@@ -38,10 +38,10 @@ func (s subqueries) ask(ctx context.Context, r request, refusal error) (driver.R
 		return rows, err
 	}
 	r.final = true
-	return s.conn.ask(ctx, r)
+	return s.conn.queryAsIs(ctx, r)
 }
 
-// tried is ask without planning again.
+// tried is query without planning again.
 func (s subqueries) tried(ctx context.Context, r request, made *planned, refusal error) (driver.Rows, error) {
 	// In a transaction that may not span databases a subquery must not choose the first one.
 	isFirst := s.tx != nil && !s.tx.spans && !s.tx.began()
@@ -69,17 +69,17 @@ func (s subqueries) tried(ctx context.Context, r request, made *planned, refusal
 	}
 	var rows driver.Rows
 	with.final = true
-	r.observed.whileOther(func() { rows, err = s.conn.ask(ctx, with) })
+	r.observed.whileOther(func() { rows, err = s.conn.queryAsIs(ctx, with) })
 	if err == nil && asText {
 		rows = resultset.AsText(rows)
 	}
 	return rows, err
 }
 
-// drain is ask for a query whose rows are discarded.
+// drain is query for one whose rows are discarded.
 func (s subqueries) drain(ctx context.Context, r request, refusal error) (driver.Result, error) {
 	r.statement = nil
-	rows, err := s.ask(ctx, r, refusal)
+	rows, err := s.query(ctx, r, refusal)
 	if err != nil {
 		return nil, err
 	}
@@ -211,9 +211,9 @@ func (s subqueries) number(ctx context.Context, p *plan.Plan, sub plan.Subquery,
 // rows executes a subquery. It returns nil if it cannot be executed alone.
 func (s subqueries) rows(ctx context.Context, text string, args []driver.NamedValue) (driver.Rows, error) {
 	r := request{text: text, args: args}
-	rows, err := s.conn.ask(ctx, r)
+	rows, err := s.conn.queryAsIs(ctx, r)
 	if isRefusal(err) {
-		rows, err = s.ask(ctx, r, err)
+		rows, err = s.query(ctx, r, err)
 	}
 	var moved *sharding.MovedError
 	switch {

@@ -105,7 +105,7 @@ func (w writing) sent(ctx context.Context) (driver.Result, error) {
 	case err != nil:
 		return nil, err
 	case st != nil:
-		return st.ExecContext(ctx, asked(args)...)
+		return st.ExecContext(ctx, sqlArgs(args)...)
 	}
 	in, err := w.session.connFor(ctx, to, pool)
 	if err != nil {
@@ -117,7 +117,7 @@ func (w writing) sent(ctx context.Context) (driver.Result, error) {
 	return in.Exec(ctx, w.statement.sent(), to.Text, args)
 }
 
-// late is late for this write.
+// late returns the refusal of the write if slots of its table have moved since it was planned.
 func (w writing) late(ctx context.Context) error {
 	return late(ctx, reading{session: w.session, args: w.args, plan: w.plan, to: w.to})
 }
@@ -398,7 +398,7 @@ func (t *transaction) settle(ctx context.Context, failed error) error {
 		t.broken = rolledBack(failed)
 	}
 	if t.broken != nil {
-		return failed // by that
+		return failed
 	}
 	ctx = context.WithoutCancel(ctx) // the end of ctx may be the cause of the error
 	for _, b := range t.parts {

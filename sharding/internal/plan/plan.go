@@ -569,7 +569,7 @@ func (p *binding) refuseClockArguments(as error) error {
 	return nil
 }
 
-// stayAtHome refuses such a function in a statement on shards: no later statement would find its lock or setting,
+// stayAtHome refuses a function that takes a lock or changes a setting of its connection in a statement on shards: no later statement would find its lock or setting,
 // and the pool would keep it.
 func stayAtHome(b *analysis.Analysis) {
 	for _, r := range b.Refs {
