@@ -54,6 +54,30 @@ func TestAStatusSaysWhoLedLastAndWhatToGiveNext(t *testing.T) {
 	}
 }
 
+func TestAStatusOfAJobThatHasNotBegunNamesTheStepAfterWhatIsThere(t *testing.T) {
+	m := newMovable(t, 50)
+	flags := " --config " + m.file("shards.json")
+	says := func(after, want string) {
+		t.Helper()
+		if o := m.must(t, 0, "status"); !strings.Contains(o.stdout, "job orders has not begun") || !strings.Contains(o.stdout, "\nnext: "+want) {
+			t.Errorf("after %s:\n%s\nwant next: %s", after, o.stdout, want)
+		}
+	}
+	says("nothing", "shardid migrate inspect"+flags+"\nthen: plan and install, ")
+	m.must(t, 0, "install")
+	says("install", "choose MARGIN, three times as many ids as the tables get until the cutover (runbook, step 3), then shardid migrate seed"+flags+" --margin MARGIN\n")
+	m.must(t, 0, "seed", "--margin", "100")
+	const deploy = "deploy the application with the router (runbook, step 4)"
+	says("seed", deploy+", then shardid migrate run"+flags+"\n")
+	var s migration.StatusShown
+	if o := m.must(t, 0, "status", "--json"); json.Unmarshal([]byte(o.stdout), &s) != nil || s.First != deploy || s.Next != "shardid migrate run"+flags {
+		t.Errorf("as JSON: %s", o.stdout)
+	}
+	m.exec(t, "DELETE FROM shardid_seed WHERE name = 'orders'", "DELETE FROM leaf_alloc WHERE biz_tag = 'orders'")
+	m.exec(t, "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('orders', 1, 1000)")
+	says("install, for a table whose ids a generator makes already", deploy)
+}
+
 // Whoever pastes what is printed as next neither switches nor ends the possibility of a rollback.
 func TestAStatusNamesOneCommandThatDecidesNothing(t *testing.T) {
 	m := newMovable(t, 50)

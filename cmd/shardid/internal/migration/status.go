@@ -36,8 +36,11 @@ with 6 when the job needs a runner and none is running, for monitoring.`,
 			if err != nil {
 				return err
 			}
-			next, then := o.next(s)
-			shown := StatusShown{s, next, then}
+			steps, err := nextSteps(ctx, o, s)
+			if err != nil {
+				return err
+			}
+			shown := StatusShown{s, steps}
 			if err := o.print(shown, shown.print); err != nil {
 				return err
 			}
@@ -53,38 +56,7 @@ with 6 when the job needs a runner and none is running, for monitoring.`,
 // StatusShown is the output of status.
 type StatusShown struct {
 	migrate.Status
-
-	Next string `json:"next"`           // the next command, "" for none
-	Then string `json:"then,omitempty"` // what follows when Next has exited with 0
-}
-
-// next is the next command for the job, "" when none is needed, and what follows when it has exited
-// with 0. That is no command that can be pasted: somebody has to decide whether to switch, and whether
-// to end the possibility of a rollback.
-func (o *Operation) next(s migrate.Status) (next, then string) {
-	switch s.Phase {
-	case migrate.PhaseNone:
-		return o.command("inspect"), ""
-	case migrate.PhaseAborted:
-		return o.command("abort"), ""
-	case migrate.PhaseFinalized:
-		return "", ""
-	}
-	switch {
-	case s.Changed != "":
-		return "", ""
-	case s.NeedsRunner():
-		return o.command("run"), ""
-	case s.Paused && s.Phase == migrate.PhaseCopying:
-		return o.command("resume"), ""
-	case s.Phase == migrate.PhaseFollowing:
-		return o.command("verify"), "preview --check, and cutover when both have exited with 0"
-	case s.Phase == migrate.PhaseReturning:
-		return o.command("rollback"), ""
-	case s.Phase == migrate.PhaseSwitched:
-		return o.command("verify"), "finalize, which ends the possibility of a rollback, when you are certain"
-	}
-	return "", ""
+	Steps
 }
 
 // command is a verb with the flags that identify the job. The source, whose name may have a
@@ -147,13 +119,7 @@ func (s StatusShown) details(style term.Style) string {
 	for _, p := range s.Switches[:min(len(s.Switches), shownSwitches)] {
 		b.WriteString(pastSwitch(p) + "\n")
 	}
-	if s.Next != "" {
-		fmt.Fprintf(&b, "next: %s\n", style.Bold(s.Next))
-	}
-	if s.Then != "" {
-		fmt.Fprintf(&b, "then: %s\n", s.Then)
-	}
-	return b.String()
+	return b.String() + s.lines(style.Bold)
 }
 
 // shownSwitches is how many of the last switches are printed; --json has more.
