@@ -49,7 +49,7 @@ func TestAStatusSaysWhoLedLastAndWhatToGiveNext(t *testing.T) {
 	m.must(t, 0, "run", "--once")
 	m.must(t, 0, "cutover", "--max-pause", "10m")
 	m.must(t, 0, "finalize", "--yes")
-	if o := m.must(t, 0, "status", "--check"); strings.Contains(o.stdout, "runner") || strings.Contains(o.stdout, "next") {
+	if o := m.must(t, 0, "status", "--check"); strings.Contains(o.stdout, "runner:") || strings.Contains(o.stdout, "no runner") || strings.Contains(o.stdout, "next:") {
 		t.Errorf("of a job that is over: %s", o.stdout)
 	}
 }
@@ -76,6 +76,46 @@ func TestAStatusOfAJobThatHasNotBegunNamesTheStepAfterWhatIsThere(t *testing.T) 
 	m.exec(t, "DELETE FROM shardid_seed WHERE name = 'orders'", "DELETE FROM leaf_alloc WHERE biz_tag = 'orders'")
 	m.exec(t, "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('orders', 1, 1000)")
 	says("install, for a table whose ids a generator makes already", deploy)
+}
+
+func TestAStatusOfAFinalizedJobSaysWhatMayBeDropped(t *testing.T) {
+	m := newMovable(t, 50)
+	m.must(t, 0, "install")
+	m.must(t, 0, "seed", "--margin", "100")
+	m.must(t, 0, "run", "--once")
+	m.must(t, 0, "cutover", "--max-pause", "10m")
+	if o := m.must(t, 0, "status"); strings.Contains(o.stdout, "left on") {
+		t.Errorf("before the end: %s", o.stdout)
+	}
+	m.must(t, 0, "finalize", "--yes")
+	var s migration.StatusShown
+	if o := m.must(t, 0, "status", "--json"); json.Unmarshal([]byte(o.stdout), &s) != nil || len(s.Remains) != 4 {
+		t.Fatalf("as JSON: %s", o.stdout)
+	}
+	var jobs int
+	if err := m.source.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM sqlite_master WHERE type = 'table' AND name LIKE 'shardid%'").Scan(&jobs); err != nil || jobs != len(s.Remains[1].Tables) {
+		t.Errorf("the source has %d tables of jobs (%v), and status names %v", jobs, err, s.Remains[1].Tables)
+	}
+	said := m.must(t, 0, "status").stdout
+	for _, want := range []string{
+		"\nleft on source: orders_old; drop when you need the space: they are an archive\n",
+		"\nleft on source: shardid_job, shardid_span, ", "; drop when no program has sharding.Migration any more, and no other job of the source is under way\n",
+		"\nleft on east: shardid_shard_fence, shardid_owner; drop after those of the source\nleft on west: ", "\ndrop them by hand, as step 10 of the runbook says\n",
+	} {
+		if !strings.Contains(said, want) {
+			t.Errorf("no %q in\n%s", want, said)
+		}
+	}
+	m.exec(t, "DROP TABLE shardid_preview")
+	if o := m.must(t, 0, "status"); strings.Contains(o.stdout, "shardid_preview,") {
+		t.Errorf("without the table: %s", o.stdout)
+	}
+	page := readFile(t, "../../docs/runbook.md")
+	for _, tables := range [][]string{migration.JobTables, migration.ShardTables} {
+		if drop := "DROP TABLE IF EXISTS " + strings.Join(tables, ", ") + ";"; !strings.Contains(page, drop) {
+			t.Errorf("the runbook does not say %s", drop)
+		}
+	}
 }
 
 // Whoever pastes what is printed as next neither switches nor ends the possibility of a rollback.

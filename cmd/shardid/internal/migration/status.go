@@ -40,7 +40,12 @@ with 6 when the job needs a runner and none is running, for monitoring.`,
 			if err != nil {
 				return err
 			}
-			shown := StatusShown{s, steps}
+			shown := StatusShown{Status: s, Steps: steps}
+			if s.Phase == migrate.PhaseFinalized {
+				if shown.Remains, err = leftovers(ctx, o, s.Job); err != nil {
+					return err
+				}
+			}
 			if err := o.print(shown, shown.print); err != nil {
 				return err
 			}
@@ -57,6 +62,8 @@ with 6 when the job needs a runner and none is running, for monitoring.`,
 type StatusShown struct {
 	migrate.Status
 	Steps
+
+	Remains []Leftover `json:"remains,omitempty"` // by a finalized job
 }
 
 // command is a verb with the flags that identify the job. The source, whose name may have a
@@ -119,7 +126,7 @@ func (s StatusShown) details(style term.Style) string {
 	for _, p := range s.Switches[:min(len(s.Switches), shownSwitches)] {
 		b.WriteString(pastSwitch(p) + "\n")
 	}
-	return b.String() + s.lines(style.Bold)
+	return b.String() + s.lines(style.Bold) + leftLines(s.Remains)
 }
 
 // shownSwitches is how many of the last switches are printed; --json has more.
