@@ -14,6 +14,7 @@ import (
 	"github.com/shardid/shardid/cmd/shardid/internal/command"
 	"github.com/shardid/shardid/cmd/shardid/internal/migration"
 	"github.com/shardid/shardid/internal/testwait"
+	"github.com/shardid/shardid/schema/migrate"
 )
 
 func TestAStatusSaysWhoLedLastAndWhatToGiveNext(t *testing.T) {
@@ -152,12 +153,82 @@ func TestAStatusKnowsAtOnceThatARunnerHasEnded(t *testing.T) {
 	m.must(t, 0, "install")
 	m.must(t, 0, "seed", "--margin", "100")
 	next := "next: shardid migrate run --config " + m.file("shards.json") + "\n"
-	for _, verb := range [][]string{{"run", "--once"}, {"cutover", "--max-pause", "10m"}} {
-		m.must(t, 0, verb[0], verb[1:]...)
-		o := m.must(t, command.MigrateNotReady, "status", "--check")
-		if !strings.Contains(o.stdout, fmt.Sprintf("pid %d, ", os.Getpid())) || !strings.Contains(o.stdout, "no runner: last heard from ") || !strings.Contains(o.stdout, next) {
-			t.Errorf("after %s:\n%s", verb[0], o.stdout)
+	m.must(t, 0, "run", "--once")
+	o := m.must(t, command.MigrateNotReady, "status", "--check")
+	if !strings.Contains(o.stdout, fmt.Sprintf("pid %d, ", os.Getpid())) || !strings.Contains(o.stdout, "no runner: last heard from ") || !strings.Contains(o.stdout, next) {
+		t.Errorf("after a run:\n%s", o.stdout)
+	}
+}
+
+func TestAStatusRightAfterASwitchSaysThatARunnerTakesOver(t *testing.T) {
+	m := newMovable(t, 50)
+	m.must(t, 0, "install")
+	m.must(t, 0, "seed", "--margin", "100")
+	m.must(t, 0, "run", "--once")
+	host, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	flags := " --config " + m.file("shards.json")
+	says := func(wants ...string) {
+		t.Helper()
+		said := m.must(t, 0, "status").stdout
+		for _, want := range wants {
+			if !strings.Contains(said, want) {
+				t.Errorf("no %q in\n%s", want, said)
+			}
 		}
+	}
+	for _, way := range []string{"cutover", "rollback"} {
+		m.must(t, 0, way, "--max-pause", "10m")
+		of := fmt.Sprintf("the %s of %s pid %d, which ended ", way, host, os.Getpid())
+		says("\nbetween runners: the last to lead was "+of, " s ago; a runner that waits takes over within 5 s\n", "\nnext: wait for 5 s, then shardid migrate status"+flags+"\n")
+		m.exec(t, "UPDATE shardid_steer SET wanted_until = wanted_until - 5", "UPDATE shardid_runner SET heard = heard - 5, began = began - 5")
+		says("\nno runner: none has led since "+of, " s ago; start: shardid migrate run"+flags+"\n", "\nnext: shardid migrate run"+flags+"\n")
+	}
+	m.exec(t, "UPDATE shardid_steer SET wanted_until = wanted_until + 60")
+	says("\nbetween runners: a command has asked to lead the job; a runner that waits leads again when it has ended, or in 5", " s if it was killed\n")
+}
+
+func TestAStatusThatChecksWaitsForTheRunnerThatTakesOver(t *testing.T) {
+	m := newMovable(t, 50)
+	m.must(t, 0, "install")
+	m.must(t, 0, "seed", "--margin", "100")
+	m.must(t, 0, "run", "--once")
+	m.must(t, 0, "cutover", "--max-pause", "10m")
+	if o := m.must(t, command.MigrateNotReady, "status", "--check"); !strings.Contains(o.stdout, "\nno runner: none has led since the cutover of ") {
+		t.Errorf("%s", o.stdout)
+	}
+}
+
+func TestARunSaysForWhatItMakesRoomAndThatItGoesOn(t *testing.T) {
+	m := newMovable(t, 50)
+	m.must(t, 0, "install")
+	m.must(t, 0, "seed", "--margin", "100")
+	ctx, stop := context.WithCancel(t.Context())
+	var out strings.Builder
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		(&program{}).run(ctx, m.args("run"), io.Discard, &out)
+	}()
+	leads := func(phase migrate.Phase) {
+		t.Helper()
+		testwait.Until(t, "a runner leads", func() bool {
+			var s migration.StatusShown
+			o := m.must(t, 0, "status", "--json")
+			return json.Unmarshal([]byte(o.stdout), &s) == nil && s.Phase == phase && s.Runner != nil && s.Runner.Leads
+		})
+	}
+	leads(migrate.PhaseFollowing)
+	m.must(t, 0, "cutover", "--max-pause", "10m")
+	leads(migrate.PhaseSwitched)
+	stop()
+	<-ended
+	said := out.String()
+	_, after, found := strings.Cut(said, "making room: another command is to lead the job for a moment\n")
+	if !found || !strings.Contains(after, "going on: job orders is switched\n") {
+		t.Errorf("%s", said)
 	}
 }
 

@@ -29,6 +29,7 @@ type PastSwitch struct {
 	PauseMS float64   `json:"pause_ms"`
 	OverMS  float64   `json:"over_ms"` // by how much the pause was longer than allowed
 	Drained int64     `json:"drained"`
+	Epoch   int64     `json:"epoch"` // in which the switch was made or given up; Status.Runner has it while nobody has led since
 }
 
 // note stores a pause. Its errors are ignored, because the result of the switch does not
@@ -60,7 +61,7 @@ func pastSwitches(ctx context.Context, s *backend.Session, job string) (all []Pa
 	if err != nil || !there {
 		return nil, err
 	}
-	rows, err := s.QueryContext(ctx, fmt.Sprintf("SELECT way, ended, made <> 0, pause_us, over_us, drained FROM %s WHERE job = ? ORDER BY epoch DESC LIMIT %d", switchTable, mostSwitches), job)
+	rows, err := s.QueryContext(ctx, fmt.Sprintf("SELECT way, ended, made <> 0, pause_us, over_us, drained, epoch FROM %s WHERE job = ? ORDER BY epoch DESC LIMIT %d", switchTable, mostSwitches), job)
 	if err != nil {
 		return nil, err
 	}
@@ -68,7 +69,7 @@ func pastSwitches(ctx context.Context, s *backend.Session, job string) (all []Pa
 	for rows.Next() {
 		var p PastSwitch
 		var ended, pause, over int64
-		if err := rows.Scan(&p.Way, &ended, &p.Made, &pause, &over, &p.Drained); err != nil {
+		if err := rows.Scan(&p.Way, &ended, &p.Made, &pause, &over, &p.Drained, &p.Epoch); err != nil {
 			return nil, err
 		}
 		p.Ended, p.PauseMS, p.OverMS = time.Unix(ended, 0).UTC(), float64(pause)/1e3, float64(over)/1e3

@@ -27,6 +27,9 @@ type Status struct {
 	// Runner is the runner that led last. It is nil when none has written anything: the job
 	// has not begun, or its runner may not write to the source.
 	Runner *Runner `json:"runner"`
+	// Request is how many seconds ago the last request to lead the job for a moment has ended (see Ask), as a Cutover does
+	// that lets a runner make room. It is negative while the request lasts, and nil when there was none.
+	Request *int64 `json:"request_ended"`
 	// Lag is an upper bound for the age, in seconds, of the oldest change that waits to be
 	// applied: to the shards before the switch, to the source after it. It is precise to the
 	// two seconds between a runner's writes. It is 0 when no change waits, and nil when it is
@@ -89,6 +92,9 @@ func (j *Job) Status(ctx context.Context) (Status, error) {
 	st := Status{Progress: p}
 	err = j.atSource(ctx, func(s *backend.Session) (err error) {
 		if st.Runner, err = runner(ctx, s, j.cfg.Name); err != nil {
+			return err
+		}
+		if st.Request, err = lastRequest(ctx, s, j.cfg.Name); err != nil {
 			return err
 		}
 		if st.Switches, err = pastSwitches(ctx, s, j.cfg.Name); err != nil {

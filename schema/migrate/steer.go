@@ -29,6 +29,9 @@ type Steering struct {
 	// Asked is how often another process has requested to lead. A runner that was fenced and
 	// finds that Asked has grown was replaced by such a request.
 	Asked int64
+	// Leader says what the leading process does, while Wanted is true and a process leads: that which has requested it,
+	// or the one that has not ended its Run or Follow yet. See Runner.Does.
+	Leader string
 }
 
 // Pause asks all runners, including those that start later, to copy no more until Resume. A
@@ -43,7 +46,7 @@ func (j *Job) Resume(ctx context.Context) error { return j.steer(ctx, "paused = 
 // Rollback, Finalize or Abort can lead.
 func (j *Job) Ask(ctx context.Context, d time.Duration) error {
 	if d <= 0 {
-		return j.steer(ctx, "wanted_until = 0")
+		return j.steer(ctx, "wanted_until = "+now) // Status tells when the request has ended
 	}
 	return j.steer(ctx, fmt.Sprintf("asked = asked + 1, wanted_until = %s + %d", now, int64((d+time.Second-1)/time.Second)))
 }
@@ -65,9 +68,30 @@ func steering(ctx context.Context, s *backend.Session, job string) (steer Steeri
 	err = s.QueryRowContext(ctx, withClock(s.Database, "SELECT paused <> 0, wanted_until > "+now+", asked FROM "+steerTable+" WHERE job = ?"), job).
 		Scan(&steer.Paused, &steer.Wanted, &steer.Asked)
 	if errors.Is(err, sql.ErrNoRows) {
-		err = nil
+		return steer, nil
+	}
+	if err != nil || !steer.Wanted {
+		return steer, err
+	}
+	leads, err := runner(ctx, s, job)
+	if err == nil && leads != nil && leads.Leads {
+		steer.Leader = leads.Does
 	}
 	return steer, err
+}
+
+// lastRequest returns how many seconds ago the last request to lead has ended; nil if there was none.
+func lastRequest(ctx context.Context, s *backend.Session, job string) (*int64, error) {
+	there, err := s.Database.Exists(ctx, s, steerTable)
+	if err != nil || !there {
+		return nil, err
+	}
+	var ago int64
+	err = s.QueryRowContext(ctx, withClock(s.Database, "SELECT "+now+" - wanted_until FROM "+steerTable+" WHERE job = ? AND wanted_until > 0"), job).Scan(&ago)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, nil //nolint:nilnil // nobody has requested anything
+	}
+	return &ago, err
 }
 
 // now is a placeholder for the clock of the database, in seconds.

@@ -44,6 +44,8 @@ func nextSteps(ctx context.Context, o *Operation, s migrate.Status) (Steps, erro
 	switch {
 	case s.Changed != "":
 		return Steps{}, nil
+	case betweenRunners(s):
+		return Steps{First: "wait for " + seconds(int64(takeOver.Seconds())), Next: o.command("status")}, nil
 	case s.NeedsRunner():
 		return Steps{Next: o.command("run")}, nil
 	case s.Paused && s.Phase == migrate.PhaseCopying:

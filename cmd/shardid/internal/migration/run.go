@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -110,6 +111,8 @@ type Runner struct {
 	blocked atomic.Bool                      // by a transaction of others; printed once
 	led     atomic.Bool                      // has led since the last failed attempt
 	waits   bool                             // for another runner; printed once
+	room    bool                             // has ended its turn so that another command can lead
+	paused  bool                             // has said what that command does
 	tried   bool                             // has tried to lead: the databases were reachable
 	failed  int                              // failed attempts since this runner last led the job
 	trouble Trouble
@@ -300,6 +303,7 @@ func (r *Runner) next(ctx context.Context, cause error, asked int64) error {
 	}
 	switch {
 	case r.steer.Load().Asked != asked:
+		r.makeRoom()
 		return nil
 	case !r.flags.noWait && (errors.Is(cause, migrate.ErrLocked) || errors.Is(cause, migrate.ErrFenced) && r.seesLeaders(ctx)):
 		return r.standBy(ctx)
@@ -328,6 +332,8 @@ func (r *Runner) follow(ctx context.Context) error {
 // Over reports whether the job has ended.
 func (r *Runner) Over(ctx context.Context) (bool, error) {
 	p, err := r.job.Progress(ctx)
+	room := r.room
+	r.room, r.paused = room && err != nil, r.paused && err != nil
 	switch {
 	case err != nil:
 		return false, err
@@ -336,6 +342,9 @@ func (r *Runner) Over(ctx context.Context) (bool, error) {
 		return true, nil
 	case p.Phase != migrate.PhaseNone && p.Phase != migrate.PhaseAborted:
 		r.began.Store(true)
+		if room {
+			r.sayf("going on: job %s is %s", p.Job, p.Phase)
+		}
 	case r.began.Load():
 		r.sayf("job %s was aborted; run it again if that was a mistake", p.Job)
 		return true, nil
@@ -357,9 +366,26 @@ func (r *Runner) letOtherLead(ctx context.Context) error {
 		if err := r.look(ctx); err != nil || !r.steer.Load().Wanted {
 			return err
 		}
+		r.sayPaused()
 		if err := r.lookAfter(ctx, LookEvery); err != nil {
 			return err
 		}
+	}
+}
+
+// makeRoom notes, and says once, that this runner does not lead for a moment.
+func (r *Runner) makeRoom() {
+	if !r.room {
+		r.room = true
+		r.sayf("making room: another command is to lead the job for a moment")
+	}
+}
+
+// sayPaused says what the command does for which this runner has made room, when it leads.
+func (r *Runner) sayPaused() {
+	if does := r.steer.Load().Leader; r.room && !r.paused && strings.HasPrefix(does, "switches ") {
+		r.paused = true
+		r.sayf("paused: the command that leads the job %s", does)
 	}
 }
 
@@ -399,7 +425,7 @@ func (r *Runner) look(ctx context.Context) error {
 func (r *Runner) watch(ctx context.Context) {
 	for PauseFor(ctx, LookEvery) == nil {
 		if r.look(ctx) == nil && r.steer.Load().Wanted {
-			r.sayf("making room: another command leads the job for a moment")
+			r.makeRoom()
 			return
 		}
 	}

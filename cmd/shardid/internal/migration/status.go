@@ -24,12 +24,13 @@ func (m *Migration) newStatus() *cobra.Command {
 last heard, what it does and how fast, how far the shards are behind, why the copy is
 throttled, the longest open transaction on the source, how long writers waited in the
 last switches, and the next command. A runner
-writes every two seconds, and when it ends; after 15 seconds of silence it counts as dead. With --check it exits
+writes every two seconds, and when it ends; after 15 seconds of silence it counts as dead. When a
+command such as cutover has made it stop, a runner that waits leads again within 5 seconds. With --check it exits
 with 6 when the job needs a runner and none is running, for monitoring.`,
 		func(ctx context.Context, o *Operation) error {
 			s, err := o.job.Status(ctx)
-			if err == nil && check && s.NeedsRunner() { // another one may be about to lead, or the same after a cutover
-				if err = PauseFor(ctx, 4*LookEvery); err == nil {
+			for again := check; again && err == nil && s.NeedsRunner(); again = betweenRunners(s) && time.Since(o.begun) <= takeOver {
+				if err = PauseFor(ctx, 4*LookEvery); err == nil { // another one may be about to lead, or the same after a cutover
 					s, err = o.job.Status(ctx)
 				}
 			}
@@ -143,15 +144,57 @@ func pastSwitch(p migrate.PastSwitch) string {
 	return text
 }
 
+// takeOver is how long a runner that waits may take to lead again when another command has ended. It looks four times a second.
+const takeOver = 5 * time.Second
+
+// betweenRunners reports whether no runner leads because a command has made it stop, so that a runner which waits leads
+// again soon.
+func betweenRunners(s migrate.Status) bool {
+	if !s.NeedsRunner() || s.Changed != "" || s.Request == nil {
+		return false
+	}
+	ended := s.Runner == nil || s.Runner.Does == "" && s.Runner.Silent >= *s.Request // by the command, not by a runner that led since
+	return *s.Request < 0 || ended && *s.Request < int64(takeOver.Seconds())
+}
+
+// lastSwitch is cutover or rollback if nobody has led the job since it, otherwise "".
+func lastSwitch(s migrate.Status) string {
+	if s.Runner == nil || s.Runner.Does != "" || len(s.Switches) == 0 || s.Switches[0].Epoch != s.Runner.Epoch {
+		return ""
+	}
+	return s.Switches[0].Way
+}
+
+func ended(what string, r *migrate.Runner) string {
+	return fmt.Sprintf("%s of %s pid %d, which ended %s ago", what, r.Host, r.PID, seconds(r.Silent))
+}
+
+// lastCommand says for what a runner waits that will lead.
+func lastCommand(s migrate.Status) string {
+	if *s.Request < 0 {
+		return fmt.Sprintf("a command has asked to lead the job; a runner that waits leads again when it has ended, or in %s if it was killed", seconds(-*s.Request))
+	}
+	text := "another command has ended"
+	if way := lastSwitch(s); way != "" {
+		text = "the last to lead was the " + ended(way, s.Runner)
+	}
+	return text + "; a runner that waits takes over within " + seconds(int64(takeOver.Seconds()))
+}
+
 func (s StatusShown) runner(style term.Style) string {
 	r := s.Runner
 	switch {
+	case betweenRunners(s.Status):
+		return style.Yellow("between runners") + ": " + lastCommand(s.Status)
 	case r == nil && s.NeedsRunner():
 		return style.Red("no runner") + ": none has written yet"
 	case r == nil:
 		return "no runner"
 	case !r.Leads:
 		text := fmt.Sprintf(": last heard from %s pid %d, %s ago", r.Host, r.PID, seconds(r.Silent))
+		if way := lastSwitch(s.Status); way != "" {
+			text = ": none has led since the " + ended(way, r)
+		}
 		switch {
 		case s.Changed != "":
 			return style.Red("no runner") + text
