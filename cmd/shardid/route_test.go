@@ -70,23 +70,94 @@ func TestRouteEndsWithCode1IfAStatementIsRefused(t *testing.T) {
 
 func TestRouteDoesNotCallRefusedWhatTheTypesOfColumnsDecide(t *testing.T) {
 	config := newConfig(t, shardsJSON)
-	const verdict = "needs the types and the unique keys of the columns, which the router reads from the databases"
+	const verdict = "undecided: needs the types and the unique keys of the columns, which the router reads from the databases"
+	const remedy = "; name a database that has the columns with --source\n"
 	for _, statement := range []string{"SELECT * FROM orders ORDER BY id LIMIT 3", "SELECT DISTINCT note FROM orders", "SELECT MAX(note) FROM orders", "SELECT note, COUNT(*) FROM orders GROUP BY note",
 		"INSERT INTO regions (id, name) VALUES (1, 'x')", "UPDATE regions SET name = 'x' WHERE id = 1"} {
-		if o := succeed(t, "route", "--config", config, statement); o.stdout != verdict+"\n" {
-			t.Errorf("%s: %s", statement, o.stdout)
+		o := execute(t, "route", "--config", config, statement)
+		if o.code != command.ExitUnclean || o.stdout != verdict+"\n" || o.stderr != "shardid: the statement is undecided"+remedy {
+			t.Errorf("%s: %d, %s%s", statement, o.code, o.stdout, o.stderr)
 		}
 	}
 	log := filepath.Join(t.TempDir(), "log")
 	if err := os.WriteFile(log, []byte("SELECT * FROM orders ORDER BY id LIMIT 3\nSELECT 1\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if o := succeed(t, "route", "--config", config, "--log", log); !strings.HasSuffix(o.stdout, "      1   50.0 %  "+verdict+"\n") {
-		t.Error(o.stdout)
+	o := execute(t, "route", "--config", config, "--log", log)
+	if o.code != command.ExitUnclean || !strings.Contains(o.stdout, "      1   50.0 %  "+verdict+"\n\n      1  undecided; if the columns do not allow it: ") ||
+		!strings.HasSuffix(o.stdout, "\n         SELECT * FROM orders ORDER BY id LIMIT ?\n") || o.stderr != "shardid: 1 of 2 statements are undecided"+remedy {
+		t.Errorf("%d, %s%s", o.code, o.stdout, o.stderr)
 	}
 	// No type of a column makes the order of such a list known.
 	if o := execute(t, "route", "--config", config, "SELECT GROUP_CONCAT(note) FROM orders"); o.code != command.ExitUnclean || !strings.HasPrefix(o.stdout, "refused\n") {
 		t.Errorf("%d, %s", o.code, o.stdout)
+	}
+}
+
+func TestRouteDecidesByTheColumnsOfASourceOrOfAShard(t *testing.T) {
+	const columns = " (id INTEGER PRIMARY KEY, user_id INTEGER NOT NULL, status TEXT NOT NULL, total INTEGER NOT NULL)"
+	config := newConfig(t, shardsJSON)
+	dir := filepath.Dir(config)
+	for name, text := range map[string]string{"shop.db": "CREATE TABLE orders" + columns, "west.db": "CREATE TABLE orders_01" + columns, "east.db": "CREATE TABLE others (id INTEGER)"} {
+		db := openFile(t, filepath.Join(dir, name))
+		if _, err := db.ExecContext(t.Context(), text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	statements := []string{"SELECT user_id, SUM(total) FROM orders GROUP BY user_id", "SELECT COUNT(DISTINCT status) FROM orders"}
+	for _, source := range []string{filepath.Join(dir, "shop.db"), "west"} {
+		for _, statement := range statements {
+			if o := succeed(t, "route", "--config", config, "--source", source, statement); !strings.HasPrefix(o.stdout, "several shards\n  ") {
+				t.Errorf("%s: %s: %s", source, statement, o.stdout)
+			}
+		}
+		o := execute(t, "route", "--config", config, "--source", source, "UPDATE orders SET status = 'x' WHERE status = 'y'")
+		if o.code != command.ExitUnclean || !strings.HasPrefix(o.stdout, "refused\n") {
+			t.Errorf("%s: %d, %s%s", source, o.code, o.stdout, o.stderr)
+		}
+	}
+	log := filepath.Join(dir, "log")
+	if err := os.WriteFile(log, []byte(strings.Join(statements, "\n")+"\nSELECT * FROM ordrs\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if o := succeed(t, "route", "--config", config, "--source", "west", "--log", log); !strings.Contains(o.stdout, "      2   66.7 %  several shards\n") || !strings.HasSuffix(o.stdout, "\nnot found in the database of the columns: ordrs\n") {
+		t.Errorf("%s%s", o.stdout, o.stderr)
+	}
+	o := execute(t, "route", "--config", config, "--source", "east", statements[1])
+	if o.code != command.ExitUnclean || !strings.HasSuffix(o.stdout, "\n  not found in the database of the columns: orders\n") || o.stderr != "shardid: the statement is undecided; name another database with --source, which has its tables\n" {
+		t.Errorf("%d, %s%s", o.code, o.stdout, o.stderr)
+	}
+	for says, args := range map[string][]string{
+		"the dialect is that of --source": {"--dialect", "mysql", "--source", "west"},
+		"--source: there is no file":      {"--source", filepath.Join(dir, "nowhere")},
+	} {
+		o := execute(t, append(append([]string{"route", "--config", config}, args...), "SELECT 1")...)
+		if o.code != command.ExitInput || !strings.Contains(o.stderr, says) {
+			t.Errorf("%v: %d, %s", args, o.code, o.stderr)
+		}
+	}
+}
+
+func TestRouteSaysThatItDoesNotKnowAStatement(t *testing.T) {
+	config := newConfig(t, shardsJSON)
+	const home = "home: unchanged, to the home database\n"
+	for statement, want := range map[string]string{
+		"SELEC 1":                             home + "  SELEC begins no statement that shardid knows; the home database decides what it is\n",
+		"/* of a page */ SELECT * FROM order": home + "  shardid cannot read this SELECT, and leaves it to the home database; is its syntax right?\n",
+		"SET NAMES utf8mb4":                   home,
+		"(SELECT 1)":                          home,
+		"CREATE TABLE x (id BIGINT)":          home,
+	} {
+		if o := succeed(t, "route", "--config", config, statement); o.stdout != want {
+			t.Errorf("%s: %s", statement, o.stdout)
+		}
+	}
+	log := filepath.Join(t.TempDir(), "log")
+	if err := os.WriteFile(log, []byte("SELEC 1\nSELECT 1\nSELEC 2\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if o := succeed(t, "route", "--config", config, "--log", log); !strings.HasSuffix(o.stdout, "\n      2  SELEC begins no statement that shardid knows; the home database decides what it is\n         SELEC ?\n") {
+		t.Error(o.stdout)
 	}
 }
 

@@ -122,6 +122,38 @@ func ExamplePlan() {
 	// refused true <nil>
 }
 
+// A planner shows what will become of statements before there are shards, by the columns of today's database.
+func ExampleNewPlanner() {
+	ctx := context.Background()
+	today, err := sql.Open("sqlite", "file:planned?mode=memory&cache=shared")
+	check(err)
+	defer func() { check(today.Close()) }()
+	_, err = today.Exec("CREATE TABLE orders (id INTEGER PRIMARY KEY, user_id INTEGER NOT NULL, status TEXT NOT NULL)")
+	check(err)
+	tables, err := sharding.Spread([]string{"east", "west"}, 4, "orders_%d")
+	check(err)
+	router, err := sharding.New(sharding.DBs{"east": new(sql.DB), "west": new(sql.DB)}, // they are not used
+		sharding.Table{Name: "orders", Key: "user_id", Rule: sharding.Low(2), Map: tables})
+	check(err)
+	planner, err := shardsql.NewPlanner(ctx, router, today)
+	check(err)
+	for _, text := range []string{
+		"SELECT COUNT(DISTINCT status) FROM orders", // by the type of status
+		"UPDATE orders SET status = 'x' WHERE status = 'y'",
+		"SELECT name FROM customers", // which it does not have
+	} {
+		e, err := planner.Plan(ctx, text)
+		check(err)
+		fmt.Println(e.Kind, len(e.Shards))
+	}
+	fmt.Println(planner.Absent())
+	// Output:
+	// scatter 4
+	// refused 0
+	// home 1
+	// [customers]
+}
+
 // Explain shows the execution of a statement on the databases of a program, with the columns of
 // their tables. It sends only the query about columns.
 func ExampleExplain() {

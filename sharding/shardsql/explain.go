@@ -7,6 +7,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/shardid/shardid/internal/dialect"
@@ -14,8 +15,11 @@ import (
 	"github.com/shardid/shardid/internal/writehint"
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sharding/internal/analysis"
+	"github.com/shardid/shardid/sharding/internal/catalog"
+	"github.com/shardid/shardid/sharding/internal/columns"
 	"github.com/shardid/shardid/sharding/internal/merge"
 	"github.com/shardid/shardid/sharding/internal/plan"
+	"github.com/shardid/shardid/sharding/internal/server"
 )
 
 // Kind is the way in which a statement is executed.
@@ -32,7 +36,7 @@ const (
 	Refused Kind = "refused" // nothing is sent
 
 	// Undecided: columns, their types or unique keys decide whether the statement is executed or
-	// refused. Only [Plan] returns it, because it does not know them.
+	// refused. Only [Plan] and [Planner.Plan] return it, if they do not know them.
 	Undecided Kind = "undecided"
 )
 
@@ -53,6 +57,9 @@ type Explanation struct {
 	Fingerprint string
 	// Parameters is the number of arguments that the statement needs.
 	Parameters int
+	// Unparsed: the text is no query and no write that this package reads. It is DDL or SET, for example, several
+	// statements, or has unknown syntax.
+	Unparsed bool
 	// Err is the reason of a refusal, usually a *sharding.RouteError. For Undecided it is the refusal
 	// of a database whose columns have unsuitable types. For Lookup it is not nil if the statement sets
 	// the sharding key: it is the refusal if the rows that are found belong to another shard than the new key.
@@ -90,7 +97,7 @@ func Explain(ctx context.Context, db *sql.DB, text string, args ...any) (e Expla
 		hint := sharding.HintOf(ctx)
 		sampled, left := plan.Sampled(p.Plan, args, hint)
 		e = explained(own.database.router, sampled, hint, text, left)
-		e.Fingerprint, e.Parameters = p.Fingerprint(), p.Statement.Args
+		e.Fingerprint, e.Parameters, e.Unparsed = p.Fingerprint(), p.Statement.Args, p.Statement.Verb == sqlparse.Unknown
 		return nil
 	})
 	return e, err
@@ -110,14 +117,95 @@ func Plan(router *sharding.Router, dialectName, text string, args ...any) (Expla
 	if strings.EqualFold(dialectName, "mariadb") {
 		reads.Family = sqlparse.MariaDB
 	}
-	p := plan.Of(sqlparse.Parse(text, reads), router.Snapshot(), analysis.Options{Mode: router.TxMode(), Reads: reads, Quote: d.Quote, Merge: merge.Dialect{Engine: engine, SortLength: merge.DefaultSortLength}})
+	options := analysis.Options{Mode: router.TxMode(), Reads: reads, Quote: d.Quote, Merge: merge.Dialect{Engine: engine, SortLength: merge.DefaultSortLength}}
+	return offline(router, sqlparse.Parse(text, reads), options, false, args), nil
+}
+
+// offline is what Plan says. A statement is undecided only if the columns of a table are not known.
+func offline(router *sharding.Router, st *sqlparse.Statement, options analysis.Options, known bool, args []any) Explanation {
+	p := plan.Of(st, router.Snapshot(), options)
 	sampled, left := plan.Sampled(p, args, sharding.Hint{})
-	e := explained(router, sampled, sharding.Hint{}, text, left)
-	if e.Kind == Refused && sampled.IsUntyped(e.Err) {
+	e := explained(router, sampled, sharding.Hint{}, st.Text, left)
+	if e.Kind == Refused && !known && sampled.IsUntyped(e.Err) {
 		e.Kind = Undecided
 	}
-	e.Fingerprint, e.Parameters = p.Fingerprint(), p.Statement.Args
-	return e, nil
+	e.Fingerprint, e.Parameters, e.Unparsed = p.Fingerprint(), st.Args, st.Verb == sqlparse.Unknown
+	return e
+}
+
+// Planner says how statements would be executed by a router whose databases are not there, or not yet: it reads the
+// columns from one database. It may not be used by several goroutines at once.
+type Planner struct {
+	router *sharding.Router
+	server *server.Server
+	db     *sql.DB
+	tables catalog.Schema
+	absent []string
+}
+
+// NewPlanner returns a planner by the columns of db. That is a database which has the tables under their own names, such
+// as the source of a migration, or one of those with shards. The planner sends it nothing but queries about its settings
+// and about columns, which it reads once. It does not use the databases of the router.
+func NewPlanner(ctx context.Context, router *sharding.Router, db *sql.DB) (*Planner, error) {
+	found, err := server.Detect(ctx, db)
+	if err != nil {
+		return nil, fmt.Errorf("shardsql: Planner: %w", err)
+	}
+	return &Planner{router: router, server: found, db: db, tables: catalog.Schema{}}, nil
+}
+
+// Plan is the function [Plan], but with the columns of the database, in its dialect. A statement is [Undecided] only if it names
+// one of the tables that the database does not have; see Absent.
+func (p *Planner) Plan(ctx context.Context, text string, args ...any) (Explanation, error) {
+	st, of := sqlparse.Parse(text, p.server.Reads), p.router.Snapshot()
+	options := analysis.Options{Mode: p.router.TxMode(), Reads: p.server.Reads, Quote: p.server.Quote, Merge: p.server.Arithmetic, Schema: catalog.Schema{}}
+	known := true
+	for _, name := range plan.Tables(st, of) {
+		if err := p.read(ctx, of, name); err != nil {
+			return Explanation{}, fmt.Errorf("shardsql: Planner: columns of %s: %w", name, err)
+		}
+		t, has := p.tables[name]
+		if known = known && has; has {
+			options.Schema[name] = t
+		}
+	}
+	return offline(p.router, st, options, known, args), nil
+}
+
+// Absent are the tables, in lower case, that statements have named so far and the database does not have.
+func (p *Planner) Absent() []string { return slices.Clone(p.absent) }
+
+// read reads the columns of a table: of that with its own name, or else of one of its shards.
+func (p *Planner) read(ctx context.Context, of *sharding.Snapshot, name string) error {
+	if _, known := p.tables[name]; known || slices.Contains(p.absent, name) {
+		return nil
+	}
+	t, sharded := of.Lookup(name)
+	names := []string{name}
+	if sharded {
+		names[0] = t.Name
+		for _, at := range t.Map.Targets() {
+			names = append(names, at.Table)
+		}
+	}
+	for _, physical := range names {
+		var found catalog.Table
+		var err error
+		if sharded || of.IsBroadcast(name) {
+			found, err = columns.ReadRouted(ctx, p.server, p.db, physical, t)
+		} else {
+			found, err = columns.Read(ctx, p.server, p.db, physical, true)
+		}
+		if err == nil {
+			p.tables[name] = found
+			return nil
+		}
+		if dialect.FaultOf(err) != dialect.NoTable {
+			return err
+		}
+	}
+	p.absent = append(p.absent, name)
+	return nil
 }
 
 func explained(router *sharding.Router, p *plan.Plan, hint sharding.Hint, text string, args []any) Explanation {

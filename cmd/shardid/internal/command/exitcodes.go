@@ -39,7 +39,7 @@ type exitCode struct {
 var ExitCodes = []exitCode{
 	{ExitOK, "done", "the next step"},
 	{ExitUnclean, "something was found: `migrate inspect` or `run` a finding that blocks the job, `migrate verify` rows that differ; " +
-		"`demo` rows that are lost, duplicated or misrouted; `doctor` or `inspect` errors; `audit` uneven ids; `route` refused statements; " +
+		"`demo` rows that are lost, duplicated or misrouted; `doctor` or `inspect` errors; `audit` uneven ids; `route` refused or undecided statements; " +
 		"`lookup build` or `verify` values with two rows or without an entry; " +
 		"`ddl status` or `drift` shards that lack a version or differ, or versions without a file; `rebalance status` moving slots",
 		"read what is printed. `migrate inspect` has fixes; after `migrate verify` let the runner write the rows again, verify"},

@@ -17,7 +17,6 @@ import (
 	"github.com/shardid/shardid/cmd/shardid/internal/layoutfile"
 	"github.com/shardid/shardid/cmd/shardid/internal/route"
 	"github.com/shardid/shardid/cmd/shardid/internal/term"
-	"github.com/shardid/shardid/internal/dialect"
 	"github.com/shardid/shardid/schema/migrate"
 	"github.com/shardid/shardid/schema/preview"
 	"github.com/shardid/shardid/sharding"
@@ -31,8 +30,8 @@ several of them will answer, and that need a query to other shards before: the w
 first, each without its values. The application's processes record them on the source
 with package schema/preview, while the source still serves. Without such records, or in
 addition, --log plans the statements of a file, one per line, or of MySQL's or
-MariaDB's general log. Types of columns are not known there: a statement that needs
-them, such as an order over several shards, is counted separately.
+MariaDB's general log, by the columns that the source has now. A statement that names a
+table which the source does not have may stay undecided.
 
 It stores on the source that somebody has read this: cutover warns when nobody has, or when
 statements that will be refused were found since. With --check it exits with 6 when a
@@ -74,6 +73,8 @@ func (o *Operation) preview(ctx context.Context, log string, check bool) error {
 		return command.WithCode(errors.New("nothing is known of the application's statements"), command.MigrateNotReady)
 	case check && refused > 0:
 		return command.WithCode(fmt.Errorf("the shards will refuse %d of the statements", refused), command.MigrateNotReady)
+	case check && shown.Log != nil && len(shown.Log.Undecided) > 0:
+		return command.WithCode(errors.New("statements of the log are undecided"), command.MigrateNotReady)
 	}
 	return nil
 }
@@ -90,11 +91,11 @@ func (o *Operation) planLog(ctx context.Context, name string) (*route.Report, er
 	if err != nil {
 		return nil, err
 	}
-	server, err := dialect.Detect(ctx, o.cfg.Source)
+	by, err := route.By(ctx, r, o.cfg.Source)
 	if err != nil {
 		return nil, err
 	}
-	report, err := route.PlanLog(r, server.Name(), name, o.Cmd.InOrStdin())
+	report, err := by.Log(name, o.Cmd.InOrStdin())
 	return &report, err
 }
 

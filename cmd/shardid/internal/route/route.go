@@ -4,6 +4,8 @@ package route
 
 import (
 	"cmp"
+	"context"
+	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -17,6 +19,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/shardid/shardid/cmd/shardid/internal/command"
+	"github.com/shardid/shardid/cmd/shardid/internal/database"
 	"github.com/shardid/shardid/cmd/shardid/internal/input"
 	"github.com/shardid/shardid/cmd/shardid/internal/layoutfile"
 	"github.com/shardid/shardid/internal/dialect"
@@ -31,8 +34,8 @@ var dialects = []string{"mysql", "mariadb", "sqlite", "postgres"}
 
 // routeFlags are the flags of route.
 type routeFlags struct {
-	config, dialect, log string
-	asJSON               bool
+	config, dialect, log, source string
+	asJSON                       bool
 }
 
 // New returns the command route.
@@ -41,8 +44,8 @@ func New() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "route --config FILE (STATEMENT [ARGUMENT]... | --log FILE)",
 		Short: "Print which shards a statement, or each statement of a log, goes to",
-		Long: `Route plans statements as package sharding/shardsql would, and sends nothing: no
-database is opened. It prints where a statement goes, what each shard gets, and how
+		Long: `Route plans statements as package sharding/shardsql would, and sends none of them.
+Without --source no database is opened. It prints where a statement goes, what each shard gets, and how
 the answers are combined, or why it is refused and what to do.
 
 Arguments are the parameters of the statement: a number, NULL, a time as
@@ -54,26 +57,33 @@ refused, and why, the most frequent first, each with a statement without its val
 Prepared statements of a log are planned when they are executed, as the log has their
 values then.
 
-It knows only the columns of the configuration. For a statement that needs the types
-of other columns, such as an order over several shards or a write of a broadcast table, it
-says so, and does not count it as refused.
+Without --source it knows only the columns of the configuration, and a statement that
+needs others, or their types or unique keys, such as an order over several shards or a
+write of a broadcast table, stays undecided. With --source it reads the columns from one
+database, whose tables have their own names or those of shards: a DSN, or the name of
+one of "databases". It only queries the catalog there, and takes the dialect of the
+database. A home table that is there in no database but home is not found, and is named.
 
-The exit code is 1 if a statement is refused.
+The exit code is 1 if a statement is refused or undecided.
 
 ` + layoutfile.Help,
-		Example: "  shardid route --config shards.json 'SELECT * FROM orders WHERE user_id = ?' 42\n  shardid route --config shards.json --log general.log",
+		Example: "  shardid route --config shards.json 'SELECT * FROM orders WHERE user_id = ?' 42\n  shardid route --config shards.json --source east --log general.log",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return f.run(cmd.InOrStdin(), cmd.OutOrStdout(), args)
+			if f.source != "" && cmd.Flags().Changed("dialect") {
+				return input.Errorf("--dialect: the dialect is that of --source; give one of the two")
+			}
+			return f.run(cmd.Context(), cmd.InOrStdin(), cmd.OutOrStdout(), args)
 		},
 	}
 	layoutfile.Flag(cmd, &f.config)
 	cmd.Flags().StringVar(&f.dialect, "dialect", f.dialect, strings.Join(dialects, ", "))
+	cmd.Flags().StringVar(&f.source, "source", "", "the database whose columns are read, or its name in the file of --config (default none)")
 	cmd.Flags().StringVar(&f.log, "log", "", "file of statements; - for stdin")
 	cmd.Flags().BoolVar(&f.asJSON, "json", false, "print one JSON object")
 	return cmd
 }
 
-func (f routeFlags) run(stdin io.Reader, w io.Writer, args []string) error {
+func (f routeFlags) run(ctx context.Context, stdin io.Reader, w io.Writer, args []string) (err error) {
 	given := len(args) > 0 && strings.TrimSpace(args[0]) != ""
 	switch {
 	case given && f.log != "":
@@ -92,32 +102,90 @@ func (f routeFlags) run(stdin io.Reader, w io.Writer, args []string) error {
 	if err != nil {
 		return err
 	}
-	if f.log != "" {
-		report, err := PlanLog(r, f.dialect, f.log, stdin)
+	plan := Offline(r, f.dialect)
+	if f.source != "" {
+		db, err := f.open(ctx, layout)
 		if err != nil {
 			return err
 		}
-		refused := report.Kinds[shardsql.Refused]
-		if err := f.printReport(w, report); err != nil || refused == 0 {
+		defer func() { err = errors.Join(err, db.Close()) }()
+		if plan, err = By(ctx, r, db); err != nil {
+			return fmt.Errorf("--source: %w", err)
+		}
+		f.dialect = plan.dialect
+	}
+	if f.log != "" {
+		report, err := plan.Log(f.log, stdin)
+		if err != nil {
 			return err
 		}
-		return command.WithCode(fmt.Errorf("%d of %d statements are refused", refused, report.Statements), command.ExitUnclean)
+		if err := f.printReport(w, report); err != nil {
+			return err
+		}
+		return f.verdict(report)
 	}
 	values := make([]any, 0, len(args)-1)
 	for _, arg := range args[1:] {
 		values = append(values, routeValue(arg))
 	}
-	e, err := shardsql.Plan(r, f.dialect, args[0], values...)
+	e, err := plan.statement(args[0], values...)
 	if err != nil {
-		return input.Wrap(err)
+		return err
 	}
 	if e.Parameters != len(values) {
 		return input.Errorf("the number of parameters of the statement in the dialect %s (--dialect) is %d, and that of the arguments after it %d; give one argument for each parameter", f.dialect, e.Parameters, len(values))
 	}
-	if err := f.print(w, args[0], e, cmp.Or(layout.Home, "home")); err != nil || e.Kind != shardsql.Refused {
+	if err := f.print(w, args[0], e, cmp.Or(layout.Home, "home"), plan.absent()); err != nil {
 		return err
 	}
-	return command.WithCode(errors.New("the statement is refused"), command.ExitUnclean)
+	switch e.Kind { //nolint:exhaustive // the others are executed
+	case shardsql.Refused:
+		return command.WithCode(errors.New("the statement is refused"), command.ExitUnclean)
+	case shardsql.Undecided:
+		return command.WithCode(errors.New("the statement is undecided"+f.remedy()), command.ExitUnclean)
+	}
+	return nil
+}
+
+// open opens the database of --source for reading.
+func (f routeFlags) open(ctx context.Context, layout layoutfile.File) (*sql.DB, error) {
+	dsn := f.source
+	if entry, named := layout.Databases[f.source]; named {
+		var err error
+		if dsn, err = entry.DSN(layout.Dir); err != nil {
+			return nil, fmt.Errorf("--config: database %q: %w", f.source, err)
+		}
+	}
+	db, err := database.Open(ctx, dsn)
+	if err != nil {
+		return nil, fmt.Errorf("--source: %w", err)
+	}
+	return db, nil
+}
+
+// remedy says how an undecided statement is decided.
+func (f routeFlags) remedy() string {
+	if f.source == "" {
+		return "; name a database that has the columns with --source"
+	}
+	return "; name another database with --source, which has its tables"
+}
+
+// verdict is the error for a log with statements that are refused or undecided.
+func (f routeFlags) verdict(report Report) error {
+	refused, undecided := report.Kinds[shardsql.Refused], report.Kinds[shardsql.Undecided]
+	var text string
+	switch {
+	case refused == 0 && undecided == 0:
+		return nil
+	case undecided == 0:
+		text = fmt.Sprintf("%d of %d statements are refused", refused, report.Statements)
+	case refused == 0:
+		text = fmt.Sprintf("%d of %d statements are undecided%s", undecided, report.Statements, f.remedy())
+	default:
+		text = fmt.Sprintf("%d of %d statements are refused, and %d undecided%s", refused, report.Statements, undecided, f.remedy())
+	}
+	return command.WithCode(errors.New(text), command.ExitUnclean)
 }
 
 // routeValue parses an argument of a statement.
@@ -140,8 +208,9 @@ type Result struct {
 	Lookups []routeShard  `json:"lookups,omitempty"`
 	Shards  []routeShard  `json:"shards,omitempty"`
 	Merge   string        `json:"merge,omitempty"`
-	Note    string        `json:"note,omitempty"` // about the texts of the shards
+	Note    string        `json:"note,omitempty"` // about the texts
 	Reason  string        `json:"reason,omitempty"`
+	Absent  []string      `json:"absent,omitempty"` // tables that the database of --source does not have
 }
 
 type routeShard struct {
@@ -154,8 +223,8 @@ type routeShard struct {
 const subquery = "(0 + 0)"
 
 // print shows the home database under its name in the configuration.
-func (f routeFlags) print(w io.Writer, statement string, e shardsql.Explanation, home string) error {
-	result := Result{Kind: e.Kind, Merge: e.Merge}
+func (f routeFlags) print(w io.Writer, statement string, e shardsql.Explanation, home string, absent []string) error {
+	result := Result{Kind: e.Kind, Merge: e.Merge, Note: unknown(statement, e), Absent: absent}
 	if e.Kind == shardsql.Refused {
 		result.Reason = e.Err.Error()
 	}
@@ -204,6 +273,9 @@ func (r Result) text() string {
 	if r.Reason != "" {
 		fmt.Fprintln(&b, "  "+r.Reason)
 	}
+	if len(r.Absent) > 0 {
+		fmt.Fprintln(&b, "  "+absentText(r.Absent))
+	}
 	return b.String()
 }
 
@@ -223,7 +295,7 @@ var routeWords = map[shardsql.Kind]string{
 	shardsql.Lookup:  "by a lookup table, which tells the shards",
 	shardsql.Refused: "refused",
 
-	shardsql.Undecided: "needs the types and the unique keys of the columns, which the router reads from the databases",
+	shardsql.Undecided: "undecided: needs the types and the unique keys of the columns, which the router reads from the databases",
 }
 
 // Report counts the plans of the statements of a log.
@@ -231,6 +303,9 @@ type Report struct {
 	Statements int                   `json:"statements"`
 	Kinds      map[shardsql.Kind]int `json:"kinds"`
 	Refused    []routeReason         `json:"refused,omitempty"`
+	Undecided  []routeReason         `json:"undecided,omitempty"` // why they may be refused
+	Unknown    []routeReason         `json:"unknown,omitempty"`   // they go home, and shardid does not know what they are
+	Absent     []string              `json:"absent,omitempty"`    // tables that the database of the columns does not have
 }
 
 type routeReason struct {
@@ -239,8 +314,8 @@ type routeReason struct {
 	Example string `json:"example"`
 }
 
-// PlanLog plans the statements of a file, or of stdin for "-".
-func PlanLog(r *sharding.Router, dialectName, name string, stdin io.Reader) (report Report, err error) {
+// Log plans the statements of a file, or of stdin for "-".
+func (p Planner) Log(name string, stdin io.Reader) (report Report, err error) {
 	source := stdin
 	if name != "-" {
 		file, err := os.Open(name) //nolint:gosec // the user's own file
@@ -251,33 +326,51 @@ func PlanLog(r *sharding.Router, dialectName, name string, stdin io.Reader) (rep
 		source = file
 	}
 	report.Kinds = map[shardsql.Kind]int{}
-	reasons := map[string]*routeReason{}
+	refused, undecided, unread := reasons{}, reasons{}, reasons{}
 	for statement, err := range loggedStatements(source) {
 		if err != nil {
 			return report, input.Unread("--log", name, err, statementFile)
 		}
-		e, err := shardsql.Plan(r, dialectName, statement)
+		e, err := p.statement(statement)
 		if err != nil {
-			return report, input.Wrap(err)
+			return report, err
 		}
 		report.Statements++
 		report.Kinds[e.Kind]++
-		if e.Kind != shardsql.Refused {
-			continue
+		switch e.Kind { //nolint:exhaustive // there is nothing to say of the others
+		case shardsql.Refused:
+			refused.add(routeWhy(e.Err), e.Fingerprint)
+		case shardsql.Undecided:
+			undecided.add(routeWhy(e.Err), e.Fingerprint)
+		case shardsql.Home:
+			if what := unknown(statement, e); what != "" {
+				unread.add(what, e.Fingerprint)
+			}
 		}
-		why := routeWhy(e.Err)
-		if reasons[why] == nil {
-			reasons[why] = &routeReason{Reason: why, Example: e.Fingerprint}
-		}
-		reasons[why].Times++
 	}
-	for _, reason := range reasons {
-		report.Refused = append(report.Refused, *reason)
+	report.Refused, report.Undecided, report.Unknown, report.Absent = refused.sorted(), undecided.sorted(), unread.sorted(), p.absent()
+	return report, nil
+}
+
+// reasons count statements by what is to be said of them.
+type reasons map[string]*routeReason
+
+func (r reasons) add(why, example string) {
+	if r[why] == nil {
+		r[why] = &routeReason{Reason: why, Example: example}
 	}
-	slices.SortFunc(report.Refused, func(a, b routeReason) int {
+	r[why].Times++
+}
+
+// sorted are the reasons, the most frequent first.
+func (r reasons) sorted() (all []routeReason) {
+	for _, reason := range r {
+		all = append(all, *reason)
+	}
+	slices.SortFunc(all, func(a, b routeReason) int {
 		return cmp.Or(b.Times-a.Times, strings.Compare(a.Reason, b.Reason))
 	})
-	return report, nil
+	return all
 }
 
 // routeWhy is the reason of a refusal, without the values of one statement.
@@ -306,8 +399,16 @@ func (report Report) Text() string {
 			fmt.Fprintf(&b, "%7d  %5.1f %%  %s\n", n, 100*float64(n)/float64(report.Statements), routeWords[kind])
 		}
 	}
-	for _, reason := range report.Refused {
-		fmt.Fprintf(&b, "\n%7d  %s\n         %s\n", reason.Times, reason.Reason, Shortened(reason.Example))
+	for _, list := range []struct {
+		what string
+		all  []routeReason
+	}{{"", report.Refused}, {"undecided; if the columns do not allow it: ", report.Undecided}, {"", report.Unknown}} {
+		for _, reason := range list.all {
+			fmt.Fprintf(&b, "\n%7d  %s%s\n         %s\n", reason.Times, list.what, reason.Reason, Shortened(reason.Example))
+		}
+	}
+	if len(report.Absent) > 0 {
+		fmt.Fprintln(&b, "\n"+absentText(report.Absent))
 	}
 	return b.String()
 }
