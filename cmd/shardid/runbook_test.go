@@ -213,6 +213,28 @@ func TestTheReadmesMigrationIsCarriedOut(t *testing.T) {
 	}
 }
 
+func TestTheReadmesAlsoLeadsNewIDsToOneShard(t *testing.T) {
+	m := newMovable(t, 50)
+	for _, page := range []string{"../../README.md", "../../README.zh-CN.md"} {
+		readme := readFile(t, page)
+		also := regexp.MustCompile("`(\"also\": .*?)`").FindStringSubmatch(readme)
+		if also == nil {
+			t.Fatal("the page has none: " + page)
+		}
+		layout := strings.Replace(codeBlock(t, readme, "json"), `"rule": `, also[1]+`, "rule": `, 1)
+		m.writeLayout(t, layout, `"env": "SHOP_EAST"`, `"env": "SHOP_WEST"`)
+		for id, want := range map[string]string{"9999999": "several shards\n", "10000002": "one shard\n  east/orders_2: "} {
+			if o := succeed(t, "route", "--config", m.file("shards.json"), "SELECT user_id FROM orders WHERE id = "+id); !strings.HasPrefix(o.stdout, want) {
+				t.Errorf("%s: id %s: %s", page, id, o.stdout)
+			}
+		}
+	}
+	m.must(t, 0, "inspect")
+	m.must(t, 0, "run", "--once")
+	m.must(t, 0, "verify")
+	m.must(t, 0, "cutover", "--max-pause", "10m")
+}
+
 // newRunbookShop has the runbook's file, and items without rows.
 func newRunbookShop(t *testing.T) *movable {
 	t.Helper()
