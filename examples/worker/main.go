@@ -177,6 +177,31 @@ func (q *queue) takeOn(ctx context.Context) (j job, err error) {
 	return j, tx.Commit()
 }
 
+// batch is how many rows one statement of purge deletes, so that it holds few locks, and for a short time.
+const batch = 500
+
+// purgeBatch has a derived table because MySQL deletes no rows of a table that a subquery of the statement reads.
+const purgeBatch = "DELETE FROM jobs WHERE id IN (SELECT id FROM (SELECT id FROM jobs WHERE free_at < ? ORDER BY free_at LIMIT ?) AS old)"
+
+// purge deletes jobs that have been free since a time before, which no worker could finish.
+func (q *queue) purge(ctx context.Context, before time.Time) (failed error) {
+	for _, shard := range q.router.Targets("jobs") {
+		for more := true; more; {
+			done, err := q.db.ExecContext(sharding.On(ctx, shard), purgeBatch, before.UnixMilli(), batch)
+			if err != nil {
+				failed = errors.Join(failed, err) // the next night deletes the rest
+				break
+			}
+			n, err := done.RowsAffected()
+			if err != nil {
+				return err
+			}
+			more = n == batch
+		}
+	}
+	return failed
+}
+
 // finish deletes a job, unless the lease has ended and another worker has taken it. The sharding key leads to its shard.
 func (q *queue) finish(ctx context.Context, j job) error {
 	_, err := q.db.ExecContext(ctx, "DELETE FROM jobs WHERE user_id = ? AND id = ? AND free_at = ?", j.UserID, j.ID, j.FreeAt)

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/shardid/shardid/examples/internal/setup"
 	"github.com/shardid/shardid/examples/internal/shoptest"
@@ -46,6 +47,30 @@ func TestWorkersRunEachJobOfEachUserOnce(t *testing.T) {
 		}
 		if left := count(t, q); left != 0 {
 			t.Errorf("%d jobs are left", left)
+		}
+	})
+}
+
+func TestAPurgeDeletesTheOldJobsOfAllShardsBatchByBatch(t *testing.T) {
+	onQueue(t, func(t *testing.T, q *queue) {
+		now := time.Now()
+		for user := range int64(2 * setup.Slots) {
+			add(t, q, user)
+		}
+		var old []job
+		for range 2*batch + 1 { // on one shard
+			old = append(old, job{UserID: 3, Kind: "mail", FreeAt: now.Add(-48 * time.Hour).UnixMilli()})
+		}
+		if _, err := q.hook.NamedExec(t.Context(), q.db, "INSERT INTO jobs (id, user_id, kind, free_at) VALUES (:id, :user_id, :kind, :free_at)", old); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 { // the second finds none
+			if err := q.purge(t.Context(), now.Add(-24*time.Hour)); err != nil {
+				t.Fatal(err)
+			}
+			if left := count(t, q); left != 2*setup.Slots {
+				t.Errorf("%d jobs are left, want %d", left, 2*setup.Slots)
+			}
 		}
 	})
 }

@@ -14,8 +14,8 @@ func TestThePageOnShardingShowsTheCodeOfTheShops(t *testing.T) {
 		code.WriteString(strings.ReplaceAll("\n"+read(t, file), "\n\t", "\n"))
 	}
 	blocks := strings.Split(read(t, "../../../docs/sharding.md"), "\n```go\n")[1:]
-	if len(blocks) != 8 {
-		t.Errorf("the page has %d blocks of Go, not 8", len(blocks))
+	if len(blocks) != 9 {
+		t.Errorf("the page has %d blocks of Go, not 9", len(blocks))
 	}
 	for _, rest := range blocks {
 		block, _, closed := strings.Cut(rest, "```\n")
