@@ -101,7 +101,7 @@ func needsSeed(ctx context.Context, source *sql.DB, table string) (bool, error) 
 	return false, nil
 }
 
-// exists reports whether a database has a table.
+// exists reports whether a database has a table that the user may read.
 func exists(ctx context.Context, db *sql.DB, table string) (bool, error) {
 	server, err := dialect.Detect(ctx, db)
 	if err != nil {
@@ -112,7 +112,7 @@ func exists(ctx context.Context, db *sql.DB, table string) (bool, error) {
 	switch {
 	case err == nil || errors.Is(err, sql.ErrNoRows):
 		return true, nil
-	case dialect.FaultOf(err) == dialect.NoTable:
+	case dialect.FaultOf(err) == dialect.NoTable, dialect.FaultOf(err) == dialect.NoRight: // status is also for users with few rights
 		return false, nil
 	}
 	return false, fmt.Errorf("look for table %s: %w", table, err)
