@@ -3,6 +3,7 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -230,6 +231,46 @@ func TestARunSaysForWhatItMakesRoomAndThatItGoesOn(t *testing.T) {
 	if !found || !strings.Contains(after, "going on: job orders is switched\n") {
 		t.Errorf("%s", said)
 	}
+}
+
+func TestARunSaysWhatTheCommandDoesThatLeadsInItsPlace(t *testing.T) {
+	m := newMovable(t, 50)
+	m.must(t, 0, "install")
+	m.must(t, 0, "seed", "--margin", "100")
+	m.must(t, 0, "run", "--once")
+	m.must(t, 0, "pause") // makes the table of requests
+	ctx, stop := context.WithCancel(t.Context())
+	from, to := io.Pipe()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		(&program{}).run(ctx, m.args("run"), io.Discard, to)
+		_ = to.Close() // a pipe has no errors
+	}()
+	defer func() { stop(); <-ended }()
+	lines := make(chan string, 100)
+	go func() {
+		for of := bufio.NewScanner(from); of.Scan(); {
+			select {
+			case lines <- of.Text():
+			default: // nobody waits for so many
+			}
+		}
+	}()
+	says := func(want string) {
+		t.Helper()
+		for line := ""; line != want; {
+			line = testwait.For(t, lines, want)
+		}
+	}
+	testwait.Until(t, "the runner follows", func() bool { return strings.Contains(m.must(t, 0, "status").stdout, "\nrunner: ") })
+	m.exec(t, "UPDATE shardid_steer SET wanted_until = unixepoch() + 600")
+	says("making room: another command is to lead the job for a moment")
+	testwait.Until(t, "it has stopped", func() bool { return strings.Contains(m.must(t, 0, "status").stdout, "\nbetween runners: ") })
+	m.exec(t, "UPDATE shardid_runner SET doing = 'switches to the shards', heard = unixepoch() + 600")
+	says("paused: the command that leads the job switches to the shards")
+	m.exec(t, "UPDATE shardid_steer SET wanted_until = 0")
+	says("going on: job orders is following")
 }
 
 func TestAStatusSaysByWhatTheCopyIsHeldBack(t *testing.T) {
