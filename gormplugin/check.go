@@ -36,6 +36,8 @@ import (
 //   - the column of a unique lookup lacks its unique index on a shard, or the lookup table does
 //     not exist.
 //
+// It logs a warning for a unique key that holds within each shard only, and returns no error for it.
+//
 // Check continues after the first mistake. It reads a sharded table on every target up to the
 // first error, unless its migration has not reached the switch. The errors are joined; those about
 // a field are [FieldError]s.
@@ -138,7 +140,10 @@ func (c *check) checkTables(db *gorm.DB, made *plan, table *sharding.Table) erro
 		fields = []*managed{{Field: key[0], model: made.schema.Name}} // shards that number it would give the same numbers
 	}
 	m := newMigration(db)
-	for _, target := range c.router.Targets(table.Name) {
+	for i, target := range c.router.Targets(table.Name) {
+		if i == 0 {
+			c.warnUnique(db, table, target)
+		}
 		err := c.checkKeyColumns(db, table, target)
 		if err != nil && !errors.Is(err, ErrKeyColumn) && !errors.Is(err, ErrCollation) { // the database does not answer
 			return err
@@ -178,6 +183,18 @@ func (c *check) checkLookups(db *gorm.DB, t *sharding.Table, target sharding.Tar
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// warnUnique logs which unique keys hold within each shard only. An error is that of the checks after it.
+func (c *check) warnUnique(db *gorm.DB, t *sharding.Table, target sharding.Target) {
+	d, err := dialect.Named(db.Dialector.Name())
+	if err != nil {
+		return
+	}
+	faults, _ := keycolumn.InspectUnique(db.Statement.Context, c.router.DB(target.DB), d, t, target.Table)
+	for _, f := range faults {
+		db.Logger.Warn(db.Statement.Context, "gormplugin: %s: %s; %s", t.Name, f.Message, f.Fix)
+	}
 }
 
 // checkLookupTables refuses lookup tables that the home database lacks.

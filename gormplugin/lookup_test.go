@@ -3,12 +3,15 @@
 package gormplugin_test
 
 import (
+	"bytes"
 	"errors"
+	"log"
 	"strings"
 	"testing"
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
+	"gorm.io/gorm/logger"
 
 	"github.com/shardid/shardid/gormplugin"
 	"github.com/shardid/shardid/keygen"
@@ -255,6 +258,26 @@ func TestCheckDoesNotTakeADatabaseThatIsAwayForOneWithoutTables(t *testing.T) {
 	for _, model := range []any{&Account{}, &Badge{}} {
 		if err := gormplugin.Check(db, model); err == nil || errors.Is(err, gormplugin.ErrNoTable) || strings.Count(err.Error(), "database is closed") != 1 {
 			t.Errorf("%T: %v", model, err)
+		}
+	}
+}
+
+func TestCheckWarnsOfAUniqueKeyThatHoldsWithinEachShardOnly(t *testing.T) {
+	for want, db := range map[string]*gorm.DB{
+		"gormplugin: badges: the unique key on (text) holds within each shard, not across them; declare a unique lookup of text (docs/lookups.md), or add user_id to the key": newBadges(t, false),
+		"": newAccounts(t),
+	} {
+		var model any = &Badge{}
+		if want == "" {
+			model = &Account{}
+		}
+		var out bytes.Buffer
+		logged := db.Session(&gorm.Session{Logger: logger.New(log.New(&out, "", 0), logger.Config{LogLevel: logger.Warn})})
+		if err := gormplugin.Check(logged, model); err != nil {
+			t.Errorf("a warning is no error: %v", err)
+		}
+		if text := out.String(); strings.Count(text, "unique key") != strings.Count(want, "unique key") || !strings.Contains(text, want) {
+			t.Errorf("logged %q, want %q", text, want)
 		}
 	}
 }

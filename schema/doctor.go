@@ -129,7 +129,8 @@ const (
 // Doctor checks every database and physical table of the router. It reports misplaced rows,
 // rows whose parents are not on their shard, differences between the shards of a table, missing
 // and surplus tables, tables that do not number their rows as the rule requires, key columns that
-// do not keep or compare values as the rule does, and databases that do not answer. Where a
+// do not keep or compare values as the rule does, unique keys that hold within each shard only
+// (UniqueKey), and databases that do not answer. Where a
 // database holds a WORKER_NODE, leaf_alloc, tiny_id_info or cosid in use, it reports whether its
 // ids are guarded against a failover, and whether worker ids rise in steps. It writes nothing.
 //

@@ -25,4 +25,13 @@ func (scan *tableScan) checkKeys(ctx context.Context, s session) error {
 	return err
 }
 
+// checkUnique finds unique keys that hold within each shard only.
+func (scan *tableScan) checkUnique(ctx context.Context, s session) error {
+	faults, err := keycolumn.InspectUnique(ctx, s, s, scan.table, scan.facts.name)
+	for _, f := range faults {
+		scan.find(UniqueKey, keySeverities[f.Severity], f.Message, f.Fix)
+	}
+	return err
+}
+
 var keySeverities = map[keycolumn.Severity]Severity{keycolumn.Error: Error, keycolumn.Warning: Warning, keycolumn.Notice: Info}

@@ -103,6 +103,9 @@ func (d *databaseScan) examine(ctx context.Context, scan *tableScan) {
 			scan.keyColumns()
 			return nil
 		}
+		if err := scan.checkUnique(ctx, s); err != nil {
+			return err
+		}
 		return d.rows(ctx, s, scan)
 	})
 	switch {

@@ -292,6 +292,29 @@ func TestDoctorFindsDrift(t *testing.T) {
 		"error missing_index b/orders_3", "warning missing_index b/orders_3", "error missing_table b/regions")
 }
 
+func TestDoctorFindsUniqueKeysThatHoldWithinEachShardOnly(t *testing.T) {
+	table := orders(t, sharding.Low(4))
+	table.Also = []sharding.Alt{{Column: "gene", Rule: sharding.Low(4)}}
+	table.Parents = []sharding.Parent{{Column: "parent", Table: "orders"}}
+	table.Lookups = []sharding.Lookup{{Column: "looked", Table: "by_looked", Unique: true}}
+	w := newTestRouter(t, table)
+	w.create(t, plain+", gene INTEGER UNIQUE, parent INTEGER UNIQUE, looked TEXT UNIQUE, number TEXT UNIQUE, note TEXT, UNIQUE (number, note), UNIQUE (number, USER_ID), UNIQUE (number, id)")
+	d := w.doctor(t, schema.DoctorConfig{})
+	var messages []string
+	for _, f := range d.Findings {
+		if text := f.Message + "; " + f.Fix; f.Code == schema.UniqueKey && f.Severity == schema.Warning && !slices.Contains(messages, text) {
+			messages = append(messages, text)
+		}
+	}
+	want := []string{
+		"the unique key on (number) holds within each shard, not across them; declare a unique lookup of number (docs/lookups.md), or add user_id to the key",
+		"the unique key on (number, note) holds within each shard, not across them; add user_id to the key",
+	}
+	if slices.Sort(messages); !slices.Equal(messages, want) || len(d.Findings) != 8 || !d.Healthy() {
+		t.Errorf("healthy %v:\n%s\nwant\n%s", d.Healthy(), strings.Join(messages, "\n"), strings.Join(want, "\n"))
+	}
+}
+
 func TestDoctorFindsColumnsInAnotherOrder(t *testing.T) {
 	w := newTestRouter(t, orders(t, sharding.Low(4)))
 	w.create(t, plain+", n TEXT, note TEXT")

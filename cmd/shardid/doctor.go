@@ -35,8 +35,8 @@ func newDoctor() *cobra.Command {
 		Long: `Doctor checks every database and physical table of a sharding configuration. It
 finds rows in the wrong shard, tables, columns and indexes that
 are missing in one of the shards, rows that are missing in a lookup table, tables that do not number their rows as the
-rule requires, tables that no routed statement reads, and databases that do not
-answer. It writes nothing. Rows of a table with "via" have no sharding key; the
+rule requires, unique keys that hold within each shard only, tables that no routed
+statement reads, and databases that do not answer. It writes nothing. Rows of a table with "via" have no sharding key; the
 table is checked without its rows.
 
 It exits with 1 when a finding is an error. Rows that move meanwhile may be found in
