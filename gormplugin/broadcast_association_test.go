@@ -4,6 +4,7 @@ package gormplugin_test
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -37,11 +38,24 @@ type BasketLabel struct {
 	LabelID  int64 `gorm:"primaryKey;autoIncrement:false"`
 }
 
+// Pallet has rows of a broadcast table through its baskets.
+type Pallet struct {
+	ID      int64 `gorm:"autoIncrement:false"`
+	Baskets []PalletBasket
+}
+
+type PalletBasket struct {
+	ID       int64 `gorm:"autoIncrement:false"`
+	PalletID int64
+	ShopID   string
+	Shop     *Shop
+}
+
 func newBaskets(t *testing.T) *gorm.DB {
 	t.Helper()
 	dbs := sharding.DBs{"a": openShared(t, "a"), "b": openShared(t, "b")}
 	options := []sharding.Option{sharding.Broadcast("shops", "labels")}
-	for name, key := range map[string]string{"baskets": "id", "basket_labels": "basket_id"} {
+	for name, key := range map[string]string{"baskets": "id", "basket_labels": "basket_id", "pallets": "id", "pallet_baskets": "pallet_id"} {
 		m, err := sharding.Spread([]string{"a", "b"}, 4, name+"_%d")
 		if err != nil {
 			t.Fatal(err)
@@ -56,7 +70,7 @@ func newBaskets(t *testing.T) *gorm.DB {
 	if err := db.Use(gormplugin.New(gormplugin.Config{Router: router})); err != nil {
 		t.Fatal(err)
 	}
-	if err := gormplugin.Migrate(t.Context(), db, &Shop{}, &Label{}, &Basket{}, &BasketLabel{}); err != nil {
+	if err := gormplugin.Migrate(t.Context(), db, &Shop{}, &Label{}, &Basket{}, &BasketLabel{}, &Pallet{}, &PalletBasket{}); err != nil {
 		t.Fatal(err)
 	}
 	return db
@@ -92,5 +106,40 @@ func TestOmitLeavesRowsOfBroadcastTablesOutOfATransaction(t *testing.T) {
 	}
 	if n := db.Model(&Basket{ID: 5}).Association("Labels").Count(); n != 1 {
 		t.Errorf("%d labels", n)
+	}
+}
+
+func TestTheRefusalOfARowOfABroadcastTableSaysOnceWhatToOmit(t *testing.T) {
+	db := newBaskets(t)
+	const refused = "sharding: write of broadcast table %s refused: transaction spans databases; "
+	const left = "it is written in every database; write it outside of the transaction, and leave it out of this one by %s, or let transactions span databases with sharding.Transactions, Atomic or BestEffort"
+	labels := fmt.Sprintf(refused+left, "labels", `db.Omit("Labels.*").Create(&basket) (or Save), db.Model(&basket).Omit("Labels.*").Association("Labels").Append(…)`)
+	shops := fmt.Sprintf(refused+left, "shops", `db.Omit("Shop").Create(&basket) (or Save)`)
+	if err := db.Create(&Basket{ID: 1}).Error; err != nil {
+		t.Fatal(err)
+	}
+	for what, c := range map[string]struct {
+		err  error
+		want string
+	}{
+		"create with labels": {db.Create(&Basket{ID: 5, Labels: []Label{{ID: 1}}}).Error, labels},
+		"append of labels":   {db.Model(&Basket{ID: 1}).Association("Labels").Append(&Label{ID: 2}), labels},
+		"save with labels":   {db.Save(&Basket{ID: 1, Labels: []Label{{ID: 1}}}).Error, labels},
+		"create with a shop": {db.Create(&Basket{ID: 5, Shop: &Shop{ID: "north"}}).Error, shops},
+		"save with a shop":   {db.Save(&Basket{ID: 1, Shop: &Shop{ID: "north"}}).Error, shops},
+		"shops of a pallet":  {db.Create(&Pallet{ID: 1, Baskets: []PalletBasket{{ID: 7, Shop: &Shop{ID: "north"}}}}).Error, fmt.Sprintf(refused+left, "shops", `db.Omit("Baskets.Shop").Create(&pallet) (or Save)`)},
+		"its own transaction": {db.Transaction(func(tx *gorm.DB) error { return tx.Create(&Label{ID: 9}).Error }), fmt.Sprintf(refused, "labels") +
+			`it is written in every database; write it outside of the transaction (with gorm, db.Omit("Tags.*").Create(&order) leaves the rows of labels in a relation Tags out), or let transactions span databases with sharding.Transactions, Atomic or BestEffort`},
+	} {
+		if !errors.Is(c.err, sharding.ErrCrossDatabase) || c.err.Error() != c.want {
+			t.Errorf("%s:\n%v\nwant\n%s", what, c.err, c.want)
+		}
+	}
+	shop := Shop{ID: "north"}
+	if err := db.Create(&shop).Error; err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Omit("Baskets.Shop").Create(&Pallet{ID: 1, Baskets: []PalletBasket{{ID: 7, ShopID: "north", Shop: &shop}}}).Error; err != nil {
+		t.Error(err)
 	}
 }

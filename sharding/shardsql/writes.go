@@ -471,7 +471,7 @@ func (s *session) admitCopies(ctx context.Context, table string) (alone bool, er
 	alone = s.tx == nil || writehint.Of(ctx, table).Single
 	if !alone && !s.tx.spans {
 		return false, &sharding.RouteError{Op: "write of broadcast table", Table: table, Err: sharding.ErrCrossDatabase,
-			Hint: "it is written in every database; write it outside of the transaction (with gorm, Omit leaves a row of an association out), or let transactions span databases with sharding.Transactions, Atomic or BestEffort"}
+			Hint: "it is written in every database; write it outside of the transaction (with gorm, db.Omit(\"Tags.*\").Create(&order) leaves the rows of " + table + " in a relation Tags out), or let transactions span databases with sharding.Transactions, Atomic or BestEffort"}
 	}
 	return alone, nil
 }
