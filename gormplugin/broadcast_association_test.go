@@ -143,3 +143,84 @@ func TestTheRefusalOfARowOfABroadcastTableSaysOnceWhatToOmit(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Crate is sharded by its owner; its ids lead to the shard only with also.
+type Crate struct {
+	ID      int64 `gorm:"primaryKey;autoIncrement:false"`
+	OwnerID int64
+	Labels  []Label `gorm:"many2many:crate_labels"`
+}
+
+func newCrates(t *testing.T, also bool, more ...string) *gorm.DB {
+	t.Helper()
+	dbs := sharding.DBs{"a": openShared(t, "a"), "b": openShared(t, "b")}
+	options := []sharding.Option{sharding.Broadcast("labels")}
+	table := func(name, key string) sharding.Table {
+		m, err := sharding.Spread([]string{"a", "b"}, 4, name+"_%d")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return sharding.Table{Name: name, Key: key, Rule: sharding.Low(2), Map: m, Group: "crates"}
+	}
+	crates := table("crates", "owner_id")
+	if also {
+		crates.Also = []sharding.Alt{{Column: "id", Rule: sharding.Low(2)}}
+	}
+	options = append(options, crates)
+	for _, key := range more {
+		options = append(options, table("crate_labels", key))
+	}
+	router, err := sharding.New(dbs, options...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	db := openGORM(t, dbs["a"])
+	if err := db.Use(gormplugin.New(gormplugin.Config{Router: router})); err != nil {
+		t.Fatal(err)
+	}
+	return db
+}
+
+// OwnedCrate has both keys in the join table.
+type OwnedCrate struct {
+	ID      int64 `gorm:"primaryKey;autoIncrement:false"`
+	OwnerID int64
+	Labels  []Label `gorm:"many2many:crate_labels;foreignKey:ID,OwnerID;joinForeignKey:CrateID,OwnerID"`
+}
+
+func (OwnedCrate) TableName() string { return "crates" }
+
+func TestMigrateCreatesTheJoinTableOfAShardedModel(t *testing.T) {
+	labels := []Label{{ID: 1}, {ID: 2}}
+	for key, model := range map[string]any{
+		"crate_id": &Crate{ID: 5, OwnerID: 9, Labels: labels},
+		"owner_id": &OwnedCrate{ID: 6, OwnerID: 9, Labels: labels},
+	} {
+		db := newCrates(t, key == "crate_id", key)
+		for range 2 { // it may be run again
+			if err := gormplugin.Migrate(t.Context(), db, model, &Label{}); err != nil {
+				t.Fatalf("%s: %v", key, err)
+			}
+		}
+		if err := db.Create(&labels).Error; err != nil {
+			t.Fatal(err)
+		}
+		if err := db.Omit("Labels.*").Create(model).Error; err != nil {
+			t.Errorf("%s: %v", key, err)
+		}
+		if n := db.Model(model).Association("Labels").Count(); n != 2 {
+			t.Errorf("%s: %d labels", key, n)
+		}
+	}
+}
+
+func TestMigrateSaysWhichJoinTableTheRouterLacks(t *testing.T) {
+	for want, also := range map[string]bool{
+		`gormplugin: migrate: sharding: relation Crate.Labels to crate_labels refused: not a sharded table; add it to the router with the Key crate_id in the Group of crates, or tag the relation gorm:"-:migration" if you create it yourself`:                                                                                                                true,
+		`gormplugin: migrate: sharding: relation Crate.Labels to crate_labels refused: not a sharded table; tag the relation gorm:"many2many:crate_labels;foreignKey:ID,OwnerID;joinForeignKey:CrateID,OwnerID" and add the table to the router with the Key owner_id in the Group of crates, or tag the relation gorm:"-:migration" if you create it yourself`: false,
+	} {
+		if err := gormplugin.Migrate(t.Context(), newCrates(t, also), &Crate{}, &Label{}); !errors.Is(err, sharding.ErrUnknownTable) || err.Error() != want {
+			t.Errorf("the error is\n%v\nwant\n%s", err, want)
+		}
+	}
+}

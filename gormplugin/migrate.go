@@ -18,6 +18,7 @@ import (
 	"gorm.io/gorm/callbacks"
 	"gorm.io/gorm/logger"
 	"gorm.io/gorm/migrator"
+	"gorm.io/gorm/schema"
 
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sharding/lookups"
@@ -39,7 +40,8 @@ import (
 // the names of indexes must differ, Migrate appends the table's name to the index names that the
 // model gives. On MySQL and MariaDB it creates a text column that is a sharding key with the
 // collation utf8mb4_bin if the rule compares bytes and the model's type says no more than the
-// length. Migrate creates the lookup tables of a table after it, with the types that the columns
+// length. The join table of a many-to-many relation of a sharded or broadcast model must be in the
+// router; Migrate creates it, too. It creates the lookup tables of a table after it, with the types that the columns
 // have on the shards. [Check] finds columns whose collation treats texts of different shards as
 // equal.
 func Migrate(ctx context.Context, db *gorm.DB, models ...any) (err error) {
@@ -61,6 +63,11 @@ func Migrate(ctx context.Context, db *gorm.DB, models ...any) (err error) {
 			return err
 		}
 	}
+	for _, model := range models {
+		if err := m.planJoins(model); err != nil {
+			return err
+		}
+	}
 	err = errors.Join(m.run(ctx), m.lookups(ctx))
 	for _, model := range m.unplaced { // last, because they may refer to broadcast tables
 		err = errors.Join(err, m.unrouted(ctx, model))
@@ -79,6 +86,7 @@ type migration struct {
 
 	unplaced []any    // models whose tables are only in the home database
 	tables   []string // the sharded ones
+	planned  []string // all tables, in lower case
 }
 
 type migrationJob struct {
@@ -108,6 +116,7 @@ func (m *migration) plan(model any) error {
 	if err != nil {
 		return err
 	}
+	m.planned = append(m.planned, strings.ToLower(s.Table))
 	t, ok := m.router.Table(s.Table)
 	if ok {
 		if t.Origin() != nil || len(m.router.Targets(s.Table)) == 0 {
@@ -130,6 +139,51 @@ func (m *migration) plan(model any) error {
 		m.jobs[target.DB] = append(m.jobs[target.DB], migrationJob{model, target})
 	}
 	return nil
+}
+
+// planJoins plans the join tables of a routed model for which no model is given, as gorm's AutoMigrate creates them.
+func (m *migration) planJoins(model any) error {
+	s, err := parseNamed(m.db, model)
+	if err != nil || m.targets(s.Table) == nil || m.db.Statement.Table != "" {
+		return err
+	}
+	for _, rel := range s.Relationships.Many2Many {
+		join := rel.JoinTable.Table
+		if rel.Field.IgnoreMigration || slices.Contains(m.planned, strings.ToLower(join)) {
+			continue
+		}
+		if m.targets(join) == nil {
+			return &sharding.RouteError{
+				Op: "relation " + s.Name + "." + rel.Name + " to", Table: join, Err: sharding.ErrUnknownTable,
+				Hint: m.joinHint(s, rel) + `, or tag the relation gorm:"-:migration" if you create it yourself`,
+			}
+		}
+		if err := m.plan(reflect.New(rel.JoinTable.ModelType).Interface()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// joinHint says how a join table comes to lie with the rows of a model.
+func (m *migration) joinHint(s *schema.Schema, rel *schema.Relationship) string {
+	t, sharded := m.router.Table(s.Table)
+	if !sharded {
+		return "add it to the router with sharding.Broadcast"
+	}
+	where := " to the router with the Key %s in the Group of " + t.Name
+	for _, ref := range rel.References {
+		if ref.OwnPrimaryKey && t.Leads(ref.PrimaryKey.DBName) {
+			return "add it" + fmt.Sprintf(where, ref.ForeignKey.DBName)
+		}
+	}
+	key := columnField(s, t.Key)
+	var own, join []string
+	for _, f := range s.PrimaryFields {
+		own, join = append(own, f.Name), append(join, s.Name+f.Name)
+	}
+	return fmt.Sprintf(`tag the relation gorm:"many2many:%s;foreignKey:%s;joinForeignKey:%s" and add the table`, rel.JoinTable.Table, strings.Join(append(own, key.Name), ","), strings.Join(append(join, key.Name), ",")) +
+		fmt.Sprintf(where, m.db.NamingStrategy.ColumnName(rel.JoinTable.Table, key.Name))
 }
 
 // targets returns the targets of a sharded or broadcast table, nil for any other.
