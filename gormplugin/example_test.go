@@ -195,7 +195,7 @@ func Example_refused() {
 	fmt.Println(db.Create(&Order{Note: "no id"}).Error)
 	fmt.Println(db.Exec("DELETE FROM orders").Error)
 	// Output:
-	// sharding: query orders refused: answers of several shards cannot be merged; group_concat(note) needs all rows of a group, and a database has only its own; add the sharding key to GROUP BY, or a condition on the sharding key, or compute it first and pass it as an argument
+	// sharding: query orders refused: answers of several shards cannot be merged; group_concat(note) needs all rows of a group, and a database has only its own; add the sharding key to GROUP BY, or a condition on the sharding key, or run it as a report (docs/reports.md)
 	// sharding: create orders refused: no sharding key (id); row 0: set the field ID before Create; the zero value counts as none, unless the field is a pointer to it
 	// sharding: delete orders refused: no sharding key; add a condition on id, choose the shard with sharding.OnKey or sharding.On, or let it go to every shard with sharding.AllShards, which needs sharding.Transactions(sharding.Atomic) or BestEffort, because the shards are in several databases
 }

@@ -236,9 +236,9 @@ func TestStatementsWithoutAProvenTargetAreRefusedAndNothingIsSent(t *testing.T) 
 func TestRefusalsSayWhatToDo(t *testing.T) {
 	c := newCluster(t)
 	for want, err := range map[string]error{
-		`sharding: query orders refused: no sharding key; add a condition on id, or on a column that Table.Also says leads to the shard; or let it go to every shard with sharding.AllShards, or always with Table.OnMissing: sharding.FanOutReads`:                                                                                                             c.Find(&[]Order{}).Error,
-		`sharding: create items refused: no sharding key (order_id); row 1: set the field OrderID before Create; the zero value counts as none, unless the field is a pointer to it`:                                                                                                                                                                            c.Create([]Item{{OrderID: 1}, {}}).Error,
-		`sharding: write refused: transaction spans databases: this statement writes to database db0 and to database db1; add a condition on the sharding key that leads to one database, or send one statement for each database, with the keys grouped by Router.Target, or let transactions span databases with sharding.Transactions, Atomic or BestEffort`: c.Create([]Item{{OrderID: 1}, {OrderID: 2}}).Error,
+		`sharding: query orders refused: no sharding key; add a condition on id, or on a column that Table.Also says leads to the shard; or let it go to every shard with sharding.AllShards, or always with Table.OnMissing: sharding.FanOutReads`:                                                             c.Find(&[]Order{}).Error,
+		`sharding: create items refused: no sharding key (order_id); row 1: set the field OrderID before Create; the zero value counts as none, unless the field is a pointer to it`:                                                                                                                            c.Create([]Item{{OrderID: 1}, {}}).Error,
+		`sharding: insert items refused: transaction spans databases: this statement writes to database db0 and to database db1; insert the rows of each database with a statement of their own, grouped by Router.Target, or let transactions span databases with sharding.Transactions, Atomic or BestEffort`: c.Create([]Item{{OrderID: 1}, {OrderID: 2}}).Error,
 	} {
 		if err == nil || err.Error() != want {
 			t.Errorf("got  %v\nwant %s", err, want)

@@ -77,8 +77,8 @@ func Example_errorsOfStatements() {
 	// true sharding: query users refused: rows of more than one shard; it is not in one group with orders; give both tables the same Group if their rows belong together
 	// true sharding: update orders refused: sharding key would change; the row would belong to another shard; insert a new row and delete the old one, or leave user_id out
 	// true sharding: TRUNCATE of orders refused: its text leads to no shard; empty its tables with DELETE and sharding.AllShards, or run the statement for each of Router.Targets on Router.DB
-	// true sharding: query users refused: answers of several shards cannot be merged; group_concat(email) needs all rows of a group, and a database has only its own; add the sharding key to GROUP BY, or a condition on the sharding key, or compute it first and pass it as an argument
+	// true sharding: query users refused: answers of several shards cannot be merged; group_concat(email) needs all rows of a group, and a database has only its own; add the sharding key to GROUP BY, or a condition on the sharding key, or run it as a report (docs/reports.md)
 	// true sharding: insert users refused: lookup table would not be kept; name the column email; a value that the database gives it is not known beforehand
 	// true sharding: insert regions refused: copies of the table would differ; rand may have another value in each database; compute it first, and pass it as an argument
-	// true sharding: write refused: transaction spans databases: this statement writes to database west and to database east; add a condition on the sharding key that leads to one database, or send one statement for each database, with the keys grouped by Router.Target, or let transactions span databases with sharding.Transactions, Atomic or BestEffort
+	// true sharding: insert orders refused: transaction spans databases: this statement writes to database west and to database east; insert the rows of each database with a statement of their own, grouped by Router.Target, or let transactions span databases with sharding.Transactions, Atomic or BestEffort
 }

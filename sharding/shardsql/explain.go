@@ -303,7 +303,7 @@ func routed(router *sharding.Router, r *plan.Route, text string, args []any) Exp
 		first := r.Writes.Parts[0].Target.DB
 		for _, part := range r.Writes.Parts {
 			if part.Target.DB != first && router.TxMode() == sharding.SingleShard {
-				return Explanation{Kind: Refused, Err: spanning("write", "writes", "to", "database "+first, "database "+part.Target.DB)}
+				return Explanation{Kind: Refused, Err: r.Spanning("database "+first, "database "+part.Target.DB)}
 			}
 			add(part.Target, part.Text, part.Args)
 		}

@@ -159,7 +159,7 @@ func (s *session) checkTargets(ctx context.Context, to *plan.Route) error {
 	}
 	pools := s.database.pools(to)
 	if !t.spans && len(pools) > 1 {
-		return spanning("write", "writes", "to", s.database.nameOf(pools[0]), s.database.nameOf(pools[1]))
+		return to.Spanning(s.database.nameOf(pools[0]), s.database.nameOf(pools[1]))
 	}
 	return t.admitAfterSwitch(pools[0])
 }

@@ -174,7 +174,7 @@ func (d *database) locks(to *plan.Route) error {
 		return nil
 	}
 	if pools := d.pools(to); len(pools) > 1 {
-		return spanning("query", "locks rows", "in", d.nameOf(pools[0]), d.nameOf(pools[1]))
+		return to.Spanning(d.nameOf(pools[0]), d.nameOf(pools[1]))
 	}
 	return nil
 }

@@ -306,3 +306,21 @@ func TestNamedArgumentsMayComeInAnyOrder(t *testing.T) {
 		t.Error(note)
 	}
 }
+
+func TestTheRefusalOfAStatementForTwoDatabasesSaysWhatItsKindNeeds(t *testing.T) {
+	w := newShop(t)
+	all := sharding.AllShards(t.Context())
+	const spans = "transaction spans databases: this statement writes to database a and to database b; "
+	const or = ", or let transactions span databases with sharding.Transactions, Atomic or BestEffort"
+	const target = "send it once for each target of Router.Targets, with the context sharding.On(ctx, target)"
+	for text, want := range map[string]string{
+		"INSERT INTO orders (id, user_id) VALUES (1, 5), (2, 6)": "sharding: insert orders refused: " + spans + "insert the rows of each database with a statement of their own, grouped by Router.Target" + or,
+		"UPDATE orders SET note = 'x' WHERE user_id IN (5, 6)":   "sharding: update orders refused: " + spans + "add a condition on the sharding key that leads to one database, or send one statement for each database, with the keys grouped by Router.Target" + or,
+		"UPDATE orders SET note = 'x' WHERE note = 'y'":          "sharding: update orders refused: " + spans + target + or,
+		"DELETE FROM orders WHERE note = 'y'":                    "sharding: delete orders refused: " + spans + target + or,
+	} {
+		if _, err := w.routed.ExecContext(all, text); err == nil || err.Error() != want {
+			t.Errorf("%s:\n%v\nwant\n%s", text, err, want)
+		}
+	}
+}

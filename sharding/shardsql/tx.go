@@ -16,6 +16,7 @@ import (
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sharding/internal/effects"
 	"github.com/shardid/shardid/sharding/internal/inner"
+	"github.com/shardid/shardid/sharding/internal/plan"
 )
 
 // transaction begins on each database with its first statement there. It begins on one database
@@ -145,7 +146,7 @@ func (t *transaction) crossing(first, pool *sql.DB) error {
 
 // admit refuses, before anything is sent, a statement for databases that one transaction may not
 // span.
-func (t *transaction) admit(participants []participant) error {
+func (t *transaction) admit(to *plan.Route, participants []participant) error {
 	if t.spans {
 		return nil
 	}
@@ -155,7 +156,7 @@ func (t *transaction) admit(participants []participant) error {
 		}
 		if l.pool != participants[0].pool {
 			d := t.session.database
-			return spanning("write", "writes", "to", d.nameOf(participants[0].pool), d.nameOf(l.pool))
+			return to.Spanning(d.nameOf(participants[0].pool), d.nameOf(l.pool))
 		}
 	}
 	return nil
@@ -177,12 +178,6 @@ func admitEnd(t *transaction, e *effects.Effects, query string) error {
 	}
 	t.spans = !t.atomic && e.Change != effects.Ends
 	return nil
-}
-
-// spanning returns the refusal of a statement that needs two databases.
-func spanning(op, does, in, first, other string) error {
-	return &sharding.RouteError{Op: op, Err: fmt.Errorf("%w: this statement %s %s %s and %[3]s %[5]s", sharding.ErrCrossDatabase, does, in, first, other),
-		Hint: "add a condition on the sharding key that leads to one database, or send one statement for each database, with the keys grouped by Router.Target, or let transactions span databases with sharding.Transactions, Atomic or BestEffort"}
 }
 
 // begin begins on a database, and sets the transaction's savepoints there. After a restart of the server all idle

@@ -313,7 +313,7 @@ func together[T any](ctx context.Context, w writing, participants []participant,
 		t = s.newTransaction(ctx, driver.TxOptions{})
 	}
 	t.spans = t.spans || w.spans
-	if err := t.admit(participants); err != nil {
+	if err := t.admit(w.to, participants); err != nil {
 		return nil, err
 	}
 	guarded := s.tx != nil

@@ -62,13 +62,17 @@ func (b *Analysis) expression(e sqlparse.Expr, s *Scope, seen *names) {
 // or "". Of its window functions, these are computed by the databases.
 func (b *Analysis) Differs(windows []Window) string {
 	at := slices.IndexFunc(windows, func(w Window) bool { return !b.Partitioned(w) })
+	instead := "run it as a report (docs/reports.md)"
+	if b.Statement.Change != nil || b.Statement.Insert != nil {
+		instead = "compute it first and pass it as an argument"
+	}
 	switch {
 	case b.VolatileReason != "" || at < 0:
 		return b.VolatileReason
 	case windows[at].Call.Over:
-		return "a window function sees the rows of one database only; add PARTITION BY with the sharding key to it, or a condition on the sharding key to the query, or compute it first and pass it as an argument"
+		return "a window function sees the rows of one database only; add PARTITION BY with the sharding key to it, or a condition on the sharding key to the query, or " + instead
 	}
-	return windows[at].Call.Of(b.Statement.Text) + " needs all rows of a group, and a database has only its own; add the sharding key to GROUP BY, or a condition on the sharding key, or compute it first and pass it as an argument"
+	return windows[at].Call.Of(b.Statement.Text) + " needs all rows of a group, and a database has only its own; add the sharding key to GROUP BY, or a condition on the sharding key, or " + instead
 }
 
 // Partitioned reports whether each partition, or each group, is on one shard.

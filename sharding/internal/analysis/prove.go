@@ -41,7 +41,7 @@ func (b *Analysis) prove() {
 			all = append(all, own[near])
 		}
 		if r.Proof = proof.WithoutSearches(proof.Together(all)); r.Proof == nil {
-			r.Vague = b.vague(r)
+			r.Vague, r.Asked = b.vague(r)
 		}
 	}
 }
@@ -75,8 +75,8 @@ func proveSelected(b *Analysis, own map[*Reference]proof.Proof) {
 	in.Apart = len(rows) > 1 || rows[nil]
 }
 
-// vague returns what [Reference] calls Vague.
-func (k *Knowledge) vague(r *Reference) (column string) {
+// vague returns what [Reference] calls Vague and Asked.
+func (k *Knowledge) vague(r *Reference) (column string, asked bool) {
 	p := prover{known: k, of: k.sources(r)}
 	for _, f := range k.Facts {
 		p.scope, p.holds = f.Scope, f.holds
@@ -87,10 +87,10 @@ func (k *Knowledge) vague(r *Reference) (column string) {
 			}
 			return l != nil
 		}) {
-			break
+			return column, len(equalities(f.Expr)) > 0 && sqlparse.Any(f.Expr, func(e sqlparse.Expr) bool { _, is := e.(*sqlparse.Subquery); return is })
 		}
 	}
-	return column
+	return "", false
 }
 
 // markSought marks the columns by which rows are searched for: unique ones, and those that refer to parents. They are of the sharded

@@ -52,8 +52,10 @@ type Reference struct {
 	// constants are the columns of a derived table that is a list of values.
 	constants map[string]constant
 	Proof     proof.Proof // nil if nothing is proved
-	// Vague is a column that leads to shards, and that a condition which proves nothing names; "" if there is none.
+	// Vague is a column that leads to shards, and that a condition which proves nothing names; "" if there is none. Asked says
+	// that the condition is = or IN with a subquery.
 	Vague string
+	Asked bool
 }
 
 // Column is a column of a reference, its name in lower case.

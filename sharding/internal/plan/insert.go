@@ -165,7 +165,7 @@ func (p *binding) divided(parts []Part) (*Route, error) {
 		}
 		part.Args = p.sent(part.Args)
 	}
-	return &Route{Kind: Several, Pooled: p.Stateless, Writes: w}, nil
+	return &Route{Kind: Several, Pooled: p.Stateless, Writes: w, plan: p.Plan}, nil
 }
 
 // recognised adds a unique key to the returned columns if some rows may be skipped.

@@ -180,6 +180,9 @@ type Route struct {
 	// Unplaced is the rows of an INSERT whose targets only their ids determine, which an adapter will
 	// fill, or nil: see [Plan.Filled].
 	Unplaced *Unplaced
+
+	plan *Plan // of Scatter and Several
+	all  bool  // only sharding.AllShards sends a change to all its targets
 }
 
 // Unplaced is rows without a known target.
@@ -439,6 +442,8 @@ func missing(p *binding) error {
 	err := sharding.ErrMissingKey
 	if why := proof.WhyNoSlot(r.Proof, p.args); why != "" {
 		err = fmt.Errorf("%w: %s", err, why)
+	} else if r.Asked && p.Statement.Change != nil {
+		err = fmt.Errorf("%w: the value of %s must be a literal or an argument, not a subquery; read it first", err, r.Vague)
 	} else if r.Vague != "" && p.misspelt == "" {
 		err = fmt.Errorf("%w: the condition on %[2]s leads to no single shard; %[2]s = … or %[2]s IN (…) does, beside other conditions with AND", err, r.Vague)
 	}

@@ -112,8 +112,7 @@ func refusal(r *sharding.Router, s corpus.Statement, options analysis.Options) e
 		return err
 	}
 	if spans(route) {
-		return &sharding.RouteError{Op: "statement", Err: sharding.ErrCrossDatabase, // as shardsql does
-			Hint: "add a condition on the sharding key that leads to one database, or send one statement for each database, with the keys grouped by Router.Target, or let transactions span databases with sharding.Transactions, Atomic or BestEffort"}
+		return route.Spanning("a database", "another") // as shardsql does
 	}
 	return nil
 }

@@ -44,6 +44,22 @@ func (p *Plan) remedy(t *sharding.Table) string {
 	return condition + also + "; or let it go to every shard with sharding.AllShards, or always with Table.OnMissing: sharding.FanOutReads"
 }
 
+// Spanning returns the refusal of a Scatter or Several statement that one transaction cannot execute, because its targets are
+// in several databases.
+func (r *Route) Spanning(first, other string) error {
+	p, does, hint := r.plan, "writes to %s and to %s", "add a condition on the sharding key that leads to one database, or send one statement for each database, with the keys grouped by Router.Target"
+	switch {
+	case p.Insert != nil:
+		hint = "insert the rows of each database with a statement of their own, grouped by Router.Target"
+	case r.all:
+		hint = "send it once for each target of Router.Targets, with the context sharding.On(ctx, target)"
+	case r.Kind == Scatter:
+		does = "locks rows in %s and in %s"
+	}
+	return p.Refusal(p.FirstSharded(), fmt.Errorf("%w: this statement "+does, sharding.ErrCrossDatabase, first, other),
+		hint+", or let transactions span databases with sharding.Transactions, Atomic or BestEffort")
+}
+
 // spans says what a write to every shard needs besides [sharding.AllShards], "" if nothing.
 func (p *Plan) spans(t *sharding.Table) string {
 	targets := t.Map.Targets()

@@ -46,7 +46,7 @@ func (p *binding) scatter(set proof.Slots) (*Route, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Route{Kind: Scatter, Pooled: p.Stateless, Shards: all}, nil
+	return &Route{Kind: Scatter, Pooled: p.Stateless, Shards: all, plan: p.Plan}, nil
 }
 
 // shared returns the database of all targets, whose other tables each part of a query may join. It is "" if there

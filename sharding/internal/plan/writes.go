@@ -135,7 +135,7 @@ func (p *binding) routeChange(set proof.Slots) (*Route, error) {
 	for i, s := range shards {
 		w.Parts[i] = Part{Target: s.Target, Text: s.Text, Args: s.Args}
 	}
-	return &Route{Kind: Several, Pooled: p.Stateless, Writes: w}, nil
+	return &Route{Kind: Several, Pooled: p.Stateless, Writes: w, plan: p.Plan, all: set.All}, nil
 }
 
 // divisible refuses a write that cannot be divided among several targets.
