@@ -311,3 +311,18 @@ func TestGormsOwnMigratorQueriesTheHomeDatabase(t *testing.T) {
 		}
 	}
 }
+
+func TestAutoMigrateOfAShardedTableSaysWhatToCallInstead(t *testing.T) {
+	db, _, _ := ticketOffice(t)
+	const want = "sharding: CREATE of tickets refused: its text leads to no shard: DDL of sharded and broadcast tables is not routed; " +
+		"create and change its tables on every target with shardid ddl or gormplugin.Migrate, in place of GORM's AutoMigrate, which also creates the tables of relations; or run the statement for each of Router.Targets on Router.DB"
+	for name, err := range map[string]error{
+		"its own":       db.AutoMigrate(&Ticket{}),
+		"of a relation": db.AutoMigrate(&Page{}),
+		"CreateTable":   db.Migrator().CreateTable(&Ticket{}),
+	} {
+		if err == nil || err.Error() != want {
+			t.Errorf("%s: %v\nwant %s", name, err, want)
+		}
+	}
+}

@@ -76,7 +76,7 @@ func Example_errorsOfStatements() {
 	// true sharding: query orders refused: no sharding key; add a condition on user_id, or on a column that Table.Also says leads to the shard; or let it go to every shard with sharding.AllShards, or always with Table.OnMissing: sharding.FanOutReads
 	// true sharding: query users refused: rows of more than one shard; it is not in one group with orders; give both tables the same Group if their rows belong together
 	// true sharding: update orders refused: sharding key would change; the row would belong to another shard; insert a new row and delete the old one, or leave user_id out
-	// true sharding: TRUNCATE of orders refused: its text leads to no shard; empty its tables with DELETE and sharding.AllShards, or run the statement for each of Router.Targets on Router.DB
+	// true sharding: TRUNCATE of orders refused: its text leads to no shard: DDL of sharded and broadcast tables is not routed; empty its tables with DELETE and sharding.AllShards, or run the statement for each of Router.Targets on Router.DB
 	// true sharding: query users refused: answers of several shards cannot be merged; group_concat(email) needs all rows of a group, and a database has only its own; add the sharding key to GROUP BY, or a condition on the sharding key, or run it as a report (docs/reports.md)
 	// true sharding: insert users refused: lookup table would not be kept; name the column email; a value that the database gives it is not known beforehand
 	// true sharding: insert regions refused: copies of the table would differ; rand may have another value in each database; compute it first, and pass it as an argument

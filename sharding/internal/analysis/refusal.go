@@ -3,6 +3,7 @@
 package analysis
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -105,15 +106,18 @@ func (r *Reading) FirstSharded() string {
 
 // unread refuses a statement that was not parsed if it names a table of the router.
 func (r *Reading) unread(hint string) {
-	st := r.Statement
+	st, err := r.Statement, sharding.ErrRawTable
+	if Definition(st) != "" {
+		err = fmt.Errorf("%w: DDL of sharded and broadcast tables is not routed", err)
+	}
 	for _, name := range st.Names {
 		if t, ok := r.Snapshot.Lookup(name); ok {
-			r.RecordRefusal(t.Name, sharding.ErrRawTable, hint)
+			r.RecordRefusal(t.Name, err, hint)
 		} else if r.Snapshot.IsBroadcast(name) {
 			if Definition(st) != "" {
 				hint = "create and change it in every database that has a copy: shardid ddl and gormplugin.Migrate do that; or run the statement on Router.DB for each of Router.Databases, and on the home database"
 			}
-			r.RecordRefusal(name, sharding.ErrRawTable, hint)
+			r.RecordRefusal(name, err, hint)
 		}
 	}
 }
@@ -126,5 +130,5 @@ func unreadHint(st *sqlparse.Statement) string {
 	case "TRUNCATE":
 		return "empty its tables with DELETE and sharding.AllShards, or run the statement for each of Router.Targets on Router.DB"
 	}
-	return "create and change its tables on every target: shardid ddl and gormplugin.Migrate do that; or run the statement for each of Router.Targets on Router.DB"
+	return "create and change its tables on every target with shardid ddl or gormplugin.Migrate, in place of GORM's AutoMigrate, which also creates the tables of relations; or run the statement for each of Router.Targets on Router.DB"
 }
