@@ -163,37 +163,31 @@ func TestASettingOfAServerThatHasTakenOverIsNoticedWithinAMinute(t *testing.T) {
 	for i, db := range []string{"taken_a", "taken_b"} {
 		database.Exec(t, m.Open(t, db), fmt.Sprintf("CREATE TABLE notes_%d (id BIGINT PRIMARY KEY, at DATETIME)", i))
 	}
-	for _, over := range []string{"a", "b"} {
-		synctest.Test(t, func(t *testing.T) {
-			reach := map[string]*replaceable{"a": {m.DSN("taken_a")}, "b": {m.DSN("taken_b")}}
-			dbs := sharding.DBs{}
-			for name, r := range reach {
-				pool := sql.OpenDB(r)
-				defer func() { _ = pool.Close() }()
-				pool.SetMaxIdleConns(-1) // each statement has a new connection
-				dbs[name] = pool
-			}
-			places, err := sharding.MapOf(sharding.Target{DB: "a", Table: "notes_0"}, sharding.Target{DB: "b", Table: "notes_1"})
-			if err != nil {
-				t.Fatal(err)
-			}
-			router, err := sharding.New(dbs, sharding.Table{Name: "notes", Key: "id", Rule: sharding.Mod(2), Map: places})
-			if err != nil {
-				t.Fatal(err)
-			}
-			routed := shardsql.OpenDB(shardsql.Config{Router: router, Home: dbs["a"]})
-			defer func() { _ = routed.Close() }()
-			const all = "SELECT COUNT(*) FROM notes"
-			queried(t, routed, all, nil)
-			before := reach[over].dsn
-			reach[over].dsn += "?time_zone=%27-05%3A00%27"
-			time.Sleep(time.Minute)
-			queried(t, routed, all, sharding.ErrSettings)
-			queried(t, routed, all, sharding.ErrSettings)
-			reach[over].dsn = before
-			queried(t, routed, all, nil)
-		})
-	}
+	synctest.Test(t, func(t *testing.T) {
+		home, shard := sql.OpenDB(&replaceable{m.DSN("taken_a")}), &replaceable{m.DSN("taken_b")}
+		dbs := sharding.DBs{"a": home, "b": sql.OpenDB(shard)}
+		defer func() { _ = errors.Join(home.Close(), dbs["b"].Close()) }()
+		dbs["b"].SetMaxIdleConns(-1) // each statement has a new connection
+		places, err := sharding.MapOf(sharding.Target{DB: "a", Table: "notes_0"}, sharding.Target{DB: "b", Table: "notes_1"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		router, err := sharding.New(dbs, sharding.Table{Name: "notes", Key: "id", Rule: sharding.Mod(2), Map: places})
+		if err != nil {
+			t.Fatal(err)
+		}
+		routed := shardsql.OpenDB(shardsql.Config{Router: router, Home: home})
+		defer func() { _ = routed.Close() }()
+		const all = "SELECT COUNT(*) FROM notes"
+		queried(t, routed, all, nil)
+		before := shard.dsn
+		shard.dsn += "?time_zone=%27-05%3A00%27"
+		time.Sleep(time.Minute)
+		queried(t, routed, all, sharding.ErrSettings)
+		queried(t, routed, all, sharding.ErrSettings)
+		shard.dsn = before
+		queried(t, routed, all, nil)
+	})
 }
 
 func countPrepared(t *testing.T, db *sql.DB, query string) error {

@@ -262,8 +262,8 @@
 // digits than those that are combined.
 //
 // All databases need the settings of the home database. The settings are compared when a pool is
-// first used, and again each minute, because another server may have taken over. A database that differs is refused with
-// [sharding.ErrSettings]. On MySQL and
+// first used, and those of other databases than home again each minute, because another server may have taken over. A database that
+// differs is refused with [sharding.ErrSettings]. On MySQL and
 // MariaDB they are sql_mode, time zone, collation, max_sort_length, div_precision_increment,
 // lc_time_names, default_week_format and group_concat_max_len, and the driver's parseTime; on PostgreSQL TimeZone, DateStyle, IntervalStyle,
 // standard_conforming_strings, the encoding and the collation of the database. A sql_select_limit, and an extra_float_digits

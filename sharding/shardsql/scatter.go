@@ -302,9 +302,6 @@ func (r reading) reserve(ctx context.Context, s *combine.Shards, pool string, ta
 			break
 		}
 		all = append(all, reserved{inner: inner.Conn{SQL: conn}})
-		if err := r.session.database.compareSettings(ctx, db, conn); err != nil { // connect does not do it at home
-			return all, err
-		}
 		connect = r.session.database.connectSoon
 	}
 	for i, target := range targets {

@@ -50,18 +50,12 @@ func (d *database) detect(ctx context.Context) (*server.Server, error) {
 }
 
 // checkSettings refuses a database whose settings differ from those of the home database, and a pool that
-// [places.check] refuses.
+// [places.check] refuses. It checks a pool when a connection of it is first used, and again when that is maxAge ago, because
+// another server may have taken over. It does not check the home database, where programs may change the settings of connections.
 func (d *database) checkSettings(ctx context.Context, pool *sql.DB, on dialect.Querier) error {
 	if pool == d.home {
 		return nil
 	}
-	return d.compareSettings(ctx, pool, on)
-}
-
-// compareSettings is checkSettings for each database: the settings of the home database are those that it had first. It
-// compares when a connection of a pool is first used, and again when that is maxAge ago, because another server may have taken
-// over.
-func (d *database) compareSettings(ctx context.Context, pool *sql.DB, on dialect.Querier) error {
 	state := d.stateOf(pool)
 	if state.agrees.Load() && !state.compared.claims(maxAge) {
 		return nil
@@ -74,20 +68,12 @@ func (d *database) compareSettings(ctx context.Context, pool *sql.DB, on dialect
 		}
 		return fmt.Errorf("shardsql: settings of %s: %w", d.nameOf(pool), err)
 	}
-	switch {
-	case differs != nil && pool == d.home:
-		state.agrees.Store(false)
-		return &sharding.RouteError{Op: "statement", Err: fmt.Errorf("%w: %s is %q in the home database, and was %q when it was first used", sharding.ErrSettings, differs.Setting, differs.There, differs.Here),
-			Hint: "set it back, in the data source name or on the server, or restart the program"}
-	case differs != nil:
+	if differs != nil {
 		state.agrees.Store(false)
 		return &sharding.RouteError{Op: "statement", Err: fmt.Errorf("%w: %s is %q in %s, and %q in the home database", sharding.ErrSettings, differs.Setting, differs.There, d.nameOf(pool), differs.Here),
 			Hint: "set it to the same value in all data source names, or on all servers"}
 	}
-	settled := true
-	if pool != d.home {
-		settled, err = d.places.check(ctx, d, pool, on, place)
-	}
+	settled, err := d.places.check(ctx, d, pool, on, place)
 	state.agrees.Store(settled)
 	state.compared.renew()
 	return err
