@@ -4,10 +4,15 @@ package integration_test
 
 import (
 	"database/sql"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/shardid/shardid/integration/database"
 	"github.com/shardid/shardid/integration/server"
+	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/shardsql"
 )
 
 // forms are queries of the shop whose numbers have another form if they are computed by other rules than those of the database.
@@ -66,6 +71,69 @@ func TestANumberOfPostgreSQLThatDoesNotFitIntoItsTypeIsAnError(t *testing.T) {
 					t.Errorf("%s: %s, %v", query, answer, err)
 				}
 			}
+		}
+	}
+}
+
+// stocks is one table, and a routed one with the same rows in two databases, of unsigned numbers that are smaller than the counts of
+// their rows.
+func stocks(t *testing.T, open func(database string) *sql.DB) (routed, whole *sql.DB) {
+	t.Helper()
+	const columns = " (id BIGINT PRIMARY KEY, big BIGINT UNSIGNED, few INT UNSIGNED)"
+	whole = open("stock_whole")
+	dbs := sharding.DBs{"a": open("stock_a"), "b": open("stock_b")}
+	spread, err := sharding.Spread([]string{"a", "b"}, 4, "stock_%d")
+	if err != nil {
+		t.Fatal(err)
+	}
+	database.Exec(t, whole, "DROP TABLE IF EXISTS stock")
+	database.Exec(t, whole, "CREATE TABLE stock"+columns)
+	for _, at := range spread.Targets() {
+		database.Exec(t, dbs[at.DB], "DROP TABLE IF EXISTS "+at.Table)
+		database.Exec(t, dbs[at.DB], "CREATE TABLE "+at.Table+columns)
+	}
+	router, err := sharding.New(dbs, sharding.Table{Name: "stock", Key: "id", Rule: sharding.Mod(4), Map: spread})
+	if err != nil {
+		t.Fatal(err)
+	}
+	routed = shardsql.OpenDB(shardsql.Config{Router: router, Home: dbs["a"]})
+	t.Cleanup(func() { _ = routed.Close() })
+	for id := range 12 {
+		for _, db := range []*sql.DB{whole, routed} {
+			database.Exec(t, db, fmt.Sprintf("INSERT INTO stock (id, big, few) VALUES (%d, %d, %d)", id, id%3, id%2))
+		}
+	}
+	return routed, whole
+}
+
+// MySQL and MariaDB compute with unsigned numbers what must not be negative, unless the sql_mode has NO_UNSIGNED_SUBTRACTION.
+func TestADifferenceOfUnsignedNumbersBelowZeroIsTheErrorOfOneTable(t *testing.T) {
+	refuses := []string{
+		"SELECT MAX(few) - COUNT(*) FROM stock WHERE id >= ?", "SELECT COUNT(*) FROM stock WHERE id >= ? HAVING MIN(big) - COUNT(*) < 0",
+		"SELECT few, few - COUNT(*) FROM stock WHERE id >= ? GROUP BY few ORDER BY few", "SELECT 3 - COUNT(*) + MAX(big) - COUNT(*) AS x FROM stock WHERE id >= ?",
+	}
+	alike := []string{
+		"SELECT MAX(big) - MIN(big), MAX(few) + COUNT(*), SUM(big) - 100, COALESCE(MAX(few), 0) - COUNT(*) FROM stock WHERE id >= ?",
+		"SELECT few, COUNT(*) - few, MIN(big) * 1.5 - 9 FROM stock WHERE id >= ? GROUP BY few ORDER BY few",
+	}
+	for name, m := range map[string]interface {
+		Open(tb testing.TB, database string) *sql.DB
+		DSN(database string) string
+	}{"MariaDB": server.ShareMariaDB(t), "MySQL": server.ShareMySQL(t)} {
+		for params, refused := range map[string]bool{"": true, "interpolateParams=true": true, "sql_mode=%27NO_UNSIGNED_SUBTRACTION%27": false} {
+			t.Run(name+"/"+params, func(t *testing.T) {
+				routed, whole := stocks(t, func(database string) *sql.DB {
+					m.Open(t, database)
+					return opened(t, "mysql", m.DSN(database)+"?"+params)
+				})
+				for _, query := range append(refuses, alike...) {
+					want, failed := readAnswer(t.Context(), whole, query, 0)
+					got, err := readAnswer(t.Context(), routed, query, 0)
+					if (failed != nil) != (err != nil) || got != want || refused && slices.Contains(refuses, query) != (err != nil) {
+						t.Errorf("%s: %s, %v\nwant %s, %v", query, got, err, want, failed)
+					}
+				}
+			})
 		}
 	}
 }

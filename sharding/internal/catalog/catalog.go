@@ -60,6 +60,8 @@ type Column struct {
 	// Single: it is a FLOAT of MySQL or MariaDB, or a DOUBLE with a number of digits, of which a text has fewer
 	// digits than the result of a prepared statement.
 	Single bool
+	// Unsigned: it is of an integer type of MySQL or MariaDB without negative numbers.
+	Unsigned bool
 	// JSON: it is a json or a jsonb of PostgreSQL.
 	JSON bool
 	// Numbered: the database assigns a number if there is no value or, on MySQL and MariaDB, if the

@@ -187,6 +187,7 @@ func (r reader) describe(ctx context.Context, c *sql.ColumnType) (kept catalog.C
 	_, scale, isFixed := c.DecimalSize()
 	kept.Single = name == "FLOAT" || name == "DOUBLE" && isFixed && scale < NotFixed
 	v := sortValues[name]
+	kept.Unsigned = v == catalog.OfKind(merge.Integer) && strings.HasPrefix(strings.ToUpper(c.DatabaseTypeName()), "UNSIGNED ")
 	switch {
 	case v == catalog.OfKind(merge.Integer):
 		kept.Holds = catalog.Integers

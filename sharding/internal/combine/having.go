@@ -330,6 +330,9 @@ func (c calculator) operation(e *sqlparse.Operation) (made merge.Expr, kind merg
 		if op == '/' && c.MySQL && sqlparse.Any(operand, mayLackDigits) {
 			next = c.withDigits(next, operand)
 		}
+		if isUnsigned(&c.comparer, operand) {
+			next = merge.Unsigned(next)
+		}
 		if i == 0 {
 			made, kind = next, of
 		} else {
@@ -337,6 +340,19 @@ func (c calculator) operation(e *sqlparse.Operation) (made merge.Expr, kind merg
 		}
 	}
 	return fitting(c, made, e), kind
+}
+
+// isUnsigned reports whether an operand is a column of an unsigned type in GROUP BY, or the MIN or MAX of one.
+func isUnsigned(c *comparer, e sqlparse.Expr) bool {
+	e = sqlparse.Bare(e)
+	if call, ok := e.(*sqlparse.Call); ok && !call.Over && len(call.Args) == 1 {
+		switch sqlfunc.Aggregates[call.Function()] {
+		case merge.Min, merge.Max, merge.First:
+			e = call.Args[0]
+		}
+	}
+	of, ok := c.scope.Column(e)
+	return ok && of.Of.Schema.Columns[of.Name].Unsigned
 }
 
 // fitting returns what an expression of whole numbers of PostgreSQL computes, which fails if it does not fit into their type.

@@ -25,6 +25,8 @@ type Dialect struct {
 	Division Division
 	// SortLength is max_sort_length of MySQL and MariaDB, the number of bytes of a text that they compare.
 	SortLength int
+	// Signed says that differences of MySQL and MariaDB may be negative although an operand is unsigned: NO_UNSIGNED_SUBTRACTION.
+	Signed bool
 	// Bytes says that the driver of PostgreSQL returns decimals as bytes, and not as strings.
 	Bytes bool
 }
@@ -81,6 +83,16 @@ func WithDigits(x Expr, column int) Expr {
 		if n := len(fraction); (o.form == isInteger || o.form == isDecimal) && n > o.exact.shown {
 			o.form, o.exact.shown = isDecimal, n // a server divides by the digits that the value has
 		}
+		return o, err
+	}
+}
+
+// Unsigned returns an integer of MySQL or MariaDB of an unsigned type, which a driver may return like others. What is computed of it
+// must not be negative.
+func Unsigned(x Expr) Expr {
+	return func(row, args []driver.Value) (number, error) {
+		o, err := x(row, args)
+		o.unsigned = o.unsigned || o.form == isInteger
 		return o, err
 	}
 }

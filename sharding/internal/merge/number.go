@@ -179,7 +179,7 @@ func (x number) isTrue() bool {
 
 // arithmetic returns x op y; op is one of + - * /.
 func (d Dialect) arithmetic(op byte, x, y number) (number, error) {
-	o := number{form: max(x.form, y.form), text: x.text || y.text, unsigned: x.unsigned || y.unsigned}
+	o := number{form: max(x.form, y.form), text: x.text || y.text, unsigned: (x.unsigned || y.unsigned) && !(op == '-' && d.Signed)}
 	switch {
 	case op == '/' && !y.isTrue() && d.Engine == PostgreSQL:
 		return o, ErrDivision

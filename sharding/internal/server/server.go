@@ -64,6 +64,7 @@ func (s *Server) readFrom(ctx context.Context, db *sql.DB) (err error) {
 	}
 	s.Reads = s.parsing(s.values[sqlMode])
 	if s.Arithmetic, err = s.division(s.values[divPrecision]); err == nil {
+		s.Arithmetic.Signed = strings.Contains(s.values[sqlMode], "NO_UNSIGNED_SUBTRACTION")
 		s.Arithmetic.SortLength, err = strconv.Atoi(s.values[maxSortLength])
 	}
 	return err
