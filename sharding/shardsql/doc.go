@@ -13,31 +13,8 @@
 //
 // # Queries on several shards
 //
-// Rows of several shards are read in parallel and merged: with ORDER BY columns or RAND(), LIMIT and OFFSET,
-// DISTINCT, DISTINCT ON, COUNT(*) OVER () beside the rows of a page, ROW_NUMBER, RANK, DENSE_RANK and
-// running SUM and COUNT in the order of the rows; and in groups with COUNT, SUM, AVG, MIN, MAX,
-// COUNT(DISTINCT), SUM(DISTINCT), BOOL_AND, BOOL_OR, FILTER, HAVING, and over these groups the window
-// functions SUM, COUNT, LAG, LEAD, ROW_NUMBER, RANK and DENSE_RANK. Groups may also be those of a derived table, or of the only
-// CTE, over which the query has WHERE, ORDER BY, LIMIT and these window functions.
-//
-// Groups, distinct rows and orders may be computed with arguments, such as GROUP BY DATE_FORMAT(created_at, ?) with a format. How their
-// values compare may depend on an argument. Then it is written into the text of the shards, if it is a signed whole number or an ASCII
-// text of at most 128 bytes without quotes and backslashes, and stands where every database takes a literal as it takes the
-// argument: a format, a unit, a time zone, a length, the number of an INTERVAL, and beside columns of whole numbers, decimals
-// and texts that are compared with it. Other arguments are refused there.
-//
-// FROM may have functions beside the table of the shards whose rows depend only on their arguments: unnest, generate_series,
-// jsonb_array_elements and their like.
-//
-// Groups of such functions, or of tables that every database has, are combined with rows of a sharded table that LEFT JOIN
-// adds, also for groups without such rows: SELECT c.name, COUNT(o.id) FROM countries c LEFT JOIN orders o ON … GROUP BY
-// c.name. The sharded table is the only one. WHERE, GROUP BY, and what is selected outside of aggregates, name none of its
-// columns. An aggregate has an argument that is NULL without a row of it: a column, a number computed from one, or CASE WHEN …
-// without ELSE whose conditions compare one; a SUM may have CASE WHEN … THEN 1 ELSE 0 END. COUNT(*) is refused.
-//
-// If GROUP BY contains the sharding key, each group is on one shard. That shard computes it, with any
-// aggregate, such as GROUP_CONCAT, and any HAVING. So it does if GROUP BY contains a primary key of one
-// column and the groups could not be combined otherwise: ids are unique over all shards.
+// docs/sql.md shows which statements one shard answers, which several, and which are refused. Rows of several shards are read in
+// parallel and merged: ordered, cut by LIMIT and OFFSET, made distinct, grouped, and computed from aggregates.
 //
 // A query needs one connection for each shard at a time. If a pool has fewer, or none is free for a second, results are kept in
 // memory, up to 64 MB for each connection. Groups, distinct rows and sorting may use another 64 MB;
@@ -55,12 +32,9 @@
 //
 // # Subqueries
 //
-// A subquery of rows that are not on the shards of its query is executed first, and its result written in
-// its place: total > (SELECT AVG(total) FROM orders), user_id IN (SELECT id FROM users WHERE vip) with
-// users at home. The subquery must not depend on the row. Its result must be a number or NULL, or after IN
-// a list of at most 10,000 numbers. A subquery that selects a column of texts, bytes, UUIDs or times, or the MIN
-// or MAX of one, may be compared with a column of the same collation or type; its values are passed as arguments.
-// Other texts and times are refused, and on SQLite all times. On MySQL and MariaDB so are
+// A subquery of rows that are not on the shards of its query is executed first, and its result written in its place, if it does
+// not depend on the row. Its result must be a number or NULL, texts or times that are compared with a column of the same collation or
+// type, or after IN a list of at most 10,000 of them. Refused are, on SQLite, times; and on MySQL and MariaDB
 //
 //   - texts of a character set that the connection may not be able to send, because it does not use utf8mb4;
 //   - times that the driver returns in another zone than UTC, and a TIMESTAMP if the time zone of the session has
@@ -77,17 +51,6 @@
 //
 // EXPLAIN, and ANALYZE of MariaDB, of a query of one shard is sent to that shard. Of a query of several
 // shards it is refused, unless [sharding.On] chooses one; [Explain] returns the text for each of them.
-//
-// # Texts
-//
-// Texts of MySQL and MariaDB are ordered and grouped by the weights that the server assigns in the
-// column's collation. Of several equal texts in a group any one may be returned, as with one table.
-// Texts of PostgreSQL are grouped by their bytes under any deterministic collation. They are ordered by their bytes if the collation
-// of the column or of the database is C or of the provider builtin. Other collations only PostgreSQL knows, and the order of the
-// members of an ENUM: for ORDER BY, MIN and MAX over several shards the rows are read into memory, up to 64 MB, and one database is
-// asked for the order of their texts. A LIMIT keeps them few; COLLATE "C" needs none of this. All databases must have the
-// same ENUM, or the same collation of one version of its library, otherwise the error is [sharding.ErrSettings]. ORDER BY x COLLATE
-// takes any collation.
 //
 // # Writes to several shards
 //
@@ -276,37 +239,6 @@
 // On PostgreSQL a statement that fails aborts its transaction on all databases, as on one. Further
 // statements fail with SQLSTATE 25P02, by an error with the method SQLState and not by one of the driver, until ROLLBACK, or ROLLBACK TO a savepoint. COMMIT rolls
 // everything back and fails; its error wraps that of the first statement that failed.
-//
-// # Not supported yet
-//
-// The following is refused if several shards would have to answer:
-//
-//   - INTERSECT, EXCEPT, UNION ALL after UNION, and UNION of groups or of texts with several collations, unless one
-//     column of the result is the sharding key in each SELECT; UNION ALL of aggregates without groups if a column has
-//     several aggregates; a CTE of rows of shards that is recursive, read twice, or before a UNION;
-//   - a derived table that limits or ranks its rows, and an aggregate of one that groups by something else than the
-//     sharding key, unless the statement only counts its rows: SELECT COUNT(*) FROM (SELECT …) AS t;
-//   - with neither the sharding key nor the primary key in GROUP BY: other aggregates,
-//     AVG(DISTINCT), expressions over aggregates other than + - * /, ROUND, CEIL, FLOOR, COALESCE,
-//     IFNULL, NULLIF, comparisons, CASE with whole numbers or literal texts as results, casts to
-//     whole numbers and decimals (on PostgreSQL also to double precision) and usual functions of one
-//     MIN or MAX, and on MySQL and MariaDB expressions that continue with an AVG;
-//   - on MySQL and MariaDB orders, groups and sums of JSON and of expressions other than conditions,
-//     CASE, COALESCE, NULLIF and IF of one type, GREATEST and LEAST of numbers, CAST, functions and
-//     intervals of times, CONCAT, SUBSTR, LOWER and UPPER of texts of one collation, LENGTH, ABS,
-//     SHA2, texts of members of JSON, and operators of numbers; on MariaDB also groups of computed decimals, and orders of
-//     quotients (ROUND of them is sorted);
-//   - on PostgreSQL orders and groups of expressions other than conditions, CASE of literal texts, CASE and COALESCE of
-//     one type, casts to numbers, dates, timestamps and texts, DATE, DATE_TRUNC, AT TIME ZONE, EXTRACT, LOWER, UPPER, TRIM,
-//     SUBSTR, LENGTH, ABS, texts of members of JSON, and sums and products; and of values of other types than numbers, texts, times, uuid, bytea and booleans (members
-//     of ENUMs are grouped and not sorted);
-//   - texts with a collation that has several levels of weights on MySQL and MariaDB, or that is
-//     not one of SQLite's own;
-//   - texts of more than max_sort_length (1,024 bytes) in groups, or of more than 4,096 bytes with
-//     a collation of MySQL that does not pad; this is found while the query runs.
-//
-// On MySQL and MariaDB, a difference of whole numbers of which one is UNSIGNED, such as MAX(x) - 100, ends with error 1690 if it is
-// negative for the rows of one shard, although it is not for all rows: write CAST(MAX(x) AS SIGNED) - 100.
 //
 // # Ownership
 //
