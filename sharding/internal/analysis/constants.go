@@ -16,13 +16,7 @@ import (
 
 // Programs change many rows by one statement that joins a list of values: UPDATE orders SET note = v.note FROM (VALUES (1, 'a'),
 // (2, 'b')) AS v (id, note) WHERE orders.id = v.id, or FROM unnest($1::bigint[], $2::text[]). A column that equals a column of
-// such a list has one of the values of the list.
-
-// constant is a column of a query that reads no table: all its values are among these.
-type constant struct {
-	values []proof.Operand
-	array  *proof.Operand // an argument whose elements are the values, instead of values
-}
+// such a list has one of the values of the list, which are called its constants here.
 
 // IsList reports whether a query returns the same rows in every database, because it reads no table: VALUES, for example.
 // Subqueries in its expressions are not considered.
@@ -32,33 +26,33 @@ func IsList(q *sqlparse.Query) bool {
 	})
 }
 
-// constantAt returns the column of a query at an index, false if the query reads a table, or computes the column.
-func constantAt(q *sqlparse.Query, at int) (all constant, ok bool) {
+// constantsAt returns the values of the column of a query at an index, false if the query reads a table, or computes the column.
+func constantsAt(q *sqlparse.Query, at int) (all proof.Values, ok bool) {
 	for _, p := range q.Parts {
 		var list []sqlparse.Expr
 		switch {
 		case p.Select != nil && len(p.Select.From) == 0:
 			if at >= len(p.Select.Items) || HasStar(p.Select) {
-				return constant{}, false
+				return proof.Values{}, false
 			}
 			list = []sqlparse.Expr{p.Select.Items[at].Expr}
 		case p.Select != nil, p.Nested != nil, p.Table != nil:
-			return constant{}, false
+			return proof.Values{}, false
 		}
 		for _, row := range p.Values {
 			if at >= len(row.Values) {
-				return constant{}, false
+				return proof.Values{}, false
 			}
 			list = append(list, row.Values[at])
 		}
 		if array, isArray := elements(list[0]); isArray && len(q.Parts) == 1 && len(list) == 1 {
-			return constant{array: &array}, true
+			return proof.Values{Array: &array}, true
 		}
 		values, known := proof.Constants(list)
 		if !known {
-			return constant{}, false
+			return proof.Values{}, false
 		}
-		all.values = append(all.values, values...)
+		all.List = append(all.List, values...)
 	}
 	return all, true
 }
@@ -80,9 +74,9 @@ func IsUnnest(c *sqlparse.Call) bool {
 // takeList gives a derived table or a CTE the columns of its query, if that reads no table.
 func takeList(r *Reference, q *sqlparse.Query, listed []sqlparse.Ident, mysql bool) {
 	names := namesOf(q.Parts[0], listed, mysql)
-	list, some := make([]constant, len(names)), false
+	list, some := make([]proof.Values, len(names)), false
 	for at := range names {
-		c, ok := constantAt(q, at)
+		c, ok := constantsAt(q, at)
 		list[at], some = c, some || ok
 	}
 	if some {
@@ -132,67 +126,70 @@ func takeElements(r *Reference, s *sqlparse.Source) {
 	if len(names) == 0 && len(s.Function.Args) == 1 {
 		names = []string{r.Name}
 	}
-	list := make([]constant, len(names))
+	list := make([]proof.Values, len(names))
 	for at := range min(len(names), len(s.Function.Args)) {
 		array, ok := arrayOf(s.Function.Args[at])
 		if name := strings.ToLower(names[at]); ok && name != "ordinality" && (name != "unnest" || len(s.Columns) == 0) { // other columns may have these names
-			list[at].array = &array
+			list[at].Array = &array
 		}
 	}
 	r.takeConstants(names, list)
-	if n := len(s.Function.Args); s.Ordinal && len(list) == n+1 && !slices.ContainsFunc(list[:n], func(c constant) bool { return c.array == nil }) {
+	if n := len(s.Function.Args); s.Ordinal && len(list) == n+1 && !slices.ContainsFunc(list[:n], func(c proof.Values) bool { return c.Array == nil }) {
 		r.Known = true // an array of rows would have more columns
 		r.Schema.Columns[strings.ToLower(names[n])] = catalog.Column{Value: catalog.Value{Type: merge.Type{Kind: merge.Integer}, Wide: true}}
 	}
 }
 
-// takeConstants gives a derived table the columns of a list; those that are computed are the zero constant.
-func (r *Reference) takeConstants(names []string, list []constant) {
-	r.constants, r.Schema.Columns = map[string]constant{}, map[string]catalog.Column{}
+// takeConstants gives a derived table the columns of a list; those that are computed have no values.
+func (r *Reference) takeConstants(names []string, list []proof.Values) {
+	r.constants, r.Schema.Columns = map[string]proof.Values{}, map[string]catalog.Column{}
 	for at, c := range list {
 		name := strings.ToLower(names[at])
 		if _, twice := r.constants[name]; twice { // names of PostgreSQL in quotes may differ in their case only
-			c = constant{}
+			c = proof.Values{}
 		}
 		r.constants[name], r.Schema.Columns[name] = c, catalog.Column{}
 	}
 }
 
-// constantOf returns the values one of which an expression has: a column of a list, or a subquery that selects one. at is the
+// constantsOf returns the values one of which an expression has: a column of a list, or a subquery that selects one. at is the
 // index in the tuple that a subquery returns.
-func (k *Knowledge) constantOf(e sqlparse.Expr, s *Scope, at int) constant {
+func (k *Knowledge) constantsOf(e sqlparse.Expr, s *Scope, at int) proof.Values {
 	if call, ok := sqlparse.Bare(e).(*sqlparse.Call); ok && sqlfunc.Quantified(call) && !isAll(call) {
 		e = call.Args[0]
 	}
 	sub, isQuery := e.(*sqlparse.Subquery)
 	if !isQuery {
 		c, _ := s.Column(e)
-		return c.constant()
+		return c.constants()
 	}
-	if c, ok := constantAt(sub.Query, at); ok {
-		return c
+	if values, ok := constantsAt(sub.Query, at); ok {
+		return values
 	}
 	c, _ := k.picked(sub.Query, at)
-	return c.constant()
+	return c.constants()
 }
 
-// constant returns the values of a column of a list, none for another column.
-func (c Column) constant() constant {
+// constants returns the values of a column of a list, none for another column.
+func (c Column) constants() proof.Values {
 	if c.Of == nil {
-		return constant{}
+		return proof.Values{}
 	}
 	return c.Of.constants[c.Name]
 }
 
-// proves returns the proof of a column that has one of the values, or nil. PostgreSQL compares it as the types of both sides demand,
-// or refuses the text. The other databases compare whole numbers exactly, and other values in ways of their own.
-func (c constant) proves(l *proof.Lead, typed bool) proof.Proof {
-	values := slices.Clone(c.values)
-	for i := range values {
-		values[i].Whole = !typed
+// hasConstant returns the proof of a column that has one of these constants, or nil. PostgreSQL compares it as the types of both
+// sides demand, or refuses the text. The other databases compare whole numbers exactly, and other values in ways of their own.
+func (k *Knowledge) hasConstant(l *proof.Lead, of proof.Values) proof.Proof {
+	if k.typed {
+		return hasOneOf(l, of)
 	}
-	if !typed && l.Holds != catalog.Integers {
+	if l.Holds != catalog.Integers {
 		return nil
 	}
-	return hasOneOf(l, values, c.array)
+	of.List = slices.Clone(of.List)
+	for i := range of.List {
+		of.List[i].Whole = true
+	}
+	return hasOneOf(l, of)
 }

@@ -158,7 +158,7 @@ func (b inserter) fromQuery(in *sqlparse.Input) {
 		case selected:
 			b.equal(c, to)
 		case isConstant && l.at == b.Insert.Key:
-			to.Of.given = append(to.Of.given, &proof.Equals{Lead: l.lead, Values: []proof.Operand{v}})
+			to.Of.given = append(to.Of.given, &proof.Equals{Lead: l.lead, Values: proof.Values{List: []proof.Operand{v}}})
 		case isConstant && l.lead.Lookup == nil: // see CheckSelected
 		default:
 			b.RecordRefusal(to.Of.Table.Name, sharding.ErrMissingKey, "select a column that leads to the shard, or a value, for "+l.lead.Column+", or insert VALUES")

@@ -61,7 +61,7 @@ func proveSelected(b *Analysis, own map[*Reference]proof.Proof) {
 		to := Column{in.Of, l.lead.Column}
 		all := []proof.Proof{b.proofOf(b.sourcesOf(to, l.lead))}
 		if v, isConstant := in.constant(l.at); isConstant {
-			all = append(all, &proof.Equals{Lead: l.lead, Values: []proof.Operand{v}})
+			all = append(all, &proof.Equals{Lead: l.lead, Values: proof.Values{List: []proof.Operand{v}}})
 		}
 		var from *Reference
 		for _, e := range b.edges {
@@ -275,31 +275,28 @@ func (p *prover) equal(q equality) proof.Proof {
 		return nil
 	}
 	if array, ok := anyOfArray(q); ok {
-		return hasOneOf(l, nil, &array)
+		return hasOneOf(l, proof.Values{Array: &array})
 	}
-	if values, ok := proof.Constants(q.right); ok {
-		return hasOneOf(l, values, nil)
+	if list, ok := proof.Constants(q.right); ok {
+		return hasOneOf(l, proof.Values{List: list})
 	}
 	if len(q.right) == 1 {
-		return p.known.constantOf(q.right[0], p.scope, q.at).proves(l, p.known.typed)
+		return p.known.hasConstant(l, p.known.constantsOf(q.right[0], p.scope, q.at))
 	}
 	return nil
 }
 
-// hasOneOf returns the proof of a column that has one of some values, or of the elements of an array, which is an argument. It
-// returns nil if there are neither.
-func hasOneOf(l *proof.Lead, values []proof.Operand, array *proof.Operand) proof.Proof {
+// hasOneOf returns the proof of a column that has one of some values, nil if there are none.
+func hasOneOf(l *proof.Lead, values proof.Values) proof.Proof {
 	var all []proof.Proof
 	switch {
-	case array != nil && l.Rule != nil:
-		all = append(all, &proof.Member{Lead: l, Array: *array})
-	case len(values) > 0 && l.Rule != nil:
-		all = append(all, &proof.Equals{Lead: l, Values: values})
-	case array == nil && len(values) == 0:
+	case values.Array == nil && len(values.List) == 0:
 		return nil
+	case l.Rule != nil:
+		all = append(all, &proof.Equals{Lead: l, Values: values})
 	}
 	if l.Lookup != nil || l.Sought {
-		all = append(all, &proof.Owned{Lead: l, Values: values, Array: array})
+		all = append(all, &proof.Owned{Lead: l, Values: values})
 	}
 	return proof.Together(all)
 }

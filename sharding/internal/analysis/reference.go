@@ -50,7 +50,7 @@ type Reference struct {
 	led      *Reference        // for a derived table: the table whose columns its leads and its kin are
 	given    []proof.Proof     // proofs of inserted rows
 	// constants are the columns of a derived table that is a list of values.
-	constants map[string]constant
+	constants map[string]proof.Values
 	Proof     proof.Proof // nil if nothing is proved
 	// Vague is a column that leads to shards, and that a condition which proves nothing names; "" if there is none. Asked says
 	// that the condition is = or IN with a subquery.

@@ -39,33 +39,36 @@ func (p AnyOf) Slots(args []any) Slots {
 	return s
 }
 
+// Values are the values one of which a column has: some operands, or the elements of an array, which is an argument.
+type Values struct {
+	List  []Operand
+	Array *Operand // instead of List
+}
+
+// of returns the values, false if the argument is no array.
+func (v Values) of(args []any) (list []any, ok bool) {
+	if v.Array != nil {
+		return Elements(v.Array.Value(args))
+	}
+	list = make([]any, len(v.List))
+	for i, o := range v.List {
+		list[i] = o.Value(args)
+	}
+	return list, true
+}
+
 // Equals is the proof of a column that has one of some values.
 type Equals struct {
-	Lead   *Lead
-	Values []Operand
+	Lead *Lead
+	Values
 }
 
 // Slots implements [Proof].
 func (p *Equals) Slots(args []any) Slots {
-	if len(p.Values) == 1 {
-		return p.Lead.SlotOf(p.Values[0].Value(args))
+	if len(p.List) == 1 {
+		return p.Lead.SlotOf(p.List[0].Value(args))
 	}
-	list := make([]any, len(p.Values))
-	for i, v := range p.Values {
-		list[i] = v.Value(args)
-	}
-	return p.Lead.slotsOf(list)
-}
-
-// Member is the proof of a column that has one of the values of an array, which is an argument.
-type Member struct {
-	Lead  *Lead
-	Array Operand
-}
-
-// Slots implements [Proof].
-func (p *Member) Slots(args []any) Slots {
-	list, ok := Elements(p.Array.Value(args))
+	list, ok := p.of(args)
 	if !ok {
 		return EverySlot
 	}
@@ -131,33 +134,27 @@ func Together(all []Proof) Proof {
 // Owned is the proof of a column that has one of some values. A lookup table knows the sharding keys of their rows, or the
 // rows are searched for. Before that, they may be on any shard.
 type Owned struct {
-	Lead   *Lead
-	Values []Operand
-	Array  *Operand // an argument with the values, instead of Values
+	Lead *Lead
+	Values
 }
 
 // Given returns the values. It returns false if an argument is missing or inexact, or is no array.
 func (p *Owned) Given(args []any) (list []any, ok bool) {
-	if p.Array != nil {
-		elements, ok := Elements(p.Array.Value(args))
-		for _, v := range elements {
+	list, ok = p.of(args)
+	for i, v := range list {
+		switch v.(type) {
+		case Unbound, Inexact:
+			return nil, false
+		}
+		if p.Array != nil {
 			plain, err := Plain(v)
 			if err != nil {
 				return nil, false
 			}
-			list = append(list, plain)
-		}
-		return list, ok
-	}
-	list = make([]any, len(p.Values))
-	for i, v := range p.Values {
-		list[i] = v.Value(args)
-		switch list[i].(type) {
-		case Unbound, Inexact:
-			return nil, false
+			list[i] = plain
 		}
 	}
-	return list, true
+	return list, ok
 }
 
 // Slots returns every slot.
@@ -171,7 +168,7 @@ func Leads(p Proof) bool {
 	case AnyOf:
 		return !slices.ContainsFunc(p, func(one Proof) bool { return !Leads(one) })
 	case *Equals:
-		return p.Lead.Always
+		return p.Lead.Always && p.Array == nil // an argument may be no array
 	}
 	return false
 }
@@ -223,7 +220,7 @@ func IsUnique(p Proof) bool {
 	case allOf:
 		return slices.ContainsFunc(p, IsUnique)
 	case *Owned:
-		return p.Lead.Lookup != nil && p.Lead.Lookup.Unique && len(p.Values) == 1
+		return p.Lead.Lookup != nil && p.Lead.Lookup.Unique && len(p.List) == 1
 	}
 	return false
 }

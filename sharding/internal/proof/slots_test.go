@@ -88,14 +88,14 @@ func TestNoRowThatSatisfiesAConditionIsOutsideOfItsProof(t *testing.T) {
 				proof     proof.Proof
 				satisfies func(id int64) bool
 			}{
-				"= ?":               {&proof.Equals{Lead: lead, Values: []proof.Operand{first}}, func(id int64) bool { return id == low }},
-				"IN (?, ?)":         {&proof.Equals{Lead: lead, Values: []proof.Operand{first, second}}, func(id int64) bool { return id == low || id == high }},
-				"= ANY (?)":         {&proof.Member{Lead: lead, Array: proof.Operand{Param: 2}}, func(id int64) bool { return id == low || id == high }},
+				"= ?":               {&proof.Equals{Lead: lead, Values: of(first)}, func(id int64) bool { return id == low }},
+				"IN (?, ?)":         {&proof.Equals{Lead: lead, Values: of(first, second)}, func(id int64) bool { return id == low || id == high }},
+				"= ANY (?)":         {&proof.Equals{Lead: lead, Values: proof.Values{Array: &proof.Operand{Param: 2}}}, func(id int64) bool { return id == low || id == high }},
 				"BETWEEN ? AND ?":   {&proof.Within{Lead: lead, Low: &first, High: &second}, func(id int64) bool { return low <= id && id <= high }},
 				">= ? AND id < ?":   {&proof.Within{Lead: lead, Low: &first, High: &second, Below: true}, func(id int64) bool { return low <= id && id < high }},
 				"> ? (or equal)":    {&proof.Within{Lead: lead, Low: &first}, func(id int64) bool { return low <= id }},
 				"< ?":               {&proof.Within{Lead: lead, High: &second, Below: true}, func(id int64) bool { return id < high }},
-				"= ? with no value": {&proof.Equals{Lead: lead, Values: []proof.Operand{{Param: 9}}}, func(int64) bool { return true }},
+				"= ? with no value": {&proof.Equals{Lead: lead, Values: of(proof.Operand{Param: 9})}, func(int64) bool { return true }},
 			} {
 				slots := c.proof.Slots(args)
 				for id := range int64(30) {
@@ -134,7 +134,7 @@ func TestAValueThatTheDatabaseMayReadInAnotherWayProvesNothing(t *testing.T) {
 		if s := lead.SlotOf(c.value); s.All == c.known {
 			t.Errorf("a column of sort %d = %v is in %+v; is it known? %v", c.holds, c.value, s, c.known)
 		}
-		why := proof.WhyNoSlot(&proof.Equals{Lead: lead, Values: []proof.Operand{{Param: -1, Literal: c.value}}}, nil)
+		why := proof.WhyNoSlot(&proof.Equals{Lead: lead, Values: of(proof.Operand{Param: -1, Literal: c.value})}, nil)
 		if (why == "") != c.known {
 			t.Errorf("a column of sort %d = %v: %q; is it known? %v", c.holds, c.value, why, c.known)
 		}
@@ -166,6 +166,9 @@ func TestAnUnsignedNumberLeadsToItsSlotInEveryGoType(t *testing.T) {
 	}
 }
 
+// of returns the values of a list.
+func of(list ...proof.Operand) proof.Values { return proof.Values{List: list} }
+
 // described returns the description of a table with the key id.
 func described(t *testing.T, rule sharding.Rule) *sharding.Table {
 	t.Helper()
@@ -189,7 +192,7 @@ func TestAProofHasOnlyTheSlotsThatItsConditionNeeds(t *testing.T) {
 		proof proof.Proof
 		want  []sharding.Slot
 	}{
-		{&proof.Equals{Lead: lead, Values: []proof.Operand{*ten}}, []sharding.Slot{1}},
+		{&proof.Equals{Lead: lead, Values: of(*ten)}, []sharding.Slot{1}},
 		{&proof.Within{Lead: lead, High: ten, Below: true}, []sharding.Slot{0}},
 		{&proof.Within{Lead: lead, High: ten}, []sharding.Slot{0, 1}},
 		{&proof.Within{Lead: lead, Low: ten, High: twelve}, []sharding.Slot{1}},

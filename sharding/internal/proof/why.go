@@ -17,7 +17,7 @@ func WhyNoSlot(p Proof, args []any) string {
 	case AnyOf:
 		among = p
 	case *Equals:
-		for _, o := range p.Values {
+		for _, o := range p.List {
 			if why := p.Lead.whyNoSlot(o.Value(args)); why != "" {
 				return why
 			}
