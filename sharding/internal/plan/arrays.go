@@ -68,14 +68,12 @@ func Unnested(p *Plan, args []any) (text string, left []any, ok bool) {
 		left = append(left, row...)
 	}
 	edit.With = values.String() + ")"
-	params := splice.Parameters{Statement: p.Statement}
-	edit.Args = p.arrays.copied(params)
+	edit.Args = p.arrays.copied(splice.Parameters{Statement: p.Statement})
 	for i := len(args); i < len(left); i++ {
 		edit.Args = append(edit.Args, i)
 	}
-	edits := []splice.Edit{edit}
-	which, with := params.Around(edits)
-	return params.Written(edits, with, p.Options.Reads.Rules()), Selected(left, which), true
+	text, which := rewritten(p, []splice.Edit{edit})
+	return text, Selected(left, which), true
 }
 
 // copied returns the arguments of the parameters that each row has.
@@ -162,17 +160,6 @@ func (a *arrays) areEmpty(args []any) bool {
 	}
 	rows, ok := a.rows(args)
 	return ok && len(rows) == 0
-}
-
-// nowhere returns the route of an INSERT whose arrays have no elements.
-func nowhere(p binding) (*Route, error) {
-	to, err := p.one(p.Insert.Of.Table.Map.Targets()[0])
-	if err != nil {
-		return nil, err
-	}
-	of := *to
-	of.Nowhere = true
-	return &of, nil
 }
 
 // arraysOf returns the arrays of an INSERT whose rows are only their elements, or nil.

@@ -16,19 +16,6 @@ import (
 	"github.com/shardid/shardid/sharding/internal/splice"
 )
 
-// checkSubqueries refuses an INSERT with subqueries whose rows are not on the target of the inserted rows.
-func (p *binding) checkSubqueries(target sharding.Target) error {
-	for _, r := range p.sharded {
-		if r == p.Insert.Of {
-			continue
-		}
-		if is, err := p.isOn(r, target); !is {
-			return p.Refusal(r.Table.Name, cmp.Or(err, sharding.ErrCrossShard), "its rows may not be on the shard of the inserted rows; read them first")
-		}
-	}
-	return nil
-}
-
 // checkSelected refuses INSERT … SELECT of values that do not lead to the shard of its rows.
 func checkSelected(p *binding) error {
 	in := p.Insert
@@ -50,25 +37,30 @@ func checkSelected(p *binding) error {
 	return nil
 }
 
+// insertion is an INSERT … VALUES with a caller's arguments and hint.
+type insertion struct {
+	*binding
+	*analysis.Insertion
+}
+
 // rows routes the rows of an INSERT: it sends the whole text if all belong to one target, otherwise
 // a text with its rows to each target.
-func (p *binding) rows(hinted sharding.Target, byHint bool) (*Route, error) {
-	in := p.Insert
+func (in insertion) rows(hinted sharding.Target, byHint bool) (*Route, error) {
 	var first, at sharding.Target
 	var parts []Part                       // set from the second target on
 	last, unplaced := sharding.Slot(-1), 0 // the slot of at
 	for i := range in.Input.Rows {
-		if in.IsUnplaced(&in.Input.Rows[i], p.args) {
+		if in.IsUnplaced(&in.Input.Rows[i], in.args) {
 			unplaced++
 			continue
 		}
-		slot, err := p.row(&in.Input.Rows[i])
+		slot, err := in.row(&in.Input.Rows[i])
 		if err != nil {
 			return nil, err
 		}
 		if slot != last {
 			if at, err = in.Of.Table.On(slot); err != nil {
-				return nil, p.Refusal(in.Of.Table.Name, err, "")
+				return nil, in.Refusal(in.Of.Table.Name, err, "")
 			}
 			last = slot
 		}
@@ -87,9 +79,9 @@ func (p *binding) rows(hinted sharding.Target, byHint bool) (*Route, error) {
 		return &Route{Kind: One, Pooled: true, Target: everywhere[0], Unplaced: &Unplaced{max(unplaced, 1), true, everywhere}}, nil
 	}
 	if byHint && (parts != nil || hinted != first) {
-		return nil, p.Refusal(in.Of.Table.Name, sharding.ErrMisplaced, "the context chooses "+hinted.String()+"; leave the hint out")
+		return nil, in.Refusal(in.Of.Table.Name, sharding.ErrMisplaced, "the context chooses "+hinted.String()+"; leave the hint out")
 	}
-	to, err := p.placedRows(first, parts)
+	to, err := in.placedRows(first, parts)
 	if err == nil && unplaced > 0 {
 		partly := *to
 		partly.Unplaced = &Unplaced{unplaced, false, in.Of.Table.Map.Targets()}
@@ -98,27 +90,39 @@ func (p *binding) rows(hinted sharding.Target, byHint bool) (*Route, error) {
 	return to, err
 }
 
-func (p *binding) row(row *sqlparse.Row) (sharding.Slot, error) {
-	in := p.Insert
-	if l := in.Empty(row, p.args); l != nil {
-		return 0, p.Refusal(in.Of.Table.Name, analysis.Numbering(l), analysis.NumbersLeadNowhere)
+func (in insertion) row(row *sqlparse.Row) (sharding.Slot, error) {
+	if l := in.Empty(row, in.args); l != nil {
+		return 0, in.Refusal(in.Of.Table.Name, analysis.Numbering(l), analysis.NumbersLeadNowhere)
 	}
-	slot, err := in.Slot(row, p.args)
+	slot, err := in.Slot(row, in.args)
 	if err != nil {
-		return 0, p.Refusal(in.Of.Table.Name, err, "give each row a value of "+in.Of.Table.Key+" that leads to its shard")
+		return 0, in.Refusal(in.Of.Table.Name, err, "give each row a value of "+in.Of.Table.Key+" that leads to its shard")
 	}
 	return slot, nil
 }
 
 // placedRows routes rows by their targets: all rows of the INSERT to the first, or its parts.
-func (p *binding) placedRows(first sharding.Target, parts []Part) (*Route, error) {
+func (in insertion) placedRows(first sharding.Target, parts []Part) (*Route, error) {
 	if parts != nil {
-		return p.divided(parts)
+		return in.divided(parts)
 	}
-	if err := p.checkSubqueries(first); err != nil {
+	if err := in.checkSubqueries(first); err != nil {
 		return nil, err
 	}
-	return p.one(first)
+	return in.one(first)
+}
+
+// checkSubqueries refuses an INSERT with subqueries whose rows are not on the target of the inserted rows.
+func (in insertion) checkSubqueries(target sharding.Target) error {
+	for _, r := range in.sharded {
+		if r == in.Of {
+			continue
+		}
+		if is, err := in.isOn(r, target); !is {
+			return in.Refusal(r.Table.Name, cmp.Or(err, sharding.ErrCrossShard), "its rows may not be on the shard of the inserted rows; read them first")
+		}
+	}
+	return nil
 }
 
 // upTo returns the numbers below n.
@@ -142,50 +146,50 @@ func placed(parts []Part, at sharding.Target, row int) []Part {
 }
 
 // divided returns, for each target, a text with its rows, and their arguments.
-func (p *binding) divided(parts []Part) (*Route, error) {
-	if err := p.divisible(); err != nil {
+func (in insertion) divided(parts []Part) (*Route, error) {
+	if err := in.divisible(); err != nil {
 		return nil, err
 	}
-	rows := p.Insert.Input.Rows
-	w := &Writes{Parts: parts, Rows: len(rows), Numbered: p.Insert.Numbers(p.args)}
-	recognised, err := p.recognised(w)
+	rows := in.Input.Rows
+	w := &Writes{Parts: parts, Rows: len(rows), Numbered: in.Numbers(in.args)}
+	recognised, err := in.recognised(w)
 	if err != nil {
 		return nil, err
 	}
 	all := sqlparse.Span{From: rows[0].From, To: rows[len(rows)-1].To}
-	params := splice.Parameters{Statement: p.Statement}
-	argsOf := argumentsOf(p.Insert, params, all)
+	params := splice.Parameters{Statement: in.Statement}
+	argsOf := in.argumentsOf(params, all)
 	for i := range parts {
 		part := &parts[i]
 		var with splice.Renumbering
 		part.Args, with = argsOf(part.Rows)
-		part.Text, err = p.edited(part.Target, with, splice.Edit{Span: all, With: textOf(p.Insert, part.Rows, params, with)}, recognised)
+		part.Text, err = in.edited(part.Target, with, splice.Edit{Span: all, With: in.textOf(part.Rows, params, with)}, recognised)
 		if err != nil {
 			return nil, err
 		}
-		part.Args = p.sent(part.Args)
+		part.Args = in.sent(part.Args)
 	}
-	return &Route{Kind: Several, Pooled: p.Stateless, Writes: w, plan: p.Plan}, nil
+	return &Route{Kind: Several, Pooled: in.Stateless, Writes: w, plan: in.Plan}, nil
 }
 
 // recognised adds a unique key to the returned columns if some rows may be skipped.
-func (p *binding) recognised(w *Writes) (e splice.Edit, err error) {
-	if !p.Insert.LeavesOut() || p.Insert.Filled != "" {
+func (in insertion) recognised(w *Writes) (e splice.Edit, err error) {
+	if !in.LeavesOut() || in.Filled != "" {
 		return e, nil
 	}
-	s := p.Insert.Returned()
-	e = splice.Insert(p.Insert.Input.To, "")
+	s := in.Returned()
+	e = splice.Insert(in.Input.To, "")
 	for _, column := range s.Columns {
-		e.With += ", " + quoted(p.Plan, p.Insert.Of.Table, column)
+		e.With += ", " + quoted(in.Plan, in.Of.Table, column)
 	}
 	w.Keys, w.Hidden = make([]string, w.Rows), len(s.Columns)
 	for i := range w.Keys {
-		key, err := p.Insert.KeyOf(s, &p.Insert.Input.Rows[i], p.args)
+		key, err := in.KeyOf(s, &in.Input.Rows[i], in.args)
 		if err == nil && slices.Contains(key, nil) {
 			err = fmt.Errorf("%w: row %d has NULL in %s, so it could not be matched", sharding.ErrCrossShard, i, strings.Join(s.Columns, ", "))
 		}
 		if err != nil {
-			return e, p.Refusal(p.Insert.Of.Table.Name, err, "leave RETURNING out")
+			return e, in.Refusal(in.Of.Table.Name, err, "leave RETURNING out")
 		}
 		w.Keys[i] = proof.Text(key)
 	}
@@ -194,7 +198,7 @@ func (p *binding) recognised(w *Writes) (e splice.Edit, err error) {
 
 // argumentsOf returns a function that selects the arguments of some rows, and of the text before and
 // after the rows. all is the part of the text with the rows.
-func argumentsOf(in *analysis.Insertion, params splice.Parameters, all sqlparse.Span) func(rows []int) ([]int, splice.Renumbering) {
+func (in insertion) argumentsOf(params splice.Parameters, all sqlparse.Span) func(rows []int) ([]int, splice.Renumbering) {
 	rows := in.Input.Rows
 	first, _ := slices.BinarySearchFunc(params.Statement.Params, all.From, func(q *sqlparse.Param, at int) int { return q.From - at })
 	before, rest := params.Statement.Params[:first], params.Statement.Params[first:]
@@ -226,7 +230,7 @@ func appendArgs(args []int, params []*sqlparse.Param, shift int) []int {
 	return args
 }
 
-func textOf(in *analysis.Insertion, rows []int, params splice.Parameters, with splice.Renumbering) string {
+func (in insertion) textOf(rows []int, params splice.Parameters, with splice.Renumbering) string {
 	var text strings.Builder
 	all := in.Input.Rows
 	text.Grow(len(rows) * (2 + all[rows[0]].To - all[rows[0]].From))

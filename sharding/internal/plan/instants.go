@@ -17,7 +17,19 @@ func At(p *Plan, times []string) *Plan {
 	for i, one := range p.Instants {
 		edits[i] = splice.Edit{Span: one.Span, With: strings.Replace(one.Written, "%", times[i], 1)}
 	}
-	return Of(sqlparse.Parse(splice.Parameters{Statement: p.Statement}.Written(edits, nil, p.Options.Reads.Rules()), p.Options.Reads), p.Snapshot, p.Options)
+	return planAgain(p, splice.Parameters{Statement: p.Statement}.Written(edits, nil, p.Options.Reads.Rules()))
+}
+
+// planAgain returns the plan of another text in the place of the statement's.
+func planAgain(p *Plan, text string) *Plan {
+	return Of(sqlparse.Parse(text, p.Options.Reads), p.Snapshot, p.Options)
+}
+
+// rewritten returns the text of the statement with edits, and its arguments among those of the statement.
+func rewritten(p *Plan, edits []splice.Edit) (text string, args []int) {
+	params := splice.Parameters{Statement: p.Statement}
+	args, with := params.Around(edits)
+	return params.Written(edits, with, p.Options.Reads.Rules()), args
 }
 
 // Sampled returns p for a statement that needs no value of a database before it can be routed.
@@ -28,7 +40,7 @@ func Sampled(p *Plan, args []any, hint sharding.Hint) (*Plan, []any) {
 		return p, args
 	}
 	if text, left, ok := Unnested(p, args); ok {
-		return Sampled(Of(sqlparse.Parse(text, p.Options.Reads), p.Snapshot, p.Options), left, hint)
+		return Sampled(planAgain(p, text), left, hint)
 	}
 	if made, values, ok := sampledSubqueries(p, args, hint); ok {
 		return made, values
@@ -47,7 +59,7 @@ func Sampled(p *Plan, args []any, hint sharding.Hint) (*Plan, []any) {
 // be executed first, and its arguments. It returns false if that plan is refused, too.
 func sampledSubqueries(p *Plan, args []any, hint sharding.Hint) (*Plan, []any, bool) {
 	of := func(text string, args []any) (*Plan, []any, bool) {
-		made, args := Sampled(Of(sqlparse.Parse(text, p.Options.Reads), p.Snapshot, p.Options), args, hint)
+		made, args := Sampled(planAgain(p, text), args, hint)
 		_, err := made.Bind(args, hint)
 		return made, args, err == nil || made.IsUntyped(err)
 	}

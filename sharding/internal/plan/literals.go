@@ -101,9 +101,8 @@ func withLiterals(p *binding) (*Route, error) {
 		return nil, p.unmerged
 	}
 	edits = append(edits, names(p, edits)...)
-	params, reads := splice.Parameters{Statement: p.Statement}, p.Options.Reads
-	args, with := params.Around(edits)
-	next := Of(sqlparse.Parse(params.Written(edits, with, reads.Rules()), reads), p.Snapshot, p.Options)
+	text, args := rewritten(p.Plan, edits)
+	next := planAgain(p.Plan, text)
 	readsClock := len(next.Instants) > len(p.Instants) // the literal 'now'
 	if next.combination == nil && next.flat == nil || readsClock {
 		return nil, p.unmerged

@@ -85,7 +85,7 @@ func Of(statement *sqlparse.Statement, snapshot *sharding.Snapshot, options anal
 	p := &Plan{lists: lists(&b.Knowledge, splice.Parameters{Statement: statement}), Instants: b.EveryInstant(statement), clocks: b.Times, Reading: b.Reading, routes: &routes{}, afterSwitch: &switchedPlan{}, origin: movesFrom(&b.Reading), unread: unserved(&b.Reading), physical: physical(&b.Reading)}
 	if statement.Verb == sqlparse.Select {
 		if p.combination, p.untyped, p.unmerged = combine.Of(b); p.unmerged != nil && !p.untyped {
-			if p.flat = flattened(b); p.flat == nil {
+			if p.flat = flattened(p, b); p.flat == nil {
 				p.replaceable = replaceableOf(b)
 			}
 		}
@@ -130,13 +130,13 @@ func Of(statement *sqlparse.Statement, snapshot *sharding.Snapshot, options anal
 
 // flattened returns the plan of a query of groups that has the same rows as one that reads them from a derived table. It returns nil if
 // there is none, or if its results cannot be combined either.
-func flattened(b *analysis.Analysis) *Plan {
+func flattened(p *Plan, b *analysis.Analysis) *Plan {
 	text := flat.Of(b)
 	if text == "" {
 		return nil
 	}
-	if p := Of(sqlparse.Parse(text, b.Options.Reads), b.Snapshot, b.Options); p.combination != nil {
-		return p
+	if as := planAgain(p, text); as.combination != nil {
+		return as
 	}
 	return nil
 }
@@ -226,7 +226,7 @@ func unmodified(p *Plan, args []any, hint sharding.Hint) (*Route, error) {
 	case p.origin != nil:
 		return on.atOrigin()
 	case p.arrays.areEmpty(args):
-		return nowhere(on)
+		return on.nowhere(p.Insert.Of.Table.Map.Targets()[0])
 	case p.Refused != nil:
 		return nil, p.Refused
 	case len(p.sharded) == 0 && len(p.broadcast) == 0:
@@ -284,7 +284,7 @@ func (p *binding) chosen() (*Route, error) {
 		}
 	}
 	if p.Insert != nil && p.Insert.Input.Query == nil {
-		return p.rows(target, hinted)
+		return insertion{p, p.Insert}.rows(target, hinted)
 	}
 	if err := p.agree(target, p.hint.Table != ""); err != nil {
 		return nil, err
@@ -319,13 +319,10 @@ func (p *binding) shards() (*Route, error) {
 	case !single:
 		return p.spread(all)
 	}
-	to, err := p.one(target)
-	if err == nil && all.Empty() && len(p.Refs) == len(p.sharded) && p.Insert == nil {
-		nowhere := *to
-		nowhere.Nowhere = true
-		return &nowhere, nil
+	if all.Empty() && len(p.Refs) == len(p.sharded) && p.Insert == nil {
+		return p.nowhere(target)
 	}
-	return to, err
+	return p.one(target)
 }
 
 // spread returns the route of a statement for several targets.
@@ -456,6 +453,17 @@ func (p *binding) one(target sharding.Target) (*Route, error) {
 		return nil, err
 	}
 	return p.routes.to(p.Plan, target)
+}
+
+// nowhere returns the route of a statement without rows, which any target answers in the same way.
+func (p *binding) nowhere(target sharding.Target) (*Route, error) {
+	to, err := p.one(target)
+	if err != nil {
+		return nil, err
+	}
+	of := *to
+	of.Nowhere = true
+	return &of, nil
 }
 
 // atHome returns the route of the unchanged statement to the home database.

@@ -124,7 +124,7 @@ func Averaged(p *Plan, s Subquery) (text string, args []int) {
 // Substituted returns the text of the statement with the results of some subqueries in their place, and
 // its arguments among those of the statement, which the values of the results follow.
 func Substituted(p *Plan, all []Subquery, results []Result) (text string, args []int) {
-	edits, next := make([]splice.Edit, len(all)), p.Statement.Args
+	edits, next, params := make([]splice.Edit, len(all)), p.Statement.Args, splice.Parameters{Statement: p.Statement}
 	for i, s := range all {
 		r := results[i]
 		edits[i] = splice.Edit{Span: s.Span, With: "(" + r.Text + ")"}
@@ -132,12 +132,11 @@ func Substituted(p *Plan, all []Subquery, results []Result) (text string, args [
 			edits[i].Args = append(edits[i].Args, next)
 			next++
 		}
-		if params := (splice.Parameters{Statement: p.Statement}); r.Values > 0 && (p.Options.Reads.Family == sqlparse.PostgreSQL || params.Numbered()) {
+		if r.Values > 0 && (p.Options.Reads.Family == sqlparse.PostgreSQL || params.Numbered()) {
 			edits[i].With = params.Marked(edits[i].With, edits[i].Args)
 		}
 	}
-	args, with := splice.Parameters{Statement: p.Statement}.Around(edits)
-	return splice.Parameters{Statement: p.Statement}.Written(edits, with, p.Options.Reads.Rules()), args
+	return rewritten(p, edits)
 }
 
 // StandsAlone reports whether the statement of a plan may be executed before the query in which it is this

@@ -156,14 +156,9 @@ const longList = 32
 type list struct {
 	sqlparse.Span // from the first value to the last
 
-	lead   *proof.Lead
-	values []listValue
-}
-
-// listValue is a value of a list.
-type listValue struct {
-	sqlparse.Span
-	proof.Operand
+	lead    *proof.Lead
+	written []sqlparse.Expr
+	values  []proof.Operand
 }
 
 // lists returns the long lists of the conditions.
@@ -180,25 +175,15 @@ func lists(k *analysis.Knowledge, of splice.Parameters) (all []list) {
 		if !ok || c.Of.Role != analysis.Sharded {
 			continue
 		}
-		l := list{lead: c.Of.Lead(c.Name)}
-		if l.lead != nil && l.take(o.Operands[1:]) && !slices.ContainsFunc(all, func(other list) bool { return l.Span.In(other.Span) }) {
-			all = append(all, l)
+		written := o.Operands[1:]
+		span := sqlparse.Span{From: written[0].Bytes().From, To: written[len(written)-1].Bytes().To}
+		values, known := proof.Constants(written)
+		lead := c.Of.Lead(c.Name)
+		if known && lead != nil && !slices.ContainsFunc(all, func(other list) bool { return span.In(other.Span) }) {
+			all = append(all, list{span, lead, written, values})
 		}
 	}
 	return all
-}
-
-// take returns false if some value is neither a literal nor a parameter.
-func (l *list) take(values []sqlparse.Expr) bool {
-	l.From, l.To = values[0].Bytes().From, values[len(values)-1].Bytes().To
-	for _, e := range values {
-		v, ok := proof.Constant(e)
-		if !ok {
-			return false
-		}
-		l.values = append(l.values, listValue{e.Bytes(), v})
-	}
-	return true
 }
 
 // united returns the texts of each target with these edits and with others, with UNION ALL between them. The second one reads no rows,
@@ -286,24 +271,24 @@ func (p *binding) on(l list, values []proof.Slots, target sharding.Target) (spli
 		return splice.Edit{}, err
 	}
 	e, out := splice.Edit{Span: l.Span}, strings.Builder{}
-	count, last := 0, l.values[0]
-	add := func(v listValue) {
+	count, last := 0, 0
+	add := func(i int) {
 		if count++; count > 1 {
 			out.WriteString(", ")
 		}
-		out.WriteString(v.Of(p.Statement.Text))
-		if v.Param >= 0 {
-			e.Args = append(e.Args, v.Param)
+		out.WriteString(l.written[i].Bytes().Of(p.Statement.Text))
+		if param := l.values[i].Param; param >= 0 {
+			e.Args = append(e.Args, param)
 		}
-		last = v
+		last = i
 	}
-	for i, v := range l.values {
-		if s := values[i]; s.One {
+	for i, s := range values {
+		if s.One {
 			if is, err := l.lead.Table.On(s.Only); err == nil && is != at {
 				continue
 			}
 		}
-		add(v)
+		add(i)
 	}
 	for count < rounded(count) {
 		add(last)
