@@ -71,19 +71,9 @@ func (d *database) copies() []*sql.DB {
 }
 
 // targets returns the targets of a statement, nil at home.
-func (d *database) targets(to *plan.Route) (all []sharding.Target) {
-	switch to.Kind {
-	case plan.One:
-		all = append(all, to.Target)
-	case plan.Scatter:
-		for _, s := range to.Shards.Targets {
-			all = append(all, s.Target)
-		}
-	case plan.Several:
-		for _, part := range to.Writes.Parts {
-			all = append(all, part.Target)
-		}
-	case plan.Copies:
+func (d *database) targets(to *plan.Route) []sharding.Target {
+	all := to.Targets()
+	if to.Kind == plan.Copies {
 		for _, pool := range d.copies() {
 			all = append(all, sharding.Target{DB: d.shortNameOf(pool), Table: to.Target.Table})
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/shardid/shardid/internal/dialect"
 	"github.com/shardid/shardid/internal/writehint"
 	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/internal/combine"
 	"github.com/shardid/shardid/sharding/internal/inner"
 	"github.com/shardid/shardid/sharding/internal/merge"
 	"github.com/shardid/shardid/sharding/internal/owner"
@@ -127,7 +128,7 @@ func (w writing) parts() *plan.Writes {
 	if w.to.Kind != plan.One {
 		return w.to.Writes
 	}
-	part := plan.Part{Target: w.to.Target, Text: w.to.Text, Args: make([]int, len(w.args))}
+	part := plan.Part{Shard: combine.Shard{Target: w.to.Target, Text: w.to.Text, Args: make([]int, len(w.args))}}
 	for i := range part.Args {
 		part.Args[i] = i
 	}

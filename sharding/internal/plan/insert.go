@@ -12,6 +12,7 @@ import (
 	"github.com/shardid/shardid/internal/sqlparse"
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sharding/internal/analysis"
+	"github.com/shardid/shardid/sharding/internal/combine"
 	"github.com/shardid/shardid/sharding/internal/proof"
 	"github.com/shardid/shardid/sharding/internal/splice"
 )
@@ -71,7 +72,7 @@ func (in insertion) rows(hinted sharding.Target, byHint bool) (*Route, error) {
 		case parts != nil:
 			parts = placed(parts, at, i)
 		case at != first:
-			parts = placed([]Part{{Target: first, Rows: upTo(i)}}, at, i)
+			parts = placed([]Part{{combine.Shard{Target: first}, upTo(i)}}, at, i)
 		}
 	}
 	if in.Filled != "" && unplaced == len(in.Input.Rows) { // none has a known target
@@ -142,7 +143,7 @@ func placed(parts []Part, at sharding.Target, row int) []Part {
 			return parts
 		}
 	}
-	return append(parts, Part{Target: at, Rows: []int{row}})
+	return append(parts, Part{combine.Shard{Target: at}, []int{row}})
 }
 
 // divided returns, for each target, a text with its rows, and their arguments.

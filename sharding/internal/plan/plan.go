@@ -185,6 +185,23 @@ type Route struct {
 	all  bool  // only sharding.AllShards sends a change to all its targets
 }
 
+// Targets returns the targets on shards, in the order of their texts.
+func (r *Route) Targets() (all []sharding.Target) {
+	switch r.Kind {
+	case One:
+		all = append(all, r.Target)
+	case Scatter:
+		for _, s := range r.Shards.Targets {
+			all = append(all, s.Target)
+		}
+	case Several:
+		for _, part := range r.Writes.Parts {
+			all = append(all, part.Target)
+		}
+	}
+	return all
+}
+
 // Unplaced is rows without a known target.
 type Unplaced struct {
 	Rows    int

@@ -172,14 +172,7 @@ func (p *Plan) Named(args []any, to *Route) *Search {
 	for i, key := range n.Keys {
 		keys[i], _ = n.Of.FormedKey(key.Value(args))
 	}
-	own := []sharding.Target{to.Target}
-	if to.Kind == Several {
-		own = own[:0]
-		for _, part := range to.Writes.Parts {
-			own = append(own, part.Target)
-		}
-	}
-	most := 0
+	own, most := to.Targets(), 0
 	for _, values := range n.Values {
 		most = max(most, len(values))
 	}

@@ -35,10 +35,9 @@ type Writes struct {
 
 // Part is the part of one target.
 type Part struct {
-	Target sharding.Target
-	Text   string
-	Args   []int // indexes of the statement's arguments, in order
-	Rows   []int // indexes of the rows of VALUES, in order
+	combine.Shard
+
+	Rows []int // indexes of the rows of VALUES, in order
 }
 
 // divider decides whether several targets can each execute a part of a write.
@@ -133,7 +132,7 @@ func (p *binding) routeChange(set proof.Slots) (*Route, error) {
 	}
 	w := &Writes{Parts: make([]Part, len(shards))}
 	for i, s := range shards {
-		w.Parts[i] = Part{Target: s.Target, Text: s.Text, Args: s.Args}
+		w.Parts[i].Shard = s
 	}
 	return &Route{Kind: Several, Pooled: p.Stateless, Writes: w, plan: p.Plan, all: set.All}, nil
 }
