@@ -38,16 +38,22 @@ func (s *Scope) resolve(n sqlparse.Name) (Column, bool) {
 	if len(n.Parts) > 1 {
 		qualifier = strings.ToLower(n.Parts[len(n.Parts)-2].Name)
 	}
+	in, r, _ := s.locate(qualifier, name)
+	if r == nil {
+		return Column{}, false
+	}
+	return Column{in.owner(r, name), name}, true
+}
+
+// locate returns the reference to which a column belongs, and its scope: the innermost one that can have it. Without one it
+// reports whether that is certain.
+func (s *Scope) locate(qualifier, name string) (in *Scope, r *Reference, certain bool) {
 	for ; s != nil; s = s.outer {
-		r, certain := s.find(qualifier, name)
-		if r != nil {
-			return Column{s.owner(r, name), name}, true
-		}
-		if !certain {
-			break
+		if r, certain := s.find(qualifier, name); r != nil || !certain {
+			return s, r, certain
 		}
 	}
-	return Column{}, false
+	return nil, nil, true
 }
 
 // owner returns the reference that has a column with the qualifier r. If r has no such column, it
@@ -99,12 +105,8 @@ func (s *Scope) find(qualifier, name string) (found *Reference, certain bool) {
 
 // named returns the reference that a name denotes.
 func (s *Scope) named(name string) *Reference {
-	for ; s != nil; s = s.outer {
-		if r, _ := s.find(strings.ToLower(name), ""); r != nil {
-			return r
-		}
-	}
-	return nil
+	_, r, _ := s.locate(strings.ToLower(name), "")
+	return r
 }
 
 // Column returns the column if an expression is one, otherwise the zero Column.
@@ -145,12 +147,8 @@ func (s *Scope) lacks(n sqlparse.Name) bool {
 	if len(n.Parts) > 1 || everywhere[name] || sqlfunc.ClockNames[name] || s.named(name) != nil {
 		return false
 	}
-	for ; s != nil; s = s.outer {
-		if r, certain := s.find("", name); r != nil || !certain {
-			return false
-		}
-	}
-	return true
+	_, r, certain := s.locate("", name)
+	return r == nil && certain
 }
 
 // Unresolved says that an expression is written like a column, but certainly of no table, or maybe of one of several, and

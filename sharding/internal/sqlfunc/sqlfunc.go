@@ -24,25 +24,22 @@ func Words(list string, more ...map[string]bool) map[string]bool {
 // Quantifiers lists the words of Quantified.
 var Quantifiers = Words("all any some")
 
-// Quantified reports whether an expression is ALL (SELECT …), ANY (SELECT …) or SOME (SELECT …),
-// which the parser returns as calls.
-func Quantified(e sqlparse.Expr) bool {
-	call, ok := e.(*sqlparse.Call)
-	if !ok || len(call.Args) != 1 || !Quantifiers[call.Function()] {
-		return false
-	}
-	_, ok = call.Args[0].(*sqlparse.Subquery)
-	return ok
-}
+// Quantified reports whether an expression is ALL (SELECT …), ANY (SELECT …) or SOME (SELECT …).
+func Quantified(e sqlparse.Expr) bool { return Quantifiers[ofQuery(e)] }
 
-// Gathers reports whether an expression is PostgreSQL's ARRAY (SELECT …), which the parser returns as a call.
-func Gathers(e sqlparse.Expr) bool {
+// Gathers reports whether an expression is PostgreSQL's ARRAY (SELECT …).
+func Gathers(e sqlparse.Expr) bool { return ofQuery(e) == "array" }
+
+// ofQuery returns the word before (SELECT …), of which the parser makes a call, "" for another expression.
+func ofQuery(e sqlparse.Expr) string {
 	call, ok := e.(*sqlparse.Call)
-	if !ok || len(call.Args) != 1 || call.Function() != "array" {
-		return false
+	if !ok || len(call.Args) != 1 {
+		return ""
 	}
-	_, ok = call.Args[0].(*sqlparse.Subquery)
-	return ok
+	if _, is := call.Args[0].(*sqlparse.Subquery); !is {
+		return ""
+	}
+	return call.Function()
 }
 
 // Deterministic lists the functions whose value depends only on their arguments and on settings that all
