@@ -455,7 +455,7 @@ func (k *Knowledge) exists(q *sqlparse.Query, holds []*Reference) {
 // equal adds an edge if the database considers two values equal only if the rules do. That does not
 // hold for a text and a number.
 func (k *Knowledge) equal(from, to Column) {
-	if kind := from.holds(); kind == to.holds() && (kind == catalog.Integers || kind == catalog.Bytes || kind == catalog.UUIDs) {
+	if kind := from.holds(); kind == to.holds() && kind.EqualByText() {
 		k.edges = append(k.edges, edge{from, to})
 	}
 }

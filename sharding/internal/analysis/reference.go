@@ -170,7 +170,7 @@ func (r *Reference) takeLead(name string, rule sharding.Rule, always bool) {
 func (r *Reference) isOnOneShard(key []string) bool {
 	return slices.ContainsFunc(key, func(column string) bool {
 		l := r.Lead(column)
-		return l != nil && l.Always && l.Holds != catalog.Other && l.Holds != catalog.Folded
+		return l != nil && l.Always && l.Holds.EqualByRule()
 	})
 }
 
@@ -203,8 +203,7 @@ func (c Column) IsNumber() bool {
 
 // hasParent reports whether rows with one value of the column share their slot with a parent, by sharding.Table.Parents.
 func (c Column) hasParent() bool {
-	holds := c.holds()
-	return c.Of.kin[c.Name] != "" && (holds == catalog.Integers || holds == catalog.Bytes || holds == catalog.UUIDs)
+	return c.Of.kin[c.Name] != "" && c.holds().EqualByText()
 }
 
 // isRowOf reports whether equal values of two columns are those of one row: ids are unique over all shards.

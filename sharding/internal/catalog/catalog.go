@@ -115,3 +115,9 @@ const (
 	Times
 	UUIDs
 )
+
+// EqualByText reports whether the database considers two values equal exactly if their texts are, in the form in which the column returns them.
+func (h Holding) EqualByText() bool { return h == Integers || h == Bytes || h == UUIDs }
+
+// EqualByRule reports whether the database considers two values equal exactly if a rule does.
+func (h Holding) EqualByRule() bool { return h.EqualByText() || h == Times }

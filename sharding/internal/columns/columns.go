@@ -239,8 +239,7 @@ var sortValues = map[string]catalog.Value{
 
 // Leads reports whether each value of a column leads to one shard by a rule, in whatever form the database takes it.
 func Leads(c dialect.Column, rule sharding.Rule) bool {
-	of := holds(c, rule)
-	return of != catalog.Other && of != catalog.Folded
+	return holds(c, rule).EqualByRule()
 }
 
 // holds returns the values of a column that leads to slots, if the database considers the same

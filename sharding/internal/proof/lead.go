@@ -112,7 +112,7 @@ func (l *Lead) Formed(v any) (form any, known bool) {
 func (l *Lead) comparesWith(v any) bool {
 	switch v.(type) {
 	case string, []byte:
-		return l.Holds == catalog.Integers || l.Holds == catalog.Bytes || l.Holds == catalog.UUIDs
+		return l.Holds.EqualByText()
 	case time.Time:
 		return l.Holds == catalog.Times
 	case int64, uint64:
