@@ -7,10 +7,16 @@
 // same plan. It uses no database, no clock and no goroutine. testdata/plans contains statements and
 // their plans.
 //
-// [Of] makes a plan from what package analysis finds in the statement, and [Plan.Bind] the route for its arguments
-// (plan.go). If all references lead to one target, the whole text goes there with its names replaced (text.go). For a query
-// on several targets, package combine determines what each of them returns, and scatter.go makes their texts. insert.go
-// and writes.go divide a write. lookup.go and unique.go search for rows that another shard may have under the same unique
-// key. copies.go decides which statements leave all copies of a broadcast table equal, and origin.go routes statements on
-// tables that a migration has not switched yet.
+// [Of] makes a plan from what package analysis finds in the statement (plan.go), and [Plan.Bind] the route for its
+// arguments (bind.go, route.go). If all references lead to one target, the whole text goes there with its names replaced
+// (text.go). For a query on several targets, package combine determines what each of them returns, scatter.go makes their
+// texts, lists.go divides long lists of values among them, and own.go leaves out rows whose slots move. insert.go,
+// writes.go and modifying.go divide or refuse a write, and copies.go decides which writes leave all copies of a broadcast
+// table equal. origin.go routes statements on tables that a migration has not switched yet, and remedy.go says what leads
+// to fewer shards.
+//
+// Some statements need an answer of a database before they are routed. owners.go asks lookup tables and shards for the
+// rows of a value, and search.go and unique.go for rows that another shard may have under the same unique key. Others are
+// planned again with another text: subquery.go puts the results of subqueries in their place, instants.go the time,
+// literals.go and places.go arguments as literals, and arrays.go the elements of arrays as rows.
 package plan

@@ -69,8 +69,8 @@ func replaceableOf(b *analysis.Analysis) replaceable {
 	return all
 }
 
-// names returns the aliases that keep the names of columns: MySQL, MariaDB and SQLite name a selected expression by its text.
-func names(p *binding, written []splice.Edit) (all []splice.Edit) {
+// keepNames returns the aliases that keep the names of columns: MySQL, MariaDB and SQLite name a selected expression by its text.
+func keepNames(p *binding, written []splice.Edit) (all []splice.Edit) {
 	for _, i := range p.replaceable.unnamed {
 		if slices.ContainsFunc(written, func(e splice.Edit) bool { return e.Span.In(i.Span) }) {
 			all = append(all, splice.Insert(i.To, " AS "+p.Options.Quote(i.Span.Of(p.Statement.Text))))
@@ -100,7 +100,7 @@ func withLiterals(p *binding) (*Route, error) {
 	if len(edits) == 0 || slices.ContainsFunc(p.replaceable.shown, isLeft) {
 		return nil, p.unmerged
 	}
-	edits = append(edits, names(p, edits)...)
+	edits = append(edits, keepNames(p, edits)...)
 	text, args := rewritten(p.Plan, edits)
 	next := planAgain(p.Plan, text)
 	readsClock := len(next.Instants) > len(p.Instants) // the literal 'now'

@@ -29,7 +29,7 @@ func takeWrites(p *Plan) {
 	for _, part := range append(slices.Clone(p.modified), p) {
 		for _, r := range part.sharded {
 			if !known[r.At] {
-				known[r.At], p.named = true, append(p.named, r)
+				known[r.At], p.allSharded = true, append(p.allSharded, r)
 			}
 		}
 	}
@@ -82,7 +82,7 @@ func (p modifying) bind(args []any, hint sharding.Hint) (*Route, error) {
 // tablesOf returns the sharded tables of a statement, those of its data-modifying CTEs included.
 func tablesOf(p *Plan) []*analysis.Reference {
 	if p.modified != nil {
-		return p.named
+		return p.allSharded
 	}
 	return p.sharded
 }

@@ -9,7 +9,6 @@ import (
 	"sync"
 
 	"github.com/shardid/shardid/internal/sqlparse"
-	"github.com/shardid/shardid/internal/sqltext"
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sharding/internal/analysis"
 )
@@ -35,16 +34,19 @@ func movesFrom(r *analysis.Reading) *sharding.Target {
 	return at
 }
 
-// unserved returns a table of the statement whose route has not been read yet, or "".
-func unserved(r *analysis.Reading) string {
+// unserved refuses a table whose route has not been read yet.
+func unserved(r *analysis.Reading) *sharding.RouteError {
+	if len(r.Refs) == 0 && r.Refused == nil { // only a CTE has its name
+		return nil
+	}
 	for _, name := range r.Statement.Names {
 		if t, ok := r.Snapshot.Lookup(name); ok {
 			if _, err := t.Everywhere(); errors.Is(err, sharding.ErrRouteUnread) {
-				return t.Name
+				return r.Refusal(t.Name, sharding.ErrRouteUnread, "call Router.Load when the program starts")
 			}
 		}
 	}
-	return ""
+	return nil
 }
 
 // atOrigin routes a statement whose tables the source of a migration serves. Only statements that
@@ -67,8 +69,8 @@ func (p *binding) atOrigin() (*Route, error) {
 	return &Route{Kind: One, Pooled: true, Target: *p.origin, Text: p.Statement.Text}, nil
 }
 
-// switchedPlan is the cached results of AfterSwitch, Filled and Fingerprint.
-type switchedPlan struct {
+// onDemand is what few callers ask of a plan, and what is therefore computed when it is asked for first.
+type onDemand struct {
 	planned, completed, printed sync.Once
 	plan, filled                *Plan
 	fingerprint                 string
@@ -83,8 +85,8 @@ func (p *Plan) AfterSwitch() *Plan {
 	if p.origin == nil || p.Snapshot.Switched() == nil || slices.ContainsFunc(tablesOf(p), unread) {
 		return nil
 	}
-	p.afterSwitch.planned.Do(func() { p.afterSwitch.plan = Of(p.Statement, p.Snapshot.Switched(), p.Options) })
-	return p.afterSwitch.plan
+	p.onDemand.planned.Do(func() { p.onDemand.plan = Of(p.Statement, p.Snapshot.Switched(), p.Options) })
+	return p.onDemand.plan
 }
 
 // Filled returns the plan of an INSERT as if an adapter had filled the column of
@@ -92,46 +94,12 @@ func (p *Plan) AfterSwitch() *Plan {
 // the column is the sharding key, the route has such rows as Unplaced; otherwise they lead to the shard
 // of the sharding key. Its routes are for previews, and are not sent.
 func (p *Plan) Filled() *Plan {
-	p.afterSwitch.completed.Do(func() {
+	p.onDemand.completed.Do(func() {
 		options := p.Options
 		options.Filled = true
-		p.afterSwitch.filled = Of(p.Statement, p.Snapshot, options)
+		p.onDemand.filled = Of(p.Statement, p.Snapshot, options)
 	})
-	return p.afterSwitch.filled
-}
-
-// Fingerprint returns the statement without its values: see [sqltext.Fingerprint].
-func (p *Plan) Fingerprint() string {
-	p.afterSwitch.printed.Do(func() { p.afterSwitch.fingerprint = sqltext.Fingerprint(p.Statement.Text, p.Options.Reads.Rules()) })
-	return p.afterSwitch.fingerprint
-}
-
-// Single reports whether the statement was parsed. A text that was not parsed may contain several
-// statements, some of which may have been executed when another fails.
-func (p *Plan) Single() bool { return p.Statement.Verb != sqlparse.Unknown }
-
-// First returns the first sharded table of a statement, nil if it has none.
-func First(p *Plan) *sharding.Table {
-	if len(p.sharded) == 0 {
-		return nil
-	}
-	return p.sharded[0].Table
-}
-
-// Table returns the first table of the router that the statement names, or "".
-func (p *Plan) Table() string {
-	if len(p.sharded) > 0 {
-		return p.sharded[0].Table.Name
-	}
-	for _, name := range p.Statement.Names {
-		if t, ok := p.Snapshot.Lookup(name); ok {
-			return t.Name
-		}
-		if p.Snapshot.IsBroadcast(name) {
-			return name
-		}
-	}
-	return ""
+	return p.onDemand.filled
 }
 
 // given refuses an INSERT that leaves a column to the database which the source of a migration

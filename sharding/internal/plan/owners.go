@@ -57,7 +57,7 @@ func (o *Owners) Targets() []sharding.Target { return o.plan.sharded[0].Table.Ma
 // conditions lead to one target, if one text searches all tables, or if the result would be of no
 // use. A query that locks no row is sent to all shards without a search, unless it is in a transaction of one database.
 func OwnersOf(p *Plan, args []any, hint sharding.Hint, inOne bool) *Owners {
-	if !p.Owned && !(inOne && p.Sought) || hint.Unsharded || hint.Placed() || p.Refused != nil || p.physical != nil || p.unread != "" || p.origin != nil {
+	if !p.Owned && !(inOne && p.Sought) || hint.Unsharded || hint.Placed() || p.Refused != nil || p.barred != nil || p.origin != nil {
 		return nil
 	}
 	all := proof.Slots{}

@@ -85,7 +85,7 @@ type union struct {
 // ORDER BY, LIMIT, OFFSET and DISTINCT have the same effect on each table as on all. The columns of *
 // may have another order in each table, and another number while the tables are altered one after
 // another. SQLite runs in the process and has no round trip to save.
-func (p *Plan) unite() *union {
+func unite(p *Plan) *union {
 	q, core := p.Statement.Query, analysis.CoreOf(p.Statement.Query)
 	switch {
 	case p.Statement.Verb != sqlparse.Select, p.Options.Merge.Engine == merge.SQLite, len(p.Refs) != 1, p.Refused != nil, p.origin != nil, p.Locks, !p.Stateless:

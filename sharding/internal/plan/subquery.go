@@ -143,7 +143,7 @@ func Substituted(p *Plan, all []Subquery, results []Result) (text string, args [
 // subquery: it leaves no state, has one value for all rows of the query, names none of its tables, and
 // its result is not known to be something else than a number or the values of a column.
 func StandsAlone(p *Plan, s Subquery) bool {
-	return p.standsAlone && (p.mayBeNumber || s.Collation != "")
+	return p.Stateless && !p.Foreign && (p.mayBeNumber || s.Collation != "")
 }
 
 // subqueryFinder collects subqueries.

@@ -3,11 +3,8 @@
 package plan
 
 import (
-	"maps"
-	"math/bits"
 	"slices"
 	"strings"
-	"sync/atomic"
 
 	"github.com/shardid/shardid/internal/sqlparse"
 	"github.com/shardid/shardid/sharding"
@@ -17,32 +14,6 @@ import (
 	"github.com/shardid/shardid/sharding/internal/proof"
 	"github.com/shardid/shardid/sharding/internal/splice"
 )
-
-// routes caches the routes of a plan to one target each.
-type routes struct {
-	known atomic.Pointer[map[sharding.Target]*Route]
-}
-
-// to returns the route of a plan's unchanged rows and conditions to a target.
-func (c *routes) to(p *Plan, target sharding.Target) (*Route, error) {
-	old := c.known.Load()
-	if old != nil {
-		if route, ok := (*old)[target]; ok {
-			return route, nil
-		}
-	}
-	text, err := p.edited(target, nil)
-	if err != nil {
-		return nil, err
-	}
-	route := &Route{Kind: One, Target: target, Text: text, Pooled: true}
-	next := map[sharding.Target]*Route{target: route}
-	if old != nil {
-		maps.Copy(next, *old)
-	}
-	c.known.CompareAndSwap(old, &next) // if another goroutine has stored one, this route is made again
-	return route, nil
-}
 
 // edited returns the text with the names of the target, and of the other tables of its group that
 // have the same slots, and with more edits. It renumbers numbered parameters if a renumbering is
@@ -146,46 +117,6 @@ func Labels(p *Plan, to *Route) *strings.Replacer {
 	return strings.NewReplacer(slices.Concat(whole, first, all)...)
 }
 
-// longList is the smallest number of values of a list that is divided among the shards. A shorter
-// list is sent whole: then the texts of all calls are the same, and a driver that keeps statements
-// prepared by their texts prepares them once.
-const longList = 32
-
-// list is a long list of values to which a column that leads to slots is compared: id IN (…). A row
-// of a shard can equal only those values that lead to this shard, so its text has no others.
-type list struct {
-	sqlparse.Span // from the first value to the last
-
-	lead    *proof.Lead
-	written []sqlparse.Expr
-	values  []proof.Operand
-}
-
-// lists returns the long lists of the conditions.
-func lists(k *analysis.Knowledge, of splice.Parameters) (all []list) {
-	if of.Named() {
-		return nil
-	}
-	for _, f := range k.Facts {
-		o := sqlparse.As(f.Expr, sqlparse.In)
-		if o == nil || len(o.Operands) <= longList {
-			continue
-		}
-		c, ok := f.Scope.Column(o.Operands[0])
-		if !ok || c.Of.Role != analysis.Sharded {
-			continue
-		}
-		written := o.Operands[1:]
-		span := sqlparse.Span{From: written[0].Bytes().From, To: written[len(written)-1].Bytes().To}
-		values, known := proof.Constants(written)
-		lead := c.Of.Lead(c.Name)
-		if known && lead != nil && !slices.ContainsFunc(all, func(other list) bool { return span.In(other.Span) }) {
-			all = append(all, list{span, lead, written, values})
-		}
-	}
-	return all
-}
-
 // united returns the texts of each target with these edits and with others, with UNION ALL between them. The second one reads no rows,
 // so it needs no condition on its own, which would be another WHERE.
 func united(p *binding, targets []sharding.Target, edits, others []splice.Edit) ([]combine.Shard, error) {
@@ -260,45 +191,4 @@ func (p *binding) spliced(target sharding.Target, with splice.Renumbering, edits
 		return to.Text, nil
 	}
 	return p.edited(target, with, edits...)
-}
-
-// on returns the list of a target. It keeps NULL, and values that may lead to any shard. If no value
-// is left, it keeps one, which no row equals. It repeats the last value until the length is one of
-// eight between two powers of two, so that there are few texts to prepare.
-func (p *binding) on(l list, values []proof.Slots, target sharding.Target) (splice.Edit, error) {
-	at, _, err := p.Snapshot.Hinted(l.lead.Table.Name, sharding.Hint{On: target})
-	if err != nil {
-		return splice.Edit{}, err
-	}
-	e, out := splice.Edit{Span: l.Span}, strings.Builder{}
-	count, last := 0, 0
-	add := func(i int) {
-		if count++; count > 1 {
-			out.WriteString(", ")
-		}
-		out.WriteString(l.written[i].Bytes().Of(p.Statement.Text))
-		if param := l.values[i].Param; param >= 0 {
-			e.Args = append(e.Args, param)
-		}
-		last = i
-	}
-	for i, s := range values {
-		if s.One {
-			if is, err := l.lead.Table.On(s.Only); err == nil && is != at {
-				continue
-			}
-		}
-		add(i)
-	}
-	for count < rounded(count) {
-		add(last)
-	}
-	e.With = out.String()
-	return e, nil
-}
-
-// rounded returns the next length of a list.
-func rounded(n int) int {
-	step := 1 << max(bits.Len(uint(max(n, 1)-1))-4, 0)
-	return max((n+step-1)/step*step, 1)
 }

@@ -21,7 +21,7 @@ import (
 // A unique key is unique only on its own shard, unless one of its columns leads to the shard: then
 // equal keys are on one shard. A statement that depends on a row with the same key (an upsert,
 // IGNORE, REPLACE, an update of the key) would otherwise not find the row on another shard, and
-// would store a second one. So the row is searched for (lookup.go).
+// would store a second one. So the row is searched for (search.go).
 
 // taken returns the searches that precede an UPDATE of a unique key. An update of models searches
 // only for the primary key: other keys are checked only on their shard, as for an INSERT.

@@ -40,23 +40,20 @@ type Part struct {
 	Rows []int // indexes of the rows of VALUES, in order
 }
 
-// divider decides whether several targets can each execute a part of a write.
-type divider struct{ *analysis.Analysis }
-
-// divide returns why a write cannot be divided among several targets, nil if it can.
-func (b divider) divide() *sharding.RouteError {
+// divide returns why a write cannot be divided among several targets, of which each executes a part, nil if it can.
+func divide(b *analysis.Analysis) *sharding.RouteError {
 	limiting := ""
 	if b.Statement.Limiting {
 		limiting = "a hint in a comment limits each shard; leave it out"
 	}
-	why := cmp.Or(b.dividesRows(b.Statement.Insert), b.dividesChange(b.Statement.Change), limiting, b.Differs(b.Windows))
+	why := cmp.Or(dividesRows(b, b.Statement.Insert), dividesChange(b, b.Statement.Change), limiting, b.Differs(b.Windows))
 	if why == "" {
 		return nil
 	}
 	return b.Refusal(b.FirstSharded(), sharding.ErrCrossShard, why)
 }
 
-func (b divider) dividesRows(in *sqlparse.Input) string {
+func dividesRows(b *analysis.Analysis, in *sqlparse.Input) string {
 	to := b.Insert
 	switch {
 	case in == nil:
@@ -78,7 +75,7 @@ func (b divider) dividesRows(in *sqlparse.Input) string {
 	return ""
 }
 
-func (b divider) dividesChange(c *sqlparse.Change) string {
+func dividesChange(b *analysis.Analysis, c *sqlparse.Change) string {
 	switch {
 	case c == nil:
 		return ""
