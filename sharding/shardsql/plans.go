@@ -27,8 +27,9 @@ import (
 // processors would write to its counter of readers.
 type plans struct {
 	cached atomic.Pointer[generations]
-	mu     sync.Mutex // of writers
-	bytes  int        // of the young texts
+	routed atomic.Int64 // bytes of the texts for shards that the young plans have, which cache them, too
+	mu     sync.Mutex   // of writers
+	bytes  int          // of the young texts
 }
 
 // generations hold the *planned of a text.
@@ -49,8 +50,9 @@ type planned struct {
 
 // A plan takes up to 60 bytes for each byte of its text, if the text is a list of values.
 const (
-	maxText  = 16 << 10 // bytes of the longest text that is cached
-	maxYoung = 1 << 19  // bytes of the texts of a generation
+	maxText   = 16 << 10 // bytes of the longest text that is cached
+	maxYoung  = 1 << 19  // bytes of the texts of a generation
+	maxRouted = 32 << 20 // bytes of its texts for shards
 )
 
 // find returns the plan of a text, nil if there is none.
@@ -59,16 +61,17 @@ func (p *plans) find(s *sharding.Snapshot, text string) *planned {
 	if g == nil || g.snapshot != s {
 		return nil
 	}
-	if young, ok := g.young.Load(text); ok {
-		return young.(*planned)
+	found, isYoung := g.young.Load(text)
+	if isYoung && p.routed.Load() <= maxRouted {
+		return found.(*planned)
 	}
-	old, ok := g.old.Load(text)
-	if !ok {
-		return nil
+	if !isYoung {
+		if found, _ = g.old.Load(text); found == nil {
+			return nil
+		}
 	}
-	found := old.(*planned)
-	p.keep(s, text, found)
-	return found
+	p.keep(s, text, found.(*planned))
+	return found.(*planned)
 }
 
 func (p *plans) keep(s *sharding.Snapshot, text string, made *planned) {
@@ -80,14 +83,25 @@ func (p *plans) keep(s *sharding.Snapshot, text string, made *planned) {
 	g := p.cached.Load()
 	switch {
 	case g == nil || g.snapshot != s:
-		g, p.bytes = &generations{s, new(sync.Map), new(sync.Map)}, 0
-	case p.bytes+len(text) > maxYoung:
-		g, p.bytes = &generations{s, new(sync.Map), g.young}, 0
+		g = p.generation(s, new(sync.Map))
+	case p.bytes+len(text) > maxYoung || p.routed.Load() > maxRouted:
+		g = p.generation(s, g.young)
 	}
-	if _, known := g.young.Swap(strings.Clone(text), made); !known { // otherwise a table was altered, or another goroutine was faster
+	former, known := g.young.Swap(strings.Clone(text), made)
+	if !known { // otherwise a table was altered, or another goroutine was faster
 		p.bytes += len(text)
 	}
+	if former != made {
+		plan.Count(made.Plan, &p.routed)
+	}
 	p.cached.Store(g)
+}
+
+// generation begins a young generation beside an old one.
+func (p *plans) generation(s *sharding.Snapshot, old *sync.Map) *generations {
+	p.bytes = 0
+	p.routed.Store(0)
+	return &generations{s, new(sync.Map), old}
 }
 
 func (c schemaReader) plan(ctx context.Context, text string) (*planned, error) {

@@ -5,6 +5,7 @@ package plan_test
 import (
 	"database/sql"
 	"errors"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -25,12 +26,18 @@ func byKey(tb testing.TB) *plan.Plan {
 // ofOrders returns the plan of a text for orders in four tables.
 func ofOrders(tb testing.TB, text string) *plan.Plan {
 	tb.Helper()
-	m, err := sharding.Spread([]string{"a", "b"}, 4, "orders_%d")
+	return ofTables(tb, text, 4)
+}
+
+// ofTables is ofOrders for another number of tables.
+func ofTables(tb testing.TB, text string, tables int) *plan.Plan {
+	tb.Helper()
+	m, err := sharding.Spread([]string{"a", "b"}, tables, "orders_%d")
 	if err != nil {
 		tb.Fatal(err)
 	}
 	dbs := sharding.DBs{"a": closed(tb), "b": closed(tb)}
-	r, err := sharding.New(dbs, sharding.Tables(sharding.Table{Name: "orders", Key: "user_id", Rule: sharding.Mod(4), Map: m}))
+	r, err := sharding.New(dbs, sharding.Tables(sharding.Table{Name: "orders", Key: "user_id", Rule: sharding.Mod(tables), Map: m}))
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -52,6 +59,25 @@ func TestBindingAPlanAgainAllocatesNothing(t *testing.T) {
 }
 
 // SQLite sorts bytes after all numbers, even bytes that are digits.
+// A text may go to a thousand tables. Each of its routes is made once, and is not copied for each of the others.
+func TestTheWorkForTheRoutesOfAPlanGrowsWithTheirNumber(t *testing.T) {
+	allocated := func(shards int64) uint64 {
+		p := ofTables(t, "SELECT id FROM orders WHERE user_id = ?", int(shards))
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		for key := range 4 * shards {
+			if to, err := p.Bind([]any{key / 2}, sharding.Hint{}); err != nil || to.Kind != plan.One {
+				t.Fatal(to, err)
+			}
+		}
+		runtime.ReadMemStats(&after)
+		return after.TotalAlloc - before.TotalAlloc
+	}
+	if few, many := allocated(64), allocated(1024); many > 3*16*few {
+		t.Errorf("%d bytes for 64 routes, %d for 1024", few, many)
+	}
+}
+
 func TestBytesDoNotBoundARangeOfIntegers(t *testing.T) {
 	w := newWorld(t)
 	st := sqlparse.Parse("SELECT * FROM accounts WHERE id BETWEEN ? AND ?", sqlparse.Dialect{Family: sqlparse.SQLite})

@@ -5,6 +5,7 @@ package plan
 import (
 	"maps"
 	"slices"
+	"sync"
 	"sync/atomic"
 
 	"github.com/shardid/shardid/sharding"
@@ -85,30 +86,90 @@ func (u *Unplaced) Several() bool {
 	return u != nil && len(u.Targets) > 1 && (u.Rows > 1 || !u.All)
 }
 
-// routes caches the routes of a plan to one target each.
+// routes caches the routes of a plan to one target each, up to mostCached bytes. Every statement looks for its route, so known is
+// read without a lock. New routes are in recent first: if each of them were added to a copy of known, a query of a thousand tables
+// would copy it a thousand times.
 type routes struct {
 	known atomic.Pointer[map[sharding.Target]*Route]
+
+	mu     sync.Mutex
+	recent map[sharding.Target]*Route // not in known
+	hits   int                        // how often recent had the route
+	bytes  int64                      // of all routes
+	total  *atomic.Int64              // of the bytes of many plans; see Count
 }
+
+const (
+	mostCached  = 4 << 20 // bytes of one plan's routes
+	sizeOfRoute = 256     // bytes without the text, and with its place in a map
+)
 
 // to returns the route of a plan's unchanged rows and conditions to a target.
 func (c *routes) to(p *Plan, target sharding.Target) (*Route, error) {
-	old := c.known.Load()
-	if old != nil {
-		if route, ok := (*old)[target]; ok {
+	if known := c.known.Load(); known != nil {
+		if route, ok := (*known)[target]; ok {
 			return route, nil
 		}
+	}
+	if route := c.used(target); route != nil {
+		return route, nil
 	}
 	text, err := p.edited(target, nil)
 	if err != nil {
 		return nil, err
 	}
 	route := &Route{Kind: One, Target: target, Text: text, Pooled: true}
-	next := map[sharding.Target]*Route{target: route}
-	if old != nil {
-		maps.Copy(next, *old)
-	}
-	c.known.CompareAndSwap(old, &next) // if another goroutine has stored one, this route is made again
+	c.keep(route)
 	return route, nil
+}
+
+// used returns a recent route, or nil. When recent ones have been used as often as there are routes to copy, they become known.
+func (c *routes) used(target sharding.Target) *Route {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	route := c.recent[target]
+	if route == nil {
+		return nil
+	}
+	var known map[sharding.Target]*Route
+	if of := c.known.Load(); of != nil {
+		known = *of
+	}
+	if c.hits++; c.hits < len(known)+len(c.recent) {
+		return route
+	}
+	all := make(map[sharding.Target]*Route, len(known)+len(c.recent))
+	maps.Copy(all, known)
+	maps.Copy(all, c.recent)
+	c.known.Store(&all)
+	c.recent, c.hits = nil, 0
+	return route
+}
+
+func (c *routes) keep(route *Route) {
+	size := int64(sizeOfRoute + len(route.Text))
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.bytes+size > mostCached {
+		return
+	}
+	if c.recent == nil {
+		c.recent = map[sharding.Target]*Route{}
+	}
+	c.recent[route.Target] = route
+	c.bytes += size
+	if c.total != nil {
+		c.total.Add(size)
+	}
+}
+
+// Count adds the bytes of the routes that a plan has cached, and of those that it will cache, to the total of a cache of plans.
+func Count(p *Plan, total *atomic.Int64) {
+	c := p.routes
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	total.Add(c.bytes)
+	c.total = total
 }
 
 // targetOf returns the target that has all of the slots, if there is one. The empty set is on every
