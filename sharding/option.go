@@ -59,7 +59,8 @@ type Limits struct {
 // same time; both are at least 1. Without it a statement may go to 32 targets, 8 at a time. It
 // limits statements that several shards may execute; [Table].OnMissing decides whether a statement
 // without a key may go to all. A search of all shards, by an id alone, counts all targets of the
-// table, although each database gets one query.
+// table, although each database gets one query. A query of groups, or of at most 1000 rows of each target, takes at most
+// concurrency connections of a pool.
 func FanOut(maxShards, concurrency int) Option {
 	return option(func(s *settings) { s.limits = Limits{maxShards, concurrency} })
 }

@@ -16,8 +16,10 @@
 // docs/sql.md shows which statements one shard answers, which several, and which are refused. Rows of several shards are read in
 // parallel and merged: ordered, cut by LIMIT and OFFSET, made distinct, grouped, and computed from aggregates.
 //
-// A query needs one connection for each shard at a time. If a pool has fewer, or none is free for a second, results are kept in
-// memory, up to 64 MB for each connection. Groups, distinct rows and sorting may use another 64 MB;
+// A query of rows reads each shard on a connection of its own, up to the limit of each pool (SetMaxOpenConns), or 32 connections of a
+// pool without a limit. A query of groups, or of at most 1000 rows of each shard, takes no more of a pool than
+// [sharding.FanOut] lets it query at a time. A connection without which the query can do is waited for a second at most. If shards share
+// a connection, results are kept in memory, up to 64 MB for each connection. Groups, distinct rows and sorting may use another 64 MB;
 // more is an error. COUNT(DISTINCT) uses memory for each value, unless it counts the sharding key.
 //
 // Rows that are neither read to the end nor closed keep these connections. A program that sends other
@@ -26,7 +28,7 @@
 //
 // A pool keeps two idle connections unless SetMaxIdleConns allows more, and opens the others anew
 // for each query. Therefore a query for at most 1000 rows of each shard, by LIMIT and OFFSET
-// together or by a unique key, uses no more connections than the pool has kept before. It queries
+// together, by a unique key or by aggregates without GROUP BY, uses no more connections than the pool has kept before. It queries
 // several shards on one connection, one after another. To query them in parallel, let the pool keep
 // one connection for each of its shards.
 //

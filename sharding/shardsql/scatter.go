@@ -232,13 +232,18 @@ type reserved struct {
 	targets []int // indexes in plan.Shards.Targets
 }
 
-// fewRows is the largest number of rows of a target for which a query waits for a connection
-// instead of opening one that its pool will not keep.
-const fewRows = 1000
+const (
+	// fewRows is the largest number of rows of a target for which a query waits for a connection
+	// instead of opening one that its pool will not keep.
+	fewRows = 1000
+	// mostConns is how many connections a query takes of a pool that may open any number: a server accepts a hundred or so, and a
+	// router may have a thousand tables.
+	mostConns = 32
+)
 
 // reserveAll reserves the connections of a query. It reserves one for each target; fewer if the pool has
-// fewer, or if the pool keeps fewer and each target returns few rows; and in a transaction the one
-// that the transaction has. It reserves the connections of a pool together, and pools in the order
+// fewer; for groups, which are kept in memory in any case, and for few rows, as many as targets are queried at a time, and for few rows
+// those that the pool keeps; and in a transaction the one that the transaction has. It reserves the connections of a pool together, and pools in the order
 // of compare, like writes: two statements that each hold a part of what they need would otherwise
 // wait for each other.
 func (r reading) reserveAll(ctx context.Context, s *combine.Shards) (all []reserved, err error) {
@@ -285,11 +290,12 @@ func (r reading) reserve(ctx context.Context, s *combine.Shards, pool string, ta
 		return nil, err
 	}
 	defer turn.unlock()
-	n, stats := len(targets), db.Stats()
-	if most := stats.MaxOpenConnections; most > 0 {
-		n = min(n, most)
+	stats := db.Stats()
+	n, isFew := min(len(targets), cmp.Or(stats.MaxOpenConnections, mostConns)), s.Most >= 0 && s.Most <= fewRows
+	if isFew || s.Group != nil {
+		n = min(n, r.session.database.router.Limits().Concurrency)
 	}
-	if s.Most >= 0 && s.Most <= fewRows {
+	if isFew {
 		n = turn.keeps(stats, n)
 	}
 	connect := r.session.database.connect

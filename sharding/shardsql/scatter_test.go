@@ -178,6 +178,48 @@ func TestAQueryOfManyRowsReadsItsShardsSideBySide(t *testing.T) {
 	}
 }
 
+// A server accepts a hundred connections or so, of which a query must not take all.
+func TestAQueryOfManyTablesOpensFewConnections(t *testing.T) {
+	const tables, atOnce = 64, 8
+	for _, c := range []struct {
+		query     string
+		most, max int // connections: that the query opens, and SetMaxOpenConns
+	}{
+		{"SELECT COUNT(*), SUM(id) FROM orders", atOnce, 0},
+		{"SELECT COUNT(*) FROM orders UNION ALL SELECT COUNT(*) FROM orders WHERE id > 9", atOnce, 0},
+		{"SELECT id, note FROM orders ORDER BY id LIMIT 5", atOnce, 0},
+		{"SELECT note, COUNT(*) FROM orders GROUP BY note", atOnce, 0},
+		{"SELECT COUNT(DISTINCT note) FROM orders", atOnce, 0},
+		{"SELECT id, note FROM orders ORDER BY id", 32, 0},
+		{"SELECT id, note FROM orders", 32, 0},
+		{"SELECT id, note FROM orders ORDER BY id", 50, 50},
+		{"SELECT note, COUNT(*) FROM orders GROUP BY note", 3, 3},
+	} {
+		db := files(t)("a.db")
+		db.SetMaxOpenConns(c.max)
+		m, err := sharding.Spread([]string{"a"}, tables, "orders_%d")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, at := range m.Targets() {
+			exec(t, db, "CREATE TABLE "+at.Table+" (id INTEGER PRIMARY KEY, note TEXT)")
+		}
+		router, err := sharding.New(sharding.DBs{"a": db}, sharding.FanOut(tables, atOnce), sharding.Table{Name: "orders", Key: "id", Rule: sharding.Mod(tables), Map: m})
+		if err != nil {
+			t.Fatal(err)
+		}
+		routed := shardsql.OpenDB(shardsql.Config{Router: router, Home: db})
+		t.Cleanup(func() { _ = routed.Close() })
+		exec(t, routed, "INSERT INTO orders (id, note) VALUES (1, 'a'), (2, 'b'), (3, 'a'), (64, 'c')")
+		before := db.Stats()
+		got, err := answer(t.Context(), routed, c.query)
+		after := db.Stats()
+		if opened := int(after.MaxIdleClosed-before.MaxIdleClosed) + after.OpenConnections - before.OpenConnections + before.Idle; err != nil || opened > c.most || len(got) < 2 {
+			t.Errorf("%s: %q, %v, on %d connections", c.query, got, err, opened)
+		}
+	}
+}
+
 func TestAPoolThatKeepsMoreConnectionsLaterIsQueriedOnMore(t *testing.T) {
 	w := newTwin(t, 100)
 	db := w.dbs["a"]

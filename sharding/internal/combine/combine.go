@@ -63,11 +63,11 @@ func combineOnce(b *analysis.Analysis) (combined *Combination, untyped bool, ref
 		c.enter(core)
 		c.branch()
 	}
-	if len(c.cores) == 1 && c.scope.Single(c.core.Where) {
-		c.combination.Most = 1
-	}
 	if c.why == "" {
 		c.answer()
+	}
+	if g := c.combination.group; g != nil && len(g.keys)+len(g.split) == 0 || len(c.cores) == 1 && c.scope.Single(c.core.Where) {
+		c.combination.Most = int64(len(c.cores)) // a SELECT of aggregates without GROUP BY has one row
 	}
 	if c.why != "" {
 		if strings.HasSuffix(c.why, AddKey) && slices.ContainsFunc(c.cores, analysis.IsGrouped) {
