@@ -71,6 +71,12 @@ func (p *Postgres) OpenICU(tb testing.TB, database, locale string) *sql.DB {
 	return p.open(tb, database, " TEMPLATE template0 LOCALE_PROVIDER icu ICU_LOCALE '"+locale+"'")
 }
 
+// OpenEncoded is [Postgres.Open] of a database whose texts are stored in an encoding, and compared by their bytes.
+func (p *Postgres) OpenEncoded(tb testing.TB, database, encoding string) *sql.DB {
+	tb.Helper()
+	return p.open(tb, database, " TEMPLATE template0 LOCALE 'C' ENCODING '"+encoding+"'")
+}
+
 func (p *Postgres) open(tb testing.TB, database, options string) *sql.DB {
 	tb.Helper()
 	// There is no IF NOT EXISTS for databases; a DO block cannot create one.

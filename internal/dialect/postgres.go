@@ -26,6 +26,14 @@ func (Postgres) Quote(ident string) string {
 // Placeholder returns "$1" for the first argument.
 func (Postgres) Placeholder(n int) string { return "$" + strconv.Itoa(n) }
 
+// ReadAs is an expression of PostgreSQL: the encoding in which the driver reads texts, or NULL if it is that of the database.
+const ReadAs = "NULLIF(pg_client_encoding()::text, getdatabaseencoding()::text)"
+
+// KeepsOrder is an expression of PostgreSQL that is true if the bytes of texts that the driver reads have the order of those in the
+// database. The server converts none from or to SQL_ASCII, and the bytes of UTF8 and LATIN1 have the order of the code points.
+const KeepsOrder = "(" + ReadAs + " IS NULL OR 'SQL_ASCII' IN (getdatabaseencoding()::text, pg_client_encoding()::text)" +
+	" OR getdatabaseencoding()::text || pg_client_encoding()::text IN ('UTF8LATIN1', 'LATIN1UTF8'))"
+
 // postgresFaults maps SQLSTATEs.
 var postgresFaults = map[string]Fault{
 	"42P01": NoTable, "3F000": NoTable, "42703": NoColumn,

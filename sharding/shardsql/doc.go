@@ -231,7 +231,7 @@
 // differs is refused with [sharding.ErrSettings]. On MySQL and
 // MariaDB they are sql_mode, time zone, collation, max_sort_length, div_precision_increment,
 // lc_time_names, default_week_format and group_concat_max_len, and the driver's parseTime; on PostgreSQL TimeZone, DateStyle, IntervalStyle,
-// standard_conforming_strings, the encoding and the collation of the database. A sql_select_limit, and an extra_float_digits
+// standard_conforming_strings, the encodings of the driver and of the database, and the collation of the database. A sql_select_limit, and an extra_float_digits
 // with which a driver reads rounded floats, are refused. With parseTime the driver of MySQL reads a DATETIME that the zone of
 // its loc skips in spring as another one, and 0000-00-00 as 0001-01-01. Such values are combined as equal: set loc to UTC,
 // the default. Whether drivers

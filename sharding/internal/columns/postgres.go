@@ -15,9 +15,9 @@ import (
 
 // postgresTypes selects the columns of a table of PostgreSQL with their types, those of domains
 // resolved. A collation compares bytes if it is C, by its own name or as the database's, or if its
-// provider is builtin, which compares code points.
+// provider is builtin, which compares code points. Its order is that of the bytes which the driver reads if the encoding keeps it.
 const postgresTypes = `SELECT a.attname::text, b.typname::text, b.typtype::text, COALESCE(k.collisdeterministic, TRUE),
-		CASE WHEN k.collname IS NULL THEN TRUE
+		` + dialect.KeepsOrder + ` AND CASE WHEN k.collname IS NULL THEN TRUE
 			WHEN k.collprovider = 'd' THEN COALESCE(to_jsonb(d) ->> 'datlocprovider', 'c') = 'b' OR COALESCE(to_jsonb(d) ->> 'datlocprovider', 'c') = 'c' AND d.datcollate IN ('C', 'POSIX')
 			ELSE k.collprovider = 'b' OR k.collprovider = 'c' AND k.collcollate IN ('C', 'POSIX') END,
 		CASE WHEN k.collprovider = 'd' THEN COALESCE(to_jsonb(d) ->> 'datlocale', to_jsonb(d) ->> 'daticulocale', d.datcollate::text) ELSE COALESCE(k.collname::text, '') END,
@@ -94,7 +94,11 @@ func postgresText(typ string, deterministic, bytewise bool, collation string) (c
 	case "name":
 		c.Collation = "" // an argument beside it would be cut to 63 bytes
 	}
-	if !bytewise {
+	switch {
+	case bytewise:
+	case collation == "C" || collation == "POSIX":
+		c.Value.Unordered = "the driver reads it in another encoding than that of the database, in which texts of the collation C may have another order"
+	default:
 		c.Value.Unordered = "its collation " + collation + " is not C; write COLLATE \"C\" after it, or declare the column with COLLATE \"C\""
 	}
 	return c

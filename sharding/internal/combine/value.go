@@ -203,7 +203,7 @@ func (c *comparer) typed(e sqlparse.Expr) catalog.Value {
 	if c.SQLite {
 		return c.stored(e)
 	}
-	if of, collation := collated(e, c.Statement.Text); c.Postgres && bytewise.MatchString(collation) {
+	if of, collation := collated(e, c.Statement.Text); c.Postgres && isBytewise(c, collation) {
 		v := c.typed(of) // whose texts compare by their bytes
 		v.Unordered, v.Behind = "", ""
 		return v
@@ -448,10 +448,15 @@ func orderOf(c *comparer, e sqlparse.Expr) catalog.Value {
 	return catalog.Value{Type: whole.Type, As: catalog.Asked, Behind: "COLLATE " + collation}
 }
 
-// isCollated reports whether an expression of PostgreSQL is x COLLATE name with another name than C.
+// isCollated reports whether an expression of PostgreSQL is x COLLATE name, and the order of the texts is not that of their bytes.
 func isCollated(c *comparer, e sqlparse.Expr) bool {
 	of, collation := collated(sqlparse.Bare(e), c.Statement.Text)
-	return c.Postgres && of != nil && !bytewise.MatchString(collation)
+	return c.Postgres && of != nil && !isBytewise(c, collation)
+}
+
+// isBytewise reports whether a collation of PostgreSQL orders texts by their bytes as the driver reads them.
+func isBytewise(c *comparer, collation string) bool {
+	return !c.Options.Merge.Recoded && bytewise.MatchString(collation)
 }
 
 // inOrder returns how the values of an expression compare, if their order is known. Texts with the collation of a

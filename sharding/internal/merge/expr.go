@@ -29,6 +29,9 @@ type Dialect struct {
 	Signed bool
 	// Bytes says that the driver of PostgreSQL returns decimals as bytes, and not as strings.
 	Bytes bool
+	// Recoded says that the driver of PostgreSQL reads texts in another encoding than that of the database, in which their bytes
+	// may have another order than the one that the collation C gives the texts.
+	Recoded bool
 }
 
 // DefaultSortLength is the SortLength of a server that nobody has set up otherwise.

@@ -59,8 +59,12 @@ func (s *Server) readFrom(ctx context.Context, db *sql.DB) (err error) {
 	default:
 		s.settings = ofMySQL
 	}
-	if s.values, err = readSettings(ctx, db, s.settings); err != nil || s.Name() != "mysql" {
+	if s.values, err = readSettings(ctx, db, s.settings); err != nil || s.Name() == "sqlite" {
 		return err
+	}
+	if s.Name() == "postgres" {
+		s.Arithmetic.Recoded = strings.HasSuffix(s.values[encoding], inAnotherOrder)
+		return nil
 	}
 	s.Reads = s.parsing(s.values[sqlMode])
 	if s.Arithmetic, err = s.division(s.values[divPrecision]); err == nil {

@@ -35,11 +35,14 @@ var ofMySQL = []setting{
 	{place, "CONCAT(@@hostname, ':', @@port, '/', DATABASE())", false},
 }
 
+// inAnotherOrder is the end of the encoding if the driver reads bytes that sort otherwise than those in the database.
+const inAnotherOrder = ", in another order"
+
 // PostgreSQL 15 moved the provider of a database's collation to a column of its own.
 var ofPostgreSQL = []setting{
 	{"TimeZone", "current_setting('TimeZone')", false},
 	{"the collation", "(SELECT CONCAT_WS(' ', d.datcollate, d.datctype, to_jsonb(d) ->> 'datlocprovider', COALESCE(to_jsonb(d) ->> 'datlocale', to_jsonb(d) ->> 'daticulocale')) FROM pg_database d WHERE d.datname = current_database())", false},
-	{"server_encoding", "current_setting('server_encoding')", false},
+	{"the encoding of texts", "CONCAT(getdatabaseencoding(), ' read as ' || " + dialect.ReadAs + ", CASE WHEN " + dialect.KeepsOrder + " THEN '' ELSE '" + inAnotherOrder + "' END)", false},
 	{"DateStyle", "current_setting('DateStyle')", false},
 	{"IntervalStyle", "current_setting('IntervalStyle')", false},
 	{"standard_conforming_strings", "current_setting('standard_conforming_strings')", false},
@@ -51,11 +54,12 @@ var ofPostgreSQL = []setting{
 // SQLite has no settings that matter. The file of a database in memory is empty.
 var ofSQLite = []setting{{place, "(SELECT file FROM pragma_database_list WHERE name = 'main')", false}}
 
-// Indexes in ofMySQL of the settings that decide how SQL is parsed and values are computed.
+// Indexes of the settings that decide how SQL is parsed, and how values are computed and compared.
 const (
-	sqlMode       = 0
+	sqlMode       = 0 // in ofMySQL
 	maxSortLength = 3
 	divPrecision  = 4
+	encoding      = 2 // in ofPostgreSQL
 )
 
 // Difference is a setting that has another value in a session.
