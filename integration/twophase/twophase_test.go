@@ -11,6 +11,7 @@ import (
 	"os"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -240,6 +241,36 @@ func TestABranchWhoseDecidingDatabaseIsAwayIsInDoubtInTheMetrics(t *testing.T) {
 		must(t, a.Start(t.Context()))
 		testwait.Until(t, "a look at all databases", func() bool { _, err := r.Resolve(t.Context()); return err == nil })
 		shows("in_doubt 0", "resolver_up 1", `resolved_total{outcome="rolled_back"} 1`)
+	})
+}
+
+// A server that is stopped, or whose network drops all packets, does not close connections. The branches of other servers hold locks
+// there meanwhile.
+func TestAServerThatDoesNotAnswerDoesNotKeepTheResolverFromTheOthers(t *testing.T) {
+	serversOf(t, func(t *testing.T, a, z database.Server) {
+		b := openBank(t, a, z)
+		var stopped interface {
+			database.Server
+			Signal(tb testing.TB, s os.Signal)
+		} = server.RunMariaDB(t)
+		if b.server.Name() == "postgres" {
+			stopped = server.RunPostgres(t, "max_prepared_transactions=100")
+		}
+		home := stopped.Open(t, "home")
+		must(t, twophase.Create(t.Context(), b.router, home))
+		r, err := twophase.New(twophase.Config{Router: b.router, Home: home, After: time.Millisecond})
+		must(t, err)
+		for step := int64(1); b.prepared(t) == 0; step++ {
+			killedAt(t, a, z, 2*step, step, true)
+		}
+		home.SetMaxIdleConns(0) // a process of PostgreSQL that has a connection would answer
+		stopped.Signal(t, syscall.SIGSTOP)
+		t.Cleanup(func() { stopped.Signal(t, syscall.SIGCONT) })
+		ctx, done := context.WithTimeout(t.Context(), time.Minute)
+		defer done()
+		if did, err := r.Resolve(ctx); err == nil || did.RolledBack != 1 || ctx.Err() != nil || b.prepared(t) != 0 {
+			t.Errorf("%+v, %v, %d branches are left", did, err, b.prepared(t))
+		}
 	})
 }
 

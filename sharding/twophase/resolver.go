@@ -134,8 +134,8 @@ func (r *Resolver) Total() (Report, error) {
 }
 
 // Resolve ends branches that have been prepared for longer than Config.After. If it finds any, it
-// waits that long first. Its error joins those of all databases that could not be queried; branches
-// on the other databases are ended nevertheless.
+// waits that long first. Its error joins those of all databases that could not be queried, or did not
+// answer within 10 seconds; branches on the other databases are ended nevertheless.
 func (r *Resolver) Resolve(ctx context.Context) (Report, error) {
 	report, err := r.resolve(ctx)
 	r.mu.Lock()
@@ -167,11 +167,12 @@ type look struct {
 	places   []*place
 	deciders map[string]*place // by their identities
 	away     map[string]bool   // identities of databases that do not answer
+	silent   map[*place]bool   // databases that have answered before, and do not any more
 	errs     []error
 }
 
 func (r *Resolver) resolve(ctx context.Context) (Report, error) {
-	l := &look{deciders: map[string]*place{}, away: map[string]bool{}}
+	l := &look{deciders: map[string]*place{}, away: map[string]bool{}, silent: map[*place]bool{}}
 	for _, db := range r.databases {
 		p, err := open(ctx, db)
 		r.remember(l, db, p, err)
@@ -223,7 +224,13 @@ func compare(a, b xa.ID) int {
 	return cmp.Or(cmp.Compare(a.Transaction, b.Transaction), cmp.Compare(a.Decider, b.Decider), cmp.Compare(a.Branch, b.Branch))
 }
 
+// answerTimeout limits the time in which a database answers the resolver. A server that is stopped, or whose network drops all
+// packets, keeps its connections, and would keep the resolver from the branches of all other databases.
+const answerTimeout = 10 * time.Second
+
 func open(ctx context.Context, db database) (*place, error) {
+	ctx, done := context.WithTimeout(ctx, answerTimeout)
+	defer done()
 	server, err := dialect.Identify(ctx, db.pool)
 	if err != nil {
 		return nil, err
@@ -240,7 +247,7 @@ func open(ctx context.Context, db database) (*place, error) {
 func (l *look) list(ctx context.Context) map[xa.ID]found {
 	all := map[xa.ID]found{}
 	for _, p := range l.places {
-		ids, err := xa.List(ctx, p.pool, p.server)
+		ids, err := p.list(ctx)
 		if err != nil {
 			l.errs = append(l.errs, fmt.Errorf("twophase: %s: list prepared transactions: %w", p.name, err))
 		}
@@ -253,9 +260,23 @@ func (l *look) list(ctx context.Context) map[xa.ID]found {
 	return all
 }
 
+func (p *place) list(ctx context.Context) ([]xa.ID, error) {
+	ctx, done := context.WithTimeout(ctx, answerTimeout)
+	defer done()
+	return xa.List(ctx, p.pool, p.server)
+}
+
 // settle ends one branch.
 func (l *look) settle(ctx context.Context, f found) {
-	committed, err := xa.Settle(ctx, left{f, l.deciders[f.id.Decider]})
+	decider := l.deciders[f.id.Decider]
+	if l.silent[f.at] || l.silent[decider] {
+		l.report.InDoubt++
+		return
+	}
+	committed, err := xa.Settle(ctx, left{f, decider})
+	if errors.Is(err, context.DeadlineExceeded) { // of either, of which the next run asks both
+		l.silent[f.at], l.silent[decider] = true, true
+	}
 	switch {
 	case xa.IsUnknown(err): // the branch has ended, or its connection is alive
 		l.report.InDoubt++
@@ -280,11 +301,15 @@ var _ xa.Left = left{}
 
 // Committed implements xa.Left.
 func (b left) Committed(ctx context.Context) (bool, error) {
+	ctx, done := context.WithTimeout(ctx, answerTimeout)
+	defer done()
 	return xa.Committed(ctx, b.decider.pool, b.decider.server, b.id.Transaction)
 }
 
 // End implements xa.Left.
 func (b left) End(ctx context.Context, commit bool) error {
+	ctx, done := context.WithTimeout(ctx, answerTimeout)
+	defer done()
 	_, err := b.at.pool.ExecContext(ctx, xa.End(b.at.server, b.id, commit))
 	return err
 }
@@ -299,7 +324,7 @@ func (l *look) forget(ctx context.Context) {
 	decided := make([]map[string][]string, len(l.places))
 	for i, p := range l.places {
 		var err error
-		if decided[i], err = xa.Decided(ctx, p.pool, p.server); err != nil {
+		if decided[i], err = p.decided(ctx); err != nil {
 			l.errs = append(l.errs, fmt.Errorf("twophase: %s: %w", p.name, err))
 			return
 		}
@@ -318,14 +343,32 @@ func (l *look) forget(ctx context.Context) {
 			if prepared[transaction] || slices.ContainsFunc(names, func(name string) bool { return !known[name] }) {
 				continue
 			}
-			if err := xa.Forget(ctx, p.pool, p.server, transaction); err != nil {
+			if err := p.forget(ctx, transaction); err != nil {
 				l.errs = append(l.errs, fmt.Errorf("twophase: %s: %w", p.name, err))
 				return
 			}
 			l.report.Forgotten++
 		}
-		if err := xa.ForgetAborted(ctx, p.pool, p.server); err != nil {
+		if err := p.forgetAborted(ctx); err != nil {
 			l.errs = append(l.errs, fmt.Errorf("twophase: %s: %w", p.name, err))
 		}
 	}
+}
+
+func (p *place) decided(ctx context.Context) (map[string][]string, error) {
+	ctx, done := context.WithTimeout(ctx, answerTimeout)
+	defer done()
+	return xa.Decided(ctx, p.pool, p.server)
+}
+
+func (p *place) forget(ctx context.Context, transaction string) error {
+	ctx, done := context.WithTimeout(ctx, answerTimeout)
+	defer done()
+	return xa.Forget(ctx, p.pool, p.server, transaction)
+}
+
+func (p *place) forgetAborted(ctx context.Context) error {
+	ctx, done := context.WithTimeout(ctx, answerTimeout)
+	defer done()
+	return xa.ForgetAborted(ctx, p.pool, p.server)
 }
