@@ -154,7 +154,7 @@ func (p *pass) close() error { return p.routed.Close() }
 func (p *pass) owners() *owner.SQL {
 	return &owner.SQL{
 		Of: &p.table, Now: p.Router.Snapshot, Lookup: p.lookup, Dialect: p.dialect, Entries: runner{p.routed},
-		On: func(ctx context.Context, at sharding.Target, _ any, f func(owner.Shard) error) (err error) {
+		On: func(ctx context.Context, at sharding.Target, f func(owner.Shard) error) (err error) {
 			conn, err := p.Router.DB(at.DB).Conn(ctx)
 			if err != nil {
 				return err

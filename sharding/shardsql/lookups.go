@@ -119,13 +119,12 @@ func (k lookupAccess) table(of *sharding.Table, l *sharding.Lookup, pool *sql.DB
 	}
 	return &owner.SQL{
 		Of: of, Now: k.database.router.Snapshot, Lookup: l, Dialect: k.database.server.Dialect, Entries: b, Locks: b.tx != nil,
-		On: func(ctx context.Context, at sharding.Target, key any, f func(owner.Shard) error) error {
-			if joint := b.tx != nil && k.database.poolOrHome(at.DB) == pool; !joint {
-				if err := k.checkFreed(of, at, key); err != nil {
-					return err
-				}
+		On: k.on,
+		Absent: func(at sharding.Target, key any) error {
+			if joint := b.tx != nil && k.database.poolOrHome(at.DB) == pool; joint {
+				return nil
 			}
-			return k.on(ctx, at, f)
+			return k.checkFreed(of, at, key)
 		},
 		Committed: func(ctx context.Context, at sharding.Target, key any, f func(owner.Runner, bool) error) error {
 			freed, err := k.hasFreed(of, at, key)
@@ -137,9 +136,9 @@ func (k lookupAccess) table(of *sharding.Table, l *sharding.Lookup, pool *sql.DB
 	}
 }
 
-// checkFreed returns an error if the transaction may have taken the value from the row that is about
-// to be checked, and the lookup table is in another database. A rollback would restore the row's
-// value, but would not undo the change of the lookup table that relied on the check.
+// checkFreed returns an error if the transaction may have taken the value from a row that it does not find, and the lookup
+// table is in another database. A rollback would restore the row's value, but would not undo the change of the lookup
+// table that relied on the search.
 func (k lookupAccess) checkFreed(of *sharding.Table, at sharding.Target, key any) error {
 	if has, err := k.hasFreed(of, at, key); err != nil || !has {
 		return err

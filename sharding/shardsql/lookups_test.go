@@ -354,6 +354,7 @@ func TestAnUpdateToAValueOfAnotherRowIsADuplicate(t *testing.T) {
 			"UPDATE users SET email = 'one@x' WHERE id = 3",
 			"UPDATE users SET email = 'One@X' WHERE id IN (3)",
 			"UPDATE users SET email = 'one@x' WHERE email = 'three@x'",
+			"UPDATE users SET email = 'one@x' WHERE id = (SELECT id FROM users WHERE email = 'three@x')", // the router cannot read the old values of its rows
 		} {
 			if _, err := d.routed.Exec(text); err == nil || errors.Is(err, sharding.ErrLookup) || !strings.Contains(err.Error(), "UNIQUE") {
 				t.Errorf("home %q: %s: %v", home, text, err)

@@ -44,9 +44,12 @@ type SQL struct {
 	// Locks says that Entries is in the caller's transaction. Reads then lock rows, because
 	// they must see what others have committed since the transaction began.
 	Locks bool
-	// On calls f with a connection to the database of a target, where f looks for the row
+	// On calls f with a connection to the database of a target, where f looks for a row
 	// of a key.
-	On func(ctx context.Context, at sharding.Target, key any, f func(Shard) error) error
+	On func(ctx context.Context, at sharding.Target, f func(Shard) error) error
+	// Absent returns an error if a row of a key that was not found might be there after a rollback of the caller's
+	// transaction. It may be nil if a rollback brings no row back.
+	Absent func(at sharding.Target, key any) error
 	// Committed calls f with another connection than that of the caller's transaction. freed says that the transaction
 	// may have taken values from rows of the key. It may be nil if On calls no f with an own connection.
 	Committed func(ctx context.Context, at sharding.Target, key any, f func(on Runner, freed bool) error) error
@@ -228,7 +231,7 @@ func (t *SQL) hasAt(ctx context.Context, at sharding.Target, e Entry) (has bool,
 	where, args := t.identified(e)
 	rows := `SELECT "k" FROM "` + at.Table + `" WHERE ` + where
 	var found [][]driver.Value
-	err = t.On(ctx, at, e.Key, func(on Shard) error {
+	err = t.On(ctx, at, func(on Shard) error {
 		switch t.Dialect.Name() {
 		case "mysql":
 			found, err = on.Query(ctx, t.text(rows+" LIMIT 1 LOCK IN SHARE MODE"), args...)
@@ -245,10 +248,13 @@ func (t *SQL) hasAt(ctx context.Context, at sharding.Target, e Entry) (has bool,
 		}
 		return err
 	})
-	if err != nil || len(found) == 0 {
-		return false, err
+	if err == nil && len(found) > 0 {
+		has, err = t.Together(found[0][0], e.Key)
 	}
-	return t.Together(found[0][0], e.Key)
+	if err == nil && !has && t.Absent != nil {
+		err = t.Absent(at, e.Key)
+	}
+	return has, err
 }
 
 // since looks for a row that was committed after the beginning of the caller's transaction, and which that therefore
