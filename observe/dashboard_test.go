@@ -65,3 +65,15 @@ func TestTheDashboardQueriesExistingMetrics(t *testing.T) {
 		}
 	}
 }
+
+// Prometheus gives each sample the labels job and instance of the scrape. It renames labels of these names that a program
+// reports, so a query by them would not tell one from the other.
+func TestNoLabelIsOneThatPrometheusSetsItself(t *testing.T) {
+	for _, f := range observe.Describe() {
+		for _, label := range f.Labels {
+			if label == "job" || label == "instance" {
+				t.Errorf("%s has the label %s, which Prometheus replaces", f.Name, label)
+			}
+		}
+	}
+}

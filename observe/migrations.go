@@ -35,7 +35,7 @@ type reading struct {
 	up   bool      // the last attempt succeeded
 }
 
-// NewMigrations returns the metrics of these jobs. The keys are the values of the label job.
+// NewMigrations returns the metrics of these jobs. The keys are the values of the label migration.
 func NewMigrations(jobs map[string]Migration) *Migrations {
 	return &Migrations{jobs: maps.Clone(jobs), last: map[string]reading{}}
 }
@@ -159,7 +159,7 @@ func (m *Migrations) families() []Family {
 	readings, names := m.readings()
 	all := []Family{{
 		Name: "shardid_migration_phase", Help: "1 for the phase that the job is in, 0 for all others.",
-		Type: Gauge, Labels: []string{"job", "phase"},
+		Type: Gauge, Labels: []string{"migration", "phase"},
 	}}
 	for _, name := range names {
 		if r := readings[name]; !r.read.IsZero() {
@@ -169,7 +169,7 @@ func (m *Migrations) families() []Family {
 		}
 	}
 	for _, metric := range migrationMetrics {
-		f := Family{Name: metric.name, Help: metric.help, Type: Gauge, Labels: []string{"job"}}
+		f := Family{Name: metric.name, Help: metric.help, Type: Gauge, Labels: []string{"migration"}}
 		for _, name := range names {
 			if v, has := metric.value(readings[name]); has {
 				f.Samples = append(f.Samples, Sample{Values: []string{name}, Value: v})
