@@ -208,6 +208,29 @@ func TestRouteCountsTheStatementsOfALog(t *testing.T) {
 	}
 }
 
+// The values of the parameters decide where these statements go. A list of prepared statements does not have them.
+func TestRouteDoesNotDecideStatementsOfALogWithoutTheirValues(t *testing.T) {
+	config := newConfig(t, shardsJSON)
+	file := filepath.Join(t.TempDir(), "log")
+	if err := os.WriteFile(file, []byte("SELECT * FROM orders WHERE user_id = $1\nUPDATE orders SET note = $1 WHERE user_id = $2\nSELECT note FROM orders WHERE user_id = 7 AND id = $1\nSELECT name FROM others WHERE id = $1\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	o := execute(t, "route", "--config", config, "--dialect", "postgres", "--log", file)
+	const want = "4 statements\n" +
+		"      1   25.0 %  one shard\n" +
+		"      1   25.0 %  home: unchanged, to the home database\n" +
+		"      2   50.0 %  undecided\n" +
+		"\n      2  undecided: needs the values of its parameters, which the log does not have\n         SELECT * FROM orders WHERE user_id = ?\n"
+	if o.code != command.ExitUnclean || o.stdout != want || o.stderr != "shardid: 2 of 4 statements are undecided; give a log with the values of parameters, such as MySQL's general log, or plan each statement with its arguments\n" {
+		t.Errorf("%d, %s%s", o.code, o.stdout, o.stderr)
+	}
+	var report route.Report
+	o = execute(t, "route", "--config", config, "--dialect", "postgres", "--json", "--log", file)
+	if err := json.Unmarshal([]byte(o.stdout), &report); err != nil || report.Statements != 4 || len(report.Refused)+len(report.Undecided) != 0 || len(report.Unbound) != 1 {
+		t.Errorf("%+v, %v", report, err)
+	}
+}
+
 func TestRouteRefusesWhatItCannotPlan(t *testing.T) {
 	config := newConfig(t, shardsJSON)
 	for says, args := range map[string][]string{

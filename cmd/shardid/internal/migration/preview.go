@@ -73,7 +73,7 @@ func (o *Operation) preview(ctx context.Context, log string, check bool) error {
 		return command.WithCode(errors.New("nothing is known of the application's statements"), command.MigrateNotReady)
 	case check && refused > 0:
 		return command.WithCode(fmt.Errorf("the shards will refuse %d of the statements", refused), command.MigrateNotReady)
-	case check && shown.Log != nil && len(shown.Log.Undecided) > 0:
+	case check && shown.Log != nil && len(shown.Log.Undecided)+len(shown.Log.Unbound) > 0:
 		return command.WithCode(errors.New("statements of the log are undecided"), command.MigrateNotReady)
 	}
 	return nil

@@ -55,7 +55,8 @@ With --log it reads statements from a file, one per line, or from MySQL's or
 MariaDB's general log, and prints how many go to one shard, to several, home, or are
 refused, and why, the most frequent first, each with a statement without its values.
 Prepared statements of a log are planned when they are executed, as the log has their
-values then.
+values then. A statement of a file with parameters, $1 or ?, stays undecided where
+their values decide.
 
 Without --source it knows only the columns of the configuration, and a statement that
 needs others, or their types or unique keys, such as an order over several shards or a
@@ -174,6 +175,10 @@ func (f routeFlags) remedy() string {
 // verdict is the error for a log with statements that are refused or undecided.
 func (f routeFlags) verdict(report Report) error {
 	refused, undecided := report.Kinds[shardsql.Refused], report.Kinds[shardsql.Undecided]
+	remedy := f.remedy()
+	if len(report.Undecided) == 0 {
+		remedy = "; give a log with the values of parameters, such as MySQL's general log, or plan each statement with its arguments"
+	}
 	var text string
 	switch {
 	case refused == 0 && undecided == 0:
@@ -181,9 +186,9 @@ func (f routeFlags) verdict(report Report) error {
 	case undecided == 0:
 		text = fmt.Sprintf("%d of %d statements are refused", refused, report.Statements)
 	case refused == 0:
-		text = fmt.Sprintf("%d of %d statements are undecided%s", undecided, report.Statements, f.remedy())
+		text = fmt.Sprintf("%d of %d statements are undecided%s", undecided, report.Statements, remedy)
 	default:
-		text = fmt.Sprintf("%d of %d statements are refused, and %d undecided%s", refused, report.Statements, undecided, f.remedy())
+		text = fmt.Sprintf("%d of %d statements are refused, and %d undecided%s", refused, report.Statements, undecided, remedy)
 	}
 	return command.WithCode(errors.New(text), command.ExitUnclean)
 }
@@ -304,6 +309,7 @@ type Report struct {
 	Kinds      map[shardsql.Kind]int `json:"kinds"`
 	Refused    []routeReason         `json:"refused,omitempty"`
 	Undecided  []routeReason         `json:"undecided,omitempty"` // why they may be refused
+	Unbound    []routeReason         `json:"unbound,omitempty"`   // undecided, too: the log does not have the values of their parameters
 	Unknown    []routeReason         `json:"unknown,omitempty"`   // they go home, and shardid does not know what they are
 	Absent     []string              `json:"absent,omitempty"`    // tables that the database of the columns does not have
 }
@@ -326,7 +332,7 @@ func (p Planner) Log(name string, stdin io.Reader) (report Report, err error) {
 		source = file
 	}
 	report.Kinds = map[shardsql.Kind]int{}
-	refused, undecided, unread := reasons{}, reasons{}, reasons{}
+	refused, undecided, unbound, unread := reasons{}, reasons{}, reasons{}, reasons{}
 	for statement, err := range loggedStatements(source) {
 		if err != nil {
 			return report, input.Unread("--log", name, err, statementFile)
@@ -336,6 +342,11 @@ func (p Planner) Log(name string, stdin io.Reader) (report Report, err error) {
 			return report, err
 		}
 		report.Statements++
+		if e.Parameters > 0 && !slices.Contains([]shardsql.Kind{shardsql.One, shardsql.Home, shardsql.Copies}, e.Kind) {
+			report.Kinds[shardsql.Undecided]++
+			unbound.add("undecided: needs the values of its parameters, which the log does not have", e.Fingerprint)
+			continue
+		}
 		report.Kinds[e.Kind]++
 		switch e.Kind { //nolint:exhaustive // there is nothing to say of the others
 		case shardsql.Refused:
@@ -348,7 +359,7 @@ func (p Planner) Log(name string, stdin io.Reader) (report Report, err error) {
 			}
 		}
 	}
-	report.Refused, report.Undecided, report.Unknown, report.Absent = refused.sorted(), undecided.sorted(), unread.sorted(), p.absent()
+	report.Refused, report.Undecided, report.Unbound, report.Unknown, report.Absent = refused.sorted(), undecided.sorted(), unbound.sorted(), unread.sorted(), p.absent()
 	return report, nil
 }
 
@@ -396,13 +407,17 @@ func (report Report) Text() string {
 	fmt.Fprintf(&b, "%d statements\n", report.Statements)
 	for _, kind := range []shardsql.Kind{shardsql.One, shardsql.Lookup, shardsql.Scatter, shardsql.Several, shardsql.Home, shardsql.Copies, shardsql.Undecided, shardsql.Refused} {
 		if n := report.Kinds[kind]; n > 0 {
-			fmt.Fprintf(&b, "%7d  %5.1f %%  %s\n", n, 100*float64(n)/float64(report.Statements), routeWords[kind])
+			words := routeWords[kind]
+			if kind == shardsql.Undecided && len(report.Unbound) > 0 {
+				words = "undecided"
+			}
+			fmt.Fprintf(&b, "%7d  %5.1f %%  %s\n", n, 100*float64(n)/float64(report.Statements), words)
 		}
 	}
 	for _, list := range []struct {
 		what string
 		all  []routeReason
-	}{{"", report.Refused}, {"undecided; if the columns do not allow it: ", report.Undecided}, {"", report.Unknown}} {
+	}{{"", report.Refused}, {"undecided; if the columns do not allow it: ", report.Undecided}, {"", report.Unbound}, {"", report.Unknown}} {
 		for _, reason := range list.all {
 			fmt.Fprintf(&b, "\n%7d  %s%s\n         %s\n", reason.Times, list.what, reason.Reason, Shortened(reason.Example))
 		}
