@@ -7,6 +7,7 @@ import (
 	"database/sql"
 	"fmt"
 	"regexp"
+	"strconv"
 	"strings"
 
 	"github.com/shardid/shardid/cmd/shardid/internal/input"
@@ -46,6 +47,29 @@ func By(ctx context.Context, r *sharding.Router, db *sql.DB) (Planner, error) {
 	}
 	plan := func(text string, args ...any) (shardsql.Explanation, error) { return p.Plan(ctx, text, args...) }
 	return Planner{server.Name(), plan, p.Absent}, nil
+}
+
+// sampled plans a statement whose parameters have no values again with values of several kinds. It returns false if these lead to
+// different kinds of execution.
+func (p Planner) sampled(text string, e *shardsql.Explanation) bool {
+	if e.Parameters == 0 {
+		return true
+	}
+	for i, sample := range []func(n int) any{
+		func(int) any { return int64(1) }, func(n int) any { return int64(n + 1) },
+		func(int) any { return "1" }, func(n int) any { return strconv.Itoa(n + 1) },
+	} {
+		args := make([]any, e.Parameters)
+		for n := range args {
+			args[n] = sample(n)
+		}
+		as, err := p.statement(text, args...)
+		if err != nil || i > 0 && as.Kind != e.Kind {
+			return false
+		}
+		*e = as
+	}
+	return true
 }
 
 func absentText(tables []string) string {

@@ -55,8 +55,8 @@ With --log it reads statements from a file, one per line, or from MySQL's or
 MariaDB's general log, and prints how many go to one shard, to several, home, or are
 refused, and why, the most frequent first, each with a statement without its values.
 Prepared statements of a log are planned when they are executed, as the log has their
-values then. A statement of a file with parameters, $1 or ?, stays undecided where
-their values decide.
+values then. A statement of a file with parameters, $1 or ?, stays undecided if
+their values decide where it goes.
 
 Without --source it knows only the columns of the configuration, and a statement that
 needs others, or their types or unique keys, such as an order over several shards or a
@@ -342,7 +342,7 @@ func (p Planner) Log(name string, stdin io.Reader) (report Report, err error) {
 			return report, err
 		}
 		report.Statements++
-		if e.Parameters > 0 && !slices.Contains([]shardsql.Kind{shardsql.One, shardsql.Home, shardsql.Copies}, e.Kind) {
+		if !p.sampled(statement, &e) {
 			report.Kinds[shardsql.Undecided]++
 			unbound.add("undecided: needs the values of its parameters, which the log does not have", e.Fingerprint)
 			continue
