@@ -277,7 +277,10 @@ func TestWhatCannotBeRoutedIsRefusedWithARemedy(t *testing.T) {
 		err     error
 		hint    string
 	}{
-		{mysql, "LOAD DATA INFILE 'x' INTO TABLE orders", sharding.ErrRawTable, "it cannot be parsed"},
+		{mysql, "LOAD DATA INFILE 'x' INTO TABLE orders", sharding.ErrRawTable, "grouped by Router.Target"},
+		{mysql, "LOAD DATA INFILE 'x' INTO TABLE countries", sharding.ErrRawTable, "LOAD is not routed; run it on Router.DB for each of Router.Databases"},
+		{mysql, "OPTIMIZE TABLE orders", sharding.ErrRawTable, "for each of Router.Targets"},
+		{mysql, "CALL archive(orders)", sharding.ErrRawTable, "it cannot be parsed"},
 		{mysql, "TRUNCATE TABLE orders", sharding.ErrRawTable, "DELETE and sharding.AllShards"},
 		{mysql, "ALTER TABLE orders ADD x INT", sharding.ErrRawTable, "on every target"},
 		{mysql, "DROP TABLE countries", sharding.ErrRawTable, "in every database that has a copy"},

@@ -5,6 +5,7 @@ package analysis
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/shardid/shardid/internal/sqlparse"
@@ -53,16 +54,21 @@ func operation(st *sqlparse.Statement) string {
 // Definition returns the first word of a statement that creates, changes or empties tables, "" for
 // any other statement.
 func Definition(st *sqlparse.Statement) string {
+	switch word := strings.ToUpper(firstWord(st)); word {
+	case "CREATE", "ALTER", "DROP", "RENAME", "TRUNCATE":
+		return word
+	}
+	return ""
+}
+
+// firstWord returns the first word of a statement as it is written.
+func firstWord(st *sqlparse.Statement) string {
 	s := sqltext.NewScanner(st.Text, 0)
 	t, ok := s.Next()
 	for ok && t.Kind != sqltext.Word {
 		t, ok = s.Next()
 	}
-	switch word := strings.ToUpper(t.Text(st.Text)); word {
-	case "CREATE", "ALTER", "DROP", "RENAME", "TRUNCATE":
-		return word
-	}
-	return ""
+	return t.Text(st.Text)
 }
 
 // RecordRefusal records the first reason why no plan can be made.
@@ -114,10 +120,7 @@ func (r *Reading) unread(hint string) {
 		if t, ok := r.Snapshot.Lookup(name); ok {
 			r.RecordRefusal(t.Name, err, hint)
 		} else if r.Snapshot.IsBroadcast(name) {
-			if Definition(st) != "" {
-				hint = "create and change it in every database that has a copy: shardid ddl and gormplugin.Migrate do that; or run the statement on Router.DB for each of Router.Databases, and on the home database"
-			}
-			r.RecordRefusal(name, err, hint)
+			r.RecordRefusal(name, err, copiesHint(st, hint))
 		}
 	}
 }
@@ -126,9 +129,49 @@ func (r *Reading) unread(hint string) {
 func unreadHint(st *sqlparse.Statement) string {
 	switch Definition(st) {
 	case "":
-		return "it cannot be parsed " + st.Why + "; rewrite it, or send it with physical names to Router.DB"
+		return unknownHint(st)
 	case "TRUNCATE":
 		return "empty its tables with DELETE and sharding.AllShards, or run the statement for each of Router.Targets on Router.DB"
 	}
 	return "create and change its tables on every target with shardid ddl or gormplugin.Migrate, in place of GORM's AutoMigrate, which also creates the tables of relations; or run the statement for each of Router.Targets on Router.DB"
+}
+
+// copiesHint says what to do instead of such a statement about a broadcast table. hint is that for a sharded one.
+func copiesHint(st *sqlparse.Statement, hint string) string {
+	const everywhere = "on Router.DB for each of Router.Databases, and on the home database"
+	if Definition(st) != "" {
+		return "create and change it in every database that has a copy: shardid ddl and gormplugin.Migrate do that; or run the statement " + everywhere
+	}
+	if word := unreadWord(st); bulk[word] || perTable[word] {
+		return word + " is not routed; run it " + everywhere
+	}
+	return hint
+}
+
+// bulk are statements that read or write rows of which each shard has its own, and perTable those that a server
+// executes on the tables of shards, one after another.
+var (
+	bulk     = map[string]bool{"COPY": true, "LOAD": true}
+	perTable = map[string]bool{
+		"ANALYZE": true, "CHECK": true, "CLUSTER": true, "HANDLER": true, "LOCK": true, "OPTIMIZE": true, "REINDEX": true, "REPAIR": true, "SHOW": true, "VACUUM": true,
+	}
+)
+
+// unknownHint says what to do instead of a statement that is no DDL and was not parsed.
+func unknownHint(st *sqlparse.Statement) string {
+	switch word := unreadWord(st); {
+	case bulk[word]:
+		return word + " is not routed; send the rows of each shard to its physical table on Router.DB, grouped by Router.Target (docs/other-libraries.md has an example for pgx), or INSERT them in batches"
+	case perTable[word]:
+		return word + " is not routed; run it for each of Router.Targets, with the physical name, on Router.DB"
+	}
+	return "it cannot be parsed " + st.Why + "; rewrite it, or send it with physical names to Router.DB"
+}
+
+// unreadWord returns the first word of a statement that was not parsed because of this word, in capitals, otherwise "".
+func unreadWord(st *sqlparse.Statement) string {
+	if first := firstWord(st); st.Why == "near "+strconv.Quote(first) {
+		return strings.ToUpper(first)
+	}
+	return ""
 }
