@@ -267,12 +267,21 @@ func (c grouper) groupItem(e sqlparse.Expr, at int) {
 	case !computed(e): // the same on every shard
 		c.combination.group.zero = c.combination.group.zero || !isNull(e)
 		v = c.literalValue(e)
+	case len(c.core.GroupBy) == 0 && isCastOfLiteral(e): // so is its cast
+		c.combination.group.zero = true
+		v = c.dependent(e)
 	case len(c.core.GroupBy) > 0 && c.dependsOnGroup(e): // the same on every shard that has the group
 		v = c.dependent(e)
 	default:
 		c.refuse(cmp.Or(c.Unresolved(c.scope, e), c.text(e)+" is neither an aggregate nor in GROUP BY"))
 	}
 	c.combination.group.add(a, v)
+}
+
+// isCastOfLiteral reports whether an expression is a literal or parameter as a value of a type.
+func isCastOfLiteral(e sqlparse.Expr) bool {
+	o := sqlparse.As(sqlparse.Bare(e), sqlparse.Cast)
+	return o != nil && !computed(o.Operands[0])
 }
 
 // dependent returns how the values of a selected expression compare that is computed from expressions of GROUP BY.
