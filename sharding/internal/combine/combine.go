@@ -149,7 +149,7 @@ func (c *combiner) form() {
 	case c.ShardedCTE && c.Twice:
 		c.refuse("a CTE that is read twice is not combined, because its readers may need rows of other shards" + AddKey)
 	case c.Statement.Limiting:
-		c.refuse("a hint in a comment limits the rows of each shard; leave it out")
+		c.refuse("the hints SET_VAR and MAX_EXECUTION_TIME would limit each shard by itself; leave them out, and give the context a deadline")
 	}
 	if c.cores = coresOf(c.query); c.cores == nil {
 		c.refuse("only SELECTs are combined, and by UNION those without ORDER BY and LIMIT of their own" + AddKey)

@@ -75,7 +75,7 @@ type calculator struct{ grouper }
 
 // onlyNumbers refuses an expression that is not a number.
 func (c calculator) onlyNumbers() (merge.Expr, merge.Kind) {
-	c.refuse("only comparisons of numbers are combined; put a condition of HAVING into WHERE if it is about a column of GROUP BY")
+	c.refuse("only numbers are computed from aggregates and compared in HAVING; select the aggregates by themselves, and put a condition of HAVING into WHERE if it is about a column of GROUP BY")
 	return nil, 0
 }
 
