@@ -63,7 +63,7 @@ func (r reading) rank(ctx context.Context, s *combine.Shards, held []*resultset.
 	for _, h := range held {
 		at := slices.Index(h.Names, asked.Column)
 		for i := 0; at >= 0 && i < len(h.Rows); i++ {
-			text, isText := textOf(h.Rows[i][at])
+			text, isText := merge.TextOf(h.Rows[i][at])
 			if !isText {
 				continue
 			}
@@ -83,20 +83,10 @@ func (r reading) rank(ctx context.Context, s *combine.Shards, held []*resultset.
 		return err
 	}
 	for _, cell := range cells {
-		text, _ := textOf(*cell)
+		text, _ := merge.TextOf(*cell)
 		*cell = ranks[text]
 	}
 	return nil
-}
-
-func textOf(v driver.Value) (string, bool) {
-	switch v := v.(type) {
-	case string:
-		return v, true
-	case []byte:
-		return string(v), true
-	}
-	return "", false
 }
 
 // definition selects what sorts texts: the members of an ENUM, or what a collation is, and the version of the library that knows

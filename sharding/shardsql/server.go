@@ -15,6 +15,7 @@ import (
 
 	"github.com/shardid/shardid/internal/dialect"
 	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/internal/merge"
 	"github.com/shardid/shardid/sharding/internal/plan"
 	"github.com/shardid/shardid/sharding/internal/server"
 )
@@ -94,7 +95,7 @@ func (s zones) check(ctx context.Context, p *plan.Plan, args []driver.NamedValue
 	for _, z := range p.Zones {
 		zone := z.Name
 		if z.Param >= 0 && z.Param < len(args) {
-			zone, _ = textOf(args[z.Param].Value)
+			zone, _ = merge.TextOf(args[z.Param].Value)
 		}
 		if strings.EqualFold(zone, "system") {
 			return p.Refusal(p.Table(), fmt.Errorf("%w: the time zone SYSTEM may be another on each server", sharding.ErrSettings), "name the zone, or write an offset such as '+08:00'")

@@ -24,9 +24,7 @@ type Combination struct {
 	edits    []splice.Edit // of the statement's text, except its names and the LIMIT of rows
 	none     []splice.Edit // of a second text of no rows, nil for none
 	limit    *sqlparse.Limit
-	signed   bool      // on SQLite: a negative LIMIT means none, a negative OFFSET means 0
-	nullable bool      // on PostgreSQL: a LIMIT of NULL means none, an OFFSET of NULL means 0
-	huge     bool      // on MySQL and MariaDB: LIMIT may be any unsigned number
+	engine   merge.Engine
 	whole    bool      // a shard returns all of its rows, whatever LIMIT is
 	group    *grouping // for a query that aggregates
 	integers []int     // arguments that must be whole numbers, because the type of a result depends on them
@@ -51,7 +49,7 @@ func Of(b *analysis.Analysis) (combined *Combination, untyped bool, refused *sha
 func combineOnce(b *analysis.Analysis) (combined *Combination, untyped bool, refused *sharding.RouteError) {
 	c := &combiner{
 		comparer: comparer{Analysis: b}, query: b.Statement.Query,
-		combination: &Combination{Shards: Shards{Count: -1, Most: -1, Locks: b.Locks}, signed: b.SQLite, nullable: b.Postgres, huge: b.MySQL},
+		combination: &Combination{Shards: Shards{Count: -1, Most: -1, Locks: b.Locks}, engine: b.Options.Merge.Engine},
 		hidden:      map[int]hidden{},
 	}
 	if !b.SQLite {

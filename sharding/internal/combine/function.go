@@ -46,7 +46,8 @@ func (c functions) operation(e *sqlparse.Operation) catalog.Value {
 	case e.Op <= sqlparse.Like: // true, false and NULL
 		return whole
 	case e.Op == sqlparse.Case:
-		return c.oneOf(e, c.results(e))
+		_, results := c.branches(e)
+		return c.oneOf(e, results)
 	case e.Op == sqlparse.Cast && c.Postgres:
 		return c.castOfPostgres(e)
 	case e.Op == sqlparse.Cast:
@@ -486,25 +487,30 @@ func resultOfTime(name string, v catalog.Value, more []sqlparse.Expr) catalog.Va
 // odd reports whether a call has another form than f(x, …).
 func odd(call *sqlparse.Call) bool { return call.Odd || call.Distinct || len(call.Args) == 0 }
 
-// results returns the possible results of CASE, none if that is uncertain.
-func (c functions) results(e *sqlparse.Operation) (all []sqlparse.Expr) {
-	branches := e.Operands
-	if len(branches) == 0 {
-		return nil
+// branches returns the conditions and the results of CASE WHEN … and of IF. Of CASE x WHEN … it returns no conditions, and of another
+// expression nothing.
+func (c functions) branches(e sqlparse.Expr) (conditions, results []sqlparse.Expr) {
+	if call, isCall := e.(*sqlparse.Call); isCall && (call.Function() == "if" || call.Function() == "iif") && len(call.Args) == 3 {
+		return call.Args[:1], call.Args[1:]
 	}
-	switch before := c.Statement.Text[e.From+len("case") : branches[0].Bytes().From]; {
-	case strings.TrimSpace(before) == "":
-		branches = branches[1:]
-	case !strings.EqualFold(strings.TrimSpace(before), "when"):
-		return nil
+	of := sqlparse.As(e, sqlparse.Case)
+	if of == nil || len(of.Operands) == 0 {
+		return nil, nil
 	}
-	for i := 1; i < len(branches); i += 2 {
-		all = append(all, branches[i])
+	all, isCompared := of.Operands, false
+	switch before := strings.TrimSpace(c.Statement.Text[of.From+len("case") : all[0].Bytes().From]); {
+	case before == "":
+		all, isCompared = all[1:], true
+	case !strings.EqualFold(before, "when"):
+		return nil, nil
 	}
-	if len(branches)%2 == 1 {
-		all = append(all, branches[len(branches)-1])
+	for ; len(all) > 1; all = all[2:] {
+		conditions, results = append(conditions, all[0]), append(results, all[1])
 	}
-	return all
+	if isCompared {
+		conditions = nil
+	}
+	return conditions, append(results, all...)
 }
 
 const labelOrder = "only the collation of a connection knows the order of literal texts and of names; order by numbers"

@@ -62,9 +62,6 @@ func (c grouper) grouped() {
 	c.having()
 	c.sortGroups()
 	c.regroup()
-	if g.zero && len(g.split) > 0 && len(g.keys) == 0 { // without rows the shards return no group, and so no 0.00
-		c.ofNone()
-	}
 }
 
 // computeAll computes the columns that are computed from aggregates. They may need further columns.
@@ -82,17 +79,17 @@ func (c grouper) isComputed(e sqlparse.Expr) bool {
 	return sqlfunc.HasWindow(e) || sqlfunc.HasAggregate(e) && combined(e) == 0 && aggregator{c}.ofExtreme(e) == nil
 }
 
-// ofNone makes each shard also return the aggregates of no rows, which have the form of their values.
-func (c grouper) ofNone() {
+// ofNone makes each shard also return the aggregates of no rows, which have the form of their values. They have no groups, whose
+// place is end, and the same clauses behind it.
+func (c grouper) ofNone(end int, behind []splice.Edit) {
 	if c.query.With != nil || c.combination.Counted != "" || len(c.query.Locks) > 0 || (splice.Parameters{Statement: c.Statement}).Named() {
 		c.refuse("a literal, COALESCE, IFNULL or ROUND beside COUNT(DISTINCT) is not combined without GROUP BY; select only one of them")
 	}
-	at := slices.IndexFunc(c.combination.edits, func(e splice.Edit) bool { return e.Split })
-	none, where := slices.Clone(c.combination.edits), c.core.Where
-	if where == nil {
-		none[at] = splice.Insert(none[at].From, " WHERE FALSE")
+	none := slices.Clone(c.combination.edits)
+	if where := c.core.Where; where != nil {
+		none = append(none, splice.Insert(where.Bytes().From, "FALSE AND ("), splice.Insert(where.Bytes().To, ")"))
 	} else {
-		none = append(slices.Delete(none, at, at+1), splice.Insert(where.Bytes().From, "FALSE AND ("), splice.Insert(where.Bytes().To, ")"))
+		none = append(none, splice.Insert(end, " WHERE FALSE"))
 	}
 	for i, hidden := range c.hidden[c.core.ItemsEnd].texts {
 		if !slices.ContainsFunc(c.combination.group.always, func(text string) bool { return hidden == hiddenAs(text, i) }) {
@@ -100,35 +97,39 @@ func (c grouper) ofNone() {
 		}
 		none = append(none, splice.Insert(c.core.ItemsEnd, ", "+hidden))
 	}
-	c.combination.none = none
+	c.combination.none = slices.Concat(none, behind)
 }
 
 // regroup makes a shard also group by the expressions of COUNT(DISTINCT). It removes HAVING, except
 // conditions about columns of GROUP BY, and the following clauses except locks. They are applied to the
 // combined groups, because a shard has only a part of each group.
 func (c grouper) regroup() {
-	by, end, word := c.core.GroupBy, c.query.After, " GROUP BY "
+	g, by, end, word := c.combination.group, c.core.GroupBy, c.query.After, " GROUP BY "
 	switch {
 	case len(by) > 0:
 		end, word = by[len(by)-1].Bytes().To, ", "
 	case c.core.Having != nil:
 		end = c.core.HavingAt
 	}
-	if split := c.combination.group.split; len(split) > 0 {
-		c.combination.edits = append(c.combination.edits, splice.Edit{Span: sqlparse.Span{From: end, To: end}, With: word + strings.Join(split, ", "), Split: true})
+	last := splice.Edit{Span: sqlparse.Span{From: c.query.After, To: c.query.To}}
+	for _, l := range c.query.Locks {
+		last.With += " " + l.Span.Of(c.Statement.Text)
 	}
+	behind := []splice.Edit{last}
 	if c.core.Having != nil {
 		kept := ""
-		if list := c.combination.group.kept; len(list) > 0 {
-			kept = " HAVING " + strings.Join(list, " AND ")
+		if len(g.kept) > 0 {
+			kept = " HAVING " + strings.Join(g.kept, " AND ")
 		}
-		c.combination.edits = append(c.combination.edits, splice.Edit{Span: sqlparse.Span{From: end, To: c.core.Having.Bytes().To}, With: kept})
+		behind = []splice.Edit{{Span: sqlparse.Span{From: end, To: c.core.Having.Bytes().To}, With: kept}, last}
 	}
-	behind := splice.Edit{Span: sqlparse.Span{From: c.query.After, To: c.query.To}}
-	for _, l := range c.query.Locks {
-		behind.With += " " + l.Span.Of(c.Statement.Text)
+	if len(g.split) > 0 {
+		if g.zero && len(g.keys) == 0 { // without rows the shards return no group, and so no 0.00
+			c.ofNone(end, behind)
+		}
+		c.combination.edits = append(c.combination.edits, splice.Insert(end, word+strings.Join(g.split, ", ")))
 	}
-	c.combination.edits = append(c.combination.edits, behind)
+	c.combination.edits = append(c.combination.edits, behind...)
 }
 
 // compute replaces the value of a combined group's column, which has one of the shards' values, by
@@ -336,6 +337,13 @@ func (c *combiner) key(v catalog.Value, e sqlparse.Expr) string {
 // none.
 func (c grouper) by(e sqlparse.Expr) int {
 	return slices.IndexFunc(c.core.GroupBy, func(by sqlparse.Expr) bool { return isSame(c.combiner, c.ordered(by), e) })
+}
+
+// isSame reports whether two expressions are one column, or have one text.
+func isSame(c *combiner, a, b sqlparse.Expr) bool {
+	x, isColumn := c.scope.Column(a)
+	y, _ := c.scope.Column(b)
+	return isColumn && x == y || alike(&c.comparer, a, b)
 }
 
 // column returns the index of an expression among the columns of a combined group: of a selected

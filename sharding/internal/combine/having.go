@@ -181,39 +181,27 @@ func isDecimalType(name string) bool { return name == "numeric" || name == "deci
 // cast returns an aggregate as a whole number, as a decimal, or as a float of PostgreSQL.
 func (c calculator) cast(e *sqlparse.Operation) (merge.Expr, merge.Kind) {
 	of := e.Operands[0]
-	name, digits := castType(e, c.Statement.Text)
-	size := wholeTypes[name]
-	exact := c.kindOf(of) != merge.Float && (c.Postgres || !sqlparse.Any(of, isQuotient))
-	switch {
-	case isDecimalType(name) && !c.SQLite && (exact || sqlfunc.IsAverage(sqlparse.Bare(of)) && c.kindOf(of) != merge.Float):
-		return c.toDecimal(e, digits)
-	case digits != "": // of a float(24)
-		return c.operand(e)
-	case c.MySQL && (name == "signed" || name == "signed integer") && exact:
-		size = 64
-	case !c.Postgres:
-		return c.operand(e)
-	case name == "float8" || name == "float" || name == "double precision":
-		made, _ := c.number(of)
-		return merge.Arithmetic(c.Options.Merge, '*', made, merge.Constant(1.0, merge.Float)), merge.Float
-	case size == 0:
-		return c.operand(e)
-	}
 	made, kind := c.number(of)
-	if c.MySQL && kind == merge.Float {
-		return c.operand(e)
+	name, digits := castType(e, c.Statement.Text)
+	isExact := kind != merge.Float
+	hasAllDigits := isExact && (c.Postgres || !sqlparse.Any(of, isQuotient))
+	switch {
+	case isDecimalType(name) && !c.SQLite && (hasAllDigits || isExact && sqlfunc.IsAverage(sqlparse.Bare(of))):
+		return c.toDecimal(made, of, digits)
+	case c.MySQL && (name == "signed" || name == "signed integer") && hasAllDigits:
+		return merge.ToInteger(c.Options.Merge, made, 64), c.exact()
+	case !c.Postgres, digits != "": // of a float(24)
+	case name == "float8" || name == "float" || name == "double precision":
+		return merge.Arithmetic(c.Options.Merge, '*', made, merge.Constant(1.0, merge.Float)), merge.Float
+	case wholeTypes[name] > 0:
+		return merge.ToInteger(c.Options.Merge, made, wholeTypes[name]), c.exact()
 	}
-	return merge.ToInteger(c.Options.Merge, made, size), c.exact()
+	return c.operand(e)
 }
 
-// toDecimal returns an aggregate as a decimal with so many digits, of which some are after its point. PostgreSQL keeps
-// all digits without these numbers.
-func (c calculator) toDecimal(e *sqlparse.Operation, digits string) (merge.Expr, merge.Kind) {
-	of := e.Operands[0]
-	made, kind := c.number(of)
-	if kind == merge.Float {
-		return c.operand(e)
-	}
+// toDecimal returns a number as a decimal with so many digits, of which some are after its point. PostgreSQL keeps all digits
+// without these numbers.
+func (c calculator) toDecimal(made merge.Expr, of sqlparse.Expr, digits string) (merge.Expr, merge.Kind) {
 	before, after, _ := strings.Cut(digits, ",")
 	all, _ := strconv.Atoi(strings.TrimSpace(before))
 	scale, _ := strconv.Atoi(strings.TrimSpace(after))
@@ -426,29 +414,10 @@ func (c calculator) oneOf(e *sqlparse.Call, name string) (merge.Expr, merge.Kind
 	return merge.Coalesce(parts...), kind
 }
 
-// branches returns the conditions and the results of CASE WHEN … and of IF, and no results for another expression.
-func (c calculator) branches(e sqlparse.Expr) (conditions, results []sqlparse.Expr) {
-	if call, isCall := e.(*sqlparse.Call); isCall && (call.Function() == "if" || call.Function() == "iif") && len(call.Args) == 3 {
-		return call.Args[:1], call.Args[1:]
-	}
-	of := sqlparse.As(e, sqlparse.Case)
-	if of == nil {
-		return nil, nil
-	}
-	results = functions{&c.comparer}.results(of)
-	if len(results) == 0 || results[0] != of.Operands[1] { // CASE x WHEN …
-		return nil, nil
-	}
-	for i := 0; i < len(of.Operands)-1; i += 2 {
-		conditions = append(conditions, of.Operands[i])
-	}
-	return conditions, results
-}
-
 // choice returns one of several whole numbers. Other results have the digits of their common type.
 func (c calculator) choice(e sqlparse.Expr) (merge.Expr, merge.Kind) {
-	conditions, results := c.branches(e)
-	if len(results) == 0 || slices.ContainsFunc(results, func(e sqlparse.Expr) bool { return !isInteger(e) && !isNull(e) }) {
+	conditions, results := functions{&c.comparer}.branches(e)
+	if len(conditions) == 0 || slices.ContainsFunc(results, func(e sqlparse.Expr) bool { return !isInteger(e) && !isNull(e) }) {
 		return c.operand(e)
 	}
 	return chosen(c, conditions, results, func(e sqlparse.Expr) merge.Expr {
@@ -473,8 +442,8 @@ func chosen(c calculator, conditions, results []sqlparse.Expr, result func(sqlpa
 // for another expression.
 func (c calculator) label(e sqlparse.Expr) merge.Expr {
 	isText := func(e sqlparse.Expr) bool { return analysis.IsLiteral(e, sqlparse.Text) }
-	conditions, results := c.branches(sqlparse.Bare(e))
-	if len(c.cores) > 1 || !slices.ContainsFunc(results, isText) || slices.ContainsFunc(results, func(e sqlparse.Expr) bool { return !isText(e) && !isNull(e) }) {
+	conditions, results := functions{&c.comparer}.branches(sqlparse.Bare(e))
+	if len(c.cores) > 1 || len(conditions) == 0 || !slices.ContainsFunc(results, isText) || slices.ContainsFunc(results, func(e sqlparse.Expr) bool { return !isText(e) && !isNull(e) }) {
 		return nil
 	}
 	g := c.combination.group

@@ -103,18 +103,17 @@ func (o outerGroups) ignored(e sqlparse.Expr, withZero bool) bool {
 // ignoredCase reports whether no condition of CASE WHEN … is true in a row without a joined row, and ELSE is ignored. With ELSE 0, a
 // shard without joined rows returns 0; all joined rows of one table might have NULL, unless THEN is a number.
 func (o outerGroups) ignoredCase(e *sqlparse.Operation, withZero bool) bool {
-	results, n := functions{&o.comparer}.results(e), len(e.Operands)
-	if len(results) == 0 || results[0] != e.Operands[1] { // CASE x WHEN …
+	conditions, results := functions{&o.comparer}.branches(e)
+	if len(conditions) == 0 { // CASE x WHEN …
 		return false
 	}
-	for i := 0; i+1 < n; i += 2 {
-		if !slices.ContainsFunc(sqlparse.Conjuncts(e.Operands[i]), func(e sqlparse.Expr) bool {
-			return o.scope.Rejects(e, []*analysis.Reference{o.joined})
-		}) {
+	rejects := func(e sqlparse.Expr) bool { return o.scope.Rejects(e, []*analysis.Reference{o.joined}) }
+	for _, condition := range conditions {
+		if !slices.ContainsFunc(sqlparse.Conjuncts(condition), rejects) {
 			return false
 		}
 	}
-	if n%2 == 0 || isNull(results[len(results)-1]) {
+	if len(results) == len(conditions) || isNull(results[len(results)-1]) {
 		return true
 	}
 	otherwise, isLiteral := sqlparse.Bare(results[len(results)-1]).(*sqlparse.Literal)

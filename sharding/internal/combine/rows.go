@@ -11,14 +11,23 @@ import (
 
 // Rows combines the rows of the shards' texts, of which it holds no more than memory allows. Closing the result closes them.
 func (s *Shards) Rows(d merge.Dialect, sources []merge.Rows, memory *merge.Memory) merge.Rows {
+	combined := rowsOf
 	if s.Group != nil {
-		return countedRows(groups(d, sources, s, memory), s)
+		combined = groupsOf
 	}
+	all := combined(d, sources, s, memory)
+	if s.Counted != "" {
+		return merge.Counted(all, s.Counted)
+	}
+	return all
+}
+
+// rowsOf combines rows of shards.
+func rowsOf(d merge.Dialect, sources []merge.Rows, s *Shards, memory *merge.Memory) (all merge.Rows) {
 	hidden := s.Summed + len(s.Distinct) + len(s.Order)
 	first := len(sources[0].Columns()) - hidden
 	sources = merge.Totalled(d, sources, shown(first, s.Totals))
 	first += s.Summed
-	var all merge.Rows
 	if len(s.Order) > 0 {
 		all = merge.Running(d, merge.Ordered(sources, behind(first, s.Order)), running(first, s))
 	} else {
@@ -27,7 +36,7 @@ func (s *Shards) Rows(d merge.Dialect, sources []merge.Rows, memory *merge.Memor
 	if len(s.Distinct) > 0 {
 		all = merge.Distinct(all, behind(first, s.Distinct), memory)
 	}
-	return countedRows(merge.Cut(merge.Limited(all, s.Offset, s.Count), hidden), s)
+	return merge.Cut(merge.Limited(all, s.Offset, s.Count), hidden)
 }
 
 // running returns the window functions of ordered rows. first is the first of the hidden columns behind those of Summed.
@@ -41,14 +50,6 @@ func running(first int, s *Shards) (all []merge.Window) {
 		all = append(all, w)
 	}
 	return all
-}
-
-// countedRows returns the number of rows instead of them, if the plan says so.
-func countedRows(all merge.Rows, s *Shards) merge.Rows {
-	if s.Counted == "" {
-		return all
-	}
-	return merge.Counted(all, s.Counted)
 }
 
 // shown returns columns of which negative ones are counted from the first hidden one.
@@ -71,8 +72,8 @@ func behind(first int, hidden []merge.Key) []merge.Key {
 	return keys
 }
 
-// groups combines the groups of shards.
-func groups(d merge.Dialect, sources []merge.Rows, s *Shards, memory *merge.Memory) merge.Rows {
+// groupsOf combines groups of shards.
+func groupsOf(d merge.Dialect, sources []merge.Rows, s *Shards, memory *merge.Memory) merge.Rows {
 	g := s.Group
 	names := make([]string, len(g.Columns))
 	copy(names, sources[0].Columns()[:g.Shown])

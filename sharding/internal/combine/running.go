@@ -55,13 +55,6 @@ func addsUp(call *sqlparse.Call) bool {
 	return windowFunctions[call.Function()] < merge.RowNumber && (call.Star || len(call.Args) == 1 && computed(call.Args[0]))
 }
 
-// isSame reports whether two expressions are one column, or have one text.
-func isSame(c *combiner, a, b sqlparse.Expr) bool {
-	x, isColumn := c.scope.Column(a)
-	y, _ := c.scope.Column(b)
-	return isColumn && x == y || alike(&c.comparer, a, b)
-}
-
 // orderIn returns the order of a window function, and whether it and the partition are combined. A name in them is no alias.
 func orderIn(c *combiner, call *sqlparse.Call) ([]sqlparse.Order, bool) {
 	isNamed := func(by sqlparse.Expr) bool { return !computed(by) || c.isOnlyAlias(by) || c.ambiguous(by) }

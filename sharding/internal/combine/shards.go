@@ -111,7 +111,7 @@ func (c *Combination) Bind(args []any) (all *Shards, edits, others []splice.Edit
 		if group.Args, err = numbers(c.group.params, args, true); err != nil {
 			return nil, nil, nil, err
 		}
-		if !c.huge {
+		if c.engine != merge.MySQL {
 			signAll(group.Args)
 		}
 	}
@@ -174,21 +174,21 @@ func numbers(of []int, args []any, inGroup bool) ([]driver.Value, error) {
 	return all, nil
 }
 
-// number returns the number of LIMIT or OFFSET, which is none if it is missing or negative. No table has as many rows as
-// the numbers above int64 that MySQL accepts.
+// number returns the number of LIMIT or OFFSET, which is none if it is missing, if it is NULL on PostgreSQL, or if it is negative on
+// SQLite. No table has as many rows as the numbers above int64 that MySQL accepts.
 func (c *Combination) number(e sqlparse.Expr, args []any, none int64) (int64, error) {
 	if e == nil {
 		return none, nil
 	}
 	is, _ := proof.Constant(e)
 	v, err := proof.Plain(is.Value(args))
-	if c.nullable && v == nil && err == nil {
+	if c.engine == merge.PostgreSQL && v == nil && err == nil {
 		return none, nil
 	}
-	if n, ok := v.(uint64); ok && (c.huge || n <= math.MaxInt64) {
+	if n, ok := v.(uint64); ok && (c.engine == merge.MySQL || n <= math.MaxInt64) {
 		v = int64(min(n, math.MaxInt64))
 	}
-	if n, ok := v.(int64); ok && (n >= 0 || c.signed) {
+	if n, ok := v.(int64); ok && (n >= 0 || c.engine == merge.SQLite) {
 		return max(n, none), nil
 	}
 	return 0, fmt.Errorf("%w: LIMIT and OFFSET must be integers from 0, not %v", sharding.ErrUnmergeable, v)

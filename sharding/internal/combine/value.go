@@ -359,34 +359,35 @@ func isInteger(e sqlparse.Expr) bool { return analysis.IsLiteral(e, sqlparse.Int
 
 func isNull(e sqlparse.Expr) bool { return analysis.IsLiteral(e, sqlparse.Null) }
 
-// numeral returns how the values of a literal or argument compare that is a whole number or a
-// decimal, or of a sum, difference or product of such literals. It adds an argument to the list of those which must be whole numbers, if there is a
-// list.
+// numeral returns how the values of a literal or argument compare that is a whole number or a decimal, or of a sum, difference or
+// product of such literals. It adds an argument to the list of those which must be whole numbers, if there is a list.
 func numeral(e sqlparse.Expr, integers *[]int) (v catalog.Value, ok bool) {
-	if p, isParam := sqlparse.Bare(e).(*sqlparse.Param); isParam && integers != nil {
-		*integers = append(*integers, p.Index)
+	switch e := sqlparse.Bare(e).(type) {
+	case *sqlparse.Param:
+		if integers == nil {
+			return catalog.Value{}, false
+		}
+		*integers = append(*integers, e.Index)
 		return whole, true
-	}
-	if o, isOperation := sqlparse.Bare(e).(*sqlparse.Operation); isOperation && (o.Op == sqlparse.Add || o.Op == sqlparse.Sub || o.Op == sqlparse.Mul) && !analysis.Parametrized(o) {
-		v = whole
-		for _, operand := range o.Operands {
-			of, ok := numeral(operand, integers)
-			if !ok {
-				return catalog.Value{}, false
-			}
+	case *sqlparse.Literal:
+		switch {
+		case e.Kind == sqlparse.Integer && len(e.Value) <= 18:
+			return catalog.Value{Type: whole.Type, Wide: len(e.Value) > 9}, true
+		case e.Kind == sqlparse.Decimal && !strings.ContainsAny(e.Value, "eE"):
+			return catalog.OfKind(merge.Decimal), true
+		}
+	case *sqlparse.Operation:
+		v, ok = whole, (e.Op == sqlparse.Add || e.Op == sqlparse.Sub || e.Op == sqlparse.Mul) && !analysis.Parametrized(e)
+		for _, operand := range e.Operands {
+			of, isNumber := numeral(operand, nil)
+			ok = ok && isNumber
 			v = catalog.Value{Type: merge.Type{Kind: max(v.Type.Kind, of.Type.Kind)}, Wide: v.Wide || of.Wide}
 		}
-		return v, true
 	}
-	l, ok := sqlparse.Bare(e).(*sqlparse.Literal)
-	switch {
-	case !ok:
-	case l.Kind == sqlparse.Integer && len(l.Value) <= 18:
-		return catalog.Value{Type: whole.Type, Wide: len(l.Value) > 9}, true
-	case l.Kind == sqlparse.Decimal && !strings.ContainsAny(l.Value, "eE"):
-		return catalog.OfKind(merge.Decimal), true
+	if !ok {
+		return catalog.Value{}, false
 	}
-	return catalog.Value{}, false
+	return v, true
 }
 
 // numeralOf is numeral for the arguments of c. If c.powers is set, 1e2 is a number, too: a decimal of PostgreSQL, and a float of

@@ -81,7 +81,7 @@ func Argument(d Dialect, i int) Expr {
 func WithDigits(x Expr, column int) Expr {
 	return func(row, args []driver.Value) (number, error) {
 		o, err := x(row, args)
-		s, _ := textOf(row[column])
+		s, _ := TextOf(row[column])
 		_, fraction, _ := strings.Cut(s, ".")
 		if n := len(fraction); (o.form == isInteger || o.form == isDecimal) && n > o.exact.shown {
 			o.form, o.exact.shown = isDecimal, n // a server divides by the digits that the value has

@@ -114,7 +114,7 @@ func unexpected(k Kind, v driver.Value) error {
 }
 
 func (t *Type) unexpected(v driver.Value) error {
-	if s, _ := textOf(v); t.Most > 0 && strings.HasSuffix(s, "1") {
+	if s, _ := TextOf(v); t.Most > 0 && strings.HasSuffix(s, "1") {
 		return fmt.Errorf("%w: a text of more than %d bytes", ErrValue, t.Most)
 	}
 	return unexpected(t.Kind, v)
@@ -194,8 +194,8 @@ func truth(b bool) int64 {
 	return 0
 }
 
-// textOf returns the text if a value is one, otherwise "".
-func textOf(v driver.Value) (string, bool) {
+// TextOf returns the text if a value is one, otherwise "".
+func TextOf(v driver.Value) (string, bool) {
 	switch v := v.(type) {
 	case []byte:
 		return string(v), true
@@ -215,7 +215,7 @@ func digitsOf(v driver.Value) string {
 	case bool:
 		return strconv.FormatInt(truth(v), 10)
 	}
-	s, _ := textOf(v)
+	s, _ := TextOf(v)
 	return s
 }
 
@@ -284,7 +284,7 @@ func floatOf(v driver.Value) (float64, bool) {
 	case uint64:
 		return float64(v), true
 	}
-	s, _ := textOf(v)
+	s, _ := TextOf(v)
 	f, err := strconv.ParseFloat(s, 64)
 	return f, err == nil
 }
@@ -302,7 +302,7 @@ func appendTime(b []byte, v driver.Value) ([]byte, bool) {
 		b = appendSigned(append(b, instant), t.Unix())
 		return binary.BigEndian.AppendUint32(b, uint32(t.Nanosecond())), true
 	}
-	s, _ := textOf(v)
+	s, _ := TextOf(v)
 	switch s {
 	case "-infinity":
 		return append(b, beforeAll), true
@@ -314,7 +314,7 @@ func appendTime(b []byte, v driver.Value) ([]byte, bool) {
 
 // durationOf returns a TIME in nanoseconds.
 func durationOf(v driver.Value) (int64, bool) {
-	s, _ := textOf(v)
+	s, _ := TextOf(v)
 	parts := strings.Split(s, ":")
 	if len(parts) != 3 || strings.Trim(s, "-:."+digits) != "" {
 		return 0, false

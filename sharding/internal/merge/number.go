@@ -110,7 +110,7 @@ func (d Dialect) like(x number, v driver.Value) (driver.Value, error) {
 	case d.Engine == SQLite: // each of its values has its own type
 		return x.result(), nil
 	}
-	s, isText := textOf(v)
+	s, isText := TextOf(v)
 	if d.Engine == PostgreSQL && x.truth {
 		return x.isTrue(), nil
 	}

@@ -17,8 +17,6 @@ type Edit struct {
 	With string
 	Args []int // the arguments of the parameters that it copies; a parameter without a number takes the argument of its position
 
-	Split bool // it is the GROUP BY of DISTINCT aggregates
-
 	Copied []sqlparse.Span // the subqueries whose texts it copies: their tables have other names on each target
 }
 
