@@ -237,6 +237,31 @@ func TestRouteDecidesStatementsOfALogWithoutTheirValuesIfAnyValuesLeadThere(t *t
 	}
 }
 
+// PowerShell writes a file as UTF-16 by default, and other programs of Windows begin it with the bytes EF BB BF.
+func TestRouteSaysWhyALogCannotBeRead(t *testing.T) {
+	config := newConfig(t, shardsJSON)
+	log := func(text string) string {
+		t.Helper()
+		file := filepath.Join(t.TempDir(), "log")
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return file
+	}
+	for says, text := range map[string]string{
+		"cannot be read: a line is longer than 16 MB; name a file":  "SELECT 1\n" + strings.Repeat("x", 17<<20),
+		"cannot be read: it is UTF-16; write it as UTF-8":           "\xff\xfeS\x00E\x00L\x00E\x00C\x00T\x00 \x001\x00\n\x00",
+		"cannot be read: it is UTF-16; write it as UTF-8; name a f": "\xfe\xff\x00S\x00E\x00L\x00E\x00C\x00T\x00 \x001\x00\n",
+	} {
+		if o := execute(t, "route", "--config", config, "--log", log(text)); o.code != command.ExitInput || !strings.Contains(o.stderr, says) || o.stdout != "" {
+			t.Errorf("%d, %q, %q; want %q", o.code, o.stdout, o.stderr, says)
+		}
+	}
+	if o := succeed(t, "route", "--config", config, "--log", log("\xef\xbb\xbfSELECT * FROM orders WHERE user_id = 7\n")); !strings.Contains(o.stdout, "      1  100.0 %  one shard\n") {
+		t.Errorf("%s", o.stdout)
+	}
+}
+
 func TestRouteRefusesWhatItCannotPlan(t *testing.T) {
 	config := newConfig(t, shardsJSON)
 	for says, args := range map[string][]string{

@@ -4,6 +4,7 @@ package route
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"io"
 	"iter"
@@ -19,11 +20,25 @@ var generalLine = regexp.MustCompile(`^(?:\d{4}-\d\d-\d\dT\S+|\d{6}\s+\d{1,2}:\d
 // generalHead matches the lines with which a server begins a general log.
 var generalHead = regexp.MustCompile(`, Version: .*started with:$|^Tcp port: .*Unix socket: |^Time\s+Id Command\s+Argument$`)
 
+// What is wrong with the content of a log.
+var (
+	errLongLine = errors.New("a line is longer than 16 MB")
+	errUTF16    = errors.New("it is UTF-16; write it as UTF-8")
+)
+
 // loggedStatements returns the statements of a general log, or of a file with one statement
 // per line. In a general log, a line of another form continues the statement before it.
 func loggedStatements(from io.Reader) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
-		lines := bufio.NewScanner(from)
+		in := bufio.NewReader(from)
+		switch mark, _ := in.Peek(3); { // its error is found again
+		case bytes.HasPrefix(mark, []byte("\xff\xfe")), bytes.HasPrefix(mark, []byte("\xfe\xff")):
+			yield("", errUTF16)
+			return
+		case string(mark) == "\xef\xbb\xbf":
+			_, _ = in.Discard(len(mark)) // it was read
+		}
+		lines := bufio.NewScanner(in)
 		lines.Buffer(nil, maxLogged)
 		var log queryLog
 		for lines.Scan() {
@@ -35,7 +50,7 @@ func loggedStatements(from io.Reader) iter.Seq2[string, error] {
 			return
 		}
 		if err := lines.Err(); errors.Is(err, bufio.ErrTooLong) {
-			yield("", errors.New("a line is longer than 16 MB"))
+			yield("", errLongLine)
 		} else if err != nil {
 			yield("", err)
 		}

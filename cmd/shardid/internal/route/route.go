@@ -334,7 +334,10 @@ func (p Planner) Log(name string, stdin io.Reader) (report Report, err error) {
 	report.Kinds = map[shardsql.Kind]int{}
 	refused, undecided, unbound, unread := reasons{}, reasons{}, reasons{}, reasons{}
 	for statement, err := range loggedStatements(source) {
-		if err != nil {
+		switch {
+		case errors.Is(err, errLongLine), errors.Is(err, errUTF16):
+			return report, input.Errorf("--log %s cannot be read: %w; %s", name, err, statementFile)
+		case err != nil:
 			return report, input.Unread("--log", name, err, statementFile)
 		}
 		e, err := p.statement(statement)
