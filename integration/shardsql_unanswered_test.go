@@ -3,6 +3,7 @@
 package integration_test
 
 import (
+	"context"
 	"database/sql"
 	"errors"
 	"io"
@@ -10,6 +11,7 @@ import (
 	"regexp"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/shardid/shardid/integration/database"
 	"github.com/shardid/shardid/integration/server"
@@ -112,6 +114,45 @@ func TestAWriteOfSeveralShardsWhoseAnswerIsLostIsExecutedOnceOrNotAndSaysSo(t *t
 				var partial *sharding.PartialCommitError
 				if first > 1 || second > 1 || err == nil && first+second != 2 || first != second && !errors.As(err, &partial) {
 					t.Errorf("after %d answers: %d and %d, %v", answers, first, second, err)
+				}
+			}
+		})
+	}
+}
+
+// A server that is stopped, or whose network drops all packets, accepts connections or neither accepts nor refuses them.
+func TestAProgramThatBeginsWhileADatabaseDoesNotAnswerSendsStatementsToTheOthers(t *testing.T) {
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() }) // the kernel accepts connections
+	for name, s := range map[string]database.DSNOpener{"MariaDB": server.ShareMariaDB(t), "MySQL": server.ShareMySQL(t), "PostgreSQL": server.SharePostgres(t)} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			home, b := s.Open(t, "silent_home"), s.Open(t, "silent_b")
+			database.Exec(t, b, "CREATE TABLE notes_1 (id BIGINT PRIMARY KEY, user_id BIGINT NOT NULL, note VARCHAR(20))")
+			silent := opened(t, database.DriverOf(s), loopbackAddress.ReplaceAllString(s.DSN("silent_b"), listener.Addr().String()))
+			m, err := sharding.MapOf(sharding.Target{DB: "a", Table: "notes_0"}, sharding.Target{DB: "b", Table: "notes_1"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			router, err := sharding.New(sharding.DBs{"a": silent, "b": b}, sharding.Table{Name: "notes", Key: "user_id", Rule: sharding.Mod(2), Map: m})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, text := range []string{
+				"INSERT INTO notes (id, user_id, note) VALUES (1, 1, 'x')", "SELECT * FROM notes WHERE user_id = 1", "UPDATE notes SET note = 'y' WHERE user_id = 1 AND id = 1",
+				"SELECT note, COUNT(*) FROM notes WHERE user_id = 1 GROUP BY note ORDER BY note", "DELETE FROM notes WHERE user_id = 1",
+			} {
+				routed := shardsql.OpenDB(shardsql.Config{Router: router, Home: home}) // as of a new program
+				ctx, done := context.WithTimeout(t.Context(), 5*time.Second)
+				if _, err := routed.ExecContext(ctx, text); err != nil {
+					t.Errorf("%s: %v", text, err)
+				}
+				done()
+				if err := routed.Close(); err != nil {
+					t.Error(err)
 				}
 			}
 		})

@@ -3,7 +3,9 @@
 package shardsql
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"math"
 	"reflect"
 	"slices"
@@ -137,25 +139,51 @@ func (s *schemas) of(table string) *description {
 func (s *schemas) keep(t *description) { s.tables.Store(t.name, t) }
 
 // lookAnywhere is look, but while the database of the table does not answer it reads the columns in another database:
-// an outage of one does not prevent statements for the others.
+// an outage of one does not prevent statements for the others. A database that is only slow is waited for if no other one answers.
 func (c schemaReader) lookAnywhere(ctx context.Context, name string, at sharding.Target) (*description, error) {
-	d, err := c.look(ctx, name, at)
 	t, sharded := c.snapshot.Lookup(name)
-	if !sharded || !dialect.Unavailable(err) {
-		return d, err
+	if !sharded {
+		return c.look(ctx, name, at)
 	}
-	tried := []string{at.DB}
-	for _, other := range t.Map.Targets() {
-		if slices.Contains(tried, other.DB) {
+	var failed error // the first one
+	var slow sharding.Target
+	var tried []string
+	for _, one := range append([]sharding.Target{at}, t.Map.Targets()...) {
+		if slices.Contains(tried, one.DB) {
 			continue
 		}
-		tried = append(tried, other.DB)
-		if d, failed := c.look(ctx, name, other); failed == nil {
+		tried = append(tried, one.DB)
+		d, err := c.lookSoon(ctx, name, one)
+		isSlow := errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil
+		switch {
+		case err == nil:
 			d.at = at
 			return d, nil
+		case one == at && !isSlow && !dialect.Unavailable(err):
+			return nil, err
+		case isSlow && slow == (sharding.Target{}):
+			slow = one
 		}
+		failed = cmp.Or(failed, err)
 	}
-	return nil, err
+	if slow == (sharding.Target{}) {
+		return nil, failed
+	}
+	d, err := c.look(ctx, name, slow)
+	if err == nil {
+		d.at = at
+	}
+	return d, err
+}
+
+// lookSoon is look that does not wait for long, except on a connection that the session holds: the end of its context would close it.
+func (c schemaReader) lookSoon(ctx context.Context, name string, at sharding.Target) (*description, error) {
+	if _, holds := c.held(c.database.poolOrHome(at.DB)); !holds {
+		soon, cancel := context.WithTimeout(ctx, renewTimeout)
+		defer cancel()
+		ctx = soon
+	}
+	return c.look(ctx, name, at)
 }
 
 func (c schemaReader) look(ctx context.Context, name string, at sharding.Target) (d *description, err error) {
