@@ -115,3 +115,44 @@ func TestATableWithTwoColumnsWhoseNamesDifferOnlyInCaseIsRefused(t *testing.T) {
 		}
 	}
 }
+
+// A server of MySQL or MariaDB on Linux finds a table only by its capital letters, and PostgreSQL one whose name was quoted.
+func TestABroadcastTableWithCapitalLettersIsWrittenInAllDatabases(t *testing.T) {
+	open := writing(t)
+	open["PostgreSQL"] = postgresDrivers(t)["pgx"]
+	for name, open := range open {
+		for declared, table := range map[string]string{"Rates": "Rates", "RATES": "rates"} {
+			t.Run(name+"/"+table, func(t *testing.T) {
+				quoted, written := "`"+table+"`", table
+				if name == "PostgreSQL" {
+					quoted = `"` + table + `"`
+					written = quoted
+				}
+				dbs := sharding.DBs{"a": open(t, "rates_a"), "b": open(t, "rates_b")}
+				for _, db := range dbs {
+					database.Exec(t, db, "CREATE TABLE "+quoted+" (id BIGINT PRIMARY KEY, rate BIGINT NOT NULL)")
+				}
+				m, err := sharding.Spread([]string{"a", "b"}, 2, "orders_%d")
+				if err != nil {
+					t.Fatal(err)
+				}
+				router, err := sharding.New(dbs, sharding.Table{Name: "orders", Key: "id", Rule: sharding.Mod(2), Map: m}, sharding.Broadcast(declared))
+				if err != nil {
+					t.Fatal(err)
+				}
+				routed := shardsql.OpenDB(shardsql.Config{Router: router, Home: dbs["a"]})
+				t.Cleanup(func() { _ = routed.Close() })
+				for _, text := range []string{"INSERT INTO " + written + " (id, rate) VALUES (1, 7)", "UPDATE " + written + " SET rate = 8 WHERE id = 1"} {
+					if _, err := routed.ExecContext(t.Context(), text); err != nil {
+						t.Errorf("%s: %v", text, err)
+					}
+				}
+				for at, db := range dbs {
+					if n := database.MustNumber(t, db, "SELECT COUNT(*) FROM "+quoted+" WHERE rate = 8"); n != 1 {
+						t.Errorf("%d rows in %s", n, at)
+					}
+				}
+			})
+		}
+	}
+}

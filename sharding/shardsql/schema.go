@@ -186,6 +186,17 @@ func (c schemaReader) lookSoon(ctx context.Context, name string, at sharding.Tar
 	return c.look(ctx, name, at)
 }
 
+// declared returns the name of a broadcast table as the router was given it if that has capital letters, or "": MySQL and MariaDB may
+// find the table by these only.
+func (c schemaReader) declared(name string) string {
+	for _, given := range c.snapshot.Broadcasts() {
+		if given != name && strings.EqualFold(given, name) {
+			return given
+		}
+	}
+	return ""
+}
+
 func (c schemaReader) look(ctx context.Context, name string, at sharding.Target) (d *description, err error) {
 	if at == (sharding.Target{}) {
 		return nil, sharding.ErrRouteUnread
@@ -194,6 +205,9 @@ func (c schemaReader) look(ctx context.Context, name string, at sharding.Target)
 	srv, db := c.database.server, c.on(c.database.poolOrHome(at.DB))
 	if t, sharded := c.snapshot.Lookup(name); sharded || c.snapshot.IsBroadcast(name) {
 		d.table, err = columns.ReadRouted(ctx, srv, db, at.Table, t)
+		if declared := c.declared(name); declared != "" && dialect.FaultOf(err) == dialect.NoTable {
+			d.table, err = columns.ReadRouted(ctx, srv, db, declared, nil)
+		}
 	} else {
 		joined := c.database.homeName != "" // with shards
 		d.table, err = columns.Read(ctx, srv, db, at.Table, joined)
