@@ -13,10 +13,16 @@ import (
 )
 
 // changer records the changes of an UPDATE or DELETE.
-type changer struct{ *Analysis }
+type changer struct {
+	*Analysis
+
+	of    *sqlparse.Change
+	scope *Scope
+	sets  []Setting
+}
 
 func (b *Analysis) change(c *sqlparse.Change) {
-	s, to := &Scope{}, changer{b}
+	s := &Scope{}
 	seen := b.with(c.With, nil, nil)
 	if !c.Multi {
 		for i := range c.Targets {
@@ -29,19 +35,19 @@ func (b *Analysis) change(c *sqlparse.Change) {
 		b.source(&c.From[i], s, seen)
 	}
 	if c.Multi {
-		to.deleted(c.Targets, s)
+		b.deleted(c.Targets, s)
 	}
 	b.where(c.Where, s, seen)
-	to.nameRows(c, s)
 	for _, set := range c.Set {
 		b.expression(set.Value, s, seen)
 	}
-	sets := s.settings(c.Set)
-	for _, set := range sets {
-		to.assignment(set, s)
+	to := changer{b, c, s, s.settings(c.Set)}
+	to.nameRows()
+	for _, set := range to.sets {
+		to.assignment(set)
 	}
-	to.rekeys(c, sets, s)
-	b.takeChanged(c, sets, s)
+	to.rekeys()
+	to.lookups()
 	for _, o := range c.OrderBy {
 		b.expression(o.Expr, s, seen)
 	}
@@ -50,7 +56,7 @@ func (b *Analysis) change(c *sqlparse.Change) {
 }
 
 // deleted marks the tables that DELETE a, b FROM … deletes from.
-func (b changer) deleted(targets []sqlparse.Table, s *Scope) {
+func (b *Analysis) deleted(targets []sqlparse.Table, s *Scope) {
 	for _, t := range targets {
 		if r := s.named(t.Name.Last().Name); r != nil {
 			r.Written = true
@@ -121,14 +127,14 @@ func (set Setting) changes(of *Reference, column string) bool {
 
 // assignment records the changes of SET. A row whose new key leads to another slot would no longer
 // be found.
-func (b changer) assignment(set Setting, s *Scope) {
-	b.rowid(s.Refs[0], set.Column)
+func (b changer) assignment(set Setting) {
+	b.rowid(b.scope.Refs[0], set.Column)
 	if set.Of == nil { // it leads to no slot, because the columns that do are known
-		s.mayWrite(set.Column)
+		b.scope.mayWrite(set.Column)
 		return
 	}
 	set.Of.Written = true
-	s.qualified(set.name)
+	b.scope.qualified(set.name)
 	switch l := set.Of.Lead(set.Column); {
 	case l == nil:
 	case set.To == nil:
@@ -155,44 +161,44 @@ type Changed struct {
 	From   *proof.Operand   // the present sharding key of the rows
 }
 
-// takeChanged records the changes of an UPDATE or DELETE to columns with lookup tables.
-func (r *Reading) takeChanged(c *sqlparse.Change, sets []Setting, s *Scope) {
-	for _, of := range s.Refs {
+// lookups records the changes of an UPDATE or DELETE to columns with lookup tables.
+func (b changer) lookups() {
+	for _, of := range b.scope.Refs {
 		if of.Role != Sharded || len(of.Table.Lookups) == 0 {
 			continue
 		}
-		for _, set := range sets {
+		for _, set := range b.sets {
 			if set.changes(of, of.Table.Key) {
-				r.takeMoved(c, set, s, of)
+				b.moved(set, of)
 			}
 		}
 		for i := range of.Table.Lookups {
 			l := &of.Table.Lookups[i]
-			if len(c.Set) == 0 && of.Written {
-				r.Changed = append(r.Changed, Changed{Of: of, Lookup: l})
+			if len(b.of.Set) == 0 && of.Written {
+				b.Changed = append(b.Changed, Changed{Of: of, Lookup: l})
 			}
-			for _, set := range sets {
+			for _, set := range b.sets {
 				switch {
 				case !set.changes(of, l.Column):
 				case set.Of == nil || set.To == nil:
-					r.RecordRefusal(of.Table.Name, sharding.ErrLookup, "set "+l.Column+" to a value, so that its owner is known")
+					b.RecordRefusal(of.Table.Name, sharding.ErrLookup, "set "+l.Column+" to a value, so that its owner is known")
 				default:
-					r.Changed = append(r.Changed, Changed{Of: of, Lookup: l, To: set.To})
+					b.Changed = append(b.Changed, Changed{Of: of, Lookup: l, To: set.To})
 				}
 			}
 		}
 	}
 }
 
-// takeMoved records an assignment to the sharding key. A row whose key changes within its slot would
+// moved records an assignment to the sharding key. A row whose key changes within its slot would
 // have an entry with another key than its own.
-func (r *Reading) takeMoved(c *sqlparse.Change, set Setting, s *Scope, of *Reference) {
-	from, _ := listed(c.Where, s, Column{of, set.Column})
+func (b changer) moved(set Setting, of *Reference) {
+	from, _ := b.listed(of, set.Column)
 	if set.To == nil || len(from) != 1 {
-		r.RecordRefusal(of.Table.Name, sharding.ErrKeyChange, "leave "+set.Column+" out, or set it to the value that the condition names")
+		b.RecordRefusal(of.Table.Name, sharding.ErrKeyChange, "leave "+set.Column+" out, or set it to the value that the condition names")
 		return
 	}
-	r.Changed = append(r.Changed, Changed{Of: of, To: set.To, From: &from[0]})
+	b.Changed = append(b.Changed, Changed{Of: of, To: set.To, From: &from[0]})
 }
 
 // Rekeyed is an UPDATE of a unique key that does not lead to the shard.
@@ -205,11 +211,11 @@ type Rekeyed struct {
 
 // rekeys records the unique keys that an UPDATE changes: it sets some of their columns to values,
 // and its condition gives the others.
-func (b changer) rekeys(c *sqlparse.Change, sets []Setting, s *Scope) {
-	for _, r := range s.Refs {
+func (b changer) rekeys() {
+	for _, r := range b.scope.Refs {
 		for i, key := range r.Schema.Unique {
-			if r.Role == Sharded && !r.isOnOneShard(key) && !r.isKept(key) && !staysWithParents(r, key, sets) {
-				b.rekey(c, sets, s, Rekeyed{Of: r, Columns: key, Primary: i == 0})
+			if r.Role == Sharded && !r.isOnOneShard(key) && !r.isKept(key) && !b.staysWithParents(r, key) {
+				b.rekey(Rekeyed{Of: r, Columns: key, Primary: i == 0})
 			}
 		}
 	}
@@ -217,20 +223,33 @@ func (b changer) rekeys(c *sqlparse.Change, sets []Setting, s *Scope) {
 
 // staysWithParents reports whether a unique key has a column that refers to parents and that the UPDATE does not set: other
 // rows with its value are on the row's shard.
-func staysWithParents(r *Reference, key []string, sets []Setting) bool {
-	return slices.ContainsFunc(key, func(name string) bool {
-		return Column{r, name}.hasParent() && !slices.ContainsFunc(sets, func(set Setting) bool { return set.changes(r, name) })
-	})
+func (b changer) staysWithParents(r *Reference, key []string) bool {
+	return slices.ContainsFunc(key, func(name string) bool { return Column{r, name}.hasParent() && b.setting(r, name) == nil })
 }
 
-func (b changer) rekey(c *sqlparse.Change, sets []Setting, s *Scope, r Rekeyed) {
+// setting returns the first assignment that may change a column, or nil.
+func (b changer) setting(of *Reference, column string) *Setting {
+	for i := range b.sets {
+		if b.sets[i].changes(of, column) {
+			return &b.sets[i]
+		}
+	}
+	return nil
+}
+
+// listed returns the values one of which a column has by WHERE, and that condition.
+func (b changer) listed(of *Reference, column string) ([]proof.Operand, sqlparse.Expr) {
+	return listed(b.of.Where, b.scope, Column{of, column})
+}
+
+func (b changer) rekey(r Rekeyed) {
 	changes := false
 	for _, name := range r.Columns {
-		values, _ := listed(c.Where, s, Column{r.Of, name})
-		if at := slices.IndexFunc(sets, func(set Setting) bool { return set.changes(r.Of, name) }); at >= 0 {
+		values, _ := b.listed(r.Of, name)
+		if set := b.setting(r.Of, name); set != nil {
 			changes, values = true, nil
-			if to := sets[at].To; to != nil {
-				values = []proof.Operand{*to}
+			if set.To != nil {
+				values = []proof.Operand{*set.To}
 			}
 		}
 		if len(values) == 1 {
@@ -255,19 +274,23 @@ type NamedRows struct {
 }
 
 // nameRows records the rows that a condition names.
-func (b changer) nameRows(c *sqlparse.Change, s *Scope) {
-	if c.Multi || s.Refs[0].Role != Sharded || len(s.Refs[0].Schema.Unique) == 0 {
+func (b changer) nameRows() {
+	if b.of.Multi {
 		return
 	}
-	n := &NamedRows{Of: s.Refs[0], Columns: s.Refs[0].Schema.Unique[0]}
-	key := strings.ToLower(n.Of.Table.Key)
-	keys, keysIn := listed(c.Where, s, Column{n.Of, key})
+	of := b.scope.Refs[0]
+	if of.Role != Sharded || len(of.Schema.Unique) == 0 {
+		return
+	}
+	n := &NamedRows{Of: of, Columns: of.Schema.Unique[0]}
+	key := strings.ToLower(of.Table.Key)
+	keys, keysIn := b.listed(of, key)
 	if n.Keys = keys; len(keys) == 0 || slices.Contains(n.Columns, key) { // another key names another row
 		return
 	}
 	var rows sqlparse.Expr // the condition that lists the rows
 	for _, name := range n.Columns {
-		values, in := listed(c.Where, s, Column{n.Of, name})
+		values, in := b.listed(of, name)
 		if len(values) == 0 || len(values) > 1 && rows != nil && rows != in {
 			return
 		}

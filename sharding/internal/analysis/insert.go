@@ -50,7 +50,13 @@ func (in *Insertion) Place(column string) int {
 }
 
 // inserter records an INSERT into a sharded table.
-type inserter struct{ *Analysis }
+type inserter struct {
+	*Analysis
+	*Insertion
+}
+
+// refuse records a refusal of the INSERT.
+func (b inserter) refuse(err error, hint string) { b.RecordRefusal(b.Of.Table.Name, err, hint) }
 
 func (b *Analysis) input(in *sqlparse.Input) {
 	seen := b.with(in.With, nil, nil)
@@ -74,7 +80,7 @@ func (b *Analysis) input(in *sqlparse.Input) {
 			b.Insert.filledAt = b.Insert.Place(b.Insert.Filled)
 			b.Insert.fillsKey = strings.EqualFold(b.Insert.Filled, r.Table.Key)
 		}
-		inserter{b}.rows(r)
+		inserter{b, b.Insert}.rows()
 	}
 }
 
@@ -98,78 +104,78 @@ func (b *Analysis) conflict(c sqlparse.Conflict, s *Scope, seen *names) {
 	b.expression(c.Where, s, seen)
 }
 
-func (b inserter) rows(r *Reference) {
-	in := b.Insert.Input
+func (b inserter) rows() {
+	in := b.Input
 	for _, c := range in.Columns {
-		b.rowid(r, c.Name)
+		b.rowid(b.Of, c.Name)
 	}
 	switch {
-	case b.Insert.addsKey() && !slices.ContainsFunc(in.Rows, func(row sqlparse.Row) bool { return len(row.Values) > 0 }):
+	case b.addsKey() && !slices.ContainsFunc(in.Rows, func(row sqlparse.Row) bool { return len(row.Values) > 0 }):
 		// an adapter gives it the only value
 	case in.Default:
-		b.RecordRefusal(r.Table.Name, sharding.ErrMissingKey, "insert VALUES; the values of DEFAULT VALUES are not known beforehand")
+		b.refuse(sharding.ErrMissingKey, "insert VALUES; the values of DEFAULT VALUES are not known beforehand")
 	case len(in.Columns) == 0:
-		b.RecordRefusal(r.Table.Name, sharding.ErrMissingKey, "name the columns")
+		b.refuse(sharding.ErrMissingKey, "name the columns")
 	}
 	for i, c := range in.Columns {
-		l := r.Lead(strings.ToLower(c.Name))
+		l := b.Of.Lead(strings.ToLower(c.Name))
 		if l == nil {
 			continue
 		}
-		if l.Column == strings.ToLower(r.Table.Key) {
-			b.Insert.Key = i
+		if l.Column == strings.ToLower(b.Of.Table.Key) {
+			b.Key = i
 		}
-		kind := r.Schema.Columns[l.Column]
-		b.Insert.leads = append(b.Insert.leads, insertedLead{lead: l, at: i, column: &kind, numbered: kind.Numbered && l.Column != b.Insert.Filled})
+		kind := b.Of.Schema.Columns[l.Column]
+		b.leads = append(b.leads, insertedLead{lead: l, at: i, column: &kind, numbered: kind.Numbered && l.Column != b.Filled})
 	}
-	if b.Insert.Key < 0 && !b.Insert.addsKey() {
-		b.RecordRefusal(r.Table.Name, sharding.ErrMissingKey, "add the column "+r.Table.Key)
+	if b.Key < 0 && !b.addsKey() {
+		b.refuse(sharding.ErrMissingKey, "add the column "+b.Of.Table.Key)
 	}
-	for _, l := range r.leads {
-		if b.Insert.Place(l.Column) >= 0 || l.Column == b.Insert.Filled || l.Column == strings.ToLower(r.Table.Key) {
+	for _, l := range b.Of.leads {
+		if b.Place(l.Column) >= 0 || l.Column == b.Filled || l.Column == strings.ToLower(b.Of.Table.Key) {
 			continue
 		}
-		switch of := r.Schema.Columns[l.Column]; {
+		switch of := b.Of.Schema.Columns[l.Column]; {
 		case of.Numbered:
-			b.RecordRefusal(r.Table.Name, Numbering(l), NumbersLeadNowhere)
+			b.refuse(Numbering(l), NumbersLeadNowhere)
 		case l.Always && l.Lookup == nil && of.Fills():
-			b.RecordRefusal(r.Table.Name, sharding.ErrMisplaced, "name the column "+l.Column+", because its default may lead to another shard")
+			b.refuse(sharding.ErrMisplaced, "name the column "+l.Column+", because its default may lead to another shard")
 		}
 	}
-	b.lookups(r)
+	b.lookups()
 	b.conflicting()
 	if in.Query != nil {
-		b.fromQuery(in)
+		b.fromQuery()
 	}
 }
 
 // fromQuery records INSERT … SELECT: a condition on the selected key leads to the slot of the rows.
 // Other selected columns that lead to a slot must have the same slot.
-func (b inserter) fromQuery(in *sqlparse.Input) {
-	if len(b.Insert.Seeks) > 0 {
-		b.RecordRefusal(b.Insert.Of.Table.Name, sharding.ErrCrossShard, "a row with the same "+strings.Join(b.Insert.Seeks[0].Columns, ", ")+" may be on another shard, which depends on the selected values; insert VALUES")
+func (b inserter) fromQuery() {
+	if len(b.Seeks) > 0 {
+		b.refuse(sharding.ErrCrossShard, "a row with the same "+strings.Join(b.Seeks[0].Columns, ", ")+" may be on another shard, which depends on the selected values; insert VALUES")
 	}
-	b.Insert.Selected = b.everyRow(in)
-	for _, l := range b.Insert.leads {
-		to := Column{b.Insert.Of, l.lead.Column}
-		c, selected := b.selected(in.Query, l.at)
-		v, isConstant := b.Insert.constant(l.at)
+	b.Selected = b.everyRow()
+	for _, l := range b.leads {
+		to := Column{b.Of, l.lead.Column}
+		c, selected := b.selected(b.Input.Query, l.at)
+		v, isConstant := b.constant(l.at)
 		switch {
 		case selected:
 			b.equal(c, to)
-		case isConstant && l.at == b.Insert.Key:
+		case isConstant && l.at == b.Key:
 			to.Of.given = append(to.Of.given, &proof.Equals{Lead: l.lead, Values: proof.Values{List: []proof.Operand{v}}})
 		case isConstant && l.lead.Lookup == nil: // see CheckSelected
 		default:
-			b.RecordRefusal(to.Of.Table.Name, sharding.ErrMissingKey, "select a column that leads to the shard, or a value, for "+l.lead.Column+", or insert VALUES")
+			b.refuse(sharding.ErrMissingKey, "select a column that leads to the shard, or a value, for "+l.lead.Column+", or insert VALUES")
 		}
 	}
 }
 
 // everyRow returns the expressions that INSERT … SELECT evaluates for each of its rows, nil if they are not those of one SELECT.
-func (b inserter) everyRow(in *sqlparse.Input) *sqlparse.Row {
-	core := CoreOf(in.Query)
-	if b.Only(in.Query) == nil || len(core.Items) != len(in.Columns) {
+func (b inserter) everyRow() *sqlparse.Row {
+	core := CoreOf(b.Input.Query)
+	if b.Only(b.Input.Query) == nil || len(core.Items) != len(b.Input.Columns) {
 		return nil
 	}
 	row := &sqlparse.Row{}
@@ -192,21 +198,21 @@ func (b *Analysis) rowid(r *Reference, name string) {
 
 // conflicting records what an INSERT does if a row exists already.
 func (b inserter) conflicting() {
-	for _, c := range b.Insert.Input.Conflicts {
-		if name := c.Constraint.Name; name != "" && sharesDatabase(b.Insert.Of.Table) {
-			b.RecordRefusal(b.Insert.Of.Table.Name, sharding.ErrRawTable, "name the columns of "+name+" instead: ON CONFLICT (…); each of the tables in a database has another name for it")
+	for _, c := range b.Input.Conflicts {
+		if name := c.Constraint.Name; name != "" && sharesDatabase(b.Of.Table) {
+			b.refuse(sharding.ErrRawTable, "name the columns of "+name+" instead: ON CONFLICT (…); each of the tables in a database has another name for it")
 		}
 		b.depends(target(c))
-		for _, set := range b.Insert.Of.Settings(c.Set) {
+		for _, set := range b.Of.Settings(c.Set) {
 			b.resets(set)
 		}
 	}
-	if b.Insert.Input.Ignore || b.Statement.Verb == sqlparse.Replace { // whatever key ON CONFLICT names
+	if b.Input.Ignore || b.Statement.Verb == sqlparse.Replace { // whatever key ON CONFLICT names
 		b.depends(nil)
 	}
-	for i := range b.Insert.Seeks {
-		s := &b.Insert.Seeks[i]
-		s.Always = s.Always && !slices.Equal(s.Columns, b.Insert.Of.Schema.Unique[0])
+	for i := range b.Seeks {
+		s := &b.Seeks[i]
+		s.Always = s.Always && !slices.Equal(s.Columns, b.Of.Schema.Unique[0])
 	}
 }
 
@@ -237,20 +243,20 @@ func target(c sqlparse.Conflict) []string {
 // be that of the new row: a row with it is searched for if the key is the primary key. For other
 // keys a second row with the value may exist on another shard, as after an INSERT.
 func (b inserter) resets(set Setting) {
-	r := b.Insert.Of
+	r := b.Of
 	if set.keeps {
 		return
 	}
 	if r.Lead(set.Column) != nil {
-		for i := range b.Insert.Seeks { // the existing row must have the slot of the new one
-			b.Insert.Seeks[i].Always = len(r.Schema.Unique) > 0
+		for i := range b.Seeks { // the existing row must have the slot of the new one
+			b.Seeks[i].Always = len(r.Schema.Unique) > 0
 		}
 	}
 	for i, key := range r.Schema.Unique {
 		switch {
 		case !slices.Contains(key, set.Column) || r.isOnOneShard(key):
 		case !set.renews:
-			b.RecordRefusal(r.Table.Name, sharding.ErrCrossShard, "a row with the same "+strings.Join(key, ", ")+" may be on another shard; leave "+set.Column+" out of the conflict's SET")
+			b.refuse(sharding.ErrCrossShard, "a row with the same "+strings.Join(key, ", ")+" may be on another shard; leave "+set.Column+" out of the conflict's SET")
 		case i == 0:
 			b.depends(key)
 		}
@@ -262,14 +268,14 @@ func (b inserter) resets(set Setting) {
 func (b inserter) depends(columns []string) {
 	keys := [][]string{columns}
 	if columns == nil {
-		if keys = b.Insert.Of.Schema.Unique; !b.Insert.Of.Known {
-			b.RecordRefusal(b.Insert.Of.Table.Name, sharding.ErrCrossShard, "the unique keys of the table are not known, so the row may be on another shard; name the columns: ON CONFLICT (…)")
+		if keys = b.Of.Schema.Unique; !b.Of.Known {
+			b.refuse(sharding.ErrCrossShard, "the unique keys of the table are not known, so the row may be on another shard; name the columns: ON CONFLICT (…)")
 			return
 		}
 	}
 	for _, key := range keys {
-		known := slices.ContainsFunc(b.Insert.Seeks, func(s Seek) bool { return slices.Equal(s.Columns, key) })
-		if !known && !b.Insert.Of.isOnOneShard(key) {
+		known := slices.ContainsFunc(b.Seeks, func(s Seek) bool { return slices.Equal(s.Columns, key) })
+		if !known && !b.Of.isOnOneShard(key) {
 			b.seek(key, columns != nil)
 		}
 	}
@@ -287,39 +293,39 @@ type Seek struct {
 
 // seek records a unique key by which rows must be searched for.
 func (b inserter) seek(key []string, named bool) {
-	s := b.Insert.seekOf(key)
-	s.Always = named && len(b.Insert.Of.Schema.Unique) > 0
+	s := b.seekOf(key)
+	s.Always = named && len(b.Of.Schema.Unique) > 0
 	for i, column := range key {
 		switch {
 		case column == "":
 			s.Why = "a unique key has an expression, by which rows on other shards cannot be searched for; name the columns of another key: ON CONFLICT (…)"
-		case s.at[i] < 0 && (len(key) == 1 || column == b.Insert.Filled):
+		case s.at[i] < 0 && (len(key) == 1 || column == b.Filled):
 			return // the database numbers the row, or gives it NULL; or an adapter gives it a new id
 		case s.at[i] < 0:
 			s.Why = "a row with the same " + strings.Join(key, ", ") + " may be on another shard; give " + column + " a value, so that the row can be searched for"
 		}
 	}
-	b.Insert.Seeks = append(b.Insert.Seeks, s)
+	b.Seeks = append(b.Seeks, s)
 }
 
 // lookups refuses a statement that would set a column with a lookup table to an unknown value.
-func (b inserter) lookups(r *Reference) {
-	for _, l := range r.Table.Lookups {
-		unknown := func(set Setting) bool { return set.changes(r, l.Column) && !set.renews }
-		keyed := func(set Setting) bool { return set.changes(r, r.Table.Key) }
+func (b inserter) lookups() {
+	for _, l := range b.Of.Table.Lookups {
+		unknown := func(set Setting) bool { return set.changes(b.Of, l.Column) && !set.renews }
+		keyed := func(set Setting) bool { return set.changes(b.Of, b.Of.Table.Key) }
 		named := func(set Setting) bool { return strings.EqualFold(set.Column, l.Column) }
 		switch {
-		case b.Insert.Input.Query != nil:
-			b.RecordRefusal(r.Table.Name, sharding.ErrLookup, "insert VALUES; the selected values of "+l.Column+" are not known beforehand")
-		case len(b.Insert.Input.Columns) > 0 && b.Insert.Place(l.Column) < 0 && !r.Schema.Columns[strings.ToLower(l.Column)].Empty:
-			b.RecordRefusal(r.Table.Name, sharding.ErrLookup, "name the column "+l.Column+"; a value that the database gives it is not known beforehand")
+		case b.Input.Query != nil:
+			b.refuse(sharding.ErrLookup, "insert VALUES; the selected values of "+l.Column+" are not known beforehand")
+		case len(b.Input.Columns) > 0 && b.Place(l.Column) < 0 && !b.Of.Schema.Columns[strings.ToLower(l.Column)].Empty:
+			b.refuse(sharding.ErrLookup, "name the column "+l.Column+"; a value that the database gives it is not known beforehand")
 		}
-		for _, c := range b.Insert.Input.Conflicts {
-			switch sets := r.Settings(c.Set); {
+		for _, c := range b.Input.Conflicts {
+			switch sets := b.Of.Settings(c.Set); {
 			case slices.ContainsFunc(sets, unknown):
-				b.RecordRefusal(r.Table.Name, sharding.ErrLookup, "set "+l.Column+" to the value of the new row, or leave it out of the conflict's SET")
+				b.refuse(sharding.ErrLookup, "set "+l.Column+" to the value of the new row, or leave it out of the conflict's SET")
 			case !l.Unique && slices.ContainsFunc(sets, keyed) && !slices.ContainsFunc(sets, named):
-				b.RecordRefusal(r.Table.Name, sharding.ErrLookup, "set "+l.Column+", too, if a conflict sets "+r.Table.Key)
+				b.refuse(sharding.ErrLookup, "set "+l.Column+", too, if a conflict sets "+b.Of.Table.Key)
 			}
 		}
 	}
