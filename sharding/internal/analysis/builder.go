@@ -59,6 +59,25 @@ type Knowledge struct {
 	typed     bool // only values of like types are compared: on PostgreSQL
 }
 
+// Options are the inputs of a plan besides the statement.
+type Options struct {
+	Schema catalog.Schema
+	// Home is the name of the router's database that is also the home database, "" if none is.
+	Home string
+	// Filled: the plan is one of the planner's Plan.Filled.
+	Filled bool
+	// Alone: the home database is the only one, so that no table has copies.
+	Alone bool
+	// Mode says whether a write may span databases.
+	Mode sharding.TxMode
+	// Merge is the arithmetic with which results of several shards are combined.
+	Merge merge.Dialect
+	// Reads is the dialect as which the text is parsed.
+	Reads sqlparse.Dialect
+	// Quote quotes a name in the dialect.
+	Quote func(name string) string
+}
+
 // Walk returns what a statement names and says, without proofs.
 func Walk(st *sqlparse.Statement, s *sharding.Snapshot, options Options) *Analysis {
 	engine := options.Merge.Engine
@@ -93,19 +112,16 @@ type Fact struct {
 	holds []*Reference
 }
 
-// edge says that everything known about the values of one column is also true of another.
-type edge struct{ from, to Column }
-
-// names are the names of the CTEs that a query can see.
-type names struct {
-	outer   *names
+// ctes are the names of the CTEs that a query can see.
+type ctes struct {
+	outer   *ctes
 	name    string
 	query   *sqlparse.Query  // nil if its columns are unknown
 	columns []sqlparse.Ident // the listed names of its columns
 	uses    int
 }
 
-func (n *names) find(name string) *names {
+func (n *ctes) find(name string) *ctes {
 	for n != nil && n.name != name {
 		n = n.outer
 	}
@@ -113,7 +129,7 @@ func (n *names) find(name string) *names {
 }
 
 // with walks over CTEs and returns the names that the following query sees.
-func (b *Analysis) with(w *sqlparse.With, outer *Scope, seen *names) *names {
+func (b *Analysis) with(w *sqlparse.With, outer *Scope, seen *ctes) *ctes {
 	if w == nil {
 		return seen
 	}
@@ -126,7 +142,7 @@ func (b *Analysis) with(w *sqlparse.With, outer *Scope, seen *names) *names {
 	}
 	if w.Recursive { // each CTE sees itself and all others
 		for _, cte := range w.Tables {
-			seen = &names{outer: seen, name: strings.ToLower(cte.Name.Name)}
+			seen = &ctes{outer: seen, name: strings.ToLower(cte.Name.Name)}
 		}
 	}
 	first := len(b.Refs)
@@ -134,7 +150,7 @@ func (b *Analysis) with(w *sqlparse.With, outer *Scope, seen *names) *names {
 		b.query(cte.Query, outer, seen)
 		takeReturned(b, &cte)
 		if !w.Recursive {
-			seen = &names{outer: seen, name: strings.ToLower(cte.Name.Name)}
+			seen = &ctes{outer: seen, name: strings.ToLower(cte.Name.Name)}
 			seen.query, seen.columns = cte.Query, cte.Columns
 		}
 	}
@@ -142,7 +158,7 @@ func (b *Analysis) with(w *sqlparse.With, outer *Scope, seen *names) *names {
 	return seen
 }
 
-func (b *Analysis) query(q *sqlparse.Query, outer *Scope, seen *names) {
+func (b *Analysis) query(q *sqlparse.Query, outer *Scope, seen *ctes) {
 	if q == nil {
 		return
 	}
@@ -189,7 +205,7 @@ func takeLock(l sqlparse.Lock, refs []*Reference, text string) {
 	}
 }
 
-func (b *Analysis) limit(l *sqlparse.Limit, s *Scope, seen *names) {
+func (b *Analysis) limit(l *sqlparse.Limit, s *Scope, seen *ctes) {
 	if l != nil {
 		b.Limited = true
 		b.expression(l.Count, s, seen)
@@ -197,7 +213,7 @@ func (b *Analysis) limit(l *sqlparse.Limit, s *Scope, seen *names) {
 	}
 }
 
-func (b *Analysis) core(c *sqlparse.Core, outer *Scope, seen *names) *Scope {
+func (b *Analysis) core(c *sqlparse.Core, outer *Scope, seen *ctes) *Scope {
 	s, first, ranks := &Scope{outer: outer}, len(b.Refs), b.Ranks
 	b.Scopes[c] = s
 	for _, item := range c.Items {
@@ -236,13 +252,13 @@ func (k *Knowledge) Only(q *sqlparse.Query) *Scope { return k.Scopes[CoreOf(q)] 
 // where records a condition that every row of the result satisfies. A row of NULLs that an outer
 // join adds satisfies none of the conditions that prove anything, so the condition holds for all
 // references of the scope.
-func (b *Analysis) where(e sqlparse.Expr, s *Scope, seen *names) {
+func (b *Analysis) where(e sqlparse.Expr, s *Scope, seen *ctes) {
 	b.condition(e, s, s.Refs, seen)
 	b.tighten(e, s, 0)
 }
 
 // items walks over a select list, or over RETURNING.
-func (b *Analysis) items(list []sqlparse.Item, s *Scope, seen *names) {
+func (b *Analysis) items(list []sqlparse.Item, s *Scope, seen *ctes) {
 	for _, i := range list {
 		before := len(b.instants)
 		if call, ok := i.Expr.(*sqlparse.Call); ok && IsUnnest(call) && len(s.Refs) == 0 { // its rows are those of a list
@@ -256,7 +272,7 @@ func (b *Analysis) items(list []sqlparse.Item, s *Scope, seen *names) {
 }
 
 // source adds the references of one element of FROM to a scope and returns them.
-func (b *Analysis) source(src *sqlparse.Source, s *Scope, seen *names) []*Reference {
+func (b *Analysis) source(src *sqlparse.Source, s *Scope, seen *ctes) []*Reference {
 	switch {
 	case src.Join != nil:
 		return b.join(src.Join, s, seen)
@@ -282,7 +298,7 @@ func (b *Analysis) source(src *sqlparse.Source, s *Scope, seen *names) []*Refere
 	return []*Reference{r}
 }
 
-func (b *Analysis) join(j *sqlparse.Join, s *Scope, seen *names) []*Reference {
+func (b *Analysis) join(j *sqlparse.Join, s *Scope, seen *ctes) []*Reference {
 	before := len(s.outerJoins)
 	left := b.source(j.Left, s, seen)
 	right := b.source(j.Right, s, seen)
@@ -306,7 +322,7 @@ func (b *Analysis) join(j *sqlparse.Join, s *Scope, seen *names) []*Reference {
 }
 
 // outerJoin records a LEFT or RIGHT JOIN. Its ON says something about the optional side only.
-func (b *Analysis) outerJoin(o outerJoin, s *Scope, seen *names) {
+func (b *Analysis) outerJoin(o outerJoin, s *Scope, seen *ctes) {
 	absent(o.absent)
 	s.outerJoins = append(s.outerJoins, o)
 	b.condition(o.join.On, s, o.absent, seen)
@@ -358,154 +374,12 @@ func (k *Knowledge) using(j *sqlparse.Join, s *Scope, from, to []*Reference) {
 	}
 }
 
-func (b *Analysis) condition(e sqlparse.Expr, s *Scope, holds []*Reference, seen *names) {
+func (b *Analysis) condition(e sqlparse.Expr, s *Scope, holds []*Reference, seen *ctes) {
 	b.expression(e, s, seen)
 	b.satisfied(e, s, holds)
 }
 
-func (k *Knowledge) satisfied(e sqlparse.Expr, s *Scope, holds []*Reference) {
-	for _, c := range sqlparse.Conjuncts(e) {
-		k.Facts = append(k.Facts, Fact{c, s, holds})
-		k.equations(c, s, holds)
-		for _, one := range alternatives(c) { // x IN (SELECT y …) is true only with a row that has the value of x
-			k.equations(one, s, nil)
-		}
-	}
-}
-
-// exclusion records that x NOT IN (SELECT y …) depends only on rows with the value of x. A NULL on either side would depend on
-// all rows, so x and y must be sharding keys, which are never NULL.
-func (k *Knowledge) exclusion(e sqlparse.Expr, s *Scope) {
-	o := sqlparse.As(e, sqlparse.In)
-	if o == nil || !o.Not || len(o.Operands) != 2 {
-		return
-	}
-	sub, isQuery := o.Operands[1].(*sqlparse.Subquery)
-	left, ok := s.Column(o.Operands[0])
-	if !isQuery || !ok || !left.isKey() {
-		return
-	}
-	if right, known := k.selected(sub.Query, 0); known && right.isKey() {
-		k.equal(left, right)
-	}
-}
-
-// alternatives returns the conditions under OR, each of which may make e true together with others.
-func alternatives(e sqlparse.Expr) (list []sqlparse.Expr) {
-	either := sqlparse.As(e, sqlparse.Or)
-	if either == nil {
-		return nil
-	}
-	for _, operand := range either.Operands {
-		for _, c := range sqlparse.Conjuncts(operand) {
-			list = append(append(list, c), alternatives(c)...)
-		}
-	}
-	return list
-}
-
-// equations records which columns a condition makes equal, for the references for which it holds.
-func (k *Knowledge) equations(e sqlparse.Expr, s *Scope, holds []*Reference) {
-	for _, q := range equalities(e) {
-		if len(q.right) != 1 {
-			continue
-		}
-		left, ok := s.Column(q.left)
-		right, known := s.Column(q.right[0])
-		sub, isQuery := q.right[0].(*sqlparse.Subquery)
-		if isQuery {
-			if right, known = k.picked(sub.Query, q.at); ok && known && q.in && k.each(sub.Query, right) {
-				k.equal(left, right)
-			}
-		}
-		if known && slices.Contains(holds, left.Of) {
-			k.equal(right, left)
-		}
-		if known && isQuery && slices.Contains(holds, left.Of) && left.isRowOf(right) {
-			k.picks = append(k.picks, edge{right, left})
-		}
-	}
-	if o := sqlparse.As(e, sqlparse.Exists); o != nil {
-		k.exists(o.Operands[0].(*sqlparse.Subquery).Query, holds) // the parser allows nothing else there
-	}
-	k.exclusion(e, s)
-}
-
-// exists records which columns of a query's rows equal those of the row that EXISTS finds: what is known of the found row
-// is true of them. An aggregate without GROUP BY makes a row also if none is found.
-func (k *Knowledge) exists(q *sqlparse.Query, holds []*Reference) {
-	s, core := k.Only(q), CoreOf(q)
-	if s == nil || IsGrouped(core) {
-		return
-	}
-	for _, c := range sqlparse.Conjuncts(core.Where) {
-		for _, e := range equalities(c) {
-			if len(e.right) != 1 {
-				continue
-			}
-			outside, _ := s.Column(e.left)
-			found, _ := s.Column(e.right[0])
-			if slices.Contains(holds, outside.Of) && slices.Contains(s.Refs, found.Of) {
-				k.equal(found, outside)
-			}
-		}
-	}
-}
-
-// equal adds an edge if the database considers two values equal only if the rules do. That does not
-// hold for a text and a number.
-func (k *Knowledge) equal(from, to Column) {
-	if kind := from.holds(); kind == to.holds() && kind.EqualByText() {
-		k.edges = append(k.edges, edge{from, to})
-	}
-}
-
-// equality is x = y, x IN (y, …), or one element of a comparison of tuples: x has one of some
-// values.
-type equality struct {
-	left  sqlparse.Expr
-	right []sqlparse.Expr
-	in    bool // by IN
-	at    int  // index in the tuple
-}
-
-// equalities returns the columns that, by a condition, have one of some values. For = it returns
-// both sides.
-func equalities(e sqlparse.Expr) (all []equality) {
-	o, ok := e.(*sqlparse.Operation)
-	if !ok || o.Not || o.Op != sqlparse.Equal && o.Op != sqlparse.In {
-		return nil
-	}
-	all = pairs(sqlparse.Bare(o.Operands[0]), o.Operands[1:], o.Op == sqlparse.In)
-	if o.Op == sqlparse.Equal {
-		all = append(all, pairs(sqlparse.Bare(o.Operands[1]), o.Operands[:1], false)...)
-	}
-	return all
-}
-
-func pairs(left sqlparse.Expr, right []sqlparse.Expr, in bool) (all []equality) {
-	tuple := sqlparse.As(left, sqlparse.Tuple)
-	if tuple == nil {
-		return []equality{{left: left, right: right, in: in}}
-	}
-	for at, item := range tuple.Operands {
-		q := equality{left: item, in: in, at: at}
-		for _, row := range right {
-			if _, isQuery := row.(*sqlparse.Subquery); isQuery && in {
-				q.right = append(q.right, row)
-			}
-			if row := sqlparse.As(sqlparse.Bare(row), sqlparse.Tuple); row != nil && len(row.Operands) == len(tuple.Operands) {
-				q.right = append(q.right, row.Operands[at])
-			}
-		}
-		if len(q.right) == len(right) {
-			all = append(all, q)
-		}
-	}
-	return all
-}
-
-func (b *Analysis) reference(t *sqlparse.Table, seen *names) *Reference {
+func (b *Analysis) reference(t *sqlparse.Table, seen *ctes) *Reference {
 	name := strings.ToLower(t.Name.Last().Name)
 	r := &Reference{Name: name, At: t}
 	if t.Alias.Name != "" {
@@ -533,23 +407,4 @@ func (b *Analysis) reference(t *sqlparse.Table, seen *names) *Reference {
 		r.Role = Broadcast
 	}
 	return r
-}
-
-// Options are the inputs of a plan besides the statement.
-type Options struct {
-	Schema catalog.Schema
-	// Home is the name of the router's database that is also the home database, "" if none is.
-	Home string
-	// Filled: the plan is one of the planner's Plan.Filled.
-	Filled bool
-	// Alone: the home database is the only one, so that no table has copies.
-	Alone bool
-	// Mode says whether a write may span databases.
-	Mode sharding.TxMode
-	// Merge is the arithmetic with which results of several shards are combined.
-	Merge merge.Dialect
-	// Reads is the dialect as which the text is parsed.
-	Reads sqlparse.Dialect
-	// Quote quotes a name in the dialect.
-	Quote func(name string) string
 }

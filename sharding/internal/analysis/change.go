@@ -23,6 +23,7 @@ type changer struct {
 
 func (b *Analysis) change(c *sqlparse.Change) {
 	s := &Scope{}
+	to := changer{Analysis: b, of: c, scope: s}
 	seen := b.with(c.With, nil, nil)
 	if !c.Multi {
 		for i := range c.Targets {
@@ -35,13 +36,13 @@ func (b *Analysis) change(c *sqlparse.Change) {
 		b.source(&c.From[i], s, seen)
 	}
 	if c.Multi {
-		b.deleted(c.Targets, s)
+		to.deleted()
 	}
 	b.where(c.Where, s, seen)
 	for _, set := range c.Set {
 		b.expression(set.Value, s, seen)
 	}
-	to := changer{b, c, s, s.settings(c.Set)}
+	to.sets = s.settings(c.Set)
 	to.nameRows()
 	for _, set := range to.sets {
 		to.assignment(set)
@@ -56,9 +57,9 @@ func (b *Analysis) change(c *sqlparse.Change) {
 }
 
 // deleted marks the tables that DELETE a, b FROM … deletes from.
-func (b *Analysis) deleted(targets []sqlparse.Table, s *Scope) {
-	for _, t := range targets {
-		if r := s.named(t.Name.Last().Name); r != nil {
+func (b changer) deleted() {
+	for _, t := range b.of.Targets {
+		if r := b.scope.named(t.Name.Last().Name); r != nil {
 			r.Written = true
 		} else {
 			b.RecordRefusal(t.Name.Last().Name, sharding.ErrRawTable, "it is not among the tables in FROM of the DELETE")

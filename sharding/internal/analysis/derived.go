@@ -15,12 +15,12 @@ import (
 // carried is a column of a derived table that is a column of a table in its query.
 type carried struct {
 	from, to Column // of the table, and of the derived table
-	cte      *names // the CTE of the query, or nil
+	cte      *ctes  // the CTE of the query, or nil
 }
 
 // carry gives a derived table the columns that its query selects, under the listed names if there
 // are any. With a star among them, the names of the columns are unknown.
-func (b *Analysis) carry(r *Reference, q *sqlparse.Query, listed []sqlparse.Ident, cte *names) {
+func (b *Analysis) carry(r *Reference, q *sqlparse.Query, listed []sqlparse.Ident, cte *ctes) {
 	if q != nil {
 		takeList(r, q, listed, b.MySQL)
 	}
@@ -53,7 +53,7 @@ func (b *Analysis) carry(r *Reference, q *sqlparse.Query, listed []sqlparse.Iden
 }
 
 // carryAll gives a derived table the columns of a star.
-func (b *Analysis) carryAll(r *Reference, s *Scope, star sqlparse.Name, cte *names) {
+func (b *Analysis) carryAll(r *Reference, s *Scope, star sqlparse.Name, cte *ctes) {
 	for _, of := range s.Refs {
 		if len(star.Parts) > 0 && !strings.EqualFold(of.Name, star.Last().Name) {
 			continue
@@ -67,7 +67,7 @@ func (b *Analysis) carryAll(r *Reference, s *Scope, star sqlparse.Name, cte *nam
 
 // carryOne gives a derived table one column. If the column is carried, it has the values of another
 // one. If two columns have one name, nothing is known of either.
-func (k *Knowledge) carryOne(r *Reference, name string, from Column, isCarried bool, cte *names) {
+func (k *Knowledge) carryOne(r *Reference, name string, from Column, isCarried bool, cte *ctes) {
 	if _, twice := r.Schema.Columns[name]; twice || !isCarried {
 		r.Schema.Columns[name] = catalog.Column{}
 		r.leads = slices.DeleteFunc(r.leads, func(l *proof.Lead) bool { return l.Column == name })

@@ -11,7 +11,7 @@ import (
 	"github.com/shardid/shardid/sharding/internal/sqlfunc"
 )
 
-func (b *Analysis) expressions(list []sqlparse.Expr, s *Scope, seen *names) {
+func (b *Analysis) expressions(list []sqlparse.Expr, s *Scope, seen *ctes) {
 	for _, e := range list {
 		b.expression(e, s, seen)
 	}
@@ -19,7 +19,7 @@ func (b *Analysis) expressions(list []sqlparse.Expr, s *Scope, seen *names) {
 
 // expression finds the subqueries of an expression, and the columns that are qualified with the
 // name of a table.
-func (b *Analysis) expression(e sqlparse.Expr, s *Scope, seen *names) {
+func (b *Analysis) expression(e sqlparse.Expr, s *Scope, seen *ctes) {
 	if !Shuffles(b, e) {
 		b.VolatileReason = cmp.Or(b.VolatileReason, b.unsteady(e)) // the first function or variable whose value may differ between databases
 	}

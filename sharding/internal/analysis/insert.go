@@ -84,7 +84,7 @@ func (b *Analysis) input(in *sqlparse.Input) {
 	}
 }
 
-func (b *Analysis) conflict(c sqlparse.Conflict, s *Scope, seen *names) {
+func (b *Analysis) conflict(c sqlparse.Conflict, s *Scope, seen *ctes) {
 	b.expression(c.Partial, s, seen)
 	for _, name := range target(c) {
 		b.rowid(s.Refs[0], name)
