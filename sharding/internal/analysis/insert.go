@@ -31,8 +31,8 @@ type Insertion struct {
 	fillsKey bool // it is the sharding key
 	// Selected are the expressions of the rows of INSERT … SELECT, nil if they are not known.
 	Selected *sqlparse.Row
-	// Apart: the columns of an INSERT … SELECT that lead to slots have not all the slot of one selected row.
-	Apart bool
+	// apart: the columns of an INSERT … SELECT that lead to slots have not all the slot of one selected row.
+	apart bool
 }
 
 // insertedLead is the position in a row of a column that leads to slots.

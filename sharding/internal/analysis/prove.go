@@ -72,7 +72,7 @@ func proveSelected(b *Analysis, own map[*Reference]proof.Proof) {
 		rows[from] = true
 		l.own = proof.WithoutSearches(proof.Together(all))
 	}
-	in.Apart = len(rows) > 1 || rows[nil]
+	in.apart = len(rows) > 1 || rows[nil]
 }
 
 // vague returns what [Reference] calls Vague and Asked.

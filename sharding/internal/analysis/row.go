@@ -121,7 +121,7 @@ func (in *Insertion) constant(at int) (v proof.Operand, ok bool) {
 
 // CheckApart refuses INSERT … SELECT if its columns may lead to several slots, each by itself.
 func (in *Insertion) CheckApart(args []any) error {
-	if !in.Apart || in.Of.Slots(args).All { // without any, a sharding key is missing
+	if !in.apart || in.Of.Slots(args).All { // without any, a sharding key is missing
 		return nil
 	}
 	var first *insertedLead
@@ -243,18 +243,18 @@ func (in *Insertion) addsKey() bool {
 }
 
 // LeavesOut reports whether some rows may be skipped and so not returned.
-func (in *Insertion) LeavesOut() bool { return in.Skips() && len(in.Input.Returning) > 0 }
+func (in *Insertion) LeavesOut() bool { return in.skips() && len(in.Input.Returning) > 0 }
 
 // KeepsRows reports whether the statement changes no row that exists: it skips its own, or sets columns to what they are.
 func (in *Insertion) KeepsRows() bool {
 	changes := func(c sqlparse.Conflict) bool {
 		return slices.ContainsFunc(in.Of.Settings(c.Set), func(s Setting) bool { return !s.keeps })
 	}
-	return in.Skips() || len(in.Input.Conflicts) > 0 && !slices.ContainsFunc(in.Input.Conflicts, changes)
+	return in.skips() || len(in.Input.Conflicts) > 0 && !slices.ContainsFunc(in.Input.Conflicts, changes)
 }
 
-// Skips reports whether the statement inserts no row beside one with the same key, and changes none.
-func (in *Insertion) Skips() bool {
+// skips reports whether the statement inserts no row beside one with the same key, and changes none.
+func (in *Insertion) skips() bool {
 	return in != nil && (in.Input.Ignore || slices.ContainsFunc(in.Input.Conflicts, func(c sqlparse.Conflict) bool { return c.Nothing }))
 }
 

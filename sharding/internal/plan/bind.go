@@ -26,7 +26,7 @@ func (p *Plan) Bind(args []any, hint sharding.Hint) (*Route, error) {
 func unmodified(p *Plan, args []any, hint sharding.Hint) (*Route, error) {
 	switch {
 	case hint.Unsharded:
-		return p.atHome(false, false), nil
+		return p.atHome(), nil
 	case p.barred != nil:
 		return nil, p.barred
 	case len(p.Refs) == 0 && p.Refused == nil:

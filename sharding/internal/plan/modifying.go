@@ -69,7 +69,7 @@ func (p modifying) bind(args []any, hint sharding.Hint) (*Route, error) {
 	case p.origin != nil:
 		return unmodified(p.Plan, args, hint)
 	case on == nil:
-		return p.atHome(false, false), nil
+		return p.atHome(), nil
 	}
 	for _, part := range parts {
 		if err := (&binding{part, args, hint}).together(on.Target.DB); err != nil {

@@ -171,12 +171,14 @@ func homeOf(p *Plan, b *analysis.Analysis, leavesNone bool) *Route {
 	anywhere := len(b.Refs) == 0 && !b.Foreign && b.Ranks == 0 && leavesNone && !mayNameTable(b)
 	// PostgreSQL would return the same in another transaction, too.
 	timeless := anywhere && (b.VolatileReason == "" || !b.Postgres)
-	return p.atHome(anywhere || onlyBroadcast, timeless)
+	to := p.atHome()
+	to.Anywhere, to.Nowhere = anywhere || onlyBroadcast, timeless
+	return to
 }
 
 // atHome returns the route of the unchanged statement to the home database.
-func (p *Plan) atHome(anywhere, nowhere bool) *Route {
-	return &Route{Kind: Home, Anywhere: anywhere, Nowhere: nowhere, Text: p.Statement.Text, Pooled: p.Stateless}
+func (p *Plan) atHome() *Route {
+	return &Route{Kind: Home, Text: p.Statement.Text, Pooled: p.Stateless}
 }
 
 // stayAtHome refuses a function that takes a lock or changes a setting of its connection in a statement on shards: no later statement would find its lock or setting,

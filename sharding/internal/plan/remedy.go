@@ -62,8 +62,7 @@ func (r *Route) Spanning(first, other string) error {
 
 // spans says what a write to every shard needs besides [sharding.AllShards], "" if nothing.
 func (p *Plan) spans(t *sharding.Table) string {
-	targets := t.Map.Targets()
-	if p.Options.Mode != sharding.SingleShard || !slices.ContainsFunc(targets, func(at sharding.Target) bool { return at.DB != targets[0].DB }) {
+	if p.Options.Mode != sharding.SingleShard || inOneDatabase(t.Map.Targets()) {
 		return ""
 	}
 	return ", which needs sharding.Transactions(sharding.Atomic) or BestEffort, because the shards are in several databases"

@@ -225,3 +225,8 @@ func targetsOf(t *sharding.Table, s proof.Slots) ([]sharding.Target, error) {
 	}
 	return all, err
 }
+
+// inOneDatabase reports whether a database has all of some targets.
+func inOneDatabase(targets []sharding.Target) bool {
+	return !slices.ContainsFunc(targets, func(t sharding.Target) bool { return t.DB != targets[0].DB })
+}

@@ -53,7 +53,7 @@ func (p *binding) scatter(set proof.Slots) (*Route, error) {
 // are several, for a query that locks rows, whose parts would wait for each other's locks, and for one with a
 // subquery that may lead to few of the targets when it is executed first.
 func shared(p *Plan, targets []sharding.Target) string {
-	if p.Locks || p.leadingHome || len(targets) == 0 || slices.ContainsFunc(targets, func(t sharding.Target) bool { return t.DB != targets[0].DB }) {
+	if p.Locks || p.leadingHome || len(targets) == 0 || !inOneDatabase(targets) {
 		return ""
 	}
 	return targets[0].DB
@@ -94,7 +94,7 @@ func unite(p *Plan) *union {
 		return nil
 	}
 	targets, err := p.sharded[0].Table.Everywhere()
-	if err != nil || len(targets) > maxUnion || slices.ContainsFunc(targets, func(t sharding.Target) bool { return t.DB != targets[0].DB }) {
+	if err != nil || len(targets) > maxUnion || !inOneDatabase(targets) {
 		return nil
 	}
 	u := &union{first: targets[0]}

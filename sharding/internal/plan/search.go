@@ -464,8 +464,3 @@ func (l *Search) refusal(at sharding.Target, r *sought) error {
 	}
 	return l.plan.Refusal(l.Table.Name, sharding.ErrKeyChange, fmt.Sprintf("%s with this %s lies in %s, under another %s; %s", which, columns, where, l.Table.Key, remedy))
 }
-
-// quoted returns a column of a sharded table as a statement names it.
-func quoted(p *Plan, of *sharding.Table, column string) string {
-	return p.Options.Quote(p.Options.Schema[strings.ToLower(of.Name)].Written(column))
-}

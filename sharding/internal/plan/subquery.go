@@ -331,8 +331,9 @@ func (f *subqueryFinder) operation(o *sqlparse.Operation) {
 	case sqlparse.Opaque, sqlparse.Exists, sqlparse.Tuple:
 		return
 	}
-	compares := o.Op >= sqlparse.Equal && o.Op <= sqlparse.Between && !slices.ContainsFunc(o.Operands, analysis.Parametrized)
-	if o.Op >= sqlparse.Equal && o.Op <= sqlparse.Between {
+	isComparison := o.Op >= sqlparse.Equal && o.Op <= sqlparse.Between
+	compares := isComparison && !slices.ContainsFunc(o.Operands, analysis.Parametrized)
+	if isComparison {
 		defer func(before bool) { f.constant = before }(f.constant)
 		combined := f.constant || slices.ContainsFunc(o.Operands, sqlfunc.HasAggregate)
 		f.constant = slices.ContainsFunc(o.Operands, f.leads) || combined && !slices.ContainsFunc(o.Operands, f.converts)

@@ -70,6 +70,11 @@ func (p *Plan) rename(edits []splice.Edit, r *analysis.Reference, physical strin
 	return edits
 }
 
+// quoted returns a column of a sharded table as a statement names it.
+func quoted(p *Plan, of *sharding.Table, column string) string {
+	return p.Options.Quote(p.Options.Schema[strings.ToLower(of.Name)].Written(column))
+}
+
 // labelled returns the selected expressions by whose texts columns of the result may be named, and which name a sharded table:
 // MySQL, MariaDB and SQLite name a selected expression without an alias by its text, and * selects that name from a derived table.
 func labelled(p *Plan, b *analysis.Analysis) (all []sqlparse.Span) {

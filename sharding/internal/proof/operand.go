@@ -23,7 +23,7 @@ type Operand struct {
 	Whole bool
 }
 
-// Value returns the literal or the argument. It returns Unbound for a missing one, and Inexact for one that is not whole.
+// Value returns the literal or the argument. It returns Unbound for a missing one, and inexact for one that is not whole.
 func (o Operand) Value(args []any) any {
 	v := o.Literal
 	switch {
@@ -33,7 +33,7 @@ func (o Operand) Value(args []any) any {
 		v = args[o.Param]
 	}
 	if o.Whole && !o.isWhole(v) {
-		return Inexact{}
+		return inexact{}
 	}
 	return v
 }
@@ -53,8 +53,8 @@ func (o Operand) isWhole(v any) bool {
 // Unbound is an argument that the caller has not passed. No rule accepts it.
 type Unbound struct{}
 
-// Inexact is a value that a database may compare as a float. No rule accepts it.
-type Inexact struct{}
+// inexact is a value that a database may compare as a float. No rule accepts it.
+type inexact struct{}
 
 // Constant returns the operand if an expression is one.
 func Constant(e sqlparse.Expr) (Operand, bool) {

@@ -143,7 +143,7 @@ func (p *Owned) Given(args []any) (list []any, ok bool) {
 	list, ok = p.of(args)
 	for i, v := range list {
 		switch v.(type) {
-		case Unbound, Inexact:
+		case Unbound, inexact:
 			return nil, false
 		}
 		if p.Array != nil {

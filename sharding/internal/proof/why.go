@@ -55,7 +55,7 @@ func (l *Lead) whyNoSlot(v any) string {
 	switch v.(type) {
 	case Unbound:
 		return "the argument for " + l.Column + " is missing"
-	case Inexact:
+	case inexact:
 		return "the database may compare " + l.Column + " as a float with a list of values that are not all whole numbers; pass them as whole numbers, and leave NULL out"
 	}
 	v, err := Plain(v)
