@@ -49,7 +49,7 @@ func unwrapped(args []driver.NamedValue) []any {
 // models returns the search for the rows that an UPDATE or DELETE of models names, nil for another
 // statement.
 func (s *session) models(ctx context.Context, p *plan.Plan, to *plan.Route, args []driver.NamedValue) *plan.Search {
-	table := p.Names()
+	table := p.NamesRowsOf()
 	if table == "" || !writehint.Of(ctx, table).Keyed || to.Kind != plan.One && to.Kind != plan.Several {
 		return nil
 	}

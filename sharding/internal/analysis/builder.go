@@ -44,7 +44,7 @@ type Analysis struct {
 	Twice      bool            // a CTE in it is read twice
 	ShardedCTE bool            // one of its CTEs reads a sharded table
 	aliases    map[string]bool // of the columns of its SELECTs
-	listed     []Fact          // what its SELECTs list, which is no condition
+	shown      []Fact          // what its SELECTs list, which is no condition
 }
 
 // Knowledge is what a statement's conditions say about the values of columns, those of its derived
@@ -218,7 +218,7 @@ func (b *Analysis) core(c *sqlparse.Core, outer *Scope, seen *ctes) *Scope {
 	b.Scopes[c] = s
 	for _, item := range c.Items {
 		b.aliases[strings.ToLower(item.Alias.Name)] = true
-		b.listed = append(b.listed, Fact{Expr: item.Expr, Scope: s})
+		b.shown = append(b.shown, Fact{Expr: item.Expr, Scope: s})
 	}
 	if !c.Rollup {
 		s.groupBy = c.GroupBy

@@ -194,7 +194,7 @@ func (b changer) lookups() {
 // moved records an assignment to the sharding key. A row whose key changes within its slot would
 // have an entry with another key than its own.
 func (b changer) moved(set Setting, of *Reference) {
-	from, _ := b.listed(of, set.Column)
+	from, _ := b.values(of, set.Column)
 	if set.To == nil || len(from) != 1 {
 		b.RecordRefusal(of.Table.Name, sharding.ErrKeyChange, "leave "+set.Column+" out, or set it to the value that the condition names")
 		return
@@ -238,15 +238,15 @@ func (b changer) setting(of *Reference, column string) *Setting {
 	return nil
 }
 
-// listed returns the values one of which a column has by WHERE, and that condition.
-func (b changer) listed(of *Reference, column string) ([]proof.Operand, sqlparse.Expr) {
-	return listed(b.of.Where, b.scope, Column{of, column})
+// values returns the values one of which a column has by WHERE, and that condition.
+func (b changer) values(of *Reference, column string) ([]proof.Operand, sqlparse.Expr) {
+	return valuesBy(b.of.Where, b.scope, Column{of, column})
 }
 
 func (b changer) rekey(r Rekeyed) {
 	changes := false
 	for _, name := range r.Columns {
-		values, _ := b.listed(r.Of, name)
+		values, _ := b.values(r.Of, name)
 		if set := b.setting(r.Of, name); set != nil {
 			changes, values = true, nil
 			if set.To != nil {
@@ -285,13 +285,13 @@ func (b changer) nameRows() {
 	}
 	n := &NamedRows{Of: of, Columns: of.Schema.Unique[0]}
 	key := strings.ToLower(of.Table.Key)
-	keys, keysIn := b.listed(of, key)
+	keys, keysIn := b.values(of, key)
 	if n.Keys = keys; len(keys) == 0 || slices.Contains(n.Columns, key) { // another key names another row
 		return
 	}
 	var rows sqlparse.Expr // the condition that lists the rows
 	for _, name := range n.Columns {
-		values, in := b.listed(of, name)
+		values, in := b.values(of, name)
 		if len(values) == 0 || len(values) > 1 && rows != nil && rows != in {
 			return
 		}

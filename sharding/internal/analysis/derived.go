@@ -183,9 +183,9 @@ func (k *Knowledge) Keyed(s *Scope, e sqlparse.Expr) bool {
 	case !ok || col.Of.Role != Sharded || col.Of.Nullable > 0:
 		return false
 	case strings.EqualFold(col.Name, col.Of.Table.Key):
-		return col.IsApart()
+		return col.IsOnOneShard()
 	}
-	return col.isPrimaryKey() && (col.IsApart() || k.uniqueIDs)
+	return col.isPrimaryKey() && (col.IsOnOneShard() || k.uniqueIDs)
 }
 
 // DerivedQuery returns the query whose rows another one reads, and no other rows: that of its only derived table, or of its

@@ -159,7 +159,7 @@ func (r *Reference) takeLead(name string, rule sharding.Rule, always bool) {
 		r.Schema.Columns[l.Column] = catalog.Column{Holds: needs[d.Keys]}
 	}
 	c := r.Schema.Columns[l.Column]
-	l.Holds, l.Apart = c.Holds, c.Apart
+	l.Holds, l.Skew = c.Holds, c.Skew
 	if c.Formed {
 		l.Form = c.Storage.Form
 	}
@@ -211,8 +211,8 @@ func (c Column) isRowOf(other Column) bool {
 	return c.Of.Role == Sharded && c.Of.Table == other.Of.Table && c.Name == other.Name && c.isPrimaryKey()
 }
 
-// IsApart reports whether equal values of a column are on one shard.
-func (c Column) IsApart() bool {
+// IsOnOneShard reports whether equal values of a column are on one shard.
+func (c Column) IsOnOneShard() bool {
 	l := c.Of.Lead(c.Name)
 	return l != nil && l.Always && (l.Holds == catalog.Integers || l.Holds == catalog.Bytes) || c.hasParent() && c.isPrimaryKey()
 }

@@ -155,7 +155,7 @@ func (s *Scope) lacks(n sqlparse.Name) bool {
 // what to do. It returns "" for other expressions.
 func (b *Analysis) Unresolved(s *Scope, e sqlparse.Expr) string {
 	c, ok := sqlparse.Bare(e).(*sqlparse.Column)
-	if ok && len(c.Name.Parts) == 1 && s.several(strings.ToLower(c.Name.Last().Name)) {
+	if ok && len(c.Name.Parts) == 1 && s.isAmbiguous(strings.ToLower(c.Name.Last().Name)) {
 		return "several tables of the statement have a column " + c.Name.Last().Name + "; write the name of its table before it"
 	}
 	return misspelt(b, s, e)
@@ -187,7 +187,7 @@ func (b *Analysis) Misspelt() string {
 			}
 		}
 	}
-	for _, f := range b.listed {
+	for _, f := range b.shown {
 		e := f.Expr
 		if call, ok := sqlparse.Bare(e).(*sqlparse.Call); ok && sqlfunc.IsAggregate(call) && len(call.Args) == 1 {
 			e = call.Args[0]
@@ -199,8 +199,8 @@ func (b *Analysis) Misspelt() string {
 	return ""
 }
 
-// several reports whether the innermost tables that have a column are several.
-func (s *Scope) several(name string) bool {
+// isAmbiguous reports whether the innermost tables that have a column are several.
+func (s *Scope) isAmbiguous(name string) bool {
 	for ; s != nil && s.merged[name] == nil; s = s.outer {
 		if of := slices.DeleteFunc(slices.Clone(s.Refs), func(r *Reference) bool { return !r.has(name) }); len(of) > 0 {
 			return len(of) > 1
@@ -249,13 +249,13 @@ func (s *Scope) Starred(i sqlparse.Item) []*Reference {
 // Single reports whether a condition names one row of the only table by a unique key.
 func (s *Scope) Single(where sqlparse.Expr) bool {
 	return len(s.Refs) == 1 && catalog.HasKey(s.Refs[0].Schema.Unique, func(name string) bool {
-		values, _ := listed(where, s, Column{s.Refs[0], name})
+		values, _ := valuesBy(where, s, Column{s.Refs[0], name})
 		return len(values) == 1
 	})
 }
 
-// listed returns the values one of which a column has by a condition, and that condition.
-func listed(where sqlparse.Expr, s *Scope, c Column) ([]proof.Operand, sqlparse.Expr) {
+// valuesBy returns the values one of which a column has by a condition, and that condition.
+func valuesBy(where sqlparse.Expr, s *Scope, c Column) ([]proof.Operand, sqlparse.Expr) {
 	for _, e := range sqlparse.Conjuncts(where) {
 		for _, q := range equalities(e) {
 			values, ok := proof.Constants(q.right)

@@ -80,8 +80,8 @@ type Column struct {
 	Type    string
 	// Formed: values lead to slots in their [Storage.Form], and not as they are. It is known for columns that lead to slots.
 	Formed bool
-	// Apart is how far from their order two times may compare. It is known for columns that lead to slots.
-	Apart time.Duration
+	// Skew is how far from their order two times may compare. It is known for columns that lead to slots.
+	Skew time.Duration
 }
 
 // HoldsTexts reports whether the column is known to hold texts.

@@ -103,7 +103,7 @@ func (r reader) leads(ctx context.Context, t *sharding.Table, to map[string]cata
 				kept.Formed = true
 			}
 			if c.Holds == dialect.HoldsClocks && r.Name() == "sqlite" {
-				kept.Apart = zonesApart
+				kept.Skew = zonesApart
 			}
 		}
 		to[column] = kept

@@ -99,7 +99,7 @@ func (c aggregator) extreme(call *sqlparse.Call, function merge.Function, at int
 // two shards have the same value. Of other columns each shard returns each value once, by grouping
 // by it as well.
 func (c aggregator) counted(call *sqlparse.Call, at int) (merge.Aggregate, catalog.Value) {
-	if col, ok := c.scope.Column(call.Args[0]); ok && len(call.Args) == 1 && col.IsApart() && c.distincts() == 1 {
+	if col, ok := c.scope.Column(call.Args[0]); ok && len(call.Args) == 1 && col.IsOnOneShard() && c.distincts() == 1 {
 		return merge.Aggregate{Function: merge.Count, Column: c.shardColumn(call, at)}, whole
 	}
 	return merge.Aggregate{Function: merge.Count, Distinct: c.distinct(call.Args)}, whole

@@ -353,7 +353,7 @@ func isStarred(c *combiner, e sqlparse.Expr) bool {
 // here, so another column that leads to the shard does not suffice.
 func showsKey(k *analysis.Knowledge, s *analysis.Scope, i sqlparse.Item) bool {
 	return k.Keyed(s, i.Expr) || slices.ContainsFunc(s.Starred(i), func(r *analysis.Reference) bool {
-		return r != nil && r.Role == analysis.Sharded && r.Nullable == 0 && analysis.Column{Of: r, Name: strings.ToLower(r.Table.Key)}.IsApart()
+		return r != nil && r.Role == analysis.Sharded && r.Nullable == 0 && analysis.Column{Of: r, Name: strings.ToLower(r.Table.Key)}.IsOnOneShard()
 	})
 }
 

@@ -48,7 +48,7 @@ func (p modifying) bind(args []any, hint sharding.Hint) (*Route, error) {
 		case p.origin != nil || to.Kind == Home:
 			continue
 		case to.Kind != One || to.Unplaced != nil:
-			return nil, several(part)
+			return nil, refuseSeveral(part)
 		case to.Nowhere:
 			empty = to
 		case on == nil:
@@ -56,7 +56,7 @@ func (p modifying) bind(args []any, hint sharding.Hint) (*Route, error) {
 		case p.ungrouped != nil:
 			return nil, p.ungrouped
 		case !p.isAt(on.Target, part, to.Target):
-			return nil, several(part)
+			return nil, refuseSeveral(part)
 		}
 		if err := isAlone(part, args, to); err != nil {
 			return nil, err
@@ -96,8 +96,8 @@ func (p modifying) isAt(first sharding.Target, part *Plan, target sharding.Targe
 	return err == nil && at == target
 }
 
-// several refuses a part that is on other shards than another one.
-func several(part *Plan) error {
+// refuseSeveral refuses a part that is on other shards than another one.
+func refuseSeveral(part *Plan) error {
 	return part.Refusal(part.Table(), sharding.ErrCrossShard, "a WITH that writes is executed on one shard; give each of its parts a condition on the sharding key, or send the parts separately in one transaction")
 }
 

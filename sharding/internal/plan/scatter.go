@@ -39,7 +39,7 @@ func (p *binding) scatter(set proof.Slots) (*Route, error) {
 		return nil, p.Refusal(first.Name, err, "")
 	}
 	if others != nil {
-		all.Targets, err = united(p, targets, edits, others)
+		all.Targets, err = doubled(p, targets, edits, others)
 	} else {
 		all.Targets, err = p.split(targets, edits)
 	}

@@ -152,9 +152,9 @@ func seekRows(in *analysis.Insertion, l *Search, s *analysis.Seek, args []any, h
 	return nil
 }
 
-// Names returns the table of which an UPDATE or DELETE names rows by their primary key and by the
+// NamesRowsOf returns the table of which an UPDATE or DELETE names rows by their primary key and by the
 // sharding key, or "".
-func (p *Plan) Names() string {
+func (p *Plan) NamesRowsOf() string {
 	if p.NamedRows == nil || p.origin != nil {
 		return ""
 	}
@@ -315,7 +315,7 @@ func (l *Search) Keys(answers [][][]driver.Value) (keys []any, values int, err e
 				return l.plan.Refusal(l.Table.Name, failed, "the row in "+at.String()+" has this key, as the driver returns it; add a condition on "+l.Table.Key)
 			}
 			this, value := holder{at, proof.Text(row[:1])}, l.valueOf(row)
-			if other, is := known[value]; is && !isMany && other.at != at && !l.names(this, other) {
+			if other, is := known[value]; is && !isMany && other.at != at && !l.hasBoth(this, other) {
 				return l.plan.Refusal(l.Table.Name, sharding.ErrCrossShard,
 					fmt.Sprintf("%s and %s have rows with one %s; add a condition on %s", other.at, at, l.columns[0], l.Table.Key))
 			}
@@ -359,8 +359,8 @@ type holder struct {
 	text string
 }
 
-// names reports whether the statement has the values of two rows, each as its row has it.
-func (l *Search) names(a, b holder) bool {
+// hasBoth reports whether the statement has the values of two rows, each as its row has it.
+func (l *Search) hasBoth(a, b holder) bool {
 	return a.text != b.text && l.byText[a.text] != nil && l.byText[b.text] != nil
 }
 

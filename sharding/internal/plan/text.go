@@ -122,9 +122,9 @@ func Labels(p *Plan, to *Route) *strings.Replacer {
 	return strings.NewReplacer(slices.Concat(whole, first, all)...)
 }
 
-// united returns the texts of each target with these edits and with others, with UNION ALL between them. The second one reads no rows,
+// doubled returns the texts of each target with these edits and with others, with UNION ALL between them. The second one reads no rows,
 // so it needs no condition on its own, which would be another WHERE.
-func united(p *binding, targets []sharding.Target, edits, others []splice.Edit) ([]combine.Shard, error) {
+func doubled(p *binding, targets []sharding.Target, edits, others []splice.Edit) ([]combine.Shard, error) {
 	shards, params, q := make([]combine.Shard, len(targets)), splice.Parameters{Statement: p.Statement}, p.Statement.Query
 	args, with := params.Around(edits)
 	if more, _ := params.Around(others); !params.Numbered() {

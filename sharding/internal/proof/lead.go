@@ -21,7 +21,7 @@ type Lead struct {
 	Order  bool          // the larger of two values is in no lower slot
 	Unit   time.Duration // the precision of a column of times
 	Form   func(value any) (form any, known bool)
-	Apart  time.Duration
+	Skew   time.Duration
 	// Lookup is the lookup table of a column without a rule.
 	Lookup *sharding.Lookup
 	// Sought: the rows that the statement reads or writes are in the slots of rows of this table, all rows with one value of the column have one slot,
@@ -141,12 +141,12 @@ func (l *Lead) moved(v any, later bool) any {
 	as, _ := Plain(v)
 	at, ok := as.(time.Time)
 	switch {
-	case !ok || l.Apart == 0:
+	case !ok || l.Skew == 0:
 		return v
 	case later:
-		return at.Add(l.Apart)
+		return at.Add(l.Skew)
 	}
-	return at.Add(-l.Apart)
+	return at.Add(-l.Skew)
 }
 
 // clock returns the time at which a clock in UTC shows what one in the zone shows at a time. A column stores what it shows.
