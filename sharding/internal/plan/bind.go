@@ -17,48 +17,10 @@ import (
 // [sharding.RouteError]s.
 func (p *Plan) Bind(args []any, hint sharding.Hint) (*Route, error) {
 	if p.modified != nil {
-		return modifying{p}.bind(args, hint)
+		return modifying{&binding{p, args, hint}}.route()
 	}
-	return unmodified(p, args, hint)
-}
-
-// unmodified is Bind without the data-modifying CTEs of a statement.
-func unmodified(p *Plan, args []any, hint sharding.Hint) (*Route, error) {
-	switch {
-	case hint.Unsharded:
-		return p.atHome(), nil
-	case p.barred != nil:
-		return nil, p.barred
-	case len(p.Refs) == 0 && p.Refused == nil:
-		return p.home, nil
-	}
-	on := binding{p, args, hint}
-	if err := on.given(); err != nil {
-		return nil, err
-	}
-	switch {
-	case p.origin != nil:
-		return on.atOrigin()
-	case p.arrays.areEmpty(args):
-		return on.nowhere(p.Insert.Of.Table.Map.Targets()[0])
-	case p.Refused != nil:
-		return nil, p.Refused
-	case len(p.sharded) == 0 && len(p.broadcast) == 0:
-		return p.home, nil
-	case len(p.sharded) == 0:
-		return on.copies()
-	case p.ungrouped != nil:
-		return nil, p.ungrouped
-	case p.Insert != nil && p.Insert.Input.Query == nil:
-		return on.chosen()
-	}
-	if err := checkSelected(&on); err != nil {
-		return nil, err
-	}
-	if hint.Placed() {
-		return on.chosen()
-	}
-	return on.shards()
+	on := binding{p, args, hint} // it stays on the stack
+	return on.route()
 }
 
 // binding is a plan with a caller's arguments and hint.
@@ -69,13 +31,51 @@ type binding struct {
 	hint sharding.Hint
 }
 
+// route is Bind without the data-modifying CTEs of a statement.
+func (p *binding) route() (*Route, error) {
+	switch {
+	case p.hint.Unsharded:
+		return p.atHome(), nil
+	case p.barred != nil:
+		return nil, p.barred
+	case len(p.Refs) == 0 && p.Refused == nil:
+		return p.home, nil
+	}
+	if err := p.given(); err != nil {
+		return nil, err
+	}
+	switch {
+	case p.origin != nil:
+		return p.atOrigin()
+	case p.arrays.areEmpty(p.args):
+		return p.nowhere(p.Insert.Of.Table.Map.Targets()[0])
+	case p.Refused != nil:
+		return nil, p.Refused
+	case len(p.sharded) == 0 && len(p.broadcast) == 0:
+		return p.home, nil
+	case len(p.sharded) == 0:
+		return p.copies()
+	case p.ungrouped != nil:
+		return nil, p.ungrouped
+	case p.Insert != nil && p.Insert.Input.Query == nil:
+		return p.chosen()
+	}
+	if err := p.checkSelected(); err != nil {
+		return nil, err
+	}
+	if p.hint.Placed() {
+		return p.chosen()
+	}
+	return p.shards()
+}
+
 // chosen returns the route of the rows of an INSERT, or of a statement whose hint chooses its target.
 func (p *binding) chosen() (*Route, error) {
 	var target sharding.Target
 	hinted := p.hint.Placed()
 	if hinted {
 		var err error
-		if target, _, err = p.Snapshot.Hinted(p.sharded[0].Table.Name, formedHint(p)); err != nil {
+		if target, _, err = p.Snapshot.Hinted(p.sharded[0].Table.Name, p.formedHint()); err != nil {
 			return nil, err
 		}
 	}
@@ -89,7 +89,7 @@ func (p *binding) chosen() (*Route, error) {
 }
 
 // formedHint returns the hint with its key in the form in which the key's column returns it.
-func formedHint(p *binding) sharding.Hint {
+func (p *binding) formedHint() sharding.Hint {
 	h := p.hint
 	for _, r := range p.sharded {
 		if strings.EqualFold(r.Table.Name, h.Table) {
@@ -132,7 +132,7 @@ func (p *binding) spread(all proof.Slots) (*Route, error) {
 	case p.Statement.Change != nil:
 		return p.routeChange(all)
 	case all.All && !p.hint.All && (first.OnMissing == sharding.Refuse || p.Insert != nil):
-		return nil, missing(p)
+		return nil, p.missing()
 	}
 	return p.scatter(all)
 }
@@ -219,7 +219,7 @@ func (p *binding) refuseClockArguments(as error) error {
 }
 
 // missing returns the refusal of a statement that leads to all shards.
-func missing(p *binding) error {
+func (p *binding) missing() error {
 	r := p.sharded[0]
 	for _, other := range p.sharded {
 		if other.Slots(p.args).All {

@@ -18,7 +18,7 @@ import (
 )
 
 // checkSelected refuses INSERT … SELECT of values that do not lead to the shard of its rows.
-func checkSelected(p *binding) error {
+func (p *binding) checkSelected() error {
 	in := p.Insert
 	if in == nil {
 		return nil

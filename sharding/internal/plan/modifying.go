@@ -14,8 +14,8 @@ import (
 // PostgreSQL's WITH may contain writes: WITH o AS (INSERT INTO orders … RETURNING id) INSERT INTO items SELECT …. Each of them is
 // planned as a statement of its own. The whole text is sent to one target if all its parts lead there, and refused otherwise.
 
-// modifying is the plan of a statement with data-modifying CTEs.
-type modifying struct{ *Plan }
+// modifying is the binding of a statement with data-modifying CTEs.
+type modifying struct{ *binding }
 
 // takeWrites makes the plans of the data-modifying CTEs.
 func takeWrites(p *Plan) {
@@ -36,29 +36,32 @@ func takeWrites(p *Plan) {
 	p.Owned, p.Sought, p.union, p.ungrouped = false, false, nil, ungrouped(p)
 }
 
-// bind implements [Plan.Bind].
-func (p modifying) bind(args []any, hint sharding.Hint) (*Route, error) {
+// route implements [Plan.Bind].
+func (p modifying) route() (*Route, error) {
 	var on, empty *Route // of the first part that is on a shard, and of one without rows, which may be on any
-	parts := append([]*Plan{p.Plan}, p.modified...)
+	parts := []*binding{p.binding}
+	for _, part := range p.modified {
+		parts = append(parts, &binding{part, p.args, p.hint})
+	}
 	for _, part := range parts {
-		to, err := unmodified(part, args, hint)
+		to, err := part.route()
 		switch {
 		case err != nil:
 			return nil, err
 		case p.origin != nil || to.Kind == Home:
 			continue
 		case to.Kind != One || to.Unplaced != nil:
-			return nil, refuseSeveral(part)
+			return nil, refuseSeveral(part.Plan)
 		case to.Nowhere:
 			empty = to
 		case on == nil:
 			on = to
 		case p.ungrouped != nil:
 			return nil, p.ungrouped
-		case !p.isAt(on.Target, part, to.Target):
-			return nil, refuseSeveral(part)
+		case !p.isAt(on.Target, part.Plan, to.Target):
+			return nil, refuseSeveral(part.Plan)
 		}
-		if err := isAlone(part, args, to); err != nil {
+		if err := isAlone(part.Plan, p.args, to); err != nil {
 			return nil, err
 		}
 	}
@@ -67,12 +70,12 @@ func (p modifying) bind(args []any, hint sharding.Hint) (*Route, error) {
 	}
 	switch {
 	case p.origin != nil:
-		return unmodified(p.Plan, args, hint)
+		return p.binding.route()
 	case on == nil:
 		return p.atHome(), nil
 	}
 	for _, part := range parts {
-		if err := (&binding{part, args, hint}).together(on.Target.DB); err != nil {
+		if err := part.together(on.Target.DB); err != nil {
 			return nil, err
 		}
 	}

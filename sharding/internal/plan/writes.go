@@ -110,7 +110,7 @@ func dividesChange(b *analysis.Analysis, c *sqlparse.Change) string {
 func (p *binding) routeChange(set proof.Slots) (*Route, error) {
 	first := p.sharded[0].Table
 	if set.All && !p.hint.All {
-		return nil, missing(p)
+		return nil, p.missing()
 	}
 	if err := cmp.Or(p.divisible(), p.refuseClockArguments(sharding.ErrCrossShard), p.keyStays()); err != nil {
 		return nil, err
