@@ -162,8 +162,8 @@ func (p *binding) split(targets []sharding.Target, edits []splice.Edit) ([]combi
 			values[i][n] = l.lead.SlotOf(v.Value(p.args))
 		}
 	}
-	args, with := params.Around(edits)
-	args = p.sent(args)
+	var args []int
+	var with splice.Renumbering
 	for i, target := range targets {
 		own := slices.Clone(edits)
 		for n, l := range lists {
@@ -173,7 +173,7 @@ func (p *binding) split(targets []sharding.Target, edits []splice.Edit) ([]combi
 			}
 			own = append(own, e)
 		}
-		if len(lists) > 0 {
+		if i == 0 || len(lists) > 0 { // otherwise all texts have the same parameters
 			args, with = params.Around(own)
 			args = p.sent(args)
 		}
