@@ -36,13 +36,7 @@ func replaceableOf(b *analysis.Analysis) replaceable {
 	if params.Named() {
 		return all
 	}
-	places := map[*sqlparse.Param]literals{}
-	eachOperand(b, func(s *analysis.Scope, parent, e sqlparse.Expr) {
-		p, ok := e.(*sqlparse.Param)
-		if ok && !slices.ContainsFunc(b.Facts, func(f analysis.Fact) bool { return p.Span.In(f.Expr.Bytes()) }) {
-			places[p] = sameIn(b, s, parent, p)
-		}
-	})
+	places := placesOf(b)
 	for _, p := range b.Statement.Params {
 		same := places[p]
 		if before, seen := all.same[p.Index]; seen {

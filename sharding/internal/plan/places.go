@@ -30,15 +30,42 @@ var (
 	whole    = regexp.MustCompile(`(?i)\sdiv\s`)
 )
 
-// sameIn returns the literals that are the same as a parameter that is an operand of an expression.
-func sameIn(b *analysis.Analysis, s *analysis.Scope, parent sqlparse.Expr, p *sqlparse.Param) literals {
-	switch parent := parent.(type) {
-	case *sqlparse.Call:
-		return sameInCall(b, s, parent, p)
-	case *sqlparse.Operation:
-		return sameInOperation(b, s, parent, p)
+// placesOf returns the literals that are the same as each parameter of what a query computes in its SELECTs, its subqueries
+// included, and in its ORDER BY, but not in conditions.
+func placesOf(b *analysis.Analysis) map[*sqlparse.Param]literals {
+	all := map[*sqlparse.Param]literals{}
+	for core, s := range b.Scopes {
+		list := slices.Concat(core.GroupBy, core.DistinctOn, []sqlparse.Expr{core.Having})
+		for _, i := range core.Items {
+			list = append(list, i.Expr)
+		}
+		if core == b.Statement.Query.Parts[0].Select {
+			for _, o := range b.Statement.Query.OrderBy {
+				list = append(list, o.Expr)
+			}
+		}
+		visit := func(e sqlparse.Expr) bool {
+			for _, operand := range sqlparse.Operands(e) {
+				p, ok := sqlparse.Bare(operand).(*sqlparse.Param)
+				if !ok || slices.ContainsFunc(b.Facts, func(f analysis.Fact) bool { return p.Span.In(f.Expr.Bytes()) }) {
+					continue
+				}
+				switch e := e.(type) {
+				case *sqlparse.Call:
+					all[p] = sameInCall(b, s, e, p)
+				case *sqlparse.Operation:
+					if e.Op != sqlparse.Parens {
+						all[p] = sameInOperation(b, s, e, p)
+					}
+				}
+			}
+			return false
+		}
+		for _, e := range list {
+			sqlparse.Any(e, visit)
+		}
 	}
-	return literals{}
+	return all
 }
 
 func sameInCall(b *analysis.Analysis, s *analysis.Scope, call *sqlparse.Call, p *sqlparse.Param) literals {
@@ -140,33 +167,4 @@ func columnOf(s *analysis.Scope, e sqlparse.Expr) (catalog.Column, bool) {
 		return catalog.Column{}, false
 	}
 	return of.Of.Schema.Columns[of.Name], true
-}
-
-// eachOperand visits what a query computes in its SELECTs, its subqueries included, and in its ORDER BY, each expression with the one that
-// it is an operand of, or nil. Parentheses are left out.
-func eachOperand(b *analysis.Analysis, visit func(s *analysis.Scope, parent, e sqlparse.Expr)) {
-	for core, s := range b.Scopes {
-		list := slices.Concat(core.GroupBy, core.DistinctOn)
-		for _, i := range core.Items {
-			list = append(list, i.Expr)
-		}
-		if core == b.Statement.Query.Parts[0].Select {
-			for _, o := range b.Statement.Query.OrderBy {
-				list = append(list, o.Expr)
-			}
-		}
-		for _, e := range append(list, core.Having) {
-			if e != nil {
-				operands(nil, e, func(parent, e sqlparse.Expr) { visit(s, parent, e) })
-			}
-		}
-	}
-}
-
-func operands(parent, e sqlparse.Expr, visit func(parent, e sqlparse.Expr)) {
-	e = sqlparse.Bare(e)
-	visit(parent, e)
-	for _, operand := range sqlparse.Operands(e) {
-		operands(e, operand, visit)
-	}
 }
