@@ -158,21 +158,14 @@ func (k *Knowledge) constantsOf(e sqlparse.Expr, s *Scope, at int) proof.Values 
 	if call, ok := sqlparse.Bare(e).(*sqlparse.Call); ok && sqlfunc.Quantified(call) && !isAll(call) {
 		e = call.Args[0]
 	}
-	sub, isQuery := e.(*sqlparse.Subquery)
-	if !isQuery {
-		c, _ := s.Column(e)
-		return c.constants()
+	c, ok := s.Column(e)
+	if sub, isQuery := e.(*sqlparse.Subquery); isQuery {
+		if values, listed := constantsAt(sub.Query, at); listed {
+			return values
+		}
+		c, ok = k.picked(sub.Query, at)
 	}
-	if values, ok := constantsAt(sub.Query, at); ok {
-		return values
-	}
-	c, _ := k.picked(sub.Query, at)
-	return c.constants()
-}
-
-// constants returns the values of a column of a list, none for another column.
-func (c Column) constants() proof.Values {
-	if c.Of == nil {
+	if !ok {
 		return proof.Values{}
 	}
 	return c.Of.constants[c.Name]

@@ -155,7 +155,13 @@ func (b inserter) fromQuery() {
 	if len(b.Seeks) > 0 {
 		b.refuse(sharding.ErrCrossShard, "a row with the same "+strings.Join(b.Seeks[0].Columns, ", ")+" may be on another shard, which depends on the selected values; insert VALUES")
 	}
-	b.Selected = b.everyRow()
+	// The expressions that each of the rows is, if they are those of one SELECT.
+	if core := CoreOf(b.Input.Query); b.Only(b.Input.Query) != nil && len(core.Items) == len(b.Input.Columns) {
+		b.Selected = &sqlparse.Row{}
+		for _, i := range core.Items {
+			b.Selected.Values = append(b.Selected.Values, i.Expr)
+		}
+	}
 	for _, l := range b.leads {
 		to := Column{b.Of, l.lead.Column}
 		c, selected := b.selected(b.Input.Query, l.at)
@@ -170,19 +176,6 @@ func (b inserter) fromQuery() {
 			b.refuse(sharding.ErrMissingKey, "select a column that leads to the shard, or a value, for "+l.lead.Column+", or insert VALUES")
 		}
 	}
-}
-
-// everyRow returns the expressions that INSERT … SELECT evaluates for each of its rows, nil if they are not those of one SELECT.
-func (b inserter) everyRow() *sqlparse.Row {
-	core := CoreOf(b.Input.Query)
-	if b.Only(b.Input.Query) == nil || len(core.Items) != len(b.Input.Columns) {
-		return nil
-	}
-	row := &sqlparse.Row{}
-	for _, i := range core.Items {
-		row.Values = append(row.Values, i.Expr)
-	}
-	return row
 }
 
 // rowid refuses a write to SQLite's primary key under another name than its own.

@@ -72,7 +72,10 @@ func (in insertion) rows(hinted sharding.Target, byHint bool) (*Route, error) {
 		case parts != nil:
 			parts = placed(parts, at, i)
 		case at != first:
-			parts = placed([]Part{{combine.Shard{Target: first}, upTo(i)}}, at, i)
+			for before := range i {
+				parts = placed(parts, first, before)
+			}
+			parts = placed(parts, at, i)
 		}
 	}
 	if in.Filled != "" && unplaced == len(in.Input.Rows) { // none has a known target
@@ -124,15 +127,6 @@ func (in insertion) checkSubqueries(target sharding.Target) error {
 		}
 	}
 	return nil
-}
-
-// upTo returns the numbers below n.
-func upTo(n int) []int {
-	all := make([]int, n)
-	for i := range all {
-		all[i] = i
-	}
-	return all
 }
 
 // placed adds a row to the part of its target.

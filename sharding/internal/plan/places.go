@@ -44,28 +44,29 @@ func placesOf(b *analysis.Analysis) map[*sqlparse.Param]literals {
 				list = append(list, o.Expr)
 			}
 		}
-		visit := func(e sqlparse.Expr) bool {
-			for _, operand := range sqlparse.Operands(e) {
-				p, ok := sqlparse.Bare(operand).(*sqlparse.Param)
-				if !ok || slices.ContainsFunc(b.Facts, func(f analysis.Fact) bool { return p.Span.In(f.Expr.Bytes()) }) {
-					continue
-				}
-				switch e := e.(type) {
-				case *sqlparse.Call:
-					all[p] = sameInCall(b, s, e, p)
-				case *sqlparse.Operation:
-					if e.Op != sqlparse.Parens {
-						all[p] = sameInOperation(b, s, e, p)
-					}
-				}
-			}
-			return false
-		}
 		for _, e := range list {
-			sqlparse.Any(e, visit)
+			sqlparse.Any(e, func(e sqlparse.Expr) bool {
+				placesIn(b, s, e, all)
+				return false
+			})
 		}
 	}
 	return all
+}
+
+// placesIn adds the parameters that are operands of an expression.
+func placesIn(b *analysis.Analysis, s *analysis.Scope, e sqlparse.Expr, to map[*sqlparse.Param]literals) {
+	for _, operand := range sqlparse.Operands(e) {
+		p, ok := sqlparse.Bare(operand).(*sqlparse.Param)
+		if !ok || slices.ContainsFunc(b.Facts, func(f analysis.Fact) bool { return p.Span.In(f.Expr.Bytes()) }) {
+			continue
+		}
+		if call, isCall := e.(*sqlparse.Call); isCall {
+			to[p] = sameInCall(b, s, call, p)
+		} else if o := e.(*sqlparse.Operation); o.Op != sqlparse.Parens {
+			to[p] = sameInOperation(b, s, o, p)
+		}
+	}
 }
 
 func sameInCall(b *analysis.Analysis, s *analysis.Scope, call *sqlparse.Call, p *sqlparse.Param) literals {
