@@ -199,7 +199,8 @@ func (p *binding) together(db string) error {
 				where = "in " + db
 			}
 			return p.Refusal(r.Label(), sharding.ErrCrossShard,
-				fmt.Sprintf("it is a table of the home database, and the rows of %s are %s; "+copyOrRead, p.Table(), where))
+				fmt.Sprintf("it is a table of the home database, and the rows of %s are %s; declare it with sharding.Broadcast if every database has a copy, "+
+					"or read it first and give its values as arguments, in place of a subquery or join", p.Table(), where))
 		case r.Role == analysis.Broadcast && r.Written && (db == "" || !p.Options.Alone):
 			return p.Refusal(r.Label(), sharding.ErrCrossShard, "write broadcast tables with a separate statement, which goes to every copy")
 		}

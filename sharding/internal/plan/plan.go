@@ -167,8 +167,9 @@ func flattened(p *Plan, b *analysis.Analysis) *Plan {
 // homeOf returns the route of a statement without a sharded table, of which it is known whether its words leave a state.
 func homeOf(p *Plan, b *analysis.Analysis, leavesNone bool) *Route {
 	onlyBroadcast := p.written == nil && len(p.broadcast) > 0 && len(p.broadcast) == len(p.Refs)
+	namesInText := b.Postgres && sqltext.Mentions(b.Statement.Text, "reg") // it may look for the name of a table or a type, as 'orders'::regclass does
 	// It names no table, and each database would return the same but for the clock and random values.
-	anywhere := len(b.Refs) == 0 && !b.Foreign && b.Ranks == 0 && leavesNone && !mayNameTable(b)
+	anywhere := len(b.Refs) == 0 && !b.Foreign && b.Ranks == 0 && leavesNone && !namesInText
 	// PostgreSQL would return the same in another transaction, too.
 	timeless := anywhere && (b.VolatileReason == "" || !b.Postgres)
 	to := p.atHome()
@@ -195,12 +196,6 @@ func stayAtHome(b *analysis.Analysis) {
 // leavesNoState is Plan.Stateless without a check of functions, of which deterministic ones leave no state.
 func leavesNoState(st *sqlparse.Statement, reads sqlparse.Dialect) bool {
 	return st.ReadsOnly() && !st.Executable && !sqltext.WordsMention(st.Text, reads.Rules(), "@", "into", "found_rows", "last_insert_id")
-}
-
-// mayNameTable reports whether the text may look for the name of a table or a type, as 'orders'::regclass does
-// on PostgreSQL.
-func mayNameTable(b *analysis.Analysis) bool {
-	return b.Postgres && sqltext.Mentions(b.Statement.Text, "reg")
 }
 
 // setsLastID searches for the words first: a regular expression is slow on a long text.
@@ -284,8 +279,16 @@ func (p *Plan) Fingerprint() string {
 // Arrange sorts named arguments in the order of the statement's parameters, which the plan expects;
 // the caller may pass them in any order.
 func (p *Plan) Arrange(args []driver.NamedValue) {
+	place := func(name string) int { // -1 if no parameter has the name
+		for _, q := range p.Statement.Params {
+			if q.Name != "" && q.Name[1:] == name {
+				return q.Index
+			}
+		}
+		return -1
+	}
 	for i := 0; i < len(args); {
-		at := p.place(args[i].Name)
+		at := place(args[i].Name)
 		if at < 0 || at >= len(args) || at == i || args[at].Name == args[i].Name {
 			i++
 			continue
@@ -295,16 +298,6 @@ func (p *Plan) Arrange(args []driver.NamedValue) {
 	for i := range args {
 		args[i].Ordinal = i + 1
 	}
-}
-
-// place returns the index of a parameter, -1 if no parameter has the name.
-func (p *Plan) place(name string) int {
-	for _, q := range p.Statement.Params {
-		if q.Name != "" && q.Name[1:] == name {
-			return q.Index
-		}
-	}
-	return -1
 }
 
 // Tables returns the tables on whose columns the plan of a statement depends, in lower case. It

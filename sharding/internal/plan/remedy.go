@@ -24,9 +24,6 @@ func physical(r *analysis.Reading) *sharding.RouteError {
 	return nil
 }
 
-// copyOrRead says what to do if a table of the home database is needed in another database.
-const copyOrRead = "declare it with sharding.Broadcast if every database has a copy, or read it first and give its values as arguments, in place of a subquery or join"
-
 // remedy says what leads a statement to fewer shards, or allows all.
 func (p *Plan) remedy(t *sharding.Table) string {
 	condition, also := "add a condition on "+t.Key, ", or on a column that Table.Also says leads to the shard"
