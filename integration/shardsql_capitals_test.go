@@ -156,3 +156,47 @@ func TestABroadcastTableWithCapitalLettersIsWrittenInAllDatabases(t *testing.T) 
 		}
 	}
 }
+
+// A statement joins a table of the home database, whose name it writes as the server knows it.
+func TestATableOfTheHomeDatabaseWithCapitalLettersIsJoined(t *testing.T) {
+	open := writing(t)
+	open["PostgreSQL"] = postgresDrivers(t)["pgx"]
+	for name, open := range open {
+		t.Run(name, func(t *testing.T) {
+			quoted := "`Kinds`"
+			if name == "PostgreSQL" {
+				quoted = `"Kinds"`
+			}
+			home := open(t, "kinds_home")
+			database.Exec(t, home, "CREATE TABLE "+quoted+" (id BIGINT PRIMARY KEY, name VARCHAR(20) NOT NULL)")
+			database.Exec(t, home, "INSERT INTO "+quoted+" (id, name) VALUES (1, 'b'), (2, 'a')")
+			m, err := sharding.Spread([]string{"a"}, 2, "orders_%d")
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, at := range m.Targets() {
+				database.Exec(t, home, "CREATE TABLE "+at.Table+" (id BIGINT PRIMARY KEY, kind BIGINT NOT NULL)")
+			}
+			router, err := sharding.New(sharding.DBs{"a": home}, sharding.Table{Name: "orders", Key: "id", Rule: sharding.Mod(2), Map: m})
+			if err != nil {
+				t.Fatal(err)
+			}
+			routed := shardsql.OpenDB(shardsql.Config{Router: router, Home: home})
+			t.Cleanup(func() { _ = routed.Close() })
+			for _, row := range []string{"(1, 1)", "(2, 2)", "(3, 2)"} {
+				database.Exec(t, routed, "INSERT INTO orders (id, kind) VALUES "+row)
+			}
+			query := "SELECT o.id FROM orders o JOIN " + quoted + " k ON k.id = o.kind ORDER BY k.name, o.id"
+			if got := fmt.Sprint(database.Texts(t, routed, query)); got != "[2 3 1]" {
+				t.Errorf("%s: %s", query, got)
+			}
+			planner, err := shardsql.NewPlanner(t.Context(), router, home)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := planner.Plan(t.Context(), query); err != nil || len(planner.Absent()) > 0 {
+				t.Errorf("%s: %v, %v", query, planner.Absent(), err)
+			}
+		})
+	}
+}

@@ -160,8 +160,9 @@ func (p *Planner) Plan(ctx context.Context, text string, args ...any) (Explanati
 	st, of := sqlparse.Parse(text, p.server.Reads), p.router.Snapshot()
 	options := analysis.Options{Mode: p.router.TxMode(), Reads: p.server.Reads, Quote: p.server.Quote, Merge: p.server.Arithmetic, Schema: catalog.Schema{}}
 	known := true
-	for _, name := range plan.Tables(st, of) {
-		if err := p.read(ctx, of, name); err != nil {
+	for _, written := range plan.Tables(st, of) {
+		name := strings.ToLower(written)
+		if err := p.read(ctx, of, name, written); err != nil {
 			return Explanation{}, fmt.Errorf("shardsql: Planner: columns of %s: %w", name, err)
 		}
 		t, has := p.tables[name]
@@ -176,14 +177,14 @@ func (p *Planner) Plan(ctx context.Context, text string, args ...any) (Explanati
 func (p *Planner) Absent() []string { return slices.Clone(p.absent) }
 
 // read reads the columns of a table: of that with its own name, or else of one of its shards.
-func (p *Planner) read(ctx context.Context, of *sharding.Snapshot, name string) error {
+func (p *Planner) read(ctx context.Context, of *sharding.Snapshot, name, written string) error {
 	if _, known := p.tables[name]; known || slices.Contains(p.absent, name) {
 		return nil
 	}
 	t, sharded := of.Lookup(name)
-	names := []string{name}
+	names := []string{name, written}
 	if sharded {
-		names[0] = t.Name
+		names = []string{t.Name}
 		for _, at := range t.Map.Targets() {
 			names = append(names, at.Table)
 		}

@@ -29,10 +29,19 @@ type schemas struct{ tables sync.Map } // of *description
 // so it is read again when it is older than maxAge. If it then differs, a new description replaces it,
 // and all plans that depend on the old one are made again.
 type description struct {
-	name  string
-	at    sharding.Target // whose columns were read
+	located
+
 	table catalog.Table
 	read  freshness // altered after another description has replaced this one
+}
+
+// located is a table whose columns are read, and where.
+type located struct {
+	name string // in lower case
+	// written is the name in a statement. MySQL and MariaDB may find a table only by its capital letters, and PostgreSQL one whose
+	// name was quoted.
+	written string
+	at      sharding.Target
 }
 
 const (
@@ -65,13 +74,13 @@ type schemaReader struct {
 // described returns the descriptions of some tables. It omits a table that does not exist or cannot be
 // read, and returns the reason. The table may be created later.
 func (c schemaReader) described(ctx context.Context, names []string) (found []*description, omitted error) {
-	for _, name := range names {
-		name = strings.ToLower(name)
+	for _, written := range names {
+		name := strings.ToLower(written)
 		t, at := c.database.schemas.of(name), c.physical(name)
 		switch moved := t != nil && t.at != at && at != (sharding.Target{}); {
 		case t == nil || moved:
 			var err error
-			if t, err = c.lookAnywhere(ctx, name, at); err != nil {
+			if t, err = c.lookAnywhere(ctx, located{name, written, at}); err != nil {
 				omitted = dialect.JoinErrors(omitted, err)
 				continue
 			}
@@ -115,7 +124,7 @@ func (c schemaReader) altered(ctx context.Context, tables []*description, age ti
 func (c schemaReader) renew(ctx context.Context, t *description) {
 	ctx, cancel := context.WithTimeout(ctx, renewTimeout)
 	defer cancel()
-	if now, err := c.look(ctx, t.name, t.at); err == nil && !reflect.DeepEqual(now.table, t.table) {
+	if now, err := c.look(ctx, t.located); err == nil && !reflect.DeepEqual(now.table, t.table) {
 		c.database.schemas.keep(now)
 		t.read.Store(altered)
 	}
@@ -140,26 +149,26 @@ func (s *schemas) keep(t *description) { s.tables.Store(t.name, t) }
 
 // lookAnywhere is look, but while the database of the table does not answer it reads the columns in another database:
 // an outage of one does not prevent statements for the others. A database that is only slow is waited for if no other one answers.
-func (c schemaReader) lookAnywhere(ctx context.Context, name string, at sharding.Target) (*description, error) {
-	t, sharded := c.snapshot.Lookup(name)
+func (c schemaReader) lookAnywhere(ctx context.Context, of located) (*description, error) {
+	t, sharded := c.snapshot.Lookup(of.name)
 	if !sharded {
-		return c.look(ctx, name, at)
+		return c.look(ctx, of)
 	}
 	var failed error // the first one
 	var slow sharding.Target
 	var tried []string
-	for _, one := range append([]sharding.Target{at}, t.Map.Targets()...) {
+	for _, one := range append([]sharding.Target{of.at}, t.Map.Targets()...) {
 		if slices.Contains(tried, one.DB) {
 			continue
 		}
 		tried = append(tried, one.DB)
-		d, err := c.lookSoon(ctx, name, one)
+		d, err := c.lookSoon(ctx, located{of.name, of.written, one})
 		isSlow := errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil
 		switch {
 		case err == nil:
-			d.at = at
+			d.at = of.at
 			return d, nil
-		case one == at && !isSlow && !dialect.Unavailable(err):
+		case one == of.at && !isSlow && !dialect.Unavailable(err):
 			return nil, err
 		case isSlow && slow == (sharding.Target{}):
 			slow = one
@@ -169,48 +178,40 @@ func (c schemaReader) lookAnywhere(ctx context.Context, name string, at sharding
 	if slow == (sharding.Target{}) {
 		return nil, failed
 	}
-	d, err := c.look(ctx, name, slow)
+	d, err := c.look(ctx, located{of.name, of.written, slow})
 	if err == nil {
-		d.at = at
+		d.at = of.at
 	}
 	return d, err
 }
 
 // lookSoon is look that does not wait for long, except on a connection that the session holds: the end of its context would close it.
-func (c schemaReader) lookSoon(ctx context.Context, name string, at sharding.Target) (*description, error) {
-	if _, holds := c.held(c.database.poolOrHome(at.DB)); !holds {
+func (c schemaReader) lookSoon(ctx context.Context, of located) (*description, error) {
+	if _, holds := c.held(c.database.poolOrHome(of.at.DB)); !holds {
 		soon, cancel := context.WithTimeout(ctx, renewTimeout)
 		defer cancel()
 		ctx = soon
 	}
-	return c.look(ctx, name, at)
+	return c.look(ctx, of)
 }
 
-// declared returns the name of a broadcast table as the router was given it if that has capital letters, or "": MySQL and MariaDB may
-// find the table by these only.
-func (c schemaReader) declared(name string) string {
-	for _, given := range c.snapshot.Broadcasts() {
-		if given != name && strings.EqualFold(given, name) {
-			return given
-		}
-	}
-	return ""
-}
-
-func (c schemaReader) look(ctx context.Context, name string, at sharding.Target) (d *description, err error) {
-	if at == (sharding.Target{}) {
+func (c schemaReader) look(ctx context.Context, of located) (d *description, err error) {
+	if of.at == (sharding.Target{}) {
 		return nil, sharding.ErrRouteUnread
 	}
-	d = &description{name: name, at: at}
-	srv, db := c.database.server, c.on(c.database.poolOrHome(at.DB))
-	if t, sharded := c.snapshot.Lookup(name); sharded || c.snapshot.IsBroadcast(name) {
-		d.table, err = columns.ReadRouted(ctx, srv, db, at.Table, t)
-		if declared := c.declared(name); declared != "" && dialect.FaultOf(err) == dialect.NoTable {
-			d.table, err = columns.ReadRouted(ctx, srv, db, declared, nil)
+	d = &description{located: of}
+	srv, db := c.database.server, c.on(c.database.poolOrHome(of.at.DB))
+	t, sharded := c.snapshot.Lookup(of.name)
+	read := func(table string) (catalog.Table, error) {
+		if sharded || c.snapshot.IsBroadcast(of.name) {
+			return columns.ReadRouted(ctx, srv, db, table, t)
 		}
-	} else {
 		joined := c.database.homeName != "" // with shards
-		d.table, err = columns.Read(ctx, srv, db, at.Table, joined)
+		return columns.Read(ctx, srv, db, table, joined)
+	}
+	d.table, err = read(of.at.Table)
+	if !sharded && of.written != of.at.Table && dialect.FaultOf(err) == dialect.NoTable {
+		d.table, err = read(of.written)
 	}
 	if err != nil {
 		return nil, err

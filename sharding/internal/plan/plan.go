@@ -300,7 +300,7 @@ func (p *Plan) Arrange(args []driver.NamedValue) {
 	}
 }
 
-// Tables returns the tables on whose columns the plan of a statement depends, in lower case. It
+// Tables returns the tables on whose columns the plan of a statement depends, as they are written. It
 // omits aliases and CTEs, and returns none for a text that was not parsed and is therefore never
 // split.
 func Tables(st *sqlparse.Statement, s *sharding.Snapshot) []string {
@@ -310,7 +310,8 @@ func Tables(st *sqlparse.Statement, s *sharding.Snapshot) []string {
 	var names []string
 	for _, part := range append(slices.Clone(st.Writes), st) {
 		for _, r := range analysis.Walk(part, s, analysis.Options{}).Refs {
-			if name := strings.ToLower(r.Label()); !slices.Contains(names, name) {
+			name := r.Label()
+			if !slices.ContainsFunc(names, func(other string) bool { return strings.EqualFold(other, name) }) {
 				names = append(names, name)
 			}
 		}
