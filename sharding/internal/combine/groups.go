@@ -274,7 +274,7 @@ func (c grouper) groupItem(e sqlparse.Expr, at int) {
 	case len(c.core.GroupBy) > 0 && c.dependsOnGroup(e): // the same on every shard that has the group
 		v = c.dependent(e)
 	default:
-		c.refuse(cmp.Or(c.Unresolved(c.scope, e), c.text(e)+" is neither an aggregate nor in GROUP BY"))
+		c.refuse(cmp.Or(c.Unresolved(c.scope, e), c.text(e)+" is neither an aggregate nor in GROUP BY; add it there, or read it with a query of its own"))
 	}
 	c.combination.group.add(a, v)
 }
