@@ -14,7 +14,7 @@ import (
 // openFile opens a SQLite file for writing, and makes it if need be.
 func openFile(t *testing.T, path string) *sql.DB {
 	t.Helper()
-	uri, err := database.SQLiteURI(path, "mode=rwc")
+	uri, err := database.SQLiteURI(path, "mode=rwc&_pragma=busy_timeout(10000)")
 	if err != nil {
 		t.Fatal(err)
 	}

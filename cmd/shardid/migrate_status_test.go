@@ -264,7 +264,7 @@ func TestARunSaysWhatTheCommandDoesThatLeadsInItsPlace(t *testing.T) {
 		}
 	}
 	testwait.Until(t, "the runner follows", func() bool { return strings.Contains(m.must(t, 0, "status").stdout, "\nrunner: ") })
-	m.exec(t, "UPDATE shardid_steer SET wanted_until = unixepoch() + 600")
+	m.exec(t, "UPDATE shardid_steer SET asked = asked + 1, wanted_until = unixepoch() + 600")
 	says("making room: another command is to lead the job for a moment")
 	testwait.Until(t, "it has stopped", func() bool { return strings.Contains(m.must(t, 0, "status").stdout, "\nbetween runners: ") })
 	m.exec(t, "UPDATE shardid_runner SET doing = 'switches to the shards', heard = unixepoch() + 600")
