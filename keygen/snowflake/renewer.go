@@ -297,8 +297,12 @@ func (k *renewer) unrecorded(f *leaseState, last int64) error {
 		return nil
 	}
 	g := k.g
-	if g.ticks != nil {
+	switch {
+	case g.ticks != nil:
 		last = min(last, f.allowed.Load())
+	case g.cfg.Now == nil: // a caller that waits for the clock owns a state that no id has yet
+		_, most := g.clock.Read()
+		last = min(last, g.limit(f, most))
 	}
 	ahead := g.layout.At(g.tick(last)).Sub(g.clock.Time())
 	if ahead <= time.Duration(g.ahead)*g.layout.Unit {
