@@ -124,24 +124,44 @@ func fillPageShop(t *testing.T, db *sql.DB) {
 	}
 }
 
-// pageKinds are the page's words for where a statement goes, and the kinds that they mean.
-var pageKinds = map[string][]shardsql.Kind{
-	"one shard":    {shardsql.One},
-	"two shards":   {shardsql.Scatter, shardsql.Several},
-	"all shards":   {shardsql.Scatter},
-	"a search for": {shardsql.Lookup},
-	"every databa": {shardsql.Copies},
-	"home":         {shardsql.Home},
-	"refused":      {shardsql.Refused},
+// pageKinds are the page's words for where a statement goes, with the kinds that they mean and the number of shards, if that is said.
+var pageKinds = map[string]struct {
+	kinds  []shardsql.Kind
+	shards int
+}{
+	"one shard":      {[]shardsql.Kind{shardsql.One}, 1},
+	"two shards":     {[]shardsql.Kind{shardsql.Scatter, shardsql.Several}, 2},
+	"all shards":     {[]shardsql.Kind{shardsql.Scatter}, 8},
+	"a search for":   {[]shardsql.Kind{shardsql.Lookup}, 0},
+	"every database": {[]shardsql.Kind{shardsql.Copies}, 0},
+	"home":           {[]shardsql.Kind{shardsql.Home}, 0},
+	"refused":        {[]shardsql.Kind{shardsql.Refused}, 0},
 }
 
-func (s pageStatement) isOfKind(kind shardsql.Kind) bool {
-	for words, kinds := range pageKinds {
+// pageReasons are the page's words for refusals, and the errors that they mean.
+var pageReasons = map[string]error{
+	"no key": sharding.ErrMissingKey, "would belong to another": sharding.ErrKeyChange, "two databases": sharding.ErrCrossDatabase, "carries slot": sharding.ErrMisplaced,
+	"copies": sharding.ErrCopies, "physical name": sharding.ErrRawTable,
+}
+
+func (s pageStatement) goesAs(e shardsql.Explanation) bool {
+	searches := e.Kind == shardsql.One && len(e.Lookups) > 0
+	for words, of := range pageKinds {
 		if strings.HasPrefix(s.goes, words) {
-			return slices.Contains(kinds, kind)
+			return slices.Contains(of.kinds, e.Kind) && (of.shards == 0 || len(e.Shards) == of.shards) && searches == strings.Contains(s.goes, "after a search")
 		}
 	}
 	return false
+}
+
+// reason returns the error of a refusal.
+func (s pageStatement) reason() error {
+	for words, err := range pageReasons {
+		if strings.Contains(s.goes, words) {
+			return err
+		}
+	}
+	return sharding.ErrUnmergeable
 }
 
 // leftBy returns the result of a statement, and the rows of all tables after a write.
@@ -193,14 +213,14 @@ func TestEveryStatementOfTheSQLPageIsAnsweredAsThePageSays(t *testing.T) {
 				if err != nil {
 					t.Fatalf("%s: %v", s.text, err)
 				}
-				if !s.isOfKind(e.Kind) || strings.Contains(s.goes, "after a search") != (e.Kind == shardsql.One && len(e.Lookups) > 0) {
-					t.Errorf("%s: %s, %v, searches %v\nwant %s", s.text, e.Kind, e.Err, e.Lookups, s.goes)
+				if !s.goesAs(e) {
+					t.Errorf("%s: %s, %v, %d shards, searches %v\nwant %s", s.text, e.Kind, e.Err, len(e.Shards), e.Lookups, s.goes)
 				}
 				got, err := s.leftBy(t.Context(), routed)
 				if strings.HasPrefix(s.goes, "refused") {
 					var refused *sharding.RouteError
-					if !errors.As(err, &refused) {
-						t.Errorf("%s: %v, want a refusal", s.text, err)
+					if !errors.As(err, &refused) || !errors.Is(err, s.reason()) {
+						t.Errorf("%s: %v\nwant %s: %v", s.text, err, s.goes, s.reason())
 					}
 					continue
 				}

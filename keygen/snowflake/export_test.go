@@ -24,3 +24,9 @@ func Frozen(cfg Config, awaitTestSignal <-chan struct{}) Config {
 
 // Asleep reports whether the ticker's goroutine sleeps.
 func Asleep(g *Generator) bool { return g.renewer.leaseState.Load().mark.Load() == 0 }
+
+// Reserve takes the ids of some ticks, as callers do who wait for them.
+func Reserve(g *Generator, ticks int64) {
+	f := g.renewer.leaseState.Load()
+	f.only.state.Add(ticks << g.seqBits)
+}

@@ -241,11 +241,15 @@ const (
 	mostConns = 32
 )
 
-// reserveAll reserves the connections of a query. It reserves one for each target; fewer if the pool has
-// fewer; for groups, which are kept in memory in any case, and for few rows, as many as targets are queried at a time, and for few rows
-// those that the pool keeps; and in a transaction the one that the transaction has. It reserves the connections of a pool together, and pools in the order
-// of compare, like writes: two statements that each hold a part of what they need would otherwise
-// wait for each other.
+// reserveAll reserves the connections of a query: of each pool one for each of its targets. It reserves fewer
+//
+//   - if the pool may not have so many;
+//   - for groups and for few rows: as many as targets are queried at a time, because the rows that must wait in memory are few;
+//   - for few rows, if the pool keeps fewer;
+//   - in a transaction: the one that the transaction has.
+//
+// It reserves the connections of a pool together, and pools in the order of compare, like writes: two statements that each hold a
+// part of what they need would otherwise wait for each other.
 func (r reading) reserveAll(ctx context.Context, s *combine.Shards) (all []reserved, err error) {
 	pools := map[string][]int{}
 	for i, t := range s.Targets {

@@ -5,7 +5,6 @@ package shardsql
 import (
 	"cmp"
 	"context"
-	"errors"
 	"math"
 	"reflect"
 	"slices"
@@ -148,51 +147,64 @@ func (s *schemas) of(table string) *description {
 func (s *schemas) keep(t *description) { s.tables.Store(t.name, t) }
 
 // lookAnywhere is look, but while the database of the table does not answer it reads the columns in another database:
-// an outage of one does not prevent statements for the others. A database that is only slow is waited for if no other one answers.
+// an outage of one does not prevent statements for the others. It asks the next one when the last one cannot be reached, or has not
+// answered for a while, and takes the first answer: a database may only be slow.
 func (c schemaReader) lookAnywhere(ctx context.Context, of located) (*description, error) {
 	t, sharded := c.snapshot.Lookup(of.name)
 	if !sharded {
 		return c.look(ctx, of)
 	}
-	var failed error // the first one
-	var slow sharding.Target
-	var tried []string
-	for _, one := range append([]sharding.Target{of.at}, t.Map.Targets()...) {
-		if slices.Contains(tried, one.DB) {
-			continue
+	all := []sharding.Target{of.at}
+	for _, at := range t.Map.Targets() {
+		if !slices.ContainsFunc(all, func(other sharding.Target) bool { return other.DB == at.DB }) {
+			all = append(all, at)
 		}
-		tried = append(tried, one.DB)
-		d, err := c.lookSoon(ctx, located{of.name, of.written, one})
-		isSlow := errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil
-		switch {
-		case err == nil:
-			d.at = of.at
-			return d, nil
-		case one == of.at && !isSlow && !dialect.Unavailable(err):
-			return nil, err
-		case isSlow && slow == (sharding.Target{}):
-			slow = one
-		}
-		failed = cmp.Or(failed, err)
 	}
-	if slow == (sharding.Target{}) {
-		return nil, failed
-	}
-	d, err := c.look(ctx, located{of.name, of.written, slow})
-	if err == nil {
-		d.at = of.at
-	}
-	return d, err
-}
+	stoppable, stop := context.WithCancel(ctx)
+	var asked sync.WaitGroup
+	defer asked.Wait()
+	defer stop()
+	type answer struct {
+		*description
 
-// lookSoon is look that does not wait for long, except on a connection that the session holds: the end of its context would close it.
-func (c schemaReader) lookSoon(ctx context.Context, of located) (*description, error) {
-	if _, holds := c.held(c.database.poolOrHome(of.at.DB)); !holds {
-		soon, cancel := context.WithTimeout(ctx, renewTimeout)
-		defer cancel()
-		ctx = soon
+		err error
+		at  sharding.Target
 	}
-	return c.look(ctx, of)
+	answers := make(chan answer, len(all))
+	ask := func(at sharding.Target) {
+		on := stoppable
+		if _, holds := c.held(c.database.poolOrHome(at.DB)); holds { // the end of the context would close a connection that is held
+			on = ctx
+		}
+		asked.Go(func() {
+			d, err := c.look(on, located{of.name, of.written, at})
+			answers <- answer{d, err, at}
+		})
+	}
+	var failed error // the first one
+	for waits, next := 0, 0; ; {
+		if next < len(all) {
+			ask(all[next])
+			waits, next = waits+1, next+1
+		}
+		soon := time.NewTimer(renewTimeout)
+		select {
+		case <-soon.C:
+			continue
+		case a := <-answers:
+			soon.Stop()
+			switch waits--; {
+			case a.err == nil:
+				a.description.at = of.at
+				return a.description, nil
+			case a.at == of.at && !dialect.Unavailable(a.err):
+				return nil, a.err
+			}
+			if failed = cmp.Or(failed, a.err); waits == 0 && next == len(all) {
+				return nil, failed
+			}
+		}
+	}
 }
 
 func (c schemaReader) look(ctx context.Context, of located) (d *description, err error) {
