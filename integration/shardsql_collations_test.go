@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/shardid/shardid/integration/database"
 	"github.com/shardid/shardid/integration/server"
 	"github.com/shardid/shardid/internal/testkit/effort"
 	"github.com/shardid/shardid/internal/testkit/selects"
@@ -145,4 +146,40 @@ func orderedNames(t *testing.T, prepared *sql.Stmt, args ...any) string {
 		t.Error(err)
 	}
 	return strings.Join(all, " ")
+}
+
+// Servers of different versions give a new table different collations. Each shard sorts, and finds equal texts, by its own.
+func TestTextsOfShardsWithDifferentCollationsAreNotCombined(t *testing.T) {
+	for name, open := range map[string]func(testing.TB, string) *sql.DB{"mariadb": server.ShareMariaDB(t).Open, "mysql": server.ShareMySQL(t).Open} {
+		t.Run(name, func(t *testing.T) {
+			of := func(t testing.TB, name string) *sql.DB { return open(t, "mixed_"+name) }
+			routed, _ := spreadTwins(t, of, "people", "id", "id BIGINT NOT NULL PRIMARY KEY, name VARCHAR(20) COLLATE utf8mb4_general_ci, size ENUM('b', 'a') COLLATE utf8mb4_general_ci, nick VARCHAR(20) COLLATE utf8mb4_bin")
+			other := of(t, "people_b")
+			database.Exec(t, other, "ALTER TABLE people_3 MODIFY name VARCHAR(20) COLLATE utf8mb4_bin, MODIFY size ENUM('b', 'a') COLLATE utf8mb4_bin")
+			for id, name := range []string{"b", "B", "a", "A", "c"} {
+				if _, err := routed.ExecContext(t.Context(), "INSERT INTO people (id, name, nick) VALUES (?, ?, ?)", id, name, name); err != nil {
+					t.Fatal(err)
+				}
+			}
+			const none, differ, subquery = "", "its collation is utf8mb4_general_ci in one shard and utf8mb4_bin in people_3 of database b; give it one collation in all shards", "read it first"
+			for text, reason := range map[string]string{
+				"SELECT id FROM people ORDER BY name":                                   differ,
+				"SELECT name, COUNT(*) FROM people GROUP BY name":                       differ,
+				"SELECT COUNT(DISTINCT name) FROM people":                               differ,
+				"SELECT MIN(size) FROM people":                                          differ,
+				"SELECT size, COUNT(*) FROM people GROUP BY size":                       none,
+				"SELECT id FROM people WHERE name IN (SELECT name FROM people)":         subquery,
+				"SELECT id FROM people ORDER BY nick":                                   none,
+				"SELECT id, name FROM people WHERE name = 'a'":                          none,
+				"SELECT id, name FROM people WHERE id = 3 ORDER BY name":                none,
+				"SELECT id FROM people WHERE nick IN (SELECT nick FROM people)":         none,
+				"SELECT nick, COUNT(*) AS n FROM people GROUP BY nick ORDER BY n, nick": none,
+			} {
+				_, err := selects.Query{Text: text}.Answer(t.Context(), routed, nil)
+				if failed := err != nil; failed != (reason != none) || failed && !strings.Contains(err.Error(), reason) {
+					t.Errorf("%s: %v", text, err)
+				}
+			}
+		})
+	}
 }

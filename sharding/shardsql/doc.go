@@ -184,6 +184,10 @@
 // minute after a change, an upsert does not search for the rows of a new unique key, and results of
 // several shards are combined by the former types and collations.
 //
+// On MySQL and MariaDB the collations of texts are read in all shards, where new servers may have created tables with another
+// default. A query that sorts or groups by a column with several collations is refused. A database that does not answer
+// within a second is read a minute later.
+//
 // # Prepared statements
 //
 // A prepared statement is prepared in the databases that its arguments lead to, once for each

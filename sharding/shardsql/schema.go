@@ -5,6 +5,8 @@ package shardsql
 import (
 	"cmp"
 	"context"
+	"database/sql"
+	"errors"
 	"math"
 	"reflect"
 	"slices"
@@ -83,6 +85,7 @@ func (c schemaReader) described(ctx context.Context, names []string) (found []*d
 				omitted = dialect.JoinErrors(omitted, err)
 				continue
 			}
+			_ = c.compareCollations(ctx, t) // again after a minute, with databases that do not answer now
 			c.database.schemas.keep(t)
 		case c.altered(ctx, []*description{t}, maxAge):
 			t = c.database.schemas.of(name)
@@ -123,7 +126,11 @@ func (c schemaReader) altered(ctx context.Context, tables []*description, age ti
 func (c schemaReader) renew(ctx context.Context, t *description) {
 	ctx, cancel := context.WithTimeout(ctx, renewTimeout)
 	defer cancel()
-	if now, err := c.look(ctx, t.located); err == nil && !reflect.DeepEqual(now.table, t.table) {
+	now, err := c.look(ctx, t.located)
+	if err == nil {
+		err = c.compareCollations(ctx, now)
+	}
+	if err == nil && !reflect.DeepEqual(now.table, t.table) {
 		c.database.schemas.keep(now)
 		t.read.Store(altered)
 	}
@@ -205,6 +212,51 @@ func (c schemaReader) lookAnywhere(ctx context.Context, of located) (*descriptio
 			}
 		}
 	}
+}
+
+// compareCollations finds the columns of texts whose collation is another one in another shard or copy of the table, and describes
+// them as not comparable: each shard sorts and groups by its own collation. On SQLite and PostgreSQL no collation depends on
+// the version of the server that creates a table. The error is that of databases that did not answer soon.
+func (c schemaReader) compareCollations(ctx context.Context, d *description) error {
+	collated := columns.Collated(d.table)
+	if c.database.server.Name() != "mysql" || len(collated) == 0 {
+		return nil
+	}
+	pools, tables := c.database.copies(), map[*sql.DB][]string{}
+	if t, sharded := c.snapshot.Lookup(d.name); sharded {
+		for _, at := range t.Map.Targets() {
+			pool := c.database.poolOrHome(at.DB)
+			tables[pool] = append(tables[pool], at.Table)
+		}
+	} else if c.snapshot.IsBroadcast(d.name) {
+		for _, pool := range pools {
+			tables[pool] = []string{d.at.Table}
+		}
+	}
+	pools = slices.DeleteFunc(pools, func(pool *sql.DB) bool { return tables[pool] == nil })
+	soon, cancel := context.WithTimeout(ctx, renewTimeout)
+	defer cancel()
+	differing, failed := make([]map[string]string, len(pools)), make([]error, len(pools))
+	var asked sync.WaitGroup
+	for i, pool := range pools {
+		on := soon
+		if _, holds := c.held(pool); holds { // the end of the context would close the connection
+			on = ctx
+		}
+		asked.Go(func() { differing[i], failed[i] = columns.Differing(on, c.on(pool), tables[pool], collated) })
+	}
+	asked.Wait()
+	for i, pool := range pools {
+		for name, is := range differing[i] {
+			column := d.table.Columns[name]
+			column.Unsorted = "its collation is " + collated[name] + " in one shard and " + is + " of " + c.database.nameOf(pool) + "; give it one collation in all shards"
+			if column.Least, column.Collation = (catalog.Value{}), ""; column.Value.Collation != "" { // not an ENUM, which is sorted by the positions of members
+				column.Value = catalog.Value{}
+			}
+			d.table.Columns[name] = column
+		}
+	}
+	return errors.Join(failed...)
 }
 
 func (c schemaReader) look(ctx context.Context, of located) (d *description, err error) {

@@ -3,9 +3,11 @@
 package columns
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -117,6 +119,40 @@ func compared(c catalog.Column, kind, collation string, weight catalog.Value) ca
 		c.Unsorted = "it is not known whether the weights of its collation " + collation + " compare as its texts do"
 	}
 	return c
+}
+
+// Collated returns the collations of those columns whose texts are compared by their weights, by the names of the columns.
+func Collated(t catalog.Table) map[string]string {
+	all := map[string]string{}
+	for name, c := range t.Columns {
+		if collation := cmp.Or(c.Value.Collation, c.Least.Collation); collation != "" {
+			all[name] = collation
+		}
+	}
+	return all
+}
+
+// Differing returns, by their names, the columns that have another collation than the given one in some tables of a database, and
+// which collation in which table. It reads MySQL and MariaDB.
+func Differing(ctx context.Context, db dialect.Querier, tables []string, collated map[string]string) (map[string]string, error) {
+	args := make([]any, 0, len(tables)+2*len(collated))
+	for _, table := range tables {
+		args = append(args, table)
+	}
+	differ := make([]string, 0, len(collated))
+	for _, column := range slices.Sorted(maps.Keys(collated)) {
+		differ = append(differ, "COLUMN_NAME = ? AND REPLACE(COLLATION_NAME, 'utf8_', 'utf8mb3_') <> ?") // MariaDB before 10.6 writes utf8
+		args = append(args, column, strings.Replace(collated[column], "utf8_", "utf8mb3_", 1))
+	}
+	found := map[string]string{}
+	err := dialect.Each(ctx, db, func(rows *sql.Rows) error {
+		var column, is string
+		err := rows.Scan(&column, &is)
+		found[column] = cmp.Or(found[column], is)
+		return err
+	}, "SELECT LOWER(COLUMN_NAME), CONCAT(COLLATION_NAME, ' in ', TABLE_NAME) FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = DATABASE()"+
+		" AND TABLE_NAME IN (?"+strings.Repeat(", ?", len(tables)-1)+") AND ("+strings.Join(differ, " OR ")+") ORDER BY TABLE_NAME", args...)
+	return found, err
 }
 
 // wholeTexts is the number of bytes of a text whose weight is requested when a server sorts by the
