@@ -98,6 +98,9 @@ func Explain(ctx context.Context, db *sql.DB, text string, args ...any) (e Expla
 		sampled, left := plan.Sampled(p.Plan, args, hint)
 		e = explained(own.database.router, sampled, hint, text, left)
 		e.Fingerprint, e.Parameters, e.Unparsed = p.Fingerprint(), p.Statement.Args, p.Statement.Verb == sqlparse.Unknown
+		if e.Kind == Refused {
+			return p.outage() // which may be the reason
+		}
 		return nil
 	})
 	return e, err
