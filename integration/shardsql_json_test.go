@@ -73,4 +73,7 @@ var jsonQueries = []string{
 	"SELECT LEFT(JSON_UNQUOTE(JSON_EXTRACT(d, '$.plan')), 2) AS two, COUNT(*) FROM settings GROUP BY two ORDER BY COUNT(*) DESC, two",
 	"SELECT CONCAT(JSON_UNQUOTE(JSON_EXTRACT(d, '$.plan')), '/', id) AS label FROM settings ORDER BY label",
 	"SELECT CASE WHEN id < 4 THEN JSON_UNQUOTE(JSON_EXTRACT(d, '$.plan')) ELSE 'other' END AS plan, COUNT(*), MIN(id) FROM settings GROUP BY plan ORDER BY MIN(id)",
+	"SELECT CAST(d->'$.plan' AS SIGNED) AS n, COUNT(*), SUM(CAST(d->'$.plan' AS DECIMAL(10,2))), MAX(CAST(d->'$.plan' AS UNSIGNED)) FROM settings GROUP BY n ORDER BY n",
+	"SELECT CAST(JSON_EXTRACT(d, '$.plan') AS SIGNED) AS n, COUNT(*), SUM(CAST(JSON_EXTRACT(d, '$.plan') AS DECIMAL(10,2))) FROM settings GROUP BY n ORDER BY n DESC",
+	"SELECT id, CAST(JSON_EXTRACT(d, '$.plan') AS DOUBLE) AS n FROM settings ORDER BY n DESC, id",
 }

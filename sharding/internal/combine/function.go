@@ -299,6 +299,8 @@ func (c functions) cast(e *sqlparse.Operation) catalog.Value {
 		if v := c.concatenated(e, e.Operands); v.As == catalog.Plain {
 			return v
 		}
+	case to == merge.Integer, to == merge.Decimal, to == merge.Float:
+		return catalog.OfKind(to) // whatever is cast, such as a value of a JSON document
 	case to != 0:
 		v := c.typed(e.Operands[0])
 		if today := v.Type.Kind == merge.Duration && to == merge.Time; !today && (v.IsNumeric() || v.IsTime() || v.IsText()) {

@@ -144,7 +144,7 @@ func (c *comparer) summand(e sqlparse.Expr) catalog.Value {
 	v := c.inOrder(e, c.typed(e)) // a sum of rounded sums has other digits
 	switch {
 	case v.As == catalog.Asked:
-		c.refuse("only numbers can be added; " + c.text(e) + " is none")
+		c.refuse("only numbers can be added; " + c.text(e) + " is none; cast it to DECIMAL")
 	case c.Postgres && v.Type.Kind == merge.Integer && !v.Wide:
 		return catalog.Value{Type: v.Type, Wide: true}
 	case v.As == catalog.Plain && (v.Type.Kind == merge.Integer || v.Type.Kind == merge.Decimal):
@@ -154,7 +154,7 @@ func (c *comparer) summand(e sqlparse.Expr) catalog.Value {
 	case v.As == catalog.Double:
 		return catalog.Value{Type: v.Type}
 	case v.As != catalog.Plain || v.Type.Kind != merge.Float && v.Type.Kind != merge.Stored:
-		c.refuse("only numbers can be added; " + c.text(e) + " is none" + AddKey)
+		c.refuse("only numbers can be added; " + c.text(e) + " is none; cast it to DECIMAL" + AddKey)
 	}
 	return v
 }
@@ -510,10 +510,13 @@ func (c *comparer) unsorted(e sqlparse.Expr, found catalog.Column) catalog.Value
 	if found.Unsorted != "" {
 		c.refuse(c.text(e) + " is not compared over several shards, because " + found.Unsorted + AddKey)
 	}
-	if _, isColumn := sqlparse.Bare(e).(*sqlparse.Column); isColumn && c.why == "" {
-		c.untyped = true
+	_, isColumn := sqlparse.Bare(e).(*sqlparse.Column)
+	c.untyped = c.untyped || isColumn && c.why == ""
+	remedy := unread(c, e)
+	if strings.Contains(c.text(e), "->") {
+		remedy = "; cast the value of the document to a number" + remedy
 	}
-	c.refuse(cmp.Or(c.Unresolved(c.scope, e), "it is not known how "+c.text(e)+" compares"+unread(c, e)))
+	c.refuse(cmp.Or(c.Unresolved(c.scope, e), "it is not known how "+c.text(e)+" compares"+remedy))
 	return catalog.Value{}
 }
 
