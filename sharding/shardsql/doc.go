@@ -19,8 +19,8 @@
 // A query of rows reads each shard on a connection of its own, up to the limit of each pool (SetMaxOpenConns), or 32 connections of a
 // pool without a limit. A query of groups, or of at most 1000 rows of each shard, takes no more of a pool than
 // [sharding.FanOut] lets it query at a time. A connection without which the query can do is waited for a second at most. If shards share
-// a connection, results are kept in memory, up to 64 MB for each connection. Groups, distinct rows and sorting may use another 64 MB;
-// more is an error. COUNT(DISTINCT) uses memory for each value, unless it counts the sharding key.
+// a connection, results are kept in memory, and so are groups, distinct rows and rows that are sorted here: up to 64 MB for a query.
+// More is an error. COUNT(DISTINCT) uses memory for each value, unless it counts the sharding key.
 //
 // Rows that are neither read to the end nor closed keep these connections. A program that sends other
 // statements beside them, such as an UPDATE for each row, needs pools with more connections than

@@ -21,11 +21,11 @@ import (
 // of the members of an ENUM, too. When all rows of the shards are in memory, one database sorts their texts, and the ranks are compared.
 
 // ranked replaces texts whose order a database is asked for by their ranks. The rows are in memory then.
-func (r reading) ranked(ctx context.Context, s *combine.Shards, sources []merge.Rows) ([]merge.Rows, error) {
+func (r reading) ranked(ctx context.Context, s *combine.Shards, sources []merge.Rows, memory *merge.Memory) ([]merge.Rows, error) {
 	if len(s.Asked) == 0 {
 		return sources, nil
 	}
-	held, err := holdAll(sources)
+	held, err := holdAll(sources, memory)
 	if err != nil {
 		return nil, err
 	}
@@ -41,8 +41,7 @@ func (r reading) ranked(ctx context.Context, s *combine.Shards, sources []merge.
 }
 
 // holdAll reads the rows of all sources into memory, and closes all of them.
-func holdAll(sources []merge.Rows) (all []*resultset.Held, err error) {
-	memory := merge.NewMemory(resultset.MostMemory)
+func holdAll(sources []merge.Rows, memory *merge.Memory) (all []*resultset.Held, err error) {
 	for _, source := range sources {
 		if err != nil {
 			err = dialect.JoinErrors(err, source.Close())

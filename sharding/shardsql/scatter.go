@@ -145,19 +145,20 @@ func (r reading) scatter(ctx context.Context, to *plan.Route) (driver.Rows, erro
 	if err != nil {
 		return nil, err
 	}
-	sources, types, end, err := r.queryAll(ctx, conns, s)
+	memory := merge.NewMemory(resultset.MostMemory)
+	sources, types, end, err := r.queryAll(ctx, conns, s, memory)
 	if err != nil {
 		end()
 		return nil, resultset.Refused(err)
 	}
-	if sources, err = r.ranked(ctx, s, sources); err != nil {
+	if sources, err = r.ranked(ctx, s, sources, memory); err != nil {
 		end()
 		return nil, resultset.Refused(err)
 	}
 	if s.Counted != "" {
 		types = resultset.TypesOfCount(r.session.database.server.Name())
 	}
-	return resultset.NewAnswer(s.Rows(r.session.database.server.Arithmetic, sources, merge.NewMemory(resultset.MostMemory)), types, end), nil
+	return resultset.NewAnswer(s.Rows(r.session.database.server.Arithmetic, sources, memory), types, end), nil
 }
 
 // admitShards refuses a query of more shards than one statement may need.
@@ -324,7 +325,7 @@ func (r reading) reserve(ctx context.Context, s *combine.Shards, pool string, ta
 // queryAll sends the query on the reserved connections, on several at the same time. It returns the rows of each
 // target, the column types of the first, and a function that ends the context of the rows. It returns the first
 // error, and stops the others then, whose errors depend on the driver. After an error nothing is left open.
-func (r reading) queryAll(ctx context.Context, conns []reserved, s *combine.Shards) (_ []merge.Rows, _ resultset.Types, stop func(), _ error) {
+func (r reading) queryAll(ctx context.Context, conns []reserved, s *combine.Shards, memory *merge.Memory) (_ []merge.Rows, _ resultset.Types, stop func(), _ error) {
 	stoppable, stop := context.WithCancel(ctx) // after the first error the other results are not needed
 	types := resultset.NewTypes(len(s.Targets), r.session.database.server.Name() == "sqlite")
 	sources := make([]merge.Rows, len(s.Targets))
@@ -342,7 +343,7 @@ func (r reading) queryAll(ctx context.Context, conns []reserved, s *combine.Shar
 				return
 			}
 		}
-		if err := l.query(on, s, r, sources, &types); err != nil {
+		if err := l.query(on, s, r, memory, sources, &types); err != nil {
 			failed.Do(func() { first = err })
 			stop()
 		}
@@ -360,8 +361,7 @@ func (r reading) queryAll(ctx context.Context, conns []reserved, s *combine.Shar
 
 // query reads the rows of all targets but the last into memory, because the next target needs the
 // connection. The rows of the last target hold the connection until they are closed.
-func (l reserved) query(ctx context.Context, s *combine.Shards, of reading, sources []merge.Rows, types *resultset.Types) error {
-	memory := merge.NewMemory(resultset.MostMemory)
+func (l reserved) query(ctx context.Context, s *combine.Shards, of reading, memory *merge.Memory, sources []merge.Rows, types *resultset.Types) error {
 	for i, at := range l.targets {
 		last := i == len(l.targets)-1
 		in := l.inner

@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -646,4 +647,57 @@ func TestARandomOrderIsOneOfTheRowsOfAllShards(t *testing.T) {
 	if len(first) < 5 {
 		t.Errorf("the first row is always one of %v", first)
 	}
+}
+
+// The rows that wait for a connection of any database, and those that the merge holds, are limited together.
+func TestAQueryHoldsAtMost64MB(t *testing.T) {
+	for name, c := range map[string]struct {
+		first, second int // the number of rows of 1 MB that each database holds while its connection reads another table
+		query         string
+		fails         bool
+	}{
+		"rows of one connection":          {first: 50, query: "SELECT id, note FROM orders"},
+		"too many of one connection":      {first: 70, query: "SELECT id, note FROM orders", fails: true},
+		"rows of two connections":         {first: 30, second: 20, query: "SELECT id, note FROM orders ORDER BY id"},
+		"too many of two connections":     {first: 40, second: 40, query: "SELECT id, note FROM orders ORDER BY id", fails: true},
+		"rows that move to another stage": {first: 15, second: 12, query: "SELECT DISTINCT note FROM orders"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			open := files(t)
+			dbs := sharding.DBs{"a": open("a.db"), "b": open("b.db")}
+			m, err := sharding.Spread([]string{"a", "b"}, 4, "orders_%d")
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i, at := range m.Targets() {
+				dbs[at.DB].SetMaxOpenConns(1)
+				exec(t, dbs[at.DB], "CREATE TABLE "+at.Table+" (id INTEGER PRIMARY KEY, note BLOB)")
+				if rows := []int{c.first, c.second, 0, 0}[i]; rows > 0 {
+					exec(t, dbs[at.DB], "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < "+strconv.Itoa(rows)+") INSERT INTO "+at.Table+" SELECT i * 4 + "+strconv.Itoa(i)+", zeroblob(1000000 + i) FROM n")
+				}
+			}
+			router, err := sharding.New(dbs, sharding.Table{Name: "orders", Key: "id", Rule: sharding.Mod(4), Map: m})
+			if err != nil {
+				t.Fatal(err)
+			}
+			routed := shardsql.OpenDB(shardsql.Config{Router: router, Home: open("home.db")})
+			t.Cleanup(func() { _ = routed.Close() })
+			err = drain(t.Context(), routed, c.query)
+			if failed := err != nil; failed != c.fails || failed && !errors.Is(err, sharding.ErrUnmergeable) {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// drain reads the rows of a query.
+func drain(ctx context.Context, db *sql.DB, query string) error {
+	rows, err := db.QueryContext(ctx, query)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = rows.Close() }()
+	for rows.Next() {
+	}
+	return rows.Err()
 }

@@ -5,11 +5,15 @@ package merge
 import (
 	"database/sql/driver"
 	"fmt"
+	"sync/atomic"
 )
 
-// Memory bounds the bytes that all stages of one statement hold together. It counts the bytes of
-// values and of their containers. It does not count garbage that has not been collected yet.
-type Memory struct{ limit, used int64 }
+// Memory bounds the bytes that all stages of one statement, and the rows of all its shards, hold together. It counts the bytes of
+// values and of their containers. It does not count garbage that has not been collected yet. It is safe for concurrent use.
+type Memory struct {
+	limit int64
+	used  atomic.Int64
+}
 
 // NewMemory returns a Memory of limit bytes.
 func NewMemory(limit int64) *Memory { return &Memory{limit: limit} }
@@ -27,15 +31,18 @@ func (e *MemoryError) Error() string {
 // Take counts a row as held.
 func (m *Memory) Take(row []driver.Value) error { return m.take(sizeOf(row...)) }
 
+// Give counts a row as no longer held.
+func (m *Memory) Give(row []driver.Value) { m.give(sizeOf(row...)) }
+
 // take counts n more bytes as held.
 func (m *Memory) take(n int) error {
-	if m.used += int64(n); m.used > m.limit {
+	if m.used.Add(int64(n)) > m.limit {
 		return &MemoryError{Limit: m.limit}
 	}
 	return nil
 }
 
-func (m *Memory) give(n int) { m.used -= int64(n) }
+func (m *Memory) give(n int) { m.used.Add(-int64(n)) }
 
 // Sizes in bytes, without the bytes of values.
 const (

@@ -234,8 +234,8 @@ func TestGroupsReleaseTheirMemoryForTheSort(t *testing.T) {
 	by := Grouping{Keys: byFirst, Names: columns(1), Aggregates: []Aggregate{{Function: First}}}
 	groups := func(m *Memory) Rows { return Grouped(of(numbers(0, 1000))[0], by, m) }
 	memory := NewMemory(1 << 20)
-	if got := read(t, groups(memory)); len(got) != 1000 || memory.used != 0 {
-		t.Fatalf("%d groups, %d bytes are held", len(got), memory.used)
+	if got := read(t, groups(memory)); len(got) != 1000 || memory.used.Load() != 0 {
+		t.Fatalf("%d groups, %d bytes are held", len(got), memory.used.Load())
 	}
 }
 

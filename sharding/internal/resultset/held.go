@@ -12,7 +12,7 @@ import (
 	"github.com/shardid/shardid/sharding/internal/merge"
 )
 
-// MostMemory is the largest number of bytes that one result of several shards may hold at a time.
+// MostMemory is the largest number of bytes that one result of several shards holds at a time.
 const MostMemory = 64 << 20
 
 var _ DescribedRows = (*Held)(nil)
@@ -23,6 +23,8 @@ type Held struct {
 
 	Names []string
 	Rows  [][]driver.Value
+
+	memory *merge.Memory // that counts the rows, nil for none
 }
 
 // ColumnTypeScanType is that of the next row, which matters with SQLite.
@@ -33,10 +35,10 @@ func (h *Held) ColumnTypeScanType(i int) reflect.Type {
 	return h.scan(i, h.Rows[0][i])
 }
 
-// Hold reads rows into memory and closes them.
+// Hold reads rows into memory, which counts them until they are read again, and closes them.
 func Hold(from merge.Rows, memory *merge.Memory) (_ *Held, err error) {
 	defer func() { err = dialect.JoinErrors(err, from.Close()) }()
-	h := &Held{Names: from.Columns()}
+	h := &Held{Names: from.Columns(), memory: memory}
 	row := make([]driver.Value, len(h.Names))
 	for {
 		err := from.Next(row)
@@ -80,6 +82,10 @@ func (h *Held) Next(dest []driver.Value) error {
 		return io.EOF
 	}
 	copy(dest, h.Rows[0])
+	if h.memory != nil {
+		h.memory.Give(h.Rows[0])
+	}
+	h.Rows[0] = nil
 	h.Rows = h.Rows[1:]
 	return nil
 }
