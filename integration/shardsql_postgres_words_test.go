@@ -198,7 +198,7 @@ var wordedWrites = []worded{
 	{text: `DELETE FROM orders USING (SELECT 10 AS k) x WHERE user_id = x.k AND user_id = 10 RETURNING id`},
 	{text: `DELETE FROM orders WHERE user_id IN ($1, $2, $3) RETURNING id`, args: []any{16, 17, 18}, open: true},
 	{text: `WITH gone AS (DELETE FROM orders WHERE user_id = 11 RETURNING *) SELECT id FROM gone`},
-	{text: `MERGE INTO orders USING (SELECT 15::bigint AS k) s ON orders.user_id = s.k WHEN MATCHED THEN UPDATE SET note = 'merged'`, refused: `near "MERGE"`},
+	{text: `MERGE INTO orders USING (SELECT 15::bigint AS k) s ON orders.user_id = s.k WHEN MATCHED THEN UPDATE SET note = 'merged'`, refused: "MERGE is not routed"},
 }
 
 // Shards answer PostgreSQL's own syntax as one table does, or refuse it, in each

@@ -142,27 +142,23 @@ func copiesHint(st *sqlparse.Statement, hint string) string {
 	if Definition(st) != "" {
 		return "create and change it in every database that has a copy: shardid ddl and gormplugin.Migrate do that; or run the statement " + everywhere
 	}
-	if word := unreadWord(st); bulk[word] || perTable[word] {
+	if word := unreadWord(st); word != "" {
 		return word + " is not routed; run it " + everywhere
 	}
 	return hint
 }
 
-// bulk are statements that read or write rows of which each shard has its own, and perTable those that a server
-// executes on the tables of shards, one after another.
-var (
-	bulk     = map[string]bool{"COPY": true, "LOAD": true}
-	perTable = map[string]bool{
-		"ANALYZE": true, "CHECK": true, "CLUSTER": true, "HANDLER": true, "LOCK": true, "OPTIMIZE": true, "REINDEX": true, "REPAIR": true, "SHOW": true, "VACUUM": true,
-	}
-)
+// bulk are statements that read or write rows of which each shard has its own.
+var bulk = map[string]bool{"COPY": true, "LOAD": true}
 
 // unknownHint says what to do instead of a statement that is no DDL and was not parsed.
 func unknownHint(st *sqlparse.Statement) string {
 	switch word := unreadWord(st); {
 	case bulk[word]:
 		return word + " is not routed; send the rows of each shard to its physical table on Router.DB, grouped by Router.Target (docs/other-libraries.md has an example for pgx), or INSERT them in batches"
-	case perTable[word]:
+	case word == "MERGE":
+		return word + " is not routed; write INSERT with ON CONFLICT, or UPDATE and INSERT"
+	case word != "":
 		return word + " is not routed; run it for each of Router.Targets, with the physical name, on Router.DB"
 	}
 	return "it cannot be parsed " + st.Why + "; rewrite it, or send it with physical names to Router.DB"
@@ -170,8 +166,10 @@ func unknownHint(st *sqlparse.Statement) string {
 
 // unreadWord returns the first word of a statement that was not parsed because of this word, in capitals, otherwise "".
 func unreadWord(st *sqlparse.Statement) string {
-	if first := firstWord(st); st.Why == "near "+strconv.Quote(first) {
-		return strings.ToUpper(first)
+	first := firstWord(st)
+	word := strings.ToUpper(first)
+	if st.Why == "near "+strconv.Quote(first) || word == "DESCRIBE" || word == "DESC" { // of a table, or of a statement that was not parsed
+		return word
 	}
 	return ""
 }
