@@ -170,6 +170,7 @@ type trouble struct {
 	off     atomic.Bool
 	stirred atomic.Int64
 	before  func(statement string) // is called before each statement without rows; nil for nobody
+	asks    func(query string)     // is called before each statement with rows; nil for nobody
 }
 
 type failure int
@@ -223,6 +224,9 @@ func (c troubledConn) CheckNamedValue(v *driver.NamedValue) error {
 }
 
 func (c troubledConn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
+	if c.trouble.asks != nil {
+		c.trouble.asks(query)
+	}
 	if c.trouble.next() == lostBefore {
 		_ = c.Close()
 		return nil, c.trouble.speaks.lost

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/shardid/shardid/schema/internal/backend"
 	"github.com/shardid/shardid/schema/internal/copier"
@@ -95,6 +96,10 @@ func (l *leader) checkBlocked(ctx context.Context) error {
 	return &BlockedError{slices.DeleteFunc(found, func(f Finding) bool { return f.Severity != Block })}
 }
 
+// oldPrepared is how long a job that begins waits for transactions that were prepared before its triggers were there. Nobody waits
+// for the job, and a resolver ends those of killed programs within about a minute.
+const oldPrepared = 90 * time.Second
+
 // install creates the shards, the triggers and the rows of the job.
 func (l *leader) install(ctx context.Context) error {
 	if err := l.Own(ctx); err != nil {
@@ -108,6 +113,10 @@ func (l *leader) install(ctx context.Context) error {
 		return err
 	}
 	if err := l.Define(ctx, l.Source, func(s *backend.Session) error { return openjob.MakeCapture(ctx, l.Job, s) }); err != nil {
+		return err
+	}
+	// No trigger has noted the changes of transactions that are prepared now, and a copy may not read them.
+	if err := l.Source.Do(ctx, func(s *backend.Session) error { return s.Database.Unprepared(ctx, s, oldPrepared) }); err != nil {
 		return err
 	}
 	err = l.OnSource(ctx, func(s *backend.Session) error {

@@ -181,9 +181,9 @@ type exclusion interface {
 	Rename(from, to string) string
 	// RenameAll returns the statements that rename several tables; they run without a lock.
 	RenameAll(all []Rename) []string
-	// Abandoned fails when changes may still arrive that no lock prevents, such as prepared XA
-	// transactions.
-	Abandoned(ctx context.Context, s *Session) error
+	// Unprepared waits for at most so long until the transactions have ended that are prepared now and
+	// may commit changes that no lock prevents. If one has not, the error is ErrNotReady.
+	Unprepared(ctx context.Context, s *Session, most time.Duration) error
 	// OtherWriters returns ways in which rows may change without triggers or despite locks.
 	OtherWriters(ctx context.Context, s *Session) ([]Writers, error)
 	// Watch runs f, and cancels the session's statements while rest returns no more time. A

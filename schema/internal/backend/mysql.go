@@ -6,6 +6,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -201,15 +202,44 @@ func (mysqlExclusion) Settle(context.Context, *Session, []string) error { return
 // Persist does nothing: statements under LOCK TABLES are committed at once.
 func (mysqlExclusion) Persist(context.Context, *Session) error { return nil }
 
-// Abandoned lists prepared XA transactions: in MariaDB, one whose connection is gone holds
-// no lock on the tables and may commit later.
-func (mysqlExclusion) Abandoned(ctx context.Context, s *Session) error {
-	count := 0
-	err := s.Each(ctx, func(*sql.Rows) error { count++; return nil }, "XA RECOVER")
-	if err == nil && count > 0 {
-		err = fmt.Errorf("%w: XA RECOVER lists %d prepared transactions, which may change the tables later; commit or roll them back", ErrNotReady, count)
+// PreparedPatience is how long a step waits for prepared transactions: those of programs that are alive end sooner, and a resolver
+// may need a minute for the others.
+const PreparedPatience = 2 * time.Second
+
+// preparedPoll is how often Unprepared looks.
+const preparedPoll = 5 * time.Millisecond
+
+// Unprepared asks for XA transactions of the whole server, because XA RECOVER does not say which tables they
+// have changed. In MariaDB, one whose connection is gone holds no lock on the tables and may commit later. Those of
+// programs that are alive end within milliseconds, and others begin meanwhile.
+func (mysqlExclusion) Unprepared(ctx context.Context, s *Session, most time.Duration) error {
+	known, err := prepared(ctx, s)
+	for end := time.Now().Add(most); err == nil && len(known) > 0; {
+		if !time.Now().Before(end) {
+			return fmt.Errorf("%w: XA RECOVER lists %d prepared transactions that have not ended within %s and may change the tables later; start a resolver, or commit or roll them back",
+				ErrNotReady, len(known), most.Round(time.Millisecond))
+		}
+		if err = Wait(ctx, preparedPoll); err != nil {
+			break
+		}
+		var now map[string]bool
+		now, err = prepared(ctx, s)
+		maps.DeleteFunc(known, func(id string, _ bool) bool { return !now[id] })
 	}
 	return err
+}
+
+// prepared returns the names of the prepared transactions.
+func prepared(ctx context.Context, s *Session) (all map[string]bool, err error) {
+	all = map[string]bool{}
+	err = s.Each(ctx, func(rows *sql.Rows) error {
+		var format, first, second int64
+		var data []byte
+		err := rows.Scan(&format, &first, &second, &data)
+		all[fmt.Sprint(format, " ", first, " ", second, " ", string(data))] = true
+		return err
+	}, "XA RECOVER")
+	return all, err
 }
 
 // Watch sends KILL QUERY, because closing a connection does not end a statement that waits

@@ -471,8 +471,8 @@ func (m postgresExclusion) RenameAll(all []Rename) []string {
 	return []string{strings.Join(list, "; ")}
 }
 
-// Abandoned: a prepared transaction holds its locks.
-func (postgresExclusion) Abandoned(context.Context, *Session) error { return nil }
+// Unprepared does nothing: a prepared transaction holds its locks.
+func (postgresExclusion) Unprepared(context.Context, *Session, time.Duration) error { return nil }
 
 func (postgresExclusion) Watch(ctx context.Context, s *Session, began <-chan struct{}, rest func() time.Duration, f func() error) error {
 	id, err := s.Number(ctx, "SELECT pg_backend_pid()")

@@ -125,7 +125,7 @@ func (l *Stage) ready(ctx context.Context) error {
 		if found = append(found, l.Edges()...); len(found) > 0 {
 			return fmt.Errorf("%w: %s", backend.ErrNotReady, strings.Join(found, "; "))
 		}
-		return s.Database.Abandoned(ctx, s)
+		return unprepared(ctx, l.Source, s, backend.PreparedPatience)
 	})
 }
 
@@ -206,9 +206,6 @@ func (c *cutover) checkUnderLock(ctx context.Context) error {
 		}
 	}
 	if err := c.CheckIdentities(ctx, s); err != nil {
-		return err
-	}
-	if err := s.Database.Abandoned(ctx, s); err != nil {
 		return err
 	}
 	if err := preflight.CheckWriters(ctx, s); err != nil {

@@ -5,6 +5,7 @@ package cutover
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/shardid/shardid/schema/internal/backend"
@@ -87,6 +88,9 @@ func (p *pause) getReady(ctx context.Context) error {
 		return err
 	}
 	p.Observe(openjob.StepLocked, nil, 0)
+	if err := p.unprepared(ctx); err != nil {
+		return err
+	}
 	if err := p.drain(ctx); err != nil {
 		return err
 	}
@@ -161,6 +165,31 @@ func (p *pause) letGo(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// unprepared waits for prepared transactions under the locks, before the last changes are copied: these may be among them. Half of the
+// time is left for the steps after it, also for giving up.
+func (p *pause) unprepared(ctx context.Context) error {
+	for _, side := range p.sides {
+		if err := p.at("waiting for prepared transactions"); err != nil {
+			return err
+		}
+		if err := unprepared(ctx, p.Source, p.locked[side], min(p.rest()/2, backend.PreparedPatience)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// unprepared waits until the transactions have ended that are prepared on a database. A user of a shard may lack the right to list them on
+// MySQL, where each keeps the locks of its tables.
+func unprepared(ctx context.Context, source *backend.Database, s *backend.Session, most time.Duration) error {
+	err := s.Database.Unprepared(ctx, s, most)
+	switch {
+	case err == nil, s.Database != source && backend.IsMySQL(err, "1401", "1227"):
+		return nil
+	}
+	return fmt.Errorf("%s: %w", s.Database.Label, err)
 }
 
 // drain copies the remaining changes, through the connections that hold the locks.

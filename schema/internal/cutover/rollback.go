@@ -301,9 +301,14 @@ func namesFree(ctx context.Context, j *openjob.Job) error {
 	})
 }
 
-// checkShards fails when other servers may have written rows of the shards.
+// checkShards fails when other servers may have written rows of the shards, or prepared transactions have changed some.
 func (l *Stage) checkShards(ctx context.Context) error {
 	return l.EachDatabase(ctx, func(ctx context.Context, side *backend.Database, _ []*openjob.Target) error {
-		return side.Do(ctx, func(s *backend.Session) error { return preflight.CheckReplicas(ctx, s) })
+		return side.Do(ctx, func(s *backend.Session) error {
+			if err := preflight.CheckReplicas(ctx, s); err != nil {
+				return err
+			}
+			return unprepared(ctx, l.Source, s, backend.PreparedPatience)
+		})
 	})
 }
