@@ -227,3 +227,63 @@ func TestAPreparedTransactionThatIsCommittedDuringASwitchLosesNoChange(t *testin
 	}
 	s.compare(t, "id", "orders", "_sealed")
 }
+
+// A runner reads the names of the tables before it leads, and another one may switch meanwhile.
+func TestARunnerThatWaitsForTheLeadDuringASwitchGoesOnWithTheNewNames(t *testing.T) {
+	onShops(t, func(t *testing.T, s *migrationShop) {
+		s.fill(t, 100)
+		other := s.job(t, "id")
+		switches := []func() error{
+			func() error { return other.Run(t.Context()) },
+			func() error { _, err := other.Cutover(t.Context(), longPause); return err },
+			func() error { _, err := other.Rollback(t.Context(), longPause); return err },
+			func() error { _, err := other.Cutover(t.Context(), longPause); return err },
+		}
+		if err := switches[0](); err != nil {
+			t.Fatal(err)
+		}
+		for _, meanwhile := range switches[1:] {
+			var once sync.Once
+			waits := func(text string) {
+				if strings.Contains(text, "GET_LOCK") || strings.Contains(text, "pg_advisory_lock") {
+					once.Do(func() {
+						if err := meanwhile(); err != nil {
+							t.Error(err)
+						}
+					})
+				}
+			}
+			tr := &trouble{speaks: s.speaks, before: waits, asks: waits}
+			tr.off.Store(true)
+			j := s.job(t, "id", func(c *migrate.Config) { c.Source = s.trouble(t, tr, 0, "shop") })
+			if err := j.Run(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
+// A runner that is killed during a switch leaves tables that are renamed already, in a job that has not switched yet.
+func TestVerifyTakesNoUnfinishedSwitchForATableThatWasAltered(t *testing.T) {
+	onShops(t, func(t *testing.T, s *migrationShop) {
+		s.fill(t, 100)
+		var once sync.Once
+		j := s.job(t, "id", func(c *migrate.Config) {
+			c.Observe = func(step migrate.Step) {
+				if step.Name == migrate.StepCompared {
+					once.Do(func() { database.Exec(t, s.source, "ALTER TABLE orders RENAME TO orders_old") })
+				}
+			}
+		})
+		if err := j.Run(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := j.Verify(t.Context()); !errors.Is(err, migrate.ErrPhase) || errors.Is(err, migrate.ErrChanged) {
+			t.Errorf("verify: %v", err)
+		}
+		database.Exec(t, s.source, "ALTER TABLE orders_old RENAME TO orders")
+		if v, err := j.Verify(t.Context()); err != nil || !v.Clean() {
+			t.Errorf("%+v, %v", v, err)
+		}
+	})
+}

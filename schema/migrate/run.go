@@ -123,15 +123,23 @@ func (w *openJob) leading(ctx context.Context, f func(*leader) error) error {
 		return err
 	}
 	defer l.Release()
+	switch is, err := openjob.Renamed(ctx, l.Job); {
+	case err != nil:
+		return err
+	case is:
+		return errRenamed
+	}
 	return f(l)
 }
 
+// errRenamed says that another runner has switched between the reading of the tables' names and the moment when it ceased to lead.
+var errRenamed = errors.New("the tables were renamed meanwhile")
+
 // opened runs f with the job's databases and tables.
 func (j *Job) opened(ctx context.Context, f func(*openJob) error) error {
-	w, err := j.open(ctx)
-	if err == nil {
-		defer w.Close()
-		err = f(w)
+	err := errRenamed
+	for errors.Is(err, errRenamed) {
+		err = openedOnce(ctx, j, f)
 	}
 	if cause := ctx.Err(); cause != nil && !errors.Is(err, cause) && (dialect.Unavailable(err) || Transient(err)) {
 		err = fmt.Errorf("%w: %w", cause, err) // a driver may only say that the connection is gone
@@ -140,6 +148,15 @@ func (j *Job) opened(ctx context.Context, f func(*openJob) error) error {
 		return fmt.Errorf("migrate: job %s: %w", j.cfg.Name, err)
 	}
 	return nil
+}
+
+func openedOnce(ctx context.Context, j *Job, f func(*openJob) error) error {
+	w, err := j.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer w.Close()
+	return f(w)
 }
 
 // bringBack applies the changes of the shards to the source until it has caught up.

@@ -132,6 +132,29 @@ func (j *Job) survey(ctx context.Context) error {
 	})
 }
 
+// Renamed reports whether a table has another name than it had when the job was opened.
+func Renamed(ctx context.Context, j *Job) (is bool, _ error) {
+	err := j.Source.Do(ctx, func(s *backend.Session) error {
+		for _, t := range j.Tables {
+			name, err := presentName(ctx, s, j, t.Conf.Name)
+			if err != nil {
+				return err
+			}
+			is = is || !strings.EqualFold(name, t.Name)
+		}
+		return nil
+	})
+	if err != nil {
+		return false, err
+	}
+	err = j.EachTarget(ctx, func(s *backend.Session, t *Table, i int) error {
+		sealed, err := s.Database.Exists(ctx, s, backend.Sealed(t.Targets[i].Name))
+		is = is || sealed != t.Targets[i].Sealed
+		return err
+	})
+	return is, err
+}
+
 // separate refuses shards in the source's place: a SQLite file has one writer at a time, so
 // nothing could be written to them while the source is locked. In a database of a server
 // they need names of their own.
