@@ -349,6 +349,18 @@ func TestUpdatesOfTheKeyKeepTheSlot(t *testing.T) {
 	}
 }
 
+func TestARowIsNotLeftWithoutItsShardingKeyWhereItsIDLeadsToItsShard(t *testing.T) {
+	db, _ := newShop(t, bucketed(t, 4))
+	if err := db.Create(&Sale{ID: 16005, UserID: 5}).Error; err != nil {
+		t.Fatal(err)
+	}
+	for _, by := range []string{"id = 16005", "user_id = 5", "id = 16005 AND user_id = 5"} {
+		if err := db.Model(&Sale{}).Where(by).Update("user_id", nil).Error; !errors.Is(err, sharding.ErrKeyChange) {
+			t.Errorf("%s: %v, although no condition on user_id would find the row", by, err)
+		}
+	}
+}
+
 func TestAGeneratorWithoutAKeyInATransactionSaysWhy(t *testing.T) {
 	closed := keygen.Func[int64](func(context.Context) (int64, error) {
 		return 0, fmt.Errorf("%w: %w", keygen.ErrStarved, sql.ErrConnDone)

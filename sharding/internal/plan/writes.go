@@ -157,7 +157,7 @@ func (p *binding) keyStays() error {
 		switch {
 		case cut != nil:
 			return p.Refusal(l.Table.Name, cut, cutHint)
-		case value == nil && a.Of.Schema.Columns[a.Column].Empty: // the sharding key alone says where the row is
+		case value == nil && !strings.EqualFold(l.Column, l.Table.Key) && a.Of.Schema.Columns[a.Column].Empty: // the sharding key alone says where the row is
 		case value == nil:
 			return p.Refusal(l.Table.Name, sharding.ErrKeyChange, emptied(l))
 		case !have.Empty() && (!have.One || !next.One || have.Only != next.Only):
