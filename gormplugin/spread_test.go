@@ -224,6 +224,9 @@ func TestResultsOfSeveralShardsAreThoseOfOneTable(t *testing.T) {
 		"DISTINCT": func(db *gorm.DB) (any, error) {
 			return pluck[string](db.Distinct("note").Order("note").Limit(3), "note")
 		},
+		"DISTINCT by another spelling": func(db *gorm.DB) (any, error) {
+			return pluck[string](db.Model(&Order{}).Distinct().Order("orders.note DESC").Limit(3), "orders.note")
+		},
 		"DISTINCT key": func(db *gorm.DB) (any, error) { return pluck[int64](db.Distinct("id").Order("id").Limit(3), "id") },
 		"scalar": func(db *gorm.DB) (any, error) {
 			return asMaps(db.Model(&Order{}).Select("id, upper(note) AS big").Order("big, id"))

@@ -444,7 +444,7 @@ func shuffled(c *combiner, by sqlparse.Expr) catalog.Value {
 }
 
 // place returns the index of the result column that ORDER BY names, by its number, its alias, its
-// name or its text, or -1. In another branch of a UNION, columns with the same text may be
+// name, however it is written, or its text, or -1. In another branch of a UNION, columns with the same text may be
 // different columns.
 func (c *combiner) place(by sqlparse.Expr) int {
 	for _, is := range []func(sqlparse.Item) bool{
@@ -453,7 +453,7 @@ func (c *combiner) place(by sqlparse.Expr) int {
 			column, isColumn := sqlparse.Bare(i.Expr).(*sqlparse.Column)
 			return isColumn && i.Alias.Name == "" && strings.EqualFold(column.Name.Last().Name, analysis.Unqualified(by))
 		},
-		func(i sqlparse.Item) bool { return !i.Star && alike(&c.comparer, i.Expr, by) },
+		func(i sqlparse.Item) bool { return !i.Star && isSame(c, i.Expr, by) },
 	} {
 		if at := slices.IndexFunc(c.core.Items, is); at >= 0 {
 			return at
