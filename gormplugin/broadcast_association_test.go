@@ -42,6 +42,8 @@ type BasketLabel struct {
 type Pallet struct {
 	ID      int64 `gorm:"autoIncrement:false"`
 	Baskets []PalletBasket
+	Labels  []Label `gorm:"many2many:pallet_labels"`
+	Marks   []Label `gorm:"many2many:pallet_marks"`
 }
 
 type PalletBasket struct {
@@ -55,7 +57,7 @@ func newBaskets(t *testing.T) *gorm.DB {
 	t.Helper()
 	dbs := sharding.DBs{"a": openShared(t, "a"), "b": openShared(t, "b")}
 	options := []sharding.Option{sharding.Broadcast("shops", "labels")}
-	for name, key := range map[string]string{"baskets": "id", "basket_labels": "basket_id", "pallets": "id", "pallet_baskets": "pallet_id"} {
+	for name, key := range map[string]string{"baskets": "id", "basket_labels": "basket_id", "pallets": "id", "pallet_baskets": "pallet_id", "pallet_labels": "pallet_id", "pallet_marks": "pallet_id"} {
 		m, err := sharding.Spread([]string{"a", "b"}, 4, name+"_%d")
 		if err != nil {
 			t.Fatal(err)
@@ -114,7 +116,8 @@ func TestTheRefusalOfARowOfABroadcastTableSaysOnceWhatToOmit(t *testing.T) {
 	const refused = "sharding: write of broadcast table %s refused: transaction spans databases; "
 	const left = "it is written in every database; write it outside of the transaction, and leave it out of this one by %s, or let transactions span databases with sharding.Transactions, Atomic or BestEffort"
 	labels := fmt.Sprintf(refused+left, "labels", `db.Omit("Labels.*").Create(&basket) (or Save), db.Model(&basket).Omit("Labels.*").Association("Labels").Append(…)`)
-	shops := fmt.Sprintf(refused+left, "shops", `db.Omit("Shop").Create(&basket) (or Save)`)
+	shops := fmt.Sprintf(refused+left, "shops", `db.Omit("Shop").Create(&basket) (or Save), with ShopID set, which gorm then leaves as it is`)
+	pallet := fmt.Sprintf(refused+left, "shops", `db.Omit("Baskets.Shop").Create(&pallet) (or Save), with Baskets.ShopID set, which gorm then leaves as it is`)
 	if err := db.Create(&Basket{ID: 1}).Error; err != nil {
 		t.Fatal(err)
 	}
@@ -127,7 +130,7 @@ func TestTheRefusalOfARowOfABroadcastTableSaysOnceWhatToOmit(t *testing.T) {
 		"save with labels":   {db.Save(&Basket{ID: 1, Labels: []Label{{ID: 1}}}).Error, labels},
 		"create with a shop": {db.Create(&Basket{ID: 5, Shop: &Shop{ID: "north"}}).Error, shops},
 		"save with a shop":   {db.Save(&Basket{ID: 1, Shop: &Shop{ID: "north"}}).Error, shops},
-		"shops of a pallet":  {db.Create(&Pallet{ID: 1, Baskets: []PalletBasket{{ID: 7, Shop: &Shop{ID: "north"}}}}).Error, fmt.Sprintf(refused+left, "shops", `db.Omit("Baskets.Shop").Create(&pallet) (or Save)`)},
+		"shops of a pallet":  {db.Create(&Pallet{ID: 1, Baskets: []PalletBasket{{ID: 7, Shop: &Shop{ID: "north"}}}}).Error, pallet},
 		"its own transaction": {db.Transaction(func(tx *gorm.DB) error { return tx.Create(&Label{ID: 9}).Error }), fmt.Sprintf(refused, "labels") +
 			`it is written in every database; write it outside of the transaction (with gorm, db.Omit("Tags.*").Create(&order) leaves the rows of labels in a relation Tags out), or let transactions span databases with sharding.Transactions, Atomic or BestEffort`},
 	} {
@@ -141,6 +144,10 @@ func TestTheRefusalOfARowOfABroadcastTableSaysOnceWhatToOmit(t *testing.T) {
 	}
 	if err := db.Omit("Baskets.Shop").Create(&Pallet{ID: 1, Baskets: []PalletBasket{{ID: 7, ShopID: "north", Shop: &shop}}}).Error; err != nil {
 		t.Error(err)
+	}
+	other := Pallet{ID: 2, Baskets: []PalletBasket{{ID: 7, ShopID: "north"}}, Labels: []Label{{ID: 1}}, Marks: []Label{{ID: 1}}}
+	if err := db.Omit("Labels.*", "Marks.*").Create(&other).Error; !errors.Is(err, sharding.ErrKeyChange) || strings.Count(err.Error(), "refused") != 1 {
+		t.Errorf("a basket of another pallet beside other relations: %v", err)
 	}
 }
 

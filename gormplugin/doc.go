@@ -99,7 +99,7 @@
 // an order that was read with Preload("Items.Product") writes the products. If products is a
 // broadcast table, a write of it goes to every database, so the transaction must be one that may span
 // databases (sharding.Atomic or BestEffort). Otherwise leave these rows out. Omit("Tags.*") writes
-// the join table and not the tags:
+// the join table and not the tags, and Omit("Product") leaves ProductID as it is:
 //
 //	db.Omit("Items.Product", "Tags.*").Save(&order)
 //	db.Model(&order).Omit("Tags.*").Association("Tags").Append(&tag)

@@ -15,22 +15,21 @@ import (
 	"github.com/shardid/shardid/sharding"
 )
 
-// hintOmit removes the second of two equal refusals, which gorm joins because it tries to write a join table after a
-// refusal of its rows. If the row of an association may not be written because its table is a broadcast table, it says how
+// hintOmit removes the repetitions of a refusal, which gorm joins for each relation that it tries to write after it. If the row of an association may not be written because its table is a broadcast table, it says how
 // to leave the row out.
 func (r *routing) hintOmit(db *gorm.DB) {
 	var refusal *sharding.RouteError
 	if db.Error == nil || !errors.As(db.Error, &refusal) {
 		return
 	}
-	if text := refusal.Error(); db.Error.Error() == text+"; "+text {
+	if strings.Trim(strings.ReplaceAll(db.Error.Error(), refusal.Error(), ""), "; ") == "" {
 		db.Error = refusal
 	}
 	stmt := db.Statement
 	if stmt.Schema == nil || !r.router.IsBroadcast(refusal.Table) || !errors.Is(refusal, sharding.ErrCrossDatabase) || strings.EqualFold(stmt.Table, refusal.Table) {
 		return
 	}
-	names, join := relationsTo(stmt.Schema, refusal.Table, "")
+	names, keys, join := relationsTo(stmt.Schema, refusal.Table, "")
 	if len(names) == 0 {
 		return
 	}
@@ -39,13 +38,16 @@ func (r *routing) hintOmit(db *gorm.DB) {
 	if join != "" {
 		way += fmt.Sprintf(", db.Model(&%s).Omit(%s).Association(%q).Append(…)", model, strings.Join(names, ", "), join)
 	}
+	if len(keys) > 0 {
+		way += ", with " + strings.Join(keys, ", ") + " set, which gorm then leaves as it is"
+	}
 	db.Error = &sharding.RouteError{Op: refusal.Op, Table: refusal.Table, Err: refusal.Err, Hint: "it is written in every database; write it outside of the transaction, " +
 		"and leave it out of this one by " + way + ", or let transactions span databases with sharding.Transactions, Atomic or BestEffort"}
 }
 
-// relationsTo returns what Omit has to name so that the associations of a model in a table are not written, and the name of
-// a many-to-many relation among them. It looks for them in associations and in the associations of these.
-func relationsTo(s *schema.Schema, table, path string) (names []string, join string) {
+// relationsTo returns what Omit has to name so that the associations of a model in a table are not written, the foreign keys
+// that gorm then does not set, and the name of a many-to-many relation among them. It looks for them in associations and in the associations of these.
+func relationsTo(s *schema.Schema, table, path string) (names, keys []string, join string) {
 	of := &s.Relationships
 	for _, rel := range slices.Concat(of.HasOne, of.BelongsTo, of.HasMany, of.Many2Many) {
 		name := path + rel.Name
@@ -54,10 +56,15 @@ func relationsTo(s *schema.Schema, table, path string) (names []string, join str
 			names, join = append(names, strconv.Quote(name+".*")), name
 		case direct:
 			names = append(names, strconv.Quote(name))
+			for _, ref := range rel.References {
+				if !ref.OwnPrimaryKey {
+					keys = append(keys, path+ref.ForeignKey.Name)
+				}
+			}
 		case path == "":
-			deeper, _ := relationsTo(rel.FieldSchema, table, name+".")
-			names = append(names, deeper...)
+			deeper, deeperKeys, _ := relationsTo(rel.FieldSchema, table, name+".")
+			names, keys = append(names, deeper...), append(keys, deeperKeys...)
 		}
 	}
-	return names, join
+	return names, keys, join
 }
