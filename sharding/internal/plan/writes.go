@@ -110,7 +110,10 @@ func dividesChange(b *analysis.Analysis, c *sqlparse.Change) string {
 func (p *binding) routeChange(set proof.Slots) (*Route, error) {
 	first := p.sharded[0].Table
 	if set.All && !p.hint.All {
-		return nil, p.missing()
+		if slices.ContainsFunc(p.sharded, func(r *analysis.Reference) bool { return r.Written && r.Slots(p.args).All }) {
+			return nil, p.missing()
+		}
+		return nil, cmp.Or(p.divisible(), p.missing()) // rows of a subquery or a join lack the key, not those that are written
 	}
 	if err := cmp.Or(p.divisible(), p.refuseClockArguments(sharding.ErrCrossShard), p.keyStays()); err != nil {
 		return nil, err
