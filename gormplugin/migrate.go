@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"maps"
 	"reflect"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -38,7 +39,7 @@ import (
 // Tables of shards get no AUTO_INCREMENT, because two shards would assign the same numbers, and no
 // foreign keys, because the rows that they refer to may be on other shards. In databases in which
 // the names of indexes must differ, Migrate appends the table's name to the index names that the
-// model gives. On MySQL and MariaDB it creates a text column that is a sharding key with the
+// model gives, and on MySQL and MariaDB to those of checks. On MySQL and MariaDB it creates a text column that is a sharding key with the
 // collation utf8mb4_bin if the rule compares bytes and the model's type says no more than the
 // length. The join table of a many-to-many relation of a sharded or broadcast model must be in the
 // router; Migrate creates it, too. It creates the lookup tables of a table after it, with the types that the columns
@@ -288,6 +289,25 @@ func ownIndexes(tag reflect.StructTag, table string) reflect.StructTag {
 	return reflect.StructTag("gorm:" + strconv.Quote(strings.Join(settings, ";")) + " " + string(tag)) // reflect uses the first one
 }
 
+// checkName matches the name of a check in a tag, as in gorm.
+var checkName = regexp.MustCompile(`^[\w-]+$`)
+
+// ownChecks appends the table's name to the names of its checks in a tag, because MySQL requires them to differ in a
+// database. A check that the table has without it keeps its name.
+func ownChecks(db *gorm.DB, job migrationJob) error {
+	stmt := &gorm.Statement{DB: db}
+	if err := stmt.ParseWithSpecialTableName(job.model, job.target.Table); err != nil || db.Dialector.Name() != "mysql" {
+		return err
+	}
+	for _, f := range stmt.Schema.Fields {
+		name, condition, named := strings.Cut(f.TagSettings["CHECK"], ",")
+		if named && checkName.MatchString(name) && !strings.HasSuffix(name, "_"+job.target.Table) && !db.Migrator().HasConstraint(job.target.Table, name) {
+			f.TagSettings["CHECK"] = name + "_" + job.target.Table + "," + condition
+		}
+	}
+	return nil
+}
+
 // run migrates all databases at once.
 func (m *migration) run(ctx context.Context) error {
 	var wg sync.WaitGroup
@@ -295,7 +315,8 @@ func (m *migration) run(ctx context.Context) error {
 	for i, name := range slices.Sorted(maps.Keys(m.jobs)) {
 		wg.Go(func() {
 			for _, job := range m.jobs[name] {
-				if err := m.at(ctx, job.target).AutoMigrate(job.model); err != nil {
+				db := m.at(ctx, job.target)
+				if err := errors.Join(ownChecks(db, job), db.AutoMigrate(job.model)); err != nil {
 					errs[i] = fmt.Errorf("%s: %w", job.target, err)
 					return
 				}
