@@ -31,7 +31,7 @@ import (
 // migrates all databases at once, and the tables of one database one after another. It may be
 // called again after an error and then continues. It returns all errors joined. A model without the
 // column of its table's sharding key is an error. As in gorm, db.Table("orders") names the table of
-// the models. schema.Doctor finds differences among the targets of a table.
+// the models, and db.Set("gorm:table_options", "…") ends the text of CREATE TABLE. schema.Doctor finds differences among the targets of a table.
 //
 // gorm's own Migrator queries the home database only: its HasTable, HasColumn and HasIndex do not
 // see the tables of shards. Its AutoMigrate and CreateTable of a sharded table are refused.
@@ -346,7 +346,11 @@ type keptLevel struct{ logger.Interface }
 // LogMode returns the logger unchanged.
 func (l keptLevel) LogMode(logger.LogLevel) logger.Interface { return l }
 
-// at returns a *gorm.DB for the physical table.
+// at returns a *gorm.DB for the physical table, with the options that the application's has for new tables.
 func (m *migration) at(ctx context.Context, target sharding.Target) *gorm.DB {
-	return m.shards[target.DB].WithContext(ctx).Table(target.Table)
+	db := m.shards[target.DB].WithContext(ctx).Table(target.Table)
+	if options, ok := m.db.Get("gorm:table_options"); ok {
+		return db.Set("gorm:table_options", options)
+	}
+	return db
 }

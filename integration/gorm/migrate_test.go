@@ -57,3 +57,27 @@ func TestTablesOfOneDatabaseHaveTheirOwnNamedChecks(t *testing.T) {
 		})
 	}
 }
+
+// TestTableOptionsHoldForTheTablesOfShards gives the tables of shards and of a broadcast table a comment.
+func TestTableOptionsHoldForTheTablesOfShards(t *testing.T) {
+	pool := server.ShareMariaDB(t).Open(t, "optioned")
+	m, err := sharding.Spread([]string{"only"}, 2, "gorm_stocks_%d")
+	if err != nil {
+		t.Fatal(err)
+	}
+	router, err := sharding.New(sharding.DBs{"only": pool}, sharding.Table{Name: "gorm_stocks", Key: "id", Rule: sharding.Mod(2), Map: m}, sharding.Broadcast("readers"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	db := database.OpenGORM(t, pool, false)
+	if err := db.Use(gormplugin.New(gormplugin.Config{Router: router})); err != nil {
+		t.Fatal(err)
+	}
+	if err := gormplugin.Migrate(t.Context(), db.Set("gorm:table_options", "COMMENT='of the shop'"), &gormStock{}, &gormReader{}); err != nil {
+		t.Fatal(err)
+	}
+	tables := database.Texts(t, pool, "SELECT table_name FROM information_schema.tables WHERE table_schema = DATABASE() AND table_comment = 'of the shop' ORDER BY table_name")
+	if want := []string{"gorm_stocks_0", "gorm_stocks_1", "readers"}; !slices.Equal(tables, want) {
+		t.Errorf("%q have the comment, want %q", tables, want)
+	}
+}
