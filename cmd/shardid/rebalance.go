@@ -183,7 +183,7 @@ func (b *balance) warnOfMissingCopies(ctx context.Context, moves []sharding.Move
 	}
 	for _, table := range b.router.Broadcasts() {
 		if without := migration.WithoutCopy(ctx, to, table); len(without) > 0 {
-			_, _ = fmt.Fprintf(b.cmd.ErrOrStderr(), "warning: %s: %s: the file lists it as broadcast, and there is no such table: queries that join it fail as soon as a slot has moved there; create it and copy its rows before\n",
+			_, _ = fmt.Fprintf(b.cmd.ErrOrStderr(), "warning: %s: %s: the file lists it as broadcast, and there is no such table: programs cannot write to it, and queries that join it fail as soon as a slot has moved there; create it and copy its rows before\n",
 				strings.Join(without, ", "), table)
 		}
 	}

@@ -20,8 +20,8 @@ func (o *Operation) missingCopies(ctx context.Context) (found []migrate.Finding)
 		if without := WithoutCopy(ctx, o.cfg.Shards, table); len(without) > 0 {
 			found = append(found, migrate.Finding{
 				Code: migrate.OutsideJob, Severity: migrate.Warn, Database: strings.Join(without, ", "), Table: table,
-				Message: "the file lists it as broadcast, and there is no such table: from the switch on, queries that join it fail",
-				Fix:     "before the cutover create it there and copy its rows, and let all programs that write to it have the router, which writes every copy",
+				Message: "the file lists it as broadcast, and there is no such table: programs with the router cannot write to it, and from the switch on queries that join it fail",
+				Fix:     "create it there before programs get the router, which writes every copy; copy its rows before the cutover, when all programs that write to it have the router and none is writing",
 			})
 		}
 	}
