@@ -7,6 +7,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/shardid/shardid/schema/preview"
 	"github.com/shardid/shardid/sharding"
@@ -56,7 +57,8 @@ func TestACutoverWarnsUntilSomebodyHasLookedAtThePreview(t *testing.T) {
 func TestAPreviewSaysWhatWillBeRefusedAndWhy(t *testing.T) {
 	m := newMovable(t, 20)
 	m.records(t, "UPDATE orders SET note = ?")
-	want := "1 times  refused\n    UPDATE orders SET note = ?\n    sharding: update orders refused: no sharding key; add a condition on user_id\n"
+	seen := m.seenAt(t)
+	want := "1 times, last at " + seen + ": refused\n    UPDATE orders SET note = ?\n    sharding: update orders refused: no sharding key; add a condition on user_id\n"
 	if o := m.must(t, 6, "preview", "--check"); !strings.Contains(o.stdout, ": 1 will be refused, 0 will be executed differently\n") || !strings.HasSuffix(o.stdout, want) {
 		t.Errorf("%s%s", o.stdout, o.stderr)
 	}
@@ -74,6 +76,37 @@ func TestAPreviewSaysWhatWillBeRefusedAndWhy(t *testing.T) {
 	}
 	if said.Job != "orders" || len(said.Statements) != 1 || said.Statements[0].Becomes != "refused" || said.Recorded == "" || said.Looked == "" || said.Unseen != 0 {
 		t.Errorf("%+v", said)
+	}
+}
+
+// seenAt is when the recorded statement was last sent.
+func (m *movable) seenAt(t *testing.T) string {
+	t.Helper()
+	found, err := preview.Read(t.Context(), m.source, "orders")
+	check(err)
+	return found.Statements[0].Seen.Format(time.DateTime + " MST")
+}
+
+// A statement that the program no longer sends stays in the table. Without --since the check would never succeed again.
+func TestAPreviewLeavesOutStatementsThatAreNoLongerSent(t *testing.T) {
+	m := newMovable(t, 20)
+	m.records(t, "UPDATE orders SET note = ?")
+	m.exec(t, "UPDATE shardid_preview SET seen = seen - 7200, found = found - 7200 WHERE id <> ''") // sent two hours ago
+	o := m.must(t, 6, "preview", "--check")
+	if !strings.Contains(o.stderr, "the shards will refuse 1 of the statements; if programs have been changed since, --since 1h leaves out what was last sent earlier") {
+		t.Error(o.stderr)
+	}
+	if o := m.must(t, 0, "preview", "--check", "--since", "1h"); !strings.Contains(o.stdout, ": 0 will be refused") || strings.Contains(o.stdout, "UPDATE") {
+		t.Error(o.stdout)
+	}
+	m.must(t, 6, "preview", "--check", "--since", "3h")
+	m.exec(t, "UPDATE shardid_preview SET seen = seen - 7200 WHERE id = ''") // no recorder has run since
+	if o := m.must(t, 6, "preview", "--check", "--since", "1h"); !strings.Contains(o.stderr, "nothing is known of the application's statements") ||
+		!strings.Contains(o.stdout, "no process has recorded its statements in the last 1h0m0s") {
+		t.Errorf("%s%s", o.stdout, o.stderr)
+	}
+	if o := m.must(t, 2, "preview", "--since", "-1h"); !strings.Contains(o.stderr, "--since") {
+		t.Error(o.stderr)
 	}
 }
 

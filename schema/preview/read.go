@@ -7,6 +7,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/shardid/shardid/internal/dialect"
@@ -34,6 +35,8 @@ type Found struct {
 	Statements []Statement `json:"statements"`
 	// Recorded is when a process last wrote; nil when none has, so that nothing is known.
 	Recorded *time.Time `json:"recorded"`
+	// Now is when the findings were read.
+	Now time.Time `json:"now"`
 	// Looked is when somebody last read the findings for the job, nil when nobody has.
 	Looked *time.Time `json:"looked"`
 	// Unseen is how many statements that will be refused were found since then.
@@ -50,6 +53,17 @@ func (f Found) Refused() (n int64) {
 	return n
 }
 
+// Within returns the findings of the last time d: without the statements that no process has sent in it, such as those that
+// were changed since. Recorded is nil if no process has written in it.
+func (f Found) Within(d time.Duration) Found {
+	since := f.Now.Add(-d)
+	f.Statements = slices.DeleteFunc(slices.Clone(f.Statements), func(s Statement) bool { return s.Seen.Before(since) })
+	if f.Recorded != nil && f.Recorded.Before(since) {
+		f.Recorded = nil
+	}
+	return f
+}
+
 // Read returns what processes have written into the source so far, and when somebody read
 // it for the job. It changes nothing. If the tables do not exist, no process has written
 // anything.
@@ -59,6 +73,11 @@ func Read(ctx context.Context, source *sql.DB, job string) (Found, error) {
 		return Found{}, wrap("ask the source", err)
 	}
 	found := Found{Statements: []Statement{}}
+	var now int64
+	if err := source.QueryRowContext(ctx, "SELECT "+t.clock()).Scan(&now); err != nil {
+		return Found{}, wrap("read the source", err)
+	}
+	found.Now = time.Unix(now, 0).UTC()
 	for _, read := range []func() error{
 		func() error { return t.readStatements(ctx, &found) },
 		func() error { return t.readLook(ctx, job, &found) },

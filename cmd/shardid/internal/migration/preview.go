@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/shardid/shardid/cmd/shardid/internal/command"
+	"github.com/shardid/shardid/cmd/shardid/internal/input"
 	"github.com/shardid/shardid/cmd/shardid/internal/layoutfile"
 	"github.com/shardid/shardid/cmd/shardid/internal/route"
 	"github.com/shardid/shardid/cmd/shardid/internal/term"
@@ -25,6 +26,7 @@ import (
 func (m *Migration) newPreview() *cobra.Command {
 	var log string
 	var check bool
+	var since time.Duration
 	cmd := m.verb("preview", "Print which of the application's statements the shards will treat differently", `Preview prints the statements of the application that the shards will refuse, that
 several of them will answer, and that need a query to other shards before: the worst
 first, each without its values. The application's processes record them on the source
@@ -35,10 +37,12 @@ table which the source does not have may stay undecided.
 
 It stores on the source that somebody has read this: cutover warns when nobody has, or when
 statements that will be refused were found since. With --check it exits with 6 when a
-statement will be refused, or when no statement is known.`,
-		func(ctx context.Context, o *Operation) error { return o.preview(ctx, log, check) })
+statement will be refused, or when no statement is known. A statement that programs no longer
+send stays known: --since 24h leaves out those that no program has sent in the last day.`,
+		func(ctx context.Context, o *Operation) error { return o.preview(ctx, log, check, since) })
 	cmd.Flags().StringVar(&log, "log", "", "plan the statements of this file, too; - for stdin")
 	cmd.Flags().BoolVar(&check, "check", false, "end with 6 when a statement will be refused, or nothing is known")
+	cmd.Flags().DurationVar(&since, "since", 0, "only statements that were sent within this time, such as 24h (default all)")
 	return cmd
 }
 
@@ -47,14 +51,22 @@ type previewShown struct {
 	Job string `json:"job"`
 	preview.Found
 	Log *route.Report `json:"log,omitempty"` // the report on the file, nil without one
+
+	since time.Duration // 0: all statements
 }
 
-func (o *Operation) preview(ctx context.Context, log string, check bool) error {
+func (o *Operation) preview(ctx context.Context, log string, check bool, since time.Duration) error {
+	if since < 0 {
+		return input.Errorf("--since: %s; give a time above 0, such as 24h", since)
+	}
 	found, err := preview.Read(ctx, o.cfg.Source, o.jobName())
 	if err != nil {
 		return err
 	}
-	shown := previewShown{Job: o.jobName(), Found: found}
+	shown := previewShown{Job: o.jobName(), Found: found, since: since}
+	if since > 0 {
+		shown.Found = found.Within(since)
+	}
 	if log != "" {
 		if shown.Log, err = o.planLog(ctx, log); err != nil {
 			return err
@@ -72,7 +84,11 @@ func (o *Operation) preview(ctx context.Context, log string, check bool) error {
 	case check && !shown.known():
 		return command.WithCode(errors.New("nothing is known of the application's statements"), command.MigrateNotReady)
 	case check && refused > 0:
-		return command.WithCode(fmt.Errorf("the shards will refuse %d of the statements", refused), command.MigrateNotReady)
+		advice := ""
+		if since == 0 && shown.Refused() > 0 {
+			advice = "; if programs have been changed since, --since 1h leaves out what was last sent earlier"
+		}
+		return command.WithCode(fmt.Errorf("the shards will refuse %d of the statements%s", refused, advice), command.MigrateNotReady)
 	case check && shown.Log != nil && len(shown.Log.Undecided)+len(shown.Log.Unbound) > 0:
 		return command.WithCode(errors.New("statements of the log are undecided"), command.MigrateNotReady)
 	}
@@ -113,9 +129,12 @@ func (s previewShown) refused() int64 {
 func (s previewShown) print(w io.Writer) error {
 	style := term.StyleFor(w)
 	var b strings.Builder
-	if s.Recorded == nil {
+	switch {
+	case s.Recorded == nil && s.since > 0:
+		fmt.Fprintf(&b, "no process has recorded its statements in the last %s: see that programs run with a preview.Recorder, or give a longer --since\n", s.since)
+	case s.Recorded == nil:
 		b.WriteString("no process has recorded its statements: start a preview.Recorder in the application, or give the server's log with --log\n")
-	} else {
+	default:
 		fmt.Fprintf(&b, "recorded by the application, last at %s: %s\n", s.Recorded.Format(time.DateTime+" MST"), s.summary(style))
 		for _, one := range s.Statements {
 			b.WriteString(previewLine(style, one))
@@ -146,7 +165,7 @@ func previewLine(style term.Style, s preview.Statement) string {
 	if s.Change == sharding.WillBeRefused {
 		becomes = style.Red(becomes)
 	}
-	text := fmt.Sprintf("\n%7s times  %s\n    %s\n", term.Number(s.Times), becomes, route.Shortened(s.Text))
+	text := fmt.Sprintf("\n%7s times, last at %s: %s\n    %s\n", term.Number(s.Times), s.Seen.Format(time.DateTime+" MST"), becomes, route.Shortened(s.Text))
 	if s.Reason != "" {
 		text += "    " + s.Reason + "\n"
 	}
