@@ -5,18 +5,19 @@ package schema
 import (
 	"context"
 	"database/sql"
-	"database/sql/driver"
 	"errors"
 	"fmt"
 	"math"
 	"strings"
+
+	"github.com/shardid/shardid/internal/dialect"
 )
 
 // mysqlCatalog reads information_schema.
 type mysqlCatalog struct {
 	session
 	database string
-	expiry   sql.NullInt64 // the value that close restores; invalid when nothing was changed
+	restore  func(context.Context) error // of the session's setting
 }
 
 var _ catalog = (*mysqlCatalog)(nil)
@@ -29,8 +30,8 @@ func openMySQLCatalog(ctx context.Context, s session) (*mysqlCatalog, error) {
 	if !database.Valid {
 		return nil, ErrNoDatabase
 	}
-	c := &mysqlCatalog{session: s, database: database.String}
-	return c, c.refuseStaleCounters(ctx)
+	restore, err := dialect.PresentStatistics(ctx, s.Conn, s.Dialect) // AUTO_INCREMENT is one of them
+	return &mysqlCatalog{s, database.String, restore}, err
 }
 
 func (c *mysqlCatalog) names(ctx context.Context) ([]string, error) {
@@ -63,38 +64,8 @@ func (c *mysqlCatalog) table(ctx context.Context, name string) (table, error) {
 	return t, err
 }
 
-// close restores the session's setting. Where that fails, the pool drops the connection.
-func (c *mysqlCatalog) close(ctx context.Context) error {
-	if !c.expiry.Valid {
-		return nil
-	}
-	_, err := c.ExecContext(ctx, fmt.Sprintf("SET SESSION information_schema_stats_expiry = %d", c.expiry.Int64))
-	if err != nil {
-		_ = c.Raw(func(any) error { return driver.ErrBadConn }) // Raw returns this error
-	}
-	return err
-}
-
-// refuseStaleCounters switches off a cache: MySQL 8 and newer answer AUTO_INCREMENT from
-// one that may be a day old. MariaDB and MySQL 5.7 do not know the variable.
-func (c *mysqlCatalog) refuseStaleCounters(ctx context.Context) error {
-	var name string
-	var expiry int64
-	err := c.QueryRowContext(ctx, "SHOW SESSION VARIABLES LIKE 'information_schema_stats_expiry'").Scan(&name, &expiry)
-	if errors.Is(err, sql.ErrNoRows) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	// The value is noted before the SET: an error does not tell whether the server has applied
-	// it.
-	c.expiry = sql.NullInt64{Int64: expiry, Valid: true}
-	if _, err = c.ExecContext(ctx, "SET SESSION information_schema_stats_expiry = 0"); err != nil {
-		return errors.Join(err, c.close(context.WithoutCancel(ctx)))
-	}
-	return nil
-}
+// close restores the session's setting.
+func (c *mysqlCatalog) close(ctx context.Context) error { return c.restore(ctx) }
 
 func (c *mysqlCatalog) columns(ctx context.Context, table string, counter uint64) ([]column, error) {
 	var columns []column

@@ -42,7 +42,11 @@ func lookupRows(ctx context.Context, c lookups.Config) (total int64) {
 		if err != nil {
 			return 0
 		}
-		rows, err := dialect.EstimateRows(ctx, db, server, target.Table)
+		var rows int64
+		err = dialect.WithStatistics(ctx, db, server, func(on dialect.Querier) (err error) {
+			rows, err = dialect.EstimateRows(ctx, on, server, target.Table)
+			return err
+		})
 		if err != nil {
 			return 0
 		}

@@ -65,17 +65,23 @@ func (b *balance) sizeOf(ctx context.Context, shard int) (all amount) {
 	if err != nil {
 		return amount{-1, -1}
 	}
-	for _, t := range b.store.Tables() {
-		table := b.store.Target(t, shard).Table
-		rows, err := dialect.EstimateRows(ctx, db, server, table)
-		if err != nil {
-			rows = -1
+	err = dialect.WithStatistics(ctx, db, server, func(on dialect.Querier) error {
+		for _, t := range b.store.Tables() {
+			table := b.store.Target(t, shard).Table
+			rows, err := dialect.EstimateRows(ctx, on, server, table)
+			if err != nil {
+				rows = -1
+			}
+			bytes, err := dialect.EstimateBytes(ctx, on, server, table)
+			if err != nil {
+				bytes = -1
+			}
+			all = all.plus(amount{rows, bytes})
 		}
-		bytes, err := dialect.EstimateBytes(ctx, db, server, table)
-		if err != nil {
-			bytes = -1
-		}
-		all = all.plus(amount{rows, bytes})
+		return nil
+	})
+	if err != nil {
+		return amount{-1, -1}
 	}
 	return all
 }

@@ -203,14 +203,16 @@ func (c *collector) countIn(ctx context.Context, database string, shards []*Shar
 	if err != nil {
 		return err
 	}
-	for _, s := range shards {
-		rows, err := dialect.EstimateRows(ctx, db, server, s.Table)
-		if err != nil {
-			return err
+	return dialect.WithStatistics(ctx, db, server, func(on dialect.Querier) error {
+		for _, s := range shards {
+			rows, err := dialect.EstimateRows(ctx, on, server, s.Table)
+			if err != nil {
+				return err
+			}
+			s.Rows = &rows
 		}
-		s.Rows = &rows
-	}
-	return nil
+		return nil
+	})
 }
 
 func (c *collector) migrations(ctx context.Context) []Job {
