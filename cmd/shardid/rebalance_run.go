@@ -98,6 +98,11 @@ type bringing struct {
 	done  atomic.Int64 // rows
 	pause time.Duration
 
+	batch   time.Time     // when the copy of the present moves began
+	earlier time.Duration // copying before them
+	copying atomic.Int64  // until the last rows were stored, in nanoseconds, without waiting for programs
+	doing   atomic.Value  // what the mover does: a string
+
 	trouble migration.Trouble
 	blocked atomic.Bool // by a transaction of others; printed once for each wait
 }
@@ -175,12 +180,27 @@ func (r *bringing) some(ctx context.Context, moves []sharding.Move) error {
 	}
 }
 
+// doing is what the mover does after a step.
+var doing = map[string]string{
+	rebalance.StepLeading:   "; it waits until programs know which slots move",
+	rebalance.StepAnnounced: "; it copies rows",
+	rebalance.StepCompared:  "; it waits until programs close the slots",
+	rebalance.StepFenced:    "; it compares the last changes",
+	rebalance.StepSwitched:  "; it waits until programs use the new shard",
+	rebalance.StepSwept:     "; it deletes rows on the old shard",
+	rebalance.StepFinished:  "",
+}
+
 func (r *bringing) observe(s rebalance.Step) {
+	if text, ok := doing[s.Name]; ok {
+		r.doing.Store(text)
+	}
 	switch s.Name {
 	case rebalance.StepLeading:
 		r.trouble.GoesOn(r.sayf)
 	case rebalance.StepAnnounced:
 		r.blocked.Store(false)
+		r.batch, r.earlier = time.Now(), time.Duration(r.copying.Load())
 	case rebalance.StepBlocked:
 		if !r.blocked.Swap(true) {
 			r.sayf(migration.Blocked, s.Table)
@@ -193,6 +213,7 @@ func (r *bringing) observe(s rebalance.Step) {
 		}
 	case rebalance.StepStored:
 		r.done.Add(s.Rows)
+		r.copying.Store(int64(r.earlier + time.Since(r.batch)))
 	}
 }
 
@@ -218,13 +239,26 @@ func (r *bringing) show(ctx context.Context) {
 	}
 }
 
+// progress says how much is done. Slots have different numbers of rows, so the remaining time is that of the other slots as soon as some
+// have moved.
 func (r *bringing) progress(took time.Duration) string {
-	done := r.done.Load()
-	text := fmt.Sprintf("%d of %s moved; %s rows copied", r.moved.Load(), term.Count(int64(r.slots), "slot"), term.Number(done))
-	if r.rows > 0 && done > 0 {
-		text += fmt.Sprintf(" of about %s, %s a second%s", term.Number(max(r.rows, done)), term.Number(int64(float64(done)/took.Seconds())), term.Left(done, r.rows, took))
+	moved, done := r.moved.Load(), r.done.Load()
+	text := fmt.Sprintf("%d of %s moved; %s rows copied", moved, term.Count(int64(r.slots), "slot"), term.Number(done))
+	copying := time.Duration(r.copying.Load())
+	if r.rows > 0 && done > 0 && moved == 0 {
+		text += " of about " + term.Number(max(r.rows, done))
 	}
-	return text
+	if rate := int64(float64(done) / max(copying.Seconds(), 1)); rate > 0 {
+		text += fmt.Sprintf(", %s a second", term.Number(rate))
+	}
+	switch {
+	case moved > 0:
+		text += term.Left(moved, int64(r.slots), took)
+	case done > r.rows/100: // of few rows no rate is known, because the mover also reads the rows of other slots
+		text += term.Left(done, r.rows, copying)
+	}
+	now, _ := r.doing.Load().(string)
+	return text + now
 }
 
 func (r *bringing) sayf(format string, args ...any) {
