@@ -4,6 +4,7 @@ package plan
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -100,7 +101,11 @@ func (in insertion) row(row *sqlparse.Row) (sharding.Slot, error) {
 	}
 	slot, err := in.Slot(row, in.args)
 	if err != nil {
-		return 0, in.Refusal(in.Of.Table.Name, err, "give each row a value of "+in.Of.Table.Key+" that leads to its shard")
+		advice := "give each row a value of " + in.Of.Table.Key + " that leads to its shard"
+		if errors.Is(err, sharding.ErrMisplaced) {
+			advice = "give each row values of one slot; Router.NextID makes an id with the slot of " + in.Of.Table.Key
+		}
+		return 0, in.Refusal(in.Of.Table.Name, err, advice)
 	}
 	return slot, nil
 }

@@ -146,7 +146,7 @@ func ungrouped(p *Plan) *sharding.RouteError {
 				fmt.Sprintf("shards serve only one of %s and %[2]s, and the source of their migration the other; move tables of one group in one job", first.Name, r.Table.Name))
 		}
 		return p.Refusal(r.Table.Name, sharding.ErrCrossShard,
-			fmt.Sprintf("it is not in one group with %s; give both tables the same Group if their rows belong together", first.Name))
+			fmt.Sprintf("it is not in one group with %s; read one of them first and give its values as arguments, or give both tables the same Group if their rows belong together", first.Name))
 	}
 	return nil
 }
