@@ -20,7 +20,7 @@ func (b *Analysis) expressions(list []sqlparse.Expr, s *Scope, seen *ctes) {
 // expression finds the subqueries of an expression, and the columns that are qualified with the
 // name of a table.
 func (b *Analysis) expression(e sqlparse.Expr, s *Scope, seen *ctes) {
-	if !Shuffles(b, e) {
+	if !Shuffles(b, e) && !findsWords(b, e) {
 		b.VolatileReason = cmp.Or(b.VolatileReason, b.unsteady(e)) // the first function or variable whose value may differ between databases
 	}
 	b.instant(e)

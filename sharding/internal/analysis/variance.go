@@ -160,6 +160,9 @@ func (v *Variance) unsteady(e sqlparse.Expr) string {
 		case sqlfunc.RowSources[name]:
 			v.Ranks++
 			return name + " returns rows, which are combined only in FROM; write it there: FROM a, " + name + "(…) AS b"
+		case name == "match" && v.engine == merge.MySQL:
+			v.Ranks++
+			return "the relevance of MATCH depends on all rows of a database; use it as a condition IN BOOLEAN MODE alone, or add a condition on the sharding key"
 		case !sqlfunc.Deterministic[last] && !sqlfunc.ClockNames[name] && !sqlfunc.TimeFunctions[name] && sqlfunc.Aggregates[name] == 0:
 			v.Ranks++
 			return name + " may be an aggregate, or have another value in each database; add a condition on the sharding key, or compute it first and pass it as an argument"
@@ -215,6 +218,20 @@ func Shuffles(b *Analysis, e sqlparse.Expr) bool {
 	core := q.Parts[0].Select
 	return len(q.Parts) == 1 && core != nil && !core.Distinct && len(core.DistinctOn) == 0 && !IsGrouped(core) &&
 		slices.ContainsFunc(q.OrderBy, func(o sqlparse.Order) bool { return sqlparse.Bare(o.Expr) == e })
+}
+
+// findsWords reports whether an expression is a condition of WHERE that searches texts in Boolean mode. A row satisfies it or not, whatever
+// rows its database has besides. Its relevance, which it has in other places and modes, depends on these.
+func findsWords(b *Analysis, e sqlparse.Expr) bool {
+	call, ok := e.(*sqlparse.Call)
+	if !ok || call.Function() != "match" || b.engine != merge.MySQL || b.Statement.Verb != sqlparse.Select {
+		return false
+	}
+	words := strings.Join(strings.Fields(strings.ToLower(call.Of(b.Statement.Text))), " ")
+	return strings.HasSuffix(strings.TrimRight(words, ") "), " in boolean mode") &&
+		slices.ContainsFunc(b.Statement.Query.Parts, func(p *sqlparse.Part) bool {
+			return p.Select != nil && slices.ContainsFunc(sqlparse.Conjuncts(p.Select.Where), func(c sqlparse.Expr) bool { return sqlparse.Bare(c) == e })
+		})
 }
 
 // readsClock reports whether a call of one of these functions reads the clock. For a parameter that
