@@ -42,7 +42,8 @@ type Statement struct {
 	Fingerprint string
 	// Kind is Refused if the statement was refused with a *sharding.RouteError, either by its text
 	// or after a search for rows. It is "" if the statement failed before its kind was known. A
-	// savepoint has the kind Home.
+	// savepoint has the kind Home. A statement whose shards a lookup table names has the kind of what
+	// follows the lookup, and the query of the lookup table is another statement.
 	Kind Kind
 	// Table is the first table of the router that the statement names, or "".
 	Table string

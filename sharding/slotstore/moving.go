@@ -47,7 +47,8 @@ type step struct {
 }
 
 // Copy begins the move of slots to a shard: it creates the triggers on the tables of both shards.
-// From now on statements for all shards are refused. The shard's tables must exist.
+// From now on queries of several shards leave out the copies, and other statements for several shards are refused
+// ([sharding.ErrSlotMoving]). The shard's tables must exist.
 func (s *Store) Copy(ctx context.Context, shard int, slots ...sharding.Slot) error {
 	if shard < 0 || shard >= s.layout.shards() {
 		return fmt.Errorf("slotstore: Copy: there is no shard %d in Config.Shards", shard)
