@@ -371,7 +371,7 @@ func (c *combiner) distinctRows() {
 		c.hideResult(at, v)
 	}
 	if len(c.combination.Distinct) == 0 {
-		c.refuse("it is not known how " + c.text(c.core.Items[0].Expr) + " compares" + AddKey)
+		c.refuse("it is not known how values of " + c.text(c.core.Items[0].Expr) + " are compared" + AddKey)
 	}
 }
 

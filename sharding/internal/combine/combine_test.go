@@ -185,7 +185,7 @@ func TestWhatShardsCannotAnswerTogetherIsRefusedWithItsReason(t *testing.T) {
 		{mysql, "SELECT SUM(name) FROM orders", "only numbers can be added; name is none"},
 		{mysql, "SELECT SUM(DISTINCT rate) FROM orders", "the sum of DISTINCT floats"},
 		{mysql, "SELECT MIN(state) FROM orders ORDER BY MIN(state)", "sort by the position of a member"},
-		{mysql, "SELECT MIN(bits) FROM orders", "it is not known how bits compares"},
+		{mysql, "SELECT MIN(bits) FROM orders", "it is not known how values of bits are compared"},
 		{mysql, "SELECT COUNT(DISTINCT json) FROM orders", "because it is JSON"},
 		{mysql, "SELECT COUNT(DISTINCT paid + ?) FROM orders", "has parameters, and is compared"},
 		{mysql, "SELECT LOWER(MAX(name)), COUNT(*) / 0.5 + AVG(paid) FROM orders", "write SUM(x) / COUNT(x)"},
@@ -221,12 +221,12 @@ func TestWhatShardsCannotAnswerTogetherIsRefusedWithItsReason(t *testing.T) {
 		{mysql, "SELECT COUNT(*) FROM orders UNION ALL SELECT MAX(price) FROM items", "have the same aggregate in each SELECT"},
 		{mysql, "SELECT name, COUNT(*) FROM orders UNION ALL SELECT nick, COUNT(*) FROM orders ORDER BY 1", "neither an aggregate nor in GROUP BY"},
 		{mysql, "SELECT 'a', COUNT(*) FROM orders UNION ALL SELECT 'b', COUNT(*) FROM items ORDER BY 1", "selected numbers and times only"},
-		{postgres, "SELECT DISTINCT $1 FROM orders", "it is not known how $1 compares"},
+		{postgres, "SELECT DISTINCT $1 FROM orders", "it is not known how values of $1 are compared"},
 		{postgres, "SELECT SUM(small) FROM orders", "rounded at each addition"},
 		{postgres, "SELECT FLOOR(SUM(paid)) FROM orders", "only + - * /"},
 		{postgres, "SELECT ROUND(MAX(paid)) FROM orders", "only + - * /"},
-		{postgres, "SELECT ROUND(7) - COUNT(*) FROM orders", "it is not known how 7 compares"},              // a float
-		{postgres, "SELECT SUM(paid) / ROUND(7 * 100) FROM orders", "it is not known how 7 * 100 compares"}, // a float
+		{postgres, "SELECT ROUND(7) - COUNT(*) FROM orders", "it is not known how values of 7 are compared"},              // a float
+		{postgres, "SELECT SUM(paid) / ROUND(7 * 100) FROM orders", "it is not known how values of 7 * 100 are compared"}, // a float
 		{postgres, "SELECT ROUND(NULLIF(MIN(paid), NULL)) FROM orders", "only + - * /"},                     // a float
 		{mysql, "SELECT CAST(SUM(paid) * 1e2 AS DECIMAL(9, 1)) FROM orders", "only + - * /"},
 		{maria, "SELECT CAST(COALESCE(SUM(paid), 1e2) + 1 AS DECIMAL(9, 1)) FROM orders", "only + - * /"},
@@ -238,7 +238,7 @@ func TestWhatShardsCannotAnswerTogetherIsRefusedWithItsReason(t *testing.T) {
 		{mysql, "SELECT CASE WHEN SUM(paid) > 1 THEN 'a' ELSE 1 END FROM orders GROUP BY user_id + 1", "only + - * /"},
 		{postgres, "SELECT SUM(rate)::float(24) FROM orders", "only + - * /"},
 		{postgres, "SELECT paid, COUNT(*) AS n FROM orders GROUP BY paid HAVING n > 1", "accepts no alias"},
-		{postgres, "SELECT COALESCE(MAX(paid), ARRAY[]) FROM orders", "it is not known how ARRAY[] compares"},
+		{postgres, "SELECT COALESCE(MAX(paid), ARRAY[]) FROM orders", "it is not known how values of ARRAY[] are compared"},
 		{sqlite, "SELECT MAX(word) FROM orders GROUP BY paid ORDER BY MAX(word)", "SQLite sorts it by bytes"},
 	} {
 		_, err := bound(t, refused.options, refused.text)
@@ -495,7 +495,7 @@ func TestABroadcastTableThatTheHomeDatabaseLacksIsNamed(t *testing.T) {
 	o.Schema = map[string]catalog.Table{"orders": schema["orders"]}
 	b := analysis.Of(sqlparse.Parse("SELECT o.id FROM orders o CROSS JOIN countries c ORDER BY c.code", o.Reads), testshards.ByUser(t, "countries", "orders"), o)
 	_, untyped, refused := combine.Of(b)
-	if !untyped || refused == nil || !strings.Contains(refused.Error(), "it is not known how c.code compares, because the columns of the broadcast table countries are not known; create it in the home database, too") {
+	if !untyped || refused == nil || !strings.Contains(refused.Error(), "it is not known how values of c.code are compared, because the columns of the broadcast table countries are not known; create it in the home database, too") {
 		t.Errorf("%v, %v", untyped, refused)
 	}
 }

@@ -516,7 +516,7 @@ func (c *comparer) unsorted(e sqlparse.Expr, found catalog.Column) catalog.Value
 	if strings.Contains(c.text(e), "->") {
 		remedy = "; cast the value of the document to a number" + remedy
 	}
-	c.refuse(cmp.Or(c.Unresolved(c.scope, e), "it is not known how "+c.text(e)+" compares"+remedy))
+	c.refuse(cmp.Or(c.Unresolved(c.scope, e), "it is not known how values of "+c.text(e)+" are compared"+remedy))
 	return catalog.Value{}
 }
 
