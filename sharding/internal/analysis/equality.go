@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/shardid/shardid/internal/sqlparse"
+	"github.com/shardid/shardid/sharding/internal/catalog"
 )
 
 // edge says that everything known about the values of one column is also true of another.
@@ -101,9 +102,11 @@ func alternatives(e sqlparse.Expr) (list []sqlparse.Expr) {
 }
 
 // equal adds an edge if the database considers two values equal only if the rules do. That does not
-// hold for a text and a number.
+// hold for a text and a number, nor for a timestamp and a timestamptz.
 func (k *Knowledge) equal(from, to Column) {
-	if kind := from.holds(); kind == to.holds() && kind.EqualByText() {
+	a, b := from.Of.Schema.Columns[from.Name], to.Of.Schema.Columns[to.Name]
+	times := a.Holds == catalog.Times && a.Formed == b.Formed && a.Skew == 0 && b.Skew == 0
+	if a.Holds == b.Holds && (a.Holds.EqualByText() || times) {
 		k.edges = append(k.edges, edge{from, to})
 	}
 }
