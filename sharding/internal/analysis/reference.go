@@ -214,5 +214,5 @@ func (c Column) isRowOf(other Column) bool {
 // IsOnOneShard reports whether equal values of a column are on one shard.
 func (c Column) IsOnOneShard() bool {
 	l := c.Of.Lead(c.Name)
-	return l != nil && l.Always && (l.Holds == catalog.Integers || l.Holds == catalog.Bytes) || c.hasParent() && c.isPrimaryKey()
+	return l != nil && l.Always && l.Holds.EqualByText() || c.hasParent() && c.isPrimaryKey()
 }
