@@ -82,6 +82,7 @@ func runDoctor(cmd *cobra.Command, config string, c schema.DoctorConfig, asJSON 
 	}
 	layout.NoteChildren(&d)
 	layoutfile.NoteMoving(&d, moving)
+	layout.NoteMap(ctx, s.DBs, &d)
 	if err := lookUp(ctx, progress, layout, r, c.Timeout, &d); err != nil {
 		return err
 	}

@@ -74,6 +74,25 @@ func TestADatabaseWithoutABroadcastTableIsWarnedAboutBeforeSlotsMoveThere(t *tes
 	}
 }
 
+// Without the map of slots in its file, doctor does not know where rows have moved: it finds them misplaced, or not at all.
+func TestDoctorWarnsOfAFileThatDoesNotNameTheStoredMap(t *testing.T) {
+	config, _ := newSlots(t)
+	succeed(t, "rebalance", "create", "--config", config)
+	succeed(t, "rebalance", "run", "--config", config)
+	const says = "the database stores the map of slots shop, which the file does not name"
+	if o := succeed(t, "doctor", "--config", config); strings.Contains(o.stdout, says) {
+		t.Error(o.stdout)
+	}
+	without, _, _ := strings.Cut(readFile(t, config), `"slots":`)
+	other := newConfig(t, strings.TrimRight(without, ", \n")+"}")
+	for _, name := range []string{"east.db", "west.db", "north.db"} {
+		check(os.Rename(filepath.Join(filepath.Dir(config), name), filepath.Join(filepath.Dir(other), name)))
+	}
+	if o := succeed(t, "doctor", "--config", other); !strings.Contains(o.stdout, "\nwarning east: "+says) || strings.Contains(o.stdout, "Every row is in the shard of its key") {
+		t.Error(o.stdout)
+	}
+}
+
 func TestAPlanWarnsOfATableThatRunWouldRefuse(t *testing.T) {
 	config, dbs := newSlots(t)
 	succeed(t, "rebalance", "create", "--config", config)

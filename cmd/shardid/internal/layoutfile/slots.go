@@ -160,6 +160,22 @@ func (l File) Placed(ctx context.Context) (r *sharding.Router, err error) {
 	return r, s.Mask.Explain(err)
 }
 
+// NoteMap adds to a diagnosis that databases have a map of slots that the file does not name.
+func (l File) NoteMap(ctx context.Context, dbs sharding.DBs, d *schema.Diagnosis) {
+	for _, name := range slices.Sorted(maps.Keys(dbs)) {
+		var stored sql.NullString
+		err := dbs[name].QueryRowContext(ctx, "SELECT MIN(name) FROM shard_fence").Scan(&stored)
+		if l.Slots.Name != "" || err != nil || !stored.Valid { // without a map there is no such table
+			continue
+		}
+		d.Findings = slices.Insert(d.Findings, 0, schema.ShardFinding{Place: schema.Place{Database: name}, Finding: schema.Finding{
+			Code: schema.NotChecked, Severity: schema.Warning, Message: fmt.Sprintf("the database stores the map of slots %s, which the file does not name: rows that it has moved are misplaced, or missing, for this file and for programs that do not follow the map", stored.String),
+			Fix: `move no row by hand; add "slots" to the file if the map has its tables`,
+		}})
+		return
+	}
+}
+
 // NoteMoving adds to a diagnosis which slots are on two shards.
 func NoteMoving(d *schema.Diagnosis, moving []sharding.Slot) {
 	if len(moving) > 0 {
