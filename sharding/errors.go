@@ -120,7 +120,7 @@ var hints = map[error]string{
 	ErrNoSlot:        "give the rule a slot for it, or correct the key",
 	ErrTooManyShards: "add a condition on the sharding key, or raise the limit with sharding.FanOut",
 	ErrSlotMoving:    "nothing was done; try again in a moment",
-	ErrStaleMap:      "try again: a program that follows the map gets the present one as soon as the database of the map answers, other programs must load it",
+	ErrStaleMap:      "try again: a program that follows the map gets the present one as soon as the database of the map answers, other programs must follow it (slotstore.Store.Follow)",
 	ErrRouteUnread:   "call Router.Load when the program starts",
 }
 

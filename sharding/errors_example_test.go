@@ -74,7 +74,7 @@ func Example_errorsOfStatements() {
 	}
 	// Output:
 	// true sharding: query orders refused: no sharding key; add a condition on user_id, or on a column that Table.Also says leads to the shard; or let it go to every shard with sharding.AllShards, or always with Table.OnMissing: sharding.FanOutReads
-	// true sharding: query users refused: rows of more than one shard; it is not in one group with orders; give both tables the same Group if their rows belong together
+	// true sharding: query users refused: rows of more than one shard; it is not in one group with orders; read one of them first and give its values as arguments, or give both tables the same Group if their rows belong together
 	// true sharding: update orders refused: sharding key would change; the row would belong to another shard; insert a new row and delete the old one, or leave user_id out
 	// true sharding: TRUNCATE of orders refused: its text leads to no shard: DDL of sharded and broadcast tables is not routed; empty its tables with DELETE and sharding.AllShards, or run the statement for each of Router.Targets on Router.DB
 	// true sharding: query users refused: answers of several shards cannot be merged; group_concat(email) needs all rows of a group, and a database has only its own; add the sharding key to GROUP BY, or a condition on the sharding key, or run it as a report (docs/reports.md)

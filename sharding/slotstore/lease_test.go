@@ -6,6 +6,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -211,5 +212,30 @@ func TestAProgramThatFollowsAMapThatNobodyCreatedIsToldHow(t *testing.T) {
 	must(t, err)
 	if _, err := s.Follow(t.Context()); err == nil || !strings.Contains(err.Error(), "rebalance create") {
 		t.Error(err)
+	}
+}
+
+// After a move, a program that does not follow the map would find no rows on the former shard.
+func TestAProgramThatDoesNotFollowAStoredMapIsRefused(t *testing.T) {
+	w := newWorld(t)
+	place := slices.Repeat([]sharding.Target{w.shards["orders"][0]}, slots)
+	first, err := sharding.MapOf(place...)
+	must(t, err)
+	r, err := sharding.New(w.dbs, sharding.Table{Name: "orders", Key: "user_id", Rule: sharding.Low(3), Map: first.Stored()})
+	must(t, err)
+	s, err := New(t.Context(), Config{Name: "shop", Term: w.term, DB: w.home, Router: r, Shards: map[string][]sharding.Target{"orders": w.shards["orders"]}})
+	must(t, err)
+	must(t, s.Create(t.Context()))
+	if at, err := r.Target("orders", 3); !errors.Is(err, sharding.ErrStaleMap) || !strings.Contains(err.Error(), "slotstore.Store.Follow") {
+		t.Errorf("before it follows the map: %v, %v", at, err)
+	}
+	f, err := s.Follow(t.Context())
+	must(t, err)
+	if at, err := r.Target("orders", 3); err != nil || at != w.shards["orders"][0] {
+		t.Errorf("while it follows the map: %v, %v", at, err)
+	}
+	must(t, f.Close(t.Context()))
+	if at, err := r.Target("orders", 3); !errors.Is(err, sharding.ErrStaleMap) {
+		t.Errorf("afterwards: %v, %v", at, err)
 	}
 }

@@ -227,7 +227,7 @@ func TestWhatShardsCannotAnswerTogetherIsRefusedWithItsReason(t *testing.T) {
 		{postgres, "SELECT ROUND(MAX(paid)) FROM orders", "only + - * /"},
 		{postgres, "SELECT ROUND(7) - COUNT(*) FROM orders", "it is not known how values of 7 are compared"},              // a float
 		{postgres, "SELECT SUM(paid) / ROUND(7 * 100) FROM orders", "it is not known how values of 7 * 100 are compared"}, // a float
-		{postgres, "SELECT ROUND(NULLIF(MIN(paid), NULL)) FROM orders", "only + - * /"},                     // a float
+		{postgres, "SELECT ROUND(NULLIF(MIN(paid), NULL)) FROM orders", "only + - * /"},                                   // a float
 		{mysql, "SELECT CAST(SUM(paid) * 1e2 AS DECIMAL(9, 1)) FROM orders", "only + - * /"},
 		{maria, "SELECT CAST(COALESCE(SUM(paid), 1e2) + 1 AS DECIMAL(9, 1)) FROM orders", "only + - * /"},
 		{mysql, "SELECT CAST(COUNT(*) * 2.5e-1 AS SIGNED) FROM orders", "only + - * /"},
