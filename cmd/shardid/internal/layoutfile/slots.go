@@ -160,12 +160,15 @@ func (l File) Placed(ctx context.Context) (r *sharding.Router, err error) {
 	return r, s.Mask.Explain(err)
 }
 
-// NoteMap adds to a diagnosis that databases have a map of slots that the file does not name.
+// NoteMap adds to a diagnosis that a database has a map of slots, if the file does not name one.
 func (l File) NoteMap(ctx context.Context, dbs sharding.DBs, d *schema.Diagnosis) {
+	if l.Slots.Name != "" {
+		return
+	}
 	for _, name := range slices.Sorted(maps.Keys(dbs)) {
 		var stored sql.NullString
 		err := dbs[name].QueryRowContext(ctx, "SELECT MIN(name) FROM shard_fence").Scan(&stored)
-		if l.Slots.Name != "" || err != nil || !stored.Valid { // without a map there is no such table
+		if err != nil || !stored.Valid { // without a map there is no such table
 			continue
 		}
 		d.Findings = slices.Insert(d.Findings, 0, schema.ShardFinding{Place: schema.Place{Database: name}, Finding: schema.Finding{

@@ -42,7 +42,7 @@ send stays known: --since 24h leaves out those that no program has sent in the l
 		func(ctx context.Context, o *Operation) error { return o.preview(ctx, log, check, since) })
 	cmd.Flags().StringVar(&log, "log", "", "plan the statements of this file, too; - for stdin")
 	cmd.Flags().BoolVar(&check, "check", false, "end with 6 when a statement will be refused, or nothing is known")
-	cmd.Flags().DurationVar(&since, "since", 0, "only statements that were sent within this time, such as 24h (default all)")
+	cmd.Flags().Var(input.Between(time.Second, 10*365*24*time.Hour, &since), "since", "only statements that were sent within this time, such as 24h (default all)")
 	return cmd
 }
 
@@ -56,9 +56,6 @@ type previewShown struct {
 }
 
 func (o *Operation) preview(ctx context.Context, log string, check bool, since time.Duration) error {
-	if since < 0 {
-		return input.Errorf("--since: %s; give a time above 0, such as 24h", since)
-	}
 	found, err := preview.Read(ctx, o.cfg.Source, o.jobName())
 	if err != nil {
 		return err
