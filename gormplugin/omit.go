@@ -15,8 +15,8 @@ import (
 	"github.com/shardid/shardid/sharding"
 )
 
-// hintOmit removes the repetitions of a refusal, which gorm joins for each relation that it tries to write after it. If the row of an association may not be written because its table is a broadcast table, it says how
-// to leave the row out.
+// hintOmit removes the repetitions of a refusal, which gorm joins for each relation that it tries to write after it. If the row of
+// an association may not be written because its table is a broadcast table, it says how to leave the row out.
 func (r *routing) hintOmit(db *gorm.DB) {
 	var refusal *sharding.RouteError
 	if db.Error == nil || !errors.As(db.Error, &refusal) {
@@ -46,7 +46,8 @@ func (r *routing) hintOmit(db *gorm.DB) {
 }
 
 // relationsTo returns what Omit has to name so that the associations of a model in a table are not written, the foreign keys
-// that gorm then does not set, and the name of a many-to-many relation among them. It looks for them in associations and in the associations of these.
+// that gorm then does not set, and the name of a many-to-many relation among them. It looks for them in associations and in the
+// associations of these.
 func relationsTo(s *schema.Schema, table, path string) (names, keys []string, join string) {
 	of := &s.Relationships
 	for _, rel := range slices.Concat(of.HasOne, of.BelongsTo, of.HasMany, of.Many2Many) {

@@ -13,6 +13,8 @@ import (
 	"github.com/shardid/shardid/integration/server"
 	"github.com/shardid/shardid/internal/testkit/effort"
 	"github.com/shardid/shardid/internal/testkit/selects"
+	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/shardsql"
 )
 
 // The collations of PostgreSQL order texts in their own ways: 'a' before 'B', 'ä' before 'b', and some ignore spaces at first.
@@ -179,6 +181,34 @@ func TestTextsOfShardsWithDifferentCollationsAreNotCombined(t *testing.T) {
 				if failed := err != nil; failed != (reason != none) || failed && !strings.Contains(err.Error(), reason) {
 					t.Errorf("%s: %v", text, err)
 				}
+			}
+		})
+	}
+}
+
+// The copies of a broadcast table are joined with rows of their own database. Its name may have capital letters.
+func TestTextsOfCopiesWithDifferentCollationsAreNotCombined(t *testing.T) {
+	for name, open := range map[string]func(testing.TB, string) *sql.DB{"mariadb": server.ShareMariaDB(t).Open, "mysql": server.ShareMySQL(t).Open} {
+		t.Run(name, func(t *testing.T) {
+			dbs := sharding.DBs{"a": open(t, "copies_collations_a"), "b": open(t, "copies_collations_b")}
+			m, err := sharding.Spread([]string{"a", "b"}, 2, "visits_%d")
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, at := range m.Targets() {
+				database.Exec(t, dbs[at.DB], "CREATE TABLE "+at.Table+" (id BIGINT PRIMARY KEY, kind BIGINT)")
+				collation := map[string]string{"a": "utf8mb4_general_ci", "b": "utf8mb4_bin"}[at.DB]
+				database.Exec(t, dbs[at.DB], "CREATE TABLE Kinds (id BIGINT PRIMARY KEY, label VARCHAR(20) COLLATE "+collation+")")
+			}
+			router, err := sharding.New(dbs, sharding.Broadcast("Kinds"), sharding.Table{Name: "visits", Key: "id", Rule: sharding.Mod(2), Map: m})
+			if err != nil {
+				t.Fatal(err)
+			}
+			routed := shardsql.OpenDB(shardsql.Config{Router: router, Home: dbs["a"]})
+			t.Cleanup(func() { _ = routed.Close() })
+			_, err = selects.Query{Text: "SELECT k.label, COUNT(*) FROM visits v JOIN Kinds k ON k.id = v.kind GROUP BY k.label"}.Answer(t.Context(), routed, nil)
+			if err == nil || !strings.Contains(err.Error(), "utf8mb4_bin in Kinds of database b; give it one collation") {
+				t.Error(err)
 			}
 		})
 	}

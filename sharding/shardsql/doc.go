@@ -186,7 +186,7 @@
 //
 // On MySQL and MariaDB the collations of texts are read in all shards, where new servers may have created tables with another
 // default. A query that sorts or groups by a column with several collations is refused. A database that does not answer
-// within a second is read a minute later.
+// within a second is left out until the columns are read again.
 //
 // # Prepared statements
 //

@@ -230,7 +230,7 @@ func (c schemaReader) compareCollations(ctx context.Context, d *description) err
 		}
 	} else if c.snapshot.IsBroadcast(d.name) {
 		for _, pool := range pools {
-			tables[pool] = []string{d.at.Table}
+			tables[pool] = []string{d.written}
 		}
 	}
 	pools = slices.DeleteFunc(pools, func(pool *sql.DB) bool { return tables[pool] == nil })
