@@ -7,6 +7,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"math"
 	"reflect"
 	"slices"
@@ -85,7 +86,7 @@ func (c schemaReader) described(ctx context.Context, names []string) (found []*d
 				omitted = dialect.JoinErrors(omitted, err)
 				continue
 			}
-			_ = c.compareCollations(ctx, t) // again after a minute, with databases that do not answer now
+			_ = c.compareOrders(ctx, t) // again after a minute, with databases that do not answer now
 			c.database.schemas.keep(t)
 		case c.altered(ctx, []*description{t}, maxAge):
 			t = c.database.schemas.of(name)
@@ -128,7 +129,7 @@ func (c schemaReader) renew(ctx context.Context, t *description) {
 	defer cancel()
 	now, err := c.look(ctx, t.located)
 	if err == nil {
-		err = c.compareCollations(ctx, now)
+		err = c.compareOrders(ctx, now)
 	}
 	if err == nil && !reflect.DeepEqual(now.table, t.table) {
 		c.database.schemas.keep(now)
@@ -214,12 +215,13 @@ func (c schemaReader) lookAnywhere(ctx context.Context, of located) (*descriptio
 	}
 }
 
-// compareCollations finds the columns of texts whose collation is another one in another shard or copy of the table, and describes
-// them as not comparable: each shard sorts and groups by its own collation. On SQLite and PostgreSQL no collation depends on
-// the version of the server that creates a table. The error is that of databases that did not answer soon.
-func (c schemaReader) compareCollations(ctx context.Context, d *description) error {
-	collated := columns.Collated(d.table)
-	if c.database.server.Name() != "mysql" || len(collated) == 0 {
+// compareOrders finds the columns whose values have another order in another shard or copy of the table, because their collations or
+// the members of an ENUM or a SET differ, and describes them as not comparable: each shard sorts and groups in its own way. On
+// SQLite and PostgreSQL no collation depends on the version of the server that creates a table, and types of PostgreSQL
+// are compared when a database sorts for a query. The error is that of databases that did not answer soon.
+func (c schemaReader) compareOrders(ctx context.Context, d *description) error {
+	compared := columns.Compared(d.table)
+	if c.database.server.Name() != "mysql" || len(compared) == 0 {
 		return nil
 	}
 	pools, tables := c.database.copies(), map[*sql.DB][]string{}
@@ -236,22 +238,22 @@ func (c schemaReader) compareCollations(ctx context.Context, d *description) err
 	pools = slices.DeleteFunc(pools, func(pool *sql.DB) bool { return tables[pool] == nil })
 	soon, cancel := context.WithTimeout(ctx, renewTimeout)
 	defer cancel()
-	differing, failed := make([]map[string]string, len(pools)), make([]error, len(pools))
+	differing, failed := make([]map[string]columns.Difference, len(pools)), make([]error, len(pools))
 	var asked sync.WaitGroup
 	for i, pool := range pools {
 		on := soon
 		if _, holds := c.held(pool); holds { // the end of the context would close the connection
 			on = ctx
 		}
-		asked.Go(func() { differing[i], failed[i] = columns.Differing(on, c.on(pool), tables[pool], collated) })
+		asked.Go(func() { differing[i], failed[i] = columns.Differing(on, c.on(pool), tables[pool], compared) })
 	}
 	asked.Wait()
 	for i, pool := range pools {
-		for name, is := range differing[i] {
+		for name, found := range differing[i] {
 			column := d.table.Columns[name]
-			column.Unsorted = "its collation is " + collated[name] + " in one shard and " + is + " of " + c.database.nameOf(pool) + "; give it one collation in all shards"
-			if column.Least, column.Collation = (catalog.Value{}), ""; column.Value.Collation != "" { // not an ENUM, which is sorted by the positions of members
-				column.Value = catalog.Value{}
+			column.Unsorted = fmt.Sprintf("its %s is %s in one shard and %s in %s of %s; give it one %[1]s in all shards", found.What, found.Own, found.Is, found.Table, c.database.nameOf(pool))
+			if column.Least, column.Collation = (catalog.Value{}), ""; column.Members == "" || found.What == columns.OfType {
+				column.Value = catalog.Value{} // others of an ENUM are sorted by the positions of members
 			}
 			d.table.Columns[name] = column
 		}

@@ -57,6 +57,8 @@ type Column struct {
 	// Collation is the collation of a text, AsBytes for bytes, or the type of other values that are written as
 	// texts. Two columns with the same Collation compare with a value alike. It is "" for all others.
 	Collation string
+	// Members is the type of an ENUM or a SET of MySQL or MariaDB, with its members, "" for all others.
+	Members string
 	// Single: it is a FLOAT of MySQL or MariaDB, or a DOUBLE with a number of digits, of which a text has fewer
 	// digits than the result of a prepared statement.
 	Single bool

@@ -7,7 +7,6 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -45,16 +44,16 @@ func pads(collation string) bool {
 // compare.
 func (r reader) texts(ctx context.Context, to map[string]catalog.Column) (err error) {
 	type text struct {
-		column, kind, collation, sent, zone string
-		long                                bool
+		column, kind, collation, members, sent, zone string
+		long                                         bool
 	}
 	var found []text // read completely before the next query, for pools of one connection
 	err = dialect.Each(ctx, r.db, func(rows *sql.Rows) error {
 		var t text
-		err := rows.Scan(&t.column, &t.kind, &t.collation, &t.sent, &t.zone, &t.long)
+		err := rows.Scan(&t.column, &t.kind, &t.collation, &t.members, &t.sent, &t.zone, &t.long)
 		found = append(found, t)
 		return err
-	}, `SELECT COLUMN_NAME, DATA_TYPE, COALESCE(COLLATION_NAME, ''), @@character_set_connection, IF(@@time_zone = 'SYSTEM', @@system_time_zone, @@time_zone), COALESCE(CHARACTER_OCTET_LENGTH > @@max_sort_length, FALSE) FROM information_schema.COLUMNS
+	}, `SELECT COLUMN_NAME, DATA_TYPE, COALESCE(COLLATION_NAME, ''), IF(DATA_TYPE IN ('enum', 'set'), COLUMN_TYPE, ''), @@character_set_connection, IF(@@time_zone = 'SYSTEM', @@system_time_zone, @@time_zone), COALESCE(CHARACTER_OCTET_LENGTH > @@max_sort_length, FALSE) FROM information_schema.COLUMNS
 		WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ? AND (COLLATION_NAME IS NOT NULL OR DATA_TYPE IN ('uuid', 'binary', 'varbinary', 'date', 'time', 'datetime', 'timestamp'))`, r.table)
 	if err != nil {
 		return fmt.Errorf("collations of %s: %w", r.table, err)
@@ -63,7 +62,7 @@ func (r reader) texts(ctx context.Context, to map[string]catalog.Column) (err er
 	for _, t := range found {
 		name := strings.ToLower(t.column)
 		c := to[name]
-		c.Collation = equality(t.kind, t.collation, t.sent, t.zone)
+		c.Collation, c.Members = equality(t.kind, t.collation, t.sent, t.zone), t.members
 		to[name] = c
 		if !r.sorts || t.collation == "" {
 			continue
@@ -121,38 +120,81 @@ func compared(c catalog.Column, kind, collation string, weight catalog.Value) ca
 	return c
 }
 
-// Collated returns the collations of those columns whose texts are compared by their weights, by the names of the columns.
-func Collated(t catalog.Table) map[string]string {
-	all := map[string]string{}
+// Compared returns those columns that are compared by the weights of their texts, or by the positions of their members,
+// by their names.
+func Compared(t catalog.Table) map[string]Order {
+	all := map[string]Order{}
 	for name, c := range t.Columns {
-		if collation := cmp.Or(c.Value.Collation, c.Least.Collation); collation != "" {
-			all[name] = collation
+		if collation := cmp.Or(c.Value.Collation, c.Least.Collation); collation != "" || c.Members != "" {
+			all[name] = Order{current(collation), c.Members}
 		}
 	}
 	return all
 }
 
-// Differing returns, by their names, the columns that have another collation than the given one in some tables of a database, and
-// which collation in which table. It reads MySQL and MariaDB.
-func Differing(ctx context.Context, db dialect.Querier, tables []string, collated map[string]string) (map[string]string, error) {
-	args := make([]any, 0, len(tables)+2*len(collated))
+// Order is what the order of a column's values depends on.
+type Order struct {
+	collation string
+	members   string // the type of an ENUM or a SET, "" for others
+}
+
+// current returns the name of a collation as MySQL and MariaDB write it now. MariaDB before 10.6 writes utf8.
+func current(collation string) string {
+	if rest, is := strings.CutPrefix(collation, "utf8_"); is {
+		return "utf8mb3_" + rest
+	}
+	return collation
+}
+
+// A Difference is what the order of a column's values depends on and differs in a table.
+type Difference struct {
+	What           string // OfCollation or OfType
+	Own, Is, Table string
+}
+
+// What may differ. OfType is that an ENUM or a SET has other members; its collation decides only which member is the least.
+const (
+	OfCollation = "collation"
+	OfType      = "type"
+)
+
+// Differing returns, by their names, the columns of some tables of a database that do not have the given order. It reads MySQL and
+// MariaDB.
+func Differing(ctx context.Context, db dialect.Querier, tables []string, compared map[string]Order) (map[string]Difference, error) {
+	args := make([]any, 0, len(tables))
 	for _, table := range tables {
 		args = append(args, table)
 	}
-	differ := make([]string, 0, len(collated))
-	for _, column := range slices.Sorted(maps.Keys(collated)) {
-		differ = append(differ, "COLUMN_NAME = ? AND REPLACE(COLLATION_NAME, 'utf8_', 'utf8mb3_') <> ?") // MariaDB before 10.6 writes utf8
-		args = append(args, column, strings.Replace(collated[column], "utf8_", "utf8mb3_", 1))
-	}
-	found := map[string]string{}
+	found := map[string]Difference{}
 	err := dialect.Each(ctx, db, func(rows *sql.Rows) error {
-		var column, is string
-		err := rows.Scan(&column, &is)
-		found[column] = cmp.Or(found[column], is)
-		return err
-	}, "SELECT LOWER(COLUMN_NAME), CONCAT(COLLATION_NAME, ' in ', TABLE_NAME) FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = DATABASE()"+
-		" AND TABLE_NAME IN (?"+strings.Repeat(", ?", len(tables)-1)+") AND ("+strings.Join(differ, " OR ")+") ORDER BY TABLE_NAME", args...)
+		var column, table string
+		var is Order
+		if err := rows.Scan(&column, &is.collation, &is.members, &table); err != nil {
+			return err
+		}
+		if want, has := compared[column]; has && found[column].What != OfType {
+			if what, own, other := want.differs(is); what != "" {
+				found[column] = Difference{what, own, other, table}
+			}
+		}
+		return nil
+	}, `SELECT LOWER(COLUMN_NAME) AS name, COLLATION_NAME, CAST(IF(DATA_TYPE IN ('enum', 'set'), COLUMN_TYPE, '') AS BINARY) AS members, MIN(TABLE_NAME)
+		FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME IN (?`+strings.Repeat(", ?", len(tables)-1)+`) AND COLLATION_NAME IS NOT NULL
+		GROUP BY name, COLLATION_NAME, members ORDER BY MIN(TABLE_NAME)`, args...)
 	return found, err
+}
+
+// differs returns in what another order differs, "" if values are in the same order. The order of members stays as it is if
+// members are added behind the last one.
+func (o Order) differs(other Order) (what, own, is string) {
+	members := func(o Order) string { return strings.TrimSuffix(o.members, ")") + "," }
+	switch {
+	case !strings.HasPrefix(members(other), members(o)) && !strings.HasPrefix(members(o), members(other)):
+		return OfType, o.members, other.members
+	case current(other.collation) != o.collation:
+		return OfCollation, o.collation, other.collation
+	}
+	return "", "", ""
 }
 
 // wholeTexts is the number of bytes of a text whose weight is requested when a server sorts by the
