@@ -179,6 +179,39 @@ func TestAPreparedTransactionThatIsOlderThanTheTriggersLosesNoChange(t *testing.
 	})
 }
 
+// MySQL's CREATE TRIGGER waits for the table, and the step is that.
+func TestARunnerTellsThatItWaitsForAPreparedTransaction(t *testing.T) {
+	s := newMigrationShop(t, server.RunMariaDB(t), server.RunMariaDB(t))
+	s.fill(t, 100)
+	tr := &trouble{speaks: s.speaks}
+	tr.off.Store(true)
+	var prepared sync.Once
+	tr.before = func(statement string) {
+		if strings.HasPrefix(statement, "LOCK TABLES") {
+			prepared.Do(func() { prepares(t, s.source, "UPDATE orders SET note = 'late' WHERE id = 1") })
+		}
+	}
+	var told []error
+	j := s.job(t, "id", func(c *migrate.Config) {
+		c.Source = s.trouble(t, tr, 0, "shop")
+		c.Observe = func(step migrate.Step) {
+			if step.Name != migrate.StepWaiting {
+				return
+			}
+			if told = append(told, step.Err); len(told) == 1 {
+				database.Exec(t, s.source, "XA COMMIT 'late'")
+			}
+		}
+	})
+	if err := j.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if len(told) < 2 || told[len(told)-1] != nil || !strings.Contains(fmt.Sprint(told[0]), "XA RECOVER lists 1 prepared") {
+		t.Errorf("the steps that wait are %v", told)
+	}
+	s.compare(t, "id", "orders", "")
+}
+
 // A transaction that a resolver commits during the pause of a switch is among the last changes.
 func TestAPreparedTransactionThatIsCommittedDuringASwitchLosesNoChange(t *testing.T) {
 	a, b := server.RunMariaDB(t), server.RunMariaDB(t) // of MySQL the switch would wait for the table

@@ -132,7 +132,7 @@ const (
 	StepSealing    = openjob.StepSealing    // a rollback closes the shards next
 	StepSealed     = openjob.StepSealed     // the shards are closed
 	StepReinstated = openjob.StepReinstated // the source's tables are back
-	StepWaiting    = openjob.StepWaiting    // a database was unreachable, or others held locks, for a second; this is retried, and the step is reported once more without an Err when the wait is over
+	StepWaiting    = openjob.StepWaiting    // a database was unreachable, or others held locks or prepared transactions, for a second; this is retried, and the step is reported once more without an Err when the wait is over
 	StepCompared   = openjob.StepCompared   // Verify has compared rows, which it did not write
 	StepUndone     = openjob.StepUndone     // an unfinished switch of another runner could not be finished, and was undone
 	StepInspected  = openjob.StepInspected  // Inspect has read the rows of a table once

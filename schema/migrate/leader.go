@@ -100,6 +100,25 @@ func (l *leader) checkBlocked(ctx context.Context) error {
 // for the job, and a resolver ends those of killed programs within about a minute.
 const oldPrepared = 90 * time.Second
 
+// awaitPrepared waits until the transactions have ended that are prepared now, and tells each second that it waits.
+func (l *leader) awaitPrepared(ctx context.Context) error {
+	waits, end := false, time.Now().Add(oldPrepared)
+	for {
+		err := l.Source.Do(ctx, func(s *backend.Session) error { return s.Database.Unprepared(ctx, s, time.Second) })
+		switch {
+		case err == nil && waits:
+			l.Source.Waits(nil)
+			return nil
+		case !errors.Is(err, backend.ErrNotReady):
+			return err
+		case !time.Now().Before(end):
+			return fmt.Errorf("the job has waited for %s: %w", oldPrepared, err)
+		}
+		waits = true
+		l.Source.Waits(err)
+	}
+}
+
 // install creates the shards, the triggers and the rows of the job.
 func (l *leader) install(ctx context.Context) error {
 	if err := l.Own(ctx); err != nil {
@@ -116,7 +135,7 @@ func (l *leader) install(ctx context.Context) error {
 		return err
 	}
 	// No trigger has noted the changes of transactions that are prepared now, and a copy may not read them.
-	if err := l.Source.Do(ctx, func(s *backend.Session) error { return s.Database.Unprepared(ctx, s, oldPrepared) }); err != nil {
+	if err := l.awaitPrepared(ctx); err != nil {
 		return err
 	}
 	err = l.OnSource(ctx, func(s *backend.Session) error {

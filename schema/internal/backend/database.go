@@ -133,16 +133,16 @@ const RetryLimit = time.Minute
 // idempotent.
 func (s *Database) Do(ctx context.Context, f func(*Session) error) error {
 	deadline := time.Now().Add(RetryLimit)
-	wait, told := time.Millisecond, s.Waits == nil
+	wait, told := time.Millisecond, false
 	for {
 		err := s.Once(ctx, f)
-		if err == nil && told && s.Waits != nil {
+		if err == nil && told {
 			s.Waits(nil)
 		}
 		if err == nil || ctx.Err() != nil || !s.MayPass(err) || time.Now().After(deadline) {
 			return err
 		}
-		if wait == time.Second && !told {
+		if wait == time.Second && !told && s.Waits != nil {
 			s.Waits(err)
 			told = true
 		}
