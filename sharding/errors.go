@@ -82,7 +82,8 @@ var (
 
 	// ErrSlotMoving: the key's slot is moving to another shard. Nothing was done; the same
 	// statement succeeds after the move, so retry it. Returned by Router.Target,
-	// Snapshot.Everywhere, and the shard's database (see SlotMoving).
+	// Snapshot.Everywhere, the shard's database (see SlotMoving), and by package shardsql after a
+	// wait (see Map.Patient).
 	ErrSlotMoving = errors.New("slot is moving to another shard")
 
 	// ErrStaleMap: a map is older than the present one or was not made from it; or this process may

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/shardid/shardid/internal/dialect"
 )
@@ -28,6 +29,8 @@ type Map struct {
 	slots   []uint16 // slot s is on targets[slots[s]]; if slots is empty, on targets[s % len]
 	held    []Slot   // sorted: no statement may use them now
 	shared  []Slot   // sorted: some of their rows are on two targets now
+
+	patience time.Duration // see Patient
 
 	valid  func() bool // nil: always
 	closed error       // why there are no targets; nil if there are
@@ -162,6 +165,17 @@ func (m Map) Holding(slots ...Slot) Map {
 	m.held = sorted(slots)
 	return m
 }
+
+// Patient returns the map for statements of package shardsql that wait while slots which they need are held, and are sent when
+// the router has another map: for this long at most, and then they are refused with [ErrSlotMoving]. 0 and less mean that
+// they are refused at once. A transaction that has executed something never waits, as the move may wait for its locks.
+func (m Map) Patient(atMost time.Duration) Map {
+	m.patience = atMost
+	return m
+}
+
+// Patience returns for how long statements wait; see [Map.Patient].
+func (m Map) Patience() time.Duration { return m.patience }
 
 // Sharing returns the map with exactly these slots shared: some of their rows are on two targets,
 // because a move is copying them or has left copies behind. Their keys are routed as usual. A

@@ -55,6 +55,7 @@ type Router struct {
 type current struct {
 	now       atomic.Pointer[Snapshot] // nil in the zero Router
 	replacing sync.Mutex               // serializes replacements of now
+	replaced  chan struct{}            // closed when now is replaced; nil if nobody waits for that; guarded by replacing
 }
 
 // emptySnapshot is the snapshot of the zero Router.
@@ -72,10 +73,30 @@ func (p *current) replace(next func(*Snapshot) (*Snapshot, error)) error {
 	p.replacing.Lock()
 	defer p.replacing.Unlock()
 	s, err := next(p.snapshot())
-	if err == nil {
-		p.now.Store(s)
+	if err != nil {
+		return err
 	}
-	return err
+	p.now.Store(s)
+	if p.replaced != nil {
+		close(p.replaced)
+		p.replaced = nil
+	}
+	return nil
+}
+
+// after returns a channel that is closed as soon as there is another snapshot than this one.
+func (p *current) after(s *Snapshot) <-chan struct{} {
+	p.replacing.Lock()
+	defer p.replacing.Unlock()
+	if p.replaced == nil {
+		p.replaced = make(chan struct{})
+	}
+	replaced := p.replaced
+	if p.snapshot() != s {
+		close(p.replaced)
+		p.replaced = nil
+	}
+	return replaced
 }
 
 // New returns a router over dbs; the caller keeps them and closes them. Its options are tables, one
@@ -103,6 +124,10 @@ func New(dbs DBs, options ...Option) (*Router, error) {
 
 // Snapshot returns the present state of the router. The Snapshot never changes.
 func (r *Router) Snapshot() *Snapshot { return r.current.snapshot() }
+
+// Replaced returns a channel that is closed as soon as the router has another snapshot than this one: after [Router.Swap], or when
+// the routes of a [Migration] have changed.
+func (r *Router) Replaced(s *Snapshot) <-chan struct{} { return r.current.after(s) }
 
 // Swap replaces the maps of some tables, by logical name, all at once. A [Snapshot] that was taken
 // before keeps its maps.

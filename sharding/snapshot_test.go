@@ -268,6 +268,33 @@ func TestSwapExchangesTheMapsOfAGroupAtOnce(t *testing.T) {
 	}
 }
 
+func TestASnapshotIsReplacedWhenAMapIs(t *testing.T) {
+	r := shop(t)
+	logs := moved(t, r, "logs")
+	first := r.Snapshot()
+	replaced, again := r.Replaced(first), r.Replaced(first)
+	isClosed := func(c <-chan struct{}) bool {
+		select {
+		case <-c:
+			return true
+		default:
+			return false
+		}
+	}
+	if isClosed(replaced) {
+		t.Error("the present snapshot is replaced")
+	}
+	if err := r.Swap(map[string]sharding.Map{"logs": logs}); err != nil {
+		t.Fatal(err)
+	}
+	if !isClosed(replaced) || !isClosed(again) || !isClosed(r.Replaced(first)) {
+		t.Error("the first snapshot is not replaced")
+	}
+	if isClosed(r.Replaced(r.Snapshot())) {
+		t.Error("the second snapshot is replaced")
+	}
+}
+
 func TestHeldSlotsRefuseKeysAndSharedOnesStatementsForAll(t *testing.T) {
 	r := shop(t)
 	logs := moved(t, r, "logs")

@@ -86,7 +86,7 @@ func (c *conn) query(ctx context.Context, st *statement, query string, args []dr
 // read sends a query, with the results of its subqueries or the elements of its arrays if necessary.
 func (c *conn) read(ctx context.Context, r request) (driver.Rows, error) {
 	rows, err := c.queryAsIs(ctx, r)
-	if err == nil || !isRefusal(err) {
+	if err == nil || !mayRewrite(err) {
 		return rows, err
 	}
 	return rewritten(ctx, c, r, c.read, func() (driver.Rows, error) { return subqueries{c}.query(ctx, r, err) })
@@ -139,7 +139,9 @@ func (c *conn) queryAsIs(ctx context.Context, r request) (driver.Rows, error) {
 			return nil, err
 		}
 		if p.Routed && p.Single() && p.Statement.Verb != sqlparse.Select {
-			rows = writtenRows{resultset.Described{Rows: rows}}
+			if rows, err = readWritten(rows); err != nil {
+				return nil, err
+			}
 		}
 		if logical := plan.Labels(p, to); logical != nil {
 			rows = resultset.Relabel(rows, logical)
@@ -194,7 +196,7 @@ func (c *conn) send(ctx context.Context, r request) (driver.Result, error) {
 		}
 		return w.one(ctx)
 	})
-	if err == nil || !isRefusal(err) {
+	if err == nil || !mayRewrite(err) {
 		return result, err
 	}
 	return rewritten(ctx, c, r, c.send, func() (driver.Result, error) { return subqueries{c}.drain(ctx, r, err) })

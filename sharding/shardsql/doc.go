@@ -174,6 +174,13 @@
 // it fails with [sharding.ErrRouteMoved] instead. From the switch on, an INSERT without a value for
 // the column that the source numbered is refused with [sharding.ErrNotNumbered].
 //
+// # Moving slots
+//
+// While slots switch to another shard, a statement that needs them waits until the router has the map with their new
+// shard, and is then planned again, also if the former shard has refused it. It waits as long as its context and
+// [sharding.Map.Patient] allow, and is then refused with [sharding.ErrSlotMoving]. In a transaction that has executed a statement
+// it is refused at once, because the move may wait for locks of the transaction. Package slotstore moves slots.
+//
 // # Altered tables
 //
 // The columns and unique keys of a table are read when a statement first names it: on the table's
@@ -184,8 +191,9 @@
 // minute after a change, an upsert does not search for the rows of a new unique key, and results of
 // several shards are combined by the former types and collations.
 //
-// On MySQL and MariaDB the collations of texts are read in all shards, where new servers may have created tables with another
-// default. A query that sorts or groups by a column with several collations is refused. A database that does not answer
+// On MySQL and MariaDB the collations of texts and the members of ENUM and SET are read in all shards, where new servers may have
+// created tables with another default collation. A query that sorts or groups by a column with several collations, or whose
+// members have other positions in a shard, is refused. A database that does not answer
 // within a second is left out until the columns are read again.
 //
 // # Prepared statements

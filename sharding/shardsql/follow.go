@@ -26,6 +26,7 @@ import (
 // follow plans a statement and sends it, and repeats that when the statement finds its table
 // closed.
 func follow[T any](ctx context.Context, on *session, r request, send func(*plan.Plan, *plan.Route) (T, error)) (T, error) {
+	var waits slotWait
 	for {
 		var none T
 		made, s, err := on.planned(ctx, r.text)
@@ -38,7 +39,8 @@ func follow[T any](ctx context.Context, on *session, r request, send func(*plan.
 		p, to, err := on.bound(ctx, made.Plan, r.args)
 		r.observed.planned(p, to, on.database)
 		if err != nil {
-			if err := unbound(ctx, on, r, made, s, made.orCause(err, len(r.args))); err != nil {
+			err = unbound(ctx, on, r, made, s, made.orCause(err, len(r.args)))
+			if err = waits.outlast(ctx, on, p, s, err); err != nil {
 				return none, err
 			}
 			continue
@@ -63,7 +65,8 @@ func follow[T any](ctx context.Context, on *session, r request, send func(*plan.
 		if !p.Routed || !p.Single() {
 			return none, err
 		}
-		if err := on.awaitMove(ctx, s, sharding.SlotMoving(err)); err != nil {
+		err = on.awaitMove(ctx, s, sharding.SlotMoving(err))
+		if err = waits.outlast(ctx, on, p, s, err); err != nil {
 			return none, err
 		}
 	}
@@ -158,18 +161,24 @@ func (s *session) awaitMove(ctx context.Context, sent *sharding.Snapshot, failed
 	if dialect.FaultOf(failed) != dialect.NoTable || errors.Is(failed, sharding.ErrSlotMoving) {
 		return failed
 	}
-	if s.tx.began() {
-		if s.tx.done {
-			return s.database.router.Closed(sent, failed)
-		}
-		parts := s.tx.parts
-		s.tx.parts = nil
-		if err := rollBack(parts); err != nil {
-			return errors.Join(failed, err)
-		}
+	if s.tx.began() && s.tx.done {
+		return s.database.router.Closed(sent, failed)
+	}
+	if err := startAgain(s.tx); err != nil {
+		return errors.Join(failed, err)
 	}
 	_, err := s.database.router.Moved(ctx, sent, failed)
 	return err
+}
+
+// startAgain rolls back what a transaction that has executed nothing has begun.
+func startAgain(t *transaction) error {
+	if !t.began() {
+		return nil
+	}
+	parts := t.parts
+	t.parts = nil
+	return rollBack(parts)
 }
 
 // began reports whether a transaction has begun on a database.

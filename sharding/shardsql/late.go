@@ -7,20 +7,120 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sharding/internal/plan"
 	"github.com/shardid/shardid/sharding/internal/resultset"
 )
 
-// writtenRows are the rows of a write. MariaDB executes it while they are read, so the refusal of a slot's former shard comes with them.
-type writtenRows struct{ resultset.Described }
+// writtenRows are the rows of a write. MariaDB executes it while they are read, so the refusal of a slot's former shard comes with them:
+// with the first one, unless rows of other slots come before.
+type writtenRows struct {
+	resultset.Described
 
-func (r writtenRows) Next(dest []driver.Value) error { return sharding.SlotMoving(r.Rows.Next(dest)) }
+	first []driver.Value // nil when it was returned
+	err   error          // of the first row
+}
 
-func (r writtenRows) Close() error { return sharding.SlotMoving(r.Rows.Close()) }
+// readWritten reads the first row. It closes the rows if their error is that a slot is moving.
+func readWritten(rows driver.Rows) (driver.Rows, error) {
+	first := make([]driver.Value, len(rows.Columns()))
+	err := sharding.SlotMoving(rows.Next(first))
+	if errors.Is(err, sharding.ErrSlotMoving) {
+		_ = rows.Close() // its error is the same
+		return nil, err
+	}
+	return &writtenRows{resultset.Described{Rows: rows}, first, err}, nil
+}
+
+func (r *writtenRows) Next(dest []driver.Value) error {
+	if r.first == nil {
+		return sharding.SlotMoving(r.Rows.Next(dest))
+	}
+	copy(dest, r.first)
+	r.first = nil
+	return r.err
+}
+
+func (r *writtenRows) Close() error { return sharding.SlotMoving(r.Rows.Close()) }
+
+// slotWait is how a statement waits while slots that it needs are moving. The zero value has not waited yet.
+type slotWait struct {
+	began time.Time
+	again time.Duration // after which a statement is sent again that a shard's database has refused
+}
+
+// outlast waits until a statement that was refused because slots are moving may be planned again, and returns nil. It returns
+// any other error, and nil, as it is. A switch holds slots for a moment, and the map says for how long to wait for
+// that; slots that are shared are not waited for, as they stay so until all of their rows are copied.
+func (w *slotWait) outlast(ctx context.Context, s *session, p *plan.Plan, sent *sharding.Snapshot, failed error) error {
+	if failed == nil || !errors.Is(failed, sharding.ErrSlotMoving) {
+		return failed
+	}
+	t := plan.First(p)
+	if t == nil || t.Map.Patience() <= 0 || s.tx.began() && s.tx.done {
+		return failed
+	}
+	var committed *sharding.PartialCommitError
+	isHeld := isRefusal(failed)
+	isPresent := s.database.router.Snapshot() == sent
+	if isHeld && len(t.Map.Held()) == 0 && isPresent || errors.As(failed, &committed) || !p.Single() {
+		return failed
+	}
+	if err := startAgain(s.tx); err != nil {
+		return errors.Join(failed, err)
+	}
+	if w.began.IsZero() {
+		w.began = time.Now()
+	}
+	limited, cancel := context.WithDeadline(ctx, w.began.Add(t.Map.Patience()))
+	defer cancel()
+	var resend <-chan time.Time // nil for never: the router itself has refused the statement
+	if !isHeld {
+		w.again = min(max(2*w.again, 20*time.Millisecond), time.Second)
+		soon := time.NewTimer(w.again)
+		defer soon.Stop()
+		resend = soon.C
+	}
+	select {
+	case <-s.database.router.Replaced(sent):
+	case <-resend:
+	case <-limited.Done():
+		return &waitedError{failed, context.Cause(ctx), time.Since(w.began)}
+	}
+	return nil
+}
+
+// waitedError is that slots were still moving at the end of a wait. Nothing is tried any more.
+type waitedError struct {
+	failed, cause error // cause is nil at the end of the patience
+	waited        time.Duration
+}
+
+func (e *waitedError) Error() string {
+	text := fmt.Sprintf("%v; waited %s", e.failed, e.waited.Round(time.Millisecond))
+	if e.cause != nil {
+		text += ": " + e.cause.Error()
+	}
+	return text
+}
+
+func (e *waitedError) Unwrap() []error {
+	if e.cause == nil {
+		return []error{e.failed}
+	}
+	return []error{e.failed, e.cause}
+}
+
+// mayRewrite reports whether a refused statement may be sent in another form.
+func mayRewrite(err error) bool {
+	var waited *waitedError
+	return isRefusal(err) && !errors.As(err, &waited)
+}
 
 // late returns the refusal of a text that would be sent after slots of its tables have moved, or have been copied, or may have: it may
 // have waited for a connection since it was planned, and would read rows of such slots twice, or not at all, or write rows that

@@ -212,7 +212,7 @@ func (s subqueries) number(ctx context.Context, p *plan.Plan, sub plan.Subquery,
 func (s subqueries) rows(ctx context.Context, text string, args []driver.NamedValue) (driver.Rows, error) {
 	r := request{text: text, args: args}
 	rows, err := s.conn.queryAsIs(ctx, r)
-	if isRefusal(err) {
+	if mayRewrite(err) {
 		rows, err = s.query(ctx, r, err)
 	}
 	var moved *sharding.MovedError

@@ -26,7 +26,7 @@
 //	    ([sharding.ErrSlotMoving]); statements with a key continue.
 //	  - The caller copies rows, in transactions of [Store.Bypass], and applies later changes.
 //	  - Fence stops the slot: its old shard refuses writes, and routers refuse its
-//	    keys. Then the caller copies the remaining changes, and compares.
+//	    keys, for which statements of package shardsql wait. Then the caller copies the remaining changes, and compares.
 //	  - Switch makes the new shard the owner of the slot. The caller deletes the remaining rows of the
 //	    old shard, in transactions of [Store.Bypass].
 //	  - Finish allows all statements for several shards again.

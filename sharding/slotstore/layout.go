@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/shardid/shardid/sharding"
 )
@@ -17,11 +18,13 @@ type layout struct {
 	tables  []sharding.Table             // by the names in Config.Shards
 	targets map[string][]sharding.Target // by shard, of each table
 	slots   int
+
+	patience time.Duration // of statements; see Config
 }
 
 // newLayout checks that the tables of a valid configuration have the same rule.
 func newLayout(c Config) (*layout, error) {
-	l := &layout{name: c.Name, router: c.Router, targets: map[string][]sharding.Target{}}
+	l := &layout{name: c.Name, router: c.Router, targets: map[string][]sharding.Target{}, patience: c.Patience}
 	for _, name := range slices.Sorted(maps.Keys(c.Shards)) {
 		t, _ := c.Router.Table(name)
 		l.tables, l.targets[t.Name] = append(l.tables, t), c.Shards[name]
@@ -95,7 +98,7 @@ func (l *layout) maps(v View, valid func() bool) (map[string]sharding.Map, error
 		if err != nil {
 			return nil, err
 		}
-		all[t.Name] = m.At(v.Version).Holding(held...).Sharing(shared...).While(valid)
+		all[t.Name] = m.At(v.Version).Holding(held...).Sharing(shared...).Patient(l.patience).While(valid)
 	}
 	return all, nil
 }

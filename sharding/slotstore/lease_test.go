@@ -86,6 +86,9 @@ func TestAFollowerTakesEachVersionAndGivesTheOldOneUp(t *testing.T) {
 	if _, err := r.Target("items", 1); !errors.Is(err, sharding.ErrSlotMoving) {
 		t.Errorf("fenced: %v", err)
 	}
+	if items, _ := r.Table("items"); items.Map.Patience() != 2*w.term {
+		t.Errorf("statements wait %v for a slot", items.Map.Patience())
+	}
 	must(t, operator.Switch(t.Context(), 1))
 	must(t, operator.Settle(t.Context()))
 	if got, err := r.Target("items", 1); err != nil || got.String() != "b/items_1" {

@@ -41,11 +41,18 @@ type Config struct {
 	// Term is the duration of a lease without renewal: how long a slot may have to wait for a
 	// process that has died. Defaults to 10 seconds; at least 100 milliseconds.
 	Term time.Duration
+	// Patience is how long a statement of package shardsql waits while its slot is moving, before it is refused with
+	// [sharding.ErrSlotMoving]; see [sharding.Map.Patient]. Defaults to two terms, as a switch takes a little more than one. If it is
+	// negative, statements are refused at once.
+	Patience time.Duration
 }
 
 func (c Config) withDefaults() Config {
 	if c.Term == 0 {
 		c.Term = 10 * time.Second
+	}
+	if c.Patience == 0 {
+		c.Patience = 2 * c.Term
 	}
 	return c
 }

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package shardsql_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/shardid/shardid/internal/testwait"
+	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/shardsql"
+)
+
+// patientItems are the items of two users, each with a slot, that of user 0 on a and that of user 1 on b. The statements of
+// routed wait while a slot is held.
+type patientItems struct {
+	router *sharding.Router
+	routed *sql.DB
+	dbs    sharding.DBs
+	asked  atomic.Int64 // how often the map was used
+}
+
+func newPatientItems(t *testing.T, patience time.Duration, held ...sharding.Slot) *patientItems {
+	t.Helper()
+	open := files(t)
+	p := &patientItems{dbs: sharding.DBs{"a": open("a.db"), "b": open("b.db")}}
+	for _, db := range p.dbs {
+		exec(t, db, "CREATE TABLE items (id INTEGER PRIMARY KEY, user_id BIGINT NOT NULL)")
+	}
+	var err error
+	p.router, err = sharding.New(p.dbs, sharding.Transactions(sharding.BestEffort), sharding.Table{Name: "items", Key: "user_id", Rule: sharding.Mod(2), Map: p.at(t, "a", 0, patience).Holding(held...)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.routed = shardsql.OpenDB(shardsql.Config{Router: p.router, Home: p.dbs["b"]})
+	t.Cleanup(func() { _ = p.routed.Close() })
+	return p
+}
+
+// at is the map with the slot of user 0 on a database.
+func (p *patientItems) at(t *testing.T, db string, version int64, patience time.Duration) sharding.Map {
+	t.Helper()
+	m, err := sharding.MapOf(sharding.Target{DB: db, Table: "items"}, sharding.Target{DB: "b", Table: "items"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m.Patient(patience).At(version).While(func() bool { p.asked.Add(1); return true })
+}
+
+// move has the slot of user 0 on b as soon as a statement has been refused its shard.
+func (p *patientItems) move(t *testing.T) (done <-chan error) {
+	t.Helper()
+	moved := make(chan error, 1)
+	to, before := p.at(t, "b", 2, time.Minute), p.asked.Load()
+	go func() {
+		testwait.Until(t, "a statement asks for its shard", func() bool { return p.asked.Load() > before })
+		moved <- p.router.Swap(map[string]sharding.Map{"items": to})
+	}()
+	return moved
+}
+
+func TestAStatementWaitsUntilItsSlotHasMoved(t *testing.T) {
+	for name, send := range map[string]func(ctx context.Context, p *patientItems) error{
+		"an INSERT": func(ctx context.Context, p *patientItems) error {
+			_, err := p.routed.ExecContext(ctx, "INSERT INTO items (id, user_id) VALUES (?, ?)", 8, 0)
+			return err
+		},
+		"an INSERT into several shards": func(ctx context.Context, p *patientItems) error {
+			_, err := p.routed.ExecContext(ctx, "INSERT INTO items (id, user_id) VALUES (8, 0), (9, 1)")
+			return err
+		},
+		"an INSERT that returns rows": func(ctx context.Context, p *patientItems) error {
+			return p.routed.QueryRowContext(ctx, "INSERT INTO items (id, user_id) VALUES (8, 0) RETURNING id").Scan(new(int))
+		},
+		"a query of all shards": func(ctx context.Context, p *patientItems) error {
+			_, err := p.dbs["b"].ExecContext(ctx, "INSERT INTO items (id, user_id) VALUES (8, 0)")
+			return errors.Join(err, p.routed.QueryRowContext(ctx, "SELECT id FROM items WHERE id = 8").Scan(new(int)))
+		},
+		"the first statement of a transaction": func(ctx context.Context, p *patientItems) error {
+			tx, err := p.routed.BeginTx(ctx, nil)
+			if err != nil {
+				return err
+			}
+			_, err = tx.ExecContext(ctx, "INSERT INTO items (id, user_id) VALUES (8, 0)")
+			return errors.Join(err, tx.Commit())
+		},
+		"a prepared statement": func(ctx context.Context, p *patientItems) error {
+			st, err := p.routed.PrepareContext(ctx, "INSERT INTO items (id, user_id) VALUES (?, ?)")
+			if err != nil {
+				return err
+			}
+			defer func() { _ = st.Close() }()
+			_, err = st.ExecContext(ctx, 8, 0)
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPatientItems(t, time.Minute, 0)
+			moved := p.move(t)
+			if err := errors.Join(send(within(t), p), <-moved); err != nil {
+				t.Fatal(err)
+			}
+			if id := one[int](t, p.dbs["b"], "SELECT id FROM items WHERE user_id = 0"); id != 8 {
+				t.Errorf("the id is %d", id)
+			}
+		})
+	}
+}
+
+// A process learns some time after the shards that a slot moves.
+func TestAStatementThatAShardRefusesIsSentToTheNewOne(t *testing.T) {
+	for _, text := range []string{
+		"INSERT INTO items (id, user_id) VALUES (8, 0)", "INSERT INTO items (id, user_id) VALUES (8, 0), (9, 1)", "INSERT INTO items (id, user_id) VALUES (8, 0) RETURNING id",
+		"INSERT INTO items (id, user_id) VALUES (9, 1), (8, 0) RETURNING id",
+	} {
+		for _, first := range []func(p *patientItems) (execer, func() error){
+			func(p *patientItems) (execer, func() error) { return p.routed, func() error { return nil } },
+			func(p *patientItems) (execer, func() error) {
+				tx, err := p.routed.BeginTx(sharding.AllShards(within(t)), nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return tx, tx.Commit
+			},
+		} {
+			p := newPatientItems(t, time.Minute)
+			exec(t, p.dbs["a"], "CREATE TRIGGER fence BEFORE INSERT ON items BEGIN SELECT RAISE(ABORT, '"+sharding.FenceMessage+"'); END")
+			on, end := first(p)
+			moved := p.move(t)
+			_, err := on.ExecContext(within(t), text)
+			if err = errors.Join(err, end(), <-moved); err != nil {
+				t.Errorf("%s: %v", text, err)
+			} else if one[int](t, p.dbs["b"], "SELECT id FROM items WHERE user_id = 0") != 8 {
+				t.Errorf("%s: the row is not there", text)
+			}
+		}
+	}
+}
+
+func TestAWaitForASlotEndsWithThePatienceAndWithTheContext(t *testing.T) {
+	const text = "SELECT id FROM items WHERE user_id = 0"
+	p := newPatientItems(t, 30*time.Millisecond, 0)
+	err := p.routed.QueryRowContext(t.Context(), text).Scan(new(int))
+	if !errors.Is(err, sharding.ErrSlotMoving) || errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "; waited 3") {
+		t.Errorf("patience: %v", err)
+	}
+	p = newPatientItems(t, time.Hour, 0)
+	ended, cancel := context.WithCancel(t.Context())
+	go func() {
+		testwait.Until(t, "the statement asks for its shard", func() bool { return p.asked.Load() > 0 })
+		cancel()
+	}()
+	_, err = p.routed.ExecContext(ended, "DELETE FROM items WHERE user_id = 0")
+	if !errors.Is(err, sharding.ErrSlotMoving) || !errors.Is(err, context.Canceled) {
+		t.Errorf("context: %v", err)
+	}
+}
+
+// Others would wait in vain, or for the locks that they hold themselves.
+func TestOnlyAStatementWhoseSlotIsHeldWaits(t *testing.T) {
+	p := newPatientItems(t, time.Hour)
+	if err := p.router.Swap(map[string]sharding.Map{"items": p.at(t, "a", 1, time.Hour).Sharing(0)}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.routed.ExecContext(sharding.AllShards(within(t)), "DELETE FROM items"); !errors.Is(err, sharding.ErrSlotMoving) || errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("a write of shards with copied rows: %v", err)
+	}
+	tx, err := p.routed.BeginTx(within(t), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	exec(t, tx, "INSERT INTO items (id, user_id) VALUES (1, 0)")
+	if err := p.router.Swap(map[string]sharding.Map{"items": p.at(t, "a", 2, time.Hour).Sharing(0).Holding(0)}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.ExecContext(within(t), "INSERT INTO items (id, user_id) VALUES (2, 0)"); !errors.Is(err, sharding.ErrSlotMoving) || errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("a second statement: %v", err)
+	}
+	if err := tx.Rollback(); err != nil {
+		t.Error(err)
+	}
+	exec(t, p.routed, "INSERT INTO items (id, user_id) VALUES (3, 1)")
+}
