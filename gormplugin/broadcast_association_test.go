@@ -3,12 +3,15 @@
 package gormplugin_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"log"
 	"strings"
 	"testing"
 
 	"gorm.io/gorm"
+	"gorm.io/gorm/logger"
 
 	"github.com/shardid/shardid/gormplugin"
 	"github.com/shardid/shardid/sharding"
@@ -228,6 +231,55 @@ func TestMigrateSaysWhichJoinTableTheRouterLacks(t *testing.T) {
 	} {
 		if err := gormplugin.Migrate(t.Context(), newCrates(t, also), &Crate{}, &Label{}); !errors.Is(err, sharding.ErrUnknownTable) || err.Error() != want {
 			t.Errorf("the error is\n%v\nwant\n%s", err, want)
+		}
+	}
+}
+
+// CrateLabel is a model of the join table whose OwnerID no reference of the relation fills.
+type CrateLabel struct {
+	CrateID int64 `gorm:"primaryKey;autoIncrement:false"`
+	LabelID int64 `gorm:"primaryKey;autoIncrement:false"`
+	OwnerID int64
+}
+
+func (CrateLabel) TableName() string { return "crate_labels" }
+
+func TestMigrateSaysWhichTagPutsTheKeyIntoAJoinTableOfTheRouter(t *testing.T) {
+	for key, want := range map[string]string{
+		"owner_id": `gormplugin: migrate: sharding: relation Crate.Labels to crate_labels refused: no sharding key (owner_id); tag the relation gorm:"many2many:crate_labels;foreignKey:ID,OwnerID;joinForeignKey:CrateID,OwnerID"`,
+		"owner":    `gormplugin: migrate: sharding: relation Crate.Labels to crate_labels refused: no sharding key (owner); tag the relation gorm:"many2many:crate_labels;foreignKey:ID,OwnerID;joinForeignKey:CrateID,OwnerID" and give the table the Key owner_id in the router`,
+	} {
+		err := gormplugin.Migrate(t.Context(), newCrates(t, false, key), &Crate{}, &Label{})
+		if !errors.Is(err, sharding.ErrMissingKey) || err.Error() != want {
+			t.Errorf("the error is\n%v\nwant\n%s", err, want)
+		}
+	}
+	err := gormplugin.Migrate(t.Context(), newCrates(t, true, "owner_id"), &Crate{}, &Label{})
+	if want := `gormplugin: migrate: sharding: relation Crate.Labels to crate_labels refused: no sharding key (owner_id); give the table the Key crate_id in the router`; err == nil || err.Error() != want {
+		t.Errorf("the error is\n%v\nwant\n%s", err, want)
+	}
+}
+
+func TestCheckWarnsOfAJoinTableWhoseKeyNoReferenceFills(t *testing.T) {
+	for _, c := range []struct {
+		model any
+		warns bool
+	}{{&Crate{}, true}, {&OwnedCrate{}, false}} {
+		db := newCrates(t, false, "owner_id")
+		if err := gormplugin.Migrate(t.Context(), db, &OwnedCrate{}, &Label{}); err != nil {
+			t.Fatal(err)
+		}
+		if err := db.SetupJoinTable(c.model, "Labels", &CrateLabel{}); err != nil {
+			t.Fatal(err)
+		}
+		var out bytes.Buffer
+		logged := db.Session(&gorm.Session{Logger: logger.New(log.New(&out, "", 0), logger.Config{LogLevel: logger.Warn})})
+		if err := gormplugin.Check(logged, c.model); err != nil {
+			t.Fatal(err)
+		}
+		want := `gormplugin: sharding: relation Crate.Labels to crate_labels refused: no sharding key (owner_id); tag the relation gorm:"many2many:crate_labels;foreignKey:ID,OwnerID;joinForeignKey:CrateID,OwnerID"`
+		if got := strings.Contains(out.String(), want); got != c.warns || strings.Contains(out.String(), "relation") != c.warns {
+			t.Errorf("%T: the log is %s", c.model, out.String())
 		}
 	}
 }

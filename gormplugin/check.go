@@ -36,7 +36,8 @@ import (
 //   - the column of a unique lookup lacks its unique index on a shard, or the lookup table does
 //     not exist.
 //
-// It logs a warning for a unique key that holds within each shard only, and returns no error for it.
+// It logs a warning for a unique key that holds within each shard only, and for a join table whose sharding key no
+// reference of its relation fills, and returns no errors for them.
 //
 // Check continues after the first mistake. It reads a sharded table on every target up to the
 // first error, unless its migration has not reached the switch. The errors are joined; those about
@@ -89,6 +90,7 @@ func (c *check) check(db *gorm.DB, model any) error {
 	if table != nil {
 		err = checkKey(s, table)
 	}
+	c.warnJoins(db, s)
 	made := c.make(s)
 	switch {
 	case made.err != nil:
@@ -194,6 +196,18 @@ func (c *check) warnUnique(db *gorm.DB, t *sharding.Table, target sharding.Targe
 	faults, _ := keycolumn.InspectUnique(db.Statement.Context, c.router.DB(target.DB), d, t, target.Table)
 	for _, f := range faults {
 		db.Logger.Warn(db.Statement.Context, "gormplugin: %s: %s; %s", t.Name, f.Message, f.Fix)
+	}
+}
+
+// warnJoins logs which join tables get no sharding key from gorm. This is no error, because the program may insert their rows itself.
+func (c *check) warnJoins(db *gorm.DB, s *schema.Schema) {
+	if c.router == nil {
+		return
+	}
+	for _, rel := range s.Relationships.Many2Many {
+		if err := checkJoin(db, c.router, s, rel); err != nil {
+			db.Logger.Warn(db.Statement.Context, "gormplugin: %v", err)
+		}
 	}
 }
 

@@ -19,7 +19,6 @@ import (
 	"gorm.io/gorm/callbacks"
 	"gorm.io/gorm/logger"
 	"gorm.io/gorm/migrator"
-	"gorm.io/gorm/schema"
 
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sharding/lookups"
@@ -156,35 +155,17 @@ func (m *migration) planJoins(model any) error {
 		if m.targets(join) == nil {
 			return &sharding.RouteError{
 				Op: "relation " + s.Name + "." + rel.Name + " to", Table: join, Err: sharding.ErrUnknownTable,
-				Hint: m.joinHint(s, rel) + `, or tag the relation gorm:"-:migration" if you create it yourself`,
+				Hint: joinHint(m.db, m.router, s, rel) + `, or tag the relation gorm:"-:migration" if you create it yourself`,
 			}
+		}
+		if t, ok := m.router.Table(join); ok && columnField(rel.JoinTable, t.Key) == nil {
+			return checkJoin(m.db, m.router, s, rel)
 		}
 		if err := m.plan(reflect.New(rel.JoinTable.ModelType).Interface()); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// joinHint says how a join table comes to lie with the rows of a model.
-func (m *migration) joinHint(s *schema.Schema, rel *schema.Relationship) string {
-	t, sharded := m.router.Table(s.Table)
-	if !sharded {
-		return "add it to the router with sharding.Broadcast"
-	}
-	where := " to the router with the Key %s in the Group of " + t.Name
-	for _, ref := range rel.References {
-		if ref.OwnPrimaryKey && t.Leads(ref.PrimaryKey.DBName) {
-			return "add it" + fmt.Sprintf(where, ref.ForeignKey.DBName)
-		}
-	}
-	key := columnField(s, t.Key)
-	var own, join []string
-	for _, f := range s.PrimaryFields {
-		own, join = append(own, f.Name), append(join, s.Name+f.Name)
-	}
-	return fmt.Sprintf(`tag the relation gorm:"many2many:%s;foreignKey:%s;joinForeignKey:%s" and add the table`, rel.JoinTable.Table, strings.Join(append(own, key.Name), ","), strings.Join(append(join, key.Name), ",")) +
-		fmt.Sprintf(where, m.db.NamingStrategy.ColumnName(rel.JoinTable.Table, key.Name))
 }
 
 // targets returns the targets of a sharded or broadcast table, nil for any other.

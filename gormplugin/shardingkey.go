@@ -238,3 +238,64 @@ func columnField(s *schema.Schema, column string) *schema.Field {
 	}
 	return nil
 }
+
+// checkJoin refuses a relation of many and many whose join table is sharded by a column that no reference fills:
+// gorm fills no other columns of the rows that it creates there, unless a hook of the join table's model does.
+func checkJoin(db *gorm.DB, r *sharding.Router, s *schema.Schema, rel *schema.Relationship) error {
+	join := rel.JoinTable
+	t, sharded := r.Table(join.Table)
+	if !sharded {
+		return nil
+	}
+	for _, ref := range rel.References {
+		if strings.EqualFold(ref.ForeignKey.DBName, t.Key) {
+			return nil
+		}
+	}
+	if columnField(join, t.Key) != nil && (join.BeforeCreate || join.BeforeSave) {
+		return nil
+	}
+	return &sharding.RouteError{
+		Op: "relation " + s.Name + "." + rel.Name + " to", Table: t.Name, Column: t.Key, Err: sharding.ErrMissingKey,
+		Hint: joinHint(db, r, s, rel),
+	}
+}
+
+// joinHint says how the rows of a join table come to lie with those of a model.
+func joinHint(db *gorm.DB, r *sharding.Router, s *schema.Schema, rel *schema.Relationship) string {
+	join, declared := r.Table(rel.JoinTable.Table)
+	t, sharded := r.Table(s.Table)
+	if !sharded {
+		if declared {
+			return "give the table a Key that refers to the rows of one side"
+		}
+		return "add it to the router with sharding.Broadcast"
+	}
+	place := func(column string) string {
+		if declared {
+			return "give the table the Key " + column + " in the router"
+		}
+		return "add it to the router with the Key " + column + " in the Group of " + t.Name
+	}
+	key := columnField(s, t.Key)
+	var own, foreign []string
+	for _, ref := range rel.References {
+		if !ref.OwnPrimaryKey {
+			continue
+		}
+		if t.Leads(ref.PrimaryKey.DBName) {
+			return place(ref.ForeignKey.DBName)
+		}
+		own, foreign = append(own, ref.PrimaryKey.Name), append(foreign, ref.ForeignKey.Name)
+	}
+	if key == nil {
+		return "give " + s.Name + " a field of the column " + t.Key
+	}
+	tag := fmt.Sprintf(`tag the relation gorm:"many2many:%s;foreignKey:%s;joinForeignKey:%s"`, rel.JoinTable.Table,
+		strings.Join(append(own, key.Name), ","), strings.Join(append(foreign, key.Name), ","))
+	column := db.NamingStrategy.ColumnName(rel.JoinTable.Table, key.Name)
+	if declared && strings.EqualFold(column, join.Key) {
+		return tag
+	}
+	return tag + " and " + strings.Replace(place(column), "add it", "add the table", 1)
+}
