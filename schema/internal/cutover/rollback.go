@@ -207,6 +207,13 @@ func (r *rollback) reinstateTable(ctx context.Context, s *backend.Session, t *op
 	if err := r.raiseCounter(ctx, s, t); err != nil {
 		return err
 	}
+	numbered := "" // the column that the source itself goes on to number
+	if r.routeBack() != sharding.Returned {
+		numbered = t.Key
+	}
+	if err := backend.TakeNumbers(ctx, s, t.Name, numbered); err != nil {
+		return err
+	}
 	return s.Exec(ctx, s.Database.Rename(t.Name, t.Conf.Name))
 }
 
