@@ -12,6 +12,7 @@ import (
 	"testing"
 	"testing/fstest"
 
+	"github.com/shardid/shardid/integration/database"
 	"github.com/shardid/shardid/integration/server"
 	"github.com/shardid/shardid/internal/dialect"
 	"github.com/shardid/shardid/schema/versions"
@@ -149,6 +150,40 @@ func TestVersionsAreRunAndUndoneOnEachServer(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Each database of PostgreSQL has its own enumerated types, whose names are equal.
+func TestDriftNamesAnEnumeratedTypeOfPostgresThatDiffers(t *testing.T) {
+	p := server.SharePostgres(t)
+	dbs := sharding.DBs{"east": p.Open(t, "drift_east"), "west": p.Open(t, "drift_west")}
+	for _, db := range dbs {
+		database.Exec(t, db, "CREATE TYPE mood AS ENUM ('sad', 'happy')")
+	}
+	tables, err := sharding.Spread([]string{"east", "west"}, 2, "notes_%d")
+	if err != nil {
+		t.Fatal(err)
+	}
+	router, err := sharding.New(dbs, sharding.Table{Name: "notes", Key: "user_id", Rule: sharding.Low(1), Map: tables})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := versions.New(t.Context(), versions.Config{Router: router, Files: fstest.MapFS{
+		"1_notes.sql": {Data: []byte("-- +goose Up\nCREATE TABLE notes (id BIGINT PRIMARY KEY, user_id BIGINT NOT NULL, m mood);\n-- +goose Down\nDROP TABLE notes;\n")},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Up(t.Context(), 0); err != nil {
+		t.Fatal(err)
+	}
+	database.Exec(t, dbs["west"], "ALTER TYPE mood ADD VALUE 'calm'")
+	if drift, err := r.Drift(t.Context()); err != nil || len(drift) == 0 || !strings.Contains(fmt.Sprint(drift), "'calm'") {
+		t.Errorf("%v, %v", drift, err)
+	}
+	database.Exec(t, dbs["east"], "ALTER TYPE mood ADD VALUE 'calm'")
+	if drift, err := r.Drift(t.Context()); err != nil || len(drift) > 0 {
+		t.Errorf("%v, %v", drift, err)
+	}
 }
 
 // A shard was changed by hand: the version stops there, is done on the others, and ends

@@ -11,6 +11,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/shardid/shardid/internal/dialect"
 )
 
 // shape is what must be equal in all shards of a table.
@@ -78,7 +80,7 @@ func shapeQueries(s session) (columns, indexes string) {
 			`SELECT i.name, i."unique", x.name FROM pragma_index_list(?) i JOIN pragma_index_xinfo(i.name) x` +
 				` WHERE i.origin <> 'pk' AND x.key ORDER BY i.name, x.seqno`
 	case "postgres":
-		return "SELECT a.attname::text, format_type(a.atttypid, a.atttypmod) || CASE WHEN a.attnotnull THEN ' not null' ELSE '' END" +
+		return "SELECT a.attname::text, " + dialect.PostgresColumnType + " || CASE WHEN a.attnotnull THEN ' not null' ELSE '' END" +
 				" FROM pg_attribute a WHERE a.attrelid = to_regclass(quote_ident($1)) AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum",
 			"SELECT i.relname::text, x.indisunique, pg_get_indexdef(x.indexrelid, u.n, true) FROM pg_index x JOIN pg_class i ON i.oid = x.indexrelid" +
 				" CROSS JOIN LATERAL generate_series(1, x.indnkeyatts::int) u (n)" +

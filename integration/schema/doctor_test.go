@@ -156,6 +156,25 @@ func TestDoctorFindsDriftGenesAndRowsWithoutAKey(t *testing.T) {
 	}
 }
 
+// Each database of PostgreSQL has its own enumerated types and domains, whose names are equal.
+func TestDoctorFindsTypesOfPostgresThatDiffer(t *testing.T) {
+	p := server.SharePostgres(t)
+	dbs := sharding.DBs{"a": p.Open(t, "types_a"), "b": p.Open(t, "types_b")}
+	for _, db := range dbs {
+		database.Exec(t, db, "CREATE TYPE mood AS ENUM ('sad', 'happy'); CREATE TYPE size AS ENUM ('s', 'm'); CREATE DOMAIN price AS numeric(12,2) CHECK (VALUE >= 0)")
+	}
+	r := shardedOrders(t, dbs, sharding.Low(2), "id bigint PRIMARY KEY, user_id bigint, m mood NOT NULL, sizes size[], p price")
+	expectDiagnosis(t, r)
+	for _, change := range []string{"ALTER TYPE mood ADD VALUE 'calm' BEFORE 'happy'", "ALTER TYPE size ADD VALUE 'l'", "ALTER DOMAIN price SET NOT NULL"} {
+		database.Exec(t, dbs["a"], change)
+		if got := diagnosis(t, r); len(got) != 2 || !strings.HasPrefix(got[0], "error column_differs ") {
+			t.Errorf("%s in a alone: %v", change, got)
+		}
+		database.Exec(t, dbs["b"], change)
+		expectDiagnosis(t, r)
+	}
+}
+
 // MySQL 8 shows no widths of whole numbers, which have no effect without ZEROFILL, and MariaDB and MySQL 5.7 do.
 func TestDoctorIgnoresTheDisplayWidthsOfServers(t *testing.T) {
 	r := shardedOrders(t, sharding.DBs{"a": server.ShareMariaDB(t).Open(t, "a"), "b": server.ShareMySQL(t).Open(t, "b")}, sharding.Low(2),

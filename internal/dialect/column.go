@@ -37,6 +37,14 @@ var columnTypes = map[string]string{
 	"sqlite": `SELECT type FROM pragma_table_info(?) WHERE name = ? COLLATE NOCASE`,
 }
 
+// PostgresColumnType is an expression for the type of a column of PostgreSQL, which is a row a of pg_attribute. An
+// enumerated type, a domain and an array of one are followed by what they consist of, because each database has its own.
+const PostgresColumnType = `format_type(a.atttypid, a.atttypmod) || COALESCE((SELECT CASE
+	WHEN e.typtype = 'e' THEN ' (' || (SELECT string_agg(quote_literal(l.enumlabel), ', ' ORDER BY l.enumsortorder) FROM pg_enum l WHERE l.enumtypid = e.oid) || ')'
+	WHEN e.typtype = 'd' THEN ' AS ' || format_type(e.typbasetype, e.typtypmod) || CASE WHEN e.typnotnull THEN ' NOT NULL' ELSE '' END ||
+		COALESCE((SELECT string_agg(' ' || pg_get_constraintdef(k.oid), '' ORDER BY k.conname) FROM pg_constraint k WHERE k.contypid = e.oid AND k.contype = 'c'), '') END
+	FROM pg_type t JOIN pg_type e ON e.oid = CASE WHEN t.typcategory = 'A' AND t.typelem <> 0 THEN t.typelem ELSE t.oid END WHERE t.oid = a.atttypid), '')`
+
 // integerBits maps the names of integer types to their widths.
 var integerBits = map[string]uint{
 	"tinyint": 8, "smallint": 16, "mediumint": 24, "int": 32, "integer": 32, "bigint": 64,

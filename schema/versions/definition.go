@@ -89,7 +89,7 @@ func (s *session) lines(ctx context.Context, on dialect.Querier, query string, a
 }
 
 const postgresDefinition = `SELECT line FROM (
-SELECT 0 AS part, a.attnum::int AS n, 'column ' || quote_ident(a.attname) || ' ' || format_type(a.atttypid, a.atttypmod)
+SELECT 0 AS part, a.attnum::int AS n, 'column ' || quote_ident(a.attname) || ' ' || ` + dialect.PostgresColumnType + `
   || CASE WHEN a.attnotnull THEN ' NOT NULL' ELSE '' END || CASE a.attidentity::text WHEN '' THEN '' ELSE ' IDENTITY ' || a.attidentity::text END
   || CASE a.attgenerated::text WHEN '' THEN ' DEFAULT ' ELSE ' GENERATED ' END || COALESCE(pg_get_expr(d.adbin, d.adrelid), 'none')
   || COALESCE(' COLLATE ' || quote_ident(l.collname), '') || COALESCE(' COMMENT ' || quote_literal(col_description(a.attrelid, a.attnum)), '') AS line
