@@ -332,10 +332,10 @@ var postgresTypes = map[string]catalog.Value{
 // castOfPostgres returns how values of PostgreSQL compare that are cast to another type. The name of a type that is
 // not one of PostgreSQL's own does not determine it.
 func (c functions) castOfPostgres(e *sqlparse.Operation) catalog.Value {
-	name, _ := castType(e, c.Statement.Text)
-	if name == "text" || name == "varchar" || name == "character varying" {
+	if isTextType(e, c.Statement.Text) {
 		return c.joined(e, e.Operands)
 	}
+	name, _ := castType(e, c.Statement.Text)
 	if size := wholeTypes[name]; size > 0 {
 		return catalog.Value{Type: whole.Type, Wide: size == 64, Narrow: size == 16}
 	}

@@ -204,6 +204,9 @@ func (c *comparer) typed(e sqlparse.Expr) catalog.Value {
 		return c.stored(e)
 	}
 	if of, collation := collated(e, c.Statement.Text); c.Postgres && isBytewise(c, collation) {
+		if isTextOf(c, of) {
+			return catalog.Value{Type: merge.Type{Kind: merge.Bytes}, Texts: true}
+		}
 		v := c.typed(of) // whose texts compare by their bytes
 		v.Unordered, v.Behind = "", ""
 		return v
@@ -238,6 +241,28 @@ func collated(e sqlparse.Expr, text string) (x sqlparse.Expr, name string) {
 		return nil, ""
 	}
 	return o.Operands[0], found[1]
+}
+
+// isTextOf reports whether an expression of PostgreSQL casts a value to a text: with a collation of its own the text compares so, whatever
+// the type of the value and its collation are. An aggregate has no value of its own, but for groups on one shard.
+func isTextOf(c *comparer, e sqlparse.Expr) bool {
+	cast := sqlparse.As(sqlparse.Bare(e), sqlparse.Cast)
+	return cast != nil && isTextType(cast, c.Statement.Text) && isOfRow(cast)
+}
+
+// isOfRow reports whether an expression has neither aggregates nor window functions nor subqueries.
+func isOfRow(e sqlparse.Expr) bool {
+	return !sqlparse.Any(e, func(e sqlparse.Expr) bool {
+		call, isCall := e.(*sqlparse.Call)
+		_, isQuery := e.(*sqlparse.Subquery)
+		return isQuery || isCall && (call.Over || sqlfunc.IsAggregate(e))
+	})
+}
+
+// isTextType reports whether a cast of PostgreSQL is to one of its types of texts, in which no spaces at the end are padding.
+func isTextType(cast *sqlparse.Operation, text string) bool {
+	name, _ := castType(cast, text)
+	return name == "text" || name == "varchar" || name == "character varying"
 }
 
 var behindCast = regexp.MustCompile(`^\s*(?:::|as\s|,)\s*([a-z][a-z0-9\s]*?)\s*(?:\(([\d,\s]+)\))?\s*\)?$`)
@@ -507,12 +532,16 @@ func (c *comparer) refuseMember(e sqlparse.Expr) {
 func (c *comparer) unknown(e sqlparse.Expr) catalog.Value { return c.unsorted(e, catalog.Column{}) }
 
 func (c *comparer) unsorted(e sqlparse.Expr, found catalog.Column) catalog.Value {
+	byText := ""
+	if c.Postgres && isBytewise(c, `"C"`) && isOfRow(e) {
+		byText = `; to group or sort by its text, write CAST(… AS text) COLLATE "C"`
+	}
 	if found.Unsorted != "" {
-		c.refuse(c.text(e) + " is not compared over several shards, because " + found.Unsorted + AddKey)
+		c.refuse(c.text(e) + " is not compared over several shards, because " + found.Unsorted + byText + AddKey)
 	}
 	_, isColumn := sqlparse.Bare(e).(*sqlparse.Column)
 	c.untyped = c.untyped || isColumn && c.why == ""
-	remedy := unread(c, e)
+	remedy := byText + unread(c, e)
 	if strings.Contains(c.text(e), "->") {
 		remedy = "; cast the value of the document to a number" + remedy
 	}
