@@ -10,7 +10,6 @@ import (
 	"github.com/shardid/shardid/internal/sqlparse"
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sharding/internal/effects"
-	"github.com/shardid/shardid/sharding/internal/inner"
 	"github.com/shardid/shardid/sharding/internal/plan"
 )
 
@@ -18,12 +17,9 @@ import (
 // connections do not have it: a statement that depends on it and goes there is refused.
 type history struct {
 	set changedSetting
-	// variables is the connection on which a user variable was set, nil before any, and released if the session
-	// does not hold it.
-	variables *sql.Conn
-	// last is where the last statement was executed; query, write and insert are where the last one of
-	// its kind was.
-	last, query, write, insert origin
+	// The connections on which a user variable was set, on which the last statement was executed, and the last one of each kind:
+	// nil before any, and released if the session does not hold it.
+	variables, last, query, write, insert *sql.Conn
 }
 
 // changedSetting is what SET, BEGIN or a similar text has changed in a session.
@@ -37,14 +33,8 @@ type changedSetting struct {
 // released stands for a connection that a session does not hold any more.
 var released = new(sql.Conn)
 
-// origin is the connection of an earlier statement of a session.
-type origin struct {
-	conn      *sql.Conn // nil before any, and if the session does not hold it
-	elsewhere bool      // there was one, and the session does not hold its connection
-}
-
-// about returns the statement that one of effects.About is about.
-func (h *history) about(what string) origin {
+// about returns the connection of the statement that one of effects.About is about.
+func (h *history) about(what string) *sql.Conn {
 	what = strings.ToLower(what)
 	name, _, _ := strings.Cut(what, "(")
 	switch name = strings.TrimSpace(name); {
@@ -60,40 +50,27 @@ func (h *history) about(what string) origin {
 
 // fail records where a statement failed that was sent.
 func (h *history) fail(s *session, to *plan.Route, err error) {
-	if in, holds := onlyHeld(s, to); !isRefusal(err) {
-		h.last = origin{conn: in.SQL, elsewhere: !holds}
+	if !isRefusal(err) {
+		h.last = onlyHeld(s, to)
 	}
 }
 
 // note records where a statement was executed.
-func (h *history) note(p *plan.Plan, at origin) {
-	h.last = at
+func (h *history) note(p *plan.Plan, on *sql.Conn) {
+	h.last = on
 	switch p.Statement.Verb {
 	case sqlparse.Select:
-		h.query = at
+		h.query = on
 	case sqlparse.Insert, sqlparse.Replace:
-		h.write, h.insert = at, at
+		h.write, h.insert = on, on
 		return
 	case sqlparse.Update, sqlparse.Delete:
-		h.write = at
+		h.write = on
 	}
 	if p.SetsLastID {
-		h.insert = at
+		h.insert = on
 	}
 }
-
-// isAll reports whether all earlier statements were executed on a connection.
-func (h *history) isAll(on *sql.Conn) bool {
-	for _, at := range []origin{h.last, h.query, h.write, h.insert} {
-		if !at.isOn(on) {
-			return false
-		}
-	}
-	return true
-}
-
-// isOn reports whether the statement was executed on a connection, or none was executed.
-func (o origin) isOn(conn *sql.Conn) bool { return !o.elsewhere && (o.conn == nil || o.conn == conn) }
 
 // admit refuses a statement that the session must not send, and returns the route of the others. It chooses the
 // database of a statement that any of them can execute.
@@ -106,7 +83,7 @@ func (h *history) admit(s *session, to *plan.Route, query string, e *effects.Eff
 		there.Target.DB = s.tx.begunOn()
 		to = &there
 	}
-	if h.set.on == nil && h.variables == nil && h.last == (origin{}) {
+	if h.set.on == nil && h.variables == nil && h.last == nil {
 		return to, nil
 	}
 	return to, h.depends(s, to, query, e)
@@ -138,11 +115,8 @@ func (h *history) depends(s *session, to *plan.Route, query string, e *effects.E
 			return &sharding.RouteError{Op: "statement", Err: fmt.Errorf("%w: its variable was set on one connection, and this statement is for %s, on another one", sharding.ErrSettings, s.database.nameOf(pool)),
 				Hint: "give the value as an argument"}
 		}
-		if h.isAll(on) {
-			continue
-		}
 		for _, f := range e.About {
-			if !h.about(f).isOn(on) {
+			if was := h.about(f); was != nil && was != on {
 				return &sharding.RouteError{Op: "statement", Err: fmt.Errorf("%w: %s is about an earlier statement of a connection, and that went over another one", sharding.ErrSettings, f),
 					Hint: "use the result of the earlier statement: its RowsAffected and LastInsertId, or COUNT(*) with its conditions"}
 			}
@@ -153,32 +127,28 @@ func (h *history) depends(s *session, to *plan.Route, query string, e *effects.E
 
 // remember records what an executed statement of the session has left on its connection.
 func (h *history) remember(s *session, p *plan.Plan, to *plan.Route, query string, e *effects.Effects) {
-	in, holds := onlyHeld(s, to)
-	h.note(p, origin{conn: in.SQL, elsewhere: !holds})
+	on := onlyHeld(s, to)
+	h.note(p, on)
 	if to.Kind != plan.Home && e.Assigns {
-		if h.variables = in.SQL; !holds {
-			h.variables = released
-		}
+		h.variables = on
 	}
-	if !holds || to.Kind != plan.Home {
+	if on == released || to.Kind != plan.Home {
 		return
 	}
 	switch e.Change {
 	case effects.Settings, effects.Begins: // what lasts longer is kept
-		decisive := h.set.decisive
-		if e.Decides {
-			decisive = strings.TrimSpace(query)
-		}
 		if lasts := e.Change == effects.Settings && !e.Local; h.set.on == nil || lasts {
-			h.set = changedSetting{on: in.SQL, text: strings.TrimSpace(query), local: e.Local, begin: e.Change == effects.Begins}
+			h.set = changedSetting{on: on, text: strings.TrimSpace(query), local: e.Local, begin: e.Change == effects.Begins, decisive: h.set.decisive}
 		}
-		h.set.decisive = decisive
+		if e.Decides {
+			h.set.decisive = strings.TrimSpace(query)
+		}
 	case effects.Ends:
 		if h.set.begin && h.isEndedBy(query) {
 			h.set = changedSetting{}
 		}
 	case effects.Variables:
-		h.variables = in.SQL
+		h.variables = on
 	}
 }
 
@@ -190,12 +160,15 @@ func (h *history) isEndedBy(query string) bool {
 	return verb != effects.Release || first == effects.Set && begun == name
 }
 
-// onlyHeld returns the connection that a session holds to the only database of a route.
-func onlyHeld(s *session, to *plan.Route) (in inner.Conn, ok bool) {
+// onlyHeld returns the connection that a session holds to the only database of a route, released if it holds none.
+func onlyHeld(s *session, to *plan.Route) *sql.Conn {
 	if s.tx == nil && s.home.SQL == nil {
-		return inner.Conn{}, false
+		return released
 	}
-	return s.held(s.database.only(to))
+	if in, holds := s.held(s.database.only(to)); holds {
+		return in.SQL
+	}
+	return released
 }
 
 // endTransaction forgets what ends with a transaction: what was left on its connections, of which
@@ -204,15 +177,12 @@ func (h *history) endTransaction(home *sql.Conn) {
 	if h.set.local || h.set.on != home {
 		h.set = changedSetting{}
 	}
-	if h.variables != nil && h.variables != home {
-		h.variables = released
-	}
-	for _, p := range []*origin{&h.query, &h.write, &h.insert} {
-		if p.conn != home {
-			*p = origin{elsewhere: p.elsewhere || p.conn != nil}
+	for _, on := range []**sql.Conn{&h.variables, &h.query, &h.write, &h.insert} {
+		if *on != nil && *on != home {
+			*on = released
 		}
 	}
-	if h.last.conn == nil || h.last.conn != home {
-		h.last = origin{elsewhere: true}
+	if h.last == nil || h.last != home {
+		h.last = released
 	}
 }
