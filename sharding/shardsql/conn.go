@@ -244,6 +244,9 @@ func (s *session) route(ctx context.Context, p *plan.Plan, args []driver.NamedVa
 	hint := sharding.HintOf(ctx)
 	to, err := p.Bind(list, hint) // it does not keep the list
 	if err == nil {
+		err = admitFanOut(s.database.router, to)
+	}
+	if err == nil {
 		err = s.preview(ctx, p, to, list, hint)
 	}
 	s.memory.KeepValues(list)

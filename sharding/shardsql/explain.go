@@ -284,6 +284,15 @@ func routed(router *sharding.Router, r *plan.Route, text string, args []any) Exp
 	add := func(at sharding.Target, text string, which []int) {
 		e.Shards = append(e.Shards, Shard{at, text, plan.Selected(args, which)})
 	}
+	err := admitFanOut(router, r)
+	targets, changes := r.Targets(), r.Kind == plan.Several || r.Kind == plan.Scatter && r.Shards.Locks
+	other := slices.IndexFunc(targets, func(at sharding.Target) bool { return at.DB != targets[0].DB })
+	if err == nil && other > 0 && changes && router.TxMode() == sharding.SingleShard { // outside of a transaction
+		err = r.Spanning("database "+targets[0].DB, "database "+targets[other].DB)
+	}
+	if err != nil {
+		return Explanation{Kind: Refused, Err: err}
+	}
 	switch r.Kind {
 	case plan.Home:
 		e.Shards = []Shard{{Text: text, Args: args}}
@@ -293,22 +302,12 @@ func routed(router *sharding.Router, r *plan.Route, text string, args []any) Exp
 		}
 		e.Shards = []Shard{{r.Target, r.Text, args}}
 	case plan.Scatter:
-		if err := admitShards(router, r.Shards); err != nil {
-			return Explanation{Kind: Refused, Err: err}
-		}
 		e.Merge = r.Shards.String()
 		for _, s := range r.Shards.Targets {
 			add(s.Target, s.Text, s.Args)
 		}
-	case plan.Several: // outside of a transaction
-		if err := admitParts(router, r.Writes); err != nil {
-			return Explanation{Kind: Refused, Err: err}
-		}
-		first := r.Writes.Parts[0].Target.DB
+	case plan.Several:
 		for _, part := range r.Writes.Parts {
-			if part.Target.DB != first && router.TxMode() == sharding.SingleShard {
-				return Explanation{Kind: Refused, Err: r.Spanning("database "+first, "database "+part.Target.DB)}
-			}
 			add(part.Target, part.Text, part.Args)
 		}
 	}

@@ -44,6 +44,14 @@ func TestExplainSaysWhereAStatementGoesAndSendsNothing(t *testing.T) {
 	}
 }
 
+func TestPlanRefusesAQueryThatLocksRowsInTwoDatabasesAsItIsSent(t *testing.T) {
+	s := newShop(t)
+	e, err := shardsql.Plan(s.router, "mysql", "SELECT id FROM orders WHERE user_id IN (0, 1, 2, 3) FOR UPDATE")
+	if err != nil || e.Kind != shardsql.Refused || !errors.Is(e.Err, sharding.ErrCrossDatabase) {
+		t.Errorf("%+v, %v", e, err)
+	}
+}
+
 func TestPlanNeedsNoDatabase(t *testing.T) {
 	s := newShop(t)
 	for _, db := range s.dbs {

@@ -145,8 +145,8 @@ func (s *session) checkTargets(ctx context.Context, to *plan.Route) error {
 	if to.Kind != plan.Scatter && to.Kind != plan.Several {
 		return s.tx.admitAfterSwitch(s.database.poolOrHome(to.Target.DB))
 	}
-	if err := s.database.router.Limits().Check(len(s.database.targets(to))); err != nil {
-		return &sharding.RouteError{Op: "statement", Err: err, Hint: "add a condition on the sharding key, or raise the limit with sharding.FanOut"}
+	if err := admitFanOut(s.database.router, to); err != nil {
+		return err
 	}
 	if to.Kind == plan.Scatter {
 		if err := s.database.locks(to); err != nil || s.tx == nil {

@@ -132,9 +132,6 @@ func (r reading) drain(ctx context.Context, to *plan.Route) (driver.Result, erro
 // scatter queries several shards and returns the rows that one table would have returned.
 func (r reading) scatter(ctx context.Context, to *plan.Route) (driver.Rows, error) {
 	s := to.Shards
-	if err := admitShards(r.session.database.router, s); err != nil {
-		return nil, err
-	}
 	if err := r.session.database.locks(to); err != nil {
 		return nil, err
 	}
@@ -161,10 +158,18 @@ func (r reading) scatter(ctx context.Context, to *plan.Route) (driver.Rows, erro
 	return resultset.NewAnswer(s.Rows(r.session.database.server.Arithmetic, sources, memory), types, end), nil
 }
 
-// admitShards refuses a query of more shards than one statement may need.
-func admitShards(r *sharding.Router, s *combine.Shards) error {
-	if err := r.Limits().Check(len(s.Targets)); err != nil {
-		return &sharding.RouteError{Op: "query", Err: err, Hint: "add a condition on the sharding key, or raise the limit with sharding.FanOut"}
+// admitFanOut refuses a statement for more shards than one may need.
+func admitFanOut(r *sharding.Router, to *plan.Route) error {
+	op, hint := "query", "add a condition on the sharding key"
+	switch to.Kind {
+	case plan.Scatter:
+	case plan.Several:
+		op, hint = "write", "write fewer keys at a time"
+	default:
+		return nil
+	}
+	if err := r.Limits().Check(len(to.Targets())); err != nil {
+		return &sharding.RouteError{Op: op, Err: err, Hint: hint + ", or raise the limit with sharding.FanOut"}
 	}
 	return nil
 }
