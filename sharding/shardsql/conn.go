@@ -155,10 +155,8 @@ func (c *conn) returned(ctx context.Context, r request, p *plan.Plan, to *plan.R
 	w, err := c.writing(ctx, r, p, to)
 	switch {
 	case err != nil:
-	case to.Kind == plan.Several || w.models != nil || w.kept != nil:
+	case to.Kind == plan.Several || to.Kind == plan.Copies || w.models != nil || w.kept != nil:
 		rows, err = w.returned(ctx)
-	case to.Kind == plan.Copies:
-		rows, err = w.copiesReturned(ctx)
 	default:
 		return nil, false, nil
 	}
@@ -189,10 +187,8 @@ func (c *conn) send(ctx context.Context, r request) (driver.Result, error) {
 			return nil, err
 		case to.Kind == plan.Scatter:
 			return reading{session: &c.session, args: r.args}.drain(ctx, to)
-		case to.Kind == plan.Several:
+		case to.Kind == plan.Several, to.Kind == plan.Copies:
 			return w.executed(ctx)
-		case to.Kind == plan.Copies:
-			return copies(ctx, w, w.copied(), to.Target.Table, affected)
 		}
 		return w.one(ctx)
 	})

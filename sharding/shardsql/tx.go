@@ -147,8 +147,12 @@ func (t *transaction) crossing(first, pool *sql.DB) error {
 // admit refuses, before anything is sent, a statement for databases that one transaction may not
 // span.
 func (t *transaction) admit(to *plan.Route, participants []participant) error {
-	if t.spans {
+	switch {
+	case t.spans:
 		return nil
+	case to.Kind == plan.Copies:
+		return &sharding.RouteError{Op: "write of broadcast table", Table: to.Target.Table, Err: sharding.ErrCrossDatabase,
+			Hint: "it is written in every database; write it outside of the transaction (with gorm, db.Omit(\"Tags.*\").Create(&order) leaves the rows of " + to.Target.Table + " in a relation Tags out), or let transactions span databases with sharding.Transactions, Atomic or BestEffort"}
 	}
 	for _, l := range participants {
 		if len(t.parts) > 0 && t.parts[0].pool != l.pool {

@@ -42,7 +42,6 @@ type writing struct {
 	to        *plan.Route
 	models    *plan.Search // the rows that it must affect; nil if it names no models
 	kept      *lookupWrite // the changes of lookup tables; nil if there are none
-	spans     bool         // it may span databases, whatever its transaction may
 }
 
 // writing returns a statement that may write rows.
@@ -64,15 +63,11 @@ func (s *session) writing(ctx context.Context, r request, p *plan.Plan, to *plan
 	return w, nil
 }
 
-// executed writes to several shards.
+// executed writes to several shards, or to all copies of a broadcast table.
 func (w writing) executed(ctx context.Context) (driver.Result, error) {
 	parts := w.parts()
-	participants, err := w.participants(parts)
-	if err != nil {
-		return nil, err
-	}
 	var all sum
-	_, err = together(ctx, w, participants, affected, func(results []driver.Result) (int64, error) {
+	_, err := together(ctx, w, w.participants(parts), affected, func(results []driver.Result) (int64, error) {
 		all = summed(parts, results)
 		return all.rows, nil
 	})
@@ -123,9 +118,9 @@ func (w writing) late(ctx context.Context) error {
 	return late(ctx, reading{session: w.session, args: w.args, plan: w.plan, to: w.to})
 }
 
-// parts returns the parts of the write, also if it has only one.
+// parts returns the parts of the write, also if it has only one. For copies of a table it is that of home, whose answer counts.
 func (w writing) parts() *plan.Writes {
-	if w.to.Kind != plan.One {
+	if w.to.Kind == plan.Several {
 		return w.to.Writes
 	}
 	part := plan.Part{Shard: combine.Shard{Target: w.to.Target, Text: w.to.Text, Args: make([]int, len(w.args))}}
@@ -136,12 +131,12 @@ func (w writing) parts() *plan.Writes {
 }
 
 func summed(w *plan.Writes, results []driver.Result) sum {
-	all := sum{last: results[len(results)-1], numbered: w.Numbered}
-	for i, r := range results {
-		n, err := r.RowsAffected()
+	all := sum{last: results[len(w.Parts)-1], numbered: w.Numbered}
+	for i, part := range w.Parts {
+		n, err := results[i].RowsAffected()
 		all.rows, all.err = all.rows+n, errors.Join(all.err, err)
-		if rows := w.Parts[i].Rows; len(rows) > 0 && rows[len(rows)-1] == w.Rows-1 {
-			all.last = r
+		if rows := part.Rows; len(rows) > 0 && rows[len(rows)-1] == w.Rows-1 {
+			all.last = results[i]
 		}
 	}
 	return all
@@ -166,14 +161,10 @@ func (s sum) LastInsertId() (int64, error) {
 	return s.last.LastInsertId()
 }
 
-// returned writes to several shards and returns the rows of RETURNING; for an INSERT in the order
-// of VALUES.
+// returned is executed for a statement that returns rows; those of an INSERT are in the order of VALUES.
 func (w writing) returned(ctx context.Context) (driver.Rows, error) {
 	parts := w.parts()
-	participants, err := w.participants(parts)
-	if err != nil {
-		return nil, err
-	}
+	participants := w.participants(parts)
 	if err := w.inBinary(ctx, participants); err != nil {
 		return nil, err
 	}
@@ -209,7 +200,8 @@ func returning() func(context.Context, inner.Conn, participant) (*resultset.Held
 func inOrder(w *plan.Writes, returned []*resultset.Held) error {
 	placed := make([][]driver.Value, w.Rows)
 	var all [][]driver.Value
-	for i, rows := range returned {
+	for i := range w.Parts {
+		rows := returned[i]
 		if len(rows.Names) == 0 {
 			continue // this part returned no rows
 		}
@@ -259,25 +251,23 @@ func putRows(placed [][]driver.Value, w *plan.Writes, own []int, rows [][]driver
 	return true
 }
 
-// admitParts refuses a write to more shards than one statement may need.
-func admitParts(r *sharding.Router, parts *plan.Writes) error {
-	if err := r.Limits().Check(len(parts.Parts)); err != nil {
-		return &sharding.RouteError{Op: "write", Err: err, Hint: "write fewer keys at a time, or raise the limit with sharding.FanOut"}
-	}
-	return nil
-}
-
-func (w writing) participants(parts *plan.Writes) ([]participant, error) {
+// participants returns what each database executes: its part, or all of a write of a broadcast table.
+func (w writing) participants(parts *plan.Writes) (all []participant) {
 	d := w.session.database
-	if err := admitParts(d.router, parts); err != nil {
-		return nil, err
-	}
-	participants := make([]participant, len(parts.Parts))
 	for i, part := range parts.Parts {
-		participants[i] = participant{index: i, pool: d.poolOrHome(part.Target.DB), target: part.Target, text: part.Text, args: chosen(w.args, part.Args)}
-		participants[i].statement = asPart(d.server, w.statement, participants[i].args)
+		args := chosen(w.args, part.Args)
+		all = append(all, participant{index: i, pool: d.poolOrHome(part.Target.DB), target: part.Target, text: part.Text, args: args, statement: asPart(d.server, w.statement, args)})
 	}
-	return participants, nil
+	if w.to.Kind != plan.Copies {
+		return all
+	}
+	atHome := all[0]
+	all = nil
+	for i, pool := range d.copies() {
+		atHome.index, atHome.pool, atHome.target.DB = i, pool, d.shortNameOf(pool)
+		all = append(all, atHome)
+	}
+	return all
 }
 
 // inBinary lets MariaDB prepare also the participants without arguments, if it would have prepared the statement for one
@@ -313,7 +303,9 @@ func together[T any](ctx context.Context, w writing, participants []participant,
 	if t == nil {
 		t = s.newTransaction(ctx, driver.TxOptions{})
 	}
-	t.spans = t.spans || w.spans
+	if w.to.Kind == plan.Copies && (s.tx == nil || writehint.Of(ctx, w.to.Target.Table).Single) {
+		t.spans = true // a broadcast table could not be written otherwise
+	}
 	if err := t.admit(w.to, participants); err != nil {
 		return nil, err
 	}
@@ -425,54 +417,4 @@ func (t *transaction) settle(ctx context.Context, failed error) error {
 		return failed
 	}
 	return errors.Join(failed, t.broken)
-}
-
-// copiesReturned is copies for a statement that returns rows.
-func (w writing) copiesReturned(ctx context.Context) (driver.Rows, error) {
-	participants := w.copied()
-	if err := w.inBinary(ctx, participants); err != nil {
-		return nil, err
-	}
-	rows, err := copies(ctx, w, participants, w.to.Target.Table, returning())
-	if err != nil {
-		return nil, err
-	}
-	return rows, nil
-}
-
-// copied returns the participants of a write of a broadcast table, which each copy executes alike.
-func (w writing) copied() []participant {
-	d, to := w.session.database, w.to
-	pools := d.copies()
-	participants := make([]participant, len(pools))
-	for i, pool := range pools {
-		at := sharding.Target{DB: d.shortNameOf(pool), Table: to.Target.Table}
-		participants[i] = participant{index: i, pool: pool, target: at, text: to.Text, args: w.args, statement: asPart(d.server, w.statement, w.args)}
-	}
-	return participants
-}
-
-// copies writes every copy of a broadcast table, and returns the answer of the home database.
-func copies[T any](ctx context.Context, w writing, participants []participant, table string, do func(context.Context, inner.Conn, participant) (T, error)) (home T, err error) {
-	if w.spans, err = w.session.admitCopies(ctx, table); err != nil {
-		return home, err
-	}
-	all, err := together(ctx, w, participants, do, func([]T) (int64, error) { return 0, nil }) // it names no models
-	if err != nil {
-		return home, err
-	}
-	return all[0], nil
-}
-
-// admitCopies reports whether a write of a broadcast table is alone in its transaction. It may then
-// span databases in every mode, because a broadcast table could not be written otherwise; in a
-// larger transaction it needs the router's permission to span. If a copy cannot commit, the error
-// is a PartialCommitError.
-func (s *session) admitCopies(ctx context.Context, table string) (alone bool, err error) {
-	alone = s.tx == nil || writehint.Of(ctx, table).Single
-	if !alone && !s.tx.spans {
-		return false, &sharding.RouteError{Op: "write of broadcast table", Table: table, Err: sharding.ErrCrossDatabase,
-			Hint: "it is written in every database; write it outside of the transaction (with gorm, db.Omit(\"Tags.*\").Create(&order) leaves the rows of " + table + " in a relation Tags out), or let transactions span databases with sharding.Transactions, Atomic or BestEffort"}
-	}
-	return alone, nil
 }
