@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
-	"database/sql/driver"
 	"errors"
 	"fmt"
 	"slices"
@@ -148,20 +147,11 @@ func (s *session) checkTargets(ctx context.Context, to *plan.Route) error {
 	if err := admitFanOut(s.database.router, to); err != nil {
 		return err
 	}
-	if to.Kind == plan.Scatter {
-		if err := s.database.locks(to); err != nil || s.tx == nil {
-			return err
-		}
+	t := s.transactionFor(ctx, to)
+	if err := spanning(t, to); err != nil {
+		return err
 	}
-	t := s.tx
-	if t == nil {
-		t = s.newTransaction(ctx, driver.TxOptions{})
-	}
-	pools := s.database.pools(to)
-	if !t.spans && len(pools) > 1 {
-		return to.Spanning(s.database.nameOf(pools[0]), s.database.nameOf(pools[1]))
-	}
-	return t.admitAfterSwitch(pools[0])
+	return t.admitAfterSwitch(s.database.only(to))
 }
 
 // begins reports whether a statement begins a transaction on a database and so excludes all others.
@@ -202,9 +192,7 @@ func (t *transaction) onAfterSwitch(on, source sharding.Target, next *plan.Plan)
 // database of others.
 func (s *session) checkUnplaced(ctx context.Context, to *plan.Route) error {
 	alone := *s
-	if alone.tx == nil {
-		alone.tx = s.newTransaction(ctx, driver.TxOptions{})
-	}
+	alone.tx = s.transactionFor(ctx, to)
 	unplaced := to.Unplaced
 	if !unplaced.All {
 		placed := *to

@@ -8,7 +8,6 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -132,10 +131,7 @@ func (r reading) drain(ctx context.Context, to *plan.Route) (driver.Result, erro
 // scatter queries several shards and returns the rows that one table would have returned.
 func (r reading) scatter(ctx context.Context, to *plan.Route) (driver.Rows, error) {
 	s := to.Shards
-	if err := r.session.database.locks(to); err != nil {
-		return nil, err
-	}
-	if err := r.admit(to); err != nil {
+	if err := r.session.transactionFor(ctx, to).admit(to); err != nil {
 		return nil, err
 	}
 	conns, err := r.reserveAll(ctx, s)
@@ -170,37 +166,6 @@ func admitFanOut(r *sharding.Router, to *plan.Route) error {
 	}
 	if err := r.Limits().Check(len(to.Targets())); err != nil {
 		return &sharding.RouteError{Op: op, Err: err, Hint: hint + ", or raise the limit with sharding.FanOut"}
-	}
-	return nil
-}
-
-// locks refuses a query that locks rows in several databases unless one transaction may span them.
-func (d *database) locks(to *plan.Route) error {
-	if !to.Shards.Locks || d.router.TxMode() != sharding.SingleShard {
-		return nil
-	}
-	if pools := d.pools(to); len(pools) > 1 {
-		return to.Spanning(d.nameOf(pools[0]), d.nameOf(pools[1]))
-	}
-	return nil
-}
-
-// admit refuses, before anything is sent, a query for several databases in a transaction that may not span them.
-func (r reading) admit(to *plan.Route) error {
-	t := r.session.tx
-	if t == nil || t.spans {
-		return nil
-	}
-	if err := t.ended(); err != nil {
-		return err
-	}
-	d := t.session.database
-	switch pools := d.pools(to); {
-	case len(pools) > 1:
-		return &sharding.RouteError{Op: "query", Err: fmt.Errorf("%w: this query reads rows in %s and in %s", sharding.ErrCrossDatabase, d.nameOf(pools[0]), d.nameOf(pools[1])),
-			Hint: "add a condition on the sharding key, send the query outside of the transaction, or let transactions span databases with sharding.Transactions, Atomic or BestEffort"}
-	case len(t.parts) > 0 && t.parts[0].pool != pools[0]:
-		return t.crossing(t.parts[0].pool, pools[0])
 	}
 	return nil
 }

@@ -144,24 +144,45 @@ func (t *transaction) crossing(first, pool *sql.DB) error {
 		Hint: hint + ", or let transactions span databases with sharding.Transactions, Atomic or BestEffort"}
 }
 
-// admit refuses, before anything is sent, a statement for databases that one transaction may not
-// span.
-func (t *transaction) admit(to *plan.Route, participants []participant) error {
-	switch {
-	case t.spans:
+// transactionFor returns the present transaction, or the one that a write, or a query that locks rows, needs. It returns nil for
+// another query.
+func (s *session) transactionFor(ctx context.Context, to *plan.Route) *transaction {
+	if s.tx != nil || to.Kind == plan.Scatter && !to.Shards.Locks {
+		return s.tx
+	}
+	return s.newTransaction(ctx, driver.TxOptions{})
+}
+
+// admit refuses, before anything is sent, a statement for databases that the transaction may not span.
+func (t *transaction) admit(to *plan.Route) error {
+	if t == nil {
 		return nil
-	case to.Kind == plan.Copies:
+	}
+	if err := t.ended(); err != nil {
+		return err
+	}
+	if err := spanning(t, to); err != nil || t.spans || len(t.parts) == 0 {
+		return err
+	}
+	if pool := t.session.database.only(to); pool != t.parts[0].pool {
+		return t.crossing(t.parts[0].pool, pool)
+	}
+	return nil
+}
+
+// spanning refuses a statement for several databases that a transaction may not span.
+func spanning(t *transaction, to *plan.Route) error {
+	if t == nil || t.spans {
+		return nil
+	}
+	if to.Kind == plan.Copies {
 		return &sharding.RouteError{Op: "write of broadcast table", Table: to.Target.Table, Err: sharding.ErrCrossDatabase,
 			Hint: "it is written in every database; write it outside of the transaction (with gorm, db.Omit(\"Tags.*\").Create(&order) leaves the rows of " + to.Target.Table + " in a relation Tags out), or let transactions span databases with sharding.Transactions, Atomic or BestEffort"}
 	}
-	for _, l := range participants {
-		if len(t.parts) > 0 && t.parts[0].pool != l.pool {
-			return t.crossing(t.parts[0].pool, l.pool)
-		}
-		if l.pool != participants[0].pool {
-			d := t.session.database
-			return to.Spanning(d.nameOf(participants[0].pool), d.nameOf(l.pool))
-		}
+	d := t.session.database
+	if pools := d.pools(to); len(pools) > 1 {
+		slices.SortFunc(pools, d.comparePools)
+		return to.Spanning(d.nameOf(pools[0]), d.nameOf(pools[1]))
 	}
 	return nil
 }

@@ -299,14 +299,11 @@ func together[T any](ctx context.Context, w writing, participants []participant,
 	slices.SortStableFunc(participants, func(a, b participant) int {
 		return cmp.Or(s.database.compare(a.target.DB, b.target.DB), cmp.Compare(a.target.Table, b.target.Table))
 	})
-	t := s.tx
-	if t == nil {
-		t = s.newTransaction(ctx, driver.TxOptions{})
-	}
+	t := s.transactionFor(ctx, w.to)
 	if w.to.Kind == plan.Copies && (s.tx == nil || writehint.Of(ctx, w.to.Target.Table).Single) {
 		t.spans = true // a broadcast table could not be written otherwise
 	}
-	if err := t.admit(w.to, participants); err != nil {
+	if err := t.admit(w.to); err != nil {
 		return nil, err
 	}
 	guarded := s.tx != nil

@@ -50,8 +50,10 @@ func (r *Route) Spanning(first, other string) error {
 		hint = "insert the rows of each database with a statement of their own, grouped by Router.Target"
 	case r.all:
 		hint = "send it once for each target of Router.Targets, with the context sharding.On(ctx, target)"
-	case r.Kind == Scatter:
+	case r.Kind == Scatter && r.Shards.Locks:
 		does = "locks rows in %s and in %s"
+	case r.Kind == Scatter:
+		does, hint = "reads rows in %s and in %s", "add a condition on the sharding key, send the query outside of the transaction"
 	}
 	return p.Refusal(p.FirstSharded(), fmt.Errorf("%w: this statement "+does, sharding.ErrCrossDatabase, first, other),
 		hint+", or let transactions span databases with sharding.Transactions, Atomic or BestEffort")
