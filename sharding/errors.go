@@ -168,11 +168,7 @@ func (e *RouteError) Unwrap() error { return e.Err }
 // Reason returns the sentence of Error without the values of the statement, so that refusals can be
 // counted by their reasons.
 func (e *RouteError) Reason() string {
-	sentinel := e.Err
-	for next := errors.Unwrap(sentinel); next != nil; next = errors.Unwrap(sentinel) {
-		sentinel = next
-	}
-	return (&RouteError{Op: e.Op, Table: e.Table, Err: sentinel, Hint: e.Hint}).Error()
+	return (&RouteError{Op: e.Op, Table: e.Table, Err: reported(e.Err), Hint: e.Hint}).Error()
 }
 
 // ShardError is the error of one of several shards: an error of its database or of the connection

@@ -99,9 +99,6 @@ func (r hash) Slot(key any) (Slot, error) {
 }
 
 func (r hash) of(k integer) Slot {
-	if !k.negative {
-		return Slot(xxhash64Decimal(k.bits) % r.n)
-	}
 	var text [20]byte // long enough for the lowest int64
 	return Slot(xxhash64(k.appendTo(text[:0])) % r.n)
 }

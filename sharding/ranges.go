@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sort"
 	"strings"
 )
 
@@ -37,7 +38,7 @@ func List[K interface{ ~int | ~int64 | ~string }](slots map[K]Slot) Rule {
 	if err != nil {
 		return invalid(fmt.Sprintf("List: %v", err))
 	}
-	r, integers := list{n: n, texts: map[string]Slot{}}, map[int64]Slot{}
+	r := list{n: n, integers: map[int64]Slot{}, texts: map[string]Slot{}}
 	for value, slot := range slots {
 		s, err := read(value)
 		switch {
@@ -46,7 +47,7 @@ func List[K interface{ ~int | ~int64 | ~string }](slots map[K]Slot) Rule {
 		case s.kind == isText:
 			r.texts[s.text] = slot
 		case s.kind == isInteger && !s.integer.huge():
-			integers[int64(s.integer.bits)] = slot
+			r.integers[int64(s.integer.bits)] = slot
 		default:
 			return invalid(fmt.Sprintf("List: %s is neither an integer nor text", s.shown()))
 		}
@@ -54,7 +55,6 @@ func List[K interface{ ~int | ~int64 | ~string }](slots map[K]Slot) Rule {
 	if a, b, differ := paddedApart(r.texts); differ {
 		return invalid(fmt.Sprintf("List: %q and %q are in different slots, but equal under most collations", a, b))
 	}
-	r.integers = newLookup(integers)
 	return &r
 }
 
@@ -116,21 +116,12 @@ func (r ranges) Slot(key any) (Slot, error) {
 	if err != nil {
 		return 0, err
 	}
-	low, high := 0, len(r) // the bounds before low are ≤ k, those from high on above
-	for low < high {
-		middle := int(uint(low+high) / 2)
-		if k.less(r[middle]) {
-			high = middle
-		} else {
-			low = middle + 1
-		}
-	}
-	return Slot(low), nil
+	return Slot(sort.Search(len(r), func(i int) bool { return k.less(r[i]) })), nil
 }
 
 type list struct {
 	n        int
-	integers lookup // one of the two is empty
+	integers map[int64]Slot // one of the two is empty
 	texts    map[string]Slot
 }
 
@@ -144,7 +135,7 @@ func (r *list) Slot(key any) (Slot, error) {
 	if err != nil {
 		return 0, err
 	}
-	if slot, ok := r.integers.of(int64(k.bits)); ok && !k.huge() {
+	if slot, ok := r.integers[int64(k.bits)]; ok && !k.huge() {
 		return slot, nil
 	}
 	return 0, fmt.Errorf("%s: %w", k.appendTo(nil), ErrNoSlot)

@@ -165,7 +165,7 @@ func (s *Snapshot) closedBy(err error) string {
 	return ""
 }
 
-// reported returns the error of the driver that err wraps. Adapters add the names of shards' tables to it.
+// reported returns the innermost error that err wraps, such as that of the driver. Adapters add the names of shards' tables to it.
 func reported(err error) error {
 	for {
 		inner := errors.Unwrap(err)
