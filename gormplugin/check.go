@@ -3,6 +3,7 @@
 package gormplugin
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"regexp"
@@ -51,7 +52,12 @@ func Check(db *gorm.DB, models ...any) error {
 	if err != nil {
 		return fmt.Errorf("gormplugin: %w", err)
 	}
-	c := &check{plans, p.config.Router}
+	c := &check{plans: plans, router: p.config.Router}
+	if c.router != nil {
+		if c.dialect, err = dialect.Named(db.Dialector.Name()); err != nil {
+			return fmt.Errorf("gormplugin: %w", err)
+		}
+	}
 	var errs []error
 	for _, model := range models {
 		errs = append(errs, c.check(db, model))
@@ -63,7 +69,8 @@ func Check(db *gorm.DB, models ...any) error {
 type check struct {
 	*plans
 
-	router *sharding.Router
+	router  *sharding.Router // nil without sharded tables
+	dialect dialect.Dialect  // with a router
 }
 
 // checkKey refuses a model that lacks the column of its table's sharding key.
@@ -83,6 +90,7 @@ func (c *check) check(db *gorm.DB, model any) error {
 	if err != nil {
 		return fmt.Errorf("gormplugin: %w", err)
 	}
+	db = db.Session(&gorm.Session{NewDB: true}) // without the name of a table
 	var table *sharding.Table
 	if c.router != nil {
 		table, _ = c.router.Snapshot().Lookup(s.Table)
@@ -98,7 +106,7 @@ func (c *check) check(db *gorm.DB, model any) error {
 	case len(made.fields) == 0 && !c.mayLackGenerator(s, table):
 		err = errors.Join(err, fmt.Errorf("gormplugin: %s: %w", s, ErrUnmanaged))
 	default:
-		err = errors.Join(err, c.checkFields(db, made, table))
+		err = errors.Join(err, checkFields(db.Statement.Context, made, table))
 	}
 	return errors.Join(err, c.checkTables(db, made, table))
 }
@@ -114,14 +122,14 @@ func (c *check) mayLackGenerator(s *schema.Schema, table *sharding.Table) bool {
 }
 
 // checkFields checks the fields of a model.
-func (c *check) checkFields(db *gorm.DB, made *plan, table *sharding.Table) error {
+func checkFields(ctx context.Context, made *plan, table *sharding.Table) error {
 	var errs []error
 	for _, m := range made.fields {
 		if m.kind.Narrow() {
 			errs = append(errs, m.fail(fmt.Errorf("%s: %w", m.FieldType, ErrOverflow)))
 		}
 		if columnCarriesSlot(table, m.DBName) {
-			errs = append(errs, m.checkSlots(db.Statement.Context, table))
+			errs = append(errs, m.checkSlots(ctx, table))
 		}
 	}
 	return errors.Join(errs...)
@@ -132,7 +140,7 @@ func (c *check) checkFields(db *gorm.DB, made *plan, table *sharding.Table) erro
 // its rows rightly.
 func (c *check) checkTables(db *gorm.DB, made *plan, table *sharding.Table) error {
 	if table == nil {
-		return made.checkColumns(db.Session(&gorm.Session{NewDB: true}), made.schema.Table, made.fields)
+		return made.checkColumns(db, made.schema.Table, made.fields)
 	}
 	if table.Origin() != nil {
 		return nil
@@ -141,20 +149,17 @@ func (c *check) checkTables(db *gorm.DB, made *plan, table *sharding.Table) erro
 	if key := made.schema.PrimaryFields; len(fields) == 0 && len(key) == 1 {
 		fields = []*managed{{Field: key[0], model: made.schema.Name}} // shards that number it would give the same numbers
 	}
-	m := newMigration(db)
+	ctx, m := db.Statement.Context, newMigration(db)
 	for i, target := range c.router.Targets(table.Name) {
 		if i == 0 {
 			c.warnUnique(db, table, target)
 		}
-		err := c.checkKeyColumns(db, table, target)
+		err := c.checkKeyColumns(ctx, table, target)
 		if err != nil && !errors.Is(err, ErrKeyColumn) && !errors.Is(err, ErrCollation) { // the database does not answer
 			return err
 		}
-		if _, errOpen := m.open(target.DB); errOpen != nil {
-			return errors.Join(err, fmt.Errorf("gormplugin: shard %s: %w", target, errOpen))
-		}
-		err = errors.Join(err, c.checkLookups(db, table, target))
-		if errColumns := made.checkColumns(m.at(db.Statement.Context, target), target.Table, fields); errColumns != nil {
+		err = errors.Join(err, c.checkLookups(ctx, table, target))
+		if errColumns := made.checkColumns(m.at(ctx, target), target.Table, fields); errColumns != nil {
 			err = errors.Join(err, fmt.Errorf("shard %s: %w", target, errColumns))
 		}
 		if err != nil {
@@ -165,15 +170,11 @@ func (c *check) checkTables(db *gorm.DB, made *plan, table *sharding.Table) erro
 }
 
 // checkLookups refuses a shard that does not keep the values of a unique lookup unique itself.
-func (c *check) checkLookups(db *gorm.DB, t *sharding.Table, target sharding.Target) error {
+func (c *check) checkLookups(ctx context.Context, t *sharding.Table, target sharding.Target) error {
 	if !slices.ContainsFunc(t.Lookups, func(l sharding.Lookup) bool { return l.Unique }) {
 		return nil
 	}
-	d, err := dialect.Named(db.Dialector.Name())
-	if err != nil {
-		return fmt.Errorf("gormplugin: %w", err)
-	}
-	keys, err := dialect.UniqueKeys(db.Statement.Context, c.router.DB(target.DB), d, target.Table)
+	keys, err := dialect.UniqueKeys(ctx, c.router.DB(target.DB), c.dialect, target.Table)
 	if err != nil {
 		return fmt.Errorf("gormplugin: shard %s: %w", target, err)
 	}
@@ -189,11 +190,7 @@ func (c *check) checkLookups(db *gorm.DB, t *sharding.Table, target sharding.Tar
 
 // warnUnique logs which unique keys hold within each shard only. An error is that of the checks after it.
 func (c *check) warnUnique(db *gorm.DB, t *sharding.Table, target sharding.Target) {
-	d, err := dialect.Named(db.Dialector.Name())
-	if err != nil {
-		return
-	}
-	faults, _ := keycolumn.InspectUnique(db.Statement.Context, c.router.DB(target.DB), d, t, target.Table)
+	faults, _ := keycolumn.InspectUnique(db.Statement.Context, c.router.DB(target.DB), c.dialect, t, target.Table)
 	for _, f := range faults {
 		db.Logger.Warn(db.Statement.Context, "gormplugin: %s: %s; %s", t.Name, f.Message, f.Fix)
 	}
@@ -215,11 +212,10 @@ func (c *check) warnJoins(db *gorm.DB, s *schema.Schema) {
 func (c *check) checkLookupTables(db *gorm.DB, t *sharding.Table) error {
 	var errs []error
 	for _, l := range t.Lookups {
-		_, sharded := c.router.Snapshot().Lookup(l.Table)
-		if sharded {
+		if _, sharded := c.router.Snapshot().Lookup(l.Table); sharded {
 			continue
 		}
-		if err := mustHaveTable(db.Session(&gorm.Session{NewDB: true, Context: db.Statement.Context}), l.Table); err != nil {
+		if err := mustHaveTable(db, l.Table); err != nil {
 			errs = append(errs, fmt.Errorf("gormplugin: the lookup table %s of %s: %w", l.Table, t.Name, err))
 		}
 	}
@@ -237,7 +233,7 @@ func (p *plan) checkColumns(db *gorm.DB, table string, fields []*managed) error 
 	columns, err := db.Migrator().ColumnTypes(table)
 	var numbers bool
 	if err == nil && db.Dialector.Name() == "sqlite" { // the driver does not report AUTOINCREMENT
-		numbers, err = isAutoincrement(db.Session(&gorm.Session{NewDB: true, Context: db.Statement.Context}), table)
+		numbers, err = isAutoincrement(db.Session(&gorm.Session{NewDB: true}), table)
 	}
 	if err != nil {
 		return fmt.Errorf("gormplugin: %s: %w", p.schema, err)
@@ -311,12 +307,8 @@ func compareBytes(d gorm.Dialector, s *schema.Schema, t *sharding.Table) {
 
 // checkKeyColumns refuses a table whose columns do not store and compare keys as its rules do.
 // It leaves faults that concern only hypothetical keys to the command doctor.
-func (c *check) checkKeyColumns(db *gorm.DB, t *sharding.Table, target sharding.Target) error {
-	d, err := dialect.Named(db.Dialector.Name())
-	if err != nil {
-		return fmt.Errorf("gormplugin: %w", err)
-	}
-	faults, err := keycolumn.Inspect(db.Statement.Context, c.router.DB(target.DB), d, t, target.Table)
+func (c *check) checkKeyColumns(ctx context.Context, t *sharding.Table, target sharding.Target) error {
+	faults, err := keycolumn.Inspect(ctx, c.router.DB(target.DB), c.dialect, t, target.Table)
 	if err != nil {
 		return fmt.Errorf("gormplugin: shard %s: %w", target, err)
 	}

@@ -206,10 +206,7 @@ func (m *migration) unrouted(ctx context.Context, model any) error {
 // prepare changes the schema that the shard's *gorm.DB keeps for this model and physical table; t
 // is zero for a broadcast table.
 func (m *migration) prepare(model any, t *sharding.Table, target sharding.Target) error {
-	db, err := m.open(target.DB)
-	if err != nil {
-		return err
-	}
+	db := m.shard(target.DB)
 	stmt := &gorm.Statement{DB: db}
 	if err := stmt.ParseWithSpecialTableName(model, target.Table); err != nil {
 		return err
@@ -224,14 +221,14 @@ func (m *migration) prepare(model any, t *sharding.Table, target sharding.Target
 	return nil
 }
 
-// open returns the *gorm.DB of a shard, which it opens once. It is separate from the application's
+// shard returns the *gorm.DB of a shard, which it opens once. It is separate from the application's
 // because schemas are parsed for each physical table, and would otherwise become relations of the
 // application's models.
-func (m *migration) open(name string) (*gorm.DB, error) {
+func (m *migration) shard(name string) *gorm.DB {
 	if db := m.shards[name]; db != nil {
-		return db, nil
+		return db
 	}
-	db, err := gorm.Open(onShard{m.db.Dialector, m.pools[name]}, &gorm.Config{
+	db, _ := gorm.Open(onShard{m.db.Dialector, m.pools[name]}, &gorm.Config{ // onShard returns no error
 		NamingStrategy:                           m.db.NamingStrategy,
 		Logger:                                   keptLevel{m.db.Logger},
 		DisableAutomaticPing:                     true,
@@ -239,7 +236,7 @@ func (m *migration) open(name string) (*gorm.DB, error) {
 		DisableForeignKeyConstraintWhenMigrating: true,
 	})
 	m.shards[name] = db
-	return db, err
+	return db
 }
 
 // onShard is the application's dialect with another pool.
@@ -329,7 +326,7 @@ func (l keptLevel) LogMode(logger.LogLevel) logger.Interface { return l }
 
 // at returns a *gorm.DB for the physical table, with the options that the application's has for new tables.
 func (m *migration) at(ctx context.Context, target sharding.Target) *gorm.DB {
-	db := m.shards[target.DB].WithContext(ctx).Table(target.Table)
+	db := m.shard(target.DB).WithContext(ctx).Table(target.Table)
 	if options, ok := m.db.Get("gorm:table_options"); ok {
 		return db.Set("gorm:table_options", options)
 	}

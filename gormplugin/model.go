@@ -73,9 +73,6 @@ func (p *plans) register(db *gorm.DB, m Model) error {
 
 // parse returns gorm's schema of the model.
 func parse(db *gorm.DB, model any) (*schema.Schema, error) {
-	if model == nil {
-		return nil, errors.New("the model is nil; give a value of its type")
-	}
 	stmt := &gorm.Statement{DB: db}
 	if err := stmt.Parse(model); err != nil {
 		return nil, fmt.Errorf("%T: %w", model, err)
