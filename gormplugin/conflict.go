@@ -25,7 +25,6 @@ type conflict struct {
 
 	on        clause.Clause // ON CONFLICT of the caller; zero if there is none
 	returning clause.Clause // RETURNING of the caller, likewise
-	added     bool          // the RETURNING clause was changed
 	result    bool          // the statement's Result was set here
 	unread    bool          // gorm does not read the returned rows, because the statement updates nothing
 	returned  *returnedRows // for spread
@@ -45,7 +44,7 @@ func (f *fill) conflictOf(fl *filling, stmt *gorm.Statement) *conflict {
 		return nil
 	}
 	on, readable := given.Expression.(clause.OnConflict)
-	c := &conflict{of: fl, by: f, on: given, skips: ignored || readable && on.DoNothing}
+	c := &conflict{of: fl, by: f, on: given, returning: stmt.Clauses["RETURNING"], skips: ignored || readable && on.DoNothing}
 	c.resolve = c.ask
 	for _, p := range fl.keyColumns {
 		if p.used() > 0 {
@@ -93,8 +92,7 @@ func names(columns []clause.Column, column string) bool {
 // that rows may be skipped, and the returned values are assigned to their rows afterwards.
 func (c *conflict) count(stmt *gorm.Statement, on clause.OnConflict) {
 	c.resolve = c.readCount
-	_, had := stmt.Clauses["RETURNING"]
-	if !c.by.returning || !c.of.rows.structs.IsValid() || c.of.rows.len() == 1 || !had && len(stmt.Schema.FieldsWithDefaultDBValue) == 0 {
+	if !c.by.returning || !c.of.rows.structs.IsValid() || c.of.rows.len() == 1 || c.returning.Expression == nil && len(stmt.Schema.FieldsWithDefaultDBValue) == 0 {
 		return
 	}
 	if c.returnKeys(stmt); c.resolve == nil {
@@ -109,7 +107,6 @@ func (c *conflict) count(stmt *gorm.Statement, on clause.OnConflict) {
 // returns anyway.
 func (c *conflict) returnKeys(stmt *gorm.Statement) {
 	c.resolve = c.readReturned
-	c.returning = stmt.Clauses["RETURNING"]
 	hadOne := c.returning.Expression != nil
 	returning, readable := c.returning.Expression.(clause.Returning)
 	if hadOne && (!readable || len(returning.Columns) == 0) {
@@ -128,7 +125,6 @@ func (c *conflict) returnKeys(stmt *gorm.Statement) {
 			returning.Columns = append(slices.Clip(returning.Columns), clause.Column{Name: name})
 		}
 	}
-	c.added = true
 	stmt.Clauses["RETURNING"] = clause.Clause{Name: "RETURNING", Expression: returning}
 }
 
@@ -162,15 +158,11 @@ func (c *conflict) replace(stmt *gorm.Statement, on clause.Expression) {
 // restore restores the statement's own clauses, because the caller may use the statement again.
 // The MySQL dialector rewrites clauses, too.
 func (c *conflict) restore(stmt *gorm.Statement) {
-	if c.on.Expression != nil {
-		on, _ := stmt.Clauses["ON CONFLICT"].Expression.(clause.OnConflict)
-		c.unread = on.DoNothing && c.of.rows.len() > 1
-		stmt.Clauses["ON CONFLICT"] = c.on
-	}
-	switch {
-	case c.added && c.returning.Expression != nil:
-		stmt.Clauses["RETURNING"] = c.returning
-	case c.added:
-		delete(stmt.Clauses, "RETURNING")
+	on, _ := stmt.Clauses["ON CONFLICT"].Expression.(clause.OnConflict)
+	c.unread = on.DoNothing && c.of.rows.len() > 1
+	for name, own := range map[string]clause.Clause{"ON CONFLICT": c.on, "RETURNING": c.returning} {
+		if stmt.Clauses[name] = own; own.Expression == nil {
+			delete(stmt.Clauses, name)
+		}
 	}
 }

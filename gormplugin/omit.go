@@ -5,7 +5,6 @@ package gormplugin
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -49,8 +48,7 @@ func (r *routing) hintOmit(db *gorm.DB) {
 // that gorm then does not set, and the name of a many-to-many relation among them. It looks for them in associations and in the
 // associations of these.
 func relationsTo(s *schema.Schema, table, path string) (names, keys []string, join string) {
-	of := &s.Relationships
-	for _, rel := range slices.Concat(of.HasOne, of.BelongsTo, of.HasMany, of.Many2Many) {
+	for _, rel := range relations(s) {
 		name := path + rel.Name
 		switch direct := strings.EqualFold(rel.FieldSchema.Table, table); {
 		case direct && rel.JoinTable != nil:
