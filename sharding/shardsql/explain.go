@@ -16,7 +16,6 @@ import (
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sharding/internal/analysis"
 	"github.com/shardid/shardid/sharding/internal/catalog"
-	"github.com/shardid/shardid/sharding/internal/columns"
 	"github.com/shardid/shardid/sharding/internal/merge"
 	"github.com/shardid/shardid/sharding/internal/plan"
 	"github.com/shardid/shardid/sharding/internal/server"
@@ -184,31 +183,22 @@ func (p *Planner) read(ctx context.Context, of *sharding.Snapshot, name, written
 	if _, known := p.tables[name]; known || slices.Contains(p.absent, name) {
 		return nil
 	}
-	t, sharded := of.Lookup(name)
 	names := []string{name, written}
-	if sharded {
+	if t, sharded := of.Lookup(name); sharded {
 		names = []string{t.Name}
 		for _, at := range t.Map.Targets() {
 			names = append(names, at.Table)
 		}
 	}
-	for _, physical := range names {
-		var found catalog.Table
-		var err error
-		if sharded || of.IsBroadcast(name) {
-			found, err = columns.ReadRouted(ctx, p.server, p.db, physical, t)
-		} else {
-			found, err = columns.Read(ctx, p.server, p.db, physical, true)
-		}
-		if err == nil {
-			p.tables[name] = found
-			return nil
-		}
-		if dialect.FaultOf(err) != dialect.NoTable {
-			return err
-		}
+	found, err := readColumns(ctx, p.server, p.db, of, name, true, names...)
+	switch {
+	case err == nil:
+		p.tables[name] = found
+	case dialect.FaultOf(err) == dialect.NoTable:
+		p.absent = append(p.absent, name)
+	default:
+		return err
 	}
-	p.absent = append(p.absent, name)
 	return nil
 }
 

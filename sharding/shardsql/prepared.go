@@ -46,16 +46,12 @@ func isCopy(text string) bool {
 }
 
 var (
-	_ driver.StmtQueryContext  = (*statement)(nil)
-	_ driver.StmtExecContext   = (*statement)(nil)
-	_ driver.NamedValueChecker = (*statement)(nil)
+	_ driver.StmtQueryContext = (*statement)(nil)
+	_ driver.StmtExecContext  = (*statement)(nil)
 )
 
 // NumInput returns -1: the inner driver counts the parameters.
 func (s *statement) NumInput() int { return -1 }
-
-// CheckNamedValue leaves the conversion to the inner driver.
-func (s *statement) CheckNamedValue(a *driver.NamedValue) error { return inner.CallValuer(a) }
 
 func (s *statement) QueryContext(ctx context.Context, args []driver.NamedValue) (driver.Rows, error) {
 	return s.conn.query(ctx, s, s.text, args)

@@ -20,6 +20,7 @@ import (
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sharding/internal/catalog"
 	"github.com/shardid/shardid/sharding/internal/columns"
+	"github.com/shardid/shardid/sharding/internal/server"
 )
 
 // schemas caches the columns of tables, by logical names in lower case. Each statement that names an
@@ -266,22 +267,32 @@ func (c schemaReader) look(ctx context.Context, of located) (d *description, err
 		return nil, sharding.ErrRouteUnread
 	}
 	d = &description{located: of}
-	srv, db := c.database.server, c.on(c.database.poolOrHome(of.at.DB))
-	t, sharded := c.snapshot.Lookup(of.name)
-	read := func(table string) (catalog.Table, error) {
-		if sharded || c.snapshot.IsBroadcast(of.name) {
-			return columns.ReadRouted(ctx, srv, db, table, t)
-		}
-		joined := c.database.homeName != "" // with shards
-		return columns.Read(ctx, srv, db, table, joined)
+	names := []string{of.at.Table}
+	if _, sharded := c.snapshot.Lookup(of.name); !sharded {
+		names = append(names, of.written)
 	}
-	d.table, err = read(of.at.Table)
-	if !sharded && of.written != of.at.Table && dialect.FaultOf(err) == dialect.NoTable {
-		d.table, err = read(of.written)
-	}
+	joined := c.database.homeName != "" // with shards
+	d.table, err = readColumns(ctx, c.database.server, c.on(c.database.poolOrHome(of.at.DB)), c.snapshot, of.name, joined, names...)
 	if err != nil {
 		return nil, err
 	}
 	d.read.renew()
 	return d, nil
+}
+
+// readColumns reads the columns of a table from the first one of some physical names that exists. joined says whether a
+// statement may join a home table with shards.
+func readColumns(ctx context.Context, srv *server.Server, db dialect.Querier, of *sharding.Snapshot, name string, joined bool, physical ...string) (found catalog.Table, err error) {
+	t, sharded := of.Lookup(name)
+	for _, table := range slices.Compact(physical) {
+		if sharded || of.IsBroadcast(name) {
+			found, err = columns.ReadRouted(ctx, srv, db, table, t)
+		} else {
+			found, err = columns.Read(ctx, srv, db, table, joined)
+		}
+		if dialect.FaultOf(err) != dialect.NoTable {
+			break
+		}
+	}
+	return found, err
 }
