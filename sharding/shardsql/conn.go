@@ -121,20 +121,21 @@ func (c *conn) unnested(ctx context.Context, r request) (rows request, ok bool, 
 }
 
 func (c *conn) queryAsIs(ctx context.Context, r request) (driver.Rows, error) {
-	return follow(ctx, &c.session, r, func(p *plan.Plan, to *plan.Route) (driver.Rows, error) {
+	return follow(ctx, &c.session, r, func(e execution) (driver.Rows, error) {
+		p, to := e.plan, e.to
 		if p.Statement.Verb != sqlparse.Select {
-			if rows, done, err := c.returned(ctx, r, p, to); done {
+			if rows, done, err := e.returned(ctx); done {
 				return rows, err
 			}
 		}
-		read := reading{session: &c.session, statement: r.statement, args: r.args, from: c.replicas(ctx, p), singles: p.Singles, plan: p, to: to}
+		read := reading{execution: e, from: c.replicas(ctx, p)}
 		if to.Kind == plan.Scatter && len(plan.First(p).Map.Shared()) > 0 { // a copy may lack rows that have moved
 			read.from = nil
 		}
 		if r.statement == once {
 			read.statement, read.each = nil, once
 		}
-		rows, err := read.rows(ctx, to)
+		rows, err := read.rows(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -151,11 +152,11 @@ func (c *conn) queryAsIs(ctx context.Context, r request) (driver.Rows, error) {
 }
 
 // returned executes a write that returns rows, unless one database can execute it like a query.
-func (c *conn) returned(ctx context.Context, r request, p *plan.Plan, to *plan.Route) (rows driver.Rows, done bool, err error) {
-	w, err := c.writing(ctx, r, p, to)
+func (e execution) returned(ctx context.Context) (rows driver.Rows, done bool, err error) {
+	w, err := e.writing(ctx)
 	switch {
 	case err != nil:
-	case to.Kind == plan.Several || to.Kind == plan.Copies || w.models != nil || w.kept != nil:
+	case e.to.Kind == plan.Several || e.to.Kind == plan.Copies || w.models != nil || w.kept != nil:
 		rows, err = w.returned(ctx)
 	default:
 		return nil, false, nil
@@ -180,14 +181,15 @@ func (c *conn) exec(ctx context.Context, st *statement, query string, args []dri
 }
 
 func (c *conn) send(ctx context.Context, r request) (driver.Result, error) {
-	result, err := follow(ctx, &c.session, r, func(p *plan.Plan, to *plan.Route) (driver.Result, error) {
-		w, err := c.writing(ctx, r, p, to)
+	result, err := follow(ctx, &c.session, r, func(e execution) (driver.Result, error) {
+		if e.to.Kind == plan.Scatter {
+			return reading{execution: e}.drain(ctx)
+		}
+		w, err := e.writing(ctx)
 		switch {
 		case err != nil:
 			return nil, err
-		case to.Kind == plan.Scatter:
-			return reading{session: &c.session, args: r.args}.drain(ctx, to)
-		case to.Kind == plan.Several, to.Kind == plan.Copies:
+		case e.to.Kind == plan.Several, e.to.Kind == plan.Copies:
 			return w.executed(ctx)
 		}
 		return w.one(ctx)

@@ -14,6 +14,7 @@ import (
 	"github.com/shardid/shardid/internal/dialect"
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sharding/internal/analysis"
+	"github.com/shardid/shardid/sharding/internal/effects"
 	"github.com/shardid/shardid/sharding/internal/plan"
 )
 
@@ -23,9 +24,19 @@ import (
 // fails because its table is missing. Such a statement did nothing, so it is planned and sent
 // again, unless its text may contain several statements.
 
+// execution is a statement with its route. Everything that executes a part of it has one.
+type execution struct {
+	session   *session
+	statement *statement // the prepared statement, or nil
+	args      []driver.NamedValue
+	plan      *plan.Plan
+	to        *plan.Route
+	beside    bool // others are executed at the same time, which may use the connections of the session's transaction
+}
+
 // follow plans a statement and sends it, and repeats that when the statement finds its table
 // closed.
-func follow[T any](ctx context.Context, on *session, r request, send func(*plan.Plan, *plan.Route) (T, error)) (T, error) {
+func follow[T any](ctx context.Context, on *session, r request, send func(execution) (T, error)) (T, error) {
 	var waits slotWait
 	for {
 		var none T
@@ -45,20 +56,20 @@ func follow[T any](ctx context.Context, on *session, r request, send func(*plan.
 			}
 			continue
 		}
-		to, err = admitted(ctx, on, r, p, to, made)
-		if err != nil {
+		e := execution{session: on, statement: r.statement, args: r.args, plan: p, to: to}
+		if err := e.admit(ctx, r.text, made.effects); err != nil {
 			return none, err
 		}
-		done, err := none, on.lookUp(ctx, p, to, r.args)
+		done, err := none, on.lookUp(ctx, p, e.to, r.args)
 		if err == nil {
-			done, err = send(p, to)
+			done, err = send(e)
 		}
 		if err == nil {
 			on.tx.markUsed()
-			on.history.remember(on, p, to, r.text, made.effects)
+			on.history.remember(on, p, e.to, r.text, made.effects)
 			return done, nil
 		}
-		on.history.fail(on, to, err)
+		on.history.fail(on, e.to, err)
 		if p.Single() && isRefusal(err) && on.reconsiders(ctx, made, s) {
 			continue
 		}
@@ -72,13 +83,12 @@ func follow[T any](ctx context.Context, on *session, r request, send func(*plan.
 	}
 }
 
-// admitted returns the route of a statement that its session and its transaction admit.
-func admitted(ctx context.Context, s *session, r request, p *plan.Plan, to *plan.Route, made *planned) (*plan.Route, error) {
-	to, err := s.history.admit(s, to, r.text, made.effects)
-	if err == nil && s.tx.began() && mayMove(p) {
-		err = overtaken(ctx, reading{session: s, args: r.args, plan: p, to: to}, plan.First(p))
+// admit refuses a statement that its session or its transaction must not send, and chooses the database of one that any can execute.
+func (e *execution) admit(ctx context.Context, text string, does *effects.Effects) (err error) {
+	if e.to, err = e.session.history.admit(e.session, e.to, text, does); err != nil {
+		return err
 	}
-	return to, err
+	return overtaken(ctx, *e, plan.First(e.plan))
 }
 
 // planned returns the plan of a text and the snapshot that it was made for. A transaction that may

@@ -125,30 +125,30 @@ func mayRewrite(err error) bool {
 // late returns the refusal of a text that would be sent after slots of its tables have moved, or have been copied, or may have: it may
 // have waited for a connection since it was planned, and would read rows of such slots twice, or not at all, or write rows that
 // have left. A text that has been sent reads all of its rows, however long it takes: they stay until no process plans by an older map.
-func late(ctx context.Context, r reading) error {
-	if r.plan == nil || !mayMove(r.plan) || r.to.Kind == plan.Home || r.to.Kind == plan.Copies {
+func late(ctx context.Context, e execution) error {
+	if !mayMove(e.plan) || e.to.Kind == plan.Home || e.to.Kind == plan.Copies {
 		return nil
 	}
-	planned := plan.First(r.plan)
+	planned := plan.First(e.plan)
 	now := planned
-	if s := r.session.database.router.Snapshot(); s != r.plan.Snapshot {
+	if s := e.session.database.router.Snapshot(); s != e.plan.Snapshot {
 		now, _ = s.Lookup(planned.Name) // a router keeps its tables
 	}
 	switch _, err := now.On(0); {
 	case errors.Is(err, sharding.ErrStaleMap):
-		return r.plan.Refusal(now.Name, err, "")
-	case now != planned && hasMoved(planned, now, r.to):
-		return r.plan.Refusal(now.Name, sharding.ErrSlotMoving, "")
+		return e.plan.Refusal(now.Name, err, "")
+	case now != planned && hasMoved(planned, now, e.to):
+		return e.plan.Refusal(now.Name, sharding.ErrSlotMoving, "")
 	}
-	return overtaken(ctx, r, now)
+	return overtaken(ctx, e, now)
 }
 
 // overtaken returns the refusal of a statement of a transaction that began before slots of the statement moved.
-func overtaken(ctx context.Context, r reading, now *sharding.Table) error {
-	if !precedes(ctx, r, now) {
+func overtaken(ctx context.Context, e execution, now *sharding.Table) error {
+	if !precedes(ctx, e, now) {
 		return nil
 	}
-	return r.plan.Refusal(now.Name, sharding.ErrSlotMoving, "it has moved since the transaction began: roll back, and run the transaction again")
+	return e.plan.Refusal(now.Name, sharding.ErrSlotMoving, "it has moved since the transaction began: roll back, and run the transaction again")
 }
 
 // mayMove reports whether slots of the tables of a statement may move at any time. If a map has no lease, the program itself exchanges
@@ -178,36 +178,36 @@ func hasMoved(planned, now *sharding.Table, to *plan.Route) bool {
 // it would do in one database. Their rows may have been read or locked where they were, and have been changed since elsewhere. And
 // where they are now, the transaction may see the rows as they were before they came, which writes and locking queries of MySQL
 // and MariaDB do not.
-func precedes(ctx context.Context, r reading, now *sharding.Table) bool {
-	t, server := r.session.tx, r.session.database.server.Name()
-	if t == nil {
+func precedes(ctx context.Context, e execution, now *sharding.Table) bool {
+	t, server := e.session.tx, e.session.database.server.Name()
+	if t == nil || !mayMove(e.plan) {
 		return false
 	}
-	changes := r.plan.Locks || !r.plan.Statement.ReadsOnly()
+	changes := e.plan.Locks || !e.plan.Statement.ReadsOnly()
 	return slices.ContainsFunc(t.parts, func(part *txPart) bool {
 		was, ok := part.since.Lookup(now.Name)
 		if !ok || was.Map.Version() == now.Map.Version() {
 			return false
 		}
-		left, came := movedSince(r, part, was, now)
+		left, came := movedSince(e, part, was, now)
 		if left && (changes || !t.spans) {
 			return true
 		}
-		return (left || came && !(changes && server == "mysql") && r.plan.Insert == nil) && part.isRepeatable(ctx, t, server, !r.beside)
+		return (left || came && !(changes && server == "mysql") && e.plan.Insert == nil) && part.isRepeatable(ctx, t, server, !e.beside)
 	})
 }
 
 // movedSince reports whether slots that a statement may concern have left the database of a part of its transaction since the part
 // began, and whether such slots have come there.
-func movedSince(r reading, part *txPart, was, now *sharding.Table) (left, came bool) {
-	isSpread, args := r.to.Kind != plan.One, unwrapped(r.args)
-	isIn := func(at sharding.Target) bool { return r.session.database.poolOrHome(at.DB) == part.pool }
+func movedSince(e execution, part *txPart, was, now *sharding.Table) (left, came bool) {
+	isSpread, args := e.to.Kind != plan.One, unwrapped(e.args)
+	isIn := func(at sharding.Target) bool { return e.session.database.poolOrHome(at.DB) == part.pool }
 	for slot := range sharding.Slot(now.Rule.Slots()) {
 		old, _ := was.Map.Target(slot)
 		is, _ := now.Map.Target(slot)
 		isOver := isSpread && slices.Contains(was.Map.Shared(), slot) && !slices.Contains(now.Map.Shared(), slot)
 		leaves, comes := is != old && isIn(old), isOver || is != old && isIn(is)
-		if (leaves && !left || comes && !came) && plan.MayConcern(r.plan, args, slot) {
+		if (leaves && !left || comes && !came) && plan.MayConcern(e.plan, args, slot) {
 			left, came = left || leaves, came || comes
 		}
 	}

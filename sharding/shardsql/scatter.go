@@ -23,35 +23,31 @@ import (
 
 // reading is a query that is sent to its databases, or to their copies.
 type reading struct {
-	session   *session
-	statement *statement // the prepared statement, or nil
-	args      []driver.NamedValue
-	from      replicas   // queried instead of the databases that they copy; nil for none
-	each      *statement // once if every text must be prepared
-	singles   bool       // see plan.Plan
-	plan      *plan.Plan // with its route, to see whether a text is sent too late; nil if the rows do not matter
-	to        *plan.Route
-	beside    bool // others are executed at the same time, which may use the connections of the session's transaction
+	execution
+
+	from replicas   // queried instead of the databases that they copy; nil for none
+	each *statement // once if every text must be prepared
 }
 
 // rows sends the query to its databases, or to their copies. If a copy is down, does not have a table yet
 // that a migration has switched, or refuses what a function of the query writes, the query is repeated on the databases.
-func (r reading) rows(ctx context.Context, to *plan.Route) (driver.Rows, error) {
-	rows, err := r.sent(ctx, to)
+func (r reading) rows(ctx context.Context) (driver.Rows, error) {
+	rows, err := r.sent(ctx)
 	if err == nil || r.from == nil {
 		return rows, err
 	}
 	isDown := dialect.Unavailable(err) && !dialect.Interrupted(err) && ctx.Err() == nil
 	if isDown || dialect.FaultOf(err) == dialect.NoTable || dialect.ServerReadOnly(err) {
 		r.from = nil
-		return r.sent(ctx, to)
+		return r.sent(ctx)
 	}
 	return nil, err
 }
 
-func (r reading) sent(ctx context.Context, to *plan.Route) (driver.Rows, error) {
+func (r reading) sent(ctx context.Context) (driver.Rows, error) {
+	to := r.to
 	if to.Kind == plan.Scatter {
-		return r.scatter(ctx, to)
+		return r.scatter(ctx)
 	}
 	pool, args := r.pool(to.Target.DB), textArgs(to, r.args)
 	switch st, err := r.statement.in(ctx, pool, r.plan, to); {
@@ -60,7 +56,7 @@ func (r reading) sent(ctx context.Context, to *plan.Route) (driver.Rows, error) 
 	case st != nil:
 		rows, err := queryPrepared(ctx, st, args)
 		if err == nil {
-			if err := late(ctx, r); err != nil { // its pool may have made it wait for a connection
+			if err := late(ctx, r.execution); err != nil { // its pool may have made it wait for a connection
 				return nil, dialect.JoinErrors(err, rows.Close())
 			}
 		}
@@ -76,7 +72,7 @@ func (r reading) sent(ctx context.Context, to *plan.Route) (driver.Rows, error) 
 			return nil, dialect.JoinErrors(err, in.Release())
 		}
 	}
-	if err := late(ctx, r); err != nil {
+	if err := late(ctx, r.execution); err != nil {
 		return nil, dialect.JoinErrors(err, in.Release())
 	}
 	rows, err := in.Query(ctx, of.sent(), to.Text, args)
@@ -101,7 +97,7 @@ func (r reading) part(ctx context.Context, on inner.Conn, args []driver.NamedVal
 		return asPart(s, r.statement, args), false, nil
 	}
 	binary, err = isBinary(ctx, s, on.SQL, r.statement, r.args)
-	if binary && r.singles {
+	if binary && r.plan.Singles {
 		return once, false, err
 	}
 	return nil, binary, err
@@ -117,8 +113,8 @@ func (r reading) pool(name string) *sql.DB {
 	return cmp.Or(r.from.pick(name), own)
 }
 
-func (r reading) drain(ctx context.Context, to *plan.Route) (driver.Result, error) {
-	rows, err := r.scatter(ctx, to)
+func (r reading) drain(ctx context.Context) (driver.Result, error) {
+	rows, err := r.scatter(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -129,9 +125,9 @@ func (r reading) drain(ctx context.Context, to *plan.Route) (driver.Result, erro
 }
 
 // scatter queries several shards and returns the rows that one table would have returned.
-func (r reading) scatter(ctx context.Context, to *plan.Route) (driver.Rows, error) {
-	s := to.Shards
-	if err := r.session.transactionFor(ctx, to).admit(to); err != nil {
+func (r reading) scatter(ctx context.Context) (driver.Rows, error) {
+	s := r.to.Shards
+	if err := r.session.transactionFor(ctx, r.to).admit(r.to); err != nil {
 		return nil, err
 	}
 	conns, err := r.reserveAll(ctx, s)
@@ -344,7 +340,7 @@ func (l reserved) query(ctx context.Context, s *combine.Shards, of reading, memo
 		if err != nil {
 			return &sharding.ShardError{Target: to.Target, Err: dialect.JoinErrors(err, l.inner.Release())}
 		}
-		if err := late(ctx, of); err != nil {
+		if err := late(ctx, of.execution); err != nil {
 			return dialect.JoinErrors(err, l.inner.Release())
 		}
 		rows, err := in.Query(ctx, as.sent(), to.Text, args)

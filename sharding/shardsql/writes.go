@@ -35,22 +35,20 @@ type participant struct {
 
 // writing is a statement that writes rows.
 type writing struct {
-	session   *session
-	statement *statement // the prepared statement, or nil
-	args      []driver.NamedValue
-	plan      *plan.Plan
-	to        *plan.Route
-	models    *plan.Search // the rows that it must affect; nil if it names no models
-	kept      *lookupWrite // the changes of lookup tables; nil if there are none
+	execution
+
+	models *plan.Search // the rows that it must affect; nil if it names no models
+	kept   *lookupWrite // the changes of lookup tables; nil if there are none
 }
 
 // writing returns a statement that may write rows.
-func (s *session) writing(ctx context.Context, r request, p *plan.Plan, to *plan.Route) (writing, error) {
-	w := writing{session: s, statement: r.statement, args: r.args, plan: p, to: to, models: s.models(ctx, p, to, r.args)}
+func (e execution) writing(ctx context.Context) (writing, error) {
+	s, p := e.session, e.plan
+	w := writing{execution: e, models: s.models(ctx, p, e.to, e.args)}
 	if !plan.MayChangeLookups(p) {
 		return w, nil
 	}
-	k, err := plan.LookupChangesOf(p, unwrapped(r.args), to)
+	k, err := plan.LookupChangesOf(p, unwrapped(e.args), e.to)
 	if err != nil || k == nil {
 		return w, err
 	}
@@ -59,7 +57,7 @@ func (s *session) writing(ctx context.Context, r request, p *plan.Plan, to *plan
 			return w, err
 		}
 	}
-	w.kept = &lookupWrite{plan: k, session: s, args: r.args, had: make([][]owner.Entry, len(k.Changes))}
+	w.kept = &lookupWrite{plan: k, session: s, args: e.args, had: make([][]owner.Entry, len(k.Changes))}
 	return w, nil
 }
 
@@ -107,15 +105,10 @@ func (w writing) sent(ctx context.Context) (driver.Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := w.late(ctx); err != nil {
+	if err := late(ctx, w.execution); err != nil {
 		return nil, dialect.JoinErrors(err, in.Release())
 	}
 	return in.Exec(ctx, w.statement.sent(), to.Text, args)
-}
-
-// late returns the refusal of the write if slots of its table have moved since it was planned.
-func (w writing) late(ctx context.Context) error {
-	return late(ctx, reading{session: w.session, args: w.args, plan: w.plan, to: w.to})
 }
 
 // parts returns the parts of the write, also if it has only one. For copies of a table it is that of home, whose answer counts.
@@ -310,7 +303,7 @@ func together[T any](ctx context.Context, w writing, participants []participant,
 	s.tx = t // also for the searches and the entries of the write
 	answers := make([]T, len(participants))
 	err := t.execute(ctx, participants, w.kept.pools(), guarded, func(l participant, in inner.Conn) error {
-		err := w.late(ctx)
+		err := late(ctx, w.execution)
 		if err == nil {
 			err = w.kept.recordOldValues(ctx, in, l)
 		}
