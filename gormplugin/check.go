@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
-	"slices"
 	"strings"
 
 	"gorm.io/gorm"
@@ -171,18 +170,17 @@ func (c *check) checkTables(db *gorm.DB, made *plan, table *sharding.Table) erro
 
 // checkLookups refuses a shard that does not keep the values of a unique lookup unique itself.
 func (c *check) checkLookups(ctx context.Context, t *sharding.Table, target sharding.Target) error {
-	if !slices.ContainsFunc(t.Lookups, func(l sharding.Lookup) bool { return l.Unique }) {
-		return nil
-	}
-	keys, err := dialect.UniqueKeys(ctx, c.router.DB(target.DB), c.dialect, target.Table)
-	if err != nil {
-		return fmt.Errorf("gormplugin: shard %s: %w", target, err)
-	}
 	var errs []error
 	for _, l := range t.Lookups {
-		want := []string{strings.ToLower(l.Column)}
-		if l.Unique && !slices.ContainsFunc(keys, func(key dialect.Key) bool { return slices.Equal(key.Columns, want) }) {
-			errs = append(errs, fmt.Errorf("gormplugin: shard %s: %w: column %s has no unique index; create one on each shard, for Migrate by the tag gorm:\"uniqueIndex\"", target, sharding.ErrLookup, l.Column))
+		if !l.Unique {
+			continue
+		}
+		has, err := dialect.HasUniqueKey(ctx, c.router.DB(target.DB), c.dialect, target.Table, l.Column)
+		if err == nil && !has {
+			err = fmt.Errorf("%w: column %s has no unique index; create one on each shard, for Migrate by the tag gorm:\"uniqueIndex\"", sharding.ErrLookup, l.Column)
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("gormplugin: shard %s: %w", target, err))
 		}
 	}
 	return errors.Join(errs...)

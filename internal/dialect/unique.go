@@ -7,6 +7,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -36,6 +37,12 @@ type Key struct {
 	Total bool
 	// Partial: it is a key of some rows only, so others may have the same values.
 	Partial bool
+}
+
+// HasUniqueKey reports whether a table in the present database has a unique key of exactly these columns.
+func HasUniqueKey(ctx context.Context, db Lister, d Dialect, table string, columns ...string) (bool, error) {
+	keys, err := UniqueKeys(ctx, db, d, table)
+	return slices.ContainsFunc(keys, func(key Key) bool { return slices.EqualFunc(key.Columns, columns, strings.EqualFold) }), err
 }
 
 // UniqueKeys returns the unique keys of a table in the present database, the primary key first.

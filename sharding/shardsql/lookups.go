@@ -289,44 +289,43 @@ func (c *lookups) check(ctx context.Context, s *session, t *sharding.Table, l *s
 		ctx, cancel = context.WithTimeout(ctx, renewTimeout)
 		defer cancel()
 	}
-	fault, remedy, err := s.database.lookupFault(ctx, s, t, l)
+	err := s.lookupFault(ctx, t, l)
 	switch {
+	case isRefusal(err):
+		c.checked.Delete(l.Table)
+		return err
 	case err != nil && known: // the program may itself hold all connections of a pool
 		return nil
-	case err != nil:
-		return err
-	}
-	if fault != nil {
-		c.checked.Delete(l.Table)
-		if !errors.Is(fault, sharding.ErrLookup) {
-			fault = fmt.Errorf("%w: %w", sharding.ErrLookup, fault)
-		}
-		return &sharding.RouteError{Op: "lookup in " + l.Table + " for", Table: t.Name, Column: l.Column, Err: fault, Hint: remedy}
-	}
-	if omitted == nil {
+	case err == nil && omitted == nil:
 		checked := &checkedLookup{tables: tables}
 		checked.age.renew()
 		c.checked.Store(l.Table, checked)
 	}
-	return nil
+	return err
 }
 
 // createIt is the remedy for a lookup table that does not fit its column.
 const createIt = "create it with gormplugin.Migrate, lookups.Create or shardid lookup create"
 
-// lookupFault returns why a column can have no lookup, or not in this lookup table, or nil.
-func (d *database) lookupFault(ctx context.Context, s *session, t *sharding.Table, l *sharding.Lookup) (fault error, remedy string, err error) {
-	snapshot := d.router.Snapshot()
+// lookupFault returns the refusal of a column that can have no lookup, or not in this lookup table.
+func (s *session) lookupFault(ctx context.Context, t *sharding.Table, l *sharding.Lookup) error {
+	refused := func(remedy string, why error) error {
+		return &sharding.RouteError{Op: "lookup in " + l.Table + " for", Table: t.Name, Column: l.Column, Err: why, Hint: remedy}
+	}
+	fault := func(remedy, why string, about ...any) error {
+		return refused(remedy, fmt.Errorf("%w: %s", sharding.ErrLookup, fmt.Sprintf(why, about...)))
+	}
+	d := s.database
 	of, first := t.Map.Targets()[0], sharding.Target{Table: l.Table}
-	sharded, isSharded := snapshot.Lookup(l.Table)
+	sharded, isSharded := d.router.Snapshot().Lookup(l.Table)
 	if isSharded {
 		first = sharded.Map.Targets()[0]
 	}
 	row, entry := s.on(d.poolOrHome(of.DB)), s.on(d.poolOrHome(first.DB))
 	if err := owner.Sought(ctx, d.server, row, of.Table, l.Column); errors.Is(err, sharding.ErrLookup) {
-		return err, "look another column up", nil
+		return refused("look another column up", err)
 	} else if err != nil {
-		return nil, "", err
+		return err
 	}
 	unsharded := "declare no sharded table " + l.Table + ", so that it is in the home database"
 	for _, column := range []string{l.Column, t.Key} {
@@ -335,44 +334,36 @@ func (d *database) lookupFault(ctx context.Context, s *session, t *sharding.Tabl
 			err = fmt.Errorf("shardsql: %s has no column %s, or does not exist; create it with gormplugin.Migrate or shardid ddl", of, column)
 		}
 		if err != nil {
-			return nil, "", err
+			return err
 		}
 		as, found, err := dialect.ReadColumn(ctx, entry, d.server, first.Table, column)
 		switch {
 		case err != nil:
-			return nil, "", err
+			return err
 		case !found:
-			return fmt.Errorf("%s has no column %s", l.Table, column), createIt, nil
+			return fault(createIt, "%s has no column %s", l.Table, column)
 		case is != as:
-			return fmt.Errorf("column %s is %s in %s and %s in %s, or they have other collations", column, is.Type, t.Name, as.Type, l.Table), createIt, nil
+			return fault(createIt, "column %s is %s in %s and %s in %s, or they have other collations", column, is.Type, t.Name, as.Type, l.Table)
 		case isSharded && column == l.Column && is.Collation != "":
-			return fmt.Errorf("column %s treats texts of different bytes as equal, and %s is sharded by them", column, l.Table), unsharded, nil
+			return fault(unsharded, "column %s treats texts of different bytes as equal, and %s is sharded by them", column, l.Table)
 		case isSharded && column == l.Column && !columns.Leads(as, sharded.Rule):
-			return fmt.Errorf("column %s is %s, whose values do not each lead to one shard of %s", column, is.Type, l.Table), unsharded, nil
+			return fault(unsharded, "column %s is %s, whose values do not each lead to one shard of %s", column, is.Type, l.Table)
 		case isSharded && column == l.Column:
 			d.lookups.columns.Store(l.Table, as)
 		}
 	}
-	return d.missingUniqueKey(ctx, row, entry, of, first, t, l)
-}
-
-// missingUniqueKey returns the missing unique key and the remedy, or nil.
-func (d *database) missingUniqueKey(ctx context.Context, row, entry dialect.Querier, of, first sharding.Target, t *sharding.Table, l *sharding.Lookup) (fault error, remedy string, err error) {
-	want := []string{strings.ToLower(l.Column)}
-	lacks := func(on dialect.Querier, table string) (bool, error) {
-		keys, err := dialect.UniqueKeys(ctx, on, d.server, table)
-		return err == nil && !slices.ContainsFunc(keys, func(key dialect.Key) bool { return slices.Equal(key.Columns, want) }), err
+	key := []string{l.Column, t.Key}
+	if l.Unique {
+		key = key[:1]
+		if has, err := dialect.HasUniqueKey(ctx, row, d.server, of.Table, key...); err != nil {
+			return err
+		} else if !has {
+			return fault("create one on each of them", "column %s has no unique index on the shards", l.Column)
+		}
 	}
-	if !l.Unique {
-		want = append(want, strings.ToLower(t.Key))
-	} else if is, err := lacks(row, of.Table); is {
-		return fmt.Errorf("column %s has no unique index on the shards", l.Column), "create one on each of them", nil
-	} else if err != nil {
-		return nil, "", err
+	has, err := dialect.HasUniqueKey(ctx, entry, d.server, first.Table, key...)
+	if err == nil && !has {
+		err = fault(createIt, "%s has no unique key (%s)", l.Table, strings.ToLower(strings.Join(key, ", ")))
 	}
-	is, err := lacks(entry, first.Table)
-	if is {
-		fault, remedy = fmt.Errorf("%s has no unique key (%s)", l.Table, strings.Join(want, ", ")), createIt
-	}
-	return fault, remedy, err
+	return err
 }
