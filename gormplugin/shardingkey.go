@@ -148,18 +148,10 @@ func (r *routing) keysBefore(stmt *gorm.Statement) func() {
 	if !ok || stmt.Schema == nil || model.Kind() != reflect.Struct || !model.CanSet() || model.Type() != stmt.Schema.ModelType {
 		return nil
 	}
-	columns := []string{t.Key}
-	for _, also := range t.Also {
-		columns = append(columns, also.Column)
-	}
 	dest, isMap := stmt.Dest.(map[string]any)
 	var fields, values []reflect.Value
-	for _, column := range columns {
-		f := columnField(stmt.Schema, column)
-		if f == nil {
-			continue
-		}
-		if _, _, sets := inMap(dest, f); isMap && !sets {
+	for _, f := range stmt.Schema.Fields {
+		if _, _, sets := inMap(dest, f); isMap && !sets || !isColumn(stmt.Schema, f) || !t.Leads(f.DBName) {
 			continue
 		}
 		value := f.ReflectValueOf(stmt.Context, model)

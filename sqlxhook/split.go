@@ -17,16 +17,14 @@ func (p *plan) cut(n int, a *args) []int {
 		return nil
 	}
 	per := max(1, (p.limits.params-len(p.head)-len(p.tail))/len(p.group)) // rows, by the number of parameters
-	if per >= n && (p.limits.bytes == 0 || p.size(a, n, p.limits.bytes) <= p.limits.bytes) {
+	end := p.fit(a, 0, min(per, n))
+	if end == n {
 		return nil
 	}
-	var cuts []int
-	for from := 0; from < n; {
-		from = p.fit(a, from, min(from+per, n))
-		cuts = append(cuts, from)
-	}
-	if len(cuts) == 1 {
-		return nil
+	cuts := []int{end}
+	for end < n {
+		end = p.fit(a, end, min(end+per, n))
+		cuts = append(cuts, end)
 	}
 	return cuts
 }
@@ -44,19 +42,6 @@ func (p *plan) fit(a *args, from, to int) int {
 		}
 	}
 	return to
-}
-
-// size returns an upper bound for the bytes of a statement of so many rows. It stops
-// counting once the size exceeds enough.
-func (p *plan) size(a *args, rows, enough int) int {
-	n := p.once(a)
-	if p.fixed >= 0 {
-		return n + rows*p.fixed
-	}
-	for i := 0; i < rows && n <= enough; i++ {
-		n += p.rowSize(a, i)
-	}
-	return n
 }
 
 // once returns the size of those parts of a statement that do not repeat with the rows.
