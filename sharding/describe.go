@@ -139,8 +139,8 @@ func floorModSQL(value string, n, shift int) string {
 func (d *Description) describeMod(r mod) {
 	d.Kind = KindMod
 	if r.shift != 0 {
-		d.Kind, d.Step = KindOffsetStep, int(r.n)
-		d.Offset = int(r.n - r.shift)
+		d.Kind, d.Step = KindOffsetStep, int(r.modulus)
+		d.Offset = int(uint64(r.modulus) - r.shift)
 	}
 }
 

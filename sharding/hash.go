@@ -15,10 +15,7 @@ import (
 // are equal to 5 in an integer column but not in a text column. For columns that hold text there is
 // [HashText].
 func Hash(n int) Rule {
-	if n < 1 || n > MaxSlots {
-		return invalid(fmt.Sprintf("Hash(%d): n must be from 1 to %d", n, MaxSlots))
-	}
-	return hash{n: uint64(n)}
+	return counted("Hash", n, hash{modulus(n)})
 }
 
 // HashText is [Hash] for columns that hold text: xxhash64 of the bytes of a string or []byte,
@@ -33,10 +30,7 @@ func Hash(n int) Rule {
 // whatever it ends with, for columns of bytes (BINARY(16), VARBINARY, bytea); shardsql passes keys to
 // the rule as the one or the other, by the column.
 func HashText(n int) Rule {
-	if n < 1 || n > MaxSlots {
-		return invalid(fmt.Sprintf("HashText(%d): n must be from 1 to %d", n, MaxSlots))
-	}
-	return hashText{n: uint64(n)}
+	return counted("HashText", n, hashText{modulus(n)})
 }
 
 // Compat is the default rule of go-gorm/sharding for n tables whose key is an integer, for tables
@@ -51,10 +45,7 @@ func HashText(n int) Rule {
 // which its migrations do not create. Such keys are refused with [ErrNoSlot], unless n divides
 // them.
 func Compat(n int) Rule {
-	if n < 1 || n > MaxSlots {
-		return invalid(fmt.Sprintf("Compat(%d): n must be from 1 to %d", n, MaxSlots))
-	}
-	return compat{n: uint64(n)}
+	return counted("Compat", n, compat{modulus(n)})
 }
 
 // CompatText is [Compat] for columns that hold text. For a string or []byte that strconv.Atoi
@@ -62,10 +53,7 @@ func Compat(n int) Rule {
 // refuses integers and text that ends with a space. [HashText] explains why, and what the column
 // must do.
 func CompatText(n int) Rule {
-	if n < 1 || n > MaxSlots {
-		return invalid(fmt.Sprintf("CompatText(%d): n must be from 1 to %d", n, MaxSlots))
-	}
-	return compatText{n: uint64(n)}
+	return counted("CompatText", n, compatText{modulus(n)})
 }
 
 var (
@@ -75,9 +63,7 @@ var (
 	_ Rule = compatText{}
 )
 
-type hash struct{ n uint64 }
-
-func (r hash) Slots() int { return int(r.n) }
+type hash struct{ modulus }
 
 func (r hash) Slot(key any) (Slot, error) {
 	switch v := key.(type) {
@@ -100,7 +86,7 @@ func (r hash) Slot(key any) (Slot, error) {
 
 func (r hash) of(k integer) Slot {
 	var text [20]byte // long enough for the lowest int64
-	return Slot(xxhash64(k.appendTo(text[:0])) % r.n)
+	return Slot(xxhash64(k.appendTo(text[:0])) % uint64(r.modulus))
 }
 
 // canonical refuses a key whose text is not the decimal text of k.
@@ -120,9 +106,7 @@ func canonical(key any, k integer) error {
 	return scalar{kind: isText, text: text}.mistaken("write the integer without leading zeros and plus sign, or use HashText if the column holds text")
 }
 
-type hashText struct{ n uint64 }
-
-func (r hashText) Slots() int { return int(r.n) }
+type hashText struct{ modulus }
 
 func (r hashText) Slot(key any) (Slot, error) {
 	text, bytes, err := toText(key)
@@ -132,7 +116,7 @@ func (r hashText) Slot(key any) (Slot, error) {
 	if err != nil {
 		return 0, err
 	}
-	return Slot(xxhash64([]byte(text)) % r.n), nil
+	return Slot(xxhash64([]byte(text)) % uint64(r.modulus)), nil
 }
 
 // toText returns the text of a key of a column that holds text, and whether the key is a []byte.
@@ -159,9 +143,7 @@ func unpadded(text string, err error) (string, error) {
 	return text, err
 }
 
-type compat struct{ n uint64 }
-
-func (r compat) Slots() int { return int(r.n) }
+type compat struct{ modulus }
 
 func (r compat) Slot(key any) (Slot, error) {
 	k, err := toInteger(key)
@@ -173,14 +155,12 @@ func (r compat) Slot(key any) (Slot, error) {
 		return 0, fmt.Errorf("%w; use CompatText if the column holds text", err)
 	case k.huge():
 		var text [20]byte
-		return crcSlot(k.appendTo(text[:0]), r.n), nil
+		return crcSlot(k.appendTo(text[:0]), r.modulus), nil
 	}
-	return compatSlot(int64(k.bits), r.n)
+	return compatSlot(int64(k.bits), r.modulus)
 }
 
-type compatText struct{ n uint64 }
-
-func (r compatText) Slots() int { return int(r.n) }
+type compatText struct{ modulus }
 
 func (r compatText) Slot(key any) (Slot, error) {
 	text, _, err := toText(key)
@@ -188,12 +168,12 @@ func (r compatText) Slot(key any) (Slot, error) {
 		return 0, err
 	}
 	if k, err := strconv.ParseInt(text, 10, 64); err == nil {
-		return compatSlot(k, r.n)
+		return compatSlot(k, r.modulus)
 	}
-	return crcSlot([]byte(text), r.n), nil
+	return crcSlot([]byte(text), r.modulus), nil
 }
 
-func compatSlot(k int64, n uint64) (Slot, error) {
+func compatSlot(k int64, n modulus) (Slot, error) {
 	v := k % int64(n)
 	if v < 0 {
 		return 0, fmt.Errorf("%d: %w: go-gorm/sharding would use a table with the number %d", k, ErrNoSlot, v)
@@ -201,4 +181,4 @@ func compatSlot(k int64, n uint64) (Slot, error) {
 	return Slot(v), nil
 }
 
-func crcSlot(text []byte, n uint64) Slot { return Slot(uint64(crc32.ChecksumIEEE(text)) % n) }
+func crcSlot(text []byte, n modulus) Slot { return Slot(uint64(crc32.ChecksumIEEE(text)) % uint64(n)) }

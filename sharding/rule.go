@@ -50,10 +50,7 @@ func Bits(shift, width int) Rule {
 // Mod takes the key modulo n, from 1 to [MaxSlots]. The slot is never negative: key -1 modulo 4 is
 // slot 3, as with Low and unlike SQL's %.
 func Mod(n int) Rule {
-	if n < 1 || n > MaxSlots {
-		return invalid(fmt.Sprintf("Mod(%d): n must be from 1 to %d", n, MaxSlots))
-	}
-	return mod{n: uint64(n)}
+	return counted("Mod", n, mod{modulus: modulus(n)})
 }
 
 // OffsetStep is the rule of ids that servers number with offset, offset+step, …
@@ -64,7 +61,7 @@ func OffsetStep(offset, step int) Rule {
 	if step < 1 || step > MaxSlots || offset < 1 || offset > step {
 		return invalid(fmt.Sprintf("OffsetStep(%d, %d): step must be from 1 to %d and offset from 1 to step", offset, step, MaxSlots))
 	}
-	return mod{n: uint64(step), shift: uint64(step - offset)}
+	return mod{modulus(step), uint64(step - offset)}
 }
 
 var (
@@ -73,6 +70,19 @@ var (
 	_ Rule = mod{}
 	_ Rule = invalid("")
 )
+
+// counted returns the rule called name, unless its number of slots is invalid.
+func counted(name string, n int, r Rule) Rule {
+	if n < 1 || n > MaxSlots {
+		return invalid(fmt.Sprintf("%s(%d): n must be from 1 to %d", name, n, MaxSlots))
+	}
+	return r
+}
+
+// modulus is the number of slots of a rule that computes a number modulo it.
+type modulus uint64
+
+func (n modulus) Slots() int { return int(n) }
 
 // low is the mask of a Low rule.
 type low uint64
@@ -106,17 +116,18 @@ func (r middle) Slot(key any) (Slot, error) {
 // mod is (key + shift) modulo n. The sum is computed after the modulo, because it could overflow
 // before.
 type mod struct {
-	n, shift uint64
-}
+	modulus
 
-func (r mod) Slots() int { return int(r.n) }
+	shift uint64
+}
 
 func (r mod) Slot(key any) (Slot, error) {
 	k, err := toInteger(key)
 	if err != nil {
 		return 0, err
 	}
-	return Slot((k.floorMod(r.n) + r.shift) % r.n), nil
+	n := uint64(r.modulus)
+	return Slot((k.floorMod(n) + r.shift) % n), nil
 }
 
 // invalid is a rule with invalid parameters. [New] reports it. It has no slots and returns an error
