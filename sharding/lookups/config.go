@@ -154,13 +154,13 @@ func (p *pass) close() error { return p.routed.Close() }
 func (p *pass) owners() *owner.SQL {
 	return &owner.SQL{
 		Of: &p.table, Now: p.Router.Snapshot, Lookup: p.lookup, Dialect: p.dialect, Entries: runner{p.routed},
-		On: func(ctx context.Context, at sharding.Target, f func(owner.Shard) error) (err error) {
+		On: func(ctx context.Context, at sharding.Target, f func(owner.Runner, bool) error) (err error) {
 			conn, err := p.Router.DB(at.DB).Conn(ctx)
 			if err != nil {
 				return err
 			}
 			defer func() { err = errors.Join(err, conn.Close()) }()
-			return f(runner{conn})
+			return f(runner{conn}, false)
 		},
 	}
 }
@@ -173,9 +173,6 @@ type handle interface {
 
 // runner executes statements outside of transactions.
 type runner struct{ on handle }
-
-// Own returns false: there is no transaction.
-func (runner) Own() bool { return false }
 
 // Exec returns the number of affected rows.
 func (r runner) Exec(ctx context.Context, text string, args ...any) (int64, error) {

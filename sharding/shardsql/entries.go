@@ -151,7 +151,7 @@ func (k *lookupWrite) entries(ctx context.Context, i int, participants []partici
 	}
 	found := false
 	for _, l := range participants {
-		keys, err := (lookupAccess{k.session}).table(k.plan.Table, kept.Lookup, l.pool).Keys(ctx, shardConn{k.session.tx.has(l.pool).inner, true}, l.target, kept.Set, mostRows+1)
+		keys, err := (lookupAccess{k.session}).table(k.plan.Table, kept.Lookup, l.pool).Keys(ctx, shardConn{k.session.tx.has(l.pool).inner}, l.target, kept.Set, mostRows+1)
 		if err != nil {
 			return nil, err
 		}
@@ -213,7 +213,7 @@ func (k *lookupWrite) isStored(ctx context.Context, table *owner.SQL, e owner.En
 	if err != nil {
 		return false, err
 	}
-	keys, err := table.Keys(ctx, shardConn{k.session.tx.has(k.session.database.poolOrHome(at.DB)).inner, true}, at, e.Value, 1)
+	keys, err := table.Keys(ctx, shardConn{k.session.tx.has(k.session.database.poolOrHome(at.DB)).inner}, at, e.Value, 1)
 	return len(keys) > 0, err
 }
 
@@ -234,7 +234,7 @@ func (k *lookupWrite) hold(ctx context.Context, table *owner.SQL, entries poolIt
 		}
 	}
 	for _, b := range t.parts {
-		if err := table.Hold(ctx, shardConn{b.inner, true}, keys[b]); err != nil {
+		if err := table.Hold(ctx, shardConn{b.inner}, keys[b]); err != nil {
 			return err
 		}
 	}

@@ -159,12 +159,12 @@ func (k lookupAccess) hasFreed(of *sharding.Table, at sharding.Target, key any) 
 
 // on calls f with a connection to the target's database. It uses the transaction's connection if
 // there is one, which sees the transaction's own rows and does not wait for their locks.
-func (k lookupAccess) on(ctx context.Context, at sharding.Target, f func(owner.Shard) error) error {
+func (k lookupAccess) on(ctx context.Context, at sharding.Target, f func(on owner.Runner, own bool) error) error {
 	pool := k.database.poolOrHome(at.DB)
 	if in, ok := k.held(pool); ok {
-		return f(shardConn{in, k.tx.has(pool) != nil})
+		return f(shardConn{in}, k.tx.has(pool) != nil)
 	}
-	return k.onOther(ctx, pool, func(c shardConn) error { return f(c) })
+	return k.onOther(ctx, pool, func(c shardConn) error { return f(c, false) })
 }
 
 // onOther calls f with another connection than those of the session.
@@ -174,18 +174,11 @@ func (k lookupAccess) onOther(ctx context.Context, pool *sql.DB, f func(shardCon
 		return err
 	}
 	in := inner.Conn{SQL: conn, Kept: &inner.Kept{}}
-	return dialect.JoinErrors(f(shardConn{in, false}), in.Leave())
+	return dialect.JoinErrors(f(shardConn{in}), in.Leave())
 }
 
 // shardConn is a connection to a database with shards. It is not closed.
-type shardConn struct {
-	inner.Conn
-
-	own bool
-}
-
-// Own reports whether it is the transaction's connection.
-func (c shardConn) Own() bool { return c.own }
+type shardConn struct{ inner.Conn }
 
 // Exec executes a text with physical names.
 func (c shardConn) Exec(ctx context.Context, text string, args ...any) (int64, error) {

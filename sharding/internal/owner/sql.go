@@ -24,14 +24,6 @@ type Runner interface {
 	Query(ctx context.Context, text string, args ...any) ([][]driver.Value, error)
 }
 
-// Shard is a connection to a database with shards.
-type Shard interface {
-	Runner
-	// Own reports whether the connection is in the caller's transaction and sees its
-	// uncommitted changes.
-	Own() bool
-}
-
 // SQL is a lookup table in a database.
 type SQL struct {
 	Of *sharding.Table
@@ -45,8 +37,9 @@ type SQL struct {
 	// they must see what others have committed since the transaction began.
 	Locks bool
 	// On calls f with a connection to the database of a target, where f looks for a row
-	// of a key.
-	On func(ctx context.Context, at sharding.Target, f func(Shard) error) error
+	// of a key. own says that the connection is in the caller's transaction and sees its
+	// uncommitted changes.
+	On func(ctx context.Context, at sharding.Target, f func(on Runner, own bool) error) error
 	// Absent returns an error if a row of a key that was not found might be there after a rollback of the caller's
 	// transaction. It may be nil if a rollback brings no row back.
 	Absent func(at sharding.Target, key any) error
@@ -231,7 +224,7 @@ func (t *SQL) hasAt(ctx context.Context, at sharding.Target, e Entry) (has bool,
 	where, args := t.identified(e)
 	rows := `SELECT "k" FROM "` + at.Table + `" WHERE ` + where
 	var found [][]driver.Value
-	err = t.On(ctx, at, func(on Shard) error {
+	err = t.On(ctx, at, func(on Runner, own bool) error {
 		switch t.Dialect.Name() {
 		case "mysql":
 			found, err = on.Query(ctx, t.text(rows+" LIMIT 1 LOCK IN SHARE MODE"), args...)
@@ -240,11 +233,11 @@ func (t *SQL) hasAt(ctx context.Context, at sharding.Target, e Entry) (has bool,
 				return err
 			}
 			found, err = on.Query(ctx, t.text(`SELECT "k" FROM (`+rows+` FOR SHARE) held LIMIT 1`), args...)
-			if err == nil && len(found) == 0 && on.Own() {
+			if err == nil && len(found) == 0 && own {
 				found, err = t.since(ctx, on, at, e.Key, rows, args)
 			}
 		default:
-			found, err = t.alone(ctx, on, at, t.text(rows+" LIMIT 1"), args)
+			found, err = t.alone(ctx, on, own, at, t.text(rows+" LIMIT 1"), args)
 		}
 		return err
 	})
@@ -278,8 +271,8 @@ func (t *SQL) since(ctx context.Context, own Runner, at sharding.Target, key any
 
 // alone reads while no other connection can write to the database. Without that, a transaction
 // that has read before fails if another one has written since.
-func (t *SQL) alone(ctx context.Context, on Shard, at sharding.Target, text string, args []any) ([][]driver.Value, error) {
-	if on.Own() {
+func (t *SQL) alone(ctx context.Context, on Runner, own bool, at sharding.Target, text string, args []any) ([][]driver.Value, error) {
+	if own {
 		if _, err := on.Exec(ctx, t.text(`DELETE FROM "`+at.Table+`" WHERE 1 = 0`)); err != nil {
 			return nil, err
 		}
