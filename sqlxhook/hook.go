@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync/atomic"
 
 	"github.com/jmoiron/sqlx"
 	"github.com/jmoiron/sqlx/reflectx"
@@ -72,7 +71,6 @@ type Hook struct {
 	router     *sharding.Router
 	plans      plans
 	texts      texts
-	lastDriver atomic.Pointer[knownDriver]
 }
 
 // New returns a Hook. It sends nothing to any database. It fails if the configuration is
@@ -261,8 +259,8 @@ func (p *plan) unread() bool {
 // keyOfCall returns the key of the call's plan. If insert is set, query is the name of a
 // table.
 func (h *Hook) keyOfCall(e rebinder, query string, insert bool, r *rows) planKey {
-	driver := h.driverOf(e)
-	return planKey{query: query, typ: r.typ, mapper: h.mapperOf(e), style: driver.style, insert: insert, database: driver.database}
+	style := styleOf(e)
+	return planKey{query: query, typ: r.typ, mapper: h.mapperOf(e), style: style, insert: insert, database: h.databaseOf(driverName(e), style)}
 }
 
 // plan returns the compiled plan, from the cache if it is there, and caches a new one.
