@@ -230,12 +230,8 @@ func (r EpochRule) armed(last *Epoch, offset int, c Counter, margin int64) error
 
 // isNew reports whether the slot made no ids before the last epoch.
 func (r EpochRule) isNew(slot Slot) bool {
-	for _, e := range r.epochs[:len(r.epochs)-1] {
-		if slices.Contains(e.Slots, slot) {
-			return false
-		}
-	}
-	return len(r.epochs) > 1
+	former := r.epochs[:len(r.epochs)-1]
+	return len(former) > 0 && !slices.ContainsFunc(former, func(e Epoch) bool { return slices.Contains(e.Slots, slot) })
 }
 
 func bySlot(live []Counter) (map[Slot]Counter, error) {

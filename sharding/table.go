@@ -338,15 +338,7 @@ func (a *Alt) slot(value any) (Slot, error) {
 
 // Leads reports whether the column is Key or one of Also.
 func (t *Table) Leads(column string) bool {
-	if strings.EqualFold(column, t.Key) {
-		return true
-	}
-	for _, alt := range t.Also {
-		if strings.EqualFold(column, alt.Column) {
-			return true
-		}
-	}
-	return false
+	return strings.EqualFold(column, t.Key) || slices.ContainsFunc(t.Also, func(alt Alt) bool { return strings.EqualFold(column, alt.Column) })
 }
 
 // foldTarget returns t in the form in which databases that ignore case compare it.
