@@ -100,10 +100,8 @@ func (t *transaction) beginBranch(ctx context.Context, b *txPart) error {
 		isolation = strings.ToUpper(level.String())
 	}
 	of := &branch{part: b, transaction: t, id: xa.ID{Transaction: t.gtid, Decider: first.identity, Branch: len(t.parts)}, server: own.server}
-	for _, text := range xa.Begin(own.server, of.id, isolation) {
-		if err := b.inner.Run(ctx, text); err != nil {
-			return err
-		}
+	if err := b.inner.Run(ctx, xa.Begin(own.server, of.id, isolation)...); err != nil {
+		return err
 	}
 	b.branch = of
 	return nil
@@ -123,12 +121,7 @@ func (t *transaction) commitAtomically() error {
 func (b *branch) send(ctx context.Context, texts ...string) error {
 	ctx, done := context.WithTimeout(ctx, endTimeout)
 	defer done()
-	for _, text := range texts {
-		if err := b.part.inner.Run(ctx, text); err != nil {
-			return lost(err)
-		}
-	}
-	return nil
+	return lost(b.part.inner.Run(ctx, texts...))
 }
 
 func (b *branch) Prepare(ctx context.Context) error {

@@ -10,7 +10,6 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/shardid/shardid/internal/dialect"
 	"github.com/shardid/shardid/internal/writehint"
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sharding/internal/plan"
@@ -198,23 +197,17 @@ func (s search) answers(ctx context.Context, questions []plan.Question) ([][][]d
 
 // answer queries on the transaction's connection, so that it sees the transaction's own rows. On a
 // database where the transaction has not begun, it uses a connection of the pool: if the
-// transaction began with a read there, some databases would refuse its writes. After a restart of the
-// server all idle connections of the pool are broken, and none of them belongs to the transaction.
+// transaction began with a read there, some databases would refuse its writes.
 func (s search) answer(ctx context.Context, pool *sql.DB, q plan.Question) ([][]driver.Value, error) {
-	rows, err := s.rows(ctx, pool, q)
-	for left := pool.Stats().Idle; err != nil && left >= 0 && !dialect.Interrupted(err) && mayReplace(ctx, s.session, pool, err); left-- {
-		rows, err = s.rows(ctx, pool, q)
-	}
+	rows, err := onUnbroken(ctx, s.session, pool, func() (*resultset.Held, error) {
+		in, err := s.heldOrNew(ctx, pool)
+		if err != nil {
+			return nil, err
+		}
+		return returning()(ctx, in, participant{text: q.Text, args: named(q.Args)})
+	})
 	if err != nil {
 		return nil, &sharding.ShardError{Target: q.Target, Err: err}
 	}
 	return rows.Rows, nil
-}
-
-func (s search) rows(ctx context.Context, pool *sql.DB, q plan.Question) (*resultset.Held, error) {
-	in, err := s.heldOrNew(ctx, pool)
-	if err != nil {
-		return nil, err
-	}
-	return returning()(ctx, in, participant{text: q.Text, args: named(q.Args)})
 }

@@ -205,13 +205,9 @@ func admitEnd(t *transaction, e *effects.Effects, query string) error {
 	return nil
 }
 
-// begin begins on a database, and sets the transaction's savepoints there. After a restart of the server all idle
-// connections of its pool are broken, so that BEGIN may have to be sent on several.
+// begin begins on a database, and sets the transaction's savepoints there.
 func (t *transaction) begin(ctx context.Context, pool *sql.DB) (*txPart, error) {
-	b, err := beginOn(ctx, t, pool)
-	for left := pool.Stats().Idle; err != nil && left >= 0 && t.ctx.Err() == nil && mayReplace(ctx, t.session, pool, err); left-- {
-		b, err = beginOn(ctx, t, pool)
-	}
+	b, err := onUnbroken(ctx, t.session, pool, func() (*txPart, error) { return beginOn(ctx, t, pool) })
 	if err != nil {
 		return nil, err
 	}
@@ -223,10 +219,19 @@ func (t *transaction) begin(ctx context.Context, pool *sql.DB) (*txPart, error) 
 	return b, nil
 }
 
-// mayReplace reports whether a connection to a database broke, which the session does not hold, so that another one may do.
-func mayReplace(ctx context.Context, s *session, pool *sql.DB, err error) bool {
-	_, holds := s.held(pool)
-	return !holds && ctx.Err() == nil && !isUnreachable(err) && !isRefusal(err) && !s.database.answered(err)
+// onUnbroken does something on a connection to a database, and again on another one while they are broken and the session does not
+// hold them. After a restart of the server all idle connections of its pool are broken.
+func onUnbroken[T any](ctx context.Context, s *session, pool *sql.DB, do func() (T, error)) (T, error) {
+	answer, err := do()
+	for left := pool.Stats().Idle; err != nil && left >= 0; left-- {
+		_, holds := s.held(pool)
+		hasEnded := ctx.Err() != nil || s.tx != nil && s.tx.ctx.Err() != nil
+		if holds || hasEnded || dialect.Interrupted(err) || isUnreachable(err) || isRefusal(err) || s.database.answered(err) {
+			break
+		}
+		answer, err = do()
+	}
+	return answer, err
 }
 
 // beginOn begins on a connection to a database.

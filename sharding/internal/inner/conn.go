@@ -94,10 +94,14 @@ func (i Conn) Exec(ctx context.Context, of *Statement, text string, args []drive
 	return result, dialect.JoinErrors(err, i.Release())
 }
 
-// Run executes a text without arguments.
-func (i Conn) Run(ctx context.Context, text string) error {
-	_, err := i.Exec(ctx, nil, text, nil)
-	return err
+// Run executes texts without arguments, until one fails.
+func (i Conn) Run(ctx context.Context, texts ...string) error {
+	for _, text := range texts {
+		if _, err := i.Exec(ctx, nil, text, nil); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Statement says how connections prepare a statement of the program. Its address is its identity: texts stay prepared
