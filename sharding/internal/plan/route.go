@@ -3,7 +3,6 @@
 package plan
 
 import (
-	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -86,17 +85,13 @@ func (u *Unplaced) Several() bool {
 	return u != nil && len(u.Targets) > 1 && (u.Rows > 1 || !u.All)
 }
 
-// routes caches the routes of a plan to one target each, up to mostCached bytes. Every statement looks for its route, so known is
-// read without a lock. New routes are in recent first: if each of them were added to a copy of known, a query of a thousand tables
-// would copy it a thousand times.
+// routes caches the routes of a plan to one target each, up to mostCached bytes.
 type routes struct {
-	known atomic.Pointer[map[sharding.Target]*Route]
+	known sync.Map // of *Route, by their sharding.Target
 
-	mu     sync.Mutex
-	recent map[sharding.Target]*Route // not in known
-	hits   int                        // how often recent had the route
-	bytes  int64                      // of all routes
-	total  *atomic.Int64              // of the bytes of many plans; see Count
+	mu    sync.Mutex
+	bytes int64         // of all routes
+	total *atomic.Int64 // of the bytes of many plans; see Count
 }
 
 const (
@@ -106,13 +101,8 @@ const (
 
 // to returns the route of a plan's unchanged rows and conditions to a target.
 func (c *routes) to(p *Plan, target sharding.Target) (*Route, error) {
-	if known := c.known.Load(); known != nil {
-		if route, ok := (*known)[target]; ok {
-			return route, nil
-		}
-	}
-	if route := c.used(target); route != nil {
-		return route, nil
+	if route, ok := c.known.Load(target); ok {
+		return route.(*Route), nil
 	}
 	text, err := p.edited(target, nil)
 	if err != nil {
@@ -123,29 +113,6 @@ func (c *routes) to(p *Plan, target sharding.Target) (*Route, error) {
 	return route, nil
 }
 
-// used returns a recent route, or nil. When recent ones have been used as often as there are routes to copy, they become known.
-func (c *routes) used(target sharding.Target) *Route {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	route := c.recent[target]
-	if route == nil {
-		return nil
-	}
-	var known map[sharding.Target]*Route
-	if of := c.known.Load(); of != nil {
-		known = *of
-	}
-	if c.hits++; c.hits < len(known)+len(c.recent) {
-		return route
-	}
-	all := make(map[sharding.Target]*Route, len(known)+len(c.recent))
-	maps.Copy(all, known)
-	maps.Copy(all, c.recent)
-	c.known.Store(&all)
-	c.recent, c.hits = nil, 0
-	return route
-}
-
 func (c *routes) keep(route *Route) {
 	size := int64(sizeOfRoute + len(route.Text))
 	c.mu.Lock()
@@ -153,10 +120,9 @@ func (c *routes) keep(route *Route) {
 	if c.bytes+size > mostCached {
 		return
 	}
-	if c.recent == nil {
-		c.recent = map[sharding.Target]*Route{}
+	if _, known := c.known.LoadOrStore(route.Target, route); known {
+		return // another goroutine has made it, too
 	}
-	c.recent[route.Target] = route
 	c.bytes += size
 	if c.total != nil {
 		c.total.Add(size)
