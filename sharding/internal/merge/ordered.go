@@ -4,6 +4,7 @@ package merge
 
 import (
 	"bytes"
+	"cmp"
 	"database/sql/driver"
 	"errors"
 	"fmt"
@@ -14,113 +15,91 @@ import (
 // Ordered merges sources that are each ordered by the keys. Rows with equal keys are in the order
 // of their sources. It holds one row of each source. There must be at least one source.
 func Ordered(sources []Rows, keys []Key) Rows {
-	t := &tournament{stage: over(sources...), keys: keys}
-	t.step = t.first
-	return t
+	m := &merged{stage: over(sources...), keys: keys}
+	m.step = m.first
+	return m
 }
 
-// tournament is a tree of losers: a new row of the winner is compared with one row of each level,
-// not with two as in a heap.
-type tournament struct {
+type merged struct {
 	*stage
 
-	keys    []Key
-	players []player
-	losers  []int // inner nodes of the tree from 1; 0 is the winner
+	keys  []Key
+	heads []*head // in the order of their keys
 }
 
-// player is a source with its present row.
-type player struct {
+// head is a source with its present row.
+type head struct {
+	source   int
 	row      []driver.Value
 	key      []byte
 	previous []byte // the key of the previous row
-	done     bool
 }
 
-func (t *tournament) first(dest []driver.Value) error {
-	if err := t.fit(); err != nil {
+func (h *head) compare(other *head) int {
+	return cmp.Or(bytes.Compare(h.key, other.key), h.source-other.source)
+}
+
+func (m *merged) first(dest []driver.Value) error {
+	if err := m.fit(); err != nil {
 		return err
 	}
-	t.players = make([]player, len(t.sources))
-	for i := range t.players {
-		t.players[i].row = make([]driver.Value, len(t.Columns()))
-		if err := t.read(i); err != nil {
+	for i := range m.sources {
+		h := &head{source: i, row: make([]driver.Value, len(m.Columns()))}
+		if more, err := m.read(h); err != nil {
 			return err
+		} else if more {
+			m.heads = append(m.heads, h)
 		}
 	}
-	t.losers = make([]int, len(t.players))
-	t.losers[0] = t.play(1)
-	t.step = t.next
-	return t.take(dest)
+	slices.SortFunc(m.heads, (*head).compare)
+	m.step = m.next
+	return m.take(dest)
 }
 
 // next reads the next row of the source of the last row. It does not read it earlier, because the
 // caller was still using the last row.
-func (t *tournament) next(dest []driver.Value) error {
-	winner := t.losers[0]
-	if err := t.read(winner); err != nil {
+func (m *merged) next(dest []driver.Value) error {
+	h, others := m.heads[0], m.heads[1:]
+	more, err := m.read(h)
+	switch {
+	case err != nil:
 		return err
+	case more:
+		at, _ := slices.BinarySearchFunc(others, h, (*head).compare)
+		copy(m.heads, others[:at])
+		m.heads[at] = h
+	default:
+		m.heads = others
 	}
-	for node := (winner + len(t.players)) / 2; node > 0; node /= 2 {
-		if t.beats(t.losers[node], winner) {
-			winner, t.losers[node] = t.losers[node], winner
-		}
-	}
-	t.losers[0] = winner
-	return t.take(dest)
+	return m.take(dest)
 }
 
-func (t *tournament) take(dest []driver.Value) error {
-	p := &t.players[t.losers[0]]
-	if p.done {
+func (m *merged) take(dest []driver.Value) error {
+	if len(m.heads) == 0 {
 		return io.EOF
 	}
-	copy(dest, p.row)
+	copy(dest, m.heads[0].row)
 	return nil
 }
 
-// play fills the tree below a node and returns the winner. The leaves have the numbers from
-// len(players) on.
-func (t *tournament) play(node int) int {
-	if node >= len(t.players) {
-		return node - len(t.players)
-	}
-	a, b := t.play(2*node), t.play(2*node+1)
-	if t.beats(b, a) {
-		a, b = b, a
-	}
-	t.losers[node] = b
-	return a
-}
-
-func (t *tournament) beats(a, b int) bool {
-	p, q := &t.players[a], &t.players[b]
-	if p.done || q.done {
-		return !p.done
-	}
-	c := bytes.Compare(p.key, q.key)
-	return c < 0 || c == 0 && a < b
-}
-
-func (t *tournament) read(i int) error {
-	p := &t.players[i]
-	err := t.sources[i].Next(p.row)
+// read reads the next row of a source and reports whether there is one.
+func (m *merged) read(h *head) (more bool, err error) {
+	err = m.sources[h.source].Next(h.row)
 	if errors.Is(err, io.EOF) {
-		p.done = true
-		t.closeSource(i)
-		return nil
+		m.closeSource(h.source)
+		return false, nil
 	}
 	if err != nil {
-		return err
+		return false, err
 	}
-	p.previous, p.key = p.key, p.previous[:0]
-	if p.key, err = appendKeys(p.key, t.keys, p.row); err != nil {
-		return err
+	h.previous, h.key = h.key, h.previous[:0]
+	if h.key, err = appendKeys(h.key, m.keys, h.row); err != nil {
+		return false, err
 	}
-	if bytes.Compare(p.previous, p.key) > 0 {
-		return fmt.Errorf("%w: those of source %d", ErrOrder, i)
+	if bytes.Compare(h.previous, h.key) > 0 {
+		return false, fmt.Errorf("%w: those of source %d", ErrOrder, h.source)
 	}
-	return nil
+	return true, nil
 }
 
 // Sorted sorts rows in memory. Rows with equal keys keep their order.
