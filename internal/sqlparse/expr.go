@@ -138,6 +138,12 @@ type Subquery struct {
 	Query *Query
 }
 
+// Is reports whether an expression is of a type: Is[*Column](e).
+func Is[T Expr](e Expr) bool {
+	_, is := e.(T)
+	return is
+}
+
 // As returns the operation if an expression is one with this operator, otherwise nil.
 func As(e Expr, op Operator) *Operation {
 	if o, ok := e.(*Operation); ok && o.Op == op {

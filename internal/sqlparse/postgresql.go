@@ -50,7 +50,7 @@ func takeKeeping(p *operandReader, cast *Operation, typ string) {
 		cast.Elements, respells = keeps(element, cast.Operands[0])
 		isText = cast.Elements && !respells
 	}
-	if _, ofParam := Bare(cast.Operands[0]).(*Param); ofParam && isText {
+	if isText && Is[*Param](Bare(cast.Operands[0])) {
 		p.texts = append(p.texts, cast)
 	}
 }

@@ -231,9 +231,7 @@ func (b *Analysis) core(c *sqlparse.Core, outer *Scope, seen *ctes) *Scope {
 	b.expressions(c.DistinctOn, s, seen)
 	b.expressions(c.GroupBy, s, seen)
 	b.expression(c.Having, s, seen)
-	for _, w := range c.Windows {
-		b.expression(w, s, seen)
-	}
+	b.expressions(c.Windows, s, seen)
 	s.Inside, s.ranks = b.Refs[first:len(b.Refs):len(b.Refs)], b.Ranks > ranks
 	return s
 }

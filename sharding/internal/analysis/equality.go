@@ -142,7 +142,7 @@ func pairs(left sqlparse.Expr, right []sqlparse.Expr, in bool) (all []equality) 
 	for at, item := range tuple.Operands {
 		q := equality{left: item, in: in, at: at}
 		for _, row := range right {
-			if _, isQuery := row.(*sqlparse.Subquery); isQuery && in {
+			if in && sqlparse.Is[*sqlparse.Subquery](row) {
 				q.right = append(q.right, row)
 			}
 			if row := sqlparse.As(sqlparse.Bare(row), sqlparse.Tuple); row != nil && len(row.Operands) == len(tuple.Operands) {

@@ -118,10 +118,7 @@ func HasStar(c *sqlparse.Core) bool {
 
 // Parametrized reports whether an operand has parameters outside of subqueries.
 func Parametrized(e sqlparse.Expr) bool {
-	return sqlparse.Any(e, func(e sqlparse.Expr) bool {
-		_, isParam := e.(*sqlparse.Param)
-		return isParam
-	})
+	return sqlparse.Any(e, sqlparse.Is[*sqlparse.Param])
 }
 
 // Literal returns the value if an expression is a literal of a kind.

@@ -87,7 +87,7 @@ func (k *Knowledge) vague(r *Reference) (column string, asked bool) {
 			}
 			return l != nil
 		}) {
-			return column, len(equalities(f.Expr)) > 0 && sqlparse.Any(f.Expr, func(e sqlparse.Expr) bool { _, is := e.(*sqlparse.Subquery); return is })
+			return column, len(equalities(f.Expr)) > 0 && sqlparse.Any(f.Expr, sqlparse.Is[*sqlparse.Subquery])
 		}
 	}
 	return "", false

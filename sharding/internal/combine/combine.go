@@ -493,9 +493,8 @@ func (c *combiner) result(at int) (first catalog.Value) {
 // fixed returns how the values of a result column compare that is a literal or an argument. For
 // SQLite each value has its own type; the type that PostgreSQL gives an argument is unknown.
 func (c *combiner) fixed(e sqlparse.Expr, at int) (catalog.Value, bool) {
-	_, isParam := sqlparse.Bare(e).(*sqlparse.Param)
 	switch {
-	case c.SQLite, isParam && c.Postgres:
+	case c.SQLite, c.Postgres && isParam(e):
 		return catalog.Value{}, false
 	case written(c.cores, at) > 0:
 		return catalog.OfKind(merge.Bytes), true

@@ -204,11 +204,7 @@ func (c grouper) typeOnlyItem(item sqlparse.Item) {
 // written arguments into it, and a table in it would be renamed.
 func (c grouper) isName(e sqlparse.Expr, text string) bool {
 	const longest = 256
-	isQuery := func(e sqlparse.Expr) bool {
-		_, is := e.(*sqlparse.Subquery)
-		return is
-	}
-	return len(text) <= longest && !c.hasParams(e) && !sqlparse.Any(e, isQuery)
+	return len(text) <= longest && !c.hasParams(e) && !sqlparse.Any(e, sqlparse.Is[*sqlparse.Subquery])
 }
 
 // columnName returns the name that PostgreSQL gives the column of an expression without an alias: that of its function, or

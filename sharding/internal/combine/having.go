@@ -477,7 +477,7 @@ func ofGroups(c calculator) *comparer {
 // kindOf returns the kind of an expression over groups, 0 if that is unknown.
 func (c calculator) kindOf(e sqlparse.Expr) merge.Kind {
 	of := ofGroups(c)
-	if _, isLiteral := sqlparse.Bare(e).(*sqlparse.Literal); isLiteral {
+	if sqlparse.Is[*sqlparse.Literal](sqlparse.Bare(e)) {
 		v, _ := numeralOf(of, e)
 		return v.Type.Kind
 	}

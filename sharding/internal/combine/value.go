@@ -328,9 +328,8 @@ func (c *comparer) stored(e sqlparse.Expr) catalog.Value {
 	if collation, known := collations[strings.ToLower(strings.Trim(name, `"`))]; known && !sqlfunc.HasAggregate(e) {
 		return catalog.Value{Type: merge.Type{Kind: merge.Stored, Collation: collation}}
 	}
-	_, column := e.(*sqlparse.Column)
 	signed := strings.HasPrefix(strings.TrimLeft(c.text(e), "( "), "+") // +x has the collation of x
-	if column || signed || c.anyOfEqual(e) || sqltext.WordsMention(c.text(e), c.Rules, "collate") {
+	if sqlparse.Is[*sqlparse.Column](e) || signed || c.anyOfEqual(e) || sqltext.WordsMention(c.text(e), c.Rules, "collate") {
 		return c.unknown(e)
 	}
 	return catalog.OfKind(merge.Stored)
@@ -355,11 +354,7 @@ var collations = map[string]merge.Collation{"binary": merge.Binary, "nocase": me
 
 // computed reports whether an expression is neither a literal nor an argument.
 func computed(e sqlparse.Expr) bool {
-	switch sqlparse.Bare(e).(type) {
-	case *sqlparse.Literal, *sqlparse.Param:
-		return false
-	}
-	return true
+	return !isParam(e) && !sqlparse.Is[*sqlparse.Literal](sqlparse.Bare(e))
 }
 
 // written returns the number of different texts of a column that is a literal text in every branch
@@ -375,10 +370,7 @@ func written(branches []*sqlparse.Core, at int) int {
 	return labels(column)
 }
 
-func isParam(e sqlparse.Expr) bool {
-	_, is := sqlparse.Bare(e).(*sqlparse.Param)
-	return is
-}
+func isParam(e sqlparse.Expr) bool { return sqlparse.Is[*sqlparse.Param](sqlparse.Bare(e)) }
 
 func isInteger(e sqlparse.Expr) bool { return analysis.IsLiteral(e, sqlparse.Integer) }
 
@@ -539,8 +531,7 @@ func (c *comparer) unsorted(e sqlparse.Expr, found catalog.Column) catalog.Value
 	if found.Unsorted != "" {
 		c.refuse(c.text(e) + " is not compared over several shards, because " + found.Unsorted + byText + AddKey)
 	}
-	_, isColumn := sqlparse.Bare(e).(*sqlparse.Column)
-	c.untyped = c.untyped || isColumn && c.why == ""
+	c.untyped = c.untyped || sqlparse.Is[*sqlparse.Column](sqlparse.Bare(e)) && c.why == ""
 	remedy := byText + unread(c, e)
 	if strings.Contains(c.text(e), "->") {
 		remedy = "; cast the value of the document to a number" + remedy

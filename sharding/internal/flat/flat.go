@@ -136,10 +136,7 @@ func (f *flattener) names() bool {
 
 // isConstant reports whether an expression is the same for all rows.
 func isConstant(e sqlparse.Expr) bool {
-	return !sqlfunc.HasAggregate(e) && !sqlparse.Any(e, func(e sqlparse.Expr) bool {
-		_, isColumn := e.(*sqlparse.Column)
-		return isColumn
-	})
+	return !sqlfunc.HasAggregate(e) && !sqlparse.Any(e, sqlparse.Is[*sqlparse.Column])
 }
 
 // isPlain reports whether an expression has no parameters, and all of its names are columns of its query.
@@ -149,8 +146,7 @@ func isPlain(e sqlparse.Expr) bool { return !analysis.Parametrized(e) && namesCo
 func namesColumns(e sqlparse.Expr) bool {
 	return !sqlparse.Any(e, func(e sqlparse.Expr) bool {
 		call, isCall := e.(*sqlparse.Call)
-		_, isQuery := e.(*sqlparse.Subquery)
-		return isQuery || isCall && call.Odd || sqlparse.As(e, sqlparse.Opaque) != nil
+		return sqlparse.Is[*sqlparse.Subquery](e) || isCall && call.Odd || sqlparse.As(e, sqlparse.Opaque) != nil
 	})
 }
 
@@ -187,8 +183,7 @@ func (f *flattener) isItsStar(i sqlparse.Item) bool {
 func (f *flattener) embeds(e sqlparse.Expr) bool {
 	if at, ok := f.column(e); ok {
 		of := f.inner.Items[at].Expr
-		_, isColumn := of.(*sqlparse.Column)
-		return !isColumn && !sqlfunc.HasAggregate(of)
+		return !sqlparse.Is[*sqlparse.Column](of) && !sqlfunc.HasAggregate(of)
 	}
 	call, _ := e.(*sqlparse.Call)
 	return slices.ContainsFunc(sqlparse.Operands(e), func(of sqlparse.Expr) bool {
@@ -237,7 +232,7 @@ func (f *flattener) column(e sqlparse.Expr) (at int, ok bool) {
 func (f *flattener) replaced(e sqlparse.Expr, part sqlparse.Span) string {
 	var edits []splice.Edit
 	sqlparse.Any(e, func(e sqlparse.Expr) bool {
-		if _, isColumn := e.(*sqlparse.Column); isColumn {
+		if sqlparse.Is[*sqlparse.Column](e) {
 			edits = append(edits, splice.Edit{Span: e.Bytes(), With: f.computed(e)})
 		}
 		return false
@@ -268,7 +263,7 @@ func (f *flattener) exact(e sqlparse.Expr) string {
 // operand returns the text of an expression in parentheses, if it needs them.
 func (f *flattener) operand(e sqlparse.Expr) string {
 	text := e.Bytes().Of(f.Statement.Text)
-	if _, ok := e.(*sqlparse.Operation); ok {
+	if sqlparse.Is[*sqlparse.Operation](e) {
 		return "(" + text + ")"
 	}
 	return text

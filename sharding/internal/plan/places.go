@@ -116,7 +116,7 @@ func areOf(list []sqlparse.Expr, is func(sqlparse.Expr) bool) bool {
 	found := false
 	for _, e := range list {
 		e = sqlparse.Bare(e)
-		if _, isParam := e.(*sqlparse.Param); isParam {
+		if sqlparse.Is[*sqlparse.Param](e) {
 			continue
 		}
 		if found = is(e); !found {

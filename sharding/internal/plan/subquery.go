@@ -181,8 +181,7 @@ func (f *subqueryFinder) core(c *sqlparse.Core) {
 	}
 	for _, item := range c.Items {
 		if item.Alias.Name != "" {
-			_, alone := sqlparse.Bare(item.Expr).(*sqlparse.Subquery)
-			f.shown = alone && f.derived == 0
+			f.shown = f.derived == 0 && sqlparse.Is[*sqlparse.Subquery](sqlparse.Bare(item.Expr))
 			f.constant = f.shown || sqlfunc.HasAggregate(item.Expr)
 			f.expression(item.Expr, false)
 			f.constant, f.shown = false, false

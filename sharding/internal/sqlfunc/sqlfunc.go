@@ -33,10 +33,7 @@ func Gathers(e sqlparse.Expr) bool { return ofQuery(e) == "array" }
 // ofQuery returns the word before (SELECT …), of which the parser makes a call, "" for another expression.
 func ofQuery(e sqlparse.Expr) string {
 	call, ok := e.(*sqlparse.Call)
-	if !ok || len(call.Args) != 1 {
-		return ""
-	}
-	if _, is := call.Args[0].(*sqlparse.Subquery); !is {
+	if !ok || len(call.Args) != 1 || !sqlparse.Is[*sqlparse.Subquery](call.Args[0]) {
 		return ""
 	}
 	return call.Function()
