@@ -3,6 +3,7 @@
 package sqlparse
 
 import (
+	"iter"
 	"slices"
 	"strings"
 )
@@ -167,6 +168,17 @@ func Bare(e Expr) Expr {
 // count.
 func Any(e Expr, is func(Expr) bool) bool {
 	return is(e) || slices.ContainsFunc(Operands(e), func(operand Expr) bool { return Any(operand, is) })
+}
+
+// All returns some expressions and those below them, without those of their queries.
+func All(list ...Expr) iter.Seq[Expr] {
+	return func(yield func(Expr) bool) {
+		for _, e := range list {
+			if Any(e, func(e Expr) bool { return !yield(e) }) {
+				return
+			}
+		}
+	}
 }
 
 // Conjuncts returns the conditions that all hold if e does.

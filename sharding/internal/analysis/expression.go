@@ -111,6 +111,18 @@ func ItemName(i sqlparse.Item) string {
 	return i.Alias.Name
 }
 
+// Computed returns what a SELECT, and an ORDER BY of its rows, compute of rows and groups.
+func Computed(core *sqlparse.Core, order []sqlparse.Order) []sqlparse.Expr {
+	all := slices.Concat(core.GroupBy, core.DistinctOn, []sqlparse.Expr{core.Having})
+	for _, i := range core.Items {
+		all = append(all, i.Expr)
+	}
+	for _, o := range order {
+		all = append(all, o.Expr)
+	}
+	return all
+}
+
 // HasStar reports whether a SELECT selects all columns of a table.
 func HasStar(c *sqlparse.Core) bool {
 	return slices.ContainsFunc(c.Items, func(i sqlparse.Item) bool { return i.Star })

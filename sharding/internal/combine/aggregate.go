@@ -219,11 +219,11 @@ func (c aggregator) atExtreme(e sqlparse.Expr, at int) (merge.Aggregate, catalog
 
 // distincts returns the number of aggregates with DISTINCT.
 func (c aggregator) distincts() (n int) {
-	eachExpression(c.query, []*sqlparse.Core{c.core}, func(e sqlparse.Expr) {
+	for e := range sqlparse.All(analysis.Computed(c.core, c.query.OrderBy)...) {
 		if call, ok := e.(*sqlparse.Call); ok && call.Distinct {
 			n++
 		}
-	})
+	}
 	return n
 }
 

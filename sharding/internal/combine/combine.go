@@ -93,33 +93,17 @@ func copiedSubqueries(c *combiner) (all []sqlparse.Span) {
 	if len(c.hidden) == 0 {
 		return nil
 	}
-	eachExpression(c.query, c.cores, func(e sqlparse.Expr) {
+	computed := analysis.Computed(c.cores[0], c.query.OrderBy)
+	for _, core := range c.cores[1:] {
+		computed = append(computed, analysis.Computed(core, nil)...)
+	}
+	for e := range sqlparse.All(computed...) {
 		if s, ok := e.(*sqlparse.Subquery); ok {
 			all = append(all, s.Span)
 		}
-	})
+	}
 	slices.SortFunc(all, func(a, b sqlparse.Span) int { return (b.To - b.From) - (a.To - a.From) })
 	return all
-}
-
-// eachExpression visits what some SELECTs of a query and its ORDER BY compute of rows, and the expressions below.
-func eachExpression(q *sqlparse.Query, cores []*sqlparse.Core, visit func(sqlparse.Expr)) {
-	var all []sqlparse.Expr
-	for _, core := range cores {
-		all = append(append(all, core.GroupBy...), core.Having)
-		for _, i := range core.Items {
-			all = append(all, i.Expr)
-		}
-	}
-	for _, o := range q.OrderBy {
-		all = append(all, o.Expr)
-	}
-	for _, e := range all {
-		sqlparse.Any(e, func(e sqlparse.Expr) bool {
-			visit(e)
-			return false
-		})
-	}
 }
 
 type combiner struct {

@@ -168,13 +168,12 @@ func (c grouper) typeOnly(e sqlparse.Expr) string {
 // ownNeighbours returns the edits that make LAG and LEAD return the value of the group itself: a shard with one group has none
 // beside it, and so no value that shows the type.
 func ownNeighbours(e sqlparse.Expr) (all []splice.Edit) {
-	sqlparse.Any(e, func(e sqlparse.Expr) bool {
+	for e := range sqlparse.All(e) {
 		if call, ok := e.(*sqlparse.Call); ok && call.Over && isNeighbour(call) && len(call.Args) > 0 {
 			distance := sqlparse.Span{From: call.Args[0].Bytes().To, To: call.Args[len(call.Args)-1].Bytes().To}
 			all = append(all, splice.Edit{Span: distance, With: ", 0"})
 		}
-		return false
-	})
+	}
 	return all
 }
 

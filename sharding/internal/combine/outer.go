@@ -30,13 +30,7 @@ func groupsOuter(c *combiner) bool {
 	if len(c.cores) > 1 || o.joined == nil || !analysis.IsGrouped(c.core) || len(c.Windows) > 0 {
 		return false
 	}
-	all := append(slices.Clone(c.core.GroupBy), c.core.Where, c.core.Having)
-	for _, item := range c.core.Items {
-		all = append(all, item.Expr)
-	}
-	for _, by := range c.query.OrderBy {
-		all = append(all, by.Expr)
-	}
+	all := append(analysis.Computed(c.core, c.query.OrderBy), c.core.Where)
 	return !analysis.HasStar(c.core) && !slices.ContainsFunc(all, o.differs)
 }
 

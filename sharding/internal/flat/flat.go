@@ -231,12 +231,11 @@ func (f *flattener) column(e sqlparse.Expr) (at int, ok bool) {
 // replaced returns a part of the outer query with an expression in which columns of the derived table are replaced.
 func (f *flattener) replaced(e sqlparse.Expr, part sqlparse.Span) string {
 	var edits []splice.Edit
-	sqlparse.Any(e, func(e sqlparse.Expr) bool {
+	for e := range sqlparse.All(e) {
 		if sqlparse.Is[*sqlparse.Column](e) {
 			edits = append(edits, splice.Edit{Span: e.Bytes(), With: f.computed(e)})
 		}
-		return false
-	})
+	}
 	return splice.Replaced(f.Statement.Text, part, edits)
 }
 
@@ -314,13 +313,12 @@ func (f *flattener) having() string {
 	var all []string
 	if e := f.inner.Having; e != nil {
 		var edits []splice.Edit
-		sqlparse.Any(e, func(e sqlparse.Expr) bool {
+		for e := range sqlparse.All(e) {
 			if with := f.aliased(e); with != "" {
 				f.failed = f.failed || f.Postgres // HAVING has no aliases there
 				edits = append(edits, splice.Edit{Span: e.Bytes(), With: with})
 			}
-			return false
-		})
+		}
 		all = append(all, splice.Replaced(f.Statement.Text, e.Bytes(), edits))
 	}
 	if e := f.outer.Where; e != nil {

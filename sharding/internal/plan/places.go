@@ -35,20 +35,12 @@ var (
 func placesOf(b *analysis.Analysis) map[*sqlparse.Param]literals {
 	all := map[*sqlparse.Param]literals{}
 	for core, s := range b.Scopes {
-		list := slices.Concat(core.GroupBy, core.DistinctOn, []sqlparse.Expr{core.Having})
-		for _, i := range core.Items {
-			list = append(list, i.Expr)
-		}
+		var order []sqlparse.Order
 		if core == b.Statement.Query.Parts[0].Select {
-			for _, o := range b.Statement.Query.OrderBy {
-				list = append(list, o.Expr)
-			}
+			order = b.Statement.Query.OrderBy
 		}
-		for _, e := range list {
-			sqlparse.Any(e, func(e sqlparse.Expr) bool {
-				placesIn(b, s, e, all)
-				return false
-			})
+		for e := range sqlparse.All(analysis.Computed(core, order)...) {
+			placesIn(b, s, e, all)
 		}
 	}
 	return all
