@@ -541,7 +541,7 @@ func (c *combiner) countable() {
 		case e == nil:
 		case !ok:
 			c.refuse("LIMIT and OFFSET must be numbers or parameters")
-		case v.Param >= 0 && splice.Parameters{Statement: c.Statement}.Named():
+		case v.Param >= 0 && splice.Named(c.Statement):
 			c.refuse("named parameters are not combined with LIMIT; write ? for each")
 		}
 	}

@@ -82,7 +82,7 @@ func (c grouper) isComputed(e sqlparse.Expr) bool {
 // ofNone makes each shard also return the aggregates of no rows, which have the form of their values. They have no groups, whose
 // place is end, and the same clauses behind it.
 func (c grouper) ofNone(end int, behind []splice.Edit) {
-	if c.query.With != nil || c.combination.Counted != "" || len(c.query.Locks) > 0 || (splice.Parameters{Statement: c.Statement}).Named() {
+	if c.query.With != nil || c.combination.Counted != "" || len(c.query.Locks) > 0 || splice.Named(c.Statement) {
 		c.refuse("a literal, COALESCE, IFNULL or ROUND beside COUNT(DISTINCT) is not combined without GROUP BY; select only one of them")
 	}
 	none := slices.Clone(c.combination.edits)
@@ -193,7 +193,7 @@ func (c grouper) typeOnlyItem(item sqlparse.Item) {
 	if c.Postgres {
 		name = c.columnName(item.Expr)
 	}
-	c.combination.edits = append(c.combination.edits, splice.Edit{Span: e, With: with, Args: splice.Parameters{Statement: c.Statement}.In(e)})
+	c.combination.edits = append(c.combination.edits, splice.Edit{Span: e, With: with, Args: splice.ArgsIn(c.Statement, e)})
 	if item.Alias.Name == "" {
 		c.combination.edits = append(c.combination.edits, splice.Insert(item.To, " AS "+c.Options.Quote(name)))
 	}
@@ -237,8 +237,8 @@ func (c grouper) columnName(e sqlparse.Expr) string {
 // returns its index among the hidden columns.
 func (c *combiner) hide(text string, of sqlparse.Expr) int {
 	more := c.hidden[c.core.ItemsEnd]
-	if of != nil && !(splice.Parameters{Statement: c.Statement}).Named() {
-		more.args = append(more.args, slices.Repeat(splice.Parameters{Statement: c.Statement}.In(sqlparse.Bare(of).Bytes()), strings.Count(text, c.text(of)))...)
+	if of != nil && !splice.Named(c.Statement) {
+		more.args = append(more.args, slices.Repeat(splice.ArgsIn(c.Statement, sqlparse.Bare(of).Bytes()), strings.Count(text, c.text(of)))...)
 	}
 	more.texts = append(more.texts, hiddenAs(text, len(more.texts)))
 	c.hidden[c.core.ItemsEnd] = more

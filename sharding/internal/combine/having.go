@@ -26,7 +26,7 @@ func (c grouper) having() {
 		return
 	case len(c.core.GroupBy) == 0 && (c.SQLite || !sqlfunc.HasAggregate(having)) && !slices.ContainsFunc(c.core.Items, func(i sqlparse.Item) bool { return sqlfunc.HasAggregate(i.Expr) }):
 		c.refuse("HAVING without GROUP BY and aggregates is not combined; write WHERE")
-	case splice.Parameters{Statement: c.Statement}.Named() && c.hasParams(having):
+	case splice.Named(c.Statement) && c.hasParams(having):
 		c.refuse("named parameters are not combined with HAVING; write ? for each")
 	case sqlfunc.HasWindow(having) || slices.ContainsFunc(c.core.Items, func(i sqlparse.Item) bool {
 		return sqlfunc.HasWindow(i.Expr) && sqlparse.Any(having, func(e sqlparse.Expr) bool { return analysis.IsAlias(i, e) })

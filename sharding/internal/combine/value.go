@@ -129,13 +129,12 @@ func aliased(c *comparer, e *sqlparse.Column) *sqlparse.Item {
 
 // hasParams reports whether an expression contains parameters.
 func (c *comparer) hasParams(e sqlparse.Expr) bool {
-	return slices.ContainsFunc(c.Statement.Params, func(p *sqlparse.Param) bool { return p.Span.In(e.Bytes()) })
+	return len(splice.ArgsIn(c.Statement, e.Bytes())) > 0
 }
 
 // alike reports whether two expressions have one text and the same parameters: each ? has its own argument.
 func alike(c *comparer, a, b sqlparse.Expr) bool {
-	params := splice.Parameters{Statement: c.Statement}
-	return c.text(a) == c.text(b) && (a == b || slices.Equal(params.In(a.Bytes()), params.In(b.Bytes())))
+	return c.text(a) == c.text(b) && (a == b || slices.Equal(splice.ArgsIn(c.Statement, a.Bytes()), splice.ArgsIn(c.Statement, b.Bytes())))
 }
 
 // summand returns the type of the sum of an expression. MySQL's sums of integers are decimals, and

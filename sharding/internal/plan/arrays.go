@@ -68,7 +68,7 @@ func Unnested(p *Plan, args []any) (text string, left []any, ok bool) {
 		left = append(left, row...)
 	}
 	edit.With = values.String() + ")"
-	edit.Args = p.arrays.copied(splice.Parameters{Statement: p.Statement})
+	edit.Args = p.arrays.copied(p.Statement)
 	for i := len(args); i < len(left); i++ {
 		edit.Args = append(edit.Args, i)
 	}
@@ -77,14 +77,14 @@ func Unnested(p *Plan, args []any) (text string, left []any, ok bool) {
 }
 
 // copied returns the arguments of the parameters that each row has.
-func (a *arrays) copied(of splice.Parameters) (args []int) {
+func (a *arrays) copied(of *sqlparse.Statement) (args []int) {
 	for _, item := range a.items {
 		at := item.From
 		for _, e := range item.reads {
-			args = append(args, of.In(sqlparse.Span{From: at, To: e.From})...)
+			args = append(args, splice.ArgsIn(of, sqlparse.Span{From: at, To: e.From})...)
 			at = e.To
 		}
-		args = append(args, of.In(sqlparse.Span{From: at, To: item.To})...)
+		args = append(args, splice.ArgsIn(of, sqlparse.Span{From: at, To: item.To})...)
 	}
 	return args
 }
@@ -164,7 +164,7 @@ func (a *arrays) areEmpty(args []any) bool {
 
 // arraysOf returns the arrays of an INSERT whose rows are only their elements, or nil.
 func arraysOf(b *analysis.Analysis) *arrays {
-	if b.Insert == nil || !b.Postgres || b.Insert.Input.Query == nil || (splice.Parameters{Statement: b.Statement}).Named() {
+	if b.Insert == nil || !b.Postgres || b.Insert.Input.Query == nil || splice.Named(b.Statement) {
 		return nil
 	}
 	core := analysis.CoreOf(b.Insert.Input.Query)

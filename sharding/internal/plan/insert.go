@@ -157,13 +157,12 @@ func (in insertion) divided(parts []Part) (*Route, error) {
 		return nil, err
 	}
 	all := sqlparse.Span{From: rows[0].From, To: rows[len(rows)-1].To}
-	params := splice.Parameters{Statement: in.Statement}
-	argsOf := in.argumentsOf(params, all)
+	argsOf := in.argumentsOf(all)
 	for i := range parts {
 		part := &parts[i]
 		var with splice.Renumbering
 		part.Args, with = argsOf(part.Rows)
-		part.Text, err = in.edited(part.Target, with, splice.Edit{Span: all, With: in.textOf(part.Rows, params, with)}, recognised)
+		part.Text, err = in.edited(part.Target, with, splice.Edit{Span: all, With: in.textOf(part.Rows, with)}, recognised)
 		if err != nil {
 			return nil, err
 		}
@@ -198,10 +197,10 @@ func (in insertion) recognised(w *Writes) (e splice.Edit, err error) {
 
 // argumentsOf returns a function that selects the arguments of some rows, and of the text before and
 // after the rows. all is the part of the text with the rows.
-func (in insertion) argumentsOf(params splice.Parameters, all sqlparse.Span) func(rows []int) ([]int, splice.Renumbering) {
-	rows := in.Input.Rows
-	first, _ := slices.BinarySearchFunc(params.Statement.Params, all.From, func(q *sqlparse.Param, at int) int { return q.From - at })
-	before, rest := params.Statement.Params[:first], params.Statement.Params[first:]
+func (in insertion) argumentsOf(all sqlparse.Span) func(rows []int) ([]int, splice.Renumbering) {
+	rows, st := in.Input.Rows, in.Statement // a function that refers to in would move each binding to the heap
+	first, _ := slices.BinarySearchFunc(st.Params, all.From, func(q *sqlparse.Param, at int) int { return q.From - at })
+	before, rest := st.Params[:first], st.Params[first:]
 	own := make([][]*sqlparse.Param, len(rows))
 	for i, row := range rows {
 		if row.FirstParam != 0 { // it has the expressions of the row before it
@@ -219,7 +218,7 @@ func (in insertion) argumentsOf(params splice.Parameters, all sqlparse.Span) fun
 		for _, row := range some {
 			args = appendArgs(args, own[row], rows[row].FirstParam)
 		}
-		return params.Renumbered(appendArgs(args, rest, 0))
+		return splice.Renumbered(st, appendArgs(args, rest, 0))
 	}
 }
 
@@ -230,7 +229,7 @@ func appendArgs(args []int, params []*sqlparse.Param, shift int) []int {
 	return args
 }
 
-func (in insertion) textOf(rows []int, params splice.Parameters, with splice.Renumbering) string {
+func (in insertion) textOf(rows []int, with splice.Renumbering) string {
 	var text strings.Builder
 	all := in.Input.Rows
 	text.Grow(len(rows) * (2 + all[rows[0]].To - all[rows[0]].From))
@@ -239,9 +238,9 @@ func (in insertion) textOf(rows []int, params splice.Parameters, with splice.Ren
 			text.WriteString(", ")
 		}
 		if row := all[row]; with != nil && row.FirstParam != 0 {
-			renumber(&text, params.Statement.Text, row, with)
+			renumber(&text, in.Statement.Text, row, with)
 		} else {
-			params.Copied(&text, row.Span, with)
+			splice.Copied(in.Statement, &text, row.Span, with)
 		}
 	}
 	return text.String()

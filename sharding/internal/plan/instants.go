@@ -17,7 +17,7 @@ func At(p *Plan, times []string) *Plan {
 	for i, one := range p.Instants {
 		edits[i] = splice.Edit{Span: one.Span, With: strings.Replace(one.Written, "%", times[i], 1)}
 	}
-	return planAgain(p, splice.Parameters{Statement: p.Statement}.Written(edits, nil, p.Options.Reads.Rules()))
+	return planAgain(p, splice.Written(p.Statement, edits, nil, p.Options.Reads.Rules()))
 }
 
 // planAgain returns the plan of another text in the place of the statement's.
@@ -27,9 +27,8 @@ func planAgain(p *Plan, text string) *Plan {
 
 // rewritten returns the text of the statement with edits, and its arguments among those of the statement.
 func rewritten(p *Plan, edits []splice.Edit) (text string, args []int) {
-	params := splice.Parameters{Statement: p.Statement}
-	args, with := params.Around(edits)
-	return params.Written(edits, with, p.Options.Reads.Rules()), args
+	args, with := splice.Around(p.Statement, edits)
+	return splice.Written(p.Statement, edits, with, p.Options.Reads.Rules()), args
 }
 
 // Sampled returns p for a statement that needs no value of a database before it can be routed.

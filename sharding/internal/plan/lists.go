@@ -30,11 +30,11 @@ type list struct {
 }
 
 // lists returns the long lists of the conditions.
-func lists(k *analysis.Knowledge, of splice.Parameters) (all []list) {
-	if of.Named() {
+func lists(b *analysis.Analysis) (all []list) {
+	if splice.Named(b.Statement) {
 		return nil
 	}
-	for _, f := range k.Facts {
+	for _, f := range b.Facts {
 		o := sqlparse.As(f.Expr, sqlparse.In)
 		if o == nil || len(o.Operands) <= longList {
 			continue

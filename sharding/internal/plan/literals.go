@@ -32,8 +32,8 @@ type replaceable struct {
 // replaceableOf returns the parameters that may become literals: those of places where the literal is the same, unless they are in
 // conditions, which lead to shards. A numbered parameter may be in several places, of which each has to allow it.
 func replaceableOf(b *analysis.Analysis) replaceable {
-	all, params := replaceable{same: map[int]literals{}}, splice.Parameters{Statement: b.Statement}
-	if params.Named() {
+	all := replaceable{same: map[int]literals{}}
+	if splice.Named(b.Statement) {
 		return all
 	}
 	places := placesOf(b)
@@ -55,7 +55,7 @@ func replaceableOf(b *analysis.Analysis) replaceable {
 					all.shown = append(all.shown, p)
 				}
 			}
-			if i.Alias.Name == "" && len(i.Span.Of(b.Statement.Text)) <= longestAlias && len(params.In(i.Span)) > 0 {
+			if i.Alias.Name == "" && len(i.Span.Of(b.Statement.Text)) <= longestAlias && len(splice.ArgsIn(b.Statement, i.Span)) > 0 {
 				all.unnamed = append(all.unnamed, i)
 			}
 		}

@@ -136,7 +136,7 @@ func (k *LookupChanges) Before(at sharding.Target, most int) (text string, args 
 	}
 	out.WriteString(" FROM " + quote(at.Table) + " AS " + name.Of(p.Statement.Text))
 	if c.Where != nil {
-		text, args = splice.Parameters{Statement: p.Statement}.Alone(c.Where.Bytes())
+		text, args = splice.Alone(p.Statement, c.Where.Bytes())
 		out.WriteString(" WHERE " + text)
 	}
 	out.WriteString(" LIMIT " + strconv.Itoa(most))

@@ -17,7 +17,6 @@ import (
 	"github.com/shardid/shardid/sharding/internal/analysis"
 	"github.com/shardid/shardid/sharding/internal/combine"
 	"github.com/shardid/shardid/sharding/internal/flat"
-	"github.com/shardid/shardid/sharding/internal/splice"
 )
 
 // Plan returns the route of a statement for its arguments. It is immutable, belongs to the snapshot
@@ -84,7 +83,7 @@ func Of(statement *sqlparse.Statement, snapshot *sharding.Snapshot, options anal
 	p := &Plan{
 		Reading: b.Reading, Instants: b.EveryInstant(statement), Zones: b.Zones, clocks: b.Times, changes: b.Changes, misspelt: b.Misspelt(),
 		routes: &routes{}, onDemand: &onDemand{}, origin: movesFrom(&b.Reading), barred: cmp.Or(physical(&b.Reading), unserved(&b.Reading)),
-		lists: lists(&b.Knowledge, splice.Parameters{Statement: statement}), arrays: arraysOf(b), mayBeNumber: combine.MayBeNumber(b),
+		lists: lists(b), arrays: arraysOf(b), mayBeNumber: combine.MayBeNumber(b),
 	}
 	if statement.Verb == sqlparse.Select {
 		if p.combination, p.untyped, p.unmerged = combine.Of(b); p.unmerged != nil && !p.untyped {

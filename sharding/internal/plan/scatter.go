@@ -108,8 +108,7 @@ func unite(p *Plan) *union {
 		texts[i] = "(" + text[q.From:len(text)-behind] + ")"
 	}
 	u.text = p.Statement.Text[:q.From] + strings.Join(texts, " UNION ALL ") + p.Statement.Text[q.To:]
-	params := splice.Parameters{Statement: p.Statement}
-	if u.args, _ = params.Around(nil); !params.Numbered() { // otherwise all tables take the same arguments
+	if u.args, _ = splice.Around(p.Statement, nil); !splice.Numbered(p.Statement) { // otherwise all tables take the same arguments
 		u.args = slices.Repeat(u.args, len(targets))
 	}
 	return u

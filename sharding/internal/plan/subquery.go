@@ -65,7 +65,7 @@ type Result struct {
 // Those in GROUP BY and ORDER BY are not among them, because a number there is the position of a column,
 // and neither are those in a column without an alias, which would have another name.
 func Subqueries(p *Plan) []Subquery {
-	if p.Statement.Verb != sqlparse.Select || p.Statement.Executable || p.Statement.Explains || (splice.Parameters{Statement: p.Statement}).Named() {
+	if p.Statement.Verb != sqlparse.Select || p.Statement.Executable || p.Statement.Explains || splice.Named(p.Statement) {
 		return nil
 	}
 	b := analysis.Walk(p.Statement, p.Snapshot, p.Options)
@@ -101,7 +101,7 @@ func Surplus(p *Plan, args int) error {
 
 // Executed returns the text of a subquery and its arguments among those of the statement.
 func Executed(p *Plan, s Subquery) (text string, args []int) {
-	return splice.Parameters{Statement: p.Statement}.Alone(s.query.Span)
+	return splice.Alone(p.Statement, s.query.Span)
 }
 
 // Averaged returns the text of a subquery that returns an average, with the sum and the count in place of the
@@ -118,13 +118,13 @@ func Averaged(p *Plan, s Subquery) (text string, args []int) {
 	}
 	of := call.Args[0].Bytes().Of(p.Statement.Text)
 	text = p.Statement.Text[s.query.From:call.From] + "SUM(" + of + "), COUNT(" + of + ")" + p.Statement.Text[call.To:s.query.To]
-	return text, splice.Parameters{Statement: p.Statement}.In(s.query.Span)
+	return text, splice.ArgsIn(p.Statement, s.query.Span)
 }
 
 // Substituted returns the text of the statement with the results of some subqueries in their place, and
 // its arguments among those of the statement, which the values of the results follow.
 func Substituted(p *Plan, all []Subquery, results []Result) (text string, args []int) {
-	edits, next, params := make([]splice.Edit, len(all)), p.Statement.Args, splice.Parameters{Statement: p.Statement}
+	edits, next := make([]splice.Edit, len(all)), p.Statement.Args
 	for i, s := range all {
 		r := results[i]
 		edits[i] = splice.Edit{Span: s.Span, With: "(" + r.Text + ")"}
@@ -132,8 +132,8 @@ func Substituted(p *Plan, all []Subquery, results []Result) (text string, args [
 			edits[i].Args = append(edits[i].Args, next)
 			next++
 		}
-		if r.Values > 0 && (p.Options.Reads.Family == sqlparse.PostgreSQL || params.Numbered()) {
-			edits[i].With = params.Marked(edits[i].With, edits[i].Args)
+		if r.Values > 0 && (p.Options.Reads.Family == sqlparse.PostgreSQL || splice.Numbered(p.Statement)) {
+			edits[i].With = splice.Marked(p.Statement, edits[i].With, edits[i].Args)
 		}
 	}
 	return rewritten(p, edits)

@@ -30,7 +30,7 @@ func (p *Plan) edited(target sharding.Target, with splice.Renumbering, more ...s
 		}
 		edits = append(edits, e)
 	}
-	return splice.Parameters{Statement: p.Statement}.Written(edits, with, p.Options.Reads.Rules()), nil
+	return splice.Written(p.Statement, edits, with, p.Options.Reads.Rules()), nil
 }
 
 // editsFor returns the edits of every text for a target: the names of its tables, and the conditions on its own rows.
@@ -125,9 +125,9 @@ func Labels(p *Plan, to *Route) *strings.Replacer {
 // doubled returns the texts of each target with these edits and with others, with UNION ALL between them. The second one reads no rows,
 // so it needs no condition on its own, which would be another WHERE.
 func doubled(p *binding, targets []sharding.Target, edits, others []splice.Edit) ([]combine.Shard, error) {
-	shards, params, q := make([]combine.Shard, len(targets)), splice.Parameters{Statement: p.Statement}, p.Statement.Query
-	args, with := params.Around(edits)
-	if more, _ := params.Around(others); !params.Numbered() {
+	shards, q := make([]combine.Shard, len(targets)), p.Statement.Query
+	args, with := splice.Around(p.Statement, edits)
+	if more, _ := splice.Around(p.Statement, others); !splice.Numbered(p.Statement) {
 		args = append(args, more...)
 	}
 	args = p.sent(args)
@@ -151,7 +151,7 @@ func doubled(p *binding, targets []sharding.Target, edits, others []splice.Edit)
 // split returns the text of each target with these edits. Its long lists have only the values
 // that rows of the target can have.
 func (p *binding) split(targets []sharding.Target, edits []splice.Edit) ([]combine.Shard, error) {
-	shards, params := make([]combine.Shard, len(targets)), splice.Parameters{Statement: p.Statement}
+	shards := make([]combine.Shard, len(targets))
 	lists := slices.DeleteFunc(slices.Clone(p.lists), func(l list) bool {
 		return slices.ContainsFunc(edits, func(e splice.Edit) bool { return e.From < l.To && l.From < e.To })
 	})
@@ -174,7 +174,7 @@ func (p *binding) split(targets []sharding.Target, edits []splice.Edit) ([]combi
 			own = append(own, e)
 		}
 		if i == 0 || len(lists) > 0 { // otherwise all texts have the same parameters
-			args, with = params.Around(own)
+			args, with = splice.Around(p.Statement, own)
 			args = p.sent(args)
 		}
 		text, err := p.spliced(target, with, own)

@@ -64,8 +64,7 @@ func dividesRows(b *analysis.Analysis, in *sqlparse.Input) string {
 		return "only each shard knows which rows the WHERE of ON CONFLICT returns; leave RETURNING out, or insert the rows of each shard separately"
 	case to.LeavesOut() && to.Returned() == nil:
 		return "a returned row is matched by a unique key, and all unique keys lack a column; give it a value, or leave RETURNING out"
-	}
-	if (splice.Parameters{Statement: b.Statement}).Named() {
+	case splice.Named(b.Statement):
 		return "named parameters are not distributed over shards; write ? for each"
 	}
 	return ""

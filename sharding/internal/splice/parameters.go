@@ -11,22 +11,19 @@ import (
 	"github.com/shardid/shardid/internal/sqltext"
 )
 
-// Parameters are the parameters of a statement.
-type Parameters struct{ Statement *sqlparse.Statement }
-
-// Named reports whether the parameters have names.
-func (p Parameters) Named() bool {
-	return len(p.Statement.Params) > 0 && p.Statement.Params[0].Name != ""
+// Named reports whether the parameters of a statement have names.
+func Named(st *sqlparse.Statement) bool {
+	return len(st.Params) > 0 && st.Params[0].Name != ""
 }
 
-// Numbered reports whether the parameters have numbers.
-func (p Parameters) Numbered() bool {
-	return len(p.Statement.Params) > 0 && !p.Named() && p.Statement.Params[0].To-p.Statement.Params[0].From > 1
+// Numbered reports whether the parameters of a statement have numbers.
+func Numbered(st *sqlparse.Statement) bool {
+	return len(st.Params) > 0 && !Named(st) && st.Params[0].To-st.Params[0].From > 1
 }
 
-// In returns the arguments of the parameters in a part of the text.
-func (p Parameters) In(part sqlparse.Span) (args []int) {
-	for _, q := range p.Statement.Params {
+// ArgsIn returns the arguments of the parameters in a part of the text.
+func ArgsIn(st *sqlparse.Statement, part sqlparse.Span) (args []int) {
+	for _, q := range st.Params {
 		if q.Span.In(part) {
 			args = append(args, q.Index)
 		}
@@ -36,10 +33,10 @@ func (p Parameters) In(part sqlparse.Span) (args []int) {
 
 // Around returns the arguments of a text with these edits: the text may lack a parameter, or
 // contain a copied one twice.
-func (p Parameters) Around(edits []Edit) (args []int, with Renumbering) {
+func Around(st *sqlparse.Statement, edits []Edit) (args []int, with Renumbering) {
 	next := slices.Clone(edits)
 	slices.SortStableFunc(next, inText)
-	for _, q := range p.Statement.Params {
+	for _, q := range st.Params {
 		for len(next) > 0 && next[0].From <= q.From {
 			args, next = append(args, next[0].Args...), next[1:]
 		}
@@ -50,22 +47,22 @@ func (p Parameters) Around(edits []Edit) (args []int, with Renumbering) {
 	for _, e := range next {
 		args = append(args, e.Args...)
 	}
-	return p.Renumbered(args)
+	return Renumbered(st, args)
 }
 
 // Alone returns a part of the text for a text of its own, and its arguments.
-func (p Parameters) Alone(part sqlparse.Span) (text string, args []int) {
+func Alone(st *sqlparse.Statement, part sqlparse.Span) (text string, args []int) {
 	var out strings.Builder
-	args, with := p.Renumbered(p.In(part))
-	p.Copied(&out, part, with)
+	args, with := Renumbered(st, ArgsIn(st, part))
+	Copied(st, &out, part, with)
 	return out.String(), args
 }
 
 // Marked returns a text with ? for these arguments in the form of numbered parameters.
-func (p Parameters) Marked(text string, args []int) string {
+func Marked(st *sqlparse.Statement, text string, args []int) string {
 	sign, out := "$", strings.Builder{}
-	if p.Numbered() {
-		sign = p.Statement.Text[p.Statement.Params[0].From:][:1]
+	if Numbered(st) {
+		sign = st.Text[st.Params[0].From:][:1]
 	}
 	for i, part := range strings.Split(text, "?") {
 		if i > 0 {
@@ -78,7 +75,7 @@ func (p Parameters) Marked(text string, args []int) string {
 
 // Written returns the text with edits. An edit in a part that another one replaces has no effect. reads are the rules by
 // which the text is read.
-func (p Parameters) Written(edits []Edit, with Renumbering, reads sqltext.Flavor) string {
+func Written(st *sqlparse.Statement, edits []Edit, with Renumbering, reads sqltext.Flavor) string {
 	slices.SortStableFunc(edits, inText)
 	var out strings.Builder
 	end := 0
@@ -86,7 +83,7 @@ func (p Parameters) Written(edits []Edit, with Renumbering, reads sqltext.Flavor
 		if e.From < end {
 			continue
 		}
-		p.Copied(&out, sqlparse.Span{From: end, To: e.From}, with)
+		Copied(st, &out, sqlparse.Span{From: end, To: e.From}, with)
 		if with != nil && len(e.Args) > 0 {
 			with.renumber(&out, e.With, reads)
 		} else {
@@ -94,13 +91,13 @@ func (p Parameters) Written(edits []Edit, with Renumbering, reads sqltext.Flavor
 		}
 		end = e.To
 	}
-	p.Copied(&out, sqlparse.Span{From: end, To: len(p.Statement.Text)}, with)
+	Copied(st, &out, sqlparse.Span{From: end, To: len(st.Text)}, with)
 	return out.String()
 }
 
 // Copied writes a part of the text.
-func (p Parameters) Copied(out *strings.Builder, part sqlparse.Span, with Renumbering) {
-	text, all := p.Statement.Text, p.Statement.Params
+func Copied(st *sqlparse.Statement, out *strings.Builder, part sqlparse.Span, with Renumbering) {
+	text, all := st.Text, st.Params
 	if with != nil {
 		first, _ := slices.BinarySearchFunc(all, part.From, func(q *sqlparse.Param, at int) int { return q.From - at })
 		for _, q := range all[first:] {
@@ -117,8 +114,8 @@ func (p Parameters) Copied(out *strings.Builder, part sqlparse.Span, with Renumb
 
 // Renumbered returns arguments in the order of their parameters in a text. If these have numbers, it
 // returns each argument once, in their order, and the new numbers of the parameters.
-func (p Parameters) Renumbered(args []int) ([]int, Renumbering) {
-	if !p.Numbered() {
+func Renumbered(st *sqlparse.Statement, args []int) ([]int, Renumbering) {
+	if !Numbered(st) {
 		return args, nil
 	}
 	slices.Sort(args)

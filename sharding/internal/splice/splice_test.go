@@ -32,11 +32,11 @@ func TestPartsOfATextAreReplacedAndParametersNumberedAgain(t *testing.T) {
 		{sqlparse.PostgreSQL, "SELECT a FROM t", "a", "b", nil, "SELECT b FROM t", nil},
 	} {
 		dialect := sqlparse.Dialect{Family: c.family}
-		p := splice.Parameters{Statement: sqlparse.Parse(c.text, dialect)}
+		p := sqlparse.Parse(c.text, dialect)
 		at := strings.Index(c.text, c.part)
 		edits := []splice.Edit{{Span: sqlparse.Span{From: at, To: at + len(c.part)}, With: c.with, Args: c.copies}}
-		args, numbers := p.Around(edits)
-		if got := p.Written(edits, numbers, dialect.Rules()); got != c.want || !slices.Equal(args, c.args) {
+		args, numbers := splice.Around(p, edits)
+		if got := splice.Written(p, edits, numbers, dialect.Rules()); got != c.want || !slices.Equal(args, c.args) {
 			t.Errorf("%s: %s %v, want %s %v", c.text, got, args, c.want, c.args)
 		}
 	}
@@ -54,7 +54,7 @@ func TestATextHasTheArgumentsOfItsParametersWhateverIsLeftOut(t *testing.T) {
 			conditions = append(conditions, fmt.Sprintf("c%d = $%d", r.IntN(3), 1+r.IntN(5)))
 		}
 		text := "SELECT a FROM t WHERE " + strings.Join(conditions, " AND ")
-		p := splice.Parameters{Statement: sqlparse.Parse(text, dialect)}
+		p := sqlparse.Parse(text, dialect)
 		var edits []splice.Edit
 		left := slices.Clone(conditions)
 		at := len("SELECT a FROM t WHERE ")
@@ -66,8 +66,8 @@ func TestATextHasTheArgumentsOfItsParametersWhateverIsLeftOut(t *testing.T) {
 			at += len(c) + len(" AND ")
 		}
 		r.Shuffle(len(edits), func(i, j int) { edits[i], edits[j] = edits[j], edits[i] })
-		args, numbers := p.Around(edits)
-		got := p.Written(edits, numbers, dialect.Rules())
+		args, numbers := splice.Around(p, edits)
+		got := splice.Written(p, edits, numbers, dialect.Rules())
 		// With the numbers of the original, the text must be the one that was wanted.
 		used := map[int]bool{}
 		back := number.ReplaceAllStringFunc(got, func(of string) string {
