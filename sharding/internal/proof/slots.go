@@ -48,15 +48,6 @@ func (s Slots) List() []sharding.Slot {
 // Empty reports whether the set has no slot.
 func (s Slots) Empty() bool { return !s.All && !s.One && len(s.many) == 0 }
 
-// has reports whether a set that is not EverySlot has a slot.
-func (s Slots) has(slot sharding.Slot) bool {
-	if s.One {
-		return s.Only == slot
-	}
-	_, found := slices.BinarySearch(s.many, slot)
-	return found
-}
-
 // and returns the intersection.
 func (s Slots) and(other Slots) Slots {
 	switch {
@@ -65,13 +56,11 @@ func (s Slots) and(other Slots) Slots {
 	case other.All:
 		return s
 	}
-	var both []sharding.Slot
-	for _, slot := range s.List() {
-		if other.has(slot) {
-			both = append(both, slot)
-		}
-	}
-	return SetOf(both)
+	of := other.List()
+	return SetOf(slices.DeleteFunc(slices.Clone(s.List()), func(slot sharding.Slot) bool {
+		_, found := slices.BinarySearch(of, slot)
+		return !found
+	}))
 }
 
 // Or returns the union.
