@@ -31,10 +31,9 @@ func (p *queryReader) cte(before *With, writes *parser) CTE {
 	p.expect("as")
 	p.accept("not")
 	p.accept("materialized")
-	switch {
-	case writes != nil && p.at("(") && modifies[p.peek().is()]:
+	if writes != nil && p.at("(") && modifies[p.peek().is()] {
 		readModifying(writes, &c, *before)
-	default:
+	} else {
 		c.Query = p.parenthesized()
 	}
 	c.Span = p.since(c.Name.From)

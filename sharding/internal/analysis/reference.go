@@ -112,8 +112,6 @@ func (c Column) isPrimaryKey() bool {
 	return t.Primary && len(t.Unique[0]) == 1 && t.Unique[0][0] == c.Name
 }
 
-func (c Column) holds() catalog.Holding { return c.Of.Schema.Columns[c.Name].Holds }
-
 // takeLeads sets the columns of a sharded table that lead to slots, the sharding key first. If the columns were not read,
 // it assumes that they hold what the rule needs.
 func (r *Reference) takeLeads() {
@@ -203,7 +201,7 @@ func (c Column) IsNumber() bool {
 
 // hasParent reports whether rows with one value of the column share their slot with a parent, by sharding.Table.Parents.
 func (c Column) hasParent() bool {
-	return c.Of.kin[c.Name] != "" && c.holds().EqualByText()
+	return c.Of.kin[c.Name] != "" && c.Of.Schema.Columns[c.Name].Holds.EqualByText()
 }
 
 // isRowOf reports whether equal values of two columns are those of one row: ids are unique over all shards.

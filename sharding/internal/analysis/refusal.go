@@ -148,13 +148,10 @@ func copiesHint(st *sqlparse.Statement, hint string) string {
 	return hint
 }
 
-// bulk are statements that read or write rows of which each shard has its own.
-var bulk = map[string]bool{"COPY": true, "LOAD": true}
-
 // unknownHint says what to do instead of a statement that is no DDL and was not parsed.
 func unknownHint(st *sqlparse.Statement) string {
 	switch word := unreadWord(st); {
-	case bulk[word]:
+	case word == "COPY", word == "LOAD": // each shard has its own rows
 		return word + " is not routed; send the rows of each shard to its physical table on Router.DB, grouped by Router.Target (docs/other-libraries.md has an example for pgx), or INSERT them in batches"
 	case word == "MERGE":
 		return word + " is not routed; write INSERT with ON CONFLICT, or UPDATE and INSERT"

@@ -377,7 +377,7 @@ func isNull(e sqlparse.Expr) bool { return analysis.IsLiteral(e, sqlparse.Null) 
 
 // numeral returns how the values of a literal or argument compare that is a whole number or a decimal, or of a sum, difference or
 // product of such literals. It adds an argument to the list of those which must be whole numbers, if there is a list.
-func numeral(e sqlparse.Expr, integers *[]int) (v catalog.Value, ok bool) {
+func numeral(e sqlparse.Expr, integers *[]int) (_ catalog.Value, ok bool) {
 	switch e := sqlparse.Bare(e).(type) {
 	case *sqlparse.Param:
 		if integers == nil {
@@ -393,17 +393,17 @@ func numeral(e sqlparse.Expr, integers *[]int) (v catalog.Value, ok bool) {
 			return catalog.OfKind(merge.Decimal), true
 		}
 	case *sqlparse.Operation:
-		v, ok = whole, (e.Op == sqlparse.Add || e.Op == sqlparse.Sub || e.Op == sqlparse.Mul) && !analysis.Parametrized(e)
+		v, ok := whole, e.Op == sqlparse.Add || e.Op == sqlparse.Sub || e.Op == sqlparse.Mul
 		for _, operand := range e.Operands {
-			of, isNumber := numeral(operand, nil)
+			of, isNumber := numeral(operand, nil) // a parameter is none
 			ok = ok && isNumber
 			v = catalog.Value{Type: merge.Type{Kind: max(v.Type.Kind, of.Type.Kind)}, Wide: v.Wide || of.Wide}
 		}
+		if ok {
+			return v, true
+		}
 	}
-	if !ok {
-		return catalog.Value{}, false
-	}
-	return v, true
+	return catalog.Value{}, false
 }
 
 // numeralOf is numeral for the arguments of c. If c.powers is set, 1e2 is a number, too: a decimal of PostgreSQL, and a float of

@@ -92,9 +92,6 @@ func tablesOf(p *Plan) []*analysis.Reference {
 
 // isAt reports whether the target of a part has the rows of the same slots as another target.
 func (p modifying) isAt(first sharding.Target, part *Plan, target sharding.Target) bool {
-	if first == target {
-		return true
-	}
 	at, _, err := p.Snapshot.Hinted(part.sharded[0].Table.Name, sharding.Hint{On: first})
 	return err == nil && at == target
 }
