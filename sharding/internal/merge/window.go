@@ -84,27 +84,26 @@ type totals struct {
 type totalled struct {
 	Rows
 
-	first []driver.Value // nil if there is none, and after it was returned
-	ended bool
+	first []driver.Value // nil after it was returned
+	err   error          // of the first row
 }
 
 func (t *totals) begin() error {
 	for i := range t.sources {
 		s := &t.sources[i]
-		row := make([]driver.Value, len(s.Columns()))
-		switch err := s.Next(row); {
-		case errors.Is(err, io.EOF):
-			s.ended = true
+		s.first = make([]driver.Value, len(s.Columns()))
+		if s.err = s.Next(s.first); errors.Is(s.err, io.EOF) {
 			continue
-		case err != nil:
-			return err
 		}
 		for at, column := range t.columns {
-			if err := t.sums[at].add(row[column], Integer); err != nil {
-				return err
+			if s.err == nil {
+				s.err = t.sums[at].add(s.first[column], Integer)
 			}
 		}
-		s.first = Kept(row)
+		if s.err != nil {
+			return s.err
+		}
+		s.first = Kept(s.first)
 	}
 	t.read = true
 	return nil
@@ -117,16 +116,12 @@ func (t *totals) next(source int, dest []driver.Value) error {
 		}
 	}
 	s := &t.sources[source]
-	switch {
-	case s.ended:
-		return io.EOF
-	case s.first != nil:
-		copy(dest, s.first)
-		s.first = nil
-	default:
-		if err := s.Next(dest); err != nil {
-			return err
-		}
+	if s.first == nil {
+		s.err = s.Next(dest)
+	}
+	copy(dest, s.first)
+	if s.first = nil; s.err != nil {
+		return s.err
 	}
 	for at, column := range t.columns {
 		total, err := t.sums[at].total(Integer)

@@ -19,7 +19,6 @@ type Owners struct {
 	Otherwise *sharding.Target
 	plan      *Plan
 	by        map[*proof.Owned]proof.Slots
-	of        []*proof.Owned // for each query
 }
 
 // LookupQuery is a question: which sharding keys do the rows have that have one of some values in a column? A lookup table
@@ -29,6 +28,7 @@ type LookupQuery struct {
 	Lookup *sharding.Lookup
 	Values []any
 	Search *Search // nil if there is a lookup table
+	of     *proof.Owned
 }
 
 // takeOwned records how the rows of a reference may be found.
@@ -76,7 +76,7 @@ func OwnersOf(p *Plan, args []any, hint sharding.Hint, inOne bool) *Owners {
 			}
 			o.by[q] = proof.EverySlot
 			if query, ok := queryOf(p, q, args); ok && (searches || q.Lead.Lookup != nil) {
-				o.of, o.Queries = append(o.of, q), append(o.Queries, query)
+				o.Queries = append(o.Queries, query)
 			}
 		})
 	}
@@ -88,7 +88,7 @@ func OwnersOf(p *Plan, args []any, hint sharding.Hint, inOne bool) *Owners {
 
 // queryOf returns false if an argument is missing: the database returns the error.
 func queryOf(p *Plan, q *proof.Owned, args []any) (of LookupQuery, ok bool) {
-	of = LookupQuery{Table: q.Lead.Table, Lookup: q.Lead.Lookup}
+	of = LookupQuery{Table: q.Lead.Table, Lookup: q.Lead.Lookup, of: q}
 	if of.Values, ok = q.Given(args); !ok {
 		return of, false
 	}
@@ -115,9 +115,9 @@ func (o *Owners) Strangers(to *Route) (all []*Search) {
 		return nil
 	}
 	number := slices.Index(first.Map.Targets(), to.Target)
-	for i, q := range o.Queries {
+	for _, q := range o.Queries {
 		if targets := q.Table.Map.Targets(); number >= 0 && number < len(targets) { // tables of a group have maps of one shape
-			all = append(all, searchFor(o.plan, o.of[i], q.Values, targets[number]))
+			all = append(all, searchFor(o.plan, q.of, q.Values, targets[number]))
 		}
 	}
 	return all
@@ -140,8 +140,8 @@ func (o *Owners) Assumed(args []any) (accepted, elsewhere *Plan) {
 
 // foundAt returns the plan as if a slot had all rows.
 func (o *Owners) foundAt(slot sharding.Slot) *Plan {
-	for i := range o.Queries {
-		o.by[o.of[i]] = proof.SetOf([]sharding.Slot{slot})
+	for _, q := range o.Queries {
+		o.by[q.of] = proof.SetOf([]sharding.Slot{slot})
 	}
 	return o.Plan()
 }
@@ -156,7 +156,7 @@ func (o *Owners) SetKeys(question int, keys []any) {
 		}
 		list = append(list, slot)
 	}
-	o.by[o.of[question]] = proof.SetOf(list)
+	o.by[o.Queries[question].of] = proof.SetOf(list)
 }
 
 // Plan returns the plan with the proofs of the results.
