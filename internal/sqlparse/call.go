@@ -114,7 +114,7 @@ func (p *operandReader) afterCall(c *Call) {
 		case p.accept("over", "("):
 			c.Over = true
 			if p.accept("partition", "by") {
-				c.Window = list(&p.cursor, nil, p.inner.expr)
+				c.Window = list(&p.cursor, p.inner.expr)
 			}
 			if p.at(")") || p.at("order") || p.at("rows") {
 				c.Partition = len(c.Window)

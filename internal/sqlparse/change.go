@@ -88,7 +88,7 @@ func (p *parser) delete(c *Change) {
 // deleted reads MySQL's FROM a, FROM a, b USING … and a, b FROM ….
 func (p *parser) deleted(c *Change) {
 	c.Multi = !p.accept("from")
-	c.Targets = list(&p.cursor, nil, p.target)
+	c.Targets = list(&p.cursor, p.target)
 	if c.Multi {
 		p.expect("from")
 	} else {
@@ -118,7 +118,7 @@ func (p *parser) returning() []Item {
 	return p.items()
 }
 
-func (p *parser) assignments() []Assignment { return list(&p.cursor, nil, p.assignment) }
+func (p *parser) assignments() []Assignment { return list(&p.cursor, p.assignment) }
 
 // assignment reads column = value, or (a, b) = value, which MySQL does not support.
 func (p *parser) assignment() Assignment {

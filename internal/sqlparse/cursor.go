@@ -164,6 +164,22 @@ func (p *cursor) expect(all ...string) {
 	}
 }
 
+// list reads a list that is separated by commas.
+func list[T any](p *cursor, read func() T) []T {
+	all := []T{read()}
+	for p.accept(",") {
+		all = append(all, read())
+	}
+	return all
+}
+
+func parens[T any](p *cursor, read func() T) T {
+	p.expect("(")
+	x := read()
+	p.expect(")")
+	return x
+}
+
 // skipParens moves past a parenthesis. It accepts neither parameters nor parts of a query in it.
 func (p *cursor) skipParens() {
 	p.expect("(")

@@ -52,7 +52,7 @@ func (p *parser) inputColumns(in *Input) bool {
 		return false
 	}
 	if !p.mysql || !p.accept("(", ")") {
-		in.Columns = parens(&p.cursor, func() []Ident { return list(&p.cursor, &p.idents, p.inputColumn) })
+		in.Columns = parens(&p.cursor, func() []Ident { return list(&p.cursor, p.inputColumn) })
 	}
 	return true
 }

@@ -31,7 +31,7 @@ func (p *valueReader) literal() *Literal {
 // written returns a literal up to the last token.
 func (p *valueReader) written(from int, kind LiteralKind) *Literal {
 	span := p.since(from)
-	return p.literals.put(Literal{span, kind, span.Of(p.text)})
+	return &Literal{span, kind, span.Of(p.text)}
 }
 
 // number reads a number, whose point the scanner may not have read: 7.
@@ -139,7 +139,7 @@ func (p *valueReader) param() *Param {
 		p.failAt(t)
 	}
 	p.numbers.kind = kind
-	param := p.params.put(Param{Span: p.since(t.start)})
+	param := &Param{Span: p.since(t.start)}
 	switch kind {
 	case mark:
 		param.Index = p.numbers.marks

@@ -31,7 +31,7 @@ func (p *exprReader) expr() Expr {
 	return x
 }
 
-func (p *exprReader) exprs() []Expr { return list(&p.cursor, &p.arena.exprs, p.expr) }
+func (p *exprReader) exprs() []Expr { return list(&p.cursor, p.expr) }
 
 // tighter maps each operator to the next one that binds more tightly.
 var tighter = [...]Operator{Or: Xor, Xor: And, And: Add, Add: Mul, Sub: Mul, Mul: Exists, Div: Exists, Mod: Exists}
@@ -61,14 +61,7 @@ func (p *exprReader) combine(op Operator, x, y Expr) Expr {
 		o.To = p.last.end
 		return o
 	}
-	return p.operation(op, x, y)
-}
-
-// operation returns the operation of an operator with two operands that were read.
-func (p *exprReader) operation(op Operator, x, y Expr) *Operation {
-	operands := p.arena.exprs.take(2)
-	operands[0], operands[1] = x, y
-	return p.operations.put(Operation{Span: p.since(x.Bytes().From), Op: op, Operands: operands})
+	return p.test(op, false, x, y)
 }
 
 func (p *exprReader) sum() Expr { return p.binary(Add, (*exprReader).operand) }
@@ -123,7 +116,7 @@ func (p *exprReader) right() Expr {
 func (p *exprReader) comparison(x Expr) Expr {
 	if op := p.operator(); op != 0 {
 		p.next()
-		return p.operation(op, x, p.right())
+		return p.test(op, false, x, p.right())
 	}
 	if p.accept("not", "null") || p.accept("notnull") {
 		return p.test(IsNull, true, x)
@@ -135,12 +128,11 @@ func (p *exprReader) comparison(x Expr) Expr {
 	case p.accept("between"):
 		return p.between(x, not)
 	case p.accept("similar", "to"), p.tok.class().is(pattern) && p.accept(p.tok.is()):
-		l := p.operation(Like, x, p.right())
+		operands := []Expr{x, p.right()}
 		if p.accept("escape") {
-			l.Operands = append(l.Operands, p.right())
+			operands = append(operands, p.right())
 		}
-		l.To, l.Not = p.last.end, not
-		return l
+		return p.test(Like, not, operands...)
 	case not:
 		p.fail()
 	case p.accept("is"):
@@ -151,7 +143,7 @@ func (p *exprReader) comparison(x Expr) Expr {
 	return p.other(x)
 }
 
-// test returns a comparison after its first operand, which may be one with NOT.
+// test returns an operation whose text begins with its first operand, which may be one with NOT.
 func (p *exprReader) test(op Operator, not bool, operands ...Expr) *Operation {
 	return &Operation{Span: p.since(operands[0].Bytes().From), Op: op, Not: not, Operands: operands}
 }
@@ -168,7 +160,7 @@ func (p *exprReader) is(x Expr) Expr {
 		p.noteName()
 		distinct = true
 	}
-	c := p.operation(NullSafeEqual, x, p.right())
+	c := p.test(NullSafeEqual, false, x, p.right())
 	if not != distinct || !distinct && p.d.Family != SQLite {
 		return p.opaque(c.From, c)
 	}

@@ -10,10 +10,7 @@ import (
 )
 
 // nameReader reads names of tables and columns.
-type nameReader struct {
-	cursor
-	arena
-}
+type nameReader struct{ cursor }
 
 // noteTable adds the name of a table to the names of the statement.
 func (p *nameReader) noteTable(name string) {
@@ -142,8 +139,7 @@ func (p *nameReader) nameOrStar() (n Name, all bool) {
 			count++
 		}
 	}
-	n.Parts = p.idents.take(count)
-	copy(n.Parts, parts[:count])
+	n.Parts = slices.Clone(parts[:count])
 	n.Span = Span{parts[0].From, parts[count-1].To}
 	return n, all
 }
@@ -188,5 +184,5 @@ func (p *nameReader) identList() []Ident {
 	if !p.at("(") {
 		return nil
 	}
-	return parens(&p.cursor, func() []Ident { return list(&p.cursor, nil, p.ident) })
+	return parens(&p.cursor, func() []Ident { return list(&p.cursor, p.ident) })
 }

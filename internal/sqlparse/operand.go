@@ -173,7 +173,7 @@ func (p *operandReader) named() Expr {
 	case p.at("("):
 		return p.function(t.is(), name)
 	}
-	return p.columns.put(Column{name})
+	return &Column{name}
 }
 
 // interval reads MySQL's INTERVAL n DAY, or a column of that name.

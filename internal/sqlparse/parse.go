@@ -33,7 +33,7 @@ func Parse(text string, d Dialect) *Statement {
 var parsers = sync.Pool{New: func() any { return &parser{} }}
 
 func (p *parser) parse() *Statement {
-	p.begin()
+	p.out = &Statement{Text: p.text}
 	p.next()
 	if strings.IndexByte(p.text, 0) >= 0 {
 		p.fail() // for SQLite the text ends there

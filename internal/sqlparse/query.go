@@ -104,7 +104,7 @@ func (p *queryReader) part(op SetOp) *Part {
 	case p.at("("):
 		part.Nested = p.parenthesized()
 	case p.accept("values"):
-		part.Values = list(&p.cursor, nil, p.tuple)
+		part.Values = list(&p.cursor, p.tuple)
 	case p.d.Family != SQLite && p.accept("table"):
 		n := p.tableName()
 		part.Table = &Table{Span: n.Span, Name: n}
@@ -143,7 +143,7 @@ func (p *queryReader) core() *Core {
 		c.HavingAt = at
 	}
 	if p.accept("window") {
-		c.Windows = list(&p.cursor, nil, p.window)
+		c.Windows = list(&p.cursor, p.window)
 	}
 	c.Span = p.since(from)
 	return c
@@ -176,7 +176,7 @@ func (p *queryReader) modifiers(c *Core) {
 	}
 }
 
-func (p *queryReader) items() []Item { return list(&p.cursor, &p.arena.items, p.item) }
+func (p *queryReader) items() []Item { return list(&p.cursor, p.item) }
 
 func (p *queryReader) item() Item {
 	i := Item{}
@@ -259,7 +259,7 @@ func (p *queryReader) orderBy() []Order {
 		return nil
 	}
 	p.expect("by")
-	return list(&p.cursor, &p.arena.orders, p.order)
+	return list(&p.cursor, p.order)
 }
 
 func (p *queryReader) order() Order {
@@ -337,7 +337,7 @@ func (p *queryReader) lock() Lock {
 	case p.accept("for", "update"), p.accept("for", "no", "key", "update"), p.accept("for", "share"), p.accept("for", "key", "share"):
 		l.Mode = p.since(from)
 		if p.accept("of") {
-			l.Of = list(&p.cursor, nil, p.name)
+			l.Of = list(&p.cursor, p.name)
 		}
 	default:
 		p.fail()

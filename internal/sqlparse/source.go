@@ -5,7 +5,7 @@ package sqlparse
 // sourceReader reads the text after FROM.
 type sourceReader struct{ exprReader }
 
-func (p *sourceReader) sources() []Source { return list(&p.cursor, &p.arena.sources, p.joined) }
+func (p *sourceReader) sources() []Source { return list(&p.cursor, p.joined) }
 
 // joined reads one element of a list: a source and its joins. SQLite joins to all preceding
 // elements, which makes a difference for some joins.
@@ -80,7 +80,7 @@ func (p *sourceReader) source() Source {
 		s.Function = p.call(name)
 		s.Ordinal = p.d.Family == PostgreSQL && p.accept("with", "ordinality")
 		if s.Alias = p.alias(p.d.Family == SQLite); s.Alias.Name != "" && p.at("(") {
-			s.Columns = parens(&p.cursor, func() []Ident { return list(&p.cursor, nil, p.functionColumn) })
+			s.Columns = parens(&p.cursor, func() []Ident { return list(&p.cursor, p.functionColumn) })
 		}
 	}
 	s.Span = p.since(from)
@@ -146,7 +146,7 @@ func (p *nameReader) table() *Table {
 
 // tableOf reads the text after the name of a table.
 func (p *nameReader) tableOf(from int, name Name) *Table {
-	t := p.tables.put(Table{Name: name})
+	t := &Table{Name: name}
 	if p.d.Family == PostgreSQL {
 		p.accept("*")
 	}
