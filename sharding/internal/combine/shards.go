@@ -108,14 +108,11 @@ func (c *Combination) Bind(args []any) (all *Shards, edits, others []splice.Edit
 	if c.group != nil {
 		group := c.group.Group
 		all.Group = &group
-		if group.Args, err = numbers(c.group.params, args, true); err != nil {
+		if group.Args, err = c.numbers(c.group.params, args, true); err != nil {
 			return nil, nil, nil, err
 		}
-		if c.engine != merge.MySQL {
-			signAll(group.Args)
-		}
 	}
-	if _, err := numbers(c.integers, args, false); err != nil {
+	if _, err := c.numbers(c.integers, args, false); err != nil {
 		return nil, nil, nil, err
 	}
 	if c.limit == nil {
@@ -141,18 +138,9 @@ func (c *Combination) Bind(args []any) (all *Shards, edits, others []splice.Edit
 	return all, append(slices.Clip(c.edits), limit), c.none, nil
 }
 
-// signAll makes signed numbers of unsigned ones, of which only MySQL and MariaDB have a type.
-func signAll(args []driver.Value) {
-	for i, v := range args {
-		if n, ok := v.(uint64); ok && n <= math.MaxInt64 {
-			args[i] = int64(n)
-		}
-	}
-}
-
 // numbers returns some arguments, which must be whole numbers or, in a group, numbers: only the database knows how texts and
 // times compare with them, and a driver may cut a float beside an integer.
-func numbers(of []int, args []any, inGroup bool) ([]driver.Value, error) {
+func (c *Combination) numbers(of []int, args []any, inGroup bool) ([]driver.Value, error) {
 	all := make([]driver.Value, len(args))
 	for _, i := range of {
 		v, err := proof.Plain(proof.Operand{Param: i}.Value(args))
@@ -160,9 +148,11 @@ func numbers(of []int, args []any, inGroup bool) ([]driver.Value, error) {
 			return nil, fmt.Errorf("%w: argument %d: %w", sharding.ErrUnmergeable, i+1, err)
 		}
 		_, isFloat := v.(float64)
-		_, isUnsigned := v.(uint64)
+		n, isUnsigned := v.(uint64)
 		_, isInteger := v.(int64)
 		switch {
+		case isUnsigned && c.engine != merge.MySQL && n <= math.MaxInt64: // only MySQL and MariaDB have a type for it
+			all[i] = int64(n)
 		case v == nil, isInteger, isUnsigned, isFloat && inGroup:
 			all[i] = v
 		case inGroup:
