@@ -64,6 +64,7 @@ func TestRowsWithTheNextNumbersShareTheirExpressions(t *testing.T) {
 	for text, shares := range map[string][]bool{
 		"($1, $2), ($3, $4),\n( $5 ,$6 )":           {false, true, true},
 		"($3), ($4), ($6), ($7)":                    {false, true, false, true},
+		"($5, $6), ($1, $2), ($3, $4)":              {false, false, true},
 		"($9,$10),($11,$12),($13,$140)":             {false, true, false},
 		"($1, $2), ($3, $4::int), ($5, $6)":         {false, false, false},
 		"($1, 'a'), ($2, 'a')":                      {false, false},

@@ -106,9 +106,12 @@ func (p *parser) tuples(in *Input) {
 		switch {
 		case !p.at(",") || p.out.Executable:
 		case p.numbers.kind != numbered:
-			p.repeatedTuples(in, row, p.numbers.marks-marks)
+			shift := p.sharing(in, row, p.numbers.marks-marks, p.repeated)
+			p.numbers.marks += shift
+			p.out.Args += shift
 		case areConsecutive(row.Values):
-			p.numberedTuples(in, row)
+			shift := p.sharing(in, row, len(row.Values), p.renumbered)
+			p.out.Args = max(p.out.Args, row.Values[0].(*Param).Index+len(row.Values)+shift)
 		}
 		if !p.accept(",") {
 			return
@@ -127,40 +130,30 @@ func (p *queryReader) tuple() Row {
 	return row
 }
 
-// repeatedTuples reads the tuples after the comma at tok that have the same bytes as row, which has
-// this many ?.
-func (p *parser) repeatedTuples(in *Input, row Row, marks int) {
-	bytes, again, end := row.Of(p.text), row, p.tok.start
-	for at := p.repeated(end, bytes); at >= 0; at = p.repeated(end, bytes) {
-		end = at + len(bytes)
-		again.Span = Span{at, end}
-		again.FirstParam += marks
-		in.add(again, len(p.text))
-	}
-	p.numbers.marks += again.FirstParam
-	p.out.Args += again.FirstParam
-	p.skipTuples(end)
-}
-
 // maxRows limits the number of rows for which memory is allocated before they are read.
 const maxRows = 1 << 10
 
-// add adds a row of a text of some length, and memory for the rows that may follow it.
-func (in *Input) add(row Row, length int) {
-	if len(in.Rows) == cap(in.Rows) {
-		in.Rows = slices.Grow(in.Rows, min((length-row.From)/(row.To-row.From), maxRows))
+// sharing reads the tuples after the comma at tok, as long as next finds one that can share the expressions of a row and takes
+// so many other arguments. It returns by how many arguments the last one is behind the row.
+func (p *parser) sharing(in *Input, row Row, args int, next func(row Row, comma, shift int) (from, to int)) (shift int) {
+	end := p.tok.start
+	for {
+		from, to := next(row, end, shift+args)
+		if to < 0 {
+			break
+		}
+		end, shift = to, shift+args
+		if len(in.Rows) == cap(in.Rows) {
+			in.Rows = slices.Grow(in.Rows, min((len(p.text)-from)/(to-from), maxRows))
+		}
+		in.Rows = append(in.Rows, Row{Span{from, to}, row.Values, shift})
 	}
-	in.Rows = append(in.Rows, row)
-}
-
-// skipTuples moves past tuples that end there, if there are any after tok.
-func (p *parser) skipTuples(end int) {
-	if end == p.tok.start {
-		return
+	if end > p.tok.start {
+		p.scanner.Skip(end - p.tok.end)
+		p.tok = token{start: end - 1, end: end, kind: p.tok.kind, id: idOf(")")}
+		p.next()
 	}
-	p.scanner.Skip(end - p.tok.end)
-	p.tok = token{start: end - 1, end: end, kind: p.tok.kind, id: idOf(")")}
-	p.next()
+	return shift
 }
 
 // areConsecutive reports whether values are parameters with consecutive numbers: $1, $2, $3.
@@ -174,36 +167,22 @@ func areConsecutive(values []Expr) bool {
 	return len(values) > 0
 }
 
-// numberedTuples reads the tuples after the comma at tok whose parameters have the next numbers:
-// after ($1, $2) the tuples ($3, $4) and ($5, $6).
-func (p *parser) numberedTuples(in *Input, row Row) {
-	first, again, end := row.Values[0].(*Param), row, p.tok.start //nolint:forcetypeassert // see areConsecutive
-	for next := first.Index + len(row.Values); next+len(row.Values) <= math.MaxInt32; next += len(row.Values) {
-		at, to := p.numberedTuple(end, p.text[first.From], next, len(row.Values))
-		if to < 0 {
-			break
-		}
-		end = to
-		again.Span = Span{at, end}
-		again.FirstParam += len(row.Values)
-		in.add(again, len(p.text))
-		p.out.Args = max(p.out.Args, next+len(row.Values))
+// renumbered returns the span of the tuple after a comma if it consists of parameters with the numbers of the row's, moved:
+// after ($1, $2) the tuples ($3, $4) and ($5, $6). Otherwise to is -1.
+func (p *cursor) renumbered(row Row, comma, shift int) (from, to int) {
+	first := row.Values[0].(*Param) // see areConsecutive
+	if first.Index+shift+len(row.Values) > math.MaxInt32 {
+		return 0, -1
 	}
-	p.skipTuples(end)
-}
-
-// numberedTuple returns the span of the tuple after a comma if it consists of n parameters with
-// numbers from index+1 on. Otherwise to is -1.
-func (p *cursor) numberedTuple(comma int, sign byte, index, n int) (from, to int) {
 	at := skipByte(p.text, skipByte(p.text, comma, ','), '(')
 	from = at - 1
 	var digits [20]byte
-	for i := range n {
+	for i := range row.Values {
 		if i > 0 {
 			at = skipByte(p.text, at, ',')
 		}
-		at = skipByte(p.text, at, sign)
-		number := strconv.AppendInt(digits[:0], int64(index+i+1), 10)
+		at = skipByte(p.text, at, p.text[first.From])
+		number := strconv.AppendInt(digits[:0], int64(first.Index+shift+i+1), 10)
 		if at < 0 || !strings.HasPrefix(p.text[at:], string(number)) {
 			return 0, -1
 		}
@@ -224,16 +203,16 @@ func skipByte(text string, at int, b byte) int {
 	return at + 1
 }
 
-// repeated returns the start of the tuple after a comma if it has the same bytes as another one,
-// otherwise -1.
-func (p *cursor) repeated(at int, bytes string) int {
-	if at = skipByte(p.text, at, ','); at < 0 {
-		return -1
+// repeated returns the span of the tuple after a comma if it has the same bytes as the row. Otherwise to is -1.
+func (p *cursor) repeated(row Row, comma, _ int) (from, to int) {
+	from = skipByte(p.text, comma, ',')
+	if from < 0 {
+		return 0, -1
 	}
-	if at = skipSpace(p.text, at); !strings.HasPrefix(p.text[at:], bytes) {
-		return -1
+	if from = skipSpace(p.text, from); !strings.HasPrefix(p.text[from:], row.Of(p.text)) {
+		return 0, -1
 	}
-	return at
+	return from, from + row.To - row.From
 }
 
 func skipSpace(text string, at int) int {
