@@ -17,7 +17,7 @@ import (
 // [sharding.RouteError]s.
 func (p *Plan) Bind(args []any, hint sharding.Hint) (*Route, error) {
 	if p.modified != nil {
-		return modifying{&binding{p, args, hint}}.route()
+		return routeParts(&binding{p, args, hint})
 	}
 	on := binding{p, args, hint} // it stays on the stack
 	return on.route()

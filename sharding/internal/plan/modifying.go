@@ -14,9 +14,6 @@ import (
 // PostgreSQL's WITH may contain writes: WITH o AS (INSERT INTO orders … RETURNING id) INSERT INTO items SELECT …. Each of them is
 // planned as a statement of its own. The whole text is sent to one target if all its parts lead there, and refused otherwise.
 
-// modifying is the binding of a statement with data-modifying CTEs.
-type modifying struct{ *binding }
-
 // takeWrites makes the plans of the data-modifying CTEs.
 func takeWrites(p *Plan) {
 	if p.Statement.Writes == nil {
@@ -36,10 +33,10 @@ func takeWrites(p *Plan) {
 	p.Owned, p.Sought, p.union, p.ungrouped = false, false, nil, ungrouped(p)
 }
 
-// route implements [Plan.Bind].
-func (p modifying) route() (*Route, error) {
+// routeParts returns the route of a statement with data-modifying CTEs.
+func routeParts(p *binding) (*Route, error) {
 	var on, empty *Route // of the first part that is on a shard, and of one without rows, which may be on any
-	parts := []*binding{p.binding}
+	parts := []*binding{p}
 	for _, part := range p.modified {
 		parts = append(parts, &binding{part, p.args, p.hint})
 	}
@@ -58,7 +55,7 @@ func (p modifying) route() (*Route, error) {
 			on = to
 		case p.ungrouped != nil:
 			return nil, p.ungrouped
-		case !p.isAt(on.Target, part.Plan, to.Target):
+		case !isAt(on.Target, part.Plan, to.Target):
 			return nil, refuseSeveral(part.Plan)
 		}
 		if err := isAlone(part.Plan, p.args, to); err != nil {
@@ -70,7 +67,7 @@ func (p modifying) route() (*Route, error) {
 	}
 	switch {
 	case p.origin != nil:
-		return p.binding.route()
+		return p.route()
 	case on == nil:
 		return p.atHome(), nil
 	}
@@ -91,8 +88,8 @@ func tablesOf(p *Plan) []*analysis.Reference {
 }
 
 // isAt reports whether the target of a part has the rows of the same slots as another target.
-func (p modifying) isAt(first sharding.Target, part *Plan, target sharding.Target) bool {
-	at, _, err := p.Snapshot.Hinted(part.sharded[0].Table.Name, sharding.Hint{On: first})
+func isAt(first sharding.Target, part *Plan, target sharding.Target) bool {
+	at, _, err := part.Snapshot.Hinted(part.sharded[0].Table.Name, sharding.Hint{On: first})
 	return err == nil && at == target
 }
 
