@@ -157,11 +157,10 @@ func (in insertion) divided(parts []Part) (*Route, error) {
 		return nil, err
 	}
 	all := sqlparse.Span{From: rows[0].From, To: rows[len(rows)-1].To}
-	argsOf := in.argumentsOf(all)
 	for i := range parts {
 		part := &parts[i]
 		var with splice.Renumbering
-		part.Args, with = argsOf(part.Rows)
+		part.Args, with = in.argumentsOf(part.Rows, all)
 		part.Text, err = in.edited(part.Target, with, splice.Edit{Span: all, With: in.textOf(part.Rows, with)}, recognised)
 		if err != nil {
 			return nil, err
@@ -195,38 +194,20 @@ func (in insertion) recognised(w *Writes) (e splice.Edit, err error) {
 	return e, nil
 }
 
-// argumentsOf returns a function that selects the arguments of some rows, and of the text before and
-// after the rows. all is the part of the text with the rows.
-func (in insertion) argumentsOf(all sqlparse.Span) func(rows []int) ([]int, splice.Renumbering) {
-	rows, st := in.Input.Rows, in.Statement // a function that refers to in would move each binding to the heap
-	first, _ := slices.BinarySearchFunc(st.Params, all.From, func(q *sqlparse.Param, at int) int { return q.From - at })
-	before, rest := st.Params[:first], st.Params[first:]
-	own := make([][]*sqlparse.Param, len(rows))
-	for i, row := range rows {
-		if row.FirstParam != 0 { // it has the expressions of the row before it
-			own[i] = own[i-1]
-			continue
+// argumentsOf returns the arguments of some rows, and of the text before and after the rows. all is the part of the text with
+// the rows.
+func (in insertion) argumentsOf(rows []int, all sqlparse.Span) ([]int, splice.Renumbering) {
+	st := in.Statement
+	args := splice.ArgsIn(st, sqlparse.Span{To: all.From})
+	for _, n := range rows {
+		row := in.Input.Rows[n] // it may have the expressions of an earlier one
+		if values := row.Values; len(values) > 0 {
+			for _, arg := range splice.ArgsIn(st, sqlparse.Span{From: values[0].Bytes().From, To: values[len(values)-1].Bytes().To}) {
+				args = append(args, arg+row.FirstParam)
+			}
 		}
-		n := 0
-		for n < len(rest) && rest[n].To <= row.To {
-			n++
-		}
-		own[i], rest = rest[:n], rest[n:]
 	}
-	return func(some []int) ([]int, splice.Renumbering) {
-		args := appendArgs(nil, before, 0)
-		for _, row := range some {
-			args = appendArgs(args, own[row], rows[row].FirstParam)
-		}
-		return splice.Renumbered(st, appendArgs(args, rest, 0))
-	}
-}
-
-func appendArgs(args []int, params []*sqlparse.Param, shift int) []int {
-	for _, q := range params {
-		args = append(args, q.Index+shift)
-	}
-	return args
+	return splice.Renumbered(st, append(args, splice.ArgsIn(st, sqlparse.Span{From: all.To, To: len(st.Text)})...))
 }
 
 func (in insertion) textOf(rows []int, with splice.Renumbering) string {

@@ -23,12 +23,18 @@ func Numbered(st *sqlparse.Statement) bool {
 
 // ArgsIn returns the arguments of the parameters in a part of the text.
 func ArgsIn(st *sqlparse.Statement, part sqlparse.Span) (args []int) {
-	for _, q := range st.Params {
-		if q.Span.In(part) {
-			args = append(args, q.Index)
-		}
+	for _, q := range paramsIn(st, part) {
+		args = append(args, q.Index)
 	}
 	return args
+}
+
+func paramsIn(st *sqlparse.Statement, part sqlparse.Span) []*sqlparse.Param {
+	before := func(at int) int {
+		n, _ := slices.BinarySearchFunc(st.Params, at, func(q *sqlparse.Param, at int) int { return q.From - at })
+		return n
+	}
+	return st.Params[before(part.From):before(part.To)]
 }
 
 // Around returns the arguments of a text with these edits: the text may lack a parameter, or
@@ -97,13 +103,9 @@ func Written(st *sqlparse.Statement, edits []Edit, with Renumbering, reads sqlte
 
 // Copied writes a part of the text.
 func Copied(st *sqlparse.Statement, out *strings.Builder, part sqlparse.Span, with Renumbering) {
-	text, all := st.Text, st.Params
+	text := st.Text
 	if with != nil {
-		first, _ := slices.BinarySearchFunc(all, part.From, func(q *sqlparse.Param, at int) int { return q.From - at })
-		for _, q := range all[first:] {
-			if q.To > part.To {
-				break
-			}
+		for _, q := range paramsIn(st, part) {
 			out.WriteString(text[part.From : q.From+1])
 			out.WriteString(strconv.Itoa(with[q.Index]))
 			part.From = q.To
