@@ -278,22 +278,14 @@ func (p *Plan) Fingerprint() string {
 // Arrange sorts named arguments in the order of the statement's parameters, which the plan expects;
 // the caller may pass them in any order.
 func (p *Plan) Arrange(args []driver.NamedValue) {
-	place := func(name string) int { // -1 if no parameter has the name
-		for _, q := range p.Statement.Params {
-			if q.Name != "" && q.Name[1:] == name {
-				return q.Index
-			}
+	place := func(a driver.NamedValue) int {
+		at := slices.IndexFunc(p.Statement.Params, func(q *sqlparse.Param) bool { return q.Name != "" && q.Name[1:] == a.Name })
+		if at < 0 { // the database refuses it
+			return len(p.Statement.Params)
 		}
-		return -1
+		return p.Statement.Params[at].Index
 	}
-	for i := 0; i < len(args); {
-		at := place(args[i].Name)
-		if at < 0 || at >= len(args) || at == i || args[at].Name == args[i].Name {
-			i++
-			continue
-		}
-		args[i], args[at] = args[at], args[i]
-	}
+	slices.SortStableFunc(args, func(a, b driver.NamedValue) int { return place(a) - place(b) })
 	for i := range args {
 		args[i].Ordinal = i + 1
 	}
