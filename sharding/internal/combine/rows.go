@@ -26,13 +26,17 @@ func (s *Shards) Rows(d merge.Dialect, sources []merge.Rows, memory *merge.Memor
 func rowsOf(d merge.Dialect, sources []merge.Rows, s *Shards, memory *merge.Memory) (all merge.Rows) {
 	hidden := s.Summed + len(s.Distinct) + len(s.Order)
 	first := len(sources[0].Columns()) - hidden
-	sources = merge.Totalled(d, sources, shown(first, s.Totals))
+	totals := shown(first, s.Totals)
 	first += s.Summed
-	if len(s.Order) > 0 {
-		all = merge.Running(d, merge.Ordered(sources, behind(first, s.Order)), running(first, s))
-	} else {
+	switch order := behind(first, s.Order); {
+	case len(totals) > 0:
+		all = merge.Totalled(d, sources, order, totals)
+	case len(order) > 0:
+		all = merge.Ordered(sources, order)
+	default:
 		all = merge.Concat(sources)
 	}
+	all = merge.Running(d, all, running(first, s))
 	if len(s.Distinct) > 0 {
 		all = merge.Distinct(all, behind(first, s.Distinct), memory)
 	}

@@ -5,11 +5,11 @@
 //
 // Each constructor takes [Rows] and returns Rows, so a statement's merge is a chain of them:
 //
-//	rows             Concat or Ordered → Running → Distinct → Limited → Cut
+//	rows             Concat, Ordered or Totalled → Running → Distinct → Limited → Cut
 //	groups           Concat → Grouped → Filtered (HAVING) → Windowed → Sorted → Limited → Cut
 //
-// Totalled precedes a chain that has COUNT(*) OVER (), Computed replaces columns of groups before a step that needs
-// them, and Counted ends a chain of which only the number of rows is wanted.
+// Totalled is for COUNT(*) OVER (), Computed replaces columns of groups before a step that needs them, and Counted ends a
+// chain of which only the number of rows is wanted.
 //
 // Rows are read on demand, at most one ahead from each source. Only Distinct, Grouped, Windowed and
 // Sorted hold more. A [Memory] counts the bytes that they hold, and a [MemoryError] ends the result when

@@ -14,8 +14,12 @@ import (
 
 // Ordered merges sources that are each ordered by the keys. Rows with equal keys are in the order
 // of their sources. It holds one row of each source. There must be at least one source.
-func Ordered(sources []Rows, keys []Key) Rows {
-	m := &merged{stage: over(sources...), keys: keys}
+func Ordered(sources []Rows, keys []Key) Rows { return Totalled(Dialect{}, sources, keys, nil) }
+
+// Totalled is Ordered for rows with columns that count all rows of their source, which get the number of the rows of all
+// sources. A source without rows has counted none.
+func Totalled(d Dialect, sources []Rows, keys []Key, columns []int) Rows {
+	m := &merged{stage: over(sources...), keys: keys, dialect: d, columns: columns, sums: make([]sum, len(columns))}
 	m.step = m.first
 	return m
 }
@@ -25,6 +29,10 @@ type merged struct {
 
 	keys  []Key
 	heads []*head // in the order of their keys
+
+	dialect Dialect
+	columns []int // that count rows
+	sums    []sum // of these columns
 }
 
 // head is a source with its present row.
@@ -45,10 +53,15 @@ func (m *merged) first(dest []driver.Value) error {
 	}
 	for i := range m.sources {
 		h := &head{source: i, row: make([]driver.Value, len(m.Columns()))}
-		if more, err := m.read(h); err != nil {
-			return err
-		} else if more {
+		more, err := m.read(h)
+		if more {
 			m.heads = append(m.heads, h)
+			for at, column := range m.columns {
+				err = cmp.Or(err, m.sums[at].add(h.row[column], Integer))
+			}
+		}
+		if err != nil {
+			return err
 		}
 	}
 	slices.SortFunc(m.heads, (*head).compare)
@@ -79,6 +92,12 @@ func (m *merged) take(dest []driver.Value) error {
 		return io.EOF
 	}
 	copy(dest, m.heads[0].row)
+	for at, column := range m.columns {
+		total, err := m.sums[at].total(Integer)
+		if err := m.dialect.put(dest, column, total, err); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 

@@ -20,7 +20,7 @@ var stages = map[string]func(sources []Rows) Rows{
 	"ordered":  func(s []Rows) Rows { return Ordered(s, byFirst) },
 	"limited":  func(s []Rows) Rows { return Limited(Concat(s), 1, -1) },
 	"cut":      func(s []Rows) Rows { return Cut(Concat(s), 1) },
-	"totalled": func(s []Rows) Rows { return Concat(Totalled(Dialect{}, s, []int{0})) },
+	"totalled": func(s []Rows) Rows { return Totalled(Dialect{}, s, nil, []int{0}) },
 	"running": func(s []Rows) Rows {
 		return Running(Dialect{}, Concat(s), []Window{{Column: 1, Function: RowNumber, Of: -1}})
 	},

@@ -5,8 +5,6 @@ package merge
 import (
 	"bytes"
 	"database/sql/driver"
-	"errors"
-	"io"
 	"slices"
 )
 
@@ -53,83 +51,6 @@ func Windowed(d Dialect, rows Rows, windows []Window, memory *Memory) Rows {
 		}
 		return each(all)
 	})
-}
-
-// Totalled returns sources in which columns that count all rows of their source count those of all sources. Before
-// the first row it reads the first one of each source: one without rows has counted none.
-func Totalled(d Dialect, sources []Rows, columns []int) []Rows {
-	if len(columns) == 0 {
-		return sources
-	}
-	t := &totals{dialect: d, columns: columns, sources: make([]totalled, len(sources)), sums: make([]sum, len(columns))}
-	all := make([]Rows, len(sources))
-	for i, source := range sources {
-		s := over(source)
-		s.step = func(dest []driver.Value) error { return t.next(i, dest) }
-		all[i], t.sources[i].Rows = s, source
-	}
-	return all
-}
-
-// totals adds up what several sources have counted.
-type totals struct {
-	dialect Dialect
-	columns []int
-	sources []totalled
-	sums    []sum
-	read    bool
-}
-
-// totalled is a source whose first row is read.
-type totalled struct {
-	Rows
-
-	first []driver.Value // nil after it was returned
-	err   error          // of the first row
-}
-
-func (t *totals) begin() error {
-	for i := range t.sources {
-		s := &t.sources[i]
-		s.first = make([]driver.Value, len(s.Columns()))
-		if s.err = s.Next(s.first); errors.Is(s.err, io.EOF) {
-			continue
-		}
-		for at, column := range t.columns {
-			if s.err == nil {
-				s.err = t.sums[at].add(s.first[column], Integer)
-			}
-		}
-		if s.err != nil {
-			return s.err
-		}
-		s.first = Kept(s.first)
-	}
-	t.read = true
-	return nil
-}
-
-func (t *totals) next(source int, dest []driver.Value) error {
-	if !t.read {
-		if err := t.begin(); err != nil {
-			return err
-		}
-	}
-	s := &t.sources[source]
-	if s.first == nil {
-		s.err = s.Next(dest)
-	}
-	copy(dest, s.first)
-	if s.first = nil; s.err != nil {
-		return s.err
-	}
-	for at, column := range t.columns {
-		total, err := t.sums[at].total(Integer)
-		if err := t.dialect.put(dest, column, total, err); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 func (w *Window) compute(d Dialect, rows [][]driver.Value) (err error) {

@@ -123,7 +123,7 @@ func TestCountsOfAllRowsAreThoseOfAllSources(t *testing.T) {
 		nil,                                      // no row, and so none counted
 		[][]driver.Value{{int64(2), bytes("3")}}, // LIMIT left out the others
 	)
-	got := read(t, Ordered(Totalled(Dialect{}, sources, []int{1}), []Key{{Column: 0, Type: Type{Kind: Integer}}}))
+	got := read(t, Totalled(Dialect{}, sources, []Key{{Column: 0, Type: Type{Kind: Integer}}}, []int{1}))
 	if want := [][]driver.Value{{int64(1), bytes("5")}, {int64(2), bytes("5")}, {int64(4), bytes("5")}}; !reflect.DeepEqual(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
@@ -133,7 +133,7 @@ func TestNoRowIsReturnedWithACountThatLacksASource(t *testing.T) {
 	broken := errors.New("broken")
 	sources := of([][]driver.Value{{int64(1), int64(1)}}, [][]driver.Value{})
 	sources[1].(*source).fails = broken
-	if rows, err := readTo(Concat(Totalled(Dialect{}, sources, []int{1}))); !errors.Is(err, broken) || len(rows) > 0 {
+	if rows, err := readTo(Totalled(Dialect{}, sources, nil, []int{1})); !errors.Is(err, broken) || len(rows) > 0 {
 		t.Error(rows, err)
 	}
 }
