@@ -58,7 +58,6 @@ func TestBindingAPlanAgainAllocatesNothing(t *testing.T) {
 	}
 }
 
-// SQLite sorts bytes after all numbers, even bytes that are digits.
 // A text may go to a thousand tables. Each of its routes is made once, and is not copied for each of the others.
 func TestTheWorkForTheRoutesOfAPlanGrowsWithTheirNumber(t *testing.T) {
 	allocated := func(shards int64) uint64 {
@@ -78,6 +77,7 @@ func TestTheWorkForTheRoutesOfAPlanGrowsWithTheirNumber(t *testing.T) {
 	}
 }
 
+// SQLite sorts bytes after all numbers, even bytes that are digits.
 func TestBytesDoNotBoundARangeOfIntegers(t *testing.T) {
 	w := newWorld(t)
 	st := sqlparse.Parse("SELECT * FROM accounts WHERE id BETWEEN ? AND ?", sqlparse.Dialect{Family: sqlparse.SQLite})
