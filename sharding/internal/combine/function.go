@@ -324,6 +324,7 @@ func (c functions) readsTime(e sqlparse.Expr) bool {
 
 // postgresTypes maps the names of types of PostgreSQL, other than whole numbers, to how their values compare.
 var postgresTypes = map[string]catalog.Value{
+	"boolean": whole, "bool": whole,
 	"numeric": catalog.OfKind(merge.Decimal), "decimal": catalog.OfKind(merge.Decimal),
 	"float8": catalog.OfKind(merge.Float), "double precision": catalog.OfKind(merge.Float),
 	"date": catalog.OfKind(merge.Time), "timestamp": catalog.OfKind(merge.Time), "timestamptz": catalog.OfKind(merge.Time),

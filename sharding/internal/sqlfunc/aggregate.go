@@ -15,7 +15,8 @@ var Aggregates = combinations()
 func combinations() map[string]merge.Function {
 	all := map[string]merge.Function{"count": merge.Count, "sum": merge.Sum, "avg": Average, "min": merge.Min, "max": merge.Max, "any_value": merge.First, "bool_and": merge.Min, "every": merge.Min, "bool_or": merge.Max}
 	for name := range Words("group_concat json_arrayagg json_objectagg std stddev stddev_pop stddev_samp variance var_pop var_samp bit_and bit_or bit_xor " +
-		"string_agg array_agg json_agg jsonb_agg json_object_agg jsonb_object_agg percentile_cont percentile_disc corr covar_pop covar_samp " +
+		"string_agg array_agg json_agg jsonb_agg json_object_agg jsonb_object_agg percentile_cont percentile_disc mode corr covar_pop covar_samp " +
+		"regr_avgx regr_avgy regr_count regr_intercept regr_r2 regr_slope regr_sxx regr_sxy regr_syy range_agg range_intersect_agg xmlagg " +
 		"total median json_group_array json_group_object jsonb_group_array jsonb_group_object") {
 		all[name] = OnlyShards
 	}

@@ -61,7 +61,9 @@ var Deterministic = Words(`abs mod sign power sqrt coalesce ifnull nullif if iif
 	sin cos tan cot asin acos atan atan2 inet6_aton inet6_ntoa bin_to_uuid uuid_to_bin is_uuid
 	regexp_match regexp_count regexp_split_to_array jsonb_path_query_array jsonb_object quote_literal quote_ident quote_nullable overlay unistr
 	array_dims array_fill trim_array trim_scale get_byte get_bit convert_from convert_to timezone make_timestamptz range_merge
-	lower_inf upper_inf tsvector_to_array netmask hostmask
+	lower_inf upper_inf tsvector_to_array netmask hostmask inet_merge inet_same_family set_masklen array_to_tsvector ts_delete ts_filter
+	jsonb_exists_any jsonb_exists_all jsonb_set_lax nummultirange int4multirange int8multirange datemultirange tsmultirange tstzmultirange
+	word_similarity strict_word_similarity akeys avals hstore_to_json hstore_to_jsonb hstore_to_array sinh cosh tanh asinh acosh atanh
 	point st_x st_y st_distance st_distance_sphere st_dwithin st_contains st_within st_intersects st_astext st_geomfromtext st_makepoint st_setsrid`,
 	Folds, Parts, Clocks, Shifts, Digests, Rounds, Joins, Integers)
 
@@ -109,7 +111,17 @@ var searches = Words("to_tsvector to_tsquery plainto_tsquery phraseto_tsquery we
 
 // Configured reports whether a call is deterministic because of its number of arguments.
 func Configured(e *sqlparse.Call, name string) bool {
-	return (searches[name] || name == "age") && len(e.Args) == 2 && !e.Odd
+	switch n := len(e.Args); {
+	case e.Odd:
+		return false
+	case name == "ts_headline" && n == 3: // the last argument may be a query, or the options without a configuration
+		query, isCall := sqlparse.Bare(e.Args[2]).(*sqlparse.Call)
+		return isCall && searches[query.Function()]
+	case name == "ts_headline":
+		return n == 4
+	default:
+		return (searches[name] || name == "age") && n == 2
+	}
 }
 
 // Remaining lists the functions that change locks or settings of their connection.

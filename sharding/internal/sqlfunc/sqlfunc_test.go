@@ -52,7 +52,7 @@ func TestAnAggregateIsFoundBelowAnExpressionButNotInItsSubqueries(t *testing.T) 
 func TestPartialResultsAreCombinedByWhatTheAggregateDoes(t *testing.T) {
 	for name, want := range map[string]merge.Function{
 		"count": merge.Count, "sum": merge.Sum, "min": merge.Min, "bool_and": merge.Min, "every": merge.Min, "max": merge.Max, "bool_or": merge.Max,
-		"any_value": merge.First, "avg": sqlfunc.Average, "group_concat": sqlfunc.OnlyShards, "stddev": sqlfunc.OnlyShards, "lower": 0,
+		"any_value": merge.First, "avg": sqlfunc.Average, "group_concat": sqlfunc.OnlyShards, "stddev": sqlfunc.OnlyShards, "mode": sqlfunc.OnlyShards, "regr_slope": sqlfunc.OnlyShards, "range_agg": sqlfunc.OnlyShards, "lower": 0,
 	} {
 		if got := sqlfunc.Aggregates[name]; got != want {
 			t.Errorf("%s is combined by %d, not %d", name, got, want)
@@ -90,7 +90,8 @@ func TestAComparisonWithAQueryIsQuantified(t *testing.T) {
 }
 
 func TestAConfigurationMakesATextSearchDeterministic(t *testing.T) {
-	for text, want := range map[string]bool{"to_tsvector('english', a)": true, "age(a, b)": true, "to_tsvector(a)": false, "age(a)": false, "max(a, b)": false} {
+	for text, want := range map[string]bool{"to_tsvector('english', a)": true, "age(a, b)": true, "ts_headline('english', a, to_tsquery('english', b))": true, "ts_headline('english', a, b, 'MaxWords=9')": true,
+		"ts_headline(a, b)": false, "ts_headline(a, b, 'MaxWords=9')": false, "to_tsvector(a)": false, "age(a)": false, "max(a, b)": false} {
 		call := selected(t, text).(*sqlparse.Call)
 		if got := sqlfunc.Configured(call, call.Function()); got != want {
 			t.Errorf("%s is deterministic: %v", text, got)
