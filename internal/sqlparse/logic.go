@@ -206,8 +206,12 @@ func (p *exprReader) inTable() Expr {
 func (p *exprReader) between(x Expr, not bool) Expr {
 	p.enter()
 	defer p.leave()
+	either := p.d.Family == PostgreSQL && p.accept("symmetric")
+	if p.d.Family == PostgreSQL && !either {
+		p.accept("asymmetric")
+	}
 	low := p.right()
-	odd := p.goesOn()
+	odd := p.goesOn() || either
 	low = p.predicate(low)
 	p.expect("and")
 	high := p.right()

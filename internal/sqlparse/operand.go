@@ -16,12 +16,25 @@ type operandReader struct {
 // operand reads one operand with the syntax that binds to it more tightly than any operator.
 func (p *operandReader) operand() Expr {
 	x := p.bare()
+	if p.d.Family == PostgreSQL && As(x, Parens) != nil {
+		x = field(p, x)
+	}
 	for p.d.Family == PostgreSQL && p.accept("::") {
 		from := p.tok.start
 		p.castType()
 		cast := p.around(Cast, x.Bytes().From, x)
 		takeKeeping(p, cast, p.since(from).Of(p.text))
 		x = cast
+	}
+	return x
+}
+
+// field reads the fields of a composite value in parentheses, as in (x).a.b. (x).* is no single value, and is not read.
+func field(p *operandReader, x Expr) Expr {
+	for p.at(".") && p.peek().kind != sqltext.Op {
+		p.next()
+		p.name()
+		x = p.around(Opaque, x.Bytes().From, x)
 	}
 	return x
 }

@@ -49,10 +49,10 @@ var classes = map[class]string{
 	onlyMySQL: `xor && ||`,
 	ending:    `( ) , ; .`,
 	noPrefix:  `) , ; * / % || && [ :: := = == <> != < <= > >= <=>`,
-	0: `analyze array binary bit cast character conflict constraint convert cube date delayed describe
+	0: `analyze array asymmetric binary bit cast character conflict constraint convert cube date delayed describe
 		distinctrow double duplicate explain extended filter first format grouping history index interval key
 		last listen local locked low_priority materialized mode next no nothing notify nowait of only ordinality over partitions plan
-		precision query quick recursive respect rollup row sets share skip ties time timestamp to unknown unlisten
+		precision query quick recursive respect rollup row sets share skip symmetric ties time timestamp to unknown unlisten
 		value varying verbose wait within without zone`,
 }
 
