@@ -203,7 +203,8 @@ var postgresCarried = map[string]bool{
 	"macaddr": true, "macaddr8": true, "inet": true, "cidr": true, "pg_lsn": true,
 	"numeric": false, "text": false, "varchar": false, "bpchar": false, "name": false, "bytea": false,
 	"json": false, "jsonb": false, "jsonpath": false, "bit": false, "varbit": false, "tsvector": false, "tsquery": false,
-	"point": false, "line": false, "lseg": false, "box": false, "path": false, "polygon": false, "circle": false,
+	"citext": false, // of the extension: a text that compares otherwise
+	"point":  false, "line": false, "lseg": false, "box": false, "path": false, "polygon": false, "circle": false,
 }
 
 // postgresElements are the types that a column's type is made of: those of array elements,
@@ -213,13 +214,16 @@ const postgresElements = "WITH RECURSIVE made AS (SELECT a.attnum, a.attname, a.
 	" UNION ALL SELECT m.attnum, m.attname, m.attnotnull, m.attgenerated, CASE WHEN t.typtype = 'd' THEN t.typbasetype WHEN t.typtype IN ('r', 'm') THEN (SELECT r.rngsubtype FROM pg_range r WHERE t.oid IN (r.rngtypid, r.rngmultitypid)) ELSE t.typelem END," +
 	" CASE WHEN t.typtype = 'd' THEN t.typtypmod ELSE 0 END" +
 	" FROM made m JOIN pg_type t ON t.oid = m.type WHERE t.typtype IN ('d', 'r', 'm') OR t.typtype = 'b' AND t.typcategory = 'A')" +
-	" SELECT m.attname, m.attnotnull, m.attgenerated <> '', CASE WHEN t.typtype = 'e' THEN 'enum' WHEN t.typname = 'bpchar' AND m.size = -1 THEN '?' WHEN t.typnamespace = 'pg_catalog'::regnamespace THEN t.typname ELSE '?' END, format_type(t.oid, NULL)," +
+	" SELECT m.attname, m.attnotnull, m.attgenerated <> '', CASE WHEN t.typtype = 'e' THEN 'enum' WHEN t.typname = 'bpchar' AND m.size = -1 THEN '?' WHEN t.typnamespace = 'pg_catalog'::regnamespace THEN t.typname" +
+	" WHEN EXISTS (SELECT FROM pg_depend d JOIN pg_extension x ON x.oid = d.refobjid AND x.extname = 'citext' WHERE d.classid = 'pg_type'::regclass AND d.objid = t.oid AND d.refclassid = 'pg_extension'::regclass AND d.deptype = 'e') THEN 'citext'" +
+	" ELSE '?' END, format_type(t.oid, NULL)," +
 	" (SELECT d.typtype = 'd' OR d.oid = t.oid FROM pg_attribute a JOIN pg_type d ON d.oid = a.atttypid WHERE a.attrelid = " + postgresOid + " AND a.attnum = m.attnum)," +
 	" (SELECT format_type(a.atttypid, a.atttypmod) FROM pg_attribute a WHERE a.attrelid = " + postgresOid + " AND a.attnum = m.attnum)" +
 	" FROM made m JOIN pg_type t ON t.oid = m.type WHERE NOT (t.typtype IN ('d', 'r', 'm') OR t.typtype = 'b' AND t.typcategory = 'A') ORDER BY m.attnum"
 
 func (postgresCatalog) readColumns(ctx context.Context, s *Session, sh *Table) error {
-	return s.Each(ctx, func(rows *sql.Rows) error {
+	var odd []string
+	err := s.Each(ctx, func(rows *sql.Rows) error {
 		var c Column
 		var notNull, generated, plain bool
 		var typ, shown string
@@ -237,7 +241,8 @@ func (postgresCatalog) readColumns(ctx context.Context, s *Session, sh *Table) e
 		}
 		short, carried := postgresCarried[typ]
 		if !carried && typ != "enum" {
-			return fmt.Errorf("%w: table %s: column %s uses the type %s, whose values a copy cannot keep exactly; change its type, for example to text", ErrUnsupported, sh.Name, c.Name, shown)
+			odd = append(odd, "column "+c.Name+" uses the type "+shown)
+			return nil
 		}
 		c.Nullable, c.kind, c.Type = !notNull, Quoted, postgresOther
 		if short && plain {
@@ -253,6 +258,10 @@ func (postgresCatalog) readColumns(ctx context.Context, s *Session, sh *Table) e
 		sh.Columns = append(sh.Columns, c)
 		return nil
 	}, postgresElements, sh.Name, sh.Name, sh.Name)
+	if err == nil && len(odd) > 0 {
+		err = fmt.Errorf("%w: table %s: %s, whose values a copy cannot keep exactly; change its type, for example to text", ErrUnsupported, sh.Name, strings.Join(odd, ", and "))
+	}
+	return err
 }
 
 // readKeys leaves out partial unique indexes and those on expressions: they refuse rows as
