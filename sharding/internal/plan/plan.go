@@ -184,10 +184,14 @@ func (p *Plan) atHome() *Route {
 // stayAtHome refuses a function that takes a lock or changes a setting of its connection in a statement on shards: no later statement would find its lock or setting,
 // and the pool would keep it.
 func stayAtHome(b *analysis.Analysis) {
+	remedy := "send " + b.Remains + " in a statement without the table, with the values as arguments"
+	if b.Remains == "set_config" {
+		remedy = "set it with SET LOCAL, which is executed on all databases of the transaction, or " + remedy
+	}
 	for _, r := range b.Refs {
 		if r.Role == analysis.Sharded && b.Remains != "" {
 			b.RecordRefusal(r.Table.Name, fmt.Errorf("%w: %s holds on one connection, and the session keeps none to a shard", sharding.ErrSettings, b.Remains),
-				"send "+b.Remains+" in a statement without the table, with the values as arguments")
+				remedy)
 		}
 	}
 }
