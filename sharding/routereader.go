@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"regexp"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -122,8 +124,8 @@ func (r *Router) Closed(sent *Snapshot, err error) error {
 	return &MovedError{Table: table, Err: fmt.Errorf("%w: %w", ErrRouteMoved, err)}
 }
 
-// logPrefix is the prefix of all tables of package schema/migrate.
-const logPrefix = "shardid_"
+// logName matches the name, in lower case, of a table of package schema/migrate.
+var logName = regexp.MustCompile(`shardid_[a-z0-9_$]*`)
 
 // missedLog returns the log table that, according to err, a job's trigger did not find, or "".
 // MariaDB compares the times of a statement's preparation and of a trigger's creation in hundredths
@@ -133,15 +135,7 @@ func (s *Snapshot) missedLog(err error) string {
 	if err == nil || s.routing == nil || dialect.FaultOf(err) != dialect.NoTable {
 		return ""
 	}
-	_, rest, found := strings.Cut(fold(err.Error()), logPrefix)
-	if !found {
-		return ""
-	}
-	end := strings.IndexFunc(rest, func(c rune) bool { return c >= 0x80 || !isNameByte(byte(c)) })
-	if end < 0 {
-		end = len(rest)
-	}
-	return logPrefix + rest[:end]
+	return logName.FindString(fold(err.Error()))
 }
 
 // closedBy returns the table of the migration that, according to err, is closed, or "". A switch
@@ -150,14 +144,14 @@ func (s *Snapshot) closedBy(err error) string {
 	if err == nil || s.routing == nil || dialect.FaultOf(err) != dialect.NoTable {
 		return ""
 	}
-	text := fold(reported(err).Error())
+	names := strings.FieldsFunc(fold(reported(err).Error()), isOutsideName)
 	for i := range s.tables {
 		t := &s.tables[i]
 		if _, moves := s.migration.Tables[fold(t.Name)]; !moves {
 			continue
 		}
 		for _, target := range t.Map.targets {
-			if hasName(text, fold(target.Table)) {
+			if slices.Contains(names, fold(target.Table)) {
 				return t.Name
 			}
 		}
@@ -176,25 +170,9 @@ func reported(err error) error {
 	}
 }
 
-// hasName reports whether text contains name, but not as a part of a longer name.
-func hasName(text, name string) bool {
-	for {
-		before, after, found := strings.Cut(text, name)
-		if !found {
-			return false
-		}
-		if !endsInName(before) && !beginsInName(after) {
-			return true
-		}
-		text = after
-	}
-}
-
-func endsInName(s string) bool   { return s != "" && isNameByte(s[len(s)-1]) }
-func beginsInName(s string) bool { return s != "" && isNameByte(s[0]) }
-
-func isNameByte(b byte) bool {
-	return b == '_' || b == '$' || b >= '0' && b <= '9' || b >= 'a' && b <= 'z' || b >= 0x80
+// isOutsideName reports whether a character of a text in lower case is no part of a name.
+func isOutsideName(c rune) bool {
+	return c != '_' && c != '$' && (c < '0' || c > '9') && (c < 'a' || c > 'z') && c < 0x80
 }
 
 // exclusive calls read while no other caller reads.
