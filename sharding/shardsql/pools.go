@@ -47,8 +47,7 @@ type poolState struct {
 
 	compared freshness // when agrees was found out
 
-	orders sync.Map // what collations and ENUMs are there, by their names in SQL
-	zones  sync.Map // the noons of time zones that are known there, by their names
+	agreed sync.Map // the answers of differing on which this database agrees with others, by what they are about
 }
 
 func (d *database) stateOf(pool *sql.DB) *poolState {
@@ -57,6 +56,28 @@ func (d *database) stateOf(pool *sql.DB) *poolState {
 		t, _ = d.pooled.LoadOrStore(pool, &poolState{ctxMutex: newCtxMutex()})
 	}
 	return t.(*poolState)
+}
+
+// differing asks databases the same question, each once until all have given one answer, which is not "". It returns the index of the
+// first one that answers otherwise than the first, 0 if there is none, and their answers.
+func (d *database) differing(pools []*sql.DB, about string, ask func(i int) (string, error)) (other int, answers []string, err error) {
+	answers = make([]string, len(pools))
+	for i, pool := range pools {
+		if known, ok := d.stateOf(pool).agreed.Load(about); ok {
+			answers[i] = known.(string)
+		} else if answers[i], err = ask(i); err != nil {
+			return 0, nil, err
+		}
+		if answers[i] != answers[0] {
+			return i, answers, nil
+		}
+	}
+	for i, pool := range pools {
+		if answers[i] != "" { // it may become known there alone
+			d.stateOf(pool).agreed.Store(about, answers[i])
+		}
+	}
+	return 0, answers, nil
 }
 
 // copies returns the pools that have a copy of each broadcast table: that of home and those of the router, each once.

@@ -102,35 +102,27 @@ func definition(behind string) string {
 }
 
 // agree refuses databases whose collations or ENUMs of one name order texts differently: each shard has sorted its rows, or chosen the
-// least of them, in its own. A database is asked once.
+// least of them, in its own.
 func (r reading) agree(ctx context.Context, s *combine.Shards, behind string) error {
-	asked, first, firstIs := map[*sql.DB]string{}, s.Targets[0].Target.DB, ""
-	for i, shard := range s.Targets {
-		name := shard.Target.DB
-		if slices.ContainsFunc(s.Targets[:i], func(before combine.Shard) bool { return before.Target.DB == name }) {
-			continue
-		}
-		pool := r.pool(name)
-		is, _ := r.session.database.stateOf(pool).orders.Load(behind)
-		if is == nil {
-			found, err := r.valuesOf(ctx, pool, definition(behind), nil)
-			if err != nil {
-				return &sharding.ShardError{Target: shard.Target, Err: err}
-			}
-			is = fmt.Sprintf("%s", found)
-		}
-		switch asked[pool] = is.(string); {
-		case i == 0:
-			firstIs = asked[pool]
-		case asked[pool] != firstIs:
-			return &sharding.RouteError{Op: "query", Err: fmt.Errorf("%w: %s is %s in database %s, and %s in database %s", sharding.ErrSettings, behind, firstIs, first, is, name),
-				Hint: "give all databases the same collation or ENUM, and all servers the same version of its library"}
+	var firsts []sharding.Target // one of each database
+	var pools []*sql.DB
+	for _, shard := range s.Targets {
+		if at := shard.Target; !slices.ContainsFunc(firsts, func(first sharding.Target) bool { return first.DB == at.DB }) {
+			firsts, pools = append(firsts, at), append(pools, r.pool(at.DB))
 		}
 	}
-	for pool, is := range asked {
-		r.session.database.stateOf(pool).orders.Store(behind, is)
+	other, is, err := r.session.database.differing(pools, behind, func(i int) (string, error) {
+		found, err := r.valuesOf(ctx, pools[i], definition(behind), nil)
+		if err != nil {
+			return "", &sharding.ShardError{Target: firsts[i], Err: err}
+		}
+		return fmt.Sprintf("%s", found), nil
+	})
+	if err != nil || other == 0 {
+		return err
 	}
-	return nil
+	return &sharding.RouteError{Op: "query", Err: fmt.Errorf("%w: %s is %s in database %s, and %s in database %s", sharding.ErrSettings, behind, is[0], firsts[0].DB, is[other], firsts[other].DB),
+		Hint: "give all databases the same collation or ENUM, and all servers the same version of its library"}
 }
 
 // askRanks stores the ranks of texts. Texts of a deterministic collation are equal only if their bytes are.

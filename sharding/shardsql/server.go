@@ -103,35 +103,24 @@ func (s zones) check(ctx context.Context, p *plan.Plan, args []driver.NamedValue
 		if zone == "" || zoneOffset.MatchString(zone) {
 			continue
 		}
-		first := ""
-		for i, pool := range pools {
-			is, err := s.noons(ctx, pool, zone)
-			switch {
-			case err != nil:
-				return err
-			case i == 0:
-				first = is
-			case is != first:
-				return p.Refusal(p.Table(), fmt.Errorf("%w: noons of the time zone %s are %q in %s, and %q in %s", sharding.ErrSettings, zone, first, s.database.nameOf(pools[0]), is, s.database.nameOf(pool)),
-					"load the same time zones into all servers with mysql_tzinfo_to_sql, or write an offset such as '+08:00'")
-			}
+		name := strings.ToLower(zone) // in which case it is written does not matter
+		other, noons, err := s.database.differing(pools, name, func(i int) (string, error) { return s.noons(ctx, pools[i], zone) })
+		if err != nil {
+			return err
+		}
+		if other > 0 {
+			return p.Refusal(p.Table(), fmt.Errorf("%w: noons of the time zone %s are %q in %s, and %q in %s", sharding.ErrSettings, zone, noons[0], s.database.nameOf(pools[0]), noons[other], s.database.nameOf(pools[other])),
+				"load the same time zones into all servers with mysql_tzinfo_to_sql, or write an offset such as '+08:00'")
 		}
 	}
 	return nil
 }
 
-// noons returns two times of a named time zone, or "" if a database does not know it. A database is asked once.
+// noons returns two times of a named time zone, or "" if a database does not know it.
 func (s zones) noons(ctx context.Context, pool *sql.DB, zone string) (text string, err error) {
-	known, name := &s.database.stateOf(pool).zones, strings.ToLower(zone) // in which case it is written does not matter
-	if is, ok := known.Load(name); ok {
-		return is.(string), nil
-	}
 	const query = "SELECT CONCAT_WS(' ', CONVERT_TZ('2025-01-01 12:00:00', '+00:00', ?), CONVERT_TZ('2025-07-01 12:00:00', '+00:00', ?))"
 	if err := s.on(pool).QueryRowContext(ctx, query, zone, zone).Scan(&text); err != nil {
 		return "", fmt.Errorf("shardsql: time zone %s in %s: %w", zone, s.database.nameOf(pool), err)
-	}
-	if text != "" { // it may be loaded later
-		known.Store(name, text)
 	}
 	return text, nil
 }
