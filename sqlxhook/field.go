@@ -46,20 +46,11 @@ func (f *field) of(row reflect.Value) (reflect.Value, error) {
 	case f.index == nil:
 		return f.ofMap(row)
 	}
-	return f.nested(row)
-}
-
-func (f *field) nested(row reflect.Value) (reflect.Value, error) {
-	for i, n := range f.index {
-		for i > 0 && row.Kind() == reflect.Pointer {
-			if row.IsNil() {
-				return reflect.Value{}, fmt.Errorf("embedded *%s: %w", row.Type().Elem(), ErrNil)
-			}
-			row = row.Elem()
-		}
-		row = row.Field(n)
+	v, err := row.FieldByIndexErr(f.index)
+	if err != nil {
+		return v, fmt.Errorf("%w: %w", ErrNil, err)
 	}
-	return row, nil
+	return v, nil
 }
 
 func (f *field) ofMap(row reflect.Value) (reflect.Value, error) {

@@ -112,15 +112,13 @@ func (f *filledKeys) undo(r *rows) {
 
 func (d *filledKey) undo(r *rows) {
 	for i, row := range d.rows {
-		v, err := d.key.field.of(r.at(row))
-		switch {
-		case err != nil: // cannot happen: the same field was found when it was filled
-		case d.before == nil || !d.before[i].IsValid():
+		v, _ := d.key.field.of(r.at(row)) // it was found when it was filled
+		if d.before == nil || !d.before[i].IsValid() {
 			v.SetZero()
-		default:
-			v, _ = follow(v)
-			v.Set(d.before[i])
+			continue
 		}
+		v, _ = follow(v)
+		v.Set(d.before[i])
 	}
 }
 

@@ -30,7 +30,7 @@ func (p *plan) leaveNumbered(t *sharding.Table) {
 				p.fields[f].numbered = &k.typ
 			}
 		}
-		if p.database == postgres {
+		if p.key.database == postgres {
 			p.defaults = p.defaulted(k)
 		}
 	}
@@ -63,7 +63,7 @@ func (p *plan) defaulted(k *key) *defaulted {
 	s := *p.stmt
 	s.group = group
 	returnsKey := k.integer && s.endsWithValues()
-	if quoted, err := p.database.quote(k.column); err == nil && returnsKey {
+	if quoted, err := p.key.database.quote(k.column); err == nil && returnsKey {
 		s.tail = text{parts: []string{" RETURNING " + quoted}}
 	}
 	return &defaulted{s.sql(1, p.key.style), left, returnsKey}
@@ -133,7 +133,7 @@ func (p *plan) onePerStatement(r *rows) ([]int, error) {
 		return nil, nil
 	}
 	empty, err := p.numbered.empty(r)
-	if err == nil && len(empty) > 0 && p.database == postgres && p.defaults == nil {
+	if err == nil && len(empty) > 0 && p.key.database == postgres && p.defaults == nil {
 		err = fmt.Errorf("%w: PostgreSQL numbers the column %s where DEFAULT stands for it; have :%[2]s be a value of its own in one VALUES group", ErrStatement, p.numbered.column)
 	}
 	if err != nil || len(empty) == 0 || r.n == 1 {

@@ -27,7 +27,6 @@ type plan struct {
 	table             *sharding.Table // the table of the INSERT; nil unless it is sharded
 	numbered          *key            // the one of keys that the database makes, if any
 	defaults          *defaulted      // the statement with which PostgreSQL makes that key; nil for other databases, and if there is none
-	database          database
 	limits            limits
 	texts             *texts // the cache of the Hook; nil if the plan is not cached
 }
@@ -49,7 +48,7 @@ func (h *Hook) compile(k planKey, query string) (*plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &plan{key: k, stmt: stmt, single: stmt.sql(1, k.style), database: k.database, limits: h.limitsOf(k.database)}
+	p := &plan{key: k, stmt: stmt, single: stmt.sql(1, k.style), limits: h.limitsOf(k.database)}
 	// Where placeholders are numbered, "?" is an operator.
 	if p.params() > 0 && (stmt.dollar || stmt.question && k.style == "") {
 		return nil, fmt.Errorf("%w: it mixes :name with ? or $1; name every parameter", ErrStatement)

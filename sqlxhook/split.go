@@ -108,7 +108,7 @@ func (p *plan) sizeOf(v *any) int {
 	if err != nil {
 		return fixedSize // the driver will report the error
 	}
-	if p.database == mysql {
+	if p.key.database == mysql {
 		*v = value
 	}
 	return sizeOfKind(reflect.ValueOf(value))
