@@ -76,10 +76,10 @@ func (m Migration) withDefaults() Migration {
 }
 
 // validate returns all errors of m for the tables of s.
-func (m Migration) validate(s *Snapshot, dbs map[string]bool) error {
+func (m Migration) validate(s *Snapshot, dbs DBs) error {
 	var errs []error
 	add := func(format string, args ...any) { errs = append(errs, fmt.Errorf("Migration: "+format, args...)) }
-	if !dbs[m.Source] {
+	if dbs[m.Source] == nil {
 		add("Source: the router has no database %q; name the database that is being migrated", m.Source)
 	}
 	if m.Patience < 0 {

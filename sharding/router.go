@@ -32,14 +32,6 @@ func (d DBs) validate() error {
 	return errors.Join(errs...)
 }
 
-func (d DBs) names() map[string]bool {
-	names := make(map[string]bool, len(d))
-	for name := range d {
-		names[name] = true
-	}
-	return names
-}
-
 // Router finds the target of a key for every sharded table. It is safe for concurrent use. Its
 // tables never change, but [Router.Swap] replaces their maps. A statement that needs several
 // consistent results takes one [Router.Snapshot].
@@ -106,10 +98,10 @@ func New(dbs DBs, options ...Option) (*Router, error) {
 	s := collect(options)
 	r := &Router{dbs: maps.Clone(dbs), limits: s.limits, mode: s.mode}
 	errs := []error{s.validate(), dbs.validate()}
-	first, err := newSnapshot(s.tables, s.broadcast, dbs.names())
+	first, err := newSnapshot(s.tables, s.broadcast, dbs)
 	errs = append(errs, err)
 	for _, m := range s.migrations {
-		errs = append(errs, m.validate(first, dbs.names()))
+		errs = append(errs, m.validate(first, dbs))
 	}
 	if err := errors.Join(errs...); err != nil {
 		return nil, fmt.Errorf("sharding: %w", err)
@@ -137,7 +129,7 @@ func (r *Router) Replaced(s *Snapshot) <-chan struct{} { return r.current.after(
 // does not fit, the error joins all mistakes, as that of [New] does, and nothing is replaced. The
 // maps of tables of one group must be replaced together.
 func (r *Router) Swap(maps map[string]Map) error {
-	err := r.current.replace(func(now *Snapshot) (*Snapshot, error) { return now.with(maps, r.dbs.names()) })
+	err := r.current.replace(func(now *Snapshot) (*Snapshot, error) { return now.with(maps, r.dbs) })
 	if err != nil {
 		return fmt.Errorf("sharding: Swap: %w", err)
 	}

@@ -25,7 +25,7 @@ type Snapshot struct {
 }
 
 // newSnapshot checks the tables against each other.
-func newSnapshot(tables []Table, broadcast []string, dbs map[string]bool) (*Snapshot, error) {
+func newSnapshot(tables []Table, broadcast []string, dbs DBs) (*Snapshot, error) {
 	s := &Snapshot{
 		tables:    slices.Clone(tables),
 		byName:    make(map[string]*Table, len(tables)),
@@ -218,7 +218,7 @@ func (t *Table) belongsTo(model *Table) error {
 }
 
 // with returns s with other maps.
-func (s *Snapshot) with(maps map[string]Map, dbs map[string]bool) (*Snapshot, error) {
+func (s *Snapshot) with(maps map[string]Map, dbs DBs) (*Snapshot, error) {
 	tables := slices.Clone(s.sharded)
 	replaced := 0
 	var errs []error

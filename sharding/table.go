@@ -129,7 +129,7 @@ const (
 )
 
 // validate returns all errors of t by itself.
-func (t *Table) validate(dbs map[string]bool) error {
+func (t *Table) validate(dbs DBs) error {
 	var errs []error
 	add := func(field string, err error) {
 		if err != nil {
@@ -152,11 +152,11 @@ func (t *Table) validate(dbs map[string]bool) error {
 	return errors.Join(errs...)
 }
 
-func (t *Table) checkDatabases(dbs map[string]bool) error {
+func (t *Table) checkDatabases(dbs DBs) error {
 	var errs []error
 	seen := map[string]bool{}
 	for _, target := range t.Map.targets {
-		if !dbs[target.DB] && !seen[target.DB] {
+		if dbs[target.DB] == nil && !seen[target.DB] {
 			errs = append(errs, fmt.Errorf("target %s: the router has no database %q", target, target.DB))
 		}
 		seen[target.DB] = true
