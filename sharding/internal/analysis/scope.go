@@ -144,7 +144,7 @@ func (s *Scope) qualifies(parts []sqlparse.Ident, column string) bool {
 // lacks reports whether certainly no table has a column with a name, which is not qualified.
 func (s *Scope) lacks(n sqlparse.Name) bool {
 	name := strings.ToLower(n.Last().Name)
-	if len(n.Parts) > 1 || everywhere[name] || sqlfunc.ClockNames[name] || s.named(name) != nil {
+	if len(n.Parts) > 1 || SystemColumns[name] || sqlfunc.ClockNames[name] || s.named(name) != nil {
 		return false
 	}
 	_, r, certain := s.locate("", name)
@@ -170,7 +170,7 @@ func misspelt(b *Analysis, s *Scope, e sqlparse.Expr) string {
 	missing := !b.aliases[name] && s.lacks(c.Name)
 	if len(c.Name.Parts) > 1 {
 		found, _ := s.resolve(c.Name)
-		missing = found.Of == nil || found.Of.Known && !found.Of.has(name) && !everywhere[name]
+		missing = found.Of == nil || found.Of.Known && !found.Of.has(name) && !SystemColumns[name]
 	}
 	if !missing {
 		return ""
@@ -209,8 +209,9 @@ func (s *Scope) isAmbiguous(name string) bool {
 	return false
 }
 
-// everywhere lists the columns that each table of SQLite or PostgreSQL has.
-var everywhere = sqlfunc.Words("rowid _rowid_ oid ctid tableoid xmin xmax cmin cmax")
+// SystemColumns lists the columns that each table of SQLite or PostgreSQL has. Their values tell rows of one table apart, and
+// those of several shards have the same.
+var SystemColumns = sqlfunc.Words("rowid _rowid_ oid ctid tableoid xmin xmax cmin cmax")
 
 // isOfOuter reports whether an aggregate in a subquery belongs to an outer query: all of its columns
 // are columns of that query.

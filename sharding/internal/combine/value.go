@@ -243,10 +243,18 @@ func collated(e sqlparse.Expr, text string) (x sqlparse.Expr, name string) {
 }
 
 // isTextOf reports whether an expression of PostgreSQL casts a value to a text: with a collation of its own the text compares so, whatever
-// the type of the value and its collation are. An aggregate has no value of its own, but for groups on one shard.
+// the type of the value and its collation are. An aggregate has no value of its own, but for groups on one shard, and a system column has others
+// on each shard.
 func isTextOf(c *comparer, e sqlparse.Expr) bool {
 	cast := sqlparse.As(sqlparse.Bare(e), sqlparse.Cast)
-	return cast != nil && isTextType(cast, c.Statement.Text) && isOfRow(cast)
+	return cast != nil && isTextType(cast, c.Statement.Text) && isOfRow(cast) && !sqlparse.Any(cast, func(e sqlparse.Expr) bool {
+		column, is := e.(*sqlparse.Column)
+		if !is || !analysis.SystemColumns[strings.ToLower(column.Last().Name)] {
+			return false
+		}
+		_, isOwn := c.columnOf(column)
+		return !isOwn
+	})
 }
 
 // isOfRow reports whether an expression has neither aggregates nor window functions nor subqueries.
