@@ -80,15 +80,15 @@ func (p *current) replace(next func(*Snapshot) (*Snapshot, error)) error {
 func (p *current) after(s *Snapshot) <-chan struct{} {
 	p.replacing.Lock()
 	defer p.replacing.Unlock()
+	if p.snapshot() != s {
+		replaced := make(chan struct{})
+		close(replaced)
+		return replaced
+	}
 	if p.replaced == nil {
 		p.replaced = make(chan struct{})
 	}
-	replaced := p.replaced
-	if p.snapshot() != s {
-		close(p.replaced)
-		p.replaced = nil
-	}
-	return replaced
+	return p.replaced
 }
 
 // New returns a router over dbs; the caller keeps them and closes them. Its options are tables, one

@@ -290,7 +290,9 @@ func TestASnapshotIsReplacedWhenAMapIs(t *testing.T) {
 	if !isClosed(replaced) || !isClosed(again) || !isClosed(r.Replaced(first)) {
 		t.Error("the first snapshot is not replaced")
 	}
-	if isClosed(r.Replaced(r.Snapshot())) {
+	second := r.Replaced(r.Snapshot())
+	r.Replaced(first)
+	if isClosed(second) {
 		t.Error("the second snapshot is replaced")
 	}
 }

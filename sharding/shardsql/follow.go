@@ -37,7 +37,7 @@ type execution struct {
 // follow plans a statement and sends it, and repeats that when the statement finds its table
 // closed.
 func follow[T any](ctx context.Context, on *session, r request, send func(execution) (T, error)) (T, error) {
-	var waits slotWait
+	waits := slotWait{home: on.home.SQL}
 	for {
 		var none T
 		made, s, err := on.planned(ctx, r.text)
@@ -171,7 +171,7 @@ func (s *session) awaitMove(ctx context.Context, sent *sharding.Snapshot, failed
 	if dialect.FaultOf(failed) != dialect.NoTable || errors.Is(failed, sharding.ErrSlotMoving) {
 		return failed
 	}
-	if s.tx.began() && s.tx.done {
+	if !mayBeginAgain(s) {
 		return s.database.router.Closed(sent, failed)
 	}
 	if err := startAgain(s.tx); err != nil {
@@ -181,13 +181,18 @@ func (s *session) awaitMove(ctx context.Context, sent *sharding.Snapshot, failed
 	return err
 }
 
-// startAgain rolls back what a transaction that has executed nothing has begun.
+// mayBeginAgain reports whether the session has no transaction that has begun, or one of its own that has executed nothing.
+func mayBeginAgain(s *session) bool {
+	return !s.tx.began() || !s.inside && !s.tx.done && s.tx.ended() == nil
+}
+
+// startAgain rolls back what a transaction that may begin again has begun.
 func startAgain(t *transaction) error {
 	if !t.began() {
 		return nil
 	}
 	parts := t.parts
-	t.parts = nil
+	t.parts, t.times = nil, nil
 	return rollBack(parts)
 }
 

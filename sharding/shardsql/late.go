@@ -50,29 +50,40 @@ func (r *writtenRows) Close() error { return sharding.SlotMoving(r.Rows.Close())
 
 // slotWait is how a statement waits while slots that it needs are moving. The zero value has not waited yet.
 type slotWait struct {
+	home  *sql.Conn // that the session had at home before the statement
 	began time.Time
 	again time.Duration // after which a statement is sent again that a shard's database has refused
 }
 
 // outlast waits until a statement that was refused because slots are moving may be planned again, and returns nil. It returns
 // any other error, and nil, as it is. A switch holds slots for a moment, and the map says for how long to wait for
-// that; slots that are shared are not waited for, as they stay so until all of their rows are copied.
+// that; slots that are shared are not waited for, as they stay so until all of their rows are copied. A statement on a lookup table
+// does not wait, because the statement to which it belongs may have locked rows: that one begins again.
 func (w *slotWait) outlast(ctx context.Context, s *session, p *plan.Plan, sent *sharding.Snapshot, failed error) error {
 	if failed == nil || !errors.Is(failed, sharding.ErrSlotMoving) {
 		return failed
 	}
 	t := plan.First(p)
-	if t == nil || t.Map.Patience() <= 0 || s.tx.began() && s.tx.done {
+	var refusal *sharding.RouteError
+	isHeld := errors.As(failed, &refusal)
+	if isHeld {
+		if of, known := sent.Lookup(refusal.Table); known { // it may be a lookup table
+			t = of
+		}
+	}
+	if t == nil || t.Map.Patience() <= 0 || s.inside || s.history.set.begin || !mayBeginAgain(s) {
 		return failed
 	}
 	var committed *sharding.PartialCommitError
-	isHeld := isRefusal(failed)
 	isPresent := s.database.router.Snapshot() == sent
 	if isHeld && len(t.Map.Held()) == 0 && isPresent || errors.As(failed, &committed) || !p.Single() {
 		return failed
 	}
 	if err := startAgain(s.tx); err != nil {
 		return errors.Join(failed, err)
+	}
+	if w.home == nil { // others need it meanwhile, such as the store of the map
+		_ = leaveHome(s) // the error of a broken connection does not matter
 	}
 	if w.began.IsZero() {
 		w.began = time.Now()

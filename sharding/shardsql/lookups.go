@@ -207,7 +207,7 @@ type lookupRunner struct {
 
 // session calls f with an outer connection that uses the caller's connections.
 func (b lookupRunner) session(ctx context.Context, f func(context.Context, *conn) error) error {
-	c := &conn{session{database: b.caller.database, tx: b.tx, home: b.caller.home, lookupConns: b.caller.lookupConns}}
+	c := &conn{session{database: b.caller.database, tx: b.tx, inside: true, home: b.caller.home, lookupConns: b.caller.lookupConns}}
 	err := f(sharding.Primary(sharding.AllShards(ctx)), c) // the context's hints concern the caller's statement
 	if b.caller.home.SQL == nil {
 		err = dialect.JoinErrors(err, c.releaseHome())

@@ -13,6 +13,7 @@ import (
 
 	"github.com/shardid/shardid/internal/testwait"
 	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/lookups"
 	"github.com/shardid/shardid/sharding/shardsql"
 )
 
@@ -185,4 +186,97 @@ func TestOnlyAStatementWhoseSlotIsHeldWaits(t *testing.T) {
 		t.Error(err)
 	}
 	exec(t, p.routed, "INSERT INTO items (id, user_id) VALUES (3, 1)")
+}
+
+// The entry of a lookup table is written after the row, in the same transaction.
+func TestAStatementWhoseEntryIsRefusedIsExecutedAgainAsAWhole(t *testing.T) {
+	for name, do := range map[string]func(ctx context.Context, db *sql.DB, text string) error{
+		"alone": func(ctx context.Context, db *sql.DB, text string) error {
+			_, err := db.ExecContext(ctx, text)
+			return err
+		},
+		"first in a transaction": func(ctx context.Context, db *sql.DB, text string) error {
+			tx, err := db.BeginTx(ctx, nil)
+			if err != nil {
+				return err
+			}
+			_, err = tx.ExecContext(ctx, text)
+			return errors.Join(err, tx.Commit())
+		},
+	} {
+		for _, place := range []string{"a", "b"} { // the row is in a
+			t.Run(name+", entries in "+place, func(t *testing.T) {
+				open := files(t)
+				dbs := sharding.DBs{"a": open("a.db"), "b": open("b.db")}
+				exec(t, dbs["a"], "CREATE TABLE items (id INTEGER PRIMARY KEY, user_id BIGINT NOT NULL, code BIGINT)")
+				exec(t, dbs["a"], "CREATE INDEX items_code ON items (code)")
+				var asked atomic.Int64
+				at := func(db, table string) sharding.Map {
+					m, err := sharding.MapOf(sharding.Target{DB: db, Table: table})
+					if err != nil {
+						t.Fatal(err)
+					}
+					return m.Patient(time.Minute)
+				}
+				router, err := sharding.New(dbs, sharding.Transactions(sharding.BestEffort),
+					sharding.Table{Name: "items", Key: "user_id", Rule: sharding.Mod(1), Map: at("a", "items"), Lookups: []sharding.Lookup{{Column: "code", Table: "codes"}}},
+					sharding.Table{Name: "codes", Key: "code", Rule: sharding.Mod(1), Map: at(place, "codes").While(func() bool { asked.Add(1); return true })})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := lookups.Create(t.Context(), lookups.Config{Router: router, Home: dbs["a"], Table: "items", Column: "code"}); err != nil {
+					t.Fatal(err)
+				}
+				exec(t, dbs[place], "CREATE TRIGGER fence BEFORE INSERT ON codes BEGIN SELECT RAISE(ABORT, '"+sharding.FenceMessage+"'); END")
+				routed := shardsql.OpenDB(shardsql.Config{Router: router, Home: dbs["a"]})
+				t.Cleanup(func() { _ = routed.Close() })
+				opened := make(chan error, 1)
+				go func() {
+					testwait.Until(t, "the statement is sent several times", func() bool { return asked.Load() > 20 })
+					_, err := dbs[place].Exec("DROP TRIGGER fence")
+					opened <- err
+				}()
+				if err := errors.Join(do(within(t), routed, "INSERT INTO items (id, user_id, code) VALUES (8, 0, 5)"), <-opened); err != nil {
+					t.Fatal(err)
+				}
+				if rows, entries := one[int](t, dbs["a"], "SELECT COUNT(*) FROM items"), one[int](t, dbs[place], "SELECT COUNT(*) FROM codes"); rows != 1 || entries != 1 {
+					t.Errorf("%d rows, %d entries", rows, entries)
+				}
+			})
+		}
+	}
+}
+
+// The program's store of the map may need the only connection of the pool.
+func TestAStatementThatWaitsHoldsNoConnectionAtHome(t *testing.T) {
+	p := newPatientItems(t, time.Minute)
+	home := p.dbs["a"]
+	home.SetMaxOpenConns(1)
+	exec(t, home, "CREATE TRIGGER fence BEFORE INSERT ON items BEGIN SELECT RAISE(ABORT, '"+sharding.FenceMessage+"'); END")
+	routed := shardsql.OpenDB(shardsql.Config{Router: p.router, Home: home})
+	t.Cleanup(func() { _ = routed.Close() })
+	done := make(chan error, 1)
+	go func() {
+		_, err := routed.ExecContext(within(t), "INSERT INTO items (id, user_id) VALUES (8, 0)")
+		done <- err
+	}()
+	testwait.Until(t, "the statement is sent several times", func() bool { return p.asked.Load() > 10 })
+	exec(t, home, "DROP TRIGGER fence")
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAStatementAfterABeginOfItsSessionDoesNotWait(t *testing.T) {
+	p := newPatientItems(t, time.Hour, 1)
+	conn, err := p.routed.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	exec(t, conn, "BEGIN")
+	if _, err := conn.ExecContext(within(t), "INSERT INTO items (id, user_id) VALUES (1, 1)"); !errors.Is(err, sharding.ErrSlotMoving) || errors.Is(err, context.DeadlineExceeded) {
+		t.Error(err)
+	}
+	exec(t, conn, "ROLLBACK")
 }

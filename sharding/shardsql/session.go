@@ -16,6 +16,7 @@ import (
 type session struct {
 	database *database
 	tx       *transaction // of the program, or of the present write; otherwise nil
+	inside   bool         // its statements are a part of a statement of another session, whose transaction it uses
 	home     inner.Conn   // empty before the first statement there
 	atHome   inner.Kept   // of home
 	// lookupConns holds connections that a statement has reserved for lookup tables: see lookupWrite.pools.
