@@ -302,6 +302,10 @@ func TestNamedArgumentsMayComeInAnyOrder(t *testing.T) {
 	if n := one[int64](t, s.dbs["a"], "SELECT COUNT(*) FROM orders_2 WHERE user_id = 2 AND id = 5"); n != 1 {
 		t.Errorf("%d rows where user 2 belongs", n)
 	}
+	exec(t, s.routed, "INSERT INTO orders (id, user_id, note) VALUES (:id, :user, 'twice')", sql.Named("id", 6), sql.Named("id", 6), sql.Named("user", 3))
+	if note := one[string](t, s.routed, "SELECT note FROM orders WHERE user_id = 3 AND id = 6"); note != "twice" {
+		t.Error(note)
+	}
 	if note := one[string](t, s.routed, "SELECT note FROM orders WHERE id = :id AND user_id = :user", sql.Named("user", 2), sql.Named("id", 5)); note != "x" {
 		t.Error(note)
 	}

@@ -282,9 +282,13 @@ func (p *Plan) Fingerprint() string {
 // Arrange sorts named arguments in the order of the statement's parameters, which the plan expects;
 // the caller may pass them in any order.
 func (p *Plan) Arrange(args []driver.NamedValue) {
+	first := map[string]int{}
+	for _, a := range slices.Backward(args) {
+		first[a.Name] = a.Ordinal
+	}
 	place := func(a driver.NamedValue) int {
 		at := slices.IndexFunc(p.Statement.Params, func(q *sqlparse.Param) bool { return q.Name != "" && q.Name[1:] == a.Name })
-		if at < 0 { // the database refuses it
+		if at < 0 || a.Ordinal != first[a.Name] { // the database refuses it, or takes the first one of its name
 			return len(p.Statement.Params)
 		}
 		return p.Statement.Params[at].Index
