@@ -191,20 +191,24 @@ func TestMembersWithOtherPositionsInAShardAreNotCombined(t *testing.T) {
 	for name, open := range map[string]func(testing.TB, string) *sql.DB{"mariadb": server.ShareMariaDB(t).Open, "mysql": server.ShareMySQL(t).Open} {
 		t.Run(name, func(t *testing.T) {
 			of := func(t testing.TB, name string) *sql.DB { return open(t, "members_"+name) }
-			routed, _ := spreadTwins(t, of, "people", "id", "id BIGINT NOT NULL PRIMARY KEY, size ENUM('b', 'a') NOT NULL, state ENUM('new', 'old') NOT NULL, flags SET('x', 'y') NOT NULL")
-			database.Exec(t, of(t, "people_b"), "ALTER TABLE people_3 MODIFY size ENUM('a', 'b') NOT NULL, MODIFY state ENUM('new', 'old', 'gone') NOT NULL, MODIFY flags SET('y', 'x', 'z') NOT NULL")
+			routed, _ := spreadTwins(t, of, "people", "id", "id BIGINT NOT NULL PRIMARY KEY, size ENUM('b', 'a') NOT NULL, state ENUM('new', 'old') NOT NULL, flags SET('x', 'y') NOT NULL, shape ENUM('o') COLLATE utf8mb4_turkish_ci, kind ENUM('k') NULL")
+			database.Exec(t, of(t, "people_b"), "ALTER TABLE people_3 MODIFY size ENUM('a', 'b') NOT NULL, MODIFY state ENUM('new', 'old', 'gone') NOT NULL, MODIFY flags SET('y', 'x', 'z') NOT NULL, MODIFY kind VARCHAR(9)")
 			for id := range 8 {
 				if _, err := routed.ExecContext(t.Context(), "INSERT INTO people (id, size, state, flags) VALUES (?, ?, 'old', 'x')", id, []string{"a", "b"}[id%2]); err != nil {
 					t.Fatal(err)
 				}
 			}
 			const none, members, set = "", "its type is enum('b','a') in one shard and enum('a','b') in people_3 of database b; give it one type in all shards", "its type is set('x','y') in one shard"
+			const weights, kind = "whether the weights of its collation utf8mb4_turkish_ci compare", "its type is enum('k') in one shard and no ENUM or SET in people_3"
 			for text, reason := range map[string]string{
 				"SELECT id FROM people ORDER BY size":                             members,
 				"SELECT size, COUNT(*) FROM people GROUP BY size":                 members,
 				"SELECT DISTINCT size FROM people":                                members,
 				"SELECT COUNT(DISTINCT size) FROM people":                         members,
 				"SELECT flags, COUNT(*) FROM people GROUP BY flags":               set,
+				"SELECT MIN(shape) FROM people":                                   weights,
+				"SELECT id FROM people ORDER BY shape, id":                        none,
+				"SELECT DISTINCT kind FROM people":                                kind,
 				"SELECT size, flags FROM people WHERE size = 'a'":                 none,
 				"SELECT size, COUNT(*) FROM people WHERE id = 3 GROUP BY size":    none,
 				"SELECT state, COUNT(*) FROM people GROUP BY state":               none,

@@ -190,8 +190,8 @@ func (o Order) differs(other Order) (what, own, is string) {
 	members := func(o Order) string { return strings.TrimSuffix(o.members, ")") + "," }
 	switch {
 	case !strings.HasPrefix(members(other), members(o)) && !strings.HasPrefix(members(o), members(other)):
-		return OfType, o.members, other.members
-	case current(other.collation) != o.collation:
+		return OfType, cmp.Or(o.members, "no ENUM or SET"), cmp.Or(other.members, "no ENUM or SET")
+	case o.collation != "" && current(other.collation) != o.collation: // "" is that of an ENUM whose weights are unknown
 		return OfCollation, o.collation, other.collation
 	}
 	return "", "", ""
