@@ -102,21 +102,14 @@ const oldPrepared = 90 * time.Second
 
 // awaitPrepared waits until the transactions have ended that are prepared now, and tells each second that it waits.
 func (l *leader) awaitPrepared(ctx context.Context) error {
-	waits, end := false, time.Now().Add(oldPrepared)
-	for {
-		err := l.Source.Do(ctx, func(s *backend.Session) error { return s.Database.Unprepared(ctx, s, time.Second) })
-		switch {
-		case err == nil && waits:
-			l.Source.Waits(nil)
-			return nil
-		case !errors.Is(err, backend.ErrNotReady):
-			return err
-		case !time.Now().Before(end):
-			return fmt.Errorf("the job has waited for %s: %w", oldPrepared, err)
-		}
-		waits = true
-		l.Source.Waits(err)
+	told := false
+	err := l.Source.Do(ctx, func(s *backend.Session) error {
+		return s.Database.Unprepared(ctx, s, oldPrepared, func(remain error) { told = true; l.Source.Waits(remain) })
+	})
+	if err == nil && told {
+		l.Source.Waits(nil)
 	}
+	return err
 }
 
 // install creates the shards, the triggers and the rows of the job.

@@ -182,8 +182,9 @@ type exclusion interface {
 	// RenameAll returns the statements that rename several tables; they run without a lock.
 	RenameAll(all []Rename) []string
 	// Unprepared waits for at most so long until the transactions have ended that are prepared now and
-	// may commit changes that no lock prevents. If one has not, the error is ErrNotReady.
-	Unprepared(ctx context.Context, s *Session, most time.Duration) error
+	// may commit changes that no lock prevents. If one has not, the error is ErrNotReady. It calls waits, unless that is
+	// nil, each second with such an error while it waits.
+	Unprepared(ctx context.Context, s *Session, most time.Duration, waits func(error)) error
 	// OtherWriters returns ways in which rows may change without triggers or despite locks.
 	OtherWriters(ctx context.Context, s *Session) ([]Writers, error)
 	// Watch runs f, and cancels the session's statements while rest returns no more time. A

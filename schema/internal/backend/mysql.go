@@ -212,12 +212,20 @@ const preparedPoll = 5 * time.Millisecond
 // Unprepared asks for XA transactions of the whole server, because XA RECOVER does not say which tables they
 // have changed. In MariaDB, one whose connection is gone holds no lock on the tables and may commit later. Those of
 // programs that are alive end within milliseconds, and others begin meanwhile.
-func (mysqlExclusion) Unprepared(ctx context.Context, s *Session, most time.Duration) error {
+func (mysqlExclusion) Unprepared(ctx context.Context, s *Session, most time.Duration, waits func(error)) error {
+	began, told := time.Now(), time.Duration(0)
 	known, err := prepared(ctx, s)
-	for end := time.Now().Add(most); err == nil && len(known) > 0; {
-		if !time.Now().Before(end) {
-			return fmt.Errorf("%w: XA RECOVER lists %d prepared transactions that have not ended within %s and may change the tables later; start a resolver, or commit or roll them back",
-				ErrNotReady, len(known), most.Round(time.Millisecond))
+	remain := func(after time.Duration) error {
+		return fmt.Errorf("%w: XA RECOVER lists %d prepared transactions that have not ended within %s and may change the tables later; start a resolver, or commit or roll them back",
+			ErrNotReady, len(known), after.Round(time.Millisecond))
+	}
+	for err == nil && len(known) > 0 {
+		switch took := time.Since(began); {
+		case took >= most:
+			return remain(most)
+		case waits != nil && took >= told+time.Second:
+			told = took.Truncate(time.Second)
+			waits(remain(told))
 		}
 		if err = Wait(ctx, preparedPoll); err != nil {
 			break

@@ -472,7 +472,9 @@ func (m postgresExclusion) RenameAll(all []Rename) []string {
 }
 
 // Unprepared does nothing: a prepared transaction holds its locks.
-func (postgresExclusion) Unprepared(context.Context, *Session, time.Duration) error { return nil }
+func (postgresExclusion) Unprepared(context.Context, *Session, time.Duration, func(error)) error {
+	return nil
+}
 
 func (postgresExclusion) Watch(ctx context.Context, s *Session, began <-chan struct{}, rest func() time.Duration, f func() error) error {
 	id, err := s.Number(ctx, "SELECT pg_backend_pid()")

@@ -181,7 +181,9 @@ func (m sqliteExclusion) Persist(ctx context.Context, s *Session) error {
 	return nil
 }
 
-func (sqliteExclusion) Unprepared(context.Context, *Session, time.Duration) error { return nil }
+func (sqliteExclusion) Unprepared(context.Context, *Session, time.Duration, func(error)) error {
+	return nil
+}
 
 func (sqliteExclusion) Watch(_ context.Context, _ *Session, _ <-chan struct{}, _ func() time.Duration, f func() error) error {
 	return f()

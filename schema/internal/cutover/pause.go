@@ -184,7 +184,7 @@ func (p *pause) unprepared(ctx context.Context) error {
 // unprepared waits until the transactions have ended that are prepared on a database. A user of a shard may lack the right to list them on
 // MySQL, where each keeps the locks of its tables.
 func unprepared(ctx context.Context, source *backend.Database, s *backend.Session, most time.Duration) error {
-	err := s.Database.Unprepared(ctx, s, most)
+	err := s.Database.Unprepared(ctx, s, most, nil)
 	switch {
 	case err == nil, s.Database != source && backend.IsMySQL(err, "1401", "1227"):
 		return nil

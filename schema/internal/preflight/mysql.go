@@ -172,7 +172,7 @@ func (p serverProbe) mysqlLogs(ctx context.Context) (map[string]string, error) {
 }
 
 func (p serverProbe) mysqlPrepared(ctx context.Context) error {
-	err := p.Database.Unprepared(ctx, p.Session, backend.PreparedPatience)
+	err := p.Database.Unprepared(ctx, p.Session, backend.PreparedPatience, nil)
 	switch {
 	case backend.IsMySQL(err, "1401", "1227"): // only users with the right to end XA transactions can list them, and a cutover needs the list
 		p.add(Privileges, Block, "the user may not list prepared XA transactions, which may change the tables after the switch", "GRANT XA_RECOVER_ADMIN ON *.* to it")
