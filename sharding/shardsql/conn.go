@@ -218,7 +218,9 @@ func replacing[T any](ctx context.Context, c *conn, r request, send func(context
 	for ; left > 0 && c.isReplaced(held, err); left-- {
 		answer, err = send(ctx, r)
 	}
-	c.tx.RecordError(err)
+	if !c.inside || !errors.Is(err, sharding.ErrSlotMoving) { // the statement to which it belongs begins again as a whole
+		c.tx.RecordError(err)
+	}
 	return answer, dialect.Advised(err)
 }
 

@@ -179,7 +179,8 @@
 // While slots switch to another shard, a statement that needs them waits until the router has the map with their new
 // shard, and is then planned again, also if the former shard has refused it. It waits as long as its context and
 // [sharding.Map.Patient] allow, and is then refused with [sharding.ErrSlotMoving]. In a transaction that has executed a statement
-// it is refused at once, because the move may wait for locks of the transaction. Package slotstore moves slots.
+// it is refused at once, because the move may wait for locks of the transaction, and so it is after a SET or BEGIN that was sent as
+// a text. Package slotstore moves slots.
 //
 // # Altered tables
 //

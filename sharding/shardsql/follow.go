@@ -65,11 +65,11 @@ func follow[T any](ctx context.Context, on *session, r request, send func(execut
 			done, err = send(e)
 		}
 		if err == nil {
-			on.tx.markUsed()
+			markUsed(on)
 			on.history.remember(on, p, e.to, r.text, made.effects)
 			return done, nil
 		}
-		on.history.fail(on, e.to, err)
+		e.failed(err)
 		if p.Single() && isRefusal(err) && on.reconsiders(ctx, made, s) {
 			continue
 		}
@@ -183,7 +183,7 @@ func (s *session) awaitMove(ctx context.Context, sent *sharding.Snapshot, failed
 
 // mayBeginAgain reports whether the session has no transaction that has begun, or one of its own that has executed nothing.
 func mayBeginAgain(s *session) bool {
-	return !s.tx.began() || !s.inside && !s.tx.done && s.tx.ended() == nil
+	return s.tx == nil || s.tx.ended() == nil && (!s.tx.began() || !s.inside && !s.tx.done)
 }
 
 // startAgain rolls back what a transaction that may begin again has begun.
@@ -208,10 +208,18 @@ func (t *transaction) begunOn() string {
 	return routerName(t.session.database.router, t.parts[0].pool)
 }
 
-// markUsed records that a statement of the transaction was executed.
-func (t *transaction) markUsed() {
-	if t != nil {
-		t.done = true
+// failed records that the statement failed. Some of several in one text may have been executed.
+func (e *execution) failed(err error) {
+	e.session.history.fail(e.session, e.to, err)
+	if !e.plan.Single() && !isRefusal(err) {
+		markUsed(e.session)
+	}
+}
+
+// markUsed records that a statement of the session's own transaction was executed.
+func markUsed(s *session) {
+	if s.tx != nil && !s.inside {
+		s.tx.done = true
 	}
 }
 

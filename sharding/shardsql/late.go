@@ -3,6 +3,7 @@
 package shardsql
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"database/sql/driver"
@@ -58,7 +59,8 @@ type slotWait struct {
 // outlast waits until a statement that was refused because slots are moving may be planned again, and returns nil. It returns
 // any other error, and nil, as it is. A switch holds slots for a moment, and the map says for how long to wait for
 // that; slots that are shared are not waited for, as they stay so until all of their rows are copied. A statement on a lookup table
-// does not wait, because the statement to which it belongs may have locked rows: that one begins again.
+// does not wait, because the statement to which it belongs may have locked rows: that one begins again. Neither does one after
+// a SET or BEGIN of its session, which may have locked rows, too.
 func (w *slotWait) outlast(ctx context.Context, s *session, p *plan.Plan, sent *sharding.Snapshot, failed error) error {
 	if failed == nil || !errors.Is(failed, sharding.ErrSlotMoving) {
 		return failed
@@ -71,7 +73,7 @@ func (w *slotWait) outlast(ctx context.Context, s *session, p *plan.Plan, sent *
 			t = of
 		}
 	}
-	if t == nil || t.Map.Patience() <= 0 || s.inside || s.history.set.begin || !mayBeginAgain(s) {
+	if t == nil || t.Map.Patience() <= 0 || s.inside || s.history.set.on != nil || !mayBeginAgain(s) {
 		return failed
 	}
 	var committed *sharding.PartialCommitError
@@ -97,11 +99,18 @@ func (w *slotWait) outlast(ctx context.Context, s *session, p *plan.Plan, sent *
 		defer soon.Stop()
 		resend = soon.C
 	}
+	if s.tx != nil {
+		defer context.AfterFunc(s.tx.ctx, cancel)()
+	}
 	select {
 	case <-s.database.router.Replaced(sent):
 	case <-resend:
 	case <-limited.Done():
-		return &waitedError{failed, context.Cause(ctx), time.Since(w.began)}
+		cause := context.Cause(ctx)
+		if s.tx != nil {
+			cause = cmp.Or(cause, context.Cause(s.tx.ctx))
+		}
+		return &waitedError{failed, cause, time.Since(w.began)}
 	}
 	return nil
 }

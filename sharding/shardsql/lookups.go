@@ -52,7 +52,7 @@ func (s *session) withLookups(ctx context.Context, p *plan.Plan, args []driver.N
 		if err := s.database.lookups.check(ctx, s, q.Table, q.Lookup); err != nil {
 			return p, nil, err
 		}
-		keys, known, err := k.owners(ctx, q)
+		keys, known, err := k.owners(ctx, q, inOne || o.Write())
 		if err != nil {
 			return p, nil, err
 		}
@@ -67,9 +67,12 @@ func (s *session) withLookups(ctx context.Context, p *plan.Plan, args []driver.N
 type lookupAccess struct{ *session }
 
 // owners returns the sharding keys of the rows with these values. known is false if there are too
-// many, or if the values lead to no table.
-func (k lookupAccess) owners(ctx context.Context, q plan.LookupQuery) (keys []any, known bool, err error) {
+// many, or if the values lead to no table. A statement that needs them is refused while the table cannot be read.
+func (k lookupAccess) owners(ctx context.Context, q plan.LookupQuery, needed bool) (keys []any, known bool, err error) {
 	pools, err := byPool(k.database, q.Lookup, q.Values, func(v any) any { return v })
+	if err != nil && needed && (errors.Is(err, sharding.ErrSlotMoving) || errors.Is(err, sharding.ErrStaleMap)) {
+		return nil, false, err
+	}
 	if err != nil {
 		return nil, false, nil //nolint:nilerr // all shards are queried for such a value
 	}
@@ -93,11 +96,12 @@ type poolItems[T any] struct {
 // byPool groups items by the database and physical table in which the lookup table has their
 // values.
 func byPool[T any](d *database, l *sharding.Lookup, items []T, value func(T) any) (all []poolItems[T], err error) {
-	of, sharded := d.router.Snapshot().Lookup(l.Table)
+	now := d.router.Snapshot()
+	_, sharded := now.Lookup(l.Table)
 	for _, item := range items {
 		at := sharding.Target{Table: l.Table}
 		if sharded {
-			if at, err = of.Target(d.lookups.formed(l, value(item))); err != nil {
+			if at, err = now.Target(l.Table, d.lookups.formed(l, value(item))); err != nil {
 				return nil, err
 			}
 		}

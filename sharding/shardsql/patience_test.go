@@ -208,7 +208,8 @@ func TestAStatementWhoseEntryIsRefusedIsExecutedAgainAsAWhole(t *testing.T) {
 			t.Run(name+", entries in "+place, func(t *testing.T) {
 				open := files(t)
 				dbs := sharding.DBs{"a": open("a.db"), "b": open("b.db")}
-				exec(t, dbs["a"], "CREATE TABLE items (id INTEGER PRIMARY KEY, user_id BIGINT NOT NULL, code BIGINT)")
+				exec(t, dbs["a"], "CREATE TABLE items (id INTEGER PRIMARY KEY, user_id BIGINT NOT NULL, kind BIGINT, code BIGINT)")
+				exec(t, dbs["a"], "CREATE INDEX items_kind ON items (kind)")
 				exec(t, dbs["a"], "CREATE INDEX items_code ON items (code)")
 				var asked atomic.Int64
 				at := func(db, table string) sharding.Map {
@@ -219,13 +220,15 @@ func TestAStatementWhoseEntryIsRefusedIsExecutedAgainAsAWhole(t *testing.T) {
 					return m.Patient(time.Minute)
 				}
 				router, err := sharding.New(dbs, sharding.Transactions(sharding.BestEffort),
-					sharding.Table{Name: "items", Key: "user_id", Rule: sharding.Mod(1), Map: at("a", "items"), Lookups: []sharding.Lookup{{Column: "code", Table: "codes"}}},
+					sharding.Table{Name: "items", Key: "user_id", Rule: sharding.Mod(1), Map: at("a", "items"), Lookups: []sharding.Lookup{{Column: "kind", Table: "kinds"}, {Column: "code", Table: "codes"}}},
 					sharding.Table{Name: "codes", Key: "code", Rule: sharding.Mod(1), Map: at(place, "codes").While(func() bool { asked.Add(1); return true })})
 				if err != nil {
 					t.Fatal(err)
 				}
-				if err := lookups.Create(t.Context(), lookups.Config{Router: router, Home: dbs["a"], Table: "items", Column: "code"}); err != nil {
-					t.Fatal(err)
+				for _, column := range []string{"kind", "code"} {
+					if err := lookups.Create(t.Context(), lookups.Config{Router: router, Home: dbs["a"], Table: "items", Column: column}); err != nil {
+						t.Fatal(err)
+					}
 				}
 				exec(t, dbs[place], "CREATE TRIGGER fence BEFORE INSERT ON codes BEGIN SELECT RAISE(ABORT, '"+sharding.FenceMessage+"'); END")
 				routed := shardsql.OpenDB(shardsql.Config{Router: router, Home: dbs["a"]})
@@ -236,7 +239,7 @@ func TestAStatementWhoseEntryIsRefusedIsExecutedAgainAsAWhole(t *testing.T) {
 					_, err := dbs[place].Exec("DROP TRIGGER fence")
 					opened <- err
 				}()
-				if err := errors.Join(do(within(t), routed, "INSERT INTO items (id, user_id, code) VALUES (8, 0, 5)"), <-opened); err != nil {
+				if err := errors.Join(do(within(t), routed, "INSERT INTO items (id, user_id, kind, code) VALUES (8, 0, 4, 5)"), <-opened); err != nil {
 					t.Fatal(err)
 				}
 				if rows, entries := one[int](t, dbs["a"], "SELECT COUNT(*) FROM items"), one[int](t, dbs[place], "SELECT COUNT(*) FROM codes"); rows != 1 || entries != 1 {
@@ -274,9 +277,54 @@ func TestAStatementAfterABeginOfItsSessionDoesNotWait(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = conn.Close() }()
+	exec(t, conn, "PRAGMA foreign_keys = ON") // a session remembers the first of the two
 	exec(t, conn, "BEGIN")
 	if _, err := conn.ExecContext(within(t), "INSERT INTO items (id, user_id) VALUES (1, 1)"); !errors.Is(err, sharding.ErrSlotMoving) || errors.Is(err, context.DeadlineExceeded) {
 		t.Error(err)
 	}
 	exec(t, conn, "ROLLBACK")
+}
+
+// Another error would say that the key is missing, and no program would send the statement again.
+func TestAWriteByAValueWaitsForTheLookupTable(t *testing.T) {
+	open := files(t)
+	dbs := sharding.DBs{"a": open("a.db")}
+	exec(t, dbs["a"], "CREATE TABLE items (id INTEGER PRIMARY KEY, user_id BIGINT NOT NULL, code BIGINT)")
+	exec(t, dbs["a"], "CREATE INDEX items_code ON items (code)")
+	m, err := sharding.MapOf(sharding.Target{DB: "a", Table: "items"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	codes, err := sharding.MapOf(sharding.Target{DB: "a", Table: "codes"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var asked atomic.Int64
+	router, err := sharding.New(dbs, sharding.Table{Name: "items", Key: "user_id", Rule: sharding.Mod(1), Map: m, Lookups: []sharding.Lookup{{Column: "code", Table: "codes"}}},
+		sharding.Table{Name: "codes", Key: "code", Rule: sharding.Mod(1), Map: codes})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := lookups.Create(t.Context(), lookups.Config{Router: router, Home: dbs["a"], Table: "items", Column: "code"}); err != nil {
+		t.Fatal(err)
+	}
+	routed := shardsql.OpenDB(shardsql.Config{Router: router, Home: dbs["a"]})
+	t.Cleanup(func() { _ = routed.Close() })
+	exec(t, routed, "INSERT INTO items (id, user_id, code) VALUES (8, 0, 5)")
+	codes = codes.Patient(time.Minute).While(func() bool { asked.Add(1); return true })
+	if err := router.Swap(map[string]sharding.Map{"codes": codes.At(1).Holding(0)}); err != nil {
+		t.Fatal(err)
+	}
+	moved := make(chan error, 1)
+	go func() {
+		testwait.Until(t, "the statement asks for its entry", func() bool { return asked.Load() > 0 })
+		moved <- router.Swap(map[string]sharding.Map{"codes": codes.At(2)})
+	}()
+	r, err := routed.ExecContext(within(t), "UPDATE items SET code = 6 WHERE code = 5")
+	if err := errors.Join(err, <-moved); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := r.RowsAffected(); n != 1 || err != nil {
+		t.Errorf("%d rows, %v", n, err)
+	}
 }
