@@ -150,6 +150,10 @@ func TestAWaitForASlotEndsWithThePatienceAndWithTheContext(t *testing.T) {
 	if !errors.Is(err, sharding.ErrSlotMoving) || errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "; waited 3") {
 		t.Errorf("patience: %v", err)
 	}
+	err = p.routed.QueryRowContext(t.Context(), "SELECT id FROM items WHERE user_id = 0 AND id > (SELECT MIN(id) FROM items WHERE user_id = 1)").Scan(new(int))
+	if !errors.Is(err, sharding.ErrSlotMoving) || strings.Count(err.Error(), "waited") != 1 {
+		t.Errorf("a query with a subquery: %v", err)
+	}
 	p = newPatientItems(t, time.Hour, 0)
 	ended, cancel := context.WithCancel(t.Context())
 	go func() {
@@ -160,6 +164,24 @@ func TestAWaitForASlotEndsWithThePatienceAndWithTheContext(t *testing.T) {
 	if !errors.Is(err, sharding.ErrSlotMoving) || !errors.Is(err, context.Canceled) {
 		t.Errorf("context: %v", err)
 	}
+}
+
+func TestAWaitForASlotEndsWithItsTransaction(t *testing.T) {
+	p := newPatientItems(t, time.Hour, 0)
+	ended, cancel := context.WithCancel(t.Context())
+	tx, err := p.routed.BeginTx(ended, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		testwait.Until(t, "the statement asks for its shard", func() bool { return p.asked.Load() > 0 })
+		cancel()
+	}()
+	_, err = tx.ExecContext(within(t), "DELETE FROM items WHERE user_id = 0")
+	if !errors.Is(err, sharding.ErrSlotMoving) || !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	_ = tx.Rollback() // database/sql has done it
 }
 
 // Others would wait in vain, or for the locks that they hold themselves.

@@ -42,8 +42,8 @@ type Config struct {
 	// process that has died. Defaults to 10 seconds; at least 100 milliseconds.
 	Term time.Duration
 	// Patience is how long a statement of package shardsql waits while its slot is moving, before it is refused with
-	// [sharding.ErrSlotMoving]; see [sharding.Map.Patient]. Defaults to two terms, as a switch takes a little more than one. If it is
-	// negative, statements are refused at once.
+	// [sharding.ErrSlotMoving]; see [sharding.Map.Patient]. Defaults to two terms, as a switch takes about one. If it is negative,
+	// statements are refused at once.
 	Patience time.Duration
 }
 
