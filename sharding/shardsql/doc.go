@@ -170,8 +170,8 @@
 // While the source of a [sharding.Migration] serves a table, statements go to the source unchanged.
 // ALTER, DROP, RENAME and TRUNCATE of the table are refused, because the migration would not notice
 // them. A statement that finds its table closed by a switch or a rollback waits until a database
-// serves the table again, and is then planned again. In a transaction that has executed a statement
-// it fails with [sharding.ErrRouteMoved] instead. From the switch on, an INSERT without a value for
+// serves the table again, and is then planned again. In a transaction that has executed a statement, and
+// after a BEGIN that was sent as a text, it fails with [sharding.ErrRouteMoved] instead. From the switch on, an INSERT without a value for
 // the column that the source numbered is refused with [sharding.ErrNotNumbered].
 //
 // # Moving slots
@@ -179,8 +179,8 @@
 // While slots switch to another shard, a statement that needs them waits until the router has the map with their new
 // shard, and is then planned again, also if the former shard has refused it. It waits as long as its context and
 // [sharding.Map.Patient] allow, and is then refused with [sharding.ErrSlotMoving]. In a transaction that has executed a statement
-// it is refused at once, because the move may wait for locks of the transaction, and so it is after a SET or BEGIN that was sent as
-// a text. Package slotstore moves slots.
+// it is refused at once, because the move may wait for locks of the transaction, and so it is after a BEGIN or SET autocommit that
+// was sent as a text. Package slotstore moves slots.
 //
 // # Altered tables
 //

@@ -100,7 +100,7 @@ func (s *session) planned(ctx context.Context, query string) (*planned, *shardin
 	if err == nil && s.tx != nil {
 		s.tx.planned = true
 	}
-	if err != nil || !p.Routed || s.tx.began() {
+	if err != nil || !p.Routed || s.tx.began() || s.history.begins && !router.Unread() {
 		return p, of, err
 	}
 	if err := router.Load(ctx); err != nil {
@@ -183,6 +183,9 @@ func (s *session) awaitMove(ctx context.Context, sent *sharding.Snapshot, failed
 
 // mayBeginAgain reports whether the session has no transaction that has begun, or one of its own that has executed nothing.
 func mayBeginAgain(s *session) bool {
+	if s.history.begins {
+		return false
+	}
 	return s.tx == nil || s.tx.ended() == nil && (!s.tx.began() || !s.inside && !s.tx.done)
 }
 

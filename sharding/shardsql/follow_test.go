@@ -177,6 +177,28 @@ func TestATransactionThatHasExecutedAStatementFailsWhenItsTableMoved(t *testing.
 	exec(t, m.routed, "INSERT INTO orders (id, user_id) VALUES (7, 1)")
 }
 
+// The switch may wait for the locks of such a transaction, so neither its statement nor a later one waits for the switch.
+func TestAStatementAfterABeginOfItsSessionFailsWhenItsTableMoved(t *testing.T) {
+	m := newMoving(t)
+	exec(t, m.routed, "INSERT INTO orders (user_id) VALUES (1)")
+	conn, err := m.routed.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	exec(t, conn, "PRAGMA foreign_keys = ON") // a session remembers the first of the two
+	exec(t, conn, "BEGIN")
+	open := m.closes(t, sharding.OnShards)
+	for range 2 {
+		if _, err := conn.ExecContext(within(t), "INSERT INTO orders (id, user_id) VALUES (7, 1)"); !errors.Is(err, sharding.ErrRouteMoved) {
+			t.Error(err)
+		}
+	}
+	exec(t, conn, "ROLLBACK")
+	open()
+	exec(t, m.routed, "INSERT INTO orders (id, user_id) VALUES (7, 1)")
+}
+
 // A missing table does not always mean that a subquery depends on the query around it.
 func TestASubqueryWhoseTableMovedFailsItsTransaction(t *testing.T) {
 	m := newMoving(t)

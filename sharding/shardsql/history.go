@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/shardid/shardid/internal/sqlparse"
+	"github.com/shardid/shardid/internal/sqltext"
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sharding/internal/effects"
 	"github.com/shardid/shardid/sharding/internal/plan"
@@ -17,6 +18,9 @@ import (
 // connections do not have it: a statement that depends on it and goes there is refused.
 type history struct {
 	set changedSetting
+	// begins is set when a text, not BeginTx, may have begun a transaction. What it has locked is not known, so its statements
+	// wait for no switch.
+	begins bool
 	// The connections on which a user variable was set, on which the last statement was executed, and the last one of each kind:
 	// nil before any, and released if the session does not hold it.
 	variables, last, query, write, insert *sql.Conn
@@ -137,6 +141,7 @@ func (h *history) remember(s *session, p *plan.Plan, to *plan.Route, query strin
 	}
 	switch e.Change {
 	case effects.Settings, effects.Begins: // what lasts longer is kept
+		h.begins = h.begins || e.Change == effects.Begins || sqltext.Mentions(query, "autocommit")
 		if lasts := e.Change == effects.Settings && !e.Local; h.set.on == nil || lasts {
 			h.set = changedSetting{on: on, text: strings.TrimSpace(query), local: e.Local, begin: e.Change == effects.Begins, decisive: h.set.decisive}
 		}

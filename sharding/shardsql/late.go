@@ -59,8 +59,7 @@ type slotWait struct {
 // outlast waits until a statement that was refused because slots are moving may be planned again, and returns nil. It returns
 // any other error, and nil, as it is. A switch holds slots for a moment, and the map says for how long to wait for
 // that; slots that are shared are not waited for, as they stay so until all of their rows are copied. A statement on a lookup table
-// does not wait, because the statement to which it belongs may have locked rows: that one begins again. Neither does one after
-// a SET or BEGIN of its session, which may have locked rows, too.
+// does not wait, because the statement to which it belongs may have locked rows: that one begins again.
 func (w *slotWait) outlast(ctx context.Context, s *session, p *plan.Plan, sent *sharding.Snapshot, failed error) error {
 	if failed == nil || !errors.Is(failed, sharding.ErrSlotMoving) {
 		return failed
@@ -73,7 +72,7 @@ func (w *slotWait) outlast(ctx context.Context, s *session, p *plan.Plan, sent *
 			t = of
 		}
 	}
-	if t == nil || t.Map.Patience() <= 0 || s.inside || s.history.set.on != nil || !mayBeginAgain(s) {
+	if t == nil || t.Map.Patience() <= 0 || s.inside || !mayBeginAgain(s) {
 		return failed
 	}
 	var committed *sharding.PartialCommitError
