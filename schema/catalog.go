@@ -125,7 +125,7 @@ func (t table) isLookup() bool {
 	return n == 2 || n == 1 && t.columns[0].max == 0
 }
 
-var slotTables = []string{"shard_map", "shard_slot", "shard_lease", "shard_fence"}
+var slotTables = []string{"shard_map", "shard_slot", "shard_lease", "shard_fence", "shard_fence_table"}
 
 // isOwn reports whether the table is one that Apply or the packages migrate and slotstore
 // create.

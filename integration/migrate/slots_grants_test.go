@@ -13,6 +13,7 @@ import (
 	"github.com/shardid/shardid/integration/database"
 	"github.com/shardid/shardid/integration/server"
 	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/shardsql"
 	"github.com/shardid/shardid/sharding/slotstore"
 )
 
@@ -109,4 +110,41 @@ func fencedClerk(t *testing.T, s database.DSNOpener) *sql.DB {
 		database.Exec(t, admin, "GRANT "+rights+" ON fenced."+table+" TO clerk")
 	}
 	return database.OpenAs(t, s, "clerk", "fenced")
+}
+
+// A user without TRIGGER does not see the fences of a table on MySQL and MariaDB, but may read which tables have them.
+func TestAProgramThatDoesNotFollowTheMapOfItsTableIsRefusedOnEachServer(t *testing.T) {
+	for name, s := range map[string]database.DSNOpener{"MariaDB": server.RunMariaDB(t), "MySQL": server.RunMySQL(t), "PostgreSQL": server.RunPostgres(t)} {
+		t.Run(name, func(t *testing.T) {
+			db := s.Open(t, "fenced")
+			store := fencedStore(t, db, db)
+			clerk := fencedClerk(t, s)
+			if err := store.Copy(t.Context(), 1, 1); err != nil {
+				t.Fatal(err)
+			}
+			m, err := sharding.MapOf(sharding.Target{DB: "a", Table: "orders_0"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			read := func(by *sql.DB) (n int, err error) {
+				router, err := sharding.New(sharding.DBs{"a": by}, sharding.Table{Name: "orders", Key: "user_id", Rule: sharding.Mod(1), Map: m})
+				if err != nil {
+					t.Fatal(err)
+				}
+				routed := shardsql.OpenDB(shardsql.Config{Router: router, Home: by})
+				defer func() { _ = routed.Close() }()
+				return n, routed.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM orders WHERE user_id = 1").Scan(&n)
+			}
+			if n, err := read(db); !errors.Is(err, sharding.ErrStaleMap) {
+				t.Errorf("%d rows, %v", n, err)
+			}
+			if n, err := read(clerk); n != 0 || err != nil {
+				t.Errorf("as a user who may not read which tables have fences: %d rows, %v", n, err)
+			}
+			database.Exec(t, db, "GRANT SELECT ON shard_fence_table TO clerk")
+			if n, err := read(clerk); !errors.Is(err, sharding.ErrStaleMap) {
+				t.Errorf("as a user who may: %d rows, %v", n, err)
+			}
+		})
+	}
 }

@@ -180,7 +180,8 @@
 // shard, and is then planned again, also if the former shard has refused it. It waits as long as its context and
 // [sharding.Map.Patient] allow, and is then refused with [sharding.ErrSlotMoving]. In a transaction that has executed a statement
 // it is refused at once, because the move may wait for locks of the transaction, and so it is after a BEGIN or SET autocommit that
-// was sent as a text. Package slotstore moves slots.
+// was sent as a text. Package slotstore moves slots. Where it has moved some, a program whose map of the table has no lease is
+// refused with [sharding.ErrStaleMap].
 //
 // # Altered tables
 //

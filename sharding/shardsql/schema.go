@@ -87,7 +87,7 @@ func (c schemaReader) described(ctx context.Context, names []string) (found []*d
 				omitted = dialect.JoinErrors(omitted, err)
 				continue
 			}
-			_ = c.compareOrders(ctx, t) // again after a minute, with databases that do not answer now
+			_ = c.compareShards(ctx, t) // again after a minute, with databases that do not answer now
 			c.database.schemas.keep(t)
 		case c.altered(ctx, []*description{t}, maxAge):
 			t = c.database.schemas.of(name)
@@ -130,7 +130,7 @@ func (c schemaReader) renew(ctx context.Context, t *description) {
 	defer cancel()
 	now, err := c.look(ctx, t.located)
 	if err == nil {
-		err = c.compareOrders(ctx, now)
+		err = c.compareShards(ctx, now)
 	}
 	if err == nil && !reflect.DeepEqual(now.table, t.table) {
 		c.database.schemas.keep(now)
@@ -216,17 +216,19 @@ func (c schemaReader) lookAnywhere(ctx context.Context, of located) (*descriptio
 	}
 }
 
-// compareOrders finds the columns whose values have another order in another shard or copy of the table, because their collations or
-// the members of an ENUM or a SET differ, and describes them as not comparable: each shard sorts and groups in its own way. On
-// SQLite and PostgreSQL no collation depends on the version of the server that creates a table, and types of PostgreSQL
-// are compared when a database sorts for a query. The error is that of databases that did not answer soon.
-func (c schemaReader) compareOrders(ctx context.Context, d *description) error {
-	compared := columns.Compared(d.table)
-	if c.database.server.Name() != "mysql" || len(compared) == 0 {
+// compareShards adds to the description of a table what its shards or copies say together: which columns are not comparable, and which
+// stored map assigns its slots. The error is that of databases that did not answer soon.
+func (c schemaReader) compareShards(ctx context.Context, d *description) error {
+	t, sharded := c.snapshot.Lookup(d.name)
+	asked := shardQuestion{server: c.database.server, isFixed: sharded && !t.Map.Leased()}
+	if asked.server.Name() == "mysql" { // elsewhere no collation depends on the version of the server that creates a table, and PostgreSQL compares types when it sorts
+		asked.orders = columns.Compared(d.table)
+	}
+	if len(asked.orders) == 0 && !asked.isFixed {
 		return nil
 	}
 	pools, tables := c.database.copies(), map[*sql.DB][]string{}
-	if t, sharded := c.snapshot.Lookup(d.name); sharded {
+	if sharded {
 		for _, at := range t.Map.Targets() {
 			pool := c.database.poolOrHome(at.DB)
 			tables[pool] = append(tables[pool], at.Table)
@@ -239,27 +241,58 @@ func (c schemaReader) compareOrders(ctx context.Context, d *description) error {
 	pools = slices.DeleteFunc(pools, func(pool *sql.DB) bool { return tables[pool] == nil })
 	soon, cancel := context.WithTimeout(ctx, renewTimeout)
 	defer cancel()
-	differing, failed := make([]map[string]columns.Difference, len(pools)), make([]error, len(pools))
-	var asked sync.WaitGroup
+	answers, failed := make([]shardAnswer, len(pools)), make([]error, len(pools))
+	var ends sync.WaitGroup
 	for i, pool := range pools {
 		on := soon
 		if _, holds := c.held(pool); holds { // the end of the context would close the connection
 			on = ctx
 		}
-		asked.Go(func() { differing[i], failed[i] = columns.Differing(on, c.on(pool), tables[pool], compared) })
+		ends.Go(func() { answers[i], failed[i] = asked.ask(on, c.on(pool), tables[pool]) })
 	}
-	asked.Wait()
+	ends.Wait()
 	for i, pool := range pools {
-		for name, found := range differing[i] {
-			column := d.table.Columns[name]
-			column.Unsorted = fmt.Sprintf("its %s is %s in one shard and %s in %s of %s; give it one %[1]s in all shards", found.What, found.Own, found.Is, found.Table, c.database.nameOf(pool))
-			if column.Least, column.Collation = (catalog.Value{}), ""; column.Members == "" || found.What == columns.OfType {
-				column.Value = catalog.Value{} // others of an ENUM are sorted by the positions of members
-			}
-			d.table.Columns[name] = column
-		}
+		answers[i].describe(&d.table, c.database.nameOf(pool))
 	}
 	return errors.Join(failed...)
+}
+
+// shardQuestion is what is asked of each database about its shards or copies of a table.
+type shardQuestion struct {
+	server  *server.Server
+	orders  map[string]columns.Order // of the columns whose orders are compared
+	isFixed bool                     // the map of the table has no lease: has the database a stored one?
+}
+
+type shardAnswer struct {
+	differing map[string]columns.Difference
+	storedMap string
+}
+
+func (q shardQuestion) ask(ctx context.Context, db dialect.Querier, tables []string) (a shardAnswer, err error) {
+	if len(q.orders) > 0 {
+		a.differing, err = columns.Differing(ctx, db, tables, q.orders)
+	}
+	if err == nil && q.isFixed {
+		a.storedMap, err = columns.StoredMap(ctx, q.server, db, tables)
+	}
+	return a, err
+}
+
+// describe describes as not comparable the columns whose values have another order in this database, because their collations or the
+// members of an ENUM or a SET differ: each shard sorts and groups in its own way.
+func (a shardAnswer) describe(t *catalog.Table, database string) {
+	if a.storedMap != "" && t.StoredMap == "" {
+		t.StoredMap = fmt.Sprintf("the stored map %s (shard_fence_table of %s names it)", a.storedMap, database)
+	}
+	for name, found := range a.differing {
+		column := t.Columns[name]
+		column.Unsorted = fmt.Sprintf("its %s is %s in one shard and %s in %s of %s; give it one %[1]s in all shards", found.What, found.Own, found.Is, found.Table, database)
+		if column.Least, column.Collation = (catalog.Value{}), ""; column.Members == "" || found.What == columns.OfType {
+			column.Value = catalog.Value{} // others of an ENUM are sorted by the positions of members
+		}
+		t.Columns[name] = column
+	}
 }
 
 func (c schemaReader) look(ctx context.Context, of located) (d *description, err error) {

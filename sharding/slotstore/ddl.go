@@ -46,6 +46,13 @@ const fenceDDL = `CREATE TABLE IF NOT EXISTS "shard_fence" (
   PRIMARY KEY ("name", "shard", "slot")
 )%s`
 
+// fencedDDL is a table in the same databases: the tables with fences, and the names of the maps that assign their slots. Package
+// shardsql reads it for programs that do not follow a map; triggers are hidden from most users of MySQL and MariaDB.
+const fencedDDL = `CREATE TABLE IF NOT EXISTS "shard_fence_table" (
+  "table_name" VARCHAR(64) NOT NULL PRIMARY KEY,
+  "name"       VARCHAR(64) NOT NULL
+)%s`
+
 // ending returns the options of a table. The fences rely on row locks, which only InnoDB has. Names
 // must differ in case only if they differ in Go.
 func ending(server dialect.Server) string {

@@ -35,15 +35,24 @@ func (f fences) guard(ctx context.Context, n int, v View) error {
 	if err != nil {
 		return err
 	}
-	if err := sqlrun.Create(ctx, b.db, dialect.Text(b.server, fmt.Sprintf(fenceDDL, ending(b.server)))); err != nil {
-		return err
+	for _, ddl := range []string{fenceDDL, fencedDDL} {
+		if err := sqlrun.Create(ctx, b.db, dialect.Text(b.server, fmt.Sprintf(ddl, ending(b.server)))); err != nil {
+			return err
+		}
 	}
 	err = b.do(ctx, func(t tx) error {
 		rows := make([][]any, len(v.Slots))
 		for i, slot := range v.Slots {
 			rows[i] = []any{f.layout.name, n, slot.Slot, fencedOn(slot, n), slot.Version}
 		}
-		return t.insert(ctx, `"shard_fence" ("name", "shard", "slot", "fenced", "version")`, rows, upsert(t.server, `"name", "shard", "slot"`))
+		if err := t.insert(ctx, `"shard_fence" ("name", "shard", "slot", "fenced", "version")`, rows, upsert(t.server, `"name", "shard", "slot"`)); err != nil {
+			return err
+		}
+		tables := make([][]any, len(f.layout.tables))
+		for i, of := range f.layout.tables {
+			tables[i] = []any{f.layout.targets[of.Name][n].Table, f.layout.name}
+		}
+		return t.insert(ctx, `"shard_fence_table" ("table_name", "name")`, tables, upsert(t.server, `"table_name"`, "name"))
 	})
 	if err != nil {
 		return err

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/shardsql"
 )
 
 // vanish leaves a lease on the present version that is never renewed.
@@ -219,6 +220,38 @@ func TestAProgramThatFollowsAMapThatNobodyCreatedIsToldHow(t *testing.T) {
 }
 
 // After a move, a program that does not follow the map would find no rows on the former shard.
+// Its map has no lease, and nothing else would tell it that it does not find the rows of slots that have moved.
+func TestAStatementOfAProgramThatDoesNotFollowTheMapOfItsTableIsRefused(t *testing.T) {
+	w := newWorld(t)
+	r, s := w.created(t)
+	alone := w.router(t)
+	open := func(of *sharding.Router) *sql.DB {
+		db := shardsql.OpenDB(shardsql.Config{Router: of, Home: w.home})
+		t.Cleanup(func() { _ = db.Close() })
+		return db
+	}
+	following := open(r)
+	w.follow(t, s)
+	run(t, following, "INSERT INTO orders (id, user_id) VALUES (1, 3)")
+	count := func(db *sql.DB) (n int, err error) {
+		err = db.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM orders WHERE user_id = 3").Scan(&n)
+		return n, err
+	}
+	if n, err := count(open(alone)); n != 1 || err != nil {
+		t.Errorf("before a slot moves: %d rows, %v", n, err)
+	}
+	must(t, s.Copy(t.Context(), 1, 3))
+	forgetful := open(alone)
+	for _, text := range []string{"SELECT COUNT(*) FROM orders WHERE user_id = 3", "SELECT COUNT(*) FROM orders", "UPDATE orders SET note = 'x' WHERE user_id = 3"} {
+		if _, err := forgetful.ExecContext(t.Context(), text); !errors.Is(err, sharding.ErrStaleMap) || !strings.Contains(err.Error(), "the stored map shop") {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+	if n, err := count(following); n != 1 || err != nil {
+		t.Errorf("a program that follows the map: %d rows, %v", n, err)
+	}
+}
+
 func TestAProgramThatDoesNotFollowAStoredMapIsRefused(t *testing.T) {
 	w := newWorld(t)
 	place := slices.Repeat([]sharding.Target{w.shards["orders"][0]}, slots)

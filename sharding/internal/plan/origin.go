@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/shardid/shardid/internal/sqlparse"
@@ -34,16 +35,22 @@ func movesFrom(r *analysis.Reading) *sharding.Target {
 	return at
 }
 
-// unserved refuses a table whose route has not been read yet.
+// unserved refuses a table whose route has not been read yet, and one whose slots are assigned by a stored map that the program does
+// not follow: slots may have moved.
 func unserved(r *analysis.Reading) *sharding.RouteError {
 	if len(r.Refs) == 0 && r.Refused == nil { // only a CTE has its name
 		return nil
 	}
 	for _, name := range r.Statement.Names {
-		if t, ok := r.Snapshot.Lookup(name); ok {
-			if _, err := t.Everywhere(); errors.Is(err, sharding.ErrRouteUnread) {
-				return r.Refusal(t.Name, sharding.ErrRouteUnread, "call Router.Load when the program starts")
-			}
+		t, ok := r.Snapshot.Lookup(name)
+		if !ok {
+			continue
+		}
+		if _, err := t.Everywhere(); errors.Is(err, sharding.ErrRouteUnread) {
+			return r.Refusal(t.Name, sharding.ErrRouteUnread, "call Router.Load when the program starts")
+		}
+		if by := r.Options.Schema[strings.ToLower(name)].StoredMap; by != "" && !t.Map.Leased() && t.Origin() == nil {
+			return r.Refusal(t.Name, fmt.Errorf("%w: its slots are assigned by %s", sharding.ErrStaleMap, by), "follow the map (slotstore.Store.Follow)")
 		}
 	}
 	return nil
