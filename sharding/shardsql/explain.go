@@ -107,8 +107,8 @@ func Explain(ctx context.Context, db *sql.DB, text string, args ...any) (e Expla
 
 // Plan says how a statement would be executed, without a database. It assumes that the columns that
 // lead to shards have the types that their rules need, and knows no other columns. A statement that
-// depends on other columns, such as an order over several shards, a write of a broadcast table or one by an id alone, is [Undecided]. A
-// statement that depends on unique keys may be refused although Explain does not refuse it. The dialect is "mysql", "mariadb", "sqlite" or "postgres".
+// depends on other columns or on unique keys, such as an order over several shards, an upsert, a write of a broadcast table or one by
+// an id alone, is [Undecided]. The dialect is "mysql", "mariadb", "sqlite" or "postgres".
 func Plan(router *sharding.Router, dialectName, text string, args ...any) (Explanation, error) {
 	d, err := dialect.Named(dialectName)
 	if err != nil {

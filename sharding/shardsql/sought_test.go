@@ -237,9 +237,18 @@ func TestExplainSaysOfAWriteByAnIDThatSetsTheKeyWhatRefusesIt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	offline, err := shardsql.Plan(router, "sqlite", "UPDATE members SET paid = 5, user_id = 6 WHERE id = 20")
-	if err != nil || offline.Kind != shardsql.Undecided {
-		t.Errorf("%+v, %v", offline, err)
+	for text, dialect := range map[string]string{
+		"UPDATE members SET paid = 5, user_id = 6 WHERE id = 20":                                      "sqlite",
+		"INSERT OR REPLACE INTO members (id, user_id) VALUES (1, 5)":                                  "sqlite",
+		"INSERT INTO members (id, user_id) VALUES (1, 5) ON CONFLICT DO NOTHING":                      "postgres",
+		"INSERT INTO members (id, user_id) VALUES (1, 5) ON DUPLICATE KEY UPDATE paid = VALUES(paid)": "mysql",
+	} {
+		if offline, err := shardsql.Plan(router, dialect, text); err != nil || offline.Kind != shardsql.Undecided {
+			t.Errorf("%s: %+v, %v", text, offline, err)
+		}
+	}
+	if offline, err := shardsql.Plan(router, "mysql", "INSERT INTO members (id) VALUES (1) ON DUPLICATE KEY UPDATE paid = 5"); err != nil || offline.Kind != shardsql.Refused {
+		t.Errorf("without the key: %+v, %v", offline, err)
 	}
 }
 

@@ -33,6 +33,8 @@ type Insertion struct {
 	Selected *sqlparse.Row
 	// apart: the columns of an INSERT … SELECT that lead to slots have not all the slot of one selected row.
 	apart bool
+	// Keyless: it is refused because the unique keys of the table, which may be on other shards, are not known.
+	Keyless bool
 }
 
 // insertedLead is the position in a row of a column that leads to slots.
@@ -262,7 +264,12 @@ func (b inserter) depends(columns []string) {
 	keys := [][]string{columns}
 	if columns == nil {
 		if keys = b.Of.Schema.Unique; !b.Of.Known {
-			b.refuse(sharding.ErrCrossShard, "the unique keys of the table are not known, so the row may be on another shard; name the columns: ON CONFLICT (…)")
+			hint := "the unique keys of the table are not known, so the row may be on another shard"
+			if !b.MySQL {
+				hint += "; name the columns: ON CONFLICT (…)"
+			}
+			b.Keyless = b.Refused == nil
+			b.refuse(sharding.ErrCrossShard, hint)
 			return
 		}
 	}

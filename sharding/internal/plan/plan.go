@@ -232,10 +232,10 @@ func hasSingles(refs []*analysis.Reference) bool {
 	})
 }
 
-// IsUntyped reports whether an error of Bind only says that a column or its type is unknown, so that
-// the statement may be accepted once it is known.
+// IsUntyped reports whether an error of Bind only says that a column, its type or the unique keys are unknown, so that
+// the statement may be accepted once they are known.
 func (p *Plan) IsUntyped(err error) bool {
-	return p.untyped && errors.Is(err, p.unmerged) || p.unknown && errors.Is(err, p.uncopied) || p.Unsought && errors.Is(err, sharding.ErrMissingKey)
+	return p.Insert != nil && p.Insert.Keyless && errors.Is(err, p.Refused) || p.untyped && errors.Is(err, p.unmerged) || p.unknown && errors.Is(err, p.uncopied) || p.Unsought && errors.Is(err, sharding.ErrMissingKey)
 }
 
 // Copied reports whether a copy of its databases may answer: it is a query of rows of shards, locks
