@@ -140,7 +140,7 @@ func (c *conn) queryAsIs(ctx context.Context, r request) (driver.Rows, error) {
 			return nil, err
 		}
 		if p.Routed && p.Single() && p.Statement.Verb != sqlparse.Select {
-			if rows, err = readWritten(rows); err != nil {
+			if rows, err = readWritten(rows, func() error { return left(e) }); err != nil {
 				return nil, err
 			}
 		}

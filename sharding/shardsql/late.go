@@ -27,13 +27,18 @@ type writtenRows struct {
 	err   error          // of the first row
 }
 
-// readWritten reads the first row. It closes the rows if their error is that a slot is moving.
-func readWritten(rows driver.Rows) (driver.Rows, error) {
+// readWritten reads the first row. It closes the rows if their error is that a slot is moving, and if there are none, after which left
+// is asked for a refusal.
+func readWritten(rows driver.Rows, left func() error) (driver.Rows, error) {
 	first := make([]driver.Value, len(rows.Columns()))
 	err := sharding.SlotMoving(rows.Next(first))
-	if errors.Is(err, sharding.ErrSlotMoving) {
-		_ = rows.Close() // its error is the same
-		return nil, err
+	failed := err
+	if resultset.IsEOF(err) {
+		failed = left()
+	}
+	if errors.Is(failed, sharding.ErrSlotMoving) || errors.Is(failed, sharding.ErrStaleMap) {
+		_ = rows.Close() // its error is the same, or does not matter
+		return nil, failed
 	}
 	return &writtenRows{resultset.Described{Rows: rows}, first, err}, nil
 }
@@ -143,11 +148,35 @@ func mayRewrite(err error) bool {
 
 // late returns the refusal of a text that would be sent after slots of its tables have moved, or have been copied, or may have: it may
 // have waited for a connection since it was planned, and would read rows of such slots twice, or not at all, or write rows that
-// have left. A text that has been sent reads all of its rows, however long it takes: they stay until no process plans by an older map.
+// have left.
 func late(ctx context.Context, e execution) error {
 	if !mayMove(e.plan) || e.to.Kind == plan.Home || e.to.Kind == plan.Copies {
 		return nil
 	}
+	now, err := atPresent(e)
+	if err == nil && isNewlyShared(plan.First(e.plan), now, e.to) {
+		err = e.plan.Refusal(now.Name, sharding.ErrSlotMoving, "")
+	}
+	if err != nil {
+		return err
+	}
+	return overtaken(ctx, e, now)
+}
+
+// left returns the refusal of a text that was executed, and may have been on its way for so long that its rows had left: then the old
+// shard has found none that it could refuse. A text that reached its shard in time has read all of its rows, however long it takes: they
+// stay until no process plans by an older map. A query of several shards, which may take longer than slots need to move, is not repeated.
+func left(e execution) error {
+	if !mayMove(e.plan) || e.to.Kind != plan.One && e.to.Kind != plan.Several {
+		return nil
+	}
+	_, err := atPresent(e)
+	return err
+}
+
+// atPresent returns the first table of a statement as it is now, and the refusal of a statement that a target gets after slots of
+// the statement have moved from there, or may have.
+func atPresent(e execution) (*sharding.Table, error) {
 	planned := plan.First(e.plan)
 	now := planned
 	if s := e.session.database.router.Snapshot(); s != e.plan.Snapshot {
@@ -155,11 +184,11 @@ func late(ctx context.Context, e execution) error {
 	}
 	switch _, err := now.On(0); {
 	case errors.Is(err, sharding.ErrStaleMap):
-		return e.plan.Refusal(now.Name, err, "")
-	case now != planned && hasMoved(planned, now, e.to):
-		return e.plan.Refusal(now.Name, sharding.ErrSlotMoving, "")
+		return now, e.plan.Refusal(now.Name, err, "")
+	case now != planned && hasMoved(e, planned, now):
+		return now, e.plan.Refusal(now.Name, sharding.ErrSlotMoving, "")
 	}
-	return overtaken(ctx, e, now)
+	return now, nil
 }
 
 // overtaken returns the refusal of a statement of a transaction that began before slots of the statement moved.
@@ -177,20 +206,32 @@ func mayMove(p *plan.Plan) bool {
 	return first != nil && first.Map.Leased()
 }
 
-// hasMoved reports whether slots have moved from the target of a statement since it was planned, or if it has several targets, whether
-// any slots have moved, or have been copied.
-func hasMoved(planned, now *sharding.Table, to *plan.Route) bool {
+// hasMoved reports whether slots that a statement may concern have moved since it was planned: from its target, or if it has several, from any.
+func hasMoved(e execution, planned, now *sharding.Table) bool {
+	args := unwrapped(e.args)
+	return hasLeft(planned, now, func(slot sharding.Slot, was sharding.Target) bool {
+		return (e.to.Kind != plan.One || was == e.to.Target) && plan.MayConcern(e.plan, args, slot)
+	})
+}
+
+// hasLeft reports whether a slot for which is returns true has left the target that it had.
+func hasLeft(planned, now *sharding.Table, is func(slot sharding.Slot, was sharding.Target) bool) bool {
 	if now.Map.Version() == planned.Map.Version() {
 		return false
 	}
 	for slot := range sharding.Slot(planned.Rule.Slots()) {
 		was, _ := planned.Map.Target(slot)
-		if is, _ := now.Map.Target(slot); is != was && (to.Kind != plan.One || was == to.Target) {
+		if at, _ := now.Map.Target(slot); at != was && is(slot, was) {
 			return true
 		}
 	}
+	return false
+}
+
+// isNewlyShared reports whether slots have been copied since a statement for several targets was planned.
+func isNewlyShared(planned, now *sharding.Table, to *plan.Route) bool {
 	isNew := func(slot sharding.Slot) bool { return !slices.Contains(planned.Map.Shared(), slot) }
-	return to.Kind != plan.One && slices.ContainsFunc(now.Map.Shared(), isNew)
+	return to.Kind != plan.One && now.Map.Version() != planned.Map.Version() && slices.ContainsFunc(now.Map.Shared(), isNew)
 }
 
 // precedes reports whether slots of a statement have moved since a part of its transaction began, and the statement would not do what

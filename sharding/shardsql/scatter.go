@@ -13,6 +13,7 @@ import (
 	"sync"
 
 	"github.com/shardid/shardid/internal/dialect"
+	"github.com/shardid/shardid/internal/sqlparse"
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sharding/internal/combine"
 	"github.com/shardid/shardid/sharding/internal/inner"
@@ -56,11 +57,9 @@ func (r reading) sent(ctx context.Context) (driver.Rows, error) {
 	case st != nil:
 		rows, err := queryPrepared(ctx, st, args)
 		if err == nil {
-			if err := late(ctx, r.execution); err != nil { // its pool may have made it wait for a connection
-				return nil, dialect.JoinErrors(err, rows.Close())
-			}
+			return inTime(r.execution, rows) // its pool may have made it wait for a connection, too
 		}
-		return rows, err
+		return nil, err
 	}
 	in, err := r.session.connFor(ctx, to, pool)
 	if err != nil {
@@ -81,6 +80,17 @@ func (r reading) sent(ctx context.Context) (driver.Rows, error) {
 	}
 	if r.session.tx != nil {
 		rows.Failing = r.session.tx
+	}
+	if r.plan.Statement.Verb != sqlparse.Select {
+		return rows, nil
+	}
+	return inTime(r.execution, rows)
+}
+
+// inTime returns the rows of a query, and closes them if they may have left before.
+func inTime(e execution, rows driver.Rows) (driver.Rows, error) {
+	if err := left(e); err != nil {
+		return nil, dialect.JoinErrors(err, rows.Close())
 	}
 	return rows, nil
 }

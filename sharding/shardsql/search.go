@@ -78,13 +78,13 @@ func (s search) owners(ctx context.Context, o *plan.Owners, question int) error 
 	if locking != nil && sql.IsolationLevel(s.tx.options.Isolation) == sql.LevelSerializable {
 		first, locking = append(slices.DeleteFunc(first, func(q plan.Question) bool { return s.isOwn(q.Target) }), s.own(locking)...), nil
 	}
-	answers, err := s.answers(ctx, first)
+	answers, err := s.answers(ctx, l.Table, first)
 	if err != nil {
 		return err
 	}
 	keys, values, err := l.Keys(answers)
 	if err == nil && values < l.Len() && locking != nil {
-		locked, failed := s.answers(ctx, s.own(locking))
+		locked, failed := s.answers(ctx, l.Table, s.own(locking))
 		if failed != nil {
 			return failed
 		}
@@ -103,7 +103,7 @@ func (s search) owners(ctx context.Context, o *plan.Owners, question int) error 
 // the sharding key exclude such rows, but not conditions on the values by which its shard was found.
 func (s search) strangers(ctx context.Context, o *plan.Owners, to *plan.Route) error {
 	for _, l := range o.Strangers(to) {
-		answers, err := s.answers(ctx, l.Questions(false))
+		answers, err := s.answers(ctx, l.Table, l.Questions(false))
 		if err == nil {
 			err = l.Stays(answers)
 		}
@@ -164,7 +164,7 @@ func (s search) seek(ctx context.Context, l *plan.Search) error {
 			return &sharding.RouteError{Op: "look-up", Table: l.Table.Name, Err: err,
 				Hint: "the row may be on any shard; put " + l.Table.Key + " into the unique key, or raise the limit with sharding.FanOut"}
 		}
-		answers, err := s.answers(ctx, questions)
+		answers, err := s.answers(ctx, l.Table, questions)
 		if err != nil {
 			return err
 		}
@@ -177,8 +177,9 @@ func (s search) seek(ctx context.Context, l *plan.Search) error {
 	return nil
 }
 
-// answers queries several databases at the same time, and each of them on one connection.
-func (s search) answers(ctx context.Context, questions []plan.Question) ([][][]driver.Value, error) {
+// answers queries several databases at the same time, and each of them on one connection. It refuses the answers if slots of the table
+// have moved meanwhile: each of the shards may have been asked when it did not have a row.
+func (s search) answers(ctx context.Context, of *sharding.Table, questions []plan.Question) ([][][]driver.Value, error) {
 	answers, errs := make([][][]driver.Value, len(questions)), make([]error, len(questions))
 	pools := map[*sql.DB][]int{}
 	for i, q := range questions {
@@ -192,7 +193,27 @@ func (s search) answers(ctx context.Context, questions []plan.Question) ([][][]d
 			}
 		}
 	})
-	return answers, errors.Join(errs...)
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	return answers, s.unmoved(of)
+}
+
+// unmoved returns the refusal of a statement during whose search slots have moved, or may have.
+func (s search) unmoved(of *sharding.Table) error {
+	if !of.Map.Leased() {
+		return nil
+	}
+	now, _ := s.database.router.Snapshot().Lookup(of.Name) // a router keeps its tables
+	_, err := now.On(0)
+	switch {
+	case errors.Is(err, sharding.ErrStaleMap):
+	case now != of && hasLeft(of, now, func(sharding.Slot, sharding.Target) bool { return true }):
+		err = sharding.ErrSlotMoving
+	default:
+		return nil
+	}
+	return &sharding.RouteError{Op: "look-up", Table: of.Name, Err: err}
 }
 
 // answer queries on the transaction's connection, so that it sees the transaction's own rows. On a

@@ -108,7 +108,14 @@ func (w writing) sent(ctx context.Context) (driver.Result, error) {
 	if err := late(ctx, w.execution); err != nil {
 		return nil, dialect.JoinErrors(err, in.Release())
 	}
-	return in.Exec(ctx, w.statement.sent(), to.Text, args)
+	r, err := in.Exec(ctx, w.statement.sent(), to.Text, args)
+	if err != nil {
+		return nil, err
+	}
+	if n, unknown := r.RowsAffected(); n == 0 && unknown == nil { // others are committed
+		err = left(w.execution)
+	}
+	return r, err
 }
 
 // parts returns the parts of the write, also if it has only one. For copies of a table it is that of home, whose answer counts.
@@ -309,6 +316,9 @@ func together[T any](ctx context.Context, w writing, participants []participant,
 		}
 		if err == nil {
 			answers[l.index], err = do(ctx, in, l)
+		}
+		if err == nil {
+			err = left(w.execution)
 		}
 		return err
 	})

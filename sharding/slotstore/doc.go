@@ -49,7 +49,8 @@
 // The key must be an integer column with a rule Low, Bits, Mod or OffsetStep, which triggers can
 // compute; [New] refuses others. Triggers do not fire on TRUNCATE, and on MySQL not on changes by a
 // foreign key's cascade. A read that a process sent before its lease ended may return later, and a
-// process takes a third of a lease's term to leave a version. The database's clock decides when
+// process takes a third of a lease's term to leave a version. Package shardsql sends a statement for one shard again if its slot
+// has left by the time of the answer. A query of several shards that reaches some of them so late may miss rows, or return rows twice. The database's clock decides when
 // leases end: if it jumps ahead by more than a term, leases end early. A process also takes its lease for
 // ended when either clock of its machine says so: the monotonic one stands still while the machine is
 // suspended. No clock of a virtual machine shows a pause by its host if nobody corrects it afterwards: until
