@@ -210,7 +210,7 @@ func mayMove(p *plan.Plan) bool {
 func hasMoved(e execution, planned, now *sharding.Table) bool {
 	args := unwrapped(e.args)
 	return hasLeft(planned, now, func(slot sharding.Slot, was sharding.Target) bool {
-		return (e.to.Kind != plan.One || was == e.to.Target) && plan.MayConcern(e.plan, args, slot)
+		return (e.to.IsSpread() || was == e.to.Target) && plan.MayConcern(e.plan, args, slot)
 	})
 }
 
@@ -231,7 +231,7 @@ func hasLeft(planned, now *sharding.Table, is func(slot sharding.Slot, was shard
 // isNewlyShared reports whether slots have been copied since a statement for several targets was planned.
 func isNewlyShared(planned, now *sharding.Table, to *plan.Route) bool {
 	isNew := func(slot sharding.Slot) bool { return !slices.Contains(planned.Map.Shared(), slot) }
-	return to.Kind != plan.One && now.Map.Version() != planned.Map.Version() && slices.ContainsFunc(now.Map.Shared(), isNew)
+	return to.IsSpread() && now.Map.Version() != planned.Map.Version() && slices.ContainsFunc(now.Map.Shared(), isNew)
 }
 
 // precedes reports whether slots of a statement have moved since a part of its transaction began, and the statement would not do what
@@ -260,7 +260,7 @@ func precedes(ctx context.Context, e execution, now *sharding.Table) bool {
 // movedSince reports whether slots that a statement may concern have left the database of a part of its transaction since the part
 // began, and whether such slots have come there.
 func movedSince(e execution, part *txPart, was, now *sharding.Table) (left, came bool) {
-	isSpread, args := e.to.Kind != plan.One, unwrapped(e.args)
+	isSpread, args := e.to.IsSpread(), unwrapped(e.args)
 	isIn := func(at sharding.Target) bool { return e.session.database.poolOrHome(at.DB) == part.pool }
 	for slot := range sharding.Slot(now.Rule.Slots()) {
 		old, _ := was.Map.Target(slot)

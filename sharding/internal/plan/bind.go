@@ -128,7 +128,7 @@ func (p *binding) spread(all proof.Slots) (*Route, error) {
 	case p.Statement.Explains:
 		return nil, p.Refusal(first.Name, sharding.ErrUnmergeable, "EXPLAIN shows how one database executes a query; choose a shard with sharding.On, or send it to the shards yourself with the texts of shardsql.Explain")
 	case p.union != nil:
-		return &Route{Kind: One, Pooled: true, Target: p.union.first, Text: p.union.text, Args: p.sent(slices.Clone(p.union.args))}, nil
+		return &Route{Kind: One, United: true, Pooled: true, Target: p.union.first, Text: p.union.text, Args: p.sent(slices.Clone(p.union.args))}, nil
 	case p.Statement.Change != nil:
 		return p.routeChange(all)
 	case all.All && !p.hint.All && (first.OnMissing == sharding.Refuse || p.Insert != nil):

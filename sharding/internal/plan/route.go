@@ -42,6 +42,8 @@ type Route struct {
 	Nowhere bool
 	// Target is the target of One, which has the first sharded table of the statement.
 	Target sharding.Target
+	// United says that the text of One reads the tables of all targets, which are in one database.
+	United bool
 	Text   string
 	// Args selects arguments of the statement for One's Text, in the text's order. It is nil if the
 	// text takes the statement's arguments unchanged.
@@ -55,6 +57,9 @@ type Route struct {
 	plan *Plan // of Scatter and Several
 	all  bool  // only sharding.AllShards sends a change to all its targets
 }
+
+// IsSpread reports whether the statement reads or writes several targets.
+func (r *Route) IsSpread() bool { return r.Kind != One || r.United }
 
 // Targets returns the targets on shards, in the order of their texts.
 func (r *Route) Targets() (all []sharding.Target) {
