@@ -275,6 +275,12 @@ type lookupChanges struct {
 	freed     []freed
 }
 
+// undo records that the rows of the entries from the n-th inserted on were undone, and that the transaction may commit.
+func (c *lookupChanges) undo(n int) {
+	c.lost = append(c.lost, c.got[n:]...)
+	c.got = c.got[:n]
+}
+
 // staleEntry is an entry that may have no row after the end of a transaction.
 type staleEntry struct {
 	table  *sharding.Table

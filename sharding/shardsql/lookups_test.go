@@ -267,6 +267,36 @@ func TestARollbackLeavesNoOwner(t *testing.T) {
 	}
 }
 
+// GORM's nested transactions and statements that fail undo a part of a transaction, which then commits.
+func TestWhatIsUndoneInATransactionLeavesNoOwner(t *testing.T) {
+	for _, home := range []string{"", "a"} {
+		d := newDirectory(t, home, false)
+		d.add(t, d.routed, 2, "taken@x", "Rome")
+		tx, err := d.routed.BeginTx(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d.add(t, tx, 1, "kept@x", "Rome")
+		exec(t, tx, "SAVEPOINT first")
+		d.add(t, tx, 5, "five@x", "Oslo")
+		exec(t, tx, "ROLLBACK TO SAVEPOINT first")
+		d.add(t, tx, 5, "again@x", "Oslo")
+		exec(t, tx, "SAVEPOINT second")
+		d.add(t, tx, 9, "nine@x", "Oslo")
+		exec(t, tx, "RELEASE SAVEPOINT second")
+		if _, err := tx.ExecContext(t.Context(), "INSERT INTO users (id, email, city) VALUES (13, 'new@x', 'Bonn'), (17, 'taken@x', 'Bonn')"); err == nil {
+			t.Error("two rows have one e-mail")
+		}
+		if err := tx.Commit(); err != nil {
+			t.Fatal(err)
+		}
+		d.sound(t, 0)
+		if n := one[int](t, d.routed, "SELECT COUNT(*) FROM users"); n != 4 {
+			t.Errorf("home %q: %d users", home, n)
+		}
+	}
+}
+
 // If the row committed before its entry, and the entry could not, no query by the value would find the row.
 func TestWithBestEffortAnEntryIsCommittedBeforeTheRow(t *testing.T) {
 	for name, c := range map[string]struct {

@@ -14,7 +14,10 @@ import (
 
 // savepoint is a savepoint that the caller has set in a transaction, or a setting of the transaction, which has no
 // name.
-type savepoint struct{ name, text string }
+type savepoint struct {
+	name, text string
+	entries    int // that the transaction had inserted before, of lookupChanges.got
+}
 
 // isSetting reports whether a statement sets something for its transaction. PostgreSQL undoes that at ROLLBACK TO a savepoint.
 func (c *conn) isSetting(ctx context.Context, text string) bool {
@@ -75,11 +78,12 @@ func (t *transaction) execSavepoint(ctx context.Context, verb effects.Savepoint,
 		if server, err := t.session.database.detect(ctx); at >= 0 && verb == effects.Set && err == nil && server.Name() == "mysql" {
 			t.savepoints = slices.Delete(t.savepoints, at, at+1) // the new one replaces it there
 		}
-		t.savepoints = append(t.savepoints, savepoint{name, text})
+		t.savepoints = append(t.savepoints, savepoint{name, text, len(t.owners.got)})
 	case at < 0:
 	case verb == effects.RollbackTo:
 		t.failed = nil
 		t.savepoints = t.savepoints[:at+1]
+		t.owners.undo(t.savepoints[at].entries)
 	default: // settings remain
 		after := slices.DeleteFunc(t.savepoints[at:], func(s savepoint) bool { return s.name != "" })
 		t.savepoints = t.savepoints[:at+len(after)]

@@ -306,7 +306,7 @@ func together[T any](ctx context.Context, w writing, participants []participant,
 	if err := t.admit(w.to); err != nil {
 		return nil, err
 	}
-	guarded := s.tx != nil
+	guarded, entries := s.tx != nil, len(t.owners.got)
 	s.tx = t // also for the searches and the entries of the write
 	answers := make([]T, len(participants))
 	err := t.execute(ctx, participants, w.kept.pools(), guarded, func(l participant, in inner.Conn) error {
@@ -333,6 +333,9 @@ func together[T any](ctx context.Context, w writing, participants []participant,
 		err = w.kept.enter(ctx, participants, n)
 	}
 	s.releaseLookupConns()
+	if err != nil {
+		t.owners.undo(entries)
+	}
 	if guarded {
 		return answers, t.settle(ctx, err)
 	}
