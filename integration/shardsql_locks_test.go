@@ -3,6 +3,7 @@
 package integration_test
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/shardid/shardid/integration/database"
 	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/shardsql"
 )
 
 // On MySQL and MariaDB, a query that locks rows of several shards returns the rows that it
@@ -135,4 +137,83 @@ func lockedIDs(ctx context.Context, tx *sql.Tx, query string) (all []string, err
 		all = append(all, id)
 	}
 	return all, rows.Err()
+}
+
+// Two transactions would hold one lock: the mover waits for those that have written rows of a slot, and not for those that have locked some.
+func TestATransactionWhoseLockedRowsHaveMovedDoesNotCommit(t *testing.T) {
+	for name, open := range onThree(t) {
+		dbs, home := sharding.DBs{"a": open(t, "locked_a"), "b": open(t, "locked_b")}, open(t, "locked_home")
+		for _, db := range dbs {
+			for _, table := range []string{"accounts", "payments"} {
+				database.Exec(t, db, "CREATE TABLE "+table+" (id BIGINT NOT NULL PRIMARY KEY, user_id BIGINT NOT NULL, amount BIGINT NOT NULL)")
+			}
+		}
+		database.Exec(t, home, "CREATE TABLE runs (id BIGINT NOT NULL PRIMARY KEY)")
+		database.Exec(t, dbs["a"], "INSERT INTO accounts VALUES (1, 0, 5)")
+		for text, c := range map[string]struct {
+			next string // the database of slot 0 at COMMIT, or "" if it is held
+			then string // a statement between
+			want error
+		}{
+			"it moves":                        {"b", "", sharding.ErrSlotMoving},
+			"it is held":                      {"", "INSERT INTO payments (id, user_id, amount) VALUES (2, 1, 1)", sharding.ErrSlotMoving},
+			"a write of no row":               {"", "UPDATE accounts SET amount = 4 WHERE user_id = 0 AND id = 9", sharding.ErrSlotMoving},
+			"it stays":                        {"a", "", nil},
+			"a write keeps it":                {"", "UPDATE accounts SET amount = amount + 1 WHERE user_id = 0 AND id = 1", nil},
+			"a write of another table does":   {"", "INSERT INTO payments (id, user_id, amount) VALUES (4, 0, 1)", nil},
+			"a query that does not lock rows": {"b", "", nil},
+		} {
+			t.Run(name+"/"+text, func(t *testing.T) {
+				at := func(table, db string, version int64) sharding.Map {
+					m, err := sharding.MapOf(sharding.Target{DB: db, Table: table}, sharding.Target{DB: "a", Table: table})
+					if err != nil {
+						t.Fatal(err)
+					}
+					return m.At(version).While(func() bool { return true })
+				}
+				router, err := sharding.New(dbs, sharding.Transactions(sharding.BestEffort),
+					sharding.Table{Name: "accounts", Key: "user_id", Rule: sharding.Mod(2), Map: at("accounts", "a", 1), Group: "shop"},
+					sharding.Table{Name: "payments", Key: "user_id", Rule: sharding.Mod(2), Map: at("payments", "a", 1), Group: "shop"})
+				if err != nil {
+					t.Fatal(err)
+				}
+				routed := shardsql.OpenDB(shardsql.Config{Router: router, Home: home})
+				t.Cleanup(func() { _ = routed.Close() })
+				tx, err := routed.BeginTx(t.Context(), nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				query := "SELECT amount FROM accounts WHERE user_id = 0 AND id = 1"
+				if text != "a query that does not lock rows" {
+					query += " FOR UPDATE"
+				}
+				if err := tx.QueryRowContext(t.Context(), query).Scan(new(int)); err != nil {
+					t.Fatal(err)
+				}
+				if c.then != "" {
+					database.Exec(t, tx, c.then)
+				}
+				next := map[string]sharding.Map{}
+				for _, table := range []string{"accounts", "payments"} {
+					if next[table] = at(table, cmp.Or(c.next, "a"), 2); c.next == "" {
+						next[table] = next[table].Sharing(0).Holding(0)
+					}
+				}
+				if err := router.Swap(next); err != nil {
+					t.Fatal(err)
+				}
+				if err := tx.Commit(); !errors.Is(err, c.want) {
+					t.Errorf("COMMIT: %v", err)
+				}
+				if n := database.MustNumber(t, dbs["a"], "SELECT COUNT(*) FROM payments WHERE id = 2"); n != 0 {
+					t.Error("it has committed")
+				}
+				for db, pool := range dbs {
+					if n := pool.Stats().InUse; n != 0 {
+						t.Errorf("%d connections of %s are in use", n, db)
+					}
+				}
+			})
+		}
+	}
 }

@@ -66,6 +66,7 @@ func follow[T any](ctx context.Context, on *session, r request, send func(execut
 		}
 		if err == nil {
 			markUsed(on)
+			noteLocks(e, done)
 			on.history.remember(on, p, e.to, r.text, made.effects)
 			return done, nil
 		}

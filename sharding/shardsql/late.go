@@ -9,12 +9,15 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/shardid/shardid/internal/sqlparse"
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sharding/internal/plan"
+	"github.com/shardid/shardid/sharding/internal/proof"
 	"github.com/shardid/shardid/sharding/internal/resultset"
 )
 
@@ -294,4 +297,69 @@ func (b *txPart) isRepeatable(ctx context.Context, t *transaction, server string
 		}
 	}
 	return !strings.HasPrefix(strings.ToLower(b.level), "read")
+}
+
+// A write keeps its slot where it is until its transaction ends, because it locks the row of the fence. A query that locks rows does not:
+// when the slot has moved, another transaction can lock the same rows on the new shard.
+
+// slotOf is a slot of a table.
+type slotOf struct {
+	table string
+	slot  sharding.Slot
+}
+
+// noteLocks records the slots of rows that a query of a transaction has locked, and forgets those that a write keeps where they are.
+func noteLocks(e execution, answer any) {
+	t := e.session.tx
+	if t == nil || e.session.inside || !mayMove(e.plan) || e.to.Kind == plan.Home || e.to.Kind == plan.Copies || e.to.Nowhere {
+		return
+	}
+	isLock := e.plan.Statement.Verb == sqlparse.Select
+	if isLock && !e.plan.Locks || !isLock && len(t.locked) == 0 {
+		return
+	}
+	of, slots := plan.First(e.plan), plan.Concerned(e.plan, unwrapped(e.args))
+	if isLock {
+		lock(t, of, slots)
+		return
+	}
+	if r, is := answer.(driver.Result); is {
+		if n, err := r.RowsAffected(); err != nil || n == 0 {
+			return
+		}
+	}
+	if slots.One { // otherwise the rows may be of any of them
+		maps.DeleteFunc(t.locked, func(s slotOf, _ sharding.Target) bool {
+			return s.slot == slots.Only && e.plan.Snapshot.SameGroup(s.table, of.Name)
+		})
+	}
+}
+
+// lock records slots of a table.
+func lock(t *transaction, of *sharding.Table, slots proof.Slots) {
+	if t.locked == nil {
+		t.locked = map[slotOf]sharding.Target{}
+	}
+	list := slots.List()
+	for slot := sharding.Slot(0); slots.All && int(slot) < of.Rule.Slots(); slot++ {
+		list = append(list, slot)
+	}
+	for _, slot := range list {
+		t.locked[slotOf{of.Name, slot}], _ = of.Map.Target(slot)
+	}
+}
+
+// unlocked refuses the COMMIT of a transaction whose locked rows another one may have locked on another shard since.
+func unlocked(t *transaction) error {
+	for s, was := range t.locked {
+		of, _ := t.session.database.router.Snapshot().Lookup(s.table) // a router keeps its tables
+		at, err := of.On(s.slot)
+		if err == nil && at != was {
+			err = sharding.ErrSlotMoving
+		}
+		if err != nil {
+			return &sharding.RouteError{Op: "commit", Table: of.Name, Err: err, Hint: "it is rolled back, because others may have locked its rows on another shard; run the transaction again"}
+		}
+	}
+	return nil
 }

@@ -42,6 +42,8 @@ type transaction struct {
 	// broken is the reason why nothing of it may be committed, or nil.
 	broken error
 	owners lookupChanges // its changes of lookup tables
+	// locked are the slots of rows that it has locked and that no write of it keeps from moving, with their targets: see noteLocks.
+	locked map[slotOf]sharding.Target
 	// failed is the error after which PostgreSQL executes no more of its statements, or nil.
 	failed error
 	times  map[string]string // of functions of PostgreSQL that read the clock: see clock.times
@@ -306,7 +308,7 @@ func beginRaw(ctx context.Context, on driver.Conn, options driver.TxOptions) (dr
 func (t *transaction) Commit() (err error) {
 	t.leave()
 	defer func() { t.deleteStaleEntries(err == nil) }()
-	if err := t.checkAlive(); err != nil {
+	if err := cmp.Or(t.checkAlive(), unlocked(t)); err != nil {
 		return dialect.JoinErrors(err, rollBack(t.parts))
 	}
 	switch {

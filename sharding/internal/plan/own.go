@@ -116,6 +116,24 @@ func MayConcern(p *Plan, args []any, slot sharding.Slot) bool {
 	})
 }
 
+// Concerned returns the slots whose rows a statement may read or write, as [MayConcern] knows them.
+func Concerned(p *Plan, args []any) (all proof.Slots) {
+	for _, r := range p.sharded {
+		if p.Insert == nil || r != p.Insert.Of || p.Insert.Selected != nil {
+			all = all.Or(r.Slots(args))
+			continue
+		}
+		for i := range p.Insert.Input.Rows {
+			of, err := p.Insert.Slot(&p.Insert.Input.Rows[i], args)
+			if err != nil {
+				return proof.EverySlot
+			}
+			all = all.Or(proof.SetOf([]sharding.Slot{of}))
+		}
+	}
+	return all
+}
+
 // mayInsert reports whether rows of VALUES may belong to a slot.
 func mayInsert(in *analysis.Insertion, args []any, slot sharding.Slot) bool {
 	return slices.ContainsFunc(in.Input.Rows, func(row sqlparse.Row) bool {
