@@ -515,3 +515,36 @@ func (c aggregateUnion) unite(columns []merge.Aggregate, values []catalog.Value)
 		}
 	}
 }
+
+// anyOfRows refuses ANY_VALUE in a SELECT that it alone would make a group. On MySQL it is no aggregate by itself: such a SELECT,
+// also one in a subquery, returns each row.
+func anyOfRows(c *combiner) {
+	if !c.MySQL {
+		return
+	}
+	for core := range c.Scopes {
+		list := []sqlparse.Expr{core.Having}
+		for _, item := range core.Items {
+			list = append(list, item.Expr)
+		}
+		if core == analysis.CoreOf(c.query) {
+			for _, by := range c.query.OrderBy {
+				list = append(list, by.Expr)
+			}
+		}
+		if len(core.GroupBy) == 0 && hasOnlyAnyValue(list) {
+			c.refuse("without GROUP BY and another aggregate ANY_VALUE returns the value of each row; leave ANY_VALUE out, or write MIN")
+		}
+	}
+}
+
+// hasOnlyAnyValue reports whether the only aggregate in some expressions is ANY_VALUE.
+func hasOnlyAnyValue(list []sqlparse.Expr) bool {
+	names := map[bool]bool{}
+	for e := range sqlparse.All(slices.DeleteFunc(list, func(e sqlparse.Expr) bool { return e == nil })...) {
+		if sqlfunc.IsAggregate(e) {
+			names[e.(*sqlparse.Call).Function() == "any_value"] = true // it is an aggregate
+		}
+	}
+	return names[true] && !names[false]
+}
