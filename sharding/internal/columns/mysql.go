@@ -28,6 +28,9 @@ var sortable = map[string]string{
 // isSortable reports whether a collation is one of them. MariaDB before 10.6 writes utf8 for
 // utf8mb3.
 func isSortable(name string) bool {
+	if name == bytewise {
+		return true
+	}
 	charset, rest, _ := strings.Cut(name, "_")
 	if charset == "utf8" {
 		charset = "utf8mb3"
@@ -35,9 +38,13 @@ func isSortable(name string) bool {
 	return slices.Contains(strings.Fields(sortable[charset]), rest)
 }
 
+// bytewise is the collation of BINARY and VARBINARY, which information_schema does not name. A server sorts a VARBINARY by its
+// bytes and its length together, so of one that is nearly as long as max_sort_length it does not compare the last bytes.
+const bytewise = "binary"
+
 // pads reports whether a collation ignores spaces at the end of a text.
 func pads(collation string) bool {
-	return !strings.Contains(collation, "_nopad_") && !strings.Contains(collation, "_0900_")
+	return collation != bytewise && !strings.Contains(collation, "_nopad_") && !strings.Contains(collation, "_0900_")
 }
 
 // texts reads the collations of a table on MySQL and MariaDB and, if r.sorts is set, how its texts, ENUMs and SETs
@@ -53,7 +60,7 @@ func (r reader) texts(ctx context.Context, to map[string]catalog.Column) (err er
 		err := rows.Scan(&t.column, &t.kind, &t.collation, &t.members, &t.sent, &t.zone, &t.long)
 		found = append(found, t)
 		return err
-	}, `SELECT COLUMN_NAME, DATA_TYPE, COALESCE(COLLATION_NAME, ''), IF(DATA_TYPE IN ('enum', 'set'), COLUMN_TYPE, ''), @@character_set_connection, IF(@@time_zone = 'SYSTEM', @@system_time_zone, @@time_zone), COALESCE(CHARACTER_OCTET_LENGTH > @@max_sort_length, FALSE) FROM information_schema.COLUMNS
+	}, `SELECT COLUMN_NAME, DATA_TYPE, COALESCE(COLLATION_NAME, ''), IF(DATA_TYPE IN ('enum', 'set'), COLUMN_TYPE, ''), @@character_set_connection, IF(@@time_zone = 'SYSTEM', @@system_time_zone, @@time_zone), COALESCE(CHARACTER_OCTET_LENGTH + IF(DATA_TYPE = 'varbinary', 4, 0) > @@max_sort_length, FALSE) FROM information_schema.COLUMNS
 		WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ? AND (COLLATION_NAME IS NOT NULL OR DATA_TYPE IN ('uuid', 'binary', 'varbinary', 'date', 'time', 'datetime', 'timestamp'))`, r.table)
 	if err != nil {
 		return fmt.Errorf("collations of %s: %w", r.table, err)
@@ -64,6 +71,9 @@ func (r reader) texts(ctx context.Context, to map[string]catalog.Column) (err er
 		c := to[name]
 		c.Collation, c.Members = equality(t.kind, t.collation, t.sent, t.zone), t.members
 		to[name] = c
+		if kind := strings.ToLower(t.kind); (kind == "binary" || kind == "varbinary") && !t.long {
+			t.collation = bytewise
+		}
 		if !r.sorts || t.collation == "" {
 			continue
 		}
@@ -209,9 +219,9 @@ func weight(ctx context.Context, db dialect.Querier, collation string) (catalog.
 	charset, _, _ := strings.Cut(collation, "_")
 	v := catalog.Value{Type: merge.Type{Kind: merge.Bytes}, As: catalog.Weight, Collation: collation}
 	var space []byte
-	var bytewise bool
-	query := "SELECT WEIGHT_STRING(CONVERT(' ' USING " + charset + ") COLLATE " + collation + "), @@max_sort_length, VERSION() LIKE '%MariaDB%'"
-	if err := db.QueryRowContext(ctx, query).Scan(&space, &v.Type.Prefix, &bytewise); err != nil {
+	var byBytes bool
+	query := "SELECT WEIGHT_STRING(CONVERT(' ' USING " + charset + ") COLLATE `" + collation + "`), @@max_sort_length, VERSION() LIKE '%MariaDB%'"
+	if err := db.QueryRowContext(ctx, query).Scan(&space, &v.Type.Prefix, &byBytes); err != nil {
 		return v, fmt.Errorf("weight of a space in %s: %w", collation, err)
 	}
 	if pads(collation) {
@@ -221,7 +231,7 @@ func weight(ctx context.Context, db dialect.Querier, collation string) (catalog.
 	switch {
 	case strings.Contains(collation, "_0900_"):
 		v.Type.Prefix, v.Type.Most = 0, wholeTexts
-	case bytewise && !strings.Contains(collation, "_unicode_") && !strings.Contains(collation, "_uca1400_"):
+	case byBytes && !strings.Contains(collation, "_unicode_") && !strings.Contains(collation, "_uca1400_"):
 		v.Type.Prefix *= len(space)
 	}
 	return v, nil
