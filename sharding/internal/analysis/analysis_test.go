@@ -283,6 +283,8 @@ func TestWhatCannotBeRoutedIsRefusedWithARemedy(t *testing.T) {
 		{mysql, "CALL archive(orders)", sharding.ErrRawTable, "CALL is not routed"},
 		{mysql, "DESCRIBE orders", sharding.ErrRawTable, "DESCRIBE is not routed; run it for each of Router.Targets"},
 		{mysql, "SELECT id INTO OUTFILE 'x' FROM orders", sharding.ErrRawTable, `it cannot be parsed near "INTO"`},
+		{mysql, "UPDATE orders SET paid = 1 WHERE user_id = 5; UPDATE orders SET paid = 2 WHERE user_id = 5;", sharding.ErrRawTable, "its text has several statements; send each by itself"},
+		{mysql, "UPDATE countries SET name = 'a'; DELETE FROM countries", sharding.ErrRawTable, "its text has several statements; send each by itself"},
 		{mysql, "TRUNCATE TABLE orders", sharding.ErrRawTable, "DELETE and sharding.AllShards"},
 		{mysql, "ALTER TABLE orders ADD x INT", sharding.ErrRawTable, "on every target"},
 		{mysql, "DROP TABLE countries", sharding.ErrRawTable, "in every database that has a copy"},
