@@ -47,7 +47,8 @@
 // The subquery and the query are read one after the other. Rows may change in between, as they may between
 // shards. In a transaction of PostgreSQL the subqueries are executed behind a savepoint, to which the engine
 // goes back if one turns out to depend on the row. A transaction that may not span databases
-// executes such a subquery only on the database on which it has begun.
+// executes such a subquery only on the database on which it has begun, and may begin with one only if there
+// is a single database.
 //
 // # EXPLAIN
 //

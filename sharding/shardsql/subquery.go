@@ -38,13 +38,31 @@ func (s subqueries) query(ctx context.Context, r request, refusal error) (driver
 		return rows, err
 	}
 	r.final = true
-	return s.conn.queryAsIs(ctx, r)
+	rows, err = s.conn.queryAsIs(ctx, r)
+	return rows, s.onOneDatabase(err)
+}
+
+// mayCross reports whether a subquery may be about another database than the transaction, which may not span databases.
+func (s subqueries) mayCross() bool {
+	return s.tx != nil && !s.tx.spans && (len(s.database.copies()) > 1 || s.database.router.Migration() != nil)
+}
+
+// onOneDatabase adds to the refusal of a query with subqueries what would let a transaction execute them first.
+func (s subqueries) onOneDatabase(err error) error {
+	var refusal *sharding.RouteError
+	if !s.mayCross() || !errors.As(err, &refusal) || errors.Is(err, sharding.ErrCrossDatabase) { // which says so itself
+		return err
+	}
+	with := *refusal
+	with.Hint += "; a transaction on one database executes a subquery first only if it has begun there, and all rows of the subquery are there: " +
+		"send the query outside of the transaction, or let transactions span databases with sharding.Transactions, Atomic or BestEffort"
+	return &with
 }
 
 // tried is query without planning again.
 func (s subqueries) tried(ctx context.Context, r request, made *planned, refusal error) (driver.Rows, error) {
 	// In a transaction that may not span databases a subquery must not choose the first one.
-	isFirst := s.tx != nil && !s.tx.spans && !s.tx.began()
+	isFirst := s.mayCross() && !s.tx.began()
 	if isFirst || len(r.args) > 0 && r.args[0].Name != "" {
 		return nil, refusal
 	}

@@ -78,12 +78,35 @@ func TestAQueryWithASubqueryIsOneStatement(t *testing.T) {
 	}
 	defer func() { _ = tx.Rollback() }()
 	const dearest = "SELECT id FROM orders WHERE user_id = 0 AND total = (SELECT MAX(total) FROM orders WHERE user_id IN (0, 2))"
-	if _, err := tx.Query(dearest); !errors.Is(err, sharding.ErrUnmergeable) { //nolint:rowserrcheck,sqlclosecheck // there are none
+	if _, err := tx.Query(dearest); !errors.Is(err, sharding.ErrUnmergeable) || !strings.Contains(err.Error(), "send the query outside of the transaction") { //nolint:rowserrcheck,sqlclosecheck // there are none
 		t.Errorf("the transaction has not begun: %v", err)
 	}
 	exec(t, tx, "UPDATE orders SET total = 100 WHERE user_id = 0 AND id = 5")
 	if n := one[int](t, tx, dearest); n != 5 {
 		t.Errorf("order %d is the dearest of the transaction, want 5", n)
+	}
+}
+
+// Such a transaction cannot begin on another database.
+func TestATransactionMayBeginWithASubqueryIfThereIsOneDatabase(t *testing.T) {
+	m, err := sharding.Spread([]string{"a"}, 4, "orders_%d")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, _ := pricedIn(t, m)
+	router, err := sharding.New(sharding.DBs{"a": w.dbs["a"]}, sharding.Table{Name: "orders", Key: "user_id", Rule: sharding.Mod(4), Map: m})
+	if err != nil {
+		t.Fatal(err)
+	}
+	routed := shardsql.OpenDB(shardsql.Config{Router: router, Home: w.dbs["a"]})
+	defer func() { _ = routed.Close() }()
+	tx, err := routed.Begin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback() }()
+	if n := one[int](t, tx, aboveAverage, 1, 9); n != 3 { // 6, 7 and 8 are above 5.5
+		t.Errorf("%d rows, want 3", n)
 	}
 }
 
