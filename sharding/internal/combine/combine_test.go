@@ -378,7 +378,7 @@ func TestArgumentsThatDecideAResultMustBeKnownNumbers(t *testing.T) {
 		{having, []any{1}, ""},
 		{having, []any{1.5}, ""},
 		{having, []any{nil}, ""},
-		{having, []any{"1"}, "HAVING compares with string"},
+		{having, []any{"1"}, "HAVING compares with a string; pass it as a number, or write the number into the text"},
 		{having, []any{struct{}{}}, "unsupported type"},
 		{chosen, []any{1}, ""},
 		{chosen, []any{nil}, ""},

@@ -156,7 +156,7 @@ func (c *Combination) numbers(of []int, args []any, inGroup bool) ([]driver.Valu
 		case v == nil, isInteger, isUnsigned, isFloat && inGroup:
 			all[i] = v
 		case inGroup:
-			return nil, fmt.Errorf("%w: HAVING compares with %T; only numbers are combined", sharding.ErrUnmergeable, v)
+			return nil, fmt.Errorf("%w: HAVING compares with a %T; pass it as a number, or write the number into the text", sharding.ErrUnmergeable, v)
 		default:
 			return nil, fmt.Errorf("%w: how a result of argument %d compares depends on how its driver sends a %T; pass a whole number", sharding.ErrUnmergeable, i+1, v)
 		}
