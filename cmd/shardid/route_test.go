@@ -111,6 +111,9 @@ func TestRouteDecidesByTheColumnsOfASourceOrOfAShard(t *testing.T) {
 				t.Errorf("%s: %s: %s", source, statement, o.stdout)
 			}
 		}
+		if o := succeed(t, "route", "--config", config, "--source", source, "UPDATE orders SET status = 'x' WHERE id = 5"); !strings.HasPrefix(o.stdout, "after a search, which tells the shards\n  ") || strings.Contains(o.stdout, "lookup") {
+			t.Errorf("%s: there is no lookup table: %s", source, o.stdout)
+		}
 		o := execute(t, "route", "--config", config, "--source", source, "UPDATE orders SET status = 'x' WHERE status = 'y'")
 		if o.code != command.ExitUnclean || !strings.HasPrefix(o.stdout, "refused\n") {
 			t.Errorf("%s: %d, %s%s", source, o.code, o.stdout, o.stderr)
@@ -164,7 +167,7 @@ func TestRouteSaysThatItDoesNotKnowAStatement(t *testing.T) {
 func TestRouteNamesTheLookupTableThatIsAsked(t *testing.T) {
 	config := newConfig(t, strings.ReplaceAll(pageBlock(t, "json"), `, "building": true`, ""))
 	const statement = "SELECT * FROM users WHERE email = 'a@x'"
-	const want = "by a lookup table, which tells the shards\n  east/users_by_email: SELECT id FROM users_by_email WHERE email IN (?) with [a@x]\n"
+	const want = "after a search, which tells the shards\n  east/users_by_email: SELECT id FROM users_by_email WHERE email IN (?) with [a@x]\n"
 	if o := succeed(t, "route", "--config", config, statement); o.stdout != want {
 		t.Errorf("%s\nwant\n%s", o.stdout, want)
 	}
@@ -172,7 +175,7 @@ func TestRouteNamesTheLookupTableThatIsAsked(t *testing.T) {
 	if err := os.WriteFile(log, []byte(statement+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if o := succeed(t, "route", "--config", config, "--log", log); !strings.Contains(o.stdout, "      1  100.0 %  by a lookup table") {
+	if o := succeed(t, "route", "--config", config, "--log", log); !strings.Contains(o.stdout, "      1  100.0 %  after a search") {
 		t.Error(o.stdout)
 	}
 }

@@ -297,7 +297,7 @@ var routeWords = map[shardsql.Kind]string{
 	shardsql.Scatter: "several shards",
 	shardsql.Several: "several shards, each with its part of a write",
 	shardsql.Copies:  "every database",
-	shardsql.Lookup:  "by a lookup table, which tells the shards",
+	shardsql.Lookup:  "after a search, which tells the shards",
 	shardsql.Refused: "refused",
 
 	shardsql.Undecided: "undecided: needs the types and the unique keys of the columns, which the router reads from the databases",
