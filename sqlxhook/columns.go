@@ -34,7 +34,7 @@ func mapColumns(r *rows) ([]string, error) {
 		case i == 0:
 			first = columns
 		case !slices.Equal(first, columns):
-			return nil, &RowError{Row: i, Err: fmt.Errorf("%w: its keys %v differ from row 0's %v", ErrArgument, columns, first)}
+			return nil, &RowError{Row: i, Err: fmt.Errorf("its keys %v differ from row 0's %v: %w", columns, first, ErrArgument)}
 		}
 	}
 	return first, nil

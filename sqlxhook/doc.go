@@ -18,8 +18,9 @@
 // error. The field need not be the primary key. A key that is set (not zero, not NULL) is never
 // overwritten. Maps have no tags, so their keys are not filled.
 //
-// The field may be any integer, a string, a [16]byte such as a UUID, a pointer to one of these,
-// or a sql.Scanner. A string holds the keys of a generator of texts, or the digits of an integer
+// The field may be any integer, a string, a type of [16]byte such as a UUID, a pointer to one of
+// these, or a sql.Scanner. The drivers of MySQL, MariaDB and SQLite take no plain [16]byte: use
+// uuid.Binary of package keygen/uuid, or another driver.Valuer. A string holds the keys of a generator of texts, or the digits of an integer
 // id: `keygen:"order,base36,pad=13"`, with dec, base36, base62 or crockford. The option hooks is
 // for GORM and has no effect here.
 //

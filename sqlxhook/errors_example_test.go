@@ -48,7 +48,7 @@ func Example_errors() {
 	fmt.Println(mock.ExpectationsWereMet())
 	// Output:
 	// true sqlxhook: row 0: Order.ID: cannot store the id in a struct passed by value; pass a pointer
-	// true sqlxhook: []sqlxhook_test.Order is empty: argument holds no rows; pass a struct pointer, a map, or a non-empty slice of either
+	// true sqlxhook: []sqlxhook_test.Order is empty: argument holds no rows of one form; pass a struct pointer, a map, or a non-empty slice of either, in which maps have equal keys
 	// true sqlxhook: *sqlxhook_test.Order: nil where a value is needed
 	// true sqlxhook: no value for the parameter :total: sqlxhook_test.Order has no field of that name
 	// true sqlxhook: Order.ID: the INSERT does not store the generated key; add its column and parameter: column id, parameter :id

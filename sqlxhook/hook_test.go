@@ -396,7 +396,7 @@ func TestMistakesAreTypedErrorsAndNothingIsSentOrStored(t *testing.T) {
 		"overflow":              {"", make([]narrow, 20), sqlxhook.ErrOverflow, "row 12: narrow.ID"},
 		"column name":           {"", &badColumn{}, nil, "not a plain SQL name"},
 		"no columns":            {"", &noColumns{}, sqlxhook.ErrArgument, "no columns"},
-		"different maps":        {"", []map[string]any{{"id": 1}, {"note": 1}}, sqlxhook.ErrArgument, "row 1: "},
+		"different maps":        {"", []map[string]any{{"id": 1}, {"note": 1}}, sqlxhook.ErrArgument, "row 1: its keys [note] differ from row 0's [id]: argument holds no rows of one form"},
 		"map key as column":     {"", map[string]any{"id) --": 1}, nil, "not a plain SQL name"},
 		"unknown parameter":     {"INSERT INTO orders (id) VALUES (:idd)", &order{}, sqlxhook.ErrParameter, ":idd"},
 		"map without parameter": {note, []map[string]any{{"note": 1}, {}}, sqlxhook.ErrParameter, "row 1: note"},
