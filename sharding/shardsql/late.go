@@ -177,6 +177,16 @@ func left(e execution) error {
 	return err
 }
 
+// mayPart reports whether a write of one shard concerns rows of several slots, of which some may have left when it is executed. It needs a
+// transaction then, because the shard changes the others. A shard refuses new rows of slots that have left.
+func mayPart(e execution) bool {
+	if !mayMove(e.plan) || e.to.Kind != plan.One || e.plan.Insert != nil {
+		return false
+	}
+	of := plan.Concerned(e.plan, unwrapped(e.args))
+	return !of.One && !of.Empty()
+}
+
 // atPresent returns the first table of a statement as it is now, and the refusal of a statement that a target gets after slots of
 // the statement have moved from there, or may have.
 func atPresent(e execution) (*sharding.Table, error) {

@@ -557,6 +557,52 @@ func TestAStatementOfAKeyBeginsAgainIfItReachesItsShardAfterItsRowsHaveLeft(t *t
 	}
 }
 
+// The shard still has rows of another slot, which it changes.
+func TestAWriteOfSeveralSlotsOfAShardIsWholeIfItReachesItAfterOneOfThemHasLeft(t *testing.T) {
+	for _, text := range []string{"DELETE FROM items WHERE user_id IN (0, 1) AND id > 1", "DELETE FROM items WHERE user_id IN (0, 1) AND id > 1 RETURNING id"} {
+		for _, how := range []string{"", "prepared", "in a transaction"} {
+			t.Run(how+"/"+text, func(t *testing.T) {
+				m := newSlotMoving(t, 2)
+				place := func(first string, version int64) {
+					of, err := sharding.MapOf(sharding.Target{DB: "a", Table: first}, sharding.Target{DB: "a", Table: "items_0"})
+					if err == nil {
+						err = m.router.Swap(map[string]sharding.Map{"items": of.Patient(time.Minute).While(func() bool { return true }).At(version)})
+					}
+					if err != nil {
+						t.Fatal(err)
+					}
+				}
+				place("items_0", 1)
+				exec(t, m.rows, "DELETE FROM items_1")
+				exec(t, m.rows, "INSERT INTO items_0 VALUES (3, 1)")
+				m.late = func(sent string) {
+					if strings.HasPrefix(strings.ReplaceAll(sent, `"`, ""), "DELETE FROM items_0") {
+						m.late = func(string) {}
+						exec(t, m.rows, "INSERT INTO items_1 SELECT * FROM items_0 WHERE user_id = 0")
+						place("items_1", 2)
+						exec(t, m.rows, "DELETE FROM items_0 WHERE user_id = 0")
+					}
+				}
+				on, end := preparer(m.routed), func() error { return nil }
+				if how == "in a transaction" {
+					tx, err := m.routed.BeginTx(within(t), nil)
+					if err != nil {
+						t.Fatal(err)
+					}
+					on, end = tx, tx.Commit
+				}
+				n, err := m.count(t, on, text, how == "prepared")
+				if err := errors.Join(err, end()); err != nil {
+					t.Fatal(err)
+				}
+				if left := one[int](t, m.rows, "SELECT (SELECT COUNT(*) FROM items_0) + (SELECT COUNT(*) FROM items_1)"); n != 2 || left != 1 {
+					t.Errorf("%d rows are deleted, %d are left", n, left)
+				}
+			})
+		}
+	}
+}
+
 // preparer is a database or a transaction.
 type preparer interface {
 	execer

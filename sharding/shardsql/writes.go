@@ -78,7 +78,7 @@ func (w writing) executed(ctx context.Context) (driver.Result, error) {
 // one writes to one shard. For a single model it needs no transaction, because a statement that
 // affects no row has nothing to undo.
 func (w writing) one(ctx context.Context) (driver.Result, error) {
-	if w.models != nil && w.models.Len() > 1 || w.kept != nil {
+	if w.models != nil && w.models.Len() > 1 || w.kept != nil || mayPart(w.execution) {
 		return w.executed(ctx)
 	}
 	r, err := w.sent(ctx)
