@@ -93,7 +93,7 @@ func slotSQL(r *analysis.Reference, key string) (text string, known bool) {
 // of each shard.
 func ownTargets(p *binding, set proof.Slots) ([]sharding.Target, error) {
 	first := p.sharded[0].Table
-	targets, err := targetsOf(first, set)
+	targets, err := targetsOf(p.Plan, set)
 	isHeld := func(r *analysis.Reference) bool { return len(r.Table.Map.Held()) > 0 }
 	if !errors.Is(err, sharding.ErrSlotMoving) || !p.separable || slices.ContainsFunc(p.sharded, isHeld) {
 		return targets, err

@@ -49,7 +49,27 @@ func TestWhileSlotsMoveTheTextOfAShardLeavesOutTheRowsOfOthers(t *testing.T) {
 			t.Errorf("%s is\n%s, want\n%s", text, got, want)
 		}
 	}
-	for _, text := range []string{"SELECT id FROM orders FOR UPDATE", "SELECT a.id FROM orders a LEFT JOIN orders b USING (user_id)", "UPDATE orders SET paid = 1"} {
+	for text, want := range map[string]string{ // they concern no row of the slot
+		"SELECT id FROM orders WHERE user_id IN (0, 3)":               "SELECT id FROM `orders_0` AS orders WHERE user_id IN (0, 3)",
+		"SELECT id FROM orders WHERE user_id IN (0, 3) FOR UPDATE":    "SELECT id FROM `orders_0` AS orders WHERE user_id IN (0, 3) FOR UPDATE",
+		"UPDATE orders SET paid = 1 WHERE user_id = 2 OR user_id = 7": "UPDATE `orders_0` AS orders SET paid = 1 WHERE user_id = 2 OR user_id = 7",
+	} {
+		to, err := of(own(m.Sharing(1)), text)
+		if err != nil || len(to.Targets()) != 2 {
+			t.Errorf("%s: %+v, %v", text, to, err)
+			continue
+		}
+		var got string
+		if to.Kind == plan.Scatter {
+			got = to.Shards.Targets[0].Text
+		} else {
+			got = to.Writes.Parts[0].Text
+		}
+		if got != want {
+			t.Errorf("%s is\n%s, want\n%s", text, got, want)
+		}
+	}
+	for _, text := range []string{"UPDATE orders SET paid = 1 WHERE user_id IN (0, 1)", "SELECT id FROM orders WHERE user_id IN (0, 1) FOR UPDATE", "SELECT id FROM orders FOR UPDATE", "SELECT a.id FROM orders a LEFT JOIN orders b USING (user_id)", "UPDATE orders SET paid = 1"} {
 		if _, err := of(own(m.Sharing(1)), text); !errors.Is(err, sharding.ErrSlotMoving) {
 			t.Errorf("%s: %v", text, err)
 		}

@@ -70,6 +70,7 @@ type Plan struct {
 	onDemand *onDemand
 
 	arrays     *arrays               // of an INSERT … SELECT unnest(…), or nil
+	isFound    bool                  // its slots are those of rows that were found: see Owners
 	otherwise  *sharding.Target      // see Owners
 	modified   []*Plan               // of its data-modifying CTEs
 	allSharded []*analysis.Reference // the sharded tables of it and of modified, if there are any

@@ -183,15 +183,18 @@ func targetsOn(t *sharding.Table, list []sharding.Slot) (all []sharding.Target, 
 	return all, nil
 }
 
-// targetsOf returns the targets of a set of slots. It refuses several targets while rows are on two
-// targets, because their slot moves: the rows would be returned twice.
-func targetsOf(t *sharding.Table, s proof.Slots) ([]sharding.Target, error) {
+// targetsOf returns the targets of a set of slots. It refuses several targets while rows are on two targets, because their slot moves: the
+// rows would be returned twice. If the conditions of the statement lead to the set, rows of other slots do not satisfy them. If other rows
+// were found by a value, a row of another slot may be left that had it.
+func targetsOf(p *Plan, s proof.Slots) ([]sharding.Target, error) {
+	t := p.sharded[0].Table
 	everywhere, moving := t.Everywhere()
 	if s.All {
 		return everywhere, moving
 	}
 	all, err := targetsOn(t, s.List())
-	if err == nil && len(all) > 1 {
+	shared := t.Map.Shared()
+	if err == nil && len(all) > 1 && (p.isFound || slices.ContainsFunc(s.List(), func(slot sharding.Slot) bool { return slices.Contains(shared, slot) })) {
 		err = moving
 	}
 	return all, err

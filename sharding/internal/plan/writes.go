@@ -117,7 +117,7 @@ func (p *binding) routeChange(set proof.Slots) (*Route, error) {
 	if err := cmp.Or(p.divisible(), p.refuseClockArguments(sharding.ErrCrossShard), p.keyStays()); err != nil {
 		return nil, err
 	}
-	targets, err := targetsOf(first, set)
+	targets, err := targetsOf(p.Plan, set)
 	if err != nil {
 		return nil, p.Refusal(first.Name, err, "")
 	}
