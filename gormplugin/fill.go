@@ -106,7 +106,7 @@ func (f *fill) begin(db *gorm.DB, p *plan, with bool) (err error) {
 		r, err = rowsOf(stmt)
 	}
 	fl := p.fillingOf(r)
-	if err == nil || errors.Is(err, ErrNotAddressable) && !fl.lacksKeys() { // the caller needs no generated key
+	if err == nil {
 		err = f.fetch(db, fl)
 	}
 	if err == nil && (len(p.fields) > 0 || fl.createScope != nil) {

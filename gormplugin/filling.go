@@ -86,12 +86,15 @@ func (fl *filling) reserve(stmt *gorm.Statement) error {
 	}
 	for _, p := range fl.keyColumns {
 		p.follow(stmt, fl.table)
-		if p.omit || p.carriesSlot { // keys with slots are drawn when the rows have their sharding keys
-			continue
-		}
 		need := 0
 		for range p.emptyRows() {
 			need++
+		}
+		if need > 0 && fl.rows.byValue() {
+			return fmt.Errorf("gormplugin: %s by value: %w", fl.rows.structs.Type(), ErrNotAddressable)
+		}
+		if p.omit || p.carriesSlot { // keys with slots are drawn when the rows have their sharding keys
+			continue
 		}
 		from.give(p.field, p.keys, need)
 		if err := fl.draw(stmt.Context, p, need-p.keys.Len()); err != nil {
@@ -159,16 +162,6 @@ func (fl *filling) clearKeys(ctx context.Context) {
 		p.clearKeys(ctx, nil)
 		p.forget()
 	}
-}
-
-// lacksKeys returns true when a row has no key yet.
-func (fl *filling) lacksKeys() bool {
-	return slices.ContainsFunc(fl.keyColumns, func(p *keyColumn) bool {
-		for range p.emptyRows() {
-			return true
-		}
-		return false
-	})
 }
 
 // assignedAny returns true when a row was given a key.

@@ -61,11 +61,8 @@ func (r rows) check(stmt *gorm.Statement) error {
 			row = row.Elem()
 		}
 	}
-	switch {
-	case row != stmt.Schema.ModelType:
+	if row != stmt.Schema.ModelType {
 		return fmt.Errorf("gormplugin: rows of type %s for model %s: %w", row, stmt.Schema.Name, ErrModelMismatch)
-	case v.Kind() != reflect.Slice && !v.CanAddr():
-		return fmt.Errorf("gormplugin: %s by value: %w", v.Type(), ErrNotAddressable)
 	}
 	for i := 0; pointers && i < v.Len(); i++ {
 		if v.Index(i).IsNil() {
@@ -73,6 +70,11 @@ func (r rows) check(stmt *gorm.Statement) error {
 		}
 	}
 	return nil
+}
+
+// byValue returns true when the rows are a struct or an array to which the caller has no pointer.
+func (r rows) byValue() bool {
+	return r.structs.IsValid() && r.structs.Kind() != reflect.Slice && !r.structs.CanAddr()
 }
 
 func (r rows) len() int {

@@ -4,7 +4,6 @@ package gormplugin
 
 import (
 	"database/sql/driver"
-	"errors"
 	"fmt"
 	"reflect"
 	"strings"
@@ -31,7 +30,7 @@ func (r *routing) addKeys(stmt *gorm.Statement, models reflect.Value) (added, la
 		return false, false
 	}
 	named := rows{structs: models}
-	if err := named.check(stmt); err != nil && (named.structs.Kind() != reflect.Struct || errors.Is(err, ErrModelMismatch)) {
+	if named.check(stmt) != nil {
 		return false, false
 	}
 	keys, ok := keysOf(stmt, t, key, named)
