@@ -284,13 +284,9 @@ func (f *fill) settle(db *gorm.DB, fl *filling) {
 // remember stores the state of a statement where the end of the surrounding transaction is
 // known. It returns false when it is not known.
 func (f *fill) remember(db *gorm.DB, fl *filling) bool {
-	createScope := scopeOf(db.Statement.Context)
-	switch {
-	case !createScope.covers(db.Statement):
-		return f.batches.settle(db, fl)
-	case db.Error == nil || fl.assignedAny():
-		createScope.add(fl)
+	if scope := scopeOf(db.Statement.Context); scope.covers(db.Statement) {
+		scope.add(fl)
 		return true
 	}
-	return false
+	return f.batches.settle(db, fl)
 }

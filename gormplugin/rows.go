@@ -24,9 +24,6 @@ func rowsOf(stmt *gorm.Statement) (rows, error) {
 	if r, ok := mapsOf(stmt.Dest); ok {
 		return r, nil
 	}
-	if stmt.Schema == nil {
-		return rows{}, fmt.Errorf("gormplugin: rows of type %T: %w", stmt.Dest, ErrModelMismatch)
-	}
 	r := rows{structs: stmt.ReflectValue}
 	return r, r.check(stmt)
 }
