@@ -96,14 +96,14 @@ func (f *createScope) close() []*filling {
 // or for which gorm opens no transaction.
 func (f *fill) drawForAssociations(db *gorm.DB, p *plan, inTx bool) (*createScope, error) {
 	stmt := db.Statement
-	if inTx || len(p.nested) == 0 || db.SkipDefaultTransaction || stmt.Schema == nil {
+	if inTx || len(p.relations) == 0 || db.SkipDefaultTransaction || stmt.Schema == nil {
 		return nil, nil
 	}
 	c := keyCounter{plans: f.plans, need: map[*managed]int{}, seen: map[reflect.Value]bool{}}
 	if f.routing != nil {
 		c.snapshot = f.routing.router.Snapshot()
 	}
-	for _, rel := range p.nested {
+	for _, rel := range p.relations {
 		if !leavesOut(stmt, rel.Name) {
 			c.relation(rel, stmt.ReflectValue)
 		}
@@ -161,7 +161,7 @@ func (c *keyCounter) child(rel *schema.Relationship, v reflect.Value) {
 	}
 	p := c.plans.of(rel.FieldSchema)
 	c.add(p, v)
-	for _, next := range p.nested {
+	for _, next := range p.relations {
 		c.relation(next, v)
 	}
 }

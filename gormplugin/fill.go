@@ -70,7 +70,7 @@ func (f *fill) reserve(db *gorm.DB) {
 		return
 	}
 	p := f.plan(stmt, c)
-	if p == nil || p.err == nil && len(p.fields)+len(p.nested) == 0 {
+	if p == nil || p.err == nil && len(p.fields)+len(p.relations) == 0 {
 		return
 	}
 	if err := f.begin(db, p, c != nil); err != nil {

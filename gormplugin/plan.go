@@ -19,11 +19,11 @@ type plan struct {
 	fields          []*managed
 	err             error // an invalid tag; every create of the model returns it
 	schema          *schema.Schema
-	withoutDefaults *schema.Schema // for gorm:create
-	maps            *schema.Schema // the same for slices of maps, into which gorm cannot scan
-	source          *schema.Schema // for gorm:create while the source of a migration numbers the key
-	nested          []*schema.Relationship
-	free            sync.Pool // of *filling
+	withoutDefaults *schema.Schema         // for gorm:create
+	maps            *schema.Schema         // the same for slices of maps, into which gorm cannot scan
+	source          *schema.Schema         // for gorm:create while the source of a migration numbers the key
+	relations       []*schema.Relationship // that gorm saves with a row
+	free            sync.Pool              // of *filling
 }
 
 // plans creates and caches plans. gorm parses a model once, so its schema is the cache key.
@@ -55,7 +55,7 @@ func (p *plans) make(s *schema.Schema) *plan {
 		}
 	}
 	made.complete()
-	made.nested = p.nested(s)
+	made.relations = relations(s)
 	return made
 }
 
@@ -104,37 +104,8 @@ func isAuto(s *schema.Schema, f *schema.Field) bool {
 	return integer && f.Size == 64 && f.AutoIncrement && len(s.PrimaryFields) == 1 && s.PrimaryFields[0] == f
 }
 
-// nested returns the relations through which a create can reach managed fields of
-// other rows.
-func (p *plans) nested(s *schema.Schema) []*schema.Relationship {
-	return slices.DeleteFunc(relations(s), func(rel *schema.Relationship) bool { return !p.leads(rel, map[*schema.Schema]bool{}) })
-}
-
 // relations returns the relations that gorm saves with a row.
 func relations(s *schema.Schema) []*schema.Relationship {
 	r := &s.Relationships
 	return slices.Concat(r.BelongsTo, r.HasOne, r.HasMany, r.Many2Many)
-}
-
-// leads returns true when rows of a relation, of its join table, or rows saved with them have a
-// managed field.
-func (p *plans) leads(rel *schema.Relationship, seen map[*schema.Schema]bool) bool {
-	if rel.JoinTable != nil && p.manages(rel.JoinTable) {
-		return true
-	}
-	s := rel.FieldSchema
-	if seen[s] {
-		return false
-	}
-	seen[s] = true
-	return p.manages(s) || slices.ContainsFunc(relations(s), func(next *schema.Relationship) bool { return p.leads(next, seen) })
-}
-
-// manages returns true when the model itself has a managed field. A field with an invalid tag
-// counts, because a create of the model returns its error.
-func (p *plans) manages(s *schema.Schema) bool {
-	return slices.ContainsFunc(s.Fields, func(f *schema.Field) bool {
-		m, err := p.field(s, f)
-		return m != nil || err != nil
-	})
 }
