@@ -56,9 +56,7 @@ func (p *plans) with(s *schema.Schema, gen any) *plan {
 		return &plan{err: &FieldError{s.Name, key.Name, err}}
 	}
 	others := slices.DeleteFunc(slices.Clone(model.fields), func(other *managed) bool { return other.Field == key })
-	made := &plan{schema: s, fields: append([]*managed{m}, others...), relations: model.relations}
-	made.complete()
-	return made
+	return planOf(s, append([]*managed{m}, others...))
 }
 
 // keyOf returns the single primary key of the plan's model; if the model has several, the

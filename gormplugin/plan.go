@@ -44,29 +44,29 @@ func (p *plans) of(s *schema.Schema) *plan {
 }
 
 func (p *plans) make(s *schema.Schema) *plan {
-	made := &plan{schema: s}
+	var fields []*managed
 	for _, f := range s.Fields {
 		m, err := p.field(s, f)
 		if err != nil {
 			return &plan{schema: s, err: &FieldError{s.Name, f.Name, err}}
 		}
 		if m != nil {
-			made.fields = append(made.fields, m)
+			fields = append(fields, m)
 		}
 	}
-	made.complete()
-	made.relations = relations(s)
-	return made
+	return planOf(s, fields)
 }
 
-// complete sets the schemas that follow from the fields.
-func (p *plan) complete() {
-	if len(p.fields) > 0 {
-		p.withoutDefaults = withoutDefaults(p.schema, p.fields)
+// planOf returns the plan of a model in which these fields are filled.
+func planOf(s *schema.Schema, fields []*managed) *plan {
+	p := &plan{schema: s, fields: fields, relations: relations(s)}
+	if len(fields) > 0 {
+		p.withoutDefaults = withoutDefaults(s, fields)
 		p.maps = copyOf(p.withoutDefaults)
 		p.maps.FieldsWithDefaultDBValue = nil
-		p.source = numbered(p.schema, p.fields)
+		p.source = numbered(s, fields)
 	}
+	return p
 }
 
 // field returns how a field is filled, nil if it is not managed.
