@@ -200,18 +200,9 @@ func (f *fill) give(db *gorm.DB, fl *filling) error {
 // nothing was written. It fills the rows by the router's present state and makes gorm build and
 // send the statement again.
 func (f *fill) resend(db *gorm.DB, fl *filling) {
-	stmt := db.Statement
-	fl.restore(stmt)
+	fl.restore(db.Statement)
 	fl.conflict, fl.sent = nil, false
-	fl.followMove(stmt)
-	db.Error = f.give(db, fl)
-	if db.Error != nil {
-		return
-	}
-	stmt.SQL.Reset()
-	stmt.Vars = nil
-	f.routing.hintCreate(db)
-	db.Callback().Create().Get("gorm:create")(db)
+	sendAgain(db, func(db *gorm.DB) { f.assign(db, fl); f.routing.hintCreate(db) }, db.Callback().Create().Get("gorm:create"))
 	restoreContext(db)
 }
 

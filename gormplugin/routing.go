@@ -77,13 +77,13 @@ func (r *routing) Initialize(db *gorm.DB) error {
 		cb.Create().After("gorm:save_after_associations").Register("shardid:omit", r.hintOmit),
 		cb.Update().After("gorm:save_after_associations").Register("shardid:omit", r.hintOmit),
 		cb.Update().Before("gorm:update").Register("shardid:tell", r.hintWrite),
-		cb.Update().Before("gorm:save_after_associations").Register("shardid:overtaken", r.overtaken(r.hintWrite, func() func(*gorm.DB) { return cb.Update().Get("gorm:update") })),
+		cb.Update().Before("gorm:save_after_associations").Register("shardid:overtaken", r.overtaken(r.hintWrite, cb.Update().Get, "gorm:update")),
 		cb.Update().After("gorm:update").Register("shardid:told", restoreContext),
 		cb.Delete().Before("gorm:delete").Register("shardid:tell", r.hintWrite),
-		cb.Delete().Before("gorm:after_delete").Register("shardid:overtaken", r.overtaken(r.hintWrite, func() func(*gorm.DB) { return cb.Delete().Get("gorm:delete") })),
+		cb.Delete().Before("gorm:after_delete").Register("shardid:overtaken", r.overtaken(r.hintWrite, cb.Delete().Get, "gorm:delete")),
 		cb.Delete().After("gorm:delete").Register("shardid:told", restoreContext),
 		cb.Query().Before("gorm:query").Register("shardid:tell", r.read),
-		cb.Query().Before("gorm:preload").Register("shardid:overtaken", r.overtaken(r.read, func() func(*gorm.DB) { return cb.Query().Get("gorm:query") })),
+		cb.Query().Before("gorm:preload").Register("shardid:overtaken", r.overtaken(r.read, cb.Query().Get, "gorm:query")),
 		cb.Query().After("gorm:query").Register("shardid:told", restoreContext),
 		cb.Row().Before("gorm:row").Register("shardid:tell", r.read),
 		cb.Row().After("gorm:row").Register("shardid:told", restoreContext),
@@ -146,8 +146,8 @@ func (r *routing) read(db *gorm.DB) {
 // overtaken returns a callback that sends a statement again which the switch of a migration has overtaken: gorm
 // built it while the source served the table, so it lacks the condition on the sharding keys of its
 // models, and the shards refused it. Nothing was written. tell gives the statement this condition, and
-// send returns gorm's callback that builds and sends it.
-func (r *routing) overtaken(tell func(*gorm.DB), send func() func(*gorm.DB)) func(*gorm.DB) {
+// get returns gorm's callback of this name, which builds and sends it.
+func (r *routing) overtaken(tell func(*gorm.DB), get func(string) func(*gorm.DB), name string) func(*gorm.DB) {
 	return func(db *gorm.DB) {
 		stmt := db.Statement
 		var refusal *sharding.RouteError
@@ -158,12 +158,17 @@ func (r *routing) overtaken(tell func(*gorm.DB), send func() func(*gorm.DB)) fun
 			return
 		}
 		restoreContext(db)
-		db.Error = nil
-		stmt.SQL.Reset()
-		stmt.Vars = nil
-		tell(db)
-		send()(db)
+		sendAgain(db, tell, get(name))
 	}
+}
+
+// sendAgain makes gorm build and send a statement again of which nothing was written.
+func sendAgain(db *gorm.DB, tell, send func(*gorm.DB)) {
+	db.Error = nil
+	db.Statement.SQL.Reset()
+	db.Statement.Vars = nil
+	tell(db)
+	send(db)
 }
 
 // isRouted returns true when the router knows the table.
