@@ -25,7 +25,7 @@ type conflict struct {
 
 	on        clause.Clause // ON CONFLICT of the caller; zero if there is none
 	returning clause.Clause // RETURNING of the caller, likewise
-	result    bool          // the statement's Result was set here
+	ownResult bool          // the statement's Result was set by keep
 	unread    bool          // gorm does not read the returned rows, because the statement updates nothing
 	returned  *returnedRows // for spread
 }
@@ -99,7 +99,9 @@ func (c *conflict) count(stmt *gorm.Statement, on clause.OnConflict) {
 		return
 	}
 	c.resolve = c.spread
-	c.replace(stmt, struct{ clause.Expression }{on}) // gorm does not recognise it as a DO NOTHING
+	hidden := c.on
+	hidden.Expression = struct{ clause.Expression }{on} // gorm does not recognise it as a DO NOTHING
+	stmt.Clauses["ON CONFLICT"] = hidden
 	c.returned = c.remember(stmt)
 }
 
@@ -141,18 +143,11 @@ func (c *conflict) keep(stmt *gorm.Statement, on clause.OnConflict) bool {
 	on.DoNothing = false
 	column := clause.Column{Name: f.DBName}
 	on.DoUpdates = append(clause.Set{{Column: column, Value: gorm.Expr("LAST_INSERT_ID(?)", column)}}, on.DoUpdates...)
-	c.replace(stmt, on)
+	stmt.AddClause(on)
 	if stmt.Result == nil {
-		stmt.Result, c.result = gorm.WithResult(), true
+		stmt.Result, c.ownResult = gorm.WithResult(), true
 	}
 	return true
-}
-
-// replace replaces the caller's ON CONFLICT until restore.
-func (c *conflict) replace(stmt *gorm.Statement, on clause.Expression) {
-	changed := c.on
-	changed.Expression = on
-	stmt.Clauses["ON CONFLICT"] = changed
 }
 
 // restore restores the statement's own clauses, because the caller may use the statement again.

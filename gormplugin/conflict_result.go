@@ -16,17 +16,6 @@ import (
 	"github.com/shardid/shardid/sharding"
 )
 
-// end resolves the conflicts of a statement that was executed.
-func (c *conflict) end(db *gorm.DB) (err error) {
-	if c.resolve != nil {
-		err = c.resolve(db)
-	}
-	if c.result {
-		db.Statement.Result = nil
-	}
-	return err
-}
-
 // readCount uses the number of affected rows, or a SELECT if some rows were affected and some not.
 func (c *conflict) readCount(db *gorm.DB) error {
 	switch db.RowsAffected {
@@ -66,10 +55,14 @@ func (c *conflict) readReturned(db *gorm.DB) error {
 // such row, or otherwise the last row's own key, or 0 in a table without AUTO_INCREMENT.
 func (c *conflict) readLastID(db *gorm.DB) error {
 	stmt := db.Statement
-	if stmt.Result == nil || stmt.Result.Result == nil {
+	result := stmt.Result
+	if c.ownResult {
+		stmt.Result = nil
+	}
+	if result == nil || result.Result == nil {
 		return c.ask(db)
 	}
-	id, err := stmt.Result.Result.LastInsertId()
+	id, err := result.Result.LastInsertId()
 	if err != nil {
 		return c.ask(db)
 	}

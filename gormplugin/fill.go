@@ -243,10 +243,8 @@ func (f *fill) repair(db *gorm.DB, fl *filling) {
 	case !fl.sent:
 	case db.Error != nil:
 		fl.refused = wroteNothing(db, fl.rows.len())
-	case fl.conflict != nil:
-		if err := fl.conflict.end(db); err != nil {
-			_ = db.AddError(err)
-		}
+	case fl.conflict != nil && fl.conflict.resolve != nil:
+		_ = db.AddError(fl.conflict.resolve(db))
 	}
 }
 
