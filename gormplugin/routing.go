@@ -121,7 +121,7 @@ func (r *routing) hintWrite(db *gorm.DB) {
 	if both := stmt.ReflectValue.CanAddr() && stmt.Model != nil && stmt.Dest != stmt.Model; both && !keyed && !later {
 		keyed, later = r.addKeys(stmt, reflect.Indirect(reflect.ValueOf(stmt.Model))) // gorm uses its primary key, too
 	}
-	saveContext(stmt, r.keysBefore(stmt))
+	saveContext(stmt).undo = r.keysBefore(stmt)
 	passHint(db, writehint.Hint{Keyed: keyed, Model: stmt.Schema != nil, Completes: later})
 }
 
@@ -132,11 +132,9 @@ func (r *routing) read(db *gorm.DB) {
 		return
 	}
 	if _, write := stmt.Settings.Load("gorm:db_resolver:write"); write { // dbresolver's own setting
-		own := saveContext(stmt, nil)
-		stmt.Context = sharding.Primary(stmt.Context)
-		own.hinted = stmt.Context
+		replaceContext(sharding.Primary(stmt.Context), stmt)
 	}
-	if r.isRouted(stmt.Table) && stmt.ReflectValue.Kind() == reflect.Struct {
+	if stmt.ReflectValue.Kind() == reflect.Struct {
 		if _, later := r.addKeys(stmt, stmt.ReflectValue); later {
 			passHint(db, writehint.Hint{Completes: true})
 		}
@@ -192,20 +190,11 @@ func (fl *filling) freshRows() (column string, numbers []int) {
 	return of.field.DBName, slices.Sorted(slices.Values(of.assignedRows))
 }
 
-// passHint puts a hint for shardsql into the statement's context, until restoreContext removes
-// it.
+// passHint puts a hint for shardsql into the statement's context.
 func passHint(db *gorm.DB, h writehint.Hint) {
-	stmt := db.Statement
-	h.Table = stmt.Table
-	if h.Single = isTx(stmt.ConnPool); h.Single {
-		_, h.Single = db.InstanceGet("gorm:started_transaction")
-	}
-	if len(h.Fresh) == 0 && !h.Keyed && !h.Model && !h.Single && !h.Fills && !h.Completes && h.Refusal == nil {
-		return
-	}
-	own := saveContext(stmt, nil)
-	stmt.Context = writehint.With(stmt.Context, h)
-	own.hinted = stmt.Context
+	h.Table = db.Statement.Table
+	_, h.Single = db.InstanceGet("gorm:started_transaction")
+	replaceContext(writehint.With(db.Statement.Context, h), db.Statement)
 }
 
 // contextName is the name of a statement's own context among its clauses, which are not copied
@@ -223,13 +212,19 @@ type savedContext struct {
 // Build writes nothing.
 func (*savedContext) Build(clause.Builder) {}
 
-func saveContext(stmt *gorm.Statement, undo func()) *savedContext {
+func saveContext(stmt *gorm.Statement) *savedContext {
 	own, already := stmt.Clauses[contextName].Expression.(*savedContext)
 	if !already {
-		own = &savedContext{Context: stmt.Context, undo: undo}
+		own = &savedContext{Context: stmt.Context}
 		stmt.Clauses[contextName] = clause.Clause{Expression: own}
 	}
 	return own
+}
+
+// replaceContext gives the statement a context with a hint, until restoreContext.
+func replaceContext(hinted context.Context, stmt *gorm.Statement) {
+	saveContext(stmt).hinted = hinted
+	stmt.Context = hinted
 }
 
 // restoreContext restores the statement's own context, unless another plugin has put one around it,
