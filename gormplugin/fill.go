@@ -180,12 +180,11 @@ func (f *fill) give(db *gorm.DB, fl *filling) error {
 		return err
 	}
 	numbered := func(p *keyColumn) bool { return p.numbered }
-	omits := func(p *keyColumn) bool { return p.omit } // the caller leaves it out
 	switch {
 	case len(fl.keyColumns) == 0:
 	case fl.schema != nil && slices.ContainsFunc(fl.keyColumns, numbered):
 		stmt.Schema = fl.plan.source
-	case slices.ContainsFunc(fl.keyColumns, omits) || !fl.assignedAny() && f.returnsUpdated(stmt):
+	case slices.ContainsFunc(fl.keyColumns, (*keyColumn).omits) || !fl.assignedAny() && f.returnsUpdated(stmt):
 	case fl.rows.many || fl.schema == nil:
 		stmt.Schema = fl.plan.maps
 	default:

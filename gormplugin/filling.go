@@ -93,7 +93,7 @@ func (fl *filling) reserve(stmt *gorm.Statement) error {
 		if need > 0 && fl.rows.byValue() {
 			return fmt.Errorf("gormplugin: %s by value: %w", fl.rows.structs.Type(), ErrNotAddressable)
 		}
-		if p.omit || p.carriesSlot { // keys with slots are drawn when the rows have their sharding keys
+		if p.omits() || p.carriesSlot { // keys with slots are drawn when the rows have their sharding keys
 			continue
 		}
 		from.give(p.field, p.keys, need)
@@ -130,7 +130,7 @@ func (fl *filling) drawLimited(ctx context.Context, draw func(context.Context) e
 // hooks.
 func (fl *filling) assign(stmt *gorm.Statement, hooks bool) error {
 	for _, p := range fl.keyColumns {
-		if p.omit || hooks && !p.field.hooks {
+		if p.omits() || hooks && !p.field.hooks {
 			continue
 		}
 		if _, named, restricted := chosen(stmt, p.field.DBName); restricted && !named && !hooks {
@@ -184,7 +184,7 @@ func (fl *filling) followMove(stmt *gorm.Statement) {
 	fl.pinSnapshot(stmt.Table)
 	for _, p := range fl.keyColumns {
 		p.follow(stmt, fl.table)
-		if p.omit {
+		if p.omits() {
 			p.clearKeys(stmt.Context, func(k int) bool { return !p.isOwn(stmt.Context, k) })
 			p.assignedRows = p.assignedRows[:0]
 		}
@@ -197,10 +197,4 @@ func (fl *filling) restore(stmt *gorm.Statement) {
 	if fl.conflict != nil {
 		fl.conflict.restore(stmt)
 	}
-}
-
-// omitted returns true when the statement leaves out the field on purpose.
-func omitted(stmt *gorm.Statement, field *managed) bool {
-	selected, named, _ := chosen(stmt, field.DBName)
-	return named && !selected
 }

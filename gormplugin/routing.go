@@ -105,7 +105,7 @@ func (r *routing) hintCreate(db *gorm.DB) {
 	h := writehint.Hint{Refusal: refusal}
 	if fl := stateOf(stmt); fl != nil {
 		h.Column, h.Fresh = fl.freshRows()
-		h.Fills = fl.numbersLater(stmt)
+		h.Fills = slices.ContainsFunc(fl.keyColumns, func(p *keyColumn) bool { return p.numbered && !p.left })
 	}
 	passHint(db, h)
 }
@@ -252,10 +252,4 @@ func restoreContext(db *gorm.DB) {
 // serves the table.
 func isNumbered(t *sharding.Table, column string) bool {
 	return t != nil && t.Origin() != nil && strings.EqualFold(t.Origin().Numbered, column)
-}
-
-// numbersLater returns true when a generator will make a key of the rows as soon as the source
-// of a migration no longer numbers them.
-func (fl *filling) numbersLater(stmt *gorm.Statement) bool {
-	return slices.ContainsFunc(fl.keyColumns, func(p *keyColumn) bool { return p.numbered && !omitted(stmt, p.field) })
 }
