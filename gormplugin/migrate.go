@@ -19,6 +19,7 @@ import (
 	"gorm.io/gorm/callbacks"
 	"gorm.io/gorm/logger"
 	"gorm.io/gorm/migrator"
+	"gorm.io/gorm/schema"
 
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sharding/lookups"
@@ -58,14 +59,11 @@ func Migrate(ctx context.Context, db *gorm.DB, models ...any) (err error) {
 		return db.WithContext(ctx).AutoMigrate(models...)
 	}
 	m := newMigration(db)
-	for _, model := range models {
-		if err := m.plan(model); err != nil {
-			return err
-		}
-	}
-	for _, model := range models {
-		if err := m.planJoins(model); err != nil {
-			return err
+	for _, plan := range []func(any) error{m.plan, m.planJoins} {
+		for _, model := range models {
+			if err := plan(model); err != nil {
+				return err
+			}
 		}
 	}
 	err = errors.Join(m.run(ctx), m.lookups(ctx))
@@ -80,32 +78,33 @@ type migration struct {
 	*routing
 
 	db     *gorm.DB
-	pools  map[string]*sql.DB        // of the router and of the home database
+	shards map[string]*gorm.DB       // the router's databases and the home database, by name
 	jobs   map[string][]migrationJob // by database
-	shards map[string]*gorm.DB       // by database
 
 	unplaced []any    // models whose tables are only in the home database
-	tables   []string // the sharded ones
 	planned  []string // all tables, in lower case
 }
 
 type migrationJob struct {
 	model  any
+	table  *sharding.Table // zero for a broadcast table
 	target sharding.Target
 }
 
 func newMigration(db *gorm.DB) *migration {
 	r, _ := db.Config.Plugins[routingName].(*routing)
-	m := &migration{routing: r, db: db, pools: map[string]*sql.DB{}, jobs: map[string][]migrationJob{}, shards: map[string]*gorm.DB{}}
+	m := &migration{routing: r, db: db, shards: map[string]*gorm.DB{}, jobs: map[string][]migrationJob{}}
+	isShard := false
 	for _, name := range r.router.Databases() {
-		m.pools[name] = r.router.DB(name)
+		m.shards[name] = openShard(db, r.router.DB(name))
+		isShard = isShard || r.router.DB(name) == r.home
 	}
-	if !slices.Contains(slices.Collect(maps.Values(m.pools)), r.home) {
+	if !isShard {
 		name := "home"
-		if m.pools[name] != nil {
+		if m.shards[name] != nil {
 			name = "the home database" // because the router has another database of that name
 		}
-		m.pools[name] = r.home
+		m.shards[name] = openShard(db, r.home)
 	}
 	return m
 }
@@ -125,7 +124,6 @@ func (m *migration) plan(model any) error {
 		if err := checkKey(s, &t); err != nil {
 			return err
 		}
-		m.tables = append(m.tables, t.Name)
 	}
 	targets := m.targets(s.Table)
 	if len(targets) == 0 {
@@ -133,10 +131,7 @@ func (m *migration) plan(model any) error {
 		return nil
 	}
 	for _, target := range targets {
-		if err := m.prepare(model, &t, target); err != nil {
-			return err
-		}
-		m.jobs[target.DB] = append(m.jobs[target.DB], migrationJob{model, target})
+		m.jobs[target.DB] = append(m.jobs[target.DB], migrationJob{model, &t, target})
 	}
 	return nil
 }
@@ -174,7 +169,7 @@ func (m *migration) targets(table string) []sharding.Target {
 		return m.router.Targets(table)
 	}
 	var copies []sharding.Target
-	for _, db := range slices.Sorted(maps.Keys(m.pools)) {
+	for _, db := range slices.Sorted(maps.Keys(m.shards)) {
 		copies = append(copies, sharding.Target{DB: db, Table: table})
 	}
 	return copies
@@ -203,40 +198,36 @@ func (m *migration) unrouted(ctx context.Context, model any) error {
 	return m.db.WithContext(sharding.Unsharded(ctx)).AutoMigrate(model)
 }
 
-// prepare changes the schema that the shard's *gorm.DB keeps for this model and physical table; t
-// is zero for a broadcast table.
-func (m *migration) prepare(model any, t *sharding.Table, target sharding.Target) error {
-	db := m.shard(target.DB)
+// prepare changes the schema that the shard's *gorm.DB keeps for the model and the physical table.
+func (job *migrationJob) prepare(db *gorm.DB) error {
 	stmt := &gorm.Statement{DB: db}
-	if err := stmt.ParseWithSpecialTableName(model, target.Table); err != nil {
+	if err := stmt.ParseWithSpecialTableName(job.model, job.target.Table); err != nil {
 		return err
 	}
 	for _, f := range stmt.Schema.Fields {
 		f.AutoIncrement = false
-		if db.Dialector.Name() != "mysql" {
-			f.Tag = ownIndexes(f.Tag, target.Table)
+		if db.Dialector.Name() == "mysql" {
+			ownCheck(db, f, job.target.Table)
+		} else {
+			f.Tag = ownIndexes(f.Tag, job.target.Table)
 		}
 	}
-	compareBytes(db.Dialector, stmt.Schema, t)
+	compareBytes(db.Dialector, stmt.Schema, job.table)
 	return nil
 }
 
-// shard returns the *gorm.DB of a shard, which it opens once. It is separate from the application's
-// because schemas are parsed for each physical table, and would otherwise become relations of the
-// application's models.
-func (m *migration) shard(name string) *gorm.DB {
-	if db := m.shards[name]; db != nil {
-		return db
-	}
-	db, _ := gorm.Open(onShard{m.db.Dialector, m.pools[name]}, &gorm.Config{ // onShard returns no error
-		NamingStrategy:                           m.db.NamingStrategy,
-		Logger:                                   keptLevel{m.db.Logger},
+// openShard returns the *gorm.DB of a shard. It is separate from the application's because schemas
+// are parsed for each physical table, and would otherwise become relations of the application's
+// models.
+func openShard(db *gorm.DB, pool *sql.DB) *gorm.DB {
+	shard, _ := gorm.Open(onShard{db.Dialector, pool}, &gorm.Config{ // onShard returns no error
+		NamingStrategy:                           db.NamingStrategy,
+		Logger:                                   keptLevel{db.Logger},
 		DisableAutomaticPing:                     true,
 		IgnoreRelationshipsWhenMigrating:         true, // their tables have targets of their own
 		DisableForeignKeyConstraintWhenMigrating: true,
 	})
-	m.shards[name] = db
-	return db
+	return shard
 }
 
 // onShard is the application's dialect with another pool.
@@ -270,20 +261,13 @@ func ownIndexes(tag reflect.StructTag, table string) reflect.StructTag {
 // checkName matches the name of a check in a tag, as in gorm.
 var checkName = regexp.MustCompile(`^[\w-]+$`)
 
-// ownChecks appends the table's name to the names of its checks in a tag, because MySQL requires them to differ in a
+// ownCheck appends the table's name to the name of a field's check, because MySQL requires them to differ in a
 // database. A check that the table has without it keeps its name.
-func ownChecks(db *gorm.DB, job migrationJob) error {
-	stmt := &gorm.Statement{DB: db}
-	if err := stmt.ParseWithSpecialTableName(job.model, job.target.Table); err != nil || db.Dialector.Name() != "mysql" {
-		return err
+func ownCheck(db *gorm.DB, f *schema.Field, table string) {
+	name, condition, named := strings.Cut(f.TagSettings["CHECK"], ",")
+	if named && checkName.MatchString(name) && !strings.HasSuffix(name, "_"+table) && !db.Migrator().HasConstraint(table, name) {
+		f.TagSettings["CHECK"] = name + "_" + table + "," + condition
 	}
-	for _, f := range stmt.Schema.Fields {
-		name, condition, named := strings.Cut(f.TagSettings["CHECK"], ",")
-		if named && checkName.MatchString(name) && !strings.HasSuffix(name, "_"+job.target.Table) && !db.Migrator().HasConstraint(job.target.Table, name) {
-			f.TagSettings["CHECK"] = name + "_" + job.target.Table + "," + condition
-		}
-	}
-	return nil
 }
 
 // run migrates all databases at once.
@@ -294,7 +278,11 @@ func (m *migration) run(ctx context.Context) error {
 		wg.Go(func() {
 			for _, job := range m.jobs[name] {
 				db := m.at(ctx, job.target)
-				if err := errors.Join(ownChecks(db, job), db.AutoMigrate(job.model)); err != nil {
+				err := job.prepare(db)
+				if err == nil {
+					err = db.AutoMigrate(job.model)
+				}
+				if err != nil {
 					errs[i] = fmt.Errorf("%s: %w", job.target, err)
 					return
 				}
@@ -308,10 +296,10 @@ func (m *migration) run(ctx context.Context) error {
 // lookups creates the lookup tables of the models' tables, with the types of their columns.
 func (m *migration) lookups(ctx context.Context) error {
 	var errs []error
-	for _, name := range m.tables {
+	for _, name := range m.planned {
 		t, _ := m.router.Table(name)
 		for _, l := range t.Lookups {
-			errs = append(errs, lookups.Create(ctx, lookups.Config{Router: m.router, Home: m.home, Table: name, Column: l.Column}))
+			errs = append(errs, lookups.Create(ctx, lookups.Config{Router: m.router, Home: m.home, Table: t.Name, Column: l.Column}))
 		}
 	}
 	return errors.Join(errs...)
@@ -326,7 +314,7 @@ func (l keptLevel) LogMode(logger.LogLevel) logger.Interface { return l }
 
 // at returns a *gorm.DB for the physical table, with the options that the application's has for new tables.
 func (m *migration) at(ctx context.Context, target sharding.Target) *gorm.DB {
-	db := m.shard(target.DB).WithContext(ctx).Table(target.Table)
+	db := m.shards[target.DB].WithContext(ctx).Table(target.Table)
 	if options, ok := m.db.Get("gorm:table_options"); ok {
 		return db.Set("gorm:table_options", options)
 	}

@@ -86,7 +86,9 @@ func parseNamed(db *gorm.DB, model any) (*schema.Schema, error) {
 	if err != nil || db.Statement == nil || db.Statement.Table == "" {
 		return s, err
 	}
-	return withTable(s, db.Statement.Table), nil
+	named := copyOf(s)
+	named.Table = db.Statement.Table
+	return named, nil
 }
 
 // fieldOf returns the field with a name: the model's own one, or otherwise the only one in its

@@ -73,13 +73,6 @@ func copyOf(s *schema.Schema) *schema.Schema {
 	return p
 }
 
-// withTable returns a copy of the schema for another table.
-func withTable(s *schema.Schema, table string) *schema.Schema {
-	p := copyOf(s)
-	p.Table = table
-	return p
-}
-
 // copyExported copies exported fields. It copies those of Relationships one by one, because
 // that struct contains a mutex.
 func copyExported(to, from reflect.Value) {
