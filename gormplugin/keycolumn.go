@@ -95,7 +95,8 @@ func (p *keyColumn) clearKeys(ctx context.Context, keep func(k int) bool) (taken
 
 // value returns the present value of the row with the k-th key.
 func (p *keyColumn) value(ctx context.Context, k int) any {
-	return p.filling.rows.get(ctx, p.assignedRows[k], p.field)
+	value, _ := p.filling.rows.get(ctx, p.assignedRows[k], p.field.Field)
+	return value
 }
 
 // isOwn returns true when the row with the k-th key still has that key.

@@ -165,14 +165,14 @@ func (r rows) set(ctx context.Context, i int, f *managed, put func(reflect.Value
 	return nil
 }
 
-// get returns the value that row i has for the field.
-func (r rows) get(ctx context.Context, i int, f *managed) any {
+// get returns the value that row i has for the field, and whether it has none: a struct has none
+// if it is zero.
+func (r rows) get(ctx context.Context, i int, f *schema.Field) (value any, missing bool) {
 	if r.structs.IsValid() {
-		value, _ := f.ValueOf(ctx, r.at(i))
-		return value
+		return f.ValueOf(ctx, r.at(i))
 	}
-	_, value, _ := inMap(r.maps[i], f.Field)
-	return value
+	_, value, _ = inMap(r.maps[i], f)
+	return value, value == nil
 }
 
 // clear removes the key of row i.

@@ -173,36 +173,18 @@ func (fl *filling) shardingKeys(stmt *gorm.Statement, numbers []int) ([]any, err
 	keys := make([]any, len(numbers))
 	for n, i := range numbers {
 		missing := true
-		switch maps := fl.rows.maps; {
-		case maps != nil && field != nil:
-			_, keys[n], _ = inMap(maps[i], field)
-			missing = !bound(keys[n])
-		case maps != nil:
-			keys[n] = maps[i][t.Key]
-			missing = !bound(keys[n])
+		switch {
 		case field != nil:
-			keys[n], missing = field.ValueOf(stmt.Context, fl.rows.at(i))
+			keys[n], missing = fl.rows.get(stmt.Context, i, field)
+		case fl.rows.maps != nil:
+			keys[n] = fl.rows.maps[i][t.Key]
+			missing = keys[n] == nil
 		}
 		if missing {
 			return nil, missingKey(t, i, field)
 		}
 	}
 	return keys, nil
-}
-
-// bound returns true when gorm sends v as one bind variable: the database then compares with
-// the same value that the router used. gorm writes expressions and subqueries as text; they are
-// not bound.
-func bound(v any) bool {
-	switch v.(type) {
-	case nil, gorm.Valuer, clause.Expression, clause.Column, clause.Table:
-		return false
-	}
-	if dereference(v).CanUint() {
-		return true // above int64, too, where the default converter returns an error
-	}
-	_, err := driver.DefaultParameterConverter.ConvertValue(v)
-	return err == nil
 }
 
 // missingKey returns the error of a row without its sharding key.
