@@ -101,13 +101,8 @@ func (p *keyColumn) value(ctx context.Context, k int) any {
 
 // isOwn returns true when the row with the k-th key still has that key.
 func (p *keyColumn) isOwn(ctx context.Context, k int) bool {
-	put := func(v reflect.Value) error { return p.keys.Put(k, v) }
-	if p.field.Serializer != nil {
-		own, err := p.field.stored(ctx, put)
-		return err == nil && p.field.canonical(p.value(ctx, k)) == p.field.canonical(own)
-	}
-	scratch := reflect.New(p.field.FieldType).Elem()
-	return put(scratch) == nil && canonical(p.value(ctx, k)) == canonical(scratch.Interface())
+	own, err := p.field.valueWith(ctx, func(v reflect.Value) error { return p.keys.Put(k, v) })
+	return err == nil && p.field.canonical(p.value(ctx, k)) == p.field.canonical(own)
 }
 
 // canonical returns a key in a comparable form, the same for a struct field and a map.

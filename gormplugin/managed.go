@@ -61,17 +61,12 @@ func isInteger(f *schema.Field) bool {
 	return ok && err == nil
 }
 
-// stored returns what the database gets for the key that put stores in a field with a serializer.
-func (m *managed) stored(ctx context.Context, put func(reflect.Value) error) (any, error) {
+// valueWith returns the value that the field of a row has with the key that put stores in it.
+func (m *managed) valueWith(ctx context.Context, put func(reflect.Value) error) (any, error) {
 	row := reflect.New(m.Schema.ModelType).Elem()
-	if err := put(m.ReflectValueOf(ctx, row)); err != nil {
-		return nil, err
-	}
+	err := put(m.ReflectValueOf(ctx, row))
 	value, _ := m.ValueOf(ctx, row)
-	if valuer, ok := value.(driver.Valuer); ok {
-		return valuer.Value()
-	}
-	return value, nil
+	return value, err
 }
 
 // canonical returns a value of the field in a comparable form, also one that the database returns for a field with a serializer.

@@ -4,6 +4,7 @@ package gormplugin
 
 import (
 	"context"
+	"database/sql/driver"
 	"fmt"
 	"reflect"
 
@@ -147,21 +148,18 @@ func (r rows) set(ctx context.Context, i int, f *managed, put func(reflect.Value
 	if m == nil {
 		return fmt.Errorf("row %d is a nil map: %w", i, gorm.ErrInvalidData)
 	}
+	value, err := f.valueWith(ctx, put)
+	if valuer, ok := value.(driver.Valuer); err == nil && ok && f.Serializer != nil {
+		value, err = valuer.Value() // gorm sends the values of maps as they are
+	}
+	if err != nil {
+		return err
+	}
+	if isInteger(f.Field) {
+		value = canonical(value) // an int64
+	}
 	name, _, _ := inMap(m, f.Field)
-	if f.Serializer != nil { // gorm sends the values of maps as they are
-		value, err := f.stored(ctx, put)
-		if err == nil {
-			m[name] = value
-		}
-		return err
-	}
-	key := reflect.New(f.FieldType).Elem()
-	if err := put(key); err != nil {
-		return err
-	}
-	if m[name] = key.Interface(); isInteger(f.Field) {
-		m[name] = canonical(m[name]) // an int64
-	}
+	m[name] = value
 	return nil
 }
 

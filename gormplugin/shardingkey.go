@@ -55,7 +55,6 @@ func keysOf(stmt *gorm.Statement, t *sharding.Table, key *schema.Field, named ro
 			if zero {
 				return nil, false
 			}
-			leads = leads && t.Leads(f.DBName)
 			if leads {
 				_, err := t.SlotBy(f.DBName, value)
 				leads = err == nil
