@@ -4,7 +4,6 @@ package gormplugin
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"slices"
 
@@ -59,9 +58,7 @@ func filled(do func(*gorm.DB, *filling)) func(*gorm.DB) {
 // reserve draws keys for all rows without one.
 func (f *fill) reserve(db *gorm.DB) {
 	stmt := db.Statement
-	if len(stmt.Clauses) > 0 {
-		delete(stmt.Clauses, stateName) // the state of a statement of which this one is a copy
-	}
+	delete(stmt.Clauses, stateName) // the state of a statement of which this one is a copy
 	if db.Error != nil {
 		return
 	}
@@ -118,18 +115,9 @@ func (f *fill) begin(db *gorm.DB, p *plan, with bool) (err error) {
 	return err
 }
 
-// isTx returns true when a statement runs in a transaction.
-func isTx(c gorm.ConnPool) bool {
-	if _, pool := c.(*sql.DB); pool { // a fast path: the type assertion below is slowest for a missing method
-		return false
-	}
-	_, ok := c.(gorm.TxCommitter)
-	return ok
-}
-
 // fetch draws all keys whose number is known beforehand.
 func (f *fill) fetch(db *gorm.DB, fl *filling) error {
-	fl.inTx = isTx(db.Statement.ConnPool)
+	_, fl.inTx = db.Statement.ConnPool.(gorm.TxCommitter)
 	err := f.pinSnapshot(fl, db.Statement)
 	if err == nil {
 		err = fl.reserve(db.Statement)
@@ -212,7 +200,7 @@ func (f *fill) pinSnapshot(fl *filling, stmt *gorm.Statement) error {
 	}
 	fl.router = f.routing.router
 	fl.pinSnapshot(stmt.Table)
-	if fl.table == nil || isTx(stmt.ConnPool) && len(fl.table.Map.Targets()) > 0 {
+	if fl.table == nil || fl.inTx && len(fl.table.Map.Targets()) > 0 {
 		return nil // a transaction may hold locks that a switch waits for
 	}
 	err := fl.router.Load(stmt.Context)

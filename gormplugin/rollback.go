@@ -43,13 +43,8 @@ func wroteNothing(db *gorm.DB, rows int) bool {
 	if errors.As(db.Error, &refused) || errors.As(db.Error, &moved) {
 		return true
 	}
+	translated := errors.Is(db.Error, gorm.ErrDuplicatedKey) || errors.Is(db.Error, gorm.ErrForeignKeyViolated) || errors.Is(db.Error, gorm.ErrCheckConstraintViolated)
 	// A table without transactions keeps the rows before the violating one, so a violated
 	// constraint proves this only for a single row.
-	return rows == 1 && isViolation(db.Error)
-}
-
-// isViolation returns true when the database refused a row because of a constraint. gorm may have
-// translated the error.
-func isViolation(err error) bool {
-	return dialect.IsViolation(err) || errors.Is(err, gorm.ErrDuplicatedKey) || errors.Is(err, gorm.ErrForeignKeyViolated) || errors.Is(err, gorm.ErrCheckConstraintViolated)
+	return rows == 1 && (translated || dialect.IsViolation(db.Error))
 }
