@@ -28,8 +28,17 @@ type createScope struct {
 
 type scopeKey struct{}
 
-func scopeOf(ctx context.Context) *createScope {
-	f, _ := ctx.Value(scopeKey{}).(*createScope)
+// scopeOf returns the scope in whose transaction a statement runs, nil if there is none.
+func scopeOf(stmt *gorm.Statement) *createScope {
+	f, ok := stmt.Context.Value(scopeKey{}).(*createScope)
+	if !ok {
+		return nil
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.tx != txOf(stmt) {
+		return nil
+	}
 	return f
 }
 
@@ -52,16 +61,6 @@ func (fl *filling) enter(db *gorm.DB) {
 		defer f.mu.Unlock()
 		f.tx = txOf(db.Statement)
 	}
-}
-
-// covers returns true when a statement runs in the default transaction.
-func (f *createScope) covers(stmt *gorm.Statement) bool {
-	if f == nil {
-		return false
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.tx == txOf(stmt)
 }
 
 // txOf returns the transaction of a statement, also behind prepared statements.

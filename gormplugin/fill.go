@@ -260,7 +260,7 @@ func (f *fill) settle(db *gorm.DB, fl *filling) {
 // remember stores the state of a statement where the end of the surrounding transaction is
 // known. It returns false when it is not known.
 func (f *fill) remember(db *gorm.DB, fl *filling) bool {
-	if scope := scopeOf(db.Statement.Context); scope.covers(db.Statement) {
+	if scope := scopeOf(db.Statement); scope != nil {
 		scope.add(fl)
 		return true
 	}

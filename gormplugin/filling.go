@@ -80,10 +80,7 @@ func (fl *filling) release() {
 
 // reserve draws keys for all rows without one, once per field.
 func (fl *filling) reserve(stmt *gorm.Statement) error {
-	var from *createScope
-	if fl.inTx {
-		from = scopeOf(stmt.Context)
-	}
+	from := scopeOf(stmt)
 	for _, p := range fl.keyColumns {
 		p.follow(stmt, fl.table)
 		need := 0
