@@ -29,36 +29,29 @@ func (b *batches) settle(db *gorm.DB, fl *filling) bool {
 	if reflect.Indirect(reflect.ValueOf(db.Statement.Dest)).Kind() != reflect.Slice || db.DisableNestedTransaction || !isInBatches() {
 		return false
 	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	call := weak.Make(db.Config)
+	earlier := b.of[call]
 	if db.Error == nil {
-		b.add(db.Config, fl)
+		if len(earlier) == 0 {
+			runtime.AddCleanup(db.Config, b.drop, call)
+		}
+		b.of[call] = append(earlier, fl)
 		return true
 	}
-	for _, undone := range append(b.drop(weak.Make(db.Config)), fl) {
+	delete(b.of, call)
+	for _, undone := range append(earlier, fl) {
 		undone.clearKeys(db.Statement.Context)
 	}
 	return false
 }
 
-func (b *batches) add(call *gorm.Config, fl *filling) {
+// drop forgets the batches of a call that has ended.
+func (b *batches) drop(call weak.Pointer[gorm.Config]) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.of == nil {
-		b.of = map[weak.Pointer[gorm.Config]][]*filling{}
-	}
-	key := weak.Make(call)
-	if b.of[key] == nil {
-		runtime.AddCleanup(call, func(key weak.Pointer[gorm.Config]) { b.drop(key) }, key)
-	}
-	b.of[key] = append(b.of[key], fl)
-}
-
-// drop removes and returns the batches of a call.
-func (b *batches) drop(call weak.Pointer[gorm.Config]) []*filling {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	all := b.of[call]
 	delete(b.of, call)
-	return all
 }
 
 // isInBatches returns true when gorm executes the statement for a CreateInBatches that began

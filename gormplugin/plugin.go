@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"weak"
 
 	"gorm.io/gorm"
 
@@ -101,6 +102,7 @@ func (p *Plugin) initialize(db *gorm.DB) error {
 	}
 	f := &fill{
 		plans:     plans,
+		batches:   batches{of: map[weak.Pointer[gorm.Config]][]*filling{}},
 		mysql:     db.Dialector.Name() == "mysql",
 		returning: slices.Contains(db.Callback().Create().Clauses, "RETURNING"),
 		verify:    !p.config.NoVerify,
