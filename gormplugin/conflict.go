@@ -27,7 +27,6 @@ type conflict struct {
 	returning clause.Clause // RETURNING of the caller, likewise
 	ownResult bool          // the statement's Result was set by keep
 	unread    bool          // gorm does not read the returned rows, because the statement updates nothing
-	returned  *returnedRows // for spread
 }
 
 // conflictOf reads, before gorm:create builds the statement, what it does on a conflict, and
@@ -45,12 +44,8 @@ func (f *fill) conflictOf(fl *filling, stmt *gorm.Statement) *conflict {
 	}
 	on, readable := given.Expression.(clause.OnConflict)
 	c := &conflict{of: fl, by: f, on: given, returning: stmt.Clauses["RETURNING"], skips: ignored || readable && on.DoNothing}
+	c.uncertain = slices.DeleteFunc(slices.Clone(fl.keyColumns), func(p *keyColumn) bool { return p.used() == 0 })
 	c.resolve = c.ask
-	for _, p := range fl.keyColumns {
-		if p.used() > 0 {
-			c.uncertain = append(c.uncertain, p)
-		}
-	}
 	switch {
 	case ignored:
 		c.resolve = c.readCount
@@ -98,11 +93,10 @@ func (c *conflict) count(stmt *gorm.Statement, on clause.OnConflict) {
 	if c.returnKeys(stmt); c.resolve == nil {
 		return
 	}
-	c.resolve = c.spread
 	hidden := c.on
 	hidden.Expression = struct{ clause.Expression }{on} // gorm does not recognise it as a DO NOTHING
 	stmt.Clauses["ON CONFLICT"] = hidden
-	c.returned = c.remember(stmt)
+	c.resolve = c.spread(stmt)
 }
 
 // returnKeys makes the database return the uncertain keys, in addition to the columns that it
