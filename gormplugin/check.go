@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"gorm.io/gorm"
@@ -93,11 +94,11 @@ func (c *check) check(db *gorm.DB, model any) error {
 	var table *sharding.Table
 	if c.router != nil {
 		table, _ = c.router.Snapshot().Lookup(s.Table)
+		c.warnJoins(db, s)
 	}
 	if table != nil {
 		err = checkKey(s, table)
 	}
-	c.warnJoins(db, s)
 	made := c.make(s)
 	switch {
 	case made.err != nil:
@@ -196,9 +197,6 @@ func (c *check) warnUnique(db *gorm.DB, t *sharding.Table, target sharding.Targe
 
 // warnJoins logs which join tables get no sharding key from gorm. This is no error, because the program may insert their rows itself.
 func (c *check) warnJoins(db *gorm.DB, s *schema.Schema) {
-	if c.router == nil {
-		return
-	}
 	for _, rel := range s.Relationships.Many2Many {
 		if err := checkJoin(db, c.router, s, rel); err != nil {
 			db.Logger.Warn(db.Statement.Context, "gormplugin: %v", err)
@@ -276,11 +274,8 @@ func (m *managed) checkColumn(c gorm.ColumnType, numbers bool) error {
 // isNarrow returns true when a column type of MySQL or PostgreSQL has fewer than 64 bits.
 // SQLite's INTEGER has 64 bits and is not in the list.
 func isNarrow(name string) bool {
-	switch strings.TrimPrefix(strings.ToLower(name), "unsigned ") {
-	case "tinyint", "smallint", "mediumint", "int", "int2", "int4", "smallserial", "serial":
-		return true
-	}
-	return false
+	narrow := []string{"tinyint", "smallint", "mediumint", "int", "int2", "int4", "smallserial", "serial"}
+	return slices.Contains(narrow, strings.TrimPrefix(strings.ToLower(name), "unsigned "))
 }
 
 // plainText matches a text type without a collation.

@@ -75,8 +75,6 @@ var (
 	ErrUnmanaged = errors.New("no field is filled by a generator; tag one with `keygen:\"\"`, or name the field in Config.Models")
 )
 
-var errNoValuer = fmt.Errorf("a [16]byte without the method driver.Valuer cannot be sent to a database: %w", keyfield.ErrType)
-
 // fail stores an error in db before a text is made, and logs it: gorm logs the errors of texts only.
 func fail(db *gorm.DB, err error) {
 	_ = db.AddError(err)

@@ -34,7 +34,7 @@ func manage(s *schema.Schema, f *schema.Field, tag keyfield.Tag, find func(*keyf
 		return nil, err
 	}
 	if gen.Source() == keyfield.Binaries && !f.IndirectFieldType.Implements(reflect.TypeFor[driver.Valuer]()) && f.Serializer == nil {
-		return nil, errNoValuer
+		return nil, fmt.Errorf("a [16]byte without the method driver.Valuer cannot be sent to a database: %w", keyfield.ErrType)
 	}
 	return &managed{Field: f, model: s.Name, kind: kind, hooks: tag.Hooks, gen: gen}, nil
 }
