@@ -118,7 +118,7 @@ func (f *fill) begin(db *gorm.DB, p *plan, with bool) (err error) {
 // fetch draws all keys whose number is known beforehand.
 func (f *fill) fetch(db *gorm.DB, fl *filling) error {
 	_, fl.inTx = db.Statement.ConnPool.(gorm.TxCommitter)
-	err := f.pinSnapshot(fl, db.Statement)
+	err := f.findTable(fl, db.Statement)
 	if err == nil {
 		err = fl.reserve(db.Statement)
 	}
@@ -193,18 +193,18 @@ func (f *fill) resend(db *gorm.DB, fl *filling) {
 	restoreContext(db)
 }
 
-// pinSnapshot makes the statement use the router's snapshot at its begin.
-func (f *fill) pinSnapshot(fl *filling, stmt *gorm.Statement) error {
+// findTable finds the statement's table as it is at the statement's begin.
+func (f *fill) findTable(fl *filling, stmt *gorm.Statement) error {
 	if f.routing == nil {
 		return nil
 	}
 	fl.router = f.routing.router
-	fl.pinSnapshot(stmt.Table)
+	fl.table, _ = fl.router.Snapshot().Lookup(stmt.Table)
 	if fl.table == nil || fl.inTx && len(fl.table.Map.Targets()) > 0 {
 		return nil // a transaction may hold locks that a switch waits for
 	}
 	err := fl.router.Load(stmt.Context)
-	fl.pinSnapshot(stmt.Table)
+	fl.table, _ = fl.router.Snapshot().Lookup(stmt.Table)
 	return err
 }
 

@@ -23,15 +23,12 @@ type filling struct {
 	plan       *plan
 	rows       rows
 	keyColumns []*keyColumn
-	// snapshot is the router's snapshot by which the plugin decided which fields to fill; nil
-	// without a router.
-	snapshot *sharding.Snapshot
-	table    *sharding.Table // of the snapshot; nil for one that is not sharded
-	router   *sharding.Router
-	inTx     bool  // the statement runs in a transaction that the caller began
-	sent     bool  // the INSERT may have reached the database
-	refused  bool  // the error proves that no row was written
-	failure  error // the error before ROLLBACK of the transaction that gorm began for the statement
+	router     *sharding.Router // nil: no table is sharded
+	table      *sharding.Table  // as it was when the plugin decided which fields to fill; nil for one that is not sharded
+	inTx       bool             // the statement runs in a transaction that the caller began
+	sent       bool             // the INSERT may have reached the database
+	refused    bool             // the error proves that no row was written
+	failure    error            // the error before ROLLBACK of the transaction that gorm began for the statement
 
 	// The statement's own, to be put back.
 	schema  *schema.Schema
@@ -166,19 +163,13 @@ func (fl *filling) assignedAny() bool {
 	return slices.ContainsFunc(fl.keyColumns, func(p *keyColumn) bool { return p.used() > 0 })
 }
 
-// pinSnapshot makes the statement use the router's present snapshot.
-func (fl *filling) pinSnapshot(table string) {
-	fl.snapshot = fl.router.Snapshot()
-	fl.table, _ = fl.snapshot.Lookup(table)
-}
-
-// followMove updates which fields are filled when the table has moved since the statement
+// followMove updates which fields are filled, because the table may have moved since the statement
 // began.
 func (fl *filling) followMove(stmt *gorm.Statement) {
-	if fl.router == nil || fl.router.Snapshot() == fl.snapshot {
+	if fl.router == nil {
 		return
 	}
-	fl.pinSnapshot(stmt.Table)
+	fl.table, _ = fl.router.Snapshot().Lookup(stmt.Table)
 	for _, p := range fl.keyColumns {
 		p.follow(stmt, fl.table)
 		if p.omits() {
