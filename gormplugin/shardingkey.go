@@ -6,6 +6,7 @@ import (
 	"database/sql/driver"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -216,15 +217,9 @@ func columnField(s *schema.Schema, column string) *schema.Field {
 func checkJoin(db *gorm.DB, r *sharding.Router, s *schema.Schema, rel *schema.Relationship) error {
 	join := rel.JoinTable
 	t, sharded := r.Table(join.Table)
-	if !sharded {
-		return nil
-	}
-	for _, ref := range rel.References {
-		if strings.EqualFold(ref.ForeignKey.DBName, t.Key) {
-			return nil
-		}
-	}
-	if columnField(join, t.Key) != nil && (join.BeforeCreate || join.BeforeSave) {
+	refers := slices.ContainsFunc(rel.References, func(ref *schema.Reference) bool { return strings.EqualFold(ref.ForeignKey.DBName, t.Key) })
+	hooked := columnField(join, t.Key) != nil && (join.BeforeCreate || join.BeforeSave)
+	if !sharded || refers || hooked {
 		return nil
 	}
 	return &sharding.RouteError{
@@ -237,10 +232,10 @@ func checkJoin(db *gorm.DB, r *sharding.Router, s *schema.Schema, rel *schema.Re
 func joinHint(db *gorm.DB, r *sharding.Router, s *schema.Schema, rel *schema.Relationship) string {
 	join, declared := r.Table(rel.JoinTable.Table)
 	t, sharded := r.Table(s.Table)
-	if !sharded {
-		if declared {
-			return "give the table a Key that refers to the rows of one side"
-		}
+	switch {
+	case !sharded && declared:
+		return "give the table a Key that refers to the rows of one side"
+	case !sharded:
 		return "add it to the router with sharding.Broadcast"
 	}
 	place := func(column string) string {
