@@ -464,3 +464,14 @@ func TestAShardingKeyOfAMapAboveInt64IsNotMissing(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func TestAShardingKeyOfAMapThatIsAnExpressionIsRefusedAsNoKey(t *testing.T) {
+	db, _ := newShop(t, bucketed(t, 3))
+	for _, key := range []any{gorm.Expr("1 + 4"), clause.Column{Name: "id"}, struct{ A int }{5}, 1.5} {
+		row := map[string]any{"user_id": key}
+		err := db.Model(&Sale{}).Create(row).Error
+		if err == nil || !strings.Contains(err.Error(), "not a sharding key") || row["id"] != nil {
+			t.Errorf("%T: %v, id %v", key, err, row["id"])
+		}
+	}
+}
