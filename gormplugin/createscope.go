@@ -93,16 +93,13 @@ func (f *createScope) close() []*filling {
 // drawForAssociations draws the keys for the rows that associations will create. It does
 // nothing for a statement that is already in a transaction, where an early draw gains nothing,
 // or for which gorm opens no transaction.
-func (f *fill) drawForAssociations(db *gorm.DB, p *plan, inTx bool) (*createScope, error) {
+func (f *fill) drawForAssociations(db *gorm.DB, fl *filling) (*createScope, error) {
 	stmt := db.Statement
-	if inTx || len(p.relations) == 0 || db.SkipDefaultTransaction || stmt.Schema == nil {
+	if fl.inTx || len(fl.plan.relations) == 0 || db.SkipDefaultTransaction || stmt.Schema == nil {
 		return nil, nil
 	}
-	c := keyCounter{plans: f.plans, need: map[*managed]int{}, seen: map[reflect.Value]bool{}}
-	if f.routing != nil {
-		c.snapshot = f.routing.router.Snapshot()
-	}
-	for _, rel := range p.relations {
+	c := keyCounter{plans: f.plans, router: fl.router, need: map[*managed]int{}, seen: map[reflect.Value]bool{}}
+	for _, rel := range fl.plan.relations {
 		if !leavesOut(stmt, rel.Name) {
 			c.relation(rel, stmt.ReflectValue)
 		}
@@ -113,11 +110,11 @@ func (f *fill) drawForAssociations(db *gorm.DB, p *plan, inTx bool) (*createScop
 // keyCounter counts the rows without a key that can be reached through relations. It may count
 // too many, when a hook or a nested Select leaves some out; their keys become gaps.
 type keyCounter struct {
-	plans    *plans
-	snapshot *sharding.Snapshot // nil without a router
-	need     map[*managed]int
-	order    []*managed // in the order of discovery, so that the assignment is deterministic
-	seen     map[reflect.Value]bool
+	plans  *plans
+	router *sharding.Router // nil: no table is sharded
+	need   map[*managed]int
+	order  []*managed // in the order of discovery, so that the assignment is deterministic
+	seen   map[reflect.Value]bool
 }
 
 // relation counts the rows that v, one row or several, has in the relation.
@@ -169,8 +166,8 @@ func (c *keyCounter) child(rel *schema.Relationship, v reflect.Value) {
 // are empty.
 func (c *keyCounter) add(p *plan, row reflect.Value) {
 	var table *sharding.Table
-	if c.snapshot != nil {
-		table, _ = c.snapshot.Lookup(p.schema.Table)
+	if c.router != nil {
+		table, _ = c.router.Snapshot().Lookup(p.schema.Table)
 	}
 	for _, m := range p.fields {
 		if row.IsValid() && !(rows{structs: row}).empty(0, m) || isNumbered(table, m.DBName) || columnCarriesSlot(table, m.DBName) {

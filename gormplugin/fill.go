@@ -123,7 +123,7 @@ func (f *fill) fetch(db *gorm.DB, fl *filling) error {
 		err = fl.reserve(db.Statement)
 	}
 	if err == nil {
-		fl.createScope, err = f.drawForAssociations(db, fl.plan, fl.inTx)
+		fl.createScope, err = f.drawForAssociations(db, fl)
 	}
 	if err == nil {
 		err = fl.assign(db.Statement, true)
