@@ -22,7 +22,7 @@ type keyColumn struct {
 	assignedRows []int // the index of the row that got each key, in the order of the keys
 	carriesSlot  bool  // the keys contain the slots of their rows
 	numbered     bool  // the source of a migration serves the table and numbers the column
-	left         bool  // the caller leaves the field out
+	leftOut      bool  // the caller leaves the field out
 }
 
 // follow updates what depends on the state of the table.
@@ -30,11 +30,11 @@ func (p *keyColumn) follow(stmt *gorm.Statement, t *sharding.Table) {
 	p.carriesSlot = columnCarriesSlot(t, p.field.DBName)
 	p.numbered = isNumbered(t, p.field.DBName)
 	selected, named, _ := chosen(stmt, p.field.DBName)
-	p.left = named && !selected
+	p.leftOut = named && !selected
 }
 
 // omits returns true when the field must not be filled.
-func (p *keyColumn) omits() bool { return p.numbered || p.left }
+func (p *keyColumn) omits() bool { return p.numbered || p.leftOut }
 
 // forget removes all keys, and keeps the memory.
 func (p *keyColumn) forget() {

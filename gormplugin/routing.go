@@ -105,7 +105,7 @@ func (r *routing) hintCreate(db *gorm.DB) {
 	h := writehint.Hint{Refusal: refusal}
 	if fl := stateOf(stmt); fl != nil {
 		h.Column, h.Fresh = fl.freshRows()
-		h.Fills = slices.ContainsFunc(fl.keyColumns, func(p *keyColumn) bool { return p.numbered && !p.left })
+		h.Fills = slices.ContainsFunc(fl.keyColumns, func(p *keyColumn) bool { return p.numbered && !p.leftOut })
 	}
 	passHint(db, h)
 }
@@ -221,7 +221,7 @@ func saveContext(stmt *gorm.Statement) *savedContext {
 	return own
 }
 
-// replaceContext gives the statement a context with a hint, until restoreContext.
+// replaceContext gives the statement another context, until restoreContext, until restoreContext.
 func replaceContext(hinted context.Context, stmt *gorm.Statement) {
 	saveContext(stmt).hinted = hinted
 	stmt.Context = hinted

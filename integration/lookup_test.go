@@ -576,9 +576,13 @@ func TestOneStatementFindsTheRowOfAUniqueValueWhereAllTablesAreInOneDatabase(t *
 // One text asks all tables of a database for the row. While slots move, a copy may be in another table, and the row in another database.
 func TestTheRowOfAUniqueValueIsFoundOnceIfItsSlotMovesWhileTheQueryWaitsForAConnection(t *testing.T) {
 	for name, open := range onThree(t) {
-		for to, more := range map[string]string{"a/guests_2": "its copy is not complete", "b/guests": "it has moved"} {
-			t.Run(name+"/"+to, func(t *testing.T) {
-				dbs, home := sharding.DBs{"a": open(t, "guests_a"), "b": open(t, "guests_b")}, open(t, "guests_home")
+		for how, why := range map[string]string{
+			"a/guests_2": "its copy is not complete", "b/guests": "it has moved", "a/guests_2 prepared": "its copy is not complete", "b/guests prepared": "it has moved",
+		} {
+			to, isPrepared := strings.CutSuffix(how, " prepared")
+			t.Run(name+"/"+how, func(t *testing.T) {
+				kind := strings.NewReplacer("/", "_", " ", "_").Replace(how)
+				dbs, home := sharding.DBs{"a": open(t, kind+"_a"), "b": open(t, kind+"_b")}, open(t, kind+"_home")
 				at := func(second sharding.Target, version int64) sharding.Map {
 					m, err := sharding.MapOf(sharding.Target{DB: "a", Table: "guests_0"}, second, sharding.Target{DB: "a", Table: "guests_2"})
 					if err != nil {
@@ -604,13 +608,22 @@ func TestTheRowOfAUniqueValueIsFoundOnceIfItsSlotMovesWhileTheQueryWaitsForAConn
 				if got := answerOf(t, routed, query); strings.Count(got, "row ") != 1 {
 					t.Fatal(got)
 				}
+				var on asker = routed
+				if isPrepared {
+					st, err := routed.PrepareContext(t.Context(), query)
+					if err != nil {
+						t.Fatal(err)
+					}
+					t.Cleanup(func() { _ = st.Close() })
+					on = preparedOnce{st}
+				}
 				dbs["a"].SetMaxOpenConns(1)
 				held, err := dbs["a"].Conn(t.Context())
 				if err != nil {
 					t.Fatal(err)
 				}
 				waits, answered := dbs["a"].Stats().WaitCount, make(chan string, 1)
-				go func() { answered <- answerOf(t, routed, query) }()
+				go func() { answered <- answerOf(t, on, query) }()
 				testwait.Until(t, "the query waits for a connection", func() bool { return dbs["a"].Stats().WaitCount > waits })
 				next := at(before, 2).Sharing(1)
 				if to == "b/guests" {
@@ -624,7 +637,7 @@ func TestTheRowOfAUniqueValueIsFoundOnceIfItsSlotMovesWhileTheQueryWaitsForAConn
 					t.Fatal(err)
 				}
 				if got := <-answered; strings.Count(got, "row ") != 1 {
-					t.Errorf("%s, and the query returns\n%s", more, got)
+					t.Errorf("%s, and the query returns\n%s", why, got)
 				}
 			})
 		}
@@ -675,7 +688,7 @@ func columnNames(t *testing.T, db *sql.DB, query string) []string {
 // answerOf is what a query answers: of each column its name, its type, its digits and whether it may be
 // NULL, and the rows. A union of two equal ENUMs or SETs is a text, and MariaDB names the
 // length of texts in a union.
-func answerOf(t *testing.T, db *sql.DB, query string, args ...any) string {
+func answerOf(t *testing.T, db asker, query string, args ...any) string {
 	t.Helper()
 	answer, err := readAnswer(t.Context(), db, query, args...)
 	if err != nil {
@@ -684,8 +697,19 @@ func answerOf(t *testing.T, db *sql.DB, query string, args ...any) string {
 	return answer
 }
 
+type asker interface {
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+}
+
+// preparedOnce asks by a prepared statement.
+type preparedOnce struct{ *sql.Stmt }
+
+func (p preparedOnce) QueryContext(ctx context.Context, _ string, args ...any) (*sql.Rows, error) {
+	return p.Stmt.QueryContext(ctx, args...)
+}
+
 // readAnswer returns what answerOf does, or the error of the query.
-func readAnswer(ctx context.Context, db *sql.DB, query string, args ...any) (string, error) {
+func readAnswer(ctx context.Context, db asker, query string, args ...any) (string, error) {
 	rows, err := db.QueryContext(ctx, query, args...)
 	if err != nil {
 		return "", err

@@ -158,6 +158,8 @@ func TestATransactionWhoseLockedRowsHaveMovedDoesNotCommit(t *testing.T) {
 			"it moves":                        {"b", "", sharding.ErrSlotMoving},
 			"it is held":                      {"", "INSERT INTO payments (id, user_id, amount) VALUES (2, 1, 1)", sharding.ErrSlotMoving},
 			"a write of no row":               {"", "UPDATE accounts SET amount = 4 WHERE user_id = 0 AND id = 9", sharding.ErrSlotMoving},
+			"a write that returns no row":     {"", "UPDATE accounts SET amount = 4 WHERE user_id = 0 AND id = 9 RETURNING id", sharding.ErrSlotMoving},
+			"a write that is undone":          {"", "SAVEPOINT one; UPDATE accounts SET amount = 4 WHERE user_id = 0 AND id = 1; ROLLBACK TO SAVEPOINT one", sharding.ErrSlotMoving},
 			"it stays":                        {"a", "", nil},
 			"a write keeps it":                {"", "UPDATE accounts SET amount = amount + 1 WHERE user_id = 0 AND id = 1", nil},
 			"a write of another table does":   {"", "INSERT INTO payments (id, user_id, amount) VALUES (4, 0, 1)", nil},
@@ -190,8 +192,17 @@ func TestATransactionWhoseLockedRowsHaveMovedDoesNotCommit(t *testing.T) {
 				if err := tx.QueryRowContext(t.Context(), query).Scan(new(int)); err != nil {
 					t.Fatal(err)
 				}
-				if c.then != "" {
-					database.Exec(t, tx, c.then)
+				for _, then := range strings.SplitSeq(c.then, "; ") {
+					switch {
+					case strings.HasSuffix(then, "RETURNING id") && name != "PostgreSQL":
+						database.Exec(t, tx, strings.TrimSuffix(then, " RETURNING id"))
+					case strings.HasSuffix(then, "RETURNING id"):
+						if err := tx.QueryRowContext(t.Context(), then).Scan(new(int)); !errors.Is(err, sql.ErrNoRows) {
+							t.Fatal(err)
+						}
+					case then != "":
+						database.Exec(t, tx, then)
+					}
 				}
 				next := map[string]sharding.Map{}
 				for _, table := range []string{"accounts", "payments"} {

@@ -196,8 +196,8 @@ func (m Map) While(valid func() bool) Map {
 
 // Stored returns the map as the first one of slots that a database stores: every key is refused with [ErrStaleMap] until the
 // router gets the stored map, as it does by Follow of package slotstore. A program that forgets to follow
-// the map would otherwise read the former shards of slots that have moved, and find no rows, until package shardsql finds that
-// in a database.
+// the map would otherwise read the former shards of slots that have moved, and find no rows. Once slots of a table have begun to move,
+// package shardsql refuses its statements, but Router.Target does not.
 func (m Map) Stored() Map { return m.While(func() bool { return false }) }
 
 // Leased reports whether [Map.While] limits the use of the map: then rows move between shards only as package slotstore

@@ -13,7 +13,7 @@ import (
 // them are found before anything is sent to the database.
 var (
 	// ErrArgument: the argument holds no rows. It is empty, its elements have different
-	// types, or it is no struct, no map and no slice of these.
+	// types, its maps have different keys, or it is no struct, no map and no slice of these.
 	ErrArgument = errors.New("argument holds no rows of one form; pass a struct pointer, a map, or a non-empty slice of either, in which maps have equal keys")
 
 	// ErrNil: a row is nil, or an embedded pointer that leads to a field is nil.

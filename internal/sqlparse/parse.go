@@ -40,7 +40,7 @@ func (p *parser) parse() *Statement {
 	}
 	p.statement()
 	for p.accept(";") {
-		p.out.Several = p.tok.kind != 0 && !p.at(";")
+		p.out.HasMore = p.tok.kind != 0 && !p.at(";")
 	}
 	if p.tok.kind != 0 || p.scanner.Unclosed() {
 		p.fail()
@@ -51,7 +51,7 @@ func (p *parser) parse() *Statement {
 	}
 	if p.failed {
 		out := p.out
-		p.out = &Statement{Text: p.text, Why: out.Why, Several: out.Several, Executable: out.Executable, Limiting: out.Limiting}
+		p.out = &Statement{Text: p.text, Why: out.Why, HasMore: out.HasMore, Executable: out.Executable, Limiting: out.Limiting}
 		if !p.signals {
 			p.out.Names = p.identifiers()
 		}

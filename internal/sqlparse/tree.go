@@ -52,8 +52,8 @@ type Statement struct {
 	// Why says where the parser failed in an Unknown text, for messages: near "PROCEDURE", at the
 	// end.
 	Why string
-	// Several reports that an Unknown text has another statement behind the first one, which could be parsed.
-	Several bool
+	// HasMore reports that the first statement of an Unknown text could be parsed, and that another one follows.
+	HasMore bool
 	// Executable reports comments that some servers execute. Limiting reports hints in comments
 	// that limit the result of a statement (SET_VAR, MAX_EXECUTION_TIME).
 	Executable, Limiting bool

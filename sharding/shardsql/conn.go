@@ -123,7 +123,7 @@ func (c *conn) unnested(ctx context.Context, r request) (rows request, ok bool, 
 func (c *conn) queryAsIs(ctx context.Context, r request) (driver.Rows, error) {
 	return follow(ctx, &c.session, r, func(e execution) (driver.Rows, error) {
 		p, to := e.plan, e.to
-		if p.Statement.Verb != sqlparse.Select {
+		if !p.Statement.ReadsOnly() {
 			if rows, done, err := e.returned(ctx); done {
 				return rows, err
 			}
@@ -140,7 +140,7 @@ func (c *conn) queryAsIs(ctx context.Context, r request) (driver.Rows, error) {
 			return nil, err
 		}
 		if p.Routed && p.Single() && p.Statement.Verb != sqlparse.Select {
-			if rows, err = readWritten(rows, func() error { return left(e) }); err != nil {
+			if rows, err = readWritten(rows, func() error { return refusedAfter(e) }); err != nil {
 				return nil, err
 			}
 		}
@@ -156,7 +156,7 @@ func (e execution) returned(ctx context.Context) (rows driver.Rows, done bool, e
 	w, err := e.writing(ctx)
 	switch {
 	case err != nil:
-	case e.to.Kind == plan.Several || e.to.Kind == plan.Copies || w.models != nil || w.kept != nil || mayPart(e):
+	case e.to.Kind == plan.Several || e.to.Kind == plan.Copies || w.models != nil || w.kept != nil || mayChangeOthers(e):
 		rows, err = w.returned(ctx)
 	default:
 		return nil, false, nil

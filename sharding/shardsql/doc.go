@@ -48,7 +48,7 @@
 // shards. In a transaction of PostgreSQL the subqueries are executed behind a savepoint, to which the engine
 // goes back if one turns out to depend on the row. A transaction that may not span databases
 // executes such a subquery only on the database on which it has begun, and may begin with one only if there
-// is a single database.
+// is a single database and no migration.
 //
 // # EXPLAIN
 //
@@ -181,8 +181,8 @@
 // shard, and is then planned again, also if the former shard has refused it. It waits as long as its context and
 // [sharding.Map.Patient] allow, and is then refused with [sharding.ErrSlotMoving]. In a transaction that has executed a statement
 // it is refused at once, because the move may wait for locks of the transaction, and so it is after a BEGIN or SET autocommit that
-// was sent as a text. Package slotstore moves slots. Where it has moved some, a program whose map of the table has no lease is
-// refused with [sharding.ErrStaleMap].
+// was sent as a text. Package slotstore moves slots. Once slots of a table have
+// begun to move, statements of a program that does not follow its map are refused with [sharding.ErrStaleMap].
 //
 // # Altered tables
 //

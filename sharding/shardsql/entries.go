@@ -275,7 +275,8 @@ type lookupChanges struct {
 	freed     []freed
 }
 
-// undo records that the rows of the entries from the n-th inserted on were undone, and that the transaction may commit.
+// undo records that the rows of all inserted entries after the first n were undone. The entries are deleted also if the transaction
+// commits.
 func (c *lookupChanges) undo(n int) {
 	c.lost = append(c.lost, c.got[n:]...)
 	c.got = c.got[:n]

@@ -3,6 +3,7 @@
 package shardsql
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"database/sql/driver"
@@ -10,6 +11,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/shardid/shardid/internal/dialect"
 	"github.com/shardid/shardid/sharding"
@@ -93,7 +95,8 @@ func (e *execution) admit(ctx context.Context, text string, does *effects.Effect
 }
 
 // planned returns the plan of a text and the snapshot that it was made for. A transaction that may
-// hold locks does not wait for a switch, because the switch may wait for these locks.
+// hold locks does not wait for a switch, because the switch may wait for these locks. Behind a BEGIN in a
+// text, routes that were never read are read, as they are by BeginTx.
 func (s *session) planned(ctx context.Context, query string) (*planned, *sharding.Snapshot, error) {
 	router := s.database.router
 	of := router.Snapshot()
@@ -101,7 +104,7 @@ func (s *session) planned(ctx context.Context, query string) (*planned, *shardin
 	if err == nil && s.tx != nil {
 		s.tx.planned = true
 	}
-	if err != nil || !p.Routed || s.tx.began() || s.history.begins && !router.Unread() {
+	if err != nil || !p.Routed || s.tx.began() || s.history.isOpen() && !router.Unread() {
 		return p, of, err
 	}
 	if err := router.Load(ctx); err != nil {
@@ -182,9 +185,102 @@ func (s *session) awaitMove(ctx context.Context, sent *sharding.Snapshot, failed
 	return err
 }
 
-// mayBeginAgain reports whether the session has no transaction that has begun, or one of its own that has executed nothing.
+// slotWait is how a statement waits while slots that it needs are moving. The zero value has not waited yet.
+type slotWait struct {
+	home  *sql.Conn // that the session had at home before the statement
+	began time.Time
+	again time.Duration // after which a statement is sent again that a shard's database has refused
+}
+
+// outlast waits until a statement that was refused because slots are moving may be planned again, and returns nil. It returns
+// any other error, and nil, as it is. A switch holds slots for a moment, and the map says for how long to wait for
+// that; slots that are shared are not waited for, as they stay so until all of their rows are copied. A statement on a lookup table
+// does not wait, because the statement to which it belongs may have locked rows: that one begins again.
+func (w *slotWait) outlast(ctx context.Context, s *session, p *plan.Plan, sent *sharding.Snapshot, failed error) error {
+	if failed == nil || !errors.Is(failed, sharding.ErrSlotMoving) {
+		return failed
+	}
+	t := plan.First(p)
+	var refusal *sharding.RouteError
+	isHeld := errors.As(failed, &refusal)
+	if isHeld {
+		if of, known := sent.Lookup(refusal.Table); known { // it may be a lookup table
+			t = of
+		}
+	}
+	if t == nil || t.Map.Patience() <= 0 || s.inside || !mayBeginAgain(s) {
+		return failed
+	}
+	var committed *sharding.PartialCommitError
+	isPresent := s.database.router.Snapshot() == sent
+	if isHeld && len(t.Map.Held()) == 0 && isPresent || errors.As(failed, &committed) || !p.Single() {
+		return failed
+	}
+	if err := startAgain(s.tx); err != nil {
+		return errors.Join(failed, err)
+	}
+	if w.home == nil { // others need it meanwhile, such as the store of the map
+		_ = leaveHome(s) // the error of a broken connection does not matter
+	}
+	if w.began.IsZero() {
+		w.began = time.Now()
+	}
+	limited, cancel := context.WithDeadline(ctx, w.began.Add(t.Map.Patience()))
+	defer cancel()
+	var resend <-chan time.Time // nil for never: the router itself has refused the statement
+	if !isHeld {
+		w.again = min(max(2*w.again, 20*time.Millisecond), time.Second)
+		soon := time.NewTimer(w.again)
+		defer soon.Stop()
+		resend = soon.C
+	}
+	if s.tx != nil {
+		defer context.AfterFunc(s.tx.ctx, cancel)()
+	}
+	select {
+	case <-s.database.router.Replaced(sent):
+	case <-resend:
+	case <-limited.Done():
+		cause := context.Cause(ctx)
+		if s.tx != nil {
+			cause = cmp.Or(cause, context.Cause(s.tx.ctx))
+		}
+		return &waitedError{failed, cause, time.Since(w.began)}
+	}
+	return nil
+}
+
+// waitedError is that slots were still moving at the end of a wait. Nothing is tried any more.
+type waitedError struct {
+	failed, cause error // cause is nil at the end of the patience
+	waited        time.Duration
+}
+
+func (e *waitedError) Error() string {
+	text := fmt.Sprintf("%v; waited %s", e.failed, e.waited.Round(time.Millisecond))
+	if e.cause != nil {
+		text += ": " + e.cause.Error()
+	}
+	return text
+}
+
+func (e *waitedError) Unwrap() []error {
+	if e.cause == nil {
+		return []error{e.failed}
+	}
+	return []error{e.failed, e.cause}
+}
+
+// mayRewrite reports whether a refused statement may be sent in another form.
+func mayRewrite(err error) bool {
+	var waited *waitedError
+	return isRefusal(err) && !errors.As(err, &waited)
+}
+
+// mayBeginAgain reports whether the session has no transaction that has begun, or one of its own that has executed nothing. It has not after a
+// BEGIN in a text, because it is not known what that transaction has locked.
 func mayBeginAgain(s *session) bool {
-	if s.history.begins {
+	if s.history.isOpen() {
 		return false
 	}
 	return s.tx == nil || s.tx.ended() == nil && (!s.tx.began() || !s.inside && !s.tx.done)

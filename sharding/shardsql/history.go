@@ -5,6 +5,7 @@ package shardsql
 import (
 	"database/sql"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"github.com/shardid/shardid/internal/sqlparse"
@@ -18,9 +19,9 @@ import (
 // connections do not have it: a statement that depends on it and goes there is refused.
 type history struct {
 	set changedSetting
-	// begins is set when a text, not BeginTx, may have begun a transaction. What it has locked is not known, so its statements
-	// wait for no switch.
-	begins bool
+	// begun is set when a text, not BeginTx, may have begun a transaction, and manual when each statement may begin one, after SET
+	// autocommit = 0. What such a transaction has locked is not known.
+	begun, manual bool
 	// The connections on which a user variable was set, on which the last statement was executed, and the last one of each kind:
 	// nil before any, and released if the session does not hold it.
 	variables, last, query, write, insert *sql.Conn
@@ -141,7 +142,11 @@ func (h *history) remember(s *session, p *plan.Plan, to *plan.Route, query strin
 	}
 	switch e.Change {
 	case effects.Settings, effects.Begins: // what lasts longer is kept
-		h.begins = h.begins || e.Change == effects.Begins || sqltext.Mentions(query, "autocommit")
+		h.begun = h.begun || e.Change == effects.Begins
+		if sqltext.Mentions(query, "autocommit") {
+			h.manual = !autocommits.MatchString(query)
+			h.begun = h.begun && h.manual
+		}
 		if lasts := e.Change == effects.Settings && !e.Local; h.set.on == nil || lasts {
 			h.set = changedSetting{on: on, text: strings.TrimSpace(query), local: e.Local, begin: e.Change == effects.Begins, decisive: h.set.decisive}
 		}
@@ -149,6 +154,8 @@ func (h *history) remember(s *session, p *plan.Plan, to *plan.Route, query strin
 			h.set.decisive = strings.TrimSpace(query)
 		}
 	case effects.Ends:
+		verb, _ := effects.SavepointOf(query)
+		h.begun = h.begun && (verb == effects.Release || sqltext.Mentions(query, "chain"))
 		if h.set.begin && h.isEndedBy(query) {
 			h.set = changedSetting{}
 		}
@@ -156,6 +163,11 @@ func (h *history) remember(s *session, p *plan.Plan, to *plan.Route, query strin
 		h.variables = on
 	}
 }
+
+var autocommits = regexp.MustCompile(`(?i)\bautocommit\s*:?=\s*(1|on|true|default)\b`)
+
+// isOpen reports whether a text may have begun a transaction that has not ended.
+func (h *history) isOpen() bool { return h.begun || h.manual }
 
 // isEndedBy reports whether a text ends the transaction that h.set began. On SQLite a SAVEPOINT begins one, which
 // its RELEASE ends.

@@ -603,6 +603,59 @@ func TestAWriteOfSeveralSlotsOfAShardIsWholeIfItReachesItAfterOneOfThemHasLeft(t
 	}
 }
 
+// An answer without columns, and one of rows that a driver does not count, do not say that nothing was written.
+func TestAWriteThatWasCommittedIsNotExecutedAgainIfItsSlotMovesBeforeTheAnswer(t *testing.T) {
+	for _, text := range []string{"DELETE FROM items WHERE user_id = 0 AND id = 2", "DELETE FROM items WHERE user_id = 0 AND id = 2 RETURNING id"} {
+		for _, byQuery := range []bool{false, true} {
+			m := newSlotMoving(t, 2)
+			m.late = func(sent string) {
+				if m.version == 0 && strings.HasPrefix(strings.ReplaceAll(sent, `"`, ""), "DELETE FROM items_0") {
+					exec(t, m.rows, "INSERT INTO items_1 SELECT * FROM items_0")
+					m.switchTo(t, "items_1") // the map is new when the answer comes; the rows have not left
+				}
+			}
+			var err error
+			if byQuery {
+				var rows *sql.Rows
+				rows, err = m.routed.QueryContext(within(t), text)
+				err = drained(rows, err)
+			} else {
+				_, err = m.routed.ExecContext(within(t), text)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n := one[int](t, m.rows, "SELECT (SELECT COUNT(*) FROM items_0 WHERE id = 2) + (SELECT COUNT(*) FROM items_1 WHERE id = 2)"); n != 1 {
+				t.Errorf("%s (a query: %v): %d of 2 rows are left", text, byQuery, n)
+			}
+		}
+	}
+}
+
+// Its BEGIN would commit the transaction of the program, on servers that do not refuse it.
+func TestAWriteThatNeedsATransactionIsRefusedAfterABeginInAText(t *testing.T) {
+	m := newSlotMoving(t, 2)
+	conn, err := m.routed.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	const both = "DELETE FROM items WHERE user_id IN (0, 1)"
+	exec(t, conn, "BEGIN")
+	exec(t, conn, "DELETE FROM items WHERE user_id = 0 AND id = 1")
+	if _, err := conn.ExecContext(within(t), both); !errors.Is(err, sharding.ErrSettings) {
+		t.Error(err)
+	}
+	exec(t, conn, "ROLLBACK")
+	if n := one[int](t, m.routed, "SELECT COUNT(*) FROM items"); n != 3 {
+		t.Errorf("%d items", n)
+	}
+	exec(t, conn, both)
+	if n := one[int](t, m.routed, "SELECT COUNT(*) FROM items"); n != 0 {
+		t.Errorf("%d items after the end of the transaction", n)
+	}
+}
+
 // preparer is a database or a transaction.
 type preparer interface {
 	execer

@@ -6,9 +6,11 @@ import (
 	"context"
 	"database/sql/driver"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/shardid/shardid/internal/dialect"
+	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sharding/internal/effects"
 )
 
@@ -16,7 +18,8 @@ import (
 // name.
 type savepoint struct {
 	name, text string
-	entries    int // that the transaction had inserted before, of lookupChanges.got
+	inserted   int                        // how many entries the transaction had inserted before, of lookupChanges.got
+	locked     map[slotOf]sharding.Target // transaction.locked before
 }
 
 // isSetting reports whether a statement sets something for its transaction. PostgreSQL undoes that at ROLLBACK TO a savepoint.
@@ -78,12 +81,13 @@ func (t *transaction) execSavepoint(ctx context.Context, verb effects.Savepoint,
 		if server, err := t.session.database.detect(ctx); at >= 0 && verb == effects.Set && err == nil && server.Name() == "mysql" {
 			t.savepoints = slices.Delete(t.savepoints, at, at+1) // the new one replaces it there
 		}
-		t.savepoints = append(t.savepoints, savepoint{name, text, len(t.owners.got)})
+		t.savepoints = append(t.savepoints, savepoint{name, text, len(t.owners.got), maps.Clone(t.locked)})
 	case at < 0:
 	case verb == effects.RollbackTo:
 		t.failed = nil
 		t.savepoints = t.savepoints[:at+1]
-		t.owners.undo(t.savepoints[at].entries)
+		t.owners.undo(t.savepoints[at].inserted)
+		maps.Copy(t.locked, t.savepoints[at].locked) // writes since then keep none of these slots any more
 	default: // settings remain
 		after := slices.DeleteFunc(t.savepoints[at:], func(s savepoint) bool { return s.name != "" })
 		t.savepoints = t.savepoints[:at+len(after)]

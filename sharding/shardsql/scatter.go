@@ -13,7 +13,6 @@ import (
 	"sync"
 
 	"github.com/shardid/shardid/internal/dialect"
-	"github.com/shardid/shardid/internal/sqlparse"
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sharding/internal/combine"
 	"github.com/shardid/shardid/sharding/internal/inner"
@@ -71,7 +70,7 @@ func (r reading) sent(ctx context.Context) (driver.Rows, error) {
 			return nil, dialect.JoinErrors(err, in.Release())
 		}
 	}
-	if err := late(ctx, r.execution); err != nil {
+	if err := refusedBefore(ctx, r.execution); err != nil {
 		return nil, dialect.JoinErrors(err, in.Release())
 	}
 	rows, err := in.Query(ctx, of.sent(), to.Text, args)
@@ -81,18 +80,10 @@ func (r reading) sent(ctx context.Context) (driver.Rows, error) {
 	if r.session.tx != nil {
 		rows.Failing = r.session.tx
 	}
-	if r.plan.Statement.Verb != sqlparse.Select {
+	if !r.plan.Statement.ReadsOnly() {
 		return rows, nil
 	}
 	return inTime(r.execution, rows)
-}
-
-// inTime returns the rows of a query, and closes them if they may have left before.
-func inTime(e execution, rows driver.Rows) (driver.Rows, error) {
-	if err := left(e); err != nil {
-		return nil, dialect.JoinErrors(err, rows.Close())
-	}
-	return rows, nil
 }
 
 // part returns once if a text with these arguments, which replaces the statement on a connection, must be prepared,
@@ -350,7 +341,7 @@ func (l reserved) query(ctx context.Context, s *combine.Shards, of reading, memo
 		if err != nil {
 			return &sharding.ShardError{Target: to.Target, Err: dialect.JoinErrors(err, l.inner.Release())}
 		}
-		if err := late(ctx, of.execution); err != nil {
+		if err := refusedBefore(ctx, of.execution); err != nil {
 			return dialect.JoinErrors(err, l.inner.Release())
 		}
 		rows, err := in.Query(ctx, as.sent(), to.Text, args)

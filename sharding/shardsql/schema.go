@@ -217,14 +217,16 @@ func (c schemaReader) lookAnywhere(ctx context.Context, of located) (*descriptio
 }
 
 // compareShards adds to the description of a table what its shards or copies say together: which columns are not comparable, and which
-// stored map assigns its slots. The error is that of databases that did not answer soon.
+// stored map assigns its slots. Orders are compared on MySQL and MariaDB only: elsewhere no collation depends on the version of the server
+// that creates a table, and types of PostgreSQL are compared when a database sorts for a query. The error is that of databases that did
+// not answer soon.
 func (c schemaReader) compareShards(ctx context.Context, d *description) error {
 	t, sharded := c.snapshot.Lookup(d.name)
-	asked := shardQuestion{server: c.database.server, isFixed: sharded && !t.Map.Leased()}
-	if asked.server.Name() == "mysql" { // elsewhere no collation depends on the version of the server that creates a table, and PostgreSQL compares types when it sorts
+	asked := shardCheck{server: c.database.server, isUnleased: sharded && !t.Map.Leased()}
+	if asked.server.Name() == "mysql" {
 		asked.orders = columns.Compared(d.table)
 	}
-	if len(asked.orders) == 0 && !asked.isFixed {
+	if len(asked.orders) == 0 && !asked.isUnleased {
 		return nil
 	}
 	pools, tables := c.database.copies(), map[*sql.DB][]string{}
@@ -241,49 +243,57 @@ func (c schemaReader) compareShards(ctx context.Context, d *description) error {
 	pools = slices.DeleteFunc(pools, func(pool *sql.DB) bool { return tables[pool] == nil })
 	soon, cancel := context.WithTimeout(ctx, renewTimeout)
 	defer cancel()
-	answers, failed := make([]shardAnswer, len(pools)), make([]error, len(pools))
-	var ends sync.WaitGroup
+	answers, failed := make([]shardFindings, len(pools)), make([]error, len(pools))
+	var wg sync.WaitGroup
 	for i, pool := range pools {
 		on := soon
 		if _, holds := c.held(pool); holds { // the end of the context would close the connection
 			on = ctx
 		}
-		ends.Go(func() { answers[i], failed[i] = asked.ask(on, c.on(pool), tables[pool]) })
+		wg.Go(func() { answers[i], failed[i] = asked.ask(on, c.on(pool), tables[pool]) })
 	}
-	ends.Wait()
+	wg.Wait()
 	for i, pool := range pools {
-		answers[i].describe(&d.table, c.database.nameOf(pool))
+		answers[i].addTo(&d.table, c.database.nameOf(pool))
+	}
+	if known := c.database.schemas.of(d.name); known != nil && slices.ContainsFunc(answers, func(a shardFindings) bool { return a.unread }) {
+		d.table.Unfollowed = cmp.Or(d.table.Unfollowed, known.table.Unfollowed)
 	}
 	return errors.Join(failed...)
 }
 
-// shardQuestion is what is asked of each database about its shards or copies of a table.
-type shardQuestion struct {
-	server  *server.Server
-	orders  map[string]columns.Order // of the columns whose orders are compared
-	isFixed bool                     // the map of the table has no lease: has the database a stored one?
+// shardCheck is what is asked of each database about its shards or copies of a table.
+type shardCheck struct {
+	server     *server.Server
+	orders     map[string]columns.Order // of the columns whose orders are compared
+	isUnleased bool                     // the map of the table has no lease, so the database is asked for a stored one
 }
 
-type shardAnswer struct {
+type shardFindings struct {
 	differing map[string]columns.Difference
 	storedMap string
+	unread    bool // it is not known whether there is one
 }
 
-func (q shardQuestion) ask(ctx context.Context, db dialect.Querier, tables []string) (a shardAnswer, err error) {
+// ask asks a database. An error that concerns the stored map alone is none: programs without one need no answer.
+func (q shardCheck) ask(ctx context.Context, db dialect.Querier, tables []string) (a shardFindings, err error) {
 	if len(q.orders) > 0 {
-		a.differing, err = columns.Differing(ctx, db, tables, q.orders)
+		if a.differing, err = columns.Differing(ctx, db, tables, q.orders); err != nil {
+			return a, err
+		}
 	}
-	if err == nil && q.isFixed {
+	if q.isUnleased {
 		a.storedMap, err = columns.StoredMap(ctx, q.server, db, tables)
+		a.unread = err != nil
 	}
-	return a, err
+	return a, nil
 }
 
-// describe describes as not comparable the columns whose values have another order in this database, because their collations or the
-// members of an ENUM or a SET differ: each shard sorts and groups in its own way.
-func (a shardAnswer) describe(t *catalog.Table, database string) {
-	if a.storedMap != "" && t.StoredMap == "" {
-		t.StoredMap = fmt.Sprintf("the stored map %s (shard_fence_table of %s names it)", a.storedMap, database)
+// addTo adds what a database has answered: the stored map, and which columns are not comparable, because their collations or the members
+// of an ENUM or a SET differ, so that each shard sorts and groups in its own way.
+func (a shardFindings) addTo(t *catalog.Table, database string) {
+	if a.storedMap != "" && t.Unfollowed == "" {
+		t.Unfollowed = fmt.Sprintf("the stored map %s (shard_fence_table of %s names it)", a.storedMap, database)
 	}
 	for name, found := range a.differing {
 		column := t.Columns[name]

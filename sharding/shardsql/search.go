@@ -196,24 +196,7 @@ func (s search) answers(ctx context.Context, of *sharding.Table, questions []pla
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
-	return answers, s.unmoved(of)
-}
-
-// unmoved returns the refusal of a statement during whose search slots have moved, or may have.
-func (s search) unmoved(of *sharding.Table) error {
-	if !of.Map.Leased() {
-		return nil
-	}
-	now, _ := s.database.router.Snapshot().Lookup(of.Name) // a router keeps its tables
-	_, err := now.On(0)
-	switch {
-	case errors.Is(err, sharding.ErrStaleMap):
-	case now != of && hasLeft(of, now, func(sharding.Slot, sharding.Target) bool { return true }):
-		err = sharding.ErrSlotMoving
-	default:
-		return nil
-	}
-	return &sharding.RouteError{Op: "look-up", Table: of.Name, Err: err}
+	return answers, unmoved(s.database, of)
 }
 
 // answer queries on the transaction's connection, so that it sees the transaction's own rows. On a

@@ -39,7 +39,7 @@ func (s subqueries) query(ctx context.Context, r request, refusal error) (driver
 	}
 	r.final = true
 	rows, err = s.conn.queryAsIs(ctx, r)
-	return rows, s.onOneDatabase(err)
+	return rows, s.withSpanHint(err)
 }
 
 // mayCross reports whether a subquery may be about another database than the transaction, which may not span databases.
@@ -47,14 +47,14 @@ func (s subqueries) mayCross() bool {
 	return s.tx != nil && !s.tx.spans && (len(s.database.copies()) > 1 || s.database.router.Migration() != nil)
 }
 
-// onOneDatabase adds to the refusal of a query with subqueries what would let a transaction execute them first.
-func (s subqueries) onOneDatabase(err error) error {
-	var refusal *sharding.RouteError
-	if !s.mayCross() || !errors.As(err, &refusal) || errors.Is(err, sharding.ErrCrossDatabase) { // which says so itself
-		return err
+// withSpanHint adds to the refusal of a query with subqueries what would let a transaction execute them first.
+func (s subqueries) withSpanHint(err error) error {
+	refusal, is := err.(*sharding.RouteError) //nolint:errorlint // another error may wrap one, and says more
+	if !is || !s.mayCross() || errors.Is(err, sharding.ErrCrossDatabase) || errors.Is(err, sharding.ErrSlotMoving) || errors.Is(err, sharding.ErrStaleMap) {
+		return err // of a crossing, it says so itself
 	}
 	with := *refusal
-	with.Hint += "; a transaction on one database executes a subquery first only if it has begun there, and all rows of the subquery are there: " +
+	with.Hint += "; a transaction that may not span databases executes a subquery first only on the database on which it has begun: " +
 		"send the query outside of the transaction, or let transactions span databases with sharding.Transactions, Atomic or BestEffort"
 	return &with
 }

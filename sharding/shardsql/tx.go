@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/shardid/shardid/internal/dialect"
@@ -42,7 +43,7 @@ type transaction struct {
 	// broken is the reason why nothing of it may be committed, or nil.
 	broken error
 	owners lookupChanges // its changes of lookup tables
-	// locked are the slots of rows that it has locked and that no write of it keeps from moving, with their targets: see noteLocks.
+	// locked are the slots of rows that it has locked by queries and has written none of, with their targets: see noteLocks.
 	locked map[slotOf]sharding.Target
 	// failed is the error after which PostgreSQL executes no more of its statements, or nil.
 	failed error
@@ -162,6 +163,10 @@ func (t *transaction) admit(to *plan.Route) error {
 	}
 	if err := t.ended(); err != nil {
 		return err
+	}
+	if s := t.session; s.tx == nil && s.history.isOpen() { // its BEGIN would commit what the program has begun
+		return &sharding.RouteError{Op: "statement", Table: to.Target.Table, Err: fmt.Errorf("%w: it needs a transaction, and a BEGIN or SET autocommit in a text may have begun another one", sharding.ErrSettings),
+			Hint: "begin transactions with BeginTx"}
 	}
 	if err := spanning(t, to); err != nil || t.spans || len(t.parts) == 0 {
 		return err
@@ -308,7 +313,7 @@ func beginRaw(ctx context.Context, on driver.Conn, options driver.TxOptions) (dr
 func (t *transaction) Commit() (err error) {
 	t.leave()
 	defer func() { t.deleteStaleEntries(err == nil) }()
-	if err := cmp.Or(t.checkAlive(), unlocked(t)); err != nil {
+	if err := cmp.Or(t.checkAlive(), checkLocks(t)); err != nil {
 		return dialect.JoinErrors(err, rollBack(t.parts))
 	}
 	switch {
@@ -558,4 +563,26 @@ func isUsable(raw any, failed error) bool {
 	defer done()
 	_, err := e.ExecContext(ctx, "ROLLBACK", nil)
 	return err == nil
+}
+
+// levels are the queries for the isolation level of a transaction that has begun with the default one. SQLite has one level.
+var levels = map[string]string{
+	"mysql":    "SHOW SESSION VARIABLES WHERE Variable_name IN ('transaction_isolation', 'tx_isolation')",
+	"postgres": "SELECT '', current_setting('transaction_isolation')",
+}
+
+// isRepeatable reports whether all queries of the part see the same rows. A server has its own default isolation level, for which it is
+// asked once, and not if mayAsk is false. The answer is yes if the server does not tell.
+func (b *txPart) isRepeatable(ctx context.Context, t *transaction, server string, mayAsk bool) bool {
+	query, level := levels[server], sql.IsolationLevel(t.options.Isolation)
+	if query == "" || level != sql.LevelDefault {
+		return query == "" || level >= sql.LevelRepeatableRead
+	}
+	if b.level == "" && mayAsk {
+		var name string
+		if err := b.inner.SQL.QueryRowContext(ctx, query).Scan(&name, &b.level); err != nil {
+			b.level = ""
+		}
+	}
+	return !strings.HasPrefix(strings.ToLower(b.level), "read")
 }

@@ -76,9 +76,9 @@ func (w writing) executed(ctx context.Context) (driver.Result, error) {
 }
 
 // one writes to one shard. For a single model it needs no transaction, because a statement that
-// affects no row has nothing to undo.
+// affects no row has nothing to undo. Drivers do not count rows that a write returns.
 func (w writing) one(ctx context.Context) (driver.Result, error) {
-	if w.models != nil && w.models.Len() > 1 || w.kept != nil || mayPart(w.execution) {
+	if w.models != nil && w.models.Len() > 1 || w.kept != nil || mayChangeOthers(w.execution) || mayMove(w.plan) && plan.Returns(w.plan) {
 		return w.executed(ctx)
 	}
 	r, err := w.sent(ctx)
@@ -105,15 +105,15 @@ func (w writing) sent(ctx context.Context) (driver.Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := late(ctx, w.execution); err != nil {
+	if err := refusedBefore(ctx, w.execution); err != nil {
 		return nil, dialect.JoinErrors(err, in.Release())
 	}
 	r, err := in.Exec(ctx, w.statement.sent(), to.Text, args)
 	if err != nil {
 		return nil, err
 	}
-	if n, unknown := r.RowsAffected(); n == 0 && unknown == nil { // others are committed
-		err = left(w.execution)
+	if n, unknown := r.RowsAffected(); n == 0 && unknown == nil { // otherwise it is committed, and must not be executed again
+		err = refusedAfter(w.execution)
 	}
 	return r, err
 }
@@ -310,15 +310,15 @@ func together[T any](ctx context.Context, w writing, participants []participant,
 	s.tx = t // also for the searches and the entries of the write
 	answers := make([]T, len(participants))
 	err := t.execute(ctx, participants, w.kept.pools(), guarded, func(l participant, in inner.Conn) error {
-		err := late(ctx, w.execution)
+		err := refusedBefore(ctx, w.execution)
 		if err == nil {
 			err = w.kept.recordOldValues(ctx, in, l)
 		}
 		if err == nil {
 			answers[l.index], err = do(ctx, in, l)
 		}
-		if err == nil {
-			err = left(w.execution)
+		if err == nil { // what it has changed is rolled back
+			err = refusedAfter(w.execution)
 		}
 		return err
 	})
@@ -421,3 +421,39 @@ func (t *transaction) settle(ctx context.Context, failed error) error {
 	}
 	return errors.Join(failed, t.broken)
 }
+
+// writtenRows are the rows of a write. MariaDB executes it while they are read, so the refusal of a slot's former shard comes with them:
+// with the first one, unless rows of other slots come before.
+type writtenRows struct {
+	resultset.Described
+
+	first []driver.Value // nil when it was returned
+	err   error          // of the first row
+}
+
+// readWritten reads the first row. It closes the rows if their error is that a slot is moving, and if there are none and
+// check refuses that.
+func readWritten(rows driver.Rows, check func() error) (driver.Rows, error) {
+	first := make([]driver.Value, len(rows.Columns()))
+	err := sharding.SlotMoving(rows.Next(first))
+	failed := err
+	if resultset.IsEOF(err) && len(first) > 0 { // without columns the answer does not say whether something was written
+		failed = check()
+	}
+	if errors.Is(failed, sharding.ErrSlotMoving) || errors.Is(failed, sharding.ErrStaleMap) {
+		_ = rows.Close() // its error is the same, or does not matter
+		return nil, failed
+	}
+	return &writtenRows{resultset.Described{Rows: rows}, first, err}, nil
+}
+
+func (r *writtenRows) Next(dest []driver.Value) error {
+	if r.first == nil {
+		return sharding.SlotMoving(r.Rows.Next(dest))
+	}
+	copy(dest, r.first)
+	r.first = nil
+	return r.err
+}
+
+func (r *writtenRows) Close() error { return sharding.SlotMoving(r.Rows.Close()) }

@@ -46,9 +46,9 @@ const fenceDDL = `CREATE TABLE IF NOT EXISTS "shard_fence" (
   PRIMARY KEY ("name", "shard", "slot")
 )%s`
 
-// fencedDDL is a table in the same databases: the tables with fences, and the names of the maps that assign their slots. Package
+// fenceTableDDL is a table in the same databases: the tables with fences, and the names of the maps that assign their slots. Package
 // shardsql reads it for programs that do not follow a map; triggers are hidden from most users of MySQL and MariaDB.
-const fencedDDL = `CREATE TABLE IF NOT EXISTS "shard_fence_table" (
+const fenceTableDDL = `CREATE TABLE IF NOT EXISTS "shard_fence_table" (
   "table_name" VARCHAR(64) NOT NULL PRIMARY KEY,
   "name"       VARCHAR(64) NOT NULL
 )%s`

@@ -35,7 +35,7 @@ func (f fences) guard(ctx context.Context, n int, v View) error {
 	if err != nil {
 		return err
 	}
-	for _, ddl := range []string{fenceDDL, fencedDDL} {
+	for _, ddl := range []string{fenceDDL, fenceTableDDL} {
 		if err := sqlrun.Create(ctx, b.db, dialect.Text(b.server, fmt.Sprintf(ddl, ending(b.server)))); err != nil {
 			return err
 		}

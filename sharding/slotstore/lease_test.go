@@ -219,7 +219,6 @@ func TestAProgramThatFollowsAMapThatNobodyCreatedIsToldHow(t *testing.T) {
 	}
 }
 
-// After a move, a program that does not follow the map would find no rows on the former shard.
 // Its map has no lease, and nothing else would tell it that it does not find the rows of slots that have moved.
 func TestAStatementOfAProgramThatDoesNotFollowTheMapOfItsTableIsRefused(t *testing.T) {
 	w := newWorld(t)
@@ -252,6 +251,7 @@ func TestAStatementOfAProgramThatDoesNotFollowTheMapOfItsTableIsRefused(t *testi
 	}
 }
 
+// After a move, a program that does not follow the map would find no rows on the former shard.
 func TestAProgramThatDoesNotFollowAStoredMapIsRefused(t *testing.T) {
 	w := newWorld(t)
 	place := slices.Repeat([]sharding.Target{w.shards["orders"][0]}, slots)

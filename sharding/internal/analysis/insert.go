@@ -33,8 +33,8 @@ type Insertion struct {
 	Selected *sqlparse.Row
 	// apart: the columns of an INSERT … SELECT that lead to slots have not all the slot of one selected row.
 	apart bool
-	// Keyless: it is refused because the unique keys of the table, which may be on other shards, are not known.
-	Keyless bool
+	// UniqueUnknown: it is refused only because the unique keys are not known; a row with their values may be on another shard.
+	UniqueUnknown bool
 }
 
 // insertedLead is the position in a row of a column that leads to slots.
@@ -268,7 +268,7 @@ func (b inserter) depends(columns []string) {
 			if !b.MySQL {
 				hint += "; name the columns: ON CONFLICT (…)"
 			}
-			b.Keyless = b.Refused == nil
+			b.UniqueUnknown = b.Refused == nil
 			b.refuse(sharding.ErrCrossShard, hint)
 			return
 		}

@@ -142,7 +142,7 @@ func copiesHint(st *sqlparse.Statement, hint string) string {
 	if Definition(st) != "" {
 		return "create and change it in every database that has a copy: shardid ddl and gormplugin.Migrate do that; or run the statement " + everywhere
 	}
-	if word := unreadWord(st); word != "" && !st.Several {
+	if word := unreadWord(st); word != "" && !st.HasMore {
 		return word + " is not routed; run it " + everywhere
 	}
 	return hint
@@ -151,7 +151,7 @@ func copiesHint(st *sqlparse.Statement, hint string) string {
 // unknownHint says what to do instead of a statement that is no DDL and was not parsed.
 func unknownHint(st *sqlparse.Statement) string {
 	switch word := unreadWord(st); {
-	case st.Several:
+	case st.HasMore:
 		return "its text has several statements; send each by itself"
 	case word == "COPY", word == "LOAD": // each shard has its own rows
 		return word + " is not routed; send the rows of each shard to its physical table on Router.DB, grouped by Router.Target (docs/other-libraries.md has an example for pgx), or INSERT them in batches"

@@ -29,9 +29,9 @@ type Table struct {
 	Namespace string
 	// Ambiguous is the name of one of two columns of PostgreSQL whose names differ only in case, "" if there are none.
 	Ambiguous string
-	// StoredMap is the name of the stored map that assigns the slots of the table, and where that was found, if the program does not
-	// follow it; otherwise "".
-	StoredMap string
+	// Unfollowed describes, for an error, the stored map that assigns the slots of the table if the program does not follow it;
+	// otherwise it is "".
+	Unfollowed string
 }
 
 // Written returns the name of a column as the database has it. PostgreSQL finds "userEmail" by no other letters.

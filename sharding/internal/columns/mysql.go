@@ -188,9 +188,9 @@ func Differing(ctx context.Context, db dialect.Querier, tables []string, compare
 			}
 		}
 		return nil
-	}, `SELECT LOWER(COLUMN_NAME) AS name, COLLATION_NAME, CAST(IF(DATA_TYPE IN ('enum', 'set'), COLUMN_TYPE, '') AS BINARY) AS members, MIN(TABLE_NAME)
-		FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME IN (?`+strings.Repeat(", ?", len(tables)-1)+`) AND COLLATION_NAME IS NOT NULL
-		GROUP BY name, COLLATION_NAME, members ORDER BY MIN(TABLE_NAME)`, args...)
+	}, `SELECT LOWER(COLUMN_NAME) AS name, COALESCE(COLLATION_NAME, '`+bytewise+`') AS ordered, CAST(IF(DATA_TYPE IN ('enum', 'set'), COLUMN_TYPE, '') AS BINARY) AS members, MIN(TABLE_NAME)
+		FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME IN (?`+strings.Repeat(", ?", len(tables)-1)+`) AND (COLLATION_NAME IS NOT NULL OR DATA_TYPE IN ('binary', 'varbinary'))
+		GROUP BY name, ordered, members ORDER BY MIN(TABLE_NAME)`, args...)
 	return found, err
 }
 
@@ -219,9 +219,9 @@ func weight(ctx context.Context, db dialect.Querier, collation string) (catalog.
 	charset, _, _ := strings.Cut(collation, "_")
 	v := catalog.Value{Type: merge.Type{Kind: merge.Bytes}, As: catalog.Weight, Collation: collation}
 	var space []byte
-	var byBytes bool
+	var isMariaDB bool
 	query := "SELECT WEIGHT_STRING(CONVERT(' ' USING " + charset + ") COLLATE `" + collation + "`), @@max_sort_length, VERSION() LIKE '%MariaDB%'"
-	if err := db.QueryRowContext(ctx, query).Scan(&space, &v.Type.Prefix, &byBytes); err != nil {
+	if err := db.QueryRowContext(ctx, query).Scan(&space, &v.Type.Prefix, &isMariaDB); err != nil {
 		return v, fmt.Errorf("weight of a space in %s: %w", collation, err)
 	}
 	if pads(collation) {
@@ -231,7 +231,7 @@ func weight(ctx context.Context, db dialect.Querier, collation string) (catalog.
 	switch {
 	case strings.Contains(collation, "_0900_"):
 		v.Type.Prefix, v.Type.Most = 0, wholeTexts
-	case byBytes && !strings.Contains(collation, "_unicode_") && !strings.Contains(collation, "_uca1400_"):
+	case isMariaDB && !strings.Contains(collation, "_unicode_") && !strings.Contains(collation, "_uca1400_"):
 		v.Type.Prefix *= len(space)
 	}
 	return v, nil

@@ -55,7 +55,7 @@ func combineOnce(b *analysis.Analysis) (combined *Combination, untyped bool, ref
 	if !b.SQLite {
 		c.integers = &c.combination.integers
 	}
-	anyOfRows(c)
+	refuseAnyValue(c)
 	countRows(c)
 	c.form()
 	for _, core := range c.cores {

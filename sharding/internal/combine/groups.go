@@ -516,9 +516,9 @@ func (c aggregateUnion) unite(columns []merge.Aggregate, values []catalog.Value)
 	}
 }
 
-// anyOfRows refuses ANY_VALUE in a SELECT that it alone would make a group. On MySQL it is no aggregate by itself: such a SELECT,
+// refuseAnyValue refuses ANY_VALUE in a SELECT that it alone would make a group. On MySQL it is no aggregate by itself: such a SELECT,
 // also one in a subquery, returns each row.
-func anyOfRows(c *combiner) {
+func refuseAnyValue(c *combiner) {
 	if !c.MySQL {
 		return
 	}
@@ -540,11 +540,12 @@ func anyOfRows(c *combiner) {
 
 // hasOnlyAnyValue reports whether the only aggregate in some expressions is ANY_VALUE.
 func hasOnlyAnyValue(list []sqlparse.Expr) bool {
-	names := map[bool]bool{}
+	var isAny, isOther bool
 	for e := range sqlparse.All(slices.DeleteFunc(list, func(e sqlparse.Expr) bool { return e == nil })...) {
 		if sqlfunc.IsAggregate(e) {
-			names[e.(*sqlparse.Call).Function() == "any_value"] = true // it is an aggregate
+			is := e.(*sqlparse.Call).Function() == "any_value" // an aggregate is a call
+			isAny, isOther = isAny || is, isOther || !is
 		}
 	}
-	return names[true] && !names[false]
+	return isAny && !isOther
 }

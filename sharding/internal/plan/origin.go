@@ -49,7 +49,7 @@ func unserved(r *analysis.Reading) *sharding.RouteError {
 		if _, err := t.Everywhere(); errors.Is(err, sharding.ErrRouteUnread) {
 			return r.Refusal(t.Name, sharding.ErrRouteUnread, "call Router.Load when the program starts")
 		}
-		if by := r.Options.Schema[strings.ToLower(name)].StoredMap; by != "" && !t.Map.Leased() && t.Origin() == nil {
+		if by := r.Options.Schema[strings.ToLower(name)].Unfollowed; by != "" && !t.Map.Leased() && t.Origin() == nil {
 			return r.Refusal(t.Name, fmt.Errorf("%w: its slots are assigned by %s", sharding.ErrStaleMap, by), "follow the map (slotstore.Store.Follow)")
 		}
 	}

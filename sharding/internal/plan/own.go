@@ -105,19 +105,8 @@ func ownTargets(p *binding, set proof.Slots) ([]sharding.Target, error) {
 	return targetsOn(first, set.List())
 }
 
-// MayConcern reports whether a statement may read or write rows of a slot.
-func MayConcern(p *Plan, args []any, slot sharding.Slot) bool {
-	return slices.ContainsFunc(p.sharded, func(r *analysis.Reference) bool {
-		if p.Insert != nil && r == p.Insert.Of && p.Insert.Selected == nil {
-			return mayInsert(p.Insert, args, slot)
-		}
-		s := r.Slots(args)
-		return s.All || slices.Contains(s.List(), slot)
-	})
-}
-
-// Concerned returns the slots whose rows a statement may read or write, as [MayConcern] knows them.
-func Concerned(p *Plan, args []any) (all proof.Slots) {
+// SlotsOf returns the slots whose rows a statement may read or write.
+func SlotsOf(p *Plan, args []any) (all proof.Slots) {
 	for _, r := range p.sharded {
 		if p.Insert == nil || r != p.Insert.Of || p.Insert.Selected != nil {
 			all = all.Or(r.Slots(args))
@@ -131,15 +120,10 @@ func Concerned(p *Plan, args []any) (all proof.Slots) {
 			all = all.Or(proof.SetOf([]sharding.Slot{of}))
 		}
 	}
+	for _, part := range p.modified {
+		all = all.Or(SlotsOf(part, args))
+	}
 	return all
-}
-
-// mayInsert reports whether rows of VALUES may belong to a slot.
-func mayInsert(in *analysis.Insertion, args []any, slot sharding.Slot) bool {
-	return slices.ContainsFunc(in.Input.Rows, func(row sqlparse.Row) bool {
-		of, err := in.Slot(&row, args)
-		return err != nil || of == slot
-	})
 }
 
 // isMoving reports whether slots move of the tables of a query that can read the own rows of each shard.

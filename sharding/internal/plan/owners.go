@@ -166,7 +166,7 @@ func (o *Owners) Plan() *Plan {
 		p = withOwnRows(p)
 	}
 	found := *p
-	found.isFound, found.otherwise = true, o.Otherwise
+	found.slotsFound, found.otherwise = true, o.Otherwise
 	found.sharded, found.Owned, found.Sought, found.union, found.Assigned = nil, false, false, nil, slices.Clone(p.Assigned)
 	for _, r := range p.sharded {
 		as := *r

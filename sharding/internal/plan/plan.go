@@ -70,7 +70,7 @@ type Plan struct {
 	onDemand *onDemand
 
 	arrays     *arrays               // of an INSERT … SELECT unnest(…), or nil
-	isFound    bool                  // its slots are those of rows that were found: see Owners
+	slotsFound bool                  // its slots were found by a search, not by conditions on keys: see Owners
 	otherwise  *sharding.Target      // see Owners
 	modified   []*Plan               // of its data-modifying CTEs
 	allSharded []*analysis.Reference // the sharded tables of it and of modified, if there are any
@@ -236,7 +236,10 @@ func hasSingles(refs []*analysis.Reference) bool {
 // IsUntyped reports whether an error of Bind only says that a column, its type or the unique keys are unknown, so that
 // the statement may be accepted once they are known.
 func (p *Plan) IsUntyped(err error) bool {
-	return p.Insert != nil && p.Insert.Keyless && errors.Is(err, p.Refused) || p.untyped && errors.Is(err, p.unmerged) || p.unknown && errors.Is(err, p.uncopied) || p.Unsought && errors.Is(err, sharding.ErrMissingKey)
+	return p.untyped && errors.Is(err, p.unmerged) ||
+		p.unknown && errors.Is(err, p.uncopied) ||
+		p.Unsought && errors.Is(err, sharding.ErrMissingKey) ||
+		p.Insert != nil && p.Insert.UniqueUnknown && errors.Is(err, p.Refused)
 }
 
 // Copied reports whether a copy of its databases may answer: it is a query of rows of shards, locks
@@ -252,10 +255,19 @@ func (p *Plan) Single() bool { return p.Statement.Verb != sqlparse.Unknown }
 
 // First returns the first sharded table of a statement, nil if it has none.
 func First(p *Plan) *sharding.Table {
-	if len(p.sharded) == 0 {
+	all := tablesOf(p)
+	if len(all) == 0 {
 		return nil
 	}
-	return p.sharded[0].Table
+	return all[0].Table
+}
+
+// Returns reports whether a write returns rows.
+func Returns(p *Plan) bool {
+	if p.Insert != nil {
+		return len(p.Insert.Input.Returning) > 0
+	}
+	return p.Statement.Change != nil && len(p.Statement.Change.Returning) > 0
 }
 
 // Table returns the first table of the router that the statement names, or "".

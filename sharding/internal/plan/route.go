@@ -58,7 +58,7 @@ type Route struct {
 	all  bool  // only sharding.AllShards sends a change to all its targets
 }
 
-// IsSpread reports whether the statement reads or writes several targets.
+// IsSpread reports whether a statement that is not for home reads or writes several targets.
 func (r *Route) IsSpread() bool { return r.Kind != One || r.United }
 
 // Targets returns the targets on shards, in the order of their texts.
@@ -183,9 +183,9 @@ func targetsOn(t *sharding.Table, list []sharding.Slot) (all []sharding.Target, 
 	return all, nil
 }
 
-// targetsOf returns the targets of a set of slots. It refuses several targets while rows are on two targets, because their slot moves: the
-// rows would be returned twice. If the conditions of the statement lead to the set, rows of other slots do not satisfy them. If other rows
-// were found by a value, a row of another slot may be left that had it.
+// targetsOf returns the targets of a set of slots. It refuses several targets while rows of the set are on two targets, because their slot
+// moves: they would be returned twice. Other slots may move, because the conditions on keys exclude their rows. If a search by another
+// value has found the slots, it refuses all: a shard may still have a row of a moved slot with that value.
 func targetsOf(p *Plan, s proof.Slots) ([]sharding.Target, error) {
 	t := p.sharded[0].Table
 	everywhere, moving := t.Everywhere()
@@ -194,7 +194,7 @@ func targetsOf(p *Plan, s proof.Slots) ([]sharding.Target, error) {
 	}
 	all, err := targetsOn(t, s.List())
 	shared := t.Map.Shared()
-	if err == nil && len(all) > 1 && (p.isFound || slices.ContainsFunc(s.List(), func(slot sharding.Slot) bool { return slices.Contains(shared, slot) })) {
+	if err == nil && len(all) > 1 && (p.slotsFound || slices.ContainsFunc(s.List(), func(slot sharding.Slot) bool { return slices.Contains(shared, slot) })) {
 		err = moving
 	}
 	return all, err

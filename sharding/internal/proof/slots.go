@@ -45,6 +45,12 @@ func (s Slots) List() []sharding.Slot {
 	return s.many
 }
 
+// Has reports whether the slot is in the set.
+func (s Slots) Has(slot sharding.Slot) bool {
+	_, found := slices.BinarySearch(s.many, slot)
+	return s.All || s.One && s.Only == slot || found
+}
+
 // Empty reports whether the set has no slot.
 func (s Slots) Empty() bool { return !s.All && !s.One && len(s.many) == 0 }
 
