@@ -192,7 +192,7 @@ func TestATransactionWhoseLockedRowsHaveMovedDoesNotCommit(t *testing.T) {
 				if err := tx.QueryRowContext(t.Context(), query).Scan(new(int)); err != nil {
 					t.Fatal(err)
 				}
-				for _, then := range strings.SplitSeq(c.then, "; ") {
+				for then := range strings.SplitSeq(c.then, "; ") {
 					switch {
 					case strings.HasSuffix(then, "RETURNING id") && name != "PostgreSQL":
 						database.Exec(t, tx, strings.TrimSuffix(then, " RETURNING id"))

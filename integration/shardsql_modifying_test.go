@@ -9,9 +9,12 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/shardid/shardid/integration/database"
+	"github.com/shardid/shardid/integration/server"
 	"github.com/shardid/shardid/internal/testkit/effort"
+	"github.com/shardid/shardid/internal/testwait"
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sharding/shardsql"
 )
@@ -170,4 +173,62 @@ func movingQueue(t *testing.T, open namedDatabase, group string) *sql.DB {
 	routed := shardsql.OpenDB(shardsql.Config{Router: router, Home: dbs["source"]})
 	t.Cleanup(func() { _ = routed.Close() })
 	return routed
+}
+
+// The WITH and the statement behind it name different tables of the group.
+func TestAWithThatWritesBeginsAgainIfItsSlotMovesWhileItWaitsForAConnection(t *testing.T) {
+	s := server.RunPostgres(t)
+	a, b := s.Open(t, "waiting_a"), s.Open(t, "waiting_b")
+	names := []string{"orders", "outbox"}
+	at := func(db string, version int64) map[string]sharding.Map {
+		maps := map[string]sharding.Map{}
+		for _, name := range names {
+			m, err := sharding.MapOf(sharding.Target{DB: db, Table: name + "_0"}, sharding.Target{DB: "b", Table: name + "_1"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			maps[name] = m.At(version).Patient(time.Minute).While(func() bool { return true })
+		}
+		return maps
+	}
+	var tables []sharding.Table
+	for _, name := range names {
+		for _, of := range []struct {
+			db    *sql.DB
+			table string
+		}{{a, name + "_0"}, {b, name + "_0"}, {b, name + "_1"}} {
+			database.Exec(t, of.db, "CREATE TABLE "+of.table+" (id BIGINT NOT NULL PRIMARY KEY, user_id BIGINT NOT NULL, paid BIGINT NOT NULL)")
+		}
+		tables = append(tables, sharding.Table{Name: name, Key: "user_id", Rule: sharding.Mod(2), Map: at("a", 1)[name], Group: "shop"})
+	}
+	router, err := sharding.New(sharding.DBs{"a": a, "b": b}, sharding.Tables(tables...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	routed := shardsql.OpenDB(shardsql.Config{Router: router, Home: b})
+	t.Cleanup(func() { _ = routed.Close() })
+	for _, name := range names {
+		database.Exec(t, routed, "INSERT INTO "+name+" (id, user_id, paid) VALUES (1, 0, 0)")
+	}
+	a.SetMaxOpenConns(1)
+	held, err := a.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	waits, done := a.Stats().WaitCount, make(chan error, 1)
+	go func() {
+		_, err := routed.ExecContext(t.Context(), "WITH o AS (UPDATE orders SET paid = 1 WHERE user_id = 0 RETURNING id) UPDATE outbox SET paid = 1 WHERE user_id = 0 AND id IN (SELECT id FROM o)")
+		done <- err
+	}()
+	testwait.Until(t, "the statement waits for a connection", func() bool { return a.Stats().WaitCount > waits })
+	for _, name := range names {
+		database.Exec(t, b, "INSERT INTO "+name+"_0 VALUES (1, 0, 0)")
+		database.Exec(t, held, "DELETE FROM "+name+"_0")
+	}
+	if err := errors.Join(router.Swap(at("b", 2)), held.Close(), <-done); err != nil {
+		t.Fatal(err)
+	}
+	if n := database.MustNumber(t, b, "SELECT (SELECT paid FROM orders_0) + (SELECT paid FROM outbox_0)"); n != 2 {
+		t.Errorf("%d of 2 rows are changed", n)
+	}
 }

@@ -143,9 +143,10 @@ func (h *history) remember(s *session, p *plan.Plan, to *plan.Route, query strin
 	switch e.Change {
 	case effects.Settings, effects.Begins: // what lasts longer is kept
 		h.begun = h.begun || e.Change == effects.Begins
-		if sqltext.Mentions(query, "autocommit") {
+		if s.database.server.Name() == "mysql" && sqltext.Mentions(query, "autocommit") {
+			was := h.manual
 			h.manual = !autocommits.MatchString(query)
-			h.begun = h.begun && h.manual
+			h.begun = h.begun && (h.manual || !was) // only a change of the setting commits
 		}
 		if lasts := e.Change == effects.Settings && !e.Local; h.set.on == nil || lasts {
 			h.set = changedSetting{on: on, text: strings.TrimSpace(query), local: e.Local, begin: e.Change == effects.Begins, decisive: h.set.decisive}
@@ -155,8 +156,9 @@ func (h *history) remember(s *session, p *plan.Plan, to *plan.Route, query strin
 		}
 	case effects.Ends:
 		verb, _ := effects.SavepointOf(query)
-		h.begun = h.begun && (verb == effects.Release || sqltext.Mentions(query, "chain"))
-		if h.set.begin && h.isEndedBy(query) {
+		isEnd := h.set.begin && h.isEndedBy(query)
+		h.begun = h.begun && !isEnd && verb == effects.Release || chains.MatchString(query)
+		if isEnd {
 			h.set = changedSetting{}
 		}
 	case effects.Variables:
@@ -164,7 +166,10 @@ func (h *history) remember(s *session, p *plan.Plan, to *plan.Route, query strin
 	}
 }
 
-var autocommits = regexp.MustCompile(`(?i)\bautocommit\s*:?=\s*(1|on|true|default)\b`)
+var (
+	autocommits = regexp.MustCompile("(?i)\\bautocommit`?\\s*:?=\\s*['\"]?(1|on|true|default)\\b")
+	chains      = regexp.MustCompile(`(?i)\band\s+chain\b`)
+)
 
 // isOpen reports whether a text may have begun a transaction that has not ended.
 func (h *history) isOpen() bool { return h.begun || h.manual }
@@ -191,6 +196,7 @@ func onlyHeld(s *session, to *plan.Route) *sql.Conn {
 // endTransaction forgets what ends with a transaction: what was left on its connections, of which
 // only the one at home may stay with the session.
 func (h *history) endTransaction(home *sql.Conn) {
+	h.begun, h.manual = false, h.manual && home != nil
 	if h.set.local || h.set.on != home {
 		h.set = changedSetting{}
 	}

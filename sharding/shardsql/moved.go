@@ -50,15 +50,20 @@ func inTime(e execution, rows driver.Rows) (driver.Rows, error) {
 	return rows, nil
 }
 
-// mayChangeOthers reports whether a write of one shard may change rows although others have left before it reaches the shard: it is for rows
-// of several slots, or has CTEs that write. So it is executed in a transaction, which is then rolled back. An INSERT alone needs none,
-// because the triggers of the shard refuse it.
+// mayChangeOthers reports whether a write of one shard may change rows although others have left before it reaches the shard: it writes rows
+// of several slots, reads others, or has CTEs that write. So it is executed in a transaction, which is then rolled back. An INSERT of values
+// needs none, because the triggers of the shard refuse it.
 func mayChangeOthers(e execution) bool {
-	st := e.plan.Statement
-	if !mayMove(e.plan) || e.to.Kind != plan.One || e.to.Nowhere || st.ReadsOnly() || st.Explains {
+	if !isLeasedWrite(e) {
 		return false
 	}
-	return st.Writes != nil || e.plan.Insert == nil && !plan.SlotsOf(e.plan, unwrapped(e.args)).One
+	return e.plan.Statement.Writes != nil || plan.ReadsShards(e.plan) || e.plan.Insert == nil && !plan.SlotsOf(e.plan, unwrapped(e.args)).One
+}
+
+// isLeasedWrite reports whether a statement writes to one shard from which slots may move at any time.
+func isLeasedWrite(e execution) bool {
+	st := e.plan.Statement
+	return mayMove(e.plan) && e.to.Kind == plan.One && !e.to.Nowhere && !st.ReadsOnly() && !st.Explains
 }
 
 // compared returns the first table of a statement as it is now. It refuses the statement if slots of it have moved since it was planned, or
@@ -116,9 +121,14 @@ func mayMove(p *plan.Plan) bool {
 
 // hasMoved reports whether slots of a statement have moved since it was planned: from its target, or if it has several, from any.
 func hasMoved(e execution, planned, now *sharding.Table) bool {
+	if now.Map.Version() == planned.Map.Version() {
+		return false
+	}
 	slots := plan.SlotsOf(e.plan, unwrapped(e.args))
+	at, _, err := e.plan.Snapshot.Hinted(planned.Name, sharding.Hint{On: e.to.Target}) // the route may name another table of the group
+	isAnywhere := err != nil || e.to.IsSpread()
 	return hasLeft(planned, now, func(slot sharding.Slot, was sharding.Target) bool {
-		return (e.to.IsSpread() || was == e.to.Target) && slots.Has(slot)
+		return (isAnywhere || was == at) && slots.Has(slot)
 	})
 }
 
@@ -193,14 +203,14 @@ type slotOf struct {
 // noteLocks then forgets the slot.
 func noteLocks(e execution, answer any) {
 	t := e.session.tx
-	if t == nil || e.session.inside || !mayMove(e.plan) || e.to.Kind == plan.Home || e.to.Kind == plan.Copies || e.to.Nowhere {
+	if t == nil || e.session.inside || !mayMove(e.plan) || e.to.Kind == plan.Home || e.to.Kind == plan.Copies || e.to.Nowhere || e.plan.Statement.Explains {
 		return
 	}
 	of, isQuery := plan.First(e.plan), e.plan.Statement.ReadsOnly()
 	switch {
 	case isQuery && e.plan.Locks:
 		recordLocks(t, of, plan.SlotsOf(e.plan, unwrapped(e.args)))
-	case !isQuery && len(t.locked) > 0 && hasWritten(answer):
+	case !isQuery && len(t.locked) > 0 && plan.WritesShards(e.plan) && hasWritten(answer):
 		slots := plan.SlotsOf(e.plan, unwrapped(e.args)) // rows of several may be of any of them
 		maps.DeleteFunc(t.locked, func(s slotOf, _ sharding.Target) bool {
 			return slots.One && s.slot == slots.Only && e.plan.Snapshot.SameGroup(s.table, of.Name)

@@ -632,6 +632,22 @@ func TestAWriteThatWasCommittedIsNotExecutedAgainIfItsSlotMovesBeforeTheAnswer(t
 	}
 }
 
+func TestAWriteWithoutRowsThatIsSentAsAQueryBeginsAgainIfItReachesItsShardAfterItsRowsHaveLeft(t *testing.T) {
+	m := newSlotMoving(t, 2)
+	m.late = func(text string) {
+		if strings.HasPrefix(strings.ReplaceAll(text, `"`, ""), "DELETE FROM items_0") {
+			m.late = func(string) {}
+			m.finish(t)
+		}
+	}
+	if err := drained(m.routed.QueryContext(within(t), "DELETE FROM items WHERE user_id = 0 AND id = 2")); err != nil {
+		t.Fatal(err)
+	}
+	if ids := one[string](t, m.rows, "SELECT GROUP_CONCAT(id, ' ') FROM (SELECT id FROM items_1 ORDER BY id)"); ids != "1 3" {
+		t.Error(ids)
+	}
+}
+
 // Its BEGIN would commit the transaction of the program, on servers that do not refuse it.
 func TestAWriteThatNeedsATransactionIsRefusedAfterABeginInAText(t *testing.T) {
 	m := newSlotMoving(t, 2)
@@ -650,6 +666,13 @@ func TestAWriteThatNeedsATransactionIsRefusedAfterABeginInAText(t *testing.T) {
 	if n := one[int](t, m.routed, "SELECT COUNT(*) FROM items"); n != 3 {
 		t.Errorf("%d items", n)
 	}
+	for _, text := range []string{"SAVEPOINT a", "SAVEPOINT b", "RELEASE b"} {
+		exec(t, conn, text)
+	}
+	if _, err := conn.ExecContext(within(t), both); !errors.Is(err, sharding.ErrSettings) {
+		t.Errorf("within a savepoint: %v", err)
+	}
+	exec(t, conn, "RELEASE a")
 	exec(t, conn, both)
 	if n := one[int](t, m.routed, "SELECT COUNT(*) FROM items"); n != 0 {
 		t.Errorf("%d items after the end of the transaction", n)

@@ -277,6 +277,7 @@ type shardFindings struct {
 
 // ask asks a database. An error that concerns the stored map alone is none: programs without one need no answer.
 func (q shardCheck) ask(ctx context.Context, db dialect.Querier, tables []string) (a shardFindings, err error) {
+	a.unread = q.isUnleased
 	if len(q.orders) > 0 {
 		if a.differing, err = columns.Differing(ctx, db, tables, q.orders); err != nil {
 			return a, err

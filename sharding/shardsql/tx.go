@@ -164,10 +164,6 @@ func (t *transaction) admit(to *plan.Route) error {
 	if err := t.ended(); err != nil {
 		return err
 	}
-	if s := t.session; s.tx == nil && s.history.isOpen() { // its BEGIN would commit what the program has begun
-		return &sharding.RouteError{Op: "statement", Table: to.Target.Table, Err: fmt.Errorf("%w: it needs a transaction, and a BEGIN or SET autocommit in a text may have begun another one", sharding.ErrSettings),
-			Hint: "begin transactions with BeginTx"}
-	}
 	if err := spanning(t, to); err != nil || t.spans || len(t.parts) == 0 {
 		return err
 	}

@@ -78,7 +78,7 @@ func (w writing) executed(ctx context.Context) (driver.Result, error) {
 // one writes to one shard. For a single model it needs no transaction, because a statement that
 // affects no row has nothing to undo. Drivers do not count rows that a write returns.
 func (w writing) one(ctx context.Context) (driver.Result, error) {
-	if w.models != nil && w.models.Len() > 1 || w.kept != nil || mayChangeOthers(w.execution) || mayMove(w.plan) && plan.Returns(w.plan) {
+	if w.models != nil && w.models.Len() > 1 || w.kept != nil || mayChangeOthers(w.execution) || isLeasedWrite(w.execution) && plan.Returns(w.plan) {
 		return w.executed(ctx)
 	}
 	r, err := w.sent(ctx)
@@ -299,6 +299,10 @@ func together[T any](ctx context.Context, w writing, participants []participant,
 	slices.SortStableFunc(participants, func(a, b participant) int {
 		return cmp.Or(s.database.compare(a.target.DB, b.target.DB), cmp.Compare(a.target.Table, b.target.Table))
 	})
+	if s.tx == nil && s.history.isOpen() { // its BEGIN would commit what the program has begun
+		return nil, &sharding.RouteError{Op: "statement", Table: w.to.Target.Table, Err: fmt.Errorf("%w: it needs a transaction, and a BEGIN or SET autocommit in a text may have begun another one", sharding.ErrSettings),
+			Hint: "begin transactions with BeginTx"}
+	}
 	t := s.transactionFor(ctx, w.to)
 	if w.to.Kind == plan.Copies && (s.tx == nil || writehint.Of(ctx, w.to.Target.Table).Single) {
 		t.spans = true // a broadcast table could not be written otherwise

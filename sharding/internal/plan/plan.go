@@ -262,10 +262,20 @@ func First(p *Plan) *sharding.Table {
 	return all[0].Table
 }
 
+// ReadsShards reports whether a write depends on rows of shards that it does not write.
+func ReadsShards(p *Plan) bool {
+	return slices.ContainsFunc(p.sharded, func(r *analysis.Reference) bool { return !r.Written })
+}
+
+// WritesShards reports whether a statement writes rows of shards, and none by a CTE.
+func WritesShards(p *Plan) bool {
+	return p.Statement.Writes == nil && slices.ContainsFunc(p.sharded, func(r *analysis.Reference) bool { return r.Written })
+}
+
 // Returns reports whether a write returns rows.
 func Returns(p *Plan) bool {
-	if p.Insert != nil {
-		return len(p.Insert.Input.Returning) > 0
+	if in := p.Statement.Insert; in != nil {
+		return len(in.Returning) > 0
 	}
 	return p.Statement.Change != nil && len(p.Statement.Change.Returning) > 0
 }
