@@ -239,3 +239,25 @@ func TestALookupTableThatLosesItsUniqueKeyIsRefused(t *testing.T) {
 		}
 	})
 }
+
+// The program runs when the first move begins. While a shard does not answer, what it has said before holds.
+func TestAMapThatIsNotFollowedIsFoundWithinAMinute(t *testing.T) {
+	altering(t, " (id BIGINT PRIMARY KEY, user_id BIGINT NOT NULL)", func(t *testing.T, w *twin, _ func(string)) {
+		const query = "SELECT COUNT(*) FROM people WHERE user_id = 1"
+		one[int64](t, w.routed, query)
+		for _, text := range []string{"CREATE TABLE shard_fence_table (table_name VARCHAR(64) PRIMARY KEY, name VARCHAR(64))", "INSERT INTO shard_fence_table VALUES ('people_0', 'shop')"} {
+			exec(t, w.dbs["a"], text)
+		}
+		one[int64](t, w.routed, query)
+		unreadable := []string{"ALTER TABLE shard_fence_table DROP COLUMN name", "ALTER TABLE shard_fence_table ADD COLUMN name TEXT AS (json(table_name)) VIRTUAL"}
+		for _, changes := range [][]string{nil, unreadable} {
+			for _, text := range changes {
+				exec(t, w.dbs["a"], text)
+			}
+			time.Sleep(time.Minute)
+			if err := w.routed.QueryRow(query).Scan(new(int64)); !errors.Is(err, sharding.ErrStaleMap) {
+				t.Errorf("after %q: %v", changes, err)
+			}
+		}
+	})
+}

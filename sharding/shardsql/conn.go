@@ -156,7 +156,7 @@ func (e execution) returned(ctx context.Context) (rows driver.Rows, done bool, e
 	w, err := e.writing(ctx)
 	switch {
 	case err != nil:
-	case e.to.Kind == plan.Several || e.to.Kind == plan.Copies || w.models != nil || w.kept != nil || mayChangeOthers(e) || isLeasedWrite(e) && !plan.Returns(e.plan):
+	case e.to.Kind == plan.Several || e.to.Kind == plan.Copies || w.models != nil || w.kept != nil || needsTransaction(e, true):
 		rows, err = w.returned(ctx)
 	default:
 		return nil, false, nil

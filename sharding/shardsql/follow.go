@@ -277,8 +277,8 @@ func mayRewrite(err error) bool {
 	return isRefusal(err) && !errors.As(err, &waited)
 }
 
-// mayBeginAgain reports whether the session has no transaction that has begun, or one of its own that has executed nothing. It has not after a
-// BEGIN in a text, because it is not known what that transaction has locked.
+// mayBeginAgain reports whether the session has no transaction that has begun, or one of its own that has executed nothing. After a BEGIN in
+// a text it is false, because it is not known what that transaction has locked.
 func mayBeginAgain(s *session) bool {
 	if s.history.isOpen() {
 		return false

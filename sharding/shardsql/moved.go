@@ -50,28 +50,24 @@ func inTime(e execution, rows driver.Rows) (driver.Rows, error) {
 	return rows, nil
 }
 
-// mayChangeOthers reports whether a write of one shard may change rows although others have left before it reaches the shard: it writes rows
-// of several slots, reads others, or has CTEs that write. So it is executed in a transaction, which is then rolled back. An INSERT of values
-// needs none, because the triggers of the shard refuse it.
-func mayChangeOthers(e execution) bool {
-	if !isLeasedWrite(e) {
+// needsTransaction reports whether a write of one shard, whose slots may move at any time, is executed in a transaction. If rows have left
+// before it reaches the shard, the transaction is rolled back. That is necessary where the write may change other rows: it writes rows of
+// several slots, reads others, or has CTEs that write; and where the answer does not say whether it has changed any: drivers count no
+// rows that are returned, and a query shows no others. An INSERT of values needs none, because the triggers of the shard refuse it.
+func needsTransaction(e execution, isQuery bool) bool {
+	p := e.plan
+	if !mayMove(p) || e.to.Kind != plan.One || e.to.Nowhere || p.Statement.ReadsOnly() || p.Statement.Explains {
 		return false
 	}
-	return e.plan.Statement.Writes != nil || plan.ReadsShards(e.plan) || e.plan.Insert == nil && !plan.SlotsOf(e.plan, unwrapped(e.args)).One
-}
-
-// isLeasedWrite reports whether a statement writes to one shard from which slots may move at any time.
-func isLeasedWrite(e execution) bool {
-	st := e.plan.Statement
-	return mayMove(e.plan) && e.to.Kind == plan.One && !e.to.Nowhere && !st.ReadsOnly() && !st.Explains
+	return p.Statement.Writes != nil || plan.ReadsShards(p) || plan.Returns(p) != isQuery || p.Insert == nil && !plan.SlotsOf(p, unwrapped(e.args)).One
 }
 
 // compared returns the first table of a statement as it is now. It refuses the statement if slots of it have moved since it was planned, or
 // may have, or if it is for several targets and slots have been copied.
 func compared(e execution) (*sharding.Table, error) {
 	planned := plan.First(e.plan)
-	now, err := present(e.session.database, planned)
-	if err == nil && now != planned && (hasMoved(e, planned, now) || isNewlyShared(planned, now, e.to)) {
+	now, err := present(e.session.database, planned, e.plan.Snapshot)
+	if err == nil && now.Map.Version() != planned.Map.Version() && (hasMoved(e, planned, now) || isNewlyShared(planned, now, e.to)) {
 		err = sharding.ErrSlotMoving
 	}
 	if err != nil {
@@ -80,9 +76,12 @@ func compared(e execution) (*sharding.Table, error) {
 	return now, nil
 }
 
-// present returns a table as it is now, and sharding.ErrStaleMap after the end of its lease.
-func present(d *database, of *sharding.Table) (*sharding.Table, error) {
-	now, _ := d.router.Snapshot().Lookup(of.Name) // a router keeps its tables
+// present returns the table of a snapshot, or of none, as it is now, and sharding.ErrStaleMap after the end of its lease.
+func present(d *database, of *sharding.Table, was *sharding.Snapshot) (*sharding.Table, error) {
+	now := of
+	if s := d.router.Snapshot(); s != was {
+		now, _ = s.Lookup(of.Name) // a router keeps its tables
+	}
 	if _, err := now.On(0); errors.Is(err, sharding.ErrStaleMap) {
 		return now, err
 	}
@@ -94,8 +93,8 @@ func unmoved(d *database, of *sharding.Table) error {
 	if !of.Map.Leased() {
 		return nil
 	}
-	now, err := present(d, of)
-	if err == nil && now != of && hasLeft(of, now, func(sharding.Slot, sharding.Target) bool { return true }) {
+	now, err := present(d, of, nil)
+	if err == nil && now.Map.Version() != of.Map.Version() && hasLeft(of, now, func(sharding.Slot, sharding.Target) bool { return true }) {
 		err = sharding.ErrSlotMoving
 	}
 	if err != nil {
@@ -121,9 +120,6 @@ func mayMove(p *plan.Plan) bool {
 
 // hasMoved reports whether slots of a statement have moved since it was planned: from its target, or if it has several, from any.
 func hasMoved(e execution, planned, now *sharding.Table) bool {
-	if now.Map.Version() == planned.Map.Version() {
-		return false
-	}
 	slots := plan.SlotsOf(e.plan, unwrapped(e.args))
 	at, _, err := e.plan.Snapshot.Hinted(planned.Name, sharding.Hint{On: e.to.Target}) // the route may name another table of the group
 	isAnywhere := err != nil || e.to.IsSpread()
@@ -134,9 +130,6 @@ func hasMoved(e execution, planned, now *sharding.Table) bool {
 
 // hasLeft reports whether a slot that matches has left the target that it had.
 func hasLeft(planned, now *sharding.Table, matches func(slot sharding.Slot, was sharding.Target) bool) bool {
-	if now.Map.Version() == planned.Map.Version() {
-		return false
-	}
 	for slot := range sharding.Slot(planned.Rule.Slots()) {
 		was, _ := planned.Map.Target(slot)
 		if at, _ := now.Map.Target(slot); at != was && matches(slot, was) {
@@ -149,7 +142,7 @@ func hasLeft(planned, now *sharding.Table, matches func(slot sharding.Slot, was 
 // isNewlyShared reports whether slots have been copied since a statement for several targets was planned.
 func isNewlyShared(planned, now *sharding.Table, to *plan.Route) bool {
 	isNew := func(slot sharding.Slot) bool { return !slices.Contains(planned.Map.Shared(), slot) }
-	return to.IsSpread() && now.Map.Version() != planned.Map.Version() && slices.ContainsFunc(now.Map.Shared(), isNew)
+	return to.IsSpread() && slices.ContainsFunc(now.Map.Shared(), isNew)
 }
 
 // precedes reports whether slots of a statement have moved since a part of its transaction began, and the statement would not do what
@@ -211,7 +204,7 @@ func noteLocks(e execution, answer any) {
 	case isQuery && e.plan.Locks:
 		recordLocks(t, of, plan.SlotsOf(e.plan, unwrapped(e.args)))
 	case !isQuery && len(t.locked) > 0 && plan.WritesShards(e.plan) && hasWritten(answer):
-		slots := plan.SlotsOf(e.plan, unwrapped(e.args)) // rows of several may be of any of them
+		slots := plan.SlotsOf(e.plan, unwrapped(e.args)) // of several it is not known in which one it has written
 		maps.DeleteFunc(t.locked, func(s slotOf, _ sharding.Target) bool {
 			return slots.One && s.slot == slots.Only && e.plan.Snapshot.SameGroup(s.table, of.Name)
 		})

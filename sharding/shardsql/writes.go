@@ -76,9 +76,9 @@ func (w writing) executed(ctx context.Context) (driver.Result, error) {
 }
 
 // one writes to one shard. For a single model it needs no transaction, because a statement that
-// affects no row has nothing to undo. Drivers do not count rows that a write returns.
+// affects no row has nothing to undo.
 func (w writing) one(ctx context.Context) (driver.Result, error) {
-	if w.models != nil && w.models.Len() > 1 || w.kept != nil || mayChangeOthers(w.execution) || isLeasedWrite(w.execution) && plan.Returns(w.plan) {
+	if w.models != nil && w.models.Len() > 1 || w.kept != nil || needsTransaction(w.execution, false) {
 		return w.executed(ctx)
 	}
 	r, err := w.sent(ctx)

@@ -108,22 +108,29 @@ func ownTargets(p *binding, set proof.Slots) ([]sharding.Target, error) {
 // SlotsOf returns the slots whose rows a statement may read or write.
 func SlotsOf(p *Plan, args []any) (all proof.Slots) {
 	for _, r := range p.sharded {
-		if p.Insert == nil || r != p.Insert.Of || p.Insert.Selected != nil {
-			all = all.Or(r.Slots(args))
-			continue
+		of := r.Slots(args)
+		if p.Insert != nil && r == p.Insert.Of && p.Insert.Selected == nil {
+			of = inserted(p.Insert, args)
 		}
-		for i := range p.Insert.Input.Rows {
-			of, err := p.Insert.Slot(&p.Insert.Input.Rows[i], args)
-			if err != nil {
-				return proof.EverySlot
-			}
-			all = all.Or(proof.SetOf([]sharding.Slot{of}))
-		}
+		all = all.Or(of)
 	}
 	for _, part := range p.modified {
 		all = all.Or(SlotsOf(part, args))
 	}
 	return all
+}
+
+// inserted returns the slots of the rows of VALUES.
+func inserted(in *analysis.Insertion, args []any) proof.Slots {
+	list := make([]sharding.Slot, len(in.Input.Rows))
+	for i := range in.Input.Rows {
+		slot, err := in.Slot(&in.Input.Rows[i], args)
+		if err != nil {
+			return proof.EverySlot
+		}
+		list[i] = slot
+	}
+	return proof.SetOf(list)
 }
 
 // isMoving reports whether slots move of the tables of a query that can read the own rows of each shard.
