@@ -129,7 +129,7 @@ func (c *conn) queryAsIs(ctx context.Context, r request) (driver.Rows, error) {
 			}
 		}
 		read := reading{execution: e, from: c.replicas(ctx, p)}
-		if to.Kind == plan.Scatter && len(plan.First(p).Map.Shared()) > 0 { // a copy may lack rows that have moved
+		if read.from != nil && areMoving(e) { // a copy may lack rows that have moved
 			read.from = nil
 		}
 		if r.statement == once {

@@ -103,6 +103,12 @@ func unmoved(d *database, of *sharding.Table) error {
 	return nil
 }
 
+// areMoving reports whether rows of a query are being moved, or have been moved a short time ago: until they are deleted where they were.
+func areMoving(e execution) bool {
+	shared := plan.First(e.plan).Map.Shared()
+	return len(shared) > 0 && (e.to.IsSpread() || slices.ContainsFunc(shared, plan.SlotsOf(e.plan, unwrapped(e.args)).Has))
+}
+
 // overtaken returns the refusal of a statement of a transaction that began before slots of the statement moved.
 func overtaken(ctx context.Context, e execution, now *sharding.Table) error {
 	if !precedes(ctx, e, now) {

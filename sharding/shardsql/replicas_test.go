@@ -16,14 +16,14 @@ import (
 // "b", "first" and "second".
 func copied(t *testing.T) *sql.DB {
 	t.Helper()
-	routed, _ := copiedIn(t)
+	_, routed, _ := copiedShop(t)
 	return routed
 }
 
-// copiedIn also returns the replicas.
-func copiedIn(t *testing.T) (routed *sql.DB, pools []*sql.DB) {
+// copiedShop also returns the shop and the replicas.
+func copiedShop(t *testing.T) (s *shop, routed *sql.DB, pools []*sql.DB) {
 	t.Helper()
-	s := newShop(t)
+	s = newShop(t)
 	open := files(t)
 	for _, name := range []string{"first", "second"} {
 		pool := open(name)
@@ -37,7 +37,7 @@ func copiedIn(t *testing.T) (routed *sql.DB, pools []*sql.DB) {
 	exec(t, s.dbs["a"], "INSERT INTO orders_0 VALUES (4, 4, 'a')")
 	routed = shardsql.OpenDB(shardsql.Config{Router: s.router, Home: s.home, Replicas: map[string][]*sql.DB{"b": pools, "a": nil}})
 	t.Cleanup(func() { _ = routed.Close() })
-	return routed, pools
+	return s, routed, pools
 }
 
 const noteOf5 = "SELECT note FROM orders WHERE user_id = 5"
@@ -93,6 +93,29 @@ func TestReadsThatMustNotGoToReplicasGoToTheDatabase(t *testing.T) {
 	}
 }
 
+// While a slot is shared, its rows have come to their database, or will come, a short time before they are read there.
+func TestRowsOfASlotThatMovesAreNotReadFromReplicas(t *testing.T) {
+	s, routed, _ := copiedShop(t)
+	orders, _ := s.router.Table("orders")
+	items, _ := s.router.Table("items")
+	const noteOf7 = "SELECT note FROM orders WHERE user_id = 7"
+	exec(t, routed, "INSERT INTO orders (id, user_id, note) VALUES (7, 7, 'b')")
+	read := func(shared []sharding.Slot) (of5, of7, ofBoth string) {
+		if err := s.router.Swap(map[string]sharding.Map{"orders": orders.Map.At(orders.Map.Version() + 1).Sharing(shared...), "items": items.Map.At(items.Map.Version() + 1).Sharing(shared...)}); err != nil {
+			t.Fatal(err)
+		}
+		orders, _ = s.router.Table("orders")
+		items, _ = s.router.Table("items")
+		return one[string](t, routed, noteOf5), one[string](t, routed, "SELECT COALESCE(("+noteOf7+"), 'lacks 7')"), one[string](t, routed, "SELECT MIN(note) FROM orders WHERE user_id IN (5, 7)")
+	}
+	if of5, of7, ofBoth := read([]sharding.Slot{1}); of5 != "b" || of7 == "b" || ofBoth != "b" {
+		t.Errorf("while slot 1 is shared: 5 was read from %q, 7 from %q, both from %q", of5, of7, ofBoth)
+	}
+	if of5, of7, ofBoth := read(nil); of5 == "b" || of7 == "b" || ofBoth == "b" {
+		t.Errorf("afterwards: 5 was read from %q, 7 from %q, both from %q", of5, of7, ofBoth)
+	}
+}
+
 func TestACopyThatHasNoTableYetIsNotRead(t *testing.T) {
 	s := newShop(t)
 	exec(t, s.dbs["b"], "INSERT INTO orders_1 VALUES (5, 5, 'b')")
@@ -107,7 +130,7 @@ func TestACopyThatHasNoTableYetIsNotRead(t *testing.T) {
 }
 
 func TestACopyThatCannotBeReachedIsNotRead(t *testing.T) {
-	routed, pools := copiedIn(t)
+	_, routed, pools := copiedShop(t)
 	for i, left := range []string{"second", "b"} {
 		if err := pools[i].Close(); err != nil {
 			t.Fatal(err)
@@ -126,7 +149,7 @@ func TestACopyThatCannotBeReachedIsNotRead(t *testing.T) {
 }
 
 func TestAQueryOfSeveralShardsFindsThatACopyCannotBeReached(t *testing.T) {
-	routed, pools := copiedIn(t)
+	_, routed, pools := copiedShop(t)
 	for _, pool := range pools {
 		if err := pool.Close(); err != nil {
 			t.Fatal(err)
