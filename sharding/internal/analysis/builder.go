@@ -220,11 +220,11 @@ func (b *Analysis) core(c *sqlparse.Core, outer *Scope, seen *ctes) *Scope {
 		b.aliases[strings.ToLower(item.Alias.Name)] = true
 		b.shown = append(b.shown, Fact{Expr: item.Expr, Scope: s})
 	}
-	if !c.Rollup {
-		s.groupBy = c.GroupBy
-	}
 	for i := range c.From {
 		b.source(&c.From[i], s, seen)
+	}
+	if !c.Rollup {
+		s.groupBy = s.grouping(c)
 	}
 	b.where(c.Where, s, seen)
 	b.items(c.Items, s, seen)

@@ -4,6 +4,7 @@ package analysis
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/shardid/shardid/internal/sqlparse"
@@ -134,12 +135,49 @@ func (k *Knowledge) each(q *sqlparse.Query, c Column) bool {
 		return by == c
 	}
 	return !slices.ContainsFunc(s.windows, func(w *sqlparse.Call) bool { return !slices.ContainsFunc(w.Window[:w.Partition], of) }) &&
-		GroupedBy(of, core, q.OrderBy)
+		s.GroupedBy(of, core, q.OrderBy)
+}
+
+// grouping returns the expressions by which a SELECT of the scope groups: selected ones in place of their numbers, and of aliases that
+// are certainly no columns, which databases take first.
+func (s *Scope) grouping(core *sqlparse.Core) []sqlparse.Expr {
+	all := slices.Clone(core.GroupBy)
+	for i, e := range all {
+		c, isName := sqlparse.Bare(e).(*sqlparse.Column)
+		switch of, isNumber := Numbered(core, e); {
+		case isNumber:
+			all[i] = of
+		case isName && s.lacks(c.Name):
+			isIt := func(i sqlparse.Item) bool { return IsAlias(i, c) }
+			if at := slices.IndexFunc(core.Items, isIt); at >= 0 && !slices.ContainsFunc(core.Items[at+1:], isIt) {
+				all[i] = core.Items[at].Expr
+			}
+		}
+	}
+	return all
+}
+
+// GroupsBy reports whether a SELECT groups by an expression that matches; with WITH ROLLUP it groups by none.
+func (s *Scope) GroupsBy(matches func(sqlparse.Expr) bool) bool {
+	return slices.ContainsFunc(s.groupBy, matches)
+}
+
+// Numbered returns the selected expression whose number in the select list a literal of ORDER BY or GROUP BY is.
+func Numbered(core *sqlparse.Core, e sqlparse.Expr) (of sqlparse.Expr, ok bool) {
+	l, ok := sqlparse.Bare(e).(*sqlparse.Literal)
+	if !ok || l.Kind != sqlparse.Integer || HasStar(core) {
+		return nil, false
+	}
+	n, err := strconv.Atoi(l.Value)
+	if err != nil || n < 1 || n > len(core.Items) {
+		return nil, false
+	}
+	return core.Items[n-1].Expr, true
 }
 
 // GroupedBy reports whether the rows that a SELECT combines into one have one value of an
 // expression: one of GROUP BY, and one of DISTINCT ON, if it combines rows at all.
-func GroupedBy(of func(sqlparse.Expr) bool, core *sqlparse.Core, order []sqlparse.Order) bool {
+func (s *Scope) GroupedBy(of func(sqlparse.Expr) bool, core *sqlparse.Core, order []sqlparse.Order) bool {
 	named := func(e sqlparse.Expr) bool { // DISTINCT ON takes a name for an alias first
 		return of(e) && !slices.ContainsFunc(core.Items, func(i sqlparse.Item) bool { return IsAlias(i, e) && !of(i.Expr) })
 	}
@@ -147,7 +185,7 @@ func GroupedBy(of func(sqlparse.Expr) bool, core *sqlparse.Core, order []sqlpars
 	case core.Rollup || len(core.DistinctOn) > 0 && !slices.ContainsFunc(core.DistinctOn, named):
 		return false
 	case len(core.GroupBy) > 0:
-		return slices.ContainsFunc(core.GroupBy, of)
+		return s.GroupsBy(of)
 	}
 	return !IsGrouped(core) && !SortsGroups(order)
 }

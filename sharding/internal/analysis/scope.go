@@ -22,7 +22,7 @@ type Scope struct {
 	ranks      bool                  // it contains a variable or an unknown function
 	// windows are the window functions over its rows.
 	windows    []*sqlparse.Call
-	groupBy    []sqlparse.Expr // without WITH ROLLUP, which adds groups of all rows
+	groupBy    []sqlparse.Expr // see grouping; none with WITH ROLLUP, which adds groups of all rows
 	Quantified bool            // its expressions contain ALL, ANY or SOME (SELECT …)
 	// Operand: it is a subquery in an expression, whose columns no other scope sees.
 	Operand bool

@@ -174,7 +174,7 @@ func (c *combiner) derived(q *sqlparse.Query) bool {
 func (c *combiner) computedPerShard(core *sqlparse.Core, order []sqlparse.Order) bool {
 	s := c.Scopes[core]
 	keyed := func(e sqlparse.Expr) bool { return c.Keyed(s, e) }
-	return c.rooted(s) && analysis.GroupedBy(keyed, core, order) &&
+	return c.rooted(s) && s.GroupedBy(keyed, core, order) &&
 		(!core.Distinct || len(core.DistinctOn) > 0 || slices.ContainsFunc(core.Items, func(i sqlparse.Item) bool { return showsKey(&c.Knowledge, s, i) }))
 }
 

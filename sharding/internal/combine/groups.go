@@ -35,7 +35,7 @@ type grouper struct{ *combiner }
 
 // onShards reports whether each group is on one shard, which returns it as one table would.
 func (c grouper) onShards() bool {
-	if !c.rooted(c.scope) || !slices.ContainsFunc(c.core.GroupBy, func(e sqlparse.Expr) bool { return c.Keyed(c.scope, e) }) {
+	if !c.rooted(c.scope) || !c.scope.GroupsBy(func(e sqlparse.Expr) bool { return c.Keyed(c.scope, e) }) {
 		return false
 	}
 	for _, e := range c.core.GroupBy {

@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/shardid/shardid/internal/sqlparse"
@@ -72,11 +71,10 @@ func (c *comparer) enter(core *sqlparse.Core) { c.core, c.scope = core, c.Scopes
 // or the expression itself.
 func (c *comparer) ordered(e sqlparse.Expr) sqlparse.Expr {
 	e = sqlparse.Bare(e)
-	if l, ok := e.(*sqlparse.Literal); ok {
-		n, _ := strconv.Atoi(l.Value)
-		if l.Kind == sqlparse.Integer && n >= 1 && n <= len(c.core.Items) && !analysis.HasStar(c.core) {
-			return c.core.Items[n-1].Expr
-		}
+	if of, ok := analysis.Numbered(c.core, e); ok {
+		return of
+	}
+	if sqlparse.Is[*sqlparse.Literal](e) {
 		c.refuse("ORDER BY and GROUP BY take the number of a selected column, in a select list without *" + AddKey)
 	}
 	if at := slices.IndexFunc(c.core.Items, func(i sqlparse.Item) bool { return analysis.IsAlias(i, e) }); at >= 0 {
