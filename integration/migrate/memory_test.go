@@ -129,7 +129,8 @@ func withoutRaceDetector(t *testing.T) string {
 func weighChild(t *testing.T, program string, most int, spec ...string) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), program, "-test.run=^"+strings.Split(t.Name(), "/")[0]+"$", "-test.v")
-	cmd.Env = append(os.Environ(), weighedVar+"="+strings.Join(spec, " "))
+	// make test collects less garbage than programs do by default.
+	cmd.Env = append(os.Environ(), weighedVar+"="+strings.Join(spec, " "), "GOGC=100")
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v: %s", err, out)
