@@ -9,16 +9,17 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sync"
 	"testing"
 )
 
 const commandPackage = "cmd/shardid"
 
 // Command builds the command shardid, as it is released, and returns its path. All tests of a run share
-// the file: the go command builds it again only if its sources have changed.
+// the file: each test binary asks the go command once, which builds it again only if its sources have changed.
 func Command(tb testing.TB) (path string) {
 	tb.Helper()
-	path, err := buildCommand(tb.Context())
+	path, err := buildOnce()
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -34,6 +35,9 @@ func CommandIn(tb testing.TB, dir string) (path string) {
 	}
 	return path
 }
+
+// buildOnce does not end with the test that calls it first.
+var buildOnce = sync.OnceValues(func() (path string, err error) { return buildCommand(context.Background()) })
 
 func buildCommand(ctx context.Context) (path string, err error) {
 	root, err := moduleRoot()
