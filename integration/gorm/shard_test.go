@@ -43,11 +43,20 @@ func TestEveryCellOfTheShardingTableHoldsOnTwoMariaDBServers(t *testing.T) {
 
 func TestEveryCellOfTheShardingTableHoldsOnPostgreSQL(t *testing.T) {
 	p := server.SharePostgres(t)
-	var shops atomic.Int64
+	for _, name := range []string{"home", "east", "west"} { // all shops, one after another; PostgreSQL makes a schema in a fifth of the time of a database
+		p.Open(t, name)
+	}
+	empty := func(t testing.TB, name string) *sql.DB {
+		t.Helper()
+		db := p.Open(t, name)
+		if _, err := db.ExecContext(t.Context(), "DROP SCHEMA public CASCADE; CREATE SCHEMA public"); err != nil {
+			t.Fatal(err)
+		}
+		return db
+	}
 	shardsuite.Run(t, shardsuite.Databases{
 		Open: func(t testing.TB) (home, east, west *sql.DB) {
-			n := shops.Add(1)
-			return p.Open(t, fmt.Sprint("home", n)), p.Open(t, fmt.Sprint("east", n)), p.Open(t, fmt.Sprint("west", n))
+			return empty(t, "home"), empty(t, "east"), empty(t, "west")
 		},
 		Dialector: func(db *sql.DB) gorm.Dialector { return postgres.New(postgres.Config{Conn: db}) },
 	})
