@@ -408,3 +408,74 @@ func TestColumnsAreReadInAnotherDatabaseIfTheFirstDoesNotAnswer(t *testing.T) {
 	broken.left.Store(0)
 	exec(t, db, "UPDATE orders SET id = 106 WHERE id = 105 AND user_id = 5")
 }
+
+// cut is a database whose driver closes the connection of a transaction when its context ends, as those of PostgreSQL do: then ROLLBACK
+// finds a broken connection.
+type cut struct {
+	poolOf
+
+	ended   func() bool
+	written func()
+}
+
+func (c cut) Connect(ctx context.Context) (driver.Conn, error) {
+	conn, err := c.poolOf.Connect(ctx)
+	return cutConn{conn, c}, err
+}
+
+type cutConn struct {
+	driver.Conn
+	cut
+}
+
+func (c cutConn) BeginTx(ctx context.Context, o driver.TxOptions) (driver.Tx, error) {
+	tx, err := c.Conn.(driver.ConnBeginTx).BeginTx(context.WithoutCancel(ctx), o)
+	return cutTx{tx, c.ended}, err
+}
+
+func (c cutConn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
+	return c.Conn.(driver.QueryerContext).QueryContext(ctx, query, args)
+}
+
+func (c cutConn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
+	r, err := c.Conn.(driver.ExecerContext).ExecContext(ctx, query, args)
+	if strings.HasPrefix(query, "UPDATE") {
+		c.written()
+	}
+	return r, err
+}
+
+type cutTx struct {
+	driver.Tx
+
+	ended func() bool
+}
+
+func (t cutTx) Rollback() error {
+	if err := t.Tx.Rollback(); err != nil || !t.ended() {
+		return err
+	}
+	return driver.ErrBadConn
+}
+
+// A program would otherwise take the end of its own context for the failure of a database.
+func TestAWriteWhoseContextEndsBeforeItsCommitsFailsWithTheErrorOfTheContext(t *testing.T) {
+	s := filled(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	s.dbs["b"].SetMaxOpenConns(0)
+	b := sql.OpenDB(cut{poolOf{s.dbs["b"]}, func() bool { return ctx.Err() != nil }, cancel})
+	t.Cleanup(func() { _ = b.Close() })
+	router, err := sharding.New(sharding.DBs{"a": s.dbs["a"], "b": b}, sharding.Tables(tablesOf(s.router)...), sharding.Broadcast("countries"), sharding.Transactions(sharding.BestEffort))
+	if err != nil {
+		t.Fatal(err)
+	}
+	routed := shardsql.OpenDB(shardsql.Config{Router: router, Home: s.home})
+	t.Cleanup(func() { _ = routed.Close() })
+	if _, err := routed.ExecContext(ctx, "UPDATE orders SET note = 'cut' WHERE user_id IN (2, 5)"); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	if n := one[int64](t, routed, "SELECT COUNT(*) FROM orders WHERE note = 'cut'"); n != 0 {
+		t.Errorf("%d rows are written", n)
+	}
+}

@@ -310,7 +310,8 @@ func (t *transaction) Commit() (err error) {
 	t.leave()
 	defer func() { t.deleteStaleEntries(err == nil) }()
 	if err := cmp.Or(t.checkAlive(), checkLocks(t)); err != nil {
-		return dialect.JoinErrors(err, rollBack(t.parts))
+		_ = rollBack(t.parts) // the cause is returned: a broken connection here does not matter
+		return err
 	}
 	switch {
 	case len(t.parts) == 0:
@@ -320,7 +321,8 @@ func (t *transaction) Commit() (err error) {
 	}
 	attach, err := detach(t.ctx, t.parts)
 	if err != nil {
-		return dialect.JoinErrors(err, rollBack(t.parts))
+		_ = rollBack(t.parts)
+		return err
 	}
 	defer attach()
 	t.parts = entriesFirst(t.parts)
