@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/jackc/pgx/v5/pgconn"
+
 	"github.com/shardid/shardid/integration/database"
 	"github.com/shardid/shardid/integration/server"
 	"github.com/shardid/shardid/sharding"
@@ -141,5 +143,28 @@ func TestTheCommitAfterALostConnectionSaysThatNothingIsCommitted(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// GORM's dialect of PostgreSQL does not return the error of SAVEPOINT, so that of the next statement is all that its program learns.
+func TestTheStatementAfterALostConnectionFailsWithItsError(t *testing.T) {
+	p := server.RunPostgres(t, "max_prepared_transactions=100")
+	admin := p.Open(t, "family_admin")
+	f := openFamily(t, p, "pgx", sharding.SingleShard)
+	tx, err := f.routed.BeginTx(t.Context(), nil)
+	must(t, err)
+	database.Exec(t, tx, "INSERT INTO parents (user_id) VALUES (0)")
+	var pid int
+	must(t, tx.QueryRowContext(t.Context(), "SELECT pg_backend_pid() AS pid FROM parents WHERE user_id = 0").Scan(&pid))
+	database.Exec(t, admin, "SELECT pg_terminate_backend("+strconv.Itoa(pid)+", 5000)")
+	if _, err := tx.ExecContext(t.Context(), "SAVEPOINT here"); err == nil {
+		t.Error("a lost connection sets a savepoint")
+	}
+	var lost *pgconn.PgError
+	if _, err := tx.ExecContext(t.Context(), "UPDATE parents SET user_id = 0 WHERE user_id = 0"); !errors.As(err, &lost) || lost.Code != "57P01" {
+		t.Error(err)
+	}
+	if err := tx.Commit(); !errors.As(err, &lost) || lost.Code != "57P01" {
+		t.Error(err)
 	}
 }

@@ -400,7 +400,10 @@ func rolledBack(err error) error {
 
 // ended returns the reason why no statement may be executed and nothing committed, or nil.
 func (t *transaction) ended() error {
-	if t.broken == nil && t.failed != nil {
+	switch {
+	case t.broken == nil && dialect.Unavailable(t.failed) && !dialect.Interrupted(t.failed):
+		return &causedError{abortedError{}, t.failed}
+	case t.broken == nil && t.failed != nil:
 		return abortedError{}
 	}
 	return t.broken
@@ -412,7 +415,7 @@ func (t *transaction) ended() error {
 // deferred constraint is violated, which it checks now.
 func (t *transaction) checkAlive() error {
 	if t.broken == nil && t.failed != nil {
-		return &uncommittedError{abortedError{}, t.failed}
+		return &causedError{abortedError{}, t.failed}
 	}
 	if t.broken != nil || len(t.parts) < 2 {
 		return t.broken
@@ -422,7 +425,7 @@ func (t *transaction) checkAlive() error {
 		if asks {
 			switch err := b.inner.Run(t.ctx, "SET CONSTRAINTS ALL IMMEDIATE"); {
 			case dialect.SQLState(err) == inFailedTransaction:
-				return &uncommittedError{abortedError{}, err}
+				return &causedError{abortedError{}, err}
 			case err != nil && !t.session.database.answered(err):
 				return t.lostOn(b, fmt.Errorf("%w: %w", errLost, lost(err)))
 			case err != nil:
@@ -451,17 +454,18 @@ func (abortedError) Error() string {
 // SQLState returns in_failed_sql_transaction.
 func (abortedError) SQLState() string { return inFailedTransaction }
 
-// uncommittedError is the error of COMMIT after a statement that failed. It wraps the error of that statement, from which a
-// program learns whether to begin again.
-type uncommittedError struct {
+// causedError is the error of COMMIT after a statement that failed, and of statements after one that found its connection lost, as they
+// would find it. It wraps the error of that statement, from which a program learns whether to begin again: GORM's dialect of PostgreSQL
+// does not return the error of SAVEPOINT.
+type causedError struct {
 	abortedError
 
 	cause error
 }
 
-func (e *uncommittedError) Error() string { return e.abortedError.Error() + ": " + e.cause.Error() }
+func (e *causedError) Error() string { return e.abortedError.Error() + ": " + e.cause.Error() }
 
-func (e *uncommittedError) Unwrap() error { return e.cause }
+func (e *causedError) Unwrap() error { return e.cause }
 
 const inFailedTransaction = "25P02"
 
