@@ -13,6 +13,7 @@ import (
 
 	"github.com/shardid/shardid/integration/database"
 	"github.com/shardid/shardid/integration/server"
+	"github.com/shardid/shardid/internal/dialect"
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sharding/twophase"
 )
@@ -146,25 +147,34 @@ func TestTheCommitAfterALostConnectionSaysThatNothingIsCommitted(t *testing.T) {
 	}
 }
 
-// GORM's dialect of PostgreSQL does not return the error of SAVEPOINT, so that of the next statement is all that its program learns.
+// GORM's dialect of PostgreSQL does not return the errors of SAVEPOINT and ROLLBACK TO, so that of the next statement is all that its
+// program learns. The one that it has undone is not the cause.
 func TestTheStatementAfterALostConnectionFailsWithItsError(t *testing.T) {
 	p := server.RunPostgres(t, "max_prepared_transactions=100")
 	admin := p.Open(t, "family_admin")
 	f := openFamily(t, p, "pgx", sharding.SingleShard)
-	tx, err := f.routed.BeginTx(t.Context(), nil)
-	must(t, err)
-	database.Exec(t, tx, "INSERT INTO parents (user_id) VALUES (0)")
-	var pid int
-	must(t, tx.QueryRowContext(t.Context(), "SELECT pg_backend_pid() AS pid FROM parents WHERE user_id = 0").Scan(&pid))
-	database.Exec(t, admin, "SELECT pg_terminate_backend("+strconv.Itoa(pid)+", 5000)")
-	if _, err := tx.ExecContext(t.Context(), "SAVEPOINT here"); err == nil {
-		t.Error("a lost connection sets a savepoint")
-	}
-	var lost *pgconn.PgError
-	if _, err := tx.ExecContext(t.Context(), "UPDATE parents SET user_id = 0 WHERE user_id = 0"); !errors.As(err, &lost) || lost.Code != "57P01" {
-		t.Error(err)
-	}
-	if err := tx.Commit(); !errors.As(err, &lost) || lost.Code != "57P01" {
-		t.Error(err)
+	for text, isUndone := range map[string]bool{"SAVEPOINT here": false, "ROLLBACK TO SAVEPOINT before": true} {
+		tx, err := f.routed.BeginTx(t.Context(), nil)
+		must(t, err)
+		database.Exec(t, tx, "INSERT INTO parents (user_id) VALUES (0)")
+		var pid int
+		must(t, tx.QueryRowContext(t.Context(), "SELECT pg_backend_pid() AS pid FROM parents WHERE user_id = 0").Scan(&pid))
+		database.Exec(t, tx, "SAVEPOINT before")
+		if isUndone {
+			if _, err := tx.ExecContext(t.Context(), "INSERT INTO parents (user_id) VALUES (0)"); !dialect.IsDuplicate(err) {
+				t.Error(err)
+			}
+		}
+		database.Exec(t, admin, "SELECT pg_terminate_backend("+strconv.Itoa(pid)+", 5000)")
+		if _, err := tx.ExecContext(t.Context(), text); err == nil {
+			t.Errorf("%s succeeds on a lost connection", text)
+		}
+		var lost *pgconn.PgError
+		if _, err := tx.ExecContext(t.Context(), "UPDATE parents SET user_id = 0 WHERE user_id = 0"); !errors.As(err, &lost) || lost.Code != "57P01" {
+			t.Errorf("%s: %v", text, err)
+		}
+		if err := tx.Commit(); !errors.As(err, &lost) || lost.Code != "57P01" {
+			t.Errorf("%s: %v", text, err)
+		}
 	}
 }
