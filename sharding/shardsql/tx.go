@@ -427,7 +427,7 @@ func (t *transaction) checkAlive() error {
 			case dialect.SQLState(err) == inFailedTransaction:
 				return &causedError{abortedError{}, err}
 			case err != nil && !t.session.database.answered(err):
-				return t.lostOn(b, fmt.Errorf("%w: %w", errLost, lost(err)))
+				return t.lostOn(b, fmt.Errorf("%w: %w", errLost, cmp.Or(t.ctx.Err(), lost(err)))) // drivers close the connection at the end of the context
 			case err != nil:
 				return err
 			}
