@@ -10,6 +10,8 @@ import (
 	"github.com/shardid/shardid/internal/sqlparse"
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sharding/internal/analysis"
+	"github.com/shardid/shardid/sharding/internal/catalog"
+	"github.com/shardid/shardid/sharding/internal/merge"
 	"github.com/shardid/shardid/sharding/internal/plan"
 )
 
@@ -51,6 +53,40 @@ func TestCopiesAreGivenWholeNumbersInAnyForm(t *testing.T) {
 		{0, false}, {"0", false}, {[]byte("0"), false}, {0.4, false}, {"0.4", false}, {"x", false}, {"inf", false}, {"0_1", false}, {nil, false}, {time.Time{}, false}} {
 		if _, err := p.Bind([]any{c.id, 1}, sharding.Hint{}); (err == nil) != c.want || !c.want && !errors.Is(err, sharding.ErrCopies) {
 			t.Errorf("%T %v: %v", c.id, c.id, err)
+		}
+	}
+}
+
+func TestAnInsertIntoCopiesHasAValueForEachColumnThatADatabaseWouldCompute(t *testing.T) {
+	w := newWorld(t)
+	known := catalog.Schema{"countries": {Columns: map[string]catalog.Column{"code": {}, "since": {Varies: true}}}, "rates": {Columns: map[string]catalog.Column{"code": {}, "day": {}}}}
+	for _, c := range []struct {
+		dialect, text string
+		want          bool
+	}{
+		{"mysql", "INSERT INTO countries VALUES ('DE', '2026-01-01')", true},
+		{"mysql", "INSERT INTO countries VALUES ()", false},
+		{"mysql", "INSERT INTO countries () VALUES (), ()", false},
+		{"mariadb", "REPLACE INTO countries VALUES ()", false},
+		{"sqlite", "INSERT INTO countries VALUES ('DE', '2026-01-01')", true},
+		{"sqlite", "INSERT INTO countries SELECT * FROM rates", true},
+		{"postgres", "INSERT INTO countries VALUES ('DE', '2026-01-01'), ('FR', '2026-01-02')", true},
+		{"postgres", "INSERT INTO countries VALUES ('DE')", false}, // the other columns get their defaults
+		{"postgres", "INSERT INTO countries VALUES ($1), ($2)", false},
+		{"postgres", "INSERT INTO countries (code) VALUES ('DE')", false},
+		{"postgres", "INSERT INTO countries SELECT code, day FROM rates", true},
+		{"postgres", "INSERT INTO countries SELECT code FROM rates", false},
+		{"postgres", "INSERT INTO countries SELECT * FROM rates", true},
+		{"postgres", "INSERT INTO countries SELECT r.* FROM rates r", true},
+		{"postgres", "INSERT INTO countries SELECT * FROM (SELECT code FROM rates) r", false},
+		{"postgres", "INSERT INTO countries SELECT * FROM unknown", false},
+		{"postgres", "INSERT INTO countries (code, since) SELECT * FROM rates", true},
+		{"postgres", "INSERT INTO rates VALUES ('DE')", true}, // NULL in each copy
+	} {
+		engine := map[string]merge.Engine{"mysql": merge.MySQL, "mariadb": merge.MySQL, "sqlite": merge.SQLite, "postgres": merge.PostgreSQL}[c.dialect]
+		p := plan.Of(sqlparse.Parse(c.text, dialects[c.dialect]), w.router.Snapshot(), analysis.Options{Schema: known, Reads: dialects[c.dialect], Merge: merge.Dialect{Engine: engine}})
+		if _, err := p.Bind([]any{"DE", "FR"}[:p.Statement.Args], sharding.Hint{}); (err == nil) != c.want || !c.want && !errors.Is(err, sharding.ErrCopies) {
+			t.Errorf("%s: %s: %v", c.dialect, c.text, err)
 		}
 	}
 }

@@ -38,7 +38,7 @@ func uncopied(b *analysis.Analysis, written *analysis.Reference) (refused *shard
 	case b.Gathers:
 		why = "the order of an ARRAY (SELECT …) may differ from copy to copy; read it first, and pass it as an argument"
 	case st.Insert != nil:
-		why = ownOfRows(st.Insert, written)
+		why = ownOfRows(b, st.Insert, written)
 	default:
 		why = touched(written, st.Change.Set)
 	}
@@ -49,13 +49,14 @@ func uncopied(b *analysis.Analysis, written *analysis.Reference) (refused *shard
 }
 
 // ownOfRows refuses omitted columns for which each database would compute its own value.
-func ownOfRows(in *sqlparse.Input, r *analysis.Reference) string {
+func ownOfRows(b *analysis.Analysis, in *sqlparse.Input, r *analysis.Reference) string {
 	if in.Default {
 		return "each database computes the defaults itself; insert VALUES"
 	}
+	isWhole := in.Columns == nil && givesAll(b, in, len(r.Schema.Columns))
 	for _, name := range slices.Sorted(maps.Keys(r.Schema.Columns)) {
 		c := r.Schema.Columns[name]
-		given := in.Columns == nil || slices.ContainsFunc(in.Columns, func(i sqlparse.Ident) bool { return strings.EqualFold(i.Name, name) })
+		given := isWhole || slices.ContainsFunc(in.Columns, func(i sqlparse.Ident) bool { return strings.EqualFold(i.Name, name) })
 		switch {
 		case c.Numbered && in.Columns == nil:
 			return "name the columns, because each database numbers " + name + " itself"
@@ -76,6 +77,31 @@ func ownOfRows(in *sqlparse.Input, r *analysis.Reference) string {
 		}
 	}
 	return ""
+}
+
+// givesAll reports whether an INSERT without a list of columns has values for so many: MySQL and MariaDB also accept VALUES (), and
+// PostgreSQL values for the first columns alone. A table whose columns are unknown counts for none.
+func givesAll(b *analysis.Analysis, in *sqlparse.Input, columns int) bool {
+	if in.Query == nil {
+		return !slices.ContainsFunc(in.Rows, func(row sqlparse.Row) bool {
+			return len(row.Values) == 0 || b.Postgres && len(row.Values) < columns
+		})
+	}
+	core := in.Query.Parts[0].Select
+	if !b.Postgres || core == nil {
+		return !b.Postgres
+	}
+	for _, item := range core.Items {
+		if !item.Star {
+			columns--
+		}
+		for _, of := range b.Scopes[core].Starred(item) {
+			if of != nil {
+				columns -= len(of.Schema.Columns)
+			}
+		}
+	}
+	return columns <= 0
 }
 
 // touched refuses an update of a table with a column that the database sets to the time of the
