@@ -181,12 +181,16 @@ func TestAnInsertOfRowsThatSeveralShardsNumberHasNoLastInsertID(t *testing.T) {
 
 func TestTheColumnsForWhichPostgreSQLMakesValuesAreKnown(t *testing.T) {
 	db := database.Postgres(server.SharePostgres(t))(t)
-	database.Exec(t, db, "CREATE TABLE own (id BIGSERIAL PRIMARY KEY, n BIGINT GENERATED ALWAYS AS IDENTITY, at TIMESTAMPTZ DEFAULT now(), d DATE DEFAULT CURRENT_DATE, s TEXT DEFAULT '(x)', i INT DEFAULT 5)")
+	database.Exec(t, db, "CREATE DOMAIN own_time AS TIMESTAMPTZ DEFAULT now()")
+	database.Exec(t, db, "CREATE DOMAIN own_state AS TEXT DEFAULT 'new'")
+	database.Exec(t, db, "CREATE TABLE own (id BIGSERIAL PRIMARY KEY, n BIGINT GENERATED ALWAYS AS IDENTITY, at TIMESTAMPTZ DEFAULT now(), d DATE DEFAULT CURRENT_DATE, s TEXT DEFAULT '(x)', i INT DEFAULT 5, "+
+		"l TIMESTAMP DEFAULT LOCALTIMESTAMP, c TIME DEFAULT LOCALTIME, w TEXT DEFAULT SESSION_USER, u TEXT DEFAULT 'user', o own_time, p own_time DEFAULT '2026-01-01', q own_state)")
 	d, err := dialect.Named("postgres")
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := map[string]dialect.Own{"id": {Numbered: true, Varies: true}, "n": {Numbered: true}, "at": {Varies: true}, "d": {Varies: true}}
+	want := map[string]dialect.Own{"id": {Numbered: true, Varies: true}, "n": {Numbered: true}, "at": {Varies: true}, "d": {Varies: true},
+		"l": {Varies: true}, "c": {Varies: true}, "w": {Varies: true}, "o": {Varies: true}}
 	if got, err := dialect.OwnValues(t.Context(), db, d, "own"); err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("%v, %v, want %v", got, err, want)
 	}
