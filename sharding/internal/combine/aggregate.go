@@ -242,9 +242,7 @@ func areOverGroups(c *combiner, w analysis.Window) bool {
 // Each shard counts its own rows, before LIMIT.
 func isTotal(c *combiner, e sqlparse.Expr) bool {
 	call, ok := sqlparse.Bare(e).(*sqlparse.Call)
-	return ok && call.Over && call.Function() == "count" && (!call.Odd || call.Filtered) && !call.Distinct && len(call.Window) == 0 && !call.Framed &&
-		len(c.cores) == 1 && !c.core.Distinct && len(c.core.DistinctOn) == 0 && !analysis.IsGrouped(c.core) &&
-		slices.ContainsFunc(c.core.Items, func(i sqlparse.Item) bool { return sqlparse.Bare(i.Expr) == call })
+	return ok && call.Over && call.Function() == "count" && (!call.Odd || call.Filtered) && !call.Distinct && len(call.Window) == 0 && !call.Framed && isColumnOfRows(c, call)
 }
 
 func takeTotals(c *combiner) {
@@ -352,15 +350,14 @@ func (c calculator) window(e *sqlparse.Call) (merge.Expr, merge.Kind) {
 		}
 		kind = w.Kind
 	}
-	order, isCombined := orderIn(c.combiner, e)
-	if !isCombined {
+	if !isWindowCombined(c.combiner, e) {
 		c.refuse("OVER (…) of groups is combined if it has only aggregates and expressions of GROUP BY, which are no aliases, without NULLS FIRST, NULLS LAST and a frame" + AddKey)
 		return nil, 0
 	}
 	for _, by := range e.Window[:e.Partition] {
 		w.Partition = append(w.Partition, c.sortKey(sqlparse.Order{Expr: by}))
 	}
-	for _, by := range order {
+	for _, by := range e.Order {
 		w.Order = append(w.Order, c.sortKey(by))
 	}
 	w.Column = g.add(merge.Aggregate{Function: merge.First, Column: c.selectHidden(c.typeOnly(e))}, catalog.Value{Type: merge.Type{Kind: kind}})

@@ -23,14 +23,11 @@ type Running struct {
 // runningOf returns the window function if an expression is such a rank or sum, otherwise nil.
 func runningOf(c *combiner, e sqlparse.Expr) *sqlparse.Call {
 	call, ok := sqlparse.Bare(e).(*sqlparse.Call)
-	if !ok || !ofAllRows(call) || call.Odd || call.Distinct || len(call.Window) == 0 ||
-		len(c.cores) != 1 || c.core.Distinct || len(c.core.DistinctOn) > 0 || analysis.IsGrouped(c.core) || analysis.SortsGroups(c.query.OrderBy) || c.hasParams(call) ||
-		!slices.ContainsFunc(c.core.Items, func(i sqlparse.Item) bool { return sqlparse.Bare(i.Expr) == call }) {
+	if !ok || !ofAllRows(call) || call.Odd || call.Distinct || len(call.Window) == 0 || c.hasParams(call) || !isColumnOfRows(c, call) || analysis.SortsGroups(c.query.OrderBy) {
 		return nil
 	}
-	order, isCombined := orderIn(c, call)
-	all := ordersOfRows(c)
-	if !isCombined || len(order) > len(all) || !ranks(call) && !(addsUp(call) && tellsApart(c.scope, order)) || call.Function() == "row_number" && len(order) < len(all) { // which row of two is the first one is unknown then
+	order, all := call.Order, ordersOfRows(c)
+	if !isWindowCombined(c, call) || len(order) > len(all) || !ranks(call) && !(addsUp(call) && tellsApart(c.scope, order)) || call.Function() == "row_number" && len(order) < len(all) { // which row of two is the first one is unknown then
 		return nil
 	}
 	for i, o := range order {
@@ -55,11 +52,17 @@ func addsUp(call *sqlparse.Call) bool {
 	return windowFunctions[call.Function()] < merge.RowNumber && (call.Star || len(call.Args) == 1 && computed(call.Args[0]))
 }
 
-// orderIn returns the order of a window function, and whether it and the partition are combined. A name in them is no alias.
-func orderIn(c *combiner, call *sqlparse.Call) ([]sqlparse.Order, bool) {
+// isColumnOfRows reports whether a call is a selected column of the only SELECT, whose rows are neither distinct nor groups.
+func isColumnOfRows(c *combiner, call *sqlparse.Call) bool {
+	return len(c.cores) == 1 && !c.core.Distinct && len(c.core.DistinctOn) == 0 && !analysis.IsGrouped(c.core) &&
+		slices.ContainsFunc(c.core.Items, func(i sqlparse.Item) bool { return sqlparse.Bare(i.Expr) == call })
+}
+
+// isWindowCombined reports whether the partition and the order of a window function are combined. A name in them is no alias.
+func isWindowCombined(c *combiner, call *sqlparse.Call) bool {
 	isNamed := func(by sqlparse.Expr) bool { return !computed(by) || c.isOnlyAlias(by) || c.ambiguous(by) }
 	hasNulls := func(o sqlparse.Order) bool { return o.Nulls != sqlparse.NullsDefault }
-	return call.Order, !call.Framed && !slices.ContainsFunc(call.Window, isNamed) && !slices.ContainsFunc(call.Order, hasNulls)
+	return !call.Framed && !slices.ContainsFunc(call.Window, isNamed) && !slices.ContainsFunc(call.Order, hasNulls)
 }
 
 // ordersOfRows returns ORDER BY without counts of all rows, and with the order of a rank in the place of the rank: rows that
@@ -68,16 +71,13 @@ func ordersOfRows(c *combiner) (all []sqlparse.Order) {
 	for _, o := range orders(c.query) {
 		e := c.ordered(o.Expr)
 		call, ok := sqlparse.Bare(e).(*sqlparse.Call)
-		if ok && ofAllRows(call) && ranks(call) && !o.Descending && o.Nulls == sqlparse.NullsDefault {
-			if order, isCombined := orderIn(c, call); isCombined && len(order) > 0 {
-				all = append(all, order...)
-				if call.Function() == "row_number" {
-					return all
-				}
-				continue
-			}
-		}
-		if !isTotal(c, e) {
+		isRank := ok && ofAllRows(call) && ranks(call) && !o.Descending && o.Nulls == sqlparse.NullsDefault && isWindowCombined(c, call) && len(call.Order) > 0
+		switch {
+		case isRank && call.Function() == "row_number":
+			return append(all, call.Order...)
+		case isRank:
+			all = append(all, call.Order...)
+		case !isTotal(c, e):
 			all = append(all, o)
 		}
 	}
