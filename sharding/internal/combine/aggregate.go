@@ -322,8 +322,7 @@ func (c calculator) distance(e *sqlparse.Call, of int) int {
 func (c calculator) window(e *sqlparse.Call) (merge.Expr, merge.Kind) {
 	g, w, kind := c.combination.group, merge.Window{Function: windowFunctions[e.Function()], Of: -1}, merge.Integer
 	if !areOverGroups(c.combiner, analysis.Window{Call: e, Of: c.scope}) || c.hasParams(e) || slices.ContainsFunc(e.Args, isNull) {
-		c.refuse(c.text(e) + " is not computed over the groups of several shards: only SUM, COUNT, ROW_NUMBER, RANK, DENSE_RANK, LAG and LEAD without parameters and NULL are" + AddKey)
-		return nil, 0
+		return c.uncomputed(c.text(e) + " is not computed over the groups of several shards: only SUM, COUNT, ROW_NUMBER, RANK, DENSE_RANK, LAG and LEAD without parameters and NULL are" + AddKey)
 	}
 	if len(e.Args) > 0 && computed(e.Args[0]) {
 		w.Of = c.column(e.Args[0])
@@ -339,8 +338,7 @@ func (c calculator) window(e *sqlparse.Call) (merge.Expr, merge.Kind) {
 		w.Kind = kind
 	case w.Function == merge.Sum:
 		if w.Of < 0 || c.MySQL && sqlparse.Any(e.Args[0], isQuotient) || !g.values[w.Of].IsExact() {
-			c.refuse("only a sum of whole numbers and decimals is computed over the groups of several shards" + AddKey)
-			return nil, 0
+			return c.uncomputed("only a sum of whole numbers and decimals is computed over the groups of several shards" + AddKey)
 		}
 		switch w.Kind = g.values[w.Of].Type.Kind; {
 		case c.MySQL:
@@ -351,8 +349,7 @@ func (c calculator) window(e *sqlparse.Call) (merge.Expr, merge.Kind) {
 		kind = w.Kind
 	}
 	if !isWindowCombined(c.combiner, e) {
-		c.refuse("OVER (…) of groups is combined if it has only aggregates and expressions of GROUP BY, which are no aliases, without NULLS FIRST, NULLS LAST and a frame" + AddKey)
-		return nil, 0
+		return c.uncomputed("OVER (…) of groups is combined if it has only aggregates and expressions of GROUP BY, which are no aliases, without NULLS FIRST, NULLS LAST and a frame" + AddKey)
 	}
 	for _, by := range e.Window[:e.Partition] {
 		w.Partition = append(w.Partition, c.sortKey(sqlparse.Order{Expr: by}))
@@ -360,7 +357,7 @@ func (c calculator) window(e *sqlparse.Call) (merge.Expr, merge.Kind) {
 	for _, by := range e.Order {
 		w.Order = append(w.Order, c.sortKey(by))
 	}
-	w.Column = g.add(merge.Aggregate{Function: merge.First, Column: c.selectHidden(c.typeOnly(e))}, catalog.Value{Type: merge.Type{Kind: kind}})
+	w.Column = addHidden(c.grouper, c.typeOnly(e), catalog.Value{Type: merge.Type{Kind: kind}})
 	g.Windows = append(g.Windows, w)
 	return merge.Column(w.Column, kind), c.wider(kind)
 }

@@ -124,6 +124,9 @@ type hidden struct {
 // AddKey is the remedy that every query has.
 const AddKey = "; add a condition on the sharding key, so that one shard answers"
 
+// NoLimiting is why a statement with a hint that limits it is for one shard only.
+const NoLimiting = "the hints SET_VAR and MAX_EXECUTION_TIME would limit each shard by itself; leave them out, and give the context a deadline"
+
 // form accepts a SELECT, or several with UNION, INTERSECT and EXCEPT.
 func (c *combiner) form() {
 	switch {
@@ -132,7 +135,7 @@ func (c *combiner) form() {
 	case c.ShardedCTE && c.Twice:
 		c.refuse("a CTE that is read twice is not combined, because its readers may need rows of other shards" + AddKey)
 	case c.Statement.Limiting:
-		c.refuse("the hints SET_VAR and MAX_EXECUTION_TIME would limit each shard by itself; leave them out, and give the context a deadline")
+		c.refuse(NoLimiting)
 	}
 	if c.cores = coresOf(c.query); c.cores == nil {
 		c.refuse("only SELECTs are combined, and by UNION those without ORDER BY and LIMIT of their own" + AddKey)

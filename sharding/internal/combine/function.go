@@ -46,7 +46,7 @@ func (c functions) operation(e *sqlparse.Operation) catalog.Value {
 	case e.Op <= sqlparse.Like: // true, false and NULL
 		return whole
 	case e.Op == sqlparse.Case:
-		_, results := c.branches(e)
+		_, results := branches(e, c.Statement.Text)
 		return c.oneOf(e, results)
 	case e.Op == sqlparse.Cast && c.Postgres:
 		return c.castOfPostgres(e)
@@ -427,7 +427,7 @@ func (c functions) isZoned(e *sqlparse.Operation) bool {
 	if len(e.Operands) != 2 || !toZone.MatchString(between(e, c.Statement.Text)) {
 		return false
 	}
-	return analysis.IsLiteral(e.Operands[1], sqlparse.Text) && c.typed(e.Operands[0]).Type.Kind == merge.Time
+	return isText(e.Operands[1]) && c.typed(e.Operands[0]).Type.Kind == merge.Time
 }
 
 // wholeOperators are the operators whose results are whole numbers, those of PostgreSQL and others.
@@ -492,7 +492,7 @@ func odd(call *sqlparse.Call) bool { return call.Odd || call.Distinct || len(cal
 
 // branches returns the conditions and the results of CASE WHEN … and of IF. Of CASE x WHEN … it returns no conditions, and of another
 // expression nothing.
-func (c functions) branches(e sqlparse.Expr) (conditions, results []sqlparse.Expr) {
+func branches(e sqlparse.Expr, text string) (conditions, results []sqlparse.Expr) {
 	if call, isCall := e.(*sqlparse.Call); isCall && (call.Function() == "if" || call.Function() == "iif") && len(call.Args) == 3 {
 		return call.Args[:1], call.Args[1:]
 	}
@@ -501,7 +501,7 @@ func (c functions) branches(e sqlparse.Expr) (conditions, results []sqlparse.Exp
 		return nil, nil
 	}
 	all, isCompared := of.Operands, false
-	switch before := strings.TrimSpace(c.Statement.Text[of.From+len("case") : all[0].Bytes().From]); {
+	switch before := strings.TrimSpace(text[of.From+len("case") : all[0].Bytes().From]); {
 	case before == "":
 		all, isCompared = all[1:], true
 	case !strings.EqualFold(before, "when"):

@@ -305,6 +305,11 @@ func (g *grouping) add(a merge.Aggregate, v catalog.Value) int {
 	return len(g.Columns) - 1
 }
 
+// addHidden adds a column of an expression that the shards select additionally. It has the value of any of them.
+func addHidden(c grouper, text string, v catalog.Value) int {
+	return c.combination.group.add(merge.Aggregate{Function: merge.First, Column: c.selectHidden(text)}, v)
+}
+
 // groupValue returns how GROUP BY distinguishes the values of an expression.
 func (c *combiner) groupValue(e sqlparse.Expr) catalog.Value {
 	v := c.value(e)
@@ -362,14 +367,14 @@ func (c grouper) column(e sqlparse.Expr) int {
 		c.refuseMember(e)
 		return g.add(aggregator{c}.partial(e, -1))
 	case sqlfunc.OfRows(e):
-		at := g.add(merge.Aggregate{Function: merge.First, Column: c.selectHidden(c.typeOnly(e))}, catalog.Value{})
+		at := addHidden(c, c.typeOnly(e), catalog.Value{})
 		c.compute(at, e)
 		return at
 	case key >= 0:
 		return g.add(merge.Aggregate{Function: merge.First, Column: len(c.core.Items) + key}, g.keys[key])
 	case c.dependsOnGroup(e):
 		v := c.value(e)
-		return g.add(merge.Aggregate{Function: merge.First, Column: c.selectHidden(c.key(v, e))}, v)
+		return addHidden(c, c.key(v, e), v)
 	default:
 		c.refuse(cmp.Or(c.Unresolved(c.scope, e), c.text(e)+" is neither selected nor an aggregate nor in GROUP BY"))
 	}

@@ -73,10 +73,15 @@ func (c grouper) ofGroup(e sqlparse.Expr) bool {
 // calculator creates expressions over combined groups.
 type calculator struct{ grouper }
 
+// uncomputed refuses an expression, and stands for it.
+func (c calculator) uncomputed(why string) (merge.Expr, merge.Kind) {
+	c.refuse(why)
+	return nil, 0
+}
+
 // onlyNumbers refuses an expression that is not a number.
 func (c calculator) onlyNumbers() (merge.Expr, merge.Kind) {
-	c.refuse("only numbers are computed from aggregates and compared in HAVING; select the aggregates by themselves, and put a condition of HAVING into WHERE if it is about a column of GROUP BY")
-	return nil, 0
+	return c.uncomputed("only numbers are computed from aggregates and compared in HAVING; select the aggregates by themselves, and put a condition of HAVING into WHERE if it is about a column of GROUP BY")
 }
 
 // conditions are the operators of conditions. The operands of those up to NOT are conditions, too, and
@@ -262,8 +267,7 @@ func (c calculator) wider(of ...merge.Kind) merge.Kind {
 // operand returns an aggregate, or an expression of GROUP BY.
 func (c calculator) operand(e sqlparse.Expr) (merge.Expr, merge.Kind) {
 	if sqlfunc.OfRows(e) && combined(e) == 0 {
-		c.refuse(c.text(e) + " is not combined: only + - * /, ROUND, CEIL, FLOOR, COALESCE, IFNULL, NULLIF, comparisons, CASE with whole numbers or literal texts as results, and casts to whole numbers and decimals are, of COUNT, SUM, AVG, MIN and MAX" + AddKey)
-		return nil, 0
+		return c.uncomputed(c.text(e) + " is not combined: only + - * /, ROUND, CEIL, FLOOR, COALESCE, IFNULL, NULLIF, comparisons, CASE with whole numbers or literal texts as results, and casts to whole numbers and decimals are, of COUNT, SUM, AVG, MIN and MAX" + AddKey)
 	}
 	at := c.column(e)
 	v := c.combination.group.values[at]
@@ -369,7 +373,7 @@ func (c calculator) withDigits(made merge.Expr, e sqlparse.Expr) merge.Expr {
 	}
 	g, text := c.combination.group, c.text(e)
 	g.always = append(g.always, text)
-	return merge.WithDigits(made, g.add(merge.Aggregate{Function: merge.First, Column: c.selectHidden(text)}, catalog.Value{}))
+	return merge.WithDigits(made, addHidden(c.grouper, text, catalog.Value{}))
 }
 
 // minus returns -x, which SQLite computes as 0 - x.
@@ -416,7 +420,7 @@ func (c calculator) oneOf(e *sqlparse.Call, name string) (merge.Expr, merge.Kind
 
 // choice returns one of several whole numbers. Other results have the digits of their common type.
 func (c calculator) choice(e sqlparse.Expr) (merge.Expr, merge.Kind) {
-	conditions, results := functions{&c.comparer}.branches(e)
+	conditions, results := branches(e, c.Statement.Text)
 	if len(conditions) == 0 || slices.ContainsFunc(results, func(e sqlparse.Expr) bool { return !isInteger(e) && !isNull(e) }) {
 		return c.operand(e)
 	}
@@ -441,8 +445,7 @@ func chosen(c calculator, conditions, results []sqlparse.Expr, result func(sqlpa
 // label returns one of several literal texts, which the shards select, so that it has the form of their driver. It returns nil
 // for another expression.
 func (c calculator) label(e sqlparse.Expr) merge.Expr {
-	isText := func(e sqlparse.Expr) bool { return analysis.IsLiteral(e, sqlparse.Text) }
-	conditions, results := functions{&c.comparer}.branches(sqlparse.Bare(e))
+	conditions, results := branches(sqlparse.Bare(e), c.Statement.Text)
 	if len(c.cores) > 1 || len(conditions) == 0 || !slices.ContainsFunc(results, isText) || slices.ContainsFunc(results, func(e sqlparse.Expr) bool { return !isText(e) && !isNull(e) }) {
 		return nil
 	}
@@ -454,7 +457,7 @@ func (c calculator) label(e sqlparse.Expr) merge.Expr {
 		}
 		text := c.text(e)
 		g.always = append(g.always, text)
-		return merge.AsIs(g.add(merge.Aggregate{Function: merge.First, Column: c.selectHidden(text)}, catalog.Value{Unordered: labelOrder}))
+		return merge.AsIs(addHidden(c.grouper, text, catalog.Value{Unordered: labelOrder}))
 	})
 }
 

@@ -97,7 +97,7 @@ func (o outerGroups) ignored(e sqlparse.Expr, withZero bool) bool {
 // ignoredCase reports whether no condition of CASE WHEN … is true in a row without a joined row, and ELSE is ignored. With ELSE 0, a
 // shard without joined rows returns 0; all joined rows of one table might have NULL, unless THEN is a number.
 func (o outerGroups) ignoredCase(e *sqlparse.Operation, withZero bool) bool {
-	conditions, results := functions{&o.comparer}.branches(e)
+	conditions, results := branches(e, o.Statement.Text)
 	if len(conditions) == 0 { // CASE x WHEN …
 		return false
 	}
@@ -111,5 +111,5 @@ func (o outerGroups) ignoredCase(e *sqlparse.Operation, withZero bool) bool {
 		return true
 	}
 	otherwise, isLiteral := sqlparse.Bare(results[len(results)-1]).(*sqlparse.Literal)
-	return withZero && isLiteral && otherwise.Value == "0" && !slices.ContainsFunc(results, func(e sqlparse.Expr) bool { return !analysis.IsLiteral(e, sqlparse.Integer) })
+	return withZero && isLiteral && otherwise.Value == "0" && !slices.ContainsFunc(results, func(e sqlparse.Expr) bool { return !isInteger(e) })
 }

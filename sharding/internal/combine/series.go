@@ -47,7 +47,6 @@ func seriesOf(c *comparer, e *sqlparse.Column) *sqlparse.Call {
 // series returns how values of generate_series(from, to) and generate_series(from, to, step) compare. PostgreSQL gives a literal text
 // the type of the other bound.
 func series(c functions, e sqlparse.Expr, call *sqlparse.Call) catalog.Value {
-	isText := func(e sqlparse.Expr) bool { return analysis.IsLiteral(e, sqlparse.Text) }
 	isTime := func(e sqlparse.Expr) bool { return c.typed(e).Type.Kind == merge.Time }
 	switch n := len(call.Args); {
 	case n < 2 || n > 3:

@@ -101,9 +101,11 @@ func (c *comparer) isOnlyAlias(e sqlparse.Expr) bool {
 
 func (c *comparer) unambiguous(e sqlparse.Expr) {
 	if c.ambiguous(e) {
-		c.refuse(c.text(e) + " is a column and the alias of something else; give it another alias")
+		c.refuse(c.text(e) + hasTwoMeanings)
 	}
 }
+
+const hasTwoMeanings = " is a column and the alias of something else; give it another alias"
 
 // text returns the text of an expression, without parentheses around it, and with selected expressions in place of
 // their aliases.
@@ -244,7 +246,7 @@ func (c *comparer) namesStay(e sqlparse.Expr) {
 				c.aliases = append(c.aliases, with)
 			}
 		} else if c.ambiguous(e) || c.isOnlyAlias(e) {
-			c.refuse(c.text(e) + " is a column and the alias of something else; give it another alias")
+			c.refuse(c.text(e) + hasTwoMeanings)
 		}
 	}
 	for _, operand := range sqlfunc.Operands(e) {
@@ -319,6 +321,8 @@ func written(branches []*sqlparse.Core, at int) int {
 func isParam(e sqlparse.Expr) bool { return sqlparse.Is[*sqlparse.Param](sqlparse.Bare(e)) }
 
 func isInteger(e sqlparse.Expr) bool { return analysis.IsLiteral(e, sqlparse.Integer) }
+
+func isText(e sqlparse.Expr) bool { return analysis.IsLiteral(e, sqlparse.Text) }
 
 func isNull(e sqlparse.Expr) bool { return analysis.IsLiteral(e, sqlparse.Null) }
 

@@ -40,7 +40,7 @@ type Part struct {
 func divide(b *analysis.Analysis) *sharding.RouteError {
 	limiting := ""
 	if b.Statement.Limiting {
-		limiting = "the hints SET_VAR and MAX_EXECUTION_TIME would limit each shard by itself; leave them out, and give the context a deadline"
+		limiting = combine.NoLimiting
 	}
 	why := cmp.Or(dividesRows(b, b.Statement.Insert), dividesChange(b, b.Statement.Change), limiting, b.Differs(b.Windows))
 	if why == "" {
