@@ -75,6 +75,14 @@ func (r *Reference) elsewhere() bool {
 // Label returns the name of the table, for messages.
 func (r *Reference) Label() string { return r.At.Name.Last().Name }
 
+// Qualifier returns the name by which the columns of the table are qualified, as it is written.
+func (r *Reference) Qualifier() sqlparse.Ident {
+	if r.At.Alias.Name != "" {
+		return r.At.Alias
+	}
+	return r.At.Name.Last()
+}
+
 // FormedKey returns a sharding key, of a sharded table, in the form in which its column returns it, false if that is unknown.
 func (r *Reference) FormedKey(key any) (form any, known bool) {
 	return r.leads[0].Formed(key)

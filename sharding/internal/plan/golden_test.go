@@ -245,8 +245,9 @@ var schema = catalog.Schema{
 	"invoices": {Columns: map[string]catalog.Column{"id": {Holds: catalog.Integers, Numbered: true}, "user_id": whole}, Unique: [][]string{{"id"}}},
 	"stocks":   {Columns: map[string]catalog.Column{"id": whole, "shop_id": whole, "amount": whole}, Unique: [][]string{{"id"}}},
 	"people": {
-		Columns: map[string]catalog.Column{"id": whole, "email": texts, "city": texts, "phone": texts, "note": texts},
-		Unique:  [][]string{{"id"}, {"email"}},
+		Namespace: "public",
+		Columns:   map[string]catalog.Column{"id": whole, "email": texts, "city": texts, "phone": texts, "note": texts},
+		Unique:    [][]string{{"id"}, {"email"}},
 	},
 	"guests": {
 		Columns: map[string]catalog.Column{"id": whole, "email": texts, "city": texts, "note": texts},

@@ -130,11 +130,7 @@ func (k *LookupChanges) Before(at sharding.Target, most int) (text string, args 
 	for _, kept := range k.Changes {
 		out.WriteString(", " + quote(kept.Lookup.Column))
 	}
-	name := of.At.Name.Span
-	if of.At.Alias.Name != "" {
-		name = of.At.Alias.Span
-	}
-	out.WriteString(" FROM " + quote(at.Table) + " AS " + name.Of(p.Statement.Text))
+	out.WriteString(" FROM " + quote(at.Table) + " AS " + of.Qualifier().Of(p.Statement.Text))
 	if c.Where != nil {
 		text, args = splice.Alone(p.Statement, c.Where.Bytes())
 		out.WriteString(" WHERE " + text)

@@ -176,11 +176,7 @@ func foreignLeftOut(p *Plan, r *analysis.Reference, at sharding.Target) string {
 	if len(foreign) == 0 {
 		return ""
 	}
-	name := r.At.Name.Last()
-	if r.At.Alias.Name != "" {
-		name = r.At.Alias
-	}
-	key := name.Of(p.Statement.Text) + "." + quoted(p, r.Table, r.Table.Key)
+	key := r.Qualifier().Of(p.Statement.Text) + "." + quoted(p, r.Table, r.Table.Key)
 	if p.Options.Reads.Family == sqlparse.PostgreSQL {
 		key += "::bigint"
 	}
