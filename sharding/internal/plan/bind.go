@@ -101,11 +101,7 @@ func (p *binding) formedHint() sharding.Hint {
 
 // shards returns the route of a statement whose conditions lead to its targets.
 func (p *binding) shards() (*Route, error) {
-	first := p.sharded[0]
-	all := first.Slots(p.args)
-	for _, r := range p.sharded[1:] {
-		all = all.Or(r.Slots(p.args))
-	}
+	first, all := p.sharded[0], slotsOf(p.sharded, p.args)
 	target, single, err := targetOf(first.Table, all)
 	switch {
 	case all.Empty() && p.otherwise != nil:

@@ -58,7 +58,7 @@ func lists(b *analysis.Analysis) (all []list) {
 // is left, it keeps one, which no row equals. It repeats the last value until the length is one of
 // eight between two powers of two, so that there are few texts to prepare.
 func (p *binding) on(l list, values []proof.Slots, target sharding.Target) (splice.Edit, error) {
-	at, _, err := p.Snapshot.Hinted(l.lead.Table.Name, sharding.Hint{On: target})
+	at, err := besideTarget(p.Plan, l.lead.Table, target)
 	if err != nil {
 		return splice.Edit{}, err
 	}

@@ -89,7 +89,7 @@ func tablesOf(p *Plan) []*analysis.Reference {
 
 // isAt reports whether the target of a part has the rows of the same slots as another target.
 func isAt(first sharding.Target, part *Plan, target sharding.Target) bool {
-	at, _, err := part.Snapshot.Hinted(part.sharded[0].Table.Name, sharding.Hint{On: first})
+	at, err := besideTarget(part, part.sharded[0].Table, first)
 	return err == nil && at == target
 }
 

@@ -147,7 +147,7 @@ func withOwnRows(p *Plan) *Plan {
 func leftOut(p *Plan, target sharding.Target) (edits []splice.Edit, err error) {
 	var wheres []splice.Edit // new ones, which follow a changed ON in the same place
 	for _, c := range p.own {
-		at, _, err := p.Snapshot.Hinted(c.of.Table.Name, sharding.Hint{On: target})
+		at, err := besideTarget(p, c.of.Table, target)
 		if err != nil {
 			return nil, err
 		}

@@ -60,10 +60,7 @@ func OwnersOf(p *Plan, args []any, hint sharding.Hint, inOne bool) *Owners {
 	if !p.Owned && !(inOne && p.Sought) || hint.Unsharded || hint.Placed() || p.Refused != nil || p.barred != nil || p.origin != nil {
 		return nil
 	}
-	all := proof.Slots{}
-	for _, r := range p.sharded {
-		all = all.Or(r.Slots(args))
-	}
+	all := slotsOf(p.sharded, args)
 	if _, single, err := targetOf(p.sharded[0].Table, all); single || err != nil || p.union != nil {
 		return nil
 	}

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/internal/analysis"
 	"github.com/shardid/shardid/sharding/internal/combine"
 	"github.com/shardid/shardid/sharding/internal/proof"
 )
@@ -167,6 +168,20 @@ func targetOf(t *sharding.Table, s proof.Slots) (target sharding.Target, single 
 		return target, false, err
 	}
 	return all[0], len(all) == 1, nil
+}
+
+// besideTarget returns the target of a table that has the rows of the same slots as a target of a table in its group.
+func besideTarget(p *Plan, t *sharding.Table, target sharding.Target) (sharding.Target, error) {
+	at, _, err := p.Snapshot.Hinted(t.Name, sharding.Hint{On: target})
+	return at, err
+}
+
+// slotsOf returns the slots of the rows of some references.
+func slotsOf(refs []*analysis.Reference, args []any) (all proof.Slots) {
+	for _, r := range refs {
+		all = all.Or(r.Slots(args))
+	}
+	return all
 }
 
 // targetsOn returns the targets of some slots, without duplicates, in slot order.

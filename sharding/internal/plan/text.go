@@ -36,7 +36,7 @@ func (p *Plan) edited(target sharding.Target, with splice.Renumbering, more ...s
 // editsFor returns the edits of every text for a target: the names of its tables, and the conditions on its own rows.
 func editsFor(p *Plan, target sharding.Target) (edits []splice.Edit, err error) {
 	for _, r := range tablesOf(p) {
-		at, _, err := p.Snapshot.Hinted(r.Table.Name, sharding.Hint{On: target})
+		at, err := besideTarget(p, r.Table, target)
 		if err != nil {
 			return nil, err
 		}
@@ -111,7 +111,7 @@ func Labels(p *Plan, to *Route) *strings.Replacer {
 		}
 	}
 	for _, r := range p.sharded {
-		at, _, err := p.Snapshot.Hinted(r.Table.Name, sharding.Hint{On: target})
+		at, err := besideTarget(p, r.Table, target)
 		if err != nil || r.Label() == at.Table {
 			continue
 		}
