@@ -180,7 +180,11 @@ func TestLookupsLeadToShardsOnServers(t *testing.T) {
 						t.Errorf("%s: %v", text, err)
 					}
 				}
-				database.Exec(t, d.routed, "UPDATE users SET email = 'v4@x' WHERE email = 'u4@x'")
+				table := "users"
+				if name == "PostgreSQL" {
+					table = database.Texts(t, dbs["a"], "SELECT current_schema()")[0] + ".users"
+				}
+				database.Exec(t, d.routed, "UPDATE "+table+" SET email = 'v4@x' WHERE email = 'u4@x'")
 				database.Exec(t, d.routed, "DELETE FROM users WHERE email = 'u5@x'")
 				database.Exec(t, d.routed, "INSERT INTO users (id, email, city) VALUES (9, 'u4@x', 1)")
 				database.Exec(t, d.routed, "INSERT INTO users (id, email, city) VALUES (10, 'u5@x', 1)")
