@@ -73,6 +73,9 @@ type request struct {
 	final     bool // its refusal is the answer; otherwise its subqueries are tried to be executed first
 }
 
+// isNamed reports whether the arguments have names.
+func (r request) isNamed() bool { return len(r.args) > 0 && r.args[0].Name != "" }
+
 // query is QueryContext of a prepared statement, or of none.
 func (c *conn) query(ctx context.Context, st *statement, query string, args []driver.NamedValue) (driver.Rows, error) {
 	r := request{statement: st, observed: c.database.observe(ctx, query), text: query, args: args}
@@ -109,7 +112,7 @@ func rewritten[T any](ctx context.Context, c *conn, r request, send func(context
 // unnested returns an INSERT of the elements of arrays as plan.Unnested does.
 func (c *conn) unnested(ctx context.Context, r request) (rows request, ok bool, err error) {
 	made, _, err := c.planned(ctx, r.text)
-	if err != nil || len(r.args) > 0 && r.args[0].Name != "" {
+	if err != nil || r.isNamed() {
 		return request{}, false, err
 	}
 	text, list, ok := plan.Unnested(made.Plan, unwrapped(r.args))

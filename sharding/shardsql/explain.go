@@ -96,7 +96,7 @@ func Explain(ctx context.Context, db *sql.DB, text string, args ...any) (e Expla
 		hint := sharding.HintOf(ctx)
 		sampled, left := plan.Sampled(p.Plan, args, hint)
 		e = explained(own.database.router, sampled, hint, text, left)
-		e.Fingerprint, e.Parameters, e.Unparsed = p.Fingerprint(), p.Statement.Args, p.Statement.Verb == sqlparse.Unknown
+		e.describe(p.Plan)
 		if e.Kind == Refused {
 			return p.outage() // which may be the reason
 		}
@@ -131,8 +131,13 @@ func offline(router *sharding.Router, st *sqlparse.Statement, options analysis.O
 	if e.Kind == Refused && !known && sampled.IsUntyped(e.Err) {
 		e.Kind = Undecided
 	}
-	e.Fingerprint, e.Parameters, e.Unparsed = p.Fingerprint(), st.Args, st.Verb == sqlparse.Unknown
+	e.describe(p)
 	return e
+}
+
+// describe says what is known of a statement whatever its arguments are.
+func (e *Explanation) describe(p *plan.Plan) {
+	e.Fingerprint, e.Parameters, e.Unparsed = p.Fingerprint(), p.Statement.Args, !p.Single()
 }
 
 // Planner says how statements would be executed by a router whose databases are not there, or not yet: it reads the
@@ -202,11 +207,13 @@ func (p *Planner) read(ctx context.Context, of *sharding.Snapshot, name, written
 	return nil
 }
 
+func refused(err error) Explanation { return Explanation{Kind: Refused, Err: err} }
+
 func explained(router *sharding.Router, p *plan.Plan, hint sharding.Hint, text string, args []any) Explanation {
 	if o := plan.OwnersOf(p, args, hint, false); o != nil {
 		accepted, elsewhere := o.Assumed(args)
 		if _, err := accepted.Bind(args, hint); err != nil {
-			return Explanation{Kind: Refused, Err: err}
+			return refused(err)
 		}
 		e := indirect(router, o)
 		if elsewhere != nil && e.Err == nil {
@@ -219,11 +226,11 @@ func explained(router *sharding.Router, p *plan.Plan, hint sharding.Hint, text s
 		_, err = plan.LookupChangesOf(p, args, r)
 	}
 	if err != nil {
-		return Explanation{Kind: Refused, Err: err}
+		return refused(err)
 	}
 	lookups, err := p.Searches(args, r, writehint.Hint{})
 	if err != nil {
-		return Explanation{Kind: Refused, Err: err}
+		return refused(err)
 	}
 	e := routed(router, r, text, args)
 	for _, l := range lookups {
@@ -251,7 +258,7 @@ func indirect(router *sharding.Router, o *plan.Owners) Explanation {
 	for _, q := range o.Queries {
 		if q.Search != nil {
 			if err := withinLimit(router, q.Search); err != nil {
-				return Explanation{Kind: Refused, Err: err}
+				return refused(err)
 			}
 			e.Lookups = append(e.Lookups, searches(q.Search.Questions(true))...)
 			continue
@@ -281,7 +288,7 @@ func routed(router *sharding.Router, r *plan.Route, text string, args []any) Exp
 		err = r.Spanning("database "+targets[0].DB, "database "+targets[other].DB)
 	}
 	if err != nil {
-		return Explanation{Kind: Refused, Err: err}
+		return refused(err)
 	}
 	switch r.Kind {
 	case plan.Home:

@@ -46,7 +46,7 @@ func follow[T any](ctx context.Context, on *session, r request, send func(execut
 		if err != nil {
 			return none, err
 		}
-		if len(r.args) > 0 && r.args[0].Name != "" {
+		if r.isNamed() {
 			made.Arrange(r.args)
 		}
 		p, to, err := on.bound(ctx, made.Plan, r.args)
@@ -120,7 +120,7 @@ func (s *session) planned(ctx context.Context, query string) (*planned, *shardin
 // mayPullOut reports whether a refused query may be answered by executing its subqueries first. Then the refusal says nothing about
 // columns or routes that are to be read again.
 func mayPullOut(p *planned, refusal error) bool {
-	return isRefusal(refusal) && !errors.Is(refusal, sharding.ErrSlotMoving) && !errors.Is(refusal, sharding.ErrStaleMap) && len(p.subqueries()) > 0
+	return isRefusal(refusal) && !isOutdated(refusal) && len(p.subqueries()) > 0
 }
 
 // isRefusal reports whether a statement was refused; it then did nothing.

@@ -33,7 +33,7 @@ const mostOwners = 1000
 // withLookups returns the plan with the results of lookup tables, or of searches, for the values in its conditions. o is nil if
 // there are none.
 func (s *session) withLookups(ctx context.Context, p *plan.Plan, args []driver.NamedValue) (found *plan.Plan, o *plan.Owners, err error) {
-	inOne := s.tx != nil && !s.tx.spans
+	inOne := s.tx.staysInOne()
 	if !p.Owned && !(inOne && p.Sought) {
 		return p, nil, nil
 	}
@@ -70,7 +70,7 @@ type lookupAccess struct{ *session }
 // many, or if the values lead to no table. A statement that needs them is refused while the table cannot be read.
 func (k lookupAccess) owners(ctx context.Context, q plan.LookupQuery, needed bool) (keys []any, known bool, err error) {
 	pools, err := byPool(k.database, q.Lookup, q.Values, func(v any) any { return v })
-	if err != nil && needed && (errors.Is(err, sharding.ErrSlotMoving) || errors.Is(err, sharding.ErrStaleMap)) {
+	if needed && isOutdated(err) {
 		return nil, false, err
 	}
 	if err != nil {

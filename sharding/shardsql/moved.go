@@ -117,6 +117,11 @@ func overtaken(ctx context.Context, e execution, now *sharding.Table) error {
 	return e.plan.Refusal(now.Name, sharding.ErrSlotMoving, "it has moved since the transaction began: roll back, and run the transaction again")
 }
 
+// isOutdated reports whether a statement was refused because its slots move or have moved, or may have: it may be executed later.
+func isOutdated(err error) bool {
+	return errors.Is(err, sharding.ErrSlotMoving) || errors.Is(err, sharding.ErrStaleMap)
+}
+
 // mayMove reports whether slots of the tables of a statement may move at any time. If a map has no lease, the program itself exchanges
 // maps, and knows when.
 func mayMove(p *plan.Plan) bool {

@@ -40,7 +40,7 @@ func (s *session) preview(ctx context.Context, p *plan.Plan, to *plan.Route, arg
 	}
 	collects := m.Preview != nil && m.Preview.Count(p.Fingerprint())
 	// Even a known statement may decide on which database a transaction begins.
-	if !collects && !m.Strict && (s.tx == nil || s.tx.spans) {
+	if !collects && !m.Strict && !s.tx.staysInOne() {
 		return nil
 	}
 	change, err := s.afterSwitch(ctx, next, to, args, hint)
@@ -77,7 +77,7 @@ func (s *session) afterSwitch(ctx context.Context, next *plan.Plan, to *plan.Rou
 	hint.On = s.tx.onAfterSwitch(hint.On, to.Target, next)
 	original := args
 	next, args = plan.Sampled(next, original, hint)
-	searched := plan.OwnersOf(next, args, hint, s.tx != nil && !s.tx.spans)
+	searched := plan.OwnersOf(next, args, hint, s.tx.staysInOne())
 	if searched != nil {
 		if told.Completes {
 			return sharding.Unchanged, nil
@@ -156,14 +156,14 @@ func (s *session) checkTargets(ctx context.Context, to *plan.Route) error {
 
 // begins reports whether a statement begins a transaction on a database and so excludes all others.
 func (t *transaction) begins(to *plan.Route) bool {
-	return t != nil && !t.spans && !to.Anywhere && (to.Kind == plan.Home || to.Kind == plan.One)
+	return t.staysInOne() && !to.Anywhere && (to.Kind == plan.Home || to.Kind == plan.One)
 }
 
 // admitAfterSwitch refuses a statement for another database than the one on which the transaction will
 // have begun after the switch.
 func (t *transaction) admitAfterSwitch(pool *sql.DB) error {
 	switch {
-	case t == nil || t.spans:
+	case !t.staysInOne():
 		return nil
 	case t.afterSwitch == nil:
 		t.afterSwitch = pool
@@ -228,5 +228,5 @@ func (d *database) admitUnplaced(t *transaction, targets []sharding.Target) erro
 		return nil
 	}
 	return &sharding.RouteError{Op: "insert", Err: fmt.Errorf("%w: the ids that generators will make lead to %s, %s or others, and not all to the database of the transaction", sharding.ErrCrossDatabase, d.nameOf(first), targets[at].DB),
-		Hint: "insert each row in a transaction of its own, or let transactions span databases with sharding.Transactions, Atomic or BestEffort"}
+		Hint: "insert each row in a transaction of its own, or " + plan.LetSpan}
 }

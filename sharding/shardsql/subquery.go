@@ -44,18 +44,18 @@ func (s subqueries) query(ctx context.Context, r request, refusal error) (driver
 
 // mayCross reports whether a subquery may be about another database than the transaction, which may not span databases.
 func (s subqueries) mayCross() bool {
-	return s.tx != nil && !s.tx.spans && (len(s.database.copies()) > 1 || s.database.router.Migration() != nil)
+	return s.tx.staysInOne() && (len(s.database.copies()) > 1 || s.database.router.Migration() != nil)
 }
 
 // withSpanHint adds to the refusal of a query with subqueries what would let a transaction execute them first.
 func (s subqueries) withSpanHint(err error) error {
 	refusal, is := err.(*sharding.RouteError) //nolint:errorlint // another error may wrap one, and says more
-	if !is || !s.mayCross() || errors.Is(err, sharding.ErrCrossDatabase) || errors.Is(err, sharding.ErrSlotMoving) || errors.Is(err, sharding.ErrStaleMap) {
+	if !is || !s.mayCross() || errors.Is(err, sharding.ErrCrossDatabase) || isOutdated(err) {
 		return err // of a crossing, it says so itself
 	}
 	with := *refusal
 	with.Hint += "; a transaction that may not span databases executes a subquery first only on the database on which it has begun: " +
-		"send the query outside of the transaction, or let transactions span databases with sharding.Transactions, Atomic or BestEffort"
+		"send the query outside of the transaction, or " + plan.LetSpan
 	return &with
 }
 
@@ -63,7 +63,7 @@ func (s subqueries) withSpanHint(err error) error {
 func (s subqueries) tried(ctx context.Context, r request, made *planned, refusal error) (driver.Rows, error) {
 	// In a transaction that may not span databases a subquery must not choose the first one.
 	isFirst := s.mayCross() && !s.tx.began()
-	if isFirst || len(r.args) > 0 && r.args[0].Name != "" {
+	if isFirst || r.isNamed() {
 		return nil, refusal
 	}
 	if made.effects.About != nil {
@@ -235,7 +235,7 @@ func (s subqueries) rows(ctx context.Context, text string, args []driver.NamedVa
 	}
 	var moved *sharding.MovedError
 	switch {
-	case errors.As(err, &moved), errors.Is(err, sharding.ErrSlotMoving), errors.Is(err, sharding.ErrStaleMap): // it can be executed later
+	case errors.As(err, &moved), isOutdated(err): // it can be executed later
 		return nil, err
 	case isRefusal(err):
 		return nil, nil //nolint:nilnil // it is no error of the query

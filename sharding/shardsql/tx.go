@@ -125,6 +125,9 @@ func (t *transaction) join(ctx context.Context, pool *sql.DB) (*txPart, error) {
 	return b, nil
 }
 
+// staysInOne reports whether there is a transaction that may not span databases.
+func (t *transaction) staysInOne() bool { return t != nil && !t.spans }
+
 // has returns the transaction's part on a database, or nil.
 func (t *transaction) has(pool *sql.DB) *txPart {
 	if t != nil {
@@ -144,7 +147,7 @@ func (t *transaction) crossing(first, pool *sql.DB) error {
 		hint = "read the broadcast table after the first statement of this database, which has a copy, or outside of the transaction"
 	}
 	return &sharding.RouteError{Op: "statement", Err: fmt.Errorf("%w: it has begun on %s, and this statement is for %s", sharding.ErrCrossDatabase, d.nameOf(first), d.nameOf(pool)),
-		Hint: hint + ", or let transactions span databases with sharding.Transactions, Atomic or BestEffort"}
+		Hint: hint + ", or " + plan.LetSpan}
 }
 
 // transactionFor returns the present transaction, or the one that a write, or a query that locks rows, needs. It returns nil for
@@ -175,12 +178,12 @@ func (t *transaction) admit(to *plan.Route) error {
 
 // spanning refuses a statement for several databases that a transaction may not span.
 func spanning(t *transaction, to *plan.Route) error {
-	if t == nil || t.spans {
+	if !t.staysInOne() {
 		return nil
 	}
 	if to.Kind == plan.Copies {
 		return &sharding.RouteError{Op: "write of broadcast table", Table: to.Target.Table, Err: sharding.ErrCrossDatabase,
-			Hint: "it is written in every database; write it outside of the transaction (with gorm, db.Omit(\"Tags.*\").Create(&order) leaves the rows of " + to.Target.Table + " in a relation Tags out), or let transactions span databases with sharding.Transactions, Atomic or BestEffort"}
+			Hint: "it is written in every database; write it outside of the transaction (with gorm, db.Omit(\"Tags.*\").Create(&order) leaves the rows of " + to.Target.Table + " in a relation Tags out), or " + plan.LetSpan}
 	}
 	d := t.session.database
 	if pools := d.pools(to); len(pools) > 1 {

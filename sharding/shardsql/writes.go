@@ -444,7 +444,7 @@ func readWritten(rows driver.Rows, check func() error) (driver.Rows, error) {
 	if resultset.IsEOF(err) && len(first) > 0 { // without columns the answer does not say whether something was written
 		failed = check()
 	}
-	if errors.Is(failed, sharding.ErrSlotMoving) || errors.Is(failed, sharding.ErrStaleMap) {
+	if isOutdated(failed) {
 		_ = rows.Close() // its error is the same, or does not matter
 		return nil, failed
 	}

@@ -41,6 +41,9 @@ func (p *Plan) remedy(t *sharding.Table) string {
 	return condition + also + "; or let it go to every shard with sharding.AllShards, or always with Table.OnMissing: sharding.FanOutReads"
 }
 
+// LetSpan is the remedy that every statement has that a transaction of one database cannot execute.
+const LetSpan = "let transactions span databases with sharding.Transactions, Atomic or BestEffort"
+
 // Spanning returns the refusal of a Scatter or Several statement that one transaction cannot execute, because its targets are
 // in several databases.
 func (r *Route) Spanning(first, other string) error {
@@ -56,7 +59,7 @@ func (r *Route) Spanning(first, other string) error {
 		does, hint = "reads rows in %s and in %s", "add a condition on the sharding key, send the query outside of the transaction"
 	}
 	return p.Refusal(p.FirstSharded(), fmt.Errorf("%w: this statement "+does, sharding.ErrCrossDatabase, first, other),
-		hint+", or let transactions span databases with sharding.Transactions, Atomic or BestEffort")
+		hint+", or "+LetSpan)
 }
 
 // spans says what a write to every shard needs besides [sharding.AllShards], "" if nothing.
