@@ -57,7 +57,7 @@ func TestCopiesAreGivenWholeNumbersInAnyForm(t *testing.T) {
 	}
 }
 
-func TestAnInsertIntoCopiesHasAValueForEachColumnThatADatabaseWouldCompute(t *testing.T) {
+func TestAWriteOfCopiesHasAValueForEachColumnThatADatabaseWouldCompute(t *testing.T) {
 	w := newWorld(t)
 	known := catalog.Schema{"countries": {Columns: map[string]catalog.Column{"code": {}, "since": {Varies: true}}}, "rates": {Columns: map[string]catalog.Column{"code": {}, "day": {}}}}
 	for _, c := range []struct {
@@ -82,6 +82,10 @@ func TestAnInsertIntoCopiesHasAValueForEachColumnThatADatabaseWouldCompute(t *te
 		{"postgres", "INSERT INTO countries SELECT * FROM unknown", false},
 		{"postgres", "INSERT INTO countries (code, since) SELECT * FROM rates", true},
 		{"postgres", "INSERT INTO rates VALUES ('DE')", true}, // NULL in each copy
+		{"postgres", "UPDATE countries SET (code, since) = ('FR', '2026-01-01') WHERE code = 'DE'", true},
+		{"postgres", "UPDATE countries SET since = DEFAULT WHERE code = 'DE'", false},
+		{"postgres", "UPDATE countries SET (code, since) = ('FR', DEFAULT) WHERE code = 'DE'", false},
+		{"postgres", "INSERT INTO countries VALUES ('DE', '2026-01-01') ON CONFLICT (code) DO UPDATE SET (code, since) = ROW ('FR', DEFAULT)", false},
 	} {
 		engine := map[string]merge.Engine{"mysql": merge.MySQL, "mariadb": merge.MySQL, "sqlite": merge.SQLite, "postgres": merge.PostgreSQL}[c.dialect]
 		p := plan.Of(sqlparse.Parse(c.text, dialects[c.dialect]), w.router.Snapshot(), analysis.Options{Schema: known, Reads: dialects[c.dialect], Merge: merge.Dialect{Engine: engine}})

@@ -116,7 +116,7 @@ func touched(r *analysis.Reference, set []sqlparse.Assignment) string {
 			return "each database would set " + name + " to its own time; set it to a value"
 		}
 	}
-	if slices.ContainsFunc(set, func(a sqlparse.Assignment) bool { return analysis.IsDefault(a.Value) }) {
+	if slices.ContainsFunc(set, func(a sqlparse.Assignment) bool { return sqlparse.Any(a.Value, analysis.IsDefault) }) {
 		return "each database computes DEFAULT itself; give a value"
 	}
 	return ""
