@@ -68,7 +68,10 @@ func (p *parser) inputColumn() Ident {
 // inputRows reads the source of the rows.
 func (p *parser) inputRows(in *Input, columns bool) {
 	if p.d.Family == PostgreSQL && p.accept("overriding") {
-		p.next() // SYSTEM, USER
+		if !strings.EqualFold(p.textOf(p.tok), "system") {
+			p.fail() // USER, by which numbers are stored in place of the values
+		}
+		p.next()
 		p.expect("value")
 	}
 	switch {
