@@ -164,7 +164,7 @@
 // of which has a copy. Outside of a transaction it may always span them; in a transaction it needs
 // [sharding.Atomic] or [sharding.BestEffort]. A statement that would not leave the same rows in
 // every copy is refused with [sharding.ErrCopies]: because it omits a column that the database
-// numbers or computes by default, calls a function whose result may differ, or has a LIMIT.
+// numbers or computes by default, calls a function whose result may differ, or has a LIMIT or DISTINCT ON.
 //
 // # Migrations
 //

@@ -82,6 +82,10 @@ func TestAWriteOfCopiesHasAValueForEachColumnThatADatabaseWouldCompute(t *testin
 		{"postgres", "INSERT INTO countries SELECT * FROM unknown", false},
 		{"postgres", "INSERT INTO countries (code, since) SELECT * FROM rates", true},
 		{"postgres", "INSERT INTO rates VALUES ('DE')", true}, // NULL in each copy
+		{"postgres", "INSERT INTO countries (code, since) SELECT DISTINCT code, day FROM rates", true},
+		{"postgres", "INSERT INTO countries (code, since) SELECT DISTINCT ON (code) code, day FROM rates", false}, // each has another first row
+		{"postgres", "UPDATE countries SET since = (SELECT DISTINCT ON (code) day FROM rates) WHERE code = 'DE'", false},
+		{"postgres", "DELETE FROM countries WHERE EXISTS (SELECT DISTINCT ON (code) day FROM rates)", true},
 		{"postgres", "UPDATE countries SET (code, since) = ('FR', '2026-01-01') WHERE code = 'DE'", true},
 		{"postgres", "UPDATE countries SET since = DEFAULT WHERE code = 'DE'", false},
 		{"postgres", "UPDATE countries SET (code, since) = ('FR', DEFAULT) WHERE code = 'DE'", false},

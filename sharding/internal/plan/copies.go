@@ -35,6 +35,8 @@ func uncopied(b *analysis.Analysis, written *analysis.Reference) (refused *shard
 		why = "the columns of the table are not known, so each database may compute other values; create the table in the home database and in all others"
 	case b.Limited:
 		why = "the rows that a LIMIT chooses may differ from copy to copy; name the rows by their keys"
+	case len(b.Limits) > 0:
+		why = "the rows that DISTINCT ON chooses may differ from copy to copy; write GROUP BY, and MIN of the other columns"
 	case b.Gathers:
 		why = "the order of an ARRAY (SELECT …) may differ from copy to copy; read it first, and pass it as an argument"
 	case st.Insert != nil:
