@@ -4,10 +4,12 @@ package twophase_test
 
 import (
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
@@ -169,12 +171,39 @@ func TestTheStatementAfterALostConnectionFailsWithItsError(t *testing.T) {
 		if _, err := tx.ExecContext(t.Context(), text); err == nil {
 			t.Errorf("%s succeeds on a lost connection", text)
 		}
-		var lost *pgconn.PgError
-		if _, err := tx.ExecContext(t.Context(), "UPDATE parents SET user_id = 0 WHERE user_id = 0"); !errors.As(err, &lost) || lost.Code != "57P01" {
-			t.Errorf("%s: %v", text, err)
+		wantCause(t, tx, "57P01")
+	}
+}
+
+// wantCause checks that statements and the COMMIT of a transaction whose connection is known to be lost fail with the error of that, also
+// after an attempt to continue at a savepoint.
+func wantCause(t *testing.T, tx *sql.Tx, state string) {
+	t.Helper()
+	var lost *pgconn.PgError
+	for range 2 {
+		if _, err := tx.ExecContext(t.Context(), "UPDATE parents SET user_id = 0 WHERE user_id = 0"); !errors.As(err, &lost) || lost.Code != state {
+			t.Error(err)
 		}
-		if err := tx.Commit(); !errors.As(err, &lost) || lost.Code != "57P01" {
-			t.Errorf("%s: %v", text, err)
+		if _, err := tx.ExecContext(t.Context(), "ROLLBACK TO SAVEPOINT before"); err == nil {
+			t.Error("a transaction continues on a lost connection")
 		}
 	}
+	if err := tx.Commit(); !errors.As(err, &lost) || lost.Code != state || errors.Is(err, driver.ErrBadConn) {
+		t.Error(err)
+	}
+}
+
+func TestTheStatementAfterATransactionWasIdleForTooLongFailsWithItsError(t *testing.T) {
+	p := server.RunPostgres(t, "max_prepared_transactions=100")
+	f := openFamily(t, p, "pgx", sharding.SingleShard)
+	tx, err := f.routed.BeginTx(t.Context(), nil)
+	must(t, err)
+	database.Exec(t, tx, "INSERT INTO parents (user_id) VALUES (0)")
+	database.Exec(t, tx, "SAVEPOINT before")
+	database.Exec(t, tx, "SET LOCAL idle_in_transaction_session_timeout = 1")
+	for err == nil {
+		time.Sleep(10 * time.Millisecond)
+		_, err = tx.ExecContext(t.Context(), "SAVEPOINT here")
+	}
+	wantCause(t, tx, "25P03")
 }

@@ -11,11 +11,11 @@ import (
 var ownValues = map[string]string{
 	"mysql": `SELECT COLUMN_NAME, COALESCE(COLUMN_DEFAULT, ''), EXTRA FROM information_schema.COLUMNS
 		WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ?`,
-	// A column of a domain has the domain's default unless it has its own. LOCALTIMESTAMP, LOCALTIME, SESSION_USER and USER have no parentheses.
+	// A column of a domain has the domain's default unless it has its own. LOCALTIMESTAMP, LOCALTIME and the names of users have no parentheses.
 	"postgres": `SELECT column_name, value, CASE WHEN is_identity = 'YES' OR value LIKE 'nextval(%' THEN 'auto_increment'
-		WHEN is_generated = 'ALWAYS' THEN 'stored generated' WHEN value IN ('LOCALTIMESTAMP', 'LOCALTIME', 'SESSION_USER', 'USER') THEN 'default_generated' ELSE '' END
-		FROM information_schema.columns c CROSS JOIN LATERAL (SELECT COALESCE(c.column_default, (SELECT d.domain_default FROM information_schema.domains d
-			WHERE d.domain_schema = c.domain_schema AND d.domain_name = c.domain_name), '') AS value) v WHERE table_schema = current_schema() AND table_name = $1`,
+		WHEN is_generated = 'ALWAYS' THEN 'stored generated' WHEN value IN ('LOCALTIMESTAMP', 'LOCALTIME', 'SESSION_USER', 'SYSTEM_USER', 'USER') THEN 'default_generated' ELSE '' END
+		FROM information_schema.columns c CROSS JOIN LATERAL (SELECT COALESCE(c.column_default, CASE WHEN c.domain_name IS NOT NULL THEN (SELECT d.domain_default
+			FROM information_schema.domains d WHERE d.domain_schema = c.domain_schema AND d.domain_name = c.domain_name) END, '') AS value) v WHERE table_schema = current_schema() AND table_name = $1`,
 	// An INTEGER PRIMARY KEY of one column is the row's number.
 	"sqlite": `SELECT name, COALESCE(dflt_value, ''), CASE WHEN pk = 1 AND upper(type) = 'INTEGER'
 		AND (SELECT COUNT(*) FROM pragma_table_info(?1) WHERE pk > 0) = 1 THEN 'auto_increment' ELSE '' END FROM pragma_table_info(?1)`,

@@ -45,8 +45,8 @@ func (c *conn) savepoint(ctx context.Context, r request) (bool, driver.Result, e
 	}
 	r.observed.atHome()
 	result, err := c.tx.execSavepoint(ctx, verb, name, r.text)
-	if verb == effects.RollbackTo && c.tx.failed != nil && dialect.Unavailable(err) { // the program has dealt with the error before
-		c.tx.failed = err
+	if verb == effects.RollbackTo && c.tx.failed != nil && !isLost(c.tx.failed) && isLost(err) { // the program has dealt with the error before
+		c.tx.failed = lost(err)
 	}
 	c.tx.RecordError(err)
 	return true, result, err

@@ -404,7 +404,7 @@ func rolledBack(err error) error {
 // ended returns the reason why no statement may be executed and nothing committed, or nil.
 func (t *transaction) ended() error {
 	switch {
-	case t.broken == nil && dialect.Unavailable(t.failed) && !dialect.Interrupted(t.failed):
+	case t.broken == nil && isLost(t.failed):
 		return &causedError{abortedError{}, t.failed}
 	case t.broken == nil && t.failed != nil:
 		return abortedError{}
@@ -435,7 +435,7 @@ func (t *transaction) checkAlive() error {
 				return err
 			}
 		} else if !b.inner.Valid() {
-			return t.lostOn(b, errLost)
+			return t.lostOn(b, cmp.Or(t.ctx.Err(), errLost))
 		}
 	}
 	return nil
@@ -457,8 +457,8 @@ func (abortedError) Error() string {
 // SQLState returns in_failed_sql_transaction.
 func (abortedError) SQLState() string { return inFailedTransaction }
 
-// causedError is the error of COMMIT after a statement that failed, and of statements after one that found its connection lost, as they
-// would find it. It wraps the error of that statement, from which a program learns whether to begin again: GORM's dialect of PostgreSQL
+// causedError is the error of COMMIT after a statement that failed, and of statements after one that found its connection lost or could
+// not reach its database, as they would. It wraps the error of that statement, from which a program learns whether to begin again: GORM's dialect of PostgreSQL
 // does not return the error of SAVEPOINT.
 type causedError struct {
 	abortedError
@@ -500,6 +500,13 @@ var (
 // answered reports whether a database has refused a COMMIT. SQLite always answers.
 func (d *database) answered(err error) bool {
 	return d.server.Name() == "sqlite" && !errors.Is(err, driver.ErrBadConn) || dialect.Answered(err)
+}
+
+// isLost reports whether a statement found its connection lost, or its database out of reach. PostgreSQL also ends the connection of a transaction
+// that was idle, or took, longer than it may (25P03, 25P04).
+func isLost(err error) bool {
+	state := dialect.SQLState(err)
+	return dialect.Unavailable(err) && !dialect.Interrupted(err) || state == "25P03" || state == "25P04"
 }
 
 // lost replaces driver.ErrBadConn, because database/sql would execute the statement again, although

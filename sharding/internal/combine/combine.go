@@ -195,7 +195,7 @@ func (c *combiner) expressions() {
 		c.refuse("a table function is not combined" + AddKey)
 	}
 	for _, l := range c.Limits {
-		if l.Query != c.query && !slices.ContainsFunc(l.Refs, func(r *analysis.Reference) bool { return r.Role == analysis.Sharded }) && !c.isFullyOrdered(l.Query) {
+		if l.Query != c.query && !slices.ContainsFunc(l.Refs, func(r *analysis.Reference) bool { return r.Role == analysis.Sharded }) && !IsFullyOrdered(&c.Knowledge, l.Query) {
 			c.refuse("the rows of a broadcast table that LIMIT or DISTINCT ON keeps may differ from database to database; order by a unique key of the table whose columns are NOT NULL")
 		}
 	}
@@ -217,9 +217,9 @@ func isPerRow(w analysis.Window) bool {
 	return w.Of != nil && w.Of.Operand && slices.ContainsFunc(w.Of.Inside, func(r *analysis.Reference) bool { return r.Role == analysis.Sharded })
 }
 
-// isFullyOrdered reports whether a query has an order in which no two rows are equal.
-func (c *combiner) isFullyOrdered(q *sqlparse.Query) bool {
-	s := c.Only(q)
+// IsFullyOrdered reports whether a query has an order in which no two rows are equal.
+func IsFullyOrdered(k *analysis.Knowledge, q *sqlparse.Query) bool {
+	s := k.Only(q)
 	return s != nil && (len(s.Inside) == 0 || tellsApart(s, q.OrderBy))
 }
 

@@ -59,13 +59,14 @@ func TestCopiesAreGivenWholeNumbersInAnyForm(t *testing.T) {
 
 func TestAWriteOfCopiesHasAValueForEachColumnThatADatabaseWouldCompute(t *testing.T) {
 	w := newWorld(t)
-	known := catalog.Schema{"countries": {Columns: map[string]catalog.Column{"code": {}, "since": {Varies: true}}}, "rates": {Columns: map[string]catalog.Column{"code": {}, "day": {}}}}
+	known := catalog.Schema{"countries": {Columns: map[string]catalog.Column{"code": {}, "since": {Varies: true}}}, "rates": {Columns: map[string]catalog.Column{"code": {}, "day": {}}, Total: [][]string{{"code"}}}}
 	for _, c := range []struct {
 		dialect, text string
 		want          bool
 	}{
 		{"mysql", "INSERT INTO countries VALUES ('DE', '2026-01-01')", true},
 		{"mysql", "INSERT INTO countries VALUES ()", false},
+		{"mariadb", "INSERT INTO countries VALUES ('DE')", false}, // of an invisible column since
 		{"mysql", "INSERT INTO countries () VALUES (), ()", false},
 		{"mariadb", "REPLACE INTO countries VALUES ()", false},
 		{"sqlite", "INSERT INTO countries VALUES ('DE', '2026-01-01')", true},
@@ -79,11 +80,17 @@ func TestAWriteOfCopiesHasAValueForEachColumnThatADatabaseWouldCompute(t *testin
 		{"postgres", "INSERT INTO countries SELECT * FROM rates", true},
 		{"postgres", "INSERT INTO countries SELECT r.* FROM rates r", true},
 		{"postgres", "INSERT INTO countries SELECT * FROM (SELECT code FROM rates) r", false},
+		{"postgres", "INSERT INTO countries SELECT * FROM (SELECT code FROM rates) a JOIN (SELECT code FROM rates) b USING (code)", false}, // one column
+		{"postgres", "INSERT INTO countries SELECT * FROM (SELECT code FROM rates) a NATURAL JOIN (SELECT code FROM rates) b", false},
+		{"postgres", "INSERT INTO countries SELECT a.code, b.* FROM (SELECT code FROM rates) a JOIN (SELECT code FROM rates) b ON b.code = a.code", true},
+		{"postgres", "INSERT INTO countries (SELECT code, day FROM rates)", true},
+		{"postgres", "INSERT INTO countries TABLE rates", false},
 		{"postgres", "INSERT INTO countries SELECT * FROM unknown", false},
 		{"postgres", "INSERT INTO countries (code, since) SELECT * FROM rates", true},
 		{"postgres", "INSERT INTO rates VALUES ('DE')", true}, // NULL in each copy
 		{"postgres", "INSERT INTO countries (code, since) SELECT DISTINCT code, day FROM rates", true},
 		{"postgres", "INSERT INTO countries (code, since) SELECT DISTINCT ON (code) code, day FROM rates", false}, // each has another first row
+		{"postgres", "INSERT INTO countries (code, since) SELECT DISTINCT ON (day) code, day FROM rates ORDER BY day, code", true},
 		{"postgres", "UPDATE countries SET since = (SELECT DISTINCT ON (code) day FROM rates) WHERE code = 'DE'", false},
 		{"postgres", "DELETE FROM countries WHERE EXISTS (SELECT DISTINCT ON (code) day FROM rates)", true},
 		{"postgres", "UPDATE countries SET (code, since) = ('FR', '2026-01-01') WHERE code = 'DE'", true},

@@ -11,6 +11,7 @@ import (
 	"github.com/shardid/shardid/internal/sqlparse"
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sharding/internal/analysis"
+	"github.com/shardid/shardid/sharding/internal/combine"
 )
 
 // A broadcast table has the same rows in every database. Every copy is written by the same text, so
@@ -35,8 +36,8 @@ func uncopied(b *analysis.Analysis, written *analysis.Reference) (refused *shard
 		why = "the columns of the table are not known, so each database may compute other values; create the table in the home database and in all others"
 	case b.Limited:
 		why = "the rows that a LIMIT chooses may differ from copy to copy; name the rows by their keys"
-	case len(b.Limits) > 0:
-		why = "the rows that DISTINCT ON chooses may differ from copy to copy; write GROUP BY, and MIN of the other columns"
+	case slices.ContainsFunc(b.Limits, func(l analysis.Limit) bool { return !combine.IsFullyOrdered(&b.Knowledge, l.Query) }):
+		why = "the rows that DISTINCT ON chooses may differ from copy to copy; order them by a unique key of the table whose columns are NOT NULL, or read them first and pass them as arguments"
 	case b.Gathers:
 		why = "the order of an ARRAY (SELECT …) may differ from copy to copy; read it first, and pass it as an argument"
 	case st.Insert != nil:
@@ -64,6 +65,8 @@ func ownOfRows(b *analysis.Analysis, in *sqlparse.Input, r *analysis.Reference) 
 			return "name the columns, because each database numbers " + name + " itself"
 		case c.Numbered && in.Query != nil:
 			return "each database would number " + name + " itself; insert VALUES with it"
+		case c.Varies && !given && in.Columns == nil:
+			return "name the columns, because each database would compute " + name + " itself if it were left out"
 		case (c.Numbered || c.Varies) && !given:
 			return "each database would compute " + name + " itself; give it a value"
 		}
@@ -81,21 +84,32 @@ func ownOfRows(b *analysis.Analysis, in *sqlparse.Input, r *analysis.Reference) 
 	return ""
 }
 
-// givesAll reports whether an INSERT without a list of columns has values for so many: MySQL and MariaDB also accept VALUES (), and
-// PostgreSQL values for the first columns alone. A table whose columns are unknown counts for none.
+// givesAll reports whether an INSERT without a list of columns certainly has values for so many: MySQL and MariaDB also accept VALUES ()
+// and give invisible columns their defaults, and PostgreSQL accepts values for the first columns alone. A table whose columns are unknown
+// counts for none.
 func givesAll(b *analysis.Analysis, in *sqlparse.Input, columns int) bool {
 	if in.Query == nil {
 		return !slices.ContainsFunc(in.Rows, func(row sqlparse.Row) bool {
-			return len(row.Values) == 0 || b.Postgres && len(row.Values) < columns
+			return len(row.Values) == 0 || !b.SQLite && len(row.Values) < columns
 		})
 	}
-	core := in.Query.Parts[0].Select
-	if !b.Postgres || core == nil {
-		return !b.Postgres
+	if !b.Postgres {
+		return true
+	}
+	q := in.Query
+	for q.Parts[0].Nested != nil {
+		q = q.Parts[0].Nested
+	}
+	core := q.Parts[0].Select
+	if core == nil {
+		return false
 	}
 	for _, item := range core.Items {
-		if !item.Star {
+		switch {
+		case !item.Star:
 			columns--
+		case len(item.Of.Parts) == 0 && slices.ContainsFunc(core.From, func(s sqlparse.Source) bool { return s.Join != nil }):
+			return false // USING and NATURAL return some columns once
 		}
 		for _, of := range b.Scopes[core].Starred(item) {
 			if of != nil {
