@@ -164,7 +164,8 @@
 // of which has a copy. Outside of a transaction it may always span them; in a transaction it needs
 // [sharding.Atomic] or [sharding.BestEffort]. A statement that would not leave the same rows in
 // every copy is refused with [sharding.ErrCopies]: because it omits a column that the database
-// numbers or computes by default, calls a function whose result may differ, or has a LIMIT or DISTINCT ON.
+// numbers or computes by default, calls a function whose result may differ, or has a LIMIT, or a DISTINCT ON
+// with an order in which two rows may be equal.
 //
 // # Migrations
 //

@@ -32,8 +32,8 @@ type Config struct {
 	// databases. Queries of sharded tables use the copies in turn, whether they read one shard or
 	// several. The database itself executes transactions, queries that lock rows, queries with
 	// [sharding.Primary] in their context, queries of tables that the source of a
-	// [sharding.Migration] serves, queries of slots that are moving or have just moved, and queries with a function that takes a number of a sequence or a lock, all of
-	// them with their subqueries. It also executes a query that a copy has refused because it is read-only, so give
+	// [sharding.Migration] serves, queries of slots that are moving or have just moved, and queries with a
+	// function that takes a number of a sequence or a lock, all of them with their subqueries. It also executes a query that a copy has refused because it is read-only, so give
 	// the copies users who may not write. A copy that cannot be reached is not asked for five seconds: the others are,
 	// and if none is left, the database. Observer.ReplicaDown is told. Have the drivers of the copies give up connecting
 	// soon. Copies lag behind their database. Defaults to none.

@@ -458,8 +458,8 @@ func (abortedError) Error() string {
 func (abortedError) SQLState() string { return inFailedTransaction }
 
 // causedError is the error of COMMIT after a statement that failed, and of statements after one that found its connection lost or could
-// not reach its database, as they would. It wraps the error of that statement, from which a program learns whether to begin again: GORM's dialect of PostgreSQL
-// does not return the error of SAVEPOINT.
+// not reach its database. It wraps the error of that statement, from which a program learns whether to begin again: GORM's dialect of
+// PostgreSQL does not return the errors of SAVEPOINT and ROLLBACK TO.
 type causedError struct {
 	abortedError
 

@@ -138,8 +138,8 @@ func (k *Knowledge) each(q *sqlparse.Query, c Column) bool {
 		s.GroupedBy(of, core, q.OrderBy)
 }
 
-// grouping returns the expressions by which a SELECT of the scope groups: selected ones in place of their numbers, and of aliases that
-// are certainly no columns, which databases take first.
+// grouping returns the expressions by which a SELECT of the scope groups: selected ones in place of their numbers and of their aliases. A
+// name is an alias only if certainly no table has such a column, because databases look for a column first.
 func (s *Scope) grouping(core *sqlparse.Core) []sqlparse.Expr {
 	all := slices.Clone(core.GroupBy)
 	for i, e := range all {
