@@ -21,6 +21,11 @@ func TestRandomQueriesOfManyTypesReturnTheResultsOfWholeTables(t *testing.T) {
 	onShops(t, effort.Cases[uint64](400, 20_000), 9, shapes.Mixed)
 }
 
+// So has every recursive query, of which two in three are refused: most of them read several shards.
+func TestRandomTreesReturnTheResultsOfWholeTables(t *testing.T) {
+	onShops(t, effort.Cases[uint64](200, 10_000), 5, shapes.Trees)
+}
+
 // Shards then have rows of each other, which no query may read.
 func TestRandomQueriesReturnTheResultsOfWholeTablesWhileSlotsMove(t *testing.T) {
 	eachShop(t, func(t *testing.T, shop *shapes.Shop, d shapes.Dialect) {

@@ -41,6 +41,25 @@ func TestRandomQueriesOfManyTypesReturnTheResultsOfWholeTables(t *testing.T) {
 	try(t, shop, effort.Cases[uint64](1000, 100_000), 9, shapes.Mixed)
 }
 
+// Recursive queries, before and while slots move.
+func TestRandomTreesReturnTheResultsOfWholeTables(t *testing.T) {
+	for name, layout := range map[string]shapes.Layout{"by the key": {Rule: sharding.Mod(4)}, "and by ids": {Rule: sharding.Mod(4), IDs: true}} {
+		t.Run(name, func(t *testing.T) {
+			open := files(t)
+			shop, err := shapes.Open(t.Context(), shapes.SQLite, sharding.DBs{"a": open("a.db"), "b": open("b.db")}, open("home.db"), open("whole.db"), layout)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = shop.Routed.Close() }() // another one after Move
+			try(t, shop, effort.Cases[uint64](1000, 100_000), 5, shapes.Trees)
+			if err := shop.Move(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			try(t, shop, effort.Cases[uint64](1000, 100_000), 5, shapes.Trees)
+		})
+	}
+}
+
 // Shards then have rows of each other, which no query may read.
 func TestRandomQueriesReturnTheResultsOfWholeTablesWhileSlotsMove(t *testing.T) {
 	open := files(t)

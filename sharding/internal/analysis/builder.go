@@ -45,6 +45,7 @@ type Analysis struct {
 	ShardedCTE bool            // one of its CTEs reads a sharded table
 	aliases    map[string]bool // of the columns of its SELECTs
 	shown      []Fact          // what its SELECTs list, which is no condition
+	recursions []*recursion
 }
 
 // Knowledge is what a statement's conditions say about the values of columns, those of its derived
@@ -119,6 +120,8 @@ type ctes struct {
 	query   *sqlparse.Query  // nil if its columns are unknown
 	columns []sqlparse.Ident // the listed names of its columns
 	uses    int
+	// recursion is set if it may read itself, in a form of which something is known.
+	recursion *recursion
 }
 
 func (n *ctes) find(name string) *ctes {
@@ -140,18 +143,29 @@ func (b *Analysis) with(w *sqlparse.With, outer *Scope, seen *ctes) *ctes {
 			b.RecordRefusal(name, sharding.ErrRawTable, "a CTE has its name; rename the CTE")
 		}
 	}
+	all := make([]*ctes, len(w.Tables))
+	see := func(i int) {
+		all[i] = &ctes{outer: seen, name: strings.ToLower(w.Tables[i].Name.Name), columns: w.Tables[i].Columns}
+		seen = all[i]
+	}
 	if w.Recursive { // each CTE sees itself and all others
-		for _, cte := range w.Tables {
-			seen = &ctes{outer: seen, name: strings.ToLower(cte.Name.Name)}
+		for i := range w.Tables {
+			see(i)
+			all[i].recursion = recursionOf(&w.Tables[i])
 		}
 	}
 	first := len(b.Refs)
-	for _, cte := range w.Tables {
+	for i := range w.Tables {
+		cte := &w.Tables[i]
 		b.query(cte.Query, outer, seen)
-		takeReturned(b, &cte)
+		takeReturned(b, cte)
 		if !w.Recursive {
-			seen = &ctes{outer: seen, name: strings.ToLower(cte.Name.Name)}
-			seen.query, seen.columns = cte.Query, cte.Columns
+			see(i)
+		}
+		if n := all[i]; n.uses == 0 {
+			n.query, n.recursion = cte.Query, nil
+		} else if n.recursion != nil {
+			b.recursions = append(b.recursions, n.recursion)
 		}
 	}
 	b.ShardedCTE = b.ShardedCTE || slices.ContainsFunc(b.Refs[first:], func(r *Reference) bool { return r.Role == Sharded })
@@ -388,6 +402,7 @@ func (b *Analysis) reference(t *sqlparse.Table, seen *ctes) *Reference {
 		cte.uses++
 		b.Twice = b.Twice || cte.uses > 1
 		b.carry(r, cte.query, cte.columns, cte)
+		cte.recursion.readBy(b, r)
 		return r
 	}
 	r.Schema, r.Known = b.Options.Schema[name]

@@ -40,17 +40,24 @@ func (b *Analysis) carry(r *Reference, q *sqlparse.Query, listed []sqlparse.Iden
 			continue
 		}
 		from, ok := s.Column(item.Expr)
-		name := item.Alias.Name
-		if len(listed) > 0 {
-			name = listed[i].Name
-		}
-		if c, isColumn := sqlparse.Bare(item.Expr).(*sqlparse.Column); name == "" && isColumn {
-			name = c.Name.Last().Name
-		} else if name == "" {
-			name = sqlparse.Bare(item.Expr).Bytes().Of(b.Statement.Text)
-		}
-		b.carryOne(r, strings.ToLower(name), from, ok, cte)
+		b.carryOne(r, selectedAs(items, i, listed, b.Statement.Text), from, ok, cte)
 	}
+}
+
+// selectedAs returns the name, in lower case, that a selected expression has in the query around it.
+func selectedAs(items []sqlparse.Item, i int, listed []sqlparse.Ident, text string) string {
+	e := sqlparse.Bare(items[i].Expr)
+	c, isColumn := e.(*sqlparse.Column)
+	name := items[i].Alias.Name
+	switch {
+	case len(listed) > 0:
+		name = listed[i].Name
+	case name == "" && isColumn:
+		name = c.Name.Last().Name
+	case name == "":
+		name = e.Bytes().Of(text)
+	}
+	return strings.ToLower(name)
 }
 
 // carryAll gives a derived table the columns of a star.
@@ -77,20 +84,26 @@ func (k *Knowledge) carryOne(r *Reference, name string, from Column, isCarried b
 		return
 	}
 	r.Schema.Columns[name] = from.Of.Schema.Columns[from.Name]
-	// All columns of a row that lead to a shard must lead to the same one. Columns of another table
-	// may belong to another row.
-	if l, kin := from.Of.Lead(from.Name), from.Of.kin[from.Name]; (l != nil || kin != "") && (r.led == nil || r.led == from.Of) {
-		r.led = from.Of
-		if l != nil {
-			as := *l
-			as.Column = name
-			r.leads = append(r.leads, &as)
-		}
-		if kin != "" {
-			r.kin[name] = kin
-		}
-	}
+	r.leadLike(name, from)
 	k.carried = append(k.carried, carried{from, Column{r, name}, cte})
+}
+
+// leadLike makes a column of a derived table lead to slots if the column does whose values it has. All columns of a row that lead to
+// a shard must lead to the same one. Columns of another table may belong to another row.
+func (r *Reference) leadLike(name string, from Column) {
+	l, kin := from.Of.Lead(from.Name), from.Of.kin[from.Name]
+	if l == nil && kin == "" || r.led != nil && r.led != from.Of {
+		return
+	}
+	r.led = from.Of
+	if l != nil {
+		as := *l
+		as.Column = name
+		r.leads = append(r.leads, &as)
+	}
+	if kin != "" {
+		r.kin[name] = kin
+	}
 }
 
 // pass applies what is known of columns outside of derived tables, and inside of those derived

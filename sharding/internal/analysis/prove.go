@@ -21,6 +21,9 @@ func Of(st *sqlparse.Statement, s *sharding.Snapshot, options Options) *Analysis
 	if st.Executable {
 		b.unread(sqltext.VersionedHint)
 	}
+	for _, g := range b.recursions {
+		g.pass(b)
+	}
 	b.pass()
 	b.prove()
 	return b

@@ -130,8 +130,10 @@ const NoLimiting = "the hints SET_VAR and MAX_EXECUTION_TIME would limit each sh
 // form accepts a SELECT, or several with UNION, INTERSECT and EXCEPT.
 func (c *combiner) form() {
 	switch {
-	case c.ShardedCTE && c.query.With != nil && (c.query.With.Recursive || len(c.query.Parts) > 1):
-		c.refuse("a recursive WITH, or a WITH with a UNION, is not combined" + AddKey)
+	case c.ShardedCTE && c.query.With != nil && c.query.With.Recursive:
+		c.refuse("a recursive WITH is not combined; in its recursive SELECT, compare the sharding key of the table with that of the CTE" + AddKey)
+	case c.ShardedCTE && c.query.With != nil && len(c.query.Parts) > 1:
+		c.refuse("a WITH is not combined with a UNION" + AddKey)
 	case c.ShardedCTE && c.Twice:
 		c.refuse("a CTE that is read twice is not combined, because its readers may need rows of other shards" + AddKey)
 	case c.Statement.Limiting:
