@@ -31,6 +31,8 @@ var forms = map[string][]string{
 		"SELECT status, LAG(COUNT(*) + 1) OVER (ORDER BY status) / 4 AS x FROM orders GROUP BY status ORDER BY status",
 		"SELECT CAST(SUM(id) * 1e2 AS DECIMAL(12,1)) FROM orders WHERE id < 9",
 		"SELECT AVG(CASE WHEN id >= 0 THEN '-0'::float8 END), SUM(CASE WHEN id >= 0 THEN '-0'::float8 END) FROM orders",
+		"SELECT SUM(CASE WHEN status = 'paid' THEN 1500000000 END) / 7, SUM(DISTINCT id % 3 + 2147483600) / 7, SUM(CASE WHEN status = 'paid' THEN 0000000001 ELSE 2147483648 END) / 7 FROM orders",
+		"SELECT status, SUM(MAX(id::int) - 2147483648) OVER (ORDER BY MIN(id)) / 7 AS x FROM orders GROUP BY status ORDER BY x",
 		"SELECT status, MAX(qty) * 2000000000 - LAG(MAX(qty) * 2000000000) OVER (ORDER BY status) AS d FROM orders JOIN items ON items.user_id = orders.user_id AND items.order_id = orders.id WHERE qty < 2 GROUP BY status ORDER BY status",
 	},
 }
@@ -64,6 +66,7 @@ func TestANumberOfPostgreSQLThatDoesNotFitIntoItsTypeIsAnError(t *testing.T) {
 	for _, of := range []string{
 		"COUNT(*)::int * 100000000", "1e0 * (COUNT(*)::int * 100000000)", "COUNT(*)::smallint * 1000::smallint",
 		"MAX((user_id * 190000000)::int) - MIN((user_id * -190000000)::int)", "MAX((user_id * 1900)::smallint) - MIN((user_id * -1900)::smallint)",
+		"MAX(user_id::int) + 2147483647", "MIN(-user_id::int) + -2147483648",
 	} {
 		for _, query := range []string{"SELECT " + of + " FROM orders", "SELECT COUNT(*) FROM orders HAVING " + of + " > 0"} {
 			for _, db := range []*sql.DB{whole, routed} {

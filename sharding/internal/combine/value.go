@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/shardid/shardid/internal/sqlparse"
@@ -339,7 +340,8 @@ func numeral(e sqlparse.Expr, integers *[]int) (_ catalog.Value, ok bool) {
 	case *sqlparse.Literal:
 		switch {
 		case e.Kind == sqlparse.Integer && len(e.Value) <= 18:
-			return catalog.Value{Type: whole.Type, Wide: len(e.Value) > 9}, true
+			_, tooLarge := strconv.ParseInt(e.Value, 10, 32)
+			return catalog.Value{Type: whole.Type, Wide: tooLarge != nil}, true
 		case e.Kind == sqlparse.Decimal && !strings.ContainsAny(e.Value, "eE"):
 			return catalog.OfKind(merge.Decimal), true
 		}
