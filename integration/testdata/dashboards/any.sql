@@ -108,6 +108,9 @@ SELECT * FROM (SELECT status, COUNT(*) AS n FROM orders WHERE total > (SELECT AV
 SELECT UPPER(status) AS label, n FROM (SELECT status, COUNT(*) AS n FROM orders GROUP BY status) AS t ORDER BY n, label
 SELECT sku, q - LAG(q) OVER (ORDER BY sku) AS more FROM (SELECT sku, SUM(qty) AS q FROM items GROUP BY sku) AS t ORDER BY sku
 SELECT status, CASE WHEN COUNT(*) > 10 THEN 'busy' WHEN MAX(total) IS NULL THEN NULL ELSE 'calm' END AS label FROM orders GROUP BY status ORDER BY status
+SELECT COALESCE(SUM(total), CAST(1 AS DECIMAL(10,2))) AS s, COUNT(*) + CAST('7' AS DECIMAL(10,2)) AS n FROM orders WHERE status = 'none'
+SELECT COUNT(DISTINCT coupon) AS c, COALESCE(SUM(total), CAST(1 AS DECIMAL(10,2))) AS s FROM orders WHERE status = 'none'
+SELECT COUNT(*) AS n FROM orders WHERE status = 'none' HAVING COUNT(*) < CAST(7 AS DECIMAL(10,2))
 -- refused
 SELECT id, RANK() OVER (ORDER BY total DESC) AS place FROM orders ORDER BY id LIMIT 10
 SELECT id, ROW_NUMBER() OVER (ORDER BY total DESC) AS n FROM orders ORDER BY total DESC, id
