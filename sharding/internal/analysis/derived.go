@@ -67,7 +67,7 @@ func (b *Analysis) carryAll(r *Reference, s *Scope, star sqlparse.Name, cte *cte
 			continue
 		}
 		r.Known = r.Known && of.Known
-		for name := range of.Schema.Columns {
+		for _, name := range of.Schema.Visible() {
 			b.carryOne(r, name, Column{of, name}, true, cte)
 		}
 	}
@@ -83,7 +83,9 @@ func (k *Knowledge) carryOne(r *Reference, name string, from Column, isCarried b
 		k.carried = slices.DeleteFunc(k.carried, func(c carried) bool { return c.to == Column{r, name} })
 		return
 	}
-	r.Schema.Columns[name] = from.Of.Schema.Columns[from.Name]
+	column := from.Of.Schema.Columns[from.Name]
+	column.Invisible = false
+	r.Schema.Columns[name] = column
 	r.leadLike(name, from)
 	k.carried = append(k.carried, carried{from, Column{r, name}, cte})
 }

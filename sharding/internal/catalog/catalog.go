@@ -37,6 +37,17 @@ type Table struct {
 // Written returns the name of a column as the database has it. PostgreSQL finds "userEmail" by no other letters.
 func (t Table) Written(column string) string { return cmp.Or(t.Columns[column].Name, column) }
 
+// Visible returns the names of the columns that * selects and that an INSERT without a list of columns fills, in no order.
+func (t Table) Visible() []string {
+	names := make([]string, 0, len(t.Columns))
+	for name, c := range t.Columns {
+		if !c.Invisible {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
 // HasKey reports whether all columns of one of some keys are of some sort.
 func HasKey(keys [][]string, of func(column string) bool) bool {
 	return slices.ContainsFunc(keys, func(key []string) bool {
@@ -75,6 +86,8 @@ type Column struct {
 	// Varies: without a value the database computes one, such as the time. Touched: it does so at
 	// every change of a row. Both are known for sharded and broadcast tables.
 	Varies, Touched bool
+	// Invisible: * does not select it, and an INSERT without a list of columns does not fill it, on MySQL and MariaDB.
+	Invisible bool
 	// Empty: a row without a value has NULL. It is known for columns that lead to slots or to lookup tables.
 	Empty bool
 	// Computed: the database computes every value. It is known for sharded and broadcast tables.

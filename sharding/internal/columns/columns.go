@@ -150,31 +150,38 @@ func (r reader) columns(ctx context.Context) (catalog.Table, error) {
 	if r.Name() == "postgres" {
 		return r.postgresColumns(ctx)
 	}
-	rows, err := r.db.QueryContext(ctx, "SELECT * FROM "+r.Quote(r.table)+" WHERE 1 = 0") //nolint:unqueryvet // the query returns only the names
+	t := catalog.Table{Columns: map[string]catalog.Column{}}
+	err := r.describeAll(ctx, "*", t.Columns)
+	if err == nil && r.Name() == "mysql" {
+		err = r.texts(ctx, t.Columns)
+	}
+	return t, err
+}
+
+// describeAll describes the columns of a select list, which are those of the table.
+func (r reader) describeAll(ctx context.Context, list string, to map[string]catalog.Column) error {
+	rows, err := r.db.QueryContext(ctx, "SELECT "+list+" FROM "+r.Quote(r.table)+" WHERE 1 = 0")
 	if err != nil {
-		return catalog.Table{}, fmt.Errorf("columns of %s: %w", r.table, err)
+		return fmt.Errorf("columns of %s: %w", r.table, err)
 	}
 	defer func() { _ = rows.Close() }()
 	types, err := rows.ColumnTypes()
 	if err != nil {
-		return catalog.Table{}, err
+		return err
 	}
 	if err := errors.Join(rows.Err(), rows.Close()); err != nil { // closed before the next query, for pools of one connection
-		return catalog.Table{}, err
+		return err
 	}
-	t := catalog.Table{Columns: make(map[string]catalog.Column, len(types))}
 	for _, c := range types {
 		kept, err := r.describe(ctx, c)
 		if err != nil {
-			return catalog.Table{}, err
+			return err
 		}
+		kept.Invisible = list != "*"
 		name := strings.TrimPrefix(c.Name(), r.table+".") // with columnsWithAlias, MySQL's driver adds the table
-		t.Columns[strings.ToLower(name)] = kept
+		to[strings.ToLower(name)] = kept
 	}
-	if r.Name() == "mysql" {
-		err = r.texts(ctx, t.Columns)
-	}
-	return t, err
+	return nil
 }
 
 // describe returns a column of MySQL, MariaDB or SQLite; see columns. It does not say how texts of MySQL and MariaDB

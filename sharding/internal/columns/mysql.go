@@ -48,22 +48,30 @@ func pads(collation string) bool {
 }
 
 // texts reads the collations of a table on MySQL and MariaDB and, if r.sorts is set, how its texts, ENUMs and SETs
-// compare.
+// compare. It adds the columns that are INVISIBLE.
 func (r reader) texts(ctx context.Context, to map[string]catalog.Column) (err error) {
 	type text struct {
 		column, kind, collation, members, sent, zone string
-		long                                         bool
+		long, invisible                              bool
 	}
 	var found []text // read completely before the next query, for pools of one connection
+	var invisible []string
 	err = dialect.Each(ctx, r.db, func(rows *sql.Rows) error {
 		var t text
-		err := rows.Scan(&t.column, &t.kind, &t.collation, &t.members, &t.sent, &t.zone, &t.long)
-		found = append(found, t)
+		err := rows.Scan(&t.column, &t.kind, &t.collation, &t.members, &t.sent, &t.zone, &t.long, &t.invisible)
+		if found = append(found, t); t.invisible {
+			invisible = append(invisible, r.Quote(t.column))
+		}
 		return err
-	}, `SELECT COLUMN_NAME, DATA_TYPE, COALESCE(COLLATION_NAME, ''), IF(DATA_TYPE IN ('enum', 'set'), COLUMN_TYPE, ''), @@character_set_connection, IF(@@time_zone = 'SYSTEM', @@system_time_zone, @@time_zone), COALESCE(CHARACTER_OCTET_LENGTH + IF(DATA_TYPE = 'varbinary', 4, 0) > @@max_sort_length, FALSE) FROM information_schema.COLUMNS
-		WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ? AND (COLLATION_NAME IS NOT NULL OR DATA_TYPE IN ('uuid', 'binary', 'varbinary', 'date', 'time', 'datetime', 'timestamp'))`, r.table)
+	}, `SELECT COLUMN_NAME, DATA_TYPE, COALESCE(COLLATION_NAME, ''), IF(DATA_TYPE IN ('enum', 'set'), COLUMN_TYPE, ''), @@character_set_connection, IF(@@time_zone = 'SYSTEM', @@system_time_zone, @@time_zone), COALESCE(CHARACTER_OCTET_LENGTH + IF(DATA_TYPE = 'varbinary', 4, 0) > @@max_sort_length, FALSE), EXTRA LIKE '%INVISIBLE%' FROM information_schema.COLUMNS
+		WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ? AND (COLLATION_NAME IS NOT NULL OR DATA_TYPE IN ('uuid', 'binary', 'varbinary', 'date', 'time', 'datetime', 'timestamp') OR EXTRA LIKE '%INVISIBLE%')`, r.table)
 	if err != nil {
 		return fmt.Errorf("collations of %s: %w", r.table, err)
+	}
+	if len(invisible) > 0 {
+		if err := r.describeAll(ctx, strings.Join(invisible, ", "), to); err != nil {
+			return err
+		}
 	}
 	weights := map[string]catalog.Value{}
 	for _, t := range found {

@@ -4,9 +4,7 @@ package combine
 
 import (
 	"cmp"
-	"maps"
 	"regexp"
-	"slices"
 	"strings"
 
 	"github.com/shardid/shardid/internal/sqlparse"
@@ -81,7 +79,7 @@ func namesOf(c *combiner, core *sqlparse.Core, item sqlparse.Item) (names []stri
 			if !r.Known {
 				return []string{""}
 			}
-			names = slices.AppendSeq(names, maps.Keys(r.Schema.Columns))
+			names = append(names, r.Schema.Visible()...)
 		}
 		return names
 	}

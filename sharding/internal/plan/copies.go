@@ -56,10 +56,10 @@ func ownOfRows(b *analysis.Analysis, in *sqlparse.Input, r *analysis.Reference) 
 	if in.Default {
 		return "each database computes the defaults itself; insert VALUES"
 	}
-	isWhole := in.Columns == nil && givesAll(b, in, len(r.Schema.Columns))
+	isWhole := in.Columns == nil && givesAll(b, in, len(r.Schema.Visible()))
 	for _, name := range slices.Sorted(maps.Keys(r.Schema.Columns)) {
 		c := r.Schema.Columns[name]
-		given := isWhole || slices.ContainsFunc(in.Columns, func(i sqlparse.Ident) bool { return strings.EqualFold(i.Name, name) })
+		given := isWhole && !c.Invisible || slices.ContainsFunc(in.Columns, func(i sqlparse.Ident) bool { return strings.EqualFold(i.Name, name) })
 		switch {
 		case c.Numbered && in.Columns == nil:
 			return "name the columns, because each database numbers " + name + " itself"
@@ -84,8 +84,8 @@ func ownOfRows(b *analysis.Analysis, in *sqlparse.Input, r *analysis.Reference) 
 	return ""
 }
 
-// givesAll reports whether an INSERT without a list of columns certainly has values for so many: MySQL and MariaDB also accept VALUES ()
-// and give invisible columns their defaults, and PostgreSQL accepts values for the first columns alone. A table whose columns are unknown
+// givesAll reports whether an INSERT without a list of columns certainly has values for so many: MySQL and MariaDB also accept VALUES (),
+// and PostgreSQL accepts values for the first columns alone. A table whose columns are unknown
 // counts for none.
 func givesAll(b *analysis.Analysis, in *sqlparse.Input, columns int) bool {
 	if in.Query == nil {
@@ -113,7 +113,7 @@ func givesAll(b *analysis.Analysis, in *sqlparse.Input, columns int) bool {
 		}
 		for _, of := range b.Scopes[core].Starred(item) {
 			if of != nil {
-				columns -= len(of.Schema.Columns)
+				columns -= len(of.Schema.Visible())
 			}
 		}
 	}
