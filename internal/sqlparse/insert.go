@@ -68,8 +68,9 @@ func (p *parser) inputColumn() Ident {
 // inputRows reads the source of the rows.
 func (p *parser) inputRows(in *Input, columns bool) {
 	if p.d.Family == PostgreSQL && p.accept("overriding") {
-		if !strings.EqualFold(p.textOf(p.tok), "system") {
-			p.fail() // USER, by which numbers are stored in place of the values
+		in.Overridden = strings.EqualFold(p.textOf(p.tok), "user")
+		if !in.Overridden && !strings.EqualFold(p.textOf(p.tok), "system") {
+			p.fail()
 		}
 		p.next()
 		p.expect("value")

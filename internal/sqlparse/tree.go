@@ -257,6 +257,8 @@ type Input struct {
 	Rows    []Row  // VALUES, and MySQL's SET as one row
 	Query   *Query // INSERT … SELECT
 	Default bool   // DEFAULT VALUES
+	// Overridden is PostgreSQL's OVERRIDING USER VALUE, by which numbers of the database are stored in place of given values.
+	Overridden bool
 
 	Conflicts []Conflict
 	Returning []Item

@@ -106,6 +106,9 @@ func (b *Analysis) conflict(c sqlparse.Conflict, s *Scope, seen *ctes) {
 	b.expression(c.Where, s, seen)
 }
 
+// Overriding is why a row is refused whose values PostgreSQL does not store.
+const Overriding = "by OVERRIDING USER VALUE the database numbers rows itself in place of given values; leave it out, or write OVERRIDING SYSTEM VALUE, by which the values are stored"
+
 func (b inserter) rows() {
 	in := b.Input
 	for _, c := range in.Columns {
@@ -114,6 +117,8 @@ func (b inserter) rows() {
 	switch {
 	case b.addsKey() && !slices.ContainsFunc(in.Rows, func(row sqlparse.Row) bool { return len(row.Values) > 0 }):
 		// an adapter gives it the only value
+	case in.Overridden:
+		b.refuse(sharding.ErrMissingKey, Overriding)
 	case in.Default:
 		b.refuse(sharding.ErrMissingKey, "insert VALUES; the values of DEFAULT VALUES are not known beforehand")
 	case len(in.Columns) == 0:

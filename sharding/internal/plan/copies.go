@@ -53,6 +53,9 @@ func uncopied(b *analysis.Analysis, written *analysis.Reference) (refused *shard
 
 // ownOfRows refuses omitted columns for which each database would compute its own value.
 func ownOfRows(b *analysis.Analysis, in *sqlparse.Input, r *analysis.Reference) string {
+	if in.Overridden {
+		return analysis.Overriding
+	}
 	if in.Default {
 		return "each database computes the defaults itself; insert VALUES"
 	}
