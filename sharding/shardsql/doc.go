@@ -165,7 +165,8 @@
 // [sharding.Atomic] or [sharding.BestEffort]. A statement that would not leave the same rows in
 // every copy is refused with [sharding.ErrCopies]: because it omits a column that the database
 // numbers or computes by default, calls a function whose result may differ, or has a LIMIT, or a DISTINCT ON
-// with an order in which two rows may be equal.
+// with an order in which two rows may be equal, or is an UPDATE that sets values of another table which is not joined by
+// a unique key.
 //
 // # Migrations
 //

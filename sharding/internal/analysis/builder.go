@@ -41,6 +41,7 @@ type Analysis struct {
 	MySQL      bool
 	Limited    bool            // something in it has a LIMIT
 	Limits     []Limit         // of its subqueries
+	Chosen     string          // the table of an UPDATE of which a row is chosen among several that match; see chosen
 	Twice      bool            // a CTE in it is read twice
 	ShardedCTE bool            // one of its CTEs reads a sharded table
 	aliases    map[string]bool // of the columns of its SELECTs

@@ -43,6 +43,7 @@ func (b *Analysis) change(c *sqlparse.Change) {
 		b.expression(set.Value, s, seen)
 	}
 	to.sets = s.settings(c.Set)
+	b.Chosen = to.chosen()
 	to.nameRows()
 	for _, set := range to.sets {
 		to.assignment(set)

@@ -38,6 +38,8 @@ func uncopied(b *analysis.Analysis, written *analysis.Reference) (refused *shard
 		why = "the rows that a LIMIT chooses may differ from copy to copy; name the rows by their keys"
 	case slices.ContainsFunc(b.Limits, func(l analysis.Limit) bool { return !combine.IsFullyOrdered(&b.Knowledge, l.Query) }):
 		why = "the rows that DISTINCT ON chooses may differ from copy to copy; order them by a unique key of the table whose columns are NOT NULL, or read them first and pass them as arguments"
+	case b.Chosen != "":
+		why = "if several rows of " + b.Chosen + " match one row, the row whose values are set may differ from copy to copy; join " + b.Chosen + " by a unique key whose columns are NOT NULL, or read its rows first and pass them as arguments"
 	case b.Gathers:
 		why = "the order of an ARRAY (SELECT …) may differ from copy to copy; read it first, and pass it as an argument"
 	case st.Insert != nil:
