@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/internal/columns"
 	"github.com/shardid/shardid/sharding/internal/plan"
 	"github.com/shardid/shardid/sharding/internal/server"
 )
@@ -32,7 +33,8 @@ type Config struct {
 	// databases. Queries of sharded tables use the copies in turn, whether they read one shard or
 	// several. The database itself executes transactions, queries that lock rows, queries with
 	// [sharding.Primary] in their context, queries of tables that the source of a
-	// [sharding.Migration] serves, queries of slots that are moving or have just moved, and queries with a
+	// [sharding.Migration] serves, queries of slots that are moving, queries of tables with moves of slots that the copy has not
+	// received, and queries with a
 	// function that takes a number of a sequence or a lock, all of them with their subqueries. It also executes a query that a copy has refused because it is read-only, so give
 	// the copies users who may not write. A copy that cannot be reached is not asked for five seconds: the others are,
 	// and if none is left, the database. Observer.ReplicaDown is told. Have the drivers of the copies give up connecting
@@ -165,7 +167,41 @@ type replicas map[string]*rotation
 type rotation struct {
 	pools []*sql.DB
 	rests []atomic.Int64 // for each pool: until when it is not used, since the epoch
+	moves []moves        // for each pool
 	next  atomic.Uint64
+}
+
+// moves are the moves of slots that a copy is known to have.
+type moves struct {
+	mu    sync.Mutex
+	known map[string]int64 // by table: the version of the map up to which it has them
+	next  time.Duration    // when the copy may be asked again, since the epoch; 0 if at once
+}
+
+// restOfMoves is for how long a copy that lacks moves is not asked again whether it has them.
+const restOfMoves = 100 * time.Millisecond
+
+// has reports whether the copy has the moves up to the map of a table. One caller at a time asks; meanwhile it is not known.
+func (m *moves) has(of *sharding.Table, ask func() (bool, error)) (bool, error) {
+	version, now := of.Map.Version(), time.Since(epoch)
+	m.mu.Lock()
+	known, isKnown := m.known[of.Name]
+	isKnown = isKnown && known >= version
+	mustWait := !isKnown && m.next != 0 && now < m.next
+	if !isKnown && !mustWait {
+		m.next = now + restOfMoves
+	}
+	m.mu.Unlock()
+	if isKnown || mustWait {
+		return isKnown, nil
+	}
+	has, err := ask()
+	if has {
+		m.mu.Lock()
+		m.known[of.Name], m.next = max(version, m.known[of.Name]), 0
+		m.mu.Unlock()
+	}
+	return has, err
 }
 
 // restOfCopy is for how long a copy that could not be reached is not asked again.
@@ -178,7 +214,10 @@ func newReplicas(c Config) replicas {
 	r := replicas{}
 	for name, pools := range c.Replicas {
 		if len(pools) > 0 {
-			r[name] = &rotation{pools: slices.Clone(pools), rests: make([]atomic.Int64, len(pools))}
+			r[name] = &rotation{pools: slices.Clone(pools), rests: make([]atomic.Int64, len(pools)), moves: make([]moves, len(pools))}
+			for i := range pools {
+				r[name].moves[i].known = map[string]int64{}
+			}
 		}
 	}
 	return r
@@ -220,6 +259,31 @@ func (r replicas) pick(name string) *sql.DB {
 		at := (next + i) % most
 		if until := t.rests[at].Load(); until == 0 || int64(time.Since(epoch)) >= until {
 			return t.pools[at]
+		}
+	}
+	return nil
+}
+
+// copyOf returns the next copy of a database that was reached and has all moves of slots of a table, nil if there is none. A copy that has
+// not received a move yet lacks rows that were written long ago, or still has rows that are on another shard now.
+func (d *database) copyOf(ctx context.Context, name string, own *sql.DB, of *sharding.Table) *sql.DB {
+	copied := d.replicas.pick(name)
+	if copied == nil || !of.Map.Leased() {
+		return copied
+	}
+	for range d.replicas[name].pools {
+		at := slices.Index(d.replicas[name].pools, copied)
+		limited, cancel := context.WithTimeout(ctx, longestWait)
+		has, err := d.replicas[name].moves[at].has(of, func() (bool, error) { return columns.HasMoves(limited, d.server, own, copied) })
+		cancel()
+		if has {
+			return copied
+		}
+		if err != nil && limited.Err() == nil {
+			d.replicas.leaveOut(ctx, copied, fmt.Errorf("read shard_fence, which tells which moves of slots the copy has: %w", err), d.observer)
+		}
+		if copied = d.replicas.pick(name); copied == nil {
+			break
 		}
 	}
 	return nil

@@ -108,7 +108,7 @@ func (r reading) agree(ctx context.Context, s *combine.Shards, behind string) er
 	var pools []*sql.DB
 	for _, shard := range s.Targets {
 		if at := shard.Target; !slices.ContainsFunc(firsts, func(first sharding.Target) bool { return first.DB == at.DB }) {
-			firsts, pools = append(firsts, at), append(pools, r.pool(at.DB))
+			firsts, pools = append(firsts, at), append(pools, r.pool(ctx, at.DB))
 		}
 	}
 	other, is, err := r.session.database.differing(pools, behind, func(i int) (string, error) {
@@ -128,7 +128,7 @@ func (r reading) agree(ctx context.Context, s *combine.Shards, behind string) er
 // askRanks stores the ranks of texts. Texts of a deterministic collation are equal only if their bytes are.
 func (r reading) askRanks(ctx context.Context, database string, texts []string, behind string, ranks map[string]int64) error {
 	text := "SELECT DENSE_RANK() OVER (ORDER BY x " + behind + ") FROM unnest($1::text[]) WITH ORDINALITY AS t (x, n) ORDER BY n"
-	all, err := r.valuesOf(ctx, r.pool(database), text, []driver.NamedValue{{Ordinal: 1, Value: arrayOf(texts)}})
+	all, err := r.valuesOf(ctx, r.pool(ctx, database), text, []driver.NamedValue{{Ordinal: 1, Value: arrayOf(texts)}})
 	if err != nil {
 		return err
 	}

@@ -43,6 +43,37 @@ func TestACopyThatCouldNotBeReachedIsAskedAgainAfterAWhile(t *testing.T) {
 	})
 }
 
+func TestACopyIsAskedOncePerMapWhetherItHasTheMoves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		asked, lags := 0, true
+		copied := newReplicas(Config{Replicas: map[string][]*sql.DB{"b": {{}}}})["b"]
+		has := func(table string) bool {
+			t.Helper()
+			of := &sharding.Table{Name: table}
+			has, err := copied.moves[0].has(of, func() (bool, error) { asked++; return !lags, nil })
+			if err != nil {
+				t.Error(err)
+			}
+			return has
+		}
+		for range 3 {
+			if has("orders") {
+				t.Error("a copy that lags has the moves")
+			}
+		}
+		lags = false
+		time.Sleep(restOfMoves)
+		for range 3 {
+			if !has("orders") || !has("items") {
+				t.Error("a copy without lag lacks the moves")
+			}
+		}
+		if asked != 3 {
+			t.Errorf("the copy was asked %d times", asked)
+		}
+	})
+}
+
 func TestErrorsNameTheReplica(t *testing.T) {
 	m, err := sharding.MapOf(sharding.Target{DB: "b", Table: "orders"})
 	if err != nil {

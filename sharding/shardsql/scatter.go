@@ -49,7 +49,7 @@ func (r reading) sent(ctx context.Context) (driver.Rows, error) {
 	if to.Kind == plan.Scatter {
 		return r.scatter(ctx)
 	}
-	pool, args := r.pool(to.Target.DB), textArgs(to, r.args)
+	pool, args := r.pool(ctx, to.Target.DB), textArgs(to, r.args)
 	switch st, err := r.statement.in(ctx, pool, r.plan, to); {
 	case err != nil:
 		return nil, err
@@ -106,12 +106,12 @@ func (r reading) part(ctx context.Context, on inner.Conn, args []driver.NamedVal
 
 // pool returns the pool from which a database's rows are read. A session at home continues on its
 // own connection.
-func (r reading) pool(name string) *sql.DB {
+func (r reading) pool(ctx context.Context, name string) *sql.DB {
 	own := r.session.database.poolOrHome(name)
 	if r.from == nil || r.session.home.SQL != nil && own == r.session.database.home {
 		return own
 	}
-	return cmp.Or(r.from.pick(name), own)
+	return cmp.Or(r.session.database.copyOf(ctx, name, own, plan.First(r.plan)), own)
 }
 
 func (r reading) drain(ctx context.Context) (driver.Result, error) {
@@ -249,7 +249,7 @@ func releaseAll(all []reserved) error {
 
 // reserve takes connections of one pool for the targets with these indexes.
 func (r reading) reserve(ctx context.Context, s *combine.Shards, pool string, targets []int) (all []reserved, err error) {
-	db := r.pool(pool)
+	db := r.pool(ctx, pool)
 	if _, holds := r.session.held(db); holds || r.session.tx != nil { // the pool may have no other connection
 		in, err := r.session.inner(ctx, db)
 		if err != nil {

@@ -86,19 +86,19 @@ type Execer interface {
 // transaction sees. The transaction must be on the database of the slots' other shard. After an
 // error it must be rolled back.
 func (p *Passage) Run(ctx context.Context, in Execer, f func() error) error {
-	if err := p.setFences(ctx, in, 1, 0); err != nil {
+	if err := p.setFences(ctx, in, 0); err != nil {
 		return err
 	}
 	if err := f(); err != nil {
 		return err
 	}
-	return p.setFences(ctx, in, 0, 1)
+	return p.setFences(ctx, in, fenced)
 }
 
 // setFences changes the fences if they have this version.
-func (p *Passage) setFences(ctx context.Context, in Execer, from, to int) error {
-	result, err := in.ExecContext(ctx, dialect.Text(p.server, `UPDATE "shard_fence" SET "fenced" = ? WHERE `+p.fences.rows(p.slots[0].Other, p.slots)+` AND "version" = ? AND "fenced" = ?`),
-		to, p.slots[0].Version, from)
+func (p *Passage) setFences(ctx context.Context, in Execer, to int) error {
+	result, err := in.ExecContext(ctx, dialect.Text(p.server, `UPDATE "shard_fence" SET "fenced" = ? WHERE `+p.fences.rows(p.slots[0].Other, p.slots)+` AND "version" = ? AND "fenced" <> ?`),
+		to, p.slots[0].Version, to)
 	if err != nil {
 		return err
 	}

@@ -29,7 +29,8 @@
 //	    keys, for which statements of package shardsql wait. Then the caller copies the remaining changes, and compares.
 //	  - Switch makes the new shard the owner of the slot. The caller deletes the remaining rows of the
 //	    old shard, in transactions of [Store.Bypass].
-//	  - Finish allows all statements for several shards again.
+//	  - Finish allows all statements for several shards again. It changes shard_fence after the deletion, so that package
+//	    shardsql knows which replicas have received both.
 //	  - Abort, before Switch, keeps the slot on its old shard. The caller then deletes the copies, and
 //	    calls Finish.
 //

@@ -66,12 +66,41 @@ func (f fences) guard(ctx context.Context, n int, v View) error {
 	return nil
 }
 
-// fencedOn is 0 on the shard that accepts writes of the slot, and 1 on all others.
+// A shard refuses writes of a slot unless its fence is 0.
+const (
+	fenced = 1
+	empty  = 2 // and the rows that were left behind there are deleted
+)
+
+// fencedOn is 0 on the shard that accepts writes of the slot, and fenced on all others.
 func fencedOn(slot Slot, shard int) int {
 	if slot.Shard == shard && slot.State != Fenced {
 		return 0
 	}
-	return 1
+	return fenced
+}
+
+// markEmpty changes the fences of the slots on the shard that has no rows of them any more. When a replica of it has received this change, it
+// has no such rows either; package shardsql reads it only then.
+func (f fences) markEmpty(ctx context.Context, v View, of []sharding.Slot) error {
+	due := map[int][]Slot{}
+	for _, n := range of {
+		if n >= 0 && int(n) < len(v.Slots) && (v.Slots[n].State == Moved || v.Slots[n].State == Aborted) {
+			due[v.Slots[n].Other] = append(due[v.Slots[n].Other], v.Slots[n])
+		}
+	}
+	for _, shard := range slices.Sorted(maps.Keys(due)) {
+		b, err := f.shard(ctx, shard)
+		if err == nil {
+			err = b.do(ctx, func(t tx) error {
+				return t.exec(ctx, `UPDATE "shard_fence" SET "fenced" = ? WHERE `+f.rows(shard, due[shard])+` AND "fenced" = ? AND "version" <= ?`, empty, fenced, v.Version)
+			})
+		}
+		if err != nil {
+			return fmt.Errorf("slots %s on shard %d: %w", numbers(due[shard]), shard, err)
+		}
+	}
+	return nil
 }
 
 // fenceChange is the change on one shard for slots that changed in one version.

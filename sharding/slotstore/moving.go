@@ -131,6 +131,13 @@ func (s *Store) Abort(ctx context.Context, slots ...sharding.Slot) error {
 // Finish ends the move of slots whose old shard has no rows left. From now on statements for all
 // shards read them again.
 func (s *Store) Finish(ctx context.Context, slots ...sharding.Slot) error {
+	v, err := s.Load(ctx)
+	if err == nil {
+		err = s.fences.markEmpty(ctx, v, slots)
+	}
+	if err != nil {
+		return fmt.Errorf("slotstore: Finish: %w", err)
+	}
 	return s.advance(ctx, slots, step{
 		name:   "Finish",
 		from:   []State{Moved, Aborted},
