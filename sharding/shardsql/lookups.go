@@ -21,6 +21,7 @@ import (
 	"github.com/shardid/shardid/sharding/internal/plan"
 	"github.com/shardid/shardid/sharding/internal/proof"
 	"github.com/shardid/shardid/sharding/internal/resultset"
+	"github.com/shardid/shardid/sharding/internal/server"
 )
 
 // Lookup tables map the values of a column to the sharding keys of their rows: see
@@ -304,6 +305,21 @@ func (c *lookups) check(ctx context.Context, s *session, t *sharding.Table, l *s
 // createIt is the remedy for a lookup table that does not fit its column.
 const createIt = "create it with gormplugin.Migrate, lookups.Create or shardid lookup create"
 
+// opened makes sure that the columns of a table can be read in a transaction. MariaDB leaves a table out of information_schema while
+// a statement changes it, such as CREATE TRIGGER, if the reader's transaction has used another table. It waits for the statement
+// when the transaction uses the table itself.
+func opened(ctx context.Context, s *server.Server, on dialect.Querier, table string) error {
+	if s.Name() != "mysql" {
+		return nil
+	}
+	var none int
+	err := on.QueryRowContext(ctx, "SELECT 1 FROM "+s.Quote(table)+" LIMIT 0").Scan(&none)
+	if errors.Is(err, sql.ErrNoRows) || dialect.FaultOf(err) != dialect.NoFault { // a table that does not exist is reported later
+		return nil
+	}
+	return err
+}
+
 // lookupFault returns the refusal of a column that can have no lookup, or not in this lookup table.
 func (s *session) lookupFault(ctx context.Context, t *sharding.Table, l *sharding.Lookup) error {
 	refused := func(remedy string, why error) error {
@@ -319,6 +335,9 @@ func (s *session) lookupFault(ctx context.Context, t *sharding.Table, l *shardin
 		first = sharded.Map.Targets()[0]
 	}
 	row, entry := s.on(d.poolOrHome(of.DB)), s.on(d.poolOrHome(first.DB))
+	if err := dialect.JoinErrors(opened(ctx, d.server, row, of.Table), opened(ctx, d.server, entry, first.Table)); err != nil {
+		return err
+	}
 	if err := owner.Sought(ctx, d.server, row, of.Table, l.Column); errors.Is(err, sharding.ErrLookup) {
 		return refused("look another column up", err)
 	} else if err != nil {
