@@ -42,7 +42,9 @@ func (g *recursion) readBy(b *Analysis, r *Reference) {
 	g.readers = append(g.readers, r)
 	r.Schema.Columns, r.kin = map[string]catalog.Column{}, map[string]string{}
 	for _, c := range g.columns(b) {
-		r.Schema.Columns[c.name] = c.first.Of.Schema.Columns[c.first.Name]
+		column := c.first.Of.Schema.Columns[c.first.Name]
+		column.Invisible = false
+		r.Schema.Columns[c.name] = column
 	}
 }
 
@@ -51,7 +53,7 @@ func (g *recursion) readBy(b *Analysis, r *Reference) {
 func (g *recursion) columns(b *Analysis) (all []grown) {
 	first, next := b.Scopes[g.first], b.Scopes[g.next]
 	if of, again := g.star(first, g.first), g.star(next, g.next); of != nil && again != nil && of.Table == again.Table && len(g.listed) == 0 {
-		for name := range of.Schema.Columns {
+		for _, name := range of.Schema.Visible() {
 			all = append(all, grown{name, Column{of, name}, Column{again, name}})
 		}
 		return all
