@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"github.com/go-sql-driver/mysql"
+
+	"github.com/shardid/shardid/integration/server/internal/restore"
 )
 
 // MariaDB is one private server, reached at [MariaDB.DSN] by user root without
@@ -42,12 +44,13 @@ func (m *MariaDB) DSN(database string) string {
 }
 
 var mariadb = kind{
-	name:    "mariadb",
-	program: mariadbProgram("mariadbd"),
-	install: installMariaDB,
-	args:    mariadbArgs,
-	open:    openMariaDB,
-	asker:   bySQL(openMariaDB, "SELECT @@datadir"),
+	name:     "mariadb",
+	program:  mariadbProgram("mariadbd"),
+	install:  installMariaDB,
+	args:     mariadbArgs,
+	open:     openMariaDB,
+	asker:    bySQL(openMariaDB, "SELECT @@datadir"),
+	restores: &restore.MariaDB,
 
 	portTaken: "Bind on TCP/IP port",
 }

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/shardid/shardid/integration/server/internal/restore"
 	"github.com/shardid/shardid/internal/dialect"
 )
 
@@ -91,12 +92,13 @@ func mysqlKind() (kind, error) {
 			"`make test` does that, or do it alone with .ci/install-mysql: %w", err)
 	}
 	return kind{
-		name:    "mysql",
-		program: program{name: mysqldWrapper, dirs: []string{cache}},
-		install: installMySQL,
-		args:    mysqlArgs,
-		open:    openMariaDB,
-		asker:   bySQL(openMariaDB, "SELECT @@datadir"),
+		name:     "mysql",
+		program:  program{name: mysqldWrapper, dirs: []string{cache}},
+		install:  installMySQL,
+		args:     mysqlArgs,
+		open:     openMariaDB,
+		asker:    bySQL(openMariaDB, "SELECT @@datadir"),
+		restores: &restore.MySQL,
 
 		portTaken: "Bind on TCP/IP port",
 	}, nil

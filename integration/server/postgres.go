@@ -16,6 +16,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/stdlib"
 	"golang.org/x/sys/unix"
+
+	"github.com/shardid/shardid/integration/server/internal/restore"
 )
 
 // Postgres is one private server of PostgreSQL, reached at [Postgres.DSN] by
@@ -47,13 +49,14 @@ func (p *Postgres) DSN(database string) string { return postgresDSN(p.port, p.na
 const postgresUser = "postgres"
 
 var postgres = kind{
-	name:    "postgres",
-	program: program{"postgres", []string{"/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin", "/usr/local/pgsql/bin"}, "postgresql"},
-	users:   []string{postgresUser, "nobody"},
-	install: installPostgres,
-	args:    postgresArgs,
-	open:    openPostgres,
-	asker:   bySQL(openPostgres, "SHOW data_directory"),
+	name:     "postgres",
+	program:  program{"postgres", []string{"/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin", "/usr/local/pgsql/bin"}, "postgresql"},
+	users:    []string{postgresUser, "nobody"},
+	install:  installPostgres,
+	args:     postgresArgs,
+	open:     openPostgres,
+	asker:    bySQL(openPostgres, "SHOW data_directory"),
+	restores: &restore.Postgres,
 
 	portTaken: "Address already in use",
 }
