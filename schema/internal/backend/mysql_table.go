@@ -221,18 +221,32 @@ func (m mysqlCatalog) checkRange(ctx context.Context, s *Session, sh Table) erro
 	return err
 }
 
+// readForeignKeys asks for the tables with keys first. MariaDB opens all tables of all databases to answer for tables that
+// a statement does not name by a constant, and would do so once for each of the two views that are joined.
 func (mysqlCatalog) readForeignKeys(ctx context.Context, s *Session, sh *Table) error {
-	return s.Each(ctx, func(rows *sql.Rows) error {
-		var k keyColumn
-		if err := rows.Scan(&k.child, &k.parent, &k.name, &k.column, &k.refers, &k.onDelete, &k.onUpdate); err != nil {
-			return err
-		}
-		sh.addKey(k)
-		return nil
-	}, "SELECT "+here("r.CONSTRAINT_SCHEMA", "r.TABLE_NAME")+", "+here("r.UNIQUE_CONSTRAINT_SCHEMA", "r.REFERENCED_TABLE_NAME")+", r.CONSTRAINT_NAME, k.COLUMN_NAME, k.REFERENCED_COLUMN_NAME, r.DELETE_RULE, r.UPDATE_RULE FROM information_schema.REFERENTIAL_CONSTRAINTS r"+
-		" JOIN information_schema.KEY_COLUMN_USAGE k ON k.CONSTRAINT_SCHEMA = r.CONSTRAINT_SCHEMA AND k.CONSTRAINT_NAME = r.CONSTRAINT_NAME AND k.TABLE_NAME = r.TABLE_NAME"+
-		" WHERE (r.CONSTRAINT_SCHEMA = DATABASE() AND r.TABLE_NAME = ? OR r.UNIQUE_CONSTRAINT_SCHEMA = DATABASE() AND r.REFERENCED_TABLE_NAME = ?)"+
-		" AND k.REFERENCED_TABLE_NAME IS NOT NULL ORDER BY r.CONSTRAINT_SCHEMA, r.TABLE_NAME, r.CONSTRAINT_NAME, k.ORDINAL_POSITION", sh.Name, sh.Name)
+	const about = "(r.CONSTRAINT_SCHEMA = DATABASE() AND r.TABLE_NAME = ? OR r.UNIQUE_CONSTRAINT_SCHEMA = DATABASE() AND r.REFERENCED_TABLE_NAME = ?)"
+	var children [][2]string
+	err := s.Each(ctx, func(rows *sql.Rows) error {
+		var of [2]string
+		err := rows.Scan(&of[0], &of[1])
+		children = append(children, of)
+		return err
+	}, "SELECT DISTINCT r.CONSTRAINT_SCHEMA, r.TABLE_NAME FROM information_schema.REFERENTIAL_CONSTRAINTS r WHERE "+about+" ORDER BY 1, 2", sh.Name, sh.Name)
+	for _, of := range children {
+		err = errors.Join(err, s.Each(ctx, func(rows *sql.Rows) error {
+			var k keyColumn
+			if err := rows.Scan(&k.child, &k.parent, &k.name, &k.column, &k.refers, &k.onDelete, &k.onUpdate); err != nil {
+				return err
+			}
+			sh.addKey(k)
+			return nil
+		}, "SELECT "+here("r.CONSTRAINT_SCHEMA", "r.TABLE_NAME")+", "+here("r.UNIQUE_CONSTRAINT_SCHEMA", "r.REFERENCED_TABLE_NAME")+
+			", r.CONSTRAINT_NAME, k.COLUMN_NAME, k.REFERENCED_COLUMN_NAME, r.DELETE_RULE, r.UPDATE_RULE FROM information_schema.REFERENTIAL_CONSTRAINTS r"+
+			" JOIN information_schema.KEY_COLUMN_USAGE k ON k.CONSTRAINT_SCHEMA = r.CONSTRAINT_SCHEMA AND k.CONSTRAINT_NAME = r.CONSTRAINT_NAME AND k.TABLE_NAME = r.TABLE_NAME"+
+			" WHERE "+about+" AND r.CONSTRAINT_SCHEMA = ? AND r.TABLE_NAME = ? AND k.TABLE_SCHEMA = ? AND k.TABLE_NAME = ?"+
+			" AND k.REFERENCED_TABLE_NAME IS NOT NULL ORDER BY r.CONSTRAINT_NAME, k.ORDINAL_POSITION", sh.Name, sh.Name, of[0], of[1], of[0], of[1]))
+	}
+	return err
 }
 
 // findUnseen finds foreign keys that cascade updates and whose parent's columns change
@@ -251,13 +265,13 @@ func (m mysqlCatalog) findUnseen(ctx context.Context, s *Session, sh *Table) err
 			sh.Parents[i].Unseen = fk.Table + " is in another database"
 			continue
 		}
-		args := []any{fk.Table}
+		args := []any{fk.Table, fk.Table}
 		for _, column := range fk.Refers {
 			args = append(args, column)
 		}
 		by, err := s.List(ctx, "SELECT DISTINCT CONCAT(r.CONSTRAINT_NAME, ' to ', r.REFERENCED_TABLE_NAME) FROM information_schema.REFERENTIAL_CONSTRAINTS r"+
 			" JOIN information_schema.KEY_COLUMN_USAGE k ON k.CONSTRAINT_SCHEMA = r.CONSTRAINT_SCHEMA AND k.CONSTRAINT_NAME = r.CONSTRAINT_NAME AND k.TABLE_NAME = r.TABLE_NAME"+
-			" WHERE r.CONSTRAINT_SCHEMA = DATABASE() AND r.TABLE_NAME = ? AND k.COLUMN_NAME IN (?"+strings.Repeat(", ?", len(fk.Refers)-1)+")"+
+			" WHERE r.CONSTRAINT_SCHEMA = DATABASE() AND r.TABLE_NAME = ? AND k.TABLE_SCHEMA = DATABASE() AND k.TABLE_NAME = ? AND k.COLUMN_NAME IN (?"+strings.Repeat(", ?", len(fk.Refers)-1)+")"+
 			" AND (r.UPDATE_RULE NOT IN ('NO ACTION', 'RESTRICT') OR r.DELETE_RULE LIKE 'SET %')", args...)
 		if err != nil {
 			return err

@@ -297,6 +297,7 @@ func (postgresCatalog) readKeys(ctx context.Context, s *Session, sh *Table) erro
 // postgresActions are those of foreign keys.
 const postgresActions = "('a', 'NO ACTION'), ('r', 'RESTRICT'), ('c', 'CASCADE'), ('n', 'SET NULL'), ('d', 'SET DEFAULT')"
 
+// readForeignKeys has subqueries for names and rules: the server takes several times as long to plan a join of all these tables.
 func (postgresCatalog) readForeignKeys(ctx context.Context, s *Session, sh *Table) error {
 	return s.Each(ctx, func(rows *sql.Rows) error {
 		// In PostgreSQL, actions of foreign keys run the child's triggers.
@@ -306,11 +307,10 @@ func (postgresCatalog) readForeignKeys(ctx context.Context, s *Session, sh *Tabl
 		}
 		sh.addKey(k)
 		return nil
-	}, "WITH act(code, rule) AS (VALUES "+postgresActions+") SELECT "+postgresHere("ch")+", "+postgresHere("pa")+", f.conname, ca.attname, fa.attname, d.rule, u.rule,"+
+	}, "WITH act(code, rule) AS (VALUES "+postgresActions+") SELECT "+postgresHere("ch")+", "+postgresHere("pa")+", f.conname, (SELECT attname FROM pg_attribute WHERE attrelid = f.conrelid AND attnum = k.c), (SELECT attname FROM pg_attribute WHERE attrelid = f.confrelid AND attnum = k.p),"+
+		" (SELECT rule FROM act WHERE code = f.confdeltype::text), (SELECT rule FROM act WHERE code = f.confupdtype::text),"+
 		" 'ALTER TABLE ' || f.conrelid::regclass || ' DROP CONSTRAINT ' || quote_ident(f.conname), 'ALTER TABLE ' || f.conrelid::regclass || ' ADD CONSTRAINT ' || quote_ident(f.conname) || ' ' || pg_get_constraintdef(f.oid)"+
 		" FROM pg_constraint f JOIN pg_class ch ON ch.oid = f.conrelid JOIN pg_class pa ON pa.oid = f.confrelid CROSS JOIN LATERAL unnest(f.conkey, f.confkey) WITH ORDINALITY k(c, p, n)"+
-		" JOIN pg_attribute ca ON ca.attrelid = f.conrelid AND ca.attnum = k.c JOIN pg_attribute fa ON fa.attrelid = f.confrelid AND fa.attnum = k.p"+
-		" JOIN act d ON d.code = f.confdeltype::text JOIN act u ON u.code = f.confupdtype::text"+
 		" WHERE f.contype = 'f' AND f.conparentid = 0 AND "+postgresOid+" IN (f.conrelid, f.confrelid) ORDER BY 1, f.conname, k.n", sh.Name)
 }
 
