@@ -49,7 +49,7 @@ func openOffice(t *testing.T, one, two database.DSNOpener) *office {
 	t.Helper()
 	o := &office{shards: sharding.DBs{"a": one.Open(t, "office_a"), "b": two.Open(t, "office_b")}, isPostgres: isPostgres(one), wrote: make(chan struct{})}
 	o.nextID.Store(1_000_000)
-	o.pace.Store(int64(2 * time.Millisecond))
+	o.pace.Store(int64(max(2*time.Millisecond, writersRest())))
 	script, name := database.Chinook, "Chinook_AutoIncrement"
 	if o.isPostgres {
 		script, name = database.ChinookPostgres, "chinook_serial"

@@ -322,13 +322,13 @@ func (o *operator) prepare(t *testing.T) {
 }
 
 // copyWithTwoRunners starts them while the job is paused, and returns the one
-// that leads and the one that waits.
+// that leads and the one that waits. Each line of progress takes connections to all databases.
 func (o *operator) copyWithTwoRunners(t *testing.T) (leader, next *command) {
 	t.Helper()
 	o.must(t, 0, "pause")
-	leader = o.start(t, "run", "--plan", "plan.json", "--interval", "100ms", "--json", "--chunk-rows", "500", "--max-threads", "1000")
+	leader = o.start(t, "run", "--plan", "plan.json", "--interval", "1s", "--json", "--chunk-rows", "500", "--max-threads", "1000")
 	o.wait(t, func(s jobStatus) bool { return s.Phase == "copying" && s.Paused && s.Tables[0].Copied == 0 }, leader)
-	next = o.start(t, "run", "--plan", "plan.json", "--interval", "100ms")
+	next = o.start(t, "run", "--plan", "plan.json", "--interval", "1s")
 	next.waitFor(t, "another runner leads the job; waiting to take over")
 	o.must(t, 4, "run", "--no-wait")
 	o.must(t, 0, "resume")
