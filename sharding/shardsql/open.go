@@ -273,13 +273,19 @@ func (d *database) copyOf(ctx context.Context, name string, own *sql.DB, of *sha
 	}
 	for range d.replicas[name].pools {
 		at := slices.Index(d.replicas[name].pools, copied)
-		limited, cancel := context.WithTimeout(ctx, longestWait)
-		has, err := d.replicas[name].moves[at].has(of, func() (bool, error) { return columns.HasMoves(limited, d.server, own, copied) })
-		cancel()
+		has, err := d.replicas[name].moves[at].has(of, func() (bool, error) {
+			limited, cancel := context.WithTimeout(ctx, longestWait)
+			defer cancel()
+			has, err := columns.HasMoves(limited, d.server, own, copied)
+			if limited.Err() != nil { // the query does not wait longer
+				return false, nil
+			}
+			return has, err
+		})
 		if has {
 			return copied
 		}
-		if err != nil && limited.Err() == nil {
+		if err != nil {
 			d.replicas.leaveOut(ctx, copied, fmt.Errorf("read shard_fence, which tells which moves of slots the copy has: %w", err), d.observer)
 		}
 		if copied = d.replicas.pick(name); copied == nil {
