@@ -21,7 +21,7 @@ func TestRandomQueriesOfManyTypesReturnTheResultsOfWholeTables(t *testing.T) {
 	onShops(t, effort.Cases[uint64](400, 20_000), 9, shapes.Mixed)
 }
 
-// So has every recursive query, of which two in three are refused: most of them read several shards.
+// Recursive queries, too. Two in three are refused, because most of them read several shards.
 func TestRandomTreesReturnTheResultsOfWholeTables(t *testing.T) {
 	onShops(t, effort.Cases[uint64](200, 10_000), 5, shapes.Trees)
 }

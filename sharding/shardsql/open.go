@@ -31,14 +31,18 @@ type Config struct {
 	Home *sql.DB
 	// Replicas are read-only copies of the router's databases, by the router's names of the
 	// databases. Queries of sharded tables use the copies in turn, whether they read one shard or
-	// several. The database itself executes transactions, queries that lock rows, queries with
-	// [sharding.Primary] in their context, queries of tables that the source of a
-	// [sharding.Migration] serves, queries of slots that are moving, queries of tables with moves of slots that the copy has not
-	// received, and queries with a
-	// function that takes a number of a sequence or a lock, all of them with their subqueries. It also executes a query that a copy has refused because it is read-only, so give
-	// the copies users who may not write. A copy that cannot be reached is not asked for five seconds: the others are,
-	// and if none is left, the database. Observer.ReplicaDown is told. Have the drivers of the copies give up connecting
-	// soon. Copies lag behind their database. Defaults to none.
+	// several. The database itself executes, with all their subqueries:
+	//
+	//   - transactions, and queries that lock rows or have [sharding.Primary] in their context;
+	//   - queries of tables that the source of a [sharding.Migration] serves;
+	//   - queries of slots that are moving, and of tables with moves of slots that the copy has not received;
+	//   - queries with a function that takes a number of a sequence or a lock;
+	//   - queries that a copy has refused because it is read-only, so give the copies users who may not write.
+	//
+	// A copy that cannot be reached is not asked for five seconds: the others are, and if none is left, the database.
+	// Observer.ReplicaDown is told. Have the drivers of the copies give up connecting soon. Copies lag behind their
+	// database. Each pool must lead to one copy: what one has received, another one behind the same address may lack.
+	// Defaults to none.
 	Replicas map[string][]*sql.DB
 	// Observer is told about each statement, and about copies that are down. Defaults to none.
 	Observer Observer
@@ -173,9 +177,10 @@ type rotation struct {
 
 // moves are the moves of slots that a copy is known to have.
 type moves struct {
-	mu    sync.Mutex
-	known map[string]int64 // by table: the version of the map up to which it has them
-	next  time.Duration    // when the copy may be asked again, since the epoch; 0 if at once
+	mu     sync.Mutex
+	known  map[string]int64 // by table: the version of the map up to which it has them
+	asking bool
+	next   time.Duration // when the copy may be asked again after it lacked moves, since the epoch; 0 if at once
 }
 
 // restOfMoves is for how long a copy that lacks moves is not asked again whether it has them.
@@ -183,23 +188,24 @@ const restOfMoves = 100 * time.Millisecond
 
 // has reports whether the copy has the moves up to the map of a table. One caller at a time asks; meanwhile it is not known.
 func (m *moves) has(of *sharding.Table, ask func() (bool, error)) (bool, error) {
-	version, now := of.Map.Version(), time.Since(epoch)
+	version := of.Map.Version()
 	m.mu.Lock()
 	known, isKnown := m.known[of.Name]
 	isKnown = isKnown && known >= version
-	mustWait := !isKnown && m.next != 0 && now < m.next
-	if !isKnown && !mustWait {
-		m.next = now + restOfMoves
-	}
+	mayAsk := !isKnown && !m.asking && (m.next == 0 || time.Since(epoch) >= m.next)
+	m.asking = m.asking || mayAsk
 	m.mu.Unlock()
-	if isKnown || mustWait {
+	if !mayAsk {
 		return isKnown, nil
 	}
 	has, err := ask()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.asking = false
 	if has {
-		m.mu.Lock()
 		m.known[of.Name], m.next = max(version, m.known[of.Name]), 0
-		m.mu.Unlock()
+	} else {
+		m.next = time.Since(epoch) + restOfMoves
 	}
 	return has, err
 }

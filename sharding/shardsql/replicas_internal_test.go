@@ -47,9 +47,10 @@ func TestACopyIsAskedOncePerMapWhetherItHasTheMoves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		asked, lags := 0, true
 		copied := newReplicas(Config{Replicas: map[string][]*sql.DB{"b": {{}}}})["b"]
+		version := int64(1)
 		has := func(table string) bool {
 			t.Helper()
-			of := &sharding.Table{Name: table}
+			of := &sharding.Table{Name: table, Map: sharding.Map{}.At(version)}
 			has, err := copied.moves[0].has(of, func() (bool, error) { asked++; return !lags, nil })
 			if err != nil {
 				t.Error(err)
@@ -68,7 +69,13 @@ func TestACopyIsAskedOncePerMapWhetherItHasTheMoves(t *testing.T) {
 				t.Error("a copy without lag lacks the moves")
 			}
 		}
-		if asked != 3 {
+		version = 2
+		for range 2 {
+			if !has("orders") {
+				t.Error("a copy without lag lacks the next moves")
+			}
+		}
+		if asked != 4 {
 			t.Errorf("the copy was asked %d times", asked)
 		}
 	})

@@ -116,6 +116,54 @@ func TestRowsOfASlotThatMovesAreNotReadFromReplicas(t *testing.T) {
 	}
 }
 
+// A slot of orders has moved to b: only a copy of b whose shard_fence is that of b has its rows.
+func TestACopyThatLacksAMoveIsNotRead(t *testing.T) {
+	const noAnswer = "DROP TABLE shard_fence; CREATE VIEW shard_fence AS SELECT abs(-9223372036854775808) AS fenced, 4 AS version" // an overflow
+	for name, c := range map[string]struct {
+		own, copied string // statements on shard_fence of each
+		want        string // where orders are read
+		down        int    // how often the observer is told
+	}{
+		"both have it":                 {"INSERT INTO shard_fence VALUES (0, 4)", "INSERT INTO shard_fence VALUES (0, 4)", "copy", 0},
+		"the copy lags":                {"INSERT INTO shard_fence VALUES (0, 4)", "INSERT INTO shard_fence VALUES (0, 3)", "b", 0},
+		"the copy lacks the deletion":  {"INSERT INTO shard_fence VALUES (2, 4)", "INSERT INTO shard_fence VALUES (1, 4)", "b", 0},
+		"the copy has no fence yet":    {"INSERT INTO shard_fence VALUES (0, 4)", "DROP TABLE shard_fence", "b", 0},
+		"the copy may not be asked":    {"INSERT INTO shard_fence VALUES (0, 4)", noAnswer, "b", 1},
+		"the database has none":        {"DROP TABLE shard_fence", "DROP TABLE shard_fence", "copy", 0},
+		"the database cannot be asked": {noAnswer, "INSERT INTO shard_fence VALUES (0, 4)", "b", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newShop(t)
+			exec(t, s.dbs["b"], "INSERT INTO orders_1 VALUES (5, 5, 'b')")
+			other := files(t)("copy")
+			exec(t, other, "CREATE TABLE orders_1 (id BIGINT, user_id BIGINT, note TEXT)")
+			exec(t, other, "INSERT INTO orders_1 VALUES (5, 5, 'copy')")
+			for db, change := range map[*sql.DB]string{s.dbs["b"]: c.own, other: c.copied} {
+				exec(t, db, "CREATE TABLE shard_fence (fenced INT, version BIGINT)")
+				exec(t, db, change)
+			}
+			orders, _ := s.router.Table("orders")
+			items, _ := s.router.Table("items")
+			valid := func() bool { return true }
+			if err := s.router.Swap(map[string]sharding.Map{"orders": orders.Map.While(valid).At(4), "items": items.Map.While(valid).At(4)}); err != nil {
+				t.Fatal(err)
+			}
+			var downs []error
+			observer := shardsql.Observer{ReplicaDown: func(_ context.Context, _ string, _ int, err error) { downs = append(downs, err) }}
+			routed := shardsql.OpenDB(shardsql.Config{Router: s.router, Home: s.home, Replicas: map[string][]*sql.DB{"b": {other}}, Observer: observer})
+			t.Cleanup(func() { _ = routed.Close() })
+			for range 3 {
+				if from := one[string](t, routed, noteOf5); from != c.want {
+					t.Errorf("read from %q, want %q", from, c.want)
+				}
+			}
+			if len(downs) != c.down {
+				t.Errorf("the observer was told of %v", downs)
+			}
+		})
+	}
+}
+
 func TestACopyThatHasNoTableYetIsNotRead(t *testing.T) {
 	s := newShop(t)
 	exec(t, s.dbs["b"], "INSERT INTO orders_1 VALUES (5, 5, 'b')")

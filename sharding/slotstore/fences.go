@@ -80,24 +80,23 @@ func fencedOn(slot Slot, shard int) int {
 	return fenced
 }
 
-// markEmpty changes the fences of the slots on the shard that has no rows of them any more. When a replica of it has received this change, it
-// has no such rows either; package shardsql reads it only then.
-func (f fences) markEmpty(ctx context.Context, v View, of []sharding.Slot) error {
-	due := map[int][]Slot{}
-	for _, n := range of {
-		if n >= 0 && int(n) < len(v.Slots) && (v.Slots[n].State == Moved || v.Slots[n].State == Aborted) {
-			due[v.Slots[n].Other] = append(due[v.Slots[n].Other], v.Slots[n])
-		}
+// markEmpty changes the fences of the slots on the shard that has no rows of them any more, unless they have moved since. When a replica of
+// it has received this change, it has no such rows either; package shardsql reads it only then.
+func (f fences) markEmpty(ctx context.Context, slots []Slot) error {
+	due := map[fenceChange][]Slot{}
+	for _, slot := range slots {
+		c := fenceChange{slot.Other, empty, slot.Version}
+		due[c] = append(due[c], slot)
 	}
-	for _, shard := range slices.Sorted(maps.Keys(due)) {
-		b, err := f.shard(ctx, shard)
+	for c, of := range due {
+		b, err := f.shard(ctx, c.shard)
 		if err == nil {
 			err = b.do(ctx, func(t tx) error {
-				return t.exec(ctx, `UPDATE "shard_fence" SET "fenced" = ? WHERE `+f.rows(shard, due[shard])+` AND "fenced" = ? AND "version" <= ?`, empty, fenced, v.Version)
+				return t.exec(ctx, `UPDATE "shard_fence" SET "fenced" = ? WHERE `+f.rows(c.shard, of)+` AND "fenced" = ? AND "version" = ?`, c.fenced, fenced, c.version)
 			})
 		}
 		if err != nil {
-			return fmt.Errorf("slots %s on shard %d: %w", numbers(due[shard]), shard, err)
+			return fmt.Errorf("slots %s on shard %d: %w", numbers(of), c.shard, err)
 		}
 	}
 	return nil
@@ -139,13 +138,17 @@ func (f fences) set(ctx context.Context, c fenceChange, slots []Slot) error {
 		return err
 	}
 	return b.do(ctx, func(t tx) error {
-		if err := t.exec(ctx, `UPDATE "shard_fence" SET "fenced" = ?, "version" = ? WHERE `+f.rows(c.shard, slots)+` AND "version" <= ?`,
-			c.fenced, c.version, c.version); err != nil {
+		// A late caller leaves the mark of an empty slot.
+		if err := t.exec(ctx, `UPDATE "shard_fence" SET "fenced" = ?, "version" = ? WHERE `+f.rows(c.shard, slots)+` AND ("version" < ? OR "version" = ? AND "fenced" <> ?)`,
+			c.fenced, c.version, c.version, c.version, empty); err != nil {
 			return err
 		}
-		var all, right int
-		err := t.row(ctx, `SELECT COUNT(*), COALESCE(SUM(CASE WHEN "fenced" = ? AND "version" = ? THEN 1 ELSE 0 END), 0) FROM "shard_fence" WHERE `+f.rows(c.shard, slots),
-			c.fenced, c.version).Scan(&all, &right)
+		all, right, closed := 0, 0, c.fenced
+		if closed == fenced {
+			closed = empty
+		}
+		err := t.row(ctx, `SELECT COUNT(*), COALESCE(SUM(CASE WHEN "version" = ? AND ("fenced" = ? OR "fenced" = ?) THEN 1 ELSE 0 END), 0) FROM "shard_fence" WHERE `+f.rows(c.shard, slots),
+			c.version, c.fenced, closed).Scan(&all, &right)
 		switch {
 		case err != nil:
 			return err

@@ -131,19 +131,35 @@ func (s *Store) Abort(ctx context.Context, slots ...sharding.Slot) error {
 // Finish ends the move of slots whose old shard has no rows left. From now on statements for all
 // shards read them again.
 func (s *Store) Finish(ctx context.Context, slots ...sharding.Slot) error {
-	v, err := s.Load(ctx)
-	if err == nil {
-		err = s.fences.markEmpty(ctx, v, slots)
-	}
-	if err != nil {
-		return fmt.Errorf("slotstore: Finish: %w", err)
-	}
-	return s.advance(ctx, slots, step{
+	finish := step{
 		name:   "Finish",
 		from:   []State{Moved, Aborted},
 		done:   func(slot Slot) bool { return slot.State == Active },
 		change: func(slot *Slot) { slot.State, slot.Other = Active, nowhere },
-	})
+	}
+	v, err := s.Load(ctx)
+	if err == nil {
+		err = markEmpty(ctx, s, v, slots, finish)
+	}
+	if err != nil {
+		return fmt.Errorf("slotstore: Finish: %w", err)
+	}
+	return s.advance(ctx, slots, finish)
+}
+
+// markEmpty marks the fences of the slots that are to be finished, before a program can learn that they are.
+func markEmpty(ctx context.Context, s *Store, v View, slots []sharding.Slot, finish step) error {
+	_, due, err := finish.apply(v, slots)
+	if err != nil {
+		return err
+	}
+	if err := s.unchanged(v, due); err != nil {
+		return err
+	}
+	for i := range due {
+		due[i] = v.Slots[due[i].Slot]
+	}
+	return s.fences.markEmpty(ctx, due)
 }
 
 // advance creates a new version with the changed slots, and then applies it to the shards. It skips

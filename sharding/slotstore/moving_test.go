@@ -282,6 +282,50 @@ func TestALateStepDoesNotOpenAFence(t *testing.T) {
 	}
 }
 
+// Replicas are read when they have received the mark: set by a late operator, it would stand before deletions.
+func TestOnlyTheOperatorOfAMoveMarksAnEmptySlot(t *testing.T) {
+	w := newWorld(t)
+	_, s := w.created(t)
+	ctx := t.Context()
+	marked := func() (n int) {
+		t.Helper()
+		must(t, w.dbs["a"].QueryRowContext(ctx, "SELECT COUNT(*) FROM shard_fence WHERE shard = 0 AND slot = 1 AND fenced = 2").Scan(&n))
+		return n
+	}
+	move := func(to int) {
+		t.Helper()
+		must(t, s.Copy(ctx, to, 1))
+		must(t, s.Fence(ctx, 1))
+		must(t, s.Switch(ctx, 1))
+	}
+	move(1)
+	old, err := s.Load(ctx)
+	must(t, err)
+	if n := marked(); n != 0 {
+		t.Error("it is marked before its rows are deleted")
+	}
+	must(t, s.Finish(ctx, 1))
+	if n := marked(); n != 1 {
+		t.Error("it is not marked")
+	}
+	if err := s.fences.align(ctx, old.Slots[1:2]); !errors.Is(err, sharding.ErrStaleMap) { // a Switch that is repeated
+		t.Errorf("a late Switch: %v", err)
+	}
+	if n := marked(); n != 1 {
+		t.Error("a late Switch has removed the mark")
+	}
+	move(0)
+	must(t, s.Finish(ctx, 1))
+	move(1)
+	if err := s.AsOf(old.Version).Finish(ctx, 1); !errors.Is(err, sharding.ErrStaleMap) {
+		t.Errorf("a late Finish: %v", err)
+	}
+	must(t, s.fences.markEmpty(ctx, old.Slots[1:2])) // which was paused behind its check
+	if n := marked(); n != 0 {
+		t.Error("a late operator has marked it")
+	}
+}
+
 func TestASlotMovesBackOverItsOldFences(t *testing.T) {
 	w := newWorld(t)
 	_, s := w.created(t)

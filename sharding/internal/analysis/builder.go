@@ -152,7 +152,7 @@ func (b *Analysis) with(w *sqlparse.With, outer *Scope, seen *ctes) *ctes {
 	if w.Recursive { // each CTE sees itself and all others
 		for i := range w.Tables {
 			see(i)
-			all[i].recursion = recursionOf(&w.Tables[i])
+			all[i].recursion = recursionOf(w.Tables[i].Query, all[i])
 		}
 	}
 	first := len(b.Refs)

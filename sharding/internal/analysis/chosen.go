@@ -8,6 +8,7 @@ import (
 
 	"github.com/shardid/shardid/internal/sqlparse"
 	"github.com/shardid/shardid/sharding/internal/catalog"
+	"github.com/shardid/shardid/sharding/internal/sqlfunc"
 )
 
 // chosen returns the name of a table of an UPDATE of which several rows may match one changed row, so that the database chooses
@@ -15,14 +16,7 @@ import (
 func (b changer) chosen() string {
 	demands := b.demands()
 	for _, a := range b.of.Set {
-		var read []*Reference
-		for e := range sqlparse.All(a.Value) {
-			if column, isColumn := e.(*sqlparse.Column); isColumn {
-				if c, ok := b.scope.resolve(column.Name); ok && slices.Contains(b.scope.Refs, c.Of) {
-					read = append(read, c.Of)
-				}
-			}
-		}
+		read := b.mayRead(a.Value)
 		for _, set := range b.scope.settings([]sqlparse.Assignment{a}) {
 			single := b.matched(set.Of, demands)
 			for _, of := range read {
@@ -35,39 +29,87 @@ func (b changer) chosen() string {
 	return ""
 }
 
-// demand says that a column of a table has the value of an expression, or by USING that of the other table's column of its name.
-type demand struct {
-	of Column
-	to sqlparse.Expr // nil by USING
-}
-
-// demands returns those of the UPDATE.
-func (b changer) demands() (all []demand) {
-	conditions := sqlparse.Conjuncts(b.of.Where)
-	var joined func(s *sqlparse.Source)
-	joined = func(s *sqlparse.Source) {
-		if s.Join != nil {
-			conditions = append(conditions, sqlparse.Conjuncts(s.Join.On)...)
-			for _, r := range b.scope.Refs {
-				for _, name := range s.Join.Using {
-					all = append(all, demand{of: Column{r, strings.ToLower(name.Name)}})
-				}
-			}
-			joined(s.Join.Left)
-			joined(s.Join.Right)
+// mayRead returns the tables of the UPDATE whose columns an expression may read: all, if it has a subquery, or a name that may be that
+// of a table or of a column of any.
+func (b changer) mayRead(e sqlparse.Expr) (all []*Reference) {
+	for e := range sqlparse.All(e) {
+		c, isKnown := b.scope.Column(e)
+		switch {
+		case sqlparse.Is[*sqlparse.Subquery](e), sqlparse.Is[*sqlparse.Column](e) && !isKnown:
+			return b.scope.Refs
+		case isKnown:
+			all = append(all, c.Of)
 		}
 	}
+	return all
+}
+
+// demand says that a column of a table has the value of an expression, or by USING that of another table's column of its name.
+type demand struct {
+	of     Column
+	to     sqlparse.Expr // nil by USING
+	beside *Reference
+}
+
+// demands returns those that hold for all rows that match.
+func (b changer) demands() []demand {
+	all := b.equated(b.of.Where)
 	for i := range b.of.From {
-		joined(&b.of.From[i])
+		all = append(all, b.joined(&b.of.From[i])...)
 	}
-	for _, e := range conditions {
+	return all
+}
+
+// joined returns the demands of joins. The condition of an outer join says something about the rows of its optional side only.
+func (b changer) joined(s *sqlparse.Source) []demand {
+	if s.Join == nil {
+		return nil
+	}
+	all := append(b.joined(s.Join.Left), b.joined(s.Join.Right)...)
+	on := b.equated(s.Join.On)
+	left, right := b.table(s.Join.Left), b.table(s.Join.Right)
+	for _, column := range s.Join.Using {
+		if name := strings.ToLower(column.Name); left != nil && right != nil {
+			on = append(on, demand{of: Column{left, name}, beside: right}, demand{of: Column{right, name}, beside: left})
+		}
+	}
+	only := func(r *Reference) []demand {
+		return slices.DeleteFunc(on, func(d demand) bool { return d.of.Of != r })
+	}
+	switch s.Join.Kind {
+	case sqlparse.InnerJoin, sqlparse.CrossJoin:
+		return append(all, on...)
+	case sqlparse.LeftJoin:
+		return append(all, only(right)...)
+	case sqlparse.RightJoin:
+		return append(all, only(left)...)
+	}
+	return all
+}
+
+// table returns the table that one element of FROM is, nil for a join.
+func (b changer) table(s *sqlparse.Source) *Reference {
+	switch {
+	case s.Join != nil:
+		return nil
+	case s.Table == nil:
+		return b.scope.named(s.Alias.Name)
+	case s.Table.Alias.Name != "":
+		return b.scope.named(s.Table.Alias.Name)
+	}
+	return b.scope.named(s.Table.Name.Last().Name)
+}
+
+// equated returns the demands of a condition.
+func (b changer) equated(condition sqlparse.Expr) (all []demand) {
+	for _, e := range sqlparse.Conjuncts(condition) {
 		is := sqlparse.As(e, sqlparse.Equal)
 		if is == nil || is.Not {
 			continue
 		}
 		for i, operand := range is.Operands {
 			if c, ok := b.scope.Column(operand); ok {
-				all = append(all, demand{c, is.Operands[1-i]})
+				all = append(all, demand{of: c, to: is.Operands[1-i]})
 			}
 		}
 	}
@@ -75,16 +117,17 @@ func (b changer) demands() (all []demand) {
 }
 
 // matched returns the tables of which at most one row matches one of a table, because a unique key of theirs equals values that this
-// row has or decides. Of a list of values each is taken to have another one.
+// row has or decides. The rows of a list of values are taken to be different in each column that is compared.
 func (b changer) matched(one *Reference, demands []demand) []*Reference {
 	single := []*Reference{one}
 	isGiven := func(d demand) bool {
-		if d.to == nil {
-			return slices.ContainsFunc(single, func(r *Reference) bool { return r.has(d.of.Name) })
+		if d.beside != nil {
+			return slices.Contains(single, d.beside)
 		}
 		return !sqlparse.Any(d.to, func(e sqlparse.Expr) bool {
 			c, isColumn := b.scope.Column(e)
-			return sqlparse.Is[*sqlparse.Subquery](e) || sqlparse.Is[*sqlparse.Column](e) && (!isColumn || !slices.Contains(single, c.Of))
+			call, isCall := e.(*sqlparse.Call)
+			return sqlparse.Is[*sqlparse.Subquery](e) || isCall && sqlfunc.Quantifiers[call.Function()] || sqlparse.Is[*sqlparse.Column](e) && (!isColumn || !slices.Contains(single, c.Of))
 		})
 	}
 	for before := 0; before < len(single); {
@@ -93,7 +136,8 @@ func (b changer) matched(one *Reference, demands []demand) []*Reference {
 			hasOne := func(column string) bool {
 				return slices.ContainsFunc(demands, func(d demand) bool { return d.of == Column{r, column} && isGiven(d) })
 			}
-			if !slices.Contains(single, r) && (len(r.constants) > 0 || catalog.HasKey(r.Schema.Total, hasOne)) {
+			isListed := len(r.constants) > 0 && slices.ContainsFunc(demands, func(d demand) bool { return d.of.Of == r && isGiven(d) })
+			if !slices.Contains(single, r) && (isListed || catalog.HasKey(r.Schema.Total, hasOne)) {
 				single = append(single, r)
 			}
 		}

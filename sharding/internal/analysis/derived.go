@@ -134,7 +134,8 @@ func (k *Knowledge) picked(q *sqlparse.Query, at int) (Column, bool) {
 	if s == nil || at >= len(core.Items) {
 		return Column{}, false
 	}
-	return s.Column(core.Items[at].Expr)
+	c, ok := s.Column(core.Items[at].Expr)
+	return c, ok && slices.Contains(s.Refs, c.Of) // a column of the query around it has its value in all rows
 }
 
 // each reports whether each row of a query's result depends only on rows with one value of a

@@ -15,8 +15,8 @@ import (
 type recursion struct {
 	query       *sqlparse.Query
 	first, next *sqlparse.Core
-	listed      []sqlparse.Ident // the listed names of its columns
-	readers     []*Reference     // of the CTE, the second SELECT included
+	as          *ctes
+	readers     []*Reference // of the CTE, the second SELECT included, of which columns are known
 }
 
 // grown is a column of a recursive CTE, and the columns that its SELECTs select for it.
@@ -26,17 +26,16 @@ type grown struct {
 }
 
 // recursionOf returns nil for a CTE of another form.
-func recursionOf(cte *sqlparse.CTE) *recursion {
-	q := cte.Query
+func recursionOf(q *sqlparse.Query, as *ctes) *recursion {
 	if q == nil || len(q.Parts) != 2 || q.Parts[0].Select == nil || q.Parts[1].Select == nil || q.Parts[1].Op > sqlparse.Union {
 		return nil
 	}
-	return &recursion{query: q, first: q.Parts[0].Select, next: q.Parts[1].Select, listed: cte.Columns}
+	return &recursion{query: q, first: q.Parts[0].Select, next: q.Parts[1].Select, as: as}
 }
 
-// readBy gives a reference to the CTE the columns of which the first SELECT's are known.
+// readBy gives a reference to the CTE those columns that are columns of tables in its first SELECT.
 func (g *recursion) readBy(b *Analysis, r *Reference) {
-	if g == nil || b.Scopes[g.next] == nil { // the first SELECT reads it
+	if g == nil || b.Scopes[g.next] == nil { // the first SELECT reads it, or an earlier CTE
 		return
 	}
 	g.readers = append(g.readers, r)
@@ -52,24 +51,27 @@ func (g *recursion) readBy(b *Analysis, r *Reference) {
 // none in the second SELECT.
 func (g *recursion) columns(b *Analysis) (all []grown) {
 	first, next := b.Scopes[g.first], b.Scopes[g.next]
-	if of, again := g.star(first, g.first), g.star(next, g.next); of != nil && again != nil && of.Table == again.Table && len(g.listed) == 0 {
+	if of, again := g.star(first, g.first), g.star(next, g.next); of != nil && again != nil && of.Table == again.Table && len(g.as.columns) == 0 {
 		for _, name := range of.Schema.Visible() {
 			all = append(all, grown{name, Column{of, name}, Column{again, name}})
 		}
 		return all
 	}
 	items := g.first.Items
-	if len(items) != len(g.next.Items) || HasStar(g.first) || HasStar(g.next) || len(g.listed) > 0 && len(g.listed) != len(items) {
+	if listed := len(g.as.columns); len(items) != len(g.next.Items) || HasStar(g.first) || HasStar(g.next) || listed > 0 && listed != len(items) {
 		return nil
 	}
+	names := map[string]int{}
 	for i := range items {
+		name := selectedAs(items, i, g.as.columns, b.Statement.Text)
+		names[name]++
 		from, ok := first.Column(items[i].Expr)
 		again, _ := next.Column(g.next.Items[i].Expr)
-		if ok {
-			all = append(all, grown{selectedAs(items, i, g.listed, b.Statement.Text), from, again})
+		if ok && slices.Contains(first.Refs, from.Of) {
+			all = append(all, grown{name, from, again})
 		}
 	}
-	return all
+	return slices.DeleteFunc(all, func(c grown) bool { return names[c.name] > 1 }) // databases take one of them, each another one
 }
 
 // star returns the sharded table all of whose columns a SELECT selects, and nothing else; otherwise nil.
@@ -102,7 +104,7 @@ func (g *recursion) pass(b *Analysis) {
 			b.edges = append(b.edges, edge{c.first, Column{r, c.name}})
 			r.leadLike(c.name, c.first)
 		}
-		if len(g.readers) == 2 && g.rowByRow(b) {
+		if g.as.uses == 2 && len(g.readers) == 2 && g.rowByRow(b) {
 			b.edges = append(b.edges, edge{Column{g.readers[1-at], c.name}, c.first})
 		}
 	}

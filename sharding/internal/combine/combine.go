@@ -131,7 +131,7 @@ const NoLimiting = "the hints SET_VAR and MAX_EXECUTION_TIME would limit each sh
 func (c *combiner) form() {
 	switch {
 	case c.ShardedCTE && c.query.With != nil && c.query.With.Recursive:
-		c.refuse("a recursive WITH is not combined; in its recursive SELECT, compare the sharding key of the table with that of the CTE" + AddKey)
+		c.refuse("a recursive WITH is not combined; its recursive SELECT has to compare the sharding key of the table with that of the CTE, which is read once and has no LIMIT, groups or windows" + AddKey)
 	case c.ShardedCTE && c.query.With != nil && len(c.query.Parts) > 1:
 		c.refuse("a WITH is not combined with a UNION" + AddKey)
 	case c.ShardedCTE && c.Twice:
