@@ -121,7 +121,7 @@ func TestAServerThatIsNotAsItWasIsNotUsedAgain(t *testing.T) {
 
 func TestAServerThatWasKilledIsNotUsedAgain(t *testing.T) {
 	reuse(t)
-	if !thenAnother(t, usedKinds["PostgreSQL"], func(t *testing.T, s sqlServer, _ *instance) {
+	if !thenAnother(t, "PostgreSQL", func(t *testing.T, s sqlServer, _ *instance) {
 		t.Helper()
 		s.Kill()
 		if err := s.Start(t.Context()); err != nil {
@@ -135,7 +135,7 @@ func TestAServerThatWasKilledIsNotUsedAgain(t *testing.T) {
 func TestAServerOfAnotherZoneOrPlaceIsNotUsedAgain(t *testing.T) {
 	reuse(t)
 	for name, value := range map[string]string{ZoneVar: "Asia/Tokyo", "TMPDIR": t.TempDir()} {
-		if !thenAnother(t, usedKinds["MariaDB"], func(*testing.T, sqlServer, *instance) { t.Setenv(name, value) }) {
+		if !thenAnother(t, "MariaDB", func(*testing.T, sqlServer, *instance) { t.Setenv(name, value) }) {
 			t.Errorf("a server was used again with another %s", name)
 		}
 	}
@@ -153,17 +153,18 @@ func TestAServerWithSettingsIsNotUsedAgain(t *testing.T) {
 	})
 }
 
-// thenAnother reports whether a test gets another server than a test before it, which does something with it.
-func thenAnother(t *testing.T, run func(tb testing.TB) (sqlServer, *instance), do func(t *testing.T, s sqlServer, i *instance)) bool {
+// thenAnother reports whether a test gets another server of a kind than a test before it, which does something with it. The names of both
+// have the kind in them, by which tests are chosen for the newest PostgreSQL.
+func thenAnother(t *testing.T, kind string, do func(t *testing.T, s sqlServer, i *instance)) bool {
 	t.Helper()
 	var first, second string
-	t.Run("first", func(t *testing.T) {
-		s, i := run(t)
+	t.Run(kind+", first", func(t *testing.T) {
+		s, i := usedKinds[kind](t)
 		first = i.dir.path
 		do(t, s, i)
 	})
-	t.Run("second", func(t *testing.T) {
-		_, i := run(t)
+	t.Run(kind+", second", func(t *testing.T) {
+		_, i := usedKinds[kind](t)
 		second = i.dir.path
 	})
 	return first != second
