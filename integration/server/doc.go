@@ -7,8 +7,7 @@
 // Every server of MariaDB, MySQL, PostgreSQL, Redis or ZooKeeper is a process
 // with its own data and its own loopback port. Only memory limits how many run at
 // once. The package does not use servers that already run. The functions that run
-// a server stop it when its test ends; in a package whose TestMain calls [Reuse], another test may
-// get it then, if it is as it was when it had started. On Linux the kernel kills it when the test process is
+// a server stop it when its test ends. On Linux the kernel kills it when the test process is
 // killed. If a killed test process leaves data in the temporary directory,
 // the next process that starts a server removes it.
 //

@@ -17,8 +17,6 @@ import (
 	"sync"
 	"testing"
 	"time"
-
-	"github.com/shardid/shardid/integration/server/internal/restore"
 )
 
 const (
@@ -47,11 +45,9 @@ type instance struct {
 	environ  []string // additional environment variables of the test
 	dir      *runDir
 	port     int
-	tenant   string         // set for a server that other tests share; the fields below belong to its owner then
-	rooms    sync.Map       // the names of a tenant's databases
-	proc     *process       // nil before the first start
-	world    world          // of the test that started it
-	fresh    *restore.State // before the first test; nil if no other test may use the server
+	tenant   string   // set for a server that other tests share; the fields below belong to its owner then
+	rooms    sync.Map // the names of a tenant's databases
+	proc     *process // nil before the first start
 }
 
 // start starts a server of the kind with an empty data directory and returns
@@ -123,7 +119,6 @@ func (i *instance) makeData(template string) error {
 // are gone. Killing a server that does not run is no error.
 func (i *instance) Kill() {
 	i.mustBeOwn()
-	i.fresh = nil
 	if i.proc == nil {
 		return
 	}
@@ -136,7 +131,6 @@ func (i *instance) Kill() {
 func (i *instance) Signal(tb testing.TB, s os.Signal) {
 	tb.Helper()
 	i.mustBeOwn()
-	i.fresh = nil
 	if err := i.proc.cmd.Process.Signal(s); err != nil {
 		tb.Fatal(err)
 	}
@@ -258,13 +252,6 @@ func (i *instance) ended() error {
 		return errPortTaken
 	}
 	return fmt.Errorf("%s ended by itself: %w", i.kind.program.name, i.proc.err)
-}
-
-// another returns the server for another test, and takes it from this one.
-func (i *instance) another() *instance {
-	next := &instance{kind: i.kind, program: i.program, user: i.user, dir: i.dir, port: i.port, proc: i.proc, world: i.world, fresh: i.fresh}
-	i.proc = nil
-	return next
 }
 
 func (i *instance) mustBeOwn() {

@@ -6,8 +6,6 @@ import (
 	"context"
 	"database/sql"
 	"os/exec"
-
-	"github.com/shardid/shardid/integration/server/internal/restore"
 )
 
 // kind describes the servers of one database product.
@@ -26,7 +24,6 @@ type kind struct {
 	args      func(*instance) []string
 	open      func(port int, database string) (*sql.DB, error) // nil if the server does not speak SQL
 	asker     func(port int) (asker, error)
-	restores  *restore.Queries // nil if a server is used by one test only
 
 	portTaken string // the text in the error log if the port is taken
 }

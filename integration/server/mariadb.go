@@ -13,8 +13,6 @@ import (
 	"testing"
 
 	"github.com/go-sql-driver/mysql"
-
-	"github.com/shardid/shardid/integration/server/internal/restore"
 )
 
 // MariaDB is one private server, reached at [MariaDB.DSN] by user root without
@@ -44,13 +42,12 @@ func (m *MariaDB) DSN(database string) string {
 }
 
 var mariadb = kind{
-	name:     "mariadb",
-	program:  mariadbProgram("mariadbd"),
-	install:  installMariaDB,
-	args:     mariadbArgs,
-	open:     openMariaDB,
-	asker:    bySQL(openMariaDB, "SELECT @@datadir"),
-	restores: &restore.MariaDB,
+	name:    "mariadb",
+	program: mariadbProgram("mariadbd"),
+	install: installMariaDB,
+	args:    mariadbArgs,
+	open:    openMariaDB,
+	asker:   bySQL(openMariaDB, "SELECT @@datadir"),
 
 	portTaken: "Bind on TCP/IP port",
 }

@@ -12,7 +12,6 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/shardid/shardid/integration/server/internal/restore"
 	"github.com/shardid/shardid/internal/dialect"
 )
 
@@ -92,13 +91,12 @@ func mysqlKind() (kind, error) {
 			"`make test` does that, or do it alone with .ci/install-mysql: %w", err)
 	}
 	return kind{
-		name:     "mysql",
-		program:  program{name: mysqldWrapper, dirs: []string{cache}},
-		install:  installMySQL,
-		args:     mysqlArgs,
-		open:     openMariaDB,
-		asker:    bySQL(openMariaDB, "SELECT @@datadir"),
-		restores: &restore.MySQL,
+		name:    "mysql",
+		program: program{name: mysqldWrapper, dirs: []string{cache}},
+		install: installMySQL,
+		args:    mysqlArgs,
+		open:    openMariaDB,
+		asker:   bySQL(openMariaDB, "SELECT @@datadir"),
 
 		portTaken: "Bind on TCP/IP port",
 	}, nil

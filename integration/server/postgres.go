@@ -16,8 +16,6 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/stdlib"
 	"golang.org/x/sys/unix"
-
-	"github.com/shardid/shardid/integration/server/internal/restore"
 )
 
 // Postgres is one private server of PostgreSQL, reached at [Postgres.DSN] by
@@ -49,14 +47,13 @@ func (p *Postgres) DSN(database string) string { return postgresDSN(p.port, p.na
 const postgresUser = "postgres"
 
 var postgres = kind{
-	name:     "postgres",
-	program:  program{"postgres", []string{"/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin", "/usr/local/pgsql/bin"}, "postgresql"},
-	users:    []string{postgresUser, "nobody"},
-	install:  installPostgres,
-	args:     postgresArgs,
-	open:     openPostgres,
-	asker:    bySQL(openPostgres, "SHOW data_directory"),
-	restores: &restore.Postgres,
+	name:    "postgres",
+	program: program{"postgres", []string{"/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin", "/usr/local/pgsql/bin"}, "postgresql"},
+	users:   []string{postgresUser, "nobody"},
+	install: installPostgres,
+	args:    postgresArgs,
+	open:    openPostgres,
+	asker:   bySQL(openPostgres, "SHOW data_directory"),
 
 	portTaken: "Address already in use",
 }
