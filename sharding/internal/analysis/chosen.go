@@ -14,6 +14,9 @@ import (
 // chosen returns the name of a table of an UPDATE of which several rows may match one changed row, so that the database chooses
 // the row whose values SET takes. It returns "" if there is none.
 func (b changer) chosen() string {
+	if len(b.scope.Refs) < 2 { // nearly every UPDATE
+		return ""
+	}
 	demands := b.demands()
 	for _, a := range b.of.Set {
 		read := b.mayRead(a.Value)

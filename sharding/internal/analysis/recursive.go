@@ -71,7 +71,7 @@ func (g *recursion) columns(b *Analysis) (all []grown) {
 			all = append(all, grown{name, from, again})
 		}
 	}
-	return slices.DeleteFunc(all, func(c grown) bool { return names[c.name] > 1 }) // databases take one of them, each another one
+	return slices.DeleteFunc(all, func(c grown) bool { return names[c.name] > 1 }) // databases differ in which of them a name denotes
 }
 
 // star returns the sharded table all of whose columns a SELECT selects, and nothing else; otherwise nil.

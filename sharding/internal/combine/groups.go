@@ -374,8 +374,9 @@ func (c grouper) column(e sqlparse.Expr) int {
 		return g.add(merge.Aggregate{Function: merge.First, Column: len(c.core.Items) + key}, g.keys[key])
 	case len(c.core.GroupBy) == 0 && c.dependsOnGroup(e): // a constant, which has its value also beside aggregates of no rows
 		v := c.value(e)
-		g.zero, g.always = true, append(g.always, v.Selected(c.text(e)))
-		return addHidden(c, v.Selected(c.text(e)), v)
+		text := v.Selected(c.text(e))
+		g.zero, g.always = true, append(g.always, text)
+		return addHidden(c, text, v)
 	case c.dependsOnGroup(e):
 		v := c.value(e)
 		return addHidden(c, c.key(v, e), v)
